@@ -1,0 +1,1 @@
+"""Run time-sensitive networking experiments again and print their papers again."""

@@ -1,0 +1,1 @@
+"""Hold published and measured numbers against each other and against what is possible."""

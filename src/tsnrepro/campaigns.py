@@ -1,0 +1,60 @@
+"""Named campaigns and testbeds, and the runs they make together."""
+
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from tsnrepro.errors import ConfigurationError
+from tsnrepro.repository import root
+from tsnrepro.settings import Campaign, EmulatedSettings, load
+
+EXPERIMENTS = ("sweep", "tcp", "latency")
+
+
+def campaign(name: str) -> Campaign:
+    """Return the campaign of config/campaigns/NAME.yaml."""
+    return load(Campaign, root() / "config" / "campaigns" / f"{name}.yaml")
+
+
+def emulated_settings(name: str = "emulated") -> EmulatedSettings:
+    """Return the testbed of config/testbeds/NAME.yaml."""
+    return load(EmulatedSettings, root() / "config" / "testbeds" / f"{name}.yaml")
+
+
+def raw_root() -> Path:
+    """Return the folder of the raw store."""
+    return root() / "data" / "raw"
+
+
+def run_experiment(experiment: str, testbed_name: str, campaign_name: str) -> dict[str, Any]:
+    """Measure what is missing of one experiment and return the run's manifest.
+
+    Raises
+    ------
+    ConfigurationError
+        The experiment is unknown or not part of the campaign.
+    TsnreproError
+        The testbed or a trial failed; what was measured before is recorded.
+    """
+    from importlib import import_module  # noqa: PLC0415 - one experiment's tools, not all
+
+    from tsnrepro.experiments.run import run_trials  # noqa: PLC0415
+    from tsnrepro.records.store import RawStore  # noqa: PLC0415
+    from tsnrepro.testbed.emulated import EmulatedTestbed  # noqa: PLC0415
+
+    if experiment not in EXPERIMENTS:
+        raise ConfigurationError(
+            f"unknown experiment '{experiment}'", "", f"There are: {', '.join(EXPERIMENTS)}"
+        )
+    settings = campaign(campaign_name)
+    module = import_module(f"tsnrepro.experiments.{experiment}")
+    planned = module.plan(settings)
+    if not planned:
+        raise ConfigurationError(
+            f"campaign '{campaign_name}' has no experiment '{experiment}'",
+            f"config/campaigns/{campaign_name}.yaml",
+        )
+    store = RawStore(raw_root(), testbed_name, campaign_name, experiment)
+    purpose = f"campaign {campaign_name}, experiment {experiment}"
+    bring_up = partial(EmulatedTestbed, emulated_settings(testbed_name), purpose)
+    return run_trials(store, planned, settings.attempts, bring_up, module.measure)

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Locates every frame of the stream that the kernel frees without delivering:
+ * the kfree_skb tracepoint names the code and the reason, the frame itself its
+ * device and namespace. Field offsets come from the running kernel's BTF.
+ */
+#include <linux/types.h>
+#include <linux/bpf.h>
+#include <linux/if_ether.h>
+#include <linux/in.h>
+#include <linux/ip.h>
+#include <linux/udp.h>
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_endian.h>
+#include <bpf/bpf_helpers.h>
+
+#include "frer.h"
+
+char LICENSE[] SEC("license") = "Dual MIT/GPL";
+
+struct ns_common {
+	unsigned int inum;
+} __attribute__((preserve_access_index));
+
+struct net {
+	struct ns_common ns;
+} __attribute__((preserve_access_index));
+
+typedef struct __attribute__((preserve_access_index)) {
+	struct net *net;
+} possible_net_t;
+
+struct net_device {
+	int ifindex;
+	possible_net_t nd_net;
+} __attribute__((preserve_access_index));
+
+struct sk_buff {
+	struct net_device *dev;
+	unsigned char *head;
+	__u16 network_header;
+	__u16 mac_header;
+} __attribute__((preserve_access_index));
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct switch_config);
+} frer_config SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1024);
+	__type(key, struct drop_key);
+	__type(value, __u64);
+} stream_drops SEC(".maps");
+
+static const __u32 only = 0;
+
+/* Finds the IPv4 header: behind an R-TAG the kernel's network header points at
+ * the tag, because the kernel does not know the EtherType. */
+static __always_inline const void *ipv4_header(struct sk_buff *skb)
+{
+	const void *network = BPF_CORE_READ(skb, head) + BPF_CORE_READ(skb, network_header);
+	__u8 first = 0;
+	__be16 tag[3] = {};
+
+	bpf_probe_read_kernel(&first, sizeof(first), network);
+	if (first >> 4 == 4)
+		return network;
+	bpf_probe_read_kernel(tag, sizeof(tag), network);
+	return tag[0] == 0 && tag[2] == bpf_htons(ETH_P_IP) ? network + sizeof(tag) : 0;
+}
+
+static __always_inline int
+is_stream(const void *header, const struct stream_filter *filter, __u32 *later)
+{
+	struct iphdr ip = {};
+	struct udphdr udp = {};
+
+	if (bpf_probe_read_kernel(&ip, sizeof(ip), header) || ip.version != 4 ||
+	    ip.protocol != filter->ip_protocol)
+		return 0;
+	*later = (bpf_ntohs(ip.frag_off) & 0x1fff) != 0;
+	if (*later)
+		return 1;
+	if (bpf_probe_read_kernel(&udp, sizeof(udp), header + ip.ihl * 4) ||
+	    bpf_ntohs(udp.dest) != filter->port)
+		return 0;
+	return ip.protocol != IPPROTO_UDP ||
+	       bpf_ntohs(udp.len) >= sizeof(udp) + filter->min_payload;
+}
+
+SEC("raw_tracepoint/kfree_skb")
+int stream_drop(struct bpf_raw_tracepoint_args *ctx)
+{
+	struct switch_config *config = bpf_map_lookup_elem(&frer_config, &only);
+	struct sk_buff *skb = (struct sk_buff *)ctx->args[0];
+	struct drop_key key = {.location = ctx->args[1], .reason = ctx->args[2]};
+	struct net_device *dev;
+	const void *header;
+	__u64 one = 1, *count;
+
+	if (!config || !config->stream.ip_protocol)
+		return 0;
+	header = ipv4_header(skb);
+	if (!header || !is_stream(header, &config->stream, &key.later_fragment))
+		return 0;
+	/* A frame in a socket's queue keeps its truesize where the device was:
+	 * reading through it fails softly and leaves zero. */
+	dev = BPF_CORE_READ(skb, dev);
+	if (dev) {
+		key.ifindex = BPF_CORE_READ(dev, ifindex);
+		key.netns = BPF_CORE_READ(dev, nd_net.net, ns.inum);
+	}
+	count = bpf_map_lookup_elem(&stream_drops, &key);
+	if (count)
+		__sync_fetch_and_add(count, 1);
+	else
+		bpf_map_update_elem(&stream_drops, &key, &one, BPF_ANY);
+	return 0;
+}

@@ -1,0 +1,380 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * An edge switch of the emulated testbed: IEEE 802.1CB sequence generation,
+ * replication, recovery and tag removal between one host port and up to eight
+ * member ports, in both directions.
+ *
+ *   host port  -- tc ingress --> number, push the R-TAG, copy to each member port
+ *   member port -- XDP ---------> recover, pop the R-TAG  -- tc ingress --> host port
+ *
+ * The push is in tc because one frame becomes several there, the pop in XDP
+ * because only there the head of a frame with a foreign EtherType can move.
+ * As control the same programs at the same hooks forward the frame untouched
+ * over the first member path.
+ */
+#include <linux/pkt_cls.h>
+#include <stdbool.h>
+
+#include "stream.bpf.h"
+
+char LICENSE[] SEC("license") = "Dual MIT/GPL";
+
+struct r_tag {
+	__be16 reserved;
+	__be16 sequence;
+	__be16 protocol; /* EtherType of what the tag stands before */
+};
+
+struct recovery {
+	struct bpf_spin_lock lock;
+	__u32 take_any;
+	__u32 recov_seq_num;
+	__u32 unused;
+	__u64 reloaded_ns; /* when the reset timer was last started */
+	__u64 counters[FRER_COUNTERS];
+	__u64 history[FRER_HISTORY_WORDS];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct switch_config);
+} frer_config SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct generator);
+} frer_generator SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct recovery);
+} frer_recovery SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, STATIONS);
+	__type(key, __u32);
+	__type(value, struct station);
+} stations SEC(".maps");
+
+static const __u32 only = 0;
+
+/* --- from the host to the member paths ------------------------------------ */
+
+static __always_inline enum stream_class
+classify_skb(struct __sk_buff *skb, const struct stream_filter *filter)
+{
+	void *data = (void *)(long)skb->data, *end = (void *)(long)skb->data_end;
+	struct ethhdr *eth = data;
+
+	if ((void *)(eth + 1) > end)
+		return OTHER_TRAFFIC;
+	return classify(eth + 1, end, eth->h_proto, filter);
+}
+
+static __always_inline int push_tag(struct __sk_buff *skb, __u16 sequence)
+{
+	__u8 addresses[2 * ETH_ALEN];
+	__be16 tag[3] = {bpf_htons(FRER_ETHERTYPE), 0, bpf_htons(sequence)};
+
+	/* change_head, not adjust_room: the latter knows IP only, and ARP must pass too. */
+	if (bpf_skb_change_head(skb, FRER_TAG_BYTES, 0) ||
+	    bpf_skb_load_bytes(skb, FRER_TAG_BYTES, addresses, sizeof(addresses)) ||
+	    bpf_skb_store_bytes(skb, 0, addresses, sizeof(addresses), 0))
+		return -1;
+	return bpf_skb_store_bytes(skb, sizeof(addresses), tag, sizeof(tag), 0);
+}
+
+static __always_inline int
+replicate(struct __sk_buff *skb, const struct switch_config *config, enum stream_class class)
+{
+	__u32 last = config->paths - 1, path;
+
+	for (path = 0; path < FRER_MAX_PATHS; path++) {
+		if (path >= last)
+			break;
+		count_frame(&stations, STATION_OUT(1 + path), skb->len, class);
+		bpf_clone_redirect(skb, config->member_ifindex[path], 0);
+	}
+	/* The mask tells the verifier what frerctl has already made sure of; the barrier
+	 * keeps the compiler from reasoning it away. */
+	asm volatile("" : "+r"(last));
+	last &= FRER_MAX_PATHS - 1;
+	count_frame(&stations, STATION_OUT(1 + last), skb->len, class);
+	return bpf_redirect(config->member_ifindex[last], 0);
+}
+
+SEC("tc")
+int host_ingress(struct __sk_buff *skb)
+{
+	struct switch_config *config = bpf_map_lookup_elem(&frer_config, &only);
+	struct generator *generator = bpf_map_lookup_elem(&frer_generator, &only);
+	enum stream_class class;
+	__u16 sequence;
+
+	if (!config || !generator || !config->paths)
+		return TC_ACT_SHOT;
+	class = classify_skb(skb, &config->stream);
+	count_frame(&stations, STATION_IN(0), skb->len, class);
+	if (skb->gso_segs > 1) {
+		/* One number for many segments would have all but one eliminated. */
+		__sync_fetch_and_add(&generator->gso_refused, 1);
+		return TC_ACT_SHOT;
+	}
+	if (!config->frer) {
+		count_frame(&stations, STATION_OUT(1), skb->len, class);
+		return bpf_redirect(config->member_ifindex[0], 0);
+	}
+	sequence = __sync_fetch_and_add(&generator->next, 1);
+	if (push_tag(skb, sequence))
+		return TC_ACT_SHOT;
+	return replicate(skb, config, class);
+}
+
+/* --- from the member paths to the host ------------------------------------- */
+
+static __always_inline bool seen(const struct recovery *state, __u32 sequence)
+{
+	return state->history[(sequence / 64) % FRER_HISTORY_WORDS] >> (sequence % 64) & 1;
+}
+
+static __always_inline void mark(struct recovery *state, __u32 sequence, __u64 bit)
+{
+	__u64 *word = &state->history[(sequence / 64) % FRER_HISTORY_WORDS];
+
+	*word = (*word & ~(1ULL << (sequence % 64))) | bit << (sequence % 64);
+}
+
+static __always_inline void
+start_anywhere(struct recovery *state, __u32 sequence)
+{
+	__u32 word;
+
+	for (word = 0; word < FRER_HISTORY_WORDS; word++)
+		state->history[word] = 0;
+	state->take_any = 0;
+	state->recov_seq_num = sequence;
+	mark(state, sequence, 1);
+}
+
+/* IEEE 802.1CB-2017, 7.4.3.4. A zero bit that leaves the history is a loss. */
+static __always_inline void
+shift_history(struct recovery *state, __s32 delta, __u32 length)
+{
+	__u32 head = state->recov_seq_num, lost = 0;
+	__s32 step;
+
+	for (step = 1; step < FRER_HISTORY_BITS; step++) {
+		if (step > delta)
+			break;
+		lost += !seen(state, head + step - length);
+		mark(state, head + step, step == delta);
+	}
+	state->counters[FRER_LOST] += lost;
+	state->recov_seq_num = (head + delta) % FRER_SEQUENCE_SPACE;
+}
+
+enum verdict { ACCEPT, DUPLICATE, ROGUE };
+
+static __always_inline enum verdict
+recover_by_vector(struct recovery *state, __u32 sequence, __u32 length)
+{
+	__s32 delta = (__s16)(sequence - state->recov_seq_num);
+
+	if (delta >= (__s32)length || delta <= -(__s32)length) {
+		state->counters[FRER_ROGUE]++;
+		return ROGUE;
+	}
+	if (delta > 0) {
+		state->counters[FRER_OUT_OF_ORDER] += delta != 1;
+		shift_history(state, delta, length);
+		return ACCEPT;
+	}
+	if (seen(state, sequence)) {
+		state->counters[FRER_DISCARDED]++;
+		return DUPLICATE;
+	}
+	mark(state, sequence, 1);
+	state->counters[FRER_OUT_OF_ORDER]++;
+	return ACCEPT;
+}
+
+/* IEEE 802.1CB-2017, 7.4.3.5: only a repeat of the last number is a duplicate. */
+static __always_inline enum verdict recover_by_match(struct recovery *state, __u32 sequence)
+{
+	if (sequence == state->recov_seq_num) {
+		state->counters[FRER_DISCARDED]++;
+		return DUPLICATE;
+	}
+	state->counters[FRER_OUT_OF_ORDER] +=
+		sequence != (state->recov_seq_num + 1) % FRER_SEQUENCE_SPACE;
+	state->recov_seq_num = sequence;
+	return ACCEPT;
+}
+
+static __always_inline enum verdict
+recover(struct recovery *state, const struct switch_config *config, __u32 sequence, __u64 now)
+{
+	/* Read before the lock: a helper call is not allowed while it is held. */
+	__u32 algorithm = config->algorithm, length = config->history_length;
+	__u64 reset = config->reset_ns;
+	enum verdict verdict;
+
+	bpf_spin_lock(&state->lock);
+	if (!state->take_any && reset && now - state->reloaded_ns > reset &&
+	    now > state->reloaded_ns) {
+		state->take_any = 1;
+		state->counters[FRER_RESETS]++;
+	}
+	if (state->take_any) {
+		start_anywhere(state, sequence);
+		verdict = ACCEPT;
+	} else if (algorithm == FRER_MATCH) {
+		verdict = recover_by_match(state, sequence);
+	} else {
+		verdict = recover_by_vector(state, sequence, length);
+	}
+	if (verdict == ACCEPT) {
+		state->counters[FRER_PASSED]++;
+		state->reloaded_ns = now;
+	}
+	bpf_spin_unlock(&state->lock);
+	return verdict;
+}
+
+static __always_inline bool
+accept_tagless(struct recovery *state, const struct switch_config *config, __u64 now)
+{
+	__u32 take = config->take_no_sequence;
+
+	bpf_spin_lock(&state->lock);
+	state->counters[FRER_TAGLESS]++;
+	if (take) {
+		state->counters[FRER_PASSED]++;
+		state->reloaded_ns = now;
+	}
+	bpf_spin_unlock(&state->lock);
+	return take;
+}
+
+static __always_inline __u32 port_of(const struct switch_config *config, __u32 ifindex)
+{
+	__u32 path;
+
+	for (path = 0; path < FRER_MAX_PATHS; path++)
+		if (config->member_ifindex[path] == ifindex)
+			return 1 + path;
+	return 0;
+}
+
+static __always_inline int pop_tag(struct xdp_md *ctx, bool vlan)
+{
+	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
+	__u8 head[2 * ETH_ALEN + sizeof(__be16) + sizeof(struct vlan_header)];
+
+	/* The tag's EtherType goes and the one behind it stays where it is: what
+	 * stands before the tag moves up by the tag's length. */
+	if (vlan) {
+		const __u32 before = 2 * ETH_ALEN + 4;
+
+		if (data + before + FRER_TAG_BYTES > end)
+			return -1;
+		__builtin_memcpy(head, data, before);
+		__builtin_memcpy(data + FRER_TAG_BYTES, head, before);
+	} else {
+		const __u32 before = 2 * ETH_ALEN;
+
+		if (data + before + FRER_TAG_BYTES > end)
+			return -1;
+		__builtin_memcpy(head, data, before);
+		__builtin_memcpy(data + FRER_TAG_BYTES, head, before);
+	}
+	return bpf_xdp_adjust_head(ctx, FRER_TAG_BYTES);
+}
+
+struct parsed {
+	struct r_tag *tag; /* NULL where there is none */
+	enum stream_class class;
+	bool vlan;
+};
+
+static __always_inline int
+parse_member_frame(struct xdp_md *ctx, const struct switch_config *config, struct parsed *frame)
+{
+	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
+	struct ethhdr *eth = data;
+	void *next = eth + 1;
+	__be16 protocol;
+
+	if (next > end)
+		return -1;
+	protocol = eth->h_proto;
+	frame->vlan = protocol == bpf_htons(ETH_P_8021Q) || protocol == bpf_htons(ETH_P_8021AD);
+	if (frame->vlan) {
+		struct vlan_header *vlan = next;
+
+		if ((void *)(vlan + 1) > end)
+			return -1;
+		protocol = vlan->protocol;
+		next = vlan + 1;
+	}
+	frame->tag = 0;
+	if (protocol == bpf_htons(FRER_ETHERTYPE)) {
+		struct r_tag *tag = next;
+
+		if ((void *)(tag + 1) > end)
+			return -1;
+		frame->tag = tag;
+		protocol = tag->protocol;
+		next = tag + 1;
+	}
+	frame->class = classify(next, end, protocol, &config->stream);
+	return 0;
+}
+
+SEC("xdp")
+int member_ingress(struct xdp_md *ctx)
+{
+	struct switch_config *config = bpf_map_lookup_elem(&frer_config, &only);
+	struct recovery *state = bpf_map_lookup_elem(&frer_recovery, &only);
+	__u64 bytes = ctx->data_end - ctx->data, now = bpf_ktime_get_ns();
+	struct parsed frame;
+	enum verdict verdict;
+
+	if (!config || !state || parse_member_frame(ctx, config, &frame))
+		return XDP_DROP;
+	count_frame(&stations, STATION_IN(port_of(config, ctx->ingress_ifindex)), bytes,
+		    frame.class);
+	if (!config->frer)
+		return XDP_PASS;
+	if (!frame.tag) {
+		if (accept_tagless(state, config, now))
+			return XDP_PASS;
+		count_frame(&stations, STATION_TAGLESS, bytes, frame.class);
+		return XDP_DROP;
+	}
+	verdict = recover(state, config, bpf_ntohs(frame.tag->sequence), now);
+	if (verdict != ACCEPT) {
+		count_frame(&stations, verdict == ROGUE ? STATION_ROGUE : STATION_ELIMINATED, bytes,
+			    frame.class);
+		return XDP_DROP;
+	}
+	return pop_tag(ctx, frame.vlan) ? XDP_DROP : XDP_PASS;
+}
+
+SEC("tc")
+int member_to_host(struct __sk_buff *skb)
+{
+	struct switch_config *config = bpf_map_lookup_elem(&frer_config, &only);
+
+	if (!config || !config->host_ifindex)
+		return TC_ACT_SHOT;
+	count_frame(&stations, STATION_OUT(0), skb->len, classify_skb(skb, &config->stream));
+	return bpf_redirect(config->host_ifindex, 0);
+}

@@ -1,0 +1,45 @@
+"""Errors that say what was wrong, where, and what to do."""
+
+
+class TsnreproError(Exception):
+    """A failure that a user can act on.
+
+    Parameters
+    ----------
+    what
+        What was wrong, as a sentence without a full stop.
+    where
+        The file, host, trial or key that it was found at.
+    remedy
+        What to do about it.
+    """
+
+    def __init__(self, what: str, where: str = "", remedy: str = "") -> None:
+        self.what, self.where, self.remedy = what, where, remedy
+        super().__init__(what, where, remedy)
+
+    def __str__(self) -> str:
+        place = f" ({self.where})" if self.where else ""
+        return f"{self.what}{place}" + (f". {self.remedy}" if self.remedy else "")
+
+
+class ConfigurationError(TsnreproError):
+    """A configuration key or value that is unknown or cannot be used."""
+
+
+class TestbedError(TsnreproError):
+    """A testbed that cannot be brought up, reached or configured."""
+
+    __test__ = False  # pytest collects classes by this name otherwise
+
+
+class CommandError(TsnreproError):
+    """A command on a host that failed or did not end in time."""
+
+
+class ToolError(TsnreproError):
+    """A measuring tool whose output cannot be read as a measurement."""
+
+
+class RecordError(TsnreproError):
+    """A record that is incomplete, altered or not what its schema says."""

@@ -1,0 +1,1 @@
+"""Experiments: lists of trials over factors, and how one trial is measured."""

@@ -1,0 +1,22 @@
+"""The order in which the trials of an experiment are measured."""
+
+import random
+
+from tsnrepro.records.store import Trial
+
+
+def randomised_blocks(trials: list[Trial], seed: int) -> list[Trial]:
+    """Return the trials with each repetition as a block in random order.
+
+    A drift of the machine then falls on all configurations alike, and every block is a complete
+    experiment if the campaign is cut short. The same seed gives the same order.
+    """
+    blocks: dict[int, list[Trial]] = {}
+    for trial in trials:
+        blocks.setdefault(trial.repetition, []).append(trial)
+    ordered = []
+    for repetition in sorted(blocks):
+        block = sorted(blocks[repetition], key=lambda trial: trial.digest)
+        random.Random(f"{seed}/{repetition}").shuffle(block)
+        ordered += block
+    return ordered

@@ -1,0 +1,154 @@
+"""A run: the trials of one experiment, measured in order and resumed where they were left."""
+
+import json
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from tsnrepro.errors import CommandError, RecordError, TestbedError, ToolError
+from tsnrepro.experiments.progress import Progress
+from tsnrepro.records.store import RawStore, Trial
+from tsnrepro.testbed.emulated import EmulatedTestbed
+
+
+@dataclass
+class Measurement:
+    """What measuring one trial gave: values for the record and the tools' output."""
+
+    values: dict[str, Any]
+    outputs: dict[str, str] = field(default_factory=dict)
+    commands: list[dict[str, Any]] = field(default_factory=list)
+
+
+Measure = Callable[[Any, Trial], Measurement]
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A trial, its place in the order, and the seconds it should take."""
+
+    trial: Trial
+    order: int
+    nominal_s: float
+
+
+def run_trials(
+    store: RawStore,
+    planned: list[Planned],
+    attempts: int,
+    open_testbed: Callable[[], EmulatedTestbed],
+    measure: Measure,
+) -> dict[str, Any]:
+    """Measure what the store does not hold yet and return the run's manifest.
+
+    The testbed is brought up only when a trial is missing. A trial that fails is recorded with
+    its reason and tried again until ``attempts`` are recorded.
+
+    Raises
+    ------
+    RecordError
+        A trial failed in all its attempts; everything else has been measured and recorded.
+    """
+    missing = [item for item in planned if _open_attempts(store, item.trial, attempts)]
+    print(f"{store.experiment}: {len(planned)} trials, {len(planned) - len(missing)} recorded")
+    if missing:
+        progress = Progress(store.experiment, [item.nominal_s for item in missing])
+        with open_testbed() as testbed:
+            environment = store.put_environment(testbed.describe())
+            for index, item in enumerate(missing):
+                progress.begin(index, item.trial.label)
+                for attempt in _open_attempts(store, item.trial, attempts):
+                    if _try(store, item, attempt, environment, testbed, measure):
+                        break
+                progress.end(index)
+    return manifest(store, planned)
+
+
+def _open_attempts(store: RawStore, trial: Trial, attempts: int) -> range:
+    """Return the numbers of the attempts still to make: none after a success."""
+    made = store.attempts(trial)
+    if made and store.read(made[-1])["status"] == "measured":
+        return range(0)
+    return range(len(made) + 1, attempts + 1)
+
+
+def _try(
+    store: RawStore,
+    item: Planned,
+    attempt: int,
+    environment: str,
+    testbed: EmulatedTestbed,
+    measure: Measure,
+) -> bool:
+    trial = item.trial
+    document: dict[str, Any] = {
+        "experiment": trial.experiment,
+        "testbed": store.testbed,
+        "campaign": store.campaign,
+        "label": trial.label,
+        "factors": trial.factors,
+        "repetition": trial.repetition,
+        "attempt": attempt,
+        "order": item.order,
+        "environment": environment,
+        "started": datetime.now(UTC).isoformat(timespec="milliseconds"),
+    }
+    began = time.monotonic()
+    try:
+        measured = measure(testbed, trial)
+        document |= {"status": "measured", "values": measured.values}
+    except (CommandError, ToolError) as error:
+        # Not TestbedError: with the testbed gone no further trial can succeed.
+        measured = Measurement({}, {"failure.txt": f"{type(error).__name__}: {error}\n"})
+        document |= {"status": "failed", "reason": str(error)}
+        print(f"{trial.label}, attempt {attempt}: {error}")
+    document |= {"commands": measured.commands, "seconds": time.monotonic() - began}
+    store.put(trial, attempt, document, measured.outputs)
+    return document["status"] == "measured"
+
+
+def manifest(store: RawStore, planned: list[Planned]) -> dict[str, Any]:
+    """Return the list of a run's trials with their checksums.
+
+    Raises
+    ------
+    RecordError
+        A planned trial has no measured attempt.
+    """
+    trials, failed = [], []
+    for item in planned:
+        folders = store.attempts(item.trial)
+        documents = [store.read(folder) for folder in folders]
+        failed += [
+            {"trial": d["trial"], "reason": d["reason"]}
+            for d in documents
+            if d["status"] == "failed"
+        ]
+        good = [d for d in documents if d["status"] == "measured"]
+        if not good:
+            reason = documents[-1]["reason"] if documents else "it was never tried"
+            raise RecordError(
+                f"a trial could not be measured: {reason}",
+                f"{store.folder / item.trial.name(max(1, len(folders)))}",
+                "Its attempts are recorded; raise `attempts` in the campaign to try again",
+            )
+        trials.append({"trial": good[-1]["trial"], "sha256": good[-1]["sha256"]})
+    return {
+        "testbed": store.testbed,
+        "campaign": store.campaign,
+        "experiment": store.experiment,
+        "folder": str(store.folder),
+        "trials": trials,
+        "failed_attempts": failed,
+    }
+
+
+def write_manifest(document: dict[str, Any], path: str) -> None:
+    """Write a run's manifest as JSON."""
+    with open(path, "w", encoding="utf-8") as file:
+        json.dump(document, file, indent=1)
+
+
+__all__ = ["Measurement", "Planned", "TestbedError", "manifest", "run_trials", "write_manifest"]

@@ -1,0 +1,501 @@
+"""The description of a network: hosts, switches, links, ports, streams.
+
+Every parameter is physical and has its unit in its name. Unknown keys are errors. Where a default
+stands, its source is given; where a value depends on the machine or the switch, there is none.
+"""
+
+import math
+from typing import Annotated, Literal, Self, TypeAlias
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from tsnrepro.model.ethernet import TCP_SEGMENT_BYTES
+
+__all__ = [
+    "BurstLoss",
+    "Bursts",
+    "ConstantRate",
+    "Duration",
+    "Failure",
+    "GateEntry",
+    "Gates",
+    "Host",
+    "Link",
+    "Listed",
+    "Network",
+    "Poisson",
+    "Port",
+    "RandomLoss",
+    "Recovery",
+    "Replicated",
+    "Saturating",
+    "SendProcess",
+    "SinglePath",
+    "Stalls",
+    "Stream",
+    "Switch",
+    "TcpBulk",
+]
+
+LINUX_SOCKET_BUFFER_BYTES = 212_992
+"""net.core.rmem_default and wmem_default: 256 packets of SKB_TRUESIZE(256) (net/core/sock.c)."""
+
+Name: TypeAlias = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$", max_length=60)]
+Probability: TypeAlias = Annotated[float, Field(ge=0.0, le=1.0)]
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+class Duration(_Part):
+    """A time that is drawn anew each time: constant, or Erlang of a shape (1: exponential).
+
+    An Erlang time of shape k has a coefficient of variation of 1 / sqrt(k).
+    """
+
+    mean_ns: Annotated[float, Field(ge=0.0, le=1e12)]
+    distribution: Literal["constant", "erlang"] = "constant"
+    shape: Annotated[int, Field(ge=1, le=64)] = 1
+
+
+class Stalls(_Part):
+    """When the scheduler takes the processor from a sending or receiving process, and how long.
+
+    ``interval`` runs from the end of one stall to the start of the next. Each process of a host
+    has its own sequence of stalls. Work in progress is interrupted and then taken up again.
+    """
+
+    interval: Duration
+    length: Duration
+
+    @model_validator(mode="after")
+    def _interval_is_positive(self) -> Self:
+        if self.interval.mean_ns <= 0:
+            raise ValueError("stalls need an interval with a mean above 0 ns")
+        return self
+
+
+class GateEntry(_Part):
+    """One entry of a gate control list: which traffic classes are open, and for how long."""
+
+    open_classes: list[Annotated[int, Field(ge=0, le=7)]]
+    interval_ns: Annotated[int, Field(gt=0)]
+
+
+class Gates(_Part):
+    """A gate control list (IEEE Std 802.1Q-2022, 8.6.8.4), repeated every ``cycle_ns``.
+
+    Entries beyond the cycle are cut; where they end before it, the last one is held. The port's
+    clock is ahead of true time by ``clock_offset_ns``. With ``guard_band`` a frame starts only if
+    its last bit leaves before its gate closes (8.6.8.4, and always on in LAN966x); without it a
+    frame that started in the window may run over its end.
+    """
+
+    entries: Annotated[list[GateEntry], Field(min_length=1, max_length=256)]
+    cycle_ns: Annotated[int, Field(gt=0)]
+    base_time_ns: int = 0
+    clock_offset_ns: float = 0.0
+    guard_band: bool = True
+
+
+class Port(_Part):
+    """An egress port: its queues and what chooses the next frame.
+
+    ``queue_bytes`` bounds each queue (with ``fifo`` there is one, else eight): frames with FCS,
+    held from arrival until the last bit is sent; a frame that does not fit is dropped (tail drop).
+    ``strict_priority`` sends the highest class first and does not interrupt a frame. ``gates`` adds
+    a time-aware shaper; ``idle_slopes_mbps`` gives classes a credit-based shaper (IEEE Std
+    802.1Q-2022, 8.6.8.2), whose rates count preamble and gap. A closed gate freezes the credit.
+    """
+
+    queue_bytes: Annotated[int, Field(ge=64)]
+    scheduler: Literal["fifo", "strict_priority"] = "fifo"
+    gates: Gates | None = None
+    idle_slopes_mbps: dict[Annotated[int, Field(ge=0, le=7)], Annotated[float, Field(gt=0)]] = {}
+
+    @model_validator(mode="after")
+    def _shapers_need_queues(self) -> Self:
+        if self.scheduler == "fifo" and (self.gates or self.idle_slopes_mbps):
+            raise ValueError(
+                "gates and idle slopes act on traffic classes: set scheduler: strict_priority"
+            )
+        return self
+
+
+class Host(_Part):
+    """A talker or listener: its sockets, its processes, its network card.
+
+    Sending: a write waits while the socket is charged ``send_buffer_bytes`` of truesize or more
+    (sock_alloc_send_pskb of Linux), or drops the datagram with ``when_full: drop``. ``send_cost``
+    is processor time of one write. Receiving: the card holds ``nic_ring_frames`` frames, the
+    network stack takes ``stack_time`` for each, reassembly follows, and the socket accepts a
+    datagram while it is charged no more than ``receive_buffer_bytes`` (__udp_enqueue_schedule_skb).
+    The process takes ``receive_time`` for each datagram; its memory is free when that has passed.
+    ``truesize_bytes`` replaces the charge of a received datagram where the card's driver differs
+    from :func:`tsnrepro.model.ethernet.skb_truesize`.
+    """
+
+    port: Port
+    send_buffer_bytes: Annotated[int, Field(gt=0)] = LINUX_SOCKET_BUFFER_BYTES
+    when_full: Literal["wait", "drop"] = "wait"
+    send_cost: Duration = Duration(mean_ns=0.0)
+    receive_buffer_bytes: Annotated[int, Field(gt=0)] = LINUX_SOCKET_BUFFER_BYTES
+    truesize_bytes: Annotated[int, Field(gt=0)] | None = None
+    receive_time: Duration = Duration(mean_ns=0.0)
+    stack_time: Duration = Duration(mean_ns=0.0)
+    nic_ring_frames: Annotated[int, Field(gt=0, le=65_536)] = 256
+    stalls: Stalls | None = None
+
+
+class Switch(_Part):
+    """A store-and-forward switch: a frame joins its egress queue ``processing_ns`` after its end.
+
+    ``port`` holds for every port that the network does not list on its own.
+    """
+
+    port: Port
+    processing_ns: Annotated[float, Field(ge=0.0)] = 0.0
+
+
+class RandomLoss(_Part):
+    """Frames lost independently of each other."""
+
+    kind: Literal["random"] = "random"
+    probability: Probability
+
+
+class BurstLoss(_Part):
+    """Gilbert-Elliott loss: two states, one step a frame, a loss probability in each state.
+
+    Source: E. N. Gilbert, Capacity of a burst-noise channel, Bell Syst. Tech. J. 39 (1960).
+    The line starts in the good state and steps before each frame.
+    """
+
+    kind: Literal["burst"] = "burst"
+    good_to_bad: Probability
+    bad_to_good: Probability
+    loss_in_bad: Probability = 1.0
+    loss_in_good: Probability = 0.0
+
+
+class Failure(_Part):
+    """A time in which a link is down; frames on it or sent into it are lost."""
+
+    down_ns: Annotated[int, Field(ge=0)]
+    up_ns: Annotated[int, Field(ge=0)] | None = None
+
+    @model_validator(mode="after")
+    def _ends_after_it_starts(self) -> Self:
+        if self.up_ns is not None and self.up_ns <= self.down_ns:
+            raise ValueError(f"link up at {self.up_ns} ns, not after down at {self.down_ns} ns")
+        return self
+
+
+class Link(_Part):
+    """A full-duplex link between two nodes.
+
+    ``delay_ns`` is the propagation time from ``a`` to ``b``, ``reverse_delay_ns`` back (the same
+    where it is not given). Each direction loses frames on its own; a failure takes both.
+    """
+
+    name: Name
+    a: Name
+    b: Name
+    rate_mbps: Annotated[float, Field(gt=0.0, le=1e6)] = 1000.0
+    delay_ns: Annotated[float, Field(ge=0.0)] = 0.0
+    reverse_delay_ns: Annotated[float, Field(ge=0.0)] | None = None
+    loss: Annotated[RandomLoss | BurstLoss, Field(discriminator="kind")] | None = None
+    failures: list[Failure] = []
+
+    @model_validator(mode="after")
+    def _joins_two_nodes(self) -> Self:
+        if self.a == self.b:
+            raise ValueError(f"link {self.name} joins {self.a} to itself")
+        return self
+
+    @model_validator(mode="after")
+    def _failures_are_apart(self) -> Self:
+        for earlier, later in zip(self.failures, self.failures[1:], strict=False):
+            if earlier.up_ns is None or earlier.up_ns > later.down_ns:
+                raise ValueError(f"failures of link {self.name} overlap or are out of order")
+        return self
+
+
+class Bursts(_Part):
+    """What iperf3 -u does: on every tick of a timer, send until the payload rate is reached.
+
+    After each write the sender goes on while the payload sent so far is below rate x elapsed time,
+    else it waits for the next tick (iperf_check_throttle; --pacing-timer is 1000 us by default).
+    """
+
+    kind: Literal["bursts"] = "bursts"
+    rate_mbps: Annotated[float, Field(gt=0.0)]
+    timer_us: Annotated[float, Field(gt=0.0)] = 1000.0
+
+
+class ConstantRate(_Part):
+    """One datagram every payload_bytes x 8 / rate, rounded down to the picosecond, no drift."""
+
+    kind: Literal["constant"] = "constant"
+    rate_mbps: Annotated[float, Field(gt=0.0)]
+
+
+class Poisson(_Part):
+    """Independent exponential gaps with the mean that gives the payload rate."""
+
+    kind: Literal["poisson"] = "poisson"
+    rate_mbps: Annotated[float, Field(gt=0.0)]
+
+
+class Listed(_Part):
+    """A write at each of the given times, after the stream's start."""
+
+    kind: Literal["listed"] = "listed"
+    times_ns: list[Annotated[int, Field(ge=0)]]
+
+    @model_validator(mode="after")
+    def _in_order(self) -> Self:
+        if any(b < a for a, b in zip(self.times_ns, self.times_ns[1:], strict=False)):
+            raise ValueError("times_ns must not go back")
+        return self
+
+
+class Saturating(_Part):
+    """A write as soon as the one before has returned."""
+
+    kind: Literal["saturating"] = "saturating"
+
+
+class SinglePath(_Part):
+    """The links from talker to listener, in order: no replication."""
+
+    kind: Literal["single"] = "single"
+    links: Annotated[list[Name], Field(min_length=1)]
+
+
+class Recovery(_Part):
+    """A sequence recovery function (IEEE Std 802.1CB-2017, 7.4.3; managed objects in 10.4).
+
+    ``reset_timeout_ms`` None never resets. ``history_length`` matters to the vector algorithm only.
+    """
+
+    algorithm: Literal["vector", "match"] = "vector"
+    history_length: Annotated[int, Field(ge=2, le=32_768)] = 64
+    reset_timeout_ms: Annotated[float, Field(gt=0.0)] | None = None
+    take_no_sequence: bool = False
+
+
+class Replicated(_Part):
+    """FRER: number and copy the frames where ``before`` ends, eliminate where the members meet.
+
+    ``members`` are the member paths, each a list of links from the same switch to the same node;
+    ``after`` leads on to the listener and is empty where the listener itself eliminates. Frames
+    carry an R-TAG on the member paths only. ``individual`` adds a recovery function for each
+    member path ahead of the compound one.
+    """
+
+    kind: Literal["frer"] = "frer"
+    before: Annotated[list[Name], Field(min_length=1)]
+    members: Annotated[
+        list[Annotated[list[Name], Field(min_length=1)]], Field(min_length=1, max_length=16)
+    ]
+    after: list[Name] = []
+    recovery: Recovery = Recovery()
+    individual: Recovery | None = None
+
+
+Route: TypeAlias = Annotated[SinglePath | Replicated, Field(discriminator="kind")]
+
+
+class TcpBulk(_Part):
+    """A TCP transfer without end, limited by windows: its ceiling and its reaction to loss.
+
+    Selective acknowledgements (RFC 2018) with loss detection by send time after three sacked
+    segments (RFC 6675, RFC 8985 without its timer), delayed acknowledgements (every second segment,
+    or 40 ms), Reno (RFC 5681) or CUBIC (RFC 9438), retransmission time-out (RFC 6298, 200 ms at
+    least, as in Linux). No handshake, no segmentation offload, no pacing, no zero window.
+    ``window_bytes`` is the receive window. ``local_queue_bytes`` of truesize may wait in the
+    talker's own queue (tcp_limit_output_bytes of TCP small queues).
+    """
+
+    kind: Literal["tcp"] = "tcp"
+    ack_route: Route
+    window_bytes: Annotated[int, Field(ge=2 * TCP_SEGMENT_BYTES, le=32_000_000)] = 3_145_728
+    congestion: Literal["reno", "cubic"] = "cubic"
+    initial_segments: Annotated[int, Field(ge=1, le=100)] = 10
+    local_queue_bytes: Annotated[int, Field(gt=0)] = 1_048_576
+
+
+SendProcess: TypeAlias = Annotated[
+    Bursts | ConstantRate | Poisson | Listed | Saturating | TcpBulk, Field(discriminator="kind")
+]
+
+
+class Stream(_Part):
+    """A flow of datagrams (or one TCP transfer) from a talker to a listener.
+
+    ``priority`` is its traffic class. ``payload_bytes`` is the UDP payload of each datagram, or the
+    segment size of TCP. ``vlan`` adds a C-TAG. Without ``datagrams`` it sends until the run ends.
+    """
+
+    name: Name
+    talker: Name
+    listener: Name
+    payload_bytes: Annotated[int, Field(ge=0, le=65_507)]
+    send: SendProcess
+    route: Route
+    priority: Annotated[int, Field(ge=0, le=7)] = 0
+    vlan: bool = False
+    start_ns: Annotated[int, Field(ge=0)] = 0
+    datagrams: Annotated[int, Field(ge=0)] | None = None
+
+    @model_validator(mode="after")
+    def _payload_fits_process(self) -> Self:
+        kind = self.send.kind
+        if kind == "tcp" and not 1 <= self.payload_bytes <= TCP_SEGMENT_BYTES:
+            raise ValueError(
+                f"stream {self.name}: a TCP segment carries 1 ... {TCP_SEGMENT_BYTES} bytes, "
+                f"not {self.payload_bytes}"
+            )
+        if kind in ("bursts", "constant", "poisson") and self.payload_bytes == 0:
+            raise ValueError(f"stream {self.name}: a payload rate needs payload_bytes above 0")
+        return self
+
+
+class Network(_Part):
+    """A network and its streams.
+
+    ``ports`` replaces the port of a node towards a link, keyed ``node:link``. Frames that reach a
+    queue at the same instant are taken in the order of ``links`` (direction a to b first), those
+    of one talker in the order of ``streams``.
+    """
+
+    hosts: dict[Name, Host]
+    switches: dict[Name, Switch] = {}
+    links: Annotated[list[Link], Field(min_length=1)]
+    streams: Annotated[list[Stream], Field(min_length=1)]
+    ports: dict[str, Port] = {}
+
+    @model_validator(mode="after")
+    def _names_are_unique(self) -> Self:
+        for what, names in (
+            ("node", [*self.hosts, *self.switches]),
+            ("link", [link.name for link in self.links]),
+            ("stream", [stream.name for stream in self.streams]),
+        ):
+            twice = sorted({name for name in names if names.count(name) > 1})
+            if twice:
+                raise ValueError(f"{what} name used twice: {', '.join(twice)}")
+        return self
+
+    @model_validator(mode="after")
+    def _links_join_nodes(self) -> Self:
+        nodes = {*self.hosts, *self.switches}
+        for link in self.links:
+            for end in (link.a, link.b):
+                if end not in nodes:
+                    raise ValueError(f"link {link.name} ends at {end}, which is no host or switch")
+        ends = {f"{end}:{link.name}" for link in self.links for end in (link.a, link.b)}
+        unknown = sorted(set(self.ports) - ends)
+        if unknown:
+            raise ValueError(
+                f"no such port: {', '.join(unknown)} (a port is node:link, one of "
+                f"{', '.join(sorted(ends))})"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _streams_have_ways(self) -> Self:
+        for stream in self.streams:
+            for end in (stream.talker, stream.listener):
+                if end not in self.hosts:
+                    raise ValueError(f"stream {stream.name}: {end} is not a host")
+            self._check_route(f"stream {stream.name}", stream.route, stream.talker, stream.listener)
+            if isinstance(stream.send, TcpBulk):
+                self._check_route(
+                    f"acknowledgements of stream {stream.name}",
+                    stream.send.ack_route,
+                    stream.listener,
+                    stream.talker,
+                )
+            if isinstance(stream.send, Saturating):
+                self._check_saturating(stream)
+        return self
+
+    def _check_route(
+        self, what: str, route: SinglePath | Replicated, talker: str, listener: str
+    ) -> None:
+        if isinstance(route, SinglePath):
+            end = self.walk(what, talker, route.links)[-1]
+        else:
+            split = self.walk(what, talker, route.before)[-1]
+            if split not in self.switches:
+                raise ValueError(f"{what}: replicates at {split}, which is not a switch")
+            firsts = [member[0] for member in route.members]
+            if len(set(firsts)) < len(firsts):
+                raise ValueError(f"{what}: two member paths leave {split} on the same link")
+            ends = {self.walk(what, split, member)[-1] for member in route.members}
+            if len(ends) > 1:
+                raise ValueError(
+                    f"{what}: member paths end at different nodes: {', '.join(sorted(ends))}"
+                )
+            end = self.walk(what, ends.pop(), route.after)[-1]
+        if end != listener:
+            raise ValueError(f"{what}: the route ends at {end}, not at {listener}")
+
+    def walk(self, what: str, start: str, links: list[str]) -> list[str]:
+        """Return the nodes that ``links`` lead through from ``start``, which comes first.
+
+        Raises ValueError, beginning with ``what``, where the links do not join, a node is passed
+        twice, or a host is passed through.
+        """
+        by_name = {link.name: link for link in self.links}
+        nodes = [start]
+        for name in links:
+            link = by_name.get(name)
+            if link is None:
+                raise ValueError(f"{what}: there is no link {name}")
+            here = nodes[-1]
+            if here not in (link.a, link.b):
+                raise ValueError(f"{what}: link {name} does not start at {here}")
+            if here in self.hosts and len(nodes) > 1:
+                raise ValueError(f"{what}: passes through host {here}, which does not forward")
+            following = link.b if here == link.a else link.a
+            if following in nodes:
+                raise ValueError(f"{what}: passes {following} twice")
+            nodes.append(following)
+        return nodes
+
+    def port(self, node: str, link: str) -> Port:
+        """Return the port of ``node`` towards ``link``."""
+        listed = self.ports.get(f"{node}:{link}")
+        if listed is not None:
+            return listed
+        return self.hosts[node].port if node in self.hosts else self.switches[node].port
+
+    def _check_saturating(self, stream: Stream) -> None:
+        host = self.hosts[stream.talker]
+        if host.when_full == "drop":
+            raise ValueError(
+                f"stream {stream.name} saturates a socket that drops: it would send without end; "
+                f"set when_full: wait on host {stream.talker}, or give a rate"
+            )
+        first = (
+            stream.route.links[0]
+            if isinstance(stream.route, SinglePath)
+            else stream.route.before[0]
+        )
+        queue = self.port(stream.talker, first).queue_bytes
+        sharing = sum(other.talker == stream.talker for other in self.streams)
+        if host.send_cost.mean_ns == 0 and queue < sharing * (host.send_buffer_bytes + 65_536):
+            raise ValueError(
+                f"stream {stream.name} saturates without processor time and overruns the queue of "
+                f"{stream.talker} ({queue} bytes): give send_cost, or a queue of at least "
+                f"{sharing * (host.send_buffer_bytes + 65_536)} bytes"
+            )
+
+
+def picoseconds(nanoseconds: float) -> int:
+    """Return a time in whole picoseconds, the model's unit."""
+    return math.floor(nanoseconds * 1000 + 0.5)

@@ -1,0 +1,389 @@
+"""Sequence recovery of IEEE Std 802.1CB-2017: vector and match, with the counters of clause 10.
+
+Two writings of the same procedures stand side by side:
+
+- :class:`VectorRecovery` and :class:`MatchRecovery` are plain and slow. The history is a list, a
+  shift moves every element, and the text follows clause 7.4.3 step by step. They need nothing but
+  Python and are the reference for anything faster.
+- :func:`recover` does the same on one flat array of integers with a ring for the history, so that
+  numba can compile it unchanged. The engine of the model runs this one.
+
+Decisions where implementations differ, or where the text leaves a choice:
+
+- A number ``delta`` away from the last one is *rogue* when ``delta >= L`` or ``delta <= -L`` for a
+  history of length L. Rogue frames are discarded and counted as rogue only.
+- *Discarded* counts repeats only, so that received = passed + discarded + rogue, plus tagless
+  where untagged frames are not taken.
+- An untagged frame counts as *tagless*. With ``take_no_sequence`` it is also passed, and as an
+  accepted packet it reloads the reset timer.
+- *Lost* counts zero bits that leave the history. Taking any number clears the history and sets its
+  first bit only, so the L - 1 numbers before it count as lost once they are shifted out: the
+  counter overstates by L - 1 after each start and each reset that more than L frames follow.
+  :func:`lost_before_start` gives the overstatement.
+- The reset timer expires at the instant ``last reload + timeout``; a frame that arrives at that
+  very instant finds the function reset.
+"""
+
+from collections.abc import MutableSequence
+from typing import Final, TypeAlias
+
+__all__ = [
+    "COUNTERS",
+    "COUNTER_FIELDS",
+    "SEQUENCE_SPACE",
+    "MatchRecovery",
+    "VectorRecovery",
+    "expire",
+    "lost_before_start",
+    "new_registers",
+    "read_counters",
+    "recover",
+    "registers_needed",
+    "signed_distance",
+]
+
+Registers: TypeAlias = MutableSequence[int]
+
+SEQUENCE_SPACE: Final = 65_536
+"""Numbers an R-TAG can carry (IEEE Std 802.1CB-2017, 7.8)."""
+
+COUNTERS: Final = (
+    "out_of_order",
+    "rogue",
+    "passed",
+    "discarded",
+    "lost",
+    "tagless",
+    "resets",
+)
+"""Counter names in the order of IEEE Std 802.1CB-2017, 10.8."""
+
+NO_SEQUENCE: Final = -1
+"""What :func:`recover` takes for a frame without an R-TAG."""
+
+NEVER: Final = -1
+"""A reset timer that does not run."""
+
+# Registers of one recovery function, as offsets from its base in a flat array.
+R_MATCH: Final = 0
+R_LENGTH: Final = 1
+R_TIMEOUT: Final = 2
+R_TAKE_NO_SEQUENCE: Final = 3
+R_INDIVIDUAL: Final = 4
+R_TAKE_ANY: Final = 5
+R_LAST: Final = 6
+R_DEADLINE: Final = 7
+R_HEAD: Final = 8
+R_OUT_OF_ORDER: Final = 9
+R_ROGUE: Final = 10
+R_PASSED: Final = 11
+R_DISCARDED: Final = 12
+R_LOST: Final = 13
+R_TAGLESS: Final = 14
+R_RESETS: Final = 15
+R_HISTORY: Final = 16
+
+COUNTER_FIELDS: Final = slice(R_OUT_OF_ORDER, R_HISTORY)
+
+
+def signed_distance(seq: int, last: int) -> int:
+    """Return how far ``seq`` is ahead of ``last``, in -32768 ... 32767, modulo 2^16.
+
+    Source: IEEE Std 802.1CB-2017, 7.4.3.4 (the difference taken as a signed number of the width
+    of the sequence space).
+    """
+    return ((seq - last + 32_768) & 0xFFFF) - 32_768
+
+
+def lost_before_start(history_length: int, highest_ahead: int) -> int:
+    """Return the lost count that only reflects numbers sent before the first accepted one.
+
+    ``highest_ahead`` is the distance from the number accepted first to the highest one passed
+    since. The cleared history holds ``history_length - 1`` zeros, of which those shifted out count.
+    """
+    return min(history_length - 1, max(0, highest_ahead))
+
+
+class _Reference:
+    """What both plain recovery functions share: counters, the reset timer, untagged frames."""
+
+    def __init__(
+        self,
+        reset_timeout_ns: int | None,
+        take_no_sequence: bool,
+        individual: bool,
+    ) -> None:
+        if reset_timeout_ns is not None and reset_timeout_ns <= 0:
+            raise ValueError(
+                f"reset_timeout_ns is {reset_timeout_ns}: give a positive time, or None for never"
+            )
+        self.reset_timeout_ns = reset_timeout_ns
+        self.take_no_sequence = take_no_sequence
+        self.individual = individual
+        self.take_any = True
+        self.last_seq = SEQUENCE_SPACE - 1
+        self.counters: dict[str, int] = dict.fromkeys(COUNTERS, 0)
+        self._deadline_ns: int | None = None
+
+    def accept(self, seq: int | None, now_ns: int) -> bool:
+        """Tell whether the frame that arrives at ``now_ns`` passes, and count it.
+
+        ``seq`` is the number of its R-TAG, or None where it has none. Times must not go back.
+        Raises ValueError for a number outside 0 ... 65535.
+        """
+        if seq is not None and not 0 <= seq < SEQUENCE_SPACE:
+            raise ValueError(f"sequence number {seq} is outside 0 ... {SEQUENCE_SPACE - 1}")
+        self.expire(now_ns)
+        if seq is None:
+            return self._accept_untagged(now_ns)
+        if self.take_any:
+            self.take_any = False
+            self._take(seq)
+            return self._pass(now_ns)
+        return self._compare(seq, now_ns)
+
+    def expire(self, now_ns: int) -> None:
+        """Let the reset timer run up to ``now_ns``; call it before reading the counters."""
+        if self._deadline_ns is not None and now_ns >= self._deadline_ns:
+            self.reset()
+            self.counters["resets"] += 1
+
+    def reset(self) -> None:
+        """Forget all numbers and take any next one (IEEE Std 802.1CB-2017, 7.4.3.3)."""
+        self.take_any = True
+        self.last_seq = SEQUENCE_SPACE - 1
+        self._deadline_ns = None
+
+    def _accept_untagged(self, now_ns: int) -> bool:
+        self.counters["tagless"] += 1
+        return self._pass(now_ns) if self.take_no_sequence else False
+
+    def _pass(self, now_ns: int) -> bool:
+        self.counters["passed"] += 1
+        self._reload(now_ns)
+        return True
+
+    def _discard(self, counter: str, now_ns: int) -> bool:
+        self.counters[counter] += 1
+        if self.individual:
+            self._reload(now_ns)
+        return False
+
+    def _reload(self, now_ns: int) -> None:
+        if self.reset_timeout_ns is not None:
+            self._deadline_ns = now_ns + self.reset_timeout_ns
+
+    def _take(self, seq: int) -> None:
+        raise NotImplementedError
+
+    def _compare(self, seq: int, now_ns: int) -> bool:
+        raise NotImplementedError
+
+
+class VectorRecovery(_Reference):
+    """Pass each number once, remembering the last ``history_length`` numbers.
+
+    Source: IEEE Std 802.1CB-2017, 7.4.3.4 (VectorRecoveryAlgorithm) and 7.4.3.4.3
+    (ShiftSequenceHistory). Plain Python, one list element a number: a reference, not for speed.
+    Counters are in ``counters``, keyed as :data:`COUNTERS`.
+    """
+
+    def __init__(
+        self,
+        history_length: int = 64,
+        reset_timeout_ns: int | None = None,
+        *,
+        take_no_sequence: bool = False,
+        individual: bool = False,
+    ) -> None:
+        super().__init__(reset_timeout_ns, take_no_sequence, individual)
+        if not 2 <= history_length <= SEQUENCE_SPACE // 2:
+            raise ValueError(
+                f"history_length is {history_length}: it must be 2 ... {SEQUENCE_SPACE // 2}"
+            )
+        self.history_length = history_length
+        self.history = [0] * history_length
+
+    def reset(self) -> None:
+        """Forget all numbers, clear the history, and take any next number."""
+        super().reset()
+        self.history = [0] * self.history_length
+
+    def _take(self, seq: int) -> None:
+        self.history = [1] + [0] * (self.history_length - 1)
+        self.last_seq = seq
+
+    def _compare(self, seq: int, now_ns: int) -> bool:
+        delta = signed_distance(seq, self.last_seq)
+        if delta >= self.history_length or delta <= -self.history_length:
+            return self._discard("rogue", now_ns)
+        if delta <= 0:
+            return self._look_back(-delta, now_ns)
+        if delta != 1:
+            self.counters["out_of_order"] += 1
+        for _ in range(delta - 1):
+            self._shift(0)
+        self._shift(1)
+        self.last_seq = seq
+        return self._pass(now_ns)
+
+    def _look_back(self, age: int, now_ns: int) -> bool:
+        if self.history[age]:
+            return self._discard("discarded", now_ns)
+        self.history[age] = 1
+        self.counters["out_of_order"] += 1
+        return self._pass(now_ns)
+
+    def _shift(self, newest: int) -> None:
+        if self.history[-1] == 0:
+            self.counters["lost"] += 1
+        self.history = [newest, *self.history[:-1]]
+
+
+class MatchRecovery(_Reference):
+    """Drop a number only where it repeats the one accepted last.
+
+    Source: IEEE Std 802.1CB-2017, 7.4.3.5 (MatchRecoveryAlgorithm). It never counts rogue or lost
+    frames; both stay zero in ``counters``.
+    """
+
+    def __init__(
+        self,
+        reset_timeout_ns: int | None = None,
+        *,
+        take_no_sequence: bool = False,
+        individual: bool = False,
+    ) -> None:
+        super().__init__(reset_timeout_ns, take_no_sequence, individual)
+
+    def _take(self, seq: int) -> None:
+        self.last_seq = seq
+
+    def _compare(self, seq: int, now_ns: int) -> bool:
+        if seq == self.last_seq:
+            return self._discard("discarded", now_ns)
+        if signed_distance(seq, self.last_seq) != 1:
+            self.counters["out_of_order"] += 1
+        self.last_seq = seq
+        return self._pass(now_ns)
+
+
+def registers_needed(history_length: int) -> int:
+    """Return how many integers one recovery function takes in a flat array."""
+    return R_HISTORY + history_length
+
+
+def new_registers(
+    history_length: int = 64,
+    reset_timeout: int | None = None,
+    *,
+    match: bool = False,
+    take_no_sequence: bool = False,
+    individual: bool = False,
+) -> list[int]:
+    """Return the registers of one recovery function, freshly started, for :func:`recover`.
+
+    ``reset_timeout`` is in the same unit as the times given to :func:`recover`, whatever that is.
+    """
+    registers = [0] * registers_needed(history_length)
+    registers[R_MATCH] = int(match)
+    registers[R_LENGTH] = history_length
+    registers[R_TIMEOUT] = NEVER if reset_timeout is None else reset_timeout
+    registers[R_TAKE_NO_SEQUENCE] = int(take_no_sequence)
+    registers[R_INDIVIDUAL] = int(individual)
+    registers[R_TAKE_ANY] = 1
+    registers[R_LAST] = SEQUENCE_SPACE - 1
+    registers[R_DEADLINE] = NEVER
+    return registers
+
+
+def read_counters(registers: Registers, base: int = 0) -> dict[str, int]:
+    """Return the clause 10 counters of the recovery function at ``base``, by name."""
+    first = base + R_OUT_OF_ORDER
+    return {name: int(registers[first + index]) for index, name in enumerate(COUNTERS)}
+
+
+def expire(registers: Registers, base: int, now: int) -> None:
+    """Let the reset timer of the function at ``base`` run up to ``now``."""
+    deadline = registers[base + R_DEADLINE]
+    if deadline != NEVER and now >= deadline:
+        registers[base + R_TAKE_ANY] = 1
+        registers[base + R_LAST] = SEQUENCE_SPACE - 1
+        registers[base + R_DEADLINE] = NEVER
+        registers[base + R_RESETS] += 1
+
+
+def recover(registers: Registers, base: int, seq: int, now: int) -> bool:
+    """Tell whether the frame numbered ``seq`` passes the function at ``base``, and count it.
+
+    ``registers`` is any mutable sequence of integers (a list, an int64 array), ``seq`` is 0 ...
+    65535 or :data:`NO_SEQUENCE`, ``now`` must not go back. The history is a ring whose newest
+    element stands at the head, so a frame in order costs one look and no shift.
+    """
+    expire(registers, base, now)
+    if seq == NO_SEQUENCE:
+        registers[base + R_TAGLESS] += 1
+        passed = registers[base + R_TAKE_NO_SEQUENCE] != 0
+    elif registers[base + R_TAKE_ANY]:
+        _take_any(registers, base, seq)
+        passed = True
+    elif registers[base + R_MATCH]:
+        passed = _match(registers, base, seq)
+    else:
+        passed = _vector(registers, base, seq)
+    if passed:
+        registers[base + R_PASSED] += 1
+    reload = passed or (registers[base + R_INDIVIDUAL] != 0 and seq != NO_SEQUENCE)
+    if reload and registers[base + R_TIMEOUT] != NEVER:
+        registers[base + R_DEADLINE] = now + registers[base + R_TIMEOUT]
+    return passed
+
+
+def _take_any(registers: Registers, base: int, seq: int) -> None:
+    registers[base + R_TAKE_ANY] = 0
+    registers[base + R_LAST] = seq
+    registers[base + R_HEAD] = 0
+    for bit in range(registers[base + R_LENGTH]):
+        registers[base + R_HISTORY + bit] = 0
+    registers[base + R_HISTORY] = 1
+
+
+def _match(registers: Registers, base: int, seq: int) -> bool:
+    delta = signed_distance(seq, registers[base + R_LAST])
+    if delta == 0:
+        registers[base + R_DISCARDED] += 1
+        return False
+    if delta != 1:
+        registers[base + R_OUT_OF_ORDER] += 1
+    registers[base + R_LAST] = seq
+    return True
+
+
+def _vector(registers: Registers, base: int, seq: int) -> bool:
+    length = registers[base + R_LENGTH]
+    delta = signed_distance(seq, registers[base + R_LAST])
+    if delta >= length or delta <= -length:
+        registers[base + R_ROGUE] += 1
+        return False
+    head = registers[base + R_HEAD]
+    if delta <= 0:
+        place = base + R_HISTORY + (head + delta) % length
+        if registers[place]:
+            registers[base + R_DISCARDED] += 1
+            return False
+        registers[place] = 1
+        registers[base + R_OUT_OF_ORDER] += 1
+        return True
+    if delta != 1:
+        registers[base + R_OUT_OF_ORDER] += 1
+    for _ in range(delta):
+        head += 1
+        if head == length:
+            head = 0
+        # The element after the head is the oldest: the one a shift pushes out.
+        registers[base + R_LOST] += 1 - registers[base + R_HISTORY + head]
+        registers[base + R_HISTORY + head] = 0
+    registers[base + R_HISTORY + head] = 1
+    registers[base + R_HEAD] = head
+    registers[base + R_LAST] = seq
+    return True

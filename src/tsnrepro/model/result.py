@@ -1,0 +1,501 @@
+"""What a run gives: counts by place, latencies, counters of recovery, and the check that all adds up.
+
+Every frame is in exactly one place of its stream's :class:`FrameLedger`, every datagram in one of
+its :class:`StreamResult`; :func:`read_result` refuses to hand out a result that does not add up.
+"""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from tsnrepro.model import layout as at
+from tsnrepro.model import recovery
+from tsnrepro.model.network import Network, TcpBulk
+from tsnrepro.model.plan import Plan
+from tsnrepro.model.routes import Carried, Element, Flow
+
+__all__ = [
+    "ConservationError",
+    "FrameLedger",
+    "Latencies",
+    "PortResult",
+    "PortStream",
+    "RecoveryResult",
+    "Result",
+    "StreamResult",
+    "Tally",
+    "TcpResult",
+    "read_result",
+]
+
+_CARRY = 10**12
+
+
+class ConservationError(RuntimeError):
+    """Frames or datagrams that went in did not come out anywhere."""
+
+
+class Tally:
+    """Carries sums of times out of 64 bits before they run over, exactly."""
+
+    def __init__(self, state: at.State) -> None:
+        self._state = state
+        self.wait = np.zeros(state.counters.shape[:2], np.int64)
+        self.latency = np.zeros(state.listeners.shape[0], np.int64)
+        self.transit = np.zeros(state.listeners.shape[0], np.int64)
+
+    def carry(self) -> None:
+        """Move whole seconds from the kernels' sums to this tally."""
+        counters, listeners = self._state.counters, self._state.listeners
+        for total, sums in (
+            (self.wait, counters[..., at.C_WAIT_SUM]),
+            (self.latency, listeners[:, at.L_LATENCY_SUM]),
+            (self.transit, listeners[:, at.L_TRANSIT_SUM]),
+        ):
+            total += sums // _CARRY
+            sums %= _CARRY
+
+    def wait_ps(self, element: int, flow: int) -> int:
+        """Return the waiting time of a flow at an element, summed over its frames."""
+        rest = self._state.counters[element, flow, at.C_WAIT_SUM]
+        return int(self.wait[element, flow]) * _CARRY + int(rest)
+
+    def latency_ps(self, carried: int, *, transit: bool) -> int:
+        """Return a stream's latencies, or transit times, summed."""
+        total = self.transit if transit else self.latency
+        column = at.L_TRANSIT_SUM if transit else at.L_LATENCY_SUM
+        return int(total[carried]) * _CARRY + int(self._state.listeners[carried, column])
+
+
+@dataclass(frozen=True)
+class Latencies:
+    """A distribution of times: exact count, sum, minimum, maximum; quantiles to 1/128 octave.
+
+    ``bins`` counts times by bin; bin b holds times from :meth:`edge_ps` (b) to below (b + 1).
+    """
+
+    count: int
+    sum_ps: int
+    min_ps: int | None
+    max_ps: int | None
+    bins: npt.NDArray[np.int64] = field(repr=False)
+
+    @property
+    def mean_ns(self) -> float:
+        """The mean, in nanoseconds; NaN where there is none."""
+        return self.sum_ps / self.count / 1000 if self.count else float("nan")
+
+    @staticmethod
+    def edge_ps(index: int) -> float:
+        """Return the lower edge of a bin, in picoseconds."""
+        octave, part = divmod(index, 1 << at.HISTOGRAM_SUB_BITS)
+        return 2.0**octave * (1 + part / (1 << at.HISTOGRAM_SUB_BITS))
+
+    def quantile_ns(self, probability: float) -> float:
+        """Return a quantile in nanoseconds: the middle of the bin that holds it (to 0.4 %).
+
+        The order statistic of rank ceil(p n) is taken, and held within minimum and maximum. NaN
+        where nothing was counted; ValueError for a probability outside 0 ... 1.
+        """
+        if not 0.0 <= probability <= 1.0:
+            raise ValueError(f"probability {probability} is outside 0 ... 1")
+        if self.count == 0 or self.min_ps is None or self.max_ps is None:
+            return float("nan")
+        rank = max(1, int(np.ceil(probability * self.count)))
+        index = int(np.searchsorted(np.cumsum(self.bins), rank))
+        middle = (self.edge_ps(index) + self.edge_ps(index + 1)) / 2
+        return min(max(middle, self.min_ps), self.max_ps) / 1000
+
+
+@dataclass(frozen=True)
+class FrameLedger:
+    """Where every frame of a stream went: entered + copied = all the others together.
+
+    ``taken`` frames were handed to the listener's transport; ``left`` were still in a queue or on a
+    link when the run ended. Ports are named node:link.
+    """
+
+    entered: int
+    copied: int
+    queue_drops: dict[str, int]
+    lost_random: dict[str, int]
+    lost_down: dict[str, int]
+    eliminated: int
+    nic_drops: int
+    taken: int
+    left: int
+
+    @property
+    def unaccounted(self) -> int:
+        """Frames that are nowhere: zero, or the run is wrong."""
+        gone = sum(sum(part.values()) for part in (self.queue_drops, self.lost_random))
+        gone += sum(self.lost_down.values()) + self.eliminated + self.nic_drops
+        return self.entered + self.copied - gone - self.taken - self.left
+
+
+@dataclass(frozen=True)
+class TcpResult:
+    """What a TCP transfer did besides delivering: in segments and events."""
+
+    retransmitted: int
+    recoveries: int
+    timeouts: int
+    acknowledgements: int
+    smoothed_rtt_ns: float
+
+
+@dataclass(frozen=True)
+class StreamResult:
+    """The account of one stream, in datagrams (segments of TCP) unless a name says frames.
+
+    ``written`` = ``sender_socket_drops`` + ``entered`` + ``not_entered``; ``lost`` = ``entered`` -
+    ``unique``, whatever the place. ``delivered`` = ``unique`` + ``duplicates`` were read by the
+    process (UDP), or ``unique`` came first and ``duplicates`` again (TCP, where ``delivered`` came
+    in order, and ``entered`` counts retransmissions too). Latency runs from the write to the end
+    of its reading, transit to the last frame's arrival at the listener's card.
+    """
+
+    name: str
+    payload_bytes: int
+    fragments: int
+    written: int
+    sender_socket_drops: int
+    not_entered: int
+    entered: int
+    delivered: int
+    unique: int
+    duplicates: int
+    out_of_order: int
+    incomplete: int
+    receiver_socket_drops: int
+    first_delivered_ps: int | None
+    last_delivered_ps: int | None
+    latency: Latencies
+    transit: Latencies
+    frames: FrameLedger
+    tcp: TcpResult | None
+    ack_frames: FrameLedger | None
+
+    @property
+    def lost(self) -> int:
+        """Datagrams that entered the network and were not read; segments not yet delivered."""
+        return (self.written if self.tcp else self.entered) - self.unique
+
+    @property
+    def loss_ratio(self) -> float:
+        """Lost of entered, 0 ... 1; NaN where nothing entered."""
+        sent = self.written if self.tcp else self.entered
+        return self.lost / sent if sent else float("nan")
+
+    def offered_mbps(self, duration_s: float) -> float:
+        """Return the payload rate that entered the network, in Mb/s."""
+        return self.entered * self.payload_bytes * 8 / duration_s / 1e6
+
+    def goodput_mbps(self, duration_s: float) -> float:
+        """Return the payload rate read by the listener, repeats not counted, in Mb/s."""
+        received = self.delivered if self.tcp else self.unique
+        return received * self.payload_bytes * 8 / duration_s / 1e6
+
+
+@dataclass(frozen=True)
+class PortStream:
+    """One flow at one port. ``part`` is path, before, member or after; ``member`` its number."""
+
+    stream: str
+    part: str
+    member: int | None
+    arrived: int
+    eliminated: int
+    queue_drops: int
+    sent: int
+    lost_random: int
+    lost_down: int
+    wait_sum_ps: int
+    wait_max_ps: int
+
+    @property
+    def mean_wait_ns(self) -> float:
+        """Mean time from arrival in the queue to the start of sending, in nanoseconds."""
+        return self.wait_sum_ps / self.sent / 1000 if self.sent else float("nan")
+
+
+@dataclass(frozen=True)
+class PortResult:
+    """An egress port (node:link). ``busy_ps`` counts frames with preamble and gap.
+
+    ``peak_queue_bytes`` and the credits' range (in bits) are by traffic class.
+    """
+
+    name: str
+    busy_ps: int
+    peak_queue_bytes: tuple[int, ...]
+    credit_range_bits: tuple[tuple[float, float], ...]
+    streams: list[PortStream]
+
+
+@dataclass(frozen=True)
+class RecoveryResult:
+    """The clause 10 counters of one recovery function: of a stream, or of one member path."""
+
+    stream: str
+    member: int | None
+    counters: dict[str, int]
+
+
+@dataclass(frozen=True)
+class Result:
+    """All counts of a run. ``ended_s`` is when the last thing happened or the run was cut off."""
+
+    network: Network
+    duration_s: float
+    ended_s: float
+    streams: dict[str, StreamResult]
+    ports: dict[str, PortResult]
+    recoveries: list[RecoveryResult]
+    deliveries: npt.NDArray[np.void] | None = field(default=None, repr=False)
+
+    def recovery(self, stream: str, member: int | None = None) -> dict[str, int]:
+        """Return the counters of a stream's recovery function, or of one of its members'."""
+        for found in self.recoveries:
+            if found.stream == stream and found.member == member:
+                return found.counters
+        raise KeyError(f"stream {stream} has no recovery function for member {member}")
+
+
+def read_result(
+    plan: Plan, tally: Tally, duration_s: float, deliveries: npt.NDArray[np.void] | None
+) -> Result:
+    """Read all counts out of the arrays and check that they add up.
+
+    Raises ConservationError where frames or datagrams are missing or appear from nowhere.
+    """
+    reader = _Reader(plan, tally)
+    stop = plan.stop_ps
+    for place in plan.recoveries:
+        recovery.expire(plan.state.recovery, place.base, stop)
+    data = [carried for carried in plan.graph.carried if not carried.acknowledges]
+    return Result(
+        network=plan.graph.network,
+        duration_s=duration_s,
+        ended_s=int(plan.state.control[at.X_NOW]) / 1e12,
+        streams={carried.name: reader.stream(carried) for carried in data},
+        ports={e.name: reader.port(e) for e in plan.graph.elements if e.link is not None},
+        recoveries=[
+            RecoveryResult(
+                place.carried.name,
+                place.member,
+                recovery.read_counters(plan.state.recovery, place.base),
+            )
+            for place in plan.recoveries
+        ],
+        deliveries=deliveries,
+    )
+
+
+class _Reader:
+    def __init__(self, plan: Plan, tally: Tally) -> None:
+        self.plan, self.tally, self.state = plan, tally, plan.state
+        self.left = self._count_left()
+
+    def _count_left(self) -> npt.NDArray[np.int64]:
+        """Return the frames of each carried stream that are in rings."""
+        left = np.zeros(len(self.plan.graph.carried), np.int64)
+        of_flow = np.array([flow.carried.index for flow in self.plan.graph.flows])
+        rings = [
+            self.state.edges[edge.index]
+            for edge in self.plan.graph.edges
+            if edge.to_sender is None
+        ]
+        for element in self.plan.graph.elements:
+            if element.link is not None and not self.state.elements[element.index, at.E_FAST]:
+                rings += list(self.state.classes[element.index])
+        for ring in rings:
+            places = np.arange(ring[at.RING_READ], ring[at.RING_WRITTEN]) & ring[at.RING_MASK]
+            metas = self.state.frames[ring[at.RING_START] + places, at.F_META]
+            np.add.at(left, of_flow[metas & at.META_FLOW_MASK], 1)
+        return left
+
+    def _counts(self, element: Element, flow: Flow) -> npt.NDArray[np.int64]:
+        return self.state.counters[element.index, flow.index]
+
+    def stream(self, carried: Carried) -> StreamResult:
+        assert carried.sender is not None
+        port = next(e for e in self.plan.graph.elements if carried in e.senders)
+        first = int(self.state.elements[port.index, at.E_FIRST_SENDER])
+        sender = self.state.senders[first + port.senders.index(carried)]
+        heard = self.state.listeners[carried.index]
+        tcp = isinstance(carried.stream.send, TcpBulk)
+        acks = next(
+            (c for c in self.plan.graph.carried if c.acknowledges and c.sender == carried.sender),
+            None,
+        )
+        row = self.state.tcp[first + port.senders.index(carried)]
+        entered = int(sender[at.S_ENTERED])
+        waiting = not tcp and sender[at.S_PHASE] in (at.ENTERS, at.BLOCKED)
+        incomplete, pending = self._unfinished(carried)
+        result = StreamResult(
+            name=carried.name,
+            payload_bytes=carried.stream.payload_bytes,
+            fragments=len(carried.frames),
+            written=int(sender[at.S_WRITTEN]),
+            sender_socket_drops=int(sender[at.S_SOCKET_DROPS]),
+            not_entered=int(waiting),
+            entered=entered,
+            delivered=int(heard[at.L_DELIVERED]),
+            unique=int(heard[at.L_UNIQUE]),
+            duplicates=int(heard[at.L_DUPLICATES]),
+            out_of_order=int(heard[at.L_OUT_OF_ORDER]),
+            incomplete=incomplete,
+            receiver_socket_drops=int(heard[at.L_SOCKET_DROPS]),
+            first_delivered_ps=_time(heard, at.L_FIRST),
+            last_delivered_ps=_time(heard, at.L_LAST),
+            latency=self._latencies(carried, transit=False),
+            transit=self._latencies(carried, transit=True),
+            frames=self.ledger(carried, entered * len(carried.frames)),
+            tcp=_tcp_result(row) if tcp else None,
+            ack_frames=self.ledger(acks, int(row[at.T_ACKS])) if acks else None,
+        )
+        self._check_datagrams(result, heard, pending)
+        return result
+
+    def _unfinished(self, carried: Carried) -> tuple[int, int]:
+        """Return datagrams that reassembly never completed, and the fragments they had."""
+        heard = self.state.listeners[carried.index]
+        incomplete, frames = int(heard[at.L_INCOMPLETE]), int(heard[at.L_PENDING_FRAMES])
+        fragments = len(carried.frames)
+        if fragments > 1:
+            start = int(heard[at.L_PENDING])
+            slots = self.state.pending[start : start + at.PENDING_SLOTS]
+            open_slots = slots[slots[:, at.P_IDENT] != at.NONE][:, at.P_MASK]
+            partial = [int(mask) for mask in open_slots if mask != (1 << fragments) - 1]
+            incomplete += len(partial)
+            frames += sum(mask.bit_count() for mask in partial)
+        return incomplete, frames
+
+    def _latencies(self, carried: Carried, *, transit: bool) -> Latencies:
+        heard = self.state.listeners[carried.index]
+        bins = self.state.histograms[carried.index, int(transit)].copy()
+        least, most = (
+            (at.L_TRANSIT_MIN, at.L_TRANSIT_MAX)
+            if transit
+            else (at.L_LATENCY_MIN, at.L_LATENCY_MAX)
+        )
+        count = int(bins.sum())
+        return Latencies(
+            count=count,
+            sum_ps=self.tally.latency_ps(carried.index, transit=transit),
+            min_ps=int(heard[least]) if count else None,
+            max_ps=int(heard[most]) if count else None,
+            bins=bins,
+        )
+
+    def ledger(self, carried: Carried, entered: int) -> FrameLedger:
+        """Return where the frames of a carried stream went."""
+        drops: dict[str, int] = {}
+        random: dict[str, int] = {}
+        down: dict[str, int] = {}
+        copied = eliminated = nic_drops = 0
+        for element in self.plan.graph.elements:
+            for flow in element.flows:
+                if flow.carried is not carried:
+                    continue
+                counts = self._counts(element, flow)
+                eliminated += int(counts[at.C_ELIMINATED])
+                nic_drops += int(counts[at.C_NIC_DROPS])
+                lost = counts[at.C_LOST_RANDOM] + counts[at.C_LOST_DOWN]
+                if element.link is not None:
+                    copied += int(counts[at.C_HANDED_ON] - (counts[at.C_SENT] - lost))
+                    _add(drops, element.name, counts[at.C_QUEUE_DROPS])
+                    _add(random, element.name, counts[at.C_LOST_RANDOM])
+                    _add(down, element.name, counts[at.C_LOST_DOWN])
+        ledger = FrameLedger(
+            entered=entered,
+            copied=copied,
+            queue_drops=drops,
+            lost_random=random,
+            lost_down=down,
+            eliminated=eliminated,
+            nic_drops=nic_drops,
+            taken=int(self.state.listeners[carried.index, at.L_FRAMES]),
+            left=int(self.left[carried.index]),
+        )
+        if ledger.unaccounted:
+            raise ConservationError(
+                f"{carried.name}: {ledger.unaccounted} frames unaccounted for: {ledger}"
+            )
+        return ledger
+
+    def _check_datagrams(
+        self, result: StreamResult, heard: npt.NDArray[np.int64], pending: int
+    ) -> None:
+        complete = int(heard[at.L_COMPLETE])
+        if result.tcp:
+            sums = {"segments taken": result.frames.taken - result.unique - result.duplicates}
+        else:
+            strays = int(heard[at.L_STRAY_FRAMES])
+            sums = {
+                "datagrams written": result.written
+                - result.sender_socket_drops
+                - result.entered
+                - result.not_entered,
+                "frames taken": result.frames.taken
+                - complete * result.fragments
+                - strays
+                - pending,
+                "datagrams complete": complete - result.receiver_socket_drops - result.delivered,
+                "datagrams delivered": result.delivered - result.unique - result.duplicates,
+            }
+        wrong = {what: difference for what, difference in sums.items() if difference}
+        if wrong:
+            raise ConservationError(f"{result.name}: do not add up, by: {wrong}")
+
+    def port(self, element: Element) -> PortResult:
+        """Return the account of a port."""
+        assert element.link is not None
+        queues = self.state.classes[element.index]
+        return PortResult(
+            name=element.name,
+            busy_ps=int(self.state.elements[element.index, at.E_BUSY]),
+            peak_queue_bytes=tuple(int(peak) for peak in queues[:, at.Q_PEAK]),
+            credit_range_bits=tuple(
+                (int(low) / 1e9, int(high) / 1e9)
+                for low, high in queues[:, [at.Q_CREDIT_MIN, at.Q_CREDIT_MAX]]
+            ),
+            streams=[self._port_stream(element, flow) for flow in element.flows],
+        )
+
+    def _port_stream(self, element: Element, flow: Flow) -> PortStream:
+        counts = self._counts(element, flow)
+        return PortStream(
+            stream=flow.carried.name,
+            part=flow.part,
+            member=flow.member,
+            arrived=int(counts[at.C_ARRIVED]),
+            eliminated=int(counts[at.C_ELIMINATED]),
+            queue_drops=int(counts[at.C_QUEUE_DROPS]),
+            sent=int(counts[at.C_SENT]),
+            lost_random=int(counts[at.C_LOST_RANDOM]),
+            lost_down=int(counts[at.C_LOST_DOWN]),
+            wait_sum_ps=self.tally.wait_ps(element.index, flow.index),
+            wait_max_ps=int(counts[at.C_WAIT_MAX]),
+        )
+
+
+def _time(row: npt.NDArray[np.int64], column: int) -> int | None:
+    return int(row[column]) if row[at.L_UNIQUE] else None
+
+
+def _add(places: dict[str, int], name: str, count: int) -> None:
+    if count:
+        places[name] = places.get(name, 0) + int(count)
+
+
+def _tcp_result(row: npt.NDArray[np.int64]) -> TcpResult:
+    return TcpResult(
+        retransmitted=int(row[at.T_RETRANSMITTED]),
+        recoveries=int(row[at.T_RECOVERIES]),
+        timeouts=int(row[at.T_TIMEOUTS]),
+        acknowledgements=int(row[at.T_ACKS]),
+        smoothed_rtt_ns=int(row[at.T_SMOOTHED]) / 1000,
+    )

@@ -1,0 +1,405 @@
+"""From routes to a graph: elements, flows, what each element does with each flow, in which order.
+
+An element is an egress port (node and link) or the receiving side of a host. Elements are served in
+an order in which each comes after those that feed it, window after window. Where they feed each
+other in a circle (TCP and its acknowledgements, rings), the circle is cut at edges that take longer
+than a window to cross: what enters such an edge in a window arrives in a later one.
+"""
+
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+from tsnrepro.model.ethernet import (
+    GAP_BYTES,
+    PREAMBLE_BYTES,
+    R_TAG_BYTES,
+    ip_packets,
+    skb_truesize,
+    tcp_ack_frame,
+    tcp_frame,
+    udp_frames,
+)
+from tsnrepro.model.network import (
+    Link,
+    Network,
+    Port,
+    Replicated,
+    SinglePath,
+    Stream,
+    TcpBulk,
+    picoseconds,
+)
+
+__all__ = ["Carried", "Edge", "Element", "Flow", "Graph", "Hop", "route_network"]
+
+_WINDOW_FRAMES = 512
+"""A window lasts as long as this many of the shortest frames on the fastest line."""
+
+
+@dataclass(frozen=True)
+class Carried:
+    """What travels one route: the datagrams or segments of a stream, or its acknowledgements."""
+
+    index: int
+    name: str
+    stream: Stream
+    acknowledges: bool
+    talker: str
+    listener: str
+    route: SinglePath | Replicated
+    frames: tuple[int, ...]
+    truesizes: tuple[int, ...]
+    sender: int | None
+
+
+@dataclass(frozen=True)
+class Flow:
+    """A carried stream on one part of its route; ``member`` is the member path's number."""
+
+    index: int
+    carried: Carried
+    part: str
+    member: int | None
+    frames: tuple[int, ...]
+
+
+@dataclass
+class Element:
+    """An egress port (``link`` given) or the receiving side of a host."""
+
+    node: str
+    link: Link | None
+    port: Port | None
+    index: int = -1
+    flows: list[Flow] = field(default_factory=list)
+    senders: list[Carried] = field(default_factory=list)
+    acknowledged: list[int] = field(default_factory=list)
+
+    @property
+    def name(self) -> str:
+        """The port as node:link, or the host's name."""
+        return f"{self.node}:{self.link.name}" if self.link else self.node
+
+    @property
+    def far_end(self) -> str:
+        """The node at the other end of the port's link."""
+        assert self.link is not None
+        return self.link.b if self.node == self.link.a else self.link.a
+
+    @property
+    def delay_ps(self) -> int:
+        """Propagation time from this port, in picoseconds."""
+        assert self.link is not None
+        backward = self.node == self.link.b and self.link.reverse_delay_ns is not None
+        delay = self.link.reverse_delay_ns if backward else self.link.delay_ns
+        return picoseconds(delay or 0.0)
+
+    def line_ps(self, line_bytes: int) -> int:
+        """Return how long ``line_bytes`` take on the link, in picoseconds, rounded up."""
+        assert self.link is not None
+        rate_mbps = Fraction(self.link.rate_mbps).limit_denominator(10**6)
+        return -int(-line_bytes * 8_000_000 / rate_mbps // 1)
+
+    @property
+    def gap_ps(self) -> int:
+        """The interpacket gap, in picoseconds."""
+        return self.line_ps(GAP_BYTES)
+
+    def done_ps(self, frame_bytes: int) -> int:
+        """Return the time from a frame's start to its last bit, in picoseconds."""
+        return self.line_ps(frame_bytes + PREAMBLE_BYTES)
+
+    @property
+    def shortest_frame(self) -> int:
+        """The smallest frame of any flow here, in bytes."""
+        return min(min(flow.frames) for flow in self.flows)
+
+    @property
+    def shortest_ps(self) -> int:
+        """The least time from the start of one frame to the start of the next."""
+        return self.done_ps(self.shortest_frame) + self.gap_ps
+
+
+@dataclass
+class Hop:
+    """What an element does with a flow that has come to it."""
+
+    outs: list[tuple[Element, Flow]] = field(default_factory=list)
+    splits: bool = False
+    eliminates: bool = False
+    after: Flow | None = None
+    sender: int | None = None
+
+
+@dataclass
+class Edge:
+    """Frames (or acknowledgements for a sender) on their way between two elements."""
+
+    source: Element
+    target: Element
+    to_sender: int | None = None
+    flows: list[Flow] = field(default_factory=list)
+    index: int = -1
+
+
+class Graph:
+    """The elements in the order in which they are served, and all that joins them."""
+
+    def __init__(self, network: Network) -> None:
+        self.network = network
+        self.carried: list[Carried] = []
+        self.flows: list[Flow] = []
+        self.elements: list[Element] = []
+        self.hops: dict[tuple[int, int], Hop] = {}
+        self.edges: list[Edge] = []
+        self.window_ps = 0
+        self._by_key: dict[tuple[str, str | None], Element] = {}
+        self._by_ends: dict[tuple[int, int, int | None], Edge] = {}
+        self._links = {link.name: link for link in network.links}
+
+    def element(self, node: str, link: str | None) -> Element:
+        """Return the port of ``node`` towards ``link``, or its receiving side, made once."""
+        key = (node, link)
+        if key not in self._by_key:
+            made = Element(
+                node=node,
+                link=self._links[link] if link else None,
+                port=self.network.port(node, link) if link else None,
+            )
+            self._by_key[key] = made
+            self.elements.append(made)
+        return self._by_key[key]
+
+    def hop(self, element: Element, flow: Flow) -> Hop:
+        """Return what ``element`` does with ``flow``, made once."""
+        key = (id(element), flow.index)
+        if key not in self.hops:
+            self.hops[key] = Hop()
+            element.flows.append(flow)
+        return self.hops[key]
+
+    def edge(self, source: Element, target: Element, to_sender: int | None = None) -> Edge:
+        """Return the edge between two elements, made once."""
+        key = (id(source), id(target), to_sender)
+        if key not in self._by_ends:
+            self._by_ends[key] = Edge(source, target, to_sender)
+            self.edges.append(self._by_ends[key])
+        return self._by_ends[key]
+
+    def add_flow(
+        self, carried: Carried, part: str, member: int | None = None, tagged: bool = False
+    ) -> Flow:
+        """Add a flow of ``carried``."""
+        tag = R_TAG_BYTES if tagged else 0
+        frames = tuple(size + tag for size in carried.frames)
+        flow = Flow(len(self.flows), carried, part, member, frames)
+        self.flows.append(flow)
+        return flow
+
+    def look_ahead_ps(self, edge: Edge) -> int:
+        """Return the least time from a frame's choice to its arrival over the edge."""
+        source = edge.source
+        if source.link is None:
+            return 0
+        return min(
+            source.done_ps(min(flow.frames)) + self.ahead_ps(source) for flow in edge.flows
+        )
+
+    def ahead_ps(self, port: Element) -> int:
+        """Return the time from a frame's last bit at the port to its arrival at what follows."""
+        switch = self.network.switches.get(port.far_end)
+        return port.delay_ps + (picoseconds(switch.processing_ns) if switch else 0)
+
+
+def route_network(network: Network) -> Graph:
+    """Return the graph of a network, its elements in order and its window set.
+
+    Raises ValueError where elements feed each other in a circle without delay.
+    """
+    graph = Graph(network)
+    _carry_streams(graph)
+    for carried in graph.carried:
+        _lay_route(graph, carried)
+    for carried in graph.carried:
+        if carried.acknowledges:
+            _return_acknowledgements(graph, carried)
+    _sort_edges(graph)
+    _order_elements(graph)
+    return graph
+
+
+def _carry_streams(graph: Graph) -> None:
+    senders = 0
+    for stream in graph.network.streams:
+        tcp = isinstance(stream.send, TcpBulk)
+        if tcp:
+            frames = (tcp_frame(stream.payload_bytes, vlan=stream.vlan),)
+            truesizes = (skb_truesize(stream.payload_bytes + 52),)
+        else:
+            frames = udp_frames(stream.payload_bytes, vlan=stream.vlan)
+            truesizes = tuple(skb_truesize(size) for size in ip_packets(stream.payload_bytes))
+        graph.carried.append(
+            Carried(
+                index=len(graph.carried),
+                name=stream.name,
+                stream=stream,
+                acknowledges=False,
+                talker=stream.talker,
+                listener=stream.listener,
+                route=stream.route,
+                frames=frames,
+                truesizes=truesizes,
+                sender=senders,
+            )
+        )
+        senders += 1
+    for data in list(graph.carried):
+        if isinstance(data.stream.send, TcpBulk):
+            graph.carried.append(
+                Carried(
+                    index=len(graph.carried),
+                    name=f"{data.name}.ack",
+                    stream=data.stream,
+                    acknowledges=True,
+                    talker=data.listener,
+                    listener=data.talker,
+                    route=data.stream.send.ack_route,
+                    frames=(tcp_ack_frame(vlan=data.stream.vlan),),
+                    truesizes=(skb_truesize(52),),
+                    sender=data.sender,
+                )
+            )
+
+
+def _lay_path(graph: Graph, flow: Flow, start: str, links: list[str]) -> list[Element]:
+    """Lead a flow through its ports and return them."""
+    nodes = graph.network.walk(flow.carried.name, start, links)
+    ports = [graph.element(node, link) for node, link in zip(nodes, links, strict=False)]
+    for port, following in zip(ports, ports[1:], strict=False):
+        graph.hop(port, flow).outs.append((following, flow))
+    if ports:
+        graph.hop(ports[-1], flow)
+    return ports
+
+
+def _lay_route(graph: Graph, carried: Carried) -> None:
+    receiver = graph.element(carried.listener, None)
+    route = carried.route
+    if isinstance(route, SinglePath):
+        flow = graph.add_flow(carried, "path")
+        ports = _lay_path(graph, flow, carried.talker, route.links)
+        graph.hop(ports[-1], flow).outs.append((receiver, flow))
+        graph.hop(receiver, flow)
+        first, first_flow = ports[0], flow
+    else:
+        first, first_flow = _lay_replicated(graph, carried, route, receiver)
+    if not carried.acknowledges:
+        first.senders.append(carried)
+        graph.hop(first, first_flow).sender = carried.sender
+    _join(graph, carried)
+
+
+def _lay_replicated(
+    graph: Graph, carried: Carried, route: Replicated, receiver: Element
+) -> tuple[Element, Flow]:
+    before = graph.add_flow(carried, "before")
+    members = [
+        graph.add_flow(carried, "member", number, tagged=True)
+        for number in range(len(route.members))
+    ]
+    after = graph.add_flow(carried, "after")
+    ports = _lay_path(graph, before, carried.talker, route.before)
+    split = ports[-1].far_end
+    end = receiver
+    meeting = graph.network.walk(carried.name, split, route.members[0])[-1]
+    trailing = _lay_path(graph, after, meeting, route.after)
+    if trailing:
+        end = trailing[0]
+        graph.hop(trailing[-1], after).outs.append((receiver, after))
+    graph.hop(end, after)
+    graph.hop(receiver, after)
+    splitting = graph.hop(ports[-1], before)
+    splitting.splits = True
+    for member, links in zip(members, route.members, strict=True):
+        path = _lay_path(graph, member, split, links)
+        splitting.outs.append((path[0], member))
+        graph.hop(path[-1], member).outs.append((end, member))
+        hop = graph.hop(end, member)
+        hop.eliminates, hop.after = True, after
+    return ports[0], before
+
+
+def _join(graph: Graph, carried: Carried) -> None:
+    """Make the edges that the hops of a carried stream need."""
+    for element in list(graph.elements):
+        for flow in element.flows:
+            if flow.carried is carried:
+                for target, label in graph.hop(element, flow).outs:
+                    graph.edge(element, target).flows.append(label)
+
+
+def _return_acknowledgements(graph: Graph, carried: Carried) -> None:
+    """Join the listener's transport to its port, and the talker's stack to its transport."""
+    route = carried.route
+    back = route.links[0] if isinstance(route, SinglePath) else route.before[0]
+    graph.edge(graph.element(carried.talker, None), graph.element(carried.talker, back))
+    stream_route = carried.stream.route
+    forth = (
+        stream_route.links[0] if isinstance(stream_route, SinglePath) else stream_route.before[0]
+    )
+    talker = graph.element(carried.listener, forth)
+    graph.edge(graph.element(carried.listener, None), talker, carried.sender)
+
+
+def _sort_edges(graph: Graph) -> None:
+    """Put edges in the order in which frames of the same instant are taken."""
+    place = {link.name: number for number, link in enumerate(graph.network.links)}
+
+    def order(edge: Edge) -> tuple[int, int, int]:
+        source = edge.source
+        if source.link is None:
+            return (-1, 0, -1 if edge.to_sender is None else edge.to_sender)
+        return (place[source.link.name], int(source.node != source.link.a), 0)
+
+    graph.edges.sort(key=order)
+    for index, edge in enumerate(graph.edges):
+        edge.index = index
+
+
+def _order_elements(graph: Graph) -> None:
+    """Sort the elements and set the window."""
+    ports = [element for element in graph.elements if element.link is not None]
+    longest = _WINDOW_FRAMES * min(port.shortest_ps for port in ports)
+    order = _sorted_without(graph, None)
+    window = longest
+    if order is None:
+        for cut in sorted({graph.look_ahead_ps(edge) for edge in graph.edges}, reverse=True):
+            order = _sorted_without(graph, cut) if cut > 0 else None
+            if order is not None:
+                window = min(longest, cut)
+                break
+    if order is None:
+        raise ValueError("elements feed each other in a circle that takes no time")
+    graph.elements = order
+    for index, element in enumerate(order):
+        element.index = index
+    graph.window_ps = window
+
+
+def _sorted_without(graph: Graph, cut_ps: int | None) -> list[Element] | None:
+    """Sort topologically, disregarding edges that take ``cut_ps`` or longer; None: a circle."""
+    kept = [edge for edge in graph.edges if cut_ps is None or graph.look_ahead_ps(edge) < cut_ps]
+    waiting = {id(element): 0 for element in graph.elements}
+    for edge in kept:
+        waiting[id(edge.target)] += 1
+    ready = [element for element in graph.elements if waiting[id(element)] == 0]
+    order = []
+    while ready:
+        element = ready.pop(0)
+        order.append(element)
+        for edge in kept:
+            if edge.source is element:
+                waiting[id(edge.target)] -= 1
+                if waiting[id(edge.target)] == 0:
+                    ready.append(edge.target)
+    return order if len(order) == len(graph.elements) else None

@@ -1,0 +1,1 @@
+"""Records: what was measured, kept whole, and read back as typed tables."""

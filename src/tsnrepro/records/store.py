@@ -1,0 +1,167 @@
+"""The raw store: trials written whole or not at all, never changed, never deleted.
+
+    ROOT/<testbed>/<campaign>/<experiment>/<trial>/trial.json      factors, commands, counts
+                                                  /...             what the tools printed
+                                                  /SHA256SUMS      over all of the above
+    ROOT/<testbed>/environments/<digest>.json                      facts about the machines
+
+A trial's name says what it is and carries a digest of its factors and attempt, so the same trial
+is found again after an interruption, and a changed campaign measures what is new beside the old.
+"""
+
+import gzip
+import hashlib
+import json
+import os
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tsnrepro.errors import RecordError
+
+SUMS = "SHA256SUMS"
+DOCUMENT = "trial.json"
+PARTIAL_PREFIX = ".partial-"
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One measurement that is planned: an experiment's factors and the repetition's number."""
+
+    experiment: str
+    label: str
+    """Short and readable, for names and progress: ``frer-1472B-500M``."""
+    factors: dict[str, Any]
+    """All that decides what is measured; equal factors are the same trial."""
+    repetition: int
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 (10 hex digits) of experiment, factors and repetition."""
+        identity = [self.experiment, self.factors, self.repetition]
+        return hashlib.sha256(canonical(identity)).hexdigest()[:10]
+
+    def name(self, attempt: int) -> str:
+        """Return the folder name of the given attempt, counted from 1."""
+        return f"{self.label}-r{self.repetition}-{self.digest}-a{attempt}"
+
+
+def canonical(value: object) -> bytes:
+    """Return the one JSON text that equal values have."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":")).encode()
+
+
+class RawStore:
+    """The trials of one run: one experiment on one testbed under one campaign."""
+
+    def __init__(self, root: Path, testbed: str, campaign: str, experiment: str) -> None:
+        self.root = root
+        self.testbed, self.campaign, self.experiment = testbed, campaign, experiment
+        self.folder = root / testbed / campaign / experiment
+
+    # --- writing ------------------------------------------------------------------------------
+
+    def put(
+        self, trial: Trial, attempt: int, document: dict[str, Any], outputs: dict[str, str]
+    ) -> Path:
+        """Write one trial durably and return its folder.
+
+        ``outputs`` maps a file name to what a tool printed; a name that ends in ``.gz`` is
+        compressed. Until the last step the folder has a temporary name.
+
+        Raises
+        ------
+        RecordError
+            The trial is there already: nothing measured is overwritten.
+        """
+        final = self.folder / trial.name(attempt)
+        if final.exists():
+            raise RecordError("this trial is recorded already", str(final))
+        partial = self.folder / f"{PARTIAL_PREFIX}{final.name}"
+        shutil.rmtree(partial, ignore_errors=True)  # what an interruption left is no record
+        partial.mkdir(parents=True)
+        files = {name: _encoded(name, text) for name, text in outputs.items()}
+        files[DOCUMENT] = json.dumps(document, indent=1, ensure_ascii=False).encode()
+        sums = "".join(
+            f"{hashlib.sha256(data).hexdigest()}  {name}\n" for name, data in sorted(files.items())
+        )
+        for name, data in (*files.items(), (SUMS, sums.encode())):
+            _write(partial / name, data)
+        _sync_folder(partial)
+        partial.rename(final)
+        _sync_folder(self.folder)
+        return final
+
+    def put_environment(self, facts: dict[str, Any]) -> str:
+        """Keep the facts about the testbed's machines and return their digest (16 hex digits)."""
+        digest = hashlib.sha256(canonical(facts)).hexdigest()[:16]
+        path = self.root / self.testbed / "environments" / f"{digest}.json"
+        if not path.exists():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            partial = path.with_name(f"{PARTIAL_PREFIX}{path.name}")
+            _write(partial, json.dumps(facts, indent=1, ensure_ascii=False).encode())
+            partial.rename(path)
+            _sync_folder(path.parent)
+        return digest
+
+    # --- reading ------------------------------------------------------------------------------
+
+    def attempts(self, trial: Trial) -> list[Path]:
+        """Return the recorded attempts at a trial, in order."""
+        found = []
+        while (folder := self.folder / trial.name(len(found) + 1)).is_dir():
+            found.append(folder)
+        return found
+
+    def read(self, folder: Path) -> dict[str, Any]:
+        """Return a trial's document after checking every file against its checksum.
+
+        The folder's name and the checksum of its list of checksums are added as ``trial`` and
+        ``sha256``.
+
+        Raises
+        ------
+        RecordError
+            A file is missing or was altered.
+        """
+        try:
+            sums = (folder / SUMS).read_bytes()
+            for line in sums.decode().splitlines():
+                expected, name = line.split("  ", 1)
+                if hashlib.sha256((folder / name).read_bytes()).hexdigest() != expected:
+                    raise RecordError(
+                        "the file does not match its checksum: it was altered",
+                        str(folder / name),
+                        "Restore it from a copy, or remove the trial's folder to measure it again",
+                    )
+        except FileNotFoundError as error:
+            raise RecordError("a file of the record is missing", str(error.filename)) from error
+        document = json.loads((folder / DOCUMENT).read_bytes())
+        return document | {"trial": folder.name, "sha256": hashlib.sha256(sums).hexdigest()}
+
+    def output(self, trial: str, name: str) -> str:
+        """Return what a tool printed during a trial, from its file (``.gz`` is unpacked)."""
+        data = (self.folder / trial / name).read_bytes()
+        return (gzip.decompress(data) if name.endswith(".gz") else data).decode()
+
+
+def _encoded(name: str, text: str) -> bytes:
+    data = text.encode()
+    # No time stamp in the header: equal output is equal bytes.
+    return gzip.compress(data, compresslevel=6, mtime=0) if name.endswith(".gz") else data
+
+
+def _write(path: Path, data: bytes) -> None:
+    with path.open("wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _sync_folder(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

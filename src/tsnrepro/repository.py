@@ -1,0 +1,38 @@
+"""Where the repository's folders are, and which commit is checked out."""
+
+import subprocess
+from functools import cache
+from pathlib import Path
+
+from tsnrepro.errors import ConfigurationError
+
+
+@cache
+def root() -> Path:
+    """Return the root folder of the repository this package is installed from.
+
+    Raises
+    ------
+    ConfigurationError
+        The package was installed without its repository (not editable).
+    """
+    folder = Path(__file__).resolve().parents[2]
+    if not (folder / "Snakefile").is_file():
+        raise ConfigurationError(
+            "tsnrepro runs from its repository, and no Snakefile lies above the package",
+            str(folder),
+            "Install it with scripts/setup inside a clone of the repository",
+        )
+    return folder
+
+
+@cache
+def commit() -> str:
+    """Return the commit of the repository, with ``+changes`` where files differ from it."""
+    git = ["git", "-C", str(root())]
+    head = subprocess.run([*git, "rev-parse", "HEAD"], capture_output=True, text=True, check=False)
+    if head.returncode:
+        return "unknown (not a git checkout)"
+    tracked = [*git, "status", "--porcelain", "--untracked-files=no"]
+    changed = subprocess.run(tracked, capture_output=True, text=True, check=False).stdout.strip()
+    return head.stdout.strip() + ("+changes" if changed else "")

@@ -1,0 +1,59 @@
+"""Refuse input that no estimator can answer for, in words a caller can act on."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+# Spread below this share of the largest magnitude is rounding of the last bits, not variance.
+ROUNDING = 1e-12
+# Spread below this vanishes when squared.
+_UNDERFLOW = 1e-150
+
+
+def finite_values(values: ArrayLike, name: str) -> NDArray[np.float64]:
+    """Return `values` as a one-dimensional float array, shape (n,), n >= 1.
+
+    Raises:
+        ValueError: if the array is empty, not one-dimensional, or holds nan or infinities.
+
+    """
+    array = np.asarray(values, dtype=np.float64)
+    if array.ndim != 1:
+        raise ValueError(f"{name} must be one-dimensional, got shape {array.shape}")
+    if array.size == 0:
+        raise ValueError(f"{name} is empty: at least one value is needed")
+    bad = np.flatnonzero(~np.isfinite(array))
+    if bad.size:
+        raise ValueError(
+            f"{name} holds {bad.size} value(s) that are not finite, the first at index {bad[0]}: "
+            "leave failed trials out before estimating"
+        )
+    return array
+
+
+def check_level(level: float) -> None:
+    """Accept a confidence level in (0, 1).
+
+    Raises:
+        ValueError: if `level` is anything else, a percentage for instance.
+
+    """
+    if not 0 < level < 1:
+        raise ValueError(f"level must lie between 0 and 1 (0.95, not 95), got {level}")
+
+
+def check_quantile(q: float) -> None:
+    """Accept a quantile's probability in (0, 1).
+
+    Raises:
+        ValueError: if `q` is anything else, a percentage for instance.
+
+    """
+    if not 0 < q < 1:
+        raise ValueError(f"q must lie between 0 and 1 (0.999 for P99.9), got {q}")
+
+
+def is_constant(array: NDArray[np.float64]) -> bool:
+    """Tell whether all values are equal up to floating-point rounding."""
+    return bool(np.ptp(array) <= max(ROUNDING * np.max(np.abs(array)), _UNDERFLOW))

@@ -1,0 +1,1 @@
+"""Testbeds: hosts, links and how commands reach them."""

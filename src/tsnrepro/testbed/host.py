@@ -1,0 +1,75 @@
+"""A host as experiments see it: commands in, output and exit status out."""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from tsnrepro.errors import CommandError
+
+
+@dataclass(frozen=True)
+class Completed:
+    """A command that ran to its end on a host.
+
+    ``started_s`` is seconds since the epoch on the machine that runs the campaign;
+    ``seconds`` is the wall time there until the exit status was known.
+    """
+
+    host: str
+    argv: tuple[str, ...]
+    exit_status: int
+    stdout: str
+    stderr: str
+    started_s: float
+    seconds: float
+
+    def check(self) -> "Completed":
+        """Return this command, or raise when its exit status is not zero.
+
+        Raises
+        ------
+        CommandError
+            With the command, the host and the end of what it printed.
+        """
+        if self.exit_status == 0:
+            return self
+        said = (self.stderr.strip() or self.stdout.strip())[-1500:]
+        if self.exit_status in (124, 137):  # timeout(1): ended by TERM, by KILL
+            said = f"its deadline passed. {said}"
+        raise CommandError(
+            f"command ended with exit status {self.exit_status}: {said}",
+            f"{self.host}: {' '.join(self.argv)}",
+        )
+
+
+class RemoteProcess(Protocol):
+    """A command that goes on while others run on the same host."""
+
+    def stop(self) -> None:
+        """End the command now; its output can still be read with :meth:`wait`."""
+        ...
+
+    def send_line(self, line: str) -> str:
+        """Write one line to its standard input and return the next line it prints."""
+        ...
+
+    def read_line(self) -> str:
+        """Return the next line that the command prints."""
+        ...
+
+    def wait(self) -> Completed:
+        """Wait for the command's end (its deadline bounds this)."""
+        ...
+
+
+class Host(Protocol):
+    """A machine of the testbed."""
+
+    name: str
+
+    def run(self, argv: list[str], *, deadline_s: float) -> Completed:
+        """Run a command to its end; the host itself ends it when the deadline passes."""
+        ...
+
+    def start(self, argv: list[str], *, deadline_s: float) -> RemoteProcess:
+        """Start a command and return at once."""
+        ...

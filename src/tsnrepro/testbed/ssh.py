@@ -1,0 +1,198 @@
+"""Hosts reached over SSH: paramiko here, OpenSSH there.
+
+The same class serves a host at a TCP address and a host in a network namespace of this machine:
+for the latter the caller hands over a connected socket, behind which ``sshd -i`` waits.
+"""
+
+import shlex
+import socket
+import threading
+import time
+
+import paramiko
+
+from tsnrepro.errors import CommandError, TestbedError
+from tsnrepro.testbed.host import Completed
+
+CONNECT_SECONDS = 10
+KEEPALIVE_SECONDS = 5
+KILL_AFTER_SECONDS = 2
+# What a broken connection is given beyond a command's own deadline before we stop waiting.
+GRACE_SECONDS = 10
+
+# Prints its process number and becomes the command: the number is how a started command is
+# ended early, because OpenSSH passes no signals on to a root session's commands.
+ANNOUNCE_PID = 'echo $$; exec "$@"'
+
+
+class SshProcess:
+    """A command started over SSH; see :class:`tsnrepro.testbed.host.RemoteProcess`."""
+
+    def __init__(self, host: "SshHost", argv: list[str], channel, deadline_s: float) -> None:
+        self._host, self._argv, self._channel = host, tuple(argv), channel
+        self._deadline = time.monotonic() + deadline_s + KILL_AFTER_SECONDS + GRACE_SECONDS
+        self._started_s, self._began = time.time(), time.monotonic()
+        self._stderr = bytearray()
+        self._channel.settimeout(deadline_s + KILL_AFTER_SECONDS + GRACE_SECONDS)
+        self._stdout = channel.makefile("rb")
+        # Standard error is read aside, or a talkative command would block on a full window.
+        self._reader = threading.Thread(target=self._read_stderr, daemon=True)
+        self._reader.start()
+        self._pid = 0
+        self._stopped = False
+
+    def _read_stderr(self) -> None:
+        try:
+            while chunk := self._channel.recv_stderr(65536):
+                self._stderr += chunk
+        except (TimeoutError, OSError):
+            return
+
+    def read_pid(self) -> None:
+        """Read the process number that the command's wrapper prints first."""
+        line = self.read_line()
+        if not line.isdigit():
+            self._reader.join(1)
+            said = self._stderr.decode(errors="replace").strip()
+            raise CommandError(f"command did not start: {line} {said}".strip(), self._place())
+        self._pid = int(line)
+
+    def _place(self) -> str:
+        return f"{self._host.name}: {shlex.join(self._argv)}"
+
+    def read_line(self) -> str:
+        """Return the next line of standard output, without its end."""
+        try:
+            return self._stdout.readline().decode(errors="replace").strip()
+        except TimeoutError as error:
+            raise CommandError("no answer within the deadline", self._place()) from error
+
+    def send_line(self, line: str) -> str:
+        """Write one line to standard input and return the next line of standard output."""
+        self._channel.sendall(line.encode() + b"\n")
+        return self.read_line()
+
+    def stop(self) -> None:
+        """End the command with TERM."""
+        self._stopped = True
+        self._host.run(["kill", "-TERM", str(self._pid)], deadline_s=5)
+
+    def wait(self) -> Completed:
+        """Return the command with everything it printed.
+
+        Raises
+        ------
+        CommandError
+            The connection broke, or no exit status came within the deadline.
+        """
+        try:
+            stdout = self._stdout.read()
+        except (TimeoutError, OSError) as error:
+            raise CommandError(f"lost while it ran: {error}", self._place()) from error
+        self._reader.join(max(0.1, self._deadline - time.monotonic()))
+        if not self._channel.status_event.wait(max(0.1, self._deadline - time.monotonic())):
+            raise CommandError("no exit status within the deadline", self._place())
+        status = self._channel.recv_exit_status()
+        self._channel.close()
+        if status == -1 and not self._stopped:  # a signal leaves no exit status
+            raise CommandError("the connection closed before it ended", self._place())
+        return Completed(
+            self._host.name,
+            self._argv,
+            status,
+            stdout.decode(errors="replace"),
+            self._stderr.decode(errors="replace"),
+            self._started_s,
+            time.monotonic() - self._began,
+        )
+
+
+class SshHost:
+    """A host over SSH; see :class:`tsnrepro.testbed.host.Host`.
+
+    Parameters
+    ----------
+    name
+        The host's name in the testbed and in every record.
+    host_key
+        The key that the server must show. No other key is accepted.
+    user, key
+        The login, by this private key alone: no agent, no key of the user's home.
+    sock
+        A connected socket to the server, or ``None`` to connect to ``address``.
+    address
+        Host name or IP address and TCP port.
+
+    Raises
+    ------
+    TestbedError
+        The server cannot be reached, shows another host key or refuses the login.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        host_key: paramiko.PKey,
+        user: str,
+        key: paramiko.PKey,
+        sock: socket.socket | None = None,
+        address: tuple[str, int] | None = None,
+    ) -> None:
+        self.name = name
+        hostname, port = address or (name, 22)
+        self._client = paramiko.SSHClient()
+        self._client.set_missing_host_key_policy(paramiko.RejectPolicy())
+        entry = hostname if port == 22 else f"[{hostname}]:{port}"
+        self._client.get_host_keys().add(entry, host_key.get_name(), host_key)
+        try:
+            self._client.connect(
+                hostname,
+                port,
+                username=user,
+                pkey=key,
+                sock=sock,
+                allow_agent=False,
+                look_for_keys=False,
+                timeout=CONNECT_SECONDS,
+                banner_timeout=CONNECT_SECONDS,
+                auth_timeout=CONNECT_SECONDS,
+            )
+        except (paramiko.SSHException, OSError) as error:
+            self._client.close()
+            raise TestbedError(
+                f"no SSH connection: {error}",
+                f"{user}@{name}",
+                "Check the address, the login and the host key in the testbed's configuration",
+            ) from error
+        transport = self._client.get_transport()
+        if transport is None:
+            raise TestbedError("the SSH connection closed at once", name)
+        self._transport = transport
+        self._transport.set_keepalive(KEEPALIVE_SECONDS)
+
+    def start(self, argv: list[str], *, deadline_s: float) -> SshProcess:
+        """Start a command; the host ends it when ``deadline_s`` seconds have passed."""
+        bounded = ["timeout", f"--kill-after={KILL_AFTER_SECONDS}", f"{deadline_s:g}", *argv]
+        process = self._execute(["sh", "-c", ANNOUNCE_PID, "sh", *bounded], argv, deadline_s)
+        process.read_pid()
+        return process
+
+    def run(self, argv: list[str], *, deadline_s: float) -> Completed:
+        """Run a command to its end; the host ends it when ``deadline_s`` seconds have passed."""
+        bounded = ["timeout", f"--kill-after={KILL_AFTER_SECONDS}", f"{deadline_s:g}", *argv]
+        return self._execute(bounded, argv, deadline_s).wait()
+
+    def _execute(self, remote: list[str], argv: list[str], deadline_s: float) -> SshProcess:
+        try:
+            channel = self._transport.open_session(timeout=CONNECT_SECONDS)
+            # SSH carries one string, which the login shell parses: quoted here, once.
+            channel.exec_command(shlex.join(remote))
+        except (paramiko.SSHException, OSError) as error:
+            raise CommandError(
+                f"the SSH connection is gone: {error}", f"{self.name}: {shlex.join(argv)}"
+            ) from error
+        return SshProcess(self, argv, channel, deadline_s)
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._client.close()

@@ -1,0 +1,1 @@
+"""Measuring tools: argument lists out, typed values in."""

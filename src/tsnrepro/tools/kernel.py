@@ -1,0 +1,103 @@
+"""Counters that every Linux host keeps: queues, links and the IP stack."""
+
+import json
+from dataclasses import dataclass
+
+from tsnrepro.errors import ToolError
+
+SEPARATOR = "--- tsnrepro ---"
+# One command, so that the counters of a host are read close together and at the price of one
+# SSH session. The switch's or station's counters come first; "$1" is empty where there are none.
+SNAPSHOT = f"""\
+if [ -n "$1" ]; then "$1" counters "$2" || exit; else echo '{{}}'; fi
+echo '{SEPARATOR}'
+tc -s -j qdisc show || exit
+echo '{SEPARATOR}'
+ip -s -j link show || exit
+echo '{SEPARATOR}'
+cat /proc/net/snmp /proc/net/netstat"""
+
+
+@dataclass(frozen=True)
+class Queue:
+    """An egress queue since it was set up."""
+
+    packets: int
+    bytes: int
+    dropped: int
+    waiting: int
+
+
+@dataclass(frozen=True)
+class Link:
+    """A network device since it was made; ``*_dropped`` as the driver counts them."""
+
+    ifindex: int
+    rx_packets: int
+    rx_dropped: int
+    tx_packets: int
+    tx_dropped: int
+
+
+def snapshot(frerctl: str, port: str) -> list[str]:
+    """Return the command that prints all counters of a host."""
+    return ["sh", "-c", SNAPSHOT, "sh", frerctl, port]
+
+
+def split_snapshot(text: str) -> list[str]:
+    """Return the four parts of a snapshot: switch, queues, links, IP stack.
+
+    Raises
+    ------
+    ToolError
+        A part is missing.
+    """
+    parts = text.split(SEPARATOR)
+    if len(parts) != 4:
+        raise ToolError(f"a snapshot of counters has {len(parts)} parts, not 4")
+    return parts
+
+
+def parse_queues(text: str) -> dict[str, Queue]:
+    """Return the root queue of each device from ``tc -s -j qdisc show``."""
+    return {
+        item["dev"]: Queue(item["packets"], item["bytes"], item["drops"], item["qlen"])
+        for item in _json(text, "tc")
+        if item.get("root")
+    }
+
+
+def parse_links(text: str) -> dict[str, Link]:
+    """Return the devices from ``ip -s -j link show``."""
+    return {
+        item["ifname"]: Link(
+            item["ifindex"],
+            item["stats64"]["rx"]["packets"],
+            item["stats64"]["rx"]["dropped"],
+            item["stats64"]["tx"]["packets"],
+            item["stats64"]["tx"]["dropped"],
+        )
+        for item in _json(text, "ip")
+        if item.get("ifname") != "lo"
+    }
+
+
+def _json(text: str, tool: str) -> list[dict]:
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as error:
+        raise ToolError(f"{tool} printed no JSON: {text.strip()[:300]}") from error
+
+
+def parse_stack(text: str) -> dict[str, int]:
+    """Return the counters of /proc/net/snmp and netstat, named as nstat does (``UdpNoPorts``)."""
+    counters: dict[str, int] = {}
+    lines = [line.split() for line in text.strip().splitlines()]
+    for names, values in zip(lines[::2], lines[1::2], strict=True):
+        if names[0] != values[0]:
+            raise ToolError(f"the kernel's counters {names[0]} and {values[0]} do not pair")
+        prefix = names[0].removesuffix(":")
+        counters |= {
+            prefix + name: int(value) for name, value in zip(names[1:], values[1:], strict=True)
+        }
+    return counters

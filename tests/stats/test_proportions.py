@@ -1,0 +1,112 @@
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from tsnrepro.stats.proportions import (
+    datagrams_to_show_less_than,
+    loss_percent,
+    loss_ratio,
+    upper_bound_when_none_lost,
+)
+
+
+# "Clopper-Pearson" column of Newcombe (1998), Statistics in Medicine 17(8), table I.
+@pytest.mark.parametrize(
+    ("lost", "sent", "low", "high"),
+    [
+        (81, 263, 0.2527, 0.3676),
+        (15, 148, 0.0578, 0.1617),
+        (0, 20, 0.0, 0.1684),
+        (1, 29, 0.0009, 0.1776),
+    ],
+)
+def test_published_intervals(lost, sent, low, high):
+    estimate = loss_ratio(lost, sent)
+    assert estimate.low == pytest.approx(low, abs=5e-5)
+    assert estimate.high == pytest.approx(high, abs=5e-5)
+    assert estimate.value == lost / sent
+    assert estimate.method == "Clopper-Pearson"
+    assert estimate.n == sent
+
+
+@given(st.integers(1, 3000).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))))
+def test_each_limit_leaves_half_of_alpha_beyond_it(counts):
+    lost, sent = counts
+    estimate = loss_ratio(lost, sent, level=0.9)
+    assert estimate.low <= estimate.value <= estimate.high
+    if lost:
+        assert stats.binom.sf(lost - 1, sent, estimate.low) == pytest.approx(0.05, rel=1e-6)
+    else:
+        assert estimate.low == 0
+    if lost < sent:
+        assert stats.binom.cdf(lost, sent, estimate.high) == pytest.approx(0.05, rel=1e-6)
+    else:
+        assert estimate.high == 1
+
+
+def test_two_sided_limit_at_zero_lost_has_its_closed_form():
+    assert loss_ratio(0, 225_034).high == pytest.approx(1 - 0.025 ** (1 / 225_034), rel=1e-9)
+    assert loss_percent(0, 225_034).high == pytest.approx(0.00164, abs=5e-6)
+
+
+def test_none_lost_of_225034_does_not_show_the_thousandth_of_a_percent():
+    bound_percent = 100 * upper_bound_when_none_lost(225_034)
+    assert round(bound_percent, 5) == 0.00133
+    assert bound_percent > 0.001
+
+
+@pytest.mark.parametrize("n", [100, 1000, 225_034, 10**9])
+def test_rule_of_three(n):
+    assert upper_bound_when_none_lost(n) * n == pytest.approx(3, rel=0.02)
+
+
+def test_one_sided_limit_is_the_two_sided_one_of_twice_the_error():
+    assert upper_bound_when_none_lost(500, 0.95) == pytest.approx(loss_ratio(0, 500, 0.9).high)
+
+
+@given(st.floats(1e-7, 0.5), st.floats(0.5, 0.999))
+def test_datagrams_to_show_a_ratio_are_the_fewest_that_do(ratio, level):
+    n = datagrams_to_show_less_than(ratio, level)
+    assert upper_bound_when_none_lost(n, level) <= ratio * (1 + 1e-9)
+    if n > 1:
+        assert upper_bound_when_none_lost(n - 1, level) > ratio * (1 - 1e-9)
+
+
+def test_a_thousandth_of_a_percent_takes_three_hundred_thousand_datagrams():
+    # 3 / 0.00001, less the little by which ln(20) falls short of 3.
+    assert datagrams_to_show_less_than(1e-5) == math.ceil(math.log(20) * 1e5 - 0.5 * math.log(20))
+
+
+@pytest.mark.parametrize(
+    ("lost", "sent", "message"),
+    [(0, 0, "sent"), (-1, 10, "lost"), (11, 10, "sent=10")],
+)
+def test_impossible_counts(lost, sent, message):
+    with pytest.raises(ValueError, match=message):
+        loss_ratio(lost, sent)
+
+
+def test_counts_are_integers():
+    with pytest.raises(TypeError):
+        loss_ratio(0.5, 10)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("level", [0.0, 1.0, 95, math.nan])
+def test_levels_are_fractions(level):
+    for call in (
+        lambda: loss_ratio(0, 10, level),
+        lambda: upper_bound_when_none_lost(10, level),
+        lambda: datagrams_to_show_less_than(0.1, level),
+    ):
+        with pytest.raises(ValueError, match="level"):
+            call()
+
+
+def test_bounds_need_a_datagram_and_a_ratio():
+    with pytest.raises(ValueError, match="n=0"):
+        upper_bound_when_none_lost(0)
+    with pytest.raises(ValueError, match="ratio"):
+        datagrams_to_show_less_than(1.0)
