@@ -1,0 +1,57 @@
+# From the configuration to the papers: measure, analyse, audit, publish.
+#
+#   snakemake --cores 4                                   the default: config/config.yaml
+#   snakemake --cores 4 --config campaign=paper           the documents' durations (hours)
+#   snakemake --cores 4 measurements                      measure only, print nothing
+
+import sys
+
+import tsnrepro.settings
+import tsnrepro.testbed.choose
+from tsnrepro.errors import TsnreproError
+
+
+configfile: "config/config.yaml"
+
+
+try:
+    SELECTION = tsnrepro.settings.parse(
+        tsnrepro.settings.Selection, dict(config), "config/config.yaml and --config"
+    )
+    TESTBED, REASON = tsnrepro.testbed.choose.choose(SELECTION.testbed)
+except TsnreproError as error:
+    sys.exit(f"tsnrepro: {error}")
+
+CAMPAIGN = SELECTION.campaign
+RESULTS = f"results/{TESTBED}/{CAMPAIGN}"
+PAPERS = [f"{RESULTS}/paper/{name}/{name}.pdf" for name in SELECTION.papers]
+REPORT = f"{RESULTS}/report/index.html"
+
+
+wildcard_constraints:
+    testbed=r"[^/]+",
+    campaign=r"[^/]+",
+    experiment="sweep|tcp|latency",
+
+
+include: "workflow/rules/measure.smk"
+include: "workflow/rules/analyse.smk"
+include: "workflow/rules/publish.smk"
+
+
+onstart:
+    print(f"tsnrepro: testbed {TESTBED} ({REASON}), campaign {CAMPAIGN}", file=sys.stderr)
+
+
+rule all:
+    default_target: True
+    input:
+        PAPERS,
+        REPORT,
+    localrule: True
+
+
+rule measurements:
+    input:
+        expand(f"{RESULTS}/runs/{{experiment}}.json", experiment=EXPERIMENTS),
+    localrule: True

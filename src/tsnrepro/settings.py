@@ -80,9 +80,7 @@ class LatencySettings(Strict):
 
     configurations: list[Configuration] = ["control", "frer"]
     repetitions: PositiveInt
-    payloads_bytes: Annotated[
-        list[Annotated[int, Field(ge=14, le=65507)]], Field(min_length=1)
-    ]
+    payloads_bytes: Annotated[list[Annotated[int, Field(ge=14, le=65507)]], Field(min_length=1)]
     duration_s: PositiveInt
 
 
@@ -122,8 +120,7 @@ def parse(model: type[Model], values: object, where: str) -> Model:
         return model.model_validate(values)
     except ValidationError as error:
         problems = "; ".join(
-            f"{'.'.join(map(str, item['loc'])) or 'file'}: {item['msg']}"
-            for item in error.errors()
+            f"{'.'.join(map(str, item['loc'])) or 'file'}: {item['msg']}" for item in error.errors()
         )
         known = ", ".join(model.model_fields)
         raise ConfigurationError(problems, where, f"Known keys: {known}") from error

@@ -294,6 +294,26 @@ def test_penalised_estimate_is_the_maximum_of_the_penalised_likelihood():
         assert 2 * (search.fun - best.fun) == pytest.approx(stats.chi2.ppf(0.95, 1), abs=1e-3)
 
 
+def test_penalised_estimate_is_the_highest_of_several_peaks():
+    rates = np.array([100, 150, 400, 450, 500, 600, 700, 750])
+    lost = rates >= 700
+    best_threshold, best = math.nan, -math.inf
+    for threshold in np.geomspace(100, 1500, 400):
+        for steepness in np.geomspace(0.1, 500, 150):
+            logit = steepness * np.log(rates / threshold)
+            weight = special.expit(logit) * special.expit(-logit)
+            position = np.log(rates)
+            information = weight.sum() * (weight * position**2).sum()
+            information -= (weight * position).sum() ** 2
+            likelihood = special.log_expit(np.where(lost, 1, -1) * logit).sum()
+            value = likelihood + math.log(information) / 2 if information > 1e-12 else -math.inf
+            if value > best:
+                best_threshold, best = threshold, value
+    # The lower peak lies at 695; the grid's step is 0.7 %.
+    assert penalised_threshold(rates, lost).value == pytest.approx(best_threshold, rel=0.007)
+    assert best_threshold < 650
+
+
 def test_penalised_limits_of_a_separated_sweep_open_when_trials_are_few():
     assert penalised_threshold([100, 200, 300, 400], [0, 0, 1, 1]).high == math.inf
     wide = penalised_threshold(np.arange(100, 900, 100), [0] * 4 + [1] * 4)

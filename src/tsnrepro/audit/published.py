@@ -5,6 +5,8 @@ table, described by one Frictionless Tabular Data Package (https://specs.frictio
 The package names for every column the printed heading and the unit.
 """
 
+from __future__ import annotations
+
 import csv
 import json
 from collections.abc import Callable, Iterable
@@ -12,10 +14,12 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import pandas as pd
 import yaml
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 PACKAGE_FILE = "datapackage.json"
 DOCUMENTS_FILE = "documents.yaml"
@@ -61,6 +65,36 @@ class PublishedValue:
     unit: str
     origin: str
     qualifier: str | None = None
+
+
+@dataclass(frozen=True)
+class PrintedTable:
+    """One table as its file holds it.
+
+    ``fields`` are the schema's descriptions in the order of the columns; ``lines`` are the cells
+    as printed, one tuple a row in the order of ``fields``.
+    """
+
+    document: str
+    name: str
+    label: str
+    fields: tuple[dict[str, Any], ...]
+    lines: tuple[tuple[str, ...], ...]
+
+    @property
+    def path(self) -> str:
+        """Return the document and the table, as ``document/table``."""
+        return f"{self.document}/{self.name}"
+
+    def position(self, column: str) -> int:
+        """Return the position of a column; raise UnknownPublishedName where there is none."""
+        names = [field["name"] for field in self.fields]
+        return names.index(_known(column, names, "column", self.path))
+
+    def keys(self) -> tuple[str, ...]:
+        """Return the row keys in the order of the file."""
+        position = self.position("row")
+        return tuple(line[position] for line in self.lines)
 
 
 def documents(root: Path | None = None) -> dict[str, Document]:
@@ -118,14 +152,49 @@ def load_table(document: str, table: str, root: Path | None = None) -> pd.DataFr
         PublishedDataError: the file contradicts its schema.
 
     """
+    import pandas as pd  # noqa: PLC0415 - a second of start-up that the audit does not need
+
+    printed = printed_table(document, table, root)
+    where = f"{printed.path}, row "
+    columns = {}
+    for position, field in enumerate(printed.fields):
+        values = [
+            parse_cell(line[position], field, f"{where}{key!r}")
+            for key, line in zip(printed.keys(), printed.lines, strict=True)
+        ]
+        columns[field["name"]] = pd.Series(values, dtype=_DTYPES[field["type"]])
+    return pd.DataFrame(columns)
+
+
+def printed_table(document: str, table: str, root: Path | None = None) -> PrintedTable:
+    """Return one table as its file holds it, checked for columns and row keys.
+
+    Raises:
+        FileNotFoundError: ``root`` holds no published numbers.
+        UnknownPublishedName: there is no such document or table.
+        PublishedDataError: the file contradicts its schema.
+
+    """
     base = _root(root)
     resource = _resource(document, table, base)
-    printed = _printed(base, resource)
-    columns = {
-        field["name"]: _typed(printed, field, base / resource["path"])
-        for field in resource["schema"]["fields"]
-    }
-    return pd.DataFrame(columns)
+    path = base / resource["path"]
+    if not path.is_file():
+        raise PublishedDataError(f"{path} is missing, but {PACKAGE_FILE} lists it")
+    header, lines = _cells(path, path.stat().st_mtime_ns)
+    fields = tuple(resource["schema"]["fields"])
+    expected = [field["name"] for field in fields]
+    if list(header) != expected:
+        raise PublishedDataError(
+            f"{path}: columns {list(header)} do not match the schema {expected}; "
+            f"bring the file and {PACKAGE_FILE} in line"
+        )
+    label = resource.get("tsnrepro:label", table)
+    printed = PrintedTable(document, table, label, fields, lines)
+    keys = printed.keys()
+    repeated = sorted({key for key in keys if keys.count(key) > 1})
+    if repeated:
+        raise PublishedDataError(f"{path}: row keys {repeated} occur twice; make them unique")
+    return printed
 
 
 def cell(
@@ -146,22 +215,23 @@ def cell(
         PublishedDataError: the file contradicts its schema.
 
     """
-    base = _root(root)
-    resource = _resource(document, table, base)
-    printed = _printed(base, resource)
-    fields = {field["name"]: field for field in resource["schema"]["fields"]}
-    where = f"{document}/{table}"
-    field = fields[_known(column, fields, "column", where)]
-    line = printed.loc[printed["row"] == _known(row, printed["row"], "row", where)].iloc[0]
-    text = line[column]
+    printed = printed_table(document, table, root)
+    field = printed.fields[printed.position(column)]
+    keys = printed.keys()
+    line = printed.lines[keys.index(_known(row, keys, "row", printed.path))]
+
+    def beside(name: str) -> str:
+        return line[printed.position(name)]
+
+    text = beside(column)
     unit_column = field.get("tsnrepro:unit-column")
     qualifier_column = field.get("tsnrepro:qualifier")
     return PublishedValue(
-        value=_value(text, field, f"{base / resource['path']}, row {row!r}"),
+        value=parse_cell(text, field, f"{printed.path}, row {row!r}"),
         printed=text,
-        unit=line[unit_column] if unit_column else field.get("tsnrepro:unit", ""),
-        origin=line["origin"],
-        qualifier=(line[qualifier_column] or None) if qualifier_column else None,
+        unit=beside(unit_column) if unit_column else field.get("tsnrepro:unit", ""),
+        origin=beside("origin"),
+        qualifier=(beside(qualifier_column) or None) if qualifier_column else None,
     )
 
 
@@ -208,47 +278,21 @@ def _package(path: Path, _changed_ns: int) -> dict[str, dict[str, dict[str, Any]
     return by_document
 
 
-def _printed(base: Path, resource: dict[str, Any]) -> pd.DataFrame:
-    """Return the cells as printed, all strings, checked for columns and row keys."""
-    path = base / resource["path"]
-    if not path.is_file():
-        raise PublishedDataError(f"{path} is missing, but {PACKAGE_FILE} lists it")
-    printed = _cells(path, path.stat().st_mtime_ns)
-    expected = [field["name"] for field in resource["schema"]["fields"]]
-    if list(printed.columns) != expected:
-        raise PublishedDataError(
-            f"{path}: columns {list(printed.columns)} do not match the schema {expected}; "
-            f"bring the file and {PACKAGE_FILE} in line"
-        )
-    repeated = printed.loc[printed["row"].duplicated(), "row"].tolist()
-    if repeated:
-        raise PublishedDataError(f"{path}: row keys {repeated} occur twice; make them unique")
-    return printed
-
-
-@lru_cache(maxsize=128)
-def _cells(path: Path, _changed_ns: int) -> pd.DataFrame:
+@lru_cache(maxsize=256)
+def _cells(path: Path, _changed_ns: int) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:
+    """Return the heading and the rows of a file; the time of change keeps the cache true."""
     with path.open(encoding="utf-8", newline="") as handle:
-        header, *lines = csv.reader(handle)
+        header, *lines = (tuple(line) for line in csv.reader(handle))
     for number, line in enumerate(lines, 2):
         if len(line) != len(header):
             raise PublishedDataError(
                 f"{path}, line {number}: {len(line)} cells under {len(header)} headings; "
                 "quote cells that hold a comma and leave none out"
             )
-    return pd.DataFrame(lines, columns=header, dtype=str)
+    return header, tuple(lines)
 
 
 _DTYPES = {"number": "float64", "integer": "Int64", "boolean": "boolean", "string": "string"}
-
-
-def _typed(printed: pd.DataFrame, field: dict[str, Any], path: Path) -> pd.Series:
-    """Return one column in the type of its field."""
-    values = [
-        _value(text, field, f"{path}, row {key!r}")
-        for key, text in zip(printed["row"], printed[field["name"]], strict=True)
-    ]
-    return pd.Series(values, dtype=_DTYPES[field["type"]], name=field["name"])
 
 
 def _truth(text: str) -> bool:
@@ -266,8 +310,13 @@ _READERS: dict[str, Callable[[str], float | str | bool]] = {
 }
 
 
-def _value(text: str, field: dict[str, Any], where: str) -> float | str | bool | None:
-    """Return a cell's value by the type of its field; None for an empty cell."""
+def parse_cell(text: str, field: dict[str, Any], where: str) -> float | str | bool | None:
+    """Return a cell's value by the type of its field; None for an empty cell.
+
+    Raises:
+        PublishedDataError: the text does not fit the type; ``where`` names the place.
+
+    """
     if text == "":
         return None
     try:

@@ -33,7 +33,16 @@ def serving(testbed: EmulatedTestbed, argv: list[str], protocol: str, port: int,
     """
     listener = testbed.hosts[LISTENER]
     server = listener.start(testbed.bound(LISTENER, argv), deadline_s=deadline_s)
-    sockets = ["ss", "-H", "-n", "-l", "-t" if protocol == "tcp" else "-u", "sport", "=", f":{port}"]
+    sockets = [
+        "ss",
+        "-H",
+        "-n",
+        "-l",
+        "-t" if protocol == "tcp" else "-u",
+        "sport",
+        "=",
+        f":{port}",
+    ]
     end = time.monotonic() + READY_SECONDS
     while not listener.run(sockets, deadline_s=READY_SECONDS).stdout.strip():
         if time.monotonic() > end:

@@ -48,7 +48,7 @@ def _terminal() -> TextIO | None:
     if not path:
         return None
     try:
-        return open(path, "a", encoding="utf-8")  # noqa: SIM115 - open as long as the process
+        return open(path, "a", encoding="utf-8")
     except OSError as error:
         print(f"no progress on {path}: {error}", file=sys.stderr)
         return None

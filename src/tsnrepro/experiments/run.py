@@ -5,9 +5,10 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
-from tsnrepro.errors import CommandError, RecordError, TestbedError, ToolError
+from tsnrepro.errors import CommandError, RecordError, ToolError
 from tsnrepro.experiments.progress import Progress
 from tsnrepro.records.store import RawStore, Trial
 from tsnrepro.testbed.emulated import EmulatedTestbed
@@ -60,7 +61,13 @@ def run_trials(
             for index, item in enumerate(missing):
                 progress.begin(index, item.trial.label)
                 for attempt in _open_attempts(store, item.trial, attempts):
-                    if _try(store, item, attempt, environment, testbed, measure):
+                    document, measured = _try(item.trial, partial(measure, testbed, item.trial))
+                    document = {"order": item.order, "environment": environment} | document
+                    document |= {"testbed": store.testbed, "campaign": store.campaign}
+                    store.put(
+                        item.trial, attempt, document | {"attempt": attempt}, measured.outputs
+                    )
+                    if document["status"] == "measured":
                         break
                 progress.end(index)
     return manifest(store, planned)
@@ -74,39 +81,26 @@ def _open_attempts(store: RawStore, trial: Trial, attempts: int) -> range:
     return range(len(made) + 1, attempts + 1)
 
 
-def _try(
-    store: RawStore,
-    item: Planned,
-    attempt: int,
-    environment: str,
-    testbed: EmulatedTestbed,
-    measure: Measure,
-) -> bool:
-    trial = item.trial
+def _try(trial: Trial, measure: Callable[[], Measurement]) -> tuple[dict[str, Any], Measurement]:
+    """Return what a record says of one attempt, and what was measured; a failure is a record."""
     document: dict[str, Any] = {
         "experiment": trial.experiment,
-        "testbed": store.testbed,
-        "campaign": store.campaign,
         "label": trial.label,
         "factors": trial.factors,
         "repetition": trial.repetition,
-        "attempt": attempt,
-        "order": item.order,
-        "environment": environment,
         "started": datetime.now(UTC).isoformat(timespec="milliseconds"),
     }
     began = time.monotonic()
     try:
-        measured = measure(testbed, trial)
+        measured = measure()
         document |= {"status": "measured", "values": measured.values}
     except (CommandError, ToolError) as error:
         # Not TestbedError: with the testbed gone no further trial can succeed.
         measured = Measurement({}, {"failure.txt": f"{type(error).__name__}: {error}\n"})
         document |= {"status": "failed", "reason": str(error)}
-        print(f"{trial.label}, attempt {attempt}: {error}")
+        print(f"{trial.label}: {error}")
     document |= {"commands": measured.commands, "seconds": time.monotonic() - began}
-    store.put(trial, attempt, document, measured.outputs)
-    return document["status"] == "measured"
+    return document, measured
 
 
 def manifest(store: RawStore, planned: list[Planned]) -> dict[str, Any]:
@@ -149,6 +143,3 @@ def write_manifest(document: dict[str, Any], path: str) -> None:
     """Write a run's manifest as JSON."""
     with open(path, "w", encoding="utf-8") as file:
         json.dump(document, file, indent=1)
-
-
-__all__ = ["Measurement", "Planned", "TestbedError", "manifest", "run_trials", "write_manifest"]

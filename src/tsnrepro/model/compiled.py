@@ -1,4 +1,9 @@
-"""How the kernels are compiled: once, cached on disk, and never from a stale cache.
+"""How the kernels are compiled: on a bare pointer, once, and never loaded from a stale cache.
+
+Kernels work on the run's memory (see :mod:`tsnrepro.model.layout`) through a pointer to its first
+word: one machine word to pass, no reference count, no negative indices. ``memory[address]`` means
+the same as on the numpy array that it points to, and nothing checks that the address lies within;
+:data:`CHECKED` compiles the kernels for the array itself instead.
 
 numba's disk cache looks only at the file of the function it stores, so a kernel stored whole would
 outlive a change in a kernel of another file that it calls. Here only entry points are stored, and
@@ -7,19 +12,31 @@ key.
 """
 
 import hashlib
+import operator
+import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
+import numpy as np
+import numpy.typing as npt
 from numba import njit
+from numba.core import types
+from numba.extending import intrinsic, overload
 
-__all__ = ["SOURCE_DIGEST", "entry_point", "kernel"]
+__all__ = ["CHECKED", "SOURCE_DIGEST", "entry_point", "handle", "kernel", "words"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+CHECKED: Final = os.environ.get("TSNREPRO_MODEL_CHECKED", "") not in ("", "0")
+"""Whether kernels are compiled with bounds checks, for tests of the kernels: many times slower."""
+
+_WORDS: Final = types.CPointer(types.int64)
+_OPTIONS: Final[dict[str, Any]] = {"error_model": "numpy", "nogil": True, "_nrt": False}
+
 
 def _digest() -> int:
-    digest = hashlib.sha256()
+    digest = hashlib.sha256(bytes([CHECKED]))
     for source in sorted(Path(__file__).parent.glob("*.py")):
         digest.update(source.name.encode())
         digest.update(source.read_bytes())
@@ -30,17 +47,76 @@ SOURCE_DIGEST = _digest()
 """56 bits of the SHA-256 of the model's source files."""
 
 
+def _place(context, builder, signature, arguments):
+    index = context.cast(builder, arguments[1], signature.args[1], types.int64)
+    word = context.get_value_type(types.int64)
+    return builder.gep(arguments[0], [index], source_etype=word), word
+
+
+@intrinsic
+def _load(typing_context, pointer, index):
+    def generate(context, builder, signature, arguments):
+        place, word = _place(context, builder, signature, arguments)
+        return builder.load(place, typ=word)
+
+    return types.int64(pointer, index), generate
+
+
+@intrinsic
+def _store(typing_context, pointer, index, value):
+    def generate(context, builder, signature, arguments):
+        place, _ = _place(context, builder, signature, arguments)
+        value = context.cast(builder, arguments[2], signature.args[2], types.int64)
+        builder.store(value, place)
+        return context.get_dummy_value()
+
+    return types.void(pointer, index, value), generate
+
+
+@overload(operator.getitem)
+def _get_word(pointer, index):
+    if pointer == _WORDS and isinstance(index, types.Integer):
+        return lambda pointer, index: _load(pointer, index)
+    return None
+
+
+@overload(operator.setitem)
+def _set_word(pointer, index, value):
+    if pointer == _WORDS and isinstance(index, types.Integer):
+        return lambda pointer, index, value: _store(pointer, index, value)
+    return None
+
+
+@intrinsic
+def _pointer_to(typing_context, address):
+    def generate(context, builder, signature, arguments):
+        return builder.inttoptr(arguments[0], context.get_value_type(_WORDS))
+
+    return _WORDS(types.intp), generate
+
+
 def kernel(function: F) -> F:
     """Compile a function that other kernels call; it is stored as part of them."""
-    return njit(function)
+    return njit(boundscheck=CHECKED, **_OPTIONS)(function)
 
 
 def entry_point(function: F) -> F:
     """Compile a closure over :data:`SOURCE_DIGEST` that Python calls, and store it on disk.
 
-    Raises ValueError for a function that closes over nothing: it could be loaded stale.
+    Python gives it the memory as :func:`handle`; it gets at the words with :func:`words`. Raises
+    ValueError for a function that does not close over the digest: it could be loaded stale.
     """
-    cells = function.__closure__ or ()
-    if SOURCE_DIGEST not in [cell.cell_contents for cell in cells]:
+    if SOURCE_DIGEST not in [cell.cell_contents for cell in function.__closure__ or ()]:
         raise ValueError(f"{function.__name__} must close over SOURCE_DIGEST")
-    return njit(cache=True)(function)
+    return njit(cache=not CHECKED, boundscheck=CHECKED, **_OPTIONS)(function)
+
+
+def handle(memory: npt.NDArray[np.int64]) -> Any:
+    """Return what an entry point takes for a memory; the array must outlive the call."""
+    return memory if CHECKED else memory.ctypes.data
+
+
+@kernel
+def words(handed):
+    """Return what kernels index, from what an entry point was given."""
+    return handed if CHECKED else _pointer_to(handed)

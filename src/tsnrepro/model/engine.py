@@ -6,32 +6,37 @@ plus the queues, however long the run.
 """
 
 from collections.abc import Callable
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 from numpy.random import SeedSequence
 
 from tsnrepro.model import layout as at
-from tsnrepro.model.compiled import SOURCE_DIGEST, entry_point, kernel
+from tsnrepro.model.compiled import SOURCE_DIGEST, entry_point, handle, kernel, words
 from tsnrepro.model.layout import (
-    E_FAST,
     E_KIND,
+    FIFO_PORT,
     RECEIVER,
-    S_ELEMENT,
     S_KIND,
+    S_PORT,
     TCP,
+    X_ELEMENT_COUNT,
+    X_ELEMENTS,
     X_FAULT,
     X_NOW,
     X_RECORD_ROOM,
+    X_RECORD_SIZE,
     X_RECORDED,
-    X_RECORDING,
+    X_RECORDS,
+    X_SENDER_COUNT,
+    X_SENDERS,
     X_STARTED,
     X_WINDOW,
 )
 from tsnrepro.model.listeners import run_receiver
 from tsnrepro.model.network import Network
-from tsnrepro.model.plan import plan_network
+from tsnrepro.model.plan import Plan, plan_network
 from tsnrepro.model.ports import run_fifo, run_scheduled
 from tsnrepro.model.result import Result, Tally, read_result
 from tsnrepro.model.senders import plan_call, plan_entry
@@ -63,37 +68,48 @@ class EngineFault(RuntimeError):
 
 
 @kernel
-def _start_senders(state):
-    for sender in range(state.senders.shape[0]):
-        if state.senders[sender, S_KIND] == TCP:
+def _start_senders(memory):
+    first = memory[X_SENDERS]
+    for place in range(first, first + memory[X_SENDER_COUNT]):
+        sender = memory[place]
+        if memory[sender + S_KIND] == TCP:
             continue
-        if state.elements[state.senders[sender, S_ELEMENT], E_FAST]:
-            plan_entry(state, sender)
+        if memory[memory[sender + S_PORT] + E_KIND] == FIFO_PORT:
+            plan_entry(memory, sender)
         else:
-            plan_call(state, sender)
+            plan_call(memory, sender)
 
 
-def _make_advance(digest: int):
-    def advance(state, windows):
+@kernel
+def _run_window(memory, end):
+    first = memory[X_ELEMENTS]
+    for place in range(first, first + memory[X_ELEMENT_COUNT]):
+        element = memory[place]
+        kind = memory[element + E_KIND]
+        if kind == FIFO_PORT:
+            run_fifo(memory, element, end)
+        elif kind == RECEIVER:
+            run_receiver(memory, element, end)
+        else:
+            run_scheduled(memory, element, end)
+
+
+def _make_advance(digest: int) -> Callable[[Any, int], None]:
+    def advance(handed, windows):
         """Run up to ``windows`` windows; stop early where the recorded deliveries need room."""
         if digest == 0:
             return
-        control = state.control
-        if not control[X_STARTED]:
-            control[X_STARTED] = 1
-            _start_senders(state)
+        memory = words(handed)
+        if not memory[X_STARTED]:
+            memory[X_STARTED] = 1
+            _start_senders(memory)
         for _ in range(windows):
-            end = control[X_NOW] + control[X_WINDOW]
-            for element in range(state.elements.shape[0]):
-                if state.elements[element, E_KIND] == RECEIVER:
-                    run_receiver(state, element, end)
-                elif state.elements[element, E_FAST]:
-                    run_fifo(state, element, end)
-                else:
-                    run_scheduled(state, element, end)
-            control[X_NOW] = end
-            full = state.records.shape[0] - control[X_RECORDED] < control[X_RECORD_ROOM]
-            if control[X_FAULT] or (control[X_RECORDING] and full):
+            end = memory[X_NOW] + memory[X_WINDOW]
+            _run_window(memory, end)
+            memory[X_NOW] = end
+            size = memory[X_RECORD_SIZE]
+            full = size > 0 and size - memory[X_RECORDED] < memory[X_RECORD_ROOM]
+            if full or memory[X_FAULT]:
                 return
 
     return advance
@@ -102,18 +118,21 @@ def _make_advance(digest: int):
 _advance = entry_point(_make_advance(SOURCE_DIGEST))
 
 
-def _is_idle(state: at.State) -> bool:
+def _is_idle(plan: Plan) -> bool:
     """Tell whether nothing is left to happen."""
-    ports = state.elements[:, at.E_KIND] == at.PORT
-    scheduled = ports & (state.elements[:, at.E_FAST] == 0)
-    waiting = state.classes[scheduled]
-    return bool(
-        (state.senders[:, at.S_NEXT] >= at.NEVER).all()
-        and (state.edges[:, at.RING_READ] == state.edges[:, at.RING_WRITTEN]).all()
-        and (waiting[..., at.RING_READ] == waiting[..., at.RING_WRITTEN]).all()
-        and (state.elements[ports, at.E_RELEASE_AT] == at.NEVER).all()
-        and (state.tcp[:, at.T_ACK_AT] >= at.NEVER).all()
-    )
+    memory = plan.memory
+    if any(memory[sender + at.S_NEXT] < at.NEVER for sender in plan.senders.values()):
+        return False
+    if any(memory[tcp + at.T_ACK_AT] < at.NEVER for tcp in plan.transports.values()):
+        return False
+    rings = list(plan.edges)
+    for element in plan.elements:
+        if memory[element + at.E_RELEASE_AT] < at.NEVER:
+            return False
+        if memory[element + at.E_KIND] == at.SCHEDULED_PORT:
+            classes = int(memory[element + at.E_CLASSES])
+            rings += [classes + number * at.Q_COLUMNS for number in range(at.CLASSES)]
+    return all(memory[r + at.RING_READ] == memory[r + at.RING_WRITTEN] for r in rings)
 
 
 def simulate(
@@ -150,23 +169,27 @@ def simulate(
         general_ports=general_ports,
     )
     kept: list[DeliveryBlock] = []
-    state, tally = plan.state, Tally(plan.state)
+    memory, tally = plan.memory, Tally(plan)
     end_ps = stop_ps + round(drain_s * _PICOSECONDS)
     while True:
-        left = -(-(end_ps - int(state.control[X_NOW])) // int(state.control[X_WINDOW]))
-        _advance(state, min(_WINDOWS_A_VISIT, left))
-        if state.control[X_FAULT]:
+        left = -(-(end_ps - int(memory[X_NOW])) // int(memory[X_WINDOW]))
+        _advance(handle(memory), min(_WINDOWS_A_VISIT, left))
+        if memory[X_FAULT]:
             raise EngineFault("a ring ran full although its size was computed to hold everything")
         tally.carry()
-        count = int(state.control[X_RECORDED])
-        if count:
-            block = state.records[:count].copy().view(DELIVERY).reshape(-1)
-            state.control[X_RECORDED] = 0
-            if on_delivery is not None:
-                on_delivery(block)
-            if record:
-                kept.append(block)
-        if state.control[X_NOW] >= end_ps or _is_idle(state):
+        block = _take_records(memory)
+        if block.size and on_delivery is not None:
+            on_delivery(block)
+        if record:
+            kept.append(block)
+        if memory[X_NOW] >= end_ps or _is_idle(plan):
             break
-    deliveries = np.concatenate(kept or [np.empty(0, DELIVERY)]) if record else None
+    deliveries = np.concatenate(kept) if record else None
     return read_result(plan, tally, duration_s, deliveries)
+
+
+def _take_records(memory: npt.NDArray[np.int64]) -> DeliveryBlock:
+    """Return the deliveries recorded since the last time, and make room."""
+    first, count = int(memory[X_RECORDS]), int(memory[X_RECORDED])
+    memory[X_RECORDED] = 0
+    return memory[first : first + count * at.R_WORDS].copy().view(DELIVERY)

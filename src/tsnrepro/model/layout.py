@@ -1,50 +1,68 @@
-"""Where everything stands in the arrays that the kernels work on.
+"""Where everything stands in the memory that the kernels work on.
 
-All times are whole picoseconds in int64 (106 days), so nothing is rounded twice and nothing depends
-on the order of additions. A *frame* is four words (F_*). An *edge* is a ring of frames from one
-element to another. An *element* is an egress port or the receiving side of a host; it takes the
+The state of a run is one array of int64, the *memory*; what is in it is found by its *address* (an
+index), and a part of it at the address plus a column named here. One array, because a compiled
+function takes an array as seven machine words: a call with one is cheap, with twenty it is not.
+
+All times are whole picoseconds (106 days in 63 bits), so nothing is rounded twice and nothing
+depends on the order of additions. A *frame* is four words (F_*). An *edge* is a ring of frames from
+one element to another. An *element* is an egress port or the receiving side of a host; it takes the
 frames of its incoming edges in order of time and puts what becomes of them on outgoing edges. A
 *flow* is a stream on one part of its route: before replication, on one member path, or after
-elimination. A *hop* is what happens to a flow at an element.
+elimination. A *hop* is what happens to a flow at an element, and its counts there.
 """
 
-from typing import Any, Final, NamedTuple
+from typing import Final
 
-import numpy as np
-
-__all__ = ["NEVER", "NONE", "State", "zeros"]
+__all__ = ["NEVER", "NONE"]
 
 NEVER: Final = 1 << 62
 """A time that does not come."""
 
 NONE: Final = -1
-"""No index."""
+"""No address, no number, no frame."""
+
+# The run, at address 0.
+(
+    X_NOW,
+    X_WINDOW,
+    X_ELEMENTS,
+    X_ELEMENT_COUNT,
+    X_SENDERS,
+    X_SENDER_COUNT,
+    X_STARTED,
+    X_FAULT,
+    X_RECORDS,
+    X_RECORD_SIZE,
+    X_RECORD_ROOM,
+    X_RECORDED,
+    X_COLUMNS,
+) = range(13)
 
 # A frame: when it arrives, when its write call began, which datagram, and META_* packed.
 (F_TIME, F_SENT, F_IDENT, F_META, F_WORDS) = range(5)
 META_FLOW_MASK: Final = 0xFFFF
 META_FRAGMENT_SHIFT: Final = 16
-META_FRAGMENT_MASK: Final = 0x7F
+META_FRAGMENT_MASK: Final = 0x3F
 META_LAST: Final = 1 << 23
 META_SEQ_SHIFT: Final = 32
 
-# A ring: where it starts in its store, its size less one (a power of two), how far it is read and
-# written. Edges, queues and all other rings share this head of four columns.
-(RING_START, RING_MASK, RING_READ, RING_WRITTEN) = range(4)
+# A ring: where it starts, its places less one (a power of two), how far it is read and written.
+# Edges, queues and all other rings begin with these.
+(RING_START, RING_MASK, RING_READ, RING_WRITTEN, RING_COLUMNS) = range(5)
 
-# An edge.
-(_, _, _, _, G_KIND, G_SENDER, G_COLUMNS) = range(7)
-EDGE_FRAMES: Final = 0
-EDGE_ACKS: Final = 1
+# An edge: a ring of frames; acknowledgements go to the sender at G_SENDER.
+(_, _, _, _, G_SENDER, G_COLUMNS) = range(6)
 
 # An element.
 (
     E_KIND,
-    E_FAST,
-    E_FIRST_IN,
-    E_IN_COUNT,
-    E_FIRST_SENDER,
+    E_INPUTS,
+    E_INPUT_COUNT,
+    E_SENDERS,
     E_SENDER_COUNT,
+    E_HOPS,
+    E_CLASSES,
     E_LINE_FREE,
     E_SELECT_AT,
     E_GAP,
@@ -52,12 +70,12 @@ EDGE_ACKS: Final = 1
     E_AHEAD,
     E_QUEUE_BYTES,
     E_RELEASE_AT,
-    E_RELEASE_FLOW,
     E_RELEASE_CLASS,
     E_RELEASE_BYTES,
     E_RELEASE_CHARGE,
+    E_RELEASE_SENDER,
     E_LOSS_KIND,
-    E_LOSS_STREAM,
+    E_LOSS_RANDOM,
     E_LOSS_ENTER,
     E_LOSS_LEAVE,
     E_LOSS_GOOD,
@@ -69,21 +87,23 @@ EDGE_ACKS: Final = 1
     E_GATE_SHIFT,
     E_GUARD,
     E_BUSY,
-    E_NIC_LIMIT,
-    E_STACK_KIND,
-    E_STACK_MEAN,
-    E_STACK_SHAPE,
-    E_STACK_STREAM,
+    E_CARD_FRAMES,
+    E_STACK,
     E_STACK_FREE,
+    E_TRANSPORTS,
+    E_TRANSPORT_COUNT,
     E_COLUMNS,
 ) = range(37)
-PORT: Final = 0
-RECEIVER: Final = 1
+FIFO_PORT: Final = 0
+SCHEDULED_PORT: Final = 1
+RECEIVER: Final = 2
 NO_LOSS: Final = 0
 RANDOM_LOSS: Final = 1
 BURST_LOSS: Final = 2
+(FAIL_DOWN, FAIL_UP, FAIL_WORDS) = range(3)
 
-# A traffic class of a port: its ring of waiting frames, its bytes, its shaper.
+# A traffic class of a port: its ring of waiting frames, its bytes, its shaper. FIFO ports and
+# receiving sides use the first one's ring for what they hold (HELD_*).
 (
     _,
     _,
@@ -97,21 +117,22 @@ BURST_LOSS: Final = 2
     Q_CREDIT_AT,
     Q_CREDIT_MAX,
     Q_CREDIT_MIN,
-    Q_FIRST_WINDOW,
+    Q_WINDOWS,
     Q_WINDOW_COUNT,
     Q_COLUMNS,
 ) = range(15)
 CLASSES: Final = 8
 ALWAYS_OPEN: Final = -1
+(WINDOW_FROM, WINDOW_UNTIL, WINDOW_WORDS) = range(3)
 
-# The frames a port holds, or the datagrams a process has yet to finish: until when, how much.
+# What a port, a socket or a process holds: until when, how many bytes.
 (HELD_UNTIL, HELD_SIZE, HELD_WORDS) = range(3)
 
-# A flow at an element.
+# A flow at an element, and its counts.
 (
-    H_FIRST_OUT,
+    H_OUTS,
     H_OUT_COUNT,
-    H_SPLIT,
+    H_SEQUENCE,
     H_RECOVER,
     H_INDIVIDUAL,
     H_AFTER,
@@ -120,14 +141,8 @@ ALWAYS_OPEN: Final = -1
     H_BYTES_FULL,
     H_BYTES_LAST,
     H_CLASS,
-    H_STREAM,
+    H_LISTENER,
     H_SENDER,
-    H_COLUMNS,
-) = range(14)
-(OUT_EDGE, OUT_FLOW, OUT_COLUMNS) = range(3)
-
-# Counters of a flow at an element.
-(
     C_ARRIVED,
     C_ELIMINATED,
     C_QUEUE_DROPS,
@@ -138,17 +153,25 @@ ALWAYS_OPEN: Final = -1
     C_WAIT_MAX,
     C_NIC_DROPS,
     C_HANDED_ON,
-    C_COLUMNS,
-) = range(11)
+    H_COLUMNS,
+) = range(24)
+(OUT_EDGE, OUT_FLOW, OUT_WORDS) = range(3)
 
-# A sender: one stream's process and socket at its talker.
+# A duration that is drawn anew each time.
+(D_KIND, D_MEAN, D_SHAPE, D_RANDOM, D_WORDS) = range(5)
+
+# A sequence of stalls: the next one, and what the following ones are drawn from.
+(ST_FROM, ST_UNTIL, ST_INTERVAL, ST_LENGTH, ST_COLUMNS) = range(5)
+
+# A sender: one stream's process and socket at its talker. Its ring holds (HELD_*) what the socket
+# is charged for.
 (
     _,
     _,
     _,
     _,
     S_KIND,
-    S_ELEMENT,
+    S_PORT,
     S_FLOW,
     S_FRAGMENTS,
     S_LIMIT,
@@ -165,24 +188,21 @@ ALWAYS_OPEN: Final = -1
     S_STEP_UNIT,
     S_TICK,
     S_START,
-    S_GAP_MEAN,
-    S_GAP_STREAM,
-    S_FIRST_TIME,
+    S_GAP,
+    S_TIMES,
     S_BUFFER,
     S_CHARGED,
     S_CHARGE_FULL,
     S_CHARGE_LAST,
     S_DROPS,
-    S_COST_KIND,
-    S_COST_MEAN,
-    S_COST_SHAPE,
-    S_COST_STREAM,
+    S_COST,
     S_STALLS,
+    S_TRANSPORT,
     S_WRITTEN,
     S_SOCKET_DROPS,
     S_ENTERED,
     S_COLUMNS,
-) = range(39)
+) = range(36)
 BURSTS: Final = 0
 CONSTANT_RATE: Final = 1
 POISSON: Final = 2
@@ -195,35 +215,19 @@ BLOCKED: Final = 2
 FINISHED: Final = 3
 UNLIMITED: Final = -1
 
-# A sequence of stalls: the next one, and what the following ones are drawn from.
-(
-    ST_FROM,
-    ST_UNTIL,
-    ST_GAP_KIND,
-    ST_GAP_MEAN,
-    ST_GAP_SHAPE,
-    ST_LENGTH_KIND,
-    ST_LENGTH_MEAN,
-    ST_LENGTH_SHAPE,
-    ST_STREAM,
-    ST_COLUMNS,
-) = range(10)
-
-# A stream at its listener: the ring of datagrams its process has yet to finish, its counts.
+# A stream at its listener. Its ring holds (HELD_*) what the socket is charged for.
 (
     _,
     _,
     _,
     _,
     L_KIND,
+    L_NUMBER,
     L_CHARGE,
     L_BUFFER,
     L_CHARGED,
     L_FREE,
-    L_TIME_KIND,
-    L_TIME_MEAN,
-    L_TIME_SHAPE,
-    L_TIME_STREAM,
+    L_TIME,
     L_STALLS,
     L_FRAGMENTS,
     L_PENDING,
@@ -244,20 +248,21 @@ UNLIMITED: Final = -1
     L_LATENCY_SUM,
     L_LATENCY_MIN,
     L_LATENCY_MAX,
+    L_LATENCY_BINS,
     L_TRANSIT_SUM,
     L_TRANSIT_MIN,
     L_TRANSIT_MAX,
+    L_TRANSIT_BINS,
     L_EDGE,
     L_ACK_FLOW,
-    L_ELEMENT,
-    L_SENDER,
+    L_TRANSPORT,
     L_COLUMNS,
-) = range(41)
+) = range(40)
 TO_PROCESS: Final = 0
 TO_TCP_RECEIVER: Final = 1
 TO_TCP_SENDER: Final = 2
 
-# A TCP transfer: its sender, then its receiver.
+# A TCP transfer: its sender, then its receiver; W_* are doubles, kept as their bits.
 (
     T_ENTRY_AT,
     T_TIMEOUT_AT,
@@ -278,8 +283,8 @@ TO_TCP_SENDER: Final = 2
     T_WINDOW,
     T_CUBIC,
     T_EPOCH,
-    T_RING_START,
-    T_RING_MASK,
+    T_SEGMENTS,
+    T_SEGMENT_MASK,
     T_RETRANSMITTED,
     T_RECOVERIES,
     T_TIMEOUTS,
@@ -289,12 +294,17 @@ TO_TCP_SENDER: Final = 2
     T_ACK_AT,
     T_ECHO,
     T_ACKS,
+    W_CONGESTION,
+    W_THRESHOLD,
+    W_BEFORE_LOSS,
+    W_ESTIMATE,
+    W_RETURN,
+    W_ORIGIN,
     T_COLUMNS,
-) = range(31)
+) = range(37)
 OPEN: Final = 0
 RECOVERING: Final = 1
 TIMED_OUT: Final = 2
-(W_CONGESTION, W_THRESHOLD, W_BEFORE_LOSS, W_ESTIMATE, W_RETURN, W_ORIGIN, W_COLUMNS) = range(7)
 (SEG_SENT, SEG_FLAG, SEG_RECEIVED, SEG_WORDS) = range(4)
 OUTSTANDING: Final = 0
 SACKED: Final = 1
@@ -309,50 +319,11 @@ PENDING_SLOTS: Final = 1024
 (P_IDENT, P_MASK, P_WORDS) = range(3)
 SEEN_SLOTS: Final = 65_536
 """How far back a repeated datagram is told from a late one."""
+SEEN_WORDS: Final = SEEN_SLOTS // 64
 
 # One delivered datagram, as recorded.
-(D_STREAM, D_IDENT, D_SENT, D_ARRIVED, D_DELIVERED, D_WORDS) = range(6)
+(R_STREAM, R_IDENT, R_SENT, R_ARRIVED, R_DELIVERED, R_WORDS) = range(6)
 
 # Latencies are counted in bins of 1/128 of an octave.
 HISTOGRAM_SUB_BITS: Final = 7
 HISTOGRAM_BINS: Final = 64 << HISTOGRAM_SUB_BITS
-
-# Control words of a run.
-(X_NOW, X_WINDOW, X_RECORDING, X_RECORDED, X_RECORD_ROOM, X_FAULT, X_STARTED, X_COLUMNS) = range(8)
-FAULT_RING_FULL: Final = 1
-
-
-class State(NamedTuple):
-    """The whole state of a run. All arrays are int64 but ``random`` (uint64), ``tcp_window``."""
-
-    control: Any
-    elements: Any
-    inputs: Any
-    edges: Any
-    frames: Any
-    classes: Any
-    held: Any
-    hops: Any
-    outs: Any
-    counters: Any
-    sequence: Any
-    recovery: Any
-    windows: Any
-    failures: Any
-    senders: Any
-    times: Any
-    stalls: Any
-    listeners: Any
-    pending: Any
-    seen: Any
-    histograms: Any
-    records: Any
-    random: Any
-    tcp: Any
-    tcp_window: Any
-    segments: Any
-
-
-def zeros(*shape: int) -> np.ndarray:
-    """Return int64 zeros, with at least one element in each direction, as numba wants them."""
-    return np.zeros(tuple(max(1, size) for size in shape), np.int64)

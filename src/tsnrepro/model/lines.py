@@ -15,26 +15,31 @@ from tsnrepro.model.layout import (
     E_DELAY,
     E_FAILURE,
     E_FAILURES_END,
-    E_FIRST_IN,
-    E_IN_COUNT,
+    E_HOPS,
+    E_INPUT_COUNT,
+    E_INPUTS,
     E_LOSS_BAD,
     E_LOSS_ENTER,
     E_LOSS_GOOD,
     E_LOSS_KIND,
     E_LOSS_LEAVE,
+    E_LOSS_RANDOM,
     E_LOSS_STATE,
-    E_LOSS_STREAM,
     F_IDENT,
     F_META,
     F_SENT,
     F_TIME,
-    FAULT_RING_FULL,
+    F_WORDS,
+    FAIL_DOWN,
+    FAIL_UP,
+    FAIL_WORDS,
     H_AFTER,
-    H_FIRST_OUT,
+    H_COLUMNS,
     H_INDIVIDUAL,
     H_OUT_COUNT,
+    H_OUTS,
     H_RECOVER,
-    H_SPLIT,
+    H_SEQUENCE,
     META_FLOW_MASK,
     META_SEQ_SHIFT,
     NEVER,
@@ -42,6 +47,7 @@ from tsnrepro.model.layout import (
     NONE,
     OUT_EDGE,
     OUT_FLOW,
+    OUT_WORDS,
     RING_MASK,
     RING_READ,
     RING_START,
@@ -50,7 +56,7 @@ from tsnrepro.model.layout import (
 )
 from tsnrepro.model.variates import draw_bits
 
-__all__ = ["earliest_input", "pass_recovery", "push", "rewind", "send_on"]
+__all__ = ["earliest_input", "hop_of", "pass_recovery", "push", "send_on", "take"]
 
 for _function in (
     recovery.signed_distance,
@@ -65,124 +71,147 @@ _recover = recovery.recover
 
 
 @kernel
-def push(state, edge, time, sent, ident, meta):
+def push(memory, edge, time, sent, ident, meta):
     """Put a frame on an edge."""
-    row = state.edges[edge]
-    written = row[RING_WRITTEN]
-    if written - row[RING_READ] > row[RING_MASK]:
-        state.control[X_FAULT] = FAULT_RING_FULL
+    written, mask = memory[edge + RING_WRITTEN], memory[edge + RING_MASK]
+    if written - memory[edge + RING_READ] > mask:
+        memory[X_FAULT] = 1
         return
-    frame = state.frames[row[RING_START] + (written & row[RING_MASK])]
-    frame[F_TIME] = time
-    frame[F_SENT] = sent
-    frame[F_IDENT] = ident
-    frame[F_META] = meta
-    row[RING_WRITTEN] = written + 1
+    frame = memory[edge + RING_START] + (written & mask) * F_WORDS
+    memory[frame + F_TIME] = time
+    memory[frame + F_SENT] = sent
+    memory[frame + F_IDENT] = ident
+    memory[frame + F_META] = meta
+    memory[edge + RING_WRITTEN] = written + 1
 
 
 @kernel
-def rewind(row):
-    """Start a ring that has run empty at its beginning again: what is used stays in the cache."""
-    if row[RING_READ] == row[RING_WRITTEN]:
-        row[RING_READ] = 0
-        row[RING_WRITTEN] = 0
+def take(memory, edge):
+    """Take the earliest frame off an edge and return its words: time, sent, ident, meta.
+
+    A ring that runs empty starts at its beginning again, so that what is used stays in the cache.
+    """
+    read = memory[edge + RING_READ]
+    frame = memory[edge + RING_START] + (read & memory[edge + RING_MASK]) * F_WORDS
+    read += 1
+    if read == memory[edge + RING_WRITTEN]:
+        read = 0
+        memory[edge + RING_WRITTEN] = 0
+    memory[edge + RING_READ] = read
+    return (
+        memory[frame + F_TIME],
+        memory[frame + F_SENT],
+        memory[frame + F_IDENT],
+        memory[frame + F_META],
+    )
 
 
 @kernel
-def earliest_input(state, element):
+def earliest_input(memory, element):
     """Return the edge with the earliest frame, NONE if there is none, and that frame's time.
 
     The first of several that are equally early is taken.
     """
     best, best_time = NONE, NEVER
-    first = state.elements[element, E_FIRST_IN]
-    for place in range(first, first + state.elements[element, E_IN_COUNT]):
-        edge = state.inputs[place]
-        read = state.edges[edge, RING_READ]
-        if read != state.edges[edge, RING_WRITTEN]:
-            start, mask = state.edges[edge, RING_START], state.edges[edge, RING_MASK]
-            time = state.frames[start + (read & mask), F_TIME]
+    first = memory[element + E_INPUTS]
+    for place in range(first, first + memory[element + E_INPUT_COUNT]):
+        edge = memory[place]
+        read = memory[edge + RING_READ]
+        if read != memory[edge + RING_WRITTEN]:
+            frame = memory[edge + RING_START] + (read & memory[edge + RING_MASK]) * F_WORDS
+            time = memory[frame + F_TIME]
             if time < best_time:
                 best, best_time = edge, time
     return best, best_time
 
 
 @kernel
-def _lost_by_chance(state, element):
-    row = state.elements[element]
-    kind = row[E_LOSS_KIND]
-    threshold = row[E_LOSS_GOOD]
-    if kind == BURST_LOSS:
-        step = draw_bits(state.random, row[E_LOSS_STREAM])
-        if row[E_LOSS_STATE]:
-            row[E_LOSS_STATE] = step >= row[E_LOSS_LEAVE]
-        else:
-            row[E_LOSS_STATE] = step < row[E_LOSS_ENTER]
-        if row[E_LOSS_STATE]:
-            threshold = row[E_LOSS_BAD]
-    return draw_bits(state.random, row[E_LOSS_STREAM]) < threshold
+def hop_of(memory, element, meta):
+    """Return the address of what an element does with the flow of a frame."""
+    return memory[element + E_HOPS] + (meta & META_FLOW_MASK) * H_COLUMNS
 
 
 @kernel
-def _lost_in_failure(state, element, start, arrival):
-    row = state.elements[element]
-    at = row[E_FAILURE]
-    while at < row[E_FAILURES_END] and state.failures[at, 1] <= start:
-        at += 1
-    row[E_FAILURE] = at
-    return at < row[E_FAILURES_END] and state.failures[at, 0] < arrival
+def _lost_by_chance(memory, element):
+    random = memory[element + E_LOSS_RANDOM]
+    threshold = memory[element + E_LOSS_GOOD]
+    if memory[element + E_LOSS_KIND] == BURST_LOSS:
+        step = draw_bits(memory, random)
+        bad = memory[element + E_LOSS_STATE]
+        bad = (
+            step >= memory[element + E_LOSS_LEAVE] if bad else step < memory[element + E_LOSS_ENTER]
+        )
+        memory[element + E_LOSS_STATE] = bad
+        if bad:
+            threshold = memory[element + E_LOSS_BAD]
+    return draw_bits(memory, random) < threshold
 
 
 @kernel
-def send_on(state, element, start, done, frame):
+def _lost_in_failure(memory, element, start, arrival):
+    failure, end = memory[element + E_FAILURE], memory[element + E_FAILURES_END]
+    while failure < end and memory[failure + FAIL_UP] <= start:
+        failure += FAIL_WORDS
+    memory[element + E_FAILURE] = failure
+    return failure < end and memory[failure + FAIL_DOWN] < arrival
+
+
+@kernel
+def _survives(memory, element, hop, start, done):
+    """Tell whether a frame reaches the far end, and count it where it does not."""
+    by_chance = memory[element + E_LOSS_KIND] != NO_LOSS and _lost_by_chance(memory, element)
+    if memory[element + E_FAILURE] < memory[element + E_FAILURES_END] and _lost_in_failure(
+        memory, element, start, done + memory[element + E_DELAY]
+    ):
+        memory[hop + C_LOST_DOWN] += 1
+        return False
+    if by_chance:
+        memory[hop + C_LOST_RANDOM] += 1
+        return False
+    return True
+
+
+@kernel
+def send_on(memory, element, start, done, frame):
     """Send a frame (sent, ident, meta) from ``start`` until ``done`` down the element's link.
 
     It is lost where the link is down at any time between its first bit's start and its last bit's
     arrival, or by chance; else it is handed on, numbered and copied where the flow splits.
     """
     sent, ident, meta = frame
-    row = state.elements[element]
-    flow = meta & META_FLOW_MASK
-    counts = state.counters[element, flow]
-    arrival = done + row[E_AHEAD]
-    by_chance = row[E_LOSS_KIND] != NO_LOSS and _lost_by_chance(state, element)
-    if row[E_FAILURE] < row[E_FAILURES_END] and _lost_in_failure(
-        state, element, start, done + row[E_DELAY]
-    ):
-        counts[C_LOST_DOWN] += 1
+    hop = hop_of(memory, element, meta)
+    if not _survives(memory, element, hop, start, done):
         return
-    if by_chance:
-        counts[C_LOST_RANDOM] += 1
-        return
-    hop = state.hops[element, flow]
+    arrival = done + memory[element + E_AHEAD]
     label = meta & ~META_FLOW_MASK
-    if hop[H_SPLIT] != NONE:
-        number = state.sequence[hop[H_SPLIT]]
-        state.sequence[hop[H_SPLIT]] = (number + 1) & 0xFFFF
+    sequence = memory[hop + H_SEQUENCE]
+    if sequence != NONE:
+        number = memory[sequence]
+        memory[sequence] = (number + 1) & 0xFFFF
         label = (label & ((1 << META_SEQ_SHIFT) - 1)) | (number << META_SEQ_SHIFT)
-    first = hop[H_FIRST_OUT]
-    for place in range(first, first + hop[H_OUT_COUNT]):
-        out = state.outs[place]
-        push(state, out[OUT_EDGE], arrival, sent, ident, label | out[OUT_FLOW])
-    counts[C_HANDED_ON] += hop[H_OUT_COUNT]
+    out, count = memory[hop + H_OUTS], memory[hop + H_OUT_COUNT]
+    for _ in range(count):
+        push(memory, memory[out + OUT_EDGE], arrival, sent, ident, label | memory[out + OUT_FLOW])
+        out += OUT_WORDS
+    memory[hop + C_HANDED_ON] += count
 
 
 @kernel
-def pass_recovery(state, element, meta, now):
+def pass_recovery(memory, element, meta, now):
     """Count a frame that arrives and put it through elimination where its member path ends.
 
     Return its meta word, with the flow it belongs to from here, or NONE if it is eliminated.
     """
-    flow = meta & META_FLOW_MASK
-    hop = state.hops[element, flow]
-    state.counters[element, flow, C_ARRIVED] += 1
-    if hop[H_RECOVER] == NONE:
+    hop = hop_of(memory, element, meta)
+    memory[hop + C_ARRIVED] += 1
+    compound = memory[hop + H_RECOVER]
+    if compound == NONE:
         return meta
     number = (meta >> META_SEQ_SHIFT) & 0xFFFF
-    passed = True
-    if hop[H_INDIVIDUAL] != NONE:
-        passed = _recover(state.recovery, hop[H_INDIVIDUAL], number, now)
-    if not (passed and _recover(state.recovery, hop[H_RECOVER], number, now)):
-        state.counters[element, flow, C_ELIMINATED] += 1
+    individual = memory[hop + H_INDIVIDUAL]
+    if (individual != NONE and not _recover(memory, individual, number, now)) or not _recover(
+        memory, compound, number, now
+    ):
+        memory[hop + C_ELIMINATED] += 1
         return NONE
-    return (meta & ~META_FLOW_MASK) | hop[H_AFTER]
+    return (meta & ~META_FLOW_MASK) | memory[hop + H_AFTER]

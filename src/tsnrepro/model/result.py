@@ -1,4 +1,4 @@
-"""What a run gives: counts by place, latencies, counters of recovery, and the check that all adds up.
+"""What a run gives: counts by place, latencies, recovery counters; and the check of the sums.
 
 Every frame is in exactly one place of its stream's :class:`FrameLedger`, every datagram in one of
 its :class:`StreamResult`; :func:`read_result` refuses to hand out a result that does not add up.
@@ -39,33 +39,24 @@ class ConservationError(RuntimeError):
 class Tally:
     """Carries sums of times out of 64 bits before they run over, exactly."""
 
-    def __init__(self, state: at.State) -> None:
-        self._state = state
-        self.wait = np.zeros(state.counters.shape[:2], np.int64)
-        self.latency = np.zeros(state.listeners.shape[0], np.int64)
-        self.transit = np.zeros(state.listeners.shape[0], np.int64)
+    def __init__(self, plan: Plan) -> None:
+        self._memory = plan.memory
+        columns = [address + at.C_WAIT_SUM for address in plan.hops.values()]
+        for address in plan.listeners.values():
+            columns += [address + at.L_LATENCY_SUM, address + at.L_TRANSIT_SUM]
+        self._columns = np.array(columns)
+        self._carried = np.zeros(len(columns), np.int64)
+        self._place = {address: place for place, address in enumerate(columns)}
 
     def carry(self) -> None:
         """Move whole seconds from the kernels' sums to this tally."""
-        counters, listeners = self._state.counters, self._state.listeners
-        for total, sums in (
-            (self.wait, counters[..., at.C_WAIT_SUM]),
-            (self.latency, listeners[:, at.L_LATENCY_SUM]),
-            (self.transit, listeners[:, at.L_TRANSIT_SUM]),
-        ):
-            total += sums // _CARRY
-            sums %= _CARRY
+        sums = self._memory[self._columns]
+        self._carried += sums // _CARRY
+        self._memory[self._columns] = sums % _CARRY
 
-    def wait_ps(self, element: int, flow: int) -> int:
-        """Return the waiting time of a flow at an element, summed over its frames."""
-        rest = self._state.counters[element, flow, at.C_WAIT_SUM]
-        return int(self.wait[element, flow]) * _CARRY + int(rest)
-
-    def latency_ps(self, carried: int, *, transit: bool) -> int:
-        """Return a stream's latencies, or transit times, summed."""
-        total = self.transit if transit else self.latency
-        column = at.L_TRANSIT_SUM if transit else at.L_LATENCY_SUM
-        return int(total[carried]) * _CARRY + int(self._state.listeners[carried, column])
+    def total_ps(self, address: int) -> int:
+        """Return the sum that the kernels keep at an address, whole."""
+        return int(self._carried[self._place[address]]) * _CARRY + int(self._memory[address])
 
 
 @dataclass(frozen=True)
@@ -271,21 +262,20 @@ def read_result(
     Raises ConservationError where frames or datagrams are missing or appear from nowhere.
     """
     reader = _Reader(plan, tally)
-    stop = plan.stop_ps
     for place in plan.recoveries:
-        recovery.expire(plan.state.recovery, place.base, stop)
+        recovery.expire(plan.memory, place.address, plan.stop_ps)
     data = [carried for carried in plan.graph.carried if not carried.acknowledges]
     return Result(
         network=plan.graph.network,
         duration_s=duration_s,
-        ended_s=int(plan.state.control[at.X_NOW]) / 1e12,
+        ended_s=int(plan.memory[at.X_NOW]) / 1e12,
         streams={carried.name: reader.stream(carried) for carried in data},
         ports={e.name: reader.port(e) for e in plan.graph.elements if e.link is not None},
         recoveries=[
             RecoveryResult(
                 place.carried.name,
                 place.member,
-                recovery.read_counters(plan.state.recovery, place.base),
+                recovery.read_counters(plan.memory, place.address),
             )
             for place in plan.recoveries
         ],
@@ -295,44 +285,50 @@ def read_result(
 
 class _Reader:
     def __init__(self, plan: Plan, tally: Tally) -> None:
-        self.plan, self.tally, self.state = plan, tally, plan.state
+        self.plan, self.tally, self.memory = plan, tally, plan.memory
         self.left = self._count_left()
+
+    def _row(self, address: int, columns: int) -> npt.NDArray[np.int64]:
+        return self.memory[address : address + columns]
+
+    def _queues(self, element: Element) -> npt.NDArray[np.int64]:
+        address = int(self.memory[self.plan.elements[element.index] + at.E_CLASSES])
+        return self._row(address, at.CLASSES * at.Q_COLUMNS).reshape(at.CLASSES, at.Q_COLUMNS)
+
+    def _counts(self, element: Element, flow: Flow) -> npt.NDArray[np.int64]:
+        return self._row(self.plan.hops[element.index, flow.index], at.H_COLUMNS)
+
+    def _heard(self, carried: Carried) -> npt.NDArray[np.int64]:
+        return self._row(self.plan.listeners[carried.index], at.L_COLUMNS)
+
+    def _transport(self, carried: Carried) -> npt.NDArray[np.int64]:
+        return self._row(self.plan.transports[carried.index], at.T_COLUMNS)
 
     def _count_left(self) -> npt.NDArray[np.int64]:
         """Return the frames of each carried stream that are in rings."""
         left = np.zeros(len(self.plan.graph.carried), np.int64)
         of_flow = np.array([flow.carried.index for flow in self.plan.graph.flows])
         rings = [
-            self.state.edges[edge.index]
+            self._row(self.plan.edges[edge.index], at.RING_COLUMNS)
             for edge in self.plan.graph.edges
             if edge.to_sender is None
         ]
         for element in self.plan.graph.elements:
-            if element.link is not None and not self.state.elements[element.index, at.E_FAST]:
-                rings += list(self.state.classes[element.index])
+            kind = self.memory[self.plan.elements[element.index] + at.E_KIND]
+            if kind == at.SCHEDULED_PORT:
+                rings += list(self._queues(element))
         for ring in rings:
             places = np.arange(ring[at.RING_READ], ring[at.RING_WRITTEN]) & ring[at.RING_MASK]
-            metas = self.state.frames[ring[at.RING_START] + places, at.F_META]
+            metas = self.memory[ring[at.RING_START] + places * at.F_WORDS + at.F_META]
             np.add.at(left, of_flow[metas & at.META_FLOW_MASK], 1)
         return left
 
-    def _counts(self, element: Element, flow: Flow) -> npt.NDArray[np.int64]:
-        return self.state.counters[element.index, flow.index]
-
     def stream(self, carried: Carried) -> StreamResult:
-        assert carried.sender is not None
-        port = next(e for e in self.plan.graph.elements if carried in e.senders)
-        first = int(self.state.elements[port.index, at.E_FIRST_SENDER])
-        sender = self.state.senders[first + port.senders.index(carried)]
-        heard = self.state.listeners[carried.index]
+        """Return the account of a stream."""
+        sender = self._row(self.plan.senders[carried.index], at.S_COLUMNS)
+        heard = self._heard(carried)
         tcp = isinstance(carried.stream.send, TcpBulk)
-        acks = next(
-            (c for c in self.plan.graph.carried if c.acknowledges and c.sender == carried.sender),
-            None,
-        )
-        row = self.state.tcp[first + port.senders.index(carried)]
         entered = int(sender[at.S_ENTERED])
-        waiting = not tcp and sender[at.S_PHASE] in (at.ENTERS, at.BLOCKED)
         incomplete, pending = self._unfinished(carried)
         result = StreamResult(
             name=carried.name,
@@ -340,7 +336,7 @@ class _Reader:
             fragments=len(carried.frames),
             written=int(sender[at.S_WRITTEN]),
             sender_socket_drops=int(sender[at.S_SOCKET_DROPS]),
-            not_entered=int(waiting),
+            not_entered=int(not tcp and sender[at.S_PHASE] in (at.ENTERS, at.BLOCKED)),
             entered=entered,
             delivered=int(heard[at.L_DELIVERED]),
             unique=int(heard[at.L_UNIQUE]),
@@ -350,43 +346,46 @@ class _Reader:
             receiver_socket_drops=int(heard[at.L_SOCKET_DROPS]),
             first_delivered_ps=_time(heard, at.L_FIRST),
             last_delivered_ps=_time(heard, at.L_LAST),
-            latency=self._latencies(carried, transit=False),
-            transit=self._latencies(carried, transit=True),
+            latency=self._latencies(carried, at.L_LATENCY_SUM),
+            transit=self._latencies(carried, at.L_TRANSIT_SUM),
             frames=self.ledger(carried, entered * len(carried.frames)),
-            tcp=_tcp_result(row) if tcp else None,
-            ack_frames=self.ledger(acks, int(row[at.T_ACKS])) if acks else None,
+            tcp=_tcp_result(self._transport(carried)) if tcp else None,
+            ack_frames=self._acknowledgements(carried) if tcp else None,
         )
         self._check_datagrams(result, heard, pending)
         return result
 
+    def _acknowledgements(self, carried: Carried) -> FrameLedger:
+        acks = next(
+            c for c in self.plan.graph.carried if c.acknowledges and c.sender == carried.index
+        )
+        return self.ledger(acks, int(self._transport(carried)[at.T_ACKS]))
+
     def _unfinished(self, carried: Carried) -> tuple[int, int]:
         """Return datagrams that reassembly never completed, and the fragments they had."""
-        heard = self.state.listeners[carried.index]
+        heard = self._heard(carried)
         incomplete, frames = int(heard[at.L_INCOMPLETE]), int(heard[at.L_PENDING_FRAMES])
         fragments = len(carried.frames)
         if fragments > 1:
-            start = int(heard[at.L_PENDING])
-            slots = self.state.pending[start : start + at.PENDING_SLOTS]
+            slots = self._row(int(heard[at.L_PENDING]), at.PENDING_SLOTS * at.P_WORDS)
+            slots = slots.reshape(-1, at.P_WORDS)
             open_slots = slots[slots[:, at.P_IDENT] != at.NONE][:, at.P_MASK]
             partial = [int(mask) for mask in open_slots if mask != (1 << fragments) - 1]
             incomplete += len(partial)
             frames += sum(mask.bit_count() for mask in partial)
         return incomplete, frames
 
-    def _latencies(self, carried: Carried, *, transit: bool) -> Latencies:
-        heard = self.state.listeners[carried.index]
-        bins = self.state.histograms[carried.index, int(transit)].copy()
-        least, most = (
-            (at.L_TRANSIT_MIN, at.L_TRANSIT_MAX)
-            if transit
-            else (at.L_LATENCY_MIN, at.L_LATENCY_MAX)
-        )
+    def _latencies(self, carried: Carried, sums: int) -> Latencies:
+        """Return the distribution whose sum, minimum, maximum and bins begin at a column."""
+        address = self.plan.listeners[carried.index] + sums
+        least, most, bins_at = (int(word) for word in self.memory[address + 1 : address + 4])
+        bins = self._row(bins_at, at.HISTOGRAM_BINS).copy()
         count = int(bins.sum())
         return Latencies(
             count=count,
-            sum_ps=self.tally.latency_ps(carried.index, transit=transit),
-            min_ps=int(heard[least]) if count else None,
-            max_ps=int(heard[most]) if count else None,
+            sum_ps=self.tally.total_ps(address),
+            min_ps=least if count else None,
+            max_ps=most if count else None,
             bins=bins,
         )
 
@@ -403,8 +402,8 @@ class _Reader:
                 counts = self._counts(element, flow)
                 eliminated += int(counts[at.C_ELIMINATED])
                 nic_drops += int(counts[at.C_NIC_DROPS])
-                lost = counts[at.C_LOST_RANDOM] + counts[at.C_LOST_DOWN]
                 if element.link is not None:
+                    lost = counts[at.C_LOST_RANDOM] + counts[at.C_LOST_DOWN]
                     copied += int(counts[at.C_HANDED_ON] - (counts[at.C_SENT] - lost))
                     _add(drops, element.name, counts[at.C_QUEUE_DROPS])
                     _add(random, element.name, counts[at.C_LOST_RANDOM])
@@ -417,7 +416,7 @@ class _Reader:
             lost_down=down,
             eliminated=eliminated,
             nic_drops=nic_drops,
-            taken=int(self.state.listeners[carried.index, at.L_FRAMES]),
+            taken=int(self._heard(carried)[at.L_FRAMES]),
             left=int(self.left[carried.index]),
         )
         if ledger.unaccounted:
@@ -453,10 +452,10 @@ class _Reader:
     def port(self, element: Element) -> PortResult:
         """Return the account of a port."""
         assert element.link is not None
-        queues = self.state.classes[element.index]
+        queues = self._queues(element)
         return PortResult(
             name=element.name,
-            busy_ps=int(self.state.elements[element.index, at.E_BUSY]),
+            busy_ps=int(self.memory[self.plan.elements[element.index] + at.E_BUSY]),
             peak_queue_bytes=tuple(int(peak) for peak in queues[:, at.Q_PEAK]),
             credit_range_bits=tuple(
                 (int(low) / 1e9, int(high) / 1e9)
@@ -477,7 +476,9 @@ class _Reader:
             sent=int(counts[at.C_SENT]),
             lost_random=int(counts[at.C_LOST_RANDOM]),
             lost_down=int(counts[at.C_LOST_DOWN]),
-            wait_sum_ps=self.tally.wait_ps(element.index, flow.index),
+            wait_sum_ps=self.tally.total_ps(
+                self.plan.hops[element.index, flow.index] + at.C_WAIT_SUM
+            ),
             wait_max_ps=int(counts[at.C_WAIT_MAX]),
         )
 

@@ -38,7 +38,10 @@ _WINDOW_FRAMES = 512
 
 @dataclass(frozen=True)
 class Carried:
-    """What travels one route: the datagrams or segments of a stream, or its acknowledgements."""
+    """What travels one route: the datagrams or segments of a stream, or its acknowledgements.
+
+    ``sender`` is the index of the one that the process at the talker of the data sends.
+    """
 
     index: int
     name: str
@@ -49,7 +52,7 @@ class Carried:
     route: SinglePath | Replicated
     frames: tuple[int, ...]
     truesizes: tuple[int, ...]
-    sender: int | None
+    sender: int
 
 
 @dataclass(frozen=True)
@@ -73,7 +76,6 @@ class Element:
     index: int = -1
     flows: list[Flow] = field(default_factory=list)
     senders: list[Carried] = field(default_factory=list)
-    acknowledged: list[int] = field(default_factory=list)
 
     @property
     def name(self) -> str:
@@ -201,9 +203,7 @@ class Graph:
         source = edge.source
         if source.link is None:
             return 0
-        return min(
-            source.done_ps(min(flow.frames)) + self.ahead_ps(source) for flow in edge.flows
-        )
+        return min(source.done_ps(min(flow.frames)) + self.ahead_ps(source) for flow in edge.flows)
 
     def ahead_ps(self, port: Element) -> int:
         """Return the time from a frame's last bit at the port to its arrival at what follows."""
@@ -229,7 +229,6 @@ def route_network(network: Network) -> Graph:
 
 
 def _carry_streams(graph: Graph) -> None:
-    senders = 0
     for stream in graph.network.streams:
         tcp = isinstance(stream.send, TcpBulk)
         if tcp:
@@ -249,10 +248,9 @@ def _carry_streams(graph: Graph) -> None:
                 route=stream.route,
                 frames=frames,
                 truesizes=truesizes,
-                sender=senders,
+                sender=len(graph.carried),
             )
         )
-        senders += 1
     for data in list(graph.carried):
         if isinstance(data.stream.send, TcpBulk):
             graph.carried.append(

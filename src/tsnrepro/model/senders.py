@@ -16,6 +16,7 @@ from tsnrepro.model.layout import (
     FINISHED,
     HELD_SIZE,
     HELD_UNTIL,
+    HELD_WORDS,
     LISTED,
     NEVER,
     NONE,
@@ -27,17 +28,12 @@ from tsnrepro.model.layout import (
     S_BEGIN,
     S_BUFFER,
     S_CHARGED,
-    S_COST_KIND,
-    S_COST_MEAN,
-    S_COST_SHAPE,
-    S_COST_STREAM,
+    S_COST,
     S_DROPS,
     S_DUE,
     S_DUE_REST,
-    S_FIRST_TIME,
     S_FREE,
-    S_GAP_MEAN,
-    S_GAP_STREAM,
+    S_GAP,
     S_INDEX,
     S_KIND,
     S_LIMIT,
@@ -51,202 +47,200 @@ from tsnrepro.model.layout import (
     S_STEP_UNIT,
     S_STOP,
     S_TICK,
+    S_TIMES,
     S_WRITTEN,
     SATURATING,
     ST_FROM,
-    ST_GAP_KIND,
-    ST_GAP_MEAN,
-    ST_GAP_SHAPE,
-    ST_LENGTH_KIND,
-    ST_LENGTH_MEAN,
-    ST_LENGTH_SHAPE,
-    ST_STREAM,
+    ST_INTERVAL,
+    ST_LENGTH,
     ST_UNTIL,
     UNLIMITED,
 )
-from tsnrepro.model.variates import ERLANG, draw_duration
+from tsnrepro.model.variates import draw_duration
 
 __all__ = ["after_entry", "call_write", "plan_call", "plan_entry", "release", "work_until"]
 
 
 @kernel
-def _next_stall(state, index):
-    stalls = state.stalls
-    stream = stalls[index, ST_STREAM]
-    gap = draw_duration(
-        state.random,
-        stream,
-        stalls[index, ST_GAP_KIND],
-        stalls[index, ST_GAP_MEAN],
-        stalls[index, ST_GAP_SHAPE],
+def _next_stall(memory, stalls):
+    memory[stalls + ST_FROM] = memory[stalls + ST_UNTIL] + draw_duration(
+        memory, memory[stalls + ST_INTERVAL]
     )
-    length = draw_duration(
-        state.random,
-        stream,
-        stalls[index, ST_LENGTH_KIND],
-        stalls[index, ST_LENGTH_MEAN],
-        stalls[index, ST_LENGTH_SHAPE],
+    memory[stalls + ST_UNTIL] = memory[stalls + ST_FROM] + draw_duration(
+        memory, memory[stalls + ST_LENGTH]
     )
-    stalls[index, ST_FROM] = stalls[index, ST_UNTIL] + gap
-    stalls[index, ST_UNTIL] = stalls[index, ST_FROM] + length
 
 
 @kernel
-def work_until(state, stalls, start, work):
+def work_until(memory, stalls, start, work):
     """Return when ``work`` picoseconds of a process are done that may begin at ``start``.
 
-    ``stalls`` is the index of its sequence of stalls, or NONE. Starts must not go back.
+    ``stalls`` is the address of its sequence of stalls, or NONE. Starts must not go back.
     """
     if stalls == NONE:
         return start + work
     while True:
-        if start >= state.stalls[stalls, ST_UNTIL]:
-            _next_stall(state, stalls)
+        if start >= memory[stalls + ST_UNTIL]:
+            _next_stall(memory, stalls)
             continue
-        begins = state.stalls[stalls, ST_FROM]
-        if start + work <= begins and start < begins:
-            return start + work
+        begins = memory[stalls + ST_FROM]
         if start < begins:
+            if start + work <= begins:
+                return start + work
             work -= begins - start
-        start = state.stalls[stalls, ST_UNTIL]
+        start = memory[stalls + ST_UNTIL]
 
 
 @kernel
-def _cost(state, sender):
-    row = state.senders[sender]
-    return draw_duration(
-        state.random, row[S_COST_STREAM], row[S_COST_KIND], row[S_COST_MEAN], row[S_COST_SHAPE]
-    )
+def _write_until(memory, sender, start):
+    """Return when a write is done that has room in its socket at ``start``."""
+    cost = draw_duration(memory, memory[sender + S_COST])
+    return work_until(memory, memory[sender + S_STALLS], start, cost)
 
 
 @kernel
-def _due(state, sender):
+def _due(memory, sender):
     """Return when the coming write is due, and move on to the one after it."""
-    row = state.senders[sender]
-    kind = row[S_KIND]
-    due = row[S_DUE]
+    kind = memory[sender + S_KIND]
+    due = memory[sender + S_DUE]
     if kind == SATURATING:
         return due
     if kind == LISTED:
-        return row[S_START] + state.times[row[S_FIRST_TIME] + row[S_INDEX]]
+        listed = memory[memory[sender + S_TIMES] + memory[sender + S_INDEX]]
+        return memory[sender + S_START] + listed
     if kind == POISSON:
-        due += draw_duration(state.random, row[S_GAP_STREAM], ERLANG, row[S_GAP_MEAN], 1)
-        row[S_DUE] = due
+        due += draw_duration(memory, memory[sender + S_GAP])
+        memory[sender + S_DUE] = due
         return due
     # The step is a whole number and a rest in S_STEP_UNIT parts, added up without rounding.
-    row[S_DUE] = due + row[S_STEP]
-    row[S_DUE_REST] += row[S_STEP_REST]
-    if row[S_DUE_REST] >= row[S_STEP_UNIT]:
-        row[S_DUE_REST] -= row[S_STEP_UNIT]
-        row[S_DUE] += 1
+    following = due + memory[sender + S_STEP]
+    rest = memory[sender + S_DUE_REST] + memory[sender + S_STEP_REST]
+    if rest >= memory[sender + S_STEP_UNIT]:
+        rest -= memory[sender + S_STEP_UNIT]
+        following += 1
+    memory[sender + S_DUE] = following
+    memory[sender + S_DUE_REST] = rest
     return due
 
 
 @kernel
-def _begin(state, sender):
+def _begin(memory, sender):
     """Return when the coming write call begins, or NEVER where there is none."""
-    row = state.senders[sender]
-    if row[S_LIMIT] != UNLIMITED and row[S_INDEX] >= row[S_LIMIT]:
+    index = memory[sender + S_INDEX]
+    limit = memory[sender + S_LIMIT]
+    if limit != UNLIMITED and index >= limit:
         return NEVER
-    due = _due(state, sender)
-    free = row[S_FREE]
+    due = _due(memory, sender)
+    free = memory[sender + S_FREE]
     begin = max(due, free)
-    if row[S_KIND] == BURSTS and row[S_INDEX] > 0 and free <= due:
+    if memory[sender + S_KIND] == BURSTS and index > 0 and free <= due:
         # The rate is reached: wait for the first tick at which it no longer is.
-        start, tick = row[S_START], row[S_TICK]
+        start, tick = memory[sender + S_START], memory[sender + S_TICK]
         begin = start + ((due - start) // tick + 1) * tick
-    if begin >= row[S_STOP]:
+    if begin >= memory[sender + S_STOP]:
         return NEVER
     return begin
 
 
 @kernel
-def plan_call(state, sender):
+def plan_call(memory, sender):
     """Set the event of the coming write call."""
-    row = state.senders[sender]
-    row[S_NEXT] = _begin(state, sender)
-    row[S_PHASE] = FINISHED if row[S_NEXT] == NEVER else CALLS
+    begin = _begin(memory, sender)
+    memory[sender + S_NEXT] = begin
+    memory[sender + S_PHASE] = FINISHED if begin == NEVER else CALLS
 
 
 @kernel
-def _pass_over(state, sender, begin):
+def _pass_over(memory, sender, begin):
     """Drop the datagram of the write that begins now: its call fails, and costs its time."""
-    row = state.senders[sender]
-    row[S_SOCKET_DROPS] += 1
-    row[S_INDEX] += 1
-    row[S_FREE] = work_until(state, row[S_STALLS], begin, _cost(state, sender))
+    memory[sender + S_SOCKET_DROPS] += 1
+    memory[sender + S_INDEX] += 1
+    memory[sender + S_FREE] = _write_until(memory, sender, begin)
 
 
 @kernel
-def call_write(state, sender, now):
+def _plan_enter(memory, sender, room):
+    memory[sender + S_NEXT] = _write_until(memory, sender, room)
+    memory[sender + S_PHASE] = ENTERS
+
+
+@kernel
+def call_write(memory, sender, now):
     """Begin the write that is due: enter, be blocked, or drop."""
-    row = state.senders[sender]
-    row[S_WRITTEN] += 1
-    row[S_BEGIN] = now
-    if row[S_CHARGED] < row[S_BUFFER]:
-        row[S_NEXT] = work_until(state, row[S_STALLS], now, _cost(state, sender))
-        row[S_PHASE] = ENTERS
-    elif row[S_DROPS]:
-        _pass_over(state, sender, now)
-        plan_call(state, sender)
+    memory[sender + S_WRITTEN] += 1
+    memory[sender + S_BEGIN] = now
+    if memory[sender + S_CHARGED] < memory[sender + S_BUFFER]:
+        _plan_enter(memory, sender, now)
+    elif memory[sender + S_DROPS]:
+        _pass_over(memory, sender, now)
+        plan_call(memory, sender)
     else:
-        row[S_NEXT] = NEVER
-        row[S_PHASE] = BLOCKED
+        memory[sender + S_NEXT] = NEVER
+        memory[sender + S_PHASE] = BLOCKED
 
 
 @kernel
-def release(state, sender, charge, now):
+def release(memory, sender, charge, now):
     """Take ``charge`` bytes off the socket; a blocked write goes on where there is room."""
-    row = state.senders[sender]
-    row[S_CHARGED] -= charge
-    if row[S_PHASE] == BLOCKED and row[S_CHARGED] < row[S_BUFFER]:
-        row[S_NEXT] = work_until(state, row[S_STALLS], now, _cost(state, sender))
-        row[S_PHASE] = ENTERS
+    memory[sender + S_CHARGED] -= charge
+    blocked = memory[sender + S_PHASE] == BLOCKED
+    if blocked and memory[sender + S_CHARGED] < memory[sender + S_BUFFER]:
+        _plan_enter(memory, sender, now)
 
 
 @kernel
-def after_entry(state, sender):
+def after_entry(memory, sender):
     """Note that the write's datagram is in the queue, and set the event of the next write."""
-    row = state.senders[sender]
-    row[S_FREE] = row[S_NEXT]
-    row[S_INDEX] += 1
-    plan_call(state, sender)
+    memory[sender + S_FREE] = memory[sender + S_NEXT]
+    memory[sender + S_INDEX] += 1
+    plan_call(memory, sender)
 
 
 @kernel
-def _take_back(row, held):
-    """Take the oldest frame off the socket's charge and return when it was sent."""
-    place = row[RING_START] + (row[RING_READ] & row[RING_MASK])
-    row[S_CHARGED] -= held[place, HELD_SIZE]
-    row[RING_READ] += 1
-    return held[place, HELD_UNTIL]
+def _take_back(memory, sender, now):
+    """Take what is sent by ``now`` off the socket's charge."""
+    start, mask = memory[sender + RING_START], memory[sender + RING_MASK]
+    read, written = memory[sender + RING_READ], memory[sender + RING_WRITTEN]
+    charged = memory[sender + S_CHARGED]
+    while read != written:
+        held = start + (read & mask) * HELD_WORDS
+        if memory[held + HELD_UNTIL] > now:
+            break
+        charged -= memory[held + HELD_SIZE]
+        read += 1
+    if read == written:
+        read = 0
+        memory[sender + RING_WRITTEN] = 0
+    memory[sender + RING_READ] = read
+    memory[sender + S_CHARGED] = charged
 
 
 @kernel
-def plan_entry(state, sender):
+def _room_at(memory, sender):
+    """Return when the next frame of a full socket is sent."""
+    place = memory[sender + RING_READ] & memory[sender + RING_MASK]
+    return memory[memory[sender + RING_START] + place * HELD_WORDS + HELD_UNTIL]
+
+
+@kernel
+def plan_entry(memory, sender):
     """Set when the next datagram enters, knowing when every frame of this socket is sent."""
-    row = state.senders[sender]
-    held = state.held
     while True:
-        begin = _begin(state, sender)
+        begin = _begin(memory, sender)
         if begin == NEVER:
-            row[S_NEXT] = NEVER
-            row[S_PHASE] = FINISHED
+            memory[sender + S_NEXT] = NEVER
+            memory[sender + S_PHASE] = FINISHED
             return
-        row[S_WRITTEN] += 1
-        while row[RING_READ] != row[RING_WRITTEN]:
-            place = row[RING_START] + (row[RING_READ] & row[RING_MASK])
-            if held[place, HELD_UNTIL] > begin:
-                break
-            _take_back(row, held)
+        memory[sender + S_WRITTEN] += 1
+        _take_back(memory, sender, begin)
         room = begin
-        if row[S_CHARGED] >= row[S_BUFFER]:
-            if row[S_DROPS]:
-                _pass_over(state, sender, begin)
+        if memory[sender + S_CHARGED] >= memory[sender + S_BUFFER]:
+            if memory[sender + S_DROPS]:
+                _pass_over(memory, sender, begin)
                 continue
-            while row[S_CHARGED] >= row[S_BUFFER]:
-                room = _take_back(row, held)
-        row[S_BEGIN] = begin
-        row[S_NEXT] = work_until(state, row[S_STALLS], room, _cost(state, sender))
-        row[S_PHASE] = ENTERS
+            while memory[sender + S_CHARGED] >= memory[sender + S_BUFFER]:
+                room = _room_at(memory, sender)
+                _take_back(memory, sender, room)
+        memory[sender + S_BEGIN] = begin
+        _plan_enter(memory, sender, room)
         return

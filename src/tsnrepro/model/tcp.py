@@ -12,6 +12,8 @@ that has arrived is lost), RFC 9438 (CUBIC), RFC 6298 (retransmission timer; 200
 
 from typing import Final
 
+import numpy as np
+
 from tsnrepro.model.compiled import kernel
 from tsnrepro.model.layout import (
     ACK_NUMBER_BITS,
@@ -21,6 +23,7 @@ from tsnrepro.model.layout import (
     L_DUPLICATES,
     L_EDGE,
     L_OUT_OF_ORDER,
+    L_TRANSPORT,
     L_UNIQUE,
     LOST,
     META_LAST,
@@ -31,21 +34,20 @@ from tsnrepro.model.layout import (
     S_BEGIN,
     S_BUFFER,
     S_CHARGED,
-    S_COST_KIND,
-    S_COST_MEAN,
-    S_COST_SHAPE,
-    S_COST_STREAM,
+    S_COST,
     S_FREE,
     S_INDEX,
     S_LIMIT,
     S_NEXT,
     S_STALLS,
     S_STOP,
+    S_TRANSPORT,
     S_WRITTEN,
     SACKED,
     SEG_FLAG,
     SEG_RECEIVED,
     SEG_SENT,
+    SEG_WORDS,
     T_ACK_AT,
     T_ACKS,
     T_BACKOFF,
@@ -66,9 +68,9 @@ from tsnrepro.model.layout import (
     T_RECOVER,
     T_RECOVERIES,
     T_RETRANSMITTED,
-    T_RING_MASK,
-    T_RING_START,
     T_SACKED,
+    T_SEGMENT_MASK,
+    T_SEGMENTS,
     T_SMOOTHED,
     T_STATE,
     T_TIMEOUT_AT,
@@ -113,339 +115,368 @@ _OFFSET_MASK: Final = (1 << ACK_OFFSET_BITS) - 1
 
 
 @kernel
-def _segment(state, sender, number):
-    row = state.tcp[sender]
-    return state.segments[row[T_RING_START] + (number & row[T_RING_MASK])]
+def _get(memory, address):
+    """Read a double that is kept as its bits."""
+    return np.int64(memory[address]).view(np.float64)
 
 
 @kernel
-def _may_send(state, sender, now):
-    row, process = state.tcp[sender], state.senders[sender]
-    if process[S_CHARGED] >= process[S_BUFFER]:
+def _put(memory, address, value):
+    """Keep a double as its bits."""
+    memory[address] = np.float64(value).view(np.int64)
+
+
+@kernel
+def _segment(memory, tcp, number):
+    return memory[tcp + T_SEGMENTS] + (number & memory[tcp + T_SEGMENT_MASK]) * SEG_WORDS
+
+
+@kernel
+def _may_send(memory, sender, now):
+    tcp = memory[sender + S_TRANSPORT]
+    if memory[sender + S_CHARGED] >= memory[sender + S_BUFFER]:
         return False
-    if row[T_PIPE] >= int(state.tcp_window[sender, W_CONGESTION]):
+    if memory[tcp + T_PIPE] >= int(_get(memory, tcp + W_CONGESTION)):
         return False
-    if row[T_LOST] > 0:
+    if memory[tcp + T_LOST] > 0:
         return True
-    if process[S_LIMIT] != UNLIMITED and row[T_NEXT] >= process[S_LIMIT]:
+    coming = memory[tcp + T_NEXT]
+    limit = memory[sender + S_LIMIT]
+    if limit != UNLIMITED and coming >= limit:
         return False
-    return now < process[S_STOP] and row[T_NEXT] - row[T_UNACKED] < row[T_WINDOW]
+    room = coming - memory[tcp + T_UNACKED] < memory[tcp + T_WINDOW]
+    return room and now < memory[sender + S_STOP]
 
 
 @kernel
-def _set_event(state, sender):
-    row = state.tcp[sender]
-    state.senders[sender, S_NEXT] = min(row[T_ENTRY_AT], row[T_TIMEOUT_AT])
+def _set_event(memory, sender):
+    tcp = memory[sender + S_TRANSPORT]
+    memory[sender + S_NEXT] = min(memory[tcp + T_ENTRY_AT], memory[tcp + T_TIMEOUT_AT])
 
 
 @kernel
-def plan_segment(state, sender, now):
+def plan_segment(memory, sender, now):
     """Set when the next segment enters the queue, if one may be sent."""
-    row, process = state.tcp[sender], state.senders[sender]
-    if row[T_ENTRY_AT] == NEVER and _may_send(state, sender, now):
-        cost = draw_duration(
-            state.random,
-            process[S_COST_STREAM],
-            process[S_COST_KIND],
-            process[S_COST_MEAN],
-            process[S_COST_SHAPE],
-        )
-        row[T_ENTRY_AT] = work_until(state, process[S_STALLS], max(now, process[S_FREE]), cost)
-        process[S_FREE] = row[T_ENTRY_AT]
-    _set_event(state, sender)
+    tcp = memory[sender + S_TRANSPORT]
+    if memory[tcp + T_ENTRY_AT] == NEVER and _may_send(memory, sender, now):
+        cost = draw_duration(memory, memory[sender + S_COST])
+        begin = max(now, memory[sender + S_FREE])
+        entry = work_until(memory, memory[sender + S_STALLS], begin, cost)
+        memory[tcp + T_ENTRY_AT] = memory[sender + S_FREE] = entry
+    _set_event(memory, sender)
 
 
 @kernel
-def on_sender_event(state, sender, now):
+def on_sender_event(memory, sender, now):
     """Let the retransmission timer expire, if it is what this event is about."""
-    if state.tcp[sender, T_TIMEOUT_AT] == now:
-        _time_out(state, sender, now)
+    if memory[memory[sender + S_TRANSPORT] + T_TIMEOUT_AT] == now:
+        _time_out(memory, sender, now)
 
 
 @kernel
-def sends_segment(state, sender, now):
+def sends_segment(memory, sender, now):
     """Choose the segment that enters the queue now and tell whether there is one."""
-    row, process = state.tcp[sender], state.senders[sender]
-    if row[T_ENTRY_AT] != now:
+    tcp = memory[sender + S_TRANSPORT]
+    if memory[tcp + T_ENTRY_AT] != now:
         return False
-    row[T_ENTRY_AT] = NEVER
-    if not _may_send(state, sender, now):
-        _set_event(state, sender)
+    memory[tcp + T_ENTRY_AT] = NEVER
+    if not _may_send(memory, sender, now):
+        _set_event(memory, sender)
         return False
-    process[S_BEGIN] = now
-    process[S_INDEX] = row[T_NEXT]
-    if row[T_LOST] > 0:
-        number = row[T_LOST_FROM]
-        while _segment(state, sender, number)[SEG_FLAG] != LOST:
+    number = memory[tcp + T_NEXT]
+    if memory[tcp + T_LOST] > 0:
+        number = memory[tcp + T_LOST_FROM]
+        while memory[_segment(memory, tcp, number) + SEG_FLAG] != LOST:
             number += 1
-        row[T_LOST_FROM] = number + 1
-        process[S_INDEX] = number
+        memory[tcp + T_LOST_FROM] = number + 1
+    memory[sender + S_BEGIN] = now
+    memory[sender + S_INDEX] = number
     return True
 
 
 @kernel
-def sent_segment(state, sender, now):
+def sent_segment(memory, sender, now):
     """Note that the chosen segment is in the queue."""
-    row, process = state.tcp[sender], state.senders[sender]
-    number = process[S_INDEX]
-    if number == row[T_NEXT]:
-        row[T_NEXT] += 1
-        process[S_WRITTEN] += 1
+    tcp = memory[sender + S_TRANSPORT]
+    number = memory[sender + S_INDEX]
+    if number == memory[tcp + T_NEXT]:
+        memory[tcp + T_NEXT] += 1
+        memory[sender + S_WRITTEN] += 1
     else:
-        row[T_LOST] -= 1
-        row[T_RETRANSMITTED] += 1
-    segment = _segment(state, sender, number)
-    segment[SEG_SENT] = now
-    segment[SEG_FLAG] = OUTSTANDING
-    row[T_PIPE] += 1
-    if row[T_TIMEOUT_AT] == NEVER:
-        _arm(state, sender, now)
-    plan_segment(state, sender, now)
+        memory[tcp + T_LOST] -= 1
+        memory[tcp + T_RETRANSMITTED] += 1
+    segment = _segment(memory, tcp, number)
+    memory[segment + SEG_SENT] = now
+    memory[segment + SEG_FLAG] = OUTSTANDING
+    memory[tcp + T_PIPE] += 1
+    if memory[tcp + T_TIMEOUT_AT] == NEVER:
+        _arm(memory, tcp, now)
+    plan_segment(memory, sender, now)
 
 
 @kernel
-def _arm(state, sender, now):
-    row = state.tcp[sender]
+def _arm(memory, tcp, now):
     wait = _FIRST_TIMEOUT
-    if row[T_SMOOTHED] > 0:
-        wait = max(_LEAST_TIMEOUT, row[T_SMOOTHED] + 4 * row[T_VARIATION])
-    for _ in range(row[T_BACKOFF]):
+    if memory[tcp + T_SMOOTHED] > 0:
+        wait = max(_LEAST_TIMEOUT, memory[tcp + T_SMOOTHED] + 4 * memory[tcp + T_VARIATION])
+    for _ in range(memory[tcp + T_BACKOFF]):
         wait = min(2 * wait, _MOST_TIMEOUT)
-    row[T_TIMEOUT_AT] = now + wait
+    memory[tcp + T_TIMEOUT_AT] = now + wait
 
 
 @kernel
-def _lose(state, sender, number):
-    row = state.tcp[sender]
-    _segment(state, sender, number)[SEG_FLAG] = LOST
-    row[T_PIPE] -= 1
-    row[T_LOST] += 1
-    row[T_LOST_FROM] = min(row[T_LOST_FROM], number)
+def _lose(memory, tcp, number):
+    memory[_segment(memory, tcp, number) + SEG_FLAG] = LOST
+    memory[tcp + T_PIPE] -= 1
+    memory[tcp + T_LOST] += 1
+    memory[tcp + T_LOST_FROM] = min(memory[tcp + T_LOST_FROM], number)
 
 
 @kernel
-def _time_out(state, sender, now):
-    row, window = state.tcp[sender], state.tcp_window[sender]
-    for number in range(row[T_UNACKED], row[T_NEXT]):
-        if _segment(state, sender, number)[SEG_FLAG] == OUTSTANDING:
-            _lose(state, sender, number)
-    if row[T_STATE] != TIMED_OUT:
-        _reduce(state, sender)
-    window[W_CONGESTION] = 1.0
-    row[T_STATE] = TIMED_OUT
-    row[T_RECOVER] = row[T_NEXT]
-    row[T_BACKOFF] += 1
-    row[T_TIMEOUTS] += 1
-    _arm(state, sender, now)
-    plan_segment(state, sender, now)
+def _time_out(memory, sender, now):
+    tcp = memory[sender + S_TRANSPORT]
+    for number in range(memory[tcp + T_UNACKED], memory[tcp + T_NEXT]):
+        if memory[_segment(memory, tcp, number) + SEG_FLAG] == OUTSTANDING:
+            _lose(memory, tcp, number)
+    if memory[tcp + T_STATE] != TIMED_OUT:
+        _reduce(memory, tcp)
+    _put(memory, tcp + W_CONGESTION, 1.0)
+    memory[tcp + T_STATE] = TIMED_OUT
+    memory[tcp + T_RECOVER] = memory[tcp + T_NEXT]
+    memory[tcp + T_BACKOFF] += 1
+    memory[tcp + T_TIMEOUTS] += 1
+    _arm(memory, tcp, now)
+    plan_segment(memory, sender, now)
 
 
 @kernel
-def _reduce(state, sender):
+def _reduce(memory, tcp):
     """Set threshold and window after a loss."""
-    row, window = state.tcp[sender], state.tcp_window[sender]
-    congestion = window[W_CONGESTION]
-    if row[T_CUBIC]:
+    congestion = _get(memory, tcp + W_CONGESTION)
+    threshold = max(2.0, congestion / 2.0)
+    if memory[tcp + T_CUBIC]:
         before = congestion
-        if congestion < window[W_BEFORE_LOSS]:
+        if congestion < _get(memory, tcp + W_BEFORE_LOSS):
             before = congestion * (1.0 + _CUBIC_BETA) / 2.0
-        window[W_BEFORE_LOSS] = before
-        window[W_THRESHOLD] = max(2.0, congestion * _CUBIC_BETA)
-    else:
-        window[W_THRESHOLD] = max(2.0, congestion / 2.0)
-    window[W_CONGESTION] = window[W_THRESHOLD]
-    row[T_EPOCH] = NEVER
+        _put(memory, tcp + W_BEFORE_LOSS, before)
+        threshold = max(2.0, congestion * _CUBIC_BETA)
+    _put(memory, tcp + W_THRESHOLD, threshold)
+    _put(memory, tcp + W_CONGESTION, threshold)
+    memory[tcp + T_EPOCH] = NEVER
 
 
 @kernel
 def _cube_root(x):
-    if x <= 0.0:
-        return 0.0
+    """Return the cube root of a number that is not negative, by Newton's steps from above."""
     root = max(1.0, x)
-    for _ in range(200):
+    while x > 0.0:
         following = root - (root * root * root - x) / (3.0 * root * root)
         if following >= root:
             return root
         root = following
-    return root
+    return 0.0
 
 
 @kernel
-def _grow(state, sender, acknowledged, now):
-    row, window = state.tcp[sender], state.tcp_window[sender]
-    congestion = window[W_CONGESTION]
-    if congestion < window[W_THRESHOLD]:
+def _grow(memory, tcp, acknowledged, now):
+    congestion = _get(memory, tcp + W_CONGESTION)
+    if congestion < _get(memory, tcp + W_THRESHOLD):
         congestion += acknowledged
-    elif row[T_CUBIC]:
-        congestion = _cubic(state, sender, acknowledged, now)
+    elif memory[tcp + T_CUBIC]:
+        congestion = _cubic(memory, tcp, acknowledged, now)
     else:
         congestion += acknowledged / congestion
-    window[W_CONGESTION] = min(congestion, float(row[T_WINDOW]))
+    _put(memory, tcp + W_CONGESTION, min(congestion, float(memory[tcp + T_WINDOW])))
 
 
 @kernel
-def _cubic(state, sender, acknowledged, now):
+def _cubic(memory, tcp, acknowledged, now):
     """Return the congestion window after ``acknowledged`` segments (RFC 9438, 4.2 to 4.5)."""
-    row, window = state.tcp[sender], state.tcp_window[sender]
-    congestion = window[W_CONGESTION]
-    if row[T_EPOCH] == NEVER:
-        row[T_EPOCH] = now
-        window[W_ESTIMATE] = congestion
-        window[W_ORIGIN] = max(congestion, window[W_BEFORE_LOSS])
-        window[W_RETURN] = _cube_root((window[W_ORIGIN] - congestion) / _CUBIC_C)
-    away = (now - row[T_EPOCH] + row[T_SMOOTHED]) / _SECOND - window[W_RETURN]
-    target = window[W_ORIGIN] + _CUBIC_C * away * away * away
+    congestion = _get(memory, tcp + W_CONGESTION)
+    if memory[tcp + T_EPOCH] == NEVER:
+        origin = max(congestion, _get(memory, tcp + W_BEFORE_LOSS))
+        memory[tcp + T_EPOCH] = now
+        _put(memory, tcp + W_ESTIMATE, congestion)
+        _put(memory, tcp + W_ORIGIN, origin)
+        _put(memory, tcp + W_RETURN, _cube_root((origin - congestion) / _CUBIC_C))
+    elapsed = (now - memory[tcp + T_EPOCH] + memory[tcp + T_SMOOTHED]) / _SECOND
+    away = elapsed - _get(memory, tcp + W_RETURN)
+    target = _get(memory, tcp + W_ORIGIN) + _CUBIC_C * away * away * away
     target = min(max(target, congestion), 1.5 * congestion)
-    window[W_ESTIMATE] += _CUBIC_ALPHA * acknowledged / congestion
+    estimate = _get(memory, tcp + W_ESTIMATE) + _CUBIC_ALPHA * acknowledged / congestion
+    _put(memory, tcp + W_ESTIMATE, estimate)
     growing = congestion + acknowledged * (target - congestion) / congestion
-    return max(growing, min(window[W_ESTIMATE], congestion + acknowledged))
+    return max(growing, min(estimate, congestion + acknowledged))
 
 
 @kernel
-def _measure(row, sample):
-    if row[T_SMOOTHED] == 0:
-        row[T_SMOOTHED] = sample
-        row[T_VARIATION] = sample // 2
+def _measure(memory, tcp, sample):
+    smoothed, variation = memory[tcp + T_SMOOTHED], memory[tcp + T_VARIATION]
+    if smoothed == 0:
+        memory[tcp + T_SMOOTHED] = sample
+        memory[tcp + T_VARIATION] = sample // 2
     else:
-        row[T_VARIATION] += (abs(row[T_SMOOTHED] - sample) - row[T_VARIATION]) // 4
-        row[T_SMOOTHED] += (sample - row[T_SMOOTHED]) // 8
+        memory[tcp + T_VARIATION] += (abs(smoothed - sample) - variation) // 4
+        memory[tcp + T_SMOOTHED] += (sample - smoothed) // 8
 
 
 @kernel
-def _arrived(state, sender, number, flag):
+def _arrived(memory, tcp, number, flag):
     """Take a segment known to have arrived out of the counts; note the one sent last."""
-    row = state.tcp[sender]
-    segment = _segment(state, sender, number)
-    if segment[SEG_FLAG] == OUTSTANDING:
-        row[T_PIPE] -= 1
-    elif segment[SEG_FLAG] == LOST:
-        row[T_LOST] -= 1
+    segment = _segment(memory, tcp, number)
+    before = memory[segment + SEG_FLAG]
+    if before == OUTSTANDING:
+        memory[tcp + T_PIPE] -= 1
+    elif before == LOST:
+        memory[tcp + T_LOST] -= 1
     else:
-        row[T_SACKED] -= 1
-    segment[SEG_FLAG] = flag
-    sent = segment[SEG_SENT]
-    if sent > row[T_NEWEST_SENT] or (
-        sent == row[T_NEWEST_SENT] and number > row[T_NEWEST_SEGMENT]
-    ):
-        row[T_NEWEST_SENT] = sent
-        row[T_NEWEST_SEGMENT] = number
+        memory[tcp + T_SACKED] -= 1
+    memory[segment + SEG_FLAG] = flag
+    if not _sent_earlier(memory, tcp, number):
+        memory[tcp + T_NEWEST_SENT] = memory[segment + SEG_SENT]
+        memory[tcp + T_NEWEST_SEGMENT] = number
 
 
 @kernel
-def _find_lost(state, sender):
+def _sent_earlier(memory, tcp, number):
+    """Tell whether a segment was sent before the newest one known to have arrived."""
+    sent = memory[_segment(memory, tcp, number) + SEG_SENT]
+    newest = memory[tcp + T_NEWEST_SENT]
+    return sent < newest or (sent == newest and number < memory[tcp + T_NEWEST_SEGMENT])
+
+
+@kernel
+def _find_lost(memory, tcp):
     """Mark as lost what was sent before a segment that has arrived, and tell if there was any."""
-    row = state.tcp[sender]
     found = False
-    if row[T_SACKED] < _DUPLICATE_THRESHOLD and row[T_STATE] == OPEN:
+    if memory[tcp + T_SACKED] < _DUPLICATE_THRESHOLD and memory[tcp + T_STATE] == OPEN:
         return found
-    for number in range(row[T_UNACKED], min(row[T_NEXT], row[T_HIGHEST_SACKED] + 1)):
-        segment = _segment(state, sender, number)
-        sent = segment[SEG_SENT]
-        earlier = sent < row[T_NEWEST_SENT] or (
-            sent == row[T_NEWEST_SENT] and number < row[T_NEWEST_SEGMENT]
-        )
-        if segment[SEG_FLAG] == OUTSTANDING and earlier:
-            _lose(state, sender, number)
+    end = min(memory[tcp + T_NEXT], memory[tcp + T_HIGHEST_SACKED] + 1)
+    for number in range(memory[tcp + T_UNACKED], end):
+        outstanding = memory[_segment(memory, tcp, number) + SEG_FLAG] == OUTSTANDING
+        if outstanding and _sent_earlier(memory, tcp, number):
+            _lose(memory, tcp, number)
             found = True
     return found
 
 
 @kernel
-def on_acknowledgement(state, sender, now, echo, word):
-    """Take in an acknowledgement that has come up to the talker's transport."""
-    row = state.tcp[sender]
+def _score(memory, tcp, word):
+    """Take in what an acknowledgement says has arrived; return how far it moves the window."""
+    unacked = memory[tcp + T_UNACKED]
     expected = word & _NUMBER_MASK
     first = expected + ((word >> ACK_NUMBER_BITS) & _OFFSET_MASK)
     count = word >> (ACK_NUMBER_BITS + ACK_OFFSET_BITS)
-    acknowledged = max(0, expected - row[T_UNACKED])
-    for number in range(row[T_UNACKED], expected):
-        _arrived(state, sender, number, OUTSTANDING)
-    row[T_UNACKED] = max(expected, row[T_UNACKED])
-    row[T_LOST_FROM] = max(row[T_LOST_FROM], row[T_UNACKED])
-    for number in range(max(first, row[T_UNACKED]), first + count):
-        if _segment(state, sender, number)[SEG_FLAG] != SACKED:
-            _arrived(state, sender, number, SACKED)
-            row[T_SACKED] += 1
-            row[T_HIGHEST_SACKED] = max(row[T_HIGHEST_SACKED], number)
-    if _find_lost(state, sender) and row[T_STATE] == OPEN:
-        row[T_STATE] = RECOVERING
-        row[T_RECOVER] = row[T_NEXT]
-        row[T_RECOVERIES] += 1
-        _reduce(state, sender)
+    for number in range(unacked, expected):
+        _arrived(memory, tcp, number, OUTSTANDING)
+    advanced = max(expected, unacked)
+    memory[tcp + T_UNACKED] = advanced
+    memory[tcp + T_LOST_FROM] = max(memory[tcp + T_LOST_FROM], advanced)
+    for number in range(max(first, advanced), first + count):
+        if memory[_segment(memory, tcp, number) + SEG_FLAG] != SACKED:
+            _arrived(memory, tcp, number, SACKED)
+            memory[tcp + T_SACKED] += 1
+            memory[tcp + T_HIGHEST_SACKED] = max(memory[tcp + T_HIGHEST_SACKED], number)
+    return advanced - unacked
+
+
+@kernel
+def on_acknowledgement(memory, sender, now, echo, word):
+    """Take in an acknowledgement that has come up to the talker's transport."""
+    tcp = memory[sender + S_TRANSPORT]
+    acknowledged = _score(memory, tcp, word)
+    if _find_lost(memory, tcp) and memory[tcp + T_STATE] == OPEN:
+        memory[tcp + T_STATE] = RECOVERING
+        memory[tcp + T_RECOVER] = memory[tcp + T_NEXT]
+        memory[tcp + T_RECOVERIES] += 1
+        _reduce(memory, tcp)
     if acknowledged > 0:
-        _measure(row, now - echo)
-        row[T_BACKOFF] = 0
-        if row[T_STATE] != OPEN and row[T_UNACKED] >= row[T_RECOVER]:
-            row[T_STATE] = OPEN
-        if row[T_STATE] != RECOVERING:
-            _grow(state, sender, acknowledged, now)
-        row[T_TIMEOUT_AT] = NEVER
-        if row[T_UNACKED] < row[T_NEXT]:
-            _arm(state, sender, now)
-    plan_segment(state, sender, now)
+        _measure(memory, tcp, now - echo)
+        memory[tcp + T_BACKOFF] = 0
+        recovered = memory[tcp + T_UNACKED] >= memory[tcp + T_RECOVER]
+        if memory[tcp + T_STATE] != OPEN and recovered:
+            memory[tcp + T_STATE] = OPEN
+        if memory[tcp + T_STATE] != RECOVERING:
+            _grow(memory, tcp, acknowledged, now)
+        memory[tcp + T_TIMEOUT_AT] = NEVER
+        if memory[tcp + T_UNACKED] < memory[tcp + T_NEXT]:
+            _arm(memory, tcp, now)
+    plan_segment(memory, sender, now)
 
 
 @kernel
-def _acknowledge(state, listener, sender, now, block):
-    row = state.tcp[sender]
-    word = row[T_EXPECTED] | block
-    row[T_HELD_BACK] = 0
-    row[T_ACK_AT] = NEVER
-    row[T_ACKS] += 1
-    target = state.listeners[listener]
-    push(state, target[L_EDGE], now, row[T_ECHO], word, target[L_ACK_FLOW] | META_LAST)
+def _acknowledge(memory, listener, now, block):
+    tcp = memory[listener + L_TRANSPORT]
+    word = memory[tcp + T_EXPECTED] | block
+    memory[tcp + T_HELD_BACK] = 0
+    memory[tcp + T_ACK_AT] = NEVER
+    memory[tcp + T_ACKS] += 1
+    meta = memory[listener + L_ACK_FLOW] | META_LAST
+    push(memory, memory[listener + L_EDGE], now, memory[tcp + T_ECHO], word, meta)
 
 
 @kernel
-def acknowledge_late(state, listener, sender, before):
+def acknowledge_late(memory, listener, before):
     """Send the acknowledgement whose delay ends ahead of ``before``, if there is one."""
-    due = state.tcp[sender, T_ACK_AT]
+    due = memory[memory[listener + L_TRANSPORT] + T_ACK_AT]
     if due < before:
-        _acknowledge(state, listener, sender, due, 0)
+        _acknowledge(memory, listener, due, 0)
 
 
 @kernel
-def _block_around(state, sender, number):
+def _block_around(memory, tcp, number):
     """Return the run of received segments around ``number``, packed for an acknowledgement."""
-    row = state.tcp[sender]
+    expected = memory[tcp + T_EXPECTED]
     first, last = number, number
-    while first - 1 > row[T_EXPECTED] and _segment(state, sender, first - 1)[SEG_RECEIVED]:
+    while first - 1 > expected and memory[_segment(memory, tcp, first - 1) + SEG_RECEIVED]:
         first -= 1
-    while last < row[T_HIGHEST] and _segment(state, sender, last + 1)[SEG_RECEIVED]:
+    highest = memory[tcp + T_HIGHEST]
+    while last < highest and memory[_segment(memory, tcp, last + 1) + SEG_RECEIVED]:
         last += 1
-    offset, count = first - row[T_EXPECTED], last - first + 1
+    offset, count = first - expected, last - first + 1
     return (offset << ACK_NUMBER_BITS) | (count << (ACK_NUMBER_BITS + ACK_OFFSET_BITS))
 
 
 @kernel
-def receive_segment(state, listener, sender, now, sent_and_number):
+def receive_segment(memory, listener, now, sent, number):
     """Take in a segment at the listener's transport; tell whether it is the first copy of it."""
-    sent, number = sent_and_number
-    row, counts = state.tcp[sender], state.listeners[listener]
-    acknowledge_late(state, listener, sender, now)
-    segment = _segment(state, sender, number)
-    if number < row[T_EXPECTED] or segment[SEG_RECEIVED]:
-        counts[L_DUPLICATES] += 1
-        _acknowledge(state, listener, sender, now, 0)
+    tcp = memory[listener + L_TRANSPORT]
+    acknowledge_late(memory, listener, now)
+    segment = _segment(memory, tcp, number)
+    expected = memory[tcp + T_EXPECTED]
+    if number < expected or memory[segment + SEG_RECEIVED]:
+        memory[listener + L_DUPLICATES] += 1
+        _acknowledge(memory, listener, now, 0)
         return False
-    counts[L_UNIQUE] += 1
-    if number < row[T_HIGHEST]:
-        counts[L_OUT_OF_ORDER] += 1
-    if row[T_HELD_BACK] == 0 and number == row[T_EXPECTED]:
-        row[T_ECHO] = sent
-    segment[SEG_RECEIVED] = 1
-    row[T_HIGHEST] = max(row[T_HIGHEST], number)
-    if number > row[T_EXPECTED]:
-        _acknowledge(state, listener, sender, now, _block_around(state, sender, number))
+    memory[listener + L_UNIQUE] += 1
+    highest = memory[tcp + T_HIGHEST]
+    if number < highest:
+        memory[listener + L_OUT_OF_ORDER] += 1
+    memory[segment + SEG_RECEIVED] = 1
+    memory[tcp + T_HIGHEST] = max(highest, number)
+    if number > expected:
+        _acknowledge(memory, listener, now, _block_around(memory, tcp, number))
         return True
-    gap = row[T_HIGHEST] > number
-    while _segment(state, sender, row[T_EXPECTED])[SEG_RECEIVED]:
-        _segment(state, sender, row[T_EXPECTED])[SEG_RECEIVED] = 0
-        row[T_EXPECTED] += 1
-        counts[L_DELIVERED] += 1
-    row[T_HELD_BACK] += 1
-    if gap or row[T_HELD_BACK] >= 2:
-        _acknowledge(state, listener, sender, now, 0)
+    if memory[tcp + T_HELD_BACK] == 0:
+        memory[tcp + T_ECHO] = sent
+    _take_in_order(memory, listener)
+    memory[tcp + T_HELD_BACK] += 1
+    if highest > number or memory[tcp + T_HELD_BACK] >= 2:
+        _acknowledge(memory, listener, now, 0)
     else:
-        row[T_ACK_AT] = now + _DELAYED_ACK
+        memory[tcp + T_ACK_AT] = now + _DELAYED_ACK
     return True
+
+
+@kernel
+def _take_in_order(memory, listener):
+    """Give the process what is in order now."""
+    tcp = memory[listener + L_TRANSPORT]
+    expected = memory[tcp + T_EXPECTED]
+    segment = _segment(memory, tcp, expected)
+    while memory[segment + SEG_RECEIVED]:
+        memory[segment + SEG_RECEIVED] = 0
+        memory[listener + L_DELIVERED] += 1
+        expected += 1
+        segment = _segment(memory, tcp, expected)
+    memory[tcp + T_EXPECTED] = expected

@@ -16,6 +16,7 @@ import numpy.typing as npt
 from numpy.random import SeedSequence
 
 from tsnrepro.model.compiled import kernel
+from tsnrepro.model.layout import D_KIND, D_MEAN, D_RANDOM, D_SHAPE
 
 __all__ = [
     "PROBABILITY_ONE",
@@ -38,6 +39,7 @@ CONSTANT: Final = 0
 ERLANG: Final = 1
 
 _KEY_0, _KEY_1, _COUNTER, _LANE, _BLOCK = 0, 1, 2, 3, 4
+_LANES: Final = 4
 _MULTIPLIER_0 = np.uint64(0xD2E7470EE14C6C93)
 _MULTIPLIER_1 = np.uint64(0xCA5A826395121157)
 _WEYL_0 = np.uint64(0x9E3779B97F4A7C15)
@@ -45,8 +47,6 @@ _WEYL_1 = np.uint64(0xBB67AE8584CAA73B)
 _LOW_HALF = np.uint64(0xFFFFFFFF)
 _HALF_WORD = np.uint64(32)
 _ZERO = np.uint64(0)
-_ONE = np.uint64(1)
-_FOUR = np.uint64(4)
 _ELEVEN = np.uint64(11)
 _LN_2: Final = 0.6931471805599453
 _SQRT_2: Final = 1.4142135623730951
@@ -62,14 +62,14 @@ def child_seeds(seed: int | SeedSequence, count: int) -> list[SeedSequence]:
     return SeedSequence(parent.entropy, spawn_key=parent.spawn_key).spawn(count)
 
 
-def stream_state(seed: SeedSequence, name: str) -> npt.NDArray[np.uint64]:
-    """Return the starting state of the stream called ``name`` under ``seed``."""
+def stream_state(seed: SeedSequence, name: str) -> npt.NDArray[np.int64]:
+    """Return the starting state, :data:`STREAM_WORDS` long, of the stream ``name`` of ``seed``."""
     digest = hashlib.sha256(name.encode()).digest()
     words = tuple(int.from_bytes(digest[at : at + 4], "big") for at in (0, 4, 8))
     key = SeedSequence(seed.entropy, spawn_key=(*seed.spawn_key, *words))
-    state = np.zeros(STREAM_WORDS, np.uint64)
-    state[_KEY_0 : _KEY_1 + 1] = key.generate_state(2, np.uint64)
-    state[_LANE] = _FOUR
+    state = np.zeros(STREAM_WORDS, np.int64)
+    state[_KEY_0 : _KEY_1 + 1] = key.generate_state(2, np.uint64).view(np.int64)
+    state[_LANE] = _LANES
     return state
 
 
@@ -84,11 +84,11 @@ def _high_word(a, b):
 
 
 @kernel
-def _next_block(streams, index):
-    counter = streams[index, _COUNTER] + _ONE
-    streams[index, _COUNTER] = counter
-    key_0, key_1 = streams[index, _KEY_0], streams[index, _KEY_1]
-    word_0, word_1, word_2, word_3 = counter, _ZERO, _ZERO, _ZERO
+def _next_block(memory, stream):
+    memory[stream + _COUNTER] += 1
+    key_0, key_1 = np.uint64(memory[stream + _KEY_0]), np.uint64(memory[stream + _KEY_1])
+    word_0, word_1 = np.uint64(memory[stream + _COUNTER]), _ZERO
+    word_2, word_3 = _ZERO, _ZERO
     for _ in range(10):
         high_0 = _high_word(_MULTIPLIER_0, word_0)
         high_1 = _high_word(_MULTIPLIER_1, word_2)
@@ -96,21 +96,21 @@ def _next_block(streams, index):
         word_0, word_1 = high_1 ^ word_1 ^ key_0, low_1
         word_2, word_3 = high_0 ^ word_3 ^ key_1, low_0
         key_0, key_1 = key_0 + _WEYL_0, key_1 + _WEYL_1
-    streams[index, _BLOCK] = word_0
-    streams[index, _BLOCK + 1] = word_1
-    streams[index, _BLOCK + 2] = word_2
-    streams[index, _BLOCK + 3] = word_3
+    memory[stream + _BLOCK] = np.int64(word_0)
+    memory[stream + _BLOCK + 1] = np.int64(word_1)
+    memory[stream + _BLOCK + 2] = np.int64(word_2)
+    memory[stream + _BLOCK + 3] = np.int64(word_3)
 
 
 @kernel
-def draw_bits(streams, index):
-    """Return 53 random bits of the stream at ``index`` as a signed integer."""
-    lane = streams[index, _LANE]
-    if lane == _FOUR:
-        _next_block(streams, index)
-        lane = _ZERO
-    streams[index, _LANE] = lane + _ONE
-    return np.int64(streams[index, _BLOCK + np.int64(lane)] >> _ELEVEN)
+def draw_bits(memory, stream):
+    """Return 53 random bits of the stream at an address as a signed integer."""
+    lane = memory[stream + _LANE]
+    if lane == _LANES:
+        _next_block(memory, stream)
+        lane = 0
+    memory[stream + _LANE] = lane + 1
+    return np.int64(np.uint64(memory[stream + _BLOCK + lane]) >> _ELEVEN)
 
 
 @kernel
@@ -135,17 +135,19 @@ def minus_log(x):
 
 
 @kernel
-def draw_exponential(streams, index):
+def draw_exponential(memory, stream):
     """Return an exponential variate of mean 1."""
-    return minus_log((draw_bits(streams, index) + 0.5) * (1.0 / 9007199254740992.0))
+    return minus_log((draw_bits(memory, stream) + 0.5) * (1.0 / 9007199254740992.0))
 
 
 @kernel
-def draw_duration(streams, index, kind, mean_ps, shape):  # a whole number of picoseconds
-    """Return a constant or Erlang time with the given mean, in whole picoseconds."""
-    if kind == CONSTANT:
-        return mean_ps
+def draw_duration(memory, duration):
+    """Return a constant or Erlang time, in whole picoseconds, from its description."""
+    mean = memory[duration + D_MEAN]
+    if memory[duration + D_KIND] == CONSTANT:
+        return mean
+    shape = memory[duration + D_SHAPE]
     total = 0.0
     for _ in range(shape):
-        total += draw_exponential(streams, index)
-    return np.int64(total * (mean_ps / shape) + 0.5)
+        total += draw_exponential(memory, memory[duration + D_RANDOM])
+    return np.int64(total * (mean / shape) + 0.5)

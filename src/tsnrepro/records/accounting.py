@@ -156,7 +156,7 @@ class _Located:
         return sum(n for item, _, n in self._items if item.function.startswith(prefixes))
 
     def at_listener(self) -> int:
-        """Drops behind the listener's card, and those that no longer know their device."""
+        """Count drops behind the listener's card, and those that know no device."""
         return sum(n for _, where, n in self._items if where in (LISTENER, None))
 
 

@@ -393,16 +393,27 @@ class _PenalisedSweep:
     def fit(self) -> tuple[float, float]:
         """Return the logarithm of the threshold, nan if loss does not rise, and the maximum."""
         level = special.logit((self._losses + 1) / (self._position.size + 2))
-        found = optimize.minimize(
-            lambda line: -float(self._value(np.array([line[0]]), np.array([line[1]]))[0]),
-            np.array([level, 1.0]),
-            method="Nelder-Mead",
-            options={"xatol": 1e-9, "fatol": 1e-10, "maxiter": 2000},
+        # Gaps between rates can give the product several peaks: climb from the best of a grid.
+        ends = float(self._position.min()), float(self._position.max())
+        middle, steepness = (
+            axis.ravel()
+            for axis in np.meshgrid(np.linspace(*ends, 64), np.geomspace(0.05, 400, 32))
         )
+        peak = int(np.argmax(self._value(-steepness * middle, steepness)))
+        starts = [(level, 1.0), (-steepness[peak] * middle[peak], steepness[peak])]
+        found = min((self._climb(start) for start in starts), key=lambda climb: climb.fun)
         intercept, slope = (float(parameter) for parameter in found.x)
         if slope <= _FLAT:
             return math.nan, self.flat()
         return self._centre - self._spread * intercept / slope, -float(found.fun)
+
+    def _climb(self, start: tuple[float, float]) -> optimize.OptimizeResult:
+        return optimize.minimize(
+            lambda line: -float(self._value(np.array([line[0]]), np.array([line[1]]))[0]),
+            np.array(start),
+            method="Nelder-Mead",
+            options={"xatol": 1e-9, "fatol": 1e-10, "maxiter": 2000},
+        )
 
     def profile(self, log_threshold: float) -> float:
         """Return the maximum over steepness >= 0 at one threshold."""

@@ -21,6 +21,7 @@ from tsnrepro.settings import Configuration, EmulatedSettings
 from tsnrepro.testbed import facts
 from tsnrepro.testbed.lock import TestbedLock
 from tsnrepro.testbed.namespace import NamespaceHost
+from tsnrepro.testbed.requirements import SSHD, missing
 from tsnrepro.testbed.snapshot import Snapshot, read_host
 from tsnrepro.testbed.ssh import SshHost
 from tsnrepro.tools import frerctl, kernel
@@ -47,7 +48,6 @@ COMMAND_SECONDS = 20
 # Longer than any campaign's notebook: the tracer ends with the testbed.
 TRACE_SECONDS = 7 * 24 * 3600
 
-SSHD = "/usr/sbin/sshd"
 SSHD_FOLDER = "/run/tsnrepro"
 SSHD_CONFIGURATION = f"""\
 HostKey {SSHD_FOLDER}/host_key
@@ -66,27 +66,6 @@ LogLevel ERROR
 MaxSessions 50
 SetEnv PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 """
-
-
-def missing() -> list[str]:
-    """Return what this machine lacks for the emulated testbed, each as a short phrase."""
-    import os  # noqa: PLC0415
-    import shutil  # noqa: PLC0415
-
-    lacks = [] if os.geteuid() == 0 else ["root (run with sudo)"]
-    programs = ("ip", "tc", "ethtool", "unshare", "nsenter", "setpriv", "clang", "iperf3")
-    lacks += [f"the program {name}" for name in (*programs, "sockperf") if not shutil.which(name)]
-    if not os.access(SSHD, os.X_OK):
-        lacks.append("the OpenSSH server")
-    if not os.path.exists("/sys/kernel/btf/vmlinux"):
-        lacks.append("a kernel with BTF (CONFIG_DEBUG_INFO_BTF)")
-    if lacks:
-        return lacks
-    try:
-        NamespaceHost("probe").close()
-    except TestbedError as error:
-        return [f"network namespaces ({error.what})"]
-    return []
 
 
 class EmulatedTestbed:
@@ -174,8 +153,8 @@ class EmulatedTestbed:
         with theirs:
             server = subprocess.Popen(
                 space.enter([SSHD, "-i", "-e", "-f", f"{SSHD_FOLDER}/sshd_config"]),
-                stdin=theirs,
-                stdout=theirs,
+                stdin=theirs.fileno(),
+                stdout=theirs.fileno(),
                 stderr=subprocess.DEVNULL,
             )
         self._stack.callback(server.wait)

@@ -51,7 +51,8 @@ class NamespaceHost:
             stderr=subprocess.PIPE,
             text=True,
         )
-        assert self._holder.stdout and self._holder.stderr
+        assert self._holder.stdout is not None
+        assert self._holder.stderr is not None
         if self._holder.stdout.readline().strip() != "ready":
             said = self._holder.stderr.read().strip()
             self.close()

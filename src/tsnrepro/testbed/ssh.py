@@ -135,6 +135,7 @@ class SshHost:
         host_key: paramiko.PKey,
         user: str,
         key: paramiko.PKey,
+        *,
         sock: socket.socket | None = None,
         address: tuple[str, int] | None = None,
     ) -> None:

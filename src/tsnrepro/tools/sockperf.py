@@ -103,8 +103,10 @@ def parse_log(text: str):
     start = text.find(LOG_HEADER)
     if start < 0:
         raise ToolError("not a full log of sockperf: its header line is missing")
+    # A complete log is closed by a rule of dashes.
+    end = text.find("\n---", start)
     table = pd.read_csv(
-        StringIO(text[start:]),
+        StringIO(text[start : end + 1 if end >= 0 else None]),
         engine="pyarrow",
         names=["packet", "sent_s", "received_s", "half_round_trip_us"],
         skiprows=1,

@@ -1,0 +1,42 @@
+-- Calculations of tsnrepro.sty: numbers that follow from values, and decisions between sentences.
+
+local tsnrepro = {}
+
+local function stop(what, said)
+  tex.error("Package tsnrepro Error: cannot calculate " .. what, {
+    tostring(said),
+    "nil stands for a value that is not known: ask \\ifknown or \\ifbounded before.",
+  })
+end
+
+local function evaluate(what)
+  local chunk, problem = load("return " .. what)
+  if not chunk then return stop(what, problem) end
+  local good, result = pcall(chunk)
+  if not good then return stop(what, result) end
+  if result == nil then return stop(what, "it is nil") end
+  return result
+end
+
+function tsnrepro.calc(digits, what)
+  local result = evaluate(what)
+  if result == nil then return end
+  if type(result) ~= "number" then return stop(what, "the result is no number") end
+  local sign = result < 0 and "\\ensuremath{-}" or ""
+  tex.sprint(sign .. string.format("%." .. digits .. "f", math.abs(result)))
+end
+
+function tsnrepro.decide(what)
+  local choice = evaluate(what) and "@firstoftwo" or "@secondoftwo"
+  tex.sprint("\\csname " .. choice .. "\\endcsname")
+end
+
+function tsnrepro.pad(wanted, has)
+  local missing = wanted - has
+  if missing > 0 then
+    local point = has == 0 and "." or ""
+    tex.sprint("\\phantom{" .. point .. string.rep("0", missing) .. "}")
+  end
+end
+
+return tsnrepro

@@ -1,0 +1,215 @@
+"""Figures of the manuscripts: column width, colour-blind safe, readable in black and white."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import matplotlib as mpl
+
+mpl.use("Agg")
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import seaborn as sns
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from tsnrepro.analysis.loss import places
+
+COLUMN_INCHES = 3.4
+COLOURS: dict[str, tuple] = dict(
+    zip(("control", "frer"), sns.color_palette("colorblind")[:2], strict=True)
+)
+LABELS = {"control": "control", "frer": "FRER"}
+MARKERS = {"control": "o", "frer": "s"}
+STYLES = {"control": "-", "frer": "--"}
+PLACE_LABELS = {
+    "listener_socket": "listener socket",
+    "talker": "talker",
+    "switches": "switch queues",
+    "other": "elsewhere",
+}
+# Where nothing was lost there is only an upper limit; zero itself has no place on a log axis.
+SMALLEST_LOSS_PERCENT = 1e-4
+
+
+def style() -> None:
+    """Set fonts and lines for a column of a journal."""
+    sns.set_theme(style="ticks", palette="colorblind")
+    mpl.rcParams.update(
+        {
+            "font.size": 8,
+            "axes.labelsize": 8,
+            "xtick.labelsize": 7,
+            "ytick.labelsize": 7,
+            "legend.fontsize": 7,
+            "legend.frameon": False,
+            "lines.linewidth": 1,
+            "lines.markersize": 3.5,
+            "axes.linewidth": 0.6,
+            "pdf.fonttype": 42,
+            "svg.fonttype": "none",
+            "svg.hashsalt": "tsnrepro",
+        }
+    )
+
+
+def _new(height_inches: float, testbed: str) -> tuple[Figure, Axes]:
+    style()
+    figure, axes = plt.subplots(figsize=(COLUMN_INCHES, height_inches), layout="constrained")
+    axes.set_title(testbed, loc="right", fontsize=6, color="0.35", pad=3)
+    sns.despine(figure)
+    return figure, axes
+
+
+def save(figure: Figure, folder: str | Path, name: str) -> None:
+    """Write a figure as PDF for the paper and as PNG for the report."""
+    target = Path(folder)
+    target.mkdir(parents=True, exist_ok=True)
+    # No date in the file: the same data give the same bytes.
+    figure.savefig(target / f"{name}.pdf", metadata={"CreationDate": None})
+    figure.savefig(target / f"{name}.png", dpi=200)
+    plt.close(figure)
+
+
+def loss_against_load(
+    summary: pd.DataFrame, thresholds: Mapping[str, tuple], testbed: str
+) -> Figure:
+    """Draw loss with intervals over offered load; open marks are upper limits of no loss.
+
+    ``thresholds`` gives (value, low, high) in Mb/s by configuration, shaded where known.
+    """
+    figure, axes = _new(2.5, testbed)
+    ordered = summary.sort_values("offered_mbps")
+    for configuration in LABELS:
+        group = ordered[ordered["configuration"] == configuration]
+        look = {"color": COLOURS[configuration], "marker": MARKERS[configuration]}
+        lossy = group[group["lost"] > 0]
+        low = np.maximum(lossy["loss_low_percent"].fillna(lossy["loss_percent"]), 0)
+        low = np.maximum(low, SMALLEST_LOSS_PERCENT)
+        high = lossy["loss_high_percent"].fillna(lossy["loss_percent"])
+        axes.errorbar(
+            lossy["offered_mbps"],
+            lossy["loss_percent"],
+            yerr=[np.maximum(lossy["loss_percent"] - low, 0), high - lossy["loss_percent"]],
+            linestyle=STYLES[configuration],
+            capsize=1.5,
+            elinewidth=0.7,
+            label=LABELS[configuration],
+            **look,
+        )
+        clean = group[group["lost"] == 0]
+        axes.scatter(
+            clean["offered_mbps"],
+            clean["loss_high_percent"],
+            s=12,
+            facecolors="none",
+            edgecolors=look["color"],
+            marker=look["marker"],
+            linewidths=0.8,
+        )
+        value, left, right = thresholds.get(configuration, (None, None, None))
+        if value is not None and left is not None and right is not None:
+            axes.axvspan(left, right, color=look["color"], alpha=0.12, linewidth=0)
+            axes.axvline(value, color=look["color"], linestyle=":", linewidth=0.8)
+    axes.set_yscale("log")
+    axes.set_xlim(0, max(1000, 1.03 * summary["offered_mbps"].max()))
+    axes.set_ylim(SMALLEST_LOSS_PERCENT, 100)
+    axes.set_xlabel("offered load, payload (Mb/s)")
+    axes.set_ylabel("frame loss (%)")
+    axes.legend(loc="upper left")
+    return figure
+
+
+def where_lost(trials: pd.DataFrame, testbed: str) -> Figure:
+    """Draw the share of lost datagrams by place, one bar a configuration and frame size."""
+    figure, axes = _new(2.4, testbed)
+    counts = places(trials).assign(
+        frame=trials["payload_bytes"] + 46, configuration=trials["configuration"]
+    )
+    total = counts.groupby(["frame", "configuration"]).sum()
+    lost = total.sum(axis=1)
+    share = total.div(lost.where(lost > 0), axis=0).fillna(0) * 100
+    rows = np.arange(len(share))[::-1]
+    left = np.zeros(len(share))
+    hatches = ("", "////", "....", "xxxx")
+    for (place, label), colour, hatch in zip(
+        PLACE_LABELS.items(), sns.color_palette("colorblind", 4), hatches, strict=True
+    ):
+        axes.barh(
+            rows,
+            share[place],
+            0.72,
+            left,
+            color=colour,
+            hatch=hatch,
+            edgecolor="white",
+            linewidth=0,
+            label=label,
+        )
+        left += share[place].to_numpy()
+    for row, number in zip(rows, lost, strict=True):
+        axes.text(101, row, f"{number:,.0f}", va="center", fontsize=6)
+    names = [f"{frame} B, {LABELS[configuration]}" for frame, configuration in share.index]
+    axes.set_yticks(rows, names)
+    axes.set_xlim(0, 100)
+    axes.set_xlabel("share of lost datagrams (%), and their number")
+    figure.legend(loc="outside upper center", ncols=4, fontsize=6, columnspacing=1)
+    return figure
+
+
+def frame_size(trials: pd.DataFrame, testbed: str) -> Figure:
+    """Draw the loss at the highest load of each frame size, a point a trial."""
+    figure, axes = _new(2.2, testbed)
+    highest = trials.groupby("payload_bytes")["target_mbps"].transform("max")
+    chosen = trials[trials["target_mbps"] == highest].copy()
+    chosen["frame"] = chosen["payload_bytes"] + 46
+    chosen["configuration"] = chosen["configuration"].map(LABELS)
+    palette = {LABELS[name]: colour for name, colour in COLOURS.items()}
+    sns.stripplot(
+        chosen,
+        x="frame",
+        y="loss_percent",
+        hue="configuration",
+        hue_order=list(palette),
+        palette=palette,
+        dodge=True,
+        jitter=False,
+        size=3.5,
+        ax=axes,
+    )
+    axes.set_yscale("symlog", linthresh=0.01)
+    axes.set_ylim(-0.002, 110)
+    axes.set_xlabel("frame size (bytes with FCS)")
+    axes.set_ylabel("frame loss (%)")
+    axes.legend(title="")
+    return figure
+
+
+def latency_distribution(
+    samples: Mapping[str, list[np.ndarray]], testbed: str, points: int = 400
+) -> Figure:
+    """Draw the share of half round trips above each latency, a line a run.
+
+    ``samples`` maps the configuration to its runs, each the half round trips in microseconds.
+    """
+    figure, axes = _new(2.4, testbed)
+    for configuration, runs in samples.items():
+        for index, run in enumerate(runs):
+            # The tail matters: points spaced evenly in the logarithm of the share above.
+            above = np.geomspace(1, 1 / len(run), points)
+            latency = np.quantile(run, 1 - above, method="inverted_cdf")
+            axes.plot(
+                latency,
+                100 * above,
+                STYLES[configuration],
+                color=COLOURS[configuration],
+                alpha=0.8,
+                linewidth=0.9,
+                label=LABELS[configuration] if index == 0 else None,
+            )
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.set_xlabel("half round trip (µs)")
+    axes.set_ylabel("share above (%)")
+    axes.legend(loc="upper right")
+    return figure

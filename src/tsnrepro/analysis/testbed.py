@@ -1,0 +1,75 @@
+"""The testbed's facts as results, so that a page can name what made its numbers."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from tsnrepro.analysis.results import Results
+from tsnrepro.records.tables import open_run
+
+LABELS = {
+    "emulated": "emulated testbed (network namespaces on one machine, eBPF switches)",
+}
+
+
+def facts_of(manifest_path: str | Path) -> tuple[str, dict[str, Any]]:
+    """Return the environment that the run's last trial was measured in: its digest and facts."""
+    store, manifest = open_run(manifest_path)
+    last = manifest["trials"][-1]["trial"]
+    digest = store.read(store.folder / last)["environment"]
+    path = store.root / store.testbed / "environments" / f"{digest}.json"
+    return digest, json.loads(path.read_text(encoding="utf-8"))
+
+
+def settings_of(manifest_path: str | Path) -> dict[str, Any]:
+    """Return the testbed's settings during the run."""
+    return facts_of(manifest_path)[1]["settings"]
+
+
+def label_of(manifest_path: str | Path) -> str:
+    """Return the words that every page and figure of this testbed carries."""
+    kind: str = facts_of(manifest_path)[1]["testbed"]
+    return LABELS.get(kind) or kind
+
+
+def short_label_of(manifest_path: str | Path) -> str:
+    """Return the label that fits above a figure."""
+    return f"{facts_of(manifest_path)[1]['testbed']} testbed"
+
+
+def analyse(manifest_path: str | Path, trials: pd.DataFrame) -> Results:
+    """Return the testbed's facts as results."""
+    _, manifest = open_run(manifest_path)
+    digest, facts = facts_of(manifest_path)
+    settings, controller, talker = facts["settings"], facts["controller"], facts["hosts"]["talker"]
+    values = {
+        "kind": facts["testbed"],
+        "label": label_of(manifest_path),
+        "campaign": manifest["campaign"],
+        "kernel": controller["kernel"],
+        "processor": controller["processor"],
+        "processors": controller["processors"],
+        "commit": controller["commit"],
+        "iperf3": talker["iperf3"].split("(")[0].strip(),
+        "sockperf": talker["sockperf"].splitlines()[0].split(",")[-1].strip(),
+        "queue_bytes": settings["queue_bytes"],
+        "link_rate_mbps": settings["link_rate_mbps"],
+        "paths": settings["paths"],
+        "history_length": settings["frer"]["history_length"],
+        "reset_ms": settings["frer"]["reset_ms"],
+        "receive_buffer_bytes": _sysctl(talker["sysctl"], "net.core.rmem_default"),
+        "environment": digest,
+    }
+    results = Results(manifest["experiment"], trials)
+    for name, value in values.items():
+        results.value(f"testbed.{name}", value, [], method="environment of the run")
+    return results
+
+
+def _sysctl(lines: list[str], name: str) -> int | str:
+    for line in lines:
+        if line.startswith(f"{name} ="):
+            return int(line.split("=")[1])
+    return "unknown"

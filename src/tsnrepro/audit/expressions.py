@@ -1,0 +1,413 @@
+"""A small language for claims and checks: numbers with ranges, three-valued truth.
+
+An expression is one line of Python's expression syntax, reduced to arithmetic, comparisons, `and`,
+`or`, `not`, lists, names and calls of listed functions. It is parsed with `ast` and walked here;
+nothing of it is ever executed as Python.
+
+A comparison is true or false only where every reading of the numbers' ranges agrees; else it is
+unknown (None), and Kleene's rules carry that through `and`, `or` and `not`.
+"""
+
+from __future__ import annotations
+
+import ast
+import operator
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Protocol
+
+from tsnrepro.audit import intervals
+from tsnrepro.audit.intervals import Interval
+from tsnrepro.audit.tables import UnknownNameError
+from tsnrepro.errors import TsnreproError
+from tsnrepro.model.ethernet import payload_limit_mbps, tcp_limit_mbps
+
+Result = Any  # Interval, str, bool, None (unknown) or a list of these
+_LONGEST = 2000
+_UDP_HEADERS = 46
+"""Bytes of a frame that are no UDP payload: 14 Ethernet, 20 IPv4, 8 UDP, 4 FCS."""
+
+
+class ExpressionError(TsnreproError):
+    """An expression that is not in the language or does not fit its numbers."""
+
+
+class EmptyCellError(LookupError):
+    """A cell without a value: the row has nothing to say on the matter."""
+
+
+class MissingResultError(LookupError):
+    """A measured result that is not there."""
+
+
+class Scope(Protocol):
+    """Where an expression finds its names and the data behind its functions."""
+
+    def name(self, name: str) -> Result:
+        """Return the value of a bare name; raise LookupError for an unknown one."""
+        ...
+
+    def functions(self) -> Mapping[str, Callable[..., Result]]:
+        """Return the functions that read data."""
+        ...
+
+
+@dataclass(frozen=True)
+class Expression:
+    """A parsed expression."""
+
+    text: str
+    body: ast.expr
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Return the bare names, without those of functions, in order of first use."""
+        called = {id(n.func) for n in ast.walk(self.body) if isinstance(n, ast.Call)}
+        found = [
+            node.id
+            for node in ast.walk(self.body)
+            if isinstance(node, ast.Name) and id(node) not in called
+        ]
+        return tuple(dict.fromkeys(found))
+
+    @property
+    def is_name(self) -> bool:
+        """Tell whether the expression is a bare name: a column, as a rule."""
+        return isinstance(self.body, ast.Name)
+
+    def arguments(self, function: str) -> list[tuple[str, ...]]:
+        """Return the constant arguments of every call of a function, in order of the text."""
+        return [
+            tuple(str(a.value) for a in node.args if isinstance(a, ast.Constant))
+            for node in ast.walk(self.body)
+            if isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Name)
+            and node.func.id == function
+        ]
+
+    def evaluate(self, scope: Scope) -> Result:
+        """Return the value in a scope.
+
+        Raises:
+            ExpressionError: a name is unknown or an operation does not fit its operands.
+            EmptyCellError, MissingResultError: the data have nothing to say.
+
+        """
+        try:
+            return _Evaluation(scope).value(self.body)
+        except (EmptyCellError, MissingResultError, ExpressionError, UnknownNameError):
+            raise
+        except TsnreproError as error:
+            raise ExpressionError(str(error), f"expression {self.text!r}") from error
+        except (ArithmeticError, LookupError, TypeError, ValueError) as error:
+            raise ExpressionError(
+                f"{error}", f"expression {self.text!r}", "Check its names and operands"
+            ) from error
+
+
+@lru_cache(maxsize=2048)
+def parse(text: str) -> Expression:
+    """Return the expression that ``text`` spells.
+
+    Raises:
+        ExpressionError: the text is too long, no Python expression, or uses more than the
+            language has.
+
+    """
+    if len(text) > _LONGEST:
+        raise ExpressionError(f"an expression of {len(text)} characters", text[:60] + "...")
+    try:
+        body = ast.parse(text.strip(), mode="eval").body
+    except (SyntaxError, ValueError, RecursionError) as error:
+        raise ExpressionError(f"not an expression: {error}", repr(text)) from error
+    for node in ast.walk(body):
+        _check(node, text)
+    return Expression(text.strip(), body)
+
+
+_ALLOWED = (
+    ast.Constant,
+    ast.Name,
+    ast.Load,
+    ast.List,
+    ast.Tuple,
+    ast.BinOp,
+    ast.UnaryOp,
+    ast.BoolOp,
+    ast.Compare,
+    ast.Call,
+    ast.keyword,
+    ast.Attribute,
+    ast.operator,
+    ast.unaryop,
+    ast.boolop,
+    ast.cmpop,
+)
+_ARITHMETIC: dict[type, Callable[[Interval, Interval], Interval]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+    ast.Pow: operator.pow,
+}
+_ATTRIBUTES = ("value", "low", "high")
+
+
+def _check(node: ast.AST, text: str) -> None:
+    """Refuse a node that the language does not have."""
+    problem = None
+    if not isinstance(node, _ALLOWED):
+        problem = type(node).__name__
+    elif isinstance(node, ast.operator) and type(node) not in _ARITHMETIC:
+        problem = f"operator {type(node).__name__}"
+    elif isinstance(node, ast.unaryop) and isinstance(node, ast.Invert):
+        problem = "operator Invert"
+    elif isinstance(node, ast.cmpop) and type(node) not in _COMPARISONS:
+        problem = f"comparison {type(node).__name__}"
+    elif isinstance(node, ast.Attribute) and node.attr not in _ATTRIBUTES:
+        problem = f"attribute {node.attr!r} (there are {', '.join(_ATTRIBUTES)})"
+    elif isinstance(node, ast.Call) and not isinstance(node.func, ast.Name):
+        problem = "a call of something that is no listed function"
+    elif isinstance(node, ast.keyword) and node.arg is None:
+        problem = "unpacking of arguments"
+    elif isinstance(node, ast.Constant) and not isinstance(node.value, int | float | str | bool):
+        problem = f"constant {node.value!r}"
+    if problem:
+        raise ExpressionError(f"the language of expressions has no {problem}", repr(text))
+
+
+def _less(a: Result, b: Result) -> bool | None:
+    first, second = _number(a), _number(b)
+    if first.high < second.low:
+        return True
+    return False if first.low >= second.high else None
+
+
+def _less_or_equal(a: Result, b: Result) -> bool | None:
+    first, second = _number(a), _number(b)
+    if first.high <= second.low:
+        return True
+    return False if first.low > second.high else None
+
+
+def _equal(a: Result, b: Result) -> bool | None:
+    if not (isinstance(a, Interval) and isinstance(b, Interval)):
+        return None if a is None or b is None else a == b
+    if a.is_exact and b.is_exact:
+        return a.value == b.value
+    return None if a.overlaps(b) else False
+
+
+_COMPARISONS: dict[type, Callable[[Result, Result], bool | None]] = {
+    ast.Lt: _less,
+    ast.LtE: _less_or_equal,
+    ast.Gt: lambda a, b: _less(b, a),
+    ast.GtE: lambda a, b: _less_or_equal(b, a),
+    ast.Eq: _equal,
+    ast.NotEq: lambda a, b: negation(_equal(a, b)),
+}
+
+
+def negation(truth: bool | None) -> bool | None:
+    """Return Kleene's negation."""
+    return None if truth is None else not truth
+
+
+def conjunction(truths: Sequence[bool | None]) -> bool | None:
+    """Return Kleene's conjunction: false where one is false, else unknown where one is."""
+    if any(truth is False for truth in truths):
+        return False
+    return None if any(truth is None for truth in truths) else True
+
+
+def disjunction(truths: Sequence[bool | None]) -> bool | None:
+    """Return Kleene's disjunction: true where one is true, else unknown where one is."""
+    return negation(conjunction([negation(truth) for truth in truths]))
+
+
+class _Evaluation:
+    """Walk one expression in one scope."""
+
+    def __init__(self, scope: Scope) -> None:
+        self.scope = scope
+        self.functions = {**FUNCTIONS, **scope.functions()}
+
+    def value(self, node: ast.expr) -> Result:
+        return getattr(self, f"_{type(node).__name__.lower()}")(node)
+
+    def _constant(self, node: ast.Constant) -> Result:
+        if isinstance(node.value, bool | str):
+            return node.value
+        assert isinstance(node.value, int | float)
+        return Interval.exact(node.value)
+
+    def _name(self, node: ast.Name) -> Result:
+        return self.scope.name(node.id)
+
+    def _list(self, node: ast.List) -> Result:
+        return [self.value(item) for item in node.elts]
+
+    def _tuple(self, node: ast.Tuple) -> Result:
+        return [self.value(item) for item in node.elts]
+
+    def _binop(self, node: ast.BinOp) -> Result:
+        return _spread(_ARITHMETIC[type(node.op)], self.value(node.left), self.value(node.right))
+
+    def _unaryop(self, node: ast.UnaryOp) -> Result:
+        operand = self.value(node.operand)
+        if isinstance(node.op, ast.Not):
+            return negation(_truth(operand))
+        if isinstance(operand, list):
+            return [-_number(n) if isinstance(node.op, ast.USub) else n for n in operand]
+        return -_number(operand) if isinstance(node.op, ast.USub) else _number(operand)
+
+    def _boolop(self, node: ast.BoolOp) -> Result:
+        truths = [_truth(self.value(item)) for item in node.values]
+        return (conjunction if isinstance(node.op, ast.And) else disjunction)(truths)
+
+    def _compare(self, node: ast.Compare) -> Result:
+        values = [self.value(item) for item in (node.left, *node.comparators)]
+        return conjunction(
+            [
+                _COMPARISONS[type(sign)](a, b)
+                for sign, a, b in zip(node.ops, values, values[1:], strict=False)
+            ]
+        )
+
+    def _attribute(self, node: ast.Attribute) -> Result:
+        return Interval.exact(getattr(_number(self.value(node.value)), node.attr))
+
+    def _call(self, node: ast.Call) -> Result:
+        assert isinstance(node.func, ast.Name)
+        function = self.functions.get(node.func.id)
+        if function is None:
+            known = ", ".join(sorted(self.functions))
+            raise LookupError(f"no function {node.func.id!r}; there are {known}")
+        named = {str(k.arg): self.value(k.value) for k in node.keywords}
+        return function(*[self.value(a) for a in node.args], **named)
+
+
+def _spread(function: Callable[[Interval, Interval], Interval], a: Result, b: Result) -> Result:
+    """Apply arithmetic to numbers, or to lists element by element."""
+    if isinstance(a, list) and isinstance(b, list):
+        return [function(_number(x), _number(y)) for x, y in zip(a, b, strict=True)]
+    if isinstance(a, list):
+        return [function(_number(x), _number(b)) for x in a]
+    if isinstance(b, list):
+        return [function(_number(a), _number(y)) for y in b]
+    return function(_number(a), _number(b))
+
+
+def _number(value: Result) -> Interval:
+    if not isinstance(value, Interval):
+        raise TypeError(f"a number is needed, not {value!r}")
+    return value
+
+
+def _truth(value: Result) -> bool | None:
+    if value is not None and not isinstance(value, bool):
+        raise TypeError(f"true or false is needed, not {value!r}")
+    return value
+
+
+def _numbers(arguments: Sequence[Result]) -> list[Interval]:
+    """Return the numbers of an argument list, lists flattened."""
+    flat: list[Interval] = []
+    for argument in arguments:
+        flat.extend(map(_number, argument) if isinstance(argument, list) else [_number(argument)])
+    if not flat:
+        raise ValueError("no numbers given")
+    return flat
+
+
+def _absolute(value: Result) -> Result:
+    return [abs(_number(n)) for n in value] if isinstance(value, list) else abs(_number(value))
+
+
+def _agrees(a: Result, b: Result, percent: Interval | None = None) -> bool:
+    """Tell whether two numbers can be one and the same, or lie within ``percent`` of it."""
+    return _number(a).overlaps(_number(b), percent.value / 100 if percent else 0.0)
+
+
+def _within(a: Result, b: Result, percent: Interval) -> bool | None:
+    """Tell whether ``a`` lies within ``percent`` of ``b``'s value, for the whole range of it."""
+    number, centre = _number(a), _number(b).value
+    half = abs(centre) * percent.value / 100
+    low, high = Interval.exact(centre - half), Interval.exact(centre + half)
+    return conjunction([_less_or_equal(low, number), _less_or_equal(number, high)])
+
+
+def _given(condition: Result, consequence: Result) -> bool | None:
+    """Return the consequence where the condition holds; else nothing is known."""
+    return _truth(consequence) if condition is True else None
+
+
+def _change_percent(new: Result, old: Result) -> Interval:
+    # new/old - 1 names each number once, so the range is no wider than the digits make it.
+    return Interval.exact(100) * (_number(new) / _number(old) - Interval.exact(1))
+
+
+def _payload_limit(payload_bytes: Result, tagged: Result = False) -> Interval:
+    whole = round(_number(payload_bytes).value)
+    return Interval.exact(payload_limit_mbps(whole, tagged=bool(tagged)))
+
+
+def _datagrams(rate_mbps: Result, duration_s: Result, payload_bytes: Result) -> Interval:
+    """Return how many datagrams a payload rate makes in a time."""
+    bits = _number(rate_mbps) * Interval.exact(1e6) * _number(duration_s)
+    return bits / (Interval.exact(8) * _number(payload_bytes))
+
+
+def _none_lost_bound_percent(datagrams: Result, level: Interval | None = None) -> Interval:
+    """Return the upper bound, in percent, of the loss that a trial without loss leaves open."""
+    # Loading statsmodels takes a second, and one rule in thirty asks.
+    from tsnrepro.stats.proportions import upper_bound_when_none_lost  # noqa: PLC0415
+
+    count, confidence = _number(datagrams), level.value if level else 0.95
+    bounds = [
+        100 * upper_bound_when_none_lost(max(1, round(n)), confidence)
+        for n in (count.value, count.high, count.low)
+    ]
+    return Interval(*bounds)
+
+
+def _number_in(text: Result) -> Interval:
+    """Return the first number in a text."""
+    match = re.search(r"\d+(?:\.\d+)?", str(text))
+    if match is None:
+        raise ValueError(f"no number in {text!r}")
+    return Interval.exact(float(match[0]))
+
+
+def _all_of(truths: Result) -> bool | None:
+    return conjunction([_truth(t) for t in truths])
+
+
+def _any_of(truths: Result) -> bool | None:
+    return disjunction([_truth(t) for t in truths])
+
+
+FUNCTIONS: dict[str, Callable[..., Result]] = {
+    "abs": _absolute,
+    "min": lambda *a: intervals.smallest(_numbers(a)),
+    "max": lambda *a: intervals.largest(_numbers(a)),
+    "mean": lambda *a: intervals.mean(_numbers(a)),
+    "sum": lambda *a: intervals.total(_numbers(a)),
+    "count": lambda items: Interval.exact(len(items)),
+    "agrees": _agrees,
+    "within": _within,
+    "given": _given,
+    "all_of": _all_of,
+    "any_of": _any_of,
+    "change_percent": _change_percent,
+    "contains": lambda text, part: str(part) in str(text),
+    "number_in": _number_in,
+    "frame_payload": lambda frame: _number(frame) - Interval.exact(_UDP_HEADERS),
+    "payload_limit": _payload_limit,
+    "tcp_limit": lambda tagged=False: Interval.exact(tcp_limit_mbps(tagged=bool(tagged))),
+    "datagrams": _datagrams,
+    "none_lost_bound_percent": _none_lost_bound_percent,
+}
+"""Functions that read no data. Rates are Mb/s, times s, sizes bytes."""

@@ -1,0 +1,179 @@
+"""Read the tables of a data set that somebody else laid out.
+
+A file of checks names, for each table, a file pattern and where its records stand; the audit then
+treats the data set like any other record. Numbers keep the digits they were written with.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from tsnrepro.audit.tables import Column, Table, UnknownNameError, Value, unit_of
+from tsnrepro.errors import RecordError
+
+
+class ForeignTable(BaseModel):
+    """Where one table of a foreign data set stands."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    file: str
+    """Pattern below the data set's folder; it has to fit one JSON or CSV file."""
+    records: str = ""
+    """Path of keys to the records in a JSON file, separated by dots; ``*`` is every item."""
+    key: list[str] = Field(min_length=1)
+    """Columns that name a row."""
+    explode: str | None = None
+    """Column of lists to be given one row an entry."""
+
+
+class _Digits(float):
+    """A number that remembers how it was written."""
+
+    text: str
+
+    def __new__(cls, text: str) -> _Digits:
+        number = super().__new__(cls, text)
+        number.text = text
+        return number
+
+
+def foreign_source(
+    source: str, folder: Path, tables: dict[str, ForeignTable]
+) -> Callable[[str], Table]:
+    """Return a data set as a source of a catalog.
+
+    Raises:
+        RecordError: the folder does not exist.
+
+    """
+    if not folder.is_dir():
+        raise RecordError(
+            "there is no such folder", str(folder), f"Give the folder of the data set {source!r}"
+        )
+
+    def read(name: str) -> Table:
+        if name not in tables:
+            raise UnknownNameError(
+                f"there is no table {name!r}", source, f"There are: {', '.join(tables)}"
+            )
+        return read_table(source, name, folder, tables[name])
+
+    return read
+
+
+def read_table(source: str, name: str, folder: Path, layout: ForeignTable) -> Table:
+    """Return one table of a foreign data set.
+
+    Raises:
+        UnknownNameError: no file fits the pattern, or it lacks the records or key columns.
+        RecordError: several files fit, or the file is not what its suffix says.
+
+    """
+    path = _only_file(folder, layout.file)
+    if path.suffix == ".json":
+        records = list(_json_records(path, layout.records))
+    else:
+        records = _csv_records(path)
+    records = [one for record in records for one in _exploded(record, layout.explode)]
+    if not records:
+        raise UnknownNameError("there are no records", f"{path}: {layout.records}")
+    names = list(dict.fromkeys(column for record in records for column in record))
+    keys = _keys(records, layout.key, path)
+    columns = {}
+    for column in names:
+        cells = [_cell(record.get(column)) for record in records]
+        columns[column] = Column(
+            column,
+            column,
+            [value for value, _ in cells],
+            printed=[text for _, text in cells],
+            units=unit_of(column.lower()),
+        )
+    place = path.relative_to(folder).as_posix()
+    origins = [f"{place}, {layout.records or 'row'} {key}" for key in keys]
+    return Table(source, name, keys, origins, columns)
+
+
+def _only_file(folder: Path, pattern: str) -> Path:
+    found = sorted(folder.glob(pattern))
+    if not found:
+        raise UnknownNameError("no file fits the pattern", f"{folder}/{pattern}")
+    if len(found) > 1:
+        names = ", ".join(p.relative_to(folder).as_posix() for p in found)
+        raise RecordError(f"{len(found)} files fit the pattern: {names}", f"{folder}/{pattern}")
+    return found[0]
+
+
+def _json_records(path: Path, records: str) -> Iterator[dict[str, Any]]:
+    try:
+        content = json.loads(
+            path.read_text(encoding="utf-8"), parse_float=_Digits, parse_int=_Digits
+        )
+    except ValueError as error:
+        raise RecordError(f"not JSON: {error}", str(path)) from error
+    parts = records.split(".") if records else []
+    yield from _walk(content, parts, {}, str(path))
+
+
+def _walk(
+    node: Any, parts: list[str], inherited: dict[str, Any], where: str
+) -> Iterator[dict[str, Any]]:
+    """Yield the records below a node, each with the plain values of those above it."""
+    if isinstance(node, dict) and parts and parts[0] in node:
+        above = {key: value for key, value in node.items() if not isinstance(value, dict | list)}
+        yield from _walk(node[parts[0]], parts[1:], {**inherited, **above}, f"{where}, {parts[0]}")
+    elif isinstance(node, list) and (not parts or parts[0] == "*"):
+        for item in node:
+            yield from _walk(item, parts[1:], inherited, where)
+    elif isinstance(node, dict) and not parts:
+        yield {**inherited, **node}
+    else:
+        raise UnknownNameError(f"there is no {'.'.join(parts) or 'record'}", where)
+
+
+def _csv_records(path: Path) -> list[dict[str, Any]]:
+    with path.open(encoding="utf-8", newline="") as handle:
+        return [dict(record) for record in csv.DictReader(handle)]
+
+
+def _exploded(record: dict[str, Any], column: str | None) -> list[dict[str, Any]]:
+    if column is None:
+        return [record]
+    return [{**record, column: value} for value in record.get(column) or []]
+
+
+def _keys(records: list[dict[str, Any]], key: list[str], path: Path) -> list[str]:
+    absent = [column for column in key if column not in records[0]]
+    if absent:
+        raise UnknownNameError(
+            f"there is no column {absent[0]!r}", str(path), f"There are: {', '.join(records[0])}"
+        )
+    keys = ["-".join(_cell(record[column])[1] for column in key) for record in records]
+    seen: dict[str, int] = {}
+    for position, one in enumerate(keys):
+        seen[one] = seen.get(one, 0) + 1
+        if seen[one] > 1:
+            keys[position] = f"{one}-{seen[one]}"
+    return keys
+
+
+def _cell(value: Any) -> tuple[Value, str]:
+    """Return a value and its digits as written."""
+    if isinstance(value, _Digits):
+        return float(value), value.text
+    if value is None or value in ("", "NA"):
+        return None, ""
+    if isinstance(value, bool):
+        return value, str(value).lower()
+    text = str(value)
+    try:
+        return float(text), text
+    except ValueError:
+        return text, text

@@ -1,0 +1,176 @@
+"""Numbers that are known to a range: by their printed digits or by a confidence interval.
+
+A number printed with three decimals stands for everything that rounds to it. Arithmetic carries
+the range along (Moore, Kearfott and Cloud 2009, Introduction to Interval Analysis, chapter 2), so
+two numbers disagree only where no reading of their digits lets them agree.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+# Ranges this close, relative to their size, touch: what is left is binary representation.
+_TOUCH = 1e-9
+_NUMBER = re.compile(r"[-+]?(\d+)(?:\.(\d+))?")
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """Hold a number and the range it is known to.
+
+    ``low <= value <= high`` holds except for a bound ("below 338"), whose value is the bound and
+    whose range is everything on its side. An exact number has ``low == value == high``; a
+    measured value without interval has infinite ends, as nothing is known about its error.
+    """
+
+    value: float
+    low: float
+    high: float
+
+    @classmethod
+    def exact(cls, value: float) -> Interval:
+        """Return a number without any error."""
+        return cls(float(value), float(value), float(value))
+
+    @classmethod
+    def printed(cls, text: str, qualifier: str | None = None) -> Interval:
+        """Return what printed digits can stand for.
+
+        The range is half a unit of the last digit to either side. After a sign of approximation
+        it is half a unit of the last digit that is not zero: "about 250" is 245 to 255. After
+        a word of bound it is everything on the bound's side.
+
+        Raises:
+            ValueError: ``text`` is no plain decimal number.
+
+        """
+        value = float(text)
+        match = _NUMBER.fullmatch(text.strip())
+        if match is None:
+            half = 0.0  # scientific notation: a machine wrote it, in full
+        elif qualifier == "approximately":
+            half = 0.5 * _significant_unit(match[1], match[2] or "")
+        else:
+            half = 0.5 * 10.0 ** -len(match[2] or "")
+        if qualifier in {"below", "at-most"}:
+            return cls(value, -math.inf, value)
+        if qualifier in {"above", "at-least"}:
+            return cls(value, value, math.inf)
+        return cls(value, value - half, value + half)
+
+    @property
+    def is_exact(self) -> bool:
+        """Tell whether the range is one point."""
+        return self.low == self.high
+
+    def overlaps(self, other: Interval, tolerance: float = 0.0) -> bool:
+        """Tell whether two ranges share a point, or come within ``tolerance`` of it.
+
+        ``tolerance`` is relative to the larger magnitude of the two values.
+        """
+        size = max(abs(self.value), abs(other.value))
+        slack = (max(tolerance, _TOUCH)) * size
+        return self.low <= other.high + slack and other.low <= self.high + slack
+
+    def __add__(self, other: Interval) -> Interval:
+        return Interval(self.value + other.value, self.low + other.low, self.high + other.high)
+
+    def __sub__(self, other: Interval) -> Interval:
+        return Interval(self.value - other.value, self.low - other.high, self.high - other.low)
+
+    def __mul__(self, other: Interval) -> Interval:
+        corners = [_product(a, b) for a in (self.low, self.high) for b in (other.low, other.high)]
+        return Interval(self.value * other.value, min(corners), max(corners))
+
+    def __truediv__(self, other: Interval) -> Interval:
+        """Divide; a divisor whose range reaches zero leaves the quotient unbounded.
+
+        Raises:
+            ZeroDivisionError: the divisor is zero.
+
+        """
+        if other.value == 0:
+            raise ZeroDivisionError("division by zero")
+        value = self.value / other.value
+        if other.low <= 0 <= other.high:
+            return Interval(value, -math.inf, math.inf)
+        corners = [_quotient(a, b) for a in (self.low, self.high) for b in (other.low, other.high)]
+        return Interval(value, min(corners), max(corners))
+
+    def __pow__(self, other: Interval) -> Interval:
+        """Raise to a whole, exact power that is not negative.
+
+        Raises:
+            ValueError: the exponent is anything else.
+
+        """
+        exponent = other.value
+        if not other.is_exact or exponent < 0 or exponent != int(exponent):
+            raise ValueError("an exponent must be a whole number that is not negative")
+        power = Interval.exact(1.0)
+        for _ in range(int(exponent)):
+            power = power * self
+        if exponent and int(exponent) % 2 == 0:
+            return Interval(power.value, max(0.0, power.low), power.high)
+        return power
+
+    def __neg__(self) -> Interval:
+        return Interval(-self.value, -self.high, -self.low)
+
+    def __abs__(self) -> Interval:
+        if self.low >= 0:
+            return self
+        if self.high <= 0:
+            return -self
+        return Interval(abs(self.value), 0.0, max(-self.low, self.high))
+
+
+def total(numbers: Iterable[Interval]) -> Interval:
+    """Return the sum of numbers."""
+    result = Interval.exact(0.0)
+    for number in numbers:
+        result = result + number
+    return result
+
+
+def mean(numbers: Iterable[Interval]) -> Interval:
+    """Return the mean of at least one number; raise ValueError for none."""
+    values = list(numbers)
+    if not values:
+        raise ValueError("the mean of no numbers")
+    return total(values) / Interval.exact(len(values))
+
+
+def smallest(numbers: Iterable[Interval]) -> Interval:
+    """Return the minimum; raise ValueError for no numbers."""
+    values = list(numbers)
+    return Interval(
+        min(n.value for n in values), min(n.low for n in values), min(n.high for n in values)
+    )
+
+
+def largest(numbers: Iterable[Interval]) -> Interval:
+    """Return the maximum; raise ValueError for no numbers."""
+    values = list(numbers)
+    return Interval(
+        max(n.value for n in values), max(n.low for n in values), max(n.high for n in values)
+    )
+
+
+def _product(a: float, b: float) -> float:
+    return 0.0 if 0.0 in (a, b) else a * b  # zero times an unknown number is zero
+
+
+def _quotient(a: float, b: float) -> float:
+    return a / b if math.isfinite(b) else 0.0
+
+
+def _significant_unit(whole: str, decimals: str) -> float:
+    """Return the unit of the last digit that is not zero: 10 for "250", 0.01 for "0.05"."""
+    if decimals.strip("0"):
+        return 10.0 ** -len(decimals.rstrip("0"))
+    zeros = len(whole) - len(whole.rstrip("0"))
+    return 10.0 ** (zeros if whole.strip("0") else 0)

@@ -1,0 +1,17 @@
+"""Rules that a table of numbers can break, by theme; importing this registers all of them."""
+
+from tsnrepro.audit.rules import arithmetic, consistency, mechanisms, rates, statistics, trials
+from tsnrepro.audit.rules.base import RULES, CheckError, Parameters, Rule
+
+__all__ = [
+    "RULES",
+    "CheckError",
+    "Parameters",
+    "Rule",
+    "arithmetic",
+    "consistency",
+    "mechanisms",
+    "rates",
+    "statistics",
+    "trials",
+]

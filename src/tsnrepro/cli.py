@@ -1,0 +1,84 @@
+"""The command line: ``tsnrepro COMMAND``."""
+
+import argparse
+import sys
+from pathlib import Path
+
+from tsnrepro.errors import TsnreproError
+
+
+def main() -> None:
+    """Run one command; a failure prints what, where and what to do, and exits with 1."""
+    arguments = _parser().parse_args()
+    try:
+        arguments.run(arguments)
+    except TsnreproError as error:
+        print(f"tsnrepro: {error}", file=sys.stderr)
+        sys.exit(1)
+    except KeyboardInterrupt:
+        print("tsnrepro: interrupted; what was measured is recorded", file=sys.stderr)
+        sys.exit(130)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="tsnrepro", description=__doc__)
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+
+    add = commands.add_parser("testbeds", help="which testbeds can run here, and why not others")
+    add.set_defaults(run=_testbeds)
+
+    add = commands.add_parser("notebook", help="execute a parameterized notebook")
+    add.add_argument("source", type=Path)
+    add.add_argument("target", type=Path)
+    add.add_argument("-p", "--parameter", action="append", default=[], metavar="NAME=VALUE")
+    add.set_defaults(run=_notebook)
+
+    add = commands.add_parser("build", help="compile the eBPF data plane now")
+    add.set_defaults(run=_build)
+
+    add = commands.add_parser("paper-inputs", help="write a manuscript's macros and tables")
+    add.add_argument("results", type=Path)
+    add.add_argument("manuscript", type=Path)
+    add.add_argument("output", type=Path)
+    add.set_defaults(run=_paper_inputs)
+
+    add = commands.add_parser("report", help="write the report page of a campaign")
+    add.add_argument("results", type=Path)
+    add.add_argument("output", type=Path)
+    add.set_defaults(run=_report)
+    return parser
+
+
+def _testbeds(_: argparse.Namespace) -> None:
+    from tsnrepro.testbed.choose import availability  # noqa: PLC0415
+
+    for name, lacks in availability().items():
+        print(f"{name}: {'can run here' if not lacks else 'lacks ' + ', '.join(lacks)}")
+
+
+def _notebook(arguments: argparse.Namespace) -> None:
+    from tsnrepro.notebooks import execute, parse_parameters  # noqa: PLC0415
+
+    execute(arguments.source, arguments.target, parse_parameters(arguments.parameter))
+
+
+def _build(_: argparse.Namespace) -> None:
+    from tsnrepro.dataplane.build import frerctl  # noqa: PLC0415
+
+    print(f"frerctl: {frerctl()}")
+
+
+def _paper_inputs(arguments: argparse.Namespace) -> None:
+    from tsnrepro.publish.macros import write_paper_inputs  # noqa: PLC0415
+
+    write_paper_inputs(arguments.results, arguments.manuscript, arguments.output)
+
+
+def _report(arguments: argparse.Namespace) -> None:
+    from tsnrepro.publish.site import write_report  # noqa: PLC0415
+
+    write_report(arguments.results, arguments.output)
+
+
+if __name__ == "__main__":
+    main()

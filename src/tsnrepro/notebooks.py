@@ -1,0 +1,89 @@
+"""Run a parameterized notebook with papermill; an unknown parameter is an error."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from tsnrepro.errors import ConfigurationError, TsnreproError
+
+
+class NotebookError(TsnreproError):
+    """A cell of a notebook failed; the executed notebook shows which."""
+
+
+def parse_parameters(pairs: list[str]) -> dict[str, Any]:
+    """Return ``NAME=VALUE`` words as parameters, values read as YAML.
+
+    Raises
+    ------
+    ConfigurationError
+        A word has no ``=``.
+    """
+    parameters = {}
+    for pair in pairs:
+        name, separator, value = pair.partition("=")
+        if not separator:
+            raise ConfigurationError(f"'{pair}' is not NAME=VALUE", "notebook parameters")
+        parameters[name] = yaml.safe_load(value)
+    return parameters
+
+
+def known_parameters(notebook: dict[str, Any]) -> set[str]:
+    """Return the names that the cell tagged ``parameters`` assigns."""
+    import ast  # noqa: PLC0415
+
+    names: set[str] = set()
+    for cell in notebook["cells"]:
+        if "parameters" in cell["metadata"].get("tags", []):
+            for node in ast.parse("".join(cell["source"])).body:
+                if isinstance(node, ast.Assign):
+                    names |= {t.id for t in node.targets if isinstance(t, ast.Name)}
+    return names
+
+
+def execute(source: Path, target: Path, parameters: dict[str, Any]) -> None:
+    """Execute a notebook into ``target``, which is written even when a cell fails.
+
+    Raises
+    ------
+    ConfigurationError
+        The notebook is missing or has no such parameter.
+    NotebookError
+        A cell failed.
+    """
+    import json  # noqa: PLC0415
+
+    if not source.is_file():
+        raise ConfigurationError("no such notebook", str(source))
+    known = known_parameters(json.loads(source.read_text(encoding="utf-8")))
+    if unknown := sorted(set(parameters) - known):
+        raise ConfigurationError(
+            f"unknown parameter: {', '.join(unknown)}",
+            str(source),
+            f"The notebook's parameters: {', '.join(sorted(known))}",
+        )
+    import papermill  # noqa: PLC0415 - a second, paid only when there is something to run
+    from papermill.exceptions import PapermillExecutionError  # noqa: PLC0415
+    from traitlets.config import Config  # noqa: PLC0415
+
+    target.parent.mkdir(parents=True, exist_ok=True)
+    # The notebook's own output is kept with it; what is running and how long is left belongs here.
+    os.environ.setdefault("TSNREPRO_PROGRESS", f"/proc/{os.getpid()}/fd/2")
+    try:
+        papermill.execute_notebook(
+            str(source),
+            str(target),
+            parameters,
+            progress_bar=False,
+            log_output=False,
+            # Sockets of this user's instead of TCP ports on loopback that anyone here could reach.
+            config=Config({"KernelManager": {"transport": "ipc"}}),
+            extra_arguments=["--IPKernelApp.log_level=CRITICAL"],
+        )
+    except PapermillExecutionError as error:
+        said = str(error).strip().splitlines()[-1]
+        raise NotebookError(
+            f"cell {error.cell_index} failed: {said}", str(source), f"Executed so far: {target}"
+        ) from error

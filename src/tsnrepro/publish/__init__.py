@@ -1,0 +1,1 @@
+"""From results to pages: values as LaTeX macros, provenance, generated tables, the report."""

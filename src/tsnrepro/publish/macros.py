@@ -1,0 +1,206 @@
+r"""The generated inputs of a manuscript: values as LaTeX macros, tables, and provenance.
+
+``values.tex`` and ``published.tex`` set fields that the commands of ``paper/tsnrepro.sty`` print::
+
+    \tsnset{tcp.goodput.frer.mbps}{print}{937.8}
+
+so that ``\val{tcp.goodput.frer.mbps}`` stands where a number would.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from tsnrepro.audit import published
+from tsnrepro.publish import numbers
+from tsnrepro.publish.errors import PublishError
+from tsnrepro.publish.manuscript import Used, check_known, scan, scan_text
+from tsnrepro.publish.numbers import TEX
+from tsnrepro.publish.provenance import (
+    PrintedFile,
+    Provenance,
+    PublishedCell,
+    file_sum,
+    unit,
+)
+from tsnrepro.publish.tables import (
+    SWEEP_ROWS,
+    SWEEP_SUMMARY,
+    load_sweep_summary,
+    published_sweep,
+    sweep_rows,
+)
+from tsnrepro.publish.tex import escape
+from tsnrepro.publish.values import Result, load_values
+
+COMMIT_KEY = "testbed.commit"
+# What a calculation in the manuscript meets where nothing is known: Lua's word for it.
+NOTHING = "nil"
+
+
+def write_paper_inputs(
+    results: Path, manuscript: Path, output: Path, published_root: Path | None = None
+) -> None:
+    """Write everything of a manuscript that is generated.
+
+    Parameters
+    ----------
+    results
+        Folder of one campaign on one testbed; read are ``values/*.json``,
+        ``tables/sweep-summary.csv`` and the figures that the manuscript names.
+    manuscript
+        Folder with the hand-written LaTeX. Its name is the published document that cells of
+        three parts (``table/row/column``) belong to.
+    output
+        Folder for ``values.tex``, ``published.tex``, ``provenance.tex``, ``provenance.json``
+        and ``tables/``; made where missing.
+    published_root
+        Folder of the published numbers; the repository's own by default.
+
+    Raises
+    ------
+    PublishError
+        A value, cell or file that the manuscript names does not exist; the message says where
+        it is named.
+
+    """
+    results, manuscript, output = Path(results), Path(manuscript), Path(output)
+    values = load_values(results / "values")
+    used = scan(manuscript)
+    tables = _tables(used, results, manuscript.name, published_root)
+    for name, text in tables.items():
+        used.merge(scan_text(text, name))
+    check_known(used.measured, values, "measured value")
+    cells = _cells(used, manuscript.name, published_root)
+    provenance = Provenance(
+        commit=_commit(values),
+        measured={key: values[key] for key in sorted(used.measured)},
+        published=cells,
+        files=tuple(_files(used, results)),
+        places=used.measured | used.published,
+    )
+    for name, text in {
+        "values.tex": "".join(_value_lines(values.values())),
+        "published.tex": "".join(_cell_lines(cells.values())),
+        "provenance.tex": provenance.as_tex(),
+        "provenance.json": provenance.as_json(),
+        **tables,
+    }.items():
+        path = output / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+
+
+def published_cell(key: str, document: str, root: Path | None = None) -> PublishedCell:
+    """Return the cell that a key names, ``table/row/column`` or ``document/table/row/column``.
+
+    Raises
+    ------
+    LookupError
+        There is no such document, table, row or column; the message names the nearest ones.
+    PublishError
+        The key has other than three or four parts.
+
+    """
+    parts = key.split("/")
+    if len(parts) not in (3, 4):
+        raise PublishError(f"the key '{key}' is no published cell", "", "Write table/row/column")
+    document, table, row, column = parts if len(parts) == 4 else (document, *parts)
+    cell = published.cell(document, table, row, column, root)
+    return PublishedCell(key, document, table, row, column, cell)
+
+
+def _cells(used: Used, document: str, root: Path | None) -> dict[str, PublishedCell]:
+    found = {}
+    for key in sorted(used.published):
+        try:
+            found[key] = published_cell(key, document, root)
+        except (LookupError, PublishError) as error:
+            message = error.what if isinstance(error, PublishError) else error.args[0]
+            raise PublishError(str(message), ", ".join(used.published[key])) from error
+    return found
+
+
+def _tables(used: Used, results: Path, document: str, root: Path | None) -> dict[str, str]:
+    """Return the text of the generated tables that the manuscript inputs, by file."""
+    check_known(used.tables, [SWEEP_ROWS], "generated table")
+    if not used.tables:
+        return {}
+    used.files[SWEEP_SUMMARY] = used.tables[SWEEP_ROWS]
+    points, cells = load_sweep_summary(results), published_sweep(document, root)
+    return {SWEEP_ROWS: sweep_rows(points, cells)}
+
+
+def _commit(values: dict[str, Result]) -> str:
+    commit = values.get(COMMIT_KEY)
+    if commit is None or not isinstance(commit.value, str):
+        raise PublishError(f"the values lack '{COMMIT_KEY}'", "values/testbed.json")
+    return commit.value
+
+
+def _files(used: Used, results: Path) -> Iterator[PrintedFile]:
+    named = {name if Path(name).suffix else f"{name}.pdf": at for name, at in used.files.items()}
+    for name in sorted(named):
+        path = results / name
+        if not path.is_file():
+            raise PublishError(
+                f"the manuscript prints '{name}', which {results} does not hold",
+                ", ".join(named[name]),
+                "Run the analysis that makes it",
+            )
+        yield PrintedFile(name, file_sum(path))
+
+
+def _lines(key: str, fields: dict[str, str]) -> Iterator[str]:
+    for field, text in fields.items():
+        yield f"\\tsnset{{{key}}}{{{field}}}{{{text}}}\n"
+
+
+def _value_lines(values) -> Iterator[str]:
+    for item in values:
+        yield from _lines(item.key, _value_fields(item))
+
+
+def _value_fields(item: Result) -> dict[str, str]:
+    if isinstance(item.value, str):
+        word = escape(item.value)
+        fields = dict.fromkeys(("print", "interval", "raw"), word)
+        return fields | {"lo": TEX.unknown, "hi": TEX.unknown, "limits": TEX.unknown} | _words()
+    digits, signed = item.digits, item.signed
+
+    def shown(value: float | None) -> str:
+        return numbers.number(value, digits, TEX, signed=signed)
+
+    return {
+        "print": shown(item.value),
+        "lo": shown(item.low),
+        "hi": shown(item.high),
+        "limits": numbers.limits(item.low, item.high, digits, TEX, signed=signed),
+        "interval": numbers.interval(item.value, item.low, item.high, digits, TEX, signed=signed),
+        "unit": unit(item.unit),
+        "decimals": str(0 if item.value is None else digits),
+        "raw": _raw(item.value),
+        "rawlo": _raw(item.low),
+        "rawhi": _raw(item.high),
+    }
+
+
+def _words() -> dict[str, str]:
+    return {"unit": "", "decimals": "0", "rawlo": NOTHING, "rawhi": NOTHING}
+
+
+def _raw(value: float | None) -> str:
+    return NOTHING if value is None else repr(value)
+
+
+def _cell_lines(cells) -> Iterator[str]:
+    for item in cells:
+        text = item.cell.printed
+        known = item.cell.value is not None
+        fields = {
+            "print": numbers.printed(escape(text), item.cell.qualifier, TEX),
+            "unit": unit("" if item.cell.unit == "1" else item.cell.unit),
+            "decimals": str(len(text.partition(".")[2])),
+            "raw": repr(item.cell.value) if known and not isinstance(item.cell.value, str) else "",
+        }
+        fields["raw"] = fields["raw"] or (escape(text) if known else NOTHING)
+        yield from _lines(item.key, fields)

@@ -1,0 +1,123 @@
+"""What a manuscript prints: the keys, cells and files that its LaTeX source names.
+
+The commands are those of ``paper/tsnrepro.sty``. Keys are found by reading the source, so they
+must stand there in full: a key put together by a macro is an error.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tsnrepro.publish.errors import PublishError
+
+MEASURED_COMMANDS = (
+    *("val", "unitval", "lo", "hi", "limits", "interval", "unitinterval", "unitlimits"),
+    *("rawval", "rawlo", "rawhi", "ifval", "ifknown", "ifbounded", "caseval"),
+)
+PUBLISHED_COMMANDS = ("pub", "unitpub", "rawpub", "publink")
+# These take the number of decimals to align at as their first argument.
+ALIGNED = {"valto": "measured", "pubto": "published"}
+FILE_COMMANDS = {"includegraphics": "files", "tablerows": "tables"}
+
+_COMMENT = re.compile(r"(?<!\\)%.*")
+_COMMAND = re.compile(
+    r"\\(?P<command>[A-Za-z]+)\*?\s*(?:\[[^\]]*\])?\s*(?:\{(?P<decimals>\d+)\}\s*(?=\{))?"
+    r"\{(?P<key>[^{}]*)\}"
+)
+
+
+@dataclass
+class Used:
+    """Keys and files that a manuscript names, each with the places (``file:line``)."""
+
+    measured: dict[str, list[str]] = field(default_factory=dict)
+    published: dict[str, list[str]] = field(default_factory=dict)
+    files: dict[str, list[str]] = field(default_factory=dict)
+    tables: dict[str, list[str]] = field(default_factory=dict)
+
+    def merge(self, other: "Used") -> None:
+        """Add what another text names."""
+        for mine, theirs in (
+            (self.measured, other.measured),
+            (self.published, other.published),
+            (self.files, other.files),
+            (self.tables, other.tables),
+        ):
+            for key, places in theirs.items():
+                mine.setdefault(key, []).extend(places)
+
+
+def scan(manuscript: Path) -> Used:
+    """Return what the ``.tex`` files of a manuscript's folder name.
+
+    Raises
+    ------
+    PublishError
+        The folder has no ``.tex`` file, or a key is put together by a macro.
+
+    """
+    paths = sorted(Path(manuscript).rglob("*.tex"))
+    if not paths:
+        raise PublishError("a manuscript without a .tex file", str(manuscript))
+    used = Used()
+    for path in paths:
+        name = path.relative_to(manuscript).as_posix()
+        used.merge(scan_text(path.read_text(encoding="utf-8"), name))
+    return used
+
+
+def without_comments(text: str) -> str:
+    """Return LaTeX source with its comments blanked, lines kept."""
+    return "\n".join(_COMMENT.sub("", line) for line in text.split("\n"))
+
+
+def scan_text(text: str, name: str) -> Used:
+    """Return what one LaTeX text names; ``name`` is how places call it."""
+    used = Used()
+    for kind, key, place in _named(without_comments(text), name):
+        getattr(used, kind).setdefault(key, []).append(place)
+    return used
+
+
+def _named(text: str, name: str) -> Iterator[tuple[str, str, str]]:
+    for match in _COMMAND.finditer(text):
+        kind = _kind(match["command"])
+        if kind is None:
+            continue
+        place = f"{name}:{text.count(chr(10), 0, match.start()) + 1}"
+        key = match["key"].strip()
+        if "\\" in key or "#" in key:
+            raise PublishError(
+                f"the key '{key}' is put together by a macro and cannot be found by reading",
+                place,
+                "Write the key in full",
+            )
+        yield kind, key, place
+
+
+def _kind(command: str) -> str | None:
+    if command in MEASURED_COMMANDS:
+        return "measured"
+    if command in PUBLISHED_COMMANDS:
+        return "published"
+    return ALIGNED.get(command) or FILE_COMMANDS.get(command)
+
+
+def check_known(named: dict[str, list[str]], known: Iterable[str], what: str) -> None:
+    """Raise for the first named key that is not known, with its place and the nearest ones.
+
+    Raises
+    ------
+    PublishError
+        As said.
+
+    """
+    from difflib import get_close_matches  # noqa: PLC0415
+
+    names = list(known)
+    for key, places in named.items():
+        if key not in names:
+            near = get_close_matches(key, names, n=3, cutoff=0.6)
+            hint = f"near: {', '.join(near)}" if near else f"there are {len(names)} others"
+            raise PublishError(f"no {what} '{key}' ({hint})", ", ".join(places))

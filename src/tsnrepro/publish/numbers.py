@@ -1,0 +1,118 @@
+"""How numbers are printed, the same on paper and on the report page."""
+
+from dataclasses import dataclass
+
+# From five digits on, groups of three are set apart by a thin space (ISO 80000-1, 7.3.1).
+GROUPED_FROM = 10_000
+
+
+@dataclass(frozen=True)
+class Style:
+    """What a medium sets for the signs and spaces of a number."""
+
+    minus: str
+    below: str
+    thin_space: str
+    unknown: str
+    at_least: str
+    at_most: str
+    about: str
+
+
+TEX = Style(
+    minus=r"\ensuremath{-}",
+    below=r"\ensuremath{<}",
+    thin_space=r"\,",
+    unknown="--",
+    at_least=r"\ensuremath{\ge}\,",
+    at_most=r"\ensuremath{\le}\,",
+    about=r"\ensuremath{\sim}",
+)
+TEXT = Style(
+    minus="−",
+    below="<",
+    thin_space="\N{NARROW NO-BREAK SPACE}",
+    unknown="–",
+    at_least="≥\N{NARROW NO-BREAK SPACE}",
+    at_most="≤\N{NARROW NO-BREAK SPACE}",
+    about="~",
+)
+
+TEX_UNITS = {"%": r"\%", "us": "µs", "µs": "µs"}
+TEXT_UNITS = {"us": "µs"}
+
+
+def number(value: float | None, digits: int, style: Style, *, signed: bool = False) -> str:
+    """Return a number with ``digits`` decimals.
+
+    A positive number that would round to zero prints as below the last digit (``<0.001``), so
+    that a zero on the page is a zero in the record. ``signed`` puts a plus before positive
+    numbers; a difference that rounds to zero prints without a sign.
+    """
+    if value is None:
+        return style.unknown
+    text = f"{abs(value):.{digits}f}"
+    if float(text) == 0:
+        small = value > 0 and not signed
+        return f"{style.below}{10.0**-digits:.{digits}f}" if small else text
+    whole, point, decimals = text.partition(".")
+    if int(whole) >= GROUPED_FROM:
+        whole = f"{int(whole):,}".replace(",", style.thin_space)
+    sign = style.minus if value < 0 else "+" if signed else ""
+    return f"{sign}{whole}{point}{decimals}"
+
+
+def interval(
+    value: float | None,
+    low: float | None,
+    high: float | None,
+    digits: int,
+    style: Style,
+    *,
+    signed: bool = False,
+) -> str:
+    """Return ``value [low, high]``, or what of it is known.
+
+    Without a value, a single limit prints as a bound (at least, at most): so a sweep in which
+    no trial lost anything still says from where on.
+    """
+
+    def shown(item: float | None) -> str:
+        return number(item, digits, style, signed=signed)
+
+    if low is None and high is None:
+        return shown(value)
+    if value is None:
+        if high is None:
+            return f"{style.at_least}{shown(low)}"
+        if low is None or low <= 0:
+            return f"{style.at_most}{shown(high)}"
+    return f"{shown(value)} {limits(low, high, digits, style, signed=signed)}"
+
+
+def limits(
+    low: float | None, high: float | None, digits: int, style: Style, *, signed: bool = False
+) -> str:
+    """Return ``[low, high]``, or the sign for unknown where there is neither."""
+    if low is None and high is None:
+        return style.unknown
+    shown = [number(item, digits, style, signed=signed) for item in (low, high)]
+    return f"[{shown[0]}, {shown[1]}]"
+
+
+def printed(text: str, qualifier: str | None, style: Style) -> str:
+    """Return a published cell as its document prints it, with its sign of approximation."""
+    if not text:
+        return style.unknown
+    signs = {
+        None: "",
+        "approximately": style.about,
+        "below": style.below,
+        "above": style.below.replace("<", ">"),
+        "at-least": style.at_least,
+        "at-most": style.at_most,
+    }
+    body = f"{style.minus}{text[1:]}" if text.startswith("-") else text
+    if text.isdigit() and int(text) >= GROUPED_FROM:
+        body = f"{int(text):,}".replace(",", style.thin_space)
+    return signs[qualifier] + body

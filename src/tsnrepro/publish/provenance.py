@@ -1,0 +1,153 @@
+"""Where every printed number comes from: as JSON, and as the appendix of a manuscript."""
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from tsnrepro.audit.published import PublishedValue
+from tsnrepro.publish import numbers
+from tsnrepro.publish.numbers import TEX, TEX_UNITS
+from tsnrepro.publish.tex import breakable, escape
+from tsnrepro.publish.values import Result
+
+RUNS = ("sweep", "tcp", "latency", "")
+# Up to so many trials are named in the appendix; provenance.json names all.
+NAMED_TRIALS = 6
+SHORT_SUM, SHORT_COMMIT = 16, 12
+
+
+@dataclass(frozen=True)
+class PublishedCell:
+    """A printed value of a document with the key that a manuscript names it by."""
+
+    key: str
+    document: str
+    table: str
+    row: str
+    column: str
+    cell: PublishedValue
+
+
+@dataclass(frozen=True)
+class PrintedFile:
+    """A figure or table file that a manuscript prints; ``path`` is below the results."""
+
+    path: str
+    sha256: str
+
+
+@dataclass(frozen=True)
+class Provenance:
+    """All that a manuscript prints, with what it rests on."""
+
+    commit: str
+    measured: Mapping[str, Result]
+    published: Mapping[str, PublishedCell]
+    files: tuple[PrintedFile, ...]
+    places: Mapping[str, list[str]]
+
+    def document(self) -> dict[str, Any]:
+        """Return everything as JSON values, with the full list of trials of each value."""
+        return {
+            "commit": self.commit,
+            "measured": [
+                item.model_dump() | {"printed_at": self.places.get(key, [])}
+                for key, item in self.measured.items()
+            ],
+            "published": [
+                asdict(item) | {"printed_at": self.places.get(key, [])}
+                for key, item in self.published.items()
+            ],
+            "files": [asdict(item) for item in self.files],
+        }
+
+    def as_json(self) -> str:
+        """Return :meth:`document` as text."""
+        return json.dumps(self.document(), indent=1, ensure_ascii=False) + "\n"
+
+    def as_tex(self) -> str:
+        """Return the appendix: values by the trials they rest on, published cells, files."""
+        return "".join(
+            (
+                *_environment("measuredvalues", self._groups()),
+                *_environment("publishedvalues", map(_cell, self.published.values())),
+                *_environment("printedfiles", map(_file, self.files)),
+            )
+        )
+
+    def _groups(self) -> Iterable[str]:
+        groups: dict[tuple, list[Result]] = {}
+        for item in self.measured.values():
+            groups.setdefault((item.run, item.sha256, *item.trials), []).append(item)
+        ordered = sorted(groups.values(), key=lambda g: (RUNS.index(g[0].run), g[0].key))
+        for items in ordered:
+            yield _group(items[0], self.commit)
+            yield from (_value(item) for item in sorted(items, key=lambda item: item.key))
+
+
+def file_sum(path: Path) -> str:
+    """Return the SHA-256 of a file (64 hex digits)."""
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def short_commit(commit: str) -> str:
+    """Return a commit's first digits, with the mark of uncommitted changes where it has one."""
+    digits, plus, changes = commit.partition("+")
+    return digits[:SHORT_COMMIT] + plus + changes
+
+
+def unit(text: str) -> str:
+    """Return a unit as LaTeX source."""
+    return TEX_UNITS.get(text) or escape(text)
+
+
+def value_with_interval(item: Result) -> str:
+    """Return a result as the appendix prints it: value, interval and unit; words as they are."""
+    if isinstance(item.value, str):
+        return escape(item.value)
+    text = numbers.interval(item.value, item.low, item.high, item.digits, TEX, signed=item.signed)
+    return f"{text}~{unit(item.unit)}" if item.unit else text
+
+
+def _environment(name: str, rows: Iterable[str]) -> Iterable[str]:
+    listed = list(rows)
+    if listed:
+        yield f"\\begin{{{name}}}\n"
+        yield from listed
+        yield f"\\end{{{name}}}\n"
+
+
+def _group(item: Result, commit: str) -> str:
+    count = len(item.trials)
+    if not count:
+        return f"\\notrials{{{escape(item.run or 'configuration')}}}\n"
+    named = item.trials if count <= NAMED_TRIALS else [item.trials[0], item.trials[-1]]
+    names = f"{', ' if count <= NAMED_TRIALS else ' ... '}".join(map(breakable, named))
+    return (
+        f"\\trialgroup{{{escape(item.run)}}}{{{count}}}{{{names}}}"
+        f"{{{item.sha256[:SHORT_SUM]}}}{{{escape(short_commit(commit))}}}\n"
+    )
+
+
+def _value(item: Result) -> str:
+    return (
+        f"\\measuredvalue{{{item.key}}}{{{breakable(item.key)}}}"
+        f"{{{value_with_interval(item)}}}{{{escape(item.method)}}}\n"
+    )
+
+
+def _cell(item: PublishedCell) -> str:
+    shown = numbers.printed(escape(item.cell.printed), item.cell.qualifier, TEX)
+    with_unit = f"{shown}~{unit(item.cell.unit)}" if item.cell.unit not in ("", "1") else shown
+    place = f"{item.cell.origin}, column {item.column}"
+    return (
+        f"\\publishedvalue{{{item.key}}}{{{breakable(item.key)}}}"
+        f"{{{with_unit}}}{{{escape(item.document)}}}{{{breakable(place)}}}\n"
+    )
+
+
+def _file(item: PrintedFile) -> str:
+    return f"\\printedfile{{{breakable(item.path)}}}{{{item.sha256[:SHORT_SUM]}}}\n"

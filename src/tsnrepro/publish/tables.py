@@ -1,0 +1,123 @@
+"""Generated tables: those that are too long to write by hand, one row a load."""
+
+import csv
+from dataclasses import dataclass
+from pathlib import Path
+
+from tsnrepro.audit import published
+from tsnrepro.publish.errors import PublishError
+from tsnrepro.publish.numbers import TEX, limits, number
+
+SWEEP_SUMMARY = "tables/sweep-summary.csv"
+SWEEP_ROWS = "tables/sweep-rows.tex"
+CONFIGURATIONS = ("control", "frer")
+COLUMNS = (
+    *("configuration", "target_mbps", "offered_mbps", "trials", "trials_with_loss"),
+    *("sent", "lost", "loss_percent", "loss_low_percent", "loss_high_percent"),
+)
+PUBLISHED_TABLE = "table-a-2"
+PUBLISHED_CONFIGURATIONS = {"Single-Path": "control", "FRER Dual-Path": "frer"}
+LOSS_DIGITS = 3
+# The document prints three or four decimals; the column is aligned at four.
+PUBLISHED_DIGITS = 4
+
+
+@dataclass(frozen=True)
+class SweepPoint:
+    """One configuration at one load: trials together, loss in percent with its interval."""
+
+    configuration: str
+    target_mbps: float
+    offered_mbps: float
+    trials: int
+    trials_with_loss: int
+    loss_percent: float
+    loss_low_percent: float | None
+    loss_high_percent: float | None
+
+
+def load_sweep_summary(results: Path) -> list[SweepPoint]:
+    """Return the rows of the sweep's summary table.
+
+    Raises
+    ------
+    PublishError
+        The file is missing or has other columns.
+
+    """
+    path = results / SWEEP_SUMMARY
+    if not path.is_file():
+        raise PublishError("a table of the analysis is missing", str(path), "Run the analysis")
+    with path.open(encoding="utf-8", newline="") as file:
+        reader = csv.DictReader(file)
+        if lacking := [name for name in COLUMNS if name not in (reader.fieldnames or ())]:
+            raise PublishError(f"columns are missing: {', '.join(lacking)}", str(path))
+        try:
+            return [_point(row) for row in reader]
+        except ValueError as error:
+            raise PublishError(f"no number: {error}", str(path)) from error
+
+
+def _point(row: dict[str, str]) -> SweepPoint:
+    def optional(name: str) -> float | None:
+        return float(row[name]) if row[name] else None
+
+    return SweepPoint(
+        configuration=row["configuration"],
+        target_mbps=float(row["target_mbps"]),
+        offered_mbps=float(row["offered_mbps"]),
+        trials=int(row["trials"]),
+        trials_with_loss=int(row["trials_with_loss"]),
+        loss_percent=float(row["loss_percent"]),
+        loss_low_percent=optional("loss_low_percent"),
+        loss_high_percent=optional("loss_high_percent"),
+    )
+
+
+def published_sweep(document: str, root: Path | None = None) -> dict[tuple[str, float], str]:
+    """Return the document's own loss cells as LaTeX, by configuration and load in Mb/s.
+
+    Where the document prints no loss it prints why: the connection failed.
+    """
+    table = published.load_table(document, PUBLISHED_TABLE, root)
+    cells = {}
+    for row in table.itertuples():
+        loss, outcome = (f"{PUBLISHED_TABLE}/{row.row}/{c}" for c in ("loss_percent", "outcome"))
+        failed = rf"\publink{{{outcome}}}{{failed}}"
+        found = rf"\pubto{{{PUBLISHED_DIGITS}}}{{{loss}}}"
+        key = PUBLISHED_CONFIGURATIONS[str(row.configuration)], float(str(row.rate_mbps))
+        cells[key] = failed if row.outcome == "connection-failure" else found
+    return cells
+
+
+def sweep_rows(points: list[SweepPoint], cells: dict[tuple[str, float], str]) -> str:
+    """Return the rows of the loss table by load: published beside measured.
+
+    Columns: load; published loss on the single path and with FRER; for either configuration
+    the offered load, trials with loss of all, loss and its interval.
+    """
+    measured = {(point.configuration, point.target_mbps): point for point in points}
+    loads = sorted({load for _, load in (*measured, *cells)})
+    return "".join(f"{_row(load, measured, cells)} \\\\\n" for load in loads)
+
+
+def _row(
+    load: float,
+    measured: dict[tuple[str, float], SweepPoint],
+    cells: dict[tuple[str, float], str],
+) -> str:
+    printed = [cells.get((name, load), TEX.unknown) for name in CONFIGURATIONS]
+    found = [text for name in CONFIGURATIONS for text in _measured(measured.get((name, load)))]
+    return " & ".join([f"{load:g}", *printed, *found])
+
+
+def _measured(point: SweepPoint | None) -> list[str]:
+    if point is None:
+        return [TEX.unknown] * 4
+    low, high = point.loss_low_percent, point.loss_high_percent
+    return [
+        number(point.offered_mbps, 1, TEX),
+        f"{point.trials_with_loss}/{point.trials}",
+        number(point.loss_percent, LOSS_DIGITS, TEX),
+        limits(low, high, LOSS_DIGITS, TEX),
+    ]

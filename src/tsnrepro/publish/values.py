@@ -1,0 +1,125 @@
+"""Results as the analysis writes them, read back checked."""
+
+import json
+import math
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
+
+from tsnrepro.publish.errors import PublishError
+
+Number = Annotated[float, Field(allow_inf_nan=False)]
+
+
+class Result(BaseModel):
+    """One named result: an estimate or fact, its interval, its method and its trials.
+
+    Attributes
+    ----------
+    key
+        Name by which manuscripts and reports print it, such as ``tcp.goodput.frer.mbps``.
+    value
+        The number or word; ``None`` where the trials do not give it.
+    low, high
+        Limits of the interval in ``unit``; ``None`` where unknown or without bound.
+    unit
+        ``Mb/s``, ``%``, ``us`` and so on; empty for counts, ratios and words.
+    digits
+        Decimals to print.
+    method
+        How the value and its interval were found.
+    run
+        Experiment whose trials these are; empty for what rests on none.
+    trials
+        Names of the trials' folders in the raw store.
+    sha256
+        Checksum over the checksums of the trials (64 hex digits, or empty).
+
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+    key: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*(\.[a-z0-9_]+)+$")]
+    value: int | Number | str | None
+    low: Number | None
+    high: Number | None
+    unit: str
+    digits: Annotated[int, Field(ge=0, le=9)]
+    method: str
+    run: Literal["sweep", "tcp", "latency", ""]
+    trials: list[str]
+    sha256: Annotated[str, Field(pattern=r"^([0-9a-f]{64})?$")]
+
+    @model_validator(mode="after")
+    def _ordered(self) -> "Result":
+        low = -math.inf if self.low is None else self.low
+        high = math.inf if self.high is None else self.high
+        if low > high:
+            raise ValueError(f"the interval is upside down: {low} above {high}")
+        return self
+
+    @property
+    def is_number(self) -> bool:
+        """Tell whether the value is a number (``None`` and words are not)."""
+        return isinstance(self.value, int | float)
+
+    @property
+    def signed(self) -> bool:
+        """Tell whether the value is a difference, which prints its sign."""
+        return "difference" in self.key.split(".")
+
+
+_LIST = TypeAdapter(list[Result])
+
+
+def load_values(folder: Path) -> dict[str, Result]:
+    """Return all results of the JSON files of a folder by key.
+
+    Raises
+    ------
+    PublishError
+        The folder holds none, a file is not a list of results, or a key occurs twice.
+
+    """
+    folder = Path(folder)
+    paths = sorted(folder.glob("*.json"))
+    if not paths:
+        raise PublishError(
+            "no values to print", str(folder), "Analyse a campaign first: snakemake --cores 4"
+        )
+    found: dict[str, Result] = {}
+    origin: dict[str, Path] = {}
+    for path in paths:
+        for result in _load(path):
+            if result.key in found:
+                raise PublishError(
+                    f"the key '{result.key}' occurs twice",
+                    f"{origin[result.key]} and {path}",
+                    "Give each result its own key in the analysis",
+                )
+            found[result.key], origin[result.key] = result, path
+    return found
+
+
+def _load(path: Path) -> list[Result]:
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+    except json.JSONDecodeError as error:
+        raise PublishError(f"not JSON: {error}", str(path)) from error
+    try:
+        return _LIST.validate_python(document)
+    except ValidationError as error:
+        problems = "; ".join(_problem(document, item) for item in error.errors()[:5])
+        raise PublishError(problems, str(path), "Run the analysis again") from error
+
+
+def _problem(document: object, item: object) -> str:
+    """Name the entry by its key where it has one, else by its place in the list."""
+    place = list(item["loc"])  # type: ignore[index]
+    message = item["msg"]  # type: ignore[index]
+    if not place or not isinstance(document, list) or not isinstance(place[0], int):
+        return f"file: {message}"
+    entry = document[place[0]]
+    name = entry.get("key", f"entry {place[0]}") if isinstance(entry, dict) else f"entry {place[0]}"
+    return f"{name}: {'.'.join(map(str, place[1:])) or 'entry'}: {message}"

@@ -1,0 +1,27 @@
+"""What a machine needs for the emulated testbed; light, because every start of a workflow asks."""
+
+import os
+import shutil
+
+from tsnrepro.errors import TestbedError
+from tsnrepro.testbed.namespace import NamespaceHost
+
+SSHD = "/usr/sbin/sshd"
+PROGRAMS = ("ip", "tc", "ethtool", "unshare", "nsenter", "setpriv", "clang", "iperf3", "sockperf")
+
+
+def missing() -> list[str]:
+    """Return what this machine lacks for the emulated testbed, each as a short phrase."""
+    lacks = [] if os.geteuid() == 0 else ["root (run with sudo)"]
+    lacks += [f"the program {name}" for name in PROGRAMS if not shutil.which(name)]
+    if not os.access(SSHD, os.X_OK):
+        lacks.append("the OpenSSH server")
+    if not os.path.exists("/sys/kernel/btf/vmlinux"):
+        lacks.append("a kernel with BTF (CONFIG_DEBUG_INFO_BTF)")
+    if lacks:
+        return lacks
+    try:
+        NamespaceHost("probe").close()
+    except TestbedError as error:
+        return [f"network namespaces ({error.what})"]
+    return []

@@ -1,0 +1,197 @@
+"""What tests of several rooms share: one emulated testbed, and sockets inside its hosts."""
+
+import ctypes
+import os
+import socket
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from tsnrepro.errors import TestbedError
+from tsnrepro.settings import EmulatedSettings
+from tsnrepro.testbed import emulated
+
+LOCK_PATIENCE_SECONDS = 120
+CLONE_NEWNET = 0x40000000
+ETH_P_ALL = 0x0003
+PACKET_OUTGOING = 4
+SO_RCVBUFFORCE = 33
+RAW_BUFFER_BYTES = 32 * 1024 * 1024
+
+
+# --- tests that need namespaces ------------------------------------------------------------
+
+
+def _namespaces_required() -> bool:
+    return os.environ.get("CI") == "true" or os.environ.get("TSNREPRO_REQUIRE_NAMESPACES") == "1"
+
+
+def _require_namespaces(session: pytest.Session) -> None:
+    """Skip a test where this machine cannot run it; fail where it is expected to."""
+    if not hasattr(session, "lacks_for_namespaces"):
+        session.lacks_for_namespaces = emulated.missing()
+    if lacks := session.lacks_for_namespaces:
+        sentence = f"this machine lacks {', '.join(lacks)} for the emulated testbed"
+        if _namespaces_required():
+            pytest.fail(sentence, pytrace=False)
+        pytest.skip(sentence)
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    shared = SHARED
+    uses_shared = "testbed" in item.fixturenames or "bring_up" in item.fixturenames
+    if not uses_shared and item.path != shared.last_user:
+        shared.release()  # others, the whole way among them, need the machine's one testbed
+    if item.get_closest_marker("namespaces"):
+        _require_namespaces(item.session)
+        if uses_shared:
+            shared.last_user = item.path
+
+
+def pytest_sessionfinish() -> None:
+    SHARED.release()
+
+
+# --- the shared testbed ---------------------------------------------------------------------
+
+
+def patiently(enter):
+    """Call ``enter`` until no other campaign holds the testbed's lock, for two minutes."""
+    end = time.monotonic() + LOCK_PATIENCE_SECONDS
+    while True:
+        try:
+            return enter()
+        except TestbedError as error:
+            if "in use" not in error.what or time.monotonic() > end:
+                raise
+            time.sleep(0.3)
+
+
+class SharedTestbed:
+    """The emulated testbed, kept up from test to test while its settings stay the same."""
+
+    def __init__(self) -> None:
+        self._up: emulated.EmulatedTestbed | None = None
+        self.last_user = None
+
+    def get(self, settings: EmulatedSettings) -> emulated.EmulatedTestbed:
+        if self._up is None or self._up.settings != settings:
+            self.release()
+            self._up = patiently(
+                lambda: emulated.EmulatedTestbed(settings, "the test suite").__enter__()
+            )
+        return self._up
+
+    def release(self) -> None:
+        if self._up is not None:
+            testbed, self._up = self._up, None
+            testbed.__exit__(None, None, None)
+
+
+SHARED = SharedTestbed()
+
+
+@pytest.fixture(scope="module")
+def bring_up():
+    """Return the function that gives the testbed with the settings asked for."""
+    return lambda **changes: SHARED.get(EmulatedSettings(**changes))
+
+
+@pytest.fixture(scope="module")
+def testbed(bring_up):
+    """Return the emulated testbed with its default settings."""
+    return bring_up()
+
+
+# --- sockets inside a host --------------------------------------------------------------------
+
+
+def inside(testbed: emulated.EmulatedTestbed, host: str, make):
+    """Return what ``make`` returns when a host's network namespace surrounds it.
+
+    A socket belongs to the namespace it was opened in, whoever uses it later; so a test sends and
+    receives in the hosts at the price of one thread a socket.
+    """
+
+    def work():
+        with open(f"/proc/{testbed._spaces[host].pid}/ns/net") as space:
+            if ctypes.CDLL(None, use_errno=True).setns(space.fileno(), CLONE_NEWNET):
+                raise OSError(ctypes.get_errno(), f"cannot enter the namespace of {host}")
+            return make()
+
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(work).result()
+
+
+class Sockets:
+    """Sockets in the hosts of a testbed, closed together."""
+
+    def __init__(self) -> None:
+        self._open: list[socket.socket] = []
+
+    def _keep(self, opened: socket.socket) -> socket.socket:
+        self._open.append(opened)
+        return opened
+
+    def raw(self, testbed, host: str, device: str) -> socket.socket:
+        """Return a socket that sends and receives whole frames on one device."""
+
+        def make() -> socket.socket:
+            opened = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(ETH_P_ALL))
+            opened.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, RAW_BUFFER_BYTES)
+            opened.bind((device, ETH_P_ALL))
+            return opened
+
+        return self._keep(inside(testbed, host, make))
+
+    def udp(self, testbed, host: str, port: int = 0, receive_bytes: int = 0) -> socket.socket:
+        """Return a UDP socket on the host's address; ``receive_bytes`` sets its buffer's size."""
+
+        def make() -> socket.socket:
+            opened = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+            if receive_bytes:
+                opened.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, receive_bytes)
+            opened.bind((testbed.address(host), port))
+            return opened
+
+        return self._keep(inside(testbed, host, make))
+
+    def close(self) -> None:
+        for opened in self._open:
+            opened.close()
+        self._open.clear()
+
+
+def arrived(raw: socket.socket) -> list[bytes]:
+    """Return the frames that a raw socket has received since it was last asked."""
+    frames = []
+    while True:
+        try:
+            frame, sender = raw.recvfrom(65536, socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            return frames
+        if sender[2] != PACKET_OUTGOING:
+            frames.append(frame)
+
+
+@pytest.fixture
+def sockets():
+    """Return the maker of sockets inside hosts; they are closed after the test."""
+    made = Sockets()
+    yield made
+    made.close()
+
+
+@pytest.fixture(scope="module")
+def module_sockets():
+    """Return the maker of sockets inside hosts; they are closed after the module's last test."""
+    made = Sockets()
+    yield made
+    made.close()
+
+
+@pytest.fixture(scope="session")
+def frames_arrived():
+    """Return the function that reads what a raw socket has received."""
+    return arrived

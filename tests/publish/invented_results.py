@@ -1,0 +1,214 @@
+"""Results that nobody measured, in the form the analysis writes: for building pages in tests."""
+
+import csv
+import hashlib
+import json
+from itertools import product
+from pathlib import Path
+
+CONFIGURATIONS = ("control", "frer")
+FRAMES = (64, 128, 256, 512, 1024, 1518)
+STATISTICS = {
+    **{"mean": 21.4, "sd": 6.2, "min": 11.0, "p25": 17.8, "p50": 20.2},
+    **{"p75": 23.9, "p90": 28.4, "p99": 41.7, "p99_9": 83.0, "max": 1204.0},
+}
+COMPARED = ("mean", "p50", "p90", "p99", "p99_9")
+PLACES = {"listener_socket": 92.4, "talker": 0.0, "switches": 7.6, "other": 0.0}
+DURATIONS = {"short": 1.0, "middle": 2.0, "long": 3.0}
+RATES = (100, 200, 300, 400, 500, 530, 600, 700, 800, 900)
+FIGURES = ("loss-against-load", "latency-distribution", "where-lost", "frame-size")
+COMMIT = "0123456789abcdef0123456789abcdef01234567+changes"
+
+
+def digest(text):
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def trials(experiment, configuration, count=4):
+    names = (f"{configuration}-{i}" for i in range(count))
+    return [f"{name}-r1-{digest(experiment + name)[:10]}-a1" for name in names]
+
+
+def entry(key, value, low=None, high=None, *, unit="", digits=0, method="count", run="", names=()):
+    return {
+        **{"key": key, "value": value, "low": low, "high": high, "unit": unit},
+        **{"digits": digits, "method": method, "run": run, "trials": list(names)},
+        "sha256": digest("".join(names)) if names else "",
+    }
+
+
+def estimate(key, value, spread, unit, digits, run, names, known=True):
+    limits = (value - spread, value + spread) if known else (None, None)
+    method = "Student t over runs" if known else "one run, no interval"
+    return entry(key, value, *limits, unit=unit, digits=digits, method=method, run=run, names=names)
+
+
+def loss(verdict="cannot tell", lost=48_213, known=True):
+    """Return the values of a sweep; without loss, thresholds and shares are unknown."""
+    names = {c: trials("sweep", c, 27) for c in CONFIGURATIONS}
+    both = names["control"] + names["frer"]
+    kind = {"run": "sweep"}
+    method = "logistic dose-response, profile likelihood"
+    items = [
+        entry("loss.threshold.verdict", verdict, method="the ratio's interval", names=both, **kind)
+    ]
+    for c, threshold in zip(CONFIGURATIONS, (612.0, 574.0), strict=True):
+        some = {"names": names[c], **kind}
+        limits = (threshold, threshold - 60, threshold + 71) if lost else (None, 700.0, None)
+        key = f"loss.threshold.{c}.mbps"
+        items.append(entry(key, *limits, unit="Mb/s", method=method, **some))
+        clean = 500 if lost else 900
+        key = f"loss.highest_clean.{c}.mbps"
+        items.append(entry(key, clean, unit="Mb/s", method="highest load", **some))
+    ratio, difference = ((0.94, 0.81, 1.09), (-38.0, -121.0, 55.0)) if lost else ((None,) * 3,) * 2
+    mover = {"names": both, "method": "MOVER", **kind}
+    items.append(entry("loss.threshold.ratio", *ratio, digits=2, **mover))
+    items.append(entry("loss.threshold.difference.mbps", *difference, unit="Mb/s", **mover))
+    for frame in FRAMES:
+        items += _frame(frame, names, lost, known)
+    for (place, share), suffix in product(PLACES.items(), ("", ".control", ".frer")):
+        value = share if lost else None
+        key = f"loss.share.{place}{suffix}.percent"
+        some = names.get(suffix[1:], both)
+        items.append(entry(key, value, unit="%", digits=2, method="share", names=some, **kind))
+    counts = {"lost": lost, "sent": 21_204_817, "unaccounted": 0, "eliminated": 10_602_311}
+    for name, count in counts.items():
+        items.append(entry(f"loss.{name}.total.count", count, names=both, **kind))
+    items.append(entry("loss.trials.count", len(both), names=both, **kind))
+    duration = {"unit": "s", "method": "configuration", "names": both}
+    items.append(entry("loss.duration_s", 2.0, **duration, **kind))
+    return items
+
+
+def _frame(frame, names, lost, known):
+    name, both = f"loss.frame_{frame}", names["control"] + names["frer"]
+    target = entry(f"{name}.target_mbps", 100.0, unit="Mb/s", run="sweep", names=both)
+    items = [target]
+    for c in CONFIGURATIONS:
+        percent = 1.234 if lost else 0.0
+        key = f"{name}.{c}.percent"
+        items.append(estimate(key, percent, percent / 2, "%", 3, "sweep", names[c], known))
+        key = f"{name}.{c}.offered_mbps"
+        items.append(estimate(key, 98.7, 0.4, "Mb/s", 1, "sweep", names[c], known))
+    key = f"{name}.difference.percent"
+    unit = "percentage points"
+    return [*items, estimate(key, -0.04, 0.3, unit, 3, "sweep", both, known)]
+
+
+def tcp(verdict="equivalent", known=True):
+    names = {c: trials("tcp", c, 12) for c in CONFIGURATIONS}
+    both = names["control"] + names["frer"]
+    kind = {"run": "tcp"}
+    goodput = {"control": 939.2, "frer": 935.4}
+    items = []
+    for c, value in goodput.items():
+        key = f"tcp.goodput.{c}.mbps"
+        items.append(estimate(key, value, 0.8, "Mb/s", 1, "tcp", names[c], known))
+        items.append(entry(f"tcp.retransmits.{c}.count", 0, names=names[c], **kind))
+    for c, limit in {"control": 941.48, "frer": 937.82}.items():
+        key, method = f"tcp.line_limit.{c}.mbps", "closed form"
+        items.append(entry(key, limit, unit="Mb/s", digits=2, method=method, **kind))
+    for d, seconds in DURATIONS.items():
+        four = both[:8]
+        items.append(entry(f"tcp.duration.{d}.s", seconds, unit="s", names=four, **kind))
+        for c, value in goodput.items():
+            key = f"tcp.goodput.{c}.{d}.mbps"
+            items.append(estimate(key, value, 1.2, "Mb/s", 1, "tcp", names[c][:4], known))
+        key = f"tcp.difference.{d}.percent"
+        items.append(estimate(key, -0.41, 0.2, "%", 2, "tcp", four, known))
+    test = {"names": both, "method": "two one-sided Welch tests", **kind}
+    items.append(estimate("tcp.difference.percent", -0.41, 0.12, "%", 2, "tcp", both, known))
+    items.append(entry("tcp.equivalence.verdict", verdict, **test))
+    items.append(entry("tcp.equivalence.p", 1.2e-7 if known else None, digits=4, **test))
+    margin = {"unit": "%", "method": "chosen before measuring", **kind}
+    return [*items, entry("tcp.equivalence.margin.percent", 4.0, **margin)]
+
+
+def latency(verdict="cannot tell", known=True):
+    names = {c: trials("latency", c, 4) for c in CONFIGURATIONS}
+    both = names["control"] + names["frer"]
+    kind = {"run": "latency"}
+    items = [entry("latency.duration_s", 3.0, unit="s", names=both, **kind)]
+    for c, (name, value) in product(CONFIGURATIONS, STATISTICS.items()):
+        key = f"latency.{name}.{c}.us"
+        items.append(estimate(key, value, value / 20, "us", 2, "latency", names[c], known))
+    for c in CONFIGURATIONS:
+        items.append(entry(f"latency.observations.{c}.count", 271_033, names=names[c], **kind))
+    for name in COMPARED:
+        key = f"latency.{name}.difference.percent"
+        items.append(estimate(key, 3.1, 4.4, "%", 1, "latency", both, known))
+        items.append(entry(f"latency.{name}.verdict", verdict, names=both, **kind))
+    return items
+
+
+def testbed():
+    facts = {
+        **{"kind": "emulated", "campaign": "invented", "kernel": "6.1.0-18_amd64 #1"},
+        "label": "emulated testbed (network namespaces on one machine, eBPF switches)",
+        **{"processor": "Example CPU @ 2.00 GHz", "processors": 2, "commit": COMMIT},
+        **{"iperf3": "iperf 3.12", "sockperf": "version 3.7", "queue_bytes": 262_144},
+        **{"paths": 2, "history_length": 512, "reset_ms": 2000, "link_rate_mbps": 1000},
+        **{"receive_buffer_bytes": 212_992, "environment": "0123456789abcdef"},
+    }
+    method = "environment of the run"
+    return [entry(f"testbed.{name}", value, method=method) for name, value in facts.items()]
+
+
+def write_values(folder, **files):
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, items in files.items():
+        (folder / f"{name}.json").write_text(json.dumps(items), encoding="utf-8")
+
+
+def write_summary(path, rates=RATES, known=True):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    limits = ("loss_low_percent", "loss_high_percent")
+    with path.open("w", encoding="utf-8", newline="") as file:
+        rows = csv.writer(file)
+        rows.writerow(
+            ["configuration", "target_mbps", "offered_mbps", "trials", "trials_with_loss"]
+            + ["sent", "lost", "loss_percent", *limits]
+        )
+        for configuration, rate in product(CONFIGURATIONS, rates):
+            percent = max(0.0, (rate - 450) / 100)
+            interval = (percent * 0.7, percent * 1.3 + 0.0004) if known else ("", "")
+            lossy = 3 if percent else 0
+            sent = rate * 500
+            counts = [3, lossy, sent, round(sent * percent / 100)]
+            rows.writerow([configuration, rate, rate - 0.1, *counts, percent, *interval])
+
+
+def write_figures(folder, names=FIGURES):
+    from matplotlib.figure import Figure  # noqa: PLC0415
+
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in names:
+        figure = Figure(figsize=(3.4, 2.2))
+        axes = figure.subplots()
+        axes.plot([0, 1, 2], [0, 1, 4])
+        axes.set_title(f"invented: {name}", fontsize=8)
+        figure.savefig(folder / f"{name}.pdf", metadata={"CreationDate": None})
+
+
+def write_results(
+    folder,
+    *,
+    higher="cannot tell",
+    equivalent="equivalent",
+    lower="cannot tell",
+    lost=48_213,
+    known=True,
+    rates=RATES,
+):
+    """Write a whole campaign's results and return their folder."""
+    folder = Path(folder)
+    write_values(
+        folder / "values",
+        loss=loss(higher, lost, known),
+        tcp=tcp(equivalent, known),
+        latency=latency(lower, known),
+        testbed=testbed(),
+    )
+    write_summary(folder / "tables" / "sweep-summary.csv", rates, known)
+    write_figures(folder / "figures")
+    return folder

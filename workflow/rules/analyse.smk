@@ -1,0 +1,82 @@
+# From records to results: typed tables, estimates with intervals, figures.
+
+ANALYSIS = "src/tsnrepro/analysis"
+COMMON_CODE = [
+    f"{ANALYSIS}/results.py",
+    f"{ANALYSIS}/testbed.py",
+    "src/tsnrepro/records/tables.py",
+    "src/tsnrepro/stats/comparisons.py",
+    "src/tsnrepro/stats/replication.py",
+]
+ANALYSE = (
+    "tsnrepro notebook {input.notebook} {log.notebook}"
+    " -p run={input.run} -p results=results/{wildcards.testbed}/{wildcards.campaign}"
+)
+
+
+rule analyse_loss:
+    input:
+        COMMON_CODE,
+        f"{ANALYSIS}/loss.py",
+        f"{ANALYSIS}/figures.py",
+        "src/tsnrepro/stats/proportions.py",
+        "src/tsnrepro/stats/thresholds.py",
+        run="results/{testbed}/{campaign}/runs/sweep.json",
+        notebook="notebooks/analyse/loss.ipynb",
+    output:
+        "results/{testbed}/{campaign}/values/loss.json",
+        "results/{testbed}/{campaign}/values/testbed.json",
+        "results/{testbed}/{campaign}/tables/sweep.parquet",
+        "results/{testbed}/{campaign}/tables/sweep-summary.csv",
+        expand(
+            "results/{{testbed}}/{{campaign}}/figures/{figure}.{format}",
+            figure=["loss-against-load", "where-lost", "frame-size"],
+            format=["pdf", "png"],
+        ),
+    log:
+        notebook="results/{testbed}/{campaign}/notebooks/analyse-loss.ipynb",
+    conda:
+        "../../environment.yml"
+    shell:
+        ANALYSE
+
+
+rule analyse_tcp:
+    input:
+        COMMON_CODE,
+        f"{ANALYSIS}/tcp.py",
+        "src/tsnrepro/stats/equivalence.py",
+        run="results/{testbed}/{campaign}/runs/tcp.json",
+        notebook="notebooks/analyse/tcp.ipynb",
+    output:
+        "results/{testbed}/{campaign}/values/tcp.json",
+        "results/{testbed}/{campaign}/tables/tcp.parquet",
+    log:
+        notebook="results/{testbed}/{campaign}/notebooks/analyse-tcp.ipynb",
+    conda:
+        "../../environment.yml"
+    shell:
+        ANALYSE
+
+
+rule analyse_latency:
+    input:
+        COMMON_CODE,
+        f"{ANALYSIS}/latency.py",
+        f"{ANALYSIS}/figures.py",
+        "src/tsnrepro/stats/quantiles.py",
+        run="results/{testbed}/{campaign}/runs/latency.json",
+        notebook="notebooks/analyse/latency.ipynb",
+    output:
+        "results/{testbed}/{campaign}/values/latency.json",
+        "results/{testbed}/{campaign}/tables/latency.parquet",
+        expand(
+            "results/{{testbed}}/{{campaign}}/figures/latency-distribution.{format}",
+            format=["pdf", "png"],
+        ),
+    log:
+        notebook="results/{testbed}/{campaign}/notebooks/analyse-latency.ipynb",
+    conda:
+        "../../environment.yml"
+    shell:
+        ANALYSE

@@ -1,0 +1,24 @@
+# From a testbed to records. The raw store in data/raw is no output of a rule: Snakemake deletes
+# outputs, and nothing measured is ever deleted. A rule's output is the list of a run's trials.
+
+EXPERIMENTS = ["sweep", "tcp", "latency"]
+
+
+rule measure:
+    input:
+        notebook="notebooks/measure/{experiment}.ipynb",
+        # The whole file: a changed campaign is incomplete until its new trials are measured.
+        campaign="config/campaigns/{campaign}.yaml",
+    output:
+        "results/{testbed}/{campaign}/runs/{experiment}.json",
+    log:
+        notebook="results/{testbed}/{campaign}/notebooks/measure-{experiment}.ipynb",
+    conda:
+        "../../environment.yml"
+    # All cores and the testbed: whatever else ran here would be measured too.
+    threads: workflow.cores
+    resources:
+        testbed=1,
+    shell:
+        "tsnrepro notebook {input.notebook} {log.notebook}"
+        " -p testbed={wildcards.testbed} -p campaign={wildcards.campaign} -p manifest={output}"
