@@ -34,6 +34,7 @@ wildcard_constraints:
     experiment="sweep|tcp|latency",
 
 
+include: "workflow/rules/common.smk"
 include: "workflow/rules/measure.smk"
 include: "workflow/rules/analyse.smk"
 include: "workflow/rules/publish.smk"
@@ -41,6 +42,13 @@ include: "workflow/rules/publish.smk"
 
 onstart:
     print(f"tsnrepro: testbed {TESTBED} ({REASON}), campaign {CAMPAIGN}", file=sys.stderr)
+
+
+onsuccess:
+    for path in [*PAPERS, REPORT]:
+        if Path(path).exists():
+            print(f"tsnrepro: {path}", file=sys.stderr)
+    print(f"tsnrepro: measured on testbed {TESTBED}, campaign {CAMPAIGN}", file=sys.stderr)
 
 
 rule all:

@@ -1,0 +1,84 @@
+# From results to pages: the manuscripts' generated parts, the PDFs, the report.
+
+PUBLISH = "src/tsnrepro/publish"
+VALUES = expand(
+    "results/{{testbed}}/{{campaign}}/values/{part}.json",
+    part=["loss", "tcp", "latency", "testbed"],
+)
+FIGURES = expand(
+    "results/{{testbed}}/{{campaign}}/figures/{figure}.{format}",
+    figure=["loss-against-load", "where-lost", "frame-size", "latency-distribution"],
+    format=["pdf", "png"],
+)
+
+
+rule paper_inputs:
+    input:
+        VALUES,
+        FIGURES,
+        "data/published/datapackage.json",
+        "results/{testbed}/{campaign}/tables/sweep-summary.csv",
+        lambda wildcards: glob_files(f"data/published/{wildcards.paper}", "*.csv"),
+        lambda wildcards: glob_files(f"paper/{wildcards.paper}", "**/*.tex"),
+        glob_files(PUBLISH, "*.py", apart_from=["site.py"]),
+        "src/tsnrepro/audit/published.py",
+    output:
+        values="results/{testbed}/{campaign}/paper/{paper}/values.tex",
+        published="results/{testbed}/{campaign}/paper/{paper}/published.tex",
+        provenance="results/{testbed}/{campaign}/paper/{paper}/provenance.tex",
+        record="results/{testbed}/{campaign}/paper/{paper}/provenance.json",
+    log:
+        "results/{testbed}/{campaign}/paper/{paper}/inputs.log",
+    conda:
+        "../../environment.yml"
+    params:
+        folder=lambda wildcards, output: Path(output.values).parent,
+        results=lambda wildcards, output: Path(output.values).parents[2],
+    shell:
+        "tsnrepro paper-inputs {params.results} paper/{wildcards.paper} {params.folder}"
+        " 2> >(tee {log} >&2)"
+
+
+rule paper:
+    input:
+        FIGURES,
+        rules.paper_inputs.output,
+        lambda wildcards: glob_files(f"paper/{wildcards.paper}", "**/*"),
+        "paper/tsnrepro.sty",
+        "paper/tsnrepro.lua",
+    output:
+        "results/{testbed}/{campaign}/paper/{paper}/{paper}.pdf",
+    log:
+        "results/{testbed}/{campaign}/paper/{paper}/latexmk.log",
+    conda:
+        "../../environment.yml"
+    params:
+        results=lambda wildcards, output: Path(output[0]).parents[2],
+    shell:
+        "export TSNREPRO_RESULTS=$PWD/{params.results}; log=$PWD/{log};"
+        " cd paper/{wildcards.paper}"
+        " && latexmk -jobname={wildcards.paper} > $log 2>&1"
+        " || {{ tail -n 40 $log >&2; exit 1; }}"
+
+
+rule report:
+    input:
+        VALUES,
+        FIGURES,
+        expand(
+            "results/{{testbed}}/{{campaign}}/runs/{experiment}.json",
+            experiment=EXPERIMENTS,
+        ),
+        [f"results/{{testbed}}/{{campaign}}/paper/{name}/{name}.pdf" for name in SELECTION.papers],
+        glob_files(PUBLISH, "**/*"),
+    output:
+        "results/{testbed}/{campaign}/report/index.html",
+    log:
+        "results/{testbed}/{campaign}/report/report.log",
+    conda:
+        "../../environment.yml"
+    params:
+        folder=lambda wildcards, output: Path(output[0]).parent,
+        results=lambda wildcards, output: Path(output[0]).parents[1],
+    shell:
+        "tsnrepro report {params.results} {params.folder} 2> >(tee {log} >&2)"

@@ -1,6 +1,7 @@
 """Latency: moments and quantiles of half round trips, and FRER against control."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -20,7 +21,7 @@ COMPARED = ("mean", "p50", "p90", "p99", "p99_9")
 SIGNIFICANCE = 0.05
 
 
-def samples(manifest_path: str) -> dict[str, np.ndarray]:
+def samples(manifest_path: str | Path) -> dict[str, np.ndarray]:
     """Return every half round trip in microseconds, in order, by trial."""
     store, manifest = open_run(manifest_path)
     return {

@@ -11,6 +11,7 @@ from typing import Any
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from tsnrepro.audit.expressions import readable
 from tsnrepro.audit.findings import Finding, Observation, Severity
 from tsnrepro.audit.foreign import ForeignTable
 from tsnrepro.audit.rules import RULES, CheckError, Parameters, Rule
@@ -170,7 +171,7 @@ def _finding(check: Check, seen: Observation) -> Finding:
         column=seen.cell.column,
         first=seen.first,
         second=seen.second,
-        formula=seen.formula,
+        formula=readable(seen.formula),
         explanation=seen.sentence + remark,
     )
 

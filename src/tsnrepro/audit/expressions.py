@@ -411,3 +411,24 @@ FUNCTIONS: dict[str, Callable[..., Result]] = {
     "none_lost_bound_percent": _none_lost_bound_percent,
 }
 """Functions that read no data. Rates are Mb/s, times s, sizes bytes."""
+
+
+_TEXT = r'"([^"]*)"'
+_CELL_CALL = re.compile(
+    rf"\b(?:published|foreign|cell)\({_TEXT}, {_TEXT}(?:, {_TEXT}, {_TEXT})?\)(?:\.value)?"
+)
+_COLUMN_CALL = re.compile(rf"\bcolumn\({_TEXT}, {_TEXT}[^)]*\)")
+_LOOKUP_CALL = re.compile(rf"\blookup\({_TEXT}, {_TEXT}, ([\w.]+), {_TEXT}\)")
+
+
+def readable(formula: str) -> str:
+    """Return a formula as a reader of a ledger wants it: column[row] for a cell's path."""
+
+    def of_cell(match: re.Match[str]) -> str:
+        _, second, row, column = match.groups()
+        return f"{column}[{row}]" if column else second.replace("-", "_")
+
+    text = _CELL_CALL.sub(of_cell, " ".join(formula.split()))
+    text = _COLUMN_CALL.sub(r"\2", text)
+    text = _LOOKUP_CALL.sub(r"\4[\3]", text)
+    return re.sub(r"\b(\w+)\.value\b", r"\1", text)

@@ -44,7 +44,8 @@ class Side:
     def of_cell(cls, cell: Cell, label: str | None = None) -> Side:
         """Return a cell's number as one side."""
         value = cell.value if isinstance(cell.value, str) else cell.interval.value
-        printed = cell.printed if cell.rounded else None
+        # Sixteen digits of a program tell a reader less than six.
+        printed = cell.printed if cell.rounded and len(cell.printed) <= _LONGEST else None
         return cls(label or cell.title, value, cell.unit, printed)
 
     @classmethod
@@ -84,6 +85,7 @@ class Finding:
     explanation: str
 
 
+_LONGEST = 10
 _UNITS_IN_WORDS = {"1": "", "us": "µs"}
 
 

@@ -96,8 +96,8 @@ def read_table(source: str, name: str, folder: Path, layout: ForeignTable) -> Ta
             printed=[text for _, text in cells],
             units=unit_of(column.lower()),
         )
-    place = path.relative_to(folder).as_posix()
-    origins = [f"{place}, {layout.records or 'row'} {key}" for key in keys]
+    part = layout.records.replace(".*", "").strip("*") or "row"
+    origins = [f"{path.name}, {part} {key}" for key in keys]
     return Table(source, name, keys, origins, columns)
 
 

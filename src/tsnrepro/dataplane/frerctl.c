@@ -480,8 +480,8 @@ static bool timer_expired(const struct recovery_value *state, const struct switc
 
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	ns = now.tv_sec * 1000000000ULL + now.tv_nsec;
-	return !state->take_any && config->reset_ns && ns > state->reloaded_ns &&
-	       ns - state->reloaded_ns > config->reset_ns;
+	return state->reloaded_ns && config->reset_ns &&
+	       ns >= state->reloaded_ns + config->reset_ns;
 }
 
 static void print_recovery(int fd, const struct switch_config *config)

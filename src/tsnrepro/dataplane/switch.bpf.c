@@ -30,7 +30,7 @@ struct recovery {
 	__u32 take_any;
 	__u32 recov_seq_num;
 	__u32 unused;
-	__u64 reloaded_ns; /* when the reset timer was last started */
+	__u64 reloaded_ns; /* when the reset timer was last started; 0: it does not run */
 	__u64 counters[FRER_COUNTERS];
 	__u64 history[FRER_HISTORY_WORDS];
 };
@@ -144,11 +144,9 @@ static __always_inline bool seen(const struct recovery *state, __u32 sequence)
 	return state->history[(sequence / 64) % FRER_HISTORY_WORDS] >> (sequence % 64) & 1;
 }
 
-static __always_inline void mark(struct recovery *state, __u32 sequence, __u64 bit)
+static __always_inline void mark(struct recovery *state, __u32 sequence)
 {
-	__u64 *word = &state->history[(sequence / 64) % FRER_HISTORY_WORDS];
-
-	*word = (*word & ~(1ULL << (sequence % 64))) | bit << (sequence % 64);
+	state->history[(sequence / 64) % FRER_HISTORY_WORDS] |= 1ULL << (sequence % 64);
 }
 
 static __always_inline void
@@ -160,24 +158,64 @@ start_anywhere(struct recovery *state, __u32 sequence)
 		state->history[word] = 0;
 	state->take_any = 0;
 	state->recov_seq_num = sequence;
-	mark(state, sequence, 1);
+	mark(state, sequence);
 }
 
-/* IEEE 802.1CB-2017, 7.4.3.4. A zero bit that leaves the history is a loss. */
-static __always_inline void
-shift_history(struct recovery *state, __s32 delta, __u32 length)
+static __always_inline __u32 ones(__u64 word)
 {
-	__u32 head = state->recov_seq_num, lost = 0;
-	__s32 step;
+	word -= word >> 1 & 0x5555555555555555ULL;
+	word = (word & 0x3333333333333333ULL) + (word >> 2 & 0x3333333333333333ULL);
+	word = (word + (word >> 4)) & 0x0f0f0f0f0f0f0f0fULL;
+	return word * 0x0101010101010101ULL >> 56;
+}
 
-	for (step = 1; step < FRER_HISTORY_BITS; step++) {
-		if (step > delta)
+/* Counts the set bits of `count` numbers from `first` on, and clears them if asked to.
+ * Word by word: the verifier follows every step of a loop, so 33 are better than 2048. */
+static __always_inline __u32
+sweep(struct recovery *state, __u32 first, __u32 count, bool clear)
+{
+	__u64 mask = ~0ULL << (first % 64);
+	__s32 left = first % 64 + count; /* from the first word's first bit to the end */
+	__u32 step, found = 0;
+
+	for (step = 0; step <= FRER_HISTORY_WORDS; step++) {
+		__u64 *word = &state->history[(first / 64 + step) % FRER_HISTORY_WORDS];
+
+		if (left < 64)
+			mask &= (1ULL << left) - 1;
+		found += ones(*word & mask);
+		if (clear)
+			*word &= ~mask;
+		mask = ~0ULL;
+		left -= 64;
+		if (left <= 0)
 			break;
-		lost += !seen(state, head + step - length);
-		mark(state, head + step, step == delta);
 	}
-	state->counters[FRER_LOST] += lost;
+	return found;
+}
+
+/* IEEE 802.1CB-2017, 7.4.3.4. A zero bit that leaves the history is a loss. What leaves was
+ * there before, because delta is less than the length: so count first, then clear. */
+static __always_inline void
+shift_history(struct recovery *state, __u32 delta, __u32 length)
+{
+	__u32 head = state->recov_seq_num;
+
+	state->counters[FRER_LOST] += delta - sweep(state, head + 1 - length, delta, false);
+	sweep(state, head + 1, delta, true);
 	state->recov_seq_num = (head + delta) % FRER_SEQUENCE_SPACE;
+	mark(state, state->recov_seq_num);
+}
+
+/* IEEE 802.1CB-2017, 7.4.3.3: RECOVERY_TIMEOUT. The timer runs from an accepted
+ * packet on, and stands still after it has expired. */
+static __always_inline void expire(struct recovery *state, __u64 reset, __u64 now)
+{
+	if (!reset || !state->reloaded_ns || now < state->reloaded_ns + reset)
+		return;
+	state->take_any = 1;
+	state->reloaded_ns = 0;
+	state->counters[FRER_RESETS]++;
 }
 
 enum verdict { ACCEPT, DUPLICATE, ROGUE };
@@ -200,7 +238,7 @@ recover_by_vector(struct recovery *state, __u32 sequence, __u32 length)
 		state->counters[FRER_DISCARDED]++;
 		return DUPLICATE;
 	}
-	mark(state, sequence, 1);
+	mark(state, sequence);
 	state->counters[FRER_OUT_OF_ORDER]++;
 	return ACCEPT;
 }
@@ -227,11 +265,7 @@ recover(struct recovery *state, const struct switch_config *config, __u32 sequen
 	enum verdict verdict;
 
 	bpf_spin_lock(&state->lock);
-	if (!state->take_any && reset && now - state->reloaded_ns > reset &&
-	    now > state->reloaded_ns) {
-		state->take_any = 1;
-		state->counters[FRER_RESETS]++;
-	}
+	expire(state, reset, now);
 	if (state->take_any) {
 		start_anywhere(state, sequence);
 		verdict = ACCEPT;
@@ -252,8 +286,10 @@ static __always_inline bool
 accept_tagless(struct recovery *state, const struct switch_config *config, __u64 now)
 {
 	__u32 take = config->take_no_sequence;
+	__u64 reset = config->reset_ns;
 
 	bpf_spin_lock(&state->lock);
+	expire(state, reset, now);
 	state->counters[FRER_TAGLESS]++;
 	if (take) {
 		state->counters[FRER_PASSED]++;

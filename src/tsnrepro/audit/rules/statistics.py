@@ -20,7 +20,7 @@ from tsnrepro.audit.rules.base import (
     rows_of,
     rule,
 )
-from tsnrepro.audit.tables import Catalog, Cell
+from tsnrepro.audit.tables import Catalog, Cell, Table
 
 _MOST_COMBINATIONS = 100_000
 
@@ -138,6 +138,8 @@ class IntervalFromTrials(TableRows):
     high: Formula
     trials: Formula
     level_percent: Formula = "95"
+    least_trials: int = Field(default=2, ge=1)
+    """Trials that an interval needs; one does where it counts packets, not trials."""
     grid: list[float] | None = None
     """Values that a trial can return, where the trials run over a grid."""
     grid_column: Formula | None = None
@@ -154,18 +156,18 @@ def interval_from_trials(data: Catalog, p: IntervalFromTrials) -> Iterator[Obser
         cell = row.table.cell(row.index, _column_of(p.low, row.table.columns))
         trials = round(count.value)
         printed = Side("printed half width", (high.value - low.value) / 2, cell.unit)
-        if trials < 2:
+        if trials < p.least_trials:
             if high.value > low.value:
                 yield Observation(
                     cell,
                     printed,
                     Side("trials", trials),
-                    "an interval over trials needs at least 2",
-                    "One trial shows no spread, so no interval follows from it.",
+                    f"an interval needs at least {plural(p.least_trials, 'trial')}",
+                    f"No interval follows from {plural(trials, 'trial')}.",
                 )
             continue
         grid = _grid(data, p)
-        if grid is None:
+        if grid is None or trials < 2:
             continue
         level = row.number(p.level_percent).value / 100
         reachable = list(_intervals(grid, trials, level))
@@ -195,6 +197,8 @@ class RepeatedRows(TableRows):
 
     columns: list[str] = Field(min_length=2)
     more_tables: list[str] = Field(default_factory=list)
+    spread: str | None = None
+    """Column that has to exceed zero: samples without any spread repeat each other rightly."""
 
 
 @rule(
@@ -209,7 +213,7 @@ def repeated_rows(data: Catalog, p: RepeatedRows) -> Iterator[Observation]:
         for index in table.select(rows, p.where if path == p.table else None):
             cells = [table.cell(index, column) for column in p.columns]
             values = tuple(cell.value for cell in cells)
-            if None in values or not any(values):
+            if None in values or not any(values) or not _has_spread(table, index, p.spread):
                 continue
             original = seen.setdefault(values, cells[0])
             if original is not cells[0]:
@@ -221,6 +225,13 @@ def repeated_rows(data: Catalog, p: RepeatedRows) -> Iterator[Observation]:
                     f"All {len(p.columns)} statistics repeat those of {original.origin}: "
                     "one measurement stands in two places.",
                 )
+
+
+def _has_spread(table: Table, index: int, column: str | None) -> bool:
+    if column is None:
+        return True
+    value = table.column(column).values[index]
+    return isinstance(value, int | float) and value > 0
 
 
 def _relative_spread(values: Sequence[float]) -> float:

@@ -144,8 +144,7 @@ def timeout_as_result(data: Catalog, p: TimeoutAsResult) -> Iterator[Observation
             f"{len(together)} of {len(known)} trials ended at {format_number(common, 4)} s: a "
             f"rate over it is {format_number(planned.value / common, 3)} of the target by "
             "the stop of a script.",
-            place=f"{cell.origin} and {plural(len(together) - 1, 'further row')}, "
-            f"{cell.title}",
+            place=f"{cell.origin} and {plural(len(together) - 1, 'further row')}, {cell.title}",
         )
         return
     for row, run_time, planned in off:

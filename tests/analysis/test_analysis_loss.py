@@ -1,0 +1,160 @@
+"""The loss analysis on sweeps whose truth is known."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from tsnrepro.analysis import loss
+from tsnrepro.records.accounting import SOCKET_BUFFER, SOCKET_CLOSED
+from tsnrepro.records.tables import SWEEP, drop_column
+
+PLACES = (
+    "talker socket",
+    "talker queue",
+    "sw1 queue m0",
+    "sw1 queue m1",
+    "sw2 queue p0",
+    "recovery: rogue",
+    "recovery: tagless",
+    SOCKET_BUFFER,
+    SOCKET_CLOSED,
+    "listener reassembly",
+    "listener network stack",
+)
+RATES = (100, 200, 300, 400, 500, 600, 700, 800, 900)
+SENT = 10_000
+
+
+def trial(configuration, rate, repetition, lost, payload=1472, place=SOCKET_BUFFER):
+    number = f"{configuration}-{payload}-{rate}-{repetition}"
+    drops = dict.fromkeys(map(drop_column, PLACES), 0)
+    frer = configuration == "frer"
+    doubled = place.startswith("sw1") and frer
+    drops[drop_column(place)] = lost
+    if doubled:  # lost of the stream only if both copies went
+        drops[drop_column("sw1 queue m1")] = lost
+    return {
+        "trial": number,
+        "sha256": number.encode().hex().ljust(64, "0")[:64],
+        "repetition": repetition,
+        "order": 0,
+        "configuration": configuration,
+        "duration_s": 2.0,
+        "started": pd.Timestamp("2026-01-01", tz="UTC"),
+        "payload_bytes": payload,
+        "target_mbps": float(rate),
+        "offered_mbps": rate * 0.999,
+        "delivered_mbps": rate * 0.999 * (1 - lost / SENT),
+        "send_seconds": 2.0,
+        "sent": SENT,
+        "received": SENT - lost,
+        "lost": lost,
+        "out_of_order": 0,
+        "loss_percent": 100 * lost / SENT,
+        "copies": SENT if frer else 0,
+        "eliminated": SENT - lost if doubled else (SENT if frer else 0),
+        "unaccounted": 0,
+        **drops,
+    }
+
+
+def sweep(thresholds, repetitions=3, place=SOCKET_BUFFER):
+    """Every load above a configuration's threshold loses something, more with more load."""
+    rows = [
+        trial(
+            name, rate, r, max(0, round((rate - limit) / 10)) + 3 * r * (rate > limit), 1472, place
+        )
+        for name, limit in thresholds.items()
+        for rate in RATES
+        for r in range(1, repetitions + 1)
+    ]
+    return SWEEP.validate(pd.DataFrame(rows))
+
+
+def values(results):
+    return {item["key"]: item for item in results._items.values()}
+
+
+def test_equal_configurations_are_not_told_apart():
+    found = values(loss.analyse(sweep({"control": 450, "frer": 450})))
+    for configuration in ("control", "frer"):
+        threshold = found[f"loss.threshold.{configuration}.mbps"]
+        assert threshold["low"] < 450 < threshold["high"]
+        assert found[f"loss.highest_clean.{configuration}.mbps"]["value"] == 400
+    assert found["loss.threshold.ratio"]["value"] == pytest.approx(1)
+    assert found["loss.threshold.verdict"]["value"] == "cannot tell"
+
+
+def test_a_higher_threshold_is_found():
+    trials = sweep({"control": 250, "frer": 750}, repetitions=5)
+    found = values(loss.analyse(trials))
+    assert found["loss.threshold.ratio"]["low"] > 1
+    assert found["loss.threshold.verdict"]["value"] == "frer higher"
+    swapped = trials.assign(
+        configuration=trials["configuration"].map({"control": "frer", "frer": "control"})
+    )
+    assert values(loss.analyse(swapped))["loss.threshold.verdict"]["value"] == "control higher"
+
+
+def test_a_single_clean_trial_above_does_not_raise_the_highest_clean_load():
+    trials = sweep({"control": 450, "frer": 450})
+    odd = (trials["target_mbps"] == 700) & (trials["repetition"] == 1)
+    trials.loc[odd, ["lost", "loss_percent"]] = [0, 0.0]
+    found = values(loss.analyse(trials))
+    assert found["loss.highest_clean.frer.mbps"]["value"] == 400
+
+
+@pytest.mark.parametrize(
+    ("place", "share"),
+    [
+        (SOCKET_BUFFER, "listener_socket"),
+        (SOCKET_CLOSED, "listener_socket"),
+        ("talker queue", "talker"),
+        ("sw1 queue m0", "switches"),
+        ("sw2 queue p0", "switches"),
+        ("listener network stack", "other"),
+    ],
+)
+def test_shares_by_place_add_up(place, share):
+    found = values(loss.analyse(sweep({"control": 450, "frer": 450}, place=place)))
+    shares = {
+        name: found[f"loss.share.{name}.percent"]["value"]
+        for name in ("listener_socket", "talker", "switches", "other")
+    }
+    assert shares[share] == pytest.approx(100)
+    assert sum(shares.values()) == pytest.approx(100)
+
+
+def test_a_copy_dropped_on_one_path_is_not_a_lost_datagram():
+    trials = sweep({"control": 950, "frer": 950})
+    trials.loc[trials["configuration"] == "frer", drop_column("sw1 queue m0")] = 500
+    assert loss.places(trials)["switches"].sum() == 0
+
+
+def test_no_loss_has_an_upper_limit_and_loss_an_interval_over_runs():
+    table = loss.summary(sweep({"control": 450, "frer": 450}))
+    clean = table[table["lost"] == 0]
+    # Clopper-Pearson with nothing lost: 1 - (alpha / 2)^(1 / n)
+    expected = 100 * (1 - 0.025 ** (1 / (3 * SENT)))
+    assert np.allclose(clean["loss_high_percent"], expected)
+    lossy = table[table["lost"] > 0]
+    assert (lossy["loss_low_percent"] < lossy["loss_percent"]).all()
+    assert (lossy["loss_high_percent"] > lossy["loss_percent"]).all()
+    assert (lossy["loss_low_percent"] >= 0).all()
+
+
+def test_every_result_names_its_trials():
+    trials = sweep({"control": 450, "frer": 450})
+    for key, item in values(loss.analyse(trials)).items():
+        assert set(item["trials"]) <= set(trials["trial"]), key
+        assert len(item["sha256"]) == 64
+    threshold = values(loss.analyse(trials))["loss.threshold.frer.mbps"]
+    assert all(name.startswith("frer-") for name in threshold["trials"])
+
+
+def test_results_of_one_repetition_have_no_invented_interval():
+    found = values(loss.analyse(sweep({"control": 450, "frer": 450}, repetitions=1)))
+    item = found["loss.frame_1518.control.percent"]
+    assert item["value"] > 0
+    assert item["low"] is None
+    assert item["high"] is None

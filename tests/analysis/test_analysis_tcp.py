@@ -1,0 +1,56 @@
+"""The TCP analysis: closed-form limits and the equivalence verdict."""
+
+import pandas as pd
+import pytest
+
+from tsnrepro.analysis import tcp
+from tsnrepro.records.tables import TCP
+
+
+def trials(control, frer):
+    rows = [
+        {
+            "trial": f"{name}-{duration}-{r}",
+            "sha256": f"{name}{duration}{r}".encode().hex().ljust(64, "0"),
+            "repetition": r,
+            "order": 0,
+            "configuration": name,
+            "duration_s": float(duration),
+            "started": pd.Timestamp("2026-01-01", tz="UTC"),
+            "seconds": float(duration),
+            "goodput_mbps": level + spread * (r - 2),
+            "sent_mbps": level,
+            "retransmits": 0,
+        }
+        for name, (level, spread) in {"control": control, "frer": frer}.items()
+        for duration in (1, 2, 3)
+        for r in (1, 2, 3)
+    ]
+    return TCP.validate(pd.DataFrame(rows))
+
+
+def verdict(control, frer):
+    return tcp.analyse(trials(control, frer), 1000).of("tcp.equivalence.verdict")["value"]
+
+
+def test_line_limits_of_tcp_with_time_stamps():
+    # 1448 of 1538 bytes on the wire; with the R-TAG 1448 of 1544.
+    assert tcp.line_limit_mbps("control", 1000) == pytest.approx(941.482, abs=5e-4)
+    assert tcp.line_limit_mbps("frer", 1000) == pytest.approx(937.824, abs=5e-4)
+
+
+def test_the_tag_alone_counts_as_equivalent():
+    assert verdict((941.4, 0.1), (937.8, 0.1)) == "equivalent"
+
+
+def test_a_third_less_is_different():
+    assert verdict((900.0, 5.0), (600.0, 5.0)) == "different"
+
+
+def test_a_wide_spread_cannot_tell():
+    assert verdict((900.0, 300.0), (880.0, 300.0)) == "cannot tell"
+
+
+def test_durations_are_named_in_order():
+    found = tcp.analyse(trials((941.4, 0.1), (937.8, 0.1)), 1000)
+    assert [found.of(f"tcp.duration.{n}.s")["value"] for n in tcp.DURATIONS] == [1, 2, 3]

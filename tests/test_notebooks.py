@@ -1,0 +1,69 @@
+"""Notebooks: unknown parameters are refused, and a failed notebook is kept."""
+
+import json
+
+import pytest
+
+from tsnrepro.errors import ConfigurationError
+from tsnrepro.notebooks import NotebookError, execute, known_parameters, parse_parameters
+from tsnrepro.repository import root
+
+
+def write(path, *cells):
+    document = {
+        "cells": [
+            {
+                "cell_type": "code",
+                "id": f"cell-{index}",
+                "metadata": {"tags": tags},
+                "execution_count": None,
+                "outputs": [],
+                "source": source.splitlines(keepends=True),
+            }
+            for index, (source, tags) in enumerate(cells)
+        ],
+        "metadata": {
+            "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"}
+        },
+        "nbformat": 4,
+        "nbformat_minor": 5,
+    }
+    path.write_text(json.dumps(document), encoding="utf-8")
+    return path
+
+
+def test_an_unknown_parameter_is_an_error_and_nothing_runs(tmp_path):
+    source, target = tmp_path / "in.ipynb", tmp_path / "out.ipynb"
+    write(source, ("rate = 1", ["parameters"]), ("rate", []))
+    with pytest.raises(ConfigurationError, match=r"raet.*parameters: rate"):
+        execute(source, target, {"raet": 2})
+    assert not target.exists()
+
+
+def test_a_failed_notebook_is_kept_with_its_error(tmp_path):
+    source, target = tmp_path / "in.ipynb", tmp_path / "out.ipynb"
+    write(source, ("rate = 1", ["parameters"]), ("print('before')", []), ("1 / (rate - 2)", []))
+    with pytest.raises(NotebookError, match="division by zero"):
+        execute(source, target, {"rate": 2})
+    kept = target.read_text(encoding="utf-8")
+    assert "before" in kept
+    assert "ZeroDivisionError" in kept
+
+
+def test_parameters_reach_the_notebook(tmp_path):
+    source, target = tmp_path / "in.ipynb", tmp_path / "out.ipynb"
+    write(source, ("rate = 1", ["parameters"]), ("rate * 2", []))
+    execute(source, target, parse_parameters(["rate=21"]))
+    assert "42" in target.read_text(encoding="utf-8")
+
+
+def test_a_word_without_a_value_is_refused():
+    with pytest.raises(ConfigurationError, match="NAME=VALUE"):
+        parse_parameters(["rate"])
+
+
+@pytest.mark.parametrize("experiment", ["sweep", "tcp", "latency"])
+def test_measuring_notebooks_share_their_parameters(experiment):
+    path = root() / "notebooks" / "measure" / f"{experiment}.ipynb"
+    notebook = json.loads(path.read_text(encoding="utf-8"))
+    assert known_parameters(notebook) == {"testbed", "campaign", "manifest"}
