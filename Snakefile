@@ -4,6 +4,7 @@
 #   snakemake --cores 4 --config campaign=paper           the documents' durations (hours)
 #   snakemake --cores 4 measurements                      measure only, print nothing
 
+import os
 import sys
 
 import tsnrepro.settings
@@ -21,6 +22,9 @@ try:
     TESTBED, REASON = tsnrepro.testbed.choose.choose(SELECTION.testbed)
 except TsnreproError as error:
     sys.exit(f"tsnrepro: {error}")
+
+# A notebook ends with this process, however it ends.
+os.environ.setdefault("TSNREPRO_WORKFLOW_PID", str(os.getpid()))
 
 CAMPAIGN = SELECTION.campaign
 RESULTS = f"results/{TESTBED}/{CAMPAIGN}"

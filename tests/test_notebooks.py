@@ -1,6 +1,10 @@
 """Notebooks: unknown parameters are refused, and a failed notebook is kept."""
 
 import json
+import os
+import subprocess
+import sys
+import time
 
 import pytest
 
@@ -67,3 +71,24 @@ def test_measuring_notebooks_share_their_parameters(experiment):
     path = root() / "notebooks" / "measure" / f"{experiment}.ipynb"
     notebook = json.loads(path.read_text(encoding="utf-8"))
     assert known_parameters(notebook) == {"testbed", "campaign", "manifest"}
+
+
+def test_a_notebook_ends_when_its_workflow_is_killed(tmp_path):
+    write(tmp_path / "in.ipynb", ("a = 1", ["parameters"]), ("import time; time.sleep(120)", []))
+    workflow = subprocess.Popen(["sleep", "120"])
+    notebook = subprocess.Popen(
+        [sys.executable, "-m", "tsnrepro.cli", "notebook", "in.ipynb", "out.ipynb"],
+        cwd=tmp_path,
+        env=os.environ | {"TSNREPRO_WORKFLOW_PID": str(workflow.pid)},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        time.sleep(4)
+        assert notebook.poll() is None
+        workflow.kill()
+        workflow.wait()
+        assert notebook.wait(timeout=30) != 0
+    finally:
+        notebook.kill()
+        notebook.wait()

@@ -1,12 +1,19 @@
 """Run a parameterized notebook with papermill; an unknown parameter is an error."""
 
 import os
+import select
+import signal
+import threading
+import time
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 from tsnrepro.errors import ConfigurationError, TsnreproError
+
+# What an interrupted notebook is given to shut its kernel down.
+INTERRUPT_SECONDS = 10
 
 
 class NotebookError(TsnreproError):
@@ -43,6 +50,29 @@ def known_parameters(notebook: dict[str, Any]) -> set[str]:
     return names
 
 
+def _end_with_workflow() -> None:
+    """End this process when the workflow that started it is gone, even by ``kill -9``.
+
+    Between the two stands a shell, which would live on and let the experiment go on unattended.
+    """
+    workflow = os.environ.get("TSNREPRO_WORKFLOW_PID")
+    if not workflow:
+        return
+
+    def wait() -> None:
+        try:
+            handle = os.pidfd_open(int(workflow))
+        except ProcessLookupError:
+            pass  # gone already
+        else:
+            select.select([handle], [], [])
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(INTERRUPT_SECONDS)
+        os._exit(1)  # the kernel of the notebook ends when it has lost its parent
+
+    threading.Thread(target=wait, daemon=True).start()
+
+
 def execute(source: Path, target: Path, parameters: dict[str, Any]) -> None:
     """Execute a notebook into ``target``, which is written even when a cell fails.
 
@@ -69,6 +99,7 @@ def execute(source: Path, target: Path, parameters: dict[str, Any]) -> None:
     from traitlets.config import Config  # noqa: PLC0415
 
     target.parent.mkdir(parents=True, exist_ok=True)
+    _end_with_workflow()
     # The notebook's own output is kept with it; what is running and how long is left belongs here.
     os.environ.setdefault("TSNREPRO_PROGRESS", f"/proc/{os.getpid()}/fd/2")
     try:

@@ -30,7 +30,7 @@ BACK = [("sw2", "m0"), ("sw2", "m1")]
 EVERYWHERE = [SENDING, *MEMBERS, *BACK, RECEIVING]
 FIELDS = (
     *("frame.len", "eth.src", "eth.type", "vlan.id", "vlan.priority", "vlan.etype"),
-    *("ieee8021cb.seq", "ieee8021cb.etype", "ip.proto", "ipv6.nxt", "arp.opcode"),
+    *("ieee8021cb.seq", "ieee8021cb.etype", "ip.proto", "icmpv6.type", "arp.opcode"),
     *("udp.dstport", "data.data"),
 )
 # What dumpcap holds back before it hands captured frames on.
@@ -147,6 +147,7 @@ def numbered_by(testbed, switch: str) -> int:
 @pytest.fixture(scope="module")
 def frer(testbed, module_sockets, tmp_path_factory):
     folder = tmp_path_factory.mktemp("frer")
+    testbed.configure("frer", STREAM)
     with captured(testbed, folder, EVERYWHERE) as files:
         everything_at_once(testbed, module_sockets, "frer")
         numbered = {switch: numbered_by(testbed, switch) for switch in ("sw1", "sw2")}
@@ -187,7 +188,7 @@ def test_every_kind_of_frame_is_tagged_and_arrives_untagged(frer):
     kinds = {
         "datagrams": (is_datagram, DATAGRAMS),
         "ping": (lambda f: f["ip.proto"] == "1", 1),
-        "ping -6": (lambda f: f["ipv6.nxt"] == "58", 1),
+        "ping -6": (lambda f: f["icmpv6.type"] == "128", 1),
         "ARP": (lambda f: bool(f["arp.opcode"]), 1),
     }
     for kind, (is_kind, at_least) in kinds.items():
@@ -222,6 +223,8 @@ def test_a_tagged_frame_is_six_bytes_longer(frer):
 
 @pytest.fixture(scope="module")
 def control(testbed, module_sockets, tmp_path_factory):
+    # Before the capture too: hosts speak IPv6 unasked, and that shall be untagged already.
+    testbed.configure("control", STREAM)
     with captured(testbed, tmp_path_factory.mktemp("control"), EVERYWHERE) as files:
         everything_at_once(testbed, module_sockets, "control")
     return Seen(testbed, files)

@@ -86,7 +86,7 @@ def ports(draw, rate_mbps, sizes=(64, 3_000, 10_000, 100_000)):
         gates=draw(st.none() | gates()) if classed else None,
         idle_slopes_mbps=draw(
             st.dictionaries(
-                st.integers(0, 7), st.integers(1, rate_mbps - 1).map(float), max_size=3
+                st.integers(0, 7), st.integers(5, rate_mbps - 1).map(float), max_size=3
             )
         )
         if classed

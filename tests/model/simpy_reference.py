@@ -22,6 +22,7 @@ from tsnrepro.model.variates import stream_state
 
 PROCESS_ENDS, STACK_ENDS, LINE_ENDS, ARRIVES, SENDS, CHOOSES = 5, 10, 15, 20, 10_000, 20_000
 NEVER = None
+DRAIN_PS = 100 * 10**9
 
 
 @dataclass
@@ -382,7 +383,7 @@ class Port:
         ):
             change = self.next_change(now)
             # A frame that fits no window waits for ever: stop looking well after the run.
-            if change < self.simulation.stop * 10 + 10**9:
+            if change < self.simulation.stop + DRAIN_PS:
                 looks.append(change)
         slope = self.slope(number)
         if slope and self.credit[number] < 0 and self.is_open(number, now):

@@ -25,7 +25,7 @@ from tsnrepro.audit.findings import Finding, format_number, with_unit
 from tsnrepro.audit.intervals import Interval
 from tsnrepro.audit.measured import MeasuredResult
 from tsnrepro.audit.rules.base import Row, content
-from tsnrepro.audit.tables import Catalog
+from tsnrepro.audit.tables import Catalog, heading
 from tsnrepro.errors import ConfigurationError, TsnreproError
 
 PUBLISHED = "published"
@@ -169,10 +169,9 @@ class _Scope:
         raise LookupError(f"no name {name!r}: a claim uses published(...) and measured(...)")
 
     def functions(self) -> dict[str, Callable[..., Result]]:
-        row = Row(self.data).functions()
         return {
             "published": self._published,
-            "column": row["column"],
+            "column": self._column,
             "measured": self._measured,
             "holds": self._holds,
         }
@@ -186,6 +185,17 @@ class _Scope:
             evidence = Evidence(f"{cell.origin}, {cell.title}", str(value))
         self.used[cell.path] = evidence
         return value
+
+    def _column(self, path: str, name: str, rows: list[str] | None = None) -> list[Result]:
+        values = Row(self.data).functions()["column"](path, name, rows)
+        table = self.data.table(path)
+        label = f"{table.title}, {heading(table.column(name))}"
+        numbers = [value.value for value in values if isinstance(value, Interval)]
+        if numbers:
+            ends = f"{format_number(min(numbers))} to {format_number(max(numbers))}"
+            unit = table.cell(0, name).unit
+            self.used[f"{path}/{name}"] = Evidence(label, with_unit(ends, unit))
+        return values
 
     def _measured(self, key: str) -> Result:
         result = self.results.get(key)
@@ -324,7 +334,7 @@ def accept_verdicts(judgements: Iterable[Judgement], path: Path) -> list[Change]
         for testbed, verdicts in accepted.items()
     }
     header = (
-        "# Accepted verdicts by testbed and claim. A verdict that differs fails a test until it is\n"
+        "# Accepted verdicts by testbed and claim. One that differs fails a test until it is\n"
         "# accepted: tsnrepro.audit.claims.accept_verdicts writes this file.\n"
     )
     path.write_text(header + yaml.safe_dump(plain, sort_keys=False), encoding="utf-8")

@@ -12,7 +12,7 @@ from pathlib import Path
 from tsnrepro.publish.errors import PublishError
 
 MEASURED_COMMANDS = (
-    *("val", "unitval", "lo", "hi", "limits", "interval", "unitinterval", "unitlimits"),
+    *("val", "unitval", "lo", "hi", "bounds", "interval", "unitinterval", "unitbounds"),
     *("rawval", "rawlo", "rawhi", "ifval", "ifknown", "ifbounded", "caseval"),
 )
 PUBLISHED_COMMANDS = ("pub", "unitpub", "rawpub", "publink")
