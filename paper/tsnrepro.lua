@@ -18,12 +18,20 @@ local function evaluate(what)
   return result
 end
 
+-- From five digits on, groups of three are set apart by a thin space, as in the tables.
+local function grouped(text)
+  local whole, rest = text:match("^(%d+)(.*)$")
+  if whole == nil or #whole < 5 then return text end
+  local groups = whole:reverse():gsub("(%d%d%d)", "%1,"):reverse():gsub("^,", "")
+  return groups:gsub(",", "\\,") .. rest
+end
+
 function tsnrepro.calc(digits, what)
   local result = evaluate(what)
   if result == nil then return end
   if type(result) ~= "number" then return stop(what, "the result is no number") end
   local sign = result < 0 and "\\ensuremath{-}" or ""
-  tex.sprint(sign .. string.format("%." .. digits .. "f", math.abs(result)))
+  tex.sprint(sign .. grouped(string.format("%." .. digits .. "f", math.abs(result))))
 end
 
 function tsnrepro.decide(what)

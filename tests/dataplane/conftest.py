@@ -7,7 +7,7 @@ from itertools import chain
 
 import pytest
 
-from tsnrepro.tools import frerctl
+from tsnrepro.tools.frerctl import parse_counters
 
 CLAUSE_10 = ("out_of_order", "rogue", "passed", "discarded", "lost", "tagless", "resets")
 MACS = b"\x02\x00\x00\x00\x00\x02" + b"\x02\x00\x00\x00\x00\x01"
@@ -22,8 +22,8 @@ FRAMES_AT_ONCE = 100
 class RecoveringSwitch:
     """Switch sw2, whose member ports are fed by raw sockets on the member ports of sw1."""
 
-    def __init__(self, testbed, sockets, frames_arrived) -> None:
-        self._testbed = testbed
+    def __init__(self, testbed, frerctl, sockets, frames_arrived) -> None:
+        self._frerctl = frerctl
         self._frames_arrived = frames_arrived
         self._members = [sockets.raw(testbed, "sw1", port) for port in testbed.member_ports()]
         self._listener = sockets.raw(testbed, "listener", "eth0")
@@ -34,19 +34,17 @@ class RecoveringSwitch:
         chosen = {"frer": "on", "algorithm": "vector", "history": 8, "reset_ms": 3_600_000}
         chosen |= {"take_no_sequence": "off"} | options
         words = ((f"--{name.replace('_', '-')}", str(value)) for name, value in chosen.items())
-        self._frerctl("set", "p0", *chain(*words))
+        self._run("set", "p0", *chain(*words))
         self._before = self.document()
         self._frames_arrived(self._listener)
         self._sent = 0
 
     def document(self) -> dict:
         """Return what ``frerctl counters`` prints, stations parsed."""
-        return frerctl.parse_counters(self._frerctl("counters", "p0"))
+        return parse_counters(self._run("counters", "p0"))
 
-    def _frerctl(self, *arguments: str) -> str:
-        # Entered directly: an SSH session for each of hundreds of commands would take a minute.
-        argv = self._testbed._spaces["sw2"].enter([self._testbed._frerctl, *arguments])
-        done = subprocess.run(argv, capture_output=True, text=True, timeout=10, check=False)
+    def _run(self, *arguments: str) -> str:
+        done = self._frerctl("sw2", *arguments)
         assert done.returncode == 0, done.stderr
         return done.stdout
 
@@ -86,9 +84,23 @@ class RecoveringSwitch:
 
 
 @pytest.fixture(scope="module")
-def switch(testbed, module_sockets, frames_arrived):
+def frerctl(testbed):
+    """Return the function that runs frerctl on a host.
+
+    It enters the host directly: an SSH session for each of hundreds of commands takes minutes.
+    """
+
+    def run(host: str, *arguments: str) -> subprocess.CompletedProcess:
+        argv = testbed._spaces[host].enter([testbed._frerctl, *arguments])
+        return subprocess.run(argv, capture_output=True, text=True, timeout=10, check=False)
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def switch(testbed, frerctl, module_sockets, frames_arrived):
     """Return the switch under test; meanwhile the talker is off, so no frame is from elsewhere."""
     talker = testbed.hosts["talker"]
     talker.run(["ip", "link", "set", "eth0", "down"], deadline_s=10).check()
-    yield RecoveringSwitch(testbed, module_sockets, frames_arrived)
+    yield RecoveringSwitch(testbed, frerctl, module_sockets, frames_arrived)
     talker.run(["ip", "link", "set", "eth0", "up"], deadline_s=10).check()

@@ -135,12 +135,6 @@ class Seen:
         return [frame for frame in self.frames[place] if frame["eth.src"] == self.macs[host]]
 
 
-def numbered_by(testbed, switch: str) -> int:
-    argv = [testbed._frerctl, "counters", "p0"]
-    said = testbed.hosts[switch].run(argv, deadline_s=10).check().stdout
-    return parse_counters(said)["generator"]["numbered"]
-
-
 # --- FRER ------------------------------------------------------------------------------------
 
 
@@ -150,9 +144,9 @@ def frer(testbed, module_sockets, tmp_path_factory):
     testbed.configure("frer", STREAM)
     with captured(testbed, folder, EVERYWHERE) as files:
         everything_at_once(testbed, module_sockets, "frer")
-        numbered = {switch: numbered_by(testbed, switch) for switch in ("sw1", "sw2")}
+        hosts = testbed.snapshot().hosts
     seen = Seen(testbed, files)
-    seen.numbered = numbered
+    seen.numbered = {s: hosts[s].station["generator"]["numbered"] for s in ("sw1", "sw2")}
     return seen
 
 

@@ -58,9 +58,13 @@ def expected(**counters: int) -> dict[str, int]:
             id="newest place of the history",
         ),
         pytest.param([100, 108], [0], {"passed": 1, "rogue": 1}, id="a history ahead"),
-        pytest.param([100, 108, 101], [0, 2], {"passed": 2, "rogue": 1, "lost": 1}, id="rogue and on"),
+        pytest.param(
+            [100, 108, 101], [0, 2], {"passed": 2, "rogue": 1, "lost": 1}, id="rogue and on"
+        ),
         pytest.param([0, 32768], [0], {"passed": 1, "rogue": 1}, id="opposite number"),
-        pytest.param([0, 1, 65529], [0, 1], {"passed": 2, "rogue": 1, "lost": 1}, id="rogue behind 0"),
+        pytest.param(
+            [0, 1, 65529], [0, 1], {"passed": 2, "rogue": 1, "lost": 1}, id="rogue behind 0"
+        ),
         pytest.param(
             # 2 is never seen and leaves the history when 10 comes in.
             [0, 1, 3, 4, 5, 6, 7, 8, 9, 10],

@@ -21,7 +21,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from tsnrepro.audit import expressions
 from tsnrepro.audit.checks import read_yaml
 from tsnrepro.audit.expressions import EmptyCellError, MissingResultError, Result
-from tsnrepro.audit.findings import Finding, format_number, with_unit
+from tsnrepro.audit.findings import Finding, Severity, format_number, with_unit
 from tsnrepro.audit.intervals import Interval
 from tsnrepro.audit.measured import MeasuredResult
 from tsnrepro.audit.rules.base import Row, content
@@ -76,13 +76,15 @@ class Evidence:
     low: float | None = None
     high: float | None = None
     unit: str = ""
+    printed: str | None = None
+    """Digits as they stand in a document."""
 
     @property
     def text(self) -> str:
         """Return label, number and interval."""
         if isinstance(self.value, str):
             return f"{self.label}: {self.value}"
-        number = with_unit(format_number(self.value), self.unit)
+        number = with_unit(self.printed or format_number(self.value), self.unit)
         ends = (self.low, self.high)
         if None in ends or self.low == self.high:
             return f"{self.label}: {number}"
@@ -180,9 +182,10 @@ class _Scope:
         cell = self.data.cell("/".join(path))
         value = content(cell)
         if isinstance(value, Interval):
-            evidence = Evidence(f"{cell.origin}, {cell.title}", value.value, unit=cell.unit)
+            number = value.value
+            evidence = Evidence(cell.place, number, unit=cell.unit, printed=cell.printed)
         else:
-            evidence = Evidence(f"{cell.origin}, {cell.title}", str(value))
+            evidence = Evidence(cell.place, str(value))
         self.used[cell.path] = evidence
         return value
 
@@ -212,15 +215,24 @@ class _Scope:
         high = math.inf if result.high is None else result.high
         return Interval(result.value, low, high)
 
-    def _holds(self, check: str) -> bool:
-        """Tell whether a check of the published record found nothing."""
+    def _holds(self, check: str) -> bool | None:
+        """Tell whether a check of the published record found nothing.
+
+        Unknown where all it found is that the data cannot carry a statement: that does not make
+        the statement false.
+        """
         if check not in self.findings:
             raise LookupError(f"no check {check!r}")
-        for finding in self.findings[check][:2]:
-            for side in (finding.first, finding.second):
-                label = f"{finding.place}: {side.label}"
-                self.used[label] = Evidence(label, side.value, unit=side.unit)
-        return not self.findings[check]
+        found = self.findings[check]
+        for finding in found[:2]:
+            against = " against ".join(
+                side.text if side.label in finding.place else f"{side.text} ({side.label})"
+                for side in (finding.first, finding.second)
+            )
+            self.used[f"{check}: {finding.place}"] = Evidence(finding.place, against)
+        if found and all(finding.severity is Severity.UNSUPPORTED for finding in found):
+            return None
+        return not found
 
 
 def judge(

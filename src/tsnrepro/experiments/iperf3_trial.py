@@ -56,12 +56,12 @@ def serving(testbed: EmulatedTestbed, argv: list[str], protocol: str, port: int,
 
 
 def run_test(testbed: EmulatedTestbed, client: list[str], duration_s: float) -> Completed:
-    """Run one client against a one-off server and return the client's output."""
+    """Run one client against a one-off server and return the client as it ended."""
     deadline = duration_s + OVERHEAD_SECONDS
     with serving(testbed, iperf3.server(), "tcp", iperf3.PORT, deadline) as server:
         done = testbed.hosts[TALKER].run(testbed.bound(TALKER, client), deadline_s=deadline)
         _end(server, done)
-    return done.check()
+    return done
 
 
 def _end(server: RemoteProcess, done: Completed) -> None:
@@ -83,18 +83,25 @@ def command(done: Completed) -> dict:
 
 
 def between(
-    testbed: EmulatedTestbed, trial: Trial, stream: StreamFilter, client: list[str], settle_s: float
-) -> tuple[Completed, Snapshot, Snapshot, Measurement]:
-    """Configure the testbed, run one test and return it with the counters before and after."""
+    testbed: EmulatedTestbed,
+    trial: Trial,
+    stream: StreamFilter,
+    client: list[str],
+    measured: Measurement,
+    *,
+    settle_s: float = SETTLE_SECONDS,
+) -> tuple[Completed, Snapshot, Snapshot]:
+    """Configure the testbed, run one test and return it with the counters before and after.
+
+    What was printed is in ``measured`` before anything is judged, so a failure keeps it.
+    """
     testbed.configure(trial.factors["configuration"], stream)
     before = testbed.snapshot()
+    measured.outputs["counters-before.json.gz"] = json.dumps(before.raw, indent=1)
     done = run_test(testbed, client, trial.factors["duration_s"])
+    measured.commands.append(command(done))
+    measured.outputs |= {"iperf3.json": done.stdout, "iperf3.stderr.txt": done.stderr}
     time.sleep(settle_s)
     after = testbed.snapshot()
-    outputs = {
-        "iperf3.json": done.stdout,
-        "iperf3.stderr.txt": done.stderr,
-        "counters-before.json.gz": json.dumps(before.raw, indent=1),
-        "counters-after.json.gz": json.dumps(after.raw, indent=1),
-    }
-    return done, before, after, Measurement({}, outputs, [command(done)])
+    measured.outputs["counters-after.json.gz"] = json.dumps(after.raw, indent=1)
+    return done.check(), before, after

@@ -9,6 +9,7 @@ from tsnrepro.experiments.run import Measurement, Planned
 from tsnrepro.records.store import Trial
 from tsnrepro.settings import Campaign
 from tsnrepro.testbed.emulated import LISTENER, TALKER, EmulatedTestbed
+from tsnrepro.testbed.host import Completed
 from tsnrepro.tools import sockperf
 from tsnrepro.tools.frerctl import StreamFilter
 
@@ -44,41 +45,38 @@ def plan(campaign: Campaign) -> list[Planned]:
     ]
 
 
-def measure(testbed: EmulatedTestbed, trial: Trial) -> Measurement:
+def measure(testbed: EmulatedTestbed, trial: Trial, measured: Measurement) -> None:
     """Measure one trial; the record keeps every observation."""
-    factors, talker = trial.factors, testbed.hosts[TALKER]
-    testbed.configure(factors["configuration"], STREAM)
+    talker = testbed.hosts[TALKER]
+    testbed.configure(trial.factors["configuration"], STREAM)
+    before = testbed.snapshot()
+    measured.outputs["counters-before.json.gz"] = json.dumps(before.raw, indent=1)
     log = talker.run(["mktemp"], deadline_s=FILE_SECONDS).check().stdout.strip()
     try:
-        done, before, after = _ping_pong(testbed, trial, log)
-        observations = talker.run(["cat", log], deadline_s=FILE_SECONDS).check().stdout
+        done = _ping_pong(testbed, trial, log)
+        measured.commands.append(command(done))
+        measured.outputs |= {"sockperf.txt": done.stdout, "sockperf.stderr.txt": done.stderr}
+        printed = talker.run(["cat", log], deadline_s=FILE_SECONDS).check()
+        measured.outputs[LOG] = printed.stdout
     finally:
         talker.run(["rm", "-f", log], deadline_s=FILE_SECONDS)
-    outputs = {
-        "sockperf.txt": done.stdout,
-        "sockperf.stderr.txt": done.stderr,
-        LOG: observations,
-        "counters-before.json.gz": json.dumps(before.raw, indent=1),
-        "counters-after.json.gz": json.dumps(after.raw, indent=1),
-    }
-    values = {
-        "result": asdict(sockperf.parse(done.stdout)),
+    after = testbed.snapshot()
+    measured.outputs["counters-after.json.gz"] = json.dumps(after.raw, indent=1)
+    measured.values |= {
+        "result": asdict(sockperf.parse(done.check().stdout)),
         "recovery": after.hosts["sw2"].station["recovery"],
     }
-    return Measurement(values, outputs, [command(done)])
 
 
-def _ping_pong(testbed: EmulatedTestbed, trial: Trial, log: str):
+def _ping_pong(testbed: EmulatedTestbed, trial: Trial, log: str) -> Completed:
     address, duration = testbed.address(LISTENER), trial.factors["duration_s"]
     deadline = duration + OVERHEAD_SECONDS
-    server_command = sockperf.server(address)
     client = sockperf.ping_pong(address, trial.factors["payload_bytes"], duration, log)
-    before = testbed.snapshot()
-    with serving(testbed, server_command, "udp", sockperf.PORT, deadline + 30) as server:
+    with serving(
+        testbed, sockperf.server(address), "udp", sockperf.PORT, deadline + FILE_SECONDS
+    ) as server:
         try:
-            argv = testbed.bound(TALKER, client)
-            done = testbed.hosts[TALKER].run(argv, deadline_s=deadline).check()
+            return testbed.hosts[TALKER].run(testbed.bound(TALKER, client), deadline_s=deadline)
         finally:
             server.stop()
             server.wait()
-    return done, before, testbed.snapshot()

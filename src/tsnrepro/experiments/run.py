@@ -18,12 +18,13 @@ from tsnrepro.testbed.emulated import EmulatedTestbed
 class Measurement:
     """What measuring one trial gave: values for the record and the tools' output."""
 
-    values: dict[str, Any]
+    values: dict[str, Any] = field(default_factory=dict)
     outputs: dict[str, str] = field(default_factory=dict)
     commands: list[dict[str, Any]] = field(default_factory=list)
 
 
-Measure = Callable[[Any, Trial], Measurement]
+# Fills the measurement as it goes, so that a failure keeps what was printed before it.
+Measure = Callable[[Any, Trial, Measurement], None]
 
 
 @dataclass(frozen=True)
@@ -60,17 +61,27 @@ def run_trials(
             environment = store.put_environment(testbed.describe())
             for index, item in enumerate(missing):
                 progress.begin(index, item.trial.label)
-                for attempt in _open_attempts(store, item.trial, attempts):
-                    document, measured = _try(item.trial, partial(measure, testbed, item.trial))
-                    document = {"order": item.order, "environment": environment} | document
-                    document |= {"testbed": store.testbed, "campaign": store.campaign}
-                    store.put(
-                        item.trial, attempt, document | {"attempt": attempt}, measured.outputs
-                    )
-                    if document["status"] == "measured":
-                        break
+                context = {"order": item.order, "environment": environment}
+                _measure(store, item.trial, attempts, partial(measure, testbed), context)
                 progress.end(index)
     return manifest(store, planned)
+
+
+def _measure(
+    store: RawStore,
+    trial: Trial,
+    attempts: int,
+    measure: Callable[[Trial, Measurement], None],
+    context: dict[str, Any],
+) -> None:
+    """Record attempts at a trial until one succeeds or none is left."""
+    context = context | {"testbed": store.testbed, "campaign": store.campaign}
+    for attempt in _open_attempts(store, trial, attempts):
+        measured = Measurement()
+        document = _try(trial, measured, measure)
+        store.put(trial, attempt, document | context | {"attempt": attempt}, measured.outputs)
+        if document["status"] == "measured":
+            return
 
 
 def _open_attempts(store: RawStore, trial: Trial, attempts: int) -> range:
@@ -81,8 +92,10 @@ def _open_attempts(store: RawStore, trial: Trial, attempts: int) -> range:
     return range(len(made) + 1, attempts + 1)
 
 
-def _try(trial: Trial, measure: Callable[[], Measurement]) -> tuple[dict[str, Any], Measurement]:
-    """Return what a record says of one attempt, and what was measured; a failure is a record."""
+def _try(
+    trial: Trial, measured: Measurement, measure: Callable[[Trial, Measurement], None]
+) -> dict[str, Any]:
+    """Return what a record says of one attempt; a failure is a record too."""
     document: dict[str, Any] = {
         "experiment": trial.experiment,
         "label": trial.label,
@@ -92,15 +105,18 @@ def _try(trial: Trial, measure: Callable[[], Measurement]) -> tuple[dict[str, An
     }
     began = time.monotonic()
     try:
-        measured = measure()
-        document |= {"status": "measured", "values": measured.values}
+        measure(trial, measured)
+        document |= {"status": "measured"}
     except (CommandError, ToolError) as error:
         # Not TestbedError: with the testbed gone no further trial can succeed.
-        measured = Measurement({}, {"failure.txt": f"{type(error).__name__}: {error}\n"})
+        measured.outputs["failure.txt"] = f"{type(error).__name__}: {error}\n"
         document |= {"status": "failed", "reason": str(error)}
         print(f"{trial.label}: {error}")
-    document |= {"commands": measured.commands, "seconds": time.monotonic() - began}
-    return document, measured
+    return document | {
+        "values": measured.values,
+        "commands": measured.commands,
+        "seconds": time.monotonic() - began,
+    }
 
 
 def manifest(store: RawStore, planned: list[Planned]) -> dict[str, Any]:

@@ -51,7 +51,7 @@ def _trials(settings: SweepSettings) -> list[Trial]:
     ]
 
 
-def measure(testbed: EmulatedTestbed, trial: Trial) -> Measurement:
+def measure(testbed: EmulatedTestbed, trial: Trial, measured: Measurement) -> None:
     """Measure one trial: send, count what arrived, and say where the rest went."""
     factors = trial.factors
     client = iperf3.udp_client(
@@ -62,7 +62,7 @@ def measure(testbed: EmulatedTestbed, trial: Trial) -> Measurement:
     )
     fragmented = factors["payload_bytes"] > LARGEST_UNFRAGMENTED_BYTES
     settle = iperf3_trial.REASSEMBLY_SECONDS if fragmented else iperf3_trial.SETTLE_SECONDS
-    done, before, after, measured = iperf3_trial.between(testbed, trial, STREAM, client, settle)
+    done, before, after = iperf3_trial.between(testbed, trial, STREAM, client, settle, measured)
     result = iperf3.parse_udp(done.stdout)
     accounting = account(before, after, result.sent, result.received, testbed.host_of)
     measured.values |= {
@@ -72,4 +72,3 @@ def measure(testbed: EmulatedTestbed, trial: Trial) -> Measurement:
     }
     if accounting.unaccounted:
         print(f"{trial.label}: {accounting.unaccounted} datagrams are not accounted for")
-    return measured

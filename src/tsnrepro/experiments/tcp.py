@@ -37,14 +37,11 @@ def plan(campaign: Campaign) -> list[Planned]:
     ]
 
 
-def measure(testbed: EmulatedTestbed, trial: Trial) -> Measurement:
+def measure(testbed: EmulatedTestbed, trial: Trial, measured: Measurement) -> None:
     """Measure one trial."""
     client = iperf3.tcp_client(testbed.address(LISTENER), trial.factors["duration_s"])
-    done, _, after, measured = iperf3_trial.between(
-        testbed, trial, STREAM, client, iperf3_trial.SETTLE_SECONDS
-    )
+    done, _, after = iperf3_trial.between(testbed, trial, STREAM, client, measured)
     measured.values |= {
         "result": asdict(iperf3.parse_tcp(done.stdout)),
         "recovery": after.hosts["sw2"].station["recovery"],
     }
-    return measured

@@ -107,7 +107,7 @@ def unit(text: str) -> str:
 def value_with_interval(item: Result) -> str:
     """Return a result as the appendix prints it: value, interval and unit; words as they are."""
     if isinstance(item.value, str):
-        return escape(item.value)
+        return breakable(item.value)
     text = numbers.interval(item.value, item.low, item.high, item.digits, TEX, signed=item.signed)
     return f"{text}~{unit(item.unit)}" if item.unit else text
 
@@ -141,11 +141,11 @@ def _value(item: Result) -> str:
 
 def _cell(item: PublishedCell) -> str:
     shown = numbers.printed(escape(item.cell.printed), item.cell.qualifier, TEX)
-    with_unit = f"{shown}~{unit(item.cell.unit)}" if item.cell.unit not in ("", "1") else shown
-    place = f"{item.cell.origin}, column {item.column}"
+    has_unit = item.cell.printed and item.cell.unit not in ("", "1")
+    with_unit = f"{shown}~{unit(item.cell.unit)}" if has_unit else shown
     return (
         f"\\publishedvalue{{{item.key}}}{{{breakable(item.key)}}}"
-        f"{{{with_unit}}}{{{escape(item.document)}}}{{{breakable(place)}}}\n"
+        f"{{{with_unit}}}{{{escape(item.document)}}}{{{escape(item.cell.origin)}}}\n"
     )
 
 
