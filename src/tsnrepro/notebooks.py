@@ -13,7 +13,7 @@ import yaml
 from tsnrepro.errors import ConfigurationError, TsnreproError
 
 # What an interrupted notebook is given to shut its kernel down.
-INTERRUPT_SECONDS = 10
+INTERRUPT_SECONDS = 3
 
 
 class NotebookError(TsnreproError):

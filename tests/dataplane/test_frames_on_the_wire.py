@@ -13,7 +13,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from tsnrepro.tools.frerctl import StreamFilter, parse_counters
+from tsnrepro.tools.frerctl import StreamFilter
 
 pytestmark = pytest.mark.namespaces
 
@@ -260,7 +260,7 @@ def test_the_tag_follows_the_c_tag(testbed, sockets, tmp_path, configuration):
     assert set(behind) == {tagged if configuration == "frer" else ("0x88b5", "", 64)}
 
 
-# --- the wrap of the sequence number ---------------------------------------------------------------
+# --- the wrap of the sequence number ----------------------------------------------------------
 
 
 def test_traffic_passes_the_wrap_of_the_sequence_number(testbed, sockets):

@@ -62,7 +62,9 @@ def measure(testbed: EmulatedTestbed, trial: Trial, measured: Measurement) -> No
     )
     fragmented = factors["payload_bytes"] > LARGEST_UNFRAGMENTED_BYTES
     settle = iperf3_trial.REASSEMBLY_SECONDS if fragmented else iperf3_trial.SETTLE_SECONDS
-    done, before, after = iperf3_trial.between(testbed, trial, STREAM, client, settle, measured)
+    done, before, after = iperf3_trial.between(
+        testbed, trial, STREAM, client, measured, settle_s=settle
+    )
     result = iperf3.parse_udp(done.stdout)
     accounting = account(before, after, result.sent, result.received, testbed.host_of)
     measured.values |= {

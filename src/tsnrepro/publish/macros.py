@@ -20,6 +20,7 @@ from tsnrepro.publish.provenance import (
     Provenance,
     PublishedCell,
     file_sum,
+    short_commit,
     unit,
 )
 from tsnrepro.publish.tables import (
@@ -162,7 +163,7 @@ def _value_lines(values) -> Iterator[str]:
 
 def _value_fields(item: Result) -> dict[str, str]:
     if isinstance(item.value, str):
-        word = escape(item.value)
+        word = escape(short_commit(item.value) if item.key == COMMIT_KEY else item.value)
         fields = dict.fromkeys(("print", "interval", "raw"), word)
         return fields | {"lo": TEX.unknown, "hi": TEX.unknown, "limits": TEX.unknown} | _words()
     digits, signed = item.digits, item.signed

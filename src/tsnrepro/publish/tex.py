@@ -14,6 +14,7 @@ _SPECIAL = {
     "~": r"\textasciitilde{}",
     "%": r"\%",
 }
+_LONG_SUM = re.compile(r"[0-9a-f]{24,}")
 _JOINTS = re.compile(r"([./+-]|\\_)(?=\S)")
 
 
@@ -23,5 +24,6 @@ def escape(text: str) -> str:
 
 
 def breakable(name: str) -> str:
-    """Return a key, path or folder name that may break behind its joints, without hyphens."""
-    return _JOINTS.sub(r"\1\\allowbreak{}", escape(name))
+    """Return a key, path or checksum that may break behind its joints, without hyphens."""
+    jointed = _JOINTS.sub(r"\1\\allowbreak{}", escape(name))
+    return _LONG_SUM.sub(lambda match: re.sub("(.{8})", r"\1\\allowbreak{}", match[0]), jointed)

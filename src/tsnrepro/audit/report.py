@@ -1,0 +1,326 @@
+"""Audit a testbed's record, and print the outcome so that it fits a terminal."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tsnrepro.audit.checks import MEASURED_CHECKS, Check, NotRun, load_checks, run_checks
+from tsnrepro.audit.claims import (
+    PUBLISHED,
+    Change,
+    Judgement,
+    Verdict,
+    accept_verdicts,
+    accepted_verdicts,
+    changed_verdicts,
+    judge,
+    load_claims,
+)
+from tsnrepro.audit.findings import Finding, Severity, plural
+from tsnrepro.audit.foreign import foreign_source
+from tsnrepro.audit.measured import folder, measured_source, results
+from tsnrepro.audit.tables import Catalog, published_sources
+from tsnrepro.errors import RecordError
+from tsnrepro.repository import root
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from rich.console import Console
+
+CHECKS_FILE = "checks.yaml"
+CLAIMS_FILE = "claims.yaml"
+VERDICTS_FILE = "verdicts.yaml"
+FOREIGN_CHECKS_FILE = "public-set-checks.yaml"
+
+
+@dataclass(frozen=True)
+class AuditResult:
+    """What the audit of one record found.
+
+    ``findings`` are about the testbed's own record: the documents for ``published``, the measured
+    tables for any other. ``judgements`` are the verdicts on this testbed, ``on_record`` those by
+    the published numbers alone, both in the order of the claims. ``changes`` are verdicts that
+    differ from the accepted ones; a measured testbed without accepted verdicts has none.
+    """
+
+    testbed: str
+    campaign: str
+    checks: tuple[Check, ...]
+    findings: tuple[Finding, ...]
+    not_run: tuple[NotRun, ...]
+    judgements: tuple[Judgement, ...]
+    on_record: tuple[Judgement, ...]
+    changes: tuple[Change, ...]
+
+    @property
+    def name(self) -> str:
+        """Return the testbed, with its campaign where something was measured."""
+        return record_name(self.testbed, self.campaign)
+
+    @property
+    def is_published(self) -> bool:
+        """Tell whether the record is that of the documents."""
+        return self.testbed == PUBLISHED
+
+    def by_check(self) -> dict[str, list[Finding]]:
+        """Return the findings by check, in order; checks without findings are left out."""
+        grouped: dict[str, list[Finding]] = {}
+        for finding in self.findings:
+            grouped.setdefault(finding.check, []).append(finding)
+        return grouped
+
+    def findings_frame(self) -> pd.DataFrame:
+        """Return the findings as a data frame, one row each."""
+        import pandas as pd  # noqa: PLC0415 - the audit itself needs no pandas
+
+        return pd.DataFrame([_finding_row(finding) for finding in self.findings])
+
+    def claims_frame(self) -> pd.DataFrame:
+        """Return the claims with both verdicts as a data frame, one row each."""
+        import pandas as pd  # noqa: PLC0415
+
+        return pd.DataFrame(
+            [_claim_row(here, there) for here, there in self.verdicts()],
+        )
+
+    def verdicts(self) -> Iterator[tuple[Judgement, Judgement]]:
+        """Yield each claim's judgement on this testbed and by the published numbers."""
+        return zip(self.judgements, self.on_record, strict=True)
+
+
+def record_name(testbed: str, campaign: str) -> str:
+    """Return how a record is named: ``published``, or testbed and campaign."""
+    return PUBLISHED if testbed == PUBLISHED else f"{testbed}/{campaign}"
+
+
+def run_audit(
+    testbed: str,
+    campaign: str,
+    results_root: Path,
+    *,
+    foreign: Path | None = None,
+    published_root: Path | None = None,
+) -> AuditResult:
+    """Check a record and judge the claims on it.
+
+    Args:
+        testbed: ``published`` for the documents' own numbers, else a testbed's name.
+        campaign: campaign on the testbed; without meaning for ``published``.
+        results_root: folder that holds ``<testbed>/<campaign>``.
+        foreign: folder of the authors' public data set, to hold the documents against.
+        published_root: folder of the published numbers; the repository's own by default.
+
+    Raises:
+        ConfigurationError: a file of checks, claims or verdicts has a mistake.
+        CheckError: a check does not fit the published numbers.
+        RecordError: nothing is measured on the testbed, or a file of it cannot be read.
+        FileNotFoundError: there are no published numbers.
+
+    """
+    base = published_root or root() / "data" / "published"
+    data = Catalog(published_sources(base))
+    checks = load_checks(base / CHECKS_FILE).checks
+    findings, not_run = run_checks(checks, data)
+    by_check: dict[str, list[Finding]] = {check.id: [] for check in checks}
+    for finding in findings:
+        by_check[finding.check].append(finding)
+    claims = load_claims(base / CLAIMS_FILE)
+    on_record = judge(claims, PUBLISHED, data, findings=by_check)
+    judgements = on_record
+    name = record_name(testbed, campaign)
+    if testbed != PUBLISHED:
+        checks, findings, not_run = _check_measured(results_root, testbed, campaign)
+        measured = results(folder(results_root, testbed, campaign))
+        judgements = judge(claims, name, data, measured, by_check)
+    elif foreign is not None:
+        more, more_findings, not_run = _check_foreign(base, foreign, data)
+        checks, findings = (*checks, *more), [*findings, *more_findings]
+    return AuditResult(
+        testbed=testbed,
+        campaign="" if testbed == PUBLISHED else campaign,
+        checks=tuple(checks),
+        findings=tuple(findings),
+        not_run=tuple(not_run),
+        judgements=tuple(judgements),
+        on_record=tuple(on_record),
+        changes=tuple(_changes(judgements, name, base)),
+    )
+
+
+def accept(result: AuditResult, published_root: Path | None = None) -> list[Change]:
+    """Accept the verdicts of an audit: write them to the file that tests hold them against."""
+    base = published_root or root() / "data" / "published"
+    return accept_verdicts(result.judgements, base / VERDICTS_FILE)
+
+
+def _check_measured(
+    results_root: Path, testbed: str, campaign: str
+) -> tuple[tuple[Check, ...], list[Finding], list[NotRun]]:
+    """Run the checks of measured records."""
+    place = folder(results_root, testbed, campaign)
+    if not any(place.glob("tables/*.parquet")) and not any(place.glob("values/*.json")):
+        raise RecordError(
+            "nothing is measured or derived there",
+            str(place),
+            f"Run the campaign first, with testbed={testbed} and campaign={campaign}",
+        )
+    source = measured_source(place, record_name(testbed, campaign))
+    checks = load_checks(MEASURED_CHECKS).checks
+    findings, not_run = run_checks(checks, Catalog({"measured": source}), lenient=True)
+    return checks, findings, not_run
+
+
+def _check_foreign(
+    base: Path, foreign: Path, data: Catalog
+) -> tuple[tuple[Check, ...], list[Finding], list[NotRun]]:
+    """Run the checks of the public data set against the documents."""
+    layout = load_checks(base / FOREIGN_CHECKS_FILE)
+    source = foreign_source(layout.source, foreign, layout.tables)
+    both = Catalog({**data.sources, layout.source: source})
+    findings, not_run = run_checks(layout.checks, both, lenient=True)
+    return layout.checks, findings, not_run
+
+
+def _changes(judgements: Iterable[Judgement], name: str, base: Path) -> list[Change]:
+    path = base / VERDICTS_FILE
+    accepted = accepted_verdicts(path) if path.is_file() else {}
+    if name != PUBLISHED and name not in accepted:
+        return []
+    return changed_verdicts(judgements, accepted)
+
+
+# --- on the terminal ---------------------------------------------------------------------------
+
+_SEVERITY_STYLE = {
+    Severity.IMPOSSIBLE: "bold red",
+    Severity.CONTRADICTION: "yellow",
+    Severity.UNSUPPORTED: "cyan",
+}
+_VERDICT_STYLE = {
+    Verdict.SUPPORTED: "green",
+    Verdict.CONTRADICTED: "red",
+    Verdict.CANNOT_TELL: "cyan",
+}
+_NUMBERS_SHOWN = 3
+
+
+def print_audit(result: AuditResult, console: Console) -> None:
+    """Print findings and verdicts as tables that fit the console's width.
+
+    Findings of one check stand in one row, with the first in full.
+    """
+    _print_findings(result, console)
+    _print_claims(result, console)
+    for entry in result.not_run:
+        console.print(f"not run: {entry.check}: {entry.reason}", style="dim", markup=False)
+    for change in result.changes:
+        console.print(f"changed verdict: {change}", style="bold yellow", markup=False)
+    console.print(summary(result), markup=False)
+
+
+def summary(result: AuditResult) -> str:
+    """Return the counts of an audit in two lines."""
+    weights = Counter(finding.severity for finding in result.findings)
+    found = ", ".join(f"{weights[severity]} {severity}" for severity in Severity)
+    verdicts = Counter(judgement.verdict for judgement in result.judgements)
+    told = ", ".join(f"{verdicts[verdict]} {verdict}" for verdict in Verdict)
+    run = len(result.checks) - len(result.not_run)
+    return (
+        f"{result.name}: {plural(len(result.findings), 'finding')} of {plural(run, 'check')} "
+        f"({found})\n{plural(len(result.judgements), 'claim')}: {told}"
+    )
+
+
+def _table(title: str) -> Any:
+    from rich import box  # noqa: PLC0415 - only a terminal needs it
+    from rich.table import Table  # noqa: PLC0415
+
+    return Table(title=title, box=box.SIMPLE_HEAD, expand=True, title_justify="left")
+
+
+def _print_findings(result: AuditResult, console: Console) -> None:
+    from rich.text import Text  # noqa: PLC0415
+
+    groups = result.by_check()
+    if not groups:
+        console.print(f"{result.name}: no findings\n", markup=False)
+        return
+    table = _table(f"Findings: {result.name}")
+    table.add_column("Where", ratio=3, overflow="fold")
+    table.add_column("Numbers", ratio=3, overflow="fold")
+    table.add_column("Finding", ratio=5, overflow="fold")
+    for check, findings in groups.items():
+        first = findings[0]
+        more = f" (and {len(findings) - 1} more)" if len(findings) > 1 else ""
+        table.add_row(
+            Text(f"{first.source}\n{first.place}{more}"),
+            Text(f"{first.first.text}\n{first.second.text}"),
+            Text.assemble(
+                (first.severity.value, _SEVERITY_STYLE[first.severity]),
+                f" {check}\n{first.explanation}",
+            ),
+        )
+    console.print(table)
+
+
+def _print_claims(result: AuditResult, console: Console) -> None:
+    from rich.text import Text  # noqa: PLC0415
+
+    table = _table(f"Claims: {result.name}")
+    table.add_column("Claim", ratio=5, overflow="fold")
+    table.add_column("Verdict", width=12)
+    if not result.is_published:
+        table.add_column("By the record", width=13)
+    table.add_column("Numbers", ratio=5, overflow="fold")
+    for here, there in result.verdicts():
+        cells = [
+            Text(f"{here.claim.id}\n{here.claim.text}"),
+            Text(here.verdict, style=_VERDICT_STYLE[here.verdict]),
+        ]
+        if not result.is_published:
+            cells.append(Text(there.verdict, style=_VERDICT_STYLE[there.verdict]))
+        shown = [evidence.text for evidence in here.evidence[:_NUMBERS_SHOWN]] or [here.reason]
+        table.add_row(*cells, Text("\n".join(shown)))
+    console.print(table)
+
+
+# --- as rows -----------------------------------------------------------------------------------
+
+
+def _finding_row(finding: Finding) -> dict[str, Any]:
+    return {
+        "document": finding.source,
+        "place": finding.place,
+        "table": finding.table,
+        "row": finding.row,
+        "column": finding.column,
+        "severity": str(finding.severity),
+        "rule": finding.rule,
+        "check": finding.check,
+        "first": finding.first.text,
+        "first_label": finding.first.label,
+        "first_value": finding.first.value,
+        "second": finding.second.text,
+        "second_label": finding.second.label,
+        "second_value": finding.second.value,
+        "formula": finding.formula,
+        "explanation": finding.explanation,
+    }
+
+
+def _claim_row(here: Judgement, there: Judgement) -> dict[str, Any]:
+    return {
+        "claim": here.claim.id,
+        "document": here.claim.document,
+        "place": here.claim.place,
+        "text": here.claim.text,
+        "verdict": str(here.verdict),
+        "verdict_by_record": str(there.verdict),
+        "numbers": here.numbers,
+        "reason": here.reason,
+        "needs": here.claim.needs,
+    }
