@@ -44,6 +44,10 @@ HOST_LINK = {"t1": "talk-1", "t2": "talk-2", "l1": "listen-1", "l2": "listen-2"}
 times_ns = st.one_of(st.just(0), st.integers(0, 20_000), st.sampled_from([672, 1_000, 12_304]))
 
 
+def one_in(count):
+    return st.integers(0, count - 1).map(lambda number: number == count - 1)
+
+
 @st.composite
 def durations(draw, mean_ns, *, least_ns=0):
     return Duration(
@@ -59,8 +63,10 @@ def gates(draw):
         st.lists(
             st.builds(
                 GateEntry,
-                open_classes=st.lists(st.integers(0, 7), unique=True, max_size=8),
-                interval_ns=st.integers(500, 60_000),
+                open_classes=st.sets(st.integers(0, 7), max_size=7).map(
+                    lambda closed: sorted(set(range(8)) - closed)
+                ),
+                interval_ns=st.integers(2_000, 60_000),
             ),
             min_size=1,
             max_size=4,
@@ -77,16 +83,18 @@ def gates(draw):
 
 
 @st.composite
-def ports(draw, rate_mbps, sizes=(64, 3_000, 10_000, 100_000)):
+def ports(draw, rate_mbps, sizes=(100_000, 3_000, 10_000, 400)):
     scheduler = draw(st.sampled_from(["fifo", "strict_priority"]))
     classed = scheduler == "strict_priority"
     return Port(
         queue_bytes=draw(st.sampled_from(sizes)),
         scheduler=scheduler,
-        gates=draw(st.none() | gates()) if classed else None,
+        gates=draw(gates()) if classed and draw(st.booleans()) else None,
         idle_slopes_mbps=draw(
             st.dictionaries(
-                st.integers(0, 7), st.integers(5, rate_mbps - 1).map(float), max_size=3
+                st.integers(0, 7),
+                st.integers(rate_mbps // 10, rate_mbps - 1).map(float),
+                max_size=3,
             )
         )
         if classed
@@ -97,20 +105,21 @@ def ports(draw, rate_mbps, sizes=(64, 3_000, 10_000, 100_000)):
 @st.composite
 def links(draw, name):
     rate = draw(st.sampled_from([100, 1_000, 1_000, 2_500]))
-    loss = draw(
-        st.none()
-        | st.builds(RandomLoss, probability=st.sampled_from([0.0, 0.05, 0.3, 1.0]))
-        | st.builds(
-            BurstLoss,
-            good_to_bad=st.sampled_from([0.02, 0.2]),
-            bad_to_good=st.sampled_from([0.1, 0.5]),
-            loss_in_bad=st.sampled_from([0.5, 1.0]),
-            loss_in_good=st.sampled_from([0.0, 0.01]),
+    loss = None
+    if draw(one_in(5)):
+        loss = draw(
+            st.builds(RandomLoss, probability=st.sampled_from([0.0, 0.05, 0.3, 1.0]))
+            | st.builds(
+                BurstLoss,
+                good_to_bad=st.sampled_from([0.02, 0.2]),
+                bad_to_good=st.sampled_from([0.1, 0.5]),
+                loss_in_bad=st.sampled_from([0.5, 1.0]),
+                loss_in_good=st.sampled_from([0.0, 0.01]),
+            )
         )
-    )
-    down = draw(st.none() | st.integers(0, DURATION_NS))
     failures = []
-    if down is not None:
+    if draw(one_in(8)):
+        down = draw(st.integers(0, DURATION_NS))
         lasts = draw(st.none() | st.integers(1, DURATION_NS))
         failures = [Failure(down_ns=down, up_ns=None if lasts is None else down + lasts)]
     return Link(
@@ -128,14 +137,14 @@ def links(draw, name):
 hosts = st.builds(
     Host,
     port=st.just(Port(queue_bytes=500_000)),
-    send_buffer_bytes=st.sampled_from([1, 2_000, 9_216, 212_992]),
+    send_buffer_bytes=st.sampled_from([212_992, 9_216, 2_000, 1]),
     when_full=st.sampled_from(["wait", "drop"]),
     send_cost=durations(5_000),
-    receive_buffer_bytes=st.sampled_from([1, 2_304, 9_216, 212_992]),
+    receive_buffer_bytes=st.sampled_from([212_992, 9_216, 2_304, 1]),
     truesize_bytes=st.none() | st.just(4_608),
     receive_time=durations(20_000),
     stack_time=durations(8_000),
-    nic_ring_frames=st.sampled_from([1, 4, 256]),
+    nic_ring_frames=st.sampled_from([256, 4, 1]),
     stalls=st.none()
     | st.builds(Stalls, interval=durations(80_000, least_ns=5_000), length=durations(40_000)),
 )
@@ -223,14 +232,12 @@ def networks(draw):
             if end not in made_hosts and draw(st.booleans()):
                 special[f"{end}:{link.name}"] = draw(ports(int(link.rate_mbps)))
             elif end in made_hosts and draw(st.integers(0, 3)) == 0:
-                special[f"{end}:{link.name}"] = draw(
-                    ports(int(link.rate_mbps), sizes=[2_000_000])
-                )
+                special[f"{end}:{link.name}"] = draw(ports(int(link.rate_mbps), sizes=[2_000_000]))
     return Network(
         hosts=made_hosts,
         switches={
             name: Switch(
-                port=Port(queue_bytes=draw(st.sampled_from([1_600, 20_000, 200_000]))),
+                port=Port(queue_bytes=draw(st.sampled_from([200_000, 20_000, 4_000]))),
                 processing_ns=float(draw(times_ns)),
             )
             for name in ("s1", "s2", "upper", "lower")

@@ -22,7 +22,7 @@ from tsnrepro.model.variates import stream_state
 
 PROCESS_ENDS, STACK_ENDS, LINE_ENDS, ARRIVES, SENDS, CHOOSES = 5, 10, 15, 20, 10_000, 20_000
 NEVER = None
-DRAIN_PS = 100 * 10**9
+DRAIN_PS = 20 * 10**9
 
 
 @dataclass

@@ -80,7 +80,9 @@ def compare(network, seed, *, general_ports):
 
 @given(networks(), st.integers(0, 2**32))
 @settings(
-    max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+    max_examples=200,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 def test_engine_equals_reference(network, seed):
     compare(network, seed, general_ports=False)
@@ -88,7 +90,9 @@ def test_engine_equals_reference(network, seed):
 
 @given(networks(), st.integers(0, 2**32))
 @settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+    max_examples=60,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 def test_event_driven_ports_equal_reference(network, seed):
     compare(network, seed, general_ports=True)

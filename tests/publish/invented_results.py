@@ -17,6 +17,10 @@ PLACES = {"listener_socket": 92.4, "talker": 0.0, "switches": 7.6, "other": 0.0}
 DURATIONS = {"short": 1.0, "middle": 2.0, "long": 3.0}
 RATES = (100, 200, 300, 400, 500, 530, 600, 700, 800, 900)
 FIGURES = ("loss-against-load", "latency-distribution", "where-lost", "frame-size")
+SUMMARY_COLUMNS = (
+    *("configuration", "target_mbps", "offered_mbps", "trials", "trials_with_loss"),
+    *("sent", "lost", "loss_percent", "loss_low_percent", "loss_high_percent"),
+)
 COMMIT = "0123456789abcdef0123456789abcdef01234567+changes"
 
 
@@ -37,10 +41,10 @@ def entry(key, value, low=None, high=None, *, unit="", digits=0, method="count",
     }
 
 
-def estimate(key, value, spread, unit, digits, run, names, known=True):
+def estimate(key, value, spread, *, known=True, **kept):
     limits = (value - spread, value + spread) if known else (None, None)
     method = "Student t over runs" if known else "one run, no interval"
-    return entry(key, value, *limits, unit=unit, digits=digits, method=method, run=run, names=names)
+    return entry(key, value, *limits, method=method, **kept)
 
 
 def loss(verdict="cannot tell", lost=48_213, known=True):
@@ -87,12 +91,30 @@ def _frame(frame, names, lost, known):
     for c in CONFIGURATIONS:
         percent = 1.234 if lost else 0.0
         key = f"{name}.{c}.percent"
-        items.append(estimate(key, percent, percent / 2, "%", 3, "sweep", names[c], known))
+        items.append(
+            estimate(
+                key,
+                percent,
+                percent / 2,
+                known=known,
+                unit="%",
+                digits=3,
+                run="sweep",
+                names=names[c],
+            )
+        )
         key = f"{name}.{c}.offered_mbps"
-        items.append(estimate(key, 98.7, 0.4, "Mb/s", 1, "sweep", names[c], known))
+        items.append(
+            estimate(
+                key, 98.7, 0.4, known=known, unit="Mb/s", digits=1, run="sweep", names=names[c]
+            )
+        )
     key = f"{name}.difference.percent"
     unit = "percentage points"
-    return [*items, estimate(key, -0.04, 0.3, unit, 3, "sweep", both, known)]
+    return [
+        *items,
+        estimate(key, -0.04, 0.3, known=known, unit=unit, digits=3, run="sweep", names=both),
+    ]
 
 
 def tcp(verdict="equivalent", known=True):
@@ -103,7 +125,9 @@ def tcp(verdict="equivalent", known=True):
     items = []
     for c, value in goodput.items():
         key = f"tcp.goodput.{c}.mbps"
-        items.append(estimate(key, value, 0.8, "Mb/s", 1, "tcp", names[c], known))
+        items.append(
+            estimate(key, value, 0.8, known=known, unit="Mb/s", digits=1, run="tcp", names=names[c])
+        )
         items.append(entry(f"tcp.retransmits.{c}.count", 0, names=names[c], **kind))
     for c, limit in {"control": 941.48, "frer": 937.82}.items():
         key, method = f"tcp.line_limit.{c}.mbps", "closed form"
@@ -113,11 +137,35 @@ def tcp(verdict="equivalent", known=True):
         items.append(entry(f"tcp.duration.{d}.s", seconds, unit="s", names=four, **kind))
         for c, value in goodput.items():
             key = f"tcp.goodput.{c}.{d}.mbps"
-            items.append(estimate(key, value, 1.2, "Mb/s", 1, "tcp", names[c][:4], known))
+            items.append(
+                estimate(
+                    key,
+                    value,
+                    1.2,
+                    known=known,
+                    unit="Mb/s",
+                    digits=1,
+                    run="tcp",
+                    names=names[c][:4],
+                )
+            )
         key = f"tcp.difference.{d}.percent"
-        items.append(estimate(key, -0.41, 0.2, "%", 2, "tcp", four, known))
+        items.append(
+            estimate(key, -0.41, 0.2, known=known, unit="%", digits=2, run="tcp", names=four)
+        )
     test = {"names": both, "method": "two one-sided Welch tests", **kind}
-    items.append(estimate("tcp.difference.percent", -0.41, 0.12, "%", 2, "tcp", both, known))
+    items.append(
+        estimate(
+            "tcp.difference.percent",
+            -0.41,
+            0.12,
+            known=known,
+            unit="%",
+            digits=2,
+            run="tcp",
+            names=both,
+        )
+    )
     items.append(entry("tcp.equivalence.verdict", verdict, **test))
     items.append(entry("tcp.equivalence.p", 1.2e-7 if known else None, digits=4, **test))
     margin = {"unit": "%", "method": "chosen before measuring", **kind}
@@ -131,17 +179,30 @@ def latency(verdict="cannot tell", known=True):
     items = [entry("latency.duration_s", 3.0, unit="s", names=both, **kind)]
     for c, (name, value) in product(CONFIGURATIONS, STATISTICS.items()):
         key = f"latency.{name}.{c}.us"
-        items.append(estimate(key, value, value / 20, "us", 2, "latency", names[c], known))
+        items.append(
+            estimate(
+                key,
+                value,
+                value / 20,
+                known=known,
+                unit="us",
+                digits=2,
+                run="latency",
+                names=names[c],
+            )
+        )
     for c in CONFIGURATIONS:
         items.append(entry(f"latency.observations.{c}.count", 271_033, names=names[c], **kind))
     for name in COMPARED:
         key = f"latency.{name}.difference.percent"
-        items.append(estimate(key, 3.1, 4.4, "%", 1, "latency", both, known))
+        items.append(
+            estimate(key, 3.1, 4.4, known=known, unit="%", digits=1, run="latency", names=both)
+        )
         items.append(entry(f"latency.{name}.verdict", verdict, names=both, **kind))
     return items
 
 
-def testbed():
+def facts_of_testbed():
     facts = {
         **{"kind": "emulated", "campaign": "invented", "kernel": "6.1.0-18_amd64 #1"},
         "label": "emulated testbed (network namespaces on one machine, eBPF switches)",
@@ -162,13 +223,9 @@ def write_values(folder, **files):
 
 def write_summary(path, rates=RATES, known=True):
     path.parent.mkdir(parents=True, exist_ok=True)
-    limits = ("loss_low_percent", "loss_high_percent")
     with path.open("w", encoding="utf-8", newline="") as file:
         rows = csv.writer(file)
-        rows.writerow(
-            ["configuration", "target_mbps", "offered_mbps", "trials", "trials_with_loss"]
-            + ["sent", "lost", "loss_percent", *limits]
-        )
+        rows.writerow(SUMMARY_COLUMNS)
         for configuration, rate in product(CONFIGURATIONS, rates):
             percent = max(0.0, (rate - 450) / 100)
             interval = (percent * 0.7, percent * 1.3 + 0.0004) if known else ("", "")
@@ -207,7 +264,7 @@ def write_results(
         loss=loss(higher, lost, known),
         tcp=tcp(equivalent, known),
         latency=latency(lower, known),
-        testbed=testbed(),
+        testbed=facts_of_testbed(),
     )
     write_summary(folder / "tables" / "sweep-summary.csv", rates, known)
     write_figures(folder / "figures")

@@ -124,6 +124,15 @@ class Change:
         return f"{self.testbed}, {self.claim}: {accepted} -> {self.found or 'no such claim'}"
 
 
+# Computed numbers that a reader wants beside the printed ones: function, label, unit.
+_COMPUTED = (
+    ("tcp_limit", "limit of the line for TCP", "Mb/s"),
+    ("payload_limit", "limit of the line", "Mb/s"),
+    ("datagrams", "datagrams of a trial", ""),
+    ("none_lost_bound_percent", "loss that a trial without loss leaves open", "%"),
+)
+
+
 class _Layout(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
@@ -176,7 +185,25 @@ class _Scope:
             "column": self._column,
             "measured": self._measured,
             "holds": self._holds,
+            **{name: self._noted(name, label, unit) for name, label, unit in _COMPUTED},
+            "agrees": self._agrees,
         }
+
+    def _noted(self, name: str, label: str, unit: str) -> Callable[..., Result]:
+        """Return a function that keeps its result among the numbers used."""
+
+        def compute(*arguments: Result, **named: Result) -> Result:
+            number = expressions.FUNCTIONS[name](*arguments, **named)
+            self.used[label] = Evidence(label, number.value, unit=unit)
+            return number
+
+        return compute
+
+    def _agrees(self, a: Result, b: Result, percent: Interval | None = None) -> Result:
+        if isinstance(a, Interval) and all(a.value != one.value for one in self.used.values()):
+            label = f"recomputed, against {format_number(b.value)}"
+            self.used[label] = Evidence(label, a.value)
+        return expressions.FUNCTIONS["agrees"](a, b, percent)
 
     def _published(self, *path: str) -> Result:
         cell = self.data.cell("/".join(path))
@@ -195,7 +222,7 @@ class _Scope:
         label = f"{table.title}, {heading(table.column(name))}"
         numbers = [value.value for value in values if isinstance(value, Interval)]
         if numbers:
-            ends = f"{format_number(min(numbers))} to {format_number(max(numbers))}"
+            ends = " to ".join(dict.fromkeys(map(format_number, (min(numbers), max(numbers)))))
             unit = table.cell(0, name).unit
             self.used[f"{path}/{name}"] = Evidence(label, with_unit(ends, unit))
         return values

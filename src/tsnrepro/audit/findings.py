@@ -92,7 +92,7 @@ _UNITS_IN_WORDS = {"1": "", "us": "µs"}
 def with_unit(digits: str, unit: str) -> str:
     """Return digits with their unit as a reader expects it."""
     shown = _UNITS_IN_WORDS.get(unit, unit)
-    return f"{digits} {shown}" if shown else digits
+    return f"{digits}\u00a0{shown}" if shown else digits
 
 
 def format_number(value: float, digits: int = 6) -> str:
@@ -102,6 +102,11 @@ def format_number(value: float, digits: int = 6) -> str:
     if abs(value) >= 10 ** (digits - 1):
         return f"{value:,.0f}" if abs(value) < 1e15 else f"{value:.{digits}g}"
     return format(Decimal(f"{value:.{digits}g}"), "f")
+
+
+def capital(text: str) -> str:
+    """Return a text that begins a sentence; names of columns stay as they are."""
+    return text if "_" in text else text[:1].upper() + text[1:]
 
 
 def plural(count: int, noun: str) -> str:

@@ -1,7 +1,7 @@
-"""Write the ledger of an audit: a page to read, a table to print, macros to cite.
+r"""Write the ledger of an audit: a page to read, a table to print, macros to cite.
 
 The LaTeX table needs the packages longtable, booktabs and array. It prints Korean words inside
-``\\hangul{...}``, which a document without a Korean main font redefines.
+``\hangul{...}``, which a document without a Korean main font redefines.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tsnrepro.audit import published
 from tsnrepro.audit.claims import Judgement, Verdict
 from tsnrepro.audit.expressions import readable
 from tsnrepro.audit.findings import Finding, Severity
-from tsnrepro.audit.report import AuditResult
+from tsnrepro.audit.report import FOREIGN_SOURCE, AuditResult
 from tsnrepro.audit.rules import RULES
 
 _SEVERITIES = {
@@ -36,13 +36,13 @@ _VERDICTS = {
 def write_ledger(
     result: AuditResult, *, html: Path, latex: Path, macros: Path, rows_per_check: int = 3
 ) -> None:
-    """Write the ledger as HTML, as a LaTeX table and as LaTeX macros.
+    r"""Write the ledger as HTML, as a LaTeX table and as LaTeX macros.
 
     Args:
         result: what the audit found.
         html: file of the page.
         latex: file of the table, to be input where it is to stand.
-        macros: file of ``\\verdict``, ``\\recordverdict`` and ``\\verdictnumbers``, to be input
+        macros: file of ``\verdict``, ``\recordverdict`` and ``\verdictnumbers``, to be input
             before the document begins.
         rows_per_check: findings of one check that the LaTeX table shows; the page shows all.
 
@@ -68,16 +68,17 @@ def latex_ledger(result: AuditResult, rows_per_check: int = 3) -> str:
 
 
 def latex_macros(result: AuditResult) -> str:
-    """Return macros that print the verdict on a claim by its id.
+    r"""Return macros that print the verdict on a claim by its id.
 
-    ``\\verdict{id}`` is the verdict on this testbed, ``\\recordverdict{id}`` that by the published
-    numbers, ``\\verdictnumbers{id}`` what decides it. An unknown id stops the build.
+    ``\verdict{id}`` is the verdict on this testbed, ``\recordverdict{id}`` that by the published
+    numbers, ``\verdictnumbers{id}`` what decides it. An unknown id stops the build.
     """
     return _environment(latex=True).get_template("verdicts.tex.j2").render(_context(result))
 
 
 def _context(result: AuditResult) -> dict[str, Any]:
-    documents = {name: document.short for name, document in published.documents().items()}
+    titles = {name: document.short for name, document in published.documents().items()}
+    titles[FOREIGN_SOURCE] = "The authors' public data set"
     groups: dict[str, dict[str, list[Finding]]] = {}
     for check, findings in result.by_check().items():
         groups.setdefault(findings[0].source, {})[check] = findings
@@ -87,7 +88,7 @@ def _context(result: AuditResult) -> dict[str, Any]:
     used = sorted({finding.rule for finding in result.findings})
     return {
         "result": result,
-        "titles": documents,
+        "titles": titles,
         "groups": groups,
         "claims": claims,
         "severities": _SEVERITIES,
@@ -113,7 +114,7 @@ def _environment(*, latex: bool) -> Environment:
         # LaTeX uses braces and percent signs itself.
         environment = Environment(
             loader=loader,
-            autoescape=False,  # noqa: S701 - the filter tex escapes
+            autoescape=False,  # the filter tex escapes
             trim_blocks=True,
             lstrip_blocks=True,
             undefined=StrictUndefined,
@@ -145,10 +146,8 @@ _LATEX = {
     "|": r"\ensuremath{|}",
     '"': r"\textquotedbl{}",
     "*": r"\ensuremath{*}",
-    # Identifiers and paths have no spaces to break lines at.
     "_": r"\_\allowbreak{}",
-    "/": r"/\allowbreak{}",
-    "[": r"\allowbreak[",
+    "\u00a0": "~",
     "µ": r"\textmu{}",
     "μ": r"\textmu{}",
     "×": r"\ensuremath{\times}",
@@ -166,10 +165,14 @@ _LATEX = {
     "’": "'",
 }
 _LATEX_CHARACTERS = re.compile("|".join(map(re.escape, _LATEX)))
+# Identifiers and paths have no spaces to break lines at; units have one and keep it.
+_PATHS = re.compile(r"/(?=\w{3})")
+_UNITS = re.compile(r"(?<=\d) (?=(?:\\%|[kMG]?b/s|[kM]B/s|\\textmu\{\}s|[mn]?s\b|B\b))")
 _HANGUL = re.compile(r"[\u1100-\u11ff\u3130-\u318f\uac00-\ud7a3]+")
 
 
 def escape_latex(text: object) -> str:
     """Return a text as LaTeX prints it, with places to break long names at."""
     escaped = _LATEX_CHARACTERS.sub(lambda match: _LATEX[match[0]], str(text))
+    escaped = _UNITS.sub("~", _PATHS.sub(r"/\\allowbreak{}", escaped))
     return _HANGUL.sub(lambda match: rf"\hangul{{{match[0]}}}", escaped)

@@ -35,6 +35,7 @@ CHECKS_FILE = "checks.yaml"
 CLAIMS_FILE = "claims.yaml"
 VERDICTS_FILE = "verdicts.yaml"
 FOREIGN_CHECKS_FILE = "public-set-checks.yaml"
+FOREIGN_SOURCE = "public-set"
 
 
 @dataclass(frozen=True)
@@ -60,6 +61,11 @@ class AuditResult:
     def name(self) -> str:
         """Return the testbed, with its campaign where something was measured."""
         return record_name(self.testbed, self.campaign)
+
+    @property
+    def title(self) -> str:
+        """Return the record's name as a heading has it."""
+        return "the published record" if self.is_published else self.name
 
     @property
     def is_published(self) -> bool:
@@ -205,7 +211,7 @@ _VERDICT_STYLE = {
     Verdict.CONTRADICTED: "red",
     Verdict.CANNOT_TELL: "cyan",
 }
-_NUMBERS_SHOWN = 3
+_NUMBERS_SHOWN = 4
 
 
 def print_audit(result: AuditResult, console: Console) -> None:
@@ -239,7 +245,14 @@ def _table(title: str) -> Any:
     from rich import box  # noqa: PLC0415 - only a terminal needs it
     from rich.table import Table  # noqa: PLC0415
 
-    return Table(title=title, box=box.SIMPLE_HEAD, expand=True, title_justify="left")
+    return Table(
+        title=title,
+        box=box.SIMPLE_HEAD,
+        expand=True,
+        title_justify="left",
+        padding=(0, 1, 1, 0),
+        pad_edge=False,
+    )
 
 
 def _print_findings(result: AuditResult, console: Console) -> None:
@@ -249,22 +262,25 @@ def _print_findings(result: AuditResult, console: Console) -> None:
     if not groups:
         console.print(f"{result.name}: no findings\n", markup=False)
         return
-    table = _table(f"Findings: {result.name}")
-    table.add_column("Where", ratio=3, overflow="fold")
-    table.add_column("Numbers", ratio=3, overflow="fold")
-    table.add_column("Finding", ratio=5, overflow="fold")
-    for check, findings in groups.items():
-        first = findings[0]
-        more = f" (and {len(findings) - 1} more)" if len(findings) > 1 else ""
-        table.add_row(
-            Text(f"{first.source}\n{first.place}{more}"),
-            Text(f"{first.first.text}\n{first.second.text}"),
-            Text.assemble(
-                (first.severity.value, _SEVERITY_STYLE[first.severity]),
-                f" {check}\n{first.explanation}",
-            ),
-        )
-    console.print(table)
+    for source in dict.fromkeys(findings[0].source for findings in groups.values()):
+        table = _table(f"Findings: {source}")
+        table.add_column("Where", ratio=4, overflow="fold")
+        table.add_column("Numbers", ratio=3, overflow="fold")
+        table.add_column("Finding", ratio=7, overflow="fold")
+        for findings in groups.values():
+            first = findings[0]
+            if first.source != source:
+                continue
+            more = f" (and {len(findings) - 1} more)" if len(findings) > 1 else ""
+            table.add_row(
+                Text(first.place + more),
+                Text(f"{first.first.text}\n{first.second.text}"),
+                Text.assemble(
+                    (first.severity.value, _SEVERITY_STYLE[first.severity]),
+                    f": {first.explanation}",
+                ),
+            )
+        console.print(table)
 
 
 def _print_claims(result: AuditResult, console: Console) -> None:
@@ -278,7 +294,7 @@ def _print_claims(result: AuditResult, console: Console) -> None:
     table.add_column("Numbers", ratio=5, overflow="fold")
     for here, there in result.verdicts():
         cells = [
-            Text(f"{here.claim.id}\n{here.claim.text}"),
+            Text.assemble((here.claim.id, "dim"), f"\n{here.claim.text}"),
             Text(here.verdict, style=_VERDICT_STYLE[here.verdict]),
         ]
         if not result.is_published:

@@ -116,7 +116,13 @@ def handle(memory: npt.NDArray[np.int64]) -> Any:
     return memory if CHECKED else memory.ctypes.data
 
 
-@kernel
-def words(handed):
-    """Return what kernels index, from what an entry point was given."""
-    return handed if CHECKED else _pointer_to(handed)
+def words(handed: Any) -> Any:
+    """Return what kernels index, from what an entry point was given (in compiled code only)."""
+    raise NotImplementedError("words() is for entry points")
+
+
+@overload(words, inline="always")
+def _words(handed):
+    if isinstance(handed, types.Integer):
+        return lambda handed: _pointer_to(handed)
+    return lambda handed: handed

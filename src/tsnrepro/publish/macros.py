@@ -165,7 +165,7 @@ def _value_fields(item: Result) -> dict[str, str]:
     if isinstance(item.value, str):
         word = escape(short_commit(item.value) if item.key == COMMIT_KEY else item.value)
         fields = dict.fromkeys(("print", "interval", "raw"), word)
-        return fields | {"lo": TEX.unknown, "hi": TEX.unknown, "limits": TEX.unknown} | _words()
+        return fields | {"lo": TEX.unknown, "hi": TEX.unknown, "bounds": TEX.unknown} | _words()
     digits, signed = item.digits, item.signed
 
     def shown(value: float | None) -> str:
@@ -175,7 +175,7 @@ def _value_fields(item: Result) -> dict[str, str]:
         "print": shown(item.value),
         "lo": shown(item.low),
         "hi": shown(item.high),
-        "limits": numbers.limits(item.low, item.high, digits, TEX, signed=signed),
+        "bounds": numbers.limits(item.low, item.high, digits, TEX, signed=signed),
         "interval": numbers.interval(item.value, item.low, item.high, digits, TEX, signed=signed),
         "unit": unit(item.unit),
         "decimals": str(0 if item.value is None else digits),

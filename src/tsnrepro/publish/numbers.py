@@ -38,8 +38,8 @@ TEXT = Style(
     about="~",
 )
 
-TEX_UNITS = {"%": r"\%", "us": "µs", "µs": "µs"}
-TEXT_UNITS = {"us": "µs"}
+TEX_UNITS = {"%": r"\%", "us": "µs", "percentage points": "points"}
+TEXT_UNITS = {"us": "µs", "percentage points": "points"}
 
 
 def number(value: float | None, digits: int, style: Style, *, signed: bool = False) -> str:

@@ -8,7 +8,7 @@ hop, and by the kernel's own report of each frame it freed. So the last is zero 
 them agree.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from tsnrepro.testbed.snapshot import HostCounters, Snapshot
@@ -17,8 +17,11 @@ from tsnrepro.tools.frerctl import Drops, Station
 TALKER, LISTENER, SENDING_SWITCH, RECEIVING_SWITCH = "talker", "listener", "sw1", "sw2"
 HOST_PORT, CARD = "p0", "eth0"
 
-# The one reason the XDP program's own refusals carry, already counted as eliminated or rogue.
+# Where the XDP program's own refusals are freed, already counted as eliminated or rogue.
 REFUSED_BY_RECOVERY = "veth_xdp_rcv_skb"
+# What waited for the neighbour's address in vain has not come to the talker's card: it is part of
+# what the talker's socket took in and the card was never given.
+NO_NEIGHBOUR = "SKB_DROP_REASON_NEIGH"
 
 SOCKET_BUFFER = "listener socket buffer"
 SOCKET_CLOSED = "listener socket, unread when the program closed it"
@@ -68,11 +71,11 @@ def account(
     drops |= _hop_drops(way, located)
     drops["recovery: rogue"] = way.at(RECEIVING_SWITCH, "rogue")
     drops["recovery: tagless"] = way.at(RECEIVING_SWITCH, "tagless")
-    drops |= _listener_drops(way, located)
+    drops |= _listener_drops(way, located, received)
     return Accounting(
         sent=sent,
-        copies=sum(way.out(SENDING_SWITCH, port) for port in way.members)
-        - way.into(SENDING_SWITCH, HOST_PORT),
+        # Every member path but the first: the first frame to leave the switch is the original.
+        copies=sum(way.out(SENDING_SWITCH, port) for port in way.members[1:]),
         received=received,
         eliminated=way.at(RECEIVING_SWITCH, "eliminated"),
         drops=drops,
@@ -102,9 +105,6 @@ class _Way:
     def into(self, host: str, port: str) -> int:
         return self._port(host, port, "in").stream_frames
 
-    def fragments_into(self, host: str, port: str) -> int:
-        return self._port(host, port, "in").stream_fragments
-
     def at(self, host: str, place: str) -> int:
         return self._difference(host, lambda counters: counters.station[place]).stream_frames
 
@@ -116,27 +116,51 @@ class _Way:
     def stack(self, name: str) -> int:
         return self.after[LISTENER].stack[name] - self.before[LISTENER].stack[name]
 
-    def hops(self) -> Iterator[tuple[str, str, str, int]]:
-        """Yield each egress: its place, host and port, and how many frames it was given."""
-        yield "talker queue", TALKER, CARD, self.out(TALKER, CARD)
-        for port in self.members:
-            given = self.out(SENDING_SWITCH, port)
-            yield f"sw1 queue {port}", SENDING_SWITCH, port, given
-        yield "sw2 queue p0", RECEIVING_SWITCH, HOST_PORT, self.out(RECEIVING_SWITCH, HOST_PORT)
+    def hops(self) -> list["_Hop"]:
+        """Return the hops in the order of the way."""
+        return [
+            _Hop("talker queue", TALKER, CARD, SENDING_SWITCH, HOST_PORT),
+            *(
+                _Hop(f"sw1 queue {port}", SENDING_SWITCH, port, RECEIVING_SWITCH, port)
+                for port in self.members
+            ),
+            _Hop("sw2 queue p0", RECEIVING_SWITCH, HOST_PORT, LISTENER, CARD),
+        ]
+
+
+@dataclass(frozen=True)
+class _Hop:
+    """An egress queue and the port at the other end of its cable."""
+
+    place: str
+    host: str
+    port: str
+    next_host: str
+    next_port: str
 
 
 class _Located:
-    """The kernel's drops of the stream's first fragments during one trial, by host and device."""
+    """The kernel's drops of the stream's first fragments during one trial, by host and device.
+
+    The trace sees the whole machine: what has a namespace that is no host's is not of this stream,
+    whatever its port. A frame without a device has no namespace either, and counts.
+    """
 
     def __init__(
         self, before: Snapshot, after: Snapshot, host_of: Callable[[int], str | None]
     ) -> None:
         earlier = {self._key(item): item.frames for item in before.drops or []}
-        self._items = [
-            (item, host_of(item.netns) if item.netns else None, count)
+        located = [
+            (item, host_of(item.netns) if item.netns else None)
             for item in after.drops or []
-            if not item.later_fragment and item.function != REFUSED_BY_RECOVERY
-            if (count := item.frames - earlier.get(self._key(item), 0))
+            if not item.later_fragment
+            and item.function != REFUSED_BY_RECOVERY
+            and not item.reason.startswith(NO_NEIGHBOUR)
+        ]
+        self._items = [
+            (item, host, item.frames - earlier.get(self._key(item), 0))
+            for item, host in located
+            if host or not item.netns
         ]
         self._indices = {
             (host, name): index
@@ -161,23 +185,33 @@ class _Located:
 
 
 def _hop_drops(way: _Way, located: _Located | None) -> dict[str, int]:
-    """Return what each egress queue dropped, by the trace or by the queue's own counter."""
-    return {
-        place: located.on_device(host, port) if located else way.queue_dropped(host, port)
-        for place, host, port, _ in way.hops()
-    }
+    """Return what each egress queue dropped, and what each switch port dropped on arrival."""
+    if located is None:
+        return {hop.place: _queue_dropped(way, hop) for hop in way.hops()}
+    drops = {}
+    for hop in way.hops():
+        drops[hop.place] = located.on_device(hop.host, hop.port)
+        if hop.next_host != LISTENER:  # what its card drops is the listener's network stack's
+            arrival = located.on_device(hop.next_host, hop.next_port)
+            drops[f"{hop.next_host} port {hop.next_port}"] = arrival
+    return drops
 
 
-def _listener_drops(way: _Way, located: _Located | None) -> dict[str, int]:
-    unfinished = max(0, way.stack("IpReasmFails"))
+def _queue_dropped(way: _Way, hop: _Hop) -> int:
+    """Return the queue's own count, which knows frames of any kind, as far as the stream lacks."""
+    missing = way.out(hop.host, hop.port) - way.into(hop.next_host, hop.next_port)
+    return min(way.queue_dropped(hop.host, hop.port), max(0, missing))
+
+
+def _listener_drops(way: _Way, located: _Located | None, received: int) -> dict[str, int]:
     if located is None:
         # Without a trace the kernel's totals must do; they cannot tell what was left unread.
-        return {
-            SOCKET_BUFFER: way.stack("UdpRcvbufErrors"),
-            SOCKET_CLOSED: 0,
-            REASSEMBLY: unfinished,
-            STACK: way.stack("UdpNoPorts") + way.stack("UdpInCsumErrors"),
-        }
+        buffer = way.stack("UdpRcvbufErrors")
+        stack = way.stack("UdpNoPorts") + way.stack("UdpInCsumErrors")
+        # Reassembly fails too where a queue dropped the first fragment, which counts there.
+        came = way.into(LISTENER, CARD) - received - buffer - stack
+        unfinished = min(max(0, way.stack("IpReasmFails")), max(0, came))
+        return {SOCKET_BUFFER: buffer, SOCKET_CLOSED: 0, REASSEMBLY: unfinished, STACK: stack}
     buffer = located.by_function("udp_queue_rcv", "__udp_enqueue", "udpv6_queue_rcv")
     closed = located.by_function("udp_destruct", "udpv6_destruct")
     reassembly = located.by_function("ip_frag", "inet_frag", "ip_expire", "ip6_frag")

@@ -117,11 +117,19 @@ def load_trials(manifest_path: str | Path) -> pd.DataFrame:
             raise RecordError("the trial is not the one the manifest lists", entry["trial"])
         rows.append(_common(document) | ROWS[manifest["experiment"]](document))
     try:
-        return SCHEMAS[manifest["experiment"]].validate(pd.DataFrame(rows))
+        return SCHEMAS[manifest["experiment"]].validate(_table(rows))
     except pa.errors.SchemaError as error:
         raise RecordError(
             f"the trials do not fit their schema: {error}", str(store.folder)
         ) from error
+
+
+def _table(rows: list[dict[str, Any]]) -> pd.DataFrame:
+    table = pd.DataFrame(rows)
+    # Trials of one run may be of different versions, and not all of them tell all places apart.
+    places = [column for column in table if str(column).startswith("drop_")]
+    table[places] = table[places].fillna(0).astype(int)
+    return table
 
 
 def _common(document: dict[str, Any]) -> dict[str, Any]:

@@ -2,12 +2,13 @@
 
 import re
 from dataclasses import dataclass
-from io import StringIO
 
 from tsnrepro.errors import ToolError
 
 PORT = 11111
-LOG_HEADER = "packet, txTime(sec), rxTime(sec), latency(usec)"
+LOG_HEADER = re.compile(rb"packet, txTime\(sec\), rxTime\(sec\), (latency|rtt)\(usec\)\r?\n")
+LOG_RULE = b"\n---"
+LOG_TAIL_BYTES = 4096
 
 COLOUR = re.compile(r"\x1b?\[[0-9;]*m")
 TOTAL = re.compile(r"\[Total Run\].*?SentMessages=(\d+); ReceivedMessages=(\d+)")
@@ -88,29 +89,78 @@ def parse(text: str) -> PingPongResult:
     )
 
 
-def parse_log(text: str):
+def log_start(log: bytes) -> int:
+    """Return where the header line of a full log begins in a file, or -1."""
+    match = LOG_HEADER.search(log)
+    return match.start() if match else -1
+
+
+def parse_log(log: str | bytes):
     """Return every observation as a table of ``sent_s`` and ``half_round_trip_us``.
 
-    Times of sending are seconds on the talker's clock from an arbitrary start.
+    Times of sending are seconds on the talker's clock from an arbitrary start. What sockperf logs
+    with ``--full-rtt`` is halved.
+
+    Parameters
+    ----------
+    log
+        The file that ``--full-log`` names. Bytes are read where they lie, without a copy.
 
     Raises
     ------
     ToolError
-        The log has no header of sockperf's, or no observation.
+        The log has no header of sockperf's, no observation, or a row that is none.
     """
     import pandas as pd  # noqa: PLC0415 - the command line starts faster without it
 
-    start = text.find(LOG_HEADER)
-    if start < 0:
+    data = log.encode() if isinstance(log, str) else log
+    header = LOG_HEADER.search(data)
+    if not header:
         raise ToolError("not a full log of sockperf: its header line is missing")
-    # A complete log is closed by a rule of dashes.
-    end = text.find("\n---", start)
-    table = pd.read_csv(
-        StringIO(text[start : end + 1 if end >= 0 else None]),
-        engine="pyarrow",
-        names=["packet", "sent_s", "received_s", "half_round_trip_us"],
-        skiprows=1,
-    )
-    if table.empty:
+    sent, latency = _log_columns(data, header.end())
+    if not len(sent):
         raise ToolError("sockperf's full log holds no observation")
-    return table[["sent_s", "half_round_trip_us"]]
+    if header[1] == b"rtt":
+        latency = latency / 2
+    return pd.DataFrame({"sent_s": sent, "half_round_trip_us": latency}, copy=False)
+
+
+def _log_columns(data: bytes, start: int):
+    """Return the columns of the times of sending and of the latencies, as arrays."""
+    import pyarrow as pa  # noqa: PLC0415
+    from pyarrow import csv  # noqa: PLC0415
+
+    names = ["packet", "sent_s", "received_s", "latency_us"]
+    kept = ["sent_s", "latency_us"]
+    body = pa.py_buffer(data)[start : _log_end(data, start)]
+    if not body.size:
+        return (), ()
+
+    def read(threads: bool):
+        return csv.read_csv(
+            pa.BufferReader(body),
+            csv.ReadOptions(column_names=names, use_threads=threads),
+            csv.ParseOptions(quote_char=False),
+            csv.ConvertOptions(
+                include_columns=kept,
+                column_types=dict.fromkeys(kept, pa.float64()),
+                null_values=[],
+                check_utf8=False,
+            ),
+        )
+
+    try:
+        table = read(threads=True)
+    except pa.ArrowInvalid:
+        try:
+            table = read(threads=False)  # slower, and tells the row
+        except pa.ArrowInvalid as error:
+            raise ToolError(f"sockperf's full log has a row that is none: {error}") from error
+    return tuple(table[name].to_numpy() for name in kept)
+
+
+def _log_end(data: bytes, start: int) -> int:
+    """Return where the observations end: a complete log is closed by a rule of dashes."""
+    # Searched for from behind, for a log is long and its rule short.
+    end = data.rfind(LOG_RULE, max(start - 1, len(data) - LOG_TAIL_BYTES))
+    return end + 1 if end >= 0 else len(data)

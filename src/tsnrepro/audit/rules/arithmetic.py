@@ -8,7 +8,7 @@ from typing import Literal
 from pydantic import Field
 
 from tsnrepro.audit.expressions import EmptyCellError
-from tsnrepro.audit.findings import Observation, Severity, Side, format_number
+from tsnrepro.audit.findings import Observation, Severity, Side, capital, format_number
 from tsnrepro.audit.intervals import Interval, total
 from tsnrepro.audit.rules.base import (
     Formula,
@@ -22,7 +22,7 @@ from tsnrepro.audit.rules.base import (
     rows_of,
     rule,
 )
-from tsnrepro.audit.tables import UNIT_SUFFIXES, Catalog, Cell, unit_of
+from tsnrepro.audit.tables import UNIT_SUFFIXES, Catalog, Cell, Table, unit_of
 
 # Factors that a unit or a base taken for another leaves between two numbers.
 _KNOWN_FACTORS = {
@@ -69,7 +69,7 @@ def derived_value(data: Catalog, p: DerivedValue) -> Iterator[Observation]:
             Side.of_cell(cell, f"printed {cell.title}" if cell.rounded else None),
             Side.of_number("recomputed", computed, cell.unit),
             p.formula,
-            f"{cell.title} does not follow from its parts{hint}.",
+            f"{capital(cell.title)} does not follow from its parts{hint}.",
         )
 
 
@@ -234,12 +234,11 @@ def unit_of_column(data: Catalog, p: UnitOfColumn) -> Iterator[Observation]:
                 f"unit of {column.name}",
                 f"Column {column.title} is recorded in {recorded}, its name says {named}.",
             )
-        yield from _shares_outside(table.path, data)
+        yield from _shares_outside(table)
 
 
-def _shares_outside(path: str, data: Catalog) -> Iterator[Observation]:
+def _shares_outside(table: Table) -> Iterator[Observation]:
     """Yield losses that are no share of what was sent."""
-    table = data.table(path)
     for name in table.columns:
         if "loss" not in name or not name.endswith("_percent"):
             continue

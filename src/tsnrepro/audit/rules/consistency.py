@@ -46,10 +46,10 @@ def same_quantity(data: Catalog, p: SameQuantity) -> Iterator[Observation]:
         first = disagreeing[0]
         yield Observation(
             cell,
-            Side.of_cell(first, f"{first.source}, {first.origin}"),
-            Side.of_cell(cell, f"{cell.source}, {cell.origin}"),
+            Side.of_cell(first, _where(first, cell)),
+            Side.of_cell(cell, "here"),
             f"one value for the {p.quantity}",
-            f"The {p.quantity} is {Side.of_cell(first).text} in {first.source}, {first.origin}, "
+            f"The {p.quantity} is {Side.of_cell(first).text} in {_where(first, cell)}, "
             f"and {Side.of_cell(cell).text} here.",
         )
 
@@ -84,10 +84,10 @@ def same_column(data: Catalog, p: SameColumn) -> Iterator[Observation]:
         cell = first_cell(row, p.second_value)
         yield Observation(
             cell,
-            found[0].side(p.first_value, f"{original.source}, {original.origin}", original.unit),
-            row.side(p.second_value, f"{cell.source}, {cell.origin}", cell.unit),
+            found[0].side(p.first_value, _where(original, cell), original.unit),
+            row.side(p.second_value, "here", cell.unit),
             f"one value for the {p.quantity}",
-            f"The {p.quantity} differs from that in {original.source}, {original.origin}.",
+            f"The {p.quantity} differs from that in {_where(original, cell)}.",
         )
 
 
@@ -115,11 +115,10 @@ def same_thing(data: Catalog, p: SameThing) -> Iterator[Observation]:
         met.append((cell, meaning))
         yield Observation(
             cell,
-            Side(f"{first.source}, {first.origin}", first_meaning),
-            Side(f"{cell.source}, {cell.origin}", meaning),
+            Side(_where(first, cell), first_meaning),
+            Side("here", meaning),
             f"one name for the {p.thing}",
-            f"The {p.thing} is {first_meaning} in {first.source}, {first.origin}, and {meaning} "
-            "here.",
+            f"The {p.thing} is {first_meaning} in {_where(first, cell)}, and {meaning} here.",
         )
 
 
@@ -146,7 +145,7 @@ def value_under_two_labels(data: Catalog, p: ValueUnderTwoLabels) -> Iterator[Ob
     if cells[0].value != cells[1].value or plain(labels[0]) == plain(labels[1]):
         return
     first, second = (
-        Side(f"{p.label} in {cell.source}, {cell.origin}", shown(label), p.unit)
+        Side(f"{p.label} in {_where(cell, cells[0])}", shown(label), p.unit)
         for cell, label in zip(cells, labels, strict=True)
     )
     yield Observation(
@@ -155,7 +154,7 @@ def value_under_two_labels(data: Catalog, p: ValueUnderTwoLabels) -> Iterator[Ob
         second,
         f"{cells[0].printed} at one {p.label}",
         f"{Side.of_cell(cells[0]).text} stands at {p.label} {shown(labels[0])} here and at "
-        f"{shown(labels[1])} in {cells[1].source}, {cells[1].origin}.",
+        f"{shown(labels[1])} in {_where(cells[1], cells[0])}.",
     )
 
 
@@ -274,6 +273,11 @@ def loaded_against_idle(data: Catalog, p: LoadedAgainstIdle) -> Iterator[Observa
 def _alike(a: Cell, b: Cell, tolerance: float) -> bool:
     """Tell whether two cells give one number; a bound counts as the number it names."""
     return _bare(a).overlaps(_bare(b), tolerance)
+
+
+def _where(cell: Cell, seen_from: Cell) -> str:
+    """Return a cell's place, with its document where that is another one."""
+    return cell.origin if cell.source == seen_from.source else f"{cell.source}, {cell.origin}"
 
 
 def _bare(cell: Cell) -> Interval:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from pydantic import Field
 
-from tsnrepro.audit.findings import Observation, Severity, Side, format_number, plural
+from tsnrepro.audit.findings import Observation, Severity, Side, capital, format_number, plural
 from tsnrepro.audit.intervals import Interval
 from tsnrepro.audit.rules.base import (
     CheckError,
@@ -53,7 +53,7 @@ def order_of_statistics(data: Catalog, p: OrderOfStatistics) -> Iterator[Observa
                     Side.of_cell(lower),
                     Side.of_cell(upper),
                     f"{lower.column} <= {upper.column}",
-                    f"{upper.title} is below {lower.title} of the same sample.",
+                    f"{capital(upper.title)} is below {lower.title} of the same sample.",
                 )
 
 
@@ -98,8 +98,8 @@ def constant_ratio(data: Catalog, p: ConstantRatio) -> Iterator[Observation]:
             Side("relative spread of the ratio", spread),
             f"sd({numerator} / {p.denominator}) / mean over {plural(len(ratios), 'row')} "
             f"< {p.largest_spread:g}",
-            f"{cell.title} is {format_number(centre, 3)} times {base.title} in every row: one "
-            "factor made it, not measurements.",
+            f"{capital(cell.title)} is {format_number(centre, 3)} times {base.title} in every "
+            "row: one factor made it, not measurements.",
             place=f"{row.table.title}, {plural(len(ratios), 'row')}, {cell.title}",
         )
 

@@ -1,0 +1,1 @@
+"""Foreign data: what others measured, read through a mapping file into the raw store."""

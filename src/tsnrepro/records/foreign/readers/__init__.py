@@ -1,0 +1,1 @@
+"""Readers: one module a kind of file, each from bytes to rows."""

@@ -1,0 +1,49 @@
+"""What every reader gives: rows with cells as they stand, and what is known without a mapping."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from tsnrepro.errors import RecordError
+
+Known = dict[str, int | float | str]
+
+
+@dataclass
+class Row:
+    """One row of a file."""
+
+    place: str
+    """Where in the file: ``line 12``, ``results[3]``, or nothing where it is the whole file."""
+    cells: Mapping[str, Any] = field(default_factory=dict)
+    known: Known = field(default_factory=dict)
+    """Our fields, in our units, that the format itself defines."""
+
+    def cell(self, name: str) -> Any:
+        """Return a cell by its column, or by a path of keys in nested records.
+
+        Raises
+        ------
+        RecordError
+            There is no such column.
+        """
+        if name in self.cells:
+            return self.cells[name]
+        found: Any = self.cells
+        for part in name.split("."):
+            if not isinstance(found, Mapping) or part not in found:
+                raise RecordError(
+                    f"there is no column '{name}'",
+                    self.place,
+                    f"There are: {', '.join(map(str, self.cells)) or 'none'}",
+                )
+            found = found[part]
+        return found
+
+
+@dataclass
+class Reading:
+    """The rows of a file, and the places that could not be read as rows, with reasons."""
+
+    rows: list[Row]
+    skipped: list[tuple[str, str]] = field(default_factory=list)

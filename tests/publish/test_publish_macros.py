@@ -1,0 +1,169 @@
+import json
+from pathlib import Path
+
+import pytest
+from invented_results import COMMIT, entry, write_results, write_values
+
+from tsnrepro.publish.errors import PublishError
+from tsnrepro.publish.macros import published_cell, write_paper_inputs
+from tsnrepro.publish.tex import breakable, escape
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+PAPER = REPOSITORY / "paper" / "frer-udp"
+NAMES = [f"control-{i}-r1-0123456789-a1" for i in range(9)]
+
+
+@pytest.fixture
+def written(tmp_path):
+    """Write the inputs of a small manuscript and return its folder."""
+
+    def write(text, items=(), figures=()):
+        commit = entry("testbed.commit", COMMIT)
+        write_values(tmp_path / "values", testbed=[commit], more=list(items))
+        for name in figures:
+            path = tmp_path / "figures" / name
+            path.parent.mkdir(exist_ok=True)
+            path.write_bytes(b"figure")
+        manuscript = tmp_path / "frer-udp"
+        manuscript.mkdir(exist_ok=True)
+        (manuscript / "main.tex").write_text(text)
+        write_paper_inputs(tmp_path, manuscript, tmp_path / "out")
+        return tmp_path / "out"
+
+    return write
+
+
+def fields(path, key):
+    lines = path.read_text().splitlines()
+    start = f"\\tsnset{{{key}}}{{"
+    pairs = [line.removeprefix(start).split("}{", 1) for line in lines if line.startswith(start)]
+    return {name: text.removesuffix("}") for name, text in pairs}
+
+
+def test_a_measured_value_has_every_field(written):
+    item = entry("tcp.x.mbps", 12345.67, -0.004, 20000.0, unit="Mb/s", digits=1)
+    found = fields(written(r"\val{tcp.x.mbps}", [item]) / "values.tex", "tcp.x.mbps")
+    assert found == {
+        "print": r"12\,345.7",
+        "lo": "0.0",
+        "hi": r"20\,000.0",
+        "bounds": r"[0.0, 20\,000.0]",
+        "interval": r"12\,345.7 [0.0, 20\,000.0]",
+        "unit": "Mb/s",
+        "decimals": "1",
+        "raw": "12345.67",
+        "rawlo": "-0.004",
+        "rawhi": "20000.0",
+    }
+
+
+def test_words_are_escaped_and_have_no_number(written):
+    item = entry("testbed.kernel", "6.1_x #1 & 100%")
+    found = fields(written(r"\val{testbed.kernel}", [item]) / "values.tex", "testbed.kernel")
+    assert found["print"] == found["raw"] == r"6.1\_x \#1 \& 100\%"
+    assert found["rawlo"] == "nil"
+
+
+def test_nothing_known_prints_a_dash_and_calculates_as_nil(written):
+    found = fields(written(r"\val{a.b}", [entry("a.b", None)]) / "values.tex", "a.b")
+    assert found["print"] == found["bounds"] == "--"
+    assert found["raw"] == found["rawhi"] == "nil"
+
+
+def test_a_published_cell_keeps_its_printed_digits_and_sign(written):
+    text = r"\pub{table-4-3/64/frer_loss_percent} \pub{table-4-4/average/difference_percent}"
+    path = written(text) / "published.tex"
+    assert fields(path, "table-4-3/64/frer_loss_percent")["print"] == r"\ensuremath{\sim}0.5"
+    found = fields(path, "table-4-4/average/difference_percent")
+    assert found["print"] == r"\ensuremath{-}0.8"
+    assert found["raw"] == "-0.8"
+    assert found["unit"] == r"\%"
+
+
+def test_cells_of_other_documents_are_named_in_full():
+    cell = published_cell("methodology/section-2-3-results/phase-3-535/packets_lost", "frer-udp")
+    assert cell.cell.value == 1420
+    assert cell.document == "methodology"
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        (r"\val{tcp.none}", r"tcp\.none.*main\.tex:1"),
+        (r"\pub{table-4-1/single-path/throughput}", r"throughput_mbps.*main\.tex:1"),
+        (r"\pub{table-4-9/a/b}", r"table-4-9.*main\.tex:1"),
+        (r"\pub{one/two}", r"table/row/column.*main\.tex:1|one/two.*main\.tex:1"),
+        (r"\includegraphics{figures/none}", r"figures/none\.pdf.*main\.tex:1"),
+        (r"\tablerows{tables/other.tex}", r"tables/other\.tex"),
+    ],
+)
+def test_what_does_not_exist_is_named_with_its_place(written, text, says):
+    with pytest.raises(PublishError, match=says):
+        written(text)
+
+
+def test_the_appendix_holds_what_is_used_and_nothing_else(written):
+    items = [
+        entry("tcp.used", 1.0, run="tcp", names=NAMES[:6]),
+        entry("tcp.many", 2.0, run="tcp", names=NAMES),
+        entry("tcp.idle", 3.0, run="tcp", names=NAMES),
+    ]
+    output = written(r"\val{tcp.used}\lo{tcp.many}\includegraphics{figures/f}", items, ["f.pdf"])
+    text = (output / "provenance.tex").read_text()
+    assert text.count(r"\measuredvalue{tcp.used}") == text.count(r"\measuredvalue{tcp.many}") == 1
+    assert "tcp.idle" not in text
+    assert all(breakable(name) in text for name in (*NAMES[:6], NAMES[8]))
+    assert breakable(NAMES[7]) not in text
+    assert items[1]["sha256"][:16] in text
+    assert "0123456789ab+changes" in text
+    assert r"\printedfile{figures/\allowbreak{}f.\allowbreak{}pdf}" in text
+
+
+def test_the_record_holds_all_trials_and_full_checksums(written):
+    item = entry("tcp.many", 2.0, run="tcp", names=NAMES)
+    output = written(r"\val{tcp.many} \pub{table-4-1/single-path/throughput_mbps}", [item])
+    record = json.loads((output / "provenance.json").read_text())
+    assert record["commit"] == COMMIT
+    assert record["measured"] == [item | {"printed_at": ["main.tex:1"]}]
+    (cell,) = record["published"]
+    assert cell["cell"]["origin"] == "Table 4.1, row Single-Path"
+    assert cell["cell"]["printed"] == "941.0"
+    assert str(REPOSITORY) not in json.dumps(record)
+
+
+def test_values_without_a_commit_are_refused(tmp_path):
+    write_values(tmp_path / "values", a=[entry("a.b", 1)])
+    (tmp_path / "main.tex").write_text(r"\val{a.b}")
+    with pytest.raises(PublishError, match=r"testbed\.commit"):
+        write_paper_inputs(tmp_path, tmp_path, tmp_path / "out")
+
+
+def test_the_manuscript_finds_all_it_names(tmp_path):
+    results = write_results(tmp_path)
+    write_paper_inputs(results, PAPER, tmp_path / "out")
+    record = json.loads((tmp_path / "out" / "provenance.json").read_text())
+    tables = {item["table"] for item in record["published"]}
+    assert {f"table-{name}" for name in ("4-1", "4-2", "4-3", "4-4", "a-1", "a-2", "a-3")} <= tables
+    assert {item["path"] for item in record["files"]} >= {"figures/loss-against-load.pdf"}
+
+
+def test_equal_results_give_equal_files(tmp_path):
+    results = write_results(tmp_path)
+    for name in ("one", "two"):
+        write_paper_inputs(results, PAPER, tmp_path / name)
+    for path in (tmp_path / "one").rglob("*.*"):
+        assert (
+            path.read_bytes()
+            == (tmp_path / "two" / path.relative_to(tmp_path / "one")).read_bytes()
+        )
+
+
+def test_escaped_text_holds_no_bare_special_character():
+    assert escape(r"\{}$&#^_~%") == (
+        r"\textbackslash{}\{\}\$\&\#\textasciicircum{}\_\textasciitilde{}\%"
+    )
+
+
+def test_names_may_break_behind_their_joints():
+    assert breakable("a.b_c") == r"a.\allowbreak{}b\_\allowbreak{}c"
+    assert breakable("0" * 24).count(r"\allowbreak") == 3

@@ -1,0 +1,56 @@
+import re
+
+import pytest
+from invented_results import write_summary
+
+from tsnrepro.publish.errors import PublishError
+from tsnrepro.publish.tables import load_sweep_summary, published_sweep, sweep_rows
+
+SUMMARY = "tables/sweep-summary.csv"
+
+
+@pytest.fixture
+def rows(tmp_path):
+    write_summary(tmp_path / SUMMARY, rates=(300, 400, 535, 900))
+    text = sweep_rows(load_sweep_summary(tmp_path), published_sweep("frer-udp"))
+    cells = [line.removesuffix(r" \\").split(" & ") for line in text.splitlines()]
+    return {row[0]: row[1:] for row in cells}
+
+
+def test_every_row_has_all_columns_in_order_of_load(rows):
+    assert {len(row) for row in rows.values()} == {10}
+    assert list(rows) == sorted(rows, key=float)
+
+
+def test_published_and_measured_loads_are_joined(rows):
+    # 400 and 535 Mb/s are in both, 398 is published only, 900 measured only.
+    assert rows["400"][0] == r"\pubto{4}{table-a-2/single-path-400/loss_percent}"
+    assert rows["400"][2:5] == ["399.9", "0/3", "0.000"]
+    assert rows["535"][1] == r"\pubto{4}{table-a-2/frer-535/loss_percent}"
+    assert rows["398"][2:] == ["--"] * 8
+    assert rows["900"][:2] == ["--", "--"]
+    assert rows["900"][2:6] == ["899.9", "3/3", "4.500", "[3.150, 5.850]"]
+
+
+def test_every_published_load_is_there(rows):
+    assert {"390", "395", "398", "399", "400", "520", "525", "530", "535", "540"} <= set(rows)
+
+
+def test_a_failed_connection_is_called_so(rows):
+    assert rows["540"][1] == r"\publink{table-a-2/frer-540/outcome}{failed}"
+
+
+def test_unknown_limits_print_as_such(tmp_path):
+    write_summary(tmp_path / SUMMARY, rates=(500,), known=False)
+    text = sweep_rows(load_sweep_summary(tmp_path), {})
+    assert re.search(r"0\.500 & -- & ", text)
+
+
+def test_a_missing_file_and_column_are_named(tmp_path):
+    with pytest.raises(PublishError, match=r"sweep-summary\.csv"):
+        load_sweep_summary(tmp_path)
+    write_summary(tmp_path / SUMMARY)
+    path = tmp_path / SUMMARY
+    path.write_text(path.read_text().replace("trials_with_loss", "losses"))
+    with pytest.raises(PublishError, match="trials_with_loss"):
+        load_sweep_summary(tmp_path)

@@ -1,0 +1,118 @@
+"""A trial of known datagrams over the emulated testbed, with drops forced where a test wants."""
+
+import struct
+import time
+from contextlib import contextmanager
+
+import pytest
+
+from tsnrepro.records.accounting import Accounting, account
+from tsnrepro.tools.frerctl import StreamFilter
+
+PORT = 9000
+STREAM = StreamFilter("udp", PORT)
+ROOM_BYTES = 8_000_000
+SETTLE_SECONDS = 0.15
+# The testbed lets reassembly give up after a second.
+REASSEMBLY_SECONDS = 1.6
+
+
+class Bench:
+    """Sends and receives by itself, so that both counts are known without a tool in between."""
+
+    def __init__(self, testbed, sockets) -> None:
+        self.testbed, self._sockets = testbed, sockets
+        self.sender = sockets.udp(testbed, "talker")
+        self._target = (testbed.address("listener"), PORT)
+
+    def run(self, host: str, *argv: str) -> None:
+        self.testbed.hosts[host].run(list(argv), deadline_s=10).check()
+
+    def configure(self, configuration: str) -> None:
+        """Configure the testbed and let the hosts learn each other's address."""
+        self.testbed.configure(configuration, STREAM)
+        self.run("talker", "ping", "-c", "1", "-W", "2", self.testbed.address("listener"))
+
+    def trial(
+        self,
+        datagrams: int = 400,
+        payload_bytes: int = 1000,
+        *,
+        listen: bool = True,
+        read: bool = True,
+        receive_bytes: int = ROOM_BYTES,
+        pause_s: float = 0.0,
+        settle_s: float = SETTLE_SECONDS,
+    ) -> Accounting:
+        """Send ``datagrams`` and account for them; the receiver reads when all have settled."""
+        receiver = (
+            self._sockets.udp(self.testbed, "listener", PORT, receive_bytes) if listen else None
+        )
+        before = self.testbed.snapshot()
+        for index in range(datagrams):
+            self.sender.sendto(struct.pack("!I", index).ljust(payload_bytes, b"."), self._target)
+            if pause_s:
+                time.sleep(pause_s)
+        time.sleep(settle_s)
+        received = 0
+        if receiver:
+            received = _read_all(receiver) if read else 0
+            receiver.close()
+        after = self.testbed.snapshot()
+        return account(before, after, datagrams, received, self.testbed.host_of)
+
+    @contextmanager
+    def throttled(self, host: str, port: str, rate: str, burst: int, limit: int):
+        """Give a queue another rate, burst (bytes) and limit (bytes) during the block."""
+        restored = [word if word != "add" else "change" for word in self.testbed._queue(port)]
+        changed = list(restored)
+        for option, value in (("rate", rate), ("burst", str(burst)), ("limit", str(limit))):
+            changed[changed.index(option) + 1] = value
+        self.run(host, *changed)
+        try:
+            yield
+        finally:
+            self.run(host, *restored)
+
+    @contextmanager
+    def during(self, host: str, command: str, undo: str):
+        """Run a command before the block and another behind it."""
+        self.run(host, *command.split())
+        try:
+            yield
+        finally:
+            self.run(host, *undo.split())
+
+
+def _read_all(receiver) -> int:
+    receiver.setblocking(False)
+    count = 0
+    while True:
+        try:
+            receiver.recv(65536)
+        except BlockingIOError:
+            return count
+        count += 1
+
+
+def dropped(accounting: Accounting) -> dict[str, int]:
+    """Return the places where something was dropped."""
+    return {place: count for place, count in accounting.drops.items() if count}
+
+
+@pytest.fixture
+def bench(testbed, sockets):
+    """Return the bench on the default testbed."""
+    return Bench(testbed, sockets)
+
+
+@pytest.fixture
+def make_bench(sockets):
+    """Return the function that makes a bench on any testbed."""
+    return lambda testbed: Bench(testbed, sockets)
+
+
+@pytest.fixture(scope="session")
+def places():
+    """Return the function that gives the places where an accounting saw drops."""
+    return dropped

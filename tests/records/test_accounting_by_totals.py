@@ -1,0 +1,77 @@
+"""Accounting without a trace of drops, by the kernel's totals alone, and over three paths."""
+
+import pytest
+
+from tsnrepro.records.accounting import REASSEMBLY, SOCKET_BUFFER, STACK
+
+pytestmark = pytest.mark.namespaces
+
+REASSEMBLY_SECONDS = 1.6
+SLOW = ("10mbit", 2000, 5000)
+
+
+@pytest.fixture(scope="module")
+def plain_testbed(bring_up):
+    return bring_up(locate_drops=False, paths=3)
+
+
+@pytest.fixture
+def untraced(make_bench, plain_testbed):
+    bench = make_bench(plain_testbed)
+    bench.configure("frer")
+    return bench
+
+
+def test_three_paths_make_two_copies(untraced, places):
+    found = untraced.trial()
+    assert (found.received, found.copies, found.eliminated) == (400, 800, 800)
+    assert places(found) == {}
+    assert found.unaccounted == 0
+
+
+@pytest.mark.parametrize("path", ["m0", "m2"])
+def test_a_path_drops(untraced, places, path):
+    with untraced.throttled("sw1", path, *SLOW):
+        found = untraced.trial()
+    assert found.received == 400
+    assert places(found) == {f"sw1 queue {path}": 800 - found.eliminated}
+    assert found.unaccounted == 0
+
+
+def test_other_traffic_that_the_queue_dropped_is_not_the_streams(untraced, places):
+    """Three frames of each datagram are dropped; the datagram counts once, by its first."""
+    with untraced.throttled("sw1", "m0", "10mbit", 1000, 5000):
+        untraced.run("talker", "sh", "-c", "ping -c 3 -i 0.05 -s 1200 10.0.100.2 >/dev/null")
+        found = untraced.trial(datagrams=50, payload_bytes=4400, settle_s=REASSEMBLY_SECONDS)
+    assert (found.received, places(found)) == (50, {"sw1 queue m0": 50})
+    assert found.unaccounted == 0
+
+
+def test_listener_socket_buffer(untraced, places):
+    found = untraced.trial(receive_bytes=20_000)
+    assert places(found) == {SOCKET_BUFFER: 400 - found.received}
+    assert found.unaccounted == 0
+
+
+def test_nobody_listens(untraced, places):
+    found = untraced.trial(datagrams=100, listen=False)
+    assert (places(found), found.unaccounted) == ({STACK: 100}, 0)
+
+
+def test_what_totals_cannot_tell_stays_unaccounted(untraced, places):
+    """A socket closed with unread datagrams increments no counter of the kernel's."""
+    found = untraced.trial(datagrams=100, read=False)
+    assert (places(found), found.unaccounted) == ({}, 100)
+
+
+@pytest.mark.parametrize(("burst", "place"), [(1200, "sw2 queue p0"), (1600, REASSEMBLY)])
+def test_a_datagram_that_lost_a_fragment_counts_once(untraced, places, burst, place):
+    """Whether the first or the last fragment is missing, reassembly fails in the kernel's eyes."""
+    limit, rate = (100_000, "1000mbit") if place != REASSEMBLY else (1600, "10mbit")
+    payload_bytes = 2000 if place != REASSEMBLY else 4000
+    with untraced.throttled("sw2", "p0", rate, burst, limit):
+        found = untraced.trial(
+            datagrams=20, payload_bytes=payload_bytes, pause_s=0.01, settle_s=REASSEMBLY_SECONDS
+        )
+    assert (found.received, places(found)) == (0, {place: 20})
+    assert found.unaccounted == 0

@@ -1,0 +1,268 @@
+"""Every datagram accounted for, with drops forced at one place after the other."""
+
+import socket
+import time
+from contextlib import ExitStack
+
+import pytest
+
+from tsnrepro.records.accounting import REASSEMBLY, SOCKET_BUFFER, SOCKET_CLOSED, STACK
+
+pytestmark = pytest.mark.namespaces
+
+REASSEMBLY_SECONDS = 1.6
+# Slower than the test sends, with room for a few frames of 1000 bytes.
+SLOW = ("10mbit", 2000, 5000)
+BOTH = pytest.mark.parametrize("configuration", ["frer", "control"])
+
+
+@BOTH
+def test_nothing_is_dropped(bench, places, configuration):
+    bench.configure(configuration)
+    found = bench.trial()
+    copies = 400 if configuration == "frer" else 0
+    assert (found.sent, found.received, found.copies, found.eliminated) == (400, 400, copies, copies)
+    assert places(found) == {}
+    assert found.unaccounted == 0
+
+
+@BOTH
+def test_talker_queue(bench, places, configuration):
+    bench.configure(configuration)
+    with bench.throttled("talker", "eth0", *SLOW):
+        found = bench.trial()
+    assert 0 < found.received < 400
+    assert places(found) == {"talker queue": 400 - found.received}
+    assert found.unaccounted == 0
+
+
+@pytest.mark.parametrize("path", ["m0", "m1"])
+def test_one_path_drops_and_the_listener_misses_nothing(bench, places, path):
+    bench.configure("frer")
+    with bench.throttled("sw1", path, *SLOW):
+        found = bench.trial()
+    assert found.received == 400
+    assert 0 < found.eliminated < 400
+    assert places(found) == {f"sw1 queue {path}": 400 - found.eliminated}
+    assert found.unaccounted == 0
+
+
+def test_both_paths_drop(bench, places):
+    bench.configure("frer")
+    with bench.throttled("sw1", "m0", *SLOW), bench.throttled("sw1", "m1", *SLOW):
+        found = bench.trial()
+    assert 0 < found.received < 400
+    drops = places(found)
+    assert set(drops) == {"sw1 queue m0", "sw1 queue m1"}
+    assert sum(drops.values()) == 800 - found.received - found.eliminated
+    assert found.unaccounted == 0
+
+
+def test_the_only_path_of_the_control_drops(bench, places):
+    bench.configure("control")
+    with bench.throttled("sw1", "m0", *SLOW), bench.throttled("sw1", "m1", *SLOW):
+        found = bench.trial()
+    assert 0 < found.received < 400
+    assert places(found) == {"sw1 queue m0": 400 - found.received}
+    assert found.unaccounted == 0
+
+
+@BOTH
+def test_host_port_of_the_second_switch(bench, places, configuration):
+    bench.configure(configuration)
+    with bench.throttled("sw2", "p0", *SLOW):
+        found = bench.trial()
+    assert 0 < found.received < 400
+    assert places(found) == {"sw2 queue p0": 400 - found.received}
+    assert found.unaccounted == 0
+
+
+@pytest.mark.parametrize("payload_bytes", [1000, 4000])
+def test_listener_socket_buffer(bench, places, payload_bytes):
+    bench.configure("frer")
+    found = bench.trial(payload_bytes=payload_bytes, datagrams=200, receive_bytes=20_000)
+    assert 0 < found.received < 200
+    assert places(found) == {SOCKET_BUFFER: 200 - found.received}
+    assert found.unaccounted == 0
+
+
+@pytest.mark.parametrize("payload_bytes", [1000, 4000])
+def test_unread_when_the_listener_closes(bench, places, payload_bytes):
+    bench.configure("frer")
+    found = bench.trial(payload_bytes=payload_bytes, datagrams=100, read=False)
+    assert (found.received, places(found)) == (0, {SOCKET_CLOSED: 100})
+    assert found.unaccounted == 0
+
+
+def test_nobody_listens(bench, places):
+    bench.configure("frer")
+    found = bench.trial(datagrams=100, listen=False)
+    assert places(found) == {STACK: 100}
+    assert found.unaccounted == 0
+
+
+def test_a_host_that_lost_its_address(bench, places):
+    bench.configure("control")
+    address = f"{bench.testbed.address('listener')}/24 dev eth0"
+    with bench.during("listener", f"ip addr del {address}", f"ip addr add {address}"):
+        found = bench.trial(datagrams=100, listen=False)
+    assert places(found) == {STACK: 100}
+    assert found.unaccounted == 0
+
+
+# --- fragments ---------------------------------------------------------------------------------
+
+
+def test_first_fragments_dropped_on_one_path(bench, places):
+    """A token bucket never passes a frame larger than its burst, so no first fragment passes."""
+    bench.configure("frer")
+    with bench.throttled("sw1", "m0", "1000mbit", 1200, 100_000):
+        found = bench.trial(datagrams=50, payload_bytes=2000, settle_s=REASSEMBLY_SECONDS)
+    assert (found.received, found.eliminated) == (50, 0)
+    assert places(found) == {"sw1 queue m0": 50}
+    assert found.unaccounted == 0
+
+
+def test_first_fragments_dropped_on_the_only_path(bench, places):
+    """What reassembly gives up then has no first fragment: the queue has the datagram already."""
+    bench.configure("control")
+    with bench.throttled("sw1", "m0", "1000mbit", 1200, 100_000):
+        found = bench.trial(datagrams=50, payload_bytes=2000, settle_s=REASSEMBLY_SECONDS)
+    assert (found.received, places(found)) == (0, {"sw1 queue m0": 50})
+    assert found.unaccounted == 0
+
+
+@BOTH
+def test_last_fragments_dropped(bench, places, configuration):
+    """The first fragment takes the tokens, the second the queue, and the third finds no room."""
+    bench.configure(configuration)
+    with bench.throttled("sw2", "p0", "10mbit", 1600, 1600):
+        found = bench.trial(
+            datagrams=20, payload_bytes=4000, pause_s=0.01, settle_s=REASSEMBLY_SECONDS
+        )
+    assert (found.received, places(found)) == (0, {REASSEMBLY: 20})
+    assert found.unaccounted == 0
+
+
+def test_any_fragments_dropped_at_three_places(bench):
+    bench.configure("frer")
+    with (
+        bench.throttled("talker", "eth0", "500mbit", 4000, 200_000),
+        bench.throttled("sw1", "m0", "100mbit", 2000, 9000),
+        bench.throttled("sw2", "p0", "200mbit", 2000, 20_000),
+    ):
+        found = bench.trial(datagrams=300, payload_bytes=4000, settle_s=REASSEMBLY_SECONDS)
+    assert 0 < found.received < 300
+    for place in ("talker queue", "sw1 queue m0", "sw2 queue p0", REASSEMBLY):
+        assert found.drops[place] > 0, place
+    assert found.unaccounted == 0
+
+
+# --- recovery --------------------------------------------------------------------------------------
+
+
+def test_copies_later_than_the_history(bench, places):
+    """Path B is slow and long: what comes beyond 8 numbers late is rogue."""
+    bench.configure("frer")
+    bench.run("sw2", bench.testbed._frerctl, "set", "p0", "--history", "8")
+    with bench.throttled("sw1", "m1", "100mbit", 2000, 2_000_000):
+        found = bench.trial(settle_s=0.4)
+    assert found.received == 400
+    drops = places(found)
+    assert set(drops) == {"recovery: rogue"}
+    assert drops["recovery: rogue"] + found.eliminated == 400
+    assert drops["recovery: rogue"] > 300
+    assert found.unaccounted == 0
+
+
+def test_untagged_at_a_switch_that_wants_tags(bench, places):
+    bench.configure("frer")
+    bench.run("sw1", bench.testbed._frerctl, "set", "p0", "--frer", "off")
+    found = bench.trial(datagrams=100)
+    assert (found.received, found.copies) == (0, 0)
+    assert places(found) == {"recovery: tagless": 100}
+    assert found.unaccounted == 0
+
+
+def test_copies_that_match_recovery_lets_pass(bench, places):
+    """Late copies are no repeats of the last number: the listener gets them, and they count."""
+    bench.configure("frer")
+    bench.run("sw2", bench.testbed._frerctl, "set", "p0", "--algorithm", "match")
+    with bench.throttled("sw1", "m1", "100mbit", 2000, 2_000_000):
+        found = bench.trial(settle_s=0.4)
+    assert found.received > found.sent
+    assert places(found) == {}
+    assert found.unaccounted == 0
+
+
+# --- links and ports ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("end", ["sw1", "sw2"])
+@pytest.mark.parametrize("path", ["m0", "m1"])
+def test_a_link_that_is_down(bench, places, end, path):
+    """Whichever end is down: the copies end in the first switch, the stream does not."""
+    bench.configure("frer")
+    with bench.during(end, f"ip link set {path} down", f"ip link set {path} up"):
+        found = bench.trial(datagrams=100)
+    assert (found.received, found.eliminated) == (100, 0)
+    assert places(found) == {f"sw1 queue {path}": 100}
+    assert found.unaccounted == 0
+
+
+def test_a_cable_too_small_for_the_frame(bench, places):
+    bench.configure("frer")
+    with bench.during("sw1", "ip link set p0 mtu 600", "ip link set p0 mtu 1500"):
+        found = bench.trial(datagrams=100)
+    assert (found.received, places(found)) == (0, {"talker queue": 100})
+    assert found.unaccounted == 0
+
+
+@BOTH
+def test_a_port_that_refuses_segments_of_many_frames(bench, places, configuration):
+    """With offloads on, one buffer stands for ten frames and one number would: all are refused."""
+    udp, segment = socket.IPPROTO_UDP, 103  # UDP_SEGMENT
+    bench.configure(configuration)
+    offloads = "ethtool -K eth0 sg {0} tx {0} gso {0} tx-udp-segmentation {0}"
+    with bench.during("talker", offloads.format("on"), offloads.format("off")):
+        bench.sender.setsockopt(udp, segment, 1000)
+        found = bench.trial(datagrams=20, payload_bytes=10_000)
+    assert (found.received, found.copies) == (0, 0)
+    assert places(found) == {"sw1 port p0": 20}
+    assert found.unaccounted == 0
+
+
+def test_a_neighbour_that_does_not_answer(bench, places):
+    """The datagrams wait for an address, and give up before they come to the talker's card."""
+    bench.configure("frer")
+    with ExitStack() as undone:
+        impatient = "sysctl -qw net.ipv4.neigh.eth0.retrans_time_ms={}"
+        undone.enter_context(
+            bench.during("talker", impatient.format(100), impatient.format(1000))
+        )
+        undone.enter_context(
+            bench.during("listener", "ip link set eth0 down", "ip link set eth0 up")
+        )
+        bench.run("talker", "ip", "neigh", "flush", "dev", "eth0")
+        found = bench.trial(datagrams=100, listen=False, settle_s=1.0)
+    assert places(found) == {"talker socket": 100}
+    assert found.unaccounted == 0
+
+
+def test_drops_of_somebody_else_do_not_count(bench, places):
+    """The trace sees the whole machine; another program here may use the stream's port."""
+    bench.configure("frer")
+    before = bench.testbed.snapshot()
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as stranger:
+        for _ in range(50):
+            stranger.sendto(b"." * 1000, ("127.0.0.1", 9000))
+    time.sleep(0.1)
+    seen = bench.testbed.snapshot()
+    foreign = [item for item in seen.drops if not bench.testbed.host_of(item.netns) and item.netns]
+    assert sum(item.frames for item in foreign) >= 50, "the trace did not see them at all"
+    found = bench.trial(datagrams=100)
+    assert found.received == 100
+    from tsnrepro.records.accounting import account  # noqa: PLC0415
+
+    whole = account(before, seen, 0, 0, bench.testbed.host_of)
+    assert (places(whole), whole.unaccounted) == ({}, 0)
