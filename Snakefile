@@ -30,6 +30,7 @@ CAMPAIGN = SELECTION.campaign
 RESULTS = f"results/{TESTBED}/{CAMPAIGN}"
 PAPERS = [f"{RESULTS}/paper/{name}/{name}.pdf" for name in SELECTION.papers]
 REPORT = f"{RESULTS}/report/index.html"
+LEDGER = f"{RESULTS}/audit/ledger.html"
 
 
 wildcard_constraints:
@@ -41,6 +42,7 @@ wildcard_constraints:
 include: "workflow/rules/common.smk"
 include: "workflow/rules/measure.smk"
 include: "workflow/rules/analyse.smk"
+include: "workflow/rules/audit.smk"
 include: "workflow/rules/publish.smk"
 
 
@@ -49,7 +51,7 @@ onstart:
 
 
 onsuccess:
-    for path in [*PAPERS, REPORT]:
+    for path in [*PAPERS, REPORT, LEDGER]:
         if Path(path).exists():
             print(f"tsnrepro: {path}", file=sys.stderr)
     print(f"tsnrepro: measured on testbed {TESTBED}, campaign {CAMPAIGN}", file=sys.stderr)
@@ -60,6 +62,7 @@ rule all:
     input:
         PAPERS,
         REPORT,
+        LEDGER,
     localrule: True
 
 

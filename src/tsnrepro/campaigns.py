@@ -29,6 +29,8 @@ def raw_root() -> Path:
 def run_experiment(experiment: str, testbed_name: str, campaign_name: str) -> dict[str, Any]:
     """Measure what is missing of one experiment and return the run's manifest.
 
+    On an imported testbed there is nothing to measure: the manifest lists what was imported.
+
     Raises
     ------
     ConfigurationError
@@ -39,6 +41,7 @@ def run_experiment(experiment: str, testbed_name: str, campaign_name: str) -> di
     from importlib import import_module  # noqa: PLC0415 - one experiment's tools, not all
 
     from tsnrepro.experiments.run import run_trials  # noqa: PLC0415
+    from tsnrepro.records.foreign.imported import foreign_manifest, is_imported  # noqa: PLC0415
     from tsnrepro.records.store import RawStore  # noqa: PLC0415
     from tsnrepro.testbed.emulated import EmulatedTestbed  # noqa: PLC0415
 
@@ -46,6 +49,8 @@ def run_experiment(experiment: str, testbed_name: str, campaign_name: str) -> di
         raise ConfigurationError(
             f"unknown experiment '{experiment}'", "", f"There are: {', '.join(EXPERIMENTS)}"
         )
+    if is_imported(raw_root(), testbed_name):
+        return foreign_manifest(raw_root(), testbed_name, experiment, campaign_name)
     settings = campaign(campaign_name)
     module = import_module(f"tsnrepro.experiments.{experiment}")
     planned = module.plan(settings)

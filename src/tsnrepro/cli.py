@@ -33,6 +33,21 @@ def _parser() -> argparse.ArgumentParser:
     add.add_argument("-p", "--parameter", action="append", default=[], metavar="NAME=VALUE")
     add.set_defaults(run=_notebook)
 
+    add = commands.add_parser("audit", help="check the numbers of a record, judge the claims on it")
+    add.add_argument("testbed", nargs="?", default="published")
+    add.add_argument("--campaign", default="quick")
+    add.add_argument("--results", type=Path, default=Path("results"))
+    add.add_argument("--foreign", type=Path, metavar="FOLDER", help="the authors' public data set")
+    add.add_argument("--ledger", type=Path, metavar="FOLDER", help="write HTML and LaTeX there")
+    add.add_argument("--accept", action="store_true", help="accept the verdicts as they are now")
+    add.set_defaults(run=_audit)
+
+    add = commands.add_parser("import", help="take a foreign data set into the raw store")
+    add.add_argument("folder", type=Path)
+    add.add_argument("--mapping", required=True, help="a file, or a name of config/imports")
+    add.add_argument("--as", dest="name", required=True, help="the name of its testbed")
+    add.set_defaults(run=_import)
+
     add = commands.add_parser("build", help="compile the eBPF data plane now")
     add.set_defaults(run=_build)
 
@@ -60,6 +75,33 @@ def _notebook(arguments: argparse.Namespace) -> None:
     from tsnrepro.notebooks import execute, parse_parameters  # noqa: PLC0415
 
     execute(arguments.source, arguments.target, parse_parameters(arguments.parameter))
+
+
+def _audit(arguments: argparse.Namespace) -> None:
+    from rich.console import Console  # noqa: PLC0415
+
+    from tsnrepro.audit.ledger import write_ledger  # noqa: PLC0415
+    from tsnrepro.audit.report import accept, print_audit, run_audit, summary  # noqa: PLC0415
+
+    result = run_audit(
+        arguments.testbed, arguments.campaign, arguments.results, foreign=arguments.foreign
+    )
+    if arguments.ledger:
+        names = {kind: arguments.ledger / f"ledger.{kind}" for kind in ("html", "tex")}
+        macros = arguments.ledger / "verdicts.tex"
+        write_ledger(result, html=names["html"], latex=names["tex"], macros=macros)
+        print(summary(result))
+    else:
+        print_audit(result, Console())
+    if arguments.accept:
+        print(f"accepted: {len(accept(result))} changed verdicts")
+
+
+def _import(arguments: argparse.Namespace) -> None:
+    from tsnrepro.campaigns import raw_root  # noqa: PLC0415
+    from tsnrepro.records.foreign.importing import import_folder  # noqa: PLC0415
+
+    print(import_folder(arguments.folder, arguments.mapping, arguments.name, raw_root()))
 
 
 def _build(_: argparse.Namespace) -> None:

@@ -3,6 +3,7 @@
 import os
 import select
 import signal
+import tempfile
 import threading
 import time
 from pathlib import Path
@@ -102,19 +103,24 @@ def execute(source: Path, target: Path, parameters: dict[str, Any]) -> None:
     _end_with_workflow()
     # The notebook's own output is kept with it; what is running and how long is left belongs here.
     os.environ.setdefault("TSNREPRO_PROGRESS", f"/proc/{os.getpid()}/fd/2")
-    try:
-        papermill.execute_notebook(
-            str(source),
-            str(target),
-            parameters,
-            progress_bar=False,
-            log_output=False,
-            # Sockets of this user's instead of TCP ports on loopback that anyone here could reach.
-            config=Config({"KernelManager": {"transport": "ipc"}}),
-            extra_arguments=["--IPKernelApp.log_level=CRITICAL"],
-        )
-    except PapermillExecutionError as error:
-        said = str(error).strip().splitlines()[-1]
-        raise NotebookError(
-            f"cell {error.cell_index} failed: {said}", str(source), f"Executed so far: {target}"
-        ) from error
+    # Sockets in a folder of this user's and this run's own, instead of TCP ports on loopback that
+    # anyone on the machine could reach.
+    with tempfile.TemporaryDirectory(prefix="tsnrepro-") as sockets:
+        kernel = {"transport": "ipc", "ip": f"{sockets}/kernel"}
+        try:
+            papermill.execute_notebook(
+                str(source),
+                str(target),
+                parameters,
+                progress_bar=False,
+                log_output=False,
+                config=Config({"KernelManager": kernel}),
+                extra_arguments=["--IPKernelApp.log_level=CRITICAL"],
+            )
+        except PapermillExecutionError as error:
+            said = str(error).strip().splitlines()[-1]
+            raise NotebookError(
+                f"cell {error.cell_index} failed: {said}", str(source), f"Executed so far: {target}"
+            ) from error
+        except RuntimeError as error:
+            raise NotebookError(f"the notebook's kernel failed: {error}", str(source)) from error

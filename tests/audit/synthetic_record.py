@@ -110,6 +110,8 @@ def _sweep_trial(random_source, configuration, payload, target, repetition):
         "loss_percent": 100 * lost / sent,
         "duration_s": 2,
         "send_seconds": seconds,
+        "copies": sent if configuration == "frer" else 0,
+        "eliminated": sent if configuration == "frer" else 0,
         "drop_listener_socket": lost - in_switch,
         "drop_switch_queue": in_switch,
         "unaccounted": 0,

@@ -463,7 +463,7 @@ def test_points_that_were_announced_are_missing(record, row, missing):
     ("rule", "row", "numbers"),
     [
         ("bound", "1518", (4, 0)),
-        ("bound", "64", (0, 0)),
+        ("bound", "64", (0, 1)),
         ("payload_from_counts", "64", (8.3965, 18)),
         ("line_limit", "64-400", (400, 214.286)),
         ("same_column", "50", (17.19455, 17.20)),

@@ -433,8 +433,8 @@ SEEDS = [
         "parts_of_whole",
         "sweep-places",
         lambda r: changed(r, "sweep", SMALL, drop_listener_socket=7),
-        0,
-        7,
+        _value("sweep", SMALL, "sent"),
+        _value("sweep", SMALL, "sent") + 7,
         _key("sweep", SMALL),
     ),
     Seed(

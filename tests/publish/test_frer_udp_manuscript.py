@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from invented_results import write_results
+from invented_results import widen, write_results
 
 from tsnrepro.publish.macros import write_paper_inputs
 from tsnrepro.publish.manuscript import (
@@ -152,9 +152,11 @@ def latexmk(results, **environment):
     )
 
 
-def prepared(folder, **options):
+def prepared(folder, wide=False, **options):
     """Return invented results with the manuscript's inputs written."""
     results = write_results(folder, **options)
+    if wide:
+        widen(results / "values")
     write_paper_inputs(results, PAPER, results / "paper" / "frer-udp")
     return results
 
@@ -232,7 +234,10 @@ class TestPages:
                 ["place FRER’s threshold above", "differ by more", "In the mean FRER is faster"],
             ),
             (
-                {"higher": "control higher", "equivalent": "cannot tell", "lower": "higher"},
+                {
+                    **{"higher": "control higher", "equivalent": "cannot tell"},
+                    **{"lower": "higher", "wide": True},
+                },
                 ["place FRER’s threshold below", "do not settle it", "In the mean FRER is slower"],
             ),
             (
@@ -240,7 +245,7 @@ class TestPages:
                 ["≥ 700 Mb/s", "No trial of the sweep lost a datagram", "ratio is unknown"],
             ),
         ],
-        ids=["frer-better", "control-better", "nothing-lost-nothing-bounded"],
+        ids=["frer-better", "control-better-wide-intervals", "nothing-lost-nothing-bounded"],
     )
     def test_sentences_follow_what_was_measured(self, tmp_path, options, says):
         results = prepared(tmp_path, **options)

@@ -47,12 +47,12 @@ def test_a_measured_value_has_every_field(written):
         "print": r"12\,345.7",
         "lo": "0.0",
         "hi": r"20\,000.0",
-        "bounds": r"[0.0, 20\,000.0]",
-        "interval": r"12\,345.7 [0.0, 20\,000.0]",
+        "bounds": r"[0.0,~20\,000.0]",
+        "interval": r"12\,345.7 [0.0,~20\,000.0]",
         "unit": "Mb/s",
         "decimals": "1",
         "raw": "12345.67",
-        "rawlo": "-0.004",
+        "rawlo": "(-0.004)",
         "rawhi": "20000.0",
     }
 
@@ -76,7 +76,7 @@ def test_a_published_cell_keeps_its_printed_digits_and_sign(written):
     assert fields(path, "table-4-3/64/frer_loss_percent")["print"] == r"\ensuremath{\sim}0.5"
     found = fields(path, "table-4-4/average/difference_percent")
     assert found["print"] == r"\ensuremath{-}0.8"
-    assert found["raw"] == "-0.8"
+    assert found["raw"] == "(-0.8)"
     assert found["unit"] == r"\%"
 
 

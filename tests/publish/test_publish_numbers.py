@@ -1,4 +1,5 @@
 import re
+from decimal import Decimal
 
 import pytest
 from hypothesis import given
@@ -12,13 +13,14 @@ FINITE = st.floats(-1e9, 1e9, allow_nan=False)
 def read(text):
     """Return the number that a reader sees."""
     plain = text.replace("−", "-").replace("\N{NARROW NO-BREAK SPACE}", "")
-    return float(plain.removeprefix("<"))
+    return Decimal(plain.removeprefix("<"))
 
 
 @given(FINITE, st.integers(0, 6), st.booleans())
 def test_what_is_printed_is_the_value_to_the_digits(value, digits, signed):
     text = number(value, digits, TEXT, signed=signed)
-    assert abs(read(text) - value) <= 0.5 * 10.0**-digits * (1 + 1e-9) or text.startswith("<")
+    half = Decimal(5).scaleb(-digits - 1)
+    assert abs(read(text) - Decimal(value)) <= half or text.startswith("<")
     assert len(text.partition(".")[2]) == digits
 
 

@@ -6,7 +6,13 @@ from contextlib import ExitStack
 
 import pytest
 
-from tsnrepro.records.accounting import REASSEMBLY, SOCKET_BUFFER, SOCKET_CLOSED, STACK
+from tsnrepro.records.accounting import (
+    REASSEMBLY,
+    SOCKET_BUFFER,
+    SOCKET_CLOSED,
+    STACK,
+    account,
+)
 
 pytestmark = pytest.mark.namespaces
 
@@ -20,8 +26,8 @@ BOTH = pytest.mark.parametrize("configuration", ["frer", "control"])
 def test_nothing_is_dropped(bench, places, configuration):
     bench.configure(configuration)
     found = bench.trial()
-    copies = 400 if configuration == "frer" else 0
-    assert (found.sent, found.received, found.copies, found.eliminated) == (400, 400, copies, copies)
+    assert (found.sent, found.received) == (400, 400)
+    assert found.copies == found.eliminated == (400 if configuration == "frer" else 0)
     assert places(found) == {}
     assert found.unaccounted == 0
 
@@ -140,14 +146,19 @@ def test_last_fragments_dropped(bench, places, configuration):
         found = bench.trial(
             datagrams=20, payload_bytes=4000, pause_s=0.01, settle_s=REASSEMBLY_SECONDS
         )
-    assert (found.received, places(found)) == (0, {REASSEMBLY: 20})
+    drops = places(found)
+    assert found.received == 0
+    # Where the machine pauses the sender, two datagrams meet and a first fragment goes too.
+    assert drops[REASSEMBLY] >= 10
+    assert drops[REASSEMBLY] + drops.get("sw2 queue p0", 0) == 20
     assert found.unaccounted == 0
 
 
 def test_any_fragments_dropped_at_three_places(bench):
+    """Three queues' timers interrupt the kernel while it reports drops: none may be missed."""
     bench.configure("frer")
     with (
-        bench.throttled("talker", "eth0", "500mbit", 4000, 200_000),
+        bench.throttled("talker", "eth0", "500mbit", 4000, 12_000),
         bench.throttled("sw1", "m0", "100mbit", 2000, 9000),
         bench.throttled("sw2", "p0", "200mbit", 2000, 20_000),
     ):
@@ -158,7 +169,7 @@ def test_any_fragments_dropped_at_three_places(bench):
     assert found.unaccounted == 0
 
 
-# --- recovery --------------------------------------------------------------------------------------
+# --- recovery -----------------------------------------------------------------------------
 
 
 def test_copies_later_than_the_history(bench, places):
@@ -195,7 +206,7 @@ def test_copies_that_match_recovery_lets_pass(bench, places):
     assert found.unaccounted == 0
 
 
-# --- links and ports ---------------------------------------------------------------------------------
+# --- links and ports ----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("end", ["sw1", "sw2"])
@@ -237,9 +248,7 @@ def test_a_neighbour_that_does_not_answer(bench, places):
     bench.configure("frer")
     with ExitStack() as undone:
         impatient = "sysctl -qw net.ipv4.neigh.eth0.retrans_time_ms={}"
-        undone.enter_context(
-            bench.during("talker", impatient.format(100), impatient.format(1000))
-        )
+        undone.enter_context(bench.during("talker", impatient.format(100), impatient.format(1000)))
         undone.enter_context(
             bench.during("listener", "ip link set eth0 down", "ip link set eth0 up")
         )
@@ -262,7 +271,5 @@ def test_drops_of_somebody_else_do_not_count(bench, places):
     assert sum(item.frames for item in foreign) >= 50, "the trace did not see them at all"
     found = bench.trial(datagrams=100)
     assert found.received == 100
-    from tsnrepro.records.accounting import account  # noqa: PLC0415
-
     whole = account(before, seen, 0, 0, bench.testbed.host_of)
     assert (places(whole), whole.unaccounted) == ({}, 0)

@@ -71,6 +71,12 @@ def save(figure: Figure, folder: str | Path, name: str) -> None:
     plt.close(figure)
 
 
+def _without_data(figure: Figure, axes: Axes, words: str = "no trials") -> Figure:
+    axes.text(0.5, 0.5, words, ha="center", va="center", transform=axes.transAxes, color="0.35")
+    axes.set(xticks=[], yticks=[])
+    return figure
+
+
 def loss_against_load(
     summary: pd.DataFrame, thresholds: Mapping[str, tuple], testbed: str
 ) -> Figure:
@@ -79,11 +85,13 @@ def loss_against_load(
     ``thresholds`` gives (value, low, high) in Mb/s by configuration, shaded where known.
     """
     figure, axes = _new(2.5, testbed)
+    if summary.empty:
+        return _without_data(figure, axes)
     ordered = summary.sort_values("offered_mbps")
-    for configuration in LABELS:
+    for configuration, name in LABELS.items():
         group = ordered[ordered["configuration"] == configuration]
         look = {"color": COLOURS[configuration], "marker": MARKERS[configuration]}
-        lossy = group[group["lost"] > 0]
+        lossy = group[group["trials_with_loss"] > 0]
         low = np.maximum(lossy["loss_low_percent"].fillna(lossy["loss_percent"]), 0)
         low = np.maximum(low, SMALLEST_LOSS_PERCENT)
         high = lossy["loss_high_percent"].fillna(lossy["loss_percent"])
@@ -94,13 +102,14 @@ def loss_against_load(
             linestyle=STYLES[configuration],
             capsize=1.5,
             elinewidth=0.7,
-            label=LABELS[configuration],
+            label=name,
             **look,
         )
-        clean = group[group["lost"] == 0]
+        clean = group[group["trials_with_loss"] == 0]
         axes.scatter(
             clean["offered_mbps"],
-            clean["loss_high_percent"],
+            # Without a count of what was sent there is no limit: on the axis.
+            clean["loss_high_percent"].fillna(SMALLEST_LOSS_PERCENT),
             s=12,
             facecolors="none",
             edgecolors=look["color"],
@@ -126,9 +135,11 @@ def where_lost(trials: pd.DataFrame, testbed: str) -> Figure:
     counts = places(trials).assign(
         frame=trials["payload_bytes"] + 46, configuration=trials["configuration"]
     )
-    total = counts.groupby(["frame", "configuration"]).sum()
-    lost = total.sum(axis=1)
+    total = counts.groupby(["frame", "configuration"]).sum(min_count=1)
+    lost = total.sum(axis=1, min_count=1)
     share = total.div(lost.where(lost > 0), axis=0).fillna(0) * 100
+    if share.empty:
+        return _without_data(figure, axes)
     rows = np.arange(len(share))[::-1]
     left = np.zeros(len(share))
     hatches = ("", "////", "....", "xxxx")
@@ -148,7 +159,10 @@ def where_lost(trials: pd.DataFrame, testbed: str) -> Figure:
         )
         left += share[place].to_numpy()
     for row, number in zip(rows, lost, strict=True):
-        axes.text(101, row, f"{number:,.0f}", va="center", fontsize=6)
+        if pd.isna(number):
+            axes.text(1, row, "places not recorded", va="center", fontsize=6, color="0.35")
+        else:
+            axes.text(101, row, f"{number:,.0f}", va="center", fontsize=6)
     names = [f"{frame} B, {LABELS[configuration]}" for frame, configuration in share.index]
     axes.set_yticks(rows, names)
     axes.set_xlim(0, 100)
@@ -165,6 +179,8 @@ def frame_size(trials: pd.DataFrame, testbed: str) -> Figure:
     chosen["frame"] = chosen["payload_bytes"] + 46
     chosen["configuration"] = chosen["configuration"].map(LABELS)
     palette = {LABELS[name]: colour for name, colour in COLOURS.items()}
+    if chosen.empty:
+        return _without_data(figure, axes)
     sns.stripplot(
         chosen,
         x="frame",
@@ -186,15 +202,22 @@ def frame_size(trials: pd.DataFrame, testbed: str) -> Figure:
 
 
 def latency_distribution(
-    samples: Mapping[str, list[np.ndarray]], testbed: str, points: int = 400
+    samples: Mapping[str, list[np.ndarray]],
+    testbed: str,
+    points: int = 400,
+    *,
+    quantity: str = "half round trip",
 ) -> Figure:
     """Draw the share of half round trips above each latency, a line a run.
 
-    ``samples`` maps the configuration to its runs, each the half round trips in microseconds.
+    ``samples`` maps the configuration to its runs, each the half round trips in microseconds; a run
+    without observations has no line. ``quantity`` says what they are where they are others.
     """
     figure, axes = _new(2.4, testbed)
+    if not any(len(run) for runs in samples.values() for run in runs):
+        return _without_data(figure, axes, "statistics only, no observations")
     for configuration, runs in samples.items():
-        for index, run in enumerate(runs):
+        for index, run in enumerate(run for run in runs if len(run)):
             # The tail matters: points spaced evenly in the logarithm of the share above.
             above = np.geomspace(1, 1 / len(run), points)
             latency = np.quantile(run, 1 - above, method="inverted_cdf")
@@ -209,7 +232,7 @@ def latency_distribution(
             )
     axes.set_xscale("log")
     axes.set_yscale("log")
-    axes.set_xlabel("half round trip (µs)")
+    axes.set_xlabel(f"{quantity} (µs)")
     axes.set_ylabel("share above (%)")
     axes.legend(loc="upper right")
     return figure

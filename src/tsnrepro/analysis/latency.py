@@ -6,13 +6,16 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from tsnrepro.analysis.missing import known, mean, one_of, relative, total
 from tsnrepro.analysis.results import Results
+from tsnrepro.errors import RecordError
 from tsnrepro.experiments.latency import LOG
+from tsnrepro.records.foreign.observations import observations_of
+from tsnrepro.records.store import RawStore
 from tsnrepro.records.tables import open_run
-from tsnrepro.stats.comparisons import holm, relative_difference
+from tsnrepro.stats.comparisons import holm
 from tsnrepro.stats.estimate import Estimate
 from tsnrepro.stats.quantiles import replicated_quantile
-from tsnrepro.stats.replication import mean_over_runs
 from tsnrepro.tools.sockperf import parse_log
 
 CONFIGURATIONS = ("control", "frer")
@@ -22,47 +25,95 @@ SIGNIFICANCE = 0.05
 
 
 def samples(manifest_path: str | Path) -> dict[str, np.ndarray]:
-    """Return every half round trip in microseconds, in order, by trial."""
+    """Return every half round trip in microseconds, in order, by trial.
+
+    An imported trial that has statistics only has no observations, an empty array.
+    """
     store, manifest = open_run(manifest_path)
-    return {
-        entry["trial"]: parse_log(store.output(entry["trial"], LOG))[
-            "half_round_trip_us"
-        ].to_numpy()
-        for entry in manifest["trials"]
-    }
+    read = _imported if manifest.get("imported") else _measured
+    return {entry["trial"]: read(store, entry["trial"]) for entry in manifest["trials"]}
+
+
+def _measured(store: RawStore, trial: str) -> np.ndarray:
+    return parse_log(store.output_bytes(trial, LOG))["half_round_trip_us"].to_numpy()
+
+
+def _imported(store: RawStore, trial: str) -> np.ndarray:
+    return observations_of(store.root / store.testbed, store.read(store.folder / trial))
+
+
+def main_payload(trials: pd.DataFrame) -> int | None:
+    """Return the largest payload that both configurations have, or else the largest.
+
+    Latencies of different payloads are no repetitions of each other.
+    """
+    payloads = [set(group) for _, group in trials.groupby("configuration")["payload_bytes"]]
+    common = set.intersection(*payloads) if payloads else set()
+    return int(max(common or set.union(set(), *payloads), default=0)) or None
+
+
+def quantity(trials: pd.DataFrame) -> str:
+    """Return what the latencies are: ``half round trip``, or of imported trials ``one way``.
+
+    Raises
+    ------
+    RecordError
+        The trials are of both kinds, which cannot be compared.
+    """
+    kinds = sorted(set(trials["quantity"])) if "quantity" in trials else []
+    if len(kinds) > 1:
+        raise RecordError(
+            f"latencies of different kinds: {' and '.join(kinds)}",
+            "experiment latency",
+            "Import them under different names",
+        )
+    return kinds[0] if kinds else "half round trip"
 
 
 def analyse(trials: pd.DataFrame, half_round_trips: dict[str, np.ndarray]) -> Results:
-    """Return all results of the experiment ``latency``."""
+    """Return all results of the experiment ``latency``, from the trials of one payload.
+
+    Raises
+    ------
+    RecordError
+        Half round trips and one-way latencies are mixed.
+    """
     results = Results("latency", trials)
+    trials = trials[trials["payload_bytes"] == main_payload(trials)]
     of = {c: trials[trials["configuration"] == c] for c in CONFIGURATIONS}
     for configuration, group in of.items():
         runs = [half_round_trips[trial] for trial in group["trial"]]
         for name, estimate in _estimates(group, runs):
             key = f"latency.{name}.{configuration}.us"
             results.estimate(key, estimate, 2, group["trial"])
-        observations = int(group["observations"].sum())
-        results.value(f"latency.observations.{configuration}.count", observations, group["trial"])
+        counted = known(group, "observations")
+        observations = total(counted, "observations")
+        key = f"latency.observations.{configuration}.count"
+        results.value(key, observations, counted["trial"])
     _compare(results, of["frer"], of["control"], trials)
-    duration = float(trials["duration_s"].iloc[0])
     method = "configuration"
+    duration, payload = one_of(trials, "duration_s", "s"), main_payload(trials)
     results.value("latency.duration_s", duration, trials["trial"], unit="s", method=method)
+    results.value("latency.quantity", quantity(trials), trials["trial"], method=method)
+    results.value("latency.payload_bytes", payload, trials["trial"], unit="bytes", method=method)
     return results
 
 
 def _estimates(group: pd.DataFrame, runs: list[np.ndarray]) -> Iterator[tuple[str, Estimate]]:
     for name in ("mean", "sd", "min", "max"):
-        yield name, mean_over_runs(group[f"{name}_us"], unit="us")
+        yield name, mean(group, f"{name}_us", "us")
+    observed = len(runs) > 0 and all(len(run) > 1 for run in runs)
     for name, q in QUANTILES.items():
-        yield name, replicated_quantile(runs, q, unit="us")
+        if observed:
+            yield name, replicated_quantile(runs, q, unit="us")
+        else:
+            yield name, mean(group, f"{name}_us", "us")
 
 
 def _compare(
     results: Results, frer: pd.DataFrame, control: pd.DataFrame, trials: pd.DataFrame
 ) -> None:
-    changes = {
-        name: relative_difference(frer[f"{name}_us"], control[f"{name}_us"]) for name in COMPARED
-    }
+    changes = {name: relative(frer, control, f"{name}_us") for name in COMPARED}
     for name, change in changes.items():
         key = f"latency.{name}.difference.percent"
         results.estimate(key, change.estimate, 1, trials["trial"])

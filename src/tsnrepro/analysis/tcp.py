@@ -1,11 +1,12 @@
 """TCP goodput: each configuration, and whether they are equivalent."""
 
+import math
+
 import pandas as pd
 
+from tsnrepro.analysis.missing import known, mean, relative, total
 from tsnrepro.analysis.results import Results
-from tsnrepro.stats.comparisons import relative_difference
-from tsnrepro.stats.equivalence import equivalence
-from tsnrepro.stats.replication import mean_over_runs
+from tsnrepro.stats.equivalence import Verdict, equivalence
 
 CONFIGURATIONS = ("control", "frer")
 DURATIONS = ("short", "middle", "long")
@@ -23,51 +24,65 @@ def line_limit_mbps(configuration: str, link_rate_mbps: float) -> float:
     return link_rate_mbps * SEGMENT_BYTES / (SEGMENT_BYTES + OVERHEAD_BYTES + tag)
 
 
-def analyse(trials: pd.DataFrame, link_rate_mbps: float) -> Results:
-    """Return all results of the experiment ``tcp``."""
+def analyse(trials: pd.DataFrame, link_rate_mbps: float | None) -> Results:
+    """Return all results of the experiment ``tcp``; without a link rate no limit of the line."""
     results = Results("tcp", trials)
     of = {c: trials[trials["configuration"] == c] for c in CONFIGURATIONS}
     for configuration, group in of.items():
-        goodput = mean_over_runs(group["goodput_mbps"], unit="Mb/s")
+        goodput = mean(group, "goodput_mbps", "Mb/s")
         results.estimate(f"tcp.goodput.{configuration}.mbps", goodput, 1, group["trial"])
-        retransmits = int(group["retransmits"].sum())
-        results.value(f"tcp.retransmits.{configuration}.count", retransmits, group["trial"])
+        counted = known(group, "retransmits")
+        retransmits = total(counted, "retransmits")
+        results.value(f"tcp.retransmits.{configuration}.count", retransmits, counted["trial"])
+        limit = line_limit_mbps(configuration, link_rate_mbps) if link_rate_mbps else None
         results.value(
             f"tcp.line_limit.{configuration}.mbps",
-            line_limit_mbps(configuration, link_rate_mbps),
+            limit,
             [],
             unit="Mb/s",
             digits=2,
             method="closed form",
         )
-    for name, duration in zip(DURATIONS, sorted(trials["duration_s"].unique()), strict=True):
+    for name, duration in _durations(trials).items():
         _duration(results, name, duration, trials[trials["duration_s"] == duration])
     _compare(results, of["frer"], of["control"], trials)
     return results
 
 
-def _duration(results: Results, name: str, duration: float, trials: pd.DataFrame) -> None:
+def _durations(trials: pd.DataFrame) -> dict[str, float | None]:
+    """Return the shortest, a middle and the longest duration; of fewer than three some are none."""
+    tried = sorted(float(seconds) for seconds in trials["duration_s"].dropna().unique())
+    short, long = (tried[0], tried[-1]) if len(tried) > 1 else ([*tried, None][0], None)
+    middle = tried[len(tried) // 2] if len(tried) > 2 else None
+    return dict(zip(DURATIONS, (short, middle, long), strict=True))
+
+
+def _duration(results: Results, name: str, duration: float | None, trials: pd.DataFrame) -> None:
     of = {c: trials[trials["configuration"] == c] for c in CONFIGURATIONS}
     for configuration, group in of.items():
-        goodput = mean_over_runs(group["goodput_mbps"], unit="Mb/s")
+        goodput = mean(group, "goodput_mbps", "Mb/s")
         results.estimate(f"tcp.goodput.{configuration}.{name}.mbps", goodput, 1, group["trial"])
     results.value(
         f"tcp.duration.{name}.s", duration, trials["trial"], unit="s", method="configuration"
     )
-    change = relative_difference(of["frer"]["goodput_mbps"], of["control"]["goodput_mbps"])
+    change = relative(of["frer"], of["control"], "goodput_mbps")
     results.estimate(f"tcp.difference.{name}.percent", change.estimate, 2, trials["trial"])
 
 
 def _compare(
     results: Results, frer: pd.DataFrame, control: pd.DataFrame, trials: pd.DataFrame
 ) -> None:
-    change = relative_difference(frer["goodput_mbps"], control["goodput_mbps"])
+    change = relative(frer, control, "goodput_mbps")
     results.estimate("tcp.difference.percent", change.estimate, 2, trials["trial"])
-    margin = control["goodput_mbps"].mean() * MARGIN_PERCENT / 100
-    tested = equivalence(frer["goodput_mbps"], control["goodput_mbps"], margin, unit="Mb/s")
     method = "two one-sided Welch tests"
-    results.value("tcp.equivalence.verdict", str(tested.verdict), trials["trial"], method=method)
-    results.value("tcp.equivalence.p", tested.p_value, trials["trial"], digits=4, method=method)
+    verdict, p_value = Verdict.CANNOT_TELL, math.nan
+    values, against = frer["goodput_mbps"].dropna(), control["goodput_mbps"].dropna()
+    if len(values) and len(against):
+        margin = against.mean() * MARGIN_PERCENT / 100
+        tested = equivalence(values, against, margin, unit="Mb/s")
+        verdict, p_value = tested.verdict, tested.p_value
+    results.value("tcp.equivalence.verdict", str(verdict), trials["trial"], method=method)
+    results.value("tcp.equivalence.p", p_value, trials["trial"], digits=4, method=method)
     results.value(
         "tcp.equivalence.margin.percent",
         MARGIN_PERCENT,

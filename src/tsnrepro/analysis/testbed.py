@@ -13,12 +13,20 @@ LABELS = {
     "emulated": "emulated testbed (network namespaces on one machine, eBPF switches)",
 }
 
+IMPORTED = "imported"
+UNKNOWN = "unknown"
+
 
 def facts_of(manifest_path: str | Path) -> tuple[str, dict[str, Any]]:
-    """Return the environment that the run's last trial was measured in: its digest and facts."""
+    """Return the environment that the run's last trial was measured in: its digest and facts.
+
+    Of an imported run it is the environment of the import, also where no trial was imported.
+    """
     store, manifest = open_run(manifest_path)
-    last = manifest["trials"][-1]["trial"]
-    digest = store.read(store.folder / last)["environment"]
+    digest = manifest.get("environment")
+    if digest is None:
+        last = manifest["trials"][-1]["trial"]
+        digest = store.read(store.folder / last)["environment"]
     path = store.root / store.testbed / "environments" / f"{digest}.json"
     return digest, json.loads(path.read_text(encoding="utf-8"))
 
@@ -30,24 +38,43 @@ def settings_of(manifest_path: str | Path) -> dict[str, Any]:
 
 def label_of(manifest_path: str | Path) -> str:
     """Return the words that every page and figure of this testbed carries."""
-    kind: str = facts_of(manifest_path)[1]["testbed"]
-    return LABELS.get(kind) or kind
+    facts = facts_of(manifest_path)[1]
+    kind: str = facts["testbed"]
+    return _imported_label(facts) if kind == IMPORTED else LABELS.get(kind) or kind
 
 
 def short_label_of(manifest_path: str | Path) -> str:
     """Return the label that fits above a figure."""
-    return f"{facts_of(manifest_path)[1]['testbed']} testbed"
+    facts = facts_of(manifest_path)[1]
+    kind: str = facts["testbed"]
+    return _imported_label(facts) if kind == IMPORTED else f"{kind} testbed"
+
+
+def _imported_label(facts: dict[str, Any]) -> str:
+    generated = " (generated, not measured)" if facts["generated"] else ""
+    return f"imported: {facts['name']}{generated}"
 
 
 def analyse(manifest_path: str | Path, trials: pd.DataFrame) -> Results:
     """Return the testbed's facts as results."""
     _, manifest = open_run(manifest_path)
     digest, facts = facts_of(manifest_path)
-    settings, controller, talker = facts["settings"], facts["controller"], facts["hosts"]["talker"]
     values = {
         "kind": facts["testbed"],
         "label": label_of(manifest_path),
         "campaign": manifest["campaign"],
+        **(_imported(facts) if facts["testbed"] == IMPORTED else _measured(facts)),
+        "environment": digest,
+    }
+    results = Results(manifest["experiment"], trials)
+    for name, value in values.items():
+        results.value(f"testbed.{name}", value, [], method="environment of the run")
+    return results
+
+
+def _measured(facts: dict[str, Any]) -> dict[str, int | float | str]:
+    settings, controller, talker = facts["settings"], facts["controller"], facts["hosts"]["talker"]
+    return {
         "kernel": controller["kernel"],
         "processor": controller["processor"],
         "processors": controller["processors"],
@@ -60,16 +87,22 @@ def analyse(manifest_path: str | Path, trials: pd.DataFrame) -> Results:
         "history_length": settings["frer"]["history_length"],
         "reset_ms": settings["frer"]["reset_ms"],
         "receive_buffer_bytes": _sysctl(talker["sysctl"], "net.core.rmem_default"),
-        "environment": digest,
     }
-    results = Results(manifest["experiment"], trials)
-    for name, value in values.items():
-        results.value(f"testbed.{name}", value, [], method="environment of the run")
-    return results
+
+
+def _imported(facts: dict[str, Any]) -> dict[str, int | float | str]:
+    """Return what the data set tells of its testbed; what it does not tell is unknown."""
+    told = {name: UNKNOWN if v is None else v for name, v in facts["settings"].items()}
+    return told | {
+        "commit": facts["importer"]["commit"],
+        "description": facts["description"],
+        "imported_from": facts["import"]["folder"],
+        "imported_by": facts["import"]["mapping"]["name"],
+    }
 
 
 def _sysctl(lines: list[str], name: str) -> int | str:
     for line in lines:
         if line.startswith(f"{name} ="):
             return int(line.split("=")[1])
-    return "unknown"
+    return UNKNOWN

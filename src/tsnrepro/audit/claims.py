@@ -40,9 +40,7 @@ class Verdict(StrEnum):
     CANNOT_TELL = "cannot tell"
 
 
-def _in_language(text: str) -> str:
-    expressions.parse(text)
-    return text
+ClaimExpression = Annotated[str, AfterValidator(expressions.valid)]
 
 
 class Claim(BaseModel):
@@ -50,16 +48,16 @@ class Claim(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    id: str = Field(pattern=r"[a-z0-9][a-z0-9-]*")
+    id: str = Field(pattern=r"^[a-z0-9][a-z0-9-]*$")
     document: str
     place: str
     text: str
     needs: str
     """The data that decide it."""
-    record: Annotated[str, AfterValidator(_in_language)] | None = None
-    measured: Annotated[str, AfterValidator(_in_language)] | None = None
+    record: ClaimExpression | None = None
+    measured: ClaimExpression | None = None
 
-    def keys(self) -> tuple[str, ...]:
+    def result_keys(self) -> tuple[str, ...]:
         """Return the measured results that the claim needs."""
         if self.measured is None:
             return ()
@@ -236,7 +234,7 @@ class _Scope:
             raise MissingResultError(f"result {key!r} has no value{why}")
         self.used[key] = Evidence(key, result.value, result.low, result.high, result.unit)
         if isinstance(result.value, str):
-            return result.value
+            return None if result.value == Verdict.CANNOT_TELL else result.value
         # Without an interval nothing is known about the error, and no comparison decides.
         low = -math.inf if result.low is None else result.low
         high = math.inf if result.high is None else result.high

@@ -16,7 +16,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from tsnrepro.audit import intervals
 from tsnrepro.audit.intervals import Interval
@@ -24,6 +24,7 @@ from tsnrepro.audit.tables import UnknownNameError
 from tsnrepro.errors import TsnreproError
 from tsnrepro.model.ethernet import payload_limit_mbps, tcp_limit_mbps
 
+_Node = TypeVar("_Node", bound=ast.expr)
 Result = Any  # Interval, str, bool, None (unknown) or a list of these
 _LONGEST = 2000
 _UDP_HEADERS = 46
@@ -64,12 +65,8 @@ class Expression:
     @property
     def names(self) -> tuple[str, ...]:
         """Return the bare names, without those of functions, in order of first use."""
-        called = {id(n.func) for n in ast.walk(self.body) if isinstance(n, ast.Call)}
-        found = [
-            node.id
-            for node in ast.walk(self.body)
-            if isinstance(node, ast.Name) and id(node) not in called
-        ]
+        called = {id(call.func) for call in self._nodes(ast.Call)}
+        found = [node.id for node in self._nodes(ast.Name) if id(node) not in called]
         return tuple(dict.fromkeys(found))
 
     @property
@@ -80,12 +77,15 @@ class Expression:
     def arguments(self, function: str) -> list[tuple[str, ...]]:
         """Return the constant arguments of every call of a function, in order of the text."""
         return [
-            tuple(str(a.value) for a in node.args if isinstance(a, ast.Constant))
-            for node in ast.walk(self.body)
-            if isinstance(node, ast.Call)
-            and isinstance(node.func, ast.Name)
-            and node.func.id == function
+            tuple(str(a.value) for a in call.args if isinstance(a, ast.Constant))
+            for call in self._nodes(ast.Call)
+            if isinstance(call.func, ast.Name) and call.func.id == function
         ]
+
+    def _nodes(self, kind: type[_Node]) -> list[_Node]:
+        """Return the nodes of one kind in order of the text."""
+        found = [node for node in ast.walk(self.body) if isinstance(node, kind)]
+        return sorted(found, key=lambda node: (node.lineno, node.col_offset))
 
     def evaluate(self, scope: Scope) -> Result:
         """Return the value in a scope.
@@ -125,6 +125,17 @@ def parse(text: str) -> Expression:
     for node in ast.walk(body):
         _check(node, text)
     return Expression(text.strip(), body)
+
+
+def valid(text: str) -> str:
+    """Return the text of an expression; raise ValueError where it is outside the language.
+
+    For models that check their fields: pydantic turns only ValueError into a report.
+    """
+    try:
+        return parse(text).text
+    except ExpressionError as error:
+        raise ValueError(str(error)) from error
 
 
 _ALLOWED = (
@@ -418,6 +429,7 @@ _CELL_CALL = re.compile(
     rf"\b(?:published|foreign|cell)\({_TEXT}, {_TEXT}(?:, {_TEXT}, {_TEXT})?\)(?:\.value)?"
 )
 _COLUMN_CALL = re.compile(rf"\bcolumn\({_TEXT}, {_TEXT}[^)]*\)")
+_MEASURED_CALL = re.compile(rf"\bmeasured\({_TEXT}\)(?:\.value)?")
 _LOOKUP_CALL = re.compile(rf"\blookup\({_TEXT}, {_TEXT}, ([\w.]+), {_TEXT}\)")
 
 
@@ -430,5 +442,6 @@ def readable(formula: str) -> str:
 
     text = _CELL_CALL.sub(of_cell, " ".join(formula.split()))
     text = _COLUMN_CALL.sub(r"\2", text)
+    text = _MEASURED_CALL.sub(r"\1", text)
     text = _LOOKUP_CALL.sub(r"\4[\3]", text)
     return re.sub(r"\b(\w+)\.value\b", r"\1", text)

@@ -56,6 +56,20 @@ struct {
 	__type(value, __u64);
 } stream_drops SEC(".maps");
 
+#define NOTES 256
+struct first_look {
+	__u32 running;
+	__u32 unused;
+	__u64 seen[NOTES];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct first_look);
+} first_looks SEC(".maps");
+
 static const __u32 only = 0;
 
 /* Finds the IPv4 header: behind an R-TAG the kernel's network header points at
@@ -92,21 +106,32 @@ is_stream(const void *header, const struct stream_filter *filter, __u32 *later)
 	       bpf_ntohs(udp.len) >= sizeof(udp) + filter->min_payload;
 }
 
-SEC("raw_tracepoint/kfree_skb")
-int stream_drop(struct bpf_raw_tracepoint_args *ctx)
+static __always_inline void count_drop(const struct drop_key *key)
+{
+	__u64 one = 1, *count = bpf_map_lookup_elem(&stream_drops, key);
+
+	if (!count && !bpf_map_update_elem(&stream_drops, key, &one, BPF_NOEXIST))
+		return;
+	/* Another CPU may have been first to make the entry. */
+	if (!count)
+		count = bpf_map_lookup_elem(&stream_drops, key);
+	if (count)
+		__sync_fetch_and_add(count, 1);
+}
+
+static __always_inline void look_at_drop(struct bpf_raw_tracepoint_args *ctx)
 {
 	struct switch_config *config = bpf_map_lookup_elem(&frer_config, &only);
 	struct sk_buff *skb = (struct sk_buff *)ctx->args[0];
 	struct drop_key key = {.location = ctx->args[1], .reason = ctx->args[2]};
 	struct net_device *dev;
 	const void *header;
-	__u64 one = 1, *count;
 
 	if (!config || !config->stream.ip_protocol)
-		return 0;
+		return;
 	header = ipv4_header(skb);
 	if (!header || !is_stream(header, &config->stream, &key.later_fragment))
-		return 0;
+		return;
 	/* A frame in a socket's queue keeps its truesize where the device was:
 	 * reading through it fails softly and leaves zero. */
 	dev = BPF_CORE_READ(skb, dev);
@@ -114,10 +139,43 @@ int stream_drop(struct bpf_raw_tracepoint_args *ctx)
 		key.ifindex = BPF_CORE_READ(dev, ifindex);
 		key.netns = BPF_CORE_READ(dev, nd_net.net, ns.inum);
 	}
-	count = bpf_map_lookup_elem(&stream_drops, &key);
-	if (count)
-		__sync_fetch_and_add(count, 1);
-	else
-		bpf_map_update_elem(&stream_drops, &key, &one, BPF_ANY);
+	count_drop(&key);
+}
+
+/* The kernel skips a program that an interrupt finds running on the same CPU, and with a queue's
+ * timer going off every few frames that happens. So two programs are called for each drop, one
+ * after the other, and the second looks at what the first was skipped for: while the first is
+ * interrupted that is every drop, and otherwise one that the first has left no note of (it is
+ * interrupted before its first or behind its last instruction here). */
+SEC("raw_tracepoint/kfree_skb")
+int stream_drop(struct bpf_raw_tracepoint_args *ctx)
+{
+	struct first_look *first = bpf_map_lookup_elem(&first_looks, &only);
+
+	if (!first)
+		return 0;
+	first->running = 1;
+	barrier();
+	look_at_drop(ctx);
+	first->seen[ctx->args[0] / 256 % NOTES] = ctx->args[0];
+	barrier();
+	first->running = 0;
+	return 0;
+}
+
+SEC("raw_tracepoint/kfree_skb")
+int stream_drop_again(struct bpf_raw_tracepoint_args *ctx)
+{
+	struct first_look *first = bpf_map_lookup_elem(&first_looks, &only);
+	__u64 *seen;
+
+	if (!first)
+		return 0;
+	seen = &first->seen[ctx->args[0] / 256 % NOTES];
+	if (!first->running && *seen == ctx->args[0]) {
+		*seen = 0;
+		return 0;
+	}
+	look_at_drop(ctx);
 	return 0;
 }

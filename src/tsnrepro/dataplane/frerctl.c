@@ -622,16 +622,16 @@ static void print_drops(int fd)
 static void command_drops(int argc, char **argv)
 {
 	struct switch_config config = {};
+	struct bpf_program *program;
 	struct bpf_object *object;
-	struct bpf_link *link;
 	char line[256];
 
 	read_options(argc, argv, &config);
 	object = load_object("drops.bpf.o");
 	put_config(map_fd(object, "frer_config"), &config);
-	link = bpf_program__attach(bpf_object__find_program_by_name(object, "stream_drop"));
-	if (!link)
-		die("cannot attach to the kfree_skb tracepoint: %s", strerror(errno));
+	bpf_object__for_each_program(program, object)
+		if (!bpf_program__attach(program))
+			die("cannot attach to the kfree_skb tracepoint: %s", strerror(errno));
 	puts("ready");
 	fflush(stdout);
 	while (fgets(line, sizeof(line), stdin)) {
@@ -645,8 +645,7 @@ static void command_drops(int argc, char **argv)
 		}
 		print_drops(map_fd(object, "stream_drops"));
 	}
-	bpf_link__destroy(link);
-	bpf_object__close(object);
+	/* The programs detach with this process. */
 }
 
 int main(int argc, char **argv)

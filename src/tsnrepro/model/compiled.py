@@ -16,7 +16,7 @@ import operator
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -53,8 +53,7 @@ def _place(context, builder, signature, arguments):
     return builder.gep(arguments[0], [index], source_etype=word), word
 
 
-@intrinsic
-def _load(typing_context, pointer, index):
+def _type_load(typing_context, pointer, index):
     def generate(context, builder, signature, arguments):
         place, word = _place(context, builder, signature, arguments)
         return builder.load(place, typ=word)
@@ -62,8 +61,7 @@ def _load(typing_context, pointer, index):
     return types.int64(pointer, index), generate
 
 
-@intrinsic
-def _store(typing_context, pointer, index, value):
+def _type_store(typing_context, pointer, index, value):
     def generate(context, builder, signature, arguments):
         place, _ = _place(context, builder, signature, arguments)
         value = context.cast(builder, arguments[2], signature.args[2], types.int64)
@@ -73,42 +71,49 @@ def _store(typing_context, pointer, index, value):
     return types.void(pointer, index, value), generate
 
 
-@overload(operator.getitem)
-def _get_word(pointer, index):
-    if pointer == _WORDS and isinstance(index, types.Integer):
-        return lambda pointer, index: _load(pointer, index)
-    return None
-
-
-@overload(operator.setitem)
-def _set_word(pointer, index, value):
-    if pointer == _WORDS and isinstance(index, types.Integer):
-        return lambda pointer, index, value: _store(pointer, index, value)
-    return None
-
-
-@intrinsic
-def _pointer_to(typing_context, address):
+def _type_pointer(typing_context, address):
     def generate(context, builder, signature, arguments):
         return builder.inttoptr(arguments[0], context.get_value_type(_WORDS))
 
     return _WORDS(types.intp), generate
 
 
+_load: Any = intrinsic(_type_load)
+_store: Any = intrinsic(_type_store)
+_pointer_to: Any = intrinsic(_type_pointer)
+
+
+@overload(operator.getitem)
+def _get_word(pointer, index):
+    def get_word(pointer, index):
+        return _load(pointer, index)
+
+    return get_word if pointer == _WORDS and isinstance(index, types.Integer) else None
+
+
+@overload(operator.setitem)
+def _set_word(pointer, index, value):
+    def set_word(pointer, index, value):
+        _store(pointer, index, value)
+
+    return set_word if pointer == _WORDS and isinstance(index, types.Integer) else None
+
+
 def kernel(function: F) -> F:
     """Compile a function that other kernels call; it is stored as part of them."""
-    return njit(boundscheck=CHECKED, **_OPTIONS)(function)
+    return cast(F, njit(boundscheck=CHECKED, **_OPTIONS)(function))
 
 
 def entry_point(function: F) -> F:
     """Compile a closure over :data:`SOURCE_DIGEST` that Python calls, and store it on disk.
 
-    Python gives it the memory as :func:`handle`; it gets at the words with :func:`words`. Raises
-    ValueError for a function that does not close over the digest: it could be loaded stale.
+    Python gives it the memory as :func:`handle`; it must do no more than pass :func:`words` of that
+    to a kernel, because numba removes stores to a pointer that it sees made and not used again.
+    Raises ValueError for a function that does not close over the digest: it could be loaded stale.
     """
     if SOURCE_DIGEST not in [cell.cell_contents for cell in function.__closure__ or ()]:
         raise ValueError(f"{function.__name__} must close over SOURCE_DIGEST")
-    return njit(cache=not CHECKED, boundscheck=CHECKED, **_OPTIONS)(function)
+    return cast(F, njit(cache=not CHECKED, boundscheck=CHECKED, **_OPTIONS)(function))
 
 
 def handle(memory: npt.NDArray[np.int64]) -> Any:
@@ -123,6 +128,10 @@ def words(handed: Any) -> Any:
 
 @overload(words, inline="always")
 def _words(handed):
-    if isinstance(handed, types.Integer):
-        return lambda handed: _pointer_to(handed)
-    return lambda handed: handed
+    def from_address(handed):
+        return _pointer_to(handed)
+
+    def from_array(handed):
+        return handed
+
+    return from_address if isinstance(handed, types.Integer) else from_array

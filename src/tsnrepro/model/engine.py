@@ -94,23 +94,26 @@ def _run_window(memory, end):
             run_scheduled(memory, element, end)
 
 
+@kernel
+def _run_windows(memory, windows):
+    """Run up to ``windows`` windows; stop early where the recorded deliveries need room."""
+    if not memory[X_STARTED]:
+        memory[X_STARTED] = 1
+        _start_senders(memory)
+    for _ in range(windows):
+        end = memory[X_NOW] + memory[X_WINDOW]
+        _run_window(memory, end)
+        memory[X_NOW] = end
+        size = memory[X_RECORD_SIZE]
+        full = size > 0 and size - memory[X_RECORDED] < memory[X_RECORD_ROOM]
+        if full or memory[X_FAULT]:
+            return
+
+
 def _make_advance(digest: int) -> Callable[[Any, int], None]:
     def advance(handed, windows):
-        """Run up to ``windows`` windows; stop early where the recorded deliveries need room."""
-        if digest == 0:
-            return
-        memory = words(handed)
-        if not memory[X_STARTED]:
-            memory[X_STARTED] = 1
-            _start_senders(memory)
-        for _ in range(windows):
-            end = memory[X_NOW] + memory[X_WINDOW]
-            _run_window(memory, end)
-            memory[X_NOW] = end
-            size = memory[X_RECORD_SIZE]
-            full = size > 0 and size - memory[X_RECORDED] < memory[X_RECORD_ROOM]
-            if full or memory[X_FAULT]:
-                return
+        if digest != 0:
+            _run_windows(words(handed), windows)
 
     return advance
 

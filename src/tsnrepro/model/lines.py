@@ -71,7 +71,7 @@ _recover = recovery.recover
 
 
 @kernel
-def push(memory, edge, time, sent, ident, meta):
+def push(memory, edge, time, sent, ident, meta):  # noqa: PLR0917 - numba has no keyword-only
     """Put a frame on an edge."""
     written, mask = memory[edge + RING_WRITTEN], memory[edge + RING_MASK]
     if written - memory[edge + RING_READ] > mask:

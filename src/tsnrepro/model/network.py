@@ -5,6 +5,7 @@ stands, its source is given; where a value depends on the machine or the switch,
 """
 
 import math
+from itertools import pairwise
 from typing import Annotated, Literal, Self, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
@@ -216,7 +217,7 @@ class Link(_Part):
 
     @model_validator(mode="after")
     def _failures_are_apart(self) -> Self:
-        for earlier, later in zip(self.failures, self.failures[1:], strict=False):
+        for earlier, later in pairwise(self.failures):
             if earlier.up_ns is None or earlier.up_ns > later.down_ns:
                 raise ValueError(f"failures of link {self.name} overlap or are out of order")
         return self
@@ -256,7 +257,7 @@ class Listed(_Part):
 
     @model_validator(mode="after")
     def _in_order(self) -> Self:
-        if any(b < a for a, b in zip(self.times_ns, self.times_ns[1:], strict=False)):
+        if any(later < earlier for earlier, later in pairwise(self.times_ns)):
             raise ValueError("times_ns must not go back")
         return self
 

@@ -24,8 +24,7 @@ Decisions where implementations differ, or where the text leaves a choice:
   very instant finds the function reset.
 """
 
-from collections.abc import MutableSequence
-from typing import Final, TypeAlias
+from typing import Final, Protocol
 
 __all__ = [
     "COUNTERS",
@@ -42,7 +41,14 @@ __all__ = [
     "signed_distance",
 ]
 
-Registers: TypeAlias = MutableSequence[int]
+
+class Registers(Protocol):
+    """Integers that can be read and set by index: a list, an int64 array, a part of one."""
+
+    def __getitem__(self, index: int, /) -> int: ...
+
+    def __setitem__(self, index: int, value: int, /) -> None: ...
+
 
 SEQUENCE_SPACE: Final = 65_536
 """Numbers an R-TAG can carry (IEEE Std 802.1CB-2017, 7.8)."""

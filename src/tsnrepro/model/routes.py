@@ -8,6 +8,7 @@ than a window to cross: what enters such an edge in a window arrives in a later 
 
 from dataclasses import dataclass, field
 from fractions import Fraction
+from itertools import pairwise
 
 from tsnrepro.model.ethernet import (
     GAP_BYTES,
@@ -273,7 +274,7 @@ def _lay_path(graph: Graph, flow: Flow, start: str, links: list[str]) -> list[El
     """Lead a flow through its ports and return them."""
     nodes = graph.network.walk(flow.carried.name, start, links)
     ports = [graph.element(node, link) for node, link in zip(nodes, links, strict=False)]
-    for port, following in zip(ports, ports[1:], strict=False):
+    for port, following in pairwise(ports):
         graph.hop(port, flow).outs.append((following, flow))
     if ports:
         graph.hop(ports[-1], flow)

@@ -190,18 +190,20 @@ def _words() -> dict[str, str]:
 
 
 def _raw(value: float | None) -> str:
-    return NOTHING if value is None else repr(value)
+    if value is None:
+        return NOTHING
+    # In Lua two minus signs in a row begin a comment.
+    return f"({value!r})" if value < 0 else repr(value)
 
 
 def _cell_lines(cells) -> Iterator[str]:
     for item in cells:
-        text = item.cell.printed
-        known = item.cell.value is not None
+        text, value = item.cell.printed, item.cell.value
         fields = {
             "print": numbers.printed(escape(text), item.cell.qualifier, TEX),
             "unit": unit("" if item.cell.unit == "1" else item.cell.unit),
             "decimals": str(len(text.partition(".")[2])),
-            "raw": repr(item.cell.value) if known and not isinstance(item.cell.value, str) else "",
+            # Truth values and words calculate as little as in measured values.
+            "raw": escape(text) if isinstance(value, str | bool) else _raw(value),
         }
-        fields["raw"] = fields["raw"] or (escape(text) if known else NOTHING)
         yield from _lines(item.key, fields)

@@ -17,6 +17,7 @@ class Style:
     at_least: str
     at_most: str
     about: str
+    comma: str
 
 
 TEX = Style(
@@ -27,6 +28,7 @@ TEX = Style(
     at_least=r"\ensuremath{\ge}\,",
     at_most=r"\ensuremath{\le}\,",
     about=r"\ensuremath{\sim}",
+    comma=",~",
 )
 TEXT = Style(
     minus="−",
@@ -36,6 +38,7 @@ TEXT = Style(
     at_least="≥\N{NARROW NO-BREAK SPACE}",
     at_most="≤\N{NARROW NO-BREAK SPACE}",
     about="~",
+    comma=", ",
 )
 
 TEX_UNITS = {"%": r"\%", "us": "µs", "percentage points": "points"}
@@ -97,7 +100,7 @@ def limits(
     if low is None and high is None:
         return style.unknown
     shown = [number(item, digits, style, signed=signed) for item in (low, high)]
-    return f"[{shown[0]}, {shown[1]}]"
+    return f"[{shown[0]}{style.comma}{shown[1]}]"
 
 
 def printed(text: str, qualifier: str | None, style: Style) -> str:

@@ -17,8 +17,9 @@ from tsnrepro.tools.frerctl import Drops, Station
 TALKER, LISTENER, SENDING_SWITCH, RECEIVING_SWITCH = "talker", "listener", "sw1", "sw2"
 HOST_PORT, CARD = "p0", "eth0"
 
-# Where the XDP program's own refusals are freed, already counted as eliminated or rogue.
-REFUSED_BY_RECOVERY = "veth_xdp_rcv_skb"
+# Where the XDP program's own refusals are freed, already counted as eliminated or rogue. Which of
+# these the compiler made into one function differs by kernel.
+REFUSED_BY_RECOVERY = ("veth_xdp_rcv", "veth_poll")
 # What waited for the neighbour's address in vain has not come to the talker's card: it is part of
 # what the talker's socket took in and the card was never given.
 NO_NEIGHBOUR = "SKB_DROP_REASON_NEIGH"
@@ -154,7 +155,7 @@ class _Located:
             (item, host_of(item.netns) if item.netns else None)
             for item in after.drops or []
             if not item.later_fragment
-            and item.function != REFUSED_BY_RECOVERY
+            and not item.function.startswith(REFUSED_BY_RECOVERY)
             and not item.reason.startswith(NO_NEIGHBOUR)
         ]
         self._items = [

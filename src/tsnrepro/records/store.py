@@ -4,11 +4,13 @@
                                                   /...             what the tools printed
                                                   /SHA256SUMS      over all of the above
     ROOT/<testbed>/environments/<digest>.json                      facts about the machines
+    ROOT/<testbed>/originals/<sha256>/...                          files that an import came from
 
 A trial's name says what it is and carries a digest of its factors and attempt, so the same trial
 is found again after an interruption, and a changed campaign measures what is new beside the old.
 """
 
+import ctypes
 import gzip
 import hashlib
 import json
@@ -16,7 +18,7 @@ import os
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from tsnrepro.errors import RecordError
 
@@ -47,9 +49,63 @@ class Trial:
         return f"{self.label}-r{self.repetition}-{self.digest}-a{attempt}"
 
 
+class Named(Protocol):
+    """What the store needs to know of a trial."""
+
+    def name(self, attempt: int) -> str:
+        """Return the folder name of the given attempt, counted from 1."""
+        ...
+
+
 def canonical(value: object) -> bytes:
     """Return the one JSON text that equal values have."""
     return json.dumps(value, sort_keys=True, separators=(",", ":")).encode()
+
+
+class Batch:
+    """Records that are written together: all are on the disk before the first has its name.
+
+    One flush of the file system stands for those of every file, which is what makes an import of
+    a hundred trials as fast as one. What an interruption leaves has temporary names only.
+
+    Parameters
+    ----------
+    folder
+        A folder of the file system in question; made where missing.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self._folder = folder
+        self._moves: list[tuple[Path, Path]] = []
+
+    def file(self, final: Path, data: bytes) -> None:
+        """Add one file."""
+        final.parent.mkdir(parents=True, exist_ok=True)
+        partial = final.with_name(f"{PARTIAL_PREFIX}{final.name}")
+        partial.write_bytes(data)
+        self._moves.append((partial, final))
+
+    def folder(self, final: Path, files: dict[str, bytes]) -> None:
+        """Add a folder of files."""
+        partial = _new_partial(final)
+        for name, data in files.items():
+            (partial / name).write_bytes(data)
+        self._moves.append((partial, final))
+
+    def commit(self) -> None:
+        """Make everything durable and give it its names.
+
+        Raises
+        ------
+        OSError
+            The disk refused; nothing has its name yet.
+        """
+        _sync_file_system(self._folder)
+        for partial, final in self._moves:
+            partial.rename(final)
+        _sync_file_system(self._folder)
+        self._moves.clear()
 
 
 class RawStore:
@@ -63,12 +119,18 @@ class RawStore:
     # --- writing ------------------------------------------------------------------------------
 
     def put(
-        self, trial: Trial, attempt: int, document: dict[str, Any], outputs: dict[str, str]
+        self,
+        trial: Named,
+        attempt: int,
+        document: dict[str, Any],
+        outputs: dict[str, str],
+        batch: Batch | None = None,
     ) -> Path:
         """Write one trial durably and return its folder.
 
         ``outputs`` maps a file name to what a tool printed; a name that ends in ``.gz`` is
-        compressed. Until the last step the folder has a temporary name.
+        compressed. Until the last step the folder has a temporary name. As part of a batch, the
+        trial is there when the batch is committed.
 
         Raises
         ------
@@ -78,15 +140,17 @@ class RawStore:
         final = self.folder / trial.name(attempt)
         if final.exists():
             raise RecordError("this trial is recorded already", str(final))
-        partial = self.folder / f"{PARTIAL_PREFIX}{final.name}"
-        shutil.rmtree(partial, ignore_errors=True)  # what an interruption left is no record
-        partial.mkdir(parents=True)
         files = {name: _encoded(name, text) for name, text in outputs.items()}
         files[DOCUMENT] = json.dumps(document, indent=1, ensure_ascii=False).encode()
         sums = "".join(
             f"{hashlib.sha256(data).hexdigest()}  {name}\n" for name, data in sorted(files.items())
         )
-        for name, data in (*files.items(), (SUMS, sums.encode())):
+        files[SUMS] = sums.encode()
+        if batch is not None:
+            batch.folder(final, files)
+            return final
+        partial = _new_partial(final)
+        for name, data in files.items():
             _write(partial / name, data)
         _sync_folder(partial)
         partial.rename(final)
@@ -107,7 +171,7 @@ class RawStore:
 
     # --- reading ------------------------------------------------------------------------------
 
-    def attempts(self, trial: Trial) -> list[Path]:
+    def attempts(self, trial: Named) -> list[Path]:
         """Return the recorded attempts at a trial, in order."""
         found = []
         while (folder := self.folder / trial.name(len(found) + 1)).is_dir():
@@ -140,10 +204,25 @@ class RawStore:
         document = json.loads((folder / DOCUMENT).read_bytes())
         return document | {"trial": folder.name, "sha256": hashlib.sha256(sums).hexdigest()}
 
-    def output(self, trial: str, name: str) -> str:
+    def sha256(self, folder: Path) -> str:
+        """Return the checksum of a trial's list of checksums, which stands for the trial."""
+        return hashlib.sha256((folder / SUMS).read_bytes()).hexdigest()
+
+    def output_bytes(self, trial: str, name: str) -> bytes:
         """Return what a tool printed during a trial, from its file (``.gz`` is unpacked)."""
         data = (self.folder / trial / name).read_bytes()
-        return (gzip.decompress(data) if name.endswith(".gz") else data).decode()
+        return gzip.decompress(data) if name.endswith(".gz") else data
+
+    def output(self, trial: str, name: str) -> str:
+        """Return what a tool printed during a trial, as text."""
+        return self.output_bytes(trial, name).decode()
+
+
+def _new_partial(final: Path) -> Path:
+    partial = final.with_name(f"{PARTIAL_PREFIX}{final.name}")
+    shutil.rmtree(partial, ignore_errors=True)  # what an interruption left is no record
+    partial.mkdir(parents=True)
+    return partial
 
 
 def _encoded(name: str, text: str) -> bytes:
@@ -163,5 +242,22 @@ def _sync_folder(path: Path) -> None:
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _sync_file_system(folder: Path) -> None:
+    """Wait until all that was written to a folder's file system is on its disk.
+
+    ``syncfs`` is Linux's; unlike ``sync`` it tells of errors (syncfs(2), since Linux 5.8).
+    """
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        libc = ctypes.CDLL(None, use_errno=True)
+        if not hasattr(libc, "syncfs"):
+            os.sync()
+        elif libc.syncfs(handle):
+            number = ctypes.get_errno()
+            raise OSError(number, os.strerror(number), str(folder))
     finally:
         os.close(handle)

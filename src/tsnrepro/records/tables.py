@@ -8,6 +8,7 @@ import pandas as pd
 import pandera.pandas as pa
 
 from tsnrepro.errors import RecordError
+from tsnrepro.records.foreign.tables import foreign_table
 from tsnrepro.records.store import RawStore
 
 COUNT = pa.Column(int, pa.Check.ge(0))
@@ -104,20 +105,25 @@ def open_run(manifest_path: str | Path) -> tuple[RawStore, dict[str, Any]]:
 def load_trials(manifest_path: str | Path) -> pd.DataFrame:
     """Return the trials that a manifest lists, checked against its checksums and its schema.
 
+    In trials that were imported, whatever others did not record is missing.
+
     Raises
     ------
     RecordError
         A trial is missing, was altered, or does not fit the schema.
     """
     store, manifest = open_run(manifest_path)
-    rows = []
+    experiment, documents = manifest["experiment"], []
     for entry in manifest["trials"]:
         document = store.read(store.folder / entry["trial"])
         if document["sha256"] != entry["sha256"]:
             raise RecordError("the trial is not the one the manifest lists", entry["trial"])
-        rows.append(_common(document) | ROWS[manifest["experiment"]](document))
+        documents.append(document)
     try:
-        return SCHEMAS[manifest["experiment"]].validate(_table(rows))
+        if manifest.get("imported"):
+            return foreign_table(documents, SCHEMAS[experiment])
+        rows = [_common(document) | ROWS[experiment](document) for document in documents]
+        return SCHEMAS[experiment].validate(_table(rows))
     except pa.errors.SchemaError as error:
         raise RecordError(
             f"the trials do not fit their schema: {error}", str(store.folder)

@@ -6,7 +6,6 @@ import math
 import operator
 
 import numpy as np
-from statsmodels.stats.proportion import proportion_confint
 
 from tsnrepro.stats.checks import check_level
 from tsnrepro.stats.estimate import DEFAULT_LEVEL, Estimate
@@ -36,6 +35,9 @@ def loss_ratio(lost: int, sent: int, level: float = DEFAULT_LEVEL) -> Estimate:
         TypeError: if a count is not an integer.
 
     """
+    # Half a second to import, and whoever asks only for an upper bound does not need it.
+    from statsmodels.stats.proportion import proportion_confint  # noqa: PLC0415
+
     check_level(level)
     lost_count, sent_count = _check_counts(lost, sent)
     limits = proportion_confint(lost_count, sent_count, alpha=1 - level, method="beta")

@@ -49,6 +49,8 @@ COMMAND_SECONDS = 20
 TRACE_SECONDS = 7 * 24 * 3600
 
 SSHD_FOLDER = "/run/tsnrepro"
+# TMPDIR: a host's /run goes with the host. SHLVL: bash reads ~/.bashrc for a first shell over SSH,
+# and what the user of this machine has there must not come between a command and its output.
 SSHD_CONFIGURATION = f"""\
 HostKey {SSHD_FOLDER}/host_key
 AuthorizedKeysFile {SSHD_FOLDER}/authorized_keys
@@ -64,7 +66,7 @@ PrintMotd no
 PidFile none
 LogLevel ERROR
 MaxSessions 50
-SetEnv PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
+SetEnv PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin TMPDIR=/run SHLVL=1
 """
 
 

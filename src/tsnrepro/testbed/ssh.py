@@ -8,6 +8,7 @@ import shlex
 import socket
 import threading
 import time
+from contextlib import suppress
 
 import paramiko
 
@@ -17,6 +18,8 @@ from tsnrepro.testbed.host import Completed
 CONNECT_SECONDS = 10
 KEEPALIVE_SECONDS = 5
 KILL_AFTER_SECONDS = 2
+# What timeout(1) would report after KILL, had it not ended itself by it together with the command.
+ENDED_BY_KILL = 137
 # What a broken connection is given beyond a command's own deadline before we stop waiting.
 GRACE_SECONDS = 10
 
@@ -30,6 +33,7 @@ class SshProcess:
 
     def __init__(self, host: "SshHost", argv: list[str], channel, deadline_s: float) -> None:
         self._host, self._argv, self._channel = host, tuple(argv), channel
+        self._allowed_s = deadline_s
         self._deadline = time.monotonic() + deadline_s + KILL_AFTER_SECONDS + GRACE_SECONDS
         self._started_s, self._began = time.time(), time.monotonic()
         self._stderr = bytearray()
@@ -68,8 +72,17 @@ class SshProcess:
             raise CommandError("no answer within the deadline", self._place()) from error
 
     def send_line(self, line: str) -> str:
-        """Write one line to standard input and return the next line of standard output."""
-        self._channel.sendall(line.encode() + b"\n")
+        """Write one line to standard input and return the next line of standard output.
+
+        Raises
+        ------
+        CommandError
+            The command has ended, or gives no answer within its deadline.
+        """
+        try:
+            self._channel.sendall(line.encode() + b"\n")
+        except (TimeoutError, OSError) as error:
+            raise CommandError(f"it takes no more input: {error}", self._place()) from error
         return self.read_line()
 
     def stop(self) -> None:
@@ -77,13 +90,27 @@ class SshProcess:
         self._stopped = True
         self._host.run(["kill", "-TERM", str(self._pid)], deadline_s=5)
 
+    def _status_without_one(self) -> int:
+        if not (self._channel.eof_received and self._host.connected()):
+            raise CommandError("the connection closed before it ended", self._place())
+        if time.monotonic() - self._began < self._allowed_s:
+            raise CommandError("a signal ended it", self._place())
+        return ENDED_BY_KILL
+
+    def end_input(self) -> None:
+        """Tell the command that nothing comes to its standard input."""
+        # A command that has ended already has closed its input by itself.
+        with suppress(OSError):
+            self._channel.shutdown_write()
+
     def wait(self) -> Completed:
         """Return the command with everything it printed.
 
         Raises
         ------
         CommandError
-            The connection broke, or no exit status came within the deadline.
+            The connection broke, a signal ended the command before its deadline, or no exit
+            status came within the deadline.
         """
         try:
             stdout = self._stdout.read()
@@ -93,9 +120,9 @@ class SshProcess:
         if not self._channel.status_event.wait(max(0.1, self._deadline - time.monotonic())):
             raise CommandError("no exit status within the deadline", self._place())
         status = self._channel.recv_exit_status()
-        self._channel.close()
         if status == -1 and not self._stopped:  # a signal leaves no exit status
-            raise CommandError("the connection closed before it ended", self._place())
+            status = self._status_without_one()
+        self._channel.close()
         return Completed(
             self._host.name,
             self._argv,
@@ -181,7 +208,9 @@ class SshHost:
     def run(self, argv: list[str], *, deadline_s: float) -> Completed:
         """Run a command to its end; the host ends it when ``deadline_s`` seconds have passed."""
         bounded = ["timeout", f"--kill-after={KILL_AFTER_SECONDS}", f"{deadline_s:g}", *argv]
-        return self._execute(bounded, argv, deadline_s).wait()
+        process = self._execute(bounded, argv, deadline_s)
+        process.end_input()
+        return process.wait()
 
     def _execute(self, remote: list[str], argv: list[str], deadline_s: float) -> SshProcess:
         try:
@@ -193,6 +222,10 @@ class SshHost:
                 f"the SSH connection is gone: {error}", f"{self.name}: {shlex.join(argv)}"
             ) from error
         return SshProcess(self, argv, channel, deadline_s)
+
+    def connected(self) -> bool:
+        """Tell whether the connection is still up."""
+        return self._transport.is_active()
 
     def close(self) -> None:
         """Close the connection."""

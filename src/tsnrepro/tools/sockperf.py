@@ -118,8 +118,6 @@ def parse_log(log: str | bytes):
     if not header:
         raise ToolError("not a full log of sockperf: its header line is missing")
     sent, latency = _log_columns(data, header.end())
-    if not len(sent):
-        raise ToolError("sockperf's full log holds no observation")
     if header[1] == b"rtt":
         latency = latency / 2
     return pd.DataFrame({"sent_s": sent, "half_round_trip_us": latency}, copy=False)
@@ -134,7 +132,7 @@ def _log_columns(data: bytes, start: int):
     kept = ["sent_s", "latency_us"]
     body = pa.py_buffer(data)[start : _log_end(data, start)]
     if not body.size:
-        return (), ()
+        raise ToolError("sockperf's full log holds no observation")
 
     def read(threads: bool):
         return csv.read_csv(

@@ -123,7 +123,9 @@ def parts_of_whole(data: Catalog, p: PartsOfWhole) -> Iterator[Observation]:
         prefixed = [c for c in row.table.columns if p.parts_prefix and c.startswith(p.parts_prefix)]
         names = [*p.parts, *prefixed]
         cells = [row.table.cell(row.index, name) for name in names]
-        together = sum(cell.interval.value for cell in cells if cell.value is not None)
+        if any(cell.value is None for cell in cells):
+            continue  # a part was not counted
+        together = sum(cell.interval.value for cell in cells)
         if abs(together - whole.value) <= p.tolerance + 1e-9 * abs(whole.value):
             continue
         yield Observation(

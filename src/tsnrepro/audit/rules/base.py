@@ -22,12 +22,7 @@ class CheckError(TsnreproError):
     """A check whose parameters do not fit its rule or its data."""
 
 
-def _known_syntax(text: str) -> str:
-    expressions.parse(text)
-    return text
-
-
-Formula = Annotated[str, BeforeValidator(str), AfterValidator(_known_syntax)]
+Formula = Annotated[str, BeforeValidator(str), AfterValidator(expressions.valid)]
 """An expression; bare names are columns of the row at hand."""
 
 
@@ -43,6 +38,8 @@ class TableRows(Parameters):
     table: str
     rows: list[str] | None = None
     where: dict[str, Scalar | list[Scalar]] | None = None
+    where_if_there: dict[str, Scalar | list[Scalar]] | None = None
+    """As ``where``, for columns that not every record has."""
 
 
 class RowsOrPlace(Parameters):
@@ -51,6 +48,7 @@ class RowsOrPlace(Parameters):
     table: str | None = None
     rows: list[str] | None = None
     where: dict[str, Scalar | list[Scalar]] | None = None
+    where_if_there: dict[str, Scalar | list[Scalar]] | None = None
     place: str | None = None
 
     @model_validator(mode="after")
@@ -143,7 +141,12 @@ def rows_of(data: Catalog, selection: TableRows | RowsOrPlace) -> Iterator[Row]:
         yield Row(data)
         return
     table = data.table(selection.table)
-    for index in table.select(selection.rows, selection.where):
+    there = {
+        column: value
+        for column, value in (selection.where_if_there or {}).items()
+        if column in table.columns
+    }
+    for index in table.select(selection.rows, {**(selection.where or {}), **there}):
         yield Row(data, table, index)
 
 

@@ -61,7 +61,10 @@ class StuckAfterWrap(TableRows):
     sent: Formula
     received: Formula
     numbers: int = Field(default=R_TAG_NUMBERS, gt=1)
-    tolerance_percent: float = Field(default=1.0, gt=0)
+    # Numbers lost before the wrap pass after it, so the count ends at the very number of them.
+    tolerance_percent: float = Field(default=0.01, gt=0)
+    least_excess_percent: float = Field(default=5.0, gt=0)
+    """How many packets more than numbers were sent, at least."""
 
 
 @rule(
@@ -72,7 +75,7 @@ def stuck_after_wrap(data: Catalog, p: StuckAfterWrap) -> Iterator[Observation]:
     """Find receivers that stopped after as many packets as there are numbers."""
     for row, sent, received in known_rows(data, p, p.sent, p.received):
         near = abs(received.value - p.numbers) <= p.numbers * p.tolerance_percent / 100
-        if not near or sent.value < p.numbers * (1 + 5 * p.tolerance_percent / 100):
+        if not near or sent.value < p.numbers * (1 + p.least_excess_percent / 100):
             continue
         yield Observation(
             first_cell(row, p.received),

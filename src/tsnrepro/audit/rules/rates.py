@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from tsnrepro.audit.findings import Observation, Severity, Side, format_number, plural
 from tsnrepro.audit.rules.base import (
@@ -68,6 +68,12 @@ class LineLimit(RowsOrPlace):
     line_mbps: float = Field(default=1000.0, gt=0)
     tolerance_percent: float = Field(default=0.05, ge=0)
 
+    @model_validator(mode="after")
+    def _payload_or_limit(self) -> LineLimit:
+        if (self.payload_bytes is None) == (self.limit_mbps is None):
+            raise ValueError("give either a payload, for the limit it has, or a limit")
+        return self
+
 
 @rule(
     Severity.IMPOSSIBLE,
@@ -79,7 +85,7 @@ def line_limit(data: Catalog, p: LineLimit) -> Iterator[Observation]:
         if p.limit_mbps is not None:
             limit, formula = row.number(p.limit_mbps).value, p.limit_mbps
         else:
-            payload = round(row.number(p.payload_bytes or "1472").value)
+            payload = round(row.number(p.payload_bytes or "").value)
             limit = payload_limit_mbps(payload, tagged=p.tagged, rate_mbps=p.line_mbps)
             formula = _limit_formula(payload, p.tagged, p.line_mbps)
         if rate.low <= limit * (1 + p.tolerance_percent / 100):
@@ -207,7 +213,10 @@ def rate_balance(data: Catalog, p: RateBalance) -> Iterator[Observation]:
         if delivered.low <= expected + slack and delivered.high >= expected - slack:
             continue
         if delivered.value > expected:
-            sentence = "More is called delivered than the loss leaves: it is what was offered."
+            is_offered = delivered.overlaps(offered, p.tolerance_percent / 100)
+            sentence = "More is called delivered than the loss leaves" + (
+                ": it is what was offered." if is_offered else "."
+            )
         else:
             sentence = (
                 "Less arrived than the loss explains: the sender did not send what it was asked."

@@ -15,6 +15,7 @@ from tsnrepro.audit.rules.base import (
     Formula,
     RowsOrPlace,
     TableRows,
+    first_cell,
     known_rows,
     place_of,
     rows_of,
@@ -153,7 +154,7 @@ class IntervalFromTrials(TableRows):
 def interval_from_trials(data: Catalog, p: IntervalFromTrials) -> Iterator[Observation]:
     """Find intervals that no outcome of the stated trials gives."""
     for row, low, high, count in known_rows(data, p, p.low, p.high, p.trials):
-        cell = row.table.cell(row.index, _column_of(p.low, row.table.columns))
+        cell = first_cell(row, p.low)
         trials = round(count.value)
         printed = Side("printed half width", (high.value - low.value) / 2, cell.unit)
         if trials < p.least_trials:
@@ -241,12 +242,6 @@ def _relative_spread(values: Sequence[float]) -> float:
         return math.inf
     variance = sum((value - centre) ** 2 for value in values) / (len(values) - 1)
     return math.sqrt(variance) / abs(centre)
-
-
-def _column_of(formula: str, columns: object) -> str:
-    if formula not in columns:  # type: ignore[operator]
-        raise CheckError("the ends of an interval are columns", formula)
-    return formula
 
 
 def _grid(data: Catalog, p: IntervalFromTrials) -> list[float] | None:

@@ -49,9 +49,9 @@ class FieldSource(Strict):
     unit: str | None = None
     layer: Literal["payload", "frame", "wire"] = "payload"
     """What a rate counts: UDP payload, frames with FCS, or all that takes time on the wire."""
-    values: dict[str, str | int | float] = {}
+    values: dict[str, str | int | float] = Key(default_factory=dict)
     """Our word or number for each of theirs."""
-    missing: list[Scalar] = []
+    missing: list[Scalar] = Key(default_factory=list)
     """What stands for nothing, besides empty cells, NA, nan and null."""
     timezone: str | None = None
     """Of times of day that say none, such as ``UTC`` or ``Asia/Seoul``."""
@@ -91,7 +91,7 @@ class Times(Strict):
     unit: str
     """Of both columns: ``ns``, ``us``, ``ms`` or ``s``."""
     delimiter: Annotated[str, Key(min_length=1, max_length=1)] = ","
-    missing: list[str] = []
+    missing: list[str] = Key(default_factory=list)
     """What stands in ``received`` for a packet that never came, besides nothing."""
 
     @property
@@ -126,7 +126,7 @@ class Csv(Strict):
     """How a CSV file is written."""
 
     delimiter: Annotated[str, Key(min_length=1, max_length=1)] = ","
-    columns: list[str] = []
+    columns: list[str] = Key(default_factory=list)
     """Names of the columns where the file has no line of names."""
     comment: str = "#"
     encoding: str = "utf-8"
@@ -149,12 +149,12 @@ class Table(Strict):
     latency_is: Quantity | None = None
     """What the latencies are; sockperf's own output says it itself."""
     observations: Observations | None = None
-    where: dict[str, Scalar] = {}
+    where: dict[str, Scalar] = Key(default_factory=dict)
     """Only rows with these values are taken; the others belong elsewhere."""
-    skip: list[Rows] = []
-    failed: list[Rows] = []
+    skip: list[Rows] = Key(default_factory=list)
+    failed: list[Rows] = Key(default_factory=list)
     """Rows that record a trial which failed: kept as such, with the reason."""
-    left_out: dict[str, str] = {}
+    left_out: dict[str, str] = Key(default_factory=dict)
     """Columns that are not taken though a field would have them, and why."""
     generated: bool = False
     """The numbers were made by a program and not measured; they are labelled so."""
@@ -164,10 +164,10 @@ class Table(Strict):
         self._check_format()
         for name, source in self.fields.items():
             self._check_field(name, source)
-        if absent := [n for n in NEEDED[self.experiment] if n not in self.fields]:
-            # iperf3's JSON says its payload itself; all else comes from here.
-            if not (self.format == "iperf3" and absent == ["payload_bytes"]):
-                raise ValueError(f"fields lacks {', '.join(absent)}; a constant will do")
+        absent = [n for n in NEEDED[self.experiment] if n not in self.fields]
+        # iperf3's JSON says its payload itself; all else comes from here.
+        if absent and not (self.format == "iperf3" and absent == ["payload_bytes"]):
+            raise ValueError(f"fields lacks {', '.join(absent)}; a constant will do")
         if taken := [s.column for s in self.fields.values() if s.column in self.left_out]:
             raise ValueError(f"column '{taken[0]}' is both taken and left out")
         return self
@@ -260,7 +260,7 @@ class Mapping(Strict):
     description: str
     testbed: Facts = Facts()
     tables: Annotated[dict[str, Table], Key(min_length=1)]
-    no_measurements: list[NoMeasurements] = []
+    no_measurements: list[NoMeasurements] = Key(default_factory=list)
 
 
 @dataclass(frozen=True)

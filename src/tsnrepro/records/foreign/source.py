@@ -8,6 +8,7 @@ from functools import cached_property
 from pathlib import Path
 
 from tsnrepro.errors import RecordError
+from tsnrepro.records.foreign.refusal import HEAD_BYTES
 
 # What some shells write when a tool's output is redirected to a file.
 _UTF_16_MARKS = (b"\xff\xfe", b"\xfe\xff")
@@ -20,6 +21,11 @@ class SourceFile:
     path: Path
     relative: str
     data: bytes = field(repr=False)
+    """Empty after :meth:`release`."""
+    size: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.size = len(self.data)
 
     @cached_property
     def sha256(self) -> str:
@@ -61,6 +67,33 @@ class SourceFile:
                 self.relative,
                 "Name its encoding in the mapping (csv: {encoding: latin-1}), or store it as UTF-8",
             ) from error
+
+    def release(self) -> None:
+        """Let go of the bytes; size, checksum and count of NUL bytes stay."""
+        _ = self.sha256, self.nul_bytes
+        self.data = b""
+        self.__dict__.pop("clean", None)
+
+    def again(self) -> bytes:
+        """Return the bytes, read once more where they were let go.
+
+        Raises
+        ------
+        RecordError
+            The file is not what it was a moment ago.
+        """
+        if self.data or not self.size:
+            return self.data
+        data = self.path.read_bytes()
+        if hashlib.sha256(data).hexdigest() != self.sha256:
+            raise RecordError(
+                "the file changed while it was read", self.relative, "Import again when it is still"
+            )
+        return data
+
+    def head(self) -> str:
+        """Return the beginning of the text; bytes that are no text become question marks."""
+        return self.clean[:HEAD_BYTES].decode("utf-8", "replace")
 
     def said(self) -> str:
         """Return what a tool printed; bytes that are no text become question marks."""

@@ -63,7 +63,7 @@ def factor(quantity: str, unit: str, own: str) -> Fraction:
 
 
 def scaled(number: int | float, by: Fraction) -> int | float:
-    """Return a number times an exact factor, rounded at most once."""
+    """Return a number times an exact factor, rounded at most twice."""
     if by == 1:
         return number
     if by.denominator == 1:

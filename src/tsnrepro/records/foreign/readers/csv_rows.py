@@ -20,6 +20,8 @@ def read(
         The file.
     needed
         Columns that the mapping takes.
+    delimiter
+        The character between cells.
     columns
         Names of the columns where the file has no line of names.
     comment

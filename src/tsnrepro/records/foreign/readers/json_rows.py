@@ -32,8 +32,9 @@ def read(document: Any, path: str) -> Reading:
     document
         What :func:`load` returned.
     path
-        Keys separated by dots; ``*`` is every item of a list or every value of an object; empty
-        is the document itself, or its items where it is a list.
+        Keys separated by dots; ``*`` is every item of a list or every value of an object; a key
+        that some records lack ends with ``?``; empty is the document itself, or its items where it
+        is a list.
 
     Raises
     ------
@@ -57,6 +58,10 @@ def _walk(node: Any, parts: list[str], above: dict[str, Any], where: str) -> Ite
         yield Row(where, {**above, **node})
         return
     part, *rest = parts
+    if part.endswith("?") and isinstance(node, dict):
+        part = part[:-1]
+        if part not in node:
+            return
     if part == "*" and isinstance(node, list):
         for index, item in enumerate(node):
             yield from _walk(item, rest, above, f"{where}[{index}]")

@@ -47,3 +47,9 @@ class Reading:
 
     rows: list[Row]
     skipped: list[tuple[str, str]] = field(default_factory=list)
+    """The first of them, where there are many."""
+    skipped_rows: int = 0
+    """How many there are in all."""
+
+    def __post_init__(self) -> None:
+        self.skipped_rows = max(self.skipped_rows, len(self.skipped))

@@ -1,22 +1,25 @@
 """CSV of send and receive times: one packet a row, latencies by exact difference."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
-from pyarrow import csv
+from pyarrow import compute, csv
 
 from tsnrepro.errors import RecordError
 from tsnrepro.records.foreign.mapping import NOTHING, Times
 from tsnrepro.records.foreign.refusal import NoMeasurementError, complaint
 from tsnrepro.records.foreign.units import factor
 
+# Its functions are made when it is imported, and type checkers do not see them.
+pc: Any = compute
 # Time since 1970 in nanoseconds has 19 digits, of which a double keeps 16.
 _EXACT = pa.decimal128(30, 12)
 _NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
 SHOWN = 20
+SHOWN_LETTERS = 80
 
 
 @dataclass(frozen=True)
@@ -28,7 +31,7 @@ class Observed:
     span_s: float
     """From the first to the last time of sending."""
     skipped: list[tuple[str, str]]
-    """Rows that are none, by place, at most some of them by name."""
+    """The first rows that are none, and why; the row of names counts as row 1."""
     skipped_rows: int
 
     @property
@@ -54,45 +57,54 @@ def read(data: bytes, times: Times) -> Observed:
     RecordError
         A column is missing.
     """
-    skipped: list[tuple[str, str]] = []
-    sent_text, received_text, broken = _columns(data, times, skipped)
+    sent_text, received_text, broken = _columns(data, times)
     missing = pc.is_in(received_text, pa.array([*NOTHING, *times.missing], pa.string()))
     numbers = pc.and_(
         pc.match_substring_regex(sent_text, _NUMBER),
         pc.or_(missing, pc.match_substring_regex(received_text, _NUMBER)),
     )
-    unread = pc.sum(pc.invert(numbers)).as_py() or 0
-    for index in np.flatnonzero(~numbers.to_numpy(zero_copy_only=False))[: SHOWN - len(skipped)]:
-        words = f"{sent_text[index]}{times.delimiter}{received_text[index]}"
-        skipped.append((f"row {index + 1}", f"no two times: {words[:60]}"))
+    unread = {
+        number: f"no two times: {sent_text[index]}{times.delimiter}{received_text[index]}"
+        for index, number in _numbered(numbers, broken, times.named)
+    }
     arrived = pc.and_(numbers, pc.invert(missing))
     if not (pc.sum(arrived).as_py() or 0):
         said = complaint(data[:65536].decode("utf-8", "replace"))
         raise NoMeasurementError(said or "it has no row with a time of sending and of arrival")
     latencies, span = _differences(
-        pc.filter(sent_text, numbers), pc.filter(received_text, arrived), pc.filter(arrived, numbers)
+        pc.filter(sent_text, numbers),
+        pc.filter(received_text, arrived),
+        pc.filter(arrived, numbers),
     )
-    microseconds = float(factor("time", times.unit, "us"))
-    latencies = latencies * microseconds
+    to_us, to_s = (factor("time", times.unit, own) for own in ("us", "s"))
+    latencies = latencies * to_us.numerator / to_us.denominator
     _check_causality(latencies)
-    seconds = span * float(factor("time", times.unit, "s"))
+    seconds = span * to_s.numerator / to_s.denominator
     sent = pc.sum(numbers).as_py()
-    return Observed(latencies, sent, seconds, skipped, unread + broken)
+    wrong = sorted((broken | unread).items())
+    skipped = [(f"row {number}", reason[:SHOWN_LETTERS]) for number, reason in wrong[:SHOWN]]
+    return Observed(latencies, sent, seconds, skipped, len(wrong))
 
 
-def _columns(
-    data: bytes, times: Times, skipped: list[tuple[str, str]]
-) -> tuple[pa.ChunkedArray, pa.ChunkedArray, int]:
-    """Return both columns as trimmed text, and the number of rows with too few or many cells."""
+def _numbered(numbers: Any, broken: dict[int, str], named: bool) -> Iterator[tuple[int, int]]:
+    """Yield the index and the row of each entry that is no number."""
+    others = sorted(broken)
+    passed = 0
+    for index in np.flatnonzero(~numbers.to_numpy(zero_copy_only=False)).tolist():
+        row = index + 1 + named + passed
+        while passed < len(others) and others[passed] <= row:
+            passed, row = passed + 1, row + 1
+        yield index, row
+
+
+def _columns(data: bytes, times: Times) -> tuple[Any, Any, dict[int, str]]:
+    """Return both columns as trimmed text, and the rows with too few or many cells."""
     names = [n if isinstance(n, str) else f"f{n}" for n in (times.sent, times.received)]
-    broken = 0
+    broken: dict[int, str] = {}
 
     def pass_over(row: Any) -> str:
-        nonlocal broken
-        broken += 1
-        if len(skipped) < SHOWN:
-            reason = f"{row.actual_columns} cells for {row.expected_columns}: {row.text[:60]}"
-            skipped.append((f"row {row.number or '?'}", reason))
+        reason = f"{row.actual_columns} cells for {row.expected_columns}: {row.text}"
+        broken[row.number] = reason[:SHOWN_LETTERS]
         return "skip"
 
     try:
@@ -134,11 +146,11 @@ def _differences(sent: Any, received: Any, arrived: Any) -> tuple[np.ndarray, fl
     for kind in (pa.int64(), _EXACT):
         try:
             begun, ended = sent.cast(kind), received.cast(kind)
-            difference = pc.subtract(ended, pc.filter(begun, arrived)).cast(pa.float64())
-            span = pc.subtract(pc.max(begun), pc.min(begun)).cast(pa.float64()).as_py()
-            return difference.to_numpy(zero_copy_only=False), span
         except pa.ArrowInvalid:
             continue
+        difference = pc.subtract(ended, pc.filter(begun, arrived)).cast(pa.float64(), safe=False)
+        span = pc.max(begun).as_py() - pc.min(begun).as_py()
+        return difference.to_numpy(zero_copy_only=False), float(span)
     begun, ended = sent.cast(pa.float64()).to_numpy(), received.cast(pa.float64()).to_numpy()
     chosen = arrived.to_numpy(zero_copy_only=False)
     return ended - begun[chosen], float(begun.max() - begun.min())

@@ -1,0 +1,67 @@
+"""Estimates over trials of which some, or all, lack a value, as imported ones may.
+
+A trial that lacks the value takes no part; where none has it, the estimate is unknown.
+"""
+
+import math
+
+import pandas as pd
+
+from tsnrepro.stats.comparisons import (
+    TOO_FEW,
+    Comparison,
+    difference_of_means,
+    relative_difference,
+)
+from tsnrepro.stats.estimate import DEFAULT_LEVEL, Estimate
+from tsnrepro.stats.replication import mean_over_runs
+
+NO_TRIAL = "no trial gives it"
+
+
+def unknown(unit: str = "", method: str = NO_TRIAL) -> Estimate:
+    """Return the estimate that says nothing but why."""
+    return Estimate(math.nan, math.nan, math.nan, DEFAULT_LEVEL, method, 1, unit)
+
+
+def known(trials: pd.DataFrame, *columns: str) -> pd.DataFrame:
+    """Return the trials that have a value in all of some columns."""
+    return trials[trials[list(columns)].notna().all(axis=1)]
+
+
+def mean(trials: pd.DataFrame, column: str, unit: str) -> Estimate:
+    """Return the mean over the trials that have a value, as ``mean_over_runs``."""
+    values = trials[column].dropna()
+    return mean_over_runs(values, unit=unit) if len(values) else unknown(unit)
+
+
+def difference(a: pd.DataFrame, b: pd.DataFrame, column: str, unit: str) -> Estimate:
+    """Return the difference of two groups' means, as ``difference_of_means``."""
+    first, second = a[column].dropna(), b[column].dropna()
+    if not (len(first) and len(second)):
+        return unknown(unit, TOO_FEW)
+    return difference_of_means(first, second, unit=unit).estimate
+
+
+def relative(a: pd.DataFrame, b: pd.DataFrame, column: str) -> Comparison:
+    """Return the relative difference of two groups in percent, as ``relative_difference``."""
+    first, second = a[column].dropna(), b[column].dropna()
+    if not (len(first) and len(second)):
+        return Comparison(unknown("%", TOO_FEW), math.nan)
+    return relative_difference(first, second)
+
+
+def total(trials: pd.DataFrame, column: str) -> int | None:
+    """Return the sum of a count over the trials that have it, None where none has."""
+    counts = trials[column].dropna()
+    return int(counts.sum()) if len(counts) else None
+
+
+def one_of(trials: pd.DataFrame, column: str, unit: str) -> float | str | None:
+    """Return the one number that all trials share, else the range of them, else None."""
+    numbers = sorted(trials[column].dropna().unique())
+    if not numbers:
+        return None
+    if len(numbers) == 1:
+        return float(numbers[0])
+    return f"{numbers[0]:g} to {numbers[-1]:g} {unit}".rstrip()
