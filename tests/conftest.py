@@ -92,6 +92,12 @@ class SharedTestbed:
 SHARED = SharedTestbed()
 
 
+@pytest.fixture(scope="session")
+def waiting_for_the_lock():
+    """Return the function that waits for other campaigns on this machine."""
+    return patiently
+
+
 @pytest.fixture(scope="module")
 def bring_up():
     """Return the function that gives the testbed with the settings asked for."""

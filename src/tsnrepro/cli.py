@@ -60,6 +60,7 @@ def _parser() -> argparse.ArgumentParser:
     add = commands.add_parser("report", help="write the report page of a campaign")
     add.add_argument("results", type=Path)
     add.add_argument("output", type=Path)
+    add.add_argument("--reason", default="", help="why this testbed was chosen")
     add.set_defaults(run=_report)
     return parser
 
@@ -119,7 +120,7 @@ def _paper_inputs(arguments: argparse.Namespace) -> None:
 def _report(arguments: argparse.Namespace) -> None:
     from tsnrepro.publish.site import write_report  # noqa: PLC0415
 
-    write_report(arguments.results, arguments.output)
+    write_report(arguments.results, arguments.output, arguments.reason)
 
 
 if __name__ == "__main__":

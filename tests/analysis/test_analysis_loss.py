@@ -158,3 +158,12 @@ def test_results_of_one_repetition_have_no_invented_interval():
     assert item["value"] > 0
     assert item["low"] is None
     assert item["high"] is None
+
+
+def test_a_difference_of_two_clean_groups_is_what_their_limits_leave_possible():
+    found = values(loss.analyse(sweep({"control": 950, "frer": 950})))
+    difference = found["loss.frame_1518.difference.percent"]
+    limit = 100 * (1 - 0.025 ** (1 / (3 * SENT)))
+    assert difference["value"] == 0
+    assert difference["low"] == pytest.approx(-limit)
+    assert difference["high"] == pytest.approx(limit)

@@ -142,6 +142,44 @@ def test_latencies_agree_with_the_record():
         assert latency.quantile_ns(probability) == pytest.approx(exact, rel=0.005)
 
 
+@pytest.mark.parametrize("general_ports", [False, True])
+@pytest.mark.parametrize("order", [["one", "two"], ["two", "one"]])
+def test_frames_of_the_same_instant_are_taken_in_the_order_of_links(order, general_ports):
+    """Two talkers send at once over equal links; the listener's link takes the first listed."""
+    document = {
+        "hosts": {name: {"port": {"queue_bytes": 10_000}} for name in ("one", "two", "far")},
+        "switches": {"switch": {"port": {"queue_bytes": 10_000}}},
+        "links": [{"name": name, "a": name, "b": "switch"} for name in order]
+        + [{"name": "far", "a": "switch", "b": "far"}],
+        "streams": [
+            {
+                "name": name,
+                "talker": name,
+                "listener": "far",
+                "payload_bytes": 100,
+                "send": {"kind": "listed", "times_ns": [0, 0, 0]},
+                "route": {"kind": "single", "links": [name, "far"]},
+            }
+            for name in ("one", "two")
+        ],
+    }
+    network = Network.model_validate(document)
+    result = simulate(network, duration_s=1e-3, record=True, general_ports=general_ports)
+    names = [("one", "two")[number] for number in result.deliveries["stream"]]
+    assert names == order * 3
+
+
+def test_of_equally_early_copies_the_one_of_the_first_link_passes():
+    network = two_switches(Listed(times_ns=[0]), 100, [[{}], [{}]], recovery=VECTOR)
+    for links, eliminated in (
+        (network.links, {0: 0, 1: 1}),
+        ([network.links[0], *network.links[2:0:-1], network.links[3]], {0: 1, 1: 0}),
+    ):
+        turned = network.model_copy(update={"links": links})
+        flows = simulate(turned, duration_s=1e-3).ports["second:out"].streams
+        assert {f.member: f.eliminated for f in flows if f.part == "member"} == eliminated
+
+
 def test_circle_of_streams_is_cut_at_a_link():
     """Streams round a ring of switches feed each other: each leaves where the next comes in."""
     names = ["a", "b", "c"]

@@ -133,6 +133,20 @@ def test_receive_buffer_takes_one_datagram_beyond_its_size(payload, holds):
     assert stream.receiver_socket_drops == 400 - holds
 
 
+def test_buffers_of_exactly_four_datagrams():
+    """A reader's takes a fifth (it looks whether it is over), a writer's does not (below)."""
+    buffers = {"send_buffer_bytes": 4 * 2304, "receive_buffer_bytes": 4 * 2304}
+    slow = HOST.model_copy(update=buffers | {"receive_time": Duration(mean_ns=1e9)})
+    network = one_hop([(Listed(times_ns=[0] * 20), 1472, 0)], listener=slow)
+    stream = simulate(network, duration_s=0.001).streams["s0"]
+    assert (stream.unique, stream.receiver_socket_drops) == (5, 15)
+    dropping = slow.model_copy(update={"when_full": "drop"})
+    for general_ports in (False, True):
+        network = one_hop([(Listed(times_ns=[0] * 20), 1472, 0)], host=dropping)
+        stream = simulate(network, duration_s=0.001, general_ports=general_ports).streams["s0"]
+        assert (stream.entered, stream.sender_socket_drops) == (4, 16)
+
+
 def test_loss_of_an_overloaded_listener_is_its_excess():
     listener = LINUX.model_copy(update={"receive_time": Duration(mean_ns=25_000.0)})
     network = one_hop([(ConstantRate(rate_mbps=500.0), 1000, 0)], listener=listener)

@@ -18,7 +18,7 @@ rule paper_inputs:
         FIGURES,
         "data/published/datapackage.json",
         "results/{testbed}/{campaign}/tables/sweep-summary.csv",
-        lambda wildcards: glob_files(f"data/published/{wildcards.paper}", "*.csv"),
+        glob_files("data/published", "**/*.csv"),
         lambda wildcards: glob_files(f"paper/{wildcards.paper}", "**/*.tex"),
         glob_files(PUBLISH, "*.py", apart_from=["site.py"]),
         "src/tsnrepro/audit/published.py",
@@ -43,6 +43,7 @@ rule paper:
     input:
         FIGURES,
         rules.paper_inputs.output,
+        rules.audit.output.macros,
         lambda wildcards: glob_files(f"paper/{wildcards.paper}", "**/*"),
         "paper/tsnrepro.sty",
         "paper/tsnrepro.lua",
@@ -80,5 +81,7 @@ rule report:
     params:
         folder=lambda wildcards, output: Path(output[0]).parent,
         results=lambda wildcards, output: Path(output[0]).parents[1],
+        reason=REASON,
     shell:
-        "tsnrepro report {params.results} {params.folder} 2> >(tee {log} >&2)"
+        "tsnrepro report {params.results} {params.folder} --reason {params.reason:q}"
+        " 2> >(tee {log} >&2)"

@@ -188,14 +188,28 @@ def _frame_size(results: Results, payload: int, trials: pd.DataFrame) -> None:
     name, all_trials = f"loss.frame_{frame}", highest["trial"]
     results.value(f"{name}.target_mbps", target, all_trials, unit="Mb/s", method="configuration")
     of = {c: highest[highest["configuration"] == c] for c in CONFIGURATIONS}
+    losses = {configuration: loss_over_runs(group) for configuration, group in of.items()}
     for configuration, group in of.items():
-        results.estimate(
-            f"{name}.{configuration}.percent", loss_over_runs(group), 3, group["trial"]
-        )
+        loss = losses[configuration]
+        results.estimate(f"{name}.{configuration}.percent", loss, 3, group["trial"])
         offered = mean(group, "offered_mbps", "Mb/s")
         results.estimate(f"{name}.{configuration}.offered_mbps", offered, 1, group["trial"])
     change = difference(of["frer"], of["control"], "loss_percent", "percentage points")
+    if losses["frer"].value == losses["control"].value == 0:
+        change = _between_limits(losses["frer"], losses["control"])
     results.estimate(f"{name}.difference.percent", change, 3, all_trials)
+
+
+def _between_limits(frer: Estimate, control: Estimate) -> Estimate:
+    """Return a difference of two losses of zero: what the limits of both leave possible."""
+    return replace(
+        frer,
+        low=-control.high,
+        high=frer.high,
+        method=f"nothing lost in either; limits: {frer.method}",
+        n=frer.n + control.n,
+        unit="percentage points",
+    )
 
 
 def _shares(results: Results, trials: pd.DataFrame) -> None:

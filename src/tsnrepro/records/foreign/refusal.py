@@ -29,7 +29,7 @@ _POINTER = b"version https://git-lfs.github.com/spec/"
 _NEGATED = re.compile(r'"[\w ]+"\s*:\s*(?:false|null|0)\b|\bnot (?:synthetic|simulated)\b')
 _GENERATED = re.compile(
     r'"(?:is_)?(?:generated|synthetic|simulated|mock|fake)"\s*:\s*(?:true|1|"(?:true|yes)")'
-    r"|\b(?:synthetic|synthesi[sz]ed|simulated|randomly generated|made[- ]up|fabricated"
+    r"|\b(?:synthetic|synthesi[sz]ed|simulated|randomly generated|made-up|fabricated"
     r"|generated (?:data|sample|values?|numbers?)|mock(?:ed)? data|dummy (?:data|values?)"
     r"|placeholder (?:data|values?))\b",
     re.IGNORECASE,

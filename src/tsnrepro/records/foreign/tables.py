@@ -14,7 +14,6 @@ ORIGIN = {
     "generated": pa.Column(bool),
 }
 QUANTITY = {"quantity": pa.Column(str, pa.Check.isin(["half round trip", "one way"]))}
-_COLUMNS = {"rate_mbps": "target_mbps"}
 _DROP = pa.Column("Int64")
 
 
@@ -72,7 +71,8 @@ def foreign_table(documents: list[dict[str, Any]], own: pa.DataFrameSchema) -> p
 
 
 def _row(document: dict[str, Any]) -> dict[str, Any]:
-    factors = {_COLUMNS.get(name, name): value for name, value in document["factors"].items()}
+    factors = dict(document["factors"])
+    factors["target_mbps"] = factors.pop("rate_mbps", None)
     names = ("trial", "sha256", "repetition", "order", "started", "generated")
     return {
         **{name: document[name] for name in names},

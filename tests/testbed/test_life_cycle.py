@@ -1,0 +1,283 @@
+"""Nothing of a testbed is left, however the program that brought it up ends."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import uuid
+from pathlib import Path
+
+import pytest
+
+from tsnrepro.dataplane import build
+from tsnrepro.errors import TestbedError
+from tsnrepro.settings import EmulatedSettings
+from tsnrepro.testbed import requirements
+from tsnrepro.testbed.emulated import HOSTS, EmulatedTestbed
+from tsnrepro.testbed.lock import TestbedLock
+
+pytestmark = pytest.mark.namespaces
+
+PROGRAMS = {"host_ingress", "member_ingress", "member_to_host", "station_egress"}
+PROGRAMS |= {"station_ingress", "stream_drop", "stream_drop_again"}
+MAPS = {"frer_config", "frer_generator", "frer_recovery", "stations", "stream_drops"}
+GONE_SECONDS = 10
+UP_SECONDS = 60
+
+OWNER = """\
+import sys, time
+from tsnrepro.settings import EmulatedSettings
+from tsnrepro.testbed.emulated import EmulatedTestbed
+from tsnrepro.tools.frerctl import StreamFilter
+
+print("starting", flush=True)
+with EmulatedTestbed(EmulatedSettings(), "a test of its end") as testbed:
+    testbed.configure("frer", StreamFilter("udp", 5201))
+    server = testbed.hosts["listener"].start(["iperf3", "-s"], deadline_s=600)
+    client = ["iperf3", "-u", "-b", "50M", "-t", "600", "-c", testbed.address("listener")]
+    testbed.hosts["talker"].start(client, deadline_s=600)
+    print("up", *(space.network_inode() for space in testbed._spaces.values()), flush=True)
+    if sys.argv[1] == "succeed":
+        sys.exit(0)
+    if sys.argv[1] == "fail":
+        raise RuntimeError("on purpose")
+    time.sleep(600)
+"""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def alone(waiting_for_the_lock):
+    """Hold the machine's lock, so that every trace of a testbed is one of ours.
+
+    The owners below have a folder of their own for temporary files, and in it their own lock.
+    """
+    lock = TestbedLock("emulated", "the test suite, life cycle")
+    waiting_for_the_lock(lock.__enter__)
+    yield
+    lock.__exit__(None, None, None)
+
+
+class Owner:
+    """A program that brings the testbed up; its descendants are told by a mark."""
+
+    def __init__(self, folder: Path, then: str) -> None:
+        self.folder, self._mark = folder, f"TSNREPRO_TEST_MARK={uuid.uuid4()}"
+        name, value = self._mark.split("=")
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", OWNER, then],
+            env=os.environ | {"TMPDIR": str(folder), name: value},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+        self.spaces: set[int] = set()
+
+    def wait_until(self, word: str) -> None:
+        while line := self.process.stdout.readline().split():
+            if line[0] == word:
+                self.spaces = {int(inode) for inode in line[1:]}
+                return
+        pytest.fail(f"the owner never said {word}: {self.process.stderr.read()}")
+
+    def end(self) -> str:
+        """Wait for the program's end and return what it said on standard error."""
+        _, said = self.process.communicate(timeout=UP_SECONDS)
+        return said
+
+    def processes(self) -> list[str]:
+        """Return the processes that descend from this program or live in its hosts."""
+        found = []
+        for folder in Path("/proc").glob("[0-9]*"):
+            try:
+                marked = self._mark in (folder / "environ").read_text(errors="replace")
+                inside = (folder / "ns" / "net").stat().st_ino in self.spaces
+                if marked or inside:
+                    found.append((folder / "cmdline").read_text().replace("\0", " "))
+            except OSError:
+                continue  # it ended while we looked
+        return found
+
+
+def kernel_objects() -> list[str]:
+    """Return the eBPF programs and maps of any testbed on this machine."""
+    found = []
+    for kind, names in (("prog", PROGRAMS), ("map", MAPS)):
+        said = subprocess.run(["bpftool", "-j", kind, "show"], capture_output=True, check=True)
+        found += [f"{kind} {o['name']}" for o in json.loads(said.stdout) if o.get("name") in names]
+    return found
+
+
+def surroundings() -> dict[str, list[str]]:
+    """Return what a testbed must not add to on the machine it runs on."""
+    links = subprocess.run(["ip", "-j", "link"], capture_output=True, check=True).stdout
+    return {
+        "links": [link["ifname"] for link in json.loads(links)],
+        "pinned": sorted(map(str, Path("/sys/fs/bpf").rglob("*"))),
+        "named namespaces": sorted(map(str, Path("/run/netns").glob("*"))),
+        "run": sorted(map(str, Path("/run").glob("tsnrepro*"))),
+    }
+
+
+def assert_gone(owner: Owner, before: dict[str, list[str]]) -> None:
+    end = time.monotonic() + GONE_SECONDS
+    while True:  # the kernel takes namespaces down in the background
+        left = owner.processes() + kernel_objects()
+        if not left or time.monotonic() > end:
+            break
+        time.sleep(0.05)
+    assert left == []
+    assert surroundings() == before
+    assert [p.name for p in owner.folder.iterdir()] in ([], ["tsnrepro-emulated.lock"])
+
+
+def test_an_owner_that_is_up_shows(tmp_path):
+    """The checks of this module see a testbed where there is one."""
+    owner = Owner(tmp_path, "wait")
+    owner.wait_until("up")
+    try:
+        assert len(owner.spaces) == len(HOSTS)
+        said = " ".join(owner.processes())
+        for part in ("sleep infinity", "sshd", "iperf3 -s", "frerctl"):
+            assert part in said
+        assert {name.split()[1] for name in kernel_objects()} >= PROGRAMS | MAPS
+    finally:
+        owner.process.kill()
+        owner.end()
+
+
+def test_success(tmp_path):
+    before = surroundings()
+    owner = Owner(tmp_path, "succeed")
+    owner.wait_until("up")
+    assert (owner.end(), owner.process.returncode) == ("", 0)
+    assert_gone(owner, before)
+
+
+def test_an_exception(tmp_path):
+    before = surroundings()
+    owner = Owner(tmp_path, "fail")
+    owner.wait_until("up")
+    assert "RuntimeError: on purpose" in owner.end()
+    assert_gone(owner, before)
+
+
+@pytest.mark.parametrize("whom", ["the program", "everything in its terminal"])
+def test_control_c(tmp_path, whom):
+    before = surroundings()
+    owner = Owner(tmp_path, "wait")
+    owner.wait_until("up")
+    interrupt = os.kill if whom == "the program" else os.killpg
+    interrupt(owner.process.pid, signal.SIGINT)
+    said = owner.end()
+    assert said.strip().endswith("KeyboardInterrupt")
+    assert "During handling" not in said, "ending the testbed failed too"
+    assert_gone(owner, before)
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_that_leaves_no_time(tmp_path, number):
+    before = surroundings()
+    owner = Owner(tmp_path, "wait")
+    owner.wait_until("up")
+    os.kill(owner.process.pid, number)
+    owner.end()
+    assert_gone(owner, before)
+
+
+def test_kill_at_any_moment_of_bringing_up(tmp_path):
+    before = surroundings()
+    for moment in range(12):
+        owner = Owner(tmp_path, "wait")
+        owner.wait_until("starting")
+        time.sleep(0.035 * moment)
+        owner.process.kill()
+        owner.end()
+        assert_gone(owner, before)
+
+
+def test_the_next_run_after_a_kill(tmp_path):
+    owner = Owner(tmp_path, "wait")
+    owner.wait_until("up")
+    owner.process.kill()
+    owner.end()
+    again = Owner(tmp_path, "succeed")
+    again.wait_until("up")
+    assert (again.end(), again.process.returncode) == ("", 0)
+
+
+def test_a_second_testbed_is_refused_and_told_by_whom(tmp_path):
+    owner = Owner(tmp_path, "wait")
+    owner.wait_until("up")
+    try:
+        second = Owner(tmp_path, "wait")
+        said = second.end()
+        assert second.process.returncode == 1
+        assert f"the testbed is in use by process {owner.process.pid}" in said
+        assert "a test of its end" in said
+        assert len(owner.processes()) > 5, "the first goes on"
+    finally:
+        owner.process.kill()
+        owner.end()
+
+
+# --- in this process -----------------------------------------------------------------------------
+
+
+@pytest.fixture
+def own_lock(monkeypatch, tmp_path):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+
+
+@pytest.mark.usefixtures("own_lock")
+def test_a_step_that_fails_takes_all_down(monkeypatch):
+    before = surroundings()
+    monkeypatch.setattr(build, "frerctl", lambda: "/bin/false")
+    testbed = EmulatedTestbed(EmulatedSettings())
+    with pytest.raises(TestbedError, match=r"exit status 1.*sw[12]: /bin/false switch"):
+        testbed.__enter__()
+    end = time.monotonic() + GONE_SECONDS
+    while kernel_objects() and time.monotonic() < end:
+        time.sleep(0.05)
+    assert kernel_objects() == []
+    assert surroundings() == before
+    assert all(space._holder.poll() is not None for space in testbed._spaces.values())
+
+
+@pytest.mark.usefixtures("own_lock")
+def test_the_same_object_is_not_left_locked_by_a_failure(monkeypatch):
+    with monkeypatch.context() as broken:
+        broken.setattr(build, "frerctl", lambda: "/bin/false")
+        with pytest.raises(TestbedError):
+            EmulatedTestbed(EmulatedSettings()).__enter__()
+    with EmulatedTestbed(EmulatedSettings()) as testbed:
+        assert set(testbed.hosts) == set(HOSTS)
+
+
+@pytest.mark.usefixtures("own_lock")
+def test_without_root_one_sentence_says_so(monkeypatch):
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    assert requirements.missing() == ["root (run with sudo)"]
+    with pytest.raises(TestbedError, match=r"^this machine lacks root \(run with sudo\)"):
+        EmulatedTestbed(EmulatedSettings()).__enter__()
+
+
+def test_a_kernel_that_refuses_namespaces(monkeypatch, tmp_path):
+    refusing = tmp_path / "unshare"
+    refusing.write_text("#!/bin/sh\necho 'unshare failed: Operation not permitted' >&2\nexit 1\n")
+    refusing.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    assert requirements.missing() == [
+        "network namespaces (no namespaces for this host: unshare failed: Operation not permitted)"
+    ]
+
+
+def test_programs_that_are_missing_are_named(monkeypatch, tmp_path):
+    for name in requirements.PROGRAMS:
+        if name not in ("iperf3", "clang"):
+            (tmp_path / name).symlink_to("/bin/true")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert requirements.missing() == ["the program clang", "the program iperf3"]

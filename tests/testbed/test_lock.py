@@ -1,0 +1,80 @@
+"""The lock of a testbed: one holder, named, and none after its end."""
+
+import os
+import subprocess
+import sys
+import tempfile
+
+import pytest
+
+from tsnrepro.errors import TestbedError
+from tsnrepro.testbed.lock import TestbedLock
+
+HOLDER = """\
+import sys, tempfile, time
+from tsnrepro.testbed.lock import TestbedLock
+tempfile.tempdir = sys.argv[1]
+with TestbedLock("emulated", "campaign paper, experiment sweep"):
+    print("held", flush=True)
+    time.sleep(600)
+"""
+
+
+@pytest.fixture(autouse=True)
+def own_folder(monkeypatch, tmp_path):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+
+
+@pytest.fixture
+def holder(tmp_path):
+    command = [sys.executable, "-c", HOLDER, str(tmp_path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout.readline() == "held\n"
+        yield process
+        process.kill()
+
+
+def test_a_second_holder_is_refused_with_the_first_ones_name(holder):
+    with pytest.raises(TestbedError) as refused, TestbedLock("emulated"):
+        pass
+    message = str(refused.value)
+    assert f"in use by process {holder.pid} (campaign paper, experiment sweep) since 20" in message
+    assert "tsnrepro-emulated.lock" in message
+
+
+def test_kill_frees_the_lock(holder):
+    holder.kill()
+    holder.wait()
+    with TestbedLock("emulated", "next"):
+        pass
+
+
+def test_the_same_process_cannot_hold_it_twice():
+    first = TestbedLock("emulated", "first")
+    with first, pytest.raises(TestbedError, match=rf"process {os.getpid()} \(first\)"):
+        TestbedLock("emulated", "second").__enter__()
+    with TestbedLock("emulated", "third"):
+        pass
+
+
+def test_a_refused_attempt_does_not_hide_the_holders_name(holder):
+    for _ in range(2):
+        with pytest.raises(TestbedError, match=rf"process {holder.pid} "):
+            TestbedLock("emulated", "impatient").__enter__()
+
+
+def test_two_testbeds_have_a_lock_each():
+    with TestbedLock("emulated", "one"), TestbedLock("guest", "other"):
+        pass
+
+
+def test_a_holder_that_has_not_written_its_name_yet(tmp_path):
+    path = tmp_path / "tsnrepro-emulated.lock"
+    script = "import fcntl, sys, time; f = open(sys.argv[1], 'w'); fcntl.flock(f, fcntl.LOCK_EX); \
+print('held', flush=True); time.sleep(600)"
+    command = [sys.executable, "-c", script, path]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as silent:
+        silent.stdout.readline()
+        with pytest.raises(TestbedError, match="a process that has not yet said who it is"):
+            TestbedLock("emulated").__enter__()
+        silent.kill()
