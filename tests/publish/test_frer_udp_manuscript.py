@@ -31,7 +31,7 @@ CONSTANTS = {
 KEYED = "|".join((*MEASURED_COMMANDS, *PUBLISHED_COMMANDS, "input", "label", "ref", "cite"))
 NO_TEXT = re.compile(
     r"\\ifval\{[^{}]*\}\{0\}"
-    rf"|\\(?:{KEYED}|includegraphics|tablerows|bibliography)(?:\[[^]]*\])?\{{[^{{}}]*\}}"
+    rf"|\\(?:{KEYED}|(?:record)?verdict|includegraphics|tablerows|bibliography)(?:\[[^]]*\])?\{{[^{{}}]*\}}"
     r"|\\(?:valto|pubto)\{\d\}\{[^{}]*\}"
     r"|\\begin\{picture\}.*?\\end\{picture\}"
     r"|\\(?:cmidrule\([lr]+\)|multicolumn)\{[\d-]+\}"

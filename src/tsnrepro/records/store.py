@@ -191,8 +191,7 @@ class RawStore:
         """
         try:
             sums = (folder / SUMS).read_bytes()
-            for line in sums.decode().splitlines():
-                expected, name = line.split("  ", 1)
+            for name, expected in _listed(sums, folder).items():
                 if hashlib.sha256((folder / name).read_bytes()).hexdigest() != expected:
                     raise RecordError(
                         "the file does not match its checksum: it was altered",
@@ -201,6 +200,8 @@ class RawStore:
                     )
         except FileNotFoundError as error:
             raise RecordError("a file of the record is missing", str(error.filename)) from error
+        except (OSError, ValueError) as error:
+            raise RecordError(f"the record cannot be read: {error}", str(folder)) from error
         document = json.loads((folder / DOCUMENT).read_bytes())
         return document | {"trial": folder.name, "sha256": hashlib.sha256(sums).hexdigest()}
 
@@ -216,6 +217,16 @@ class RawStore:
     def output(self, trial: str, name: str) -> str:
         """Return what a tool printed during a trial, as text."""
         return self.output_bytes(trial, name).decode()
+
+
+def _listed(sums: bytes, folder: Path) -> dict[str, str]:
+    """Return the checksum of each file that a trial's list of checksums names."""
+    *lines, end = sums.decode().split("\n")
+    pairs = (line.partition("  ") for line in lines)
+    listed = {name: expected for expected, _, name in pairs}
+    if end or DOCUMENT not in listed:
+        raise RecordError("the list of checksums was altered", str(folder / SUMS))
+    return listed
 
 
 def _new_partial(final: Path) -> Path:

@@ -133,9 +133,8 @@ def load_trials(manifest_path: str | Path) -> pd.DataFrame:
 def _table(rows: list[dict[str, Any]]) -> pd.DataFrame:
     table = pd.DataFrame(rows)
     # Trials of one run may be of different versions, and not all of them tell all places apart.
-    places = [column for column in table if str(column).startswith("drop_")]
-    table[places] = table[places].fillna(0).astype(int)
-    return table
+    places = [str(column) for column in table if str(column).startswith("drop_")]
+    return table.assign(**{place: table[place].fillna(0).astype(int) for place in places})
 
 
 def _common(document: dict[str, Any]) -> dict[str, Any]:

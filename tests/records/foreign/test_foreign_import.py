@@ -3,6 +3,7 @@
 import hashlib
 import json
 import textwrap
+from pathlib import Path
 
 import foreign_outputs as printed
 import pytest
@@ -224,24 +225,34 @@ def test_the_original_can_be_trusted_or_says_so(bring_in, tmp_path):
         load_trials(manifest_file(tmp_path, "sweep"))
 
 
-def test_an_interrupted_import_is_completed_by_the_next(bring_in, tmp_path, monkeypatch):
-    class Interruption(Exception):
-        pass
+class InterruptionError(Exception):
+    pass
 
+
+@pytest.mark.parametrize("at", ["_sync_file_system", "_rename"])
+def test_an_interrupted_import_is_completed_by_the_next(bring_in, tmp_path, monkeypatch, at):
     def interrupt(*_):
-        raise Interruption
+        raise InterruptionError
 
-    with monkeypatch.context() as patched, pytest.raises(Interruption):
-        patched.setattr("tsnrepro.records.store._sync_file_system", interrupt)
-        bring_in()
+    with monkeypatch.context() as patched:
+        if at == "_rename":
+            renamed = []
+
+            def rename(source, target, original=Path.rename):
+                if len(renamed) == 3:
+                    interrupt()
+                renamed.append(target)
+                return original(source, target)
+
+            patched.setattr(Path, "rename", rename)
+        else:
+            patched.setattr(f"tsnrepro.records.store.{at}", interrupt)
+        with pytest.raises(InterruptionError):
+            bring_in()
     assert not is_imported(tmp_path / "raw", "desk")
-    report = import_again = bring_in
-    with pytest.raises(ConfigurationError, match="measured on"):
-        report()
-    # The folder holds only temporary names and can go.
-    assert all(".partial-" in str(p) or "environments" in str(p)
-               for p in everything(tmp_path / "raw"))  # fmt: skip
-    assert import_again
+    assert bring_in().trials == {"sweep": 4, "tcp": 0, "latency": 2}
+    assert len(load_trials(manifest_file(tmp_path, "sweep"))) == 4
+    assert bring_in().written == 0
 
 
 @pytest.mark.parametrize(
@@ -272,7 +283,7 @@ def test_another_data_set_needs_another_name(bring_in, tmp_path):
 def test_nothing_to_import(bring_in, tmp_path):
     empty = tmp_path / "empty"
     empty.mkdir()
-    with pytest.raises(RecordError, match="no file holds a measurement.*patterns"):
+    with pytest.raises(RecordError, match=r"no file holds a measurement.*patterns"):
         bring_in(folder=empty)
     (empty / "sweep.csv").write_text("iperf3: error - no route to host\n", encoding="utf-8")
     with pytest.raises(RecordError, match="no route to host"):
@@ -338,14 +349,14 @@ def test_an_imported_testbed_is_listed_and_never_measured(bring_in, tmp_path, mo
         run = campaigns.run_experiment(experiment, "desk", "imported")
         assert len(run["trials"]) == count
         assert run["experiment"] == experiment
-    with pytest.raises(ConfigurationError, match="nothing can be measured.*campaign=imported"):
+    with pytest.raises(ConfigurationError, match=r"nothing can be measured.*campaign=imported"):
         campaigns.run_experiment("sweep", "desk", "quick")
     with pytest.raises(ConfigurationError, match="unknown experiment"):
         campaigns.run_experiment("knitting", "desk", "imported")
 
 
 def test_no_such_import(tmp_path):
-    with pytest.raises(ConfigurationError, match="no imported testbed.*There are: none"):
+    with pytest.raises(ConfigurationError, match=r"no imported testbed.*There are: none"):
         foreign_manifest(tmp_path, "desk", "sweep")
 
 

@@ -32,6 +32,7 @@ from tsnrepro.records.store import Batch, RawStore
 from tsnrepro.repository import commit, root
 
 RESERVED = ("auto", "published", "model", "emulated", "guest", "hardware")
+OF_AN_IMPORT = {CAMPAIGN, ORIGINALS, "environments"}
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]*")
 # Larger files are read again when they are copied, not kept in memory until all are read.
 KEPT_BYTES = 1 << 22
@@ -100,7 +101,9 @@ def _check_name(name: str, raw_root: Path) -> None:
             "Use small letters, digits, dots, hyphens and underscores",
         )
     own = name in RESERVED or (root() / "config" / "testbeds" / f"{name}.yaml").is_file()
-    if own or ((raw_root / name).exists() and not is_imported(raw_root, name)):
+    # What an interrupted import left has no mark yet, and is completed by the next.
+    kept = {path.name for path in (raw_root / name).glob("[!.]*")}
+    if own or (kept - OF_AN_IMPORT and not is_imported(raw_root, name)):
         raise ConfigurationError(
             f"'{name}' is a testbed that trials are measured on", "import --as", "Use another name"
         )

@@ -9,11 +9,11 @@ import pandera.pandas as pa
 SMALLEST_PAYLOAD_BYTES = 1
 ALWAYS_THERE = ("trial", "sha256", "configuration")
 ORIGIN = {
-    "source_file": pa.Column(str),
-    "source_row": pa.Column(str),
-    "generated": pa.Column(bool),
+    "source_file": pa.Column(str, coerce=True),
+    "source_row": pa.Column(str, coerce=True),
+    "generated": pa.Column(bool, coerce=True),
 }
-QUANTITY = {"quantity": pa.Column(str, pa.Check.isin(["half round trip", "one way"]))}
+QUANTITY = {"quantity": pa.Column(str, pa.Check.isin(["half round trip", "one way"]), coerce=True)}
 _DROP = pa.Column("Int64")
 
 
@@ -30,7 +30,7 @@ def foreign_schema(own: pa.DataFrameSchema) -> pa.DataFrameSchema:
 
 def _nullable(name: str, column: pa.Column) -> pa.Column:
     if name in ALWAYS_THERE:
-        return column
+        return pa.Column(column.dtype, column.checks, unique=column.unique, coerce=True)
     if name == "payload_bytes":
         return pa.Column(int, pa.Check.ge(SMALLEST_PAYLOAD_BYTES), coerce=True)
     whole = str(column.dtype).startswith("int")
