@@ -11,6 +11,7 @@ import pytest
 from tsnrepro.errors import TestbedError
 from tsnrepro.settings import EmulatedSettings
 from tsnrepro.testbed import emulated
+from tsnrepro.testbed.lock import TestbedLock
 
 LOCK_PATIENCE_SECONDS = 120
 CLONE_NEWNET = 0x40000000
@@ -92,10 +93,16 @@ class SharedTestbed:
 SHARED = SharedTestbed()
 
 
-@pytest.fixture(scope="session")
-def waiting_for_the_lock():
-    """Return the function that waits for other campaigns on this machine."""
-    return patiently
+@pytest.fixture(scope="module")
+def alone():
+    """Hold the machine's lock, so that every trace of a testbed is one of the test's own.
+
+    Programs that the test starts with a temporary folder of their own have a lock of their own.
+    """
+    lock = TestbedLock("emulated", "the test suite, alone on this machine")
+    patiently(lock.__enter__)
+    yield
+    lock.__exit__(None, None, None)
 
 
 @pytest.fixture(scope="module")

@@ -288,6 +288,11 @@ def test_duration_without_meaning_is_refused(duration_s):
         simulate(busy_network(), duration_s=duration_s)
 
 
+def test_drain_without_meaning_is_refused():
+    with pytest.raises(ValueError, match="drain"):
+        simulate(busy_network(), duration_s=1.0, drain_s=-1.0)
+
+
 def test_idle_slope_above_the_line_is_refused():
     port = Port(queue_bytes=10_000, scheduler="strict_priority", idle_slopes_mbps={5: 1000.0})
     network = one_hop([(Listed(times_ns=[0]), 64, 5)], port=port)

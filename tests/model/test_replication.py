@@ -2,13 +2,15 @@
 
 import numpy as np
 import pytest
-from model_networks import HOST, VECTOR, two_switches
+from model_networks import HOST, VECTOR, one_hop, two_switches
 
 from tsnrepro.model.engine import simulate
 from tsnrepro.model.network import (
     BurstLoss,
     ConstantRate,
     Failure,
+    Link,
+    Listed,
     RandomLoss,
     Recovery,
 )
@@ -98,6 +100,33 @@ def test_failure_costs_one_path_everything_and_two_paths_nothing():
     assert stream.lost == 0
     assert stream.frames.lost_down["first:path-0-0"] == pytest.approx(single.lost, abs=1)
     assert stream.latency.max_ps - stream.latency.min_ps == 5_000_000
+
+
+@pytest.mark.parametrize(
+    ("down_ns", "up_ns", "survives"),
+    [(12_208, 20_000, True), (12_207, 20_000, False), (0, 1, False), (20_000, None, True)],
+)
+@pytest.mark.parametrize("general_ports", [False, True])
+def test_failure_takes_what_is_on_the_link_to_the_nanosecond(
+    down_ns, up_ns, survives, general_ports
+):
+    """A full frame is on the link from 0 to 12,208 ns."""
+    link = Link(
+        name="wire", a="talker", b="listener", failures=[Failure(down_ns=down_ns, up_ns=up_ns)]
+    )
+    network = one_hop([(Listed(times_ns=[0]), 1472, 0)], link=link)
+    stream = simulate(network, duration_s=1e-3, general_ports=general_ports).streams["s0"]
+    assert (stream.unique == 1) is survives
+
+
+def test_frame_that_starts_when_the_link_is_up_again_arrives():
+    failure = Failure(down_ns=5_000, up_ns=20_000)
+    link = Link(name="wire", a="talker", b="listener", failures=[failure])
+    network = one_hop([(Listed(times_ns=[19_999, 40_000, 60_000]), 1472, 0)], link=link)
+    result = simulate(network, duration_s=1e-3, record=True)
+    assert result.deliveries["datagram"].tolist() == [1, 2]
+    exact = one_hop([(Listed(times_ns=[20_000]), 1472, 0)], link=link)
+    assert simulate(exact, duration_s=1e-3).streams["s0"].unique == 1
 
 
 def test_history_must_cover_rate_times_skew():

@@ -3,6 +3,7 @@
 import gzip
 import os
 import shutil
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -108,7 +109,7 @@ def test_every_part_of_the_identity_counts():
     assert trials[0].name(1) != trials[0].name(2)
 
 
-# --- whole or not at all ---------------------------------------------------------------------------
+# --- whole or not at all -----------------------------------------------------------------------
 
 
 class Interrupter:
@@ -148,6 +149,15 @@ def calls_of(monkeypatch, action) -> int:
     return interrupter.calls
 
 
+def interrupted(monkeypatch, at: int, action, error: BaseException | None = None) -> None:
+    """Do ``action`` until its ``at``-th call, which raises."""
+    error = error or KeyboardInterrupt()
+    with monkeypatch.context() as interrupting:
+        Interrupter(interrupting, at, error)
+        with pytest.raises(type(error)):
+            action()
+
+
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), OSError(28, "No space left on device")])
 def test_interrupted_at_any_call_a_trial_is_there_whole_or_not_at_all(tmp_path, monkeypatch, error):
     def new_store(name: object) -> RawStore:
@@ -158,9 +168,7 @@ def test_interrupted_at_any_call_a_trial_is_there_whole_or_not_at_all(tmp_path, 
     outcomes = set()
     for at in range(1, calls + 1):
         store = new_store(at)
-        with monkeypatch.context() as interrupting, pytest.raises(type(error)):
-            Interrupter(interrupting, at, error)
-            store.put(TRIAL, 1, DOCUMENT, OUTPUTS)
+        interrupted(monkeypatch, at, partial(store.put, TRIAL, 1, DOCUMENT, OUTPUTS), error)
         recorded = store.attempts(TRIAL)
         assert visible(store) == recorded
         outcomes.add(len(recorded))
@@ -189,9 +197,7 @@ def test_a_batch_interrupted_at_any_call_holds_whole_trials_only(tmp_path, monke
     )
     for at in range(1, calls + 1):
         store = RawStore(tmp_path / str(at), "emulated", "quick", "sweep")
-        with monkeypatch.context() as interrupting, pytest.raises(KeyboardInterrupt):
-            Interrupter(interrupting, at, KeyboardInterrupt())
-            write(store)
+        interrupted(monkeypatch, at, partial(write, store))
         for folder in visible(store):
             assert store.read(folder)["status"] == "measured"
             assert {name: store.output(folder.name, name) for name in OUTPUTS} == OUTPUTS
@@ -203,16 +209,14 @@ def test_environments_are_whole_or_not_there(tmp_path, monkeypatch):
     calls = calls_of(monkeypatch, lambda: count.put_environment(facts))
     for at in range(1, calls + 1):
         store = RawStore(tmp_path / str(at), "emulated", "quick", "sweep")
-        with monkeypatch.context() as interrupting, pytest.raises(KeyboardInterrupt):
-            Interrupter(interrupting, at, KeyboardInterrupt())
-            store.put_environment(facts)
+        interrupted(monkeypatch, at, partial(store.put_environment, facts))
         digest = store.put_environment(facts)
         folder = store.root / "emulated" / "environments"
         assert [p.name for p in folder.iterdir()] == [f"{digest}.json"]
         assert digest == count.put_environment(facts)
 
 
-# --- nothing is overwritten, nothing changes unseen ------------------------------------------------
+# --- nothing is overwritten, nothing changes unseen --------------------------------------------
 
 
 def test_a_recorded_trial_is_not_overwritten(store):

@@ -17,9 +17,8 @@ from tsnrepro.errors import TestbedError
 from tsnrepro.settings import EmulatedSettings
 from tsnrepro.testbed import requirements
 from tsnrepro.testbed.emulated import HOSTS, EmulatedTestbed
-from tsnrepro.testbed.lock import TestbedLock
 
-pytestmark = pytest.mark.namespaces
+pytestmark = [pytest.mark.namespaces, pytest.mark.usefixtures("alone")]
 
 PROGRAMS = {"host_ingress", "member_ingress", "member_to_host", "station_egress"}
 PROGRAMS |= {"station_ingress", "stream_drop", "stream_drop_again"}
@@ -46,18 +45,6 @@ with EmulatedTestbed(EmulatedSettings(), "a test of its end") as testbed:
         raise RuntimeError("on purpose")
     time.sleep(600)
 """
-
-
-@pytest.fixture(scope="module", autouse=True)
-def alone(waiting_for_the_lock):
-    """Hold the machine's lock, so that every trace of a testbed is one of ours.
-
-    The owners below have a folder of their own for temporary files, and in it their own lock.
-    """
-    lock = TestbedLock("emulated", "the test suite, life cycle")
-    waiting_for_the_lock(lock.__enter__)
-    yield
-    lock.__exit__(None, None, None)
 
 
 class Owner:

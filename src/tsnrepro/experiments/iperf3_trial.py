@@ -66,7 +66,7 @@ def run_test(testbed: EmulatedTestbed, client: list[str], duration_s: float) -> 
 
 def _end(server: RemoteProcess, done: Completed) -> None:
     """Wait for the one-off server; after a failed client it would wait for another for ever."""
-    if done.exit_status:
+    if done.exit_status or iperf3.failed(done.stdout):
         server.stop()
     server.wait()
 

@@ -156,12 +156,14 @@ def simulate(
     in the result, which then takes 40 bytes a datagram. ``general_ports`` serves FIFO ports event
     by event like the others: slower, and the same result.
 
-    Raises ValueError for a duration that is not positive or a network that cannot be laid out,
+    Raises ValueError for times that cannot be, or a network that cannot be laid out,
     ConservationError where the counts do not add up, EngineFault where the engine fails itself.
     """
     stop_ps = round(duration_s * _PICOSECONDS)
     if not 0 < stop_ps < at.NEVER // 2:
         raise ValueError(f"duration of {duration_s} s: give between 1e-12 and 2e6 s")
+    if drain_s < 0:
+        raise ValueError(f"drain of {drain_s} s: give 0 or more")
     root = seed if isinstance(seed, SeedSequence) else SeedSequence(seed)
     wanted = record or on_delivery is not None
     plan = plan_network(

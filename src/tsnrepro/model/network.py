@@ -42,6 +42,7 @@ LINUX_SOCKET_BUFFER_BYTES = 212_992
 """net.core.rmem_default and wmem_default: 256 packets of SKB_TRUESIZE(256) (net/core/sock.c)."""
 
 Name: TypeAlias = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$", max_length=60)]
+RateMbps: TypeAlias = Annotated[float, Field(ge=0.001, le=1e6)]
 Probability: TypeAlias = Annotated[float, Field(ge=0.0, le=1.0)]
 
 
@@ -203,7 +204,7 @@ class Link(_Part):
     name: Name
     a: Name
     b: Name
-    rate_mbps: Annotated[float, Field(gt=0.0, le=1e6)] = 1000.0
+    rate_mbps: RateMbps = 1000.0
     delay_ns: Annotated[float, Field(ge=0.0)] = 0.0
     reverse_delay_ns: Annotated[float, Field(ge=0.0)] | None = None
     loss: Annotated[RandomLoss | BurstLoss, Field(discriminator="kind")] | None = None
@@ -231,7 +232,7 @@ class Bursts(_Part):
     """
 
     kind: Literal["bursts"] = "bursts"
-    rate_mbps: Annotated[float, Field(gt=0.0)]
+    rate_mbps: RateMbps
     timer_us: Annotated[float, Field(gt=0.0)] = 1000.0
 
 
@@ -239,14 +240,14 @@ class ConstantRate(_Part):
     """One datagram every payload_bytes x 8 / rate, rounded down to the picosecond, no drift."""
 
     kind: Literal["constant"] = "constant"
-    rate_mbps: Annotated[float, Field(gt=0.0)]
+    rate_mbps: RateMbps
 
 
 class Poisson(_Part):
     """Independent exponential gaps with the mean that gives the payload rate."""
 
     kind: Literal["poisson"] = "poisson"
-    rate_mbps: Annotated[float, Field(gt=0.0)]
+    rate_mbps: RateMbps
 
 
 class Listed(_Part):

@@ -503,10 +503,9 @@ class _Planner:
                 columns[at.S_TICK] = picoseconds(send.timer_us * 1000)
             return columns
         if isinstance(send, Poisson):
-            gap = Duration(
-                mean_ns=payload_bits * 1000 / send.rate_mbps, distribution="erlang", shape=1
-            )
-            return {at.S_GAP: self.duration(gap, self.random(f"gaps/{stream.name}"))}
+            mean = picoseconds(payload_bits * 1000 / send.rate_mbps)
+            gap = self.memory.put([ERLANG, mean, 1, self.random(f"gaps/{stream.name}")])
+            return {at.S_GAP: gap}
         if isinstance(send, Listed):
             count = len(send.times_ns)
             limit = count if stream.datagrams is None else min(count, stream.datagrams)

@@ -28,7 +28,6 @@ from typing import Final, Protocol
 
 __all__ = [
     "COUNTERS",
-    "COUNTER_FIELDS",
     "SEQUENCE_SPACE",
     "MatchRecovery",
     "VectorRecovery",
@@ -88,8 +87,6 @@ R_LOST: Final = 13
 R_TAGLESS: Final = 14
 R_RESETS: Final = 15
 R_HISTORY: Final = 16
-
-COUNTER_FIELDS: Final = slice(R_OUT_OF_ORDER, R_HISTORY)
 
 
 def signed_distance(seq: int, last: int) -> int:

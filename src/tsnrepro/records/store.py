@@ -62,6 +62,16 @@ def canonical(value: object) -> bytes:
     return json.dumps(value, sort_keys=True, separators=(",", ":")).encode()
 
 
+def packed(document: dict[str, Any], outputs: dict[str, str]) -> dict[str, bytes]:
+    """Return the files of a trial's folder, the list of their checksums last."""
+    files = {name: _encoded(name, text) for name, text in outputs.items()}
+    files[DOCUMENT] = json.dumps(document, indent=1, ensure_ascii=False).encode()
+    sums = "".join(
+        f"{hashlib.sha256(data).hexdigest()}  {name}\n" for name, data in sorted(files.items())
+    )
+    return files | {SUMS: sums.encode()}
+
+
 class Batch:
     """Records that are written together: all are on the disk before the first has its name.
 
@@ -90,7 +100,8 @@ class Batch:
         """Add a folder of files."""
         partial = _new_partial(final)
         for name, data in files.items():
-            (partial / name).write_bytes(data)
+            with open(f"{partial}/{name}", "wb") as file:
+                file.write(data)
         self._moves.append((partial, final))
 
     def commit(self) -> None:
@@ -119,18 +130,12 @@ class RawStore:
     # --- writing ------------------------------------------------------------------------------
 
     def put(
-        self,
-        trial: Named,
-        attempt: int,
-        document: dict[str, Any],
-        outputs: dict[str, str],
-        batch: Batch | None = None,
+        self, trial: Named, attempt: int, document: dict[str, Any], outputs: dict[str, str]
     ) -> Path:
         """Write one trial durably and return its folder.
 
         ``outputs`` maps a file name to what a tool printed; a name that ends in ``.gz`` is
-        compressed. Until the last step the folder has a temporary name. As part of a batch, the
-        trial is there when the batch is committed.
+        compressed. Until the last step the folder has a temporary name.
 
         Raises
         ------
@@ -140,17 +145,8 @@ class RawStore:
         final = self.folder / trial.name(attempt)
         if final.exists():
             raise RecordError("this trial is recorded already", str(final))
-        files = {name: _encoded(name, text) for name, text in outputs.items()}
-        files[DOCUMENT] = json.dumps(document, indent=1, ensure_ascii=False).encode()
-        sums = "".join(
-            f"{hashlib.sha256(data).hexdigest()}  {name}\n" for name, data in sorted(files.items())
-        )
-        files[SUMS] = sums.encode()
-        if batch is not None:
-            batch.folder(final, files)
-            return final
         partial = _new_partial(final)
-        for name, data in files.items():
+        for name, data in packed(document, outputs).items():
             _write(partial / name, data)
         _sync_folder(partial)
         partial.rename(final)
@@ -231,8 +227,11 @@ def _listed(sums: bytes, folder: Path) -> dict[str, str]:
 
 def _new_partial(final: Path) -> Path:
     partial = final.with_name(f"{PARTIAL_PREFIX}{final.name}")
-    shutil.rmtree(partial, ignore_errors=True)  # what an interruption left is no record
-    partial.mkdir(parents=True)
+    try:
+        partial.mkdir(parents=True)
+    except FileExistsError:
+        shutil.rmtree(partial)  # what an interruption left is no record
+        partial.mkdir()
     return partial
 
 

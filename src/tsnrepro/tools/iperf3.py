@@ -66,6 +66,15 @@ def tcp_client(address: str, duration_s: int) -> list[str]:
     ]
 
 
+def failed(text: str) -> bool:
+    """Tell whether a client's output reports a failure; its exit status may be zero then."""
+    try:
+        _document(text)
+    except ToolError:
+        return True
+    return False
+
+
 def _document(text: str) -> dict:
     # A warning may stand before the JSON.
     start = text.find("{")
@@ -103,7 +112,7 @@ def parse_udp(text: str) -> UdpResult:
             offered_mbps=sent["packets"] * payload * 8 / sent["seconds"] / 1e6,
             delivered_mbps=received["bytes"] * 8 / sent["seconds"] / 1e6,
         )
-    except (KeyError, ZeroDivisionError, TypeError) as error:
+    except (KeyError, ZeroDivisionError, TypeError, AttributeError) as error:
         raise ToolError(f"iperf3's JSON lacks {error} of a UDP test") from error
     if not 0 <= result.received <= result.sent or not result.sent:
         raise ToolError(f"iperf3 counts {result.received} received of {result.sent} sent")
@@ -118,13 +127,14 @@ def parse_tcp(text: str) -> TcpResult:
     ToolError
         The output is an error, or no measurement of a TCP test.
     """
-    end = _document(text).get("end", {})
+    document = _document(text)
     try:
+        end = document["end"]
         return TcpResult(
             goodput_mbps=end["sum_received"]["bits_per_second"] / 1e6,
             sent_mbps=end["sum_sent"]["bits_per_second"] / 1e6,
             retransmits=end["sum_sent"]["retransmits"],
             seconds=end["sum_received"]["seconds"],
         )
-    except KeyError as error:
+    except (KeyError, TypeError) as error:
         raise ToolError(f"iperf3's JSON lacks {error} of a TCP test") from error

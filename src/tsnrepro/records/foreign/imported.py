@@ -54,8 +54,9 @@ def add_import(raw_root: Path, testbed: str, entry: dict[str, Any]) -> None:
     imports = [*imports_of(raw_root, testbed), entry]
     path = raw_root / testbed / MARKER
     partial = path.with_name(f".partial-{MARKER}")
+    document = {"testbed": testbed, "imports": imports}
     with partial.open("w", encoding="utf-8") as file:
-        json.dump({"testbed": testbed, "imports": imports}, file, indent=1, ensure_ascii=False)
+        file.write(json.dumps(document, indent=1, ensure_ascii=False))
         file.flush()
         os.fsync(file.fileno())
     partial.replace(path)

@@ -1,11 +1,13 @@
 """Import of a foreign data set into the raw store as a testbed of its own name."""
 
+import hashlib
 import re
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 from tsnrepro.errors import ConfigurationError, RecordError
@@ -28,7 +30,7 @@ from tsnrepro.records.foreign.report import (
 )
 from tsnrepro.records.foreign.rows import ForeignTrial
 from tsnrepro.records.foreign.source import SourceFile, files_below, matching
-from tsnrepro.records.store import Batch, RawStore
+from tsnrepro.records.store import SUMS, Batch, RawStore, packed
 from tsnrepro.repository import commit, root
 
 RESERVED = ("auto", "published", "model", "emulated", "guest", "hardware")
@@ -78,6 +80,9 @@ def import_folder(source: Path, mapping: Path | str, name: str, raw_root: Path) 
     _check_name(name, raw_root)
     if not source.is_dir():
         raise ConfigurationError("there is no such folder", str(source), "Give the data set's own")
+    # Git is asked while files are read; the answer is kept by the function itself.
+    asked = Thread(target=commit)
+    asked.start()
     loaded = load_mapping(mapping)
     report = ImportReport(name, source.resolve().name, loaded.name)
     collected = _collect(source, loaded, report)
@@ -89,6 +94,7 @@ def import_folder(source: Path, mapping: Path | str, name: str, raw_root: Path) 
             "Compare the file patterns of the mapping with the folder",
         )
     _check_same_data_set(collected, name, raw_root)
+    asked.join()
     _write(collected, loaded, report, raw_root)
     return report
 
@@ -229,24 +235,33 @@ def _write(
     report.trials = {e: sum(t.experiment == e for t in measured) for e in EXPERIMENTS}
     report.failed = len(collected.trials) - len(measured)
     stores = {e: RawStore(raw_root, report.testbed, CAMPAIGN, e) for e in EXPERIMENTS}
-    new = [t for t in collected.trials if not stores[t.experiment].attempts(t)]
+    recorded = {e: _names(store.folder) for e, store in stores.items()}
+    new = [t for t in collected.trials if t.name(1) not in recorded[t.experiment]]
     last = (imports_of(raw_root, report.testbed) or [None])[-1]
-    files = [collected.sums[path] for path in sorted(collected.sums)]
-    if last and not new and _is_same(last, loaded, files, collected.trials):
+    named = [collected.sums[path] for path in sorted(collected.sums)]
+    if last and not new and _is_same(last, loaded, named, collected.trials):
         report.environment = last["environment"]
         return
-    facts = _facts(report, loaded, files, any(t.generated for t in collected.trials))
+    facts = _facts(report, loaded, named, any(t.generated for t in collected.trials))
     environment = report.environment = stores[EXPERIMENTS[0]].put_environment(facts)
     batch = Batch(raw_root / report.testbed)
     _keep_originals(batch, collected, loaded, raw_root / report.testbed)
+    sums: dict[str, str] = {}
     for trial in new:
-        document = _document(trial, report.testbed, environment)
-        stores[trial.experiment].put(trial, 1, document, {}, batch)
+        files = packed(_document(trial, report.testbed, environment), {})
+        folder = stores[trial.experiment].folder / trial.name(1)
+        sums[folder.name] = hashlib.sha256(files[SUMS]).hexdigest()
+        batch.folder(folder, files)
     batch.commit()
     report.written = len(new)
-    add_import(
-        raw_root, report.testbed, _entry(facts, environment, files, stores, collected.trials)
-    )
+    entry = _entry(facts, environment)
+    for trial in collected.trials:
+        _list(entry, trial, stores[trial.experiment], sums)
+    add_import(raw_root, report.testbed, entry)
+
+
+def _names(folder: Path) -> set[str]:
+    return {path.name for path in folder.iterdir()} if folder.is_dir() else set()
 
 
 def _is_same(
@@ -332,28 +347,25 @@ def _document(trial: ForeignTrial, testbed: str, environment: str) -> dict[str, 
     }
 
 
-def _entry(
-    facts: dict[str, Any],
-    environment: str,
-    files: list[dict[str, Any]],
-    stores: dict[str, RawStore],
-    trials: list[ForeignTrial],
-) -> dict[str, Any]:
-    listed: dict[str, dict[str, list]] = {"trials": {}, "failed": {}}
-    for trial in trials:
-        store = stores[trial.experiment]
-        folder = store.folder / trial.name(1)
-        item = {"trial": folder.name, "sha256": store.sha256(folder)}
-        if trial.failure is not None:
-            item["reason"] = trial.failure
-        part = "trials" if trial.failure is None else "failed"
-        listed[part].setdefault(trial.experiment, []).append(item)
+def _entry(facts: dict[str, Any], environment: str) -> dict[str, Any]:
+    """Return what the mark of the testbed says of this import, but for its trials."""
+    brought = facts["import"]
     return {
-        "time": facts["import"]["time"],
-        "folder": facts["import"]["folder"],
-        "mapping": facts["import"]["mapping"],
+        **{key: brought[key] for key in ("time", "folder", "mapping", "files")},
         "environment": environment,
         "generated": facts["generated"],
-        "files": files,
-        **listed,
+        "trials": {},
+        "failed": {},
     }
+
+
+def _list(
+    entry: dict[str, Any], trial: ForeignTrial, store: RawStore, sums: dict[str, str]
+) -> None:
+    """Add a trial to an import, new or recorded before."""
+    name = trial.name(1)
+    item = {"trial": name, "sha256": sums.get(name) or store.sha256(store.folder / name)}
+    if trial.failure is not None:
+        item["reason"] = trial.failure
+    part = "trials" if trial.failure is None else "failed"
+    entry[part].setdefault(trial.experiment, []).append(item)

@@ -14,7 +14,6 @@ from tsnrepro.records.foreign.refusal import (
     NoMeasurementError,
     constant_ratios,
     refuse_empty,
-    says_generated,
     zeros_against_counts,
 )
 from tsnrepro.records.foreign.rows import (
@@ -140,7 +139,7 @@ def _groups(file: SourceFile, table: Table) -> dict[str, str | None]:
 
 
 def _refuse_generated(file: SourceFile, table: Table) -> None:
-    if not table.generated and (words := says_generated(file.head())):
+    if not table.generated and (words := file.says_generated):
         raise NoMeasurementError(
             f"it says that it was not measured: '{words}'", "", _GENERATED_REMEDY
         )

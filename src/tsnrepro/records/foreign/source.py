@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 
 from tsnrepro.errors import RecordError
-from tsnrepro.records.foreign.refusal import HEAD_BYTES
+from tsnrepro.records.foreign.refusal import HEAD_BYTES, says_generated
 
 # What some shells write when a tool's output is redirected to a file.
 _UTF_16_MARKS = (b"\xff\xfe", b"\xfe\xff")
@@ -91,9 +91,10 @@ class SourceFile:
             )
         return data
 
-    def head(self) -> str:
-        """Return the beginning of the text; bytes that are no text become question marks."""
-        return self.clean[:HEAD_BYTES].decode("utf-8", "replace")
+    @cached_property
+    def says_generated(self) -> str | None:
+        """Return the words by which the file says that it was not measured, else None."""
+        return says_generated(self.clean[:HEAD_BYTES].decode("utf-8", "replace"))
 
     def said(self) -> str:
         """Return what a tool printed; bytes that are no text become question marks."""

@@ -1,6 +1,7 @@
 """Units that foreign columns may have, and how many of ours one of theirs is."""
 
 from fractions import Fraction
+from functools import cache
 
 from tsnrepro.errors import ConfigurationError
 
@@ -46,6 +47,7 @@ FACTORS: dict[str, dict[str, Fraction]] = {
 }
 
 
+@cache
 def factor(quantity: str, unit: str, own: str) -> Fraction:
     """Return how many ``own`` one ``unit`` is, exactly.
 
@@ -64,10 +66,7 @@ def factor(quantity: str, unit: str, own: str) -> Fraction:
 
 def scaled(number: int | float, by: Fraction) -> int | float:
     """Return a number times an exact factor, rounded at most twice."""
-    if by == 1:
-        return number
-    if by.denominator == 1:
-        return number * by.numerator
-    if by.numerator == 1:
-        return number / by.denominator
-    return number * by.numerator / by.denominator
+    above, below = by.numerator, by.denominator
+    if below == 1:
+        return number if above == 1 else number * above
+    return number / below if above == 1 else number * above / below

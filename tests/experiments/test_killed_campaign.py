@@ -1,0 +1,75 @@
+"""A campaign on the real testbed, killed while it measures, and started again."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+
+import pytest
+
+from tsnrepro.experiments import sweep
+from tsnrepro.records.store import RawStore
+from tsnrepro.records.tables import load_trials
+from tsnrepro.settings import Campaign
+
+pytestmark = [pytest.mark.namespaces, pytest.mark.usefixtures("alone")]
+
+CAMPAIGN = {
+    "description": "four trials of a second",
+    "sweep": {
+        "repetitions": 2,
+        "parts": [{"payload_bytes": 200, "rates_mbps": [5], "duration_s": 1}],
+    },
+}
+PROGRAM = """\
+import json, sys
+from functools import partial
+from pathlib import Path
+from tsnrepro.experiments import sweep
+from tsnrepro.experiments.run import run_trials, write_manifest
+from tsnrepro.records.store import RawStore
+from tsnrepro.settings import Campaign, EmulatedSettings
+from tsnrepro.testbed.emulated import EmulatedTestbed
+
+campaign = Campaign.model_validate(json.loads(sys.argv[1]))
+store = RawStore(Path(sys.argv[2]), "emulated", "test", "sweep")
+bring_up = partial(EmulatedTestbed, EmulatedSettings(), "a campaign that is killed")
+found = run_trials(store, sweep.plan(campaign), 2, bring_up, sweep.measure)
+write_manifest(found, sys.argv[3])
+"""
+
+
+def test_it_resumes_at_the_trial_that_was_killed(tmp_path):
+    raw, result = tmp_path / "raw", tmp_path / "run.json"
+    command = [sys.executable, "-c", PROGRAM, json.dumps(CAMPAIGN), str(raw), str(result)]
+    environment = os.environ | {"TMPDIR": str(tmp_path)}
+    store = RawStore(raw, "emulated", "test", "sweep")
+    items = sweep.plan(Campaign.model_validate(CAMPAIGN))
+
+    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as first:
+        for line in first.stdout:
+            if "trial 3 of 4" in line:
+                time.sleep(0.5)  # in the midst of its second
+                first.kill()
+                break
+    recorded = [store.attempts(item.trial) for item in items]
+    assert [len(folders) for folders in recorded] == [1, 1, 0, 0]
+    before = {path: path.read_bytes() for (folder,) in recorded[:2] for path in folder.iterdir()}
+
+    again = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    assert "sweep: 4 trials, 2 recorded" in again.stdout
+    assert "trial 1 of 2" in again.stdout
+    assert all(path.read_bytes() == data for path, data in before.items())
+
+    trials = load_trials(result)
+    assert len(trials) == 4
+    assert sorted(trials["order"]) == [0, 1, 2, 3]
+    assert (trials["unaccounted"] == 0).all()
+    assert (trials["lost"] == 0).all()
+    visible = [p for p in store.folder.iterdir() if not p.name.startswith(".")]
+    assert len(visible) == 4, "none doubled"
+
+    third = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    assert "4 trials, 4 recorded" in third.stdout
+    assert "trial 1 of" not in third.stdout

@@ -1,0 +1,168 @@
+"""The experiments on the emulated testbed, each with the real tool."""
+
+import io
+import json
+from types import SimpleNamespace
+
+import pandas as pd
+import pytest
+
+from tsnrepro.errors import CommandError
+from tsnrepro.experiments import latency, sweep, tcp
+from tsnrepro.experiments.run import Measurement
+from tsnrepro.records.store import Trial
+from tsnrepro.testbed.emulated import LISTENER, TALKER
+from tsnrepro.tools import iperf3, sockperf
+
+pytestmark = pytest.mark.namespaces
+
+BOTH = pytest.mark.parametrize("configuration", ["frer", "control"])
+# Payload of 1472 bytes on a wire of 1 Gb/s, with and without the R-TAG's 6 bytes.
+LINE_MBPS = {"control": 957.087, "frer": 953.368}
+# 1448-byte segments with time stamps.
+TCP_LINE_MBPS = {"control": 941.482, "frer": 937.824}
+
+
+def measured(testbed, module, **factors) -> Measurement:
+    trial = Trial(module.__name__.rsplit(".", 1)[-1], "label", factors, 1)
+    found = Measurement()
+    module.measure(testbed, trial, found)
+    json.dumps(found.values)  # what a record takes
+    return found
+
+
+def left_running(testbed) -> str:
+    script = "pgrep -a 'iperf3|sockperf'; ls /run/tmp.* 2>/dev/null"
+    return "".join(
+        testbed.hosts[host].run(["sh", "-c", script], deadline_s=5).stdout
+        for host in (TALKER, LISTENER)
+    )
+
+
+@BOTH
+def test_sweep_without_loss(testbed, configuration):
+    found = measured(
+        testbed, sweep, configuration=configuration, payload_bytes=200, rate_mbps=10.0, duration_s=1
+    )
+    result, accounting = found.values["result"], found.values["accounting"]
+    expected = 10e6 / 8 / 200
+    assert result["sent"] == pytest.approx(expected, rel=0.05)
+    assert result["lost"] == 0
+    assert result["payload_bytes"] == 200
+    assert accounting["sent"] == accounting["received"] == result["sent"]
+    assert accounting["copies"] == (result["sent"] if configuration == "frer" else 0)
+    assert accounting["unaccounted"] == 0
+    assert not any(accounting["drops"].values())
+    assert set(found.outputs) == {
+        *("iperf3.json", "iperf3.stderr.txt"),
+        *("counters-before.json.gz", "counters-after.json.gz"),
+    }
+    assert iperf3.parse_udp(found.outputs["iperf3.json"]).sent == result["sent"]
+    (command,) = found.commands
+    assert (command["host"], command["argv"][0], command["exit_status"]) == ("talker", "iperf3", 0)
+    assert left_running(testbed) == ""
+
+
+@BOTH
+def test_sweep_beyond_the_line(testbed, configuration):
+    """More is offered than a link carries: the line's payload is the most that arrives."""
+    found = measured(
+        testbed,
+        sweep,
+        configuration=configuration,
+        payload_bytes=1472,
+        rate_mbps=3000.0,
+        duration_s=1,
+    )
+    result, accounting = found.values["result"], found.values["accounting"]
+    # The queues and buckets give what they hold beside the line's rate.
+    held_mbps = 4 * (testbed.settings.queue_bytes + testbed.settings.burst_bytes) * 8 / 1e6
+    assert result["delivered_mbps"] <= LINE_MBPS[configuration] + held_mbps
+    assert accounting["unaccounted"] == 0
+    if configuration == "control":
+        assert sum(accounting["drops"].values()) == result["lost"]
+
+
+def test_sweep_of_fragmented_datagrams(testbed):
+    found = measured(
+        testbed, sweep, configuration="frer", payload_bytes=4000, rate_mbps=600.0, duration_s=1
+    )
+    assert found.values["accounting"]["unaccounted"] == 0
+
+
+@BOTH
+def test_tcp(testbed, configuration):
+    found = measured(testbed, tcp, configuration=configuration, duration_s=1)
+    result = found.values["result"]
+    assert 1 < result["goodput_mbps"] < TCP_LINE_MBPS[configuration] * 1.02
+    assert result["seconds"] == pytest.approx(1, rel=0.1)
+    recovery = found.values["recovery"]
+    assert (recovery["discarded"] > 0) or configuration == "control"
+    assert left_running(testbed) == ""
+
+
+@BOTH
+def test_latency(testbed, configuration):
+    found = measured(testbed, latency, configuration=configuration, payload_bytes=64, duration_s=1)
+    result = found.values["result"]
+    log = sockperf.parse_log(found.outputs[latency.LOG])
+    assert len(log) == result["observations"] > 100
+    assert log["half_round_trip_us"].mean() == pytest.approx(result["mean_us"], rel=0.01)
+    # One request at a time: the round trips fill the time, and no more than it.
+    assert 2 * result["mean_us"] * result["observations"] < 1.3e6
+    assert result["min_us"] <= result["percentiles_us"]["50.000"] <= result["max_us"]
+    assert left_running(testbed) == ""
+
+
+def test_a_client_that_cannot_connect_is_a_failed_trial_that_keeps_what_was_said(testbed):
+    """And no server is left that would answer the next trial in the wrong configuration."""
+    found = Measurement()
+    factors = {"configuration": "frer", "payload_bytes": 200, "rate_mbps": 1.0, "duration_s": 1}
+    run = {host: testbed.hosts[host].run for host in (TALKER, LISTENER)}
+    impatient = "net.ipv4.neigh.eth0.retrans_time_ms={}"
+    run[TALKER](["sysctl", "-qw", impatient.format(50)], deadline_s=5).check()
+    run[LISTENER](["ip", "link", "set", "eth0", "down"], deadline_s=5).check()
+    run[TALKER](["ip", "neigh", "flush", "dev", "eth0"], deadline_s=5).check()
+    try:
+        with pytest.raises(CommandError, match=r"exit status 1.*talker: iperf3 --client"):
+            sweep.measure(testbed, Trial("sweep", "label", factors, 1), found)
+    finally:
+        run[TALKER](["sysctl", "-qw", impatient.format(1000)], deadline_s=5).check()
+        run[LISTENER](["ip", "link", "set", "eth0", "up"], deadline_s=5).check()
+    assert "error" in json.loads(found.outputs["iperf3.json"])
+    assert "counters-before.json.gz" in found.outputs
+    assert found.commands[0]["exit_status"] == 1
+    assert left_running(testbed) == ""
+
+
+def test_a_server_that_does_not_start_is_named(testbed, monkeypatch):
+    monkeypatch.setattr("tsnrepro.experiments.iperf3_trial.READY_SECONDS", 0.3)
+    monkeypatch.setattr(iperf3, "server", lambda: ["iperf3", "--server", "--no-such-option"])
+    factors = {"configuration": "frer", "payload_bytes": 200, "rate_mbps": 1.0, "duration_s": 1}
+    with pytest.raises(CommandError, match="does not listen.*no-such-option"):
+        sweep.measure(testbed, Trial("sweep", "label", factors, 1), Measurement())
+
+
+def test_tools_are_bound_to_the_processors_of_the_configuration(testbed, monkeypatch):
+    settings = testbed.settings.model_copy(update={"processors": {"talker": 0, "listener": 1}})
+    monkeypatch.setattr(testbed, "settings", settings)
+    found = measured(
+        testbed, sweep, configuration="frer", payload_bytes=200, rate_mbps=1.0, duration_s=1
+    )
+    monkeypatch.undo()
+    assert found.values["result"]["lost"] == 0
+
+
+def test_the_log_is_a_table_with_times_in_order(testbed):
+    trial = SimpleNamespace(
+        factors={"configuration": "control", "payload_bytes": 64, "duration_s": 1}
+    )
+    found = Measurement()
+    latency.measure(testbed, trial, found)
+    log = sockperf.parse_log(found.outputs[latency.LOG])
+    assert list(log.columns) == ["sent_s", "half_round_trip_us"]
+    assert log["sent_s"].is_monotonic_increasing
+    raw = found.outputs[latency.LOG]
+    table = pd.read_csv(io.StringIO(raw[raw.index(sockperf.LOG_HEADER) :]), skipinitialspace=True)
+    halves = (table["rxTime(sec)"] - table["txTime(sec)"]) * 1e6 / 2
+    assert (halves - table["latency(usec)"]).abs().max() < 0.01, "sockperf's latency is half"

@@ -1,0 +1,123 @@
+"""The order of trials: random within a block, the same for a seed, and nothing left out."""
+
+from collections import Counter
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tsnrepro.campaigns import EXPERIMENTS, campaign
+from tsnrepro.experiments import latency, sweep, tcp
+from tsnrepro.experiments.plan import randomised_blocks
+from tsnrepro.records.store import Trial
+from tsnrepro.settings import Campaign
+
+MODULES = {"sweep": sweep, "tcp": tcp, "latency": latency}
+CAMPAIGNS = ("smoke", "quick", "paper")
+
+
+@st.composite
+def experiments(draw):
+    conditions = draw(st.lists(st.integers(0, 1000), unique=True, min_size=1, max_size=12))
+    repetitions = draw(st.integers(1, 5))
+    trials = [
+        Trial("sweep", str(number), {"number": number}, repetition)
+        for repetition in range(1, repetitions + 1)
+        for number in conditions
+    ]
+    return trials, len(conditions), repetitions
+
+
+@given(experiments(), st.integers(0, 2**32))
+def test_blocks_are_complete_and_in_order(experiment, seed):
+    trials, conditions, repetitions = experiment
+    ordered = randomised_blocks(trials, seed)
+    assert Counter(t.digest for t in ordered) == Counter(t.digest for t in trials)
+    for repetition in range(1, repetitions + 1):
+        block = ordered[(repetition - 1) * conditions : repetition * conditions]
+        assert {trial.repetition for trial in block} == {repetition}
+        assert len({trial.factors["number"] for trial in block}) == conditions
+
+
+@given(experiments(), st.integers(0, 2**32), st.randoms())
+def test_the_order_depends_on_the_seed_alone(experiment, seed, random):
+    """Not on the order in which the trials are listed, nor on what was planned before."""
+    trials, _, _ = experiment
+    shuffled = list(trials)
+    random.shuffle(shuffled)
+    assert randomised_blocks(trials, seed) == randomised_blocks(shuffled, seed)
+
+
+def test_another_seed_is_another_order_and_blocks_differ():
+    trials = [Trial("sweep", str(n), {"number": n}, r) for r in (1, 2, 3) for n in range(20)]
+    orders = {
+        tuple(trial.factors["number"] for trial in randomised_blocks(trials, seed)[:20])
+        for seed in range(20)
+    }
+    assert len(orders) == 20
+    ordered = [trial.factors["number"] for trial in randomised_blocks(trials, 1)]
+    assert len({tuple(ordered[i : i + 20]) for i in (0, 20, 40)}) == 3
+
+
+def test_every_place_in_the_order_is_equally_likely():
+    """Over many seeds a trial stands at every place about as often: no systematic drift."""
+    trials = [Trial("sweep", str(n), {"number": n}, 1) for n in range(4)]
+    places = Counter(
+        next(i for i, t in enumerate(randomised_blocks(trials, seed)) if t.factors["number"] == 0)
+        for seed in range(4000)
+    )
+    # Binomial with n = 4000, p = 1/4: standard deviation 27; five of them is once in a million.
+    assert all(abs(places[place] - 1000) < 137 for place in range(4))
+
+
+@pytest.mark.parametrize("name", CAMPAIGNS)
+@pytest.mark.parametrize("experiment", EXPERIMENTS)
+def test_a_campaigns_plan_is_balanced(name, experiment):
+    settings = campaign(name)
+    items = MODULES[experiment].plan(settings)
+    assert [item.order for item in items] == list(range(len(items)))
+    assert len({item.trial.name(1) for item in items}) == len(items)
+    configurations = Counter(item.trial.factors["configuration"] for item in items)
+    assert configurations["frer"] == configurations["control"] == len(items) / 2
+    for item in items:
+        assert item.trial.experiment == experiment
+        assert item.nominal_s > item.trial.factors["duration_s"]
+        assert "/" not in item.trial.name(1)
+
+
+def test_the_sweep_has_every_load_of_every_payload():
+    settings = Campaign.model_validate(
+        {
+            "description": "two payloads",
+            "sweep": {
+                "repetitions": 2,
+                "parts": [
+                    {"payload_bytes": 18, "rates_mbps": [10, 20], "duration_s": 1},
+                    {"payload_bytes": 1472, "rates_mbps": [500], "duration_s": 3},
+                ],
+            },
+        }
+    )
+    found = Counter(
+        (f["configuration"], f["payload_bytes"], f["rate_mbps"], f["duration_s"])
+        for f in (item.trial.factors for item in sweep.plan(settings))
+    )
+    loads = [(18, 10.0, 1), (18, 20.0, 1), (1472, 500.0, 3)]
+    assert found == {(c, *load): 2 for c in ("control", "frer") for load in loads}
+
+
+@pytest.mark.parametrize("experiment", EXPERIMENTS)
+def test_an_experiment_that_a_campaign_leaves_out_has_no_trials(experiment):
+    assert MODULES[experiment].plan(Campaign(description="nothing")) == []
+
+
+def test_a_trial_keeps_its_name_when_the_campaign_grows():
+    """Resuming finds what was measured before more loads were asked for."""
+
+    def named(rates):
+        part = {"payload_bytes": 64, "rates_mbps": rates, "duration_s": 1}
+        settings = {"description": "d", "sweep": {"repetitions": 1, "parts": [part]}}
+        return {i.trial.name(1) for i in sweep.plan(Campaign.model_validate(settings))}
+
+    assert named([10, 20]) < named([10, 20, 30])
+    assert named([10]) == named([10.0])

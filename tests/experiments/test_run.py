@@ -1,0 +1,306 @@
+"""A campaign that is interrupted, killed or unlucky loses no trial and doubles none."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from contextlib import contextmanager
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tsnrepro.errors import CommandError, RecordError, TestbedError, ToolError
+from tsnrepro.experiments.run import Planned, manifest, run_trials, write_manifest
+from tsnrepro.records.store import RawStore, Trial
+
+
+def planned(count: int) -> list[Planned]:
+    return [
+        Planned(Trial("sweep", f"trial-{n}", {"number": n}, 1), order=n, nominal_s=1.0)
+        for n in range(count)
+    ]
+
+
+class FakeTestbed:
+    """Counts how often it was up; a trial's number is all that is measured on it."""
+
+    def __init__(self) -> None:
+        self.ups = self.downs = 0
+
+    @contextmanager
+    def open(self):
+        self.ups += 1
+        try:
+            yield self
+        finally:
+            self.downs += 1
+
+    def describe(self) -> dict:
+        return {"testbed": "fake"}
+
+
+class Script:
+    """What happens to each measurement in turn; after its end all succeed."""
+
+    def __init__(self, happenings=()) -> None:
+        self._happenings = list(happenings)
+        self.measured: list[int] = []
+
+    def __call__(self, _testbed, trial, measured) -> None:
+        number = trial.factors["number"]
+        measured.outputs["tool.txt"] = f"measuring {number}\n"
+        measured.commands.append({"argv": ["tool", str(number)]})
+        happening = self._happenings.pop(0) if self._happenings else None
+        if happening is not None:
+            raise happening
+        self.measured.append(number)
+        measured.values["number"] = number
+
+
+def run(store, items, attempts, testbed, measure):
+    return run_trials(store, items, attempts, testbed.open, measure)
+
+
+@pytest.fixture
+def store(tmp_path):
+    return RawStore(tmp_path / "raw", "emulated", "quick", "sweep")
+
+
+def documents(store, items) -> list[list[dict]]:
+    return [[store.read(folder) for folder in store.attempts(item.trial)] for item in items]
+
+
+def test_all_trials_are_recorded_in_their_order(store, capsys):
+    items, testbed, measure = planned(4), FakeTestbed(), Script()
+    found = run(store, items, 2, testbed, measure)
+    assert measure.measured == [0, 1, 2, 3]
+    assert [entry["trial"] for entry in found["trials"]] == [item.trial.name(1) for item in items]
+    assert found["failed_attempts"] == []
+    for item, (document,) in zip(items, documents(store, items), strict=True):
+        assert document["status"] == "measured"
+        assert document["values"] == {"number": item.order}
+        assert (document["order"], document["attempt"]) == (item.order, 1)
+        assert document["factors"] == item.trial.factors
+        assert document["commands"] == [{"argv": ["tool", str(item.order)]}]
+        assert document["testbed"] == "emulated"
+        assert (store.root / "emulated/environments" / f"{document['environment']}.json").is_file()
+    printed = capsys.readouterr().out
+    assert "sweep: 4 trials, 0 recorded" in printed
+    assert "sweep: trial 2 of 4 (trial-1)" in printed
+
+
+def test_a_finished_run_needs_no_testbed(store):
+    items, testbed = planned(3), FakeTestbed()
+    first = run(store, items, 2, testbed, Script())
+    again = run(store, items, 2, testbed, Script([AssertionError("measured twice")]))
+    assert again == first
+    assert (testbed.ups, testbed.downs) == (1, 1)
+
+
+@pytest.mark.parametrize("at", range(5))
+def test_an_interrupted_run_goes_on_where_it_was_left(store, at):
+    items, testbed, measure = planned(5), FakeTestbed(), Script([None] * at + [KeyboardInterrupt()])
+    with pytest.raises(KeyboardInterrupt):
+        run(store, items, 2, testbed, measure)
+    assert (testbed.ups, testbed.downs) == (1, 1)
+    assert [len(found) for found in documents(store, items)] == [1] * at + [0] * (5 - at)
+    run(store, items, 2, testbed, measure)
+    assert measure.measured == [0, 1, 2, 3, 4]
+
+
+def test_a_longer_campaign_measures_what_is_new(store):
+    run(store, planned(3), 2, FakeTestbed(), Script())
+    measure = Script()
+    run(store, planned(5), 2, FakeTestbed(), measure)
+    assert measure.measured == [3, 4]
+
+
+# --- failures ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("error", [CommandError("no answer", "talker"), ToolError("no JSON")])
+def test_a_failed_attempt_is_a_record_and_is_tried_again(store, error):
+    items = planned(2)
+    found = run(store, items, 3, FakeTestbed(), Script([None, error, error]))
+    first, second = documents(store, items)
+    assert [d["status"] for d in first] == ["measured"]
+    assert [d["status"] for d in second] == ["failed", "failed", "measured"]
+    assert [d["attempt"] for d in second] == [1, 2, 3]
+    for failed in second[:2]:
+        assert failed["reason"] == str(error)
+        assert failed["values"] == {}
+        assert failed["commands"], "what was done before the failure is kept"
+        assert store.output(failed["trial"], "tool.txt") == "measuring 1\n"
+        assert str(error) in store.output(failed["trial"], "failure.txt")
+    assert found["trials"][1]["trial"] == items[1].trial.name(3)
+    assert [entry["trial"] for entry in found["failed_attempts"]] == [
+        items[1].trial.name(1),
+        items[1].trial.name(2),
+    ]
+
+
+def test_a_trial_that_always_fails_does_not_stop_the_others(store):
+    items, reason = planned(3), CommandError("no answer", "talker")
+    measure = Script([None, reason, reason])
+    with pytest.raises(RecordError, match=r"could not be measured: no answer.*trial-1") as error:
+        run(store, items, 2, FakeTestbed(), measure)
+    assert "raise `attempts`" in error.value.remedy
+    assert measure.measured == [0, 2]
+    # Nothing is tried beyond the attempts, however often the campaign is started again ...
+    testbed = FakeTestbed()
+    with pytest.raises(RecordError):
+        run(store, items, 2, testbed, measure)
+    assert testbed.ups == 0
+    # ... until it allows more.
+    run(store, items, 3, FakeTestbed(), measure)
+    assert measure.measured == [0, 2, 1]
+
+
+@pytest.mark.parametrize(
+    "error", [TestbedError("the switch is gone", "sw1"), OSError("disk full"), ValueError("bug")]
+)
+def test_an_error_that_is_not_the_trials_ends_the_run_without_a_record(store, error):
+    items, testbed = planned(3), FakeTestbed()
+    with pytest.raises(type(error)):
+        run(store, items, 2, testbed, Script([None, error]))
+    assert [len(found) for found in documents(store, items)] == [1, 0, 0]
+    assert testbed.downs == 1
+
+
+def test_a_testbed_that_does_not_come_up_leaves_the_record_as_it_was(store):
+    @contextmanager
+    def refuse():
+        raise TestbedError("the testbed is in use by process 7")
+        yield
+
+    with pytest.raises(TestbedError):
+        run_trials(store, planned(2), 2, refuse, Script())
+    assert not store.folder.exists()
+
+
+def test_an_altered_record_stops_the_run(store):
+    items = planned(2)
+    run(store, items, 2, FakeTestbed(), Script())
+    document = store.attempts(items[0].trial)[0] / "trial.json"
+    document.write_text(document.read_text().replace('"number": 0', '"number": 9'))
+    with pytest.raises(RecordError, match="altered"):
+        run(store, items, 2, FakeTestbed(), Script())
+
+
+@settings(max_examples=150, deadline=None)
+@given(data=st.data())
+def test_whatever_happens_every_trial_is_measured_once(tmp_path_factory, data):
+    """Failures and interruptions in any order; the campaign is started until it is done."""
+    store = RawStore(tmp_path_factory.mktemp("raw"), "emulated", "quick", "sweep")
+    count, attempts = data.draw(st.integers(1, 6)), data.draw(st.integers(1, 3))
+    kinds = st.sampled_from(["well", "well", "fails", "interrupted"])
+    happenings = [
+        {"well": None, "fails": CommandError("no answer"), "interrupted": KeyboardInterrupt()}[kind]
+        for kind in data.draw(st.lists(kinds, max_size=25))
+    ]
+    items, measure = planned(count), Script(happenings)
+    for _ in range(60):
+        try:
+            run(store, items, attempts, FakeTestbed(), measure)
+        except KeyboardInterrupt:
+            continue
+        except RecordError:
+            break  # some trial has no attempt left
+        break
+    assert sorted(measure.measured) == sorted(set(measure.measured)), "a trial measured twice"
+    for item, found in zip(items, documents(store, items), strict=True):
+        statuses = [document["status"] for document in found]
+        succeeded = item.order in measure.measured
+        assert statuses == ["failed"] * (len(found) - succeeded) + ["measured"] * succeeded
+        assert 1 <= len(found) <= attempts
+        assert succeeded or len(found) == attempts
+        assert [document["attempt"] for document in found] == list(range(1, len(found) + 1))
+
+
+# --- a real kill ----------------------------------------------------------------------------------
+
+CAMPAIGN = """\
+import sys, time
+from contextlib import contextmanager
+from pathlib import Path
+from tsnrepro.experiments.run import Planned, run_trials, write_manifest
+from tsnrepro.records.store import RawStore, Trial
+
+root, done = Path(sys.argv[1]), Path(sys.argv[2])
+
+class Testbed:
+    def describe(self):
+        return {"testbed": "fake"}
+
+@contextmanager
+def testbed():
+    yield Testbed()
+
+def measure(_testbed, trial, measured):
+    measured.outputs["output.gz"] = str(trial.factors["number"]) * 200_000
+    measured.values["number"] = trial.factors["number"]
+    with done.open("a") as file:
+        file.write(f"{trial.factors['number']}\\n")
+
+items = [Planned(Trial("sweep", "t", {"number": n}, 1), n, 1.0) for n in range(60)]
+store = RawStore(root, "emulated", "quick", "sweep")
+print("started", flush=True)
+write_manifest(run_trials(store, items, 2, testbed, measure), sys.argv[3])
+"""
+
+
+def test_a_killed_campaign_resumes(tmp_path):
+    """``kill -9`` again and again, at moments that no hook chooses."""
+    root, done, result = tmp_path / "raw", tmp_path / "done", tmp_path / "run.json"
+    command = [sys.executable, "-c", CAMPAIGN, str(root), str(done), str(result)]
+    kills = 0
+    for wait_s in (0.0, 0.01, 0.02, 0.03, 0.05, 0.08, 60.0, 60.0):
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        process.stdout.readline()
+        try:
+            process.wait(wait_s)
+        except subprocess.TimeoutExpired:
+            os.kill(process.pid, signal.SIGKILL)
+            kills += 1
+        process.communicate()
+        if process.returncode == 0:
+            break
+    assert process.returncode == 0
+    assert kills >= 3, "too fast to be killed: the test shows nothing"
+    store = RawStore(root, "emulated", "quick", "sweep")
+    found = json.loads(result.read_text())
+    numbers = [store.read(store.folder / t["trial"])["values"]["number"] for t in found["trials"]]
+    assert numbers == list(range(60)), "every trial once, none lost"
+    folders = [p for p in store.folder.iterdir() if not p.name.startswith(".")]
+    assert len(folders) == 60, "none doubled"
+    for folder, number in zip(found["trials"], numbers, strict=True):
+        assert store.output(folder["trial"], "output.gz") == str(number) * 200_000
+    # What was measured and not recorded when the kill came was measured again: once a kill.
+    assert 60 <= len(done.read_text().split()) <= 60 + kills
+
+
+def test_a_manifest_is_written_and_names_what_is_missing(store, tmp_path):
+    items = planned(2)
+    with pytest.raises(RecordError, match="it was never tried"):
+        manifest(store, items)
+    found = run(store, items, 1, FakeTestbed(), Script())
+    write_manifest(found, str(tmp_path / "run.json"))
+    assert json.loads((tmp_path / "run.json").read_text()) == found
+    assert found["folder"] == str(store.folder)
+    for entry in found["trials"]:
+        assert entry["sha256"] == store.sha256(store.folder / entry["trial"])
+
+
+def test_a_failure_keeps_its_time(store):
+    def slow(_testbed, _trial, _measured):
+        time.sleep(0.05)
+        raise ToolError("late")
+
+    items = planned(1)
+    with pytest.raises(RecordError):
+        run(store, items, 1, FakeTestbed(), slow)
+    ((document,),) = documents(store, items)
+    assert 0.05 <= document["seconds"] < 5
