@@ -1,5 +1,6 @@
 """The raw store: what is put comes back, whole or not at all, and never changes."""
 
+import builtins
 import gzip
 import os
 import shutil
@@ -11,7 +12,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tsnrepro.errors import RecordError
-from tsnrepro.records.store import PARTIAL_PREFIX, SUMS, Batch, RawStore, Trial, canonical
+from tsnrepro.records.store import (
+    PARTIAL_PREFIX,
+    SUMS,
+    Batch,
+    RawStore,
+    Trial,
+    canonical,
+    packed,
+)
 
 TRIAL = Trial("sweep", "frer-1472B-500M", {"configuration": "frer", "rate_mbps": 500.0}, 2)
 DOCUMENT = {"status": "measured", "values": {"sent": 10, "lost": 0}, "label": "frer-1472B-500M"}
@@ -125,6 +134,7 @@ class Interrupter:
         (Path, "exists"),
         (Path, "write_bytes"),
         (shutil, "rmtree"),
+        (builtins, "open"),
     )
 
     def __init__(self, monkeypatch, at: int, error: BaseException) -> None:
@@ -188,7 +198,7 @@ def test_a_batch_interrupted_at_any_call_holds_whole_trials_only(tmp_path, monke
     def write(store: RawStore) -> None:
         batch = Batch(store.folder)
         for trial in trials:
-            store.put(trial, 1, DOCUMENT, OUTPUTS, batch)
+            batch.folder(store.folder / trial.name(1), packed(DOCUMENT, OUTPUTS))
         batch.file(store.root / "original.csv", b"1,2,3\n")
         batch.commit()
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from tsnrepro.analysis.missing import known, mean, one_of, relative, total
+from tsnrepro.analysis.missing import known, mean, relative, shared, total
 from tsnrepro.analysis.results import Results
 from tsnrepro.errors import RecordError
 from tsnrepro.experiments.latency import LOG
@@ -92,8 +92,8 @@ def analyse(trials: pd.DataFrame, half_round_trips: dict[str, np.ndarray]) -> Re
         results.value(key, observations, counted["trial"])
     _compare(results, of["frer"], of["control"], trials)
     method = "configuration"
-    duration, payload = one_of(trials, "duration_s", "s"), main_payload(trials)
-    results.value("latency.duration_s", duration, trials["trial"], unit="s", method=method)
+    payload = main_payload(trials)
+    shared(results, "latency.duration_s", trials, "duration_s", "s")
     results.value("latency.quantity", quantity(trials), trials["trial"], method=method)
     results.value("latency.payload_bytes", payload, trials["trial"], unit="bytes", method=method)
     return results

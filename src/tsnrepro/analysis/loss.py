@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
-from tsnrepro.analysis.missing import difference, known, mean, one_of, total, unknown
+from tsnrepro.analysis.missing import difference, known, mean, shared, total, unknown
 from tsnrepro.analysis.results import Results
 from tsnrepro.records.tables import drop_column
 from tsnrepro.stats.comparisons import difference_of_thresholds, ratio_of_thresholds
@@ -241,5 +241,4 @@ def _totals(results: Results, trials: pd.DataFrame) -> None:
     results.value("loss.trials.count", len(trials), trials["trial"])
     payload = main_payload(trials)
     main = trials[trials["payload_bytes"] == payload]
-    duration = one_of(main, "duration_s", "s")
-    results.value("loss.duration_s", duration, main["trial"], unit="s", method="configuration")
+    shared(results, "loss.duration_s", main, "duration_s", "s")

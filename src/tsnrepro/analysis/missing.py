@@ -7,6 +7,7 @@ import math
 
 import pandas as pd
 
+from tsnrepro.analysis.results import Results
 from tsnrepro.stats.comparisons import (
     TOO_FEW,
     Comparison,
@@ -57,11 +58,14 @@ def total(trials: pd.DataFrame, column: str) -> int | None:
     return int(counts.sum()) if len(counts) else None
 
 
-def one_of(trials: pd.DataFrame, column: str, unit: str) -> float | str | None:
-    """Return the one number that all trials share, else the range of them, else None."""
-    numbers = sorted(trials[column].dropna().unique())
-    if not numbers:
-        return None
-    if len(numbers) == 1:
-        return float(numbers[0])
-    return f"{numbers[0]:g} to {numbers[-1]:g} {unit}".rstrip()
+def shared(results: Results, key: str, trials: pd.DataFrame, column: str, unit: str) -> None:
+    """Add the one number that all trials share; of several there is only the range."""
+    numbers = trials[column].dropna()
+    if numbers.nunique() > 1:
+        low, high = float(numbers.min()), float(numbers.max())
+        method = "configuration: the trials differ, their range"
+        span = Estimate(math.nan, low, high, DEFAULT_LEVEL, method, len(numbers), unit)
+        results.estimate(key, span, 0, trials["trial"])
+        return
+    value = float(numbers.iloc[0]) if len(numbers) else None
+    results.value(key, value, trials["trial"], unit=unit, method="configuration")

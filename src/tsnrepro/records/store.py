@@ -153,14 +153,22 @@ class RawStore:
         _sync_folder(self.folder)
         return final
 
-    def put_environment(self, facts: dict[str, Any]) -> str:
-        """Keep the facts about the testbed's machines and return their digest (16 hex digits)."""
+    def put_environment(self, facts: dict[str, Any], batch: Batch | None = None) -> str:
+        """Keep the facts about the testbed's machines and return their digest (16 hex digits).
+
+        As part of a batch, they are there when the batch is committed.
+        """
         digest = hashlib.sha256(canonical(facts)).hexdigest()[:16]
         path = self.root / self.testbed / "environments" / f"{digest}.json"
-        if not path.exists():
+        if path.exists():
+            return digest
+        data = json.dumps(facts, indent=1, ensure_ascii=False).encode()
+        if batch is not None:
+            batch.file(path, data)
+        else:
             path.parent.mkdir(parents=True, exist_ok=True)
             partial = path.with_name(f"{PARTIAL_PREFIX}{path.name}")
-            _write(partial, json.dumps(facts, indent=1, ensure_ascii=False).encode())
+            _write(partial, data)
             partial.rename(path)
             _sync_folder(path.parent)
         return digest

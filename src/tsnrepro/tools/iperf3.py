@@ -108,11 +108,11 @@ def parse_udp(text: str) -> UdpResult:
             out_of_order=sum(s["udp"].get("out_of_order", 0) for s in server_end["streams"]),
             payload_bytes=payload,
             send_seconds=sent["seconds"],
-            jitter_ms=received["jitter_ms"],
+            jitter_ms=float(received["jitter_ms"]),
             offered_mbps=sent["packets"] * payload * 8 / sent["seconds"] / 1e6,
             delivered_mbps=received["bytes"] * 8 / sent["seconds"] / 1e6,
         )
-    except (KeyError, ZeroDivisionError, TypeError, AttributeError) as error:
+    except (KeyError, ZeroDivisionError, TypeError, ValueError, AttributeError) as error:
         raise ToolError(f"iperf3's JSON lacks {error} of a UDP test") from error
     if not 0 <= result.received <= result.sent or not result.sent:
         raise ToolError(f"iperf3 counts {result.received} received of {result.sent} sent")

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import dataclass
+from itertools import zip_longest
 
 from tsnrepro.errors import ToolError
 
@@ -90,14 +91,23 @@ def _json(text: str, tool: str) -> list[dict]:
 
 
 def parse_stack(text: str) -> dict[str, int]:
-    """Return the counters of /proc/net/snmp and netstat, named as nstat does (``UdpNoPorts``)."""
+    """Return the counters of /proc/net/snmp and netstat, named as nstat does (``UdpNoPorts``).
+
+    Raises
+    ------
+    ToolError
+        Lines of names and lines of values do not pair.
+    """
     counters: dict[str, int] = {}
     lines = [line.split() for line in text.strip().splitlines()]
-    for names, values in zip(lines[::2], lines[1::2], strict=True):
+    for names, values in zip_longest(lines[::2], lines[1::2], fillvalue=["nothing"]):
         if names[0] != values[0]:
             raise ToolError(f"the kernel's counters {names[0]} and {values[0]} do not pair")
         prefix = names[0].removesuffix(":")
-        counters |= {
-            prefix + name: int(value) for name, value in zip(names[1:], values[1:], strict=True)
-        }
+        try:
+            counters |= {
+                prefix + name: int(value) for name, value in zip(names[1:], values[1:], strict=True)
+            }
+        except ValueError as error:
+            raise ToolError(f"the kernel's counters {names[0]} cannot be read: {error}") from error
     return counters

@@ -243,8 +243,8 @@ def _write(
         report.environment = last["environment"]
         return
     facts = _facts(report, loaded, named, any(t.generated for t in collected.trials))
-    environment = report.environment = stores[EXPERIMENTS[0]].put_environment(facts)
     batch = Batch(raw_root / report.testbed)
+    environment = report.environment = stores[EXPERIMENTS[0]].put_environment(facts, batch)
     _keep_originals(batch, collected, loaded, raw_root / report.testbed)
     sums: dict[str, str] = {}
     for trial in new:
