@@ -48,17 +48,12 @@ def changed(values: dict, path: tuple, value: object) -> dict:
     return copy
 
 
-# --- what the repository brings along --------------------------------------------------------------
+# --- what the repository brings along ------------------------------------------------------------
 
 
 @pytest.mark.parametrize("path", sorted((root() / "config" / "campaigns").glob("*.yaml")))
 def test_every_campaign_of_the_repository_is_good(path):
     assert campaigns.campaign(path.stem).description
-
-
-@pytest.mark.parametrize("path", sorted((root() / "config" / "testbeds").glob("*.yaml")))
-def test_every_testbed_of_the_repository_is_good(path):
-    assert campaigns.emulated_settings(path.stem).kind == "emulated"
 
 
 def test_the_shipped_testbed_is_the_default_one():

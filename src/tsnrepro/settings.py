@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from tsnrepro.errors import ConfigurationError
 
 Configuration = Literal["control", "frer"]
-PositiveFloat = Annotated[float, Field(gt=0)]
+PositiveFloat = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 PositiveInt = Annotated[int, Field(gt=0)]
 # Below this iperf3 has no room for the sequence number it counts losses by.
 UdpPayload = Annotated[int, Field(ge=16, le=65507)]

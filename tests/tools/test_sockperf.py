@@ -69,14 +69,14 @@ def test_the_log_and_the_summary_say_the_same(ping_pong_output):
     assert len(table) == result.observations
     assert halves.mean() == pytest.approx(result.mean_us, abs=0.01)
     assert halves.std() == pytest.approx(result.sd_us, rel=0.01)
-    assert halves.min() == pytest.approx(result.min_us, abs=0.001)
-    assert halves.max() == pytest.approx(result.max_us, abs=0.001)
+    assert halves.min() == pytest.approx(result.min_us, abs=0.002)
+    assert halves.max() == pytest.approx(result.max_us, abs=0.002)
     ranked = np.sort(halves)
     for name, value in result.percentiles_us.items():
         # sockperf takes one of the observations next to the quantile.
         place = float(name) / 100 * len(ranked)
         low, high = max(0, int(place) - 2), min(len(ranked) - 1, int(place) + 2)
-        assert ranked[low] - 0.001 <= value <= ranked[high] + 0.001, name
+        assert ranked[low] - 0.002 <= value <= ranked[high] + 0.002, name
 
 
 def test_times_of_sending_are_in_order(ping_pong_output):

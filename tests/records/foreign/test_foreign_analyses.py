@@ -228,7 +228,8 @@ def test_all_analyses_cope_with_what_is_missing(tmp_path, experiments, only):
     for item in found.values():
         for part in ("value", "low", "high"):
             assert not isinstance(item[part], float) or math.isfinite(item[part]), item["key"]
-    run_notebooks(paths, tmp_path / "out")
+    if len(only) == 1:
+        run_notebooks(paths, tmp_path / "out")
 
 
 def test_what_is_known_is_used(tmp_path):

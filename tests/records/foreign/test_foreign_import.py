@@ -424,3 +424,26 @@ def test_tool_output_by_file_name(tmp_path):
     assert (latency["sent"].tolist(), latency["received"].tolist()) == ([3, 3], [2, 2])
     original = next((tmp_path / "raw" / "lab" / "originals").glob("*/times-200.csv"))
     assert b"\0" in original.read_bytes()
+
+
+def test_the_shipped_mapping_of_tool_output(tmp_path):
+    folder = tmp_path / "lab"
+    for part in ("sweep", "tcp", "latency"):
+        (folder / part).mkdir(parents=True)
+    (folder / "sweep" / "frer-64B-900M-2.txt").write_text(printed.IPERF3_UDP_VERBOSE)
+    (folder / "sweep" / "frer-200B-5M-1.json").write_text(json.dumps(printed.IPERF3_UDP_JSON))
+    (folder / "sweep" / "notes.txt").write_text("a remark\n")
+    (folder / "tcp" / "control-10s-1.json").write_text(json.dumps(printed.IPERF3_TCP_JSON))
+    (folder / "latency" / "frer-64B-1.txt").write_text(printed.SOCKPERF)
+    report = import_folder(folder, "tool-output", "lab", tmp_path / "raw")
+    assert report.trials == {"sweep": 2, "tcp": 1, "latency": 1}
+    assert [(r.file, r.reason) for r in report.refused] == [
+        ("sweep/notes.txt", "its name does not fit the table's name_pattern")
+    ]
+    trials = load_trials(manifest_file(tmp_path, "sweep", "lab"))
+    assert sorted(trials["payload_bytes"]) == [64, 200]
+    assert sorted(trials["repetition"]) == [1, 2]
+    # A name that contradicts its content: the tool was told another payload.
+    (folder / "sweep" / "frer-1472B-5M-3.json").write_text(json.dumps(printed.IPERF3_UDP_JSON))
+    with pytest.raises(RecordError, match="the mapping says 1472, the tool printed 200"):
+        import_folder(folder, "tool-output", "lab", tmp_path / "raw")
