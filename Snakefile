@@ -6,10 +6,12 @@
 
 import os
 import sys
+from pathlib import Path
 
 import tsnrepro.settings
 import tsnrepro.testbed.choose
 from tsnrepro.errors import TsnreproError
+from tsnrepro.records.foreign.imported import imported_testbeds
 
 
 configfile: "config/config.yaml"
@@ -19,14 +21,16 @@ try:
     SELECTION = tsnrepro.settings.parse(
         tsnrepro.settings.Selection, dict(config), "config/config.yaml and --config"
     )
-    TESTBED, REASON = tsnrepro.testbed.choose.choose(SELECTION.testbed)
+    IMPORTED = imported_testbeds(Path("data/raw"))
+    TESTBED, REASON = tsnrepro.testbed.choose.choose(SELECTION.testbed, IMPORTED)
 except TsnreproError as error:
     sys.exit(f"tsnrepro: {error}")
 
 # A notebook ends with this process, however it ends.
 os.environ.setdefault("TSNREPRO_WORKFLOW_PID", str(os.getpid()))
 
-CAMPAIGN = SELECTION.campaign
+# What was imported is one campaign of its own.
+CAMPAIGN = "imported" if TESTBED in IMPORTED else SELECTION.campaign
 RESULTS = f"results/{TESTBED}/{CAMPAIGN}"
 PAPERS = [f"{RESULTS}/paper/{name}/{name}.pdf" for name in SELECTION.papers]
 REPORT = f"{RESULTS}/report/index.html"

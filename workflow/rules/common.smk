@@ -8,3 +8,11 @@ def glob_files(folder, pattern, apart_from=()):
         for path in Path(folder).glob(pattern)
         if path.is_file() and path.name not in apart_from and "__pycache__" not in path.parts
     )
+
+
+def what_to_measure(wildcards):
+    """Return the file that says which trials there are to be."""
+    if wildcards.testbed in IMPORTED:
+        return f"data/raw/{wildcards.testbed}/import.json"
+    # The whole file: a changed campaign is incomplete until its new trials are measured.
+    return f"config/campaigns/{wildcards.campaign}.yaml"

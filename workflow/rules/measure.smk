@@ -7,8 +7,7 @@ EXPERIMENTS = ["sweep", "tcp", "latency"]
 rule measure:
     input:
         notebook="notebooks/measure/{experiment}.ipynb",
-        # The whole file: a changed campaign is incomplete until its new trials are measured.
-        campaign="config/campaigns/{campaign}.yaml",
+        trials=what_to_measure,
     output:
         "results/{testbed}/{campaign}/runs/{experiment}.json",
     log:

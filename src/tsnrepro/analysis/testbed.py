@@ -17,6 +17,11 @@ IMPORTED = "imported"
 UNKNOWN = "unknown"
 
 
+# What only an imported data set has to tell. A manuscript that can print both kinds names them, so
+# they are there, without a value, on a testbed of our own too.
+OF_IMPORTS = ("description", "imported_from", "imported_by", "switches", "measured")
+
+
 def facts_of(manifest_path: str | Path) -> tuple[str, dict[str, Any]]:
     """Return the environment that the run's last trial was measured in: its digest and facts.
 
@@ -72,7 +77,7 @@ def analyse(manifest_path: str | Path, trials: pd.DataFrame) -> Results:
     return results
 
 
-def _measured(facts: dict[str, Any]) -> dict[str, int | float | str]:
+def _measured(facts: dict[str, Any]) -> dict[str, int | float | str | None]:
     settings, controller, talker = facts["settings"], facts["controller"], facts["hosts"]["talker"]
     return {
         "kernel": controller["kernel"],
@@ -87,6 +92,7 @@ def _measured(facts: dict[str, Any]) -> dict[str, int | float | str]:
         "history_length": settings["frer"]["history_length"],
         "reset_ms": settings["frer"]["reset_ms"],
         "receive_buffer_bytes": _sysctl(talker["sysctl"], "net.core.rmem_default"),
+        **dict.fromkeys(OF_IMPORTS),
     }
 
 

@@ -1,5 +1,7 @@
 """Which testbed a campaign runs on when the configuration says ``auto``."""
 
+from collections.abc import Collection
+
 from tsnrepro.errors import ConfigurationError, TestbedError
 
 KINDS = ("emulated",)
@@ -12,8 +14,15 @@ def availability() -> dict[str, list[str]]:
     return {"emulated": missing()}
 
 
-def choose(wanted: str) -> tuple[str, str]:
+def choose(wanted: str, imported: Collection[str] = ()) -> tuple[str, str]:
     """Return the testbed to use and the reason, in one line.
+
+    Parameters
+    ----------
+    wanted
+        Its name, or ``auto``.
+    imported
+        Names of the data sets that were imported as testbeds.
 
     Raises
     ------
@@ -24,11 +33,13 @@ def choose(wanted: str) -> tuple[str, str]:
         else can be chosen. A testbed asked for by name is not refused here, because trials
         that are recorded already need no testbed.
     """
+    if wanted in imported:
+        return wanted, "it was imported"
     if wanted not in ("auto", *KINDS):
         raise ConfigurationError(
             f"unknown testbed '{wanted}'",
             "config/config.yaml, testbed",
-            f"There are: auto, {', '.join(KINDS)}",
+            f"There are: {', '.join(('auto', *KINDS, *imported))}",
         )
     if wanted != "auto":
         return wanted, "it was asked for"
