@@ -80,6 +80,7 @@ def test_the_paper_names_its_testbed_and_holds_every_table(results):
     ).stdout
     assert "emulated testbed" in text
     assert "국문" in text
+    assert "contradicted" in text  # a verdict of the audit
     values = {
         item["key"]: item
         for path in (results / "values").glob("*.json")
@@ -105,7 +106,7 @@ def test_every_datagram_is_accounted_for(repository):
 
 def test_the_report_links_what_there_is(results):
     page = (results / "report" / "index.html").read_text(encoding="utf-8")
-    assert "emulated" in page
+    assert "emulated testbed" in page
     for link in re.findall(r'(?:href|src)="([^"#][^"]*)"', page):
         if not link.startswith(("http", "data:", "mailto:")):
             assert (results / "report" / link).exists(), link
@@ -119,9 +120,9 @@ def test_a_second_run_does_nothing(repository):
 
 def test_editing_one_table_rebuilds_only_what_depends_on_it(repository):
     tables = repository / "src" / "tsnrepro" / "publish" / "tables.py"
-    os.utime(tables)
+    tables.write_text(tables.read_text(encoding="utf-8") + "\n# edited\n", encoding="utf-8")
     plan = snakemake(repository, "--dry-run").stdout
-    rules = set(re.findall(r"^(?:local)?rule (\w+):", plan, re.MULTILINE))
+    rules = set(re.findall(r"^(\w+) +\d+$", plan, re.MULTILINE)) - {"total", "all"}
     assert "paper_inputs" in rules
     assert not {name for name in rules if name.startswith(("measure", "analyse"))}
 
