@@ -27,11 +27,13 @@ GONE_SECONDS = 10
 UP_SECONDS = 60
 
 OWNER = """\
-import sys, time
+import signal, sys, time
 from tsnrepro.settings import EmulatedSettings
 from tsnrepro.testbed.emulated import EmulatedTestbed
 from tsnrepro.tools.frerctl import StreamFilter
 
+# A test suite that a script started in the background ignores the interrupt, and so would we.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 print("starting", flush=True)
 with EmulatedTestbed(EmulatedSettings(), "a test of its end") as testbed:
     testbed.configure("frer", StreamFilter("udp", 5201))
