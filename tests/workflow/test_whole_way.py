@@ -151,7 +151,7 @@ def test_a_missing_value_stops_the_paper(repository, results):
     pdf = results / "paper" / "frer-udp" / "frer-udp.pdf"
     values.write_text(json.dumps(items), encoding="utf-8")
     try:
-        done = snakemake(repository, str(pdf.relative_to(repository)))
+        done = snakemake(repository, "--", str(pdf.relative_to(repository)))
         assert done.returncode != 0
         assert "tcp.goodput.frer.mbps" in done.stdout
     finally:
