@@ -19,7 +19,7 @@ class Measurement:
     """What measuring one trial gave: values for the record and the tools' output."""
 
     values: dict[str, Any] = field(default_factory=dict)
-    outputs: dict[str, str] = field(default_factory=dict)
+    outputs: dict[str, str | bytes] = field(default_factory=dict)
     commands: list[dict[str, Any]] = field(default_factory=list)
 
 

@@ -16,6 +16,7 @@ import hashlib
 import json
 import os
 import shutil
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -62,9 +63,9 @@ def canonical(value: object) -> bytes:
     return json.dumps(value, sort_keys=True, separators=(",", ":")).encode()
 
 
-def packed(document: dict[str, Any], outputs: dict[str, str]) -> dict[str, bytes]:
+def packed(document: dict[str, Any], outputs: Mapping[str, str | bytes]) -> dict[str, bytes]:
     """Return the files of a trial's folder, the list of their checksums last."""
-    files = {name: _encoded(name, text) for name, text in outputs.items()}
+    files = {name: _encoded(name, output) for name, output in outputs.items()}
     files[DOCUMENT] = json.dumps(document, indent=1, ensure_ascii=False).encode()
     sums = "".join(
         f"{hashlib.sha256(data).hexdigest()}  {name}\n" for name, data in sorted(files.items())
@@ -130,11 +131,15 @@ class RawStore:
     # --- writing ------------------------------------------------------------------------------
 
     def put(
-        self, trial: Named, attempt: int, document: dict[str, Any], outputs: dict[str, str]
+        self,
+        trial: Named,
+        attempt: int,
+        document: dict[str, Any],
+        outputs: Mapping[str, str | bytes],
     ) -> Path:
         """Write one trial durably and return its folder.
 
-        ``outputs`` maps a file name to what a tool printed; a name that ends in ``.gz`` is
+        ``outputs`` maps a file name to what a tool printed or wrote; a name that ends in ``.gz`` is
         compressed. Until the last step the folder has a temporary name.
 
         Raises
@@ -243,8 +248,8 @@ def _new_partial(final: Path) -> Path:
     return partial
 
 
-def _encoded(name: str, text: str) -> bytes:
-    data = text.encode()
+def _encoded(name: str, output: str | bytes) -> bytes:
+    data = output.encode() if isinstance(output, str) else output
     # No time stamp in the header: equal output is equal bytes.
     return gzip.compress(data, compresslevel=6, mtime=0) if name.endswith(".gz") else data
 

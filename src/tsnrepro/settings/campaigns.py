@@ -1,0 +1,65 @@
+"""Settings of campaigns: which experiments, with which durations, loads and repetitions."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from tsnrepro.settings.strict import PositiveFloat, PositiveInt, Strict
+
+Configuration = Literal["control", "frer"]
+# Below this iperf3 has no room for the sequence number it counts losses by.
+UdpPayload = Annotated[int, Field(ge=16, le=65507)]
+
+
+class SweepPart(Strict):
+    """Loads to try at one payload."""
+
+    payload_bytes: UdpPayload
+    rates_mbps: Annotated[list[PositiveFloat], Field(min_length=1)]
+    duration_s: PositiveInt
+
+
+class SweepSettings(Strict):
+    """Loss against offered load, by ``iperf3 -u``."""
+
+    configurations: list[Configuration] = ["control", "frer"]
+    repetitions: PositiveInt
+    parts: Annotated[list[SweepPart], Field(min_length=1)]
+
+
+class TcpSettings(Strict):
+    """TCP goodput by iperf3; the durations stand for the documents' 10, 30 and 60 s."""
+
+    configurations: list[Configuration] = ["control", "frer"]
+    repetitions: PositiveInt
+    durations_s: Annotated[list[PositiveInt], Field(min_length=1)]
+
+
+class LatencySettings(Strict):
+    """Half round trip by ``sockperf ping-pong``, one request at a time."""
+
+    configurations: list[Configuration] = ["control", "frer"]
+    repetitions: PositiveInt
+    payloads_bytes: Annotated[list[Annotated[int, Field(ge=14, le=65507)]], Field(min_length=1)]
+    duration_s: PositiveInt
+
+
+class Campaign(Strict):
+    """The experiments of one campaign, with durations, loads and repetitions."""
+
+    description: str
+    seed: int = 1
+    """Seeds the random order of trials within each repetition."""
+    attempts: PositiveInt = 2
+    """How often a trial that failed is tried, over all runs of the campaign."""
+    sweep: SweepSettings | None = None
+    tcp: TcpSettings | None = None
+    latency: LatencySettings | None = None
+
+
+class Selection(Strict):
+    """The top of the configuration: which testbed, which campaign, which papers."""
+
+    testbed: str = "auto"
+    campaign: str = "quick"
+    papers: list[str] = ["frer-udp"]
