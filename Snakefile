@@ -48,6 +48,7 @@ include: "workflow/rules/measure.smk"
 include: "workflow/rules/analyse.smk"
 include: "workflow/rules/audit.smk"
 include: "workflow/rules/publish.smk"
+include: "workflow/rules/study.smk"
 
 
 onstart:
@@ -58,7 +59,7 @@ onsuccess:
     for path in [*PAPERS, REPORT, LEDGER]:
         if Path(path).exists():
             print(f"tsnrepro: {path}", file=sys.stderr)
-    print(f"tsnrepro: measured on testbed {TESTBED}, campaign {CAMPAIGN}", file=sys.stderr)
+    print(f"tsnrepro: made on testbed {TESTBED}, campaign {CAMPAIGN}", file=sys.stderr)
 
 
 rule all:

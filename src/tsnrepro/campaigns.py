@@ -6,7 +6,7 @@ from typing import Any
 
 from tsnrepro.errors import ConfigurationError
 from tsnrepro.repository import root
-from tsnrepro.settings import Campaign, EmulatedSettings, load
+from tsnrepro.settings import Campaign, EmulatedSettings, ModelSettings, load, load_testbed
 
 EXPERIMENTS = ("sweep", "tcp", "latency")
 
@@ -14,6 +14,29 @@ EXPERIMENTS = ("sweep", "tcp", "latency")
 def campaign(name: str) -> Campaign:
     """Return the campaign of config/campaigns/NAME.yaml."""
     return load(Campaign, root() / "config" / "campaigns" / f"{name}.yaml")
+
+
+def open_testbed(name: str, campaign: Campaign, purpose: str) -> Any:
+    """Return the testbed of config/testbeds/NAME.yaml; its ``with`` block brings it up.
+
+    Raises
+    ------
+    ConfigurationError
+        There is no such file, or it does not fit the kind of testbed it names.
+    """
+    settings = testbed_settings(name)
+    if isinstance(settings, ModelSettings):
+        from tsnrepro.testbed.model import ModelTestbed  # noqa: PLC0415
+
+        return ModelTestbed(settings, campaign.seed)
+    from tsnrepro.testbed.emulated import EmulatedTestbed  # noqa: PLC0415
+
+    return EmulatedTestbed(settings, purpose)
+
+
+def testbed_settings(name: str) -> EmulatedSettings | ModelSettings:
+    """Return the settings of config/testbeds/NAME.yaml, whatever its kind."""
+    return load_testbed(root() / "config" / "testbeds" / f"{name}.yaml")
 
 
 def emulated_settings(name: str = "emulated") -> EmulatedSettings:
@@ -43,7 +66,6 @@ def run_experiment(experiment: str, testbed_name: str, campaign_name: str) -> di
     from tsnrepro.experiments.run import run_trials  # noqa: PLC0415
     from tsnrepro.records.foreign.imported import foreign_manifest, is_imported  # noqa: PLC0415
     from tsnrepro.records.store import RawStore  # noqa: PLC0415
-    from tsnrepro.testbed.emulated import EmulatedTestbed  # noqa: PLC0415
 
     if experiment not in EXPERIMENTS:
         raise ConfigurationError(
@@ -61,5 +83,7 @@ def run_experiment(experiment: str, testbed_name: str, campaign_name: str) -> di
         )
     store = RawStore(raw_root(), testbed_name, campaign_name, experiment)
     purpose = f"campaign {campaign_name}, experiment {experiment}"
-    bring_up = partial(EmulatedTestbed, emulated_settings(testbed_name), purpose)
-    return run_trials(store, planned, settings.attempts, bring_up, module.measure)
+    bring_up = partial(open_testbed, testbed_name, settings, purpose)
+    # A model has no caches to warm.
+    warm_up = settings.warm_up and not isinstance(testbed_settings(testbed_name), ModelSettings)
+    return run_trials(store, planned, settings.attempts, bring_up, module.measure, warm_up=warm_up)

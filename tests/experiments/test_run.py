@@ -304,3 +304,22 @@ def test_a_failure_keeps_its_time(store):
         run(store, items, 1, FakeTestbed(), slow)
     ((document,),) = documents(store, items)
     assert 0.05 <= document["seconds"] < 5
+
+
+def test_a_warm_up_is_recorded_and_counts_for_nothing(store):
+    items, testbed, measure = planned(2), FakeTestbed(), Script()
+    found = run_trials(store, items, 1, testbed.open, measure, warm_up=True)
+    assert measure.measured == [0, 0, 1], "the first trial twice"
+    assert len(found["trials"]) == 2
+    kept = [folder.name for folder in store.folder.iterdir()]
+    assert sum(name.startswith("warm-up-") for name in kept) == 1
+    run_trials(store, items, 1, testbed.open, measure, warm_up=True)
+    assert testbed.ups == 1, "nothing was missing, so nothing had to be warm"
+
+
+def test_a_warm_up_that_fails_keeps_no_trial_from_being_measured(store):
+    items = planned(1)
+    measure = Script([CommandError("cold", "talker")])
+    found = run_trials(store, items, 1, FakeTestbed().open, measure, warm_up=True)
+    assert measure.measured == [0]
+    assert len(found["trials"]) == 1

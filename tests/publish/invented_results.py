@@ -6,7 +6,7 @@ import json
 from itertools import product
 from pathlib import Path
 
-from tsnrepro.analysis.testbed import OF_IMPORTS
+from tsnrepro.analysis.testbed import OF_IMPORTS, OF_MODEL
 
 CONFIGURATIONS = ("control", "frer")
 FRAMES = (64, 128, 256, 512, 1024, 1518)
@@ -212,7 +212,9 @@ def facts_of_testbed():
         **{"iperf3": "iperf 3.12", "sockperf": "version 3.7", "queue_bytes": 262_144},
         **{"paths": 2, "history_length": 512, "reset_ms": 2000, "link_rate_mbps": 1000},
         **{"receive_buffer_bytes": 212_992, "environment": "0123456789abcdef"},
+        **{"verb": "Measured on", "model_sources": None},
         **dict.fromkeys(OF_IMPORTS),
+        **{f"model.{name}": None for name in OF_MODEL},
     }
     method = "environment of the run"
     return [entry(f"testbed.{name}", value, method=method) for name, value in facts.items()]

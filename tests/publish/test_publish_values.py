@@ -37,7 +37,7 @@ def test_a_folder_without_values_says_what_to_do(tmp_path):
         ("low", "0.1"),
         ("digits", -1),
         ("digits", 1.5),
-        ("run", "other"),
+        ("run", "Not A Name"),
         ("sha256", "abc"),
         ("trials", "one"),
         ("key", "No Key"),

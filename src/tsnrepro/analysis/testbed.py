@@ -1,6 +1,7 @@
 """The testbed's facts as results, so that a page can name what made its numbers."""
 
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -8,18 +9,32 @@ import pandas as pd
 
 from tsnrepro.analysis.results import Results
 from tsnrepro.records.tables import open_run
+from tsnrepro.stats.estimate import DEFAULT_LEVEL, Estimate
 
 LABELS = {
     "emulated": "emulated testbed (network namespaces on one machine, eBPF switches)",
+    "model": "model testbed (simulated queues, no measurement)",
 }
+# How a page introduces its numbers. A model's are not measured, and no page says they are.
+SIMULATED, MEASURED = "Simulated on", "Measured on"
 
-IMPORTED = "imported"
+IMPORTED, MODEL = "imported", "model"
 UNKNOWN = "unknown"
 
 
 # What only an imported data set has to tell. A manuscript that can print both kinds names them, so
 # they are there, without a value, on a testbed of our own too.
 OF_IMPORTS = ("description", "imported_from", "imported_by", "switches", "measured")
+# And what only the model has: parameters, some known to a range, with where they stand in its
+# settings and their units.
+OF_MODEL = {
+    "switch_us": (("switch_us",), "us"),
+    "send_us": (("talker", "send_us"), "us"),
+    "receive_us": (("listener", "receive_us"), "us"),
+    "stack_us": (("listener", "stack_us"), "us"),
+    "stall_interval_s": (("stalls", "interval_s"), "s"),
+    "stall_length_ms": (("stalls", "length_ms"), "ms"),
+}
 
 
 def facts_of(manifest_path: str | Path) -> tuple[str, dict[str, Any]]:
@@ -52,7 +67,9 @@ def short_label_of(manifest_path: str | Path) -> str:
     """Return the label that fits above a figure."""
     facts = facts_of(manifest_path)[1]
     kind: str = facts["testbed"]
-    return _imported_label(facts) if kind == IMPORTED else f"{kind} testbed"
+    if kind == IMPORTED:
+        return _imported_label(facts)
+    return f"{kind} testbed (simulated)" if kind == MODEL else f"{kind} testbed"
 
 
 def _imported_label(facts: dict[str, Any]) -> str:
@@ -67,14 +84,49 @@ def analyse(manifest_path: str | Path, trials: pd.DataFrame) -> Results:
     values = {
         "kind": facts["testbed"],
         "label": label_of(manifest_path),
+        "verb": SIMULATED if facts["testbed"] == MODEL else MEASURED,
         "campaign": manifest["campaign"],
-        **(_imported(facts) if facts["testbed"] == IMPORTED else _measured(facts)),
+        **DESCRIPTIONS.get(facts["testbed"], _measured)(facts),
         "environment": digest,
     }
     results = Results(manifest["experiment"], trials)
     for name, value in values.items():
         results.value(f"testbed.{name}", value, [], method="environment of the run")
+    _ranges(results, facts)
     return results
+
+
+def _ranges(results: Results, facts: dict[str, Any]) -> None:
+    """Add the model's parameters: a range where the settings give one."""
+    for name, (place, unit) in OF_MODEL.items():
+        setting: Any = facts["settings"] if facts["testbed"] == MODEL else None
+        for key in place:
+            setting = (setting or {}).get(key)
+        key, method = f"testbed.model.{name}", "configuration"
+        if isinstance(setting, dict):
+            limits = (setting["low"], setting["high"])
+            span = Estimate(math.nan, *limits, DEFAULT_LEVEL, f"{method}: a range", 1, unit)
+            results.estimate(key, span, 2, [])
+        else:
+            results.value(key, setting, [], unit=unit, digits=2, method=method)
+
+
+def _simulated(facts: dict[str, Any]) -> dict[str, int | float | str | None]:
+    """Return the facts of the model; its programs are modelled after the named ones."""
+    settings, controller = facts["settings"], facts["controller"]
+    return {
+        **{name: controller[name] for name in ("kernel", "processor", "processors", "commit")},
+        "iperf3": "as modelled",
+        "sockperf": "as modelled",
+        "queue_bytes": settings["queue_bytes"],
+        "link_rate_mbps": settings["link_rate_mbps"],
+        "paths": settings["paths"],
+        "history_length": settings["frer"]["history_length"],
+        "reset_ms": settings["frer"]["reset_ms"],
+        "receive_buffer_bytes": settings["listener"]["receive_buffer_bytes"],
+        "model_sources": facts["model_sources"],
+        **dict.fromkeys(OF_IMPORTS),
+    }
 
 
 def _measured(facts: dict[str, Any]) -> dict[str, int | float | str | None]:
@@ -92,19 +144,24 @@ def _measured(facts: dict[str, Any]) -> dict[str, int | float | str | None]:
         "history_length": settings["frer"]["history_length"],
         "reset_ms": settings["frer"]["reset_ms"],
         "receive_buffer_bytes": _sysctl(talker["sysctl"], "net.core.rmem_default"),
+        "model_sources": None,
         **dict.fromkeys(OF_IMPORTS),
     }
 
 
-def _imported(facts: dict[str, Any]) -> dict[str, int | float | str]:
+def _imported(facts: dict[str, Any]) -> dict[str, int | float | str | None]:
     """Return what the data set tells of its testbed; what it does not tell is unknown."""
     told = {name: UNKNOWN if v is None else v for name, v in facts["settings"].items()}
     return told | {
+        "model_sources": None,
         "commit": facts["importer"]["commit"],
         "description": facts["description"],
         "imported_from": facts["import"]["folder"],
         "imported_by": facts["import"]["mapping"]["name"],
     }
+
+
+DESCRIPTIONS = {IMPORTED: _imported, MODEL: _simulated}
 
 
 def _sysctl(lines: list[str], name: str) -> int | str:

@@ -1,21 +1,14 @@
 """Experiment ``latency``: half round trips of one request at a time (sockperf ping-pong)."""
 
-import json
-from dataclasses import asdict
+from typing import Any
 
-from tsnrepro.experiments.iperf3_trial import OVERHEAD_SECONDS, command, serving
+from tsnrepro.experiments.measurers import measurer
 from tsnrepro.experiments.plan import randomised_blocks
 from tsnrepro.experiments.run import Measurement, Planned
 from tsnrepro.records.store import Trial
 from tsnrepro.settings import Campaign
-from tsnrepro.testbed.emulated import LISTENER, TALKER, EmulatedTestbed
-from tsnrepro.testbed.host import Completed
-from tsnrepro.tools import sockperf
-from tsnrepro.tools.frerctl import StreamFilter
 
-STREAM = StreamFilter("udp", sockperf.PORT)
 SET_UP_SECONDS = 3.0
-FILE_SECONDS = 120
 LOG = "sockperf-log.csv.gz"
 
 
@@ -45,38 +38,6 @@ def plan(campaign: Campaign) -> list[Planned]:
     ]
 
 
-def measure(testbed: EmulatedTestbed, trial: Trial, measured: Measurement) -> None:
+def measure(testbed: Any, trial: Trial, measured: Measurement) -> None:
     """Measure one trial; the record keeps every observation."""
-    talker = testbed.hosts[TALKER]
-    testbed.configure(trial.factors["configuration"], STREAM)
-    before = testbed.snapshot()
-    measured.outputs["counters-before.json.gz"] = json.dumps(before.raw, indent=1)
-    log = talker.run(["mktemp"], deadline_s=FILE_SECONDS).check().stdout.strip()
-    try:
-        done = _ping_pong(testbed, trial, log)
-        measured.commands.append(command(done))
-        measured.outputs |= {"sockperf.txt": done.stdout, "sockperf.stderr.txt": done.stderr}
-        printed = talker.run(["cat", log], deadline_s=FILE_SECONDS).check()
-        measured.outputs[LOG] = printed.stdout
-    finally:
-        talker.run(["rm", "-f", log], deadline_s=FILE_SECONDS)
-    after = testbed.snapshot()
-    measured.outputs["counters-after.json.gz"] = json.dumps(after.raw, indent=1)
-    measured.values |= {
-        "result": asdict(sockperf.parse(done.check().stdout)),
-        "recovery": after.hosts["sw2"].station["recovery"],
-    }
-
-
-def _ping_pong(testbed: EmulatedTestbed, trial: Trial, log: str) -> Completed:
-    address, duration = testbed.address(LISTENER), trial.factors["duration_s"]
-    deadline = duration + OVERHEAD_SECONDS
-    client = sockperf.ping_pong(address, trial.factors["payload_bytes"], duration, log)
-    with serving(
-        testbed, sockperf.server(address), "udp", sockperf.PORT, deadline + FILE_SECONDS
-    ) as server:
-        try:
-            return testbed.hosts[TALKER].run(testbed.bound(TALKER, client), deadline_s=deadline)
-        finally:
-            server.stop()
-            server.wait()
+    measurer(testbed).ping_pong(testbed, trial, measured)

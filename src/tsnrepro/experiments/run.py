@@ -3,7 +3,7 @@
 import json
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any
@@ -11,7 +11,6 @@ from typing import Any
 from tsnrepro.errors import CommandError, RecordError, ToolError
 from tsnrepro.experiments.progress import Progress
 from tsnrepro.records.store import RawStore, Trial
-from tsnrepro.testbed.emulated import EmulatedTestbed
 
 
 @dataclass
@@ -40,13 +39,17 @@ def run_trials(
     store: RawStore,
     planned: list[Planned],
     attempts: int,
-    open_testbed: Callable[[], EmulatedTestbed],
+    open_testbed: Callable[[], Any],
     measure: Measure,
+    *,
+    warm_up: bool = False,
 ) -> dict[str, Any]:
     """Measure what the store does not hold yet and return the run's manifest.
 
     The testbed is brought up only when a trial is missing. A trial that fails is recorded with
-    its reason and tried again until ``attempts`` are recorded.
+    its reason and tried again until ``attempts`` are recorded. With ``warm_up`` the first missing
+    trial is measured once before it counts, since caches, neighbours and processors are cold then;
+    this is recorded too, as a trial that no manifest lists.
 
     Raises
     ------
@@ -59,12 +62,42 @@ def run_trials(
         progress = Progress(store.experiment, [item.nominal_s for item in missing])
         with open_testbed() as testbed:
             environment = store.put_environment(testbed.describe())
+            if warm_up:
+                _warm_up(store, missing[0], partial(measure, testbed), environment)
             for index, item in enumerate(missing):
                 progress.begin(index, item.trial.label)
                 context = {"order": item.order, "environment": environment}
                 _measure(store, item.trial, attempts, partial(measure, testbed), context)
                 progress.end(index)
     return manifest(store, planned)
+
+
+def _warm_up(
+    store: RawStore,
+    first: Planned,
+    measure: Callable[[Trial, Measurement], None],
+    environment: str,
+) -> None:
+    """Measure a trial before it counts; repetition 0 keeps it apart from those that do."""
+    trial = replace(first.trial, label=f"warm-up-{first.trial.label}", repetition=0)
+    attempt = len(store.attempts(trial)) + 1
+    print(f"{store.experiment}: warming up")
+    _measure_once(store, trial, attempt, measure, {"order": 0, "environment": environment})
+
+
+def _measure_once(
+    store: RawStore,
+    trial: Trial,
+    attempt: int,
+    measure: Callable[[Trial, Measurement], None],
+    context: dict[str, Any],
+) -> str:
+    """Record one attempt at a trial and return how it ended."""
+    measured = Measurement()
+    document = _try(trial, measured, measure) | context | {"attempt": attempt}
+    document |= {"testbed": store.testbed, "campaign": store.campaign}
+    store.put(trial, attempt, document, measured.outputs)
+    return document["status"]
 
 
 def _measure(
@@ -75,12 +108,8 @@ def _measure(
     context: dict[str, Any],
 ) -> None:
     """Record attempts at a trial until one succeeds or none is left."""
-    context = context | {"testbed": store.testbed, "campaign": store.campaign}
     for attempt in _open_attempts(store, trial, attempts):
-        measured = Measurement()
-        document = _try(trial, measured, measure)
-        store.put(trial, attempt, document | context | {"attempt": attempt}, measured.outputs)
-        if document["status"] == "measured":
+        if _measure_once(store, trial, attempt, measure, context) == "measured":
             return
 
 

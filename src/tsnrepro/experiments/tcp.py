@@ -1,17 +1,13 @@
 """Experiment ``tcp``: the goodput of one TCP connection (iperf3)."""
 
-from dataclasses import asdict
+from typing import Any
 
-from tsnrepro.experiments import iperf3_trial
+from tsnrepro.experiments.measurers import measurer
 from tsnrepro.experiments.plan import randomised_blocks
 from tsnrepro.experiments.run import Measurement, Planned
 from tsnrepro.records.store import Trial
 from tsnrepro.settings import Campaign
-from tsnrepro.testbed.emulated import LISTENER, EmulatedTestbed
-from tsnrepro.tools import iperf3
-from tsnrepro.tools.frerctl import StreamFilter
 
-STREAM = StreamFilter("tcp", iperf3.PORT)
 SET_UP_SECONDS = 1.5
 
 
@@ -37,11 +33,6 @@ def plan(campaign: Campaign) -> list[Planned]:
     ]
 
 
-def measure(testbed: EmulatedTestbed, trial: Trial, measured: Measurement) -> None:
+def measure(testbed: Any, trial: Trial, measured: Measurement) -> None:
     """Measure one trial."""
-    client = iperf3.tcp_client(testbed.address(LISTENER), trial.factors["duration_s"])
-    done, _, after = iperf3_trial.between(testbed, trial, STREAM, client, measured)
-    measured.values |= {
-        "result": asdict(iperf3.parse_tcp(done.stdout)),
-        "recovery": after.hosts["sw2"].station["recovery"],
-    }
+    measurer(testbed).tcp_bulk(testbed, trial, measured)

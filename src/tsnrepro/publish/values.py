@@ -3,7 +3,7 @@
 import json
 import math
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
 
@@ -47,7 +47,7 @@ class Result(BaseModel):
     unit: str
     digits: Annotated[int, Field(ge=0, le=9)]
     method: str
-    run: Literal["sweep", "tcp", "latency", ""]
+    run: Annotated[str, Field(pattern=r"^([a-z][a-z0-9_]*)?$")]
     trials: list[str]
     sha256: Annotated[str, Field(pattern=r"^([0-9a-f]{64})?$")]
 

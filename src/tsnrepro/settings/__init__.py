@@ -14,14 +14,23 @@ from tsnrepro.settings.campaigns import (
     UdpPayload,
 )
 from tsnrepro.settings.strict import PositiveFloat, PositiveInt, Strict, load, parse
-from tsnrepro.settings.testbeds import EmulatedSettings, FrerSettings
+from tsnrepro.settings.testbeds import (
+    Between,
+    EmulatedSettings,
+    FrerSettings,
+    ModelSettings,
+    Uncertain,
+    load_testbed,
+)
 
 __all__ = [
+    "Between",
     "Campaign",
     "Configuration",
     "EmulatedSettings",
     "FrerSettings",
     "LatencySettings",
+    "ModelSettings",
     "PositiveFloat",
     "PositiveInt",
     "Selection",
@@ -30,6 +39,8 @@ __all__ = [
     "SweepSettings",
     "TcpSettings",
     "UdpPayload",
+    "Uncertain",
     "load",
+    "load_testbed",
     "parse",
 ]

@@ -52,6 +52,8 @@ class Campaign(Strict):
     """Seeds the random order of trials within each repetition."""
     attempts: PositiveInt = 2
     """How often a trial that failed is tried, over all runs of the campaign."""
+    warm_up: bool = False
+    """Measure the first trial of each experiment once before it counts."""
     sweep: SweepSettings | None = None
     tcp: TcpSettings | None = None
     latency: LatencySettings | None = None
@@ -63,3 +65,5 @@ class Selection(Strict):
     testbed: str = "auto"
     campaign: str = "quick"
     papers: list[str] = ["frer-udp"]
+    study: str = "threshold"
+    """The file of config/studies that the target ``study`` computes."""

@@ -47,11 +47,21 @@ def load(model: type[Model], path: Path) -> Model:
     ConfigurationError
         The file is missing, is not YAML, or does not fit the model.
     """
+    return parse(model, read_yaml(path), str(path))
+
+
+def read_yaml(path: Path) -> object:
+    """Return what a YAML file holds; an empty one is a mapping without keys.
+
+    Raises
+    ------
+    ConfigurationError
+        The file is missing or is not YAML.
+    """
     if not path.is_file():
         others = ", ".join(sorted(p.stem for p in path.parent.glob("*.yaml"))) or "none"
         raise ConfigurationError(f"no such file; there are: {others}", str(path))
     try:
-        values = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
+        return yaml.safe_load(path.read_text(encoding="utf-8")) or {}
     except yaml.YAMLError as error:
         raise ConfigurationError(f"not YAML: {error}", str(path)) from error
-    return parse(model, values, str(path))

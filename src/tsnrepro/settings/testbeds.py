@@ -1,10 +1,12 @@
 """Settings of the testbeds: one model a kind."""
 
+from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
-from tsnrepro.settings.strict import PositiveInt, Strict
+from tsnrepro.errors import ConfigurationError
+from tsnrepro.settings.strict import PositiveFloat, PositiveInt, Strict, parse, read_yaml
 
 
 class FrerSettings(Strict):
@@ -36,3 +38,95 @@ class EmulatedSettings(Strict):
     """Trace the kernel's drops of the stream by function and reason."""
     processors: dict[Literal["talker", "listener"], int] = {}
     """Processor that a host's measuring tool is bound to; empty lets the kernel choose."""
+
+
+class Between(Strict):
+    """A parameter that is known to a range only: each repetition takes another value of it.
+
+    Values are spread evenly over the logarithm of the range, so that the interval of a result over
+    repetitions holds what the range leaves open.
+    """
+
+    low: PositiveFloat
+    high: PositiveFloat
+
+    @model_validator(mode="after")
+    def _ordered(self) -> "Between":
+        if self.low > self.high:
+            raise ValueError(f"low {self.low:g} is above high {self.high:g}")
+        return self
+
+
+Uncertain = PositiveFloat | Between
+
+
+class ModelTalker(Strict):
+    """A host that sends. Sources of defaults stand in config/testbeds/model.yaml."""
+
+    send_us: Uncertain
+    """Processor time of one datagram's system call."""
+    send_buffer_bytes: PositiveInt = 212992
+
+
+class ModelListener(Strict):
+    """A host that receives."""
+
+    receive_us: Uncertain
+    """Processor time of one datagram's system call and the program's work on it."""
+    stack_us: Uncertain
+    """Processor time of the network stack for one frame."""
+    receive_buffer_bytes: PositiveInt = 212992
+    """``net.core.rmem_default``: what the socket's datagrams may take of memory, in truesize."""
+
+
+class ModelStalls(Strict):
+    """When the scheduler takes the processor from a program; both times are exponential."""
+
+    interval_s: Uncertain
+    length_ms: Uncertain
+
+
+class ModelSettings(Strict):
+    """The model testbed: talker, two FRER switches and listener as compiled queues."""
+
+    kind: Literal["model"] = "model"
+    link_rate_mbps: PositiveInt = 1000
+    queue_bytes: PositiveInt = 262144
+    """Limit of each egress queue, in frames with FCS."""
+    cable_ns: Annotated[float, Field(ge=0)] = 25.0
+    """Propagation time of each cable: 5 m at 5 ns a metre."""
+    switch_us: Uncertain
+    """Time from a frame's last bit to its place in the egress queue."""
+    paths: Annotated[int, Field(ge=1, le=8)] = 2
+    path_delays_us: list[Annotated[float, Field(ge=0, le=1e6)]] = []
+    """What each member path takes longer than its cable; paths beyond the list nothing."""
+    frer: FrerSettings = FrerSettings()
+    talker: ModelTalker
+    listener: ModelListener
+    stalls: ModelStalls | None = None
+
+    @model_validator(mode="after")
+    def _delays_have_paths(self) -> "ModelSettings":
+        if len(self.path_delays_us) > self.paths:
+            raise ValueError(f"{len(self.path_delays_us)} path delays for {self.paths} paths")
+        return self
+
+
+KINDS: dict[str, type[Strict]] = {"emulated": EmulatedSettings, "model": ModelSettings}
+
+
+def load_testbed(path: Path) -> EmulatedSettings | ModelSettings:
+    """Read a testbed's file; its ``kind`` says what may stand in it.
+
+    Raises
+    ------
+    ConfigurationError
+        The file is missing, is not YAML, names no known kind, or does not fit its kind.
+    """
+    values = read_yaml(path)
+    kind = values.get("kind") if isinstance(values, dict) else None
+    if kind not in KINDS:
+        raise ConfigurationError(
+            f"unknown kind of testbed {kind!r}", f"{path}, kind", f"There are: {', '.join(KINDS)}"
+        )
+    return parse(KINDS[kind], values, str(path))  # type: ignore[return-value]

@@ -2,25 +2,31 @@
 
 from collections.abc import Collection
 
-from tsnrepro.errors import ConfigurationError, TestbedError
-
-KINDS = ("emulated",)
+from tsnrepro.errors import ConfigurationError
+from tsnrepro.repository import root
+from tsnrepro.testbed.requirements import missing
 
 
 def availability() -> dict[str, list[str]]:
     """Return, for each kind of testbed, what this machine lacks for it."""
-    from tsnrepro.testbed.requirements import missing  # noqa: PLC0415
+    return {"emulated": missing(), "model": []}
 
-    return {"emulated": missing()}
+
+def configured() -> list[str]:
+    """Return the names of config/testbeds: each file describes a testbed."""
+    return sorted(path.stem for path in (root() / "config" / "testbeds").glob("*.yaml"))
 
 
 def choose(wanted: str, imported: Collection[str] = ()) -> tuple[str, str]:
     """Return the testbed to use and the reason, in one line.
 
+    A testbed asked for by name is not refused here, whatever this machine lacks: trials that are
+    recorded already need no testbed.
+
     Parameters
     ----------
     wanted
-        Its name, or ``auto``.
+        Its name, or ``auto``: ``emulated`` where this machine can run it, else ``model``.
     imported
         Names of the data sets that were imported as testbeds.
 
@@ -28,26 +34,17 @@ def choose(wanted: str, imported: Collection[str] = ()) -> tuple[str, str]:
     ------
     ConfigurationError
         No testbed has this name.
-    TestbedError
-        With ``auto``: this machine can run none; the message says what is missing and what
-        else can be chosen. A testbed asked for by name is not refused here, because trials
-        that are recorded already need no testbed.
     """
     if wanted in imported:
         return wanted, "it was imported"
-    if wanted not in ("auto", *KINDS):
-        raise ConfigurationError(
-            f"unknown testbed '{wanted}'",
-            "config/config.yaml, testbed",
-            f"There are: {', '.join(('auto', *KINDS, *imported))}",
-        )
     if wanted != "auto":
+        if wanted not in configured():
+            raise ConfigurationError(
+                f"unknown testbed '{wanted}'",
+                "config/config.yaml, testbed",
+                f"There are: {', '.join(('auto', *configured(), *imported))}",
+            )
         return wanted, "it was asked for"
     if lacks := availability()["emulated"]:
-        raise TestbedError(
-            f"no testbed can run here: emulated lacks {', '.join(lacks)}",
-            "testbed auto",
-            "To print the papers from trials that data/raw already holds, choose it by name:"
-            " snakemake --cores 4 --config testbed=emulated",
-        )
+        return "model", f"emulated lacks {', '.join(lacks)}; these numbers are a model's"
     return "emulated", "root and network namespaces are available"

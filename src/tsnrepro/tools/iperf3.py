@@ -19,7 +19,8 @@ class UdpResult:
     out_of_order: int
     payload_bytes: int
     send_seconds: float
-    jitter_ms: float
+    jitter_ms: float | None
+    """``None`` where it is not measured."""
     offered_mbps: float
     """What the talker's socket took in, over the time it sent."""
     delivered_mbps: float

@@ -1,0 +1,36 @@
+"""How a trial is measured on a kind of testbed: by tools on hosts, or by the model.
+
+Every module here offers the same functions, which fill the same values.
+"""
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from tsnrepro.experiments.run import Measurement
+from tsnrepro.records.store import Trial
+
+Measure = Callable[[Any, Trial, Measurement], None]
+
+
+class Measurer(Protocol):
+    """What every kind of testbed can measure.
+
+    ``udp_bursts`` sends as iperf3 does (factors ``payload_bytes``, ``rate_mbps``), ``tcp_bulk`` as
+    fast as it goes, ``ping_pong`` one request at a time (``payload_bytes``); each under
+    ``configuration`` for ``duration_s``.
+    """
+
+    udp_bursts: Measure
+    tcp_bulk: Measure
+    ping_pong: Measure
+
+
+def measurer(testbed: Any) -> Measurer:
+    """Return what measures on a testbed of this kind."""
+    if testbed.kind == "model":
+        from tsnrepro.experiments.measurers import model  # noqa: PLC0415 - compiled code
+
+        return model
+    from tsnrepro.experiments.measurers import tools  # noqa: PLC0415
+
+    return tools
