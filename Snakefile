@@ -8,6 +8,7 @@ import os
 import sys
 from pathlib import Path
 
+import tsnrepro.campaigns
 import tsnrepro.settings
 import tsnrepro.testbed.choose
 from tsnrepro.errors import TsnreproError
@@ -23,16 +24,22 @@ try:
     )
     IMPORTED = imported_testbeds(Path("data/raw"))
     TESTBED, REASON = tsnrepro.testbed.choose.choose(SELECTION.testbed, IMPORTED)
+    # What was imported is one campaign of its own.
+    CAMPAIGN = "imported" if TESTBED in IMPORTED else SELECTION.campaign
+    EXPERIMENTS = (
+        ["sweep", "tcp", "latency"]
+        if TESTBED in IMPORTED
+        else tsnrepro.campaigns.experiments_of(tsnrepro.campaigns.campaign(CAMPAIGN))
+    )
+    MANUSCRIPTS = tsnrepro.campaigns.manuscripts_of(SELECTION.papers, EXPERIMENTS)
 except TsnreproError as error:
     sys.exit(f"tsnrepro: {error}")
 
 # A notebook ends with this process, however it ends.
 os.environ.setdefault("TSNREPRO_WORKFLOW_PID", str(os.getpid()))
 
-# What was imported is one campaign of its own.
-CAMPAIGN = "imported" if TESTBED in IMPORTED else SELECTION.campaign
 RESULTS = f"results/{TESTBED}/{CAMPAIGN}"
-PAPERS = [f"{RESULTS}/paper/{name}/{name}.pdf" for name in SELECTION.papers]
+PAPERS = [f"{RESULTS}/paper/{name}/{name}.pdf" for name in MANUSCRIPTS]
 REPORT = f"{RESULTS}/report/index.html"
 LEDGER = f"{RESULTS}/audit/ledger.html"
 
@@ -40,7 +47,7 @@ LEDGER = f"{RESULTS}/audit/ledger.html"
 wildcard_constraints:
     testbed=r"[^/]+",
     campaign=r"[^/]+",
-    experiment="sweep|tcp|latency",
+    experiment="|".join(tsnrepro.campaigns.EXPERIMENTS),
 
 
 include: "workflow/rules/common.smk"

@@ -1,5 +1,6 @@
 """Named campaigns and testbeds, and the runs they make together."""
 
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -8,7 +9,54 @@ from tsnrepro.errors import ConfigurationError
 from tsnrepro.repository import root
 from tsnrepro.settings import Campaign, EmulatedSettings, ModelSettings, load, load_testbed
 
-EXPERIMENTS = ("sweep", "tcp", "latency")
+
+@dataclass(frozen=True)
+class Experiment:
+    """Where an experiment is planned and measured, and which notebooks run and analyse it."""
+
+    module: str
+    """Below ``tsnrepro.experiments``."""
+    measure: str
+    """Its notebook in notebooks/measure."""
+    analyse: str
+    """Its notebook in notebooks/analyse."""
+
+
+# By the name that it has in a campaign's file and in the raw store.
+EXPERIMENTS = {
+    "sweep": Experiment("sweep", "sweep", "loss"),
+    "tcp": Experiment("tcp", "tcp", "tcp"),
+    "latency": Experiment("latency", "latency", "latency"),
+}
+# The experiments that each manuscript of paper/ prints.
+MANUSCRIPTS = {"frer-udp": ("sweep", "tcp", "latency")}
+
+
+def experiments_of(campaign: Campaign) -> list[str]:
+    """Return the names of the experiments that a campaign has, in their order."""
+    return [name for name in EXPERIMENTS if getattr(campaign, name) is not None]
+
+
+def manuscripts_of(wanted: list[str], experiments: list[str]) -> list[str]:
+    """Return the manuscripts to print: those wanted, or all whose experiments there are.
+
+    Raises
+    ------
+    ConfigurationError
+        A wanted manuscript is unknown, or prints an experiment that there is not.
+    """
+    for name in wanted:
+        if name not in MANUSCRIPTS:
+            raise ConfigurationError(
+                f"unknown manuscript '{name}'", "papers", f"There are: {', '.join(MANUSCRIPTS)}"
+            )
+        if lacks := [e for e in MANUSCRIPTS[name] if e not in experiments]:
+            raise ConfigurationError(
+                f"manuscript '{name}' prints {', '.join(lacks)}, which the campaign does not have",
+                "papers",
+            )
+    fitting = [name for name, needs in MANUSCRIPTS.items() if {*needs} <= {*experiments}]
+    return wanted or fitting
 
 
 def campaign(name: str) -> Campaign:
@@ -74,7 +122,7 @@ def run_experiment(experiment: str, testbed_name: str, campaign_name: str) -> di
     if is_imported(raw_root(), testbed_name):
         return foreign_manifest(raw_root(), testbed_name, experiment, campaign_name)
     settings = campaign(campaign_name)
-    module = import_module(f"tsnrepro.experiments.{experiment}")
+    module = import_module(f"tsnrepro.experiments.{EXPERIMENTS[experiment].module}")
     planned = module.plan(settings)
     if not planned:
         raise ConfigurationError(

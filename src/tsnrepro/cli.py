@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 
 from tsnrepro.errors import TsnreproError
+from tsnrepro.studies.command import add_study_command
 
 
 def main() -> None:
@@ -48,6 +49,16 @@ def _parser() -> argparse.ArgumentParser:
     add.add_argument("--as", dest="name", required=True, help="the name of its testbed")
     add.set_defaults(run=_import)
 
+    add = commands.add_parser("facts", help="write the facts of a run's testbed as values")
+    add.add_argument("run", type=Path)
+    add.add_argument("output", type=Path)
+    add.set_defaults(run=_facts)
+
+    add = commands.add_parser("page", help="write an executed notebook as a page without its code")
+    add.add_argument("notebook", type=Path)
+    add.add_argument("output", type=Path)
+    add.set_defaults(run=_page)
+
     add = commands.add_parser("build", help="compile the eBPF data plane now")
     add.set_defaults(run=_build)
 
@@ -62,6 +73,8 @@ def _parser() -> argparse.ArgumentParser:
     add.add_argument("output", type=Path)
     add.add_argument("--reason", default="", help="why this testbed was chosen")
     add.set_defaults(run=_report)
+
+    add_study_command(commands)
     return parser
 
 
@@ -103,6 +116,18 @@ def _import(arguments: argparse.Namespace) -> None:
     from tsnrepro.records.foreign.importing import import_folder  # noqa: PLC0415
 
     print(import_folder(arguments.folder, arguments.mapping, arguments.name, raw_root()))
+
+
+def _facts(arguments: argparse.Namespace) -> None:
+    from tsnrepro.analysis.testbed import write_facts  # noqa: PLC0415
+
+    write_facts(arguments.run, arguments.output)
+
+
+def _page(arguments: argparse.Namespace) -> None:
+    from tsnrepro.notebooks import write_page  # noqa: PLC0415
+
+    write_page(arguments.notebook, arguments.output)
 
 
 def _build(_: argparse.Namespace) -> None:

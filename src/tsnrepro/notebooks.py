@@ -124,3 +124,25 @@ def execute(source: Path, target: Path, parameters: dict[str, Any]) -> None:
             ) from error
         except RuntimeError as error:
             raise NotebookError(f"the notebook's kernel failed: {error}", str(source)) from error
+
+
+def write_page(notebook: Path, output: Path) -> None:
+    """Write an executed notebook as an HTML page that stands on its own, without its code.
+
+    Raises
+    ------
+    ConfigurationError
+        The notebook is missing.
+    """
+    if not notebook.is_file():
+        raise ConfigurationError("no such notebook", str(notebook))
+    from nbconvert import HTMLExporter  # noqa: PLC0415 - a second
+    from traitlets.config import Config  # noqa: PLC0415
+
+    hidden = {"TagRemovePreprocessor": {"remove_cell_tags": ["injected-parameters"]}}
+    exporter = HTMLExporter(
+        config=Config(hidden), exclude_input=True, exclude_output_prompt=True, embed_images=True
+    )
+    page, _ = exporter.from_filename(str(notebook))
+    output.parent.mkdir(parents=True, exist_ok=True)
+    output.write_text(page, encoding="utf-8")

@@ -14,6 +14,20 @@ ANALYSE = (
 )
 
 
+rule testbed_facts:
+    input:
+        f"{ANALYSIS}/testbed.py",
+        run=f"results/{{testbed}}/{{campaign}}/runs/{EXPERIMENTS[0]}.json",
+    output:
+        "results/{testbed}/{campaign}/values/testbed.json",
+    log:
+        "results/{testbed}/{campaign}/values/testbed.log",
+    conda:
+        "../../environment.yml"
+    shell:
+        "tsnrepro facts {input.run} {output} > {log} 2>&1 || {{ cat {log} >&2; exit 1; }}"
+
+
 rule analyse_loss:
     input:
         COMMON_CODE,
@@ -25,7 +39,6 @@ rule analyse_loss:
         notebook="notebooks/analyse/loss.ipynb",
     output:
         "results/{testbed}/{campaign}/values/loss.json",
-        "results/{testbed}/{campaign}/values/testbed.json",
         "results/{testbed}/{campaign}/tables/sweep.parquet",
         "results/{testbed}/{campaign}/tables/sweep-summary.csv",
         expand(
@@ -80,3 +93,41 @@ rule analyse_latency:
         "../../environment.yml"
     shell:
         ANALYSE
+
+
+# Every other experiment has a notebook that writes its values, tables and figures.
+rule analyse_experiment:
+    input:
+        COMMON_CODE,
+        analysis_code,
+        run="results/{testbed}/{campaign}/runs/{experiment}.json",
+        notebook=analysing_notebook,
+    output:
+        "results/{testbed}/{campaign}/values/{experiment}.json",
+    log:
+        notebook="results/{testbed}/{campaign}/notebooks/analyse-{experiment}.ipynb",
+    wildcard_constraints:
+        experiment=EXTRA,
+    conda:
+        "../../environment.yml"
+    shell:
+        ANALYSE
+
+
+# The executed notebook as a page: tables and figures in their context, for reading.
+rule analysis_page:
+    input:
+        "results/{testbed}/{campaign}/values/{experiment}.json",
+    output:
+        "results/{testbed}/{campaign}/report/{experiment}.html",
+    log:
+        "results/{testbed}/{campaign}/report/{experiment}.log",
+    wildcard_constraints:
+        experiment=EXTRA,
+    conda:
+        "../../environment.yml"
+    params:
+        notebook=lambda wildcards: f"results/{wildcards.testbed}/{wildcards.campaign}"
+        f"/notebooks/analyse-{wildcards.experiment}.ipynb",
+    shell:
+        "tsnrepro page {params.notebook} {output} > {log} 2>&1 || {{ cat {log} >&2; exit 1; }}"

@@ -7,14 +7,8 @@ rule audit:
     input:
         glob_files(AUDIT, "**/*"),
         glob_files("data/published", "**/*"),
-        expand(
-            "results/{{testbed}}/{{campaign}}/values/{part}.json",
-            part=["loss", "tcp", "latency", "testbed"],
-        ),
-        expand(
-            "results/{{testbed}}/{{campaign}}/tables/{table}.parquet",
-            table=["sweep", "tcp", "latency"],
-        ),
+        values_of(EXPERIMENTS),
+        tables_of(EXPERIMENTS),
     output:
         html="results/{testbed}/{campaign}/audit/ledger.html",
         latex="results/{testbed}/{campaign}/audit/ledger.tex",

@@ -1,5 +1,9 @@
 from pathlib import Path
 
+# The experiments of every imported data set, and of the manuscript on them.
+CORE = ["sweep", "tcp", "latency"]
+EXTRA = "|".join(name for name in tsnrepro.campaigns.EXPERIMENTS if name not in CORE) or "none"
+
 
 def glob_files(folder, pattern, apart_from=()):
     """Return the files below a folder that match, sorted; caches and folders are no input."""
@@ -16,3 +20,33 @@ def what_to_measure(wildcards):
         return f"data/raw/{wildcards.testbed}/import.json"
     # The whole file: a changed campaign is incomplete until its new trials are measured.
     return f"config/campaigns/{wildcards.campaign}.yaml"
+
+
+def measuring_notebook(wildcards):
+    """Return the notebook that measures an experiment."""
+    name = tsnrepro.campaigns.EXPERIMENTS[wildcards.experiment].measure
+    return f"notebooks/measure/{name}.ipynb"
+
+
+def analysing_notebook(wildcards):
+    """Return the notebook that analyses an experiment."""
+    name = tsnrepro.campaigns.EXPERIMENTS[wildcards.experiment].analyse
+    return f"notebooks/analyse/{name}.ipynb"
+
+
+def analysis_code(wildcards):
+    """Return the sources of an experiment's own analysis."""
+    name = tsnrepro.campaigns.EXPERIMENTS[wildcards.experiment].analyse
+    return glob_files("src/tsnrepro/analysis", f"{name}*.py")
+
+
+def values_of(experiments):
+    """Return the files of values of some experiments on a testbed, and of the testbed itself."""
+    parts = ["loss" if name == "sweep" else name for name in experiments]
+    return [f"results/{{testbed}}/{{campaign}}/values/{part}.json" for part in [*parts, "testbed"]]
+
+
+def tables_of(experiments):
+    """Return the tables of trials that the audit reads."""
+    core = [name for name in experiments if name in CORE]
+    return [f"results/{{testbed}}/{{campaign}}/tables/{name}.parquet" for name in core]

@@ -1,12 +1,10 @@
 # From a testbed to records. The raw store in data/raw is no output of a rule: Snakemake deletes
 # outputs, and nothing measured is ever deleted. A rule's output is the list of a run's trials.
 
-EXPERIMENTS = ["sweep", "tcp", "latency"]
-
 
 rule measure:
     input:
-        notebook="notebooks/measure/{experiment}.ipynb",
+        notebook=measuring_notebook,
         trials=what_to_measure,
     output:
         "results/{testbed}/{campaign}/runs/{experiment}.json",

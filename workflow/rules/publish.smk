@@ -1,10 +1,6 @@
 # From results to pages: the manuscripts' generated parts, the PDFs, the report.
 
 PUBLISH = "src/tsnrepro/publish"
-VALUES = expand(
-    "results/{{testbed}}/{{campaign}}/values/{part}.json",
-    part=["loss", "tcp", "latency", "testbed"],
-)
 FIGURES = expand(
     "results/{{testbed}}/{{campaign}}/figures/{figure}.{format}",
     figure=["loss-against-load", "where-lost", "frame-size", "latency-distribution"],
@@ -12,9 +8,15 @@ FIGURES = expand(
 )
 
 
+def values_of_paper(wildcards):
+    """Return the values that a manuscript prints."""
+    needed = values_of(tsnrepro.campaigns.MANUSCRIPTS[wildcards.paper])
+    return expand(needed, testbed=wildcards.testbed, campaign=wildcards.campaign)
+
+
 rule paper_inputs:
     input:
-        VALUES,
+        values_of_paper,
         FIGURES,
         "data/published/datapackage.json",
         "results/{testbed}/{campaign}/tables/sweep-summary.csv",
@@ -64,13 +66,18 @@ rule paper:
 
 rule report:
     input:
-        VALUES,
-        FIGURES,
+        values_of(EXPERIMENTS),
+        FIGURES if {*CORE} <= {*EXPERIMENTS} else [],
         expand(
             "results/{{testbed}}/{{campaign}}/runs/{experiment}.json",
             experiment=EXPERIMENTS,
         ),
-        [f"results/{{testbed}}/{{campaign}}/paper/{name}/{name}.pdf" for name in SELECTION.papers],
+        [f"results/{{testbed}}/{{campaign}}/paper/{name}/{name}.pdf" for name in MANUSCRIPTS],
+        [
+            f"results/{{testbed}}/{{campaign}}/report/{name}.html"
+            for name in EXPERIMENTS
+            if name not in CORE
+        ],
         glob_files(PUBLISH, "**/*"),
     output:
         "results/{testbed}/{campaign}/report/index.html",

@@ -96,6 +96,17 @@ def analyse(manifest_path: str | Path, trials: pd.DataFrame) -> Results:
     return results
 
 
+def write_facts(manifest_path: str | Path, output: str | Path) -> None:
+    """Write the facts of a run's testbed as values.
+
+    Raises
+    ------
+    RecordError
+        There is no such run, or its environment is missing.
+    """
+    analyse(manifest_path, pd.DataFrame(columns=["trial", "sha256"])).write(output)
+
+
 def _ranges(results: Results, facts: dict[str, Any]) -> None:
     """Add the model's parameters: a range where the settings give one."""
     for name, (place, unit) in OF_MODEL.items():

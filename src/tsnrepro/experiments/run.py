@@ -97,7 +97,7 @@ def _measure_once(
     document = _try(trial, measured, measure) | context | {"attempt": attempt}
     document |= {"testbed": store.testbed, "campaign": store.campaign}
     store.put(trial, attempt, document, measured.outputs)
-    return document["status"]
+    return str(document["status"])
 
 
 def _measure(

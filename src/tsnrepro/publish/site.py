@@ -21,7 +21,6 @@ PAGE = "index.html"
 TEMPLATE = "report.html.j2"
 DOCUMENT = "frer-udp"
 FRAMES = (64, 128, 256, 512, 1024, 1518)
-RUNS = ("sweep", "tcp", "latency")
 IMAGES = {".svg": "image/svg+xml", ".png": "image/png"}
 CONVERT_SECONDS = 60
 
@@ -161,6 +160,7 @@ def write_report(results: Path, output: Path, reason: str = "") -> None:
         places=list(_places(values)),
         figures=list(_figures(results)),
         runs=list(_runs(results)),
+        pages=sorted(path.stem for path in output.glob("*.html") if path.name != PAGE),
         links=_links(results, output),
         values=[_listed(item) for _, item in sorted(values.items())],
     )
@@ -188,7 +188,7 @@ def _testbed(values: Mapping[str, Result], results: Path) -> dict[str, str]:
         for key, item in values.items()
         if key.startswith("testbed.")
     }
-    for name in ("label", "campaign", "commit"):
+    for name in ("label", "campaign", "commit", "verb"):
         if name not in facts:
             raise PublishError(f"the values lack 'testbed.{name}'", str(results / "values"))
     return facts
@@ -287,10 +287,8 @@ def _data_address(kind: str, data: bytes) -> str:
 
 
 def _runs(results: Path) -> Iterator[dict[str, Any]]:
-    for name in RUNS:
-        path = results / "runs" / f"{name}.json"
-        if not path.is_file():
-            continue
+    for path in sorted((results / "runs").glob("*.json")):
+        name = path.stem
         manifest = json.loads(path.read_text(encoding="utf-8"))
         store = "/".join(("data", "raw", *(manifest[key] for key in ("testbed", "campaign"))))
         yield {

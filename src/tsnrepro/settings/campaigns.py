@@ -64,6 +64,7 @@ class Selection(Strict):
 
     testbed: str = "auto"
     campaign: str = "quick"
-    papers: list[str] = ["frer-udp"]
+    papers: list[str] = []
+    """Empty: all whose experiments the campaign has."""
     study: str = "threshold"
     """The file of config/studies that the target ``study`` computes."""

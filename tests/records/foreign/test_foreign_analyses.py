@@ -11,6 +11,7 @@ import yaml
 from own_trials import write_own_trials
 
 from tsnrepro.analysis import latency, loss, tcp, testbed
+from tsnrepro.analysis.testbed import write_facts
 from tsnrepro.records.foreign.imported import foreign_manifest
 from tsnrepro.records.foreign.importing import import_folder
 from tsnrepro.records.store import RawStore
@@ -60,6 +61,7 @@ def run_notebooks(paths, folder):
                 exec("".join(cell["source"]), space)
                 if "parameters" in cell["metadata"].get("tags", []):
                     space |= {"run": str(paths[experiment]), "results": str(folder)}
+    write_facts(paths["sweep"], folder / "values" / "testbed.json")
 
 
 # --- round trip -----------------------------------------------------------------------------------

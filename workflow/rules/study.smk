@@ -1,0 +1,76 @@
+# Parameter studies on the model: points scattered over jobs, collected into one table. No testbed
+# is needed, so these rules also stand alone, as on the nodes of a cluster:
+#   snakemake --snakefile workflow/rules/study.smk --cores 4 study --config study=buffers
+
+import sys
+
+import tsnrepro.errors
+import tsnrepro.studies.chunks
+import tsnrepro.studies.study
+
+STUDY = config.get("study", "threshold")
+STUDIES = "src/tsnrepro/studies"
+MODEL_CODE = sorted(str(path) for path in Path("src/tsnrepro/model").glob("*.py"))
+POINT_CODE = [f"{STUDIES}/{name}.py" for name in ("study", "scenario", "measures", "chunks")]
+
+
+def chunks_of(wildcards):
+    """Return the files of all jobs of a study."""
+    try:
+        study = tsnrepro.studies.study.load_study(f"config/studies/{wildcards.study}.yaml")
+    except tsnrepro.errors.TsnreproError as error:
+        sys.exit(f"tsnrepro: {error}")
+    names = tsnrepro.studies.chunks.chunk_names(study)
+    return [f"results/model/{wildcards.study}/chunks/{name}.json" for name in names]
+
+
+rule study:
+    input:
+        f"results/model/{STUDY}/study.parquet",
+    localrule: True
+
+
+# Once, so that hundreds of jobs that start together load the compiled model instead of each
+# compiling it.
+rule compile_model:
+    input:
+        MODEL_CODE,
+    output:
+        "results/model/compiled.txt",
+    conda:
+        "../../environment.yml"
+    shell:
+        "tsnrepro study compile {output}"
+
+
+rule study_chunk:
+    input:
+        POINT_CODE,
+        study="config/studies/{study}.yaml",
+        compiled="results/model/compiled.txt",
+    output:
+        "results/model/{study}/chunks/{chunk}.json",
+    wildcard_constraints:
+        study=r"[A-Za-z0-9_-]+",
+        chunk=r"\d+",
+    conda:
+        "../../environment.yml"
+    shell:
+        "tsnrepro study chunk {input.study} {wildcards.chunk} {output}"
+
+
+rule study_table:
+    input:
+        study="config/studies/{study}.yaml",
+        chunks=chunks_of,
+    output:
+        "results/model/{study}/study.csv",
+        "results/model/{study}/study.parquet",
+    wildcard_constraints:
+        study=r"[A-Za-z0-9_-]+",
+    conda:
+        "../../environment.yml"
+    params:
+        folder=lambda wildcards, output: Path(output[0]).parent,
+    shell:
+        "tsnrepro study collect {input.study} {params.folder}"
