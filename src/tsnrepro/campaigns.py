@@ -27,6 +27,7 @@ EXPERIMENTS = {
     "sweep": Experiment("sweep", "sweep", "loss"),
     "tcp": Experiment("tcp", "tcp", "tcp"),
     "latency": Experiment("latency", "latency", "latency"),
+    "mausezahn": Experiment("mausezahn", "mausezahn", "mausezahn"),
 }
 # The experiments that each manuscript of paper/ prints.
 MANUSCRIPTS = {"frer-udp": ("sweep", "tcp", "latency")}

@@ -50,7 +50,7 @@ def _parser() -> argparse.ArgumentParser:
     add.set_defaults(run=_import)
 
     add = commands.add_parser("facts", help="write the facts of a run's testbed as values")
-    add.add_argument("run", type=Path)
+    add.add_argument("manifest", type=Path)
     add.add_argument("output", type=Path)
     add.set_defaults(run=_facts)
 
@@ -121,7 +121,7 @@ def _import(arguments: argparse.Namespace) -> None:
 def _facts(arguments: argparse.Namespace) -> None:
     from tsnrepro.analysis.testbed import write_facts  # noqa: PLC0415
 
-    write_facts(arguments.run, arguments.output)
+    write_facts(arguments.manifest, arguments.output)
 
 
 def _page(arguments: argparse.Namespace) -> None:

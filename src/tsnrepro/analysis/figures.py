@@ -53,7 +53,8 @@ def style() -> None:
     )
 
 
-def _new(height_inches: float, testbed: str) -> tuple[Figure, Axes]:
+def new(height_inches: float, testbed: str) -> tuple[Figure, Axes]:
+    """Return an empty figure of a column's width that names its testbed."""
     style()
     figure, axes = plt.subplots(figsize=(COLUMN_INCHES, height_inches), layout="constrained")
     axes.set_title(testbed, loc="right", fontsize=6, color="0.35", pad=3)
@@ -84,7 +85,7 @@ def loss_against_load(
 
     ``thresholds`` gives (value, low, high) in Mb/s by configuration, shaded where known.
     """
-    figure, axes = _new(2.5, testbed)
+    figure, axes = new(2.5, testbed)
     if summary.empty:
         return _without_data(figure, axes)
     ordered = summary.sort_values("offered_mbps")
@@ -131,7 +132,7 @@ def loss_against_load(
 
 def where_lost(trials: pd.DataFrame, testbed: str) -> Figure:
     """Draw the share of lost datagrams by place, one bar a configuration and frame size."""
-    figure, axes = _new(2.4, testbed)
+    figure, axes = new(2.4, testbed)
     counts = places(trials).assign(
         frame=trials["payload_bytes"] + 46, configuration=trials["configuration"]
     )
@@ -173,7 +174,7 @@ def where_lost(trials: pd.DataFrame, testbed: str) -> Figure:
 
 def frame_size(trials: pd.DataFrame, testbed: str) -> Figure:
     """Draw the loss at the highest load of each frame size, a point a trial."""
-    figure, axes = _new(2.2, testbed)
+    figure, axes = new(2.2, testbed)
     highest = trials.groupby("payload_bytes")["target_mbps"].transform("max")
     chosen = trials[trials["target_mbps"] == highest].copy()
     chosen["frame"] = chosen["payload_bytes"] + 46
@@ -213,7 +214,7 @@ def latency_distribution(
     ``samples`` maps the configuration to its runs, each the half round trips in microseconds; a run
     without observations has no line. ``quantity`` says what they are where they are others.
     """
-    figure, axes = _new(2.4, testbed)
+    figure, axes = new(2.4, testbed)
     if not any(len(run) for runs in samples.values() for run in runs):
         return _without_data(figure, axes, "statistics only, no observations")
     for configuration, runs in samples.items():

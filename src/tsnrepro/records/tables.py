@@ -73,6 +73,11 @@ LATENCY = pa.DataFrameSchema(
     strict=True,
     name="latency",
 )
+# Of the other experiments: what identifies a trial; their analyses check the columns they read.
+GENERAL = pa.DataFrameSchema(
+    {name: COMMON[name] for name in ("trial", "sha256", "repetition", "order", "started")},
+    name="trials",
+)
 SCHEMAS = {"sweep": SWEEP, "tcp": TCP, "latency": LATENCY}
 
 SOCKPERF_PERCENTILES = {
@@ -105,7 +110,8 @@ def open_run(manifest_path: str | Path) -> tuple[RawStore, dict[str, Any]]:
 def load_trials(manifest_path: str | Path) -> pd.DataFrame:
     """Return the trials that a manifest lists, checked against its checksums and its schema.
 
-    In trials that were imported, whatever others did not record is missing.
+    In trials that were imported, whatever others did not record is missing. An experiment without
+    a schema of its own gives its factors and what is plain of its result as columns.
 
     Raises
     ------
@@ -122,6 +128,8 @@ def load_trials(manifest_path: str | Path) -> pd.DataFrame:
     try:
         if manifest.get("imported"):
             return foreign_table(documents, SCHEMAS[experiment])
+        if experiment not in SCHEMAS:
+            return GENERAL.validate(_table([_general(document) for document in documents]))
         rows = [_common(document) | ROWS[experiment](document) for document in documents]
         return SCHEMAS[experiment].validate(_table(rows))
     except pa.errors.SchemaError as error:
@@ -135,6 +143,18 @@ def _table(rows: list[dict[str, Any]]) -> pd.DataFrame:
     # Trials of one run may be of different versions, and not all of them tell all places apart.
     places = [str(column) for column in table if str(column).startswith("drop_")]
     return table.assign(**{place: table[place].fillna(0).astype(int) for place in places})
+
+
+def _general(document: dict[str, Any]) -> dict[str, Any]:
+    """Return a trial's identity, its factors, and each plain number or word of its result."""
+    identity = {key: document[key] for key in ("trial", "sha256", "repetition", "order", "started")}
+    result = document["values"].get("result", {})
+    plain = {
+        name: value
+        for name, value in result.items()
+        if value is None or isinstance(value, (bool, int, float, str))
+    }
+    return identity | document["factors"] | plain
 
 
 def _common(document: dict[str, Any]) -> dict[str, Any]:

@@ -44,6 +44,18 @@ class LatencySettings(Strict):
     duration_s: PositiveInt
 
 
+class MausezahnSettings(Strict):
+    """A generator that sleeps between frames; the documents used 10 s and killed it at 40 s."""
+
+    configurations: list[Configuration] = ["control", "frer"]
+    repetitions: PositiveInt
+    frames_bytes: Annotated[list[Annotated[int, Field(ge=64, le=1518)]], Field(min_length=1)]
+    loads_percent: Annotated[list[Annotated[float, Field(gt=0, le=100)]], Field(min_length=1)]
+    duration_s: PositiveInt
+    deadline_s: PositiveInt
+    """When a run that has not sent all its frames is ended; it is then a timeout."""
+
+
 class Campaign(Strict):
     """The experiments of one campaign, with durations, loads and repetitions."""
 
@@ -57,6 +69,7 @@ class Campaign(Strict):
     sweep: SweepSettings | None = None
     tcp: TcpSettings | None = None
     latency: LatencySettings | None = None
+    mausezahn: MausezahnSettings | None = None
 
 
 class Selection(Strict):

@@ -16,13 +16,15 @@ class Measurer(Protocol):
     """What every kind of testbed can measure.
 
     ``udp_bursts`` sends as iperf3 does (factors ``payload_bytes``, ``rate_mbps``), ``tcp_bulk`` as
-    fast as it goes, ``ping_pong`` one request at a time (``payload_bytes``); each under
-    ``configuration`` for ``duration_s``.
+    fast as it goes, ``ping_pong`` one request at a time (``payload_bytes``), and
+    ``sleeping_generator`` frames with a sleep after each (``frame_bytes``, ``load_percent``,
+    ``deadline_s``); each under ``configuration`` for ``duration_s``.
     """
 
     udp_bursts: Measure
     tcp_bulk: Measure
     ping_pong: Measure
+    sleeping_generator: Measure
 
 
 def measurer(testbed: Any) -> Measurer:

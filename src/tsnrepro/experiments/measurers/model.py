@@ -3,10 +3,12 @@
 import json
 from dataclasses import asdict
 
+from tsnrepro.experiments.mausezahn import HEADERS_AND_FCS_BYTES, delay_us, target_pps
+from tsnrepro.experiments.measurers.sleeping_generator import Sending, values
 from tsnrepro.experiments.run import Measurement
 from tsnrepro.model.engine import simulate
 from tsnrepro.model.ethernet import TCP_SEGMENT_BYTES
-from tsnrepro.model.network import Bursts, Network, Stream, TcpBulk
+from tsnrepro.model.network import Bursts, ConstantRate, Network, Stream, TcpBulk
 from tsnrepro.model.result import Result, StreamResult
 from tsnrepro.records.accounting import REASSEMBLY, SOCKET_BUFFER, Accounting
 from tsnrepro.records.store import Trial
@@ -18,20 +20,29 @@ from tsnrepro.testbed.model import (
     ModelTestbed,
 )
 from tsnrepro.tools.iperf3 import TcpResult, UdpResult
+from tsnrepro.tools.mausezahn import TIMER_SLACK_US
 
 STREAM = "measured"
 
 
 def run(
-    testbed: ModelTestbed, trial: Trial, streams: list[Stream], measured: Measurement
+    testbed: ModelTestbed,
+    trial: Trial,
+    streams: list[Stream],
+    measured: Measurement,
+    duration_s: float | None = None,
 ) -> Result:
-    """Simulate a trial with some streams; the record keeps the network, the seed and all counts."""
+    """Simulate a trial with some streams; the record keeps network, seed and all counts.
+
+    It lasts as its factors say unless another duration is given.
+    """
     parameters = testbed.parameters(trial.repetition)
     network = testbed.network(parameters, streams)
     seed = seed_of(testbed, trial)
     measured.outputs["network.json.gz"] = network.model_dump_json(indent=1)
     measured.values |= {"parameters": asdict(parameters), "seed": seed}
-    result = simulate(network, duration_s=float(trial.factors["duration_s"]), seed=seed)
+    duration = float(duration_s or trial.factors["duration_s"])
+    result = simulate(network, duration_s=duration, seed=seed)
     keep_counts(result, measured)
     return result
 
@@ -157,3 +168,41 @@ def tcp_bulk(testbed: ModelTestbed, trial: Trial, measured: Measurement) -> None
         seconds=seconds,
     )
     measured.values |= {"result": asdict(tcp), "recovery": recovery_of(result, STREAM)}
+
+
+def sleeping_generator(testbed: ModelTestbed, trial: Trial, measured: Measurement) -> None:
+    """Send a frame, sleep, send the next: the sleep takes the timer's slack longer than asked."""
+    factors = trial.factors
+    target = target_pps(
+        factors["frame_bytes"], factors["load_percent"], testbed.settings.link_rate_mbps
+    )
+    frames = max(1, round(target * factors["duration_s"]))
+    payload = factors["frame_bytes"] - HEADERS_AND_FCS_BYTES
+    send_us = testbed.parameters(trial.repetition).send_us
+    pps = 1e6 / (delay_us(target) + TIMER_SLACK_US + send_us)
+    deadline = float(factors["deadline_s"])
+    stream = Stream(
+        name=STREAM,
+        talker=TALKER,
+        listener=LISTENER,
+        payload_bytes=payload,
+        send=ConstantRate(rate_mbps=pps * payload * 8 / 1e6),
+        route=testbed.route(factors["configuration"]),
+        datagrams=frames,
+    )
+    seconds = min(deadline, frames / pps + 1)
+    of = run(testbed, trial, [stream], measured, seconds).streams[STREAM]
+    measured.values["result"] = values(
+        trial,
+        Sending(
+            target_pps=target,
+            delay_us=delay_us(target),
+            planned_frames=frames,
+            into_first_switch=of.entered,
+            # As on other testbeds, the card counts, and not a program.
+            at_listener=of.unique + of.duplicates + of.receiver_socket_drops,
+            achieved_pps=pps,
+            timed_out=of.entered < frames,
+            run_seconds=min(deadline, frames / pps),
+        ),
+    )

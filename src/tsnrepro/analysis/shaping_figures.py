@@ -1,0 +1,300 @@
+"""Figures of shaping: phases in the cycle, histograms and distributions of latency by mode.
+
+Column width, colour-blind safe; modes differ by line style as well as by colour.
+"""
+
+from collections.abc import Mapping, Sequence
+from itertools import chain
+
+import matplotlib.pyplot as plt
+import numpy as np
+import numpy.typing as npt
+import seaborn as sns
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from tsnrepro.analysis.figures import style
+from tsnrepro.analysis.shaping import IDLE, LOADED, Run, gate_of
+from tsnrepro.analysis.shaping_phase import Gate, Phases
+from tsnrepro.experiments.shaping.log import Records, latency_us, stamped
+from tsnrepro.experiments.shaping.settings import ShapingPart
+
+COLUMN_INCHES = 3.5
+MODES = ("tas", "fifo", "prio", "cbs", "etf", "mqprio", "direct")
+LABELS = {
+    "tas": "TAS",
+    "fifo": "no shaping",
+    "prio": "Prio",
+    "cbs": "CBS",
+    "etf": "ETF",
+    "mqprio": "mqprio",
+    "direct": "direct",
+}
+COLOURS = dict(zip(MODES, sns.color_palette("colorblind", len(MODES)), strict=True))
+STYLES = dict(zip(MODES, ("-", "--", "-.", (0, (4, 1, 1, 1, 1, 1)), ":", ":", ":"), strict=True))
+MOST_POINTS = 1500
+BINS = 60
+WINDOW_COLOUR = "0.9"
+
+Array = npt.NDArray[np.float64]
+
+
+def _panels(count: int, height_inches: float, testbed: str) -> tuple[Figure, list[Axes]]:
+    style()
+    figure, axes = plt.subplots(
+        1, count, figsize=(COLUMN_INCHES, height_inches), layout="constrained", squeeze=False
+    )
+    figure.suptitle(testbed, x=0.99, ha="right", fontsize=6, color="0.35")
+    sns.despine(figure)
+    return figure, list(axes[0])
+
+
+def _say(axes: Axes, words: str) -> None:
+    axes.text(0.5, 0.5, words, ha="center", va="center", transform=axes.transAxes, color="0.35")
+    axes.set(xticks=[], yticks=[])
+
+
+def _key(figure: Figure, axes: Axes, columns: int = 4) -> None:
+    handles, labels = axes.get_legend_handles_labels()
+    unique = dict(zip(labels, handles, strict=True))
+    if unique:
+        figure.legend(
+            list(unique.values()),
+            list(unique),
+            loc="outside lower center",
+            ncols=columns,
+            markerscale=2,
+            handlelength=2,
+        )
+
+
+# --- phases -----------------------------------------------------------------------------------
+
+
+def _gated(run: Run, part: ShapingPart, mode: str, load: str) -> tuple[Gate | None, list[Records]]:
+    rows = run.rows(part.name, mode, load)
+    gate = gate_of(run, rows["trial"].iloc[0]) if len(rows) else None
+    return gate, run.logs_of(rows)
+
+
+def _shade(axes: Axes, gate: Gate) -> None:
+    """Shade the windows of the stream's class, the part that runs over the cycle's end folded."""
+    cycle = gate.gates.cycle
+    for begin, until in gate.gates.windows_ns(gate.traffic_class):
+        pieces = [(begin, min(until, cycle)), (0, until - cycle)]
+        for start, end in pieces:
+            if end > start:
+                axes.axvspan(start / 1000, end / 1000, color=WINDOW_COLOUR, linewidth=0, zorder=0)
+
+
+def phase_scatter(run: Run, parts: Sequence[ShapingPart], testbed: str, load: str = IDLE) -> Figure:
+    """Draw latency over the place in the cycle at which each frame began, a panel a cycle.
+
+    Grey is where the gate is open. Beside the gated frames stand those of the port without a gate.
+    """
+    figure, panels = _panels(max(1, len(parts)), 2.3, testbed)
+    if not parts:
+        _say(panels[0], "no part with a gate")
+    for axes, part in zip(panels, parts, strict=False):
+        _scatter(axes, run, part, load)
+    panels[0].set_ylabel("one-way latency (µs)")
+    _key(figure, panels[0])
+    return figure
+
+
+def _scatter(axes: Axes, run: Run, part: ShapingPart, load: str) -> None:
+    shaded = False
+    for mode in ("fifo", "tas"):
+        gate, logs = _gated(run, part, mode, load)
+        if gate is None or not logs:
+            continue
+        if not shaded:
+            _shade(axes, gate)
+            axes.set_xlim(0, gate.gates.cycle / 1000)
+            axes.set_title(f"cycle {gate.gates.cycle / 1000:g} µs", fontsize=7)
+            shaded = True
+        # Every run takes part; evenly spaced datagrams of each.
+        each = max(1, MOST_POINTS // len(logs))
+        thinned = [stamped(log)[:: max(1, len(log) // each)] for log in logs]
+        axes.scatter(
+            np.concatenate([gate.phases_ns(log) for log in thinned]) / 1000,
+            np.concatenate([latency_us(log) for log in thinned]),
+            s=1.5,
+            color=COLOURS[mode],
+            marker="o" if mode == "tas" else "x",
+            linewidths=0.3,
+            label=LABELS[mode],
+            rasterized=True,
+        )
+    axes.set_xlabel("place in the cycle (µs)")
+    if not shaded:
+        _say(axes, "no egress times")
+
+
+def phase_histogram(
+    run: Run, parts: Sequence[ShapingPart], testbed: str, load: str = IDLE
+) -> Figure:
+    """Draw how many frames began at each place in the cycle, with and without a gate."""
+    figure, panels = _panels(max(1, len(parts)), 2.1, testbed)
+    if not parts:
+        _say(panels[0], "no part with a gate")
+    for axes, part in zip(panels, parts, strict=False):
+        shaded = False
+        for mode in ("tas", "fifo"):
+            gate, logs = _gated(run, part, mode, load)
+            if gate is None or not logs:
+                continue
+            if not shaded:
+                _shade(axes, gate)
+                axes.set_xlim(0, gate.gates.cycle / 1000)
+                axes.set_title(f"cycle {gate.gates.cycle / 1000:g} µs", fontsize=7)
+                shaded = True
+            _steps(axes, [gate.phases_ns(log) for log in logs], gate.gates.cycle, mode)
+        axes.set_xlabel("place in the cycle (µs)")
+    panels[0].set_ylabel("share of frames (%)")
+    _key(figure, panels[0])
+    return figure
+
+
+def _steps(axes: Axes, phases: list[Phases], cycle_ns: float, mode: str) -> None:
+    together = np.concatenate(phases)
+    counts, edges = np.histogram(together, bins=50, range=(0, cycle_ns))
+    share = 100 * counts / max(1, len(together))
+    axes.stairs(
+        share, edges / 1000, color=COLOURS[mode], linestyle=STYLES[mode], label=LABELS[mode]
+    )
+
+
+# --- latencies --------------------------------------------------------------------------------
+
+
+def latencies(run: Run, part: ShapingPart, modes: Sequence[str], load: str) -> dict[str, Array]:
+    """Return the latencies of all runs together, in microseconds, by mode."""
+    found = {
+        mode: [latency_us(log) for log in run.logs_of(run.rows(part.name, mode, load)) if len(log)]
+        for mode in modes
+    }
+    return {mode: np.concatenate(logs) for mode, logs in found.items() if logs}
+
+
+def _edges(samples: Mapping[str, Array], *, logarithmic: bool) -> Array:
+    low = min(float(values.min()) for values in samples.values())
+    high = max(float(values.max()) for values in samples.values())
+    if logarithmic and low > 0:
+        return np.geomspace(low * 0.95, high * 1.05, BINS)
+    margin = 0.02 * (high - low) or 0.5
+    return np.linspace(low - margin, high + margin, BINS)
+
+
+def _wide(samples: Mapping[str, Array]) -> bool:
+    """Tell whether the modes' latencies are so far apart that only a log axis shows them."""
+    medians = [float(np.median(values)) for values in samples.values()]
+    return min(medians) > 0 and max(medians) > 5 * min(medians)
+
+
+def _histogram(axes: Axes, samples: Mapping[str, Array]) -> None:
+    logarithmic = _wide(samples)
+    edges = _edges(samples, logarithmic=logarithmic)
+    for mode, values in samples.items():
+        counts, _ = np.histogram(values, edges)
+        share = 100 * counts / len(values)
+        axes.stairs(share, edges, color=COLOURS[mode], fill=True, alpha=0.25, linewidth=0)
+        axes.stairs(share, edges, color=COLOURS[mode], linestyle=STYLES[mode], label=LABELS[mode])
+    if logarithmic:
+        axes.set_xscale("log")
+    axes.set_xlabel("one-way latency (µs)")
+
+
+def _distribution(axes: Axes, values: Array, **look: object) -> None:
+    share = np.concatenate([np.linspace(0, 1, 401), 1 - np.geomspace(1e-2, 1 / len(values), 50)])
+    share = np.sort(np.clip(share, 1 / len(values), 1))
+    axes.plot(np.quantile(values, share, method="inverted_cdf"), share, **look)  # pyright: ignore[reportArgumentType]
+
+
+def histogram_and_cdf(
+    run: Run, part: ShapingPart, testbed: str, modes: Sequence[str] = ("tas", "fifo")
+) -> Figure:
+    """Draw latency without load: histogram beside cumulative distribution."""
+    figure, (left, right) = _panels(2, 2.2, testbed)
+    samples = latencies(run, part, modes, IDLE)
+    if not samples:
+        _say(left, "not measured")
+        _say(right, "not measured")
+        return figure
+    _histogram(left, samples)
+    left.set_ylabel("share of frames (%)")
+    for mode, values in samples.items():
+        _distribution(right, values, color=COLOURS[mode], linestyle=STYLES[mode])
+    right.set_xlabel("one-way latency (µs)")
+    right.set_ylabel("share at most")
+    _key(figure, left)
+    return figure
+
+
+def loaded_histogram(
+    run: Run,
+    part: ShapingPart,
+    testbed: str,
+    modes: Sequence[str] = ("tas", "fifo"),
+    load: str = LOADED,
+) -> Figure:
+    """Draw latency under load: a histogram of some modes."""
+    figure, (axes,) = _panels(1, 2.2, testbed)
+    samples = latencies(run, part, modes, load)
+    if not samples:
+        _say(axes, "not measured")
+        return figure
+    _histogram(axes, samples)
+    axes.set_ylabel("share of frames (%)")
+    _key(figure, axes)
+    return figure
+
+
+def distributions(
+    run: Run,
+    part: ShapingPart,
+    testbed: str,
+    modes: Sequence[str] = ("direct", "tas", "cbs", "fifo"),
+    names: Mapping[str, str] | None = None,
+) -> Figure:
+    """Draw cumulative distributions of every mode, without load (dotted) and with it (solid)."""
+    figure, (axes,) = _panels(1, 2.7, testbed)
+    known = dict(LABELS) | {"fifo": "best effort"} | dict(names or {})
+    drawn = {
+        (mode, load): values
+        for load in (IDLE, LOADED)
+        for mode, values in latencies(run, part, modes, load).items()
+    }
+    if not drawn:
+        _say(axes, "not measured")
+        return figure
+    for (mode, load), values in drawn.items():
+        _distribution(
+            axes,
+            values,
+            color=COLOURS[mode],
+            linestyle=":" if load == IDLE else "-",
+            linewidth=1.2,
+            label=f"{known[mode]}{'' if load == IDLE else ', loaded'}",
+        )
+    low = min(values.min() for values in drawn.values())
+    high = max(values.max() for values in drawn.values())
+    if low > 0 and high > 10 * low:
+        axes.set_xscale("log")
+    axes.set_xlabel("one-way latency (µs)")
+    axes.set_ylabel("share at most")
+    axes.set_ylim(0, 1.01)
+    _key(figure, axes, columns=3)
+    return figure
+
+
+def gated_parts(run: Run) -> list[ShapingPart]:
+    """Return the parts of end stations that have a gated mode, the shortest cycle first."""
+    parts = [part for part in run.parts("end-station") if part.gates and "tas" in part.modes]
+    return sorted(parts, key=lambda part: part.gates.cycle if part.gates else 0)
+
+
+def all_modes(run: Run) -> list[str]:
+    """Return the modes of a run, in the order of the figures."""
+    measured = set(chain.from_iterable(part.modes for part in run.parts()))
+    return [mode for mode in MODES if mode in measured]

@@ -1,0 +1,78 @@
+"""Experiment ``mausezahn``: what a generator that sleeps between frames reaches.
+
+The documents ran it for six frame sizes at seven shares of the line rate and took the ratio of
+planned and needed time for a throughput. Here the achieved packet rate is measured at the first
+switch while frames flow, so the generator's own limit is told from the network's, and a run that
+its deadline ends is a timeout, not a rate.
+"""
+
+from typing import Any, Literal
+
+from tsnrepro.experiments.measurers import measurer
+from tsnrepro.experiments.plan import randomised_blocks
+from tsnrepro.experiments.run import Measurement, Planned
+from tsnrepro.records.store import Trial
+from tsnrepro.settings import Campaign
+
+HEADERS_AND_FCS_BYTES = 46
+PREAMBLE_AND_GAP_BYTES = 20
+SET_UP_SECONDS = 1.5
+# An achieved rate this close to the target is the target; the clock of the samples is no better.
+REACHED = 0.97
+
+LimitedBy = Literal["nothing", "generator", "network"]
+
+
+def plan(campaign: Campaign) -> list[Planned]:
+    """Return the trials: every configuration, frame size, share of line rate and repetition."""
+    settings = campaign.mausezahn
+    if settings is None:
+        return []
+    trials = [
+        Trial(
+            "mausezahn",
+            f"{configuration}-{frame}B-{load:g}%",
+            {
+                "configuration": configuration,
+                "frame_bytes": frame,
+                "load_percent": load,
+                "duration_s": settings.duration_s,
+                "deadline_s": settings.deadline_s,
+            },
+            repetition,
+        )
+        for repetition in range(1, settings.repetitions + 1)
+        for frame in settings.frames_bytes
+        for load in settings.loads_percent
+        for configuration in settings.configurations
+    ]
+    return [
+        Planned(trial, order, settings.duration_s + SET_UP_SECONDS)
+        for order, trial in enumerate(randomised_blocks(trials, campaign.seed))
+    ]
+
+
+def target_pps(frame_bytes: int, load_percent: float, link_rate_mbps: float) -> float:
+    """Return the frames a second of a share of line rate, preamble and gap included."""
+    wire_bits = 8 * (frame_bytes + PREAMBLE_AND_GAP_BYTES)
+    return link_rate_mbps * 1e6 * load_percent / 100 / wire_bits
+
+
+def delay_us(pps: float) -> int:
+    """Return the whole microseconds of delay that a script gives mausezahn for a rate.
+
+    As the documents' scripts did: the reciprocal, cut to the resolution of the tool.
+    """
+    return max(1, int(1e6 / pps))
+
+
+def limited_by(target: float, achieved: float, delivered: float) -> LimitedBy:
+    """Return what kept the delivered rate below the target, all in frames a second."""
+    if delivered < achieved * REACHED:
+        return "network"
+    return "generator" if achieved < target * REACHED else "nothing"
+
+
+def measure(testbed: Any, trial: Trial, measured: Measurement) -> None:
+    """Measure one trial."""
+    measurer(testbed).sleeping_generator(testbed, trial, measured)
