@@ -55,6 +55,7 @@ def _parser() -> argparse.ArgumentParser:
     add.set_defaults(run=_facts)
 
     add = commands.add_parser("page", help="write an executed notebook as a page without its code")
+    add.add_argument("results", type=Path)
     add.add_argument("notebook", type=Path)
     add.add_argument("output", type=Path)
     add.set_defaults(run=_page)
@@ -126,8 +127,11 @@ def _facts(arguments: argparse.Namespace) -> None:
 
 def _page(arguments: argparse.Namespace) -> None:
     from tsnrepro.notebooks import write_page  # noqa: PLC0415
+    from tsnrepro.publish.values import load_values  # noqa: PLC0415
 
-    write_page(arguments.notebook, arguments.output)
+    values = load_values(arguments.results / "values")
+    verb, label, campaign = (values[f"testbed.{n}"].value for n in ("verb", "label", "campaign"))
+    write_page(arguments.notebook, arguments.output, f"{verb} the {label}, campaign {campaign}")
 
 
 def _build(_: argparse.Namespace) -> None:

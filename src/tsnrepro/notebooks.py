@@ -126,8 +126,15 @@ def execute(source: Path, target: Path, parameters: dict[str, Any]) -> None:
             raise NotebookError(f"the notebook's kernel failed: {error}", str(source)) from error
 
 
-def write_page(notebook: Path, output: Path) -> None:
+def write_page(notebook: Path, output: Path, banner: str) -> None:
     """Write an executed notebook as an HTML page that stands on its own, without its code.
+
+    Parameters
+    ----------
+    notebook, output
+        The executed notebook, and the page; its folder is made where missing.
+    banner
+        What stands at the page's head: which testbed made the numbers.
 
     Raises
     ------
@@ -136,13 +143,15 @@ def write_page(notebook: Path, output: Path) -> None:
     """
     if not notebook.is_file():
         raise ConfigurationError("no such notebook", str(notebook))
-    from nbconvert import HTMLExporter  # noqa: PLC0415 - a second
-    from traitlets.config import Config  # noqa: PLC0415
+    import html  # noqa: PLC0415
 
-    hidden = {"TagRemovePreprocessor": {"remove_cell_tags": ["injected-parameters"]}}
-    exporter = HTMLExporter(
-        config=Config(hidden), exclude_input=True, exclude_output_prompt=True, embed_images=True
-    )
+    from nbconvert import HTMLExporter  # noqa: PLC0415 - a second
+
+    exporter = HTMLExporter(exclude_input=True, exclude_output_prompt=True, embed_images=True)
     page, _ = exporter.from_filename(str(notebook))
+    before, opening, after = page.partition("<main>")
+    # The template's tables take the body's width, its text less; both fit a common window.
+    style = "<style>main table.dataframe {font-size: 11px} main {max-width: 1100px}</style>"
+    head = f'{style}<p style="padding: 8px 60px; background: #eee">{html.escape(banner)}</p>'
     output.parent.mkdir(parents=True, exist_ok=True)
-    output.write_text(page, encoding="utf-8")
+    output.write_text(f"{before}{head}{opening}{after}", encoding="utf-8")

@@ -118,6 +118,7 @@ rule analyse_experiment:
 rule analysis_page:
     input:
         "results/{testbed}/{campaign}/values/{experiment}.json",
+        "results/{testbed}/{campaign}/values/testbed.json",
     output:
         "results/{testbed}/{campaign}/report/{experiment}.html",
     log:
@@ -127,7 +128,7 @@ rule analysis_page:
     conda:
         "../../environment.yml"
     params:
-        notebook=lambda wildcards: f"results/{wildcards.testbed}/{wildcards.campaign}"
-        f"/notebooks/analyse-{wildcards.experiment}.ipynb",
+        results=lambda wildcards: f"results/{wildcards.testbed}/{wildcards.campaign}",
     shell:
-        "tsnrepro page {params.notebook} {output} > {log} 2>&1 || {{ cat {log} >&2; exit 1; }}"
+        "tsnrepro page {params.results}"
+        " {params.results}/notebooks/analyse-{wildcards.experiment}.ipynb {output} > {log} 2>&1 || {{ cat {log} >&2; exit 1; }}"

@@ -32,6 +32,19 @@ PLACE_LABELS = {
 SMALLEST_LOSS_PERCENT = 1e-4
 
 
+def _show_in_notebooks() -> None:
+    """Let a notebook show a figure that a cell ends with, although nothing is drawn on a screen."""
+    from IPython.core.getipython import get_ipython  # noqa: PLC0415 - only where there is one
+
+    if (shell := get_ipython()) is not None:
+        from IPython.core.pylabtools import select_figure_formats  # noqa: PLC0415
+
+        select_figure_formats(shell, {"png"}, dpi=150)
+
+
+_show_in_notebooks()
+
+
 def style() -> None:
     """Set fonts and lines for a column of a journal."""
     sns.set_theme(style="ticks", palette="colorblind")

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pandera.pandas as pa
+from statsmodels.stats.weightstats import DescrStatsW
 
 from tsnrepro.analysis.results import Results
 from tsnrepro.analysis.shaping_phase import Gate, Held, held
@@ -23,6 +24,7 @@ from tsnrepro.experiments.shaping.log import (
 from tsnrepro.experiments.shaping.plan import part_of
 from tsnrepro.experiments.shaping.settings import GATED, ShapingPart
 from tsnrepro.records.tables import COUNT, open_run
+from tsnrepro.stats.checks import ROUNDING
 from tsnrepro.stats.comparisons import Comparison, difference_of_means, holm, relative_difference
 from tsnrepro.stats.estimate import Estimate
 from tsnrepro.stats.quantiles import replicated_quantile, sample_quantile
@@ -344,10 +346,29 @@ def _medium(group: pd.DataFrame) -> str | None:
 
 
 def _relative(group: pd.DataFrame, control: pd.DataFrame, column: str) -> Comparison | None:
-    first, second = group[column].dropna(), control[column].dropna()
-    if first.empty or second.empty or first.mean() <= 0 or second.mean() <= 0:
+    """Return the change in percent; by repetition where both were measured in the same ones.
+
+    A repetition is a block of the campaign's random order: what drifts, or what is uncertain of a
+    model, falls on both sides of a pair alike.
+    """
+    first = group.set_index("repetition")[column].dropna()
+    second = control.set_index("repetition")[column].dropna()
+    if first.empty or second.empty or first.min() <= 0 or second.min() <= 0:
         return None
-    return relative_difference(first, second)
+    if len(first) < 2 or set(first.index) != set(second.index):
+        return relative_difference(first, second)
+    ratios = np.log(first / second.reindex(first.index))
+    mean = mean_over_runs(ratios)
+    values = [100 * np.expm1(value) for value in (mean.value, mean.low, mean.high)]
+    method = "Student t of the log ratio, paired by repetition"
+    return Comparison(Estimate(*values, mean.level, method, mean.n, "%"), _p_of_none(ratios))
+
+
+def _p_of_none(differences: pd.Series) -> float:
+    """Return the p value of a mean of zero; 0 or 1 where nothing varies."""
+    if np.ptp(differences) <= ROUNDING * max(1.0, float(np.abs(differences).max())):
+        return float(np.abs(differences).max() <= ROUNDING)
+    return float(DescrStatsW(differences).ttest_mean(0)[1])
 
 
 def _with_verdicts(table: pd.DataFrame) -> pd.DataFrame:
@@ -395,14 +416,20 @@ def bridge_cost(run: Run, part: ShapingPart) -> pd.DataFrame:
 
 
 def _difference(group: pd.DataFrame, control: pd.DataFrame, column: str) -> dict[str, float]:
+    """Return the difference in microseconds, paired as in :func:`_relative`."""
     refuse_across_media({"a": _medium(group), "b": _medium(control)})
-    first, second = group[column].dropna(), control[column].dropna()
+    first = group.set_index("repetition")[column].dropna()
+    second = control.set_index("repetition")[column].dropna()
     names = ("difference_us", "low_us", "high_us", "p_value")
     if first.empty or second.empty:
         return dict.fromkeys(names, np.nan)
-    found = difference_of_means(first, second, unit="us")
-    limits = found.estimate
-    return dict(zip(names, (limits.value, limits.low, limits.high, found.p_value), strict=True))
+    if len(first) < 2 or set(first.index) != set(second.index):
+        found = difference_of_means(first, second, unit="us")
+        limits, p_value = found.estimate, found.p_value
+    else:
+        differences = first - second.reindex(first.index)
+        limits, p_value = mean_over_runs(differences, unit="us"), _p_of_none(differences)
+    return dict(zip(names, (limits.value, limits.low, limits.high, p_value), strict=True))
 
 
 # --- results ----------------------------------------------------------------------------------

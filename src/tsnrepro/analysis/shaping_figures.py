@@ -84,7 +84,14 @@ def _shade(axes: Axes, gate: Gate) -> None:
         pieces = [(begin, min(until, cycle)), (0, until - cycle)]
         for start, end in pieces:
             if end > start:
-                axes.axvspan(start / 1000, end / 1000, color=WINDOW_COLOUR, linewidth=0, zorder=0)
+                axes.axvspan(
+                    start / 1000,
+                    end / 1000,
+                    color=WINDOW_COLOUR,
+                    linewidth=0,
+                    zorder=0,
+                    label="gate open",
+                )
 
 
 def phase_scatter(run: Run, parts: Sequence[ShapingPart], testbed: str, load: str = IDLE) -> Figure:
@@ -150,6 +157,8 @@ def phase_histogram(
                 axes.set_title(f"cycle {gate.gates.cycle / 1000:g} µs", fontsize=7)
                 shaded = True
             _steps(axes, [gate.phases_ns(log) for log in logs], gate.gates.cycle, mode)
+        # Frames that waited for the gate leave together: thousands in the first bin.
+        axes.set_yscale("log")
         axes.set_xlabel("place in the cycle (µs)")
     panels[0].set_ylabel("share of frames (%)")
     _key(figure, panels[0])
@@ -268,14 +277,16 @@ def distributions(
     if not drawn:
         _say(axes, "not measured")
         return figure
-    for (mode, load), values in drawn.items():
+    for place, ((mode, load), values) in enumerate(drawn.items()):
+        idle = load == IDLE
         _distribution(
             axes,
             values,
             color=COLOURS[mode],
-            linestyle=":" if load == IDLE else "-",
-            linewidth=1.2,
-            label=f"{known[mode]}{'' if load == IDLE else ', loaded'}",
+            linestyle=":" if idle else "-",
+            # Without load some curves are one: wide below narrow shows them all.
+            linewidth=max(0.7, 2.8 - 0.6 * place) if idle else 1.2,
+            label=f"{known[mode]}{'' if idle else ', loaded'}",
         )
     low = min(values.min() for values in drawn.values())
     high = max(values.max() for values in drawn.values())

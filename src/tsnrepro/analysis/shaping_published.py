@@ -18,6 +18,8 @@ STATISTICS_003 = {"mean": "mean", "p50": "p50", "p95": "p95", "p99": "p99", "max
 MODES_004 = {"direct": "direct", "TAS": "tas", "CBS": "cbs", "BE": "fifo"}
 STATISTICS_004 = {"mean": "mean", "p90": "p90", "p99": "p99", "p99.9": "p99_9"}
 
+ORDER = ("direct", "tas", "cbs", "prio", "mqprio", "etf", "fifo")
+
 MEDIA = {
     "tas-i210-i225": "Intel i210/i225 network cards",
     "software-bridge": "software bridge with i210 ports",
@@ -97,8 +99,10 @@ def percentile_table(beside: pd.DataFrame, statistics: list[str]) -> pd.DataFram
             row["value_us"], row["low_us"], row["high_us"]
         )
     columns = pd.MultiIndex.from_product([statistics, ["published", "measured"]])
-    index = pd.MultiIndex.from_tuples(list(rows), names=["load", "mode"])
-    return pd.DataFrame(list(rows.values()), index=index, columns=columns).fillna("")
+    ordered = sorted(rows, key=lambda key: (key[0] != IDLE, key[0], ORDER.index(key[1])))
+    index = pd.MultiIndex.from_tuples(ordered, names=["load", "mode"])
+    cells = [rows[key] for key in ordered]
+    return pd.DataFrame(cells, index=index, columns=columns).fillna("")
 
 
 def _number(value: float) -> str:

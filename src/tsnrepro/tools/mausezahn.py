@@ -1,25 +1,35 @@
 """mausezahn: frames of a chosen size with a delay between them, past the network stack."""
 
+from dataclasses import dataclass
+
 PORT = 5001
 UDP_IP_HEADERS_BYTES = 28
 # Linux rounds a sleep up to its timer slack unless told otherwise (prctl(2), PR_SET_TIMERSLACK).
 TIMER_SLACK_US = 50
 
 
-def udp(device: str, source: str, target: str, target_mac: str, payload: int, frames: int, us: int):
+@dataclass(frozen=True)
+class Ends:
+    """Between which hosts frames go: the talker's card, both IPv4 addresses, the listener's MAC."""
+
+    device: str
+    source: str
+    target: str
+    target_mac: str
+
+
+def udp(ends: Ends, payload_bytes: int, frames: int, delay_us: int) -> list[str]:
     """Return the command that sends UDP frames with a delay after each.
 
     Parameters
     ----------
-    device
-        The talker's card.
-    source, target
-        IPv4 addresses; no reply is expected, so ``target_mac`` is given and not asked for.
-    payload
-        UDP payload of each frame in bytes.
+    ends
+        Between which hosts. The target's MAC address is given, so that no reply is needed.
+    payload_bytes
+        UDP payload of each frame.
     frames
         How many; mausezahn takes 0 for ever.
-    us
+    delay_us
         Delay in whole microseconds, the finest that mausezahn takes; 0 sends without a pause.
 
     Raises
@@ -31,7 +41,7 @@ def udp(device: str, source: str, target: str, target_mac: str, payload: int, fr
         raise ValueError(f"{frames} frames: mausezahn would send without end")
     ports = f"sp={PORT},dp={PORT}"
     return [
-        *("mausezahn", device, "-q", "-c", str(frames), "-d", str(us)),
-        *("-b", target_mac, "-A", source, "-B", target),
-        *("-P", "0" * payload, "-t", "udp", ports),
+        *("mausezahn", ends.device, "-q", "-c", str(frames), "-d", str(delay_us)),
+        *("-b", ends.target_mac, "-A", ends.source, "-B", ends.target),
+        *("-P", "0" * payload_bytes, "-t", "udp", ports),
     ]

@@ -108,16 +108,10 @@ def sleeping_generator(testbed: EmulatedTestbed, trial: Trial, measured: Measure
     )
     frames = max(1, round(target * factors["duration_s"]))
     payload = factors["frame_bytes"] - HEADERS_AND_FCS_BYTES
-    card = _card_address(testbed)
-    command_line = mausezahn.udp(
-        CARD,
-        testbed.address(TALKER),
-        testbed.address(LISTENER),
-        card,
-        payload,
-        frames,
-        delay_us(target),
+    ends = mausezahn.Ends(
+        CARD, testbed.address(TALKER), testbed.address(LISTENER), _card_address(testbed)
     )
+    command_line = mausezahn.udp(ends, payload, frames, delay_us(target))
     testbed.configure(factors["configuration"], MAUSEZAHN_STREAM)
     before = testbed.snapshot()
     measured.outputs["counters-before.json.gz"] = json.dumps(before.raw, indent=1)
