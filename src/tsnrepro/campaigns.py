@@ -7,7 +7,7 @@ from typing import Any
 
 from tsnrepro.errors import ConfigurationError
 from tsnrepro.repository import root
-from tsnrepro.settings import Campaign, EmulatedSettings, ModelSettings, load, load_testbed
+from tsnrepro.settings import Campaign, EmulatedSettings, ModelSettings, load, load_testbed, parse
 
 
 @dataclass(frozen=True)
@@ -65,8 +65,10 @@ def campaign(name: str) -> Campaign:
     return load(Campaign, root() / "config" / "campaigns" / f"{name}.yaml")
 
 
-def open_testbed(name: str, campaign: Campaign, purpose: str) -> Any:
+def open_testbed(name: str, campaign: Campaign, purpose: str, **overrides: Any) -> Any:
     """Return the testbed of config/testbeds/NAME.yaml; its ``with`` block brings it up.
+
+    ``overrides`` are settings that take the place of those in the file.
 
     Raises
     ------
@@ -74,6 +76,9 @@ def open_testbed(name: str, campaign: Campaign, purpose: str) -> Any:
         There is no such file, or it does not fit the kind of testbed it names.
     """
     settings = testbed_settings(name)
+    if overrides:
+        merged = settings.model_dump() | overrides
+        settings = parse(type(settings), merged, f"config/testbeds/{name}.yaml and the trial")
     if isinstance(settings, ModelSettings):
         from tsnrepro.testbed.model import ModelTestbed  # noqa: PLC0415
 

@@ -136,8 +136,11 @@ def _page(arguments: argparse.Namespace) -> None:
 
 def _build(_: argparse.Namespace) -> None:
     from tsnrepro.dataplane.build import frerctl  # noqa: PLC0415
+    from tsnrepro.streams.build import programs  # noqa: PLC0415
 
     print(f"frerctl: {frerctl()}")
+    made = programs()
+    print(f"talker: {made.talker}\nlistener: {made.listener}")
 
 
 def _paper_inputs(arguments: argparse.Namespace) -> None:

@@ -323,3 +323,30 @@ def test_a_warm_up_that_fails_keeps_no_trial_from_being_measured(store):
     found = run_trials(store, items, 1, FakeTestbed().open, measure, warm_up=True)
     assert measure.measured == [0]
     assert len(found["trials"]) == 1
+
+
+def test_trials_that_need_another_testbed_get_it_in_their_order(store):
+    items = planned(4)
+    wide = [Planned(i.trial, i.order, i.nominal_s, {"paths": 3}) for i in items[1:3]]
+    opened = []
+
+    @contextmanager
+    def open_testbed(**overrides):
+        opened.append(overrides)
+        yield FakeTestbed()
+
+    measure = Script()
+    run_trials(store, [items[0], *wide, items[3]], 1, open_testbed, measure)
+    assert opened == [{}, {"paths": 3}, {}]
+    assert measure.measured == [0, 1, 2, 3]
+
+
+def test_a_trial_sees_those_recorded_before_it(store):
+    seen = []
+
+    def measure(_testbed, trial, measured):
+        seen.append(len(list(measured.earlier())))
+        measured.values["number"] = trial.factors["number"]
+
+    run(store, planned(3), 1, FakeTestbed(), measure)
+    assert seen == [0, 1, 2]

@@ -1,5 +1,6 @@
 """Latency: moments and quantiles of half round trips, and FRER against control."""
 
+import io
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import pandas as pd
 from tsnrepro.analysis.missing import known, mean, relative, shared, total
 from tsnrepro.analysis.results import Results
 from tsnrepro.errors import RecordError
-from tsnrepro.experiments.latency import LOG
+from tsnrepro.experiments.latency import HALF_ROUND_TRIPS, LOG
 from tsnrepro.records.foreign.observations import observations_of
 from tsnrepro.records.store import RawStore
 from tsnrepro.records.tables import open_run
@@ -35,6 +36,9 @@ def samples(manifest_path: str | Path) -> dict[str, np.ndarray]:
 
 
 def _measured(store: RawStore, trial: str) -> np.ndarray:
+    if (store.folder / trial / HALF_ROUND_TRIPS).is_file():
+        saved = store.output_bytes(trial, HALF_ROUND_TRIPS)
+        return np.load(io.BytesIO(saved), allow_pickle=False) / 1e6
     return parse_log(store.output_bytes(trial, LOG))["half_round_trip_us"].to_numpy()
 
 

@@ -2,21 +2,27 @@
 
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
+from itertools import groupby
 from typing import Any
 
 from tsnrepro.errors import CommandError, RecordError, ToolError
 from tsnrepro.experiments.progress import Progress
-from tsnrepro.records.store import RawStore, Trial
+from tsnrepro.records.store import RawStore, Trial, canonical
 
 
 @dataclass
 class Measurement:
-    """What measuring one trial gave: values for the record and the tools' output."""
+    """What measuring one trial gave: values for the record and the tools' output.
 
+    ``earlier`` returns the documents of this run's trials that are recorded already, for what
+    starts from another trial's result.
+    """
+
+    earlier: Callable[[], Iterable[dict[str, Any]]] = list
     values: dict[str, Any] = field(default_factory=dict)
     outputs: dict[str, str | bytes] = field(default_factory=dict)
     commands: list[dict[str, Any]] = field(default_factory=list)
@@ -28,25 +34,31 @@ Measure = Callable[[Any, Trial, Measurement], None]
 
 @dataclass(frozen=True)
 class Planned:
-    """A trial, its place in the order, and the seconds it should take."""
+    """A trial, its place in the order, and the seconds it should take.
+
+    ``testbed`` are settings of the testbed that this trial needs otherwise than configured, such
+    as its number of paths.
+    """
 
     trial: Trial
     order: int
     nominal_s: float
+    testbed: dict[str, Any] = field(default_factory=dict)
 
 
 def run_trials(
     store: RawStore,
     planned: list[Planned],
     attempts: int,
-    open_testbed: Callable[[], Any],
+    open_testbed: Callable[..., Any],
     measure: Measure,
     *,
     warm_up: bool = False,
 ) -> dict[str, Any]:
     """Measure what the store does not hold yet and return the run's manifest.
 
-    The testbed is brought up only when a trial is missing. A trial that fails is recorded with
+    The testbed is brought up only when a trial is missing, and again for trials that need other
+    settings of it, which ``open_testbed`` takes by name. A trial that fails is recorded with
     its reason and tried again until ``attempts`` are recorded. With ``warm_up`` the first missing
     trial is measured once before it counts, since caches, neighbours and processors are cold then;
     this is recorded too, as a trial that no manifest lists.
@@ -58,18 +70,27 @@ def run_trials(
     """
     missing = [item for item in planned if _open_attempts(store, item.trial, attempts)]
     print(f"{store.experiment}: {len(planned)} trials, {len(planned) - len(missing)} recorded")
-    if missing:
-        progress = Progress(store.experiment, [item.nominal_s for item in missing])
-        with open_testbed() as testbed:
+    progress = Progress(store.experiment, [item.nominal_s for item in missing])
+    position = 0
+    for overrides, group in _by_testbed(missing):
+        with open_testbed(**overrides) as testbed:
             environment = store.put_environment(testbed.describe())
-            if warm_up:
-                _warm_up(store, missing[0], partial(measure, testbed), environment)
-            for index, item in enumerate(missing):
-                progress.begin(index, item.trial.label)
+            if warm_up and not position:
+                _warm_up(store, group[0], partial(measure, testbed), environment)
+            for item in group:
+                progress.begin(position, item.trial.label)
                 context = {"order": item.order, "environment": environment}
                 _measure(store, item.trial, attempts, partial(measure, testbed), context)
-                progress.end(index)
+                progress.end(position)
+                position += 1
     return manifest(store, planned)
+
+
+def _by_testbed(missing: list[Planned]) -> Iterator[tuple[dict[str, Any], list[Planned]]]:
+    """Yield the trials in their order, in groups that one testbed serves."""
+    for _, group in groupby(missing, key=lambda item: canonical(item.testbed)):
+        items = list(group)
+        yield items[0].testbed, items
 
 
 def _warm_up(
@@ -93,7 +114,7 @@ def _measure_once(
     context: dict[str, Any],
 ) -> str:
     """Record one attempt at a trial and return how it ended."""
-    measured = Measurement()
+    measured = Measurement(earlier=store.documents)
     document = _try(trial, measured, measure) | context | {"attempt": attempt}
     document |= {"testbed": store.testbed, "campaign": store.campaign}
     store.put(trial, attempt, document, measured.outputs)

@@ -187,6 +187,12 @@ class RawStore:
             found.append(folder)
         return found
 
+    def documents(self) -> list[dict[str, Any]]:
+        """Return the documents of all trials of this run, whatever became of them."""
+        folders = self.folder.glob(f"*/{DOCUMENT}")
+        whole = [path.parent for path in folders if not path.parent.name.startswith(PARTIAL_PREFIX)]
+        return [self.read(folder) for folder in sorted(whole)]
+
     def read(self, folder: Path) -> dict[str, Any]:
         """Return a trial's document after checking every file against its checksum.
 

@@ -6,6 +6,7 @@ Every module here offers the same functions, which fill the same values.
 from collections.abc import Callable
 from typing import Any, Protocol
 
+from tsnrepro.experiments.measurers.paced import PacedRun
 from tsnrepro.experiments.run import Measurement
 from tsnrepro.records.store import Trial
 
@@ -18,13 +19,15 @@ class Measurer(Protocol):
     ``udp_bursts`` sends as iperf3 does (factors ``payload_bytes``, ``rate_mbps``), ``tcp_bulk`` as
     fast as it goes, ``ping_pong`` one request at a time (``payload_bytes``), and
     ``sleeping_generator`` frames with a sleep after each (``frame_bytes``, ``load_percent``,
-    ``deadline_s``); each under ``configuration`` for ``duration_s``.
+    ``deadline_s``); each under ``configuration`` for ``duration_s``. ``paced`` runs our own talker
+    and listener once and returns what came of it.
     """
 
     udp_bursts: Measure
     tcp_bulk: Measure
     ping_pong: Measure
     sleeping_generator: Measure
+    paced: Callable[..., PacedRun]
 
 
 def measurer(testbed: Any) -> Measurer:

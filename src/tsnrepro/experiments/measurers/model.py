@@ -1,28 +1,37 @@
 """Measuring on the model testbed: the network of a trial, simulated, in the records' terms."""
 
+import io
 import json
 from dataclasses import asdict
 
+import numpy as np
+import numpy.typing as npt
+
+from tsnrepro.errors import ToolError
+from tsnrepro.experiments.latency import HALF_ROUND_TRIPS
 from tsnrepro.experiments.mausezahn import HEADERS_AND_FCS_BYTES, delay_us, target_pps
+from tsnrepro.experiments.measurers.model_terms import account, recovery_of, seed_of
+from tsnrepro.experiments.measurers.paced_model import paced
 from tsnrepro.experiments.measurers.sleeping_generator import Sending, values
 from tsnrepro.experiments.run import Measurement
 from tsnrepro.model.engine import simulate
 from tsnrepro.model.ethernet import TCP_SEGMENT_BYTES
-from tsnrepro.model.network import Bursts, ConstantRate, Network, Stream, TcpBulk
+from tsnrepro.model.network import Bursts, ConstantRate, PingPong, Stream, TcpBulk
+from tsnrepro.model.result import PingPongResult as ModelPingPong
 from tsnrepro.model.result import Result, StreamResult
-from tsnrepro.records.accounting import REASSEMBLY, SOCKET_BUFFER, Accounting
 from tsnrepro.records.store import Trial
 from tsnrepro.testbed.model import (
     LISTENER,
-    LISTENER_LINK,
     TALKER,
-    TALKER_LINK,
     ModelTestbed,
 )
 from tsnrepro.tools.iperf3 import TcpResult, UdpResult
 from tsnrepro.tools.mausezahn import TIMER_SLACK_US
+from tsnrepro.tools.sockperf import PingPongResult
 
 STREAM = "measured"
+
+__all__ = ["paced", "ping_pong", "sleeping_generator", "tcp_bulk", "udp_bursts"]
 
 
 def run(
@@ -31,6 +40,8 @@ def run(
     streams: list[Stream],
     measured: Measurement,
     duration_s: float | None = None,
+    *,
+    record: bool = False,
 ) -> Result:
     """Simulate a trial with some streams; the record keeps network, seed and all counts.
 
@@ -42,14 +53,9 @@ def run(
     measured.outputs["network.json.gz"] = network.model_dump_json(indent=1)
     measured.values |= {"parameters": asdict(parameters), "seed": seed}
     duration = float(duration_s or trial.factors["duration_s"])
-    result = simulate(network, duration_s=duration, seed=seed)
+    result = simulate(network, duration_s=duration, seed=seed, record=record)
     keep_counts(result, measured)
     return result
-
-
-def seed_of(testbed: ModelTestbed, trial: Trial) -> int:
-    """Return the seed of a trial's chances: each trial of a campaign has its own."""
-    return int(trial.digest, 16) ^ testbed.seed
 
 
 def keep_counts(result: Result, measured: Measurement) -> None:
@@ -105,46 +111,6 @@ def udp_result(stream: StreamResult, duration_s: float) -> UdpResult:
     )
 
 
-def recovery_of(result: Result, stream: str) -> dict[str, int] | None:
-    """Return the clause 10 counters of a stream's recovery function, None without one."""
-    found = [r.counters for r in result.recoveries if (r.stream, r.member) == (stream, None)]
-    return found[0] if found else None
-
-
-def account(network: Network, stream: StreamResult, result: Result) -> Accounting:
-    """Return where a stream's frames went, by the places of the emulated testbed.
-
-    Counted are frames: datagrams, unless a datagram is several frames.
-    """
-    ledger, parts = stream.frames, stream.fragments
-    drops = {"talker socket": 0, "talker queue": _at(ledger.queue_drops, f"{TALKER}:{TALKER_LINK}")}
-    members = [link.name for link in network.links if (link.a, link.b) == ("sw1", "sw2")]
-    for member in members:
-        drops[f"sw1 queue {member}"] = _at(ledger.queue_drops, f"sw1:{member}")
-        lost = _at(ledger.lost_random, f"sw1:{member}") + _at(ledger.lost_down, f"sw1:{member}")
-        drops[f"path {member}"] = lost
-    drops["sw2 queue p0"] = _at(ledger.queue_drops, f"sw2:{LISTENER_LINK}")
-    refused = recovery_of(result, stream.name) or {}
-    drops["recovery: rogue"] = refused.get("rogue", 0)
-    drops["recovery: tagless"] = refused.get("tagless", 0)
-    drops["listener card"] = ledger.nic_drops
-    drops[SOCKET_BUFFER] = stream.receiver_socket_drops * parts
-    read = stream.delivered * parts
-    drops[REASSEMBLY] = ledger.taken - read - drops[SOCKET_BUFFER]
-    drops["still on the way"] = ledger.left
-    return Accounting(
-        sent=ledger.entered,
-        copies=ledger.copied,
-        received=read,
-        eliminated=ledger.eliminated - drops["recovery: rogue"] - drops["recovery: tagless"],
-        drops=drops,
-    )
-
-
-def _at(counts: dict[str, int], place: str) -> int:
-    return counts.get(place, 0)
-
-
 def tcp_bulk(testbed: ModelTestbed, trial: Trial, measured: Measurement) -> None:
     """Transfer as fast as the windows allow."""
     configuration, duration = trial.factors["configuration"], float(trial.factors["duration_s"])
@@ -168,6 +134,54 @@ def tcp_bulk(testbed: ModelTestbed, trial: Trial, measured: Measurement) -> None
         seconds=seconds,
     )
     measured.values |= {"result": asdict(tcp), "recovery": recovery_of(result, STREAM)}
+
+
+def ping_pong(testbed: ModelTestbed, trial: Trial, measured: Measurement) -> None:
+    """Send one request at a time, as sockperf does; the record keeps every observation."""
+    configuration = trial.factors["configuration"]
+    stream = Stream(
+        name=STREAM,
+        talker=TALKER,
+        listener=LISTENER,
+        payload_bytes=trial.factors["payload_bytes"],
+        send=PingPong(answer_route=testbed.route(configuration, back=True)),
+        route=testbed.route(configuration),
+    )
+    result = run(testbed, trial, [stream], measured, record=True)
+    of, answers = result.streams[STREAM], result.logs.answers
+    assert of.ping_pong is not None
+    assert answers is not None
+    if not len(answers):
+        raise ToolError("no request was answered", f"model, trial {trial.label}")
+    half_ps = (answers["answered_ps"] - answers["sent_ps"]) // 2
+    file = io.BytesIO()
+    np.save(file, half_ps)
+    measured.outputs[HALF_ROUND_TRIPS] = file.getvalue()
+    measured.values |= {
+        "result": asdict(_as_sockperf(of.ping_pong, half_ps / 1e6, trial.factors["duration_s"])),
+        "recovery": recovery_of(result, STREAM),
+    }
+
+
+def _as_sockperf(
+    counts: ModelPingPong, half_us: npt.NDArray[np.float64], duration_s: float
+) -> PingPongResult:
+    """Return counts and half round trips as sockperf reports them."""
+    percentages = ("25.000", "50.000", "75.000", "90.000", "99.000", "99.900")
+    found = np.quantile(half_us, [float(p) / 100 for p in percentages], method="inverted_cdf")
+    return PingPongResult(
+        sent=counts.answered + counts.timeouts + counts.waiting,
+        received=counts.answered,
+        observations=len(half_us),
+        valid_seconds=float(duration_s),
+        dropped=counts.timeouts,
+        duplicated=counts.disregarded,
+        mean_us=float(half_us.mean()),
+        sd_us=float(half_us.std()),
+        min_us=float(half_us.min()),
+        max_us=float(half_us.max()),
+        percentiles_us=dict(zip(percentages, map(float, found), strict=True)),
+    )
 
 
 def sleeping_generator(testbed: ModelTestbed, trial: Trial, measured: Measurement) -> None:

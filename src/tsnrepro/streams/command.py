@@ -1,0 +1,324 @@
+"""Command lines of talker and listener, and the JSON that they print at the end."""
+
+import json
+from dataclasses import MISSING, dataclass, fields
+from typing import Any, Literal, TypeVar
+
+from tsnrepro.errors import ToolError
+
+Clock = Literal["tai", "realtime", "monotonic"]
+Stamps = Literal["software", "hardware"]
+# Sequence number and send time; what is left of the payload is zeros.
+MIN_PAYLOAD_BYTES = 12
+READY = "ready"
+"""The line that a listener prints as soon as its ports are open."""
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Pacing:
+    """When a talker sends: ``burst`` datagrams each ``interval_ns``, or without pause.
+
+    ``interval_ns`` of ``None`` saturates the way out. The first slot is at ``start_ns`` or, with
+    ``cycle_ns``, at the next multiple of the cycle plus ``phase_ns``, both on the run's clock.
+    After ``then_after`` datagrams slots are ``then_interval_ns`` apart.
+    """
+
+    interval_ns: int | None
+    burst: int | None = None
+    start_ns: int | None = None
+    cycle_ns: int | None = None
+    phase_ns: int | None = None
+    spin_ns: int | None = None
+    late_ns: int | None = None
+    then_after: int | None = None
+    then_interval_ns: int | None = None
+
+    @classmethod
+    def at_rate(cls, rate_mbps: float, payload_bytes: int, burst: int = 1) -> "Pacing":
+        """Return the pacing of a payload rate; the interval is rounded to whole nanoseconds."""
+        return cls(round(payload_bytes * 8e3 * burst / rate_mbps), burst=burst)
+
+    def options(self) -> list[str]:
+        """Return the talker's options."""
+        first = ["--saturate"] if self.interval_ns is None else []
+        return first + _options(
+            {field.name.replace("_", "-"): getattr(self, field.name) for field in fields(self)}
+        )
+
+
+@dataclass(frozen=True)
+class Extent:
+    """What ends a run: a count of datagrams, a time, or both (the earlier one), or a signal."""
+
+    count: int | None = None
+    seconds: float | None = None
+
+
+@dataclass(frozen=True)
+class TalkerResult:
+    """What a talker did; times are ns on ``clock``.
+
+    ``late`` slots were sent more than ``late_tolerance_ns`` after their time; ``unsent`` are
+    datagrams whose time had come when a talker that could not keep up ended.
+    ``clock_step_ns`` is how far the clock was set (not slewed) during the run, within the noise
+    of reading two clocks. ``attempts`` = ``sent`` + the sum of ``send_errors``.
+    ``refused_reports`` are answers of a host on which nobody listens.
+    """
+
+    clock: str
+    tai_offset_s: int
+    clock_step_ns: int
+    stamp_clock: str
+    ended_by: str
+    payload_bytes: int
+    attempts: int
+    sent: int
+    send_errors: dict[str, int]
+    refused_reports: int
+    late: int
+    unsent: int
+    late_tolerance_ns: int
+    worst_late_ns: int
+    txtime_missed: int
+    txtime_invalid: int
+    missing_stamps: int
+    start_ns: int
+    first_ns: int | None
+    last_ns: int | None
+    achieved_pps: float | None
+    payload_mbps: float | None
+
+
+@dataclass(frozen=True)
+class StreamResult:
+    """What arrived at one port of a listener; counts are datagrams, gaps are between arrivals.
+
+    ``out_of_order`` counts first arrivals whose number is below the largest seen (RFC 4737,
+    section 3.3); ``socket_drops`` are datagrams for which the socket's buffer had no room.
+    """
+
+    port: int
+    received: int
+    unique: int
+    duplicates: int
+    out_of_order: int
+    short_datagrams: int
+    bytes: int
+    first_ns: int | None
+    last_ns: int | None
+    longest_gap_ns: int | None
+    longest_gap_after: int | None
+    missing_stamps: int
+    socket_drops: int
+    buffer_bytes: int
+
+
+@dataclass(frozen=True)
+class ListenerResult:
+    """What a listener received; times are ns on ``clock``.
+
+    ``stamp_clock`` is that of stamps: the same clock, ``phc`` (the card's own) or ``none``.
+    """
+
+    clock: str
+    tai_offset_s: int
+    clock_step_ns: int
+    stamp_clock: str
+    ended_by: str
+    logged: int
+    receive_errors: dict[str, int]
+    streams: tuple[StreamResult, ...]
+
+    def stream(self, port: int) -> StreamResult:
+        """Return what arrived at ``port``.
+
+        Raises
+        ------
+        ToolError
+            The listener had no such port.
+        """
+        for stream in self.streams:
+            if stream.port == port:
+                return stream
+        raise ToolError(
+            f"the listener had no port {port}", f"ports {[s.port for s in self.streams]}"
+        )
+
+
+def talker(
+    program: str,
+    address: str,
+    port: int,
+    pacing: Pacing,
+    extent: Extent,
+    *,
+    payload_bytes: int,
+    clock: Clock = "tai",
+    log: str | None = None,
+    timestamps: Stamps | None = None,
+    stream: int | None = None,
+    priority: int | None = None,
+    txtime_ahead_ns: int | None = None,
+    dont_fragment: bool = False,
+    bind: str | None = None,
+    device: str | None = None,
+) -> list[str]:
+    """Return the command of a talker; the head of talker.c says what each option means.
+
+    Raises
+    ------
+    ValueError
+        The payload has no room for sequence number and send time.
+    """
+    if payload_bytes < MIN_PAYLOAD_BYTES:
+        raise ValueError(f"a payload of {payload_bytes} bytes has no room for 12 bytes of head")
+    flags = [*(["--txtime"] if txtime_ahead_ns else []), *(["--dont-fragment"] * dont_fragment)]
+    values = {
+        "address": address,
+        "port": port,
+        "payload": payload_bytes,
+        "clock": clock,
+        "count": extent.count,
+        "seconds": extent.seconds,
+        "log": log,
+        "timestamps": timestamps,
+        "stream": stream,
+        "priority": priority,
+        "txtime-ahead-ns": txtime_ahead_ns,
+        "bind": bind,
+        "device": device,
+    }
+    return [program, *_options(values), *pacing.options(), *flags]
+
+
+def listener(
+    program: str,
+    ports: list[int],
+    extent: Extent,
+    *,
+    clock: Clock = "tai",
+    log: str | None = None,
+    timestamps: Stamps | None = None,
+    quiet_ms: int | None = None,
+    buffer_bytes: int | None = None,
+    bind: str | None = None,
+    device: str | None = None,
+) -> list[str]:
+    """Return the command of a listener; the head of listener.c says what each option means.
+
+    Raises
+    ------
+    ValueError
+        No port is given.
+    """
+    if not ports:
+        raise ValueError("a listener needs a port at least")
+    values = {
+        "count": extent.count,
+        "seconds": extent.seconds,
+        "clock": clock,
+        "log": log,
+        "timestamps": timestamps,
+        "quiet-ms": quiet_ms,
+        "buffer-bytes": buffer_bytes,
+        "bind": bind,
+        "device": device,
+    }
+    return [program, *(w for port in ports for w in ("--port", str(port))), *_options(values)]
+
+
+def show_log(path: str) -> list[str]:
+    """Return the command that prints a log as base64, for :func:`tsnrepro.streams.log.decoded`."""
+    return ["base64", "--wrap=0", path]
+
+
+def _options(values: dict[str, Any]) -> list[str]:
+    return [
+        word
+        for name, value in values.items()
+        if value is not None
+        for word in (f"--{name}", str(value))
+    ]
+
+
+def parse_talker(text: str) -> TalkerResult:
+    """Read what a talker printed.
+
+    Raises
+    ------
+    ToolError
+        The text is not a talker's report, or a field is missing or contradicts another.
+    """
+    document = _document(text, "talker")
+    result = _typed(TalkerResult, document, "talker")
+    if result.attempts != result.sent + sum(result.send_errors.values()):
+        raise ToolError(
+            f"the talker tried {result.attempts} datagrams, sent {result.sent} and failed "
+            f"{sum(result.send_errors.values())}"
+        )
+    return result
+
+
+def parse_listener(text: str) -> ListenerResult:
+    """Read what a listener printed; a ``ready`` line before it is passed over.
+
+    Raises
+    ------
+    ToolError
+        The text is not a listener's report, or a field is missing or contradicts another.
+    """
+    document = _document(text, "listener")
+    streams = document.get("streams")
+    if not isinstance(streams, list) or not streams:
+        raise ToolError("the listener's report has no streams")
+    document["streams"] = tuple(_typed(StreamResult, s, "listener's stream") for s in streams)
+    result = _typed(ListenerResult, document, "listener")
+    for stream in result.streams:
+        if stream.received != stream.unique + stream.duplicates:
+            raise ToolError(
+                f"port {stream.port}: {stream.received} received are not {stream.unique} unique "
+                f"and {stream.duplicates} duplicates"
+            )
+    return result
+
+
+def _document(text: str, tool: str) -> dict[str, Any]:
+    start = text.find("{")
+    try:
+        document = json.loads(text[start:]) if start >= 0 else None
+    except json.JSONDecodeError as error:
+        raise ToolError(f"the {tool} printed broken JSON: {error}") from error
+    if not isinstance(document, dict):
+        raise ToolError(f"the {tool} printed no JSON but: {text.strip()[:300] or 'nothing'}")
+    if document.get("tool") != tool:
+        raise ToolError(f"this is the report of {document.get('tool')!r}, not of a {tool}")
+    del document["tool"]
+    return document
+
+
+_ACCEPTED: dict[Any, tuple[type, ...]] = {
+    int: (int,),
+    str: (str,),
+    int | None: (int, type(None)),
+    float | None: (int, float, type(None)),
+    dict[str, int]: (dict,),
+}
+
+
+def _typed(kind: type[T], values: Any, tool: str) -> T:
+    """Return ``values`` as a dataclass of exactly these fields and types."""
+    if not isinstance(values, dict):
+        raise ToolError(f"the {tool}'s report is no JSON object: {values!r}"[:300])
+    known = {field.name: field for field in fields(kind)}  # pyright: ignore[reportArgumentType]
+    if lacking := [n for n, f in known.items() if n not in values and f.default is MISSING]:
+        raise ToolError(f"the {tool}'s report lacks {', '.join(lacking)}")
+    if unknown := sorted(set(values) - set(known)):
+        raise ToolError(f"the {tool}'s report has unknown fields: {', '.join(unknown)}")
+    for name, field in known.items():
+        accepted = _ACCEPTED.get(field.type)
+        value = values[name]
+        if accepted and (isinstance(value, bool) or not isinstance(value, accepted)):
+            raise ToolError(f"the {tool}'s {name} is {value!r}, which is no {field.type}")
+    return kind(**values)

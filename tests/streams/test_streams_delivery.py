@@ -1,0 +1,154 @@
+"""Delivery against counting datagram by datagram, and examples worked by hand."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tsnrepro.errors import ToolError
+from tsnrepro.streams import log
+from tsnrepro.streams.delivery import deliver, one_way, pacing_errors
+
+BASE_NS = 1_795_000_000_000_000_000
+
+
+def records(rows: list[tuple[int, int, int, int]]) -> np.ndarray:
+    """Return arrivals from rows of number, sent, received, stamped (0: no stamp)."""
+    made = np.zeros(len(rows), log.LISTENER_DTYPE)
+    made["stream"] = 5001
+    for at, (number, sent, received, stamped) in enumerate(rows):
+        made[at] = (5001, number, BASE_NS + sent, BASE_NS + received, stamped and BASE_NS + stamped)
+    return made
+
+
+@st.composite
+def deliveries(draw):
+    """Return how many were sent, and arrivals with losses, duplicates, reordering and no stamps."""
+    sent = draw(st.integers(1, 25))
+    numbers = draw(st.lists(st.integers(0, sent - 1), max_size=40))
+    clock, rows = 0, []
+    for number in numbers:
+        clock += draw(st.integers(0, 1000))
+        stamp = draw(st.sampled_from([0, clock + 1, clock + 5]))
+        rows.append((number, number * 10, clock + 7, stamp))
+    return sent, rows
+
+
+def plainly(sent: int, rows: list[tuple[int, int, int, int]], receipt: str) -> dict:
+    """Count one datagram after the other."""
+    seen, firsts, reordered, largest = set(), [], 0, -1
+    for row in rows:
+        if row[0] in seen:
+            continue
+        seen.add(row[0])
+        firsts.append(row)
+        reordered += row[0] < largest
+        largest = max(largest, row[0])
+    runs = []
+    for number in range(sent):
+        if number in seen:
+            continue
+        if runs and sum(runs[-1]) == number:
+            runs[-1][1] += 1
+        else:
+            runs.append([number, 1])
+    column = 2 if receipt == "application" else 3
+    timed = [row for row in firsts if row[column]]
+    gap = None
+    for one, two in pairwise(timed):
+        duration = two[column] - one[column]
+        if gap is None or duration > gap[0]:
+            lost = sum(n not in seen for n in range(one[0], two[0]))
+            gap = (duration, one[0], two[0], lost)
+    return {
+        "unique": len(seen),
+        "reordered": reordered,
+        "runs": runs,
+        "gap": gap,
+        "latencies": [row[column] - row[1] for row in timed],
+        "missing": len(firsts) - len(timed),
+    }
+
+
+@settings(max_examples=200, deadline=None)
+@given(deliveries(), st.sampled_from(["application", "kernel"]))
+def test_it_is_what_plain_counting_finds(given_delivery, receipt):
+    sent, rows = given_delivery
+    found, truth = deliver(sent, records(rows), receipt), plainly(sent, rows, receipt)
+    assert (found.sent, found.received) == (sent, len(rows))
+    assert found.unique == truth["unique"]
+    assert found.lost == sent - truth["unique"] == sum(length for _, length in truth["runs"])
+    assert found.duplicated == len(rows) - truth["unique"]
+    assert found.reordered == truth["reordered"]
+    assert found.loss_runs.tolist() == truth["runs"]
+    assert found.longest_loss_run == max((length for _, length in truth["runs"]), default=0)
+    gap = found.longest_gap
+    assert truth["gap"] == (
+        gap and (gap.duration_ns, gap.after_sequence, gap.before_sequence, gap.lost_datagrams)
+    )
+    latency = one_way(records(rows), receipt)
+    assert latency.latency_ns.tolist() == truth["latencies"]
+    assert latency.missing_stamps == truth["missing"]
+
+
+def test_an_outage_is_its_gap_and_what_was_lost_in_it():
+    """A datagram each 10 us; 100 to 299 lost: the gap is 201 intervals."""
+    rows = [(n, n * 10_000, n * 10_000 + 5000, 0) for n in range(1000) if not 100 <= n < 300]
+    found = deliver(1000, records(rows))
+    gap = found.longest_gap
+    assert (found.lost, found.loss_runs.tolist()) == (200, [[100, 200]])
+    assert (gap.duration_ns, gap.after_sequence, gap.before_sequence) == (2_010_000, 99, 300)
+    assert gap.lost_datagrams == 200
+
+
+def test_nothing_arrived():
+    found = deliver(7, records([]))
+    assert (found.lost, found.reordered, found.longest_gap) == (7, 0, None)
+    assert found.loss_runs.tolist() == [[0, 7]]
+    assert one_way(records([])).latency_ns.size == 0
+
+
+def test_a_million_datagrams_and_the_largest_times_are_exact():
+    """Differences of times near 2^61 ns would lose 256 ns steps as floating point numbers."""
+    made = np.zeros(1_000_000, log.LISTENER_DTYPE)
+    made["sequence"] = np.arange(1_000_000)
+    made["sent_ns"] = BASE_NS + np.arange(1_000_000) * 1000
+    made["received_ns"] = made["sent_ns"] + (3 + np.arange(1_000_000) % 7).astype(np.uint64)
+    assert sorted(set(one_way(made).latency_ns.tolist())) == [3, 4, 5, 6, 7, 8, 9]
+
+
+def test_a_latency_below_zero_is_kept():
+    assert one_way(records([(0, 500, 100, 0)])).latency_ns.tolist() == [-400]
+
+
+def test_from_stamp_to_stamp_needs_both():
+    sent = np.zeros(3, log.TALKER_DTYPE)
+    sent["sequence"] = np.arange(3)
+    sent["stamped_ns"] = [BASE_NS + 10, 0, BASE_NS + 30]
+    rows = [(0, 5, 90, 50), (1, 6, 91, 51), (2, 7, 92, 0)]
+    found = one_way(records(rows), "kernel", sent)
+    assert (found.latency_ns.tolist(), found.sequence.tolist()) == ([40], [0])
+    assert found.missing_stamps == 2
+    with pytest.raises(ToolError, match="number 2 arrived, but the talker's log ends at 1"):
+        one_way(records(rows), "kernel", sent[:2])
+
+
+def test_a_number_never_sent_is_no_delivery():
+    with pytest.raises(ToolError, match="1 numbers arrived that were never sent, 5 the largest"):
+        deliver(5, records([(4, 0, 1, 0), (5, 0, 2, 0)]))
+
+
+def test_several_streams_are_no_delivery():
+    made = records([(0, 0, 1, 0), (1, 0, 2, 0)])
+    made["stream"][1] = 5002
+    with pytest.raises(ToolError, match=r"several streams: \[5001, 5002\]"):
+        deliver(2, made)
+
+
+def test_pacing_errors_leave_out_what_had_no_slot():
+    sent = np.zeros(3, log.TALKER_DTYPE)
+    sent["wanted_ns"] = [BASE_NS, 0, BASE_NS + 100]
+    sent["sent_ns"] = [BASE_NS + 3, BASE_NS + 50, BASE_NS + 99]
+    assert pacing_errors(sent).tolist() == [3, -1]
