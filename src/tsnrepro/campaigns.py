@@ -28,6 +28,7 @@ EXPERIMENTS = {
     "tcp": Experiment("tcp", "tcp", "tcp"),
     "latency": Experiment("latency", "latency", "latency"),
     "mausezahn": Experiment("mausezahn", "mausezahn", "mausezahn"),
+    "failure": Experiment("failure", "failure", "failure"),
 }
 # The experiments that each manuscript of paper/ prints.
 MANUSCRIPTS = {"frer-udp": ("sweep", "tcp", "latency")}

@@ -4,6 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from tsnrepro.settings.failure import FailureSettings
 from tsnrepro.settings.strict import PositiveFloat, PositiveInt, Strict
 
 Configuration = Literal["control", "frer"]
@@ -70,6 +71,7 @@ class Campaign(Strict):
     tcp: TcpSettings | None = None
     latency: LatencySettings | None = None
     mausezahn: MausezahnSettings | None = None
+    failure: FailureSettings | None = None
 
 
 class Selection(Strict):

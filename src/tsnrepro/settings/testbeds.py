@@ -33,11 +33,23 @@ class EmulatedSettings(Strict):
     of two processors carried half of the line rate, with 64,000 bytes nearly all of it.
     """
     paths: Annotated[int, Field(ge=1, le=8)] = 2
+    delay_us: list[Annotated[float, Field(ge=0, le=100_000)]] = []
+    """Delay of each member path beyond its link's own, in both directions; 0 where none is named.
+
+    A path with a delay goes through a host that hands frames on when they are due. That host costs
+    processor time, and some ten microseconds more than the delay.
+    """
     frer: FrerSettings = FrerSettings()
     locate_drops: bool = True
     """Trace the kernel's drops of the stream by function and reason."""
     processors: dict[Literal["talker", "listener"], int] = {}
     """Processor that a host's measuring tool is bound to; empty lets the kernel choose."""
+
+    @model_validator(mode="after")
+    def _delays_have_paths(self) -> "EmulatedSettings":
+        if len(self.delay_us) > self.paths:
+            raise ValueError(f"delay_us names {len(self.delay_us)} paths of {self.paths}")
+        return self
 
 
 class Between(Strict):

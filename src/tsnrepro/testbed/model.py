@@ -137,7 +137,7 @@ class ModelTestbed:
     def _links(self) -> list[Link]:
         settings = self.settings
         rate, cable = float(settings.link_rate_mbps), settings.cable_ns
-        delays = [*settings.path_delays_us, *[0.0] * settings.paths]
+        delays = [*settings.delay_us, *[0.0] * settings.paths]
         members = [
             Link(name=name, a="sw1", b="sw2", rate_mbps=rate, delay_ns=cable + delay * 1000)
             for name, delay in zip(self.member_links(), delays, strict=False)

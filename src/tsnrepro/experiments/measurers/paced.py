@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Any
 
+from tsnrepro.experiments.measurers.faults import Happened, LatentAlarm
 from tsnrepro.settings import Configuration
 from tsnrepro.streams.delivery import Delivery, deliver
 from tsnrepro.streams.log import Records
@@ -56,6 +57,8 @@ class PacedRun:
         The clause 10 counters after the run.
     accounting
         Where the datagrams went.
+    happened, alarms
+        The faults as they took effect, and the latent errors that were detected.
     """
 
     offered: int
@@ -70,6 +73,8 @@ class PacedRun:
     accounting: dict[str, Any] | None
     recovery: dict[str, Any] | None
     arrivals: Records | None = field(default=None, repr=False)
+    happened: tuple[Happened, ...] = ()
+    alarms: tuple[LatentAlarm, ...] = ()
 
     @property
     def achieved_pps(self) -> float:

@@ -6,11 +6,14 @@ import numpy as np
 import numpy.typing as npt
 from numpy.random import SeedSequence
 
+from tsnrepro.experiments.measurers.faults import NOTHING, Happened, LatentAlarm, Timeline
+from tsnrepro.experiments.measurers.faulty_network import faulty_network, faulty_route
 from tsnrepro.experiments.measurers.model_terms import account, recovery_of, seed_of
 from tsnrepro.experiments.measurers.paced import PORT, Pace, PacedRun
 from tsnrepro.experiments.run import Measurement
 from tsnrepro.model.engine import simulate
 from tsnrepro.model.network import ConstantRate, Listed, Stream
+from tsnrepro.model.result import Result
 from tsnrepro.records.store import Trial
 from tsnrepro.streams.log import LISTENER_DTYPE, Records
 from tsnrepro.testbed.model import LISTENER, TALKER, ModelTestbed
@@ -27,6 +30,7 @@ def paced(
     *,
     measured: Measurement,
     arrivals: bool = False,
+    timeline: Timeline = NOTHING,
 ) -> PacedRun:
     """Simulate a run; the runs of one trial have independent chances, in their order.
 
@@ -42,6 +46,8 @@ def paced(
         Keeps count of the trial's runs.
     arrivals
         Whether to return every arrival.
+    timeline
+        What goes wrong meanwhile; it takes effect at once.
     """
     number = measured.values.get("runs", 0) + 1
     measured.values["runs"] = number
@@ -53,12 +59,15 @@ def paced(
         listener=LISTENER,
         payload_bytes=pace.payload_bytes,
         send=_sending(pace),
-        route=testbed.route(pace.configuration),
+        route=faulty_route(testbed.route(pace.configuration), timeline),
         datagrams=pace.count + pace.then_count,
     )
-    network = testbed.network(testbed.parameters(repetition), [stream])
-    # A talker that falls behind goes on until all is sent.
-    longest = 10 * pace.seconds + 1
+    network = faulty_network(
+        testbed.network(testbed.parameters(repetition), [stream]), timeline, testbed.member_links()
+    )
+    sending_s = _sending_seconds(testbed, repetition, pace)
+    # A talker that was stalled goes on until all is sent.
+    longest = 1.2 * sending_s + 1
     result = simulate(network, duration_s=longest, seed=seed, record=arrivals)
     of = result.streams[STREAM]
     accounting = account(network, of, result)
@@ -69,14 +78,23 @@ def paced(
         unique=of.unique,
         duplicates=of.duplicates,
         reordered=of.out_of_order,
-        sending_s=_sending_seconds(testbed, repetition, pace),
-        elapsed_s=_sending_seconds(testbed, repetition, pace) + PAUSE_SECONDS,
+        sending_s=sending_s,
+        elapsed_s=sending_s + PAUSE_SECONDS,
         late=0,
         first_ns=0,
         accounting=asdict(accounting) | {"unaccounted": accounting.unaccounted},
         recovery=recovery_of(result, STREAM),
         arrivals=None if logged is None else as_arrivals(logged),
+        happened=tuple(Happened(fault, fault.at_s, fault.at_s) for fault in timeline.faults),
+        alarms=_alarms(result, sending_s),
     )
+
+
+def _alarms(result: Result, sending_s: float) -> tuple[LatentAlarm, ...]:
+    """Return the alarms while datagrams were sent: what comes after is the end of the run."""
+    found = result.latent_errors.get(STREAM)
+    alarms = [LatentAlarm(a.time_ps / 1e12, a.moved) for a in (found.alarms if found else [])]
+    return tuple(alarm for alarm in alarms if alarm.at_s <= sending_s)
 
 
 def _sending(pace: Pace) -> ConstantRate | Listed:

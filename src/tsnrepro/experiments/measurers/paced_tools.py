@@ -3,14 +3,15 @@
 import json
 import math
 import time
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict
 from itertools import count
 
 from tsnrepro.errors import CommandError, ToolError
 from tsnrepro.experiments.iperf3_trial import REASSEMBLY_SECONDS, SETTLE_SECONDS, command
+from tsnrepro.experiments.measurers.faults import NOTHING, Timeline
 from tsnrepro.experiments.measurers.paced import PORT, Pace, PacedRun
+from tsnrepro.experiments.measurers.unfolding import Unfolding
 from tsnrepro.experiments.run import Measurement
 from tsnrepro.records.accounting import account
 from tsnrepro.records.store import Trial
@@ -45,7 +46,7 @@ def paced(
     *,
     measured: Measurement,
     arrivals: bool = False,
-    during: Callable[[], None] | None = None,
+    timeline: Timeline = NOTHING,
 ) -> PacedRun:
     """Run talker and listener once, with the counters of all hosts around it.
 
@@ -61,8 +62,8 @@ def paced(
         Takes what the programs printed.
     arrivals
         Whether to return every arrival.
-    during
-        Called once both programs run, while datagrams flow.
+    timeline
+        What goes wrong meanwhile.
 
     Raises
     ------
@@ -75,14 +76,19 @@ def paced(
     programs = build.programs()
     log = "/run/tsnrepro-arrivals" if arrivals else None
     testbed.configure(pace.configuration, STREAM)
+    if timeline.faults:
+        # A neighbour that is asked for over a dead path does not answer.
+        testbed.pin_neighbours()
     before = testbed.snapshot()
     deadline = SLOWEST * pace.seconds + MARGIN_SECONDS
     extent = Extent(seconds=deadline)
     argv = listener(str(programs.listener), [PORT], extent, log=log, timestamps="software")
     receiving = testbed.hosts[LISTENER].start(testbed.bound(LISTENER, argv), deadline_s=deadline)
+    unfolding = Unfolding(testbed, timeline)
     try:
         _await_ready(receiving)
-        done = _send(testbed, pace, str(programs.talker), deadline, during)
+        with unfolding:
+            done = _send(testbed, pace, str(programs.talker), deadline, unfolding)
     finally:
         fragmented = pace.payload_bytes > LARGEST_UNFRAGMENTED_BYTES
         time.sleep(REASSEMBLY_SECONDS if fragmented else SETTLE_SECONDS)
@@ -114,6 +120,8 @@ def paced(
         accounting=asdict(accounting) | {"unaccounted": accounting.unaccounted},
         recovery=after.hosts["sw2"].station["recovery"],
         arrivals=_arrivals(testbed, log) if log else None,
+        happened=unfolding.happened(sent.first_ns or 0),
+        alarms=unfolding.alarms(sent.first_ns or 0),
     )
 
 
@@ -141,9 +149,9 @@ def _send(
     pace: Pace,
     program: str,
     deadline: float,
-    during: Callable[[], None] | None,
+    unfolding: Unfolding,
 ) -> Completed:
-    """Run the talker to its end, and ``during`` beside it."""
+    """Run the talker to its end, and let unfold beside it what goes wrong."""
     argv = talker(
         program,
         testbed.address(LISTENER),
@@ -154,11 +162,11 @@ def _send(
         payload_bytes=pace.payload_bytes,
     )
     argv = testbed.bound(TALKER, argv)
-    if during is None:
+    if not unfolding.timeline.faults:
         return testbed.hosts[TALKER].run(argv, deadline_s=deadline)
     sending = testbed.hosts[TALKER].start(argv, deadline_s=deadline)
     try:
-        during()
+        unfolding.run()
     except BaseException:
         with suppress(CommandError):
             sending.stop()

@@ -1,0 +1,178 @@
+"""Experiment ``failure``: a constant-rate stream while member paths and switches fail.
+
+Every datagram is numbered, so each trial tells which were lost, repeated or out of order, and how
+long nothing came; the recovery counters, and the latent errors that were detected, stand beside.
+"""
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from tsnrepro.experiments.measurers import measurer
+from tsnrepro.experiments.measurers.faults import Fault, Timeline
+from tsnrepro.experiments.measurers.paced import Pace, PacedRun
+from tsnrepro.experiments.plan import randomised_blocks
+from tsnrepro.experiments.run import Measurement, Planned
+from tsnrepro.records.store import Trial
+from tsnrepro.settings import Campaign
+from tsnrepro.settings.failure import FailureSettings, LatentSettings
+from tsnrepro.streams.log import compress
+
+SET_UP_SECONDS = 3.0
+ARRIVALS = "arrivals.parquet"
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A scenario with its number where it has one, and the testbed that it needs."""
+
+    scenario: str
+    delay_ms: float | None = None
+    paths: int | None = None
+
+    @property
+    def label(self) -> str:
+        """Short and readable, for names."""
+        return self.scenario if self.delay_ms is None else f"{self.scenario}-{self.delay_ms:g}ms"
+
+    def testbed(self) -> dict[str, Any]:
+        """Return the settings of the testbed that differ from its file."""
+        overrides: dict[str, Any] = {}
+        if self.delay_ms:
+            overrides["delay_us"] = [0.0, self.delay_ms * 1000]
+        if self.paths is not None:
+            overrides["paths"] = self.paths
+        return overrides
+
+
+def plan(campaign: Campaign) -> list[Planned]:
+    """Return the trials: every scenario, configuration and repetition."""
+    settings = campaign.failure
+    if settings is None:
+        return []
+    variants = {}
+    trials = []
+    for trial, variant in _trials(settings):
+        trials.append(trial)
+        variants[trial.digest] = variant
+    nominal = settings.duration_s + SET_UP_SECONDS
+    return [
+        Planned(trial, order, nominal, variants[trial.digest].testbed())
+        for order, trial in enumerate(randomised_blocks(trials, campaign.seed))
+    ]
+
+
+def _trials(settings: FailureSettings) -> Iterator[tuple[Trial, Variant]]:
+    for repetition in range(1, settings.repetitions + 1):
+        for variant in _variants(settings):
+            for configuration in settings.configurations:
+                factors = {
+                    "scenario": variant.scenario,
+                    "delay_ms": variant.delay_ms,
+                    "paths": variant.paths,
+                    "configuration": configuration,
+                    "payload_bytes": settings.payload_bytes,
+                    "rate_pps": settings.rate_pps,
+                    "duration_s": settings.duration_s,
+                    "loss_percent": settings.loss_percent,
+                    "duplicate_percent": settings.duplicate_percent,
+                    "latent": settings.latent.model_dump(),
+                }
+                yield (
+                    Trial("failure", f"{variant.label}-{configuration}", factors, repetition),
+                    variant,
+                )
+
+
+def _variants(settings: FailureSettings) -> Iterator[Variant]:
+    for scenario in settings.scenarios:
+        if scenario == "delay":
+            yield from (Variant(scenario, delay_ms=delay) for delay in settings.delays_ms)
+        else:
+            yield Variant(scenario, paths=3 if scenario == "three-paths" else None)
+
+
+def timeline(factors: dict[str, Any]) -> Timeline:
+    """Return what goes wrong in a scenario, at fixed shares of the trial's duration.
+
+    ``cuts``: both paths live, then one, then none, then one, then both. Latent errors are looked
+    for in every scenario of FRER.
+    """
+    duration = factors["duration_s"]
+    events: dict[str, tuple[Fault, ...]] = {
+        "cuts": (
+            Fault(0.2 * duration, "cut", path=0),
+            Fault(0.4 * duration, "cut", path=1),
+            Fault(0.6 * duration, "repair", path=1),
+            Fault(0.8 * duration, "repair", path=0),
+        ),
+        "silent-death": (Fault(0.3 * duration, "impair", path=0, loss_percent=100.0),),
+        "lossy": (Fault(0.1 * duration, "impair", path=0, loss_percent=factors["loss_percent"]),),
+        "duplicating": (
+            Fault(0.1 * duration, "impair", path=0, duplicate_percent=factors["duplicate_percent"]),
+        ),
+        "stuck-generator": (Fault(0.4 * duration, "stick"), Fault(0.6 * duration, "free")),
+        "restart-sw1": (Fault(0.5 * duration, "restart", switch="sw1"),),
+        "restart-sw2": (Fault(0.5 * duration, "restart", switch="sw2"),),
+        "three-paths": (
+            Fault(0.3 * duration, "cut", path=0),
+            Fault(0.6 * duration, "cut", path=1),
+        ),
+    }
+    frer = factors["configuration"] == "frer"
+    latent = LatentSettings(**factors["latent"]) if frer else None
+    return Timeline(events.get(factors["scenario"], ()), latent)
+
+
+def measure(testbed: Any, trial: Trial, measured: Measurement) -> None:
+    """Measure one trial; the record keeps every arrival."""
+    factors = trial.factors
+    pace = Pace(
+        factors["configuration"],
+        factors["payload_bytes"],
+        factors["rate_pps"],
+        max(1, round(factors["rate_pps"] * factors["duration_s"])),
+    )
+    run = measurer(testbed).paced(
+        testbed, trial, pace, measured=measured, arrivals=True, timeline=timeline(factors)
+    )
+    assert run.arrivals is not None
+    measured.outputs[ARRIVALS] = compress(run.arrivals)
+    measured.values |= {
+        "result": result(run, pace),
+        "faults": [event.as_record() for event in run.happened],
+        "alarms": [asdict(alarm) for alarm in run.alarms],
+        "accounting": run.accounting,
+        "recovery": run.recovery,
+    }
+
+
+def result(run: PacedRun, pace: Pace) -> dict[str, Any]:
+    """Return the counts of a run: lost, repeated, out of order, and the longest silence."""
+    delivery = run.delivery()
+    gap = delivery.longest_gap
+    return {
+        "sent": delivery.sent,
+        "unique": delivery.unique,
+        "lost": delivery.lost,
+        "duplicated": run.duplicates,
+        "reordered": delivery.reordered,
+        "longest_loss_run": delivery.longest_loss_run,
+        "longest_gap_ms": gap.duration_ns / 1e6 if gap else None,
+        "lost_in_longest_gap": gap.lost_datagrams if gap else None,
+        "silent_at_end_ms": _silent_at_end_ms(run),
+        "achieved_pps": run.achieved_pps,
+        "late": run.late,
+        "alarms": len(run.alarms),
+        "first_alarm_s": run.alarms[0].at_s if run.alarms else None,
+        "interval_ms": 1e3 / pace.rate_pps,
+    }
+
+
+def _silent_at_end_ms(run: PacedRun) -> float:
+    """Return the time from the last arrival to the end of sending; what never came has no gap."""
+    arrivals = run.arrivals
+    end = run.first_ns + run.sending_s * 1e9
+    if arrivals is None or not len(arrivals):
+        return run.sending_s * 1e3
+    return max(0.0, end - float(arrivals["received_ns"].max())) / 1e6

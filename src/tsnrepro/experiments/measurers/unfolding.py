@@ -1,0 +1,91 @@
+"""Let a timeline of faults happen on the hosts of a testbed, and say when each took effect."""
+
+import time
+from contextlib import suppress
+from dataclasses import replace
+
+from tsnrepro.errors import CommandError
+from tsnrepro.experiments.measurers.faults import Fault, Happened, LatentAlarm, Timeline
+from tsnrepro.testbed.emulated import EmulatedTestbed
+from tsnrepro.testbed.faults import Event, LatentDetection
+from tsnrepro.tools.frerctl import Alarm
+
+PPM_OF_A_PERCENT = 10_000
+
+
+class Unfolding:
+    """The events of a timeline; at the end of its ``with`` block the testbed is whole again."""
+
+    def __init__(self, testbed: EmulatedTestbed, timeline: Timeline) -> None:
+        self.timeline = timeline
+        self._testbed = testbed
+        self._events: list[tuple[Fault, Event]] = []
+        self._detection: LatentDetection | None = None
+        self._found: list[Alarm] = []
+
+    def __enter__(self) -> "Unfolding":
+        if (latent := self.timeline.latent) is not None:
+            self._detection = self._testbed.faults.start_latent(
+                difference=latent.difference, period_ms=latent.period_ms, reset_ms=latent.reset_ms
+            )
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        try:
+            if self._detection is not None:
+                self._found = self._detection.stop()
+        finally:
+            self._mend()
+
+    def run(self) -> None:
+        """Let the events happen, from now on."""
+        began = time.monotonic()
+        for fault in self.timeline.faults:
+            time.sleep(max(0.0, began + fault.at_s - time.monotonic()))
+            self._events += [(fault, event) for event in self._apply(fault)]
+
+    def _apply(self, fault: Fault) -> list[Event]:
+        faults, path = self._testbed.faults, fault.path or 0
+        if fault.kind == "cut":
+            return [faults.cut(path)]
+        if fault.kind == "repair":
+            return [faults.repair(path)]
+        if fault.kind == "impair":
+            return faults.impair(
+                path,
+                drop_ppm=round(fault.loss_percent * PPM_OF_A_PERCENT),
+                duplicate_ppm=round(fault.duplicate_percent * PPM_OF_A_PERCENT),
+            )
+        if fault.kind == "restart":
+            return [faults.restart_switch(fault.switch or "sw1")]
+        return [faults.stick_generator(stuck=fault.kind == "stick")]
+
+    def _mend(self) -> None:
+        """Take back every fault, so that the next run meets a whole testbed."""
+        faults = self._testbed.faults
+        for fault in dict.fromkeys(
+            replace(fault, at_s=0.0) for fault in self.timeline.faults if fault.path is not None
+        ):
+            with suppress(CommandError):
+                faults.repair(fault.path or 0) if fault.kind == "cut" else None
+                faults.heal(fault.path or 0) if fault.kind == "impair" else None
+        if any(fault.kind == "stick" for fault in self.timeline.faults):
+            faults.stick_generator(stuck=False)
+
+    def happened(self, first_ns: int) -> tuple[Happened, ...]:
+        """Return when each event took effect, after the first datagram at ``first_ns`` (TAI)."""
+        found: dict[Fault, list[Event]] = {}
+        for fault, event in self._events:
+            found.setdefault(fault, []).append(event)
+        return tuple(
+            Happened(
+                fault,
+                (min(e.before_ns for e in events) - first_ns) / 1e9,
+                (max(e.after_ns for e in events) - first_ns) / 1e9,
+            )
+            for fault, events in found.items()
+        )
+
+    def alarms(self, first_ns: int) -> tuple[LatentAlarm, ...]:
+        """Return the latent errors that were detected, after the first datagram."""
+        return tuple(LatentAlarm((a.time_ns - first_ns) / 1e9, a.difference) for a in self._found)
