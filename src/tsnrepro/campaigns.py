@@ -29,6 +29,7 @@ EXPERIMENTS = {
     "latency": Experiment("latency", "latency", "latency"),
     "mausezahn": Experiment("mausezahn", "mausezahn", "mausezahn"),
     "failure": Experiment("failure", "failure", "failure"),
+    "streams": Experiment("streams", "streams", "streams"),
 }
 # The experiments that each manuscript of paper/ prints.
 MANUSCRIPTS = {"frer-udp": ("sweep", "tcp", "latency")}

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from tsnrepro.settings.failure import FailureSettings
+from tsnrepro.settings.failure import FailureSettings, StreamsSettings
 from tsnrepro.settings.strict import PositiveFloat, PositiveInt, Strict
 
 Configuration = Literal["control", "frer"]
@@ -72,6 +72,7 @@ class Campaign(Strict):
     latency: LatencySettings | None = None
     mausezahn: MausezahnSettings | None = None
     failure: FailureSettings | None = None
+    streams: StreamsSettings | None = None
 
 
 class Selection(Strict):

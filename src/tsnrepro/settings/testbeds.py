@@ -110,7 +110,7 @@ class ModelSettings(Strict):
     switch_us: Uncertain
     """Time from a frame's last bit to its place in the egress queue."""
     paths: Annotated[int, Field(ge=1, le=8)] = 2
-    path_delays_us: list[Annotated[float, Field(ge=0, le=1e6)]] = []
+    delay_us: list[Annotated[float, Field(ge=0, le=1e6)]] = []
     """What each member path takes longer than its cable; paths beyond the list nothing."""
     frer: FrerSettings = FrerSettings()
     talker: ModelTalker
@@ -119,8 +119,8 @@ class ModelSettings(Strict):
 
     @model_validator(mode="after")
     def _delays_have_paths(self) -> "ModelSettings":
-        if len(self.path_delays_us) > self.paths:
-            raise ValueError(f"{len(self.path_delays_us)} path delays for {self.paths} paths")
+        if len(self.delay_us) > self.paths:
+            raise ValueError(f"{len(self.delay_us)} path delays for {self.paths} paths")
         return self
 
 

@@ -20,7 +20,7 @@ class Measurer(Protocol):
     fast as it goes, ``ping_pong`` one request at a time (``payload_bytes``), and
     ``sleeping_generator`` frames with a sleep after each (``frame_bytes``, ``load_percent``,
     ``deadline_s``); each under ``configuration`` for ``duration_s``. ``paced`` runs our own talker
-    and listener once and returns what came of it.
+    and listener once and returns what came of it, ``several`` many talkers at once.
     """
 
     udp_bursts: Measure
@@ -28,6 +28,7 @@ class Measurer(Protocol):
     ping_pong: Measure
     sleeping_generator: Measure
     paced: Callable[..., PacedRun]
+    several: Callable[[Any, Trial, Measurement], list[dict[str, Any]]]
 
 
 def measurer(testbed: Any) -> Measurer:

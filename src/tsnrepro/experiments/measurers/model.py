@@ -12,6 +12,7 @@ from tsnrepro.experiments.latency import HALF_ROUND_TRIPS
 from tsnrepro.experiments.mausezahn import HEADERS_AND_FCS_BYTES, delay_us, target_pps
 from tsnrepro.experiments.measurers.model_terms import account, recovery_of, seed_of
 from tsnrepro.experiments.measurers.paced_model import paced
+from tsnrepro.experiments.measurers.several_model import several
 from tsnrepro.experiments.measurers.sleeping_generator import Sending, values
 from tsnrepro.experiments.run import Measurement
 from tsnrepro.model.engine import simulate
@@ -31,7 +32,14 @@ from tsnrepro.tools.sockperf import PingPongResult
 
 STREAM = "measured"
 
-__all__ = ["paced", "ping_pong", "sleeping_generator", "tcp_bulk", "udp_bursts"]
+__all__ = [
+    "paced",
+    "ping_pong",
+    "several",
+    "sleeping_generator",
+    "tcp_bulk",
+    "udp_bursts",
+]
 
 
 def run(

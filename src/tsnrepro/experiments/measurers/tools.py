@@ -9,6 +9,7 @@ from tsnrepro.experiments.iperf3_trial import OVERHEAD_SECONDS, command, serving
 from tsnrepro.experiments.latency import LOG
 from tsnrepro.experiments.mausezahn import HEADERS_AND_FCS_BYTES, delay_us, target_pps
 from tsnrepro.experiments.measurers.paced_tools import paced
+from tsnrepro.experiments.measurers.several_tools import several
 from tsnrepro.experiments.measurers.sleeping_generator import Sending, values
 from tsnrepro.experiments.run import Measurement
 from tsnrepro.records.accounting import account
@@ -18,7 +19,14 @@ from tsnrepro.testbed.host import Completed
 from tsnrepro.tools import iperf3, mausezahn, sockperf
 from tsnrepro.tools.frerctl import StreamFilter
 
-__all__ = ["paced", "ping_pong", "sleeping_generator", "tcp_bulk", "udp_bursts"]
+__all__ = [
+    "paced",
+    "ping_pong",
+    "several",
+    "sleeping_generator",
+    "tcp_bulk",
+    "udp_bursts",
+]
 
 UDP_STREAM = StreamFilter("udp", iperf3.PORT, iperf3.MIN_UDP_PAYLOAD_BYTES)
 TCP_STREAM = StreamFilter("tcp", iperf3.PORT)
