@@ -30,6 +30,7 @@ EXPERIMENTS = {
     "mausezahn": Experiment("mausezahn", "mausezahn", "mausezahn"),
     "failure": Experiment("failure", "failure", "failure"),
     "streams": Experiment("streams", "streams", "streams"),
+    "rfc2544": Experiment("rfc2544.experiment", "rfc2544", "rfc2544"),
 }
 # The experiments that each manuscript of paper/ prints.
 MANUSCRIPTS = {"frer-udp": ("sweep", "tcp", "latency")}

@@ -5,7 +5,6 @@ Every model refuses keys it does not know. Files are YAML; an error names the fi
 
 from tsnrepro.settings.campaigns import (
     Campaign,
-    Configuration,
     LatencySettings,
     MausezahnSettings,
     Selection,
@@ -14,7 +13,14 @@ from tsnrepro.settings.campaigns import (
     TcpSettings,
     UdpPayload,
 )
-from tsnrepro.settings.strict import PositiveFloat, PositiveInt, Strict, load, parse
+from tsnrepro.settings.strict import (
+    Configuration,
+    PositiveFloat,
+    PositiveInt,
+    Strict,
+    load,
+    parse,
+)
 from tsnrepro.settings.testbeds import (
     Between,
     EmulatedSettings,

@@ -1,13 +1,13 @@
 """Settings of campaigns: which experiments, with which durations, loads and repetitions."""
 
-from typing import Annotated, Literal
+from typing import Annotated
 
 from pydantic import Field
 
 from tsnrepro.settings.failure import FailureSettings, StreamsSettings
-from tsnrepro.settings.strict import PositiveFloat, PositiveInt, Strict
+from tsnrepro.settings.rfc2544 import Rfc2544Settings
+from tsnrepro.settings.strict import Configuration, PositiveFloat, PositiveInt, Strict
 
-Configuration = Literal["control", "frer"]
 # Below this iperf3 has no room for the sequence number it counts losses by.
 UdpPayload = Annotated[int, Field(ge=16, le=65507)]
 
@@ -73,6 +73,7 @@ class Campaign(Strict):
     mausezahn: MausezahnSettings | None = None
     failure: FailureSettings | None = None
     streams: StreamsSettings | None = None
+    rfc2544: Rfc2544Settings | None = None
 
 
 class Selection(Strict):

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from tsnrepro.settings.strict import PositiveFloat, PositiveInt, Strict
+from tsnrepro.settings.strict import Configuration, PositiveFloat, PositiveInt, Strict
 
 Scenario = Literal[
     "none",
@@ -33,7 +33,7 @@ class FailureSettings(Strict):
     """What happens to a constant-rate stream when member paths and switches fail."""
 
     scenarios: Annotated[list[Scenario], Field(min_length=1)]
-    configurations: list[Literal["control", "frer"]] = ["control", "frer"]
+    configurations: list[Configuration] = ["control", "frer"]
     repetitions: PositiveInt
     duration_s: PositiveFloat
     rate_pps: PositiveFloat = 5000.0

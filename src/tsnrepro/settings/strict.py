@@ -1,7 +1,7 @@
 """Strict configuration: unknown keys are errors, and an error names the file and the key."""
 
 from pathlib import Path
-from typing import Annotated, TypeVar
+from typing import Annotated, Literal, TypeVar
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -10,6 +10,7 @@ from tsnrepro.errors import ConfigurationError
 
 PositiveFloat = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 PositiveInt = Annotated[int, Field(gt=0)]
+Configuration = Literal["control", "frer"]
 
 
 class Strict(BaseModel):

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from tsnrepro.experiments.measurers.paced import PacedRun
+from tsnrepro.experiments.measurers.round_trips import RoundTrips
 from tsnrepro.experiments.run import Measurement
 from tsnrepro.records.store import Trial
 
@@ -20,7 +21,8 @@ class Measurer(Protocol):
     fast as it goes, ``ping_pong`` one request at a time (``payload_bytes``), and
     ``sleeping_generator`` frames with a sleep after each (``frame_bytes``, ``load_percent``,
     ``deadline_s``); each under ``configuration`` for ``duration_s``. ``paced`` runs our own talker
-    and listener once and returns what came of it, ``several`` many talkers at once.
+    and listener once and returns what came of it, ``several`` many talkers at once;
+    ``round_trips`` is the ping-pong beside a constant-rate load.
     """
 
     udp_bursts: Measure
@@ -28,6 +30,7 @@ class Measurer(Protocol):
     ping_pong: Measure
     sleeping_generator: Measure
     paced: Callable[..., PacedRun]
+    round_trips: Callable[..., RoundTrips]
     several: Callable[[Any, Trial, Measurement], list[dict[str, Any]]]
 
 

@@ -12,6 +12,7 @@ from tsnrepro.experiments.latency import HALF_ROUND_TRIPS
 from tsnrepro.experiments.mausezahn import HEADERS_AND_FCS_BYTES, delay_us, target_pps
 from tsnrepro.experiments.measurers.model_terms import account, recovery_of, seed_of
 from tsnrepro.experiments.measurers.paced_model import paced
+from tsnrepro.experiments.measurers.round_trips_model import round_trips
 from tsnrepro.experiments.measurers.several_model import several
 from tsnrepro.experiments.measurers.sleeping_generator import Sending, values
 from tsnrepro.experiments.run import Measurement
@@ -35,6 +36,7 @@ STREAM = "measured"
 __all__ = [
     "paced",
     "ping_pong",
+    "round_trips",
     "several",
     "sleeping_generator",
     "tcp_bulk",

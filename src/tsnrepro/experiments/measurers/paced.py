@@ -5,6 +5,7 @@ from typing import Any
 
 from tsnrepro.experiments.measurers.faults import Happened, LatentAlarm
 from tsnrepro.settings import Configuration
+from tsnrepro.streams.clocks import Agreement, Refusal, why_not_one_way
 from tsnrepro.streams.delivery import Delivery, deliver
 from tsnrepro.streams.log import Records
 
@@ -59,6 +60,9 @@ class PacedRun:
         Where the datagrams went.
     happened, alarms
         The faults as they took effect, and the latent errors that were detected.
+    clocks, refusal
+        How well talker's and listener's clocks agreed before and after, and why the two reports'
+        times do not compare, if so; none where there is but one true time.
     """
 
     offered: int
@@ -75,11 +79,20 @@ class PacedRun:
     arrivals: Records | None = field(default=None, repr=False)
     happened: tuple[Happened, ...] = ()
     alarms: tuple[LatentAlarm, ...] = ()
+    clocks: tuple[Agreement | Refusal, ...] = ()
+    refusal: Refusal | None = None
 
     @property
     def achieved_pps(self) -> float:
         """Offered rate that was reached, in datagrams a second."""
         return self.offered / self.sending_s
+
+    def why_not_one_way(self, smallest_ns: float) -> str | None:
+        """Return why no one-way latency of this size can be stated, if so."""
+        if not self.clocks:
+            return None
+        refusal = self.refusal or why_not_one_way(smallest_ns, *self.clocks)
+        return refusal.reason if refusal else None
 
     def delivery(self) -> Delivery:
         """Return the account by sequence numbers: losses, repeats, order, longest gap.

@@ -5,6 +5,7 @@ import math
 import time
 from contextlib import suppress
 from dataclasses import asdict
+from functools import partial
 from itertools import count
 
 from tsnrepro.errors import CommandError, ToolError
@@ -16,6 +17,7 @@ from tsnrepro.experiments.run import Measurement
 from tsnrepro.records.accounting import account
 from tsnrepro.records.store import Trial
 from tsnrepro.streams import build
+from tsnrepro.streams.clocks import clock_agreement, why_not_these_clocks
 from tsnrepro.streams.command import (
     READY,
     Extent,
@@ -79,6 +81,10 @@ def paced(
     if timeline.faults:
         # A neighbour that is asked for over a dead path does not answer.
         testbed.pin_neighbours()
+    # Arrivals are wanted for their times.
+    ends = testbed.hosts[TALKER], testbed.hosts[LISTENER]
+    judge = partial(clock_agreement, *ends, (str(programs.talker), str(programs.listener)))
+    clocks = [judge()] if arrivals else []
     before = testbed.snapshot()
     deadline = SLOWEST * pace.seconds + MARGIN_SECONDS
     extent = Extent(seconds=deadline)
@@ -102,6 +108,7 @@ def paced(
         f"{name}listener.json": heard.stdout,
     }
     after = testbed.snapshot()
+    clocks += [judge()] if arrivals else []
     measured.outputs[f"{name}counters-before.json.gz"] = json.dumps(before.raw)
     measured.outputs[f"{name}counters-after.json.gz"] = json.dumps(after.raw)
     sent, got = parse_talker(done.check().stdout), parse_listener(heard.stdout)
@@ -122,6 +129,8 @@ def paced(
         arrivals=_arrivals(testbed, log) if log else None,
         happened=unfolding.happened(sent.first_ns or 0),
         alarms=unfolding.alarms(sent.first_ns or 0),
+        clocks=tuple(clocks),
+        refusal=why_not_these_clocks(sent, got, "kernel"),
     )
 
 

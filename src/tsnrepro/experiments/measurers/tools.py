@@ -9,6 +9,7 @@ from tsnrepro.experiments.iperf3_trial import OVERHEAD_SECONDS, command, serving
 from tsnrepro.experiments.latency import LOG
 from tsnrepro.experiments.mausezahn import HEADERS_AND_FCS_BYTES, delay_us, target_pps
 from tsnrepro.experiments.measurers.paced_tools import paced
+from tsnrepro.experiments.measurers.round_trips_tools import round_trips
 from tsnrepro.experiments.measurers.several_tools import several
 from tsnrepro.experiments.measurers.sleeping_generator import Sending, values
 from tsnrepro.experiments.run import Measurement
@@ -22,6 +23,7 @@ from tsnrepro.tools.frerctl import StreamFilter
 __all__ = [
     "paced",
     "ping_pong",
+    "round_trips",
     "several",
     "sleeping_generator",
     "tcp_bulk",

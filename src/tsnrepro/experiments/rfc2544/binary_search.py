@@ -1,0 +1,56 @@
+"""Throughput by bisection (RFC 2544, 26.1), the way the documents searched."""
+
+from tsnrepro.experiments.rfc2544.load_trial import LoadTrial, Series
+from tsnrepro.experiments.rfc2544.throughput import ThroughputResult, departures, offered_at
+from tsnrepro.settings.rfc2544 import BinarySearchSettings
+
+METHOD = "binary-search"
+
+
+def search(series: Series, settings: BinarySearchSettings) -> ThroughputResult:
+    """Halve the range from nothing to the highest load a fixed number of times.
+
+    A trial passes with at most ``loss_percent`` of loss. RFC 2544 (26.1) asks for none, in trials
+    of 60 s. Each trial is believed: one stall of a host halves the range on the wrong side, and
+    no later trial can correct it, so under random stalls the result falls short.
+
+    Where the generator falls behind without a loss, the rate it reached has passed and the one
+    asked for is out of reach; where something was lost, the load has failed.
+
+    Raises
+    ------
+    ToolError
+        An outcome cannot be, see :meth:`Series.run`.
+    """
+    low, high = 0.0, series.ceiling.pps
+    best: LoadTrial | None = None
+    failed: LoadTrial | None = None
+    high_tried = False
+    for _ in range(settings.steps):
+        rate = (low + high) / 2
+        trial = series.run(rate, settings.duration_s)
+        if trial.loss_percent > settings.loss_percent:
+            high, failed, high_tried = rate, trial, True
+            continue
+        if trial.rate_pps > low:
+            low, best = trial.rate_pps, trial
+        if trial.short:
+            high, failed, high_tried = rate, None, True
+    offered, delivered = offered_at([best]) if best else (None, None)
+    lower = min(best.load.rate_pps, best.achieved_pps) if best else None
+    return ThroughputResult(
+        method=METHOD,
+        goal="binary_search",
+        criterion=(
+            f"at most {settings.loss_percent:g} % lost in one trial of {settings.duration_s:g} s, "
+            f"{settings.steps} steps"
+        ),
+        loss_percent=settings.loss_percent,
+        lower_pps=lower,
+        upper_pps=high if high_tried else None,
+        offered_pps=offered,
+        delivered_pps=delivered,
+        limited_by=series.limited_by(lower, lossy_above=failed is not None),
+        series=series,
+        reasons=departures(settings.duration_s, settings.loss_percent),
+    )

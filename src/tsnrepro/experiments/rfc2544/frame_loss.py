@@ -1,0 +1,130 @@
+"""Frame loss rate (RFC 2544, 26.3), downward from the line's limit and at given loads."""
+
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from tsnrepro.experiments.rfc2544 import rates
+from tsnrepro.experiments.rfc2544.load_trial import NEAR_THE_LINE, LoadTrial, Series
+from tsnrepro.experiments.rfc2544.throughput import departures
+from tsnrepro.settings.rfc2544 import FrameLossSettings
+
+CLEAN_TRIALS_TO_STOP = 2
+COARSEST_STEP_PERCENT = 10.0
+
+
+@dataclass(frozen=True)
+class LossPoint:
+    """Loss at one load.
+
+    ``asked_percent`` and ``offered_percent`` are relative to the line's limit for the size; a load
+    above it cannot be sent, so what was offered is named beside what was asked for;
+    ``generator_limited`` tells that not even the line's limit was reached.
+    """
+
+    asked_percent: float
+    offered_percent: float
+    asked_payload_mbps: float
+    offered_payload_mbps: float
+    offered_frame_mbps: float
+    offered_wire_mbps: float
+    offered: int
+    lost: int
+    loss_percent: float
+    generator_limited: bool
+
+
+@dataclass(frozen=True)
+class FrameLossResult:
+    """The points of one procedure, in the order they were measured.
+
+    ``complete`` tells of the downward procedure whether two loads in a row lost nothing.
+    """
+
+    procedure: str
+    points: tuple[LossPoint, ...]
+    complete: bool
+    reasons: tuple[str, ...]
+
+    @property
+    def compliant(self) -> bool:
+        """Whether nothing keeps the result from being a frame loss rate of RFC 2544, 26.3."""
+        return not self.reasons
+
+    def as_record(self) -> dict[str, Any]:
+        """Return the result as plain values."""
+        return asdict(self) | {"compliant": self.compliant}
+
+
+def downward(series: Series, settings: FrameLossSettings) -> FrameLossResult:
+    """Measure at 100 % of the line's limit and below, until two loads in a row lose nothing.
+
+    Raises
+    ------
+    ValueError
+        The settings leave this part out.
+    ToolError
+        An outcome cannot be, see :meth:`Series.run`.
+    """
+    if settings.step_percent is None:
+        raise ValueError("the downward procedure needs a step_percent")
+    points: list[LossPoint] = []
+    complete = False
+    for number in range(round(100 / settings.step_percent)):
+        points.append(_point(series, 100 - number * settings.step_percent, settings.duration_s))
+        last = points[-CLEAN_TRIALS_TO_STOP:]
+        if len(last) == CLEAN_TRIALS_TO_STOP and not any(point.lost for point in last):
+            complete = True
+            break
+    others = []
+    if settings.step_percent > COARSEST_STEP_PERCENT:
+        others.append(f"steps of {settings.step_percent:g} %, not 10 % (RFC 2544, 26.3)")
+    if not complete:
+        others.append("no two loads in a row were free of loss (RFC 2544, 26.3)")
+    if points[0].generator_limited:
+        others.append("the generator did not reach the line's limit")
+    reasons = departures(settings.duration_s, 0, *others)
+    return FrameLossResult("downward", tuple(points), complete, reasons)
+
+
+def at_loads(series: Series, settings: FrameLossSettings) -> FrameLossResult:
+    """Measure at the given loads, as the documents did (50 ... 110 % of the line's limit).
+
+    Raises
+    ------
+    ToolError
+        An outcome cannot be, see :meth:`Series.run`.
+    """
+    points = _points(series, settings.loads_percent, settings.duration_s)
+    reasons = departures(
+        settings.duration_s, 0, "given loads, not downward from 100 % (RFC 2544, 26.3)"
+    )
+    return FrameLossResult("at_loads", points, True, reasons)
+
+
+def _points(series: Series, percents: Iterable[float], duration_s: float) -> tuple[LossPoint, ...]:
+    return tuple(_point(series, percent, duration_s) for percent in percents)
+
+
+def _point(series: Series, percent: float, duration_s: float) -> LossPoint:
+    line = series.subject.line_pps
+    return loss_point(series.run(line * percent / 100, duration_s, purpose="frame loss"), line)
+
+
+def loss_point(trial: LoadTrial, line_pps: float) -> LossPoint:
+    """Return what one trial says of the loss at its load."""
+    payload = trial.load.payload_bytes
+    asked = rates.at_layers(payload, trial.load.rate_pps)
+    offered = rates.at_layers(payload, trial.achieved_pps)
+    return LossPoint(
+        asked_percent=100 * trial.load.rate_pps / line_pps,
+        offered_percent=100 * trial.achieved_pps / line_pps,
+        asked_payload_mbps=asked.payload_mbps,
+        offered_payload_mbps=offered.payload_mbps,
+        offered_frame_mbps=offered.frame_mbps,
+        offered_wire_mbps=offered.wire_mbps,
+        offered=trial.outcome.offered,
+        lost=trial.lost,
+        loss_percent=trial.loss_percent,
+        generator_limited=trial.short and trial.achieved_pps < NEAR_THE_LINE * line_pps,
+    )

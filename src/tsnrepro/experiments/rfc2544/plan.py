@@ -1,0 +1,164 @@
+"""The stored trials of the RFC 2544 benchmarks: one complete search or procedure each.
+
+Factors of every trial: ``benchmark``; ``method``; ``configuration``; ``payload_bytes``;
+``frame_bytes`` (with FCS, None where the payload was asked for as such); ``tag_counts``;
+``duration_s`` of its longest load trial; and ``settings``, the method's own, so that a search with
+other settings is another trial. Throughput comes first, for others start from it.
+"""
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from tsnrepro.experiments.plan import randomised_blocks
+from tsnrepro.experiments.rfc2544.rates import payload_of_frame
+from tsnrepro.experiments.run import Planned
+from tsnrepro.records.store import Trial
+from tsnrepro.settings import Strict
+from tsnrepro.settings.rfc2544 import (
+    BinarySearchSettings,
+    MlrSettings,
+    Rfc2544Settings,
+    SearchMethod,
+    Sizes,
+    SystematicSettings,
+    ThroughputSettings,
+)
+
+EXPERIMENT = "rfc2544"
+# Counters, set-up and waiting of one load trial; only the first estimate of time uses it.
+SET_UP_SECONDS = 2.0
+# Load trials that MLRsearch needs at a time besides those of its final bounds.
+MLR_EXTRA_TRIALS = 8
+BACK_TO_BACK_STEPS = 8
+
+# Benchmark's method, its settings, its longest load trial and its nominal seconds.
+Part = tuple[str, Strict, float, float]
+
+
+def plan(settings: Rfc2544Settings, seed: int) -> list[Planned]:
+    """Return the trials of a campaign, in blocks of random order within each benchmark."""
+    planned: list[Planned] = []
+    for part in _benchmarks(settings):
+        nominal: dict[str, float] = {}
+        trials = []
+        for trial, seconds in part:
+            trials.append(trial)
+            nominal[trial.digest] = seconds
+        planned += [
+            Planned(trial, len(planned) + place, nominal[trial.digest])
+            for place, trial in enumerate(randomised_blocks(trials, seed))
+        ]
+    return planned
+
+
+def _benchmarks(settings: Rfc2544Settings) -> Iterator[Iterator[tuple[Trial, float]]]:
+    if (of := settings.throughput) is not None:
+        methods = [_search(of, method) for method in of.methods]
+        yield _trials("throughput", of, of.repetitions, methods)
+    if (of := settings.frame_loss) is not None:
+        parts = [("downward", 5)] if of.step_percent is not None else []
+        parts += [("at-loads", len(of.loads_percent))] if of.loads_percent else []
+        loss = [
+            (name, of, of.duration_s, n * (of.duration_s + SET_UP_SECONDS)) for name, n in parts
+        ]
+        yield _trials("frame-loss", of, of.repetitions, loss)
+    if (of := settings.back_to_back) is not None:
+        seconds = of.searches * BACK_TO_BACK_STEPS * (of.longest_s / 4 + SET_UP_SECONDS)
+        bursts = [("back-to-back", of, of.longest_s, seconds)]
+        yield _trials("back-to-back", of, 1, bursts)
+    if (of := settings.system_recovery) is not None:
+        seconds = of.overload_s + of.recovery_s
+        recovery = [("system-recovery", of, seconds, seconds + SET_UP_SECONDS)]
+        yield _trials("system-recovery", of, of.repetitions, recovery)
+    if (of := settings.latency) is not None:
+        seconds = of.duration_s + SET_UP_SECONDS
+        cases = [
+            (f"{kind}-{load}", of, of.duration_s, seconds) for kind in of.kinds for load in of.loads
+        ]
+        yield _trials("latency", of, of.repetitions, cases)
+
+
+def _trials(
+    benchmark: str, sizes: Sizes, repetitions: int, parts: Sequence[Part]
+) -> Iterator[tuple[Trial, float]]:
+    for repetition in range(1, repetitions + 1):
+        for frame, payload, label in sizes_of(sizes):
+            for configuration in sizes.configurations:
+                for method, own, duration_s, seconds in parts:
+                    factors = {
+                        "benchmark": benchmark,
+                        "method": method,
+                        "configuration": configuration,
+                        "payload_bytes": payload,
+                        "frame_bytes": frame,
+                        "tag_counts": sizes.tag_counts and frame is not None,
+                        "duration_s": duration_s,
+                        "settings": _own_settings(own),
+                    }
+                    name = f"{method}-{configuration}-{label}"
+                    yield Trial(EXPERIMENT, name, factors, repetition), seconds
+
+
+def sizes_of(sizes: Sizes) -> list[tuple[int | None, int, str]]:
+    """Return each size as frame bytes (None for a payload as such), payload and a label."""
+    frames = [
+        (frame, payload_of_frame(frame, tag_counts=sizes.tag_counts), f"frame{frame}")
+        for frame in sizes.frame_bytes
+    ]
+    return [*frames, *((None, payload, f"payload{payload}") for payload in sizes.payloads_bytes)]
+
+
+def _own_settings(settings: Strict) -> dict[str, Any]:
+    """Return what decides one trial; the campaign's sizes and repetitions do not."""
+    listed = {"configurations", "frame_bytes", "tag_counts", "payloads_bytes", "repetitions"}
+    return settings.model_dump(mode="json", exclude=listed | {"loads", "kinds"})
+
+
+def _search(settings: ThroughputSettings, method: SearchMethod) -> Part:
+    chosen = settings_of(settings, method)
+    longest, seconds = _SECONDS[type(chosen)](chosen)
+    return method, chosen, longest, seconds
+
+
+def settings_of(
+    settings: ThroughputSettings, method: SearchMethod
+) -> BinarySearchSettings | MlrSettings | SystematicSettings:
+    """Return the settings of one search method."""
+    return {
+        "binary-search": settings.binary_search,
+        "mlrsearch": settings.mlrsearch,
+        "mlrsearch-rfc2544": settings.mlrsearch_rfc2544,
+        "systematic": settings.systematic,
+    }[method]
+
+
+def _binary_seconds(settings: BinarySearchSettings) -> tuple[float, float]:
+    return settings.duration_s, settings.steps * (settings.duration_s + SET_UP_SECONDS)
+
+
+def _mlr_seconds(settings: MlrSettings) -> tuple[float, float]:
+    goals = settings.goals
+    # Goals share trials, so the longest decides. A bound that may exceed fails at half of the sum.
+    sums = [(2.5 if g.exceed_ratio == 0 else 1.5) * g.duration_sum_s for g in goals]
+    sending = max(sums) + MLR_EXTRA_TRIALS * max(goal.initial_trial_s for goal in goals)
+    trials = MLR_EXTRA_TRIALS + max(
+        seconds / goal.final_trial_s for seconds, goal in zip(sums, goals, strict=True)
+    )
+    return max(goal.final_trial_s for goal in goals), sending + trials * SET_UP_SECONDS
+
+
+def _systematic_seconds(settings: SystematicSettings) -> tuple[float, float]:
+    # Each grid is two steps of the one before wide, and the last has its own repetitions.
+    finer = math.log(100 / settings.loads / settings.resolution_percent)
+    grids = 1 + max(0, math.ceil(finer / math.log(settings.loads / 2)))
+    grids = min(grids, settings.most_grids)
+    trials = settings.loads * ((grids - 1) * settings.repetitions + settings.last_repetitions)
+    return settings.duration_s, trials * (settings.duration_s + SET_UP_SECONDS)
+
+
+_SECONDS: dict[type, Callable[[Any], tuple[float, float]]] = {
+    BinarySearchSettings: _binary_seconds,
+    MlrSettings: _mlr_seconds,
+    SystematicSettings: _systematic_seconds,
+}

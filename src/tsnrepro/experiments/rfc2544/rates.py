@@ -1,0 +1,91 @@
+"""Frame sizes, and one load named at its layers: payload, frame, wire.
+
+A payload rate (goodput) counts UDP payload, a frame rate adds headers and FCS, a wire rate adds
+preamble and gap (IEEE Std 802.3-2022, 3.1.1 and 4.4.2). A payload above 1472 bytes is sent as
+several frames (RFC 791, 3.2), so datagrams and frames are counted apart.
+"""
+
+from dataclasses import dataclass
+
+from tsnrepro.model.ethernet import R_TAG_BYTES, udp_frames, wire_bytes
+
+FRAME_OVERHEAD_BYTES = 46
+"""Ethernet header and FCS (18), IPv4 (20), UDP (8)."""
+MEGA = 1e6
+
+
+@dataclass(frozen=True)
+class Rates:
+    """One load at all its layers."""
+
+    datagrams_per_s: float
+    frames_per_s: float
+    payload_mbps: float
+    frame_mbps: float
+    wire_mbps: float
+
+
+def payload_of_frame(frame_bytes: int, *, tag_counts: bool = False) -> int:
+    """Return the UDP payload of a frame of a size (with FCS) of RFC 2544, 9.1.
+
+    ``tag_counts`` makes the R-TAG part of the size. A frame of 64 bytes cannot carry one, for the
+    talker pads what is shorter before it is tagged: its payload is that of 58 bytes then, and
+    :func:`frames` tells the 70 bytes that are sent.
+
+    Raises
+    ------
+    ValueError
+        The frame is shorter than the minimum, or longer than one frame can be.
+    """
+    if not 64 <= frame_bytes <= 1518:
+        raise ValueError(f"frame of {frame_bytes} bytes: an untagged frame has 64 ... 1518")
+    return frame_bytes - FRAME_OVERHEAD_BYTES - (R_TAG_BYTES if tag_counts else 0)
+
+
+def frames(payload_bytes: int, *, tagged: bool = False) -> tuple[int, ...]:
+    """Return the sizes (bytes, with FCS) of the frames that carry a payload, in order."""
+    tag = R_TAG_BYTES if tagged else 0
+    return tuple(size + tag for size in udp_frames(payload_bytes))
+
+
+def frame_bytes(payload_bytes: int, *, tagged: bool = False) -> int:
+    """Return the bytes of all frames that carry a payload, with FCS."""
+    return sum(frames(payload_bytes, tagged=tagged))
+
+
+def bytes_on_wire(payload_bytes: int, *, tagged: bool = False) -> int:
+    """Return the bytes of all frames that carry a payload, with preamble and gap."""
+    return sum(wire_bytes(size) for size in frames(payload_bytes, tagged=tagged))
+
+
+def limit_pps(payload_bytes: int, link_rate_mbps: float, *, tagged: bool = False) -> float:
+    """Return the datagrams a second that a link carries (RFC 2544, 20: maximum frame rate)."""
+    return link_rate_mbps * MEGA / (8 * bytes_on_wire(payload_bytes, tagged=tagged))
+
+
+def at_layers(payload_bytes: int, datagrams_per_s: float, *, tagged: bool = False) -> Rates:
+    """Return a load in datagrams a second as frames a second and Mb/s at each layer."""
+    sizes = frames(payload_bytes, tagged=tagged)
+    bits = 8 * datagrams_per_s / MEGA
+    return Rates(
+        datagrams_per_s=datagrams_per_s,
+        frames_per_s=datagrams_per_s * len(sizes),
+        payload_mbps=bits * payload_bytes,
+        frame_mbps=bits * sum(sizes),
+        wire_mbps=bits * bytes_on_wire(payload_bytes, tagged=tagged),
+    )
+
+
+def pps_of_payload_rate(payload_bytes: int, payload_mbps: float) -> float:
+    """Return the datagrams a second of a payload rate (the target of ``iperf3 -u -b``)."""
+    return payload_mbps * MEGA / (8 * payload_bytes)
+
+
+def pps_of_frame_rate(payload_bytes: int, frame_mbps: float, *, tagged: bool = False) -> float:
+    """Return the datagrams a second of a frame rate (headers and FCS counted)."""
+    return frame_mbps * MEGA / (8 * frame_bytes(payload_bytes, tagged=tagged))
+
+
+def pps_of_wire_rate(payload_bytes: int, wire_mbps: float, *, tagged: bool = False) -> float:
+    """Return the datagrams a second of a wire rate (preamble and gap counted too)."""
+    return limit_pps(payload_bytes, wire_mbps, tagged=tagged)

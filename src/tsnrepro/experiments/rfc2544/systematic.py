@@ -1,0 +1,134 @@
+"""Throughput by a systematic sweep: a grid of loads, and finer grids around what it shows."""
+
+import math
+from itertools import pairwise
+
+from tsnrepro.experiments.rfc2544.load_trial import LoadTrial, Series
+from tsnrepro.experiments.rfc2544.throughput import ThroughputResult, departures, offered_at
+from tsnrepro.settings.rfc2544 import SystematicSettings
+from tsnrepro.stats.thresholds import highest_rate_without_loss, penalised_threshold
+
+METHOD = "systematic"
+
+
+def search(series: Series, settings: SystematicSettings) -> ThroughputResult:
+    """Sweep grid after grid and report two answers.
+
+    The lower bound is the highest load such that no trial there or below lost anything, which is
+    what RFC 2544 (26.1) asks of a rate; one stall anywhere below the limit decides it. The
+    threshold is the rate at which half of the trials lose something, with its interval
+    (:func:`tsnrepro.stats.thresholds.penalised_threshold`), from the trials of the last grid.
+    Each later grid reaches one step of the one before to both sides of the load that best parts
+    the trials so far (:func:`parting`).
+
+    Raises
+    ------
+    ToolError
+        An outcome cannot be, see :meth:`Series.run`.
+    """
+    ceiling = series.ceiling.pps
+    tried: list[LoadTrial] = []
+    latest: list[LoadTrial] = []
+    low, high = 0.0, ceiling
+    for _ in range(settings.most_grids):
+        step = (high - low) / settings.loads
+        last = step <= settings.resolution_percent / 100 * (low + high) / 2
+        latest = _grid(series, settings, low, high, last=last)
+        tried += latest
+        failed = _fails(tried, settings)
+        if last or not any(failed):
+            break
+        centre = parting([trial.rate_pps for trial in tried], failed)
+        low, high = max(0.0, centre - step), min(ceiling, centre + step)
+    return _result(series, settings, tried, latest)
+
+
+def _grid(
+    series: Series, settings: SystematicSettings, low: float, high: float, *, last: bool
+) -> list[LoadTrial]:
+    """Run the trials of one grid; a load of nothing is left out."""
+    step = (high - low) / settings.loads
+    loads = [low + number * step for number in range(settings.loads)][low == 0 :]
+    # Its own end and not a sum of steps, so that no load is above what can be offered.
+    loads.append(high)
+    if settings.direction == "down":
+        loads.reverse()
+    repetitions = settings.last_repetitions if last else settings.repetitions
+    return [series.run(load, settings.duration_s) for load in loads for _ in range(repetitions)]
+
+
+def _fails(trials: list[LoadTrial], settings: SystematicSettings) -> list[bool]:
+    return [trial.loss_percent > settings.loss_percent for trial in trials]
+
+
+def parting(rates: list[float], failed: list[bool]) -> float:
+    """Return the load that best parts passing trials below from failing ones above.
+
+    It contradicts the fewest trials; of several such loads it is the highest, for stalls make a
+    trial fail and never pass. Where every trial failed it is the lowest load, where none did the
+    highest.
+    """
+    if all(failed) or not any(failed):
+        return min(rates) if all(failed) else max(rates)
+    ordered = sorted(set(rates))
+    best, fewest = ordered[0], len(rates) + 1
+    for low, high in pairwise(ordered):
+        wrong = sum(fails == (rate <= low) for rate, fails in zip(rates, failed, strict=True))
+        if wrong <= fewest:
+            best, fewest = (low + high) / 2, wrong
+    return best
+
+
+def _result(
+    series: Series,
+    settings: SystematicSettings,
+    tried: list[LoadTrial],
+    latest: list[LoadTrial],
+) -> ThroughputResult:
+    failed = _fails(tried, settings)
+    lower = highest_rate_without_loss([trial.rate_pps for trial in tried], failed)
+    there = [trial for trial in tried if trial.rate_pps == lower]
+    offered, delivered = offered_at(there) if there else (None, None)
+    lossy = [trial.rate_pps for trial, fails in zip(tried, failed, strict=True) if fails]
+    return ThroughputResult(
+        method=METHOD,
+        goal="systematic",
+        criterion=(
+            f"no trial at or below the load lost more than {settings.loss_percent:g} %, "
+            f"trials of {settings.duration_s:g} s"
+        ),
+        loss_percent=settings.loss_percent,
+        lower_pps=min(lower, offered) if lower is not None and offered is not None else None,
+        upper_pps=min(lossy) if lossy else None,
+        offered_pps=offered,
+        delivered_pps=delivered,
+        limited_by=series.limited_by(lower, lossy_above=bool(lossy)),
+        series=series,
+        reasons=departures(settings.duration_s, settings.loss_percent),
+        threshold=_threshold(latest, settings),
+    )
+
+
+def _threshold(
+    trials: list[LoadTrial], settings: SystematicSettings
+) -> dict[str, float | str | int | None]:
+    """Return the threshold of trials of one duration, which it belongs to."""
+    estimate = penalised_threshold(
+        [trial.rate_pps for trial in trials], _fails(trials, settings), unit="datagrams/s"
+    )
+    # The curve may put it where nothing was tried, beyond what can be offered.
+    highest = max(trial.rate_pps for trial in trials)
+    value = estimate.value if estimate.value <= highest else math.nan
+    return {
+        "value": _finite(value),
+        "low": _finite(estimate.low),
+        "high": _finite(estimate.high),
+        "level": estimate.level,
+        "method": estimate.method,
+        "trials": estimate.n,
+        "duration_s": trials[0].load.duration_s,
+    }
+
+
+def _finite(number: float) -> float | None:
+    return number if math.isfinite(number) else None

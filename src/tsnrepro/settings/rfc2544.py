@@ -1,0 +1,208 @@
+"""Settings of the RFC 2544 benchmarks; the defaults are a campaign in full."""
+
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, model_validator
+
+from tsnrepro.settings.strict import Configuration, PositiveFloat, PositiveInt, Strict
+
+FRAME_BYTES = (64, 128, 256, 512, 1024, 1280, 1518)
+"""Frame sizes for Ethernet, with FCS (RFC 2544, 9.1)."""
+DOCUMENT_PAYLOADS_BYTES = (64, 128, 256, 512, 1024, 1518)
+"""What fail-operational's Table 7A calls frame sizes; its counts show that they are payloads."""
+DOCUMENT_LOADS_PERCENT = (50, 60, 70, 80, 90, 95, 98, 100, 102, 105, 110)
+"""Loads of the loss test in fail-operational (5.4) and the methodology (2.5)."""
+
+Frame = Annotated[int, Field(ge=64, le=1518)]
+# The smallest frame's payload where the R-TAG counts, and what a sequence and a time need.
+Payload = Annotated[int, Field(ge=12, le=65507)]
+Percent = Annotated[float, Field(gt=0, le=100)]
+LossPercent = Annotated[float, Field(ge=0, lt=100)]
+SearchMethod = Literal["binary-search", "mlrsearch", "mlrsearch-rfc2544", "systematic"]
+SEARCH_METHODS: tuple[SearchMethod, ...] = (
+    "binary-search",
+    "mlrsearch",
+    "mlrsearch-rfc2544",
+    "systematic",
+)
+
+
+class Sizes(Strict):
+    """The sizes of one benchmark, by frame and by payload, and its configurations."""
+
+    configurations: list[Configuration] = ["control", "frer"]
+    frame_bytes: list[Frame] = list(FRAME_BYTES)
+    """Frames with FCS."""
+    tag_counts: bool = False
+    """Whether the R-TAG is part of the frame size: the payload is then 6 bytes smaller."""
+    payloads_bytes: list[Payload] = []
+    """Payloads tried as such, beside the frame sizes."""
+
+    @model_validator(mode="after")
+    def _has_a_size(self) -> Self:
+        if not (self.frame_bytes or self.payloads_bytes):
+            raise ValueError("give at least one of frame_bytes and payloads_bytes")
+        return self
+
+
+class BinarySearchSettings(Strict):
+    """Bisection between nothing and the highest load, as the two documents ran it."""
+
+    steps: Annotated[int, Field(ge=1, le=30)] = 10
+    duration_s: PositiveFloat = 30.0
+    loss_percent: LossPercent = 0.001
+
+
+class MlrGoal(Strict):
+    """One search goal of MLRsearch; the names are those of the library's ``SearchGoal``."""
+
+    name: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]
+    loss_percent: LossPercent = 0.0
+    exceed_ratio: Annotated[float, Field(ge=0, lt=1)] = 0.5
+    """Share of the trials' time at a load that may be bad while the load still passes."""
+    relative_width_percent: Percent = 0.5
+    initial_trial_s: PositiveFloat = 1.0
+    final_trial_s: PositiveFloat = 1.0
+    duration_sum_s: PositiveFloat = 21.0
+    preceding_targets: Annotated[int, Field(ge=1, le=10)] = 2
+
+    @model_validator(mode="after")
+    def _durations_grow(self) -> Self:
+        if not self.initial_trial_s <= self.final_trial_s <= self.duration_sum_s:
+            raise ValueError(
+                "durations must not fall: initial_trial_s <= final_trial_s <= duration_sum_s"
+            )
+        return self
+
+
+class MlrSettings(Strict):
+    """MLRsearch: several goals in one search."""
+
+    goals: Annotated[list[MlrGoal], Field(min_length=1)] = [
+        MlrGoal(name="zero_loss"),
+        MlrGoal(name="half_percent", loss_percent=0.5),
+    ]
+    lowest_load_percent: Percent = 0.1
+    """Lowest load that is tried, relative to the highest."""
+    warm_up_s: Annotated[float, Field(ge=0)] = 1.0
+    deadline_s: PositiveFloat = 7200.0
+    """Wall time after which the search is given up."""
+
+    @model_validator(mode="after")
+    def _names_are_unique(self) -> Self:
+        names = [goal.name for goal in self.goals]
+        if len(set(names)) < len(names):
+            raise ValueError(f"goal names must differ: {', '.join(names)}")
+        return self
+
+
+RFC2544_GOAL = MlrGoal(
+    name="rfc2544", exceed_ratio=0.0, final_trial_s=60.0, duration_sum_s=60.0, preceding_targets=3
+)
+"""Trials of 60 s of which none may lose a frame: conditional throughput is then throughput."""
+
+
+class SystematicSettings(Strict):
+    """A grid of loads over the whole range, then finer grids around what it shows."""
+
+    loads: Annotated[int, Field(ge=3, le=200)] = 10
+    """Loads of each grid, evenly spaced."""
+    duration_s: PositiveFloat = 10.0
+    repetitions: PositiveInt = 2
+    last_repetitions: PositiveInt = 3
+    resolution_percent: Percent = 0.5
+    """Step of the last grid, relative to its loads; grids are refined until they reach it."""
+    most_grids: PositiveInt = 8
+    direction: Literal["up", "down"] = "up"
+    loss_percent: LossPercent = 0.0
+
+
+class ThroughputSettings(Sizes):
+    """Throughput (RFC 2544, 26.1), by up to four searches; the documents' payloads as well."""
+
+    payloads_bytes: list[Payload] = list(DOCUMENT_PAYLOADS_BYTES)
+    repetitions: PositiveInt = 1
+    methods: Annotated[list[SearchMethod], Field(min_length=1)] = list(SEARCH_METHODS)
+    binary_search: BinarySearchSettings = BinarySearchSettings()
+    mlrsearch: MlrSettings = MlrSettings()
+    mlrsearch_rfc2544: MlrSettings = MlrSettings(goals=[RFC2544_GOAL])
+    systematic: SystematicSettings = SystematicSettings()
+
+
+class FrameLossSettings(Sizes):
+    """Frame loss rate (RFC 2544, 26.3): downward from the line's limit, and at given loads."""
+
+    repetitions: PositiveInt = 1
+    duration_s: PositiveFloat = 60.0
+    step_percent: Percent | None = 10.0
+    """Step downward from 100 %; none leaves the downward part out."""
+    loads_percent: list[PositiveFloat] = list(DOCUMENT_LOADS_PERCENT)
+
+    @model_validator(mode="after")
+    def _does_something(self) -> Self:
+        if self.step_percent is None and not self.loads_percent:
+            raise ValueError("give step_percent, loads_percent or both")
+        return self
+
+
+class BackToBackSettings(Sizes):
+    """Back-to-back frames (RFC 2544, 26.4, as updated by RFC 9004)."""
+
+    searches: PositiveInt = 50
+    """How often the longest burst is searched for; all are one stored trial."""
+    longest_s: PositiveFloat = 2.0
+    resolution_percent: Percent = 1.0
+    """Width of the last bracket, relative to its upper end; never below one datagram."""
+
+
+class SystemRecoverySettings(Sizes):
+    """System recovery (RFC 2544, 26.5): from overload to half of it."""
+
+    repetitions: PositiveInt = 5
+    overload_percent: Annotated[float, Field(gt=100, le=1000)] = 110.0
+    """Relative to the throughput; the line's limit caps it."""
+    overload_s: PositiveFloat = 60.0
+    recovery_percent: Annotated[float, Field(gt=0, lt=100)] = 50.0
+    """Relative to the overload."""
+    recovery_s: PositiveFloat = 30.0
+
+
+class RfcLatencySettings(Sizes):
+    """Latency (RFC 2544, 26.2): at the throughput rate and idle."""
+
+    repetitions: PositiveInt = 20
+    duration_s: PositiveFloat = 120.0
+    loads: Annotated[list[Literal["idle", "throughput"]], Field(min_length=1)] = [
+        "idle",
+        "throughput",
+    ]
+    kinds: Annotated[list[Literal["round-trip", "one-way"]], Field(min_length=1)] = [
+        "round-trip",
+        "one-way",
+    ]
+    """One-way is measured where the clocks of talker and listener agree."""
+
+
+class Rfc2544Settings(Strict):
+    """The RFC 2544 part of a campaign; what is left out is not measured."""
+
+    throughput: ThroughputSettings | None = None
+    frame_loss: FrameLossSettings | None = None
+    back_to_back: BackToBackSettings | None = None
+    system_recovery: SystemRecoverySettings | None = None
+    latency: RfcLatencySettings | None = None
+    ceiling_s: PositiveFloat = 1.0
+    """Length of the trial at the line's limit that shows what the generator can do."""
+    shortfall_percent: Percent = 1.0
+    """A trial that offers less of what was asked by more than this is the generator's limit."""
+
+    @model_validator(mode="after")
+    def _throughput_comes_first(self) -> Self:
+        need = [
+            name for name in ("back_to_back", "system_recovery") if getattr(self, name) is not None
+        ]
+        if self.latency is not None and "throughput" in self.latency.loads:
+            need.append("latency")
+        if need and self.throughput is None:
+            raise ValueError(f"{', '.join(need)} start from a throughput: set throughput too")
+        return self

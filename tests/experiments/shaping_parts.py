@@ -1,0 +1,23 @@
+"""Parts of the experiment ``shaping`` for tests: small, and with schedules of round numbers."""
+
+from typing import Any
+
+from tsnrepro.experiments.shaping.schedule import two_windows
+from tsnrepro.experiments.shaping.settings import ShapingPart
+
+
+def part(kind: str = "end-station", **changes: Any) -> ShapingPart:
+    """Return a part with a window of 20 us in 100 us for class 5."""
+    values = {
+        "name": "test",
+        "kind": kind,
+        "modes": ["tas", "prio", "fifo"],
+        "gates": two_windows(20_000, 80_000, scheduled=5, others=[0]),
+        "payload_bytes": 256,
+        "packets": 500,
+        "interval_us": 300.0,
+        "interval_spread_us": 100.0,
+        "loads_mbps": [0.0],
+        "load_payload_bytes": 1472 if kind == "end-station" else 1460,
+    }
+    return ShapingPart.model_validate(values | changes)

@@ -1,0 +1,141 @@
+"""The stored trials of the benchmarks, and measuring one of each."""
+
+import json
+from collections import Counter
+
+import pytest
+from rfc2544_networks import KnownNetwork
+
+from tsnrepro.errors import ConfigurationError, RecordError
+from tsnrepro.experiments.rfc2544.benchmarks import measure_benchmark, throughput_of
+from tsnrepro.experiments.rfc2544.plan import plan
+from tsnrepro.settings.rfc2544 import (
+    BackToBackSettings,
+    FrameLossSettings,
+    Rfc2544Settings,
+    RfcLatencySettings,
+    SystemRecoverySettings,
+    ThroughputSettings,
+)
+
+FULL = Rfc2544Settings(
+    throughput=ThroughputSettings(),
+    frame_loss=FrameLossSettings(),
+    back_to_back=BackToBackSettings(),
+    system_recovery=SystemRecoverySettings(),
+    latency=RfcLatencySettings(),
+)
+SMALL = Rfc2544Settings(
+    throughput=ThroughputSettings(frame_bytes=[512], payloads_bytes=[512]),
+    frame_loss=FrameLossSettings(frame_bytes=[512], duration_s=1),
+    back_to_back=BackToBackSettings(frame_bytes=[512], searches=3),
+    system_recovery=SystemRecoverySettings(frame_bytes=[512], repetitions=1),
+)
+
+
+def test_the_full_campaign_holds_every_benchmark_size_and_method():
+    trials = [item.trial for item in plan(FULL, 1)]
+    counted = Counter(trial.factors["benchmark"] for trial in trials)
+    assert counted == {
+        "throughput": 4 * 2 * (7 + 6),
+        "frame-loss": 2 * 2 * 7,
+        "back-to-back": 2 * 7,
+        "system-recovery": 5 * 2 * 7,
+        "latency": 20 * 4 * 2 * 7,
+    }
+    assert len({trial.name(1) for trial in trials}) == len(trials)
+
+
+def test_frames_and_the_documents_payloads_are_told_apart():
+    sizes = {
+        (item.trial.factors["frame_bytes"], item.trial.factors["payload_bytes"])
+        for item in plan(FULL, 1)
+        if item.trial.factors["benchmark"] == "throughput"
+    }
+    frames = {(f, f - 46) for f in (64, 128, 256, 512, 1024, 1280, 1518)}
+    assert sizes == frames | {(None, p) for p in (64, 128, 256, 512, 1024, 1518)}
+
+
+def test_throughput_is_measured_first_and_times_are_positive():
+    planned = plan(FULL, 1)
+    order = [item.trial.factors["benchmark"] for item in planned]
+    assert order == sorted(order, key=list(dict.fromkeys(order)).index)
+    assert order[0] == "throughput"
+    assert [item.order for item in planned] == list(range(len(planned)))
+    assert all(item.nominal_s > 0 for item in planned)
+
+
+def test_other_settings_of_a_search_are_another_trial_and_more_sizes_are_not():
+    def digests(**changed):
+        part = ThroughputSettings(frame_bytes=[512], payloads_bytes=[], **changed)
+        return {item.trial.digest for item in plan(Rfc2544Settings(throughput=part), 1)}
+
+    assert digests() < digests(repetitions=2)
+    assert digests(binary_search={"steps": 12}) - digests()
+    assert len(digests(binary_search={"steps": 12}) & digests()) == 6
+
+
+def test_a_tag_that_counts_shrinks_the_payload():
+    part = ThroughputSettings(frame_bytes=[512], payloads_bytes=[], tag_counts=True)
+    assert {
+        i.trial.factors["payload_bytes"] for i in plan(Rfc2544Settings(throughput=part), 1)
+    } == {460}
+
+
+def test_what_starts_from_a_throughput_needs_it_in_the_campaign():
+    with pytest.raises(ValueError, match="back_to_back, latency start from a throughput"):
+        Rfc2544Settings(back_to_back=BackToBackSettings(), latency=RfcLatencySettings())
+
+
+def test_every_planned_trial_can_be_measured_and_recorded():
+    documents = []
+    for item in plan(SMALL, 1):
+        factors = item.trial.factors
+        network = KnownNetwork(100_000.0, buffer=200)
+        known = throughput_of(documents, factors["configuration"], factors["payload_bytes"])
+        values = measure_benchmark(factors, SMALL, network, 1000.0, known)
+        assert values["load_trials"] == len(values["trials"]) == len(network.loads)
+        document = {"status": "measured", "factors": factors, "values": values}
+        documents.append(json.loads(json.dumps(document, allow_nan=False)))
+    assert throughput_of(documents, "frer", 466) == pytest.approx(1e5, rel=0.01)
+    assert throughput_of(documents, "frer", 512) == pytest.approx(1e5, rel=0.01)
+    assert throughput_of(documents, "frer", 1472) is None
+    of = {
+        d["factors"]["benchmark"]: d["values"]["result"]
+        for d in documents
+        if "result" in d["values"]
+    }
+    assert of["back-to-back"]["buffer"]["datagrams"] == pytest.approx(200, rel=0.05)
+    assert of["system-recovery"]["recovery_s"] == 0.0
+
+
+def test_throughput_prefers_the_compliant_search():
+    def document(method, pps):
+        factors = {"benchmark": "throughput", "method": method}
+        factors |= {"configuration": "frer", "payload_bytes": 466}
+        values = {"results": {"goal": {"lower_pps": pps}}}
+        return {"status": "measured", "factors": factors, "values": values}
+
+    some = [document("binary-search", 1.0), document("mlrsearch", 2.0)]
+    assert throughput_of(some, "frer", 466) == 2.0
+    more = [*some, document("mlrsearch-rfc2544", 5.0), document("mlrsearch-rfc2544", 3.0)]
+    assert throughput_of(more, "frer", 466) == 4.0
+    assert throughput_of([document("mlrsearch-rfc2544", None), *some], "frer", 466) == 2.0
+
+
+def test_recovery_without_a_throughput_is_refused():
+    (item,) = [
+        i
+        for i in plan(SMALL, 1)
+        if i.trial.factors["benchmark"] == "system-recovery"
+        and i.trial.factors["configuration"] == "frer"
+    ]
+    with pytest.raises(RecordError, match="starts from a throughput"):
+        measure_benchmark(item.trial.factors, SMALL, KnownNetwork(1e5), 1000.0)
+
+
+def test_a_benchmark_that_is_not_there_is_refused():
+    factors = {"benchmark": "frame-loss", "method": "downward"}
+    factors |= {"configuration": "frer", "payload_bytes": 466}
+    with pytest.raises(ConfigurationError, match="no part of this campaign"):
+        measure_benchmark(factors, Rfc2544Settings(), KnownNetwork(1e5), 1000.0)

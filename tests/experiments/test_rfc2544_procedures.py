@@ -1,0 +1,214 @@
+"""Frame loss, back-to-back, system recovery and latency, against closed forms."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from rfc2544_networks import KnownNetwork, series
+
+from tsnrepro.errors import ToolError
+from tsnrepro.experiments.rfc2544 import back_to_back, frame_loss, latency, system_recovery
+from tsnrepro.experiments.rfc2544.load_trial import LoadOutcome
+from tsnrepro.settings.rfc2544 import (
+    BackToBackSettings,
+    FrameLossSettings,
+    RfcLatencySettings,
+    SystemRecoverySettings,
+)
+
+LINE = 1e9 / (8 * 1538)
+
+
+def test_loss_downward_stops_after_two_clean_loads():
+    result = frame_loss.downward(series(KnownNetwork(0.65 * LINE)), FrameLossSettings())
+    assert [round(point.asked_percent) for point in result.points] == [100, 90, 80, 70, 60, 50]
+    assert [point.lost > 0 for point in result.points] == [True] * 4 + [False] * 2
+    # Whatever is offered above the capacity is lost: 1 - 0.65 / load.
+    for point in result.points[:4]:
+        expected = 100 * (1 - 65 / point.asked_percent)
+        assert point.loss_percent == pytest.approx(expected, abs=1e-3)
+    assert result.complete
+    assert result.compliant
+
+
+def test_a_clean_load_between_lossy_ones_does_not_stop_it():
+    network = KnownNetwork(0.65 * LINE)
+
+    def lucky(load):
+        if round(load.rate_pps / LINE, 3) == 0.9:
+            return LoadOutcome(1000, 1000, 1000 / load.rate_pps)
+        return network(load)
+
+    result = frame_loss.downward(series(lucky), FrameLossSettings())
+    assert [round(point.asked_percent) for point in result.points] == [100, 90, 80, 70, 60, 50]
+
+
+def test_loss_at_every_load_is_not_complete():
+    result = frame_loss.downward(series(KnownNetwork(1.0)), FrameLossSettings(duration_s=10))
+    assert len(result.points) == 10
+    assert not result.complete
+    assert [reason.split(" (")[0] for reason in result.reasons] == [
+        "trials of 10 s, not 60 s",
+        "no two loads in a row were free of loss",
+    ]
+
+
+def test_loads_above_the_line_are_named_as_what_was_offered():
+    network = KnownNetwork(0.8 * LINE, generator_pps=LINE)
+    result = frame_loss.at_loads(series(network), FrameLossSettings())
+    assert [round(p.asked_percent) for p in result.points] == [
+        *(50, 60, 70, 80, 90, 95, 98, 100, 102, 105, 110)
+    ]
+    last = result.points[-1]
+    assert last.offered_percent == pytest.approx(100, abs=0.01)
+    assert last.asked_payload_mbps == pytest.approx(1.1 * 957.087, abs=0.01)
+    assert last.offered_payload_mbps == pytest.approx(957.087, abs=0.01)
+    assert last.offered_wire_mbps == pytest.approx(1000, abs=0.01)
+    assert not last.generator_limited
+    assert last.loss_percent == pytest.approx(20, abs=0.01)
+    assert not result.compliant
+
+
+def test_a_talker_below_the_line_is_told_from_the_line():
+    network = KnownNetwork(0.8 * LINE, generator_pps=0.7 * LINE)
+    result = frame_loss.downward(series(network), FrameLossSettings())
+    assert [point.generator_limited for point in result.points] == [True, True]
+    assert result.points[0].offered_percent == pytest.approx(70, abs=0.01)
+    assert result.points[0].loss_percent == 0
+    assert not result.compliant
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(20, 5000), st.floats(0.1, 0.9))
+def test_the_corrected_buffer_time_gives_the_buffer_back(buffer, share):
+    """A burst of N fills N (1 - throughput / line); the search's bracket is what it can be off."""
+    capacity = share * LINE
+    found = series(KnownNetwork(capacity, buffer=buffer))
+    once = BackToBackSettings(searches=2, resolution_percent=0.1)
+    result = back_to_back.search(found, once, capacity)
+    longest = math.floor((buffer + 1e-6) / (1 - share))
+    assert result.unbounded == 0
+    assert longest * (1 - 0.002) - 1 <= result.mean <= longest + 1
+    expected = result.mean * (1 - share)
+    assert result.buffer.datagrams == pytest.approx(expected)
+    assert result.buffer.corrected_s == pytest.approx(expected / LINE)
+    assert result.buffer.datagrams == pytest.approx(buffer, rel=0.01, abs=1.5)
+
+
+def test_buffer_time_of_an_average_burst_by_rfc9004():
+    """26,000 frames of 64 bytes at 10 Gb/s are 1.747 ms; at 97 % throughput, 52 us of buffer."""
+    line = 10e9 / (8 * 84)
+    found = back_to_back.buffer_time(26_000, line, 0.97 * line)
+    assert found.implied_s == pytest.approx(1.7472e-3)
+    assert found.corrected_s == pytest.approx(52.416e-6)
+    assert found.datagrams == pytest.approx(780)
+    with pytest.raises(ValueError, match="between 0 and the maximum"):
+        back_to_back.buffer_time(26_000, line, 1.01 * line)
+
+
+def test_a_burst_that_always_passes_says_at_least():
+    found = series(KnownNetwork(0.5 * LINE, buffer=1e9))
+    result = back_to_back.search(found, BackToBackSettings(searches=3), None)
+    assert result.unbounded == 3
+    assert result.mean == math.ceil(2 * LINE)
+    assert result.buffer is None
+    assert any("no throughput" in reason for reason in result.reasons)
+
+
+def test_slow_bursts_are_not_back_to_back():
+    found = series(KnownNetwork(0.3 * LINE, buffer=100, generator_pps=0.6 * LINE))
+    result = back_to_back.search(found, BackToBackSettings(resolution_percent=0.5), 0.3 * LINE)
+    assert result.achieved_pps == pytest.approx(0.6 * LINE)
+    # What is buffered follows from the rate at which the burst really came.
+    assert result.buffer.datagrams == pytest.approx(100, abs=2)
+    assert not result.compliant
+
+
+def test_fifty_searches_of_two_seconds_are_compliant():
+    found = series(KnownNetwork(0.5 * LINE, buffer=300))
+    assert back_to_back.search(found, BackToBackSettings(), 0.5 * LINE).compliant
+
+
+def test_recovery_is_from_the_fall_of_the_rate_to_the_last_loss():
+    outcome = LoadOutcome(1000, 900, 90.0, stepped_s=60.2, last_lost_s=60.95)
+    found = series(lambda load: outcome)
+    result = system_recovery.measure(found, SystemRecoverySettings(), 0.5 * LINE)
+    assert result.recovery_s == pytest.approx(0.75)
+    assert result.overload_pps == pytest.approx(0.55 * LINE)
+    assert result.recovery_pps == pytest.approx(0.275 * LINE)
+    assert result.compliant
+
+
+def test_recovery_at_once_is_zero_and_overload_is_capped_by_the_line():
+    found = series(KnownNetwork(0.95 * LINE))
+    result = system_recovery.measure(found, SystemRecoverySettings(), 0.95 * LINE)
+    assert result.overload_pps == pytest.approx(LINE)
+    assert result.recovery_s == 0.0
+    assert result.lost > 0
+
+
+def test_an_overload_without_loss_has_nothing_to_recover_from():
+    found = series(KnownNetwork(2 * LINE))
+    result = system_recovery.measure(found, SystemRecoverySettings(overload_s=5), 0.5 * LINE)
+    assert result.recovery_s is None
+    assert len(result.reasons) == 2
+
+
+def test_recovery_without_times_is_refused():
+    found = series(lambda load: LoadOutcome(1000, 900, 90.0, stepped_s=60.0))
+    with pytest.raises(ToolError, match="does not tell when"):
+        system_recovery.measure(found, SystemRecoverySettings(), 0.5 * LINE)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(3, 200), st.data())
+def test_sending_times_of_lost_are_those_of_a_steady_talker(offered, data):
+    kept = data.draw(st.sets(st.integers(0, offered - 1), min_size=2))
+    order = data.draw(st.permutations(sorted(kept)))
+    found = system_recovery.sending_times_of_lost(order, [5 + 0.001 * n for n in order], offered)
+    missing = sorted(set(range(offered)) - kept)
+    np.testing.assert_allclose(found, [5 + 0.001 * number for number in missing])
+
+
+def test_sending_times_need_two_datagrams():
+    with pytest.raises(ValueError, match="1 datagrams arrived"):
+        system_recovery.sending_times_of_lost([3, 3], [0.1, 0.1], 5)
+    with pytest.raises(ValueError, match="of 5 sent"):
+        system_recovery.sending_times_of_lost([3, 7], [0.1, 0.2], 5)
+
+
+def test_the_whole_round_trip_is_twice_the_half():
+    half = np.arange(1, 1001, dtype=float)
+    found = latency.round_trips(half)
+    assert found["half_round_trip"].p50_us == 500
+    assert found["half_round_trip"].p99_9_us == 999
+    assert found["round_trip"].p50_us == 1000
+    assert found["round_trip"].max_us == 2000
+    assert found["round_trip"].quantity == "round_trip"
+    order = [getattr(found["round_trip"], f"{name}_us") for name in ("min", "p50", "p90", "p99")]
+    assert order == sorted(order)
+
+
+def test_one_way_needs_clocks_that_agree():
+    sent, received = [1.0, 2.0], [1.00001, 2.00003]
+    assert latency.one_way(sent, received, clocks_agree=False) is None
+    found = latency.one_way(sent, received, clocks_agree=True)
+    assert found.quantity == "one_way"
+    assert found.mean_us == pytest.approx(20)
+    with pytest.raises(ValueError, match="must be positive"):
+        latency.one_way(received, sent, clocks_agree=True)
+
+
+def test_samples_are_part_of_the_throughput_rate():
+    of = RfcLatencySettings()
+    busy = latency.case(of, "one-way", "throughput", 1472, throughput_pps=40_000, sample_pps=1000)
+    assert busy.background_pps == 39_000
+    assert latency.case(of, "one-way", "idle", 1472).background_pps == 0
+    with pytest.raises(ValueError, match="needs that rate"):
+        latency.case(of, "one-way", "throughput", 1472)
+    with pytest.raises(ValueError, match="above the throughput"):
+        latency.case(of, "one-way", "throughput", 1472, throughput_pps=10, sample_pps=20)
+    assert latency.departures(of, "one-way") == ()
+    assert len(latency.departures(RfcLatencySettings(duration_s=5, repetitions=3), "one-way")) == 2
