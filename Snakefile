@@ -29,7 +29,10 @@ try:
     EXPERIMENTS = (
         ["sweep", "tcp", "latency"]
         if TESTBED in IMPORTED
-        else tsnrepro.campaigns.experiments_of(tsnrepro.campaigns.campaign(CAMPAIGN))
+        else tsnrepro.campaigns.experiments_of(
+            tsnrepro.campaigns.campaign(CAMPAIGN),
+            tsnrepro.campaigns.testbed_settings(TESTBED).kind,
+        )
     )
     MANUSCRIPTS = tsnrepro.campaigns.manuscripts_of(SELECTION.papers, EXPERIMENTS)
 except TsnreproError as error:

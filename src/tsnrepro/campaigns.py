@@ -20,6 +20,8 @@ class Experiment:
     """Its notebook in notebooks/measure."""
     analyse: str
     """Its notebook in notebooks/analyse."""
+    kinds: tuple[str, ...] = ("emulated", "model")
+    """The kinds of testbed that it can be measured on."""
 
 
 # By the name that it has in a campaign's file and in the raw store.
@@ -31,14 +33,19 @@ EXPERIMENTS = {
     "failure": Experiment("failure", "failure", "failure"),
     "streams": Experiment("streams", "streams", "streams"),
     "rfc2544": Experiment("rfc2544.experiment", "rfc2544", "rfc2544"),
+    "tag_capture": Experiment("tag_capture", "tag_capture", "wire", ("emulated",)),
 }
 # The experiments that each manuscript of paper/ prints.
 MANUSCRIPTS = {"frer-udp": ("sweep", "tcp", "latency")}
 
 
-def experiments_of(campaign: Campaign) -> list[str]:
-    """Return the names of the experiments that a campaign has, in their order."""
-    return [name for name in EXPERIMENTS if getattr(campaign, name) is not None]
+def experiments_of(campaign: Campaign, kind: str) -> list[str]:
+    """Return the names of a campaign's experiments that a kind of testbed can run, in order."""
+    return [
+        name
+        for name, experiment in EXPERIMENTS.items()
+        if getattr(campaign, name) is not None and kind in experiment.kinds
+    ]
 
 
 def manuscripts_of(wanted: list[str], experiments: list[str]) -> list[str]:

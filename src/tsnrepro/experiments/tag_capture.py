@@ -26,7 +26,7 @@ from tsnrepro.testbed.snapshot import Snapshot
 from tsnrepro.tools import dumpcap, iperf3
 from tsnrepro.tools.frerctl import StreamFilter
 from tsnrepro.wire.recorded import AFTER, BEFORE, capture_name, recorded_report
-from tsnrepro.wire.settings import TagCaptureSettings
+from tsnrepro.settings.wire import TagCaptureSettings
 
 STREAM = StreamFilter("udp", iperf3.PORT, iperf3.MIN_UDP_PAYLOAD_BYTES)
 # Headers with a VLAN tag and an R-TAG, and as much behind them as tells frames apart.

@@ -11,13 +11,13 @@ from tsnrepro.settings.campaigns import (
     SweepPart,
     SweepSettings,
     TcpSettings,
-    UdpPayload,
 )
 from tsnrepro.settings.strict import (
     Configuration,
     PositiveFloat,
     PositiveInt,
     Strict,
+    UdpPayload,
     load,
     parse,
 )

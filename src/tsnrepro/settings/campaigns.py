@@ -6,10 +6,8 @@ from pydantic import Field
 
 from tsnrepro.settings.failure import FailureSettings, StreamsSettings
 from tsnrepro.settings.rfc2544 import Rfc2544Settings
-from tsnrepro.settings.strict import Configuration, PositiveFloat, PositiveInt, Strict
-
-# Below this iperf3 has no room for the sequence number it counts losses by.
-UdpPayload = Annotated[int, Field(ge=16, le=65507)]
+from tsnrepro.settings.strict import Configuration, PositiveFloat, PositiveInt, Strict, UdpPayload
+from tsnrepro.settings.wire import TagCaptureSettings
 
 
 class SweepPart(Strict):
@@ -74,6 +72,7 @@ class Campaign(Strict):
     failure: FailureSettings | None = None
     streams: StreamsSettings | None = None
     rfc2544: Rfc2544Settings | None = None
+    tag_capture: TagCaptureSettings | None = None
 
 
 class Selection(Strict):

@@ -11,6 +11,8 @@ from tsnrepro.errors import ConfigurationError
 PositiveFloat = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 PositiveInt = Annotated[int, Field(gt=0)]
 Configuration = Literal["control", "frer"]
+# Below this iperf3 has no room for the sequence number it counts losses by.
+UdpPayload = Annotated[int, Field(ge=16, le=65507)]
 
 
 class Strict(BaseModel):

@@ -1,0 +1,352 @@
+"""Capture files: pcap and pcapng, read into columns.
+
+A file of any size is read in one pass over its records and stays where it is: the columns hold
+offsets into the memory-mapped file, and memory grows with the number of records alone.
+
+Sources: the pcap format as in draft-ietf-opsawg-pcap, sections 4 and 5; pcapng as in
+draft-ietf-opsawg-pcapng, sections 4.1 (section header), 4.2 (interface description), 4.3
+(enhanced packet) and 4.6 (interface statistics).
+"""
+
+import gzip
+import struct
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+from numba import njit
+
+from tsnrepro.errors import RecordError
+
+__all__ = ["Capture", "read_capture"]
+
+ETHERNET: Final = 1  # LINKTYPE_ETHERNET
+CONVERT: Final = "Convert it: editcap -F nsecpcap OLD NEW"
+
+PCAP_HEADER_BYTES: Final = 24
+# Byte order and nanoseconds a tick, by the file's first four bytes.
+PCAP_MAGIC: Final = {
+    b"\xd4\xc3\xb2\xa1": ("<", 1000),
+    b"\x4d\x3c\xb2\xa1": ("<", 1),
+    b"\xa1\xb2\xc3\xd4": (">", 1000),
+    b"\xa1\xb2\x3c\x4d": (">", 1),
+}
+# libpcap's MAXIMUM_SNAPLEN: a longer record is no record.
+LONGEST_RECORD_BYTES: Final = 262_144
+
+SECTION_HEADER: Final = 0x0A0D0D0A
+INTERFACE_DESCRIPTION, ENHANCED_PACKET, INTERFACE_STATISTICS = 1, 6, 5
+UNSUPPORTED: Final = {2: "packet blocks of the obsolete kind", 3: "packets without a time stamp"}
+BYTE_ORDER: Final = {b"\x4d\x3c\x2b\x1a": "<", b"\x1a\x2b\x3c\x4d": ">"}
+IF_TSRESOL, IF_TSOFFSET = 9, 14
+ISB_IFRECV, ISB_IFDROP, ISB_OSDROP = 4, 5, 7
+NANOSECONDS: Final = 1_000_000_000
+# A finer binary resolution would overflow 64 bits on the way to nanoseconds.
+FINEST_BINARY_RESOLUTION: Final = 33
+
+
+@dataclass(frozen=True)
+class Capture:
+    """The records of a capture file, in file order; arrays of shape (records,).
+
+    ``data`` is the whole file; the frame of record i starts at ``offset[i]`` and has
+    ``captured_bytes[i]`` of its ``original_bytes[i]`` bytes. ``time_ns`` is since the epoch.
+    """
+
+    where: str
+    data: np.ndarray
+    time_ns: np.ndarray
+    captured_bytes: np.ndarray
+    original_bytes: np.ndarray
+    offset: np.ndarray
+    truncated_bytes: int
+    """Bytes behind the last whole record: what an interrupted capture leaves; 0 is a whole file."""
+    dropped: int | None
+    """Frames that the capture itself missed, as the file says (pcapng only); None: it says not."""
+
+    def __len__(self) -> int:
+        return len(self.offset)
+
+    def frame(self, index: int) -> bytes:
+        """Return the captured bytes of one frame."""
+        start = int(self.offset[index])
+        return self.data[start : start + int(self.captured_bytes[index])].tobytes()
+
+
+def read_capture(source: Path | str | bytes, where: str = "") -> Capture:
+    """Read a capture of Ethernet frames.
+
+    ``source`` is a path (``.gz`` is unpacked into memory, anything else is mapped) or the bytes of
+    a file. A last record that is cut short is left out and told in ``truncated_bytes``.
+
+    Raises
+    ------
+    RecordError
+        It is no capture of Ethernet frames, it is damaged, or it has blocks that carry packets in
+        a way this reader does not know.
+    """
+    data = _bytes_of(source)
+    place = where or (str(source) if not isinstance(source, bytes) else "capture")
+    magic = data[:4].tobytes()
+    if magic in PCAP_MAGIC:
+        return _read_pcap(data, place)
+    if magic == struct.pack("<I", SECTION_HEADER):
+        return _PcapngReader(data, place).read()
+    raise RecordError("neither pcap nor pcapng", place, CONVERT)
+
+
+def _bytes_of(source: Path | str | bytes) -> np.ndarray:
+    if isinstance(source, bytes):
+        return np.frombuffer(source, np.uint8)
+    path = Path(source)
+    try:
+        if path.suffix == ".gz":
+            return np.frombuffer(gzip.decompress(path.read_bytes()), np.uint8)
+        if path.stat().st_size == 0:
+            return np.empty(0, np.uint8)
+        return np.memmap(path, np.uint8, "r").view(np.ndarray)
+    except (OSError, EOFError) as error:
+        raise RecordError(f"the capture cannot be read: {error}", str(path)) from error
+
+
+# --- pcap -------------------------------------------------------------------------------------
+
+
+def _read_pcap(data: np.ndarray, where: str) -> Capture:
+    order, tick_ns = PCAP_MAGIC[data[:4].tobytes()]
+    if len(data) < PCAP_HEADER_BYTES:
+        raise RecordError("the file ends within its header", where)
+    (link_type,) = struct.unpack_from(f"{order}I", data.data, 20)
+    _check_link_type(link_type & 0xFFFF, where)
+    nothing = np.empty((0, 4), np.int64)
+    big = order == ">"
+    count, end, _ = _walk_pcap(data, PCAP_HEADER_BYTES, big, tick_ns, nothing)
+    table = np.empty((count, 4), np.int64)
+    _, end, broken = _walk_pcap(data, PCAP_HEADER_BYTES, big, tick_ns, table)
+    if broken:
+        raise RecordError(
+            f"record {count + 1}, at byte {end}, has an impossible length: the file is damaged",
+            where,
+        )
+    return _capture(where, data, table, len(data) - end)
+
+
+@njit(cache=True, nogil=True)
+def _unsigned(data, at, big):
+    """Return the 32-bit number at an offset."""
+    a, b = np.int64(data[at]), np.int64(data[at + 1])
+    c, d = np.int64(data[at + 2]), np.int64(data[at + 3])
+    return (a << 24 | b << 16 | c << 8 | d) if big else (d << 24 | c << 16 | b << 8 | a)
+
+
+@njit(cache=True, nogil=True)
+def _walk_pcap(data, start, big, tick_ns, table):
+    """Fill the table's rows: time_ns, captured, original, offset; an empty one only counts.
+
+    Returns the number of whole records, where they end, and whether a broken one follows.
+    """
+    at, count, size = start, 0, len(data)
+    while at + 16 <= size:
+        captured = _unsigned(data, at + 8, big)
+        if captured > LONGEST_RECORD_BYTES:
+            return count, at, True
+        if at + 16 + captured > size:
+            break
+        if len(table):
+            seconds, ticks = _unsigned(data, at, big), _unsigned(data, at + 4, big)
+            table[count, 0] = seconds * NANOSECONDS + ticks * tick_ns
+            table[count, 1] = captured
+            table[count, 2] = _unsigned(data, at + 12, big)
+            table[count, 3] = at + 16
+        at += 16 + captured
+        count += 1
+    return count, at, False
+
+
+def _capture(
+    where: str, data: np.ndarray, table: np.ndarray, truncated: int, dropped: int | None = None
+) -> Capture:
+    return Capture(
+        where,
+        data,
+        time_ns=table[:, 0].copy(),
+        captured_bytes=table[:, 1].astype(np.uint32),
+        original_bytes=table[:, 2].astype(np.uint32),
+        offset=table[:, 3].copy(),
+        truncated_bytes=truncated,
+        dropped=dropped,
+    )
+
+
+def _check_link_type(link_type: int, where: str) -> None:
+    if link_type != ETHERNET:
+        raise RecordError(
+            f"it holds frames of link type {link_type}, not Ethernet (1)",
+            where,
+            "Capture on the Ethernet device itself, not on `any`",
+        )
+
+
+# --- pcapng -----------------------------------------------------------------------------------
+
+
+@dataclass
+class _Interface:
+    """How an interface of a pcapng section tells time, from its description's options."""
+
+    resolution: int = 6  # if_tsresol: microseconds where nothing is said
+    offset_s: int = 0
+
+    def nanoseconds(self, ticks: np.ndarray, where: str) -> np.ndarray:
+        """Return ticks (uint64) as nanoseconds since the epoch (int64)."""
+        exponent = self.resolution & 0x7F
+        if self.resolution & 0x80:
+            if exponent > FINEST_BINARY_RESOLUTION:
+                raise RecordError(f"time stamps of 2^-{exponent} s are too fine", where, CONVERT)
+            fraction = ticks & np.uint64((1 << exponent) - 1)
+            whole = (ticks >> np.uint64(exponent)) * np.uint64(NANOSECONDS)
+            scaled = whole + (fraction * np.uint64(NANOSECONDS) >> np.uint64(exponent))
+        elif exponent <= 9:
+            scaled = ticks * np.uint64(10 ** (9 - exponent))
+        elif exponent <= 19:
+            scaled = ticks // np.uint64(10 ** (exponent - 9))
+        else:
+            raise RecordError(f"time stamps of 10^-{exponent} s are too fine", where, CONVERT)
+        return scaled.astype(np.int64) + self.offset_s * NANOSECONDS
+
+
+class _PcapngReader:
+    """Walks the blocks of a file: runs of packets compiled, all other blocks here."""
+
+    def __init__(self, data: np.ndarray, where: str) -> None:
+        self.data, self.where = data, where
+        self.order = "<"
+        self.at = 0
+        # Interfaces are numbered anew in every section, and here through all of them.
+        self.interfaces: list[_Interface] = []
+        self.first_interface = 0
+        self.parts: list[np.ndarray] = []
+        # An interface's statistics count from its start: a later block replaces an earlier one.
+        self.dropped: dict[int, int] = {}
+
+    def read(self) -> Capture:
+        while self.at + 12 <= len(self.data):
+            kind, length = self._block()
+            if self.at + length > len(self.data):
+                break
+            if self._u32(self.at + length - 4) != length:
+                self._damaged("a block whose two lengths differ")
+            self._handle(kind, length)
+        rows = np.concatenate([np.empty((0, 5), np.int64), *self.parts])
+        for number, interface in enumerate(self.interfaces):
+            its = rows[:, 4] == number
+            rows[its, 0] = interface.nanoseconds(rows[its, 0].view(np.uint64), self.where)
+        dropped = sum(self.dropped.values()) if self.dropped else None
+        left = len(self.data) - self.at
+        return _capture(self.where, self.data, rows, left, dropped)
+
+    def _u32(self, at: int) -> int:
+        return struct.unpack_from(f"{self.order}I", self.data.data, at)[0]
+
+    def _block(self) -> tuple[int, int]:
+        kind, length = self._u32(self.at), self._u32(self.at + 4)
+        if kind == SECTION_HEADER:
+            mark = self.data[self.at + 8 : self.at + 12].tobytes()
+            if mark not in BYTE_ORDER:
+                self._damaged("a section without a byte order")
+            self.order = BYTE_ORDER[mark]
+            length = self._u32(self.at + 4)
+        if length < 12 or length % 4:
+            self._damaged(f"a block of {length} bytes")
+        return kind, length
+
+    def _damaged(self, what: str) -> None:
+        raise RecordError(f"{what} at byte {self.at}: the file is damaged", self.where)
+
+    def _handle(self, kind: int, length: int) -> None:
+        if kind == ENHANCED_PACKET:
+            self._packets()
+            return
+        if kind in UNSUPPORTED:
+            raise RecordError(f"it has {UNSUPPORTED[kind]}", self.where, CONVERT)
+        if kind == SECTION_HEADER:
+            self.first_interface = len(self.interfaces)
+        elif kind == INTERFACE_DESCRIPTION:
+            self._interface(length)
+        elif kind == INTERFACE_STATISTICS:
+            self._statistics(length)
+        self.at += length
+
+    def _options(self, start: int, length: int) -> dict[int, bytes]:
+        """Return the options of the current block, from ``start`` within it on."""
+        found, at, end = {}, self.at + start, self.at + length - 4
+        while at + 4 <= end:
+            code, size = struct.unpack_from(f"{self.order}HH", self.data.data, at)
+            if code == 0:
+                break
+            found[code] = self.data[at + 4 : at + 4 + size].tobytes()
+            at += 4 + (size + 3 & ~3)
+        return found
+
+    def _interface(self, length: int) -> None:
+        (link_type,) = struct.unpack_from(f"{self.order}H", self.data.data, self.at + 8)
+        _check_link_type(link_type, self.where)
+        options, interface = self._options(16, length), _Interface()
+        if IF_TSRESOL in options:
+            interface.resolution = options[IF_TSRESOL][0]
+        if IF_TSOFFSET in options:
+            (interface.offset_s,) = struct.unpack(f"{self.order}q", options[IF_TSOFFSET][:8])
+        self.interfaces.append(interface)
+
+    def _statistics(self, length: int) -> None:
+        number = self._u32(self.at + 8)
+        options = self._options(20, length)
+        counts = [
+            struct.unpack(f"{self.order}Q", options[code])[0]
+            for code in (ISB_IFDROP, ISB_OSDROP)
+            if len(options.get(code, b"")) == 8
+        ]
+        if counts:
+            # dumpcap tells the kernel's drops as the interface's; both name the same frames.
+            self.dropped[self.first_interface + number] = max(counts)
+
+    def _packets(self) -> None:
+        big, known = self.order == ">", len(self.interfaces) - self.first_interface
+        nothing = np.empty((0, 5), np.int64)
+        count, end, _ = _walk_enhanced(self.data, self.at, big, known, nothing)
+        rows = np.empty((count, 5), np.int64)
+        count, end, broken = _walk_enhanced(self.data, self.at, big, known, rows)
+        if broken or not count:
+            self.at = end
+            self._damaged("a packet of an unknown interface or with wrong lengths")
+        rows[:, 4] += self.first_interface
+        self.parts.append(rows)
+        self.at = end
+
+
+@njit(cache=True, nogil=True)
+def _walk_enhanced(data, start, big, interfaces, rows):
+    """Fill rows with time in ticks, captured, original, offset and interface; see `_walk_pcap`.
+
+    The walk ends at the first block of another kind, or that the file does not hold as a whole.
+    """
+    at, count, size = start, 0, len(data)
+    while at + 32 <= size and _unsigned(data, at, big) == ENHANCED_PACKET:
+        length = _unsigned(data, at + 4, big)
+        if at + length > size:
+            break
+        captured, number = _unsigned(data, at + 20, big), _unsigned(data, at + 8, big)
+        if captured + 32 > length or length % 4 or number >= interfaces:
+            return count, at, True
+        if _unsigned(data, at + length - 4, big) != length:
+            return count, at, True
+        if len(rows):
+            rows[count, 0] = _unsigned(data, at + 12, big) << 32 | _unsigned(data, at + 16, big)
+            rows[count, 1] = captured
+            rows[count, 2] = _unsigned(data, at + 24, big)
+            rows[count, 3] = at + 28
+            rows[count, 4] = number
+        at += length
+        count += 1
+    return count, at, False

@@ -1,0 +1,80 @@
+"""The report of a recorded trial, computed again from its captures and counters alone."""
+
+from typing import Any, Protocol
+
+from tsnrepro.errors import RecordError
+from tsnrepro.tools.frerctl import StreamFilter
+from tsnrepro.wire.capture_file import Capture, read_capture
+from tsnrepro.wire.counted import LISTENER, Counted, Reading, counted_between, snapshot_of
+from tsnrepro.wire.dissect import mac
+from tsnrepro.wire.report import WireReport, report_on
+
+__all__ = [
+    "AFTER",
+    "BEFORE",
+    "capture_name",
+    "recorded_counters",
+    "recorded_report",
+]
+
+BEFORE, AFTER = "counters-before.json.gz", "counters-after.json.gz"
+READINGS = ("before", "after")
+# Drops behind the listener's card, by the first words of their place in the accounting.
+BEHIND_CARD = f"{LISTENER} "
+
+
+class Outputs(Protocol):
+    """Where a trial's outputs are read from; a raw store is one."""
+
+    def output_bytes(self, trial: str, name: str) -> bytes:
+        """Return an output, unpacked."""
+        ...
+
+    def output(self, trial: str, name: str) -> str:
+        """Return an output as text."""
+        ...
+
+
+def capture_name(host: str, port: str) -> str:
+    """Return the name of a capture among a trial's outputs."""
+    return f"capture-{host}-{port}.pcapng.gz"
+
+
+def recorded_counters(outputs: Outputs, document: dict[str, Any]) -> Counted:
+    """Return the counters of a recorded trial of the experiment ``tag_capture``."""
+    trial, values = document["trial"], document["values"]
+    drops = values["accounting"]["drops"]
+    return counted_between(
+        snapshot_of(outputs.output(trial, BEFORE)),
+        snapshot_of(outputs.output(trial, AFTER)),
+        received=values["result"]["received"],
+        dropped_behind_card={p: n for p, n in drops.items() if p.startswith(BEHIND_CARD)},
+        take_no_sequence=values["capture"]["take_no_sequence"],
+        read=Reading(*(tuple(values["capture"]["counters_read_ns"][k]) for k in READINGS)),
+    )
+
+
+def recorded_report(outputs: Outputs, document: dict[str, Any]) -> WireReport:
+    """Return the report of a recorded trial of the experiment ``tag_capture``.
+
+    Raises
+    ------
+    RecordError
+        The trial has no captures, or they cannot be read.
+    """
+    trial, values = document["trial"], document["values"]
+    if "capture" not in values:
+        raise RecordError("the trial has no captures", trial, "Measure `tag_capture` instead")
+    kept = values["capture"]
+
+    def read(place: str) -> Capture:
+        name = capture_name(*place.split())
+        return read_capture(outputs.output_bytes(trial, name), f"{trial}/{name}")
+
+    return report_on(
+        {place.split()[1]: read(place) for place in kept["members"]},
+        read(kept["listener"]),
+        StreamFilter(**kept["stream"]),
+        recorded_counters(outputs, document),
+        mac(kept["talker"]),
+    )
