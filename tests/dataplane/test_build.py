@@ -17,7 +17,7 @@ pytestmark = [
     pytest.mark.namespaces,  # clang and libbpf's headers come with what namespaces need
 ]
 
-BUILT = {"frerctl", "switch.bpf.o", "station.bpf.o", "drops.bpf.o"}
+BUILT = {"frerctl", "delayline", "switch.bpf.o", "station.bpf.o", "drops.bpf.o"}
 # The kernel gives up at a million; how it counts differs by version, so there must be room.
 MOST_VERIFIED_INSTRUCTIONS = 100_000
 
@@ -70,7 +70,7 @@ def test_a_source_that_does_not_compile_is_named(sources):
     assert build.frerctl().exists()
 
 
-@pytest.mark.parametrize("at", [1, 2, 3, 4])
+@pytest.mark.parametrize("at", [1, 2, 3, 4, 5])
 def test_an_interrupted_build_is_not_taken_for_a_whole_one(sources, monkeypatch, at):
     calls, really_run = [], subprocess.run
 
@@ -95,10 +95,14 @@ def test_a_missing_clang_is_said_with_what_to_do(sources, monkeypatch):
     assert "scripts/setup" in error.value.remedy
 
 
-def test_the_control_program_compiles_without_a_warning(tmp_path):
+@pytest.mark.parametrize("sources", ["frerctl*.c", "delayline.c"])
+def test_the_programs_compile_without_a_warning(tmp_path, sources):
     command = ["clang", "-O2", "-Wall", "-Wextra", "-Werror", "-lbpf", "-o", str(tmp_path / "f")]
     done = subprocess.run(
-        [*command, str(build.SOURCES / "frerctl.c")], capture_output=True, text=True, check=False
+        [*command, *map(str, build.SOURCES.glob(sources))],
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert (done.returncode, done.stderr) == (0, "")
 

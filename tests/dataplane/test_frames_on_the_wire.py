@@ -1,17 +1,11 @@
-"""What a third party's dissector sees on the links while real traffic passes.
-
-dumpcap listens in the hosts, tshark dissects: its R-TAG dissector knows nothing of ours. On a
-member link the frames are captured where they leave, because XDP takes the tag off before a
-capture at the other end could see it.
-"""
+"""What a third party's dissector sees on the links while real traffic passes."""
 
 import struct
-import subprocess
 import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 
 import pytest
+from captures import captured, dissected
 
 from tsnrepro.tools.frerctl import StreamFilter
 
@@ -28,47 +22,6 @@ SENDING, RECEIVING = ("talker", "eth0"), ("listener", "eth0")
 MEMBERS = [("sw1", "m0"), ("sw1", "m1")]
 BACK = [("sw2", "m0"), ("sw2", "m1")]
 EVERYWHERE = [SENDING, *MEMBERS, *BACK, RECEIVING]
-FIELDS = (
-    *("frame.len", "eth.src", "eth.type", "vlan.id", "vlan.priority", "vlan.etype"),
-    *("ieee8021cb.seq", "ieee8021cb.etype", "ip.proto", "icmpv6.type", "arp.opcode"),
-    *("udp.dstport", "data.data"),
-)
-# What dumpcap holds back before it hands captured frames on.
-CAPTURE_SECONDS = 0.5
-
-
-@contextmanager
-def captured(testbed, folder, places):
-    """Capture at ``places`` during the block; give the files by place."""
-    files = {place: folder / f"{'-'.join(place)}.pcapng" for place in places}
-
-    def start(place):
-        argv = ["sh", "-c", 'exec dumpcap -q -i "$1" -w "$2" 2>&1', "sh", place[1]]
-        process = testbed.hosts[place[0]].start([*argv, str(files[place])], deadline_s=60)
-        while not (line := process.read_line()).startswith("File:"):
-            assert line, f"dumpcap ended at {place}"
-        return process
-
-    def end(process):
-        process.stop()
-        process.wait()
-
-    with ThreadPoolExecutor(len(places)) as pool:
-        running = list(pool.map(start, places))
-        try:
-            yield files
-            time.sleep(CAPTURE_SECONDS)
-        finally:
-            list(pool.map(end, running))
-
-
-def dissected(path, wanted=lambda frame: True) -> list[dict[str, str]]:
-    """Return the fields that tshark finds in each frame; those it does not find are empty."""
-    argv = ["tshark", "-n", "-r", str(path), "-T", "fields", "-E", "separator=|"]
-    argv += [word for field in FIELDS for word in ("-e", field)]
-    done = subprocess.run(argv, capture_output=True, text=True, check=True)
-    frames = [dict(zip(FIELDS, line.split("|"), strict=True)) for line in done.stdout.splitlines()]
-    return [frame for frame in frames if wanted(frame)]
 
 
 def number(frame: dict[str, str]) -> int:

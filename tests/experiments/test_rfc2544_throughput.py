@@ -8,6 +8,7 @@ from rfc2544_networks import KnownNetwork, series
 from tsnrepro.errors import ToolError
 from tsnrepro.experiments.rfc2544 import binary_search, mlr, systematic
 from tsnrepro.experiments.rfc2544.load_trial import LoadOutcome
+from tsnrepro.experiments.rfc2544.throughput import record_of_search
 from tsnrepro.settings.rfc2544 import (
     RFC2544_GOAL,
     BinarySearchSettings,
@@ -15,7 +16,6 @@ from tsnrepro.settings.rfc2544 import (
     MlrSettings,
     SystematicSettings,
 )
-from tsnrepro.experiments.rfc2544.throughput import record_of_search
 
 LINE = 1e9 / (8 * 1538)
 TAGGED = 1e9 / (8 * 1544)

@@ -39,6 +39,11 @@ def frerctl() -> Path:
     return program
 
 
+def delayline() -> Path:
+    """Return the path of the delay line; see :func:`frerctl` for its building and its errors."""
+    return frerctl().with_name("delayline")
+
+
 def _build(folder: Path) -> None:
     # Where Debian and Ubuntu keep <asm/types.h>; the bpf target does not look there by itself.
     multiarch = sysconfig.get_config_var("MULTIARCH")
@@ -50,9 +55,12 @@ def _build(folder: Path) -> None:
                 *("-c", str(SOURCES / f"{name}.bpf.c"), "-o", str(folder / f"{name}.bpf.o")),
             ]
         )
+    delay = [str(SOURCES / "delayline.c"), "-o", str(folder / "delayline"), "-lpthread"]
+    _clang(["-O2", "-Wall", "-Wextra", *delay])
     # Last and by rename: frerctl's presence says that the folder is complete.
     partial = folder / "frerctl.partial"
-    _clang(["-O2", "-Wall", "-Wextra", str(SOURCES / "frerctl.c"), "-o", str(partial), "-lbpf"])
+    parts = [str(path) for path in sorted(SOURCES.glob("frerctl*.c"))]
+    _clang(["-O2", "-Wall", "-Wextra", *parts, "-o", str(partial), "-lbpf"])
     partial.rename(folder / "frerctl")
 
 

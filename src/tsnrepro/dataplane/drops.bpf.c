@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Locates every frame of the stream that the kernel frees without delivering:
+ * Locates every frame of a stream that the kernel frees without delivering:
  * the kfree_skb tracepoint names the code and the reason, the frame itself its
  * device and namespace. Field offsets come from the running kernel's BTF.
  */
@@ -50,6 +50,13 @@ struct {
 } frer_config SEC(".maps");
 
 struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, PORT_TABLES);
+	__type(key, __u32);
+	__type(value, struct port_table);
+} stream_ports SEC(".maps");
+
+struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 1024);
 	__type(key, struct drop_key);
@@ -87,23 +94,37 @@ static __always_inline const void *ipv4_header(struct sk_buff *skb)
 	return tag[0] == 0 && tag[2] == bpf_htons(ETH_P_IP) ? network + sizeof(tag) : 0;
 }
 
+/* The stream by destination port plus one, or 0. */
+static __always_inline __u32 stream_at(__u32 protocol, __be16 port)
+{
+	__u32 which = protocol == IPPROTO_TCP ? PORTS_TCP : PORTS_UDP;
+	struct port_table *table = bpf_map_lookup_elem(&stream_ports, &which);
+
+	return table ? table->stream[(__u16)bpf_ntohs(port)] : 0;
+}
+
 static __always_inline int
-is_stream(const void *header, const struct stream_filter *filter, __u32 *later)
+is_stream(const void *header, const struct switch_config *config, struct drop_key *key)
 {
 	struct iphdr ip = {};
 	struct udphdr udp = {};
+	__u32 stream;
 
 	if (bpf_probe_read_kernel(&ip, sizeof(ip), header) || ip.version != 4 ||
-	    ip.protocol != filter->ip_protocol)
+	    (ip.protocol != IPPROTO_UDP && ip.protocol != IPPROTO_TCP))
 		return 0;
-	*later = (bpf_ntohs(ip.frag_off) & 0x1fff) != 0;
-	if (*later)
-		return 1;
-	if (bpf_probe_read_kernel(&udp, sizeof(udp), header + ip.ihl * 4) ||
-	    bpf_ntohs(udp.dest) != filter->port)
+	key->later_fragment = (bpf_ntohs(ip.frag_off) & 0x1fff) != 0;
+	if (key->later_fragment)
+		return ip.protocol == config->stream[0].filter.ip_protocol;
+	if (bpf_probe_read_kernel(&udp, sizeof(udp), header + ip.ihl * 4))
 		return 0;
+	stream = stream_at(ip.protocol, udp.dest);
+	if (!stream || stream > FRER_MAX_STREAMS)
+		return 0;
+	key->stream = stream - 1;
 	return ip.protocol != IPPROTO_UDP ||
-	       bpf_ntohs(udp.len) >= sizeof(udp) + filter->min_payload;
+	       bpf_ntohs(udp.len) >=
+		       sizeof(udp) + config->stream[stream - 1].filter.min_payload;
 }
 
 static __always_inline void count_drop(const struct drop_key *key)
@@ -127,10 +148,10 @@ static __always_inline void look_at_drop(struct bpf_raw_tracepoint_args *ctx)
 	struct net_device *dev;
 	const void *header;
 
-	if (!config || !config->stream.ip_protocol)
+	if (!config || !config->stream[0].filter.ip_protocol)
 		return;
 	header = ipv4_header(skb);
-	if (!header || !is_stream(header, &config->stream, &key.later_fragment))
+	if (!header || !is_stream(header, config, &key))
 		return;
 	/* A frame in a socket's queue keeps its truesize where the device was:
 	 * reading through it fails softly and leaves zero. */

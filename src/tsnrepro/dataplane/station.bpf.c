@@ -9,32 +9,19 @@
 
 char LICENSE[] SEC("license") = "Dual MIT/GPL";
 
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct switch_config);
-} frer_config SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, STATIONS);
-	__type(key, __u32);
-	__type(value, struct station);
-} stations SEC(".maps");
-
-static const __u32 only = 0;
-
 static __always_inline int count(struct __sk_buff *skb, __u32 station)
 {
 	struct switch_config *config = bpf_map_lookup_elem(&frer_config, &only);
 	void *data = (void *)(long)skb->data, *end = (void *)(long)skb->data_end;
 	struct ethhdr *eth = data;
-	enum stream_class class = OTHER_TRAFFIC;
+	struct traffic traffic;
 
-	if (config && (void *)(eth + 1) <= end)
-		class = classify(eth + 1, end, eth->h_proto, &config->stream);
-	count_frame(&stations, station, skb->len, class);
+	if (!config)
+		return TC_ACT_UNSPEC;
+	traffic = unmatched(config);
+	if ((void *)(eth + 1) <= end)
+		traffic = classify(eth + 1, end, eth->h_proto, config);
+	count_frame(station, skb->len, &traffic);
 	return TC_ACT_UNSPEC;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Tells frames of the measured stream from all others, and counts both.
+ * Tells the frames of each stream from one another and from best effort, and counts them.
  */
 #ifndef TSNREPRO_STREAM_BPF_H
 #define TSNREPRO_STREAM_BPF_H
@@ -17,8 +17,15 @@
 #include "frer.h"
 
 #define NEXT_HEADER_FRAGMENT 44
+#define MORE_FRAGMENTS 0x2000
+#define FRAGMENT_OFFSET 0x1fff
 
 enum stream_class { OTHER_TRAFFIC, STREAM_FRAME, STREAM_FRAGMENT };
+
+struct traffic {
+	__u32 stream; /* its index, or FRER_BEST_EFFORT */
+	enum stream_class class; /* how the frame counts for that stream */
+};
 
 struct vlan_header {
 	__be16 tci;
@@ -32,80 +39,184 @@ struct ipv6_fragment {
 	__be32 id;
 };
 
-static __always_inline enum stream_class
-classify_transport(void *header, void *end, __u32 protocol, const struct stream_filter *filter)
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct switch_config);
+} frer_config SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, PORT_TABLES);
+	__type(key, __u32);
+	__type(value, struct port_table);
+} stream_ports SEC(".maps");
+
+/* Only the first fragment of a datagram has its ports: where there are several streams, it
+ * leaves a note of its stream for the later ones. */
+struct fragment_key {
+	__u32 source;
+	__u32 destination;
+	__u32 id;
+	__u32 protocol;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 8192);
+	__type(key, struct fragment_key);
+	__type(value, struct traffic);
+} fragments SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, STATION_SETS * STATIONS);
+	__type(key, __u32);
+	__type(value, struct station);
+} stations SEC(".maps");
+
+static const __u32 only = 0;
+
+/* What carries no stream's port. */
+static __always_inline struct traffic unmatched(const struct switch_config *config)
+{
+	return (struct traffic){config->one_stream ? 0 : FRER_BEST_EFFORT, OTHER_TRAFFIC};
+}
+
+static __always_inline __u32 stream_at(__u32 protocol, __be16 port)
+{
+	__u32 which = protocol == IPPROTO_TCP ? PORTS_TCP : PORTS_UDP;
+	struct port_table *table = bpf_map_lookup_elem(&stream_ports, &which);
+
+	return table ? table->stream[(__u16)bpf_ntohs(port)] : 0;
+}
+
+static __always_inline struct traffic
+classify_transport(void *header, void *end, __u32 protocol, const struct switch_config *config)
 {
 	/* TCP and UDP both start with source and destination port. */
 	struct udphdr *udp = header;
+	struct traffic found = unmatched(config);
+	__u32 stream;
 
-	if (protocol != filter->ip_protocol || (void *)(udp + 1) > end)
-		return OTHER_TRAFFIC;
-	if (bpf_ntohs(udp->dest) != filter->port)
-		return OTHER_TRAFFIC;
-	if (protocol == IPPROTO_UDP && bpf_ntohs(udp->len) < sizeof(*udp) + filter->min_payload)
-		return OTHER_TRAFFIC;
-	return STREAM_FRAME;
+	if ((protocol != IPPROTO_UDP && protocol != IPPROTO_TCP) || (void *)(udp + 1) > end)
+		return found;
+	stream = stream_at(protocol, udp->dest);
+	if (stream && stream <= FRER_MAX_STREAMS) {
+		found.stream = stream - 1;
+		if (protocol != IPPROTO_UDP ||
+		    bpf_ntohs(udp->len) >=
+			    sizeof(*udp) + config->stream[stream - 1].filter.min_payload)
+			found.class = STREAM_FRAME;
+		return found;
+	}
+	/* The answers of a stream's listener are protected like the stream, and do not count. */
+	stream = stream_at(protocol, udp->source);
+	if (stream && stream <= FRER_MAX_STREAMS)
+		found.stream = stream - 1;
+	return found;
 }
 
-static __always_inline enum stream_class
-classify_ipv4(void *header, void *end, const struct stream_filter *filter)
+static __always_inline struct traffic
+classify_fragment(const struct switch_config *config, const struct fragment_key *key)
+{
+	struct traffic found = unmatched(config), *note;
+
+	if (config->one_stream) {
+		if (key->protocol == config->stream[0].filter.ip_protocol)
+			found.class = STREAM_FRAGMENT;
+		return found;
+	}
+	note = bpf_map_lookup_elem(&fragments, key);
+	if (note) {
+		found.stream = note->stream;
+		found.class = note->class == STREAM_FRAME ? STREAM_FRAGMENT : OTHER_TRAFFIC;
+	}
+	return found;
+}
+
+static __always_inline void leave_note(const struct switch_config *config,
+				       const struct fragment_key *key,
+				       const struct traffic *traffic)
+{
+	if (!config->one_stream && traffic->stream != FRER_BEST_EFFORT)
+		bpf_map_update_elem(&fragments, key, traffic, BPF_ANY);
+}
+
+static __always_inline struct traffic
+classify_ipv4(void *header, void *end, const struct switch_config *config)
 {
 	struct iphdr *ip = header;
-	__u32 length;
+	struct fragment_key key = {};
+	struct traffic found = unmatched(config);
+	__u32 length, fragment;
 
 	if ((void *)(ip + 1) > end)
-		return OTHER_TRAFFIC;
-	if (bpf_ntohs(ip->frag_off) & 0x1fff)
-		return ip->protocol == filter->ip_protocol ? STREAM_FRAGMENT : OTHER_TRAFFIC;
+		return found;
+	fragment = bpf_ntohs(ip->frag_off) & (MORE_FRAGMENTS | FRAGMENT_OFFSET);
+	if (fragment)
+		key = (struct fragment_key){ip->saddr, ip->daddr, ip->id, ip->protocol};
+	if (fragment & FRAGMENT_OFFSET)
+		return classify_fragment(config, &key);
 	length = ip->ihl * 4;
 	if (length < sizeof(*ip))
-		return OTHER_TRAFFIC;
-	return classify_transport(header + length, end, ip->protocol, filter);
+		return found;
+	found = classify_transport(header + length, end, ip->protocol, config);
+	if (fragment)
+		leave_note(config, &key, &found);
+	return found;
 }
 
-static __always_inline enum stream_class
-classify_ipv6(void *header, void *end, const struct stream_filter *filter)
+static __always_inline struct traffic
+classify_ipv6(void *header, void *end, const struct switch_config *config)
 {
 	struct ipv6hdr *ip = header;
 	struct ipv6_fragment *fragment = (void *)(ip + 1);
+	struct fragment_key key = {};
+	struct traffic found;
 
 	if ((void *)(ip + 1) > end)
-		return OTHER_TRAFFIC;
+		return unmatched(config);
 	if (ip->nexthdr != NEXT_HEADER_FRAGMENT)
-		return classify_transport(ip + 1, end, ip->nexthdr, filter);
+		return classify_transport(ip + 1, end, ip->nexthdr, config);
 	if ((void *)(fragment + 1) > end)
-		return OTHER_TRAFFIC;
+		return unmatched(config);
+	key.source = ip->saddr.in6_u.u6_addr32[3] ^ ip->saddr.in6_u.u6_addr32[2];
+	key.destination = ip->daddr.in6_u.u6_addr32[3] ^ ip->daddr.in6_u.u6_addr32[2];
+	key.id = fragment->id;
+	key.protocol = fragment->next_header;
 	if (bpf_ntohs(fragment->offset) & 0xfff8)
-		return fragment->next_header == filter->ip_protocol ? STREAM_FRAGMENT
-								    : OTHER_TRAFFIC;
-	return classify_transport(fragment + 1, end, fragment->next_header, filter);
+		return classify_fragment(config, &key);
+	found = classify_transport(fragment + 1, end, fragment->next_header, config);
+	leave_note(config, &key, &found);
+	return found;
 }
 
-static __always_inline enum stream_class
-classify(void *header, void *end, __be16 protocol, const struct stream_filter *filter)
+static __always_inline struct traffic
+classify(void *header, void *end, __be16 protocol, const struct switch_config *config)
 {
-	if (!filter->ip_protocol)
-		return OTHER_TRAFFIC;
 	if (protocol == bpf_htons(ETH_P_IP))
-		return classify_ipv4(header, end, filter);
+		return classify_ipv4(header, end, config);
 	if (protocol == bpf_htons(ETH_P_IPV6))
-		return classify_ipv6(header, end, filter);
-	return OTHER_TRAFFIC;
+		return classify_ipv6(header, end, config);
+	return unmatched(config);
 }
 
 /* Counts one frame; the map is per CPU, so no atomic operation is needed. */
-static __always_inline void
-count_frame(void *stations, __u32 index, __u64 bytes, enum stream_class class)
+static __always_inline void count_frame(__u32 index, __u64 bytes, const struct traffic *traffic)
 {
-	struct station *station = bpf_map_lookup_elem(stations, &index);
+	struct station *station;
 
+	index += traffic->stream * STATIONS;
+	station = bpf_map_lookup_elem(&stations, &index);
 	if (!station)
 		return;
 	station->frames++;
 	station->bytes += bytes;
-	if (class == STREAM_FRAME)
+	if (traffic->class == STREAM_FRAME)
 		station->stream_frames++;
-	else if (class == STREAM_FRAGMENT)
+	else if (traffic->class == STREAM_FRAGMENT)
 		station->stream_fragments++;
 }
 

@@ -11,6 +11,9 @@
  * because only there the head of a frame with a foreign EtherType can move.
  * As control the same programs at the same hooks forward the frame untouched
  * over the first member path.
+ *
+ * Up to sixteen streams, told by port, each with its own generator and recovery; what fits none
+ * goes as best effort over the first member path.
  */
 #include <linux/pkt_cls.h>
 #include <stdbool.h>
@@ -37,45 +40,62 @@ struct recovery {
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct switch_config);
-} frer_config SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);
+	__uint(max_entries, FRER_MAX_STREAMS);
 	__type(key, __u32);
 	__type(value, struct generator);
 } frer_generator SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);
+	__uint(max_entries, FRER_MAX_STREAMS);
 	__type(key, __u32);
 	__type(value, struct recovery);
 } frer_recovery SEC(".maps");
 
+/* By stream and member path. */
 struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, STATIONS);
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, FRER_MAX_STREAMS *FRER_MAX_PATHS);
 	__type(key, __u32);
-	__type(value, struct station);
-} stations SEC(".maps");
+	__type(value, struct recovery);
+} frer_individual SEC(".maps");
 
-static const __u32 only = 0;
+/* By member path. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, FRER_MAX_PATHS);
+	__type(key, __u32);
+	__type(value, struct fault);
+} frer_faults SEC(".maps");
+
+/* No program reads it: frerctl binds it to member_ingress, so that it is found and goes with it. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, FRER_MAX_STREAMS);
+	__type(key, __u32);
+	__type(value, struct latent);
+} frer_latent SEC(".maps");
+
+/* The mask tells the verifier what the caller has made sure of; the barrier keeps the compiler
+ * from reasoning it away. */
+static __always_inline const struct stream_config *
+settings_of(const struct switch_config *config, __u32 stream)
+{
+	asm volatile("" : "+r"(stream));
+	return &config->stream[stream & (FRER_MAX_STREAMS - 1)];
+}
 
 /* --- from the host to the member paths ------------------------------------ */
 
-static __always_inline enum stream_class
-classify_skb(struct __sk_buff *skb, const struct stream_filter *filter)
+static __always_inline struct traffic
+classify_skb(struct __sk_buff *skb, const struct switch_config *config)
 {
 	void *data = (void *)(long)skb->data, *end = (void *)(long)skb->data_end;
 	struct ethhdr *eth = data;
 
 	if ((void *)(eth + 1) > end)
-		return OTHER_TRAFFIC;
-	return classify(eth + 1, end, eth->h_proto, filter);
+		return unmatched(config);
+	return classify(eth + 1, end, eth->h_proto, config);
 }
 
 static __always_inline int push_tag(struct __sk_buff *skb, __u16 sequence)
@@ -91,50 +111,84 @@ static __always_inline int push_tag(struct __sk_buff *skb, __u16 sequence)
 	return bpf_skb_store_bytes(skb, sizeof(addresses), tag, sizeof(tag), 0);
 }
 
-static __always_inline int
-replicate(struct __sk_buff *skb, const struct switch_config *config, enum stream_class class)
+static __always_inline bool link_duplicates(__u32 path)
 {
-	__u32 last = config->paths - 1, path;
+	struct fault *fault = bpf_map_lookup_elem(&frer_faults, &path);
+
+	return fault && fault->duplicate_below && bpf_get_prandom_u32() < fault->duplicate_below;
+}
+
+static __always_inline void send_copy(struct __sk_buff *skb, const struct switch_config *config,
+				      const struct traffic *traffic, __u32 path)
+{
+	count_frame(STATION_OUT(1 + path), skb->len, traffic);
+	bpf_clone_redirect(skb, config->member_ifindex[path], 0);
+}
+
+static __always_inline void send_faulty_copy(struct __sk_buff *skb,
+					     const struct switch_config *config,
+					     const struct traffic *traffic, __u32 path)
+{
+	if (!link_duplicates(path))
+		return;
+	count_frame(STATION_FAULT_COPIED(1 + path), skb->len, traffic);
+	send_copy(skb, config, traffic, path);
+}
+
+/* Sends a copy over each of the first `paths` member paths. */
+static __always_inline int replicate(struct __sk_buff *skb, const struct switch_config *config,
+				     const struct traffic *traffic, __u32 paths)
+{
+	__u32 last = paths - 1, path;
 
 	for (path = 0; path < FRER_MAX_PATHS; path++) {
 		if (path >= last)
 			break;
-		count_frame(&stations, STATION_OUT(1 + path), skb->len, class);
-		bpf_clone_redirect(skb, config->member_ifindex[path], 0);
+		send_copy(skb, config, traffic, path);
+		send_faulty_copy(skb, config, traffic, path);
 	}
-	/* The mask tells the verifier what frerctl has already made sure of; the barrier
-	 * keeps the compiler from reasoning it away. */
-	asm volatile("" : "+r"(last));
+	asm volatile("" : "+r"(last)); /* as in settings_of: frerctl has made sure of the range */
 	last &= FRER_MAX_PATHS - 1;
-	count_frame(&stations, STATION_OUT(1 + last), skb->len, class);
+	send_faulty_copy(skb, config, traffic, last);
+	count_frame(STATION_OUT(1 + last), skb->len, traffic);
 	return bpf_redirect(config->member_ifindex[last], 0);
+}
+
+/* IEEE 802.1CB-2017, 7.4.1. */
+static __always_inline __u16 next_number(struct generator *generator)
+{
+	__sync_fetch_and_add(&generator->numbered, 1);
+	return generator->stuck ? generator->next : __sync_fetch_and_add(&generator->next, 1);
 }
 
 SEC("tc")
 int host_ingress(struct __sk_buff *skb)
 {
 	struct switch_config *config = bpf_map_lookup_elem(&frer_config, &only);
-	struct generator *generator = bpf_map_lookup_elem(&frer_generator, &only);
-	enum stream_class class;
-	__u16 sequence;
+	struct generator *generator;
+	struct traffic traffic;
+	__u32 stream;
 
-	if (!config || !generator || !config->paths)
+	if (!config || !config->paths)
 		return TC_ACT_SHOT;
-	class = classify_skb(skb, &config->stream);
-	count_frame(&stations, STATION_IN(0), skb->len, class);
+	traffic = classify_skb(skb, config);
+	stream = traffic.stream;
+	count_frame(STATION_IN(0), skb->len, &traffic);
+	if (stream >= FRER_MAX_STREAMS)
+		return replicate(skb, config, &traffic, 1);
+	generator = bpf_map_lookup_elem(&frer_generator, &stream);
+	if (!generator)
+		return TC_ACT_SHOT;
 	if (skb->gso_segs > 1) {
 		/* One number for many segments would have all but one eliminated. */
 		__sync_fetch_and_add(&generator->gso_refused, 1);
 		return TC_ACT_SHOT;
 	}
-	if (!config->frer) {
-		count_frame(&stations, STATION_OUT(1), skb->len, class);
-		return bpf_redirect(config->member_ifindex[0], 0);
-	}
-	sequence = __sync_fetch_and_add(&generator->next, 1);
-	if (push_tag(skb, sequence))
+	if (!settings_of(config, stream)->frer)
+		return replicate(skb, config, &traffic, 1);
+	if (push_tag(skb, next_number(generator)))
 		return TC_ACT_SHOT;
-	return replicate(skb, config, class);
+	return replicate(skb, config, &traffic, config->paths);
 }
 
 /* --- from the member paths to the host ------------------------------------- */
@@ -256,10 +310,11 @@ static __always_inline enum verdict recover_by_match(struct recovery *state, __u
 	return ACCEPT;
 }
 
-static __always_inline enum verdict
-recover(struct recovery *state, const struct switch_config *config, __u32 sequence, __u64 now)
+/* IEEE 802.1CB-2017, 7.4.3.4 and 7.4.3.5; the timer of an individual recovery function runs
+ * from a discarded packet too. */
+static __noinline enum verdict recover(struct recovery *state, const struct recovery_config *config,
+				       __u32 sequence, __u64 now, bool individual)
 {
-	/* Read before the lock: a helper call is not allowed while it is held. */
 	__u32 algorithm = config->algorithm, length = config->history_length;
 	__u64 reset = config->reset_ns;
 	enum verdict verdict;
@@ -274,19 +329,19 @@ recover(struct recovery *state, const struct switch_config *config, __u32 sequen
 	} else {
 		verdict = recover_by_vector(state, sequence, length);
 	}
-	if (verdict == ACCEPT) {
+	if (verdict == ACCEPT)
 		state->counters[FRER_PASSED]++;
+	if (verdict == ACCEPT || individual)
 		state->reloaded_ns = now;
-	}
 	bpf_spin_unlock(&state->lock);
 	return verdict;
 }
 
 static __always_inline bool
-accept_tagless(struct recovery *state, const struct switch_config *config, __u64 now)
+accept_tagless(struct recovery *state, const struct stream_config *config, __u64 now)
 {
 	__u32 take = config->take_no_sequence;
-	__u64 reset = config->reset_ns;
+	__u64 reset = config->recovery.reset_ns;
 
 	bpf_spin_lock(&state->lock);
 	expire(state, reset, now);
@@ -336,7 +391,7 @@ static __always_inline int pop_tag(struct xdp_md *ctx, bool vlan)
 
 struct parsed {
 	struct r_tag *tag; /* NULL where there is none */
-	enum stream_class class;
+	struct traffic traffic;
 	bool vlan;
 };
 
@@ -370,35 +425,89 @@ parse_member_frame(struct xdp_md *ctx, const struct switch_config *config, struc
 		protocol = tag->protocol;
 		next = tag + 1;
 	}
-	frame->class = classify(next, end, protocol, &config->stream);
+	frame->traffic = classify(next, end, protocol, config);
 	return 0;
+}
+
+static __always_inline bool link_drops(__u32 path)
+{
+	struct fault *fault = bpf_map_lookup_elem(&frer_faults, &path);
+
+	return fault && fault->drop_below && bpf_get_prandom_u32() < fault->drop_below;
+}
+
+/* Runs a tagged frame through the individual recovery function, where there is one, and the
+ * compound one. */
+static __always_inline enum verdict recover_frame(const struct stream_config *config, __u32 stream,
+						  __u32 path, __u32 sequence, __u64 now)
+{
+	struct recovery *compound = bpf_map_lookup_elem(&frer_recovery, &stream);
+	__u32 member = stream * FRER_MAX_PATHS + path;
+	struct recovery *individual;
+	enum verdict verdict;
+
+	if (!compound)
+		return ROGUE;
+	if (config->individual) {
+		individual = bpf_map_lookup_elem(&frer_individual, &member);
+		if (!individual)
+			return ROGUE;
+		verdict = recover(individual, &config->individual_recovery, sequence, now, true);
+		if (verdict != ACCEPT)
+			return verdict;
+	}
+	return recover(compound, &config->recovery, sequence, now, false);
+}
+
+static __always_inline int receive_untagged(const struct stream_config *config,
+					    const struct traffic *traffic, __u64 bytes, __u64 now)
+{
+	struct recovery *state = bpf_map_lookup_elem(&frer_recovery, &traffic->stream);
+
+	if (state && accept_tagless(state, config, now))
+		return XDP_PASS;
+	count_frame(STATION_TAGLESS, bytes, traffic);
+	return XDP_DROP;
+}
+
+static __always_inline int receive_best_effort(const struct parsed *frame, __u64 bytes)
+{
+	if (!frame->tag)
+		return XDP_PASS;
+	count_frame(STATION_UNIDENTIFIED, bytes, &frame->traffic);
+	return XDP_DROP;
 }
 
 SEC("xdp")
 int member_ingress(struct xdp_md *ctx)
 {
 	struct switch_config *config = bpf_map_lookup_elem(&frer_config, &only);
-	struct recovery *state = bpf_map_lookup_elem(&frer_recovery, &only);
 	__u64 bytes = ctx->data_end - ctx->data, now = bpf_ktime_get_ns();
+	const struct stream_config *stream;
 	struct parsed frame;
 	enum verdict verdict;
+	__u32 port;
 
-	if (!config || !state || parse_member_frame(ctx, config, &frame))
+	if (!config || parse_member_frame(ctx, config, &frame))
 		return XDP_DROP;
-	count_frame(&stations, STATION_IN(port_of(config, ctx->ingress_ifindex)), bytes,
-		    frame.class);
-	if (!config->frer)
-		return XDP_PASS;
-	if (!frame.tag) {
-		if (accept_tagless(state, config, now))
-			return XDP_PASS;
-		count_frame(&stations, STATION_TAGLESS, bytes, frame.class);
+	port = port_of(config, ctx->ingress_ifindex);
+	if (link_drops(port - 1)) {
+		count_frame(STATION_FAULT_DROPPED(port), bytes, &frame.traffic);
 		return XDP_DROP;
 	}
-	verdict = recover(state, config, bpf_ntohs(frame.tag->sequence), now);
+	count_frame(STATION_IN(port), bytes, &frame.traffic);
+	if (frame.traffic.stream >= FRER_MAX_STREAMS)
+		return receive_best_effort(&frame, bytes);
+	stream = settings_of(config, frame.traffic.stream);
+	if (!stream->frer)
+		return XDP_PASS;
+	if (!frame.tag)
+		return receive_untagged(stream, &frame.traffic, bytes, now);
+	verdict = recover_frame(stream, frame.traffic.stream, port - 1,
+				bpf_ntohs(frame.tag->sequence), now);
 	if (verdict != ACCEPT) {
-		count_frame(&stations, verdict == ROGUE ? STATION_ROGUE : STATION_ELIMINATED, bytes,
-			    frame.class);
+		count_frame(verdict == ROGUE ? STATION_ROGUE : STATION_ELIMINATED, bytes,
+			    &frame.traffic);
 		return XDP_DROP;
 	}
 	return pop_tag(ctx, frame.vlan) ? XDP_DROP : XDP_PASS;
@@ -408,9 +517,11 @@ SEC("tc")
 int member_to_host(struct __sk_buff *skb)
 {
 	struct switch_config *config = bpf_map_lookup_elem(&frer_config, &only);
+	struct traffic traffic;
 
 	if (!config || !config->host_ifindex)
 		return TC_ACT_SHOT;
-	count_frame(&stations, STATION_OUT(0), skb->len, classify_skb(skb, &config->stream));
+	traffic = classify_skb(skb, config);
+	count_frame(STATION_OUT(0), skb->len, &traffic);
 	return bpf_redirect(config->host_ifindex, 0);
 }

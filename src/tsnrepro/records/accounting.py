@@ -24,6 +24,10 @@ REFUSED_BY_RECOVERY = ("veth_xdp_rcv", "veth_poll")
 # what the talker's socket took in and the card was never given.
 NO_NEIGHBOUR = "SKB_DROP_REASON_NEIGH"
 
+# What the kernel of a delay line frees of the frames that the delay line itself has a copy of.
+DELAY_LINE = "delay"
+NOT_FOR_THIS_HOST = ("SKB_DROP_REASON_OTHERHOST", "SKB_DROP_REASON_UNHANDLED_PROTO")
+
 SOCKET_BUFFER = "listener socket buffer"
 SOCKET_CLOSED = "listener socket, unread when the program closed it"
 REASSEMBLY = "listener reassembly"
@@ -70,13 +74,19 @@ def account(
     located = _Located(before, after, host_of) if after.drops is not None else None
     drops = {"talker socket": sent - way.out(TALKER, CARD)}
     drops |= _hop_drops(way, located)
+    for port in way.members:
+        drops[f"sw2 link {port}, made lossy"] = way.fault(RECEIVING_SWITCH, port, "dropped")
+    if located is not None and after.delays:
+        drops["delay line"] = located.in_delay_line()
     drops["recovery: rogue"] = way.at(RECEIVING_SWITCH, "rogue")
     drops["recovery: tagless"] = way.at(RECEIVING_SWITCH, "tagless")
     drops |= _listener_drops(way, located, received)
     return Accounting(
         sent=sent,
         # Every member path but the first: the first frame to leave the switch is the original.
-        copies=sum(way.out(SENDING_SWITCH, port) for port in way.members[1:]),
+        # What a duplicating link adds on the first is a copy too.
+        copies=sum(way.out(SENDING_SWITCH, port) for port in way.members[1:])
+        + way.fault(SENDING_SWITCH, way.members[0], "copied"),
         received=received,
         eliminated=way.at(RECEIVING_SWITCH, "eliminated"),
         drops=drops,
@@ -108,6 +118,15 @@ class _Way:
 
     def at(self, host: str, place: str) -> int:
         return self._difference(host, lambda counters: counters.station[place]).stream_frames
+
+    def fault(self, host: str, port: str, what: str) -> int:
+        """Return what a faulty link took (``dropped``) or added (``copied``) by design."""
+
+        def read(counters: HostCounters) -> Station:
+            faults = counters.station.get("faults", {})
+            return faults[port][what] if port in faults else Station(0, 0, 0, 0)
+
+        return self._difference(host, read).stream_frames
 
     def queue_dropped(self, host: str, port: str) -> int:
         queue = self.after[host].queues[port].dropped - self.before[host].queues[port].dropped
@@ -179,6 +198,17 @@ class _Located:
 
     def by_function(self, *prefixes: str) -> int:
         return sum(n for item, _, n in self._items if item.function.startswith(prefixes))
+
+    def in_delay_line(self) -> int:
+        """Count drops in the host of the delay lines, but those of what it only listens to.
+
+        Its kernel has no use for the frames that the delay line takes a copy of.
+        """
+        return sum(
+            n
+            for item, where, n in self._items
+            if where == DELAY_LINE and not item.reason.startswith(NOT_FOR_THIS_HOST)
+        )
 
     def at_listener(self) -> int:
         """Count drops behind the listener's card, and those that know no device."""

@@ -5,6 +5,10 @@ token bucket at the link's rate that counts preamble, gap and FCS::
 
     talker eth0 --- p0 sw1 m0 === m0 sw2 p0 --- eth0 listener
                            m1 === m1            (one pair a member path)
+
+A member path that is to be longer goes through one more host, which holds each frame back::
+
+    sw1 m1 --- a1 delay b1 --- m1 sw2
 """
 
 import socket
@@ -19,13 +23,15 @@ from tsnrepro.dataplane import build
 from tsnrepro.errors import CommandError, TestbedError
 from tsnrepro.settings import Configuration, EmulatedSettings
 from tsnrepro.testbed import facts
+from tsnrepro.testbed.delay import DELAY, DelayLine, ports
+from tsnrepro.testbed.faults import Faults
 from tsnrepro.testbed.lock import TestbedLock
 from tsnrepro.testbed.namespace import NamespaceHost
 from tsnrepro.testbed.requirements import SSHD, missing
 from tsnrepro.testbed.snapshot import Snapshot, read_host
 from tsnrepro.testbed.ssh import SshHost
 from tsnrepro.tools import frerctl, kernel
-from tsnrepro.tools.frerctl import StreamFilter
+from tsnrepro.tools.frerctl import Stream, StreamFilter
 
 TALKER, LISTENER = "talker", "listener"
 SWITCHES = ("sw1", "sw2")
@@ -81,6 +87,7 @@ class EmulatedTestbed:
     """
 
     kind = "emulated"
+    host_port = HOST_PORT
 
     def __init__(self, settings: EmulatedSettings, purpose: str = "") -> None:
         self.settings = settings
@@ -89,7 +96,12 @@ class EmulatedTestbed:
         self._spaces: dict[str, NamespaceHost] = {}
         self.hosts: dict[str, SshHost] = {}
         self._tracer = None
-        self._stream = StreamFilter("udp", 1)
+        # What every station was told to count, in frerctl's words.
+        self._delays: dict[str, DelayLine] = {}
+        self._counted = [StreamFilter("udp", 1)]
+        self._several = False
+        self.faults = Faults(self)
+        """What may go wrong on the way; see :class:`tsnrepro.testbed.faults.Faults`."""
 
     def __enter__(self) -> "EmulatedTestbed":
         try:
@@ -113,15 +125,17 @@ class EmulatedTestbed:
             )
         self._stack.enter_context(TestbedLock(self.kind, self._purpose))
         self._frerctl = str(build.frerctl())
-        for name in HOSTS:
+        names = [*HOSTS, DELAY] if self.delayed_paths() else HOSTS
+        for name in names:
             self._spaces[name] = NamespaceHost(name)
             self._stack.callback(self._spaces[name].close)
         self._cable()
         key = paramiko.ECDSAKey.generate()
-        for name in HOSTS:
+        for name in names:
             self.hosts[name] = self._connect(name, key)
             self._stack.callback(self.hosts[name].close)
         self._everywhere(self._set_up_ports)
+        self._start_delay_lines()
         self._start_stations()
         if self.settings.locate_drops:
             self._start_tracer()
@@ -130,10 +144,19 @@ class EmulatedTestbed:
         """Return the names of a switch's member ports; both switches use the same."""
         return [f"m{path}" for path in range(self.settings.paths)]
 
+    def delayed_paths(self) -> dict[int, float]:
+        """Return the delay of each member path that has one, in microseconds."""
+        return {path: delay for path, delay in enumerate(self.settings.delay_us) if delay > 0}
+
     def _cable(self) -> None:
         """Plug the cables in: the one thing done from outside the hosts."""
         cables = [(TALKER, CARD, SWITCHES[0], HOST_PORT), (SWITCHES[1], HOST_PORT, LISTENER, CARD)]
-        cables += [(SWITCHES[0], port, SWITCHES[1], port) for port in self.member_ports()]
+        for path, port in enumerate(self.member_ports()):
+            if path in self.delayed_paths():
+                one, other = ports(path)
+                cables += [(SWITCHES[0], port, DELAY, one), (DELAY, other, SWITCHES[1], port)]
+            else:
+                cables.append((SWITCHES[0], port, SWITCHES[1], port))
         for one, port, other, other_port in cables:
             end = ["peer", "name", other_port, "netns", str(self._spaces[other].pid)]
             space = ["netns", str(self._spaces[one].pid)]
@@ -168,6 +191,8 @@ class EmulatedTestbed:
             list(pool.map(action, HOSTS))
 
     def _ports(self, name: str) -> list[str]:
+        if name == DELAY:
+            return [port for path in self.delayed_paths() for port in ports(path)]
         return [HOST_PORT, *self.member_ports()] if name in SWITCHES else [CARD]
 
     def _set_up_ports(self, name: str) -> None:
@@ -191,6 +216,16 @@ class EmulatedTestbed:
         command = ["tc", "qdisc", "add", "dev", port, *handle, *wire, *bucket]
         return [*command, "limit", str(s.queue_bytes)]
 
+    def _start_delay_lines(self) -> None:
+        for port in self._ports(DELAY):
+            self._run(DELAY, ["ethtool", "-K", port, *chain(*((o, "off") for o in OFFLOADS))])
+            self._run(DELAY, ["sysctl", "-qw", f"net.ipv6.conf.{port}.disable_ipv6=1"])
+            self._run(DELAY, ["ip", "link", "set", port, "mtu", str(MEMBER_MTU), "up"])
+        for path, delay_us in self.delayed_paths().items():
+            program = str(build.delayline())
+            line = DelayLine(program, self.hosts[DELAY], path, delay_us, TRACE_SECONDS)
+            self._delays[self.member_ports()[path]] = line
+
     def _start_stations(self) -> None:
         ports = ",".join(self._ports(SWITCHES[0]))
         frer = frerctl.frer_options(self.settings.frer)
@@ -201,9 +236,9 @@ class EmulatedTestbed:
 
     def _start_tracer(self) -> None:
         """Trace the kernel's drops: one kernel serves all hosts, so one tracer sees all."""
-        command = [self._frerctl, "drops", *self._stream.options()]
+        command = [self._frerctl, "drops", *self._counted[0].options()]
         self._tracer = self.hosts[SWITCHES[0]].start(command, deadline_s=TRACE_SECONDS)
-        answer = self._tracer.send_line(self._stream.line())
+        answer = self._tracer.send_line(self._drops_line())
         if answer != "ready":
             said = self._tracer.wait().stderr.strip() or answer
             raise TestbedError(
@@ -224,7 +259,7 @@ class EmulatedTestbed:
     def configure(self, configuration: Configuration, stream: StreamFilter) -> None:
         """Set both switches to ``frer`` or ``control`` and every station to count ``stream``.
 
-        Recovery and sequence generation start afresh.
+        All traffic is treated as the one stream is. Recovery and sequence generation start afresh.
         """
         frer = self.settings.frer
 
@@ -232,13 +267,64 @@ class EmulatedTestbed:
             if name in SWITCHES:
                 argv = frerctl.configure(self._frerctl, HOST_PORT, configuration, frer, stream)
                 self._run(name, argv)
-            elif stream != self._stream:
+            elif self._several or [stream] != self._counted:
                 self._run(name, [self._frerctl, "set", CARD, *stream.options()])
 
         self._everywhere(set_station)
-        self._stream = stream
+        self._count([stream], several=False)
+
+    def configure_streams(self, streams: list[Stream]) -> None:
+        """Set both switches and every station to tell up to 16 streams apart.
+
+        Each stream has its own sequence numbers, recovery and counters, and what its listener
+        answers belongs to it. Traffic of no stream is best effort: untagged, over path 0.
+        Recovery and sequence generation start afresh. The hosts keep each other's MAC address
+        from now on, because ARP is best effort too and would not survive a cut of path 0.
+
+        Raises
+        ------
+        ConfigurationError
+            There is no stream, or more than a switch has room for.
+        TestbedError
+            Two streams have a port in common.
+        """
+
+        def set_station(name: str) -> None:
+            port = HOST_PORT if name in SWITCHES else CARD
+            argv = frerctl.configure_streams(self._frerctl, port, self.settings.frer, streams)
+            self._run(name, argv)
+
+        self._everywhere(set_station)
+        self._count([stream.filter for stream in streams], several=True)
+        self.pin_neighbours()
+
+    def pin_neighbours(self) -> None:
+        """Let talker and listener keep each other's MAC address without asking for it again."""
+        mac = {
+            name: self._run(name, ["cat", f"/sys/class/net/{CARD}/address"]).strip()
+            for name in ADDRESSES
+        }
+        for name, other in ((TALKER, LISTENER), (LISTENER, TALKER)):
+            entry = [ADDRESSES[other], "lladdr", mac[other], "dev", CARD, "nud", "permanent"]
+            self._run(name, ["ip", "neigh", "replace", *entry])
+
+    @property
+    def frerctl(self) -> str:
+        """Path of frerctl, which every host sees."""
+        return self._frerctl
+
+    @property
+    def streams(self) -> int:
+        """Number of streams that the switches tell apart."""
+        return len(self._counted)
+
+    def _count(self, filters: list[StreamFilter], *, several: bool) -> None:
+        self._counted, self._several = filters, several
         if self._tracer:
-            self._tracer.send_line(stream.line())
+            self._tracer.send_line(self._drops_line())
+
+    def _drops_line(self) -> str:
+        return " ".join(each.line() for each in self._counted)
 
     def snapshot(self) -> Snapshot:
         """Read the counters of all hosts; the caller has ended all traffic before."""
@@ -251,9 +337,11 @@ class EmulatedTestbed:
             raw = dict(pool.map(read, HOSTS))
         drops = None
         if self._tracer:
-            raw["drops"] = self._tracer.send_line(self._stream.line())
+            raw["drops"] = self._tracer.send_line(self._drops_line())
             drops = frerctl.parse_drops(raw["drops"])
-        return Snapshot({name: read_host(raw[name]) for name in HOSTS}, raw, drops)
+        raw |= {f"delay {port}": line.read() for port, line in self._delays.items()}
+        delays = {port: line.parse(raw[f"delay {port}"]) for port, line in self._delays.items()}
+        return Snapshot({name: read_host(raw[name]) for name in HOSTS}, raw, drops, delays)
 
     def host_of(self, netns: int) -> str | None:
         """Return the host whose network namespace has this inode number."""
@@ -276,5 +364,7 @@ class EmulatedTestbed:
             "settings": self.settings.model_dump(mode="json"),
             "dataplane_sources": build.source_digest(),
             "controller": facts.controller(),
-            "hosts": {name: facts.host(self.hosts[name], self._ports(name)) for name in HOSTS},
+            "hosts": {
+                name: facts.host(host, self._ports(name)) for name, host in self.hosts.items()
+            },
         }

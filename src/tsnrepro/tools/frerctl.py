@@ -2,30 +2,63 @@
 
 import json
 from dataclasses import asdict, dataclass
+from typing import Literal
 
-from tsnrepro.errors import ToolError
+from tsnrepro.errors import ConfigurationError, ToolError
 from tsnrepro.settings import Configuration, FrerSettings
+
+MAX_STREAMS = 16
 
 
 @dataclass(frozen=True)
 class StreamFilter:
-    """Which frames count as the measured stream, at every station of the testbed."""
+    """Which frames count as a stream's, at every station of the testbed."""
 
     protocol: str
     """``udp`` or ``tcp``."""
     port: int
     min_payload_bytes: int = 0
+    last_port: int | None = None
+    """Last destination port of a range that begins with ``port``."""
+
+    @property
+    def name(self) -> str:
+        """Return the stream's name in frerctl's words: ``udp:9000`` or ``udp:9000-9003``."""
+        last = "" if self.last_port is None else f"-{self.last_port}"
+        return f"{self.protocol}:{self.port}{last}"
 
     def options(self) -> list[str]:
         """Return the options that name this stream to frerctl."""
-        return [
-            *("--stream", f"{self.protocol}:{self.port}"),
-            *("--min-payload", str(self.min_payload_bytes)),
-        ]
+        return ["--stream", self.name, "--min-payload", str(self.min_payload_bytes)]
 
     def line(self) -> str:
         """Return the line that a running ``frerctl drops`` reads."""
-        return f"{self.protocol}:{self.port} {self.min_payload_bytes}"
+        return f"{self.name} {self.min_payload_bytes}"
+
+
+@dataclass(frozen=True)
+class Stream:
+    """One of several streams: its frames, and what the switches do with them.
+
+    ``control`` sends the stream's frames untagged over the first path. ``individual`` puts a
+    recovery function of that algorithm at each member port ahead of the compound one (IEEE Std
+    802.1CB-2017, 7.4.2); it shares the history length and the reset time.
+    """
+
+    filter: StreamFilter
+    configuration: Configuration = "frer"
+    frer: FrerSettings | None = None
+    """``None`` takes the testbed's settings."""
+    individual: Literal["off", "vector", "match"] = "off"
+
+    def options(self, default: FrerSettings) -> list[str]:
+        """Return the words that describe this stream to ``frerctl streams``."""
+        return [
+            *self.filter.options(),
+            *("--frer", "on" if self.configuration == "frer" else "off"),
+            *frer_options(self.frer or default),
+            *("--individual", self.individual),
+        ]
 
 
 @dataclass(frozen=True)
@@ -47,7 +80,7 @@ def _values(station: Station) -> list[int]:
 
 @dataclass(frozen=True)
 class Drops:
-    """Frames of the stream that the kernel freed, by its function and reason."""
+    """Frames of a stream that the kernel freed, by its function and reason."""
 
     function: str
     reason: str
@@ -55,17 +88,53 @@ class Drops:
     netns: int
     later_fragment: bool
     frames: int
+    stream: int = 0
+    """Index of the stream; a later fragment's is not known where there are several."""
+
+
+@dataclass(frozen=True)
+class Alarm:
+    """A latent error, as detection at a switch reported it (IEEE Std 802.1CB-2017, 7.4.4)."""
+
+    time_ns: int
+    """CLOCK_TAI of the switch at the end of the period that was tested."""
+    stream: int
+    difference: int
+    base: int
+    passed: int
+    discarded: int
 
 
 def configure(
     program: str, port: str, configuration: Configuration, frer: FrerSettings, stream: StreamFilter
 ) -> list[str]:
-    """Return the command that sets a running switch and starts its recovery afresh."""
+    """Return the command that sets a running switch and starts its recovery afresh.
+
+    Every frame belongs to the one stream; its filter says which of them count.
+    """
     return [
         *(program, "set", port, "--frer", "on" if configuration == "frer" else "off"),
         *frer_options(frer),
+        *("--individual", "off"),
         *stream.options(),
     ]
+
+
+def configure_streams(
+    program: str, port: str, frer: FrerSettings, streams: list[Stream]
+) -> list[str]:
+    """Return the command that sets the streams of a running switch or of a host's stations.
+
+    Raises
+    ------
+    ConfigurationError
+        There is no stream, or there are more than a switch has room for.
+    """
+    if not 1 <= len(streams) <= MAX_STREAMS:
+        raise ConfigurationError(
+            f"{len(streams)} streams", "streams", f"A switch tells 1 to {MAX_STREAMS} streams apart"
+        )
+    return [program, "streams", port, *(word for s in streams for word in s.options(frer))]
 
 
 def frer_options(frer: FrerSettings) -> list[str]:
@@ -75,6 +144,59 @@ def frer_options(frer: FrerSettings) -> list[str]:
         *("--reset-ms", str(frer.reset_ms)),
         *("--take-no-sequence", "on" if frer.take_no_sequence else "off"),
     ]
+
+
+def fault(program: str, port: str, drop_ppm: int = 0, duplicate_ppm: int = 0) -> list[str]:
+    """Return the command that makes a member link lose and duplicate frames at random.
+
+    The loss is of what arrives at ``port``, the copies are of what leaves it.
+    """
+    limits = ["--drop-ppm", str(drop_ppm), "--duplicate-ppm", str(duplicate_ppm)]
+    return [program, "fault", port, *limits]
+
+
+def stuck_generator(program: str, port: str, stream: int, stuck: bool) -> list[str]:
+    """Return the command after which a stream's sequence number does not change any more."""
+    index = ["--stream-index", str(stream)]
+    return [program, "generator", port, *index, "--stuck", "on" if stuck else "off"]
+
+
+def restart(program: str, port: str) -> list[str]:
+    """Return the command that makes a switch forget all sequence numbers."""
+    return [program, "restart", port]
+
+
+def latent(
+    program: str, port: str, *, period_ms: int, reset_ms: int, difference: int, paths: int
+) -> list[str]:
+    """Return the command that detects latent errors of every FRER stream until it is ended.
+
+    The variables are those of IEEE Std 802.1CB-2017, 10.4.1.12.
+    """
+    times = ["--period-ms", str(period_ms), "--reset-ms", str(reset_ms)]
+    return [
+        *(program, "latent", port, *times),
+        *("--difference", str(difference), "--paths", str(paths)),
+    ]
+
+
+def parse_alarms(text: str) -> list[Alarm]:
+    """Return the alarms among the lines that ``frerctl latent`` printed.
+
+    Raises
+    ------
+    ToolError
+        A line is not what frerctl prints.
+    """
+    alarms = []
+    for line in text.splitlines():
+        try:
+            values = json.loads(line)
+            if values.pop("event") == "latent error":
+                alarms.append(Alarm(**values))
+        except (json.JSONDecodeError, TypeError, KeyError, AttributeError) as error:
+            raise ToolError(f"frerctl latent printed: {line.strip()[:300]}") from error
+    return alarms
 
 
 def parse_counters(text: str) -> dict:

@@ -1,5 +1,7 @@
 """A timeline of faults as properties of the model's network and of a stream's route."""
 
+from typing import Any
+
 from tsnrepro.experiments.measurers.faults import Fault, Timeline
 from tsnrepro.model.network import (
     Duplication,
@@ -44,7 +46,7 @@ def faulty_link(link: Link, faults: list[Fault]) -> Link:
         Failure(down_ns=span.from_ns, up_ns=span.until_ns)
         for span in _spans(faults, "cut", "repair")
     ]
-    values = {"failures": failures}
+    values: dict[str, Any] = {"failures": failures}
     for fault in begins:
         ends = [f.at_s for f in impaired if f.at_s > fault.at_s]
         span = {"from_ns": _ns(fault.at_s), "until_ns": _ns(ends[0]) if ends else None}

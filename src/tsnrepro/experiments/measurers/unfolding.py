@@ -1,10 +1,7 @@
 """Let a timeline of faults happen on the hosts of a testbed, and say when each took effect."""
 
 import time
-from contextlib import suppress
-from dataclasses import replace
 
-from tsnrepro.errors import CommandError
 from tsnrepro.experiments.measurers.faults import Fault, Happened, LatentAlarm, Timeline
 from tsnrepro.testbed.emulated import EmulatedTestbed
 from tsnrepro.testbed.faults import Event, LatentDetection
@@ -35,7 +32,8 @@ class Unfolding:
             if self._detection is not None:
                 self._found = self._detection.stop()
         finally:
-            self._mend()
+            if self.timeline.faults:
+                self._testbed.faults.clear()
 
     def run(self) -> None:
         """Let the events happen, from now on."""
@@ -59,18 +57,6 @@ class Unfolding:
         if fault.kind == "restart":
             return [faults.restart_switch(fault.switch or "sw1")]
         return [faults.stick_generator(stuck=fault.kind == "stick")]
-
-    def _mend(self) -> None:
-        """Take back every fault, so that the next run meets a whole testbed."""
-        faults = self._testbed.faults
-        for fault in dict.fromkeys(
-            replace(fault, at_s=0.0) for fault in self.timeline.faults if fault.path is not None
-        ):
-            with suppress(CommandError):
-                faults.repair(fault.path or 0) if fault.kind == "cut" else None
-                faults.heal(fault.path or 0) if fault.kind == "impair" else None
-        if any(fault.kind == "stick" for fault in self.timeline.faults):
-            faults.stick_generator(stuck=False)
 
     def happened(self, first_ns: int) -> tuple[Happened, ...]:
         """Return when each event took effect, after the first datagram at ``first_ns`` (TAI)."""

@@ -1,0 +1,200 @@
+"""Faults of the emulated network: commands on its switches, each with the time it took effect.
+
+Times are CLOCK_TAI of the machine in nanoseconds, which all hosts of the emulated testbed share:
+read on the host in the shell that runs the command, right before and right after it.
+"""
+
+import time
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from tsnrepro.errors import ConfigurationError, ToolError
+from tsnrepro.testbed.host import RemoteProcess
+from tsnrepro.tools import frerctl
+from tsnrepro.tools.frerctl import Alarm
+
+if TYPE_CHECKING:
+    from tsnrepro.testbed.emulated import EmulatedTestbed
+
+MILLION = 1_000_000
+FAULT_SECONDS = 20
+
+# EPOCHREALTIME is bash's own: no process starts between the reading and the command. What the
+# locale would make of its decimal point is kept out.
+TIMED = 'LC_ALL=C; echo "$EPOCHREALTIME"; "$@"; status=$?; echo "$EPOCHREALTIME"; exit $status'
+
+
+@dataclass(frozen=True)
+class Event:
+    """One command of a fault: it took effect between the two times.
+
+    Times are CLOCK_TAI in nanoseconds, with a resolution of one microsecond.
+    """
+
+    fault: str
+    host: str
+    command: tuple[str, ...]
+    before_ns: int
+    after_ns: int
+
+
+class LatentDetection:
+    """Latent error detection that runs on a switch."""
+
+    def __init__(self, process: RemoteProcess) -> None:
+        self._process = process
+        self.started = process.read_line()
+        if not self.started.startswith("{"):
+            said = process.wait().stderr.strip()
+            raise ToolError(f"latent error detection did not start: {said or self.started}")
+
+    def next_alarm(self) -> Alarm:
+        """Wait for the next alarm (the deadline of the detection bounds this)."""
+        line = self._process.read_line()
+        if not line:
+            raise ToolError("latent error detection ended before it raised an alarm")
+        return frerctl.parse_alarms(line)[0]
+
+    def stop(self) -> list[Alarm]:
+        """End detection and return the alarms that :meth:`next_alarm` has not returned."""
+        self._process.stop()
+        return frerctl.parse_alarms(self._process.wait().stdout)
+
+
+class Faults:
+    """What may go wrong on the member paths and in the switches of a testbed."""
+
+    def __init__(self, testbed: "EmulatedTestbed") -> None:
+        self._testbed = testbed
+
+    def cut(self, path: int) -> Event:
+        """Cut a member path: its link goes down, and both switches see that.
+
+        What waits in its queues is lost. A path with a delay is cut at both its ends, so what is on
+        its way arrives at no port.
+        """
+        return self._set_link("cut", path, "down")
+
+    def repair(self, path: int) -> Event:
+        """Plug a member path's link in again."""
+        return self._set_link("repair", path, "up")
+
+    def impair(
+        self, path: int, *, drop_ppm: int = 0, duplicate_ppm: int = 0, back: bool = True
+    ) -> list[Event]:
+        """Let a member path lose and duplicate frames at random, while its link stays up.
+
+        Parameters
+        ----------
+        path
+            Index of the member path.
+        drop_ppm, duplicate_ppm
+            Probability for each frame, in millionths: 1,000,000 is a path that is silently dead;
+            zero takes the fault back.
+        back
+            Also from the listener to the talker.
+
+        Returns
+        -------
+        list of Event
+            Loss takes effect with the first event, duplication with the second: the loss is where
+            frames arrive (sw2), the copies are made where they depart (sw1).
+
+        Raises
+        ------
+        ConfigurationError
+            A probability is outside [0, 1,000,000] or there is no such path.
+        """
+        for name, value in (("drop_ppm", drop_ppm), ("duplicate_ppm", duplicate_ppm)):
+            if not 0 <= value <= MILLION:
+                raise ConfigurationError(f"{name}={value}", "impair", f"It lies in 0 ... {MILLION}")
+        program, port = self._testbed.frerctl, self._port(path)
+        at_sw2 = frerctl.fault(program, port, drop_ppm, duplicate_ppm if back else 0)
+        at_sw1 = frerctl.fault(program, port, drop_ppm if back else 0, duplicate_ppm)
+        return [self._timed("impair", "sw2", at_sw2), self._timed("impair", "sw1", at_sw1)]
+
+    def kill_silently(self, path: int) -> list[Event]:
+        """Let every frame on a member path vanish, in both directions; its link stays up."""
+        return self.impair(path, drop_ppm=MILLION)
+
+    def heal(self, path: int) -> list[Event]:
+        """Take back what :meth:`impair` or :meth:`kill_silently` did to a member path."""
+        return self.impair(path)
+
+    def stick_generator(self, stream: int = 0, *, stuck: bool = True, switch: str = "sw1") -> Event:
+        """Stop (or free) the sequence generator of a stream: its number stays the same."""
+        program, port = self._testbed.frerctl, self._testbed.host_port
+        command = frerctl.stuck_generator(program, port, stream, stuck)
+        return self._timed("stuck generator" if stuck else "freed generator", switch, command)
+
+    def restart_switch(self, name: str) -> Event:
+        """Let a switch forget its sequence numbers, as one that restarts does.
+
+        Its generators begin at 0 again and its recovery functions take any number next. Counters
+        go on, because the accounting of a trial is a difference of counters; links stay up.
+        """
+        command = frerctl.restart(self._testbed.frerctl, self._testbed.host_port)
+        return self._timed("restart", name, command)
+
+    def start_latent(
+        self,
+        *,
+        difference: int = 100,
+        period_ms: int = 2000,
+        reset_ms: int = 30_000,
+        switch: str = "sw2",
+        deadline_s: float = 600,
+    ) -> LatentDetection:
+        """Start latent error detection (IEEE Std 802.1CB-2017, 7.4.4) on a switch.
+
+        It expects every member path to deliver each frame; defaults are those of 10.4.1.12 where
+        the standard has one. It tests every FRER stream.
+        """
+        command = frerctl.latent(
+            self._testbed.frerctl,
+            self._testbed.host_port,
+            period_ms=period_ms,
+            reset_ms=reset_ms,
+            difference=difference,
+            paths=self._testbed.settings.paths,
+        )
+        host = self._testbed.hosts[switch]
+        return LatentDetection(host.start(command, deadline_s=deadline_s))
+
+    def clear(self) -> None:
+        """Take back every fault: links up, nothing impaired, generators free."""
+        for path in range(self._testbed.settings.paths):
+            self.repair(path)
+            self.heal(path)
+        for stream in range(self._testbed.streams):
+            for switch in ("sw1", "sw2"):
+                self.stick_generator(stream, stuck=False, switch=switch)
+
+    def _port(self, path: int) -> str:
+        ports = self._testbed.member_ports()
+        if not 0 <= path < len(ports):
+            remedy = f"Paths are 0 ... {len(ports) - 1}"
+            raise ConfigurationError(f"no member path {path}", "faults", remedy)
+        return ports[path]
+
+    def _set_link(self, fault: str, path: int, state: str) -> Event:
+        command = ["ip", "link", "set", "dev", self._port(path), state]
+        event = self._timed(fault, "sw1", command)
+        if path in self._testbed.delayed_paths():  # the delay line lies between the two ends
+            event = replace(event, after_ns=self._timed(fault, "sw2", command).after_ns)
+        return event
+
+    def _timed(self, fault: str, host: str, command: list[str]) -> Event:
+        argv = ["bash", "-c", TIMED, "bash", *command]
+        done = self._testbed.hosts[host].run(argv, deadline_s=FAULT_SECONDS).check()
+        said = [line for line in done.stdout.splitlines() if line]
+        if len(said) != 2:
+            raise ToolError(f"{' '.join(command)} printed {done.stdout[:200]!r} between two times")
+        before, after = (int(line.replace(".", "")) * 1000 + _tai_ahead_ns() for line in said)
+        return Event(fault, host, tuple(command), before, after)
+
+
+def _tai_ahead_ns() -> int:
+    """Return how far CLOCK_TAI is ahead of CLOCK_REALTIME here: whole seconds, 0 where unset."""
+    ahead = time.clock_gettime_ns(time.CLOCK_TAI) - time.clock_gettime_ns(time.CLOCK_REALTIME)
+    return round(ahead / 1e9) * 1_000_000_000

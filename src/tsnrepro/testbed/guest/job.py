@@ -1,0 +1,334 @@
+"""What a guest is asked to do, as data, and what came back.
+
+A guest in virtual time cannot be talked to: while its hosts are idle its clock runs ahead of ours
+by minutes, so that every time-out of an SSH session fires, on both sides. Therefore everything
+that its hosts shall do goes in before it boots, as a job. Each step's ``argv`` is the one that
+:meth:`tsnrepro.testbed.host.Host.run` would take on the emulated and the hardware testbeds, and
+each comes back as the same :class:`tsnrepro.testbed.host.Completed`.
+"""
+
+import math
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+
+from tsnrepro.errors import TestbedError
+from tsnrepro.testbed.host import Completed
+
+VIRTUAL_TIME_NOTE = (
+    "Times are virtual: one instruction of the guest is one nanosecond. They are good for gate"
+    " order, shaping, priority and loss, and for nothing that asks for absolute latency, jitter,"
+    " clock synchronisation or hardware offload."
+)
+
+# A name becomes a folder, a namespace or a device: no slash, no space, no leading dash.
+NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
+DEVICE_NAME_LENGTH = 15
+PRIORITIES = range(8)
+IDENTITY = tuple((priority, priority) for priority in PRIORITIES)
+
+
+@dataclass(frozen=True)
+class Vlan:
+    """A VLAN device on a port, named ``<device>.<vlan_id>``.
+
+    A packet's priority does not cross from one host to another, its PCP does
+    (IEEE 802.1Q-2022 clause 6.9.3). Both maps are pairs: priority to PCP for what is sent, PCP
+    to priority for what is received; by default each of the eight maps to itself.
+    """
+
+    vlan_id: int
+    addresses: tuple[str, ...] = ()
+    egress_pcp: tuple[tuple[int, int], ...] = IDENTITY
+    ingress_priority: tuple[tuple[int, int], ...] = IDENTITY
+
+
+@dataclass(frozen=True)
+class Port:
+    """One end of a link: a veth device of a host.
+
+    ``addresses`` are IPv4 with prefix length (``10.0.0.1/24``). ``queues`` is the number of
+    transmit (and receive) queues, which taprio and mqprio need one of for each traffic class.
+    All offloads are off. Hosts know each other's addresses beforehand: no ARP is sent.
+    """
+
+    host: str
+    device: str
+    addresses: tuple[str, ...] = ()
+    vlans: tuple[Vlan, ...] = ()
+    mtu: int = 1500
+    queues: int = 8
+
+
+@dataclass(frozen=True)
+class Link:
+    """A cable between two ports. veth claims 10 Gb/s and serializes nothing: add a tbf for that."""
+
+    one: Port
+    other: Port
+
+
+@dataclass(frozen=True)
+class Bridge:
+    """A bridge over ports of one host, that is, a switch. Tagged frames pass it as they are."""
+
+    host: str
+    ports: tuple[str, ...]
+    device: str = "br0"
+
+
+@dataclass(frozen=True)
+class Step:
+    """One command on one host.
+
+    Attributes
+    ----------
+    name
+        Unique in its job; the result's key.
+    host
+        A host of the topology.
+    argv
+        The command, as an SSH host would get it. A program that the guest lacks gives exit
+        status 127: see :attr:`Job.programs`.
+    deadline_s
+        Seconds of the guest's time after which the guest ends the command (exit status 124).
+    background
+        Start it and go on. A :class:`Stop` ends it with TERM; otherwise the job's end waits for
+        it, until its deadline.
+    files
+        Absolute paths to collect when the job's last step has ended. The hosts share one file
+        system: a path may occur once in a job.
+    """
+
+    name: str
+    host: str
+    argv: tuple[str, ...]
+    deadline_s: float
+    background: bool = False
+    files: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Stop:
+    """End a background step with TERM and wait for its end."""
+
+    step: str
+
+
+@dataclass(frozen=True)
+class Pause:
+    """Let the guest's time pass; nearly free where time is virtual."""
+
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Job:
+    """Everything one guest does between boot and power-off.
+
+    Attributes
+    ----------
+    name
+        For messages.
+    links, bridges
+        The topology. Hosts are the network namespaces that ports name.
+    configure
+        Commands while every link is still down: a child qdisc added under a taprio that is
+        passing traffic stops it, so queues belong here.
+    steps
+        What follows once the links are up, in order.
+    programs
+        Programs of this machine, by name or absolute path, that the guest gets at the same
+        path, with the libraries they load.
+    inputs
+        Further files of the guest by absolute path; executable.
+    seed
+        Of the guest's random numbers, and of the moment at which the steps begin.
+    deadline_s
+        Seconds of wall time after which the guest is killed. A sender that blocks lets virtual
+        time run for ever, so this one counts outside.
+    memory_mb
+        The guest's memory; files and output lie in it too.
+
+    Raises
+    ------
+    TestbedError
+        A name that cannot be one, occurs twice or is not in the topology.
+    """
+
+    name: str
+    links: tuple[Link, ...]
+    steps: tuple[Step | Stop | Pause, ...]
+    bridges: tuple[Bridge, ...] = ()
+    configure: tuple[Step, ...] = ()
+    programs: tuple[str, ...] = ()
+    inputs: Mapping[str, bytes] = field(default_factory=dict)
+    seed: int = 1
+    deadline_s: float = 120.0
+    memory_mb: int = 512
+
+    def __post_init__(self) -> None:
+        for problem in _problems(self):
+            raise TestbedError(problem, f"guest job {self.name}", "Correct the job")
+
+    def ports(self) -> list[Port]:
+        """Return both ports of every link, in order."""
+        return [port for link in self.links for port in (link.one, link.other)]
+
+    def hosts(self) -> list[str]:
+        """Return the hosts in the order in which the links name them."""
+        return list(dict.fromkeys(port.host for port in self.ports()))
+
+    def commands(self) -> list[Step]:
+        """Return every step that is a command, in order."""
+        steps = (*self.configure, *self.steps)
+        return [step for step in steps if isinstance(step, Step)]
+
+    def describe(self) -> dict:
+        """Return the job as data for a record; inputs by their size."""
+        values = asdict(self)
+        values["inputs"] = {path: len(content) for path, content in self.inputs.items()}
+        values["steps"] = [{"kind": type(s).__name__.lower(), **asdict(s)} for s in self.steps]
+        return values
+
+
+@dataclass(frozen=True)
+class JobResult:
+    """What a guest brought back.
+
+    ``started_s`` and ``seconds`` of each step are the guest's clock: virtual where
+    ``virtual_time`` is set. The guest's TAI clock equals its UTC clock (offset 0).
+    """
+
+    job: str
+    steps: Mapping[str, Completed]
+    files: Mapping[str, bytes]
+    acceleration: str
+    virtual_time: bool
+    kernel: str
+    qemu: str
+    seed: int
+    wall_s: float
+    ready_s: float
+    console: str
+    kernel_packages: tuple[str, ...]
+
+    def check(self) -> "JobResult":
+        """Return this result, or raise the first step's failure.
+
+        Steps that a :class:`Stop` ended (exit status 143, TERM) do not count as failed.
+
+        Raises
+        ------
+        CommandError
+            See :meth:`tsnrepro.testbed.host.Completed.check`.
+        """
+        for done in self.steps.values():
+            if done.exit_status != ENDED_BY_TERM:
+                done.check()
+        return self
+
+    def file(self, path: str) -> bytes:
+        """Return a collected file.
+
+        Raises
+        ------
+        TestbedError
+            No step wrote it or asked for it.
+        """
+        if path not in self.files:
+            raise TestbedError(
+                f"the guest brought back no {path}",
+                f"guest job {self.job}",
+                f"It brought: {', '.join(self.files) or 'no file'}",
+            )
+        return self.files[path]
+
+    @property
+    def note(self) -> str:
+        """The sentence that every table and figure from this result carries, or nothing."""
+        return VIRTUAL_TIME_NOTE if self.virtual_time else ""
+
+    def describe(self) -> dict:
+        """Return the facts that a record of this guest carries."""
+        return {
+            "testbed": "guest",
+            "acceleration": self.acceleration,
+            "virtual_time": self.virtual_time,
+            "kernel": self.kernel,
+            "kernel_packages": list(self.kernel_packages),
+            "qemu": self.qemu,
+            "seed": self.seed,
+            "wall_s": round(self.wall_s, 3),
+            "ready_s": round(self.ready_s, 3),
+            "note": self.note,
+        }
+
+
+# What a shell reports for a command that TERM ended.
+ENDED_BY_TERM = 143
+
+
+def _problems(job: Job) -> Iterator[str]:
+    yield from _topology_problems(job)
+    hosts = job.hosts()
+    running: set[str] = set()
+    seen: set[str] = set()
+    files: set[str] = set()
+    for step in (*job.configure, *job.steps):
+        if isinstance(step, Pause):
+            if not (step.seconds >= 0 and math.isfinite(step.seconds)):
+                yield f"a pause of {step.seconds} s"
+        elif isinstance(step, Stop):
+            if step.step not in running:
+                yield f"it stops '{step.step}', which no earlier background step is called"
+            running.discard(step.step)
+        else:
+            yield from _step_problems(step, hosts, seen, files)
+            seen.add(step.name)
+            files.update(step.files)
+            if step.background:
+                running.add(step.name)
+    yield from (f"input {path} is no absolute path" for path in job.inputs if path[:1] != "/")
+    if not (job.deadline_s > 0 and math.isfinite(job.deadline_s)):
+        yield f"a deadline of {job.deadline_s} s"
+
+
+def _step_problems(step: Step, hosts: list[str], seen: set[str], files: set[str]) -> Iterator[str]:
+    if not NAME.fullmatch(step.name):
+        yield f"'{step.name}' cannot be a step's name"
+    if step.name in seen:
+        yield f"two steps are called '{step.name}'"
+    if step.host not in hosts:
+        yield f"step '{step.name}' is for host '{step.host}'; there are {', '.join(hosts)}"
+    if not step.argv:
+        yield f"step '{step.name}' has no command"
+    if not (step.deadline_s > 0 and math.isfinite(step.deadline_s)):
+        yield f"step '{step.name}' has a deadline of {step.deadline_s} s"
+    for path in step.files:
+        if not path.startswith("/"):
+            yield f"step '{step.name}' collects '{path}', which is no absolute path"
+        if path in files:
+            yield f"two steps collect {path}"
+
+
+def _topology_problems(job: Job) -> Iterator[str]:
+    if not job.links:
+        yield "it has no link"
+    devices = [(port.host, port.device) for port in job.ports()]
+    devices += [(bridge.host, bridge.device) for bridge in job.bridges]
+    for host, device in devices:
+        if not NAME.fullmatch(host):
+            yield f"'{host}' cannot be a host's name"
+        if not NAME.fullmatch(device) or len(device) > DEVICE_NAME_LENGTH:
+            yield f"'{device}' cannot be a device's name"
+        if devices.count((host, device)) > 1:
+            yield f"host {host} has two devices {device}"
+    for bridge in job.bridges:
+        lacks = [port for port in bridge.ports if (bridge.host, port) not in devices]
+        if lacks:
+            yield f"bridge {bridge.device} of {bridge.host} names ports without a link: {lacks}"
+    for port in job.ports():
+        for vlan in port.vlans:
+            if not 1 <= vlan.vlan_id <= 4094:
+                yield f"VLAN {vlan.vlan_id} on {port.host} {port.device}: it must be 1 to 4094"

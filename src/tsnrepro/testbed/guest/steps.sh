@@ -1,0 +1,64 @@
+# What a job's script is made of. Each command leaves its output, exit status, start and end
+# (nanoseconds of the guest's clock) in a folder of its own.
+# shellcheck shell=sh
+
+# A command of the set-up, which has to succeed.
+must() {
+    "$@" >/run/said 2>&1 && return
+    { echo "$*"; cat /run/said; } >/out/steps/failed
+    echo "guest: set-up failed: $*"
+    cat /run/said
+    exit 1
+}
+
+# HOST DEVICE: waits until the kernel calls a link up. It looks once in a second only, and until
+# then a bridge's port forwards nothing.
+await_link() {
+    tries=0
+    until ip -n "$1" link show dev "$2" | grep -q 'state UP'; do
+        tries=$((tries + 1))
+        [ $tries -lt 100 ] || must false "$1 $2 did not come up within 5 s"
+        sleep 0.05
+    done
+}
+
+# NAME HOST DEADLINE ARGV...: runs a command to its end.
+run() {
+    dir=/out/steps/$1 host=$2 deadline=$3
+    shift 3
+    mkdir "$dir"
+    date +%s%N >"$dir/began"
+    nsenter --net="/run/netns/$host" -- timeout --kill-after=2 "$deadline" "$@" \
+        </dev/null >"$dir/stdout" 2>"$dir/stderr"
+    echo $? >"$dir/status"
+    date +%s%N >"$dir/ended"
+}
+
+# The same, while the script goes on.
+start() {
+    name=$1 dir=/out/steps/$1 host=$2 deadline=$3
+    shift 3
+    mkdir "$dir"
+    date +%s%N >"$dir/began"
+    {
+        nsenter --net="/run/netns/$host" -- timeout --kill-after=2 "$deadline" "$@" \
+            </dev/null >"$dir/stdout" 2>"$dir/stderr" &
+        echo $! >"/run/$name.pid"
+        wait $!
+        echo $? >"$dir/status"
+        date +%s%N >"$dir/ended"
+    } &
+}
+
+# NAME: ends a started command with TERM, and waits for that.
+stop() {
+    until [ -s "/run/$1.pid" ]; do sleep 0.01; done
+    # It may have ended by itself.
+    kill -TERM "$(cat "/run/$1.pid")" 2>/dev/null
+    until [ -s "/out/steps/$1/ended" ]; do sleep 0.01; done
+}
+
+# NUMBER PATH: keeps a file, if it was written.
+collect() {
+    if [ -f "$2" ]; then cat "$2" >"/out/files/$1"; fi
+}

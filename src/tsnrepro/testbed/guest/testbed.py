@@ -1,0 +1,144 @@
+"""The guest testbed: jobs, each in a guest of its own, their results as records of commands."""
+
+import io
+import tarfile
+from contextlib import ExitStack
+
+from tsnrepro.errors import TestbedError
+from tsnrepro.testbed.guest import initramfs, kernel, machine, script
+from tsnrepro.testbed.guest.job import Job, JobResult, Link, Port, Step
+from tsnrepro.testbed.guest.requirements import missing
+from tsnrepro.testbed.guest.settings import GuestSettings
+from tsnrepro.testbed.host import Completed
+from tsnrepro.testbed.lock import TestbedLock
+
+# What a trial of KVM runs: hosts, a link, a command.
+TRIAL = Job(
+    "trial of KVM",
+    links=(Link(Port("a", "eth0"), Port("b", "eth0")),),
+    steps=(Step("say", "a", ("ip", "link"), 5),),
+)
+
+
+class GuestTestbed:
+    """The testbed, held from ``with`` to its end; every job boots a guest of its own.
+
+    Raises
+    ------
+    TestbedError
+        The machine lacks something, or another campaign holds the testbed.
+    """
+
+    kind = "guest"
+
+    def __init__(self, settings: GuestSettings | None = None, purpose: str = "") -> None:
+        self.settings = settings or GuestSettings()
+        self._purpose = purpose
+        self._stack = ExitStack()
+        self.acceleration: machine.Acceleration = "tcg"
+
+    def __enter__(self) -> "GuestTestbed":
+        if lacks := missing():
+            raise TestbedError(
+                f"this machine lacks {', '.join(lacks)}",
+                "testbed guest",
+                "`tsnrepro testbeds` tells what else can run here",
+            )
+        with ExitStack() as stack:
+            stack.enter_context(TestbedLock(self.kind, self._purpose))
+            self._kernel = kernel.get(self.settings.kernel_package)
+            self._base = initramfs.base(self._kernel)
+            trial = self._guest("kvm", TRIAL)
+            self.acceleration = machine.accelerate(
+                self.settings.acceleration, trial, self._base + script.archive(TRIAL)
+            )
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    def _guest(self, acceleration: machine.Acceleration, job: Job) -> machine.Guest:
+        epoch, memory = self.settings.epoch, job.memory_mb
+        return machine.Guest(self._kernel, acceleration, job.seed, epoch, memory)
+
+    def run(self, job: Job) -> JobResult:
+        """Boot a guest, let it do the job, and return what it brought back.
+
+        A step's failure is in its exit status; see :meth:`JobResult.check`.
+
+        Raises
+        ------
+        TestbedError
+            The guest did not boot, could not set the topology up, did not end within the job's
+            deadline, or died.
+        """
+        guest = self._guest(self.acceleration, job)
+        initrd = self._base + script.archive(job)
+        ended = machine.boot(guest, initrd, deadline_s=job.deadline_s)
+        return _result(job, guest, ended)
+
+
+def run_job(job: Job, settings: GuestSettings | None = None, purpose: str = "") -> JobResult:
+    """Run one job; see :class:`GuestTestbed`."""
+    with GuestTestbed(settings, purpose or job.name) as testbed:
+        return testbed.run(job)
+
+
+def _result(job: Job, guest: machine.Guest, ended: machine.Ended) -> JobResult:
+    brought = _unpack(ended.disk, job)
+    if said := brought.get("steps/failed"):
+        raise TestbedError(
+            f"the guest could not set the topology up: {said.decode(errors='replace').strip()}",
+            f"guest job {job.name}",
+        )
+    steps = {step.name: _completed(step, brought, job) for step in job.commands()}
+    paths = enumerate(script.collected(job))
+    files = {path: brought[f"files/{n}"] for n, path in paths if f"files/{n}" in brought}
+    return JobResult(
+        job=job.name,
+        steps=steps,
+        files=files,
+        acceleration=guest.acceleration,
+        virtual_time=guest.acceleration == "tcg",
+        kernel=brought["kernel"].decode().strip(),
+        qemu=machine.version(),
+        seed=job.seed,
+        wall_s=ended.wall_s,
+        ready_s=ended.ready_s,
+        console=ended.console,
+        kernel_packages=guest.kernel.packages,
+    )
+
+
+def _unpack(disk: bytes, job: Job) -> dict[str, bytes]:
+    where = f"results of guest job {job.name}"
+    try:
+        with tarfile.open(fileobj=io.BytesIO(disk), mode="r:") as tar:
+            members = [member for member in tar if member.isfile()]
+            brought = {member.name: tar.extractfile(member) for member in members}
+            contents = {name: file.read() for name, file in brought.items() if file}
+    except tarfile.TarError as error:
+        raise TestbedError(f"the guest's disk holds no archive: {error}", where) from error
+    if "complete" not in contents:
+        raise TestbedError("the guest's archive is cut off", where, "Raise the job's memory_mb")
+    return contents
+
+
+def _completed(step: Step, brought: dict[str, bytes], job: Job) -> Completed:
+    def read(name: str) -> str:
+        path = f"steps/{step.name}/{name}"
+        if path not in brought:
+            raise TestbedError(f"the guest left no {name} of step {step.name}", f"job {job.name}")
+        return brought[path].decode(errors="replace")
+
+    began, ended = int(read("began")), int(read("ended"))
+    return Completed(
+        host=step.host,
+        argv=step.argv,
+        exit_status=int(read("status")),
+        stdout=read("stdout"),
+        stderr=read("stderr"),
+        started_s=began / 1e9,
+        seconds=(ended - began) / 1e9,
+    )

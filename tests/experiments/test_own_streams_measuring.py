@@ -1,0 +1,135 @@
+"""Failures, several streams, load trials and mausezahn on the emulated testbed."""
+
+import json
+
+import pytest
+
+from tsnrepro.campaigns import campaign
+from tsnrepro.experiments import failure, mausezahn, streams
+from tsnrepro.experiments.measurers import measurer
+from tsnrepro.experiments.measurers.paced import Pace
+from tsnrepro.experiments.rfc2544 import experiment
+from tsnrepro.experiments.rfc2544.load_trial import Load
+from tsnrepro.experiments.run import Measurement
+from tsnrepro.records.store import Trial
+from tsnrepro.settings.failure import LatentSettings
+
+pytestmark = pytest.mark.namespaces
+
+
+def measured(testbed, module, **factors) -> Measurement:
+    trial = Trial(module.__name__.rsplit(".", 1)[-1], "label", factors, 1)
+    found = Measurement()
+    module.measure(testbed, trial, found)
+    json.dumps(found.values)
+    return found
+
+
+def failing(testbed, scenario, configuration) -> dict:
+    return measured(
+        testbed,
+        failure,
+        scenario=scenario,
+        configuration=configuration,
+        delay_ms=None,
+        paths=None,
+        payload_bytes=256,
+        rate_pps=1000.0,
+        duration_s=3.0,
+        loss_percent=20.0,
+        duplicate_percent=20.0,
+        latent=LatentSettings(period_ms=300, difference=20).model_dump(),
+    ).values
+
+
+def test_a_cut_path_loses_for_control_what_frer_delivers(testbed):
+    """Both, one, none, one, both paths: 20 % of the time each."""
+    control, frer = (failing(testbed, "cuts", c) for c in ("control", "frer"))
+    assert control["result"]["lost"] == pytest.approx(0.6 * 3000, rel=0.05)
+    assert control["result"]["longest_gap_ms"] == pytest.approx(1800, rel=0.05)
+    # No path lives for 0.6 s, and the numbers after it are beyond the history (512 < 600) until
+    # the recovery function's reset time passes, which is later than the trial's end.
+    assert frer["result"]["lost"] == pytest.approx(0.6 * 3000, rel=0.05)
+    assert frer["recovery"]["rogue"] > 0
+    times = [fault["from_s"] for fault in frer["faults"]]
+    assert times == pytest.approx([0.6, 1.2, 1.8, 2.4], abs=0.2)
+    for values in (control, frer):
+        assert values["accounting"]["unaccounted"] == 0
+
+
+def test_a_silently_dead_path_is_noticed_and_costs_frer_nothing(testbed):
+    frer = failing(testbed, "silent-death", "frer")
+    assert frer["result"]["lost"] == frer["accounting"]["drops"]["listener socket buffer"]
+    assert frer["alarms"]
+    assert 0.9 < frer["alarms"][0]["at_s"] < 0.9 + 3 * 0.3
+    assert failing(testbed, "silent-death", "control")["result"]["lost"] > 1800
+
+
+def test_the_testbed_is_whole_again_after_a_fault(testbed):
+    failing(testbed, "lossy", "control")
+    after = failing(testbed, "none", "control")
+    lost_elsewhere = (
+        after["result"]["lost"] - after["accounting"]["drops"]["listener socket buffer"]
+    )
+    assert lost_elsewhere == 0
+
+
+def test_streams_keep_their_own_numbers(testbed):
+    values = measured(
+        testbed,
+        streams,
+        streams=3,
+        best_effort_mbps=5.0,
+        payload_bytes=200,
+        rate_pps=300.0,
+        duration_s=1.0,
+    ).values
+    assert values["result"]["own_sequences"]
+    assert values["result"]["sent"] == 900
+
+
+def test_mausezahn_is_the_limit_and_a_deadline_is_a_timeout(testbed):
+    values = measured(
+        testbed,
+        mausezahn,
+        configuration="frer",
+        frame_bytes=512,
+        load_percent=100.0,
+        duration_s=1,
+        deadline_s=2,
+    ).values["result"]
+    assert values["limited_by"] == "generator"
+    assert values["timed_out"]
+    assert 0 < values["achieved_pps"] < 0.5 * values["target_pps"]
+    assert values["lost_in_network"] == 0
+
+
+def test_a_load_trial_counts_what_left_and_what_came(testbed):
+    found = Measurement()
+    trial = Trial("rfc2544", "label", {"configuration": "frer"}, 1)
+
+    def run(pace: Pace, **options):
+        return measurer(testbed).paced(testbed, trial, pace, measured=found, **options)
+
+    outcome = experiment.load_trial(run, Load("frer", 200, 2000.0, 1.0))
+    assert outcome.offered == 2000
+    assert 0 <= outcome.received <= 2000
+    assert outcome.duration_s == pytest.approx(1.0, rel=0.2)
+    assert outcome.accounting["unaccounted"] == 0
+    burst = experiment.load_trial(run, Load("frer", 200, 50_000.0, 0.001, burst=50))
+    assert burst.offered == 50
+    assert len(found.commands) == 4, "a talker and a listener each"
+
+
+def test_the_campaign_measures_rfc2544(testbed):
+    settings = campaign("rfc2544")
+    (planned,) = [
+        p
+        for p in experiment.plan(settings)
+        if p.trial.label == "one-way-idle-frer-frame1518" and p.trial.repetition == 1
+    ]
+    found = Measurement()
+    experiment.measuring(settings)(testbed, planned.trial, found)
+    one_way = found.values["latencies"]["one_way"]
+    assert one_way["samples"] > 2900
+    assert 0 < one_way["p50_us"] < 10_000
