@@ -8,18 +8,22 @@ Two cases at 1 Gb/s with frames of 64 bytes at nine tenths of line rate:
 
 Every program gets the same number of packets to count them as equal; then each runs as many as take
 it about the given time, and its rate is the best of three runs. Processor time is what counts (each
-uses one core), and of the simulation only, after a first short run that loads or compiles it.
+uses one core), and of the simulation only, after a first short run that loads or compiles it. ns-3
+(which has no FRER) runs in an interpreter of its own, see benchmarks/ns3_two_switches.py.
 
-    python benchmarks/model_speed.py [--seconds 2] [--check-packets 20000]
+    python benchmarks/model_speed.py [--seconds 2] [--check-packets 20000] [--ns3-python PATH]
 """
 
 import argparse
-import importlib
 import importlib.util
+import json
+import shutil
+import subprocess
 import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 import simpy
 
@@ -157,107 +161,97 @@ def run_simpy(packets: int, *, frer: bool) -> Counted:
     return Counted(delivered[0], time.process_time() - started)
 
 
-def has_ns3() -> bool:
-    return importlib.util.find_spec("ns") is not None
+NS3_SCRIPT = Path(__file__).with_name("ns3_two_switches.py")
+NS3_PACKETS_A_SECOND = 80_000
+"""About what ns-3 does, to choose the length of its runs: its start takes longer than they do."""
+
+NS3_MISSING = """\
+ns-3 is not installed for this interpreter (`import ns` fails): compared with simpy only. To do so:
+    python3 -m venv /some/where && /some/where/bin/pip install ns3==3.44.post0
+    python benchmarks/model_speed.py --ns3-python /some/where/bin/python"""
 
 
-def run_ns3(packets: int, *, frer: bool) -> Counted | None:
-    """The two switches as bridges on CSMA links; ns-3 has no FRER."""
-    if frer:
-        return None
-    ns = importlib.import_module("ns").ns
-    nodes = ns.NodeContainer()
-    nodes.Create(4)
-    talker, first, second, listener = (nodes.Get(number) for number in range(4))
-    wire = ns.CsmaHelper()
-    wire.SetChannelAttribute("DataRate", ns.StringValue("1Gbps"))
-    wire.SetChannelAttribute("Delay", ns.TimeValue(ns.NanoSeconds(0)))
-
-    def connect(near, far):
-        ends = ns.NodeContainer()
-        ends.Add(near)
-        ends.Add(far)
-        return wire.Install(ends)
-
-    into, middle, out = connect(talker, first), connect(first, second), connect(second, listener)
-    for switch, near, far in (
-        (first, into.Get(1), middle.Get(0)),
-        (second, middle.Get(1), out.Get(0)),
-    ):
-        ports = ns.NetDeviceContainer()
-        ports.Add(near)
-        ports.Add(far)
-        ns.BridgeHelper().Install(switch, ports)
-    hosts = ns.NodeContainer()
-    hosts.Add(talker)
-    hosts.Add(listener)
-    ns.InternetStackHelper().Install(hosts)
-    cards = ns.NetDeviceContainer()
-    cards.Add(into.Get(0))
-    cards.Add(out.Get(1))
-    addresses = ns.Ipv4AddressHelper()
-    addresses.SetBase(ns.Ipv4Address("10.0.0.0"), ns.Ipv4Mask("255.255.255.0"))
-    interfaces = addresses.Assign(cards)
-    server = ns.UdpServerHelper(9)
-    serving = server.Install(listener)
-    serving.Start(ns.Seconds(0))
-    client = ns.UdpClientHelper(interfaces.GetAddress(1).ConvertTo(), 9)
-    client.SetAttribute("MaxPackets", ns.UintegerValue(packets))
-    client.SetAttribute("Interval", ns.TimeValue(ns.NanoSeconds(INTERVAL_NS)))
-    client.SetAttribute("PacketSize", ns.UintegerValue(PAYLOAD_BYTES))
-    client.Install(talker).Start(ns.Seconds(1))
-    ns.Simulator.Stop(ns.Seconds(2 + packets * INTERVAL_NS / 1e9))
-    started = time.process_time()
-    ns.Simulator.Run()
-    seconds = time.process_time() - started
-    received = server.GetServer().GetReceived()
-    ns.Simulator.Destroy()
-    return Counted(int(received), seconds)
+def find_ns3(given: str | None) -> str | None:
+    """Return the interpreter that has ns-3, or None."""
+    if given is None:
+        return sys.executable if importlib.util.find_spec("ns") is not None else None
+    found = shutil.which(given)
+    if found is None:
+        sys.exit(f"--ns3-python {given}: there is no such program")
+    return found
 
 
-def measure(run: Callable[..., Counted | None], seconds: float, *, frer: bool) -> Counted | None:
+def run_ns3(python: str, network: str, check_packets: int, seconds: float) -> list[Counted]:
+    """Return what ns-3 delivered of the packets that all are given, then in three timed runs."""
+    timed = max(20_000, int(NS3_PACKETS_A_SECOND * seconds))
+    packets = [check_packets, timed, timed, timed]
+    arguments = [f"--interval-ns={INTERVAL_NS}", f"--frame-bytes={FRAME_BYTES}"]
+    done = subprocess.run(
+        [python, str(NS3_SCRIPT), "--network", network, *arguments, *map(str, packets)],
+        capture_output=True,
+        text=True,
+        timeout=300 + 40 * seconds,
+        check=False,
+    )
+    runs = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+    if len(runs) < len(packets):
+        sys.exit(f"{python} {NS3_SCRIPT.name} ended with {done.returncode}: {done.stderr[-2000:]}")
+    for run in runs:
+        if run["delivered"] != run["packets"]:
+            sys.exit(f"ns-3 ({network}) delivered {run['delivered']} of {run['packets']} packets")
+    return [Counted(run["delivered"], run["seconds"]) for run in runs]
+
+
+def fastest(runs: list[Counted]) -> Counted:
+    """Return the run with the highest rate."""
+    return max(runs, key=lambda run: run.delivered / run.seconds)
+
+
+def measure(run: Callable[..., Counted], seconds: float, *, frer: bool) -> Counted:
     """Return the fastest of three runs that last about so long."""
     packets = 5_000
-    while True:
-        tried = run(packets, frer=frer)
-        if tried is None or tried.seconds > 0.3 * seconds:
-            break
+    while (tried := run(packets, frer=frer)).seconds <= 0.3 * seconds:
         packets = int(packets * min(10.0, max(2.0, seconds / max(tried.seconds, 1e-6))))
-    runs = [run(packets, frer=frer) for _ in range(3)]
-    return max((r for r in runs if r), key=lambda r: r.delivered / r.seconds, default=None)
+    return fastest([run(packets, frer=frer) for _ in range(3)])
+
+
+def compare(title: str, rows: list[tuple[str, Counted, Counted]], check_packets: int) -> bool:
+    """Print one case, the model's row first; tell whether all delivered the same."""
+    print(f"\n{title}, frames of {FRAME_BYTES} bytes, 1 Gb/s ({WIRE_RATE:,.0f} frames/s)")
+    print(f"{'program':14} {'delivered':>10} {'packets/s':>13} {'of the wire':>12} {'model':>9}")
+    best = rows[0][2].delivered / rows[0][2].seconds
+    for name, counted, timed in rows:
+        rate = timed.delivered / timed.seconds
+        print(
+            f"{name:14} {counted.delivered:10,} {rate:13,.0f} {rate / WIRE_RATE:11.2f}x "
+            f"{best / rate:8.1f}x"
+        )
+    return all(counted.delivered == check_packets for _, counted, _ in rows)
 
 
 def main() -> int:
+    """Run all programs on both cases."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seconds", type=float, default=2.0, help="length of a timed run")
     parser.add_argument("--check-packets", type=int, default=20_000, help="packets counted by all")
+    parser.add_argument("--ns3-python", help="an interpreter with ns-3 (default: this one)")
     options = parser.parse_args()
-    programs = {"model": run_model, "simpy": run_simpy}
-    if has_ns3():
-        programs["ns-3"] = run_ns3
-    else:
-        print("ns-3 is not installed (`import ns` fails): compared with simpy only")
+    check, seconds = options.check_packets, options.seconds
+    python = find_ns3(options.ns3_python)
+    if python is None:
+        print(NS3_MISSING)
     equal = True
     for frer, title in ((False, "two switches"), (True, "FRER, two paths, six queues")):
-        print(f"\n{title}, frames of {FRAME_BYTES} bytes, 1 Gb/s ({WIRE_RATE:,.0f} frames/s)")
-        print(
-            f"{'program':8} {'delivered':>12} {'packets/s':>14} {'of the wire':>12} {'model':>10}"
-        )
-        model_rate = 0.0
-        for name, run in programs.items():
-            counted = run(options.check_packets, frer=frer)
-            timed = measure(run, options.seconds, frer=frer)
-            if counted is None or timed is None:
-                print(f"{name:8} {'cannot':>12}")
-                continue
-            equal &= counted.delivered == options.check_packets
-            rate = timed.delivered / timed.seconds
-            model_rate = model_rate or rate
-            print(
-                f"{name:8} {counted.delivered:12,} {rate:14,.0f} {rate / WIRE_RATE:11.2f}x "
-                f"{model_rate / rate:9.1f}x"
-            )
-    print(f"\ndelivered counts equal ({options.check_packets:,} each): {'yes' if equal else 'NO'}")
+        rows = [
+            (name, run(check, frer=frer), measure(run, seconds, frer=frer))
+            for name, run in (("model", run_model), ("simpy", run_simpy))
+        ]
+        if python is not None and not frer:
+            for network in ("bridged", "routed"):
+                counted, *timed = run_ns3(python, network, check, seconds)
+                rows.append((f"ns-3, {network}", counted, fastest(timed)))
+        equal &= compare(title, rows, check)
+    print(f"\ndelivered counts equal ({check:,} each): {'yes' if equal else 'NO'}")
     return 0 if equal else 1
 
 

@@ -46,6 +46,12 @@ def frer(before, after, reverse):
         "members": members,
         "after": [after],
         "individual": {"algorithm": "match", "reset_timeout_ms": 1.0},
+        "latent_errors": {"difference": 3, "period_ms": 2.0, "reset_period_ms": 5.0},
+        "faults": {
+            "stuck": [{"from_ns": 4_000_000, "until_ns": 5_000_000}],
+            "generator_restarts_ns": [9_000_000],
+            "recovery_restarts_ns": [9_000_000, 11_000_000],
+        },
     }
 
 
@@ -55,6 +61,7 @@ def stream(name, payload, send, **options):
 
 
 tcp = {"kind": "tcp", "ack_route": frer("out", "in", True), "window_bytes": 300_000}
+ping_pong = {"kind": "ping_pong", "answer_route": frer("out", "in", True), "timeout_ms": 1.0}
 network = Network.model_validate(
     {
         "hosts": {"t": HOST, "l": HOST},
@@ -74,17 +81,20 @@ network = Network.model_validate(
                 "delay_ns": 9_000.0,
                 "loss": {"kind": "burst", "good_to_bad": 0.01, "bad_to_good": 0.3},
             },
-            {"name": "out", "a": "s2", "b": "l"},
+            {"name": "out", "a": "s2", "b": "l", "duplication": {"probability": 0.1}},
         ],
         "streams": [
             stream("bursts", 1518, {"kind": "bursts", "rate_mbps": 60.0}, priority=5),
             stream("poisson", 64, {"kind": "poisson", "rate_mbps": 10.0}, priority=5),
             stream("tcp", 1448, tcp),
+            stream("pings", 2000, ping_pong),
         ],
     }
 )
 for general in (False, True):
-    result = simulate(network, duration_s=0.02, general_ports=general, record=True)
+    result = simulate(
+        network, duration_s=0.02, general_ports=general, record=True, departures=["s2:out"]
+    )
     assert CHECKED
     assert all(found.unique > 0 for found in result.streams.values())
 

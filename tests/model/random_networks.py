@@ -6,21 +6,26 @@ from tsnrepro.model.network import (
     BurstLoss,
     Bursts,
     ConstantRate,
+    Duplication,
     Duration,
     Failure,
     GateEntry,
     Gates,
     Host,
+    LatentErrors,
     Link,
     Listed,
     Network,
+    PingPong,
     Poisson,
     Port,
     RandomLoss,
     Recovery,
     Replicated,
     Saturating,
+    SequenceFaults,
     SinglePath,
+    Span,
     Stalls,
     Stream,
     Switch,
@@ -46,6 +51,17 @@ times_ns = st.one_of(st.just(0), st.integers(0, 20_000), st.sampled_from([672, 1
 
 def one_in(count):
     return st.integers(0, count - 1).map(lambda number: number == count - 1)
+
+
+@st.composite
+def spans(draw, kind=Span, **arguments):
+    begins = draw(st.just(0) | st.integers(0, DURATION_NS))
+    lasts = draw(st.none() | st.integers(1, DURATION_NS))
+    return kind(
+        from_ns=begins,
+        until_ns=None if lasts is None else begins + lasts,
+        **{name: draw(strategy) for name, strategy in arguments.items()},
+    )
 
 
 @st.composite
@@ -108,8 +124,8 @@ def links(draw, name):
     loss = None
     if draw(one_in(5)):
         loss = draw(
-            st.builds(RandomLoss, probability=st.sampled_from([0.0, 0.05, 0.3, 1.0]))
-            | st.builds(
+            spans(RandomLoss, probability=st.sampled_from([0.0, 0.05, 0.3, 1.0]))
+            | spans(
                 BurstLoss,
                 good_to_bad=st.sampled_from([0.02, 0.2]),
                 bad_to_good=st.sampled_from([0.1, 0.5]),
@@ -117,6 +133,9 @@ def links(draw, name):
                 loss_in_good=st.sampled_from([0.0, 0.01]),
             )
         )
+    duplication = None
+    if draw(one_in(6)):
+        duplication = draw(spans(Duplication, probability=st.sampled_from([0.0, 0.1, 0.5, 1.0])))
     failures = []
     if draw(one_in(8)):
         down = draw(st.integers(0, DURATION_NS))
@@ -130,6 +149,7 @@ def links(draw, name):
         delay_ns=float(draw(times_ns)),
         reverse_delay_ns=draw(st.none() | times_ns.map(float)),
         loss=loss,
+        duplication=duplication,
         failures=failures,
     )
 
@@ -157,6 +177,28 @@ recoveries = st.builds(
 )
 
 
+moments = st.lists(st.integers(0, DURATION_NS), max_size=3).map(sorted)
+
+
+@st.composite
+def sequence_faults(draw):
+    edges = draw(st.lists(st.integers(0, DURATION_NS), max_size=4, unique=True).map(sorted))
+    pairs = zip(edges[::2], edges[1::2], strict=False)
+    return SequenceFaults(
+        stuck=[Span(from_ns=since, until_ns=until) for since, until in pairs],
+        generator_restarts_ns=draw(moments),
+        recovery_restarts_ns=draw(moments),
+    )
+
+
+latent_errors = st.builds(
+    LatentErrors,
+    difference=st.sampled_from([0, 1, 5]),
+    period_ms=st.sampled_from([0.02, 0.05]),
+    reset_period_ms=st.sampled_from([0.1, 0.15]),
+)
+
+
 @st.composite
 def routes(draw, talker, listener, *, replicated=True):
     forward = talker.startswith("t")
@@ -175,6 +217,17 @@ def routes(draw, talker, listener, *, replicated=True):
         after=after,
         recovery=draw(recoveries),
         individual=draw(st.none() | recoveries),
+        latent_errors=draw(st.none() | latent_errors),
+        faults=draw(st.just(SequenceFaults()) | sequence_faults()),
+    )
+
+
+@st.composite
+def ping_pongs(draw, talker, listener):
+    return PingPong(
+        answer_route=draw(routes(listener, talker)),
+        timeout_ms=draw(st.sampled_from([10.0, 0.3, 0.1, 0.02])),
+        interval_us=draw(st.sampled_from([0.0, 30.0])),
     )
 
 
@@ -195,6 +248,7 @@ def streams(draw, number):
                 times_ns=st.lists(st.integers(0, DURATION_NS), max_size=40).map(sorted),
             ),
             st.just(Saturating()),
+            ping_pongs(talker, listener),
         )
     )
     return Stream(
@@ -221,6 +275,11 @@ def networks(draw):
         saturated = any(
             stream.talker == name and stream.send.kind == "saturating" for stream in made_streams
         )
+        pings = any(
+            stream.talker == name and stream.send.kind == "ping_pong" for stream in made_streams
+        )
+        if pings:
+            host = host.model_copy(update={"when_full": "wait"})
         if saturated:
             host = host.model_copy(
                 update={"when_full": "wait", "port": Port(queue_bytes=2_000_000)}

@@ -3,8 +3,9 @@
 Nothing of the engine is used here but the network's description, the frame sizes, the plain
 recovery functions and the keys of the random streams (the numbers come from numpy's Philox and the
 logarithm from the C library). A frame is an object that moves from queue to queue; time is in whole
-picoseconds. What happens at one instant is ordered by priority: processes finish, stacks finish,
-lines become free, frames arrive (by input), senders act (by stream), ports choose.
+picoseconds. What happens at one instant is ordered by priority: latent errors are looked for,
+faults come and go, processes finish, stacks finish, lines become free, answers enter, answers are
+taken in, frames arrive (by input), senders act (by stream), ports choose.
 """
 
 import math
@@ -16,11 +17,14 @@ import simpy
 from numpy.random import SeedSequence
 
 from tsnrepro.model.ethernet import ip_packets, skb_truesize, udp_frames
+from tsnrepro.model.latent import LatentErrorDetection
 from tsnrepro.model.network import picoseconds
 from tsnrepro.model.recovery import MatchRecovery, VectorRecovery
 from tsnrepro.model.variates import stream_state
 
+TESTS, RESETS, FAULTS = 0, 1, 2
 PROCESS_ENDS, STACK_ENDS, LINE_ENDS, ARRIVES, SENDS, CHOOSES = 5, 10, 15, 20, 10_000, 20_000
+ANSWERS, ANSWERED = 16, 18  # and a part of 1 for the stream
 NEVER = None
 DRAIN_PS = 20 * 10**9
 
@@ -39,6 +43,24 @@ class Frame:
     member: int | None = None
     seq: int | None = None
     arrived: int = 0
+    back: bool = False
+
+    @property
+    def route(self):
+        return self.stream.send.answer_route if self.back else self.stream.route
+
+    @property
+    def name(self):
+        return f"{self.stream.name}.answer" if self.back else self.stream.name
+
+    @property
+    def label(self):
+        """The member path and the number of the R-TAG, -1 where there is none."""
+        return (self.member, self.seq) if self.part == "member" else (-1, -1)
+
+    @property
+    def ends_at(self):
+        return self.stream.talker if self.back else self.stream.listener
 
 
 @dataclass
@@ -54,7 +76,13 @@ class Counts:
     refused: dict = field(default_factory=lambda: defaultdict(int))
     written: dict = field(default_factory=lambda: defaultdict(int))
     repeats: dict = field(default_factory=lambda: defaultdict(int))
+    twice: dict = field(default_factory=lambda: defaultdict(int))
     deliveries: list = field(default_factory=list)
+    departures: list = field(default_factory=list)
+    answers: list = field(default_factory=list)
+    timeouts: dict = field(default_factory=lambda: defaultdict(int))
+    disregarded: dict = field(default_factory=lambda: defaultdict(int))
+    alarms: dict = field(default_factory=dict)
 
 
 class Chance:
@@ -85,8 +113,54 @@ class Simulation:
         self.links = {link.name: link for link in network.links}
         self.order = {link.name: place for place, link in enumerate(network.links)}
         self.counts = Counts()
-        self.ports, self.receivers, self.recoveries, self.sequence = {}, {}, {}, defaultdict(int)
-        self.senders = [Sender(self, i, s) for i, s in enumerate(network.streams)]
+        self.ports, self.receivers, self.recoveries = {}, {}, {}
+        self.generators = {}
+        self.senders = [
+            (Client if s.send.kind == "ping_pong" else Sender)(self, i, s)
+            for i, s in enumerate(network.streams)
+        ]
+        self.clients = {sender.stream.name: sender for sender in self.senders}
+        for stream in network.streams:
+            self.set_up(stream.name, stream.route)
+            if stream.send.kind == "ping_pong":
+                self.set_up(f"{stream.name}.answer", stream.send.answer_route)
+
+    def set_up(self, name, route):
+        """Make the sequence functions of a route, and plan their faults and tests."""
+        if route.kind != "frer":
+            return
+        generator = self.generators[name] = Generator()
+        faults = route.faults
+        for span in faults.stuck:
+            self.call(span.from_ns * 1000, FAULTS + 0.5, generator.stick, True)
+            if span.until_ns is not None:
+                self.call(span.until_ns * 1000, FAULTS, generator.stick, False)
+        for time in faults.generator_restarts_ns:
+            self.call(time * 1000, FAULTS, generator.restart)
+        functions = [self.recovery(name, None, route.recovery)]
+        if route.individual is not None:
+            for number in range(len(route.members)):
+                functions.append(self.recovery(name, number, route.individual))
+        for time in faults.recovery_restarts_ns:
+            for function in functions:
+                self.call(time * 1000, FAULTS, self.restart, function)
+        if route.latent_errors is not None:
+            self.detect(name, route, functions[0])
+
+    def restart(self, function):
+        function.expire(self.env.now)
+        function.reset()
+
+    def detect(self, name, route, function):
+        errors = route.latent_errors
+        detection = LatentErrorDetection(len(route.members), errors.difference)
+        self.counts.alarms[name] = detection.alarms
+        counters = function.counters
+        test, reset = picoseconds(errors.period_ms * 1e6), picoseconds(errors.reset_period_ms * 1e6)
+        for time in range(test, self.stop + 1, test):
+            self.call(time, TESTS, lambda t: detection.test(counters, t), time)
+        for time in range(reset, self.stop + 1, reset):
+            self.call(time, RESETS, detection.reset, counters)
 
     def moment(self, time, priority):
         """An event at a time, ordered by priority among those of the same time."""
@@ -113,10 +187,9 @@ class Simulation:
 
     def arrive(self, node, frame):
         """A frame is at a node, past its processing: on to the next queue, or up the stack."""
-        route = frame.stream.route
+        route = frame.route
         if not frame.way and frame.part == "before":
-            seq = self.sequence[frame.stream.name]
-            self.sequence[frame.stream.name] = (seq + 1) % 65536
+            seq = self.generators[frame.name].number()
             for number, member in enumerate(route.members):
                 copy = replace(
                     frame,
@@ -137,23 +210,23 @@ class Simulation:
         self.port(node, frame.way[0]).arrive(frame)
 
     def pass_recovery(self, place, frame):
-        route = frame.stream.route
+        route = frame.route
         passed = True
         if route.individual is not None:
-            passed = self.recovery(frame.stream, frame.member, route.individual).accept(
+            passed = self.recovery(frame.name, frame.member, route.individual).accept(
                 frame.seq, self.env.now
             )
         if passed:
-            compound = self.recovery(frame.stream, None, route.recovery)
+            compound = self.recovery(frame.name, None, route.recovery)
             passed = compound.accept(frame.seq, self.env.now)
         if not passed:
-            self.counts.eliminated[frame.stream.name] += 1
+            self.counts.eliminated[frame.name] += 1
             return False
         frame.part, frame.way, frame.size = "after", list(route.after), frame.size - 6
         return True
 
-    def recovery(self, stream, member, function):
-        key = (stream.name, member)
+    def recovery(self, name, member, function):
+        key = (name, member)
         if key not in self.recoveries:
             timeout = function.reset_timeout_ms
             options = {
@@ -175,6 +248,25 @@ class Simulation:
         for function in self.recoveries.values():
             function.expire(self.stop)
         return self.counts
+
+
+class Generator:
+    """The sequence generation function of a stream."""
+
+    def __init__(self):
+        self.next, self.stuck = 0, False
+
+    def stick(self, stuck):
+        self.stuck = stuck
+
+    def restart(self):
+        self.next = 0
+
+    def number(self):
+        number = self.next
+        if not self.stuck:
+            self.next = (number + 1) % 65536
+        return number
 
 
 class Process:
@@ -274,31 +366,80 @@ class Sender:
             number += 1
 
     def enter(self, number, begin):
-        stream = self.stream
-        sizes = udp_frames(stream.payload_bytes, vlan=stream.vlan)
-        charges = [skb_truesize(size) for size in ip_packets(stream.payload_bytes)]
-        single = stream.route.kind == "single"
-        way = stream.route.links if single else stream.route.before
-        for fragment, (size, charge) in enumerate(zip(sizes, charges, strict=True)):
-            frame = Frame(
-                stream=stream,
-                number=number,
-                sent=begin,
-                fragment=fragment,
-                last=fragment == len(sizes) - 1,
-                size=size,
-                charge=charge,
-                part="path" if single else "before",
-                way=list(way),
-            )
-            if self.simulation.port(stream.talker, way[0]).arrive(frame, self):
-                self.charged += charge
+        for frame in frames_of(self.stream, self.stream.route, number, begin):
+            if self.simulation.port(self.stream.talker, frame.way[0]).arrive(frame, self):
+                self.charged += frame.charge
 
     def release(self, charge):
         self.charged -= charge
         if self.room is not None and self.charged < self.host.send_buffer_bytes:
             room, self.room = self.room, None
             room.succeed()
+
+
+class Client(Sender):
+    """The talker of a ping-pong."""
+
+    def __init__(self, simulation, index, stream):
+        super().__init__(simulation, index, stream)
+        self.part = index / (len(simulation.network.streams) + 1)
+        self.waiting, self.answer = None, None
+
+    def run(self):
+        simulation, counts, stream = self.simulation, self.simulation.counts, self.stream
+        priority, send = SENDS + self.index, stream.send
+        number, due = 0, stream.start_ns * 1000
+        while due < simulation.stop and stream.datagrams != number:
+            begin = due
+            yield simulation.moment(begin, priority)
+            counts.written[stream.name] += 1
+            if self.charged >= self.host.send_buffer_bytes:
+                self.room = simpy.Event(simulation.env)
+                yield self.room
+            cost = self.cost.duration(self.host.send_cost)
+            entry = self.process.done(simulation.env.now, cost)
+            yield simulation.moment(entry, priority)
+            self.enter(number, begin)
+            self.waiting, self.answer = number, simpy.Event(simulation.env)
+            timeout = simulation.moment(entry + picoseconds(send.timeout_ms * 1e6), priority)
+            yield self.answer | timeout
+            now = simulation.env.now
+            if self.waiting is None:
+                counts.answers.append((stream.name, number, begin, now))
+            else:
+                counts.timeouts[stream.name] += 1
+            self.waiting = None
+            due = max(now, begin + picoseconds(send.interval_us * 1000))
+            number += 1
+
+    def on_answer(self, number):
+        if self.waiting != number:
+            self.simulation.counts.disregarded[self.stream.name] += 1
+            return
+        self.waiting = None
+        self.answer.succeed()
+
+
+def frames_of(stream, route, number, sent, *, back=False):
+    """The frames of a datagram, on the way of its route."""
+    sizes = udp_frames(stream.payload_bytes, vlan=stream.vlan)
+    charges = [skb_truesize(size) for size in ip_packets(stream.payload_bytes)]
+    single = route.kind == "single"
+    return [
+        Frame(
+            stream=stream,
+            number=number,
+            sent=sent,
+            fragment=fragment,
+            last=fragment == len(sizes) - 1,
+            size=size,
+            charge=charge,
+            part="path" if single else "before",
+            way=list(route.links if single else route.before),
+            back=back,
+        )
+        for fragment, (size, charge) in enumerate(zip(sizes, charges, strict=True))
+    ]
 
 
 class Port:
@@ -319,6 +460,7 @@ class Port:
         self.processing = picoseconds(switch.processing_ns) if switch else 0
         self.input = ARRIVES + 2 * simulation.order[link.name] + (0 if forward else 1)
         self.chance = simulation.chance(f"loss/{link.name}/{node}")
+        self.repeats = simulation.chance(f"duplication/{link.name}/{node}")
         self.bad = False
 
     def line_time(self, size):
@@ -333,7 +475,7 @@ class Port:
     def arrive(self, frame, sender=None):
         now, number = self.simulation.env.now, self.class_of(frame)
         if self.bytes[number] + frame.size > self.settings.queue_bytes:
-            self.simulation.counts.drops[frame.stream.name, self.name] += 1
+            self.simulation.counts.drops[frame.name, self.name] += 1
             return False
         if not self.waiting[number]:
             self.settle(number, now, waited=False)
@@ -405,30 +547,43 @@ class Port:
             self.credit_at[number] = free
         self.free_at = free
         counts = simulation.counts
-        counts.waits[frame.stream.name, self.name] += now - arrived
-        counts.sent[frame.stream.name, self.name] += 1
+        counts.waits[frame.name, self.name] += now - arrived
+        counts.sent[frame.name, self.name] += 1
+        what = (*frame.label, frame.fragment, frame.size, frame.number, frame.sent)
+        counts.departures.append((self.name, frame.name, *what, arrived, now, done))
         size, charge = frame.size, frame.charge
         simulation.call(done, LINE_ENDS, self.end_of_frame, number, size, sender, charge)
         simulation.call(free, CHOOSES, self.choose)
         arrival = done + self.delay
-        by_chance = self.is_lost()
+        by_chance = self.is_lost() and within(self.link.loss, now)
+        twice = self.is_duplicated(now)
         if any(
             failure.down_ns * 1000 < arrival
             and (failure.up_ns is None or failure.up_ns * 1000 > now)
             for failure in self.link.failures
         ):
-            counts.down[frame.stream.name, self.name] += 1
+            counts.down[frame.name, self.name] += 1
         elif by_chance:
-            counts.lost[frame.stream.name, self.name] += 1
+            counts.lost[frame.name, self.name] += 1
         else:
             frame.way = frame.way[1:]
             at = arrival + self.processing
             simulation.call(at, self.input, simulation.arrive, self.far, frame)
+            if twice:
+                counts.twice[frame.name, self.name] += 1
+                again = replace(frame, way=list(frame.way))
+                simulation.call(at, self.input, simulation.arrive, self.far, again)
 
     def end_of_frame(self, number, size, sender, charge):
         self.bytes[number] -= size
         if sender is not None:
             sender.release(charge)
+
+    def is_duplicated(self, now):
+        duplication = self.link.duplication
+        if duplication is None:
+            return False
+        return self.repeats.below(duplication.probability) and within(duplication, now)
 
     def is_lost(self):
         loss = self.link.loss
@@ -507,7 +662,7 @@ class Receiver:
             self.hand_up(frame)
             return
         if len(self.card) >= self.host.nic_ring_frames:
-            self.simulation.counts.nic[frame.stream.name] += 1
+            self.simulation.counts.nic[frame.name] += 1
             return
         self.card.append(frame)
         if not self.in_stack:
@@ -524,15 +679,16 @@ class Receiver:
     def hand_up(self, frame):
         if frame.part == "member" and not self.simulation.pass_recovery(self.name, frame):
             return
-        name = frame.stream.name
+        name = frame.name
         if name not in self.sockets:
-            self.sockets[name] = Socket(self.simulation, self.host, frame.stream)
+            self.sockets[name] = Socket(self.simulation, self.host, frame)
         self.sockets[name].arrive(frame)
 
 
 class Socket:
-    def __init__(self, simulation, host, stream):
-        self.simulation, self.host, self.stream = simulation, host, stream
+    def __init__(self, simulation, host, frame):
+        self.simulation, self.host, self.name = simulation, host, frame.name
+        self.stream = stream = frame.stream
         self.charge = host.truesize_bytes or sum(
             skb_truesize(size) for size in ip_packets(stream.payload_bytes)
         )
@@ -541,8 +697,13 @@ class Socket:
         self.complete = set()
         self.seen = set()
         self.held, self.reading, self.queue = 0, False, deque()
-        self.work = simulation.chance(f"read/{stream.name}")
-        self.process = Process(simulation, stream.listener, f"receive/{stream.name}")
+        self.work = simulation.chance(f"read/{self.name}")
+        self.process = Process(simulation, frame.ends_at, f"receive/{self.name}")
+        self.serves = stream.send.kind == "ping_pong" and not frame.back
+        if self.serves:
+            answer = f"{self.name}.answer"
+            self.cost = simulation.chance(f"write/{answer}")
+            self.writing = Process(simulation, stream.listener, f"send/{answer}")
 
     def arrive(self, frame):
         number = frame.number
@@ -554,7 +715,7 @@ class Socket:
                 return
             self.complete.add(number)
         if self.held > self.host.receive_buffer_bytes:
-            self.simulation.counts.socket[self.stream.name] += 1
+            self.simulation.counts.socket[self.name] += 1
             return
         self.held += self.charge
         self.queue.append(frame)
@@ -563,19 +724,41 @@ class Socket:
             self.simulation.env.process(self.read())
 
     def read(self):
-        counts, name = self.simulation.counts, self.stream.name
         while self.queue:
             frame = self.queue.popleft()
             work = self.work.duration(self.host.receive_time)
             done = self.process.done(self.simulation.env.now, work)
             yield self.simulation.moment(done, PROCESS_ENDS)
             self.held -= self.charge
-            if frame.number in self.seen:
-                counts.repeats[name] += 1
+            if frame.back:
+                client = self.simulation.clients[self.stream.name]
+                self.simulation.call(done, ANSWERED + client.part, client.on_answer, frame.number)
                 continue
-            self.seen.add(frame.number)
-            counts.deliveries.append((name, frame.number, frame.sent, frame.arrived, done))
+            self.count(frame, done)
+            if self.serves:
+                client = self.simulation.clients[self.stream.name]
+                written = self.writing.done(done, self.cost.duration(self.host.send_cost))
+                yield self.simulation.moment(written, ANSWERS + client.part)
+                self.answer(frame)
         self.reading = False
+
+    def count(self, frame, done):
+        counts = self.simulation.counts
+        if frame.number in self.seen:
+            counts.repeats[self.name] += 1
+            return
+        self.seen.add(frame.number)
+        counts.deliveries.append((self.name, frame.number, frame.sent, frame.arrived, done))
+
+    def answer(self, request):
+        route, number = self.stream.send.answer_route, request.number
+        for frame in frames_of(self.stream, route, number, request.sent, back=True):
+            self.simulation.port(self.stream.listener, frame.way[0]).arrive(frame)
+
+
+def within(span, time):
+    """Tell whether a time lies in a span."""
+    return span.from_ns * 1000 <= time and (span.until_ns is None or time < span.until_ns * 1000)
 
 
 def run_reference(network, duration_s, seed):

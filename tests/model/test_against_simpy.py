@@ -2,12 +2,13 @@
 
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
-from random_networks import DURATION_NS, networks
+from random_networks import DURATION_NS, ENDS, networks
 from simpy_reference import DRAIN_PS, run_reference
 
 from tsnrepro.model.engine import simulate
 
 DURATION_S = DURATION_NS / 1e9
+PORTS = {f"{end}:{link}" for link, ends in ENDS.items() for end in ends}
 
 
 def delivered(result, names):
@@ -19,14 +20,51 @@ def delivered(result, names):
 
 def places(result, field):
     return {
-        (stream.name, port): count
-        for stream in result.streams.values()
-        for port, count in getattr(stream.frames, field).items()
+        (name, port): count
+        for name, ledger in ledgers(result).items()
+        for port, count in getattr(ledger, field).items()
     }
 
 
 def by_stream(result, value):
     return {s.name: value(s) for s in result.streams.values() if value(s)}
+
+
+def by_pinging(result, value):
+    found = {s.name: value(s.ping_pong) for s in result.streams.values() if s.ping_pong}
+    return {name: count for name, count in found.items() if count}
+
+
+def ledgers(result):
+    """The ledgers of all streams, and of the answers to them."""
+    found = {stream.name: stream.frames for stream in result.streams.values()}
+    for stream in result.streams.values():
+        if stream.ping_pong:
+            found[f"{stream.name}.answer"] = stream.ping_pong.answer_frames
+    return found
+
+
+def answered(result, names):
+    return sorted(
+        (names[row["stream"]], *(int(row[field]) for field in row.dtype.names[1:]))
+        for row in result.logs.answers
+    )
+
+
+def departed(result, names):
+    """What the log of departures says, as the reference writes it down."""
+    ports = list(result.ports)
+    return sorted(
+        (
+            ports[row["port"]],
+            names[row["stream"]] + (".answer" if row["returns"] else ""),
+            int(row["member"]),
+            int(row["sequence"]) if row["tagged"] else -1,
+            *(int(row[field]) for field in ("fragment", "frame_bytes", "datagram")),
+            *(int(row[field]) for field in ("sent_ps", "queued_ps", "start_ps", "end_ps")),
+        )
+        for row in result.logs.departures
+    )
 
 
 def run_engine(network, seed, general_ports):
@@ -39,11 +77,12 @@ def run_engine(network, seed, general_ports):
             seed=seed,
             drain_s=drain_s,
             record=True,
+            departures=PORTS,
             general_ports=general_ports,
         )
 
     def left(result):
-        return [stream.frames.left for stream in result.streams.values()]
+        return [ledger.left for ledger in ledgers(result).values()]
 
     result = run(DRAIN_PS / 1e12)
     if any(left(result)):
@@ -60,9 +99,20 @@ def compare(network, seed, *, general_ports):
     assert places(result, "queue_drops") == counts.drops
     assert places(result, "lost_random") == counts.lost
     assert places(result, "lost_down") == counts.down
-    assert by_stream(result, lambda s: s.frames.eliminated) == counts.eliminated
-    assert by_stream(result, lambda s: s.frames.nic_drops) == counts.nic
-    assert by_stream(result, lambda s: s.receiver_socket_drops) == counts.socket
+    assert places(result, "duplicated") == counts.twice
+    for field, expected in (("eliminated", counts.eliminated), ("nic_drops", counts.nic)):
+        found = {name: getattr(ledger, field) for name, ledger in ledgers(result).items()}
+        assert {name: count for name, count in found.items() if count} == expected
+    socket = {name: n for name, n in counts.socket.items() if not name.endswith(".answer")}
+    assert by_stream(result, lambda s: s.receiver_socket_drops) == socket
+    assert answered(result, names) == sorted(counts.answers)
+    assert by_pinging(result, lambda p: p.timeouts) == counts.timeouts
+    assert by_pinging(result, lambda p: p.disregarded) == counts.disregarded
+    assert departed(result, names) == sorted(counts.departures)
+    for name, detection in result.latent_errors.items():
+        alarms = [(alarm.time_ps, alarm.moved) for alarm in detection.alarms]
+        assert alarms == counts.alarms[name]
+    assert set(result.latent_errors) == set(counts.alarms)
     assert by_stream(result, lambda s: s.sender_socket_drops) == counts.refused
     assert by_stream(result, lambda s: s.duplicates) == counts.repeats
     assert by_stream(result, lambda s: s.written) == counts.written

@@ -24,7 +24,7 @@ from numba import njit
 from numba.core import types
 from numba.extending import intrinsic, overload
 
-__all__ = ["CHECKED", "SOURCE_DIGEST", "entry_point", "handle", "kernel", "words"]
+__all__ = ["CHECKED", "SOURCE_DIGEST", "entry_point", "handle", "inlined", "kernel", "words"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -102,6 +102,11 @@ def _set_word(pointer, index, value):
 def kernel(function: F) -> F:
     """Compile a function that other kernels call; it is stored as part of them."""
     return cast(F, njit(boundscheck=CHECKED, **_OPTIONS)(function))
+
+
+def inlined(function: F) -> F:
+    """Compile a function like :func:`kernel`, into each of its callers."""
+    return cast(F, njit(boundscheck=CHECKED, forceinline=True, **_OPTIONS)(function))
 
 
 def entry_point(function: F) -> F:

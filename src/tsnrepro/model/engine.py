@@ -5,11 +5,9 @@ comes after those that feed it, so nothing is missed, and the memory in use is t
 plus the queues, however long the run.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any, Final
 
-import numpy as np
-import numpy.typing as npt
 from numpy.random import SeedSequence
 
 from tsnrepro.model import layout as at
@@ -25,42 +23,24 @@ from tsnrepro.model.layout import (
     X_ELEMENTS,
     X_FAULT,
     X_NOW,
-    X_RECORD_ROOM,
-    X_RECORD_SIZE,
-    X_RECORDED,
-    X_RECORDS,
     X_SENDER_COUNT,
     X_SENDERS,
     X_STARTED,
     X_WINDOW,
 )
 from tsnrepro.model.listeners import run_receiver
+from tsnrepro.model.logs import DELIVERY, Block, Keeper, check_names
 from tsnrepro.model.network import Network
-from tsnrepro.model.plan import Plan, plan_network
+from tsnrepro.model.plan import Plan, Wanted, plan_network
 from tsnrepro.model.ports import run_fifo, run_scheduled
 from tsnrepro.model.result import Result, Tally, read_result
+from tsnrepro.model.rows import logs_need_room
 from tsnrepro.model.senders import plan_call, plan_entry
 
 __all__ = ["DELIVERY", "EngineFault", "simulate"]
 
 _PICOSECONDS: Final = 10**12
 _WINDOWS_A_VISIT: Final = 1024
-_RECORD_ROWS: Final = 1 << 16
-
-DELIVERY: Final = np.dtype(
-    [
-        ("stream", np.int64),
-        ("datagram", np.int64),
-        ("sent_ps", np.int64),
-        ("arrived_ps", np.int64),
-        ("delivered_ps", np.int64),
-    ]
-)
-"""One datagram read by its listener for the first time: which stream (its place in the network's
-list), which datagram of it (from 0), when its write began, when its last frame came to the
-listener's card, and when the process had read it."""
-
-DeliveryBlock = npt.NDArray[np.void]
 
 
 class EngineFault(RuntimeError):
@@ -96,7 +76,7 @@ def _run_window(memory, end):
 
 @kernel
 def _run_windows(memory, windows):
-    """Run up to ``windows`` windows; stop early where the recorded deliveries need room."""
+    """Run up to ``windows`` windows; stop early where a log needs room."""
     if not memory[X_STARTED]:
         memory[X_STARTED] = 1
         _start_senders(memory)
@@ -104,9 +84,7 @@ def _run_windows(memory, windows):
         end = memory[X_NOW] + memory[X_WINDOW]
         _run_window(memory, end)
         memory[X_NOW] = end
-        size = memory[X_RECORD_SIZE]
-        full = size > 0 and size - memory[X_RECORDED] < memory[X_RECORD_ROOM]
-        if full or memory[X_FAULT]:
+        if memory[X_FAULT] or logs_need_room(memory):
             return
 
 
@@ -144,57 +122,61 @@ def simulate(
     duration_s: float,
     seed: int | SeedSequence = 0,
     drain_s: float = 1.0,
-    record: bool = False,
-    on_delivery: Callable[[DeliveryBlock], None] | None = None,
+    record: bool | Collection[str] = False,
+    departures: Collection[str] = (),
+    on_delivery: Callable[[Block], None] | None = None,
+    on_departure: Callable[[Block], None] | None = None,
+    on_answer: Callable[[Block], None] | None = None,
+    most_rows: int = 10_000_000,
     general_ports: bool = False,
 ) -> Result:
     """Run ``network``: writes begin before ``duration_s``, then queues drain for ``drain_s``.
 
     The same network, duration and seed give the same result, to the byte, on any machine.
-    Deliveries, if wanted, come in blocks of :data:`DELIVERY` to ``on_delivery``, in the order in
-    which they are computed (in order of time for each listener's stream); ``record`` keeps them all
-    in the result, which then takes 40 bytes a datagram. ``general_ports`` serves FIFO ports event
-    by event like the others: slower, and the same result.
 
-    Raises ValueError for times that cannot be, or a network that cannot be laid out,
-    ConservationError where the counts do not add up, EngineFault where the engine fails itself.
+    ``record`` keeps the deliveries, and a ping-pong's answers, of all streams or of those named;
+    ``departures`` keeps what leaves the ports named (node:link). They are in the result's ``logs``,
+    at most ``most_rows`` rows of each, of :data:`~tsnrepro.model.logs.DELIVERY` (40 bytes),
+    :data:`~tsnrepro.model.logs.DEPARTURE` (72) and :data:`~tsnrepro.model.logs.ANSWER` (32). The
+    callbacks are given the same in blocks, as it is computed (in order of time for each stream, or
+    each port), without bound and, where ``record`` does not name streams, of all streams.
+    ``general_ports`` serves FIFO ports event by event like the others: slower, the same result.
+
+    Raises ValueError for times that cannot be, names that are not in the network, or a network that
+    cannot be laid out, ConservationError where the counts do not add up, EngineFault where the
+    engine fails itself.
     """
     stop_ps = round(duration_s * _PICOSECONDS)
     if not 0 < stop_ps < at.NEVER // 2:
         raise ValueError(f"duration of {duration_s} s: give between 1e-12 and 2e6 s")
     if drain_s < 0:
         raise ValueError(f"drain of {drain_s} s: give 0 or more")
+    streams = None if isinstance(record, bool) else frozenset(record)
+    if record is False and on_delivery is None and on_answer is None:
+        streams = frozenset()
+    wanted = Wanted(streams, frozenset(departures))
+    check_names(network, wanted)
     root = seed if isinstance(seed, SeedSequence) else SeedSequence(seed)
-    wanted = record or on_delivery is not None
-    plan = plan_network(
-        network,
-        stop_ps,
-        root,
-        record_rows=_RECORD_ROWS if wanted else 0,
-        general_ports=general_ports,
+    plan = plan_network(network, stop_ps, root, wanted=wanted, general_ports=general_ports)
+    keeper = Keeper(
+        plan,
+        most_rows,
+        keep=(record is not False, bool(departures), record is not False),
+        callbacks=(on_delivery, on_departure, on_answer),
     )
-    kept: list[DeliveryBlock] = []
-    memory, tally = plan.memory, Tally(plan)
-    end_ps = stop_ps + round(drain_s * _PICOSECONDS)
+    tally = Tally(plan)
+    _run(plan, stop_ps + round(drain_s * _PICOSECONDS), tally, keeper)
+    return read_result(plan, tally, duration_s, keeper.logs())
+
+
+def _run(plan: Plan, end_ps: int, tally: Tally, keeper: Keeper) -> None:
+    memory = plan.memory
     while True:
         left = -(-(end_ps - int(memory[X_NOW])) // int(memory[X_WINDOW]))
         _advance(handle(memory), min(_WINDOWS_A_VISIT, left))
         if memory[X_FAULT]:
             raise EngineFault("a ring ran full although its size was computed to hold everything")
         tally.carry()
-        block = _take_records(memory)
-        if block.size and on_delivery is not None:
-            on_delivery(block)
-        if record:
-            kept.append(block)
+        keeper.take()
         if memory[X_NOW] >= end_ps or _is_idle(plan):
-            break
-    deliveries = np.concatenate(kept) if record else None
-    return read_result(plan, tally, duration_s, deliveries)
-
-
-def _take_records(memory: npt.NDArray[np.int64]) -> DeliveryBlock:
-    """Return the deliveries recorded since the last time, and make room."""
-    first, count = int(memory[X_RECORDS]), int(memory[X_RECORDED])
-    memory[X_RECORDED] = 0
-    return memory[first : first + count * at.R_WORDS].copy().view(DELIVERY)
+            return

@@ -32,12 +32,17 @@ NONE: Final = -1
     X_SENDER_COUNT,
     X_STARTED,
     X_FAULT,
-    X_RECORDS,
-    X_RECORD_SIZE,
-    X_RECORD_ROOM,
-    X_RECORDED,
-    X_COLUMNS,
-) = range(13)
+    X_LOGS,
+) = range(9)
+
+# The logs of the run, from X_LOGS on: rows for Python to take between visits, their most, the most
+# that one window can add, their number. A log without room for rows is not kept.
+(LOG_START, LOG_SIZE, LOG_ROOM, LOG_COUNT, LOG_COLUMNS) = range(5)
+LOGS: Final = 3
+X_DELIVERIES: Final = X_LOGS
+X_DEPARTURES: Final = X_LOGS + LOG_COLUMNS
+X_ANSWERS: Final = X_LOGS + 2 * LOG_COLUMNS
+X_COLUMNS: Final = X_LOGS + LOGS * LOG_COLUMNS
 
 # A frame: when it arrives, when its write call began, which datagram, and META_* packed.
 (F_TIME, F_SENT, F_IDENT, F_META, F_WORDS) = range(5)
@@ -69,31 +74,39 @@ META_SEQ_SHIFT: Final = 32
     E_DELAY,
     E_AHEAD,
     E_QUEUE_BYTES,
+    E_BUSY,
+    E_WATCHED,
+    E_LOSS_KIND,
+    E_FAILURE,
+    E_FAILURES_END,
     E_RELEASE_AT,
     E_RELEASE_CLASS,
     E_RELEASE_BYTES,
     E_RELEASE_CHARGE,
     E_RELEASE_SENDER,
-    E_LOSS_KIND,
     E_LOSS_RANDOM,
     E_LOSS_ENTER,
     E_LOSS_LEAVE,
     E_LOSS_GOOD,
     E_LOSS_BAD,
     E_LOSS_STATE,
-    E_FAILURE,
-    E_FAILURES_END,
+    E_LOSS_FROM,
+    E_LOSS_UNTIL,
+    E_TWICE,
+    E_TWICE_RANDOM,
+    E_TWICE_FROM,
+    E_TWICE_UNTIL,
+    E_LOGGED,
     E_GATE_CYCLE,
     E_GATE_SHIFT,
     E_GUARD,
-    E_BUSY,
     E_CARD_FRAMES,
     E_STACK,
     E_STACK_FREE,
     E_TRANSPORTS,
     E_TRANSPORT_COUNT,
     E_COLUMNS,
-) = range(37)
+) = range(45)
 FIFO_PORT: Final = 0
 SCHEDULED_PORT: Final = 1
 RECEIVER: Final = 2
@@ -135,6 +148,7 @@ ALWAYS_OPEN: Final = -1
     H_SEQUENCE,
     H_RECOVER,
     H_INDIVIDUAL,
+    H_ELIMINATION,
     H_AFTER,
     H_DONE_FULL,
     H_DONE_LAST,
@@ -153,9 +167,19 @@ ALWAYS_OPEN: Final = -1
     C_WAIT_MAX,
     C_NIC_DROPS,
     C_HANDED_ON,
+    C_DUPLICATED,
     H_COLUMNS,
-) = range(24)
+) = range(26)
 (OUT_EDGE, OUT_FLOW, OUT_WORDS) = range(3)
+
+# A sequence generator, and what goes wrong with it: its coming events, in order of time.
+(SQ_NUMBER, SQ_STUCK, SQ_EVENT, SQ_EVENTS_END, SQ_COLUMNS) = range(5)
+(EV_TIME, EV_ACTION, EV_WORDS) = range(3)
+(UNSTICK, STICK, RESTART) = range(3)
+
+# What else there is to the elimination of a stream: the times of its restarts, the recovery
+# functions that restart, the latent error detection.
+(EL_RESTART, EL_RESTARTS_END, EL_FUNCTIONS, EL_FUNCTION_COUNT, EL_LATENT, EL_COLUMNS) = range(6)
 
 # A duration that is drawn anew each time.
 (D_KIND, D_MEAN, D_SHAPE, D_RANDOM, D_WORDS) = range(5)
@@ -201,18 +225,30 @@ ALWAYS_OPEN: Final = -1
     S_WRITTEN,
     S_SOCKET_DROPS,
     S_ENTERED,
+    S_NUMBER,
+    S_LOGGED,
+    S_TIMEOUT,
+    S_TIMEOUTS,
+    S_ANSWERED,
+    S_DISREGARDED,
+    S_TRIP_SUM,
+    S_TRIP_MIN,
+    S_TRIP_MAX,
+    S_TRIP_BINS,
     S_COLUMNS,
-) = range(36)
+) = range(46)
 BURSTS: Final = 0
 CONSTANT_RATE: Final = 1
 POISSON: Final = 2
 LISTED: Final = 3
 SATURATING: Final = 4
 TCP: Final = 5
+PING_PONG: Final = 6
 CALLS: Final = 0
 ENTERS: Final = 1
 BLOCKED: Final = 2
 FINISHED: Final = 3
+WAITS: Final = 4
 UNLIMITED: Final = -1
 
 # A stream at its listener. Its ring holds (HELD_*) what the socket is charged for.
@@ -256,11 +292,17 @@ UNLIMITED: Final = -1
     L_EDGE,
     L_ACK_FLOW,
     L_TRANSPORT,
+    L_LOGGED,
+    L_COST,
+    L_COST_STALLS,
+    L_ANSWERS,
     L_COLUMNS,
-) = range(40)
+) = range(44)
 TO_PROCESS: Final = 0
 TO_TCP_RECEIVER: Final = 1
 TO_TCP_SENDER: Final = 2
+TO_SERVER: Final = 3
+TO_CLIENT: Final = 4
 
 # A TCP transfer: its sender, then its receiver; W_* are doubles, kept as their bits.
 (
@@ -321,8 +363,10 @@ SEEN_SLOTS: Final = 65_536
 """How far back a repeated datagram is told from a late one."""
 SEEN_WORDS: Final = SEEN_SLOTS // 64
 
-# One delivered datagram, as recorded.
+# Rows of the logs: a delivered datagram, a frame that starts at a port, an answered request.
 (R_STREAM, R_IDENT, R_SENT, R_ARRIVED, R_DELIVERED, R_WORDS) = range(6)
+(DP_PORT, DP_IDENT, DP_META, DP_SENT, DP_QUEUED, DP_START, DP_DONE, DP_WORDS) = range(8)
+(AN_STREAM, AN_IDENT, AN_SENT, AN_ANSWERED, AN_WORDS) = range(5)
 
 # Latencies are counted in bins of 1/128 of an octave.
 HISTOGRAM_SUB_BITS: Final = 7

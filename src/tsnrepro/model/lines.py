@@ -2,8 +2,8 @@
 
 from numba.extending import register_jitable
 
-from tsnrepro.model import recovery
-from tsnrepro.model.compiled import kernel
+from tsnrepro.model import elimination, latent, recovery
+from tsnrepro.model.compiled import inlined, kernel
 from tsnrepro.model.layout import (
     BURST_LOSS,
     C_ARRIVED,
@@ -20,11 +20,20 @@ from tsnrepro.model.layout import (
     E_INPUTS,
     E_LOSS_BAD,
     E_LOSS_ENTER,
+    E_LOSS_FROM,
     E_LOSS_GOOD,
     E_LOSS_KIND,
     E_LOSS_LEAVE,
     E_LOSS_RANDOM,
     E_LOSS_STATE,
+    E_LOSS_UNTIL,
+    E_TWICE,
+    E_TWICE_FROM,
+    E_TWICE_RANDOM,
+    E_TWICE_UNTIL,
+    EV_ACTION,
+    EV_TIME,
+    EV_WORDS,
     F_IDENT,
     F_META,
     F_SENT,
@@ -35,6 +44,7 @@ from tsnrepro.model.layout import (
     FAIL_WORDS,
     H_AFTER,
     H_COLUMNS,
+    H_ELIMINATION,
     H_INDIVIDUAL,
     H_OUT_COUNT,
     H_OUTS,
@@ -48,29 +58,48 @@ from tsnrepro.model.layout import (
     OUT_EDGE,
     OUT_FLOW,
     OUT_WORDS,
+    RESTART,
     RING_MASK,
     RING_READ,
     RING_START,
     RING_WRITTEN,
+    SQ_EVENT,
+    SQ_EVENTS_END,
+    SQ_NUMBER,
+    SQ_STUCK,
+    STICK,
     X_FAULT,
 )
 from tsnrepro.model.variates import draw_bits
 
-__all__ = ["earliest_input", "hop_of", "pass_recovery", "push", "send_on", "take"]
+__all__ = [
+    "earliest_input",
+    "hand_on",
+    "hop_of",
+    "is_duplicated",
+    "pass_recovery",
+    "push",
+    "send_on",
+    "take",
+]
 
 for _function in (
+    latent.detect,
+    recovery._forget,
     recovery.signed_distance,
     recovery.expire,
+    recovery.restart,
     recovery._take_any,
     recovery._match,
     recovery._vector,
     recovery.recover,
+    elimination.keep_up,
 ):
     register_jitable(_function)
-_recover = recovery.recover
+_recover, _keep_up = recovery.recover, elimination.keep_up
 
 
-@kernel
+@inlined
 def push(memory, edge, time, sent, ident, meta):  # noqa: PLR0917 - numba has no keyword-only
     """Put a frame on an edge."""
     written, mask = memory[edge + RING_WRITTEN], memory[edge + RING_MASK]
@@ -159,7 +188,10 @@ def _lost_in_failure(memory, element, start, arrival):
 @kernel
 def _survives(memory, element, hop, start, done):
     """Tell whether a frame reaches the far end, and count it where it does not."""
-    by_chance = memory[element + E_LOSS_KIND] != NO_LOSS and _lost_by_chance(memory, element)
+    by_chance = memory[element + E_LOSS_KIND] != NO_LOSS and (
+        _lost_by_chance(memory, element)
+        and memory[element + E_LOSS_FROM] <= start < memory[element + E_LOSS_UNTIL]
+    )
     if memory[element + E_FAILURE] < memory[element + E_FAILURES_END] and _lost_in_failure(
         memory, element, start, done + memory[element + E_DELAY]
     ):
@@ -172,28 +204,60 @@ def _survives(memory, element, hop, start, done):
 
 
 @kernel
-def send_on(memory, element, start, done, frame):
-    """Send a frame (sent, ident, meta) from ``start`` until ``done`` down the element's link.
+def is_duplicated(memory, element, start):
+    """Tell whether the link hands a frame that starts at ``start`` on twice, if at all."""
+    if memory[element + E_TWICE_RANDOM] == NONE:
+        return False
+    chance = draw_bits(memory, memory[element + E_TWICE_RANDOM]) < memory[element + E_TWICE]
+    return chance and memory[element + E_TWICE_FROM] <= start < memory[element + E_TWICE_UNTIL]
 
-    It is lost where the link is down at any time between its first bit's start and its last bit's
-    arrival, or by chance; else it is handed on, numbered and copied where the flow splits.
-    """
+
+@kernel
+def _next_number(memory, sequence, now):
+    """Return the number of the frame that a generator numbers at ``now``."""
+    event, end = memory[sequence + SQ_EVENT], memory[sequence + SQ_EVENTS_END]
+    while event < end and memory[event + EV_TIME] <= now:
+        if memory[event + EV_ACTION] == RESTART:
+            memory[sequence + SQ_NUMBER] = 0
+        else:
+            memory[sequence + SQ_STUCK] = memory[event + EV_ACTION] == STICK
+        event += EV_WORDS
+        memory[sequence + SQ_EVENT] = event
+    number = memory[sequence + SQ_NUMBER]
+    if not memory[sequence + SQ_STUCK]:
+        memory[sequence + SQ_NUMBER] = (number + 1) & 0xFFFF
+    return number
+
+
+@inlined
+def hand_on(memory, element, hop, done, frame):
+    """Put a frame on the edges to what follows, numbered and replicated where the flow splits."""
     sent, ident, meta = frame
-    hop = hop_of(memory, element, meta)
-    if not _survives(memory, element, hop, start, done):
-        return
     arrival = done + memory[element + E_AHEAD]
     label = meta & ~META_FLOW_MASK
     sequence = memory[hop + H_SEQUENCE]
     if sequence != NONE:
-        number = memory[sequence]
-        memory[sequence] = (number + 1) & 0xFFFF
+        number = _next_number(memory, sequence, arrival)
         label = (label & ((1 << META_SEQ_SHIFT) - 1)) | (number << META_SEQ_SHIFT)
     out, count = memory[hop + H_OUTS], memory[hop + H_OUT_COUNT]
     for _ in range(count):
         push(memory, memory[out + OUT_EDGE], arrival, sent, ident, label | memory[out + OUT_FLOW])
         out += OUT_WORDS
     memory[hop + C_HANDED_ON] += count
+
+
+@inlined
+def send_on(memory, element, hop, times, frame):
+    """Send a frame (sent, ident, meta) down the element's link at times (start, done).
+
+    It is lost where the link is down at any time between its first bit's start and its last bit's
+    arrival, or by chance; else it is handed on. Tell which.
+    """
+    start, done = times
+    if not _survives(memory, element, hop, start, done):
+        return False
+    hand_on(memory, element, hop, done, frame)
+    return True
 
 
 @kernel
@@ -207,6 +271,8 @@ def pass_recovery(memory, element, meta, now):
     compound = memory[hop + H_RECOVER]
     if compound == NONE:
         return meta
+    if memory[hop + H_ELIMINATION] != NONE:
+        _keep_up(memory, memory[hop + H_ELIMINATION], now)
     number = (meta >> META_SEQ_SHIFT) & 0xFFFF
     individual = memory[hop + H_INDIVIDUAL]
     if (individual != NONE and not _recover(memory, individual, number, now)) or not _recover(

@@ -4,8 +4,6 @@ Every stage is first in, first out, so each frame is followed to its end at once
 the process, or where it is dropped.
 """
 
-import numpy as np
-
 from tsnrepro.model.compiled import kernel
 from tsnrepro.model.layout import (
     C_ARRIVED,
@@ -20,11 +18,14 @@ from tsnrepro.model.layout import (
     H_LISTENER,
     HELD_UNTIL,
     HELD_WORDS,
-    HISTOGRAM_SUB_BITS,
+    L_ACK_FLOW,
+    L_ANSWERS,
     L_BUFFER,
     L_CHARGE,
     L_CHARGED,
     L_COMPLETE,
+    L_COST,
+    L_COST_STALLS,
     L_DELIVERED,
     L_DUPLICATES,
     L_EDGE,
@@ -36,6 +37,7 @@ from tsnrepro.model.layout import (
     L_KIND,
     L_LAST,
     L_LATENCY_SUM,
+    L_LOGGED,
     L_NEWEST,
     L_NUMBER,
     L_OUT_OF_ORDER,
@@ -50,38 +52,30 @@ from tsnrepro.model.layout import (
     L_UNIQUE,
     META_FRAGMENT_MASK,
     META_FRAGMENT_SHIFT,
+    META_LAST,
     NONE,
     P_IDENT,
     P_MASK,
     P_WORDS,
     PENDING_SLOTS,
-    R_ARRIVED,
-    R_DELIVERED,
-    R_IDENT,
-    R_SENT,
-    R_STREAM,
-    R_WORDS,
     RING_MASK,
     RING_READ,
     RING_START,
     RING_WRITTEN,
     SEEN_SLOTS,
-    TO_PROCESS,
+    TO_CLIENT,
+    TO_SERVER,
     TO_TCP_RECEIVER,
-    X_FAULT,
-    X_RECORD_SIZE,
-    X_RECORDED,
-    X_RECORDS,
+    TO_TCP_SENDER,
 )
 from tsnrepro.model.lines import earliest_input, hop_of, pass_recovery, push, take
+from tsnrepro.model.rows import count_time, log_delivery
 from tsnrepro.model.senders import work_until
 from tsnrepro.model.tcp import acknowledge_late, receive_segment
 from tsnrepro.model.variates import draw_duration
 
 __all__ = ["run_receiver"]
 
-_BIN_OF_ONE = 1023 << HISTOGRAM_SUB_BITS
-_BIN_SHIFT = 52 - HISTOGRAM_SUB_BITS
 _WORD_BITS = 6
 _WORD_MASK = 63
 
@@ -159,44 +153,15 @@ def _is_repeat(memory, listener, ident):
 
 
 @kernel
-def _bin(time):
-    """Return the histogram bin of a time: 128 to an octave, by the bits of the double."""
-    if time < 1:
-        return 0
-    return (np.float64(time).view(np.int64) >> _BIN_SHIFT) - _BIN_OF_ONE
-
-
-@kernel
-def _count_time(memory, sums, time):
-    """Count a time in sum, minimum, maximum and histogram (four columns in this order)."""
-    memory[sums] += time
-    memory[sums + 1] = min(memory[sums + 1], time)
-    memory[sums + 2] = max(memory[sums + 2], time)
-    memory[memory[sums + 3] + _bin(time)] += 1
-
-
-@kernel
 def _record(memory, listener, ident, times):
     """Count a delivered datagram and its times (sent, arrived, delivered)."""
     sent, arrived, delivered = times
     memory[listener + L_FIRST] = min(memory[listener + L_FIRST], delivered)
     memory[listener + L_LAST] = max(memory[listener + L_LAST], delivered)
-    _count_time(memory, listener + L_LATENCY_SUM, delivered - sent)
-    _count_time(memory, listener + L_TRANSIT_SUM, arrived - sent)
-    size = memory[X_RECORD_SIZE]
-    if size == 0:
-        return
-    count = memory[X_RECORDED]
-    if count >= size:
-        memory[X_FAULT] = 1
-        return
-    record = memory[X_RECORDS] + count * R_WORDS
-    memory[record + R_STREAM] = memory[listener + L_NUMBER]
-    memory[record + R_IDENT] = ident
-    memory[record + R_SENT] = sent
-    memory[record + R_ARRIVED] = arrived
-    memory[record + R_DELIVERED] = delivered
-    memory[X_RECORDED] = count + 1
+    count_time(memory, listener + L_LATENCY_SUM, delivered - sent)
+    count_time(memory, listener + L_TRANSIT_SUM, arrived - sent)
+    if memory[listener + L_LOGGED]:
+        log_delivery(memory, memory[listener + L_NUMBER], ident, times)
 
 
 @kernel
@@ -225,6 +190,21 @@ def _to_socket(memory, listener, now):
 
 
 @kernel
+def _answer(memory, listener, read, sent, ident):
+    """Let the process that has read a request write its answer, and read on after that."""
+    cost = draw_duration(memory, memory[listener + L_COST])
+    done = work_until(memory, memory[listener + L_COST_STALLS], read, cost)
+    memory[listener + L_FREE] = done
+    memory[listener + L_ANSWERS] += 1
+    last = memory[listener + L_FRAGMENTS] - 1
+    for fragment in range(last + 1):
+        meta = memory[listener + L_ACK_FLOW] | (fragment << META_FRAGMENT_SHIFT)
+        if fragment == last:
+            meta |= META_LAST
+        push(memory, memory[listener + L_EDGE], done, sent, ident, meta)
+
+
+@kernel
 def _to_process(memory, listener, now, frame):
     sent, ident, meta, arrived = frame
     fragment = (meta >> META_FRAGMENT_SHIFT) & META_FRAGMENT_MASK
@@ -235,6 +215,11 @@ def _to_process(memory, listener, now, frame):
     if delivered == NONE:
         return
     memory[listener + L_DELIVERED] += 1
+    kind = memory[listener + L_KIND]
+    if kind == TO_SERVER:
+        _answer(memory, listener, delivered, sent, ident)
+    elif kind == TO_CLIENT:
+        push(memory, memory[listener + L_EDGE], delivered, sent, ident, meta)
     if _is_repeat(memory, listener, ident):
         memory[listener + L_DUPLICATES] += 1
         return
@@ -251,13 +236,13 @@ def _hand_up(memory, receiver, now, frame):
     listener = memory[hop_of(memory, receiver, meta) + H_LISTENER]
     memory[listener + L_FRAMES] += 1
     kind = memory[listener + L_KIND]
-    if kind == TO_PROCESS:
-        _to_process(memory, listener, now, frame)
+    if kind == TO_TCP_SENDER:
+        push(memory, memory[listener + L_EDGE], now, sent, ident, meta)
     elif kind == TO_TCP_RECEIVER:
         if receive_segment(memory, listener, now, sent, ident):
             _record(memory, listener, ident, (sent, arrived, now))
     else:
-        push(memory, memory[listener + L_EDGE], now, sent, ident, meta)
+        _to_process(memory, listener, now, frame)
 
 
 @kernel

@@ -16,14 +16,17 @@ __all__ = [
     "BurstLoss",
     "Bursts",
     "ConstantRate",
+    "Duplication",
     "Duration",
     "Failure",
     "GateEntry",
     "Gates",
     "Host",
+    "LatentErrors",
     "Link",
     "Listed",
     "Network",
+    "PingPong",
     "Poisson",
     "Port",
     "RandomLoss",
@@ -31,7 +34,9 @@ __all__ = [
     "Replicated",
     "Saturating",
     "SendProcess",
+    "SequenceFaults",
     "SinglePath",
+    "Span",
     "Stalls",
     "Stream",
     "Switch",
@@ -160,18 +165,46 @@ class Switch(_Part):
     processing_ns: Annotated[float, Field(ge=0.0)] = 0.0
 
 
-class RandomLoss(_Part):
-    """Frames lost independently of each other."""
+class Span(_Part):
+    """A time: from ``from_ns`` until just before ``until_ns``; without that, to the end."""
+
+    from_ns: Annotated[int, Field(ge=0)] = 0
+    until_ns: Annotated[int, Field(ge=0)] | None = None
+
+    @model_validator(mode="after")
+    def _ends_after_it_begins(self) -> Self:
+        if self.until_ns is not None and self.until_ns <= self.from_ns:
+            raise ValueError(f"until {self.until_ns} ns is not after from {self.from_ns} ns")
+        return self
+
+
+class RandomLoss(Span):
+    """Frames lost independently of each other, where they start within the span.
+
+    A probability of 1 is a path that is dead without anyone being told. A chance is drawn for every
+    frame, also outside the span, so that another span meets the same chances.
+    """
 
     kind: Literal["random"] = "random"
     probability: Probability
 
 
-class BurstLoss(_Part):
+class Duplication(Span):
+    """Frames that a faulty link hands on twice, independently of each other.
+
+    The repeat comes right after the frame. As with :class:`RandomLoss`, the span is that of the
+    frame's start, and every frame draws its chance.
+    """
+
+    probability: Probability
+
+
+class BurstLoss(Span):
     """Gilbert-Elliott loss: two states, one step a frame, a loss probability in each state.
 
     Source: E. N. Gilbert, Capacity of a burst-noise channel, Bell Syst. Tech. J. 39 (1960).
-    The line starts in the good state and steps before each frame.
+    The line starts in the good state and steps before each frame, also outside the span, in which
+    alone frames are lost.
     """
 
     kind: Literal["burst"] = "burst"
@@ -198,7 +231,8 @@ class Link(_Part):
     """A full-duplex link between two nodes.
 
     ``delay_ns`` is the propagation time from ``a`` to ``b``, ``reverse_delay_ns`` back (the same
-    where it is not given). Each direction loses frames on its own; a failure takes both.
+    where it is not given). Each direction loses and duplicates frames on its own; a failure takes
+    both.
     """
 
     name: Name
@@ -208,6 +242,7 @@ class Link(_Part):
     delay_ns: Annotated[float, Field(ge=0.0)] = 0.0
     reverse_delay_ns: Annotated[float, Field(ge=0.0)] | None = None
     loss: Annotated[RandomLoss | BurstLoss, Field(discriminator="kind")] | None = None
+    duplication: Duplication | None = None
     failures: list[Failure] = []
 
     @model_validator(mode="after")
@@ -276,6 +311,45 @@ class SinglePath(_Part):
     links: Annotated[list[Name], Field(min_length=1)]
 
 
+class LatentErrors(_Part):
+    """Latent error detection of a stream's recovery (IEEE Std 802.1CB-2017, 7.4.4; 10.4.1.12).
+
+    With every ``period_ms`` the packets discarded so far are compared with those that the member
+    paths should have brought beyond the ones passed; an alarm is a difference that has moved by
+    more than ``difference`` since it was last taken as the base, every ``reset_period_ms``. Both
+    clocks start with the run; where they meet, the test comes first.
+    """
+
+    difference: Annotated[int, Field(ge=0)]
+    period_ms: Annotated[float, Field(ge=0.001, le=1e9)] = 2000.0
+    reset_period_ms: Annotated[float, Field(ge=0.001, le=1e9)] = 30_000.0
+
+
+class SequenceFaults(_Part):
+    """What goes wrong with the sequence functions of one stream, and when.
+
+    While the generator is stuck all frames get the number that came next when it began. A restart
+    of the generator makes the next number 0 (a switch that has been restarted, 7.4.1 of IEEE Std
+    802.1CB-2017). A restart of the recovery makes it forget all numbers and take any, those of the
+    member paths too; its counters go on, and it does not count as a reset. Each takes effect on the
+    frame that comes at that instant. What else a restart costs is a matter of link failures.
+    """
+
+    stuck: list[Span] = []
+    generator_restarts_ns: list[Annotated[int, Field(ge=0)]] = []
+    recovery_restarts_ns: list[Annotated[int, Field(ge=0)]] = []
+
+    @model_validator(mode="after")
+    def _in_order(self) -> Self:
+        for earlier, later in pairwise(self.stuck):
+            if earlier.until_ns is None or earlier.until_ns > later.from_ns:
+                raise ValueError("the spans of stuck overlap or are out of order")
+        for times in (self.generator_restarts_ns, self.recovery_restarts_ns):
+            if any(later < earlier for earlier, later in pairwise(times)):
+                raise ValueError("times of restarts must not go back")
+        return self
+
+
 class Recovery(_Part):
     """A sequence recovery function (IEEE Std 802.1CB-2017, 7.4.3; managed objects in 10.4).
 
@@ -294,7 +368,7 @@ class Replicated(_Part):
     ``members`` are the member paths, each a list of links from the same switch to the same node;
     ``after`` leads on to the listener and is empty where the listener itself eliminates. Frames
     carry an R-TAG on the member paths only. ``individual`` adds a recovery function for each
-    member path ahead of the compound one.
+    member path ahead of the compound one. Every stream numbers and recovers on its own.
     """
 
     kind: Literal["frer"] = "frer"
@@ -305,6 +379,8 @@ class Replicated(_Part):
     after: list[Name] = []
     recovery: Recovery = Recovery()
     individual: Recovery | None = None
+    latent_errors: LatentErrors | None = None
+    faults: SequenceFaults = SequenceFaults()
 
 
 Route: TypeAlias = Annotated[SinglePath | Replicated, Field(discriminator="kind")]
@@ -329,8 +405,25 @@ class TcpBulk(_Part):
     local_queue_bytes: Annotated[int, Field(gt=0)] = 1_048_576
 
 
+class PingPong(_Part):
+    """Requests and answers, one at a time: what sockperf ping-pong does.
+
+    The talker writes a request; the listener's process reads it, writes an answer of the same size
+    (its host's ``send_cost``) and only then reads on; when the talker's process has read the
+    answer, or ``timeout_ms`` after its write returned, the next request follows, but no earlier
+    than ``interval_us`` after the one before began. An answer that comes after its time-out is
+    read and disregarded. The default is sockperf's own time-out (its option --timeout).
+    """
+
+    kind: Literal["ping_pong"] = "ping_pong"
+    answer_route: Route
+    timeout_ms: Annotated[float, Field(ge=0.001, le=1e9)] = 10.0
+    interval_us: Annotated[float, Field(ge=0.0, le=1e9)] = 0.0
+
+
 SendProcess: TypeAlias = Annotated[
-    Bursts | ConstantRate | Poisson | Listed | Saturating | TcpBulk, Field(discriminator="kind")
+    Bursts | ConstantRate | Poisson | Listed | Saturating | TcpBulk | PingPong,
+    Field(discriminator="kind"),
 ]
 
 
@@ -414,15 +507,19 @@ class Network(_Part):
                 if end not in self.hosts:
                     raise ValueError(f"stream {stream.name}: {end} is not a host")
             self._check_route(f"stream {stream.name}", stream.route, stream.talker, stream.listener)
-            if isinstance(stream.send, TcpBulk):
+            back = way_back(stream)
+            if back is not None:
                 self._check_route(
-                    f"acknowledgements of stream {stream.name}",
-                    stream.send.ack_route,
-                    stream.listener,
-                    stream.talker,
+                    f"way back of stream {stream.name}", back, stream.listener, stream.talker
                 )
             if isinstance(stream.send, Saturating):
                 self._check_saturating(stream)
+            pings = isinstance(stream.send, PingPong)
+            if pings and self.hosts[stream.talker].when_full == "drop":
+                raise ValueError(
+                    f"stream {stream.name} waits for answers: set when_full: wait on host "
+                    f"{stream.talker}"
+                )
         return self
 
     def _check_route(
@@ -501,3 +598,10 @@ class Network(_Part):
 def picoseconds(nanoseconds: float) -> int:
     """Return a time in whole picoseconds, the model's unit."""
     return math.floor(nanoseconds * 1000 + 0.5)
+
+
+def way_back(stream: Stream) -> SinglePath | Replicated | None:
+    """Return the route of a stream's acknowledgements or answers, if it has any."""
+    if isinstance(stream.send, TcpBulk):
+        return stream.send.ack_route
+    return stream.send.answer_route if isinstance(stream.send, PingPong) else None

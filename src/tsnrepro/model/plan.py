@@ -6,8 +6,8 @@ import numpy as np
 import numpy.typing as npt
 from numpy.random import SeedSequence
 
+from tsnrepro.model import latent, recovery
 from tsnrepro.model import layout as at
-from tsnrepro.model import recovery
 from tsnrepro.model.network import (
     BurstLoss,
     Bursts,
@@ -17,16 +17,28 @@ from tsnrepro.model.network import (
     Host,
     Listed,
     Network,
+    PingPong,
     Poisson,
     Recovery,
     Replicated,
+    SequenceFaults,
+    Span,
     TcpBulk,
     picoseconds,
 )
 from tsnrepro.model.routes import Carried, Edge, Element, Flow, Graph, route_network
 from tsnrepro.model.variates import CONSTANT, ERLANG, PROBABILITY_ONE, stream_state
 
-__all__ = ["Memory", "Plan", "RecoveryPlace", "gate_windows_ps", "plan_network"]
+__all__ = [
+    "NOTHING_LOGGED",
+    "EliminationPlace",
+    "Memory",
+    "Plan",
+    "RecoveryPlace",
+    "Wanted",
+    "gate_windows_ps",
+    "plan_network",
+]
 
 _MOST_PLACES = 1 << 25
 _SPARE = 16
@@ -38,7 +50,27 @@ _PROCESSES = {
     "listed": at.LISTED,
     "saturating": at.SATURATING,
     "tcp": at.TCP,
+    "ping_pong": at.PING_PONG,
 }
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What is logged: the streams' deliveries and answers (None: all), ports' departures.
+
+    A log keeps at least ``rows`` rows between two visits of Python.
+    """
+
+    streams: frozenset[str] | None
+    ports: frozenset[str] = frozenset()
+    rows: int = 1 << 16
+
+    def stream(self, carried: Carried) -> bool:
+        """Tell whether what arrives of a stream is logged."""
+        return not carried.returns and (self.streams is None or carried.name in self.streams)
+
+
+NOTHING_LOGGED = Wanted(streams=frozenset())
 
 
 class Memory:
@@ -94,6 +126,15 @@ class RecoveryPlace:
     address: int
 
 
+@dataclass(frozen=True)
+class EliminationPlace:
+    """Where an elimination stands that has more to do than to recover; ``latent`` may be NONE."""
+
+    carried: Carried
+    address: int
+    latent: int
+
+
 @dataclass
 class Plan:
     """A network laid out in memory: the array, and the addresses of what is in it.
@@ -112,6 +153,7 @@ class Plan:
     transports: dict[int, int] = field(default_factory=dict)
     listeners: dict[int, int] = field(default_factory=dict)
     recoveries: list[RecoveryPlace] = field(default_factory=list)
+    eliminations: list[EliminationPlace] = field(default_factory=list)
 
 
 def plan_network(
@@ -119,28 +161,30 @@ def plan_network(
     stop_ps: int,
     seed: SeedSequence,
     *,
-    record_rows: int = 0,
+    wanted: Wanted = NOTHING_LOGGED,
     general_ports: bool = False,
 ) -> Plan:
     """Lay a network out for the kernels.
 
-    Writes begin before ``stop_ps``. ``record_rows`` above zero keeps the deliveries of at least so
-    many datagrams between two visits of Python. ``general_ports`` serves FIFO ports event by event
-    too. Raises ValueError for what cannot be laid out, with what to change.
+    Writes begin before ``stop_ps``. ``general_ports`` serves FIFO ports event by event too. Raises
+    ValueError for what cannot be laid out, with what to change.
     """
-    return _Planner(route_network(network), stop_ps, seed, general_ports).plan(record_rows)
+    return _Planner(route_network(network), stop_ps, seed, general_ports, wanted).plan()
 
 
 class _Planner:
     """Lays out one kind of thing after the other: first the addresses, then what stands there."""
 
-    def __init__(self, graph: Graph, stop_ps: int, seed: SeedSequence, general: bool) -> None:
+    def __init__(
+        self, graph: Graph, stop_ps: int, seed: SeedSequence, general: bool, wanted: Wanted
+    ) -> None:
         self.graph, self.network = graph, graph.network
-        self.seed, self.general = seed, general
+        self.seed, self.general, self.wanted = seed, general, wanted
         self.memory = Memory()
         self.made = Plan(graph, stop_ps)
+        self.eliminations: dict[int, int] = {}
 
-    def plan(self, record_rows: int) -> Plan:
+    def plan(self) -> Plan:
         """Return the whole plan."""
         run = self.memory.take(at.X_COLUMNS)
         made, take = self.made, self.memory.take
@@ -148,11 +192,11 @@ class _Planner:
         made.edges = [take(at.G_COLUMNS) for _ in self.graph.edges]
         for carried in self.graph.carried:
             made.listeners[carried.index] = take(at.L_COLUMNS)
-            if not carried.acknowledges:
+            if not carried.returns:
                 made.senders[carried.index] = take(at.S_COLUMNS)
                 if isinstance(carried.stream.send, TcpBulk):
                     made.transports[carried.index] = take(at.T_COLUMNS)
-        room = self.fill_edges()
+        places = self.fill_edges()
         for element in self.graph.elements:
             self.fill_element(element)
         self.fill_hops()
@@ -161,7 +205,7 @@ class _Planner:
                 self.fill_sender(element, carried)
         for carried in self.graph.carried:
             self.fill_listener(carried)
-        rows = record_rows + room if record_rows else 0
+        self.fill_logs(run, places)
         self.memory.write(
             run,
             {
@@ -170,13 +214,38 @@ class _Planner:
                 at.X_ELEMENT_COUNT: len(made.elements),
                 at.X_SENDERS: self.memory.put(list(made.senders.values())),
                 at.X_SENDER_COUNT: len(made.senders),
-                at.X_RECORDS: take(rows * at.R_WORDS),
-                at.X_RECORD_SIZE: rows,
-                at.X_RECORD_ROOM: room,
             },
         )
         made.memory = self.memory.array()
         return made
+
+    def fill_logs(self, run: int, places: dict[int, int]) -> None:
+        """Give each log that is wanted its rows: what one window can add, and more.
+
+        An edge holds what its port can start in a window; a request is answered after more than a
+        window, which is no longer than the way over the edge at which the circle is cut.
+        """
+        wanted, edges = self.wanted, self.graph.edges
+        streams = any(wanted.stream(carried) for carried in self.graph.carried)
+        pinging = [c for c in self.graph.carried if isinstance(c.stream.send, PingPong)]
+        room = {
+            at.X_DELIVERIES: sum(places[e.index] for e in edges if e.target.link is None),
+            at.X_DEPARTURES: sum(places[e.index] for e in edges if e.source.name in wanted.ports),
+            at.X_ANSWERS: 2 * len(pinging),
+        }
+        words = {at.X_DELIVERIES: at.R_WORDS, at.X_DEPARTURES: at.DP_WORDS}
+        kept = {
+            at.X_DELIVERIES: streams,
+            at.X_DEPARTURES: bool(wanted.ports),
+            at.X_ANSWERS: streams and bool(pinging),
+        }
+        for log, most in room.items():
+            rows = wanted.rows + most if kept[log] else 0
+            address = self.memory.take(rows * words.get(log, at.AN_WORDS))
+            self.memory.write(
+                run + log,
+                {at.LOG_START: address, at.LOG_SIZE: rows, at.LOG_ROOM: most},
+            )
 
     # Shared parts
 
@@ -202,8 +271,10 @@ class _Planner:
     def is_fifo(self, element: Element) -> bool:
         """Tell whether a port can be served frame by frame, without events."""
         assert element.port is not None
-        tcp = any(isinstance(carried.stream.send, TcpBulk) for carried in element.senders)
-        return element.port.scheduler == "fifo" and not tcp and not self.general
+        waits = any(
+            isinstance(carried.stream.send, TcpBulk | PingPong) for carried in element.senders
+        )
+        return element.port.scheduler == "fifo" and not waits and not self.general
 
     def class_of(self, element: Element, carried: Carried) -> int:
         """Return the class in which a port queues a stream: its own, or the only one."""
@@ -212,8 +283,8 @@ class _Planner:
 
     # Edges
 
-    def fill_edges(self) -> int:
-        """Give each edge a ring that cannot run full; return the room of those to receivers."""
+    def fill_edges(self) -> dict[int, int]:
+        """Give each edge a ring that cannot run full; return what they hold, by index."""
         places: dict[int, int] = {}
         for edge in sorted(self.graph.edges, key=lambda edge: edge.source.link is None):
             places[edge.index] = self.edge_places(edge, places)
@@ -225,7 +296,7 @@ class _Planner:
                 self.made.edges[edge.index],
                 self.memory.ring(what, places[edge.index], at.F_WORDS) | {at.G_SENDER: sender},
             )
-        return sum(places[edge.index] for edge in self.graph.edges if edge.target.link is None)
+        return places
 
     def edge_places(self, edge: Edge, places: dict[int, int]) -> int:
         """Return how many frames an edge can hold at a time."""
@@ -233,12 +304,29 @@ class _Planner:
         if source.link is None:
             # At most one acknowledgement for a frame that came in or still was with the stack.
             arriving = [places[e.index] for e in self.graph.edges if e.target is source]
-            return self.network.hosts[source.node].nic_ring_frames + 2 * sum(arriving) + _SPARE
+            host = self.network.hosts[source.node]
+            # Datagrams of a ping-pong are followed to their end ahead of time: all in its socket.
+            ahead = sum(
+                self.socket_places(carried, host) * len(carried.frames)
+                for carried in self.graph.carried
+                if carried.listener == source.node and isinstance(carried.stream.send, PingPong)
+            )
+            return host.nic_ring_frames + 2 * sum(arriving) + ahead + _SPARE
         assert source.port is not None
         span = self.graph.window_ps + self.graph.ahead_ps(source)
         # A FIFO port hands a frame on as soon as it is in the queue, ahead of its time.
         early = source.port.queue_bytes // source.shortest_frame if self.is_fifo(source) else 0
-        return span // source.shortest_ps + early + _SPARE
+        assert source.link is not None
+        copies = 2 if source.link.duplication else 1
+        return copies * (span // source.shortest_ps + early + _SPARE)
+
+    def socket_places(self, carried: Carried, host: Host) -> int:
+        """Return how many datagrams the listener's socket can hold, and one more."""
+        return host.receive_buffer_bytes // self.receive_charge(carried, host) + 2
+
+    def receive_charge(self, carried: Carried, host: Host) -> int:
+        """Return what a received datagram is charged for."""
+        return host.truesize_bytes or sum(carried.truesizes)
 
     # Elements
 
@@ -256,11 +344,15 @@ class _Planner:
             at.E_RELEASE_AT: at.NEVER,
             at.E_SELECT_AT: at.NEVER,
             at.E_LOSS_RANDOM: at.NONE,
+            at.E_TWICE_RANDOM: at.NONE,
+            at.E_LOGGED: element.index if element.name in self.wanted.ports else at.NONE,
+            at.E_WATCHED: int(element.name in self.wanted.ports),
         }
         if element.link is None:
             columns |= self.receiver_columns(element)
         else:
             columns |= self.port_columns(element) | self.loss_columns(element)
+            columns |= self.duplication_columns(element)
         self.memory.write(self.made.elements[element.index], columns)
 
     def receiver_columns(self, element: Element) -> dict[int, int]:
@@ -274,7 +366,7 @@ class _Planner:
             self.made.listeners[carried.index]
             for carried in self.graph.carried
             if isinstance(carried.stream.send, TcpBulk)
-            and not carried.acknowledges
+            and not carried.returns
             and carried.listener == element.node
         ]
         random = self.random(f"stack/{element.node}")
@@ -357,8 +449,10 @@ class _Planner:
         if loss is None:
             return {}
         random = self.random(f"loss/{element.link.name}/{element.node}")
+        since, until = _span_ps(loss)
+        span = {at.E_LOSS_FROM: since, at.E_LOSS_UNTIL: until}
         if isinstance(loss, BurstLoss):
-            return {
+            return span | {
                 at.E_LOSS_KIND: at.BURST_LOSS,
                 at.E_LOSS_RANDOM: random,
                 at.E_LOSS_ENTER: _threshold(loss.good_to_bad),
@@ -366,10 +460,24 @@ class _Planner:
                 at.E_LOSS_GOOD: _threshold(loss.loss_in_good),
                 at.E_LOSS_BAD: _threshold(loss.loss_in_bad),
             }
-        return {
+        return span | {
             at.E_LOSS_KIND: at.RANDOM_LOSS,
             at.E_LOSS_RANDOM: random,
             at.E_LOSS_GOOD: _threshold(loss.probability),
+        }
+
+    def duplication_columns(self, element: Element) -> dict[int, int]:
+        assert element.link is not None
+        duplication = element.link.duplication
+        if duplication is None:
+            return {}
+        since, until = _span_ps(duplication)
+        return {
+            at.E_WATCHED: 1,
+            at.E_TWICE: _threshold(duplication.probability),
+            at.E_TWICE_RANDOM: self.random(f"duplication/{element.link.name}/{element.node}"),
+            at.E_TWICE_FROM: since,
+            at.E_TWICE_UNTIL: until,
         }
 
     # Flows
@@ -378,7 +486,7 @@ class _Planner:
         """Fill what each element does with each flow."""
         bases = self.fill_recoveries()
         sequences = {
-            carried.index: self.memory.take(1)
+            carried.index: self.generator(carried.route.faults)
             for carried in self.graph.carried
             if isinstance(carried.route, Replicated)
         }
@@ -408,6 +516,7 @@ class _Planner:
             at.H_SEQUENCE: at.NONE,
             at.H_RECOVER: at.NONE,
             at.H_INDIVIDUAL: at.NONE,
+            at.H_ELIMINATION: at.NONE,
             at.H_LISTENER: self.made.listeners[flow.carried.index],
             at.H_SENDER: at.NONE if hop.sender is None else self.made.senders[hop.sender],
         }
@@ -416,6 +525,7 @@ class _Planner:
             columns[at.H_AFTER] = hop.after.index
             columns[at.H_RECOVER] = bases[carried, None]
             columns[at.H_INDIVIDUAL] = bases.get((carried, flow.member), at.NONE)
+            columns[at.H_ELIMINATION] = self.eliminations.get(carried, at.NONE)
         if element.link is not None:
             columns |= {
                 at.H_CLASS: self.class_of(element, flow.carried),
@@ -436,7 +546,48 @@ class _Planner:
             if route.individual is not None:
                 for number in range(len(route.members)):
                     bases[carried.index, number] = self.recovery(carried, number, route.individual)
+            if route.latent_errors is not None or route.faults.recovery_restarts_ns:
+                functions = [base for (index, _), base in bases.items() if index == carried.index]
+                self.eliminations[carried.index] = self.elimination(carried, route, functions)
         return bases
+
+    def elimination(self, carried: Carried, route: Replicated, functions: list[int]) -> int:
+        """Return the address of what else there is to an elimination, the compound one first."""
+        restarts = self.memory.put([t * 1000 for t in route.faults.recovery_restarts_ns])
+        address, errors, detection = self.memory.take(at.EL_COLUMNS), route.latent_errors, at.NONE
+        if errors is not None:
+            detection = self.memory.put(
+                latent.new_latent(
+                    len(route.members),
+                    errors.difference,
+                    picoseconds(errors.period_ms * 1e6),
+                    picoseconds(errors.reset_period_ms * 1e6),
+                    self.made.stop_ps,
+                )
+            )
+        columns = {
+            at.EL_RESTART: restarts,
+            at.EL_RESTARTS_END: restarts + len(route.faults.recovery_restarts_ns),
+            at.EL_FUNCTIONS: self.memory.put(functions),
+            at.EL_FUNCTION_COUNT: len(functions),
+            at.EL_LATENT: detection,
+        }
+        self.memory.write(address, columns)
+        self.made.eliminations.append(EliminationPlace(carried, address, detection))
+        return address
+
+    def generator(self, faults: SequenceFaults) -> int:
+        """Return the address of a sequence generator and its faults."""
+        events = [(time * 1000, at.RESTART) for time in faults.generator_restarts_ns]
+        for span in faults.stuck:
+            since, until = _span_ps(span)
+            events += [(since, at.STICK), (until, at.UNSTICK)]
+        events.sort()
+        first = self.memory.put([word for event in events for word in event])
+        address = self.memory.take(at.SQ_COLUMNS)
+        columns = {at.SQ_EVENT: first, at.SQ_EVENTS_END: first + len(events) * at.EV_WORDS}
+        self.memory.write(address, columns)
+        return address
 
     def recovery(self, carried: Carried, member: int | None, function: Recovery) -> int:
         timeout = function.reset_timeout_ms
@@ -481,6 +632,8 @@ class _Planner:
             at.S_COST: self.duration(host.send_cost, self.random(f"write/{stream.name}")),
             at.S_STALLS: self.stalls(carried.talker, f"send/{stream.name}"),
             at.S_TRANSPORT: self.made.transports.get(carried.index, at.NONE),
+            at.S_NUMBER: carried.index,
+            at.S_LOGGED: int(self.wanted.stream(carried)),
         }
         columns |= self.memory.ring(
             f"the send buffer of {carried.talker}", places if fifo else 1, at.HELD_WORDS
@@ -513,6 +666,14 @@ class _Planner:
             return {at.S_TIMES: times, at.S_LIMIT: limit}
         if isinstance(send, TcpBulk):
             return {at.S_BUFFER: send.local_queue_bytes}
+        if isinstance(send, PingPong):
+            return {
+                at.S_STEP: picoseconds(send.interval_us * 1000),
+                at.S_TIMEOUT: picoseconds(send.timeout_ms * 1e6),
+                at.S_TRIP_MIN: _HUGE,
+                at.S_TRIP_MAX: at.NONE,
+                at.S_TRIP_BINS: self.memory.take(at.HISTOGRAM_BINS),
+            }
         return {}
 
     def fill_transport(self, carried: Carried, send: TcpBulk) -> None:
@@ -551,6 +712,7 @@ class _Planner:
             at.L_FRAGMENTS: len(carried.frames),
             at.L_NEWEST: at.NONE,
             at.L_EDGE: at.NONE,
+            at.L_LOGGED: int(self.wanted.stream(carried)),
             at.L_STALLS: at.NONE,
             at.L_TRANSPORT: at.NONE,
             at.L_SEEN: self.memory.take(at.SEEN_WORDS),
@@ -563,11 +725,12 @@ class _Planner:
             columns |= self.transport_columns(carried)
         else:
             columns |= self.socket_columns(carried, self.network.hosts[carried.listener])
+            if isinstance(carried.stream.send, PingPong):
+                columns |= self.answer_columns(carried)
         self.memory.write(address, columns)
 
     def socket_columns(self, carried: Carried, host: Host) -> dict[int, int]:
-        charge = host.truesize_bytes or sum(carried.truesizes)
-        places = host.receive_buffer_bytes // charge + 2
+        charge, places = self.receive_charge(carried, host), self.socket_places(carried, host)
         ring = self.memory.ring(f"the socket of {carried.name}", places, at.HELD_WORDS)
         random = self.random(f"read/{carried.name}")
         pending = [at.NONE, 0] * (at.PENDING_SLOTS if len(carried.frames) > 1 else 0)
@@ -580,29 +743,57 @@ class _Planner:
             at.L_PENDING: self.memory.put(pending),
         }
 
+    def answer_columns(self, carried: Carried) -> dict[int, int]:
+        """Return what makes the process at a ping-pong's listener answer, or the talker's go on."""
+        columns = self.return_columns(carried, at.TO_CLIENT, at.TO_SERVER)
+        if not carried.returns:
+            name = f"{carried.name}.answer"
+            host = self.network.hosts[carried.listener]
+            cost = self.duration(host.send_cost, self.random(f"write/{name}"))
+            columns |= {
+                at.L_COST: cost,
+                at.L_COST_STALLS: self.stalls(carried.listener, f"send/{name}"),
+            }
+        return columns
+
     def transport_columns(self, carried: Carried) -> dict[int, int]:
+        columns = {at.L_TRANSPORT: self.made.transports[carried.sender]}
+        return columns | self.return_columns(carried, at.TO_TCP_SENDER, at.TO_TCP_RECEIVER)
+
+    def return_columns(self, carried: Carried, back: int, forth: int) -> dict[int, int]:
+        """Return the kind of a listener, and where it puts what it gives for what it receives."""
         receiver = self.graph.element(carried.listener, None)
         outgoing = [edge for edge in self.graph.edges if edge.source is receiver]
-        columns = {at.L_TRANSPORT: self.made.transports[carried.sender]}
-        if carried.acknowledges:
+        if carried.returns:
             edge = next(edge for edge in outgoing if edge.to_sender == carried.sender)
-            columns[at.L_KIND] = at.TO_TCP_SENDER
-        else:
-            flow = next(
-                flow
-                for flow in self.graph.flows
-                if flow.carried.acknowledges
-                and flow.carried.sender == carried.sender
-                and flow.part in ("path", "before")
-            )
-            edge = next(e for e in outgoing if e.to_sender is None and flow in e.target.flows)
-            columns[at.L_KIND], columns[at.L_ACK_FLOW] = at.TO_TCP_RECEIVER, flow.index
-        columns[at.L_EDGE] = self.made.edges[edge.index]
-        return columns
+            return {at.L_KIND: back, at.L_EDGE: self.made.edges[edge.index]}
+        flow = next(
+            flow
+            for flow in self.graph.flows
+            if flow.carried.returns
+            and flow.carried.sender == carried.sender
+            and flow.part in ("path", "before")
+        )
+        answers = None if forth == at.TO_TCP_RECEIVER else flow.carried.index
+        edge = next(
+            edge
+            for edge in outgoing
+            if edge.to_sender is None and edge.answers == answers and flow in edge.target.flows
+        )
+        return {
+            at.L_KIND: forth,
+            at.L_EDGE: self.made.edges[edge.index],
+            at.L_ACK_FLOW: flow.index,
+        }
 
 
 def _threshold(probability: float) -> int:
     return int(probability * PROBABILITY_ONE)
+
+
+def _span_ps(span: Span) -> tuple[int, int]:
+    """Return when a span begins and ends, in picoseconds."""
+    return span.from_ns * 1000, at.NEVER if span.until_ns is None else span.until_ns * 1000
 
 
 def _bits(value: float) -> int:

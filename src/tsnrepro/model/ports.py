@@ -5,9 +5,10 @@ next frame is chosen. :func:`run_fifo` serves ports with one queue, where a fram
 departure is known when it arrives; :func:`run_scheduled` serves all ports, event by event.
 """
 
-from tsnrepro.model.compiled import kernel
+from tsnrepro.model.compiled import inlined, kernel
 from tsnrepro.model.layout import (
     C_ARRIVED,
+    C_DUPLICATED,
     C_QUEUE_DROPS,
     C_SENT,
     C_WAIT_MAX,
@@ -19,6 +20,7 @@ from tsnrepro.model.layout import (
     E_GAP,
     E_GUARD,
     E_LINE_FREE,
+    E_LOGGED,
     E_QUEUE_BYTES,
     E_RELEASE_AT,
     E_RELEASE_BYTES,
@@ -28,6 +30,7 @@ from tsnrepro.model.layout import (
     E_SELECT_AT,
     E_SENDER_COUNT,
     E_SENDERS,
+    E_WATCHED,
     F_META,
     F_WORDS,
     G_SENDER,
@@ -44,6 +47,7 @@ from tsnrepro.model.layout import (
     META_LAST,
     NEVER,
     NONE,
+    PING_PONG,
     Q_BYTES,
     Q_COLUMNS,
     Q_PEAK,
@@ -64,8 +68,20 @@ from tsnrepro.model.layout import (
     S_NEXT,
     S_PHASE,
     TCP,
+    WAITS,
 )
-from tsnrepro.model.lines import earliest_input, hop_of, pass_recovery, push, send_on, take
+from tsnrepro.model.lines import (
+    earliest_input,
+    hand_on,
+    hop_of,
+    is_duplicated,
+    pass_recovery,
+    push,
+    send_on,
+    take,
+)
+from tsnrepro.model.pingpong import await_answer, give_up, on_answer
+from tsnrepro.model.rows import log_departure
 from tsnrepro.model.senders import after_entry, call_write, plan_entry, release
 from tsnrepro.model.shapers import charge_credit, eligible_at, settle_credit
 from tsnrepro.model.tcp import (
@@ -132,12 +148,30 @@ def _fits(memory, port, queue, hop, size):
     return True
 
 
-@kernel
-def _count_sent(memory, port, hop, wait, busy):
+@inlined
+def _start(memory, port, times, frame):
+    """Send a frame (sent, ident, meta), and count it: times are queued, start, done, free."""
+    queued, start, done, free = times
+    hop = hop_of(memory, port, frame[2])
+    wait = start - queued
     memory[hop + C_SENT] += 1
     memory[hop + C_WAIT_SUM] += wait
     memory[hop + C_WAIT_MAX] = max(memory[hop + C_WAIT_MAX], wait)
-    memory[port + E_BUSY] += busy
+    memory[port + E_BUSY] += free - start
+    arrives = send_on(memory, port, hop, (start, done), frame)
+    if memory[port + E_WATCHED]:
+        _watch(memory, port, (queued, start, done), frame, arrives)
+
+
+@kernel
+def _watch(memory, port, times, frame, arrives):
+    """Log a frame that starts, and hand it on again where the link duplicates it."""
+    if memory[port + E_LOGGED] != NONE:
+        log_departure(memory, memory[port + E_LOGGED], times, frame)
+    if is_duplicated(memory, port, times[1]) and arrives:
+        hop = hop_of(memory, port, frame[2])
+        memory[hop + C_DUPLICATED] += 1
+        hand_on(memory, port, hop, times[2], frame)
 
 
 @kernel
@@ -156,8 +190,7 @@ def _send_in_turn(memory, port, now, frame):
     free = done + memory[port + E_GAP]
     memory[port + E_LINE_FREE] = free
     _hold(memory, queue, done, size)
-    _count_sent(memory, port, hop, start - now, free - start)
-    send_on(memory, port, start, done, frame)
+    _start(memory, port, (now, start, done, free), frame)
     return done
 
 
@@ -239,7 +272,10 @@ def _enter_class(memory, port, sender, now):
 
 @kernel
 def _sender_event(memory, port, sender, now):
-    if memory[sender + S_KIND] == TCP:
+    kind = memory[sender + S_KIND]
+    if kind == PING_PONG and memory[sender + S_PHASE] == WAITS:
+        give_up(memory, sender, now)
+    elif kind == TCP:
         on_sender_event(memory, sender, now)
         if sends_segment(memory, sender, now):
             _enter_class(memory, port, sender, now)
@@ -248,7 +284,10 @@ def _sender_event(memory, port, sender, now):
         call_write(memory, sender, now)
     else:
         _enter_class(memory, port, sender, now)
-        after_entry(memory, sender)
+        if kind == PING_PONG:
+            await_answer(memory, sender)
+        else:
+            after_entry(memory, sender)
 
 
 @kernel
@@ -256,7 +295,10 @@ def _edge_event(memory, port, edge):
     now, sent, ident, meta = take(memory, edge)
     sender = memory[edge + G_SENDER]
     if sender != NONE:
-        on_acknowledgement(memory, sender, now, sent, ident)
+        if memory[sender + S_KIND] == TCP:
+            on_acknowledgement(memory, sender, now, sent, ident)
+        else:
+            on_answer(memory, sender, now, ident)
         return
     meta = pass_recovery(memory, port, meta, now)
     if meta != NONE:
@@ -283,8 +325,7 @@ def _transmit(memory, port, traffic_class, now):
         memory[port + E_RELEASE_CHARGE] = memory[
             sender + (S_CHARGE_LAST if last else S_CHARGE_FULL)
         ]
-    _count_sent(memory, port, hop, now - arrived, free - now)
-    send_on(memory, port, now, done, (sent, ident, meta))
+    _start(memory, port, (arrived, now, done, free), (sent, ident, meta))
 
 
 @kernel

@@ -37,6 +37,7 @@ __all__ = [
     "read_counters",
     "recover",
     "registers_needed",
+    "restart",
     "signed_distance",
 ]
 
@@ -310,10 +311,23 @@ def expire(registers: Registers, base: int, now: int) -> None:
     """Let the reset timer of the function at ``base`` run up to ``now``."""
     deadline = registers[base + R_DEADLINE]
     if deadline != NEVER and now >= deadline:
-        registers[base + R_TAKE_ANY] = 1
-        registers[base + R_LAST] = SEQUENCE_SPACE - 1
-        registers[base + R_DEADLINE] = NEVER
+        _forget(registers, base)
         registers[base + R_RESETS] += 1
+
+
+def restart(registers: Registers, base: int, now: int) -> None:
+    """Start the function at ``base`` anew at ``now``, as its switch does; counters go on.
+
+    A reset that was due before is made first, and counted.
+    """
+    expire(registers, base, now)
+    _forget(registers, base)
+
+
+def _forget(registers: Registers, base: int) -> None:
+    registers[base + R_TAKE_ANY] = 1
+    registers[base + R_LAST] = SEQUENCE_SPACE - 1
+    registers[base + R_DEADLINE] = NEVER
 
 
 def recover(registers: Registers, base: int, seq: int, now: int) -> bool:

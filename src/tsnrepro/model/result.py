@@ -9,16 +9,21 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
+from tsnrepro.model import latent, recovery
 from tsnrepro.model import layout as at
-from tsnrepro.model import recovery
-from tsnrepro.model.network import Network, TcpBulk
-from tsnrepro.model.plan import Plan
+from tsnrepro.model.elimination import keep_up
+from tsnrepro.model.network import Network, PingPong, TcpBulk
+from tsnrepro.model.plan import EliminationPlace, Plan
 from tsnrepro.model.routes import Carried, Element, Flow
 
 __all__ = [
+    "Alarm",
     "ConservationError",
     "FrameLedger",
     "Latencies",
+    "LatentResult",
+    "Logs",
+    "PingPongResult",
     "PortResult",
     "PortStream",
     "RecoveryResult",
@@ -44,6 +49,7 @@ class Tally:
         columns = [address + at.C_WAIT_SUM for address in plan.hops.values()]
         for address in plan.listeners.values():
             columns += [address + at.L_LATENCY_SUM, address + at.L_TRANSIT_SUM]
+        columns += [address + at.S_TRIP_SUM for address in plan.senders.values()]
         self._columns = np.array(columns)
         self._carried = np.zeros(len(columns), np.int64)
         self._place = {address: place for place, address in enumerate(columns)}
@@ -104,7 +110,8 @@ class FrameLedger:
     """Where every frame of a stream went: entered + copied = all the others together.
 
     ``taken`` frames were handed to the listener's transport; ``left`` were still in a queue or on a
-    link when the run ended. Ports are named node:link.
+    link when the run ended. ``copied`` counts those of replication, and those that links
+    ``duplicated``. Ports are named node:link.
     """
 
     entered: int
@@ -116,6 +123,7 @@ class FrameLedger:
     nic_drops: int
     taken: int
     left: int
+    duplicated: dict[str, int] = field(default_factory=dict, repr=False)
 
     @property
     def unaccounted(self) -> int:
@@ -134,6 +142,27 @@ class TcpResult:
     timeouts: int
     acknowledgements: int
     smoothed_rtt_ns: float
+
+
+@dataclass(frozen=True)
+class PingPongResult:
+    """What became of requests: written = ``answered`` + ``timeouts`` + ``waiting`` at the end.
+
+    ``round_trip`` runs from the write of a request to the end of reading its answer, for answers in
+    time; those that came later, or again, are ``disregarded``. ``answers`` were written.
+    """
+
+    answered: int
+    timeouts: int
+    waiting: int
+    disregarded: int
+    answers: int
+    round_trip: Latencies
+    answer_frames: FrameLedger
+
+    def half_quantile_ns(self, probability: float) -> float:
+        """Return a quantile of half the round trip, in nanoseconds, as sockperf reports it."""
+        return self.round_trip.quantile_ns(probability) / 2
 
 
 @dataclass(frozen=True)
@@ -167,6 +196,7 @@ class StreamResult:
     frames: FrameLedger
     tcp: TcpResult | None
     ack_frames: FrameLedger | None
+    ping_pong: PingPongResult | None = None
 
     @property
     def lost(self) -> int:
@@ -204,6 +234,7 @@ class PortStream:
     lost_down: int
     wait_sum_ps: int
     wait_max_ps: int
+    duplicated: int = 0
 
     @property
     def mean_wait_ns(self) -> float:
@@ -235,6 +266,41 @@ class RecoveryResult:
 
 
 @dataclass(frozen=True)
+class Alarm:
+    """A latent error: when it was found, and how far the difference had moved from its base.
+
+    Above zero, fewer copies were discarded than the member paths should have brought (a path is
+    gone); below zero, more were (a path repeats frames).
+    """
+
+    time_ps: int
+    moved: int
+
+
+@dataclass(frozen=True)
+class LatentResult:
+    """Latent error detection of a stream: tests made, ``signalled`` alarms, the first of them."""
+
+    stream: str
+    tests: int
+    signalled: int
+    alarms: list[Alarm]
+
+
+@dataclass(frozen=True)
+class Logs:
+    """Rows that were asked for, in the types of :mod:`tsnrepro.model.logs`; None: not asked for.
+
+    ``left_out`` counts the rows of each log beyond the most that were to be kept.
+    """
+
+    deliveries: npt.NDArray[np.void] | None = None
+    departures: npt.NDArray[np.void] | None = None
+    answers: npt.NDArray[np.void] | None = None
+    left_out: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class Result:
     """All counts of a run. ``ended_s`` is when the last thing happened or the run was cut off."""
 
@@ -244,7 +310,15 @@ class Result:
     streams: dict[str, StreamResult]
     ports: dict[str, PortResult]
     recoveries: list[RecoveryResult]
-    deliveries: npt.NDArray[np.void] | None = field(default=None, repr=False)
+    latent_errors: dict[str, LatentResult] = field(default_factory=dict)
+    logs: Logs = field(default_factory=Logs, repr=False)
+
+    @property
+    def deliveries(self) -> npt.NDArray[np.void]:
+        """The log of deliveries; ValueError where it was not asked for."""
+        if self.logs.deliveries is None:
+            raise ValueError("deliveries were not logged: give simulate() record=True or streams")
+        return self.logs.deliveries
 
     def recovery(self, stream: str, member: int | None = None) -> dict[str, int]:
         """Return the counters of a stream's recovery function, or of one of its members'."""
@@ -254,17 +328,17 @@ class Result:
         raise KeyError(f"stream {stream} has no recovery function for member {member}")
 
 
-def read_result(
-    plan: Plan, tally: Tally, duration_s: float, deliveries: npt.NDArray[np.void] | None
-) -> Result:
+def read_result(plan: Plan, tally: Tally, duration_s: float, logs: Logs | None = None) -> Result:
     """Read all counts out of the arrays and check that they add up.
 
     Raises ConservationError where frames or datagrams are missing or appear from nowhere.
     """
     reader = _Reader(plan, tally)
+    for place in plan.eliminations:
+        keep_up(plan.memory, place.address, plan.stop_ps)
     for place in plan.recoveries:
         recovery.expire(plan.memory, place.address, plan.stop_ps)
-    data = [carried for carried in plan.graph.carried if not carried.acknowledges]
+    data = [carried for carried in plan.graph.carried if not carried.returns]
     return Result(
         network=plan.graph.network,
         duration_s=duration_s,
@@ -279,7 +353,12 @@ def read_result(
             )
             for place in plan.recoveries
         ],
-        deliveries=deliveries,
+        latent_errors={
+            place.carried.name: reader.latent(place)
+            for place in plan.eliminations
+            if place.latent != at.NONE
+        },
+        logs=logs or Logs(),
     )
 
 
@@ -328,6 +407,7 @@ class _Reader:
         sender = self._row(self.plan.senders[carried.index], at.S_COLUMNS)
         heard = self._heard(carried)
         tcp = isinstance(carried.stream.send, TcpBulk)
+        pings = isinstance(carried.stream.send, PingPong)
         entered = int(sender[at.S_ENTERED])
         incomplete, pending = self._unfinished(carried)
         result = StreamResult(
@@ -351,15 +431,56 @@ class _Reader:
             frames=self.ledger(carried, entered * len(carried.frames)),
             tcp=_tcp_result(self._transport(carried)) if tcp else None,
             ack_frames=self._acknowledgements(carried) if tcp else None,
+            ping_pong=self._ping_pong(carried, sender, heard) if pings else None,
         )
         self._check_datagrams(result, heard, pending)
         return result
 
+    def _back(self, carried: Carried) -> Carried:
+        """Return what comes back for a stream."""
+        return next(c for c in self.plan.graph.carried if c.returns and c.sender == carried.index)
+
     def _acknowledgements(self, carried: Carried) -> FrameLedger:
-        acks = next(
-            c for c in self.plan.graph.carried if c.acknowledges and c.sender == carried.index
+        return self.ledger(self._back(carried), int(self._transport(carried)[at.T_ACKS]))
+
+    def _ping_pong(
+        self, carried: Carried, sender: npt.NDArray[np.int64], heard: npt.NDArray[np.int64]
+    ) -> PingPongResult:
+        back = self._back(carried)
+        answers = int(heard[at.L_ANSWERS])
+        result = PingPongResult(
+            answered=int(sender[at.S_ANSWERED]),
+            timeouts=int(sender[at.S_TIMEOUTS]),
+            waiting=int(sender[at.S_PHASE] == at.WAITS),
+            disregarded=int(sender[at.S_DISREGARDED]),
+            answers=answers,
+            round_trip=self._times(self.plan.senders[carried.index] + at.S_TRIP_SUM),
+            answer_frames=self.ledger(back, answers * len(back.frames)),
         )
-        return self.ledger(acks, int(self._transport(carried)[at.T_ACKS]))
+        self._check_ping_pong(carried, sender, heard, result)
+        return result
+
+    def _check_ping_pong(
+        self,
+        carried: Carried,
+        sender: npt.NDArray[np.int64],
+        heard: npt.NDArray[np.int64],
+        result: PingPongResult,
+    ) -> None:
+        back = self._heard(self._back(carried))
+        edge = self._row(int(back[at.L_EDGE]), at.RING_COLUMNS)
+        coming = int(edge[at.RING_WRITTEN] - edge[at.RING_READ])
+        entered = int(sender[at.S_ENTERED])
+        sums = {
+            "requests": entered - result.answered - result.timeouts - result.waiting,
+            "answers written": result.answers - int(heard[at.L_DELIVERED]),
+            "answers read": int(back[at.L_DELIVERED])
+            - result.answered
+            - result.disregarded
+            - coming,
+            "round trips": result.round_trip.count - result.answered,
+        }
+        _refuse(carried.name, sums)
 
     def _unfinished(self, carried: Carried) -> tuple[int, int]:
         """Return datagrams that reassembly never completed, and the fragments they had."""
@@ -376,8 +497,11 @@ class _Reader:
         return incomplete, frames
 
     def _latencies(self, carried: Carried, sums: int) -> Latencies:
-        """Return the distribution whose sum, minimum, maximum and bins begin at a column."""
-        address = self.plan.listeners[carried.index] + sums
+        """Return the distribution at a listener whose sum and so on begin at a column."""
+        return self._times(self.plan.listeners[carried.index] + sums)
+
+    def _times(self, address: int) -> Latencies:
+        """Return the distribution whose sum, minimum, maximum and bins begin at an address."""
         least, most, bins_at = (int(word) for word in self.memory[address + 1 : address + 4])
         bins = self._row(bins_at, at.HISTOGRAM_BINS).copy()
         count = int(bins.sum())
@@ -394,6 +518,7 @@ class _Reader:
         drops: dict[str, int] = {}
         random: dict[str, int] = {}
         down: dict[str, int] = {}
+        twice: dict[str, int] = {}
         copied = eliminated = nic_drops = 0
         for element in self.plan.graph.elements:
             for flow in element.flows:
@@ -408,6 +533,7 @@ class _Reader:
                     _add(drops, element.name, counts[at.C_QUEUE_DROPS])
                     _add(random, element.name, counts[at.C_LOST_RANDOM])
                     _add(down, element.name, counts[at.C_LOST_DOWN])
+                    _add(twice, element.name, counts[at.C_DUPLICATED])
         ledger = FrameLedger(
             entered=entered,
             copied=copied,
@@ -418,6 +544,7 @@ class _Reader:
             nic_drops=nic_drops,
             taken=int(self._heard(carried)[at.L_FRAMES]),
             left=int(self.left[carried.index]),
+            duplicated=twice,
         )
         if ledger.unaccounted:
             raise ConservationError(
@@ -445,9 +572,7 @@ class _Reader:
                 "datagrams complete": complete - result.receiver_socket_drops - result.delivered,
                 "datagrams delivered": result.delivered - result.unique - result.duplicates,
             }
-        wrong = {what: difference for what, difference in sums.items() if difference}
-        if wrong:
-            raise ConservationError(f"{result.name}: do not add up, by: {wrong}")
+        _refuse(result.name, sums)
 
     def port(self, element: Element) -> PortResult:
         """Return the account of a port."""
@@ -480,7 +605,25 @@ class _Reader:
                 self.plan.hops[element.index, flow.index] + at.C_WAIT_SUM
             ),
             wait_max_ps=int(counts[at.C_WAIT_MAX]),
+            duplicated=int(counts[at.C_DUPLICATED]),
         )
+
+    def latent(self, place: EliminationPlace) -> LatentResult:
+        """Return what a latent error detection found, up to the end of the writes."""
+        tests, signalled, alarms = latent.read_alarms(self.memory, place.latent)
+        return LatentResult(
+            stream=place.carried.name,
+            tests=tests,
+            signalled=signalled,
+            alarms=[Alarm(time, moved) for time, moved in alarms],
+        )
+
+
+def _refuse(name: str, sums: dict[str, int]) -> None:
+    """Refuse sums that are not zero."""
+    wrong = {what: difference for what, difference in sums.items() if difference}
+    if wrong:
+        raise ConservationError(f"{name}: do not add up, by: {wrong}")
 
 
 def _time(row: npt.NDArray[np.int64], column: int) -> int | None:

@@ -23,12 +23,14 @@ from tsnrepro.model.ethernet import (
 from tsnrepro.model.network import (
     Link,
     Network,
+    PingPong,
     Port,
     Replicated,
     SinglePath,
     Stream,
     TcpBulk,
     picoseconds,
+    way_back,
 )
 
 __all__ = ["Carried", "Edge", "Element", "Flow", "Graph", "Hop", "route_network"]
@@ -39,15 +41,16 @@ _WINDOW_FRAMES = 512
 
 @dataclass(frozen=True)
 class Carried:
-    """What travels one route: the datagrams or segments of a stream, or its acknowledgements.
+    """What travels one route: the datagrams or segments of a stream, or what comes back for them.
 
-    ``sender`` is the index of the one that the process at the talker of the data sends.
+    ``returns`` holds for acknowledgements and answers. ``sender`` is the index of the one that the
+    process at the stream's talker sends.
     """
 
     index: int
     name: str
     stream: Stream
-    acknowledges: bool
+    returns: bool
     talker: str
     listener: str
     route: SinglePath | Replicated
@@ -136,11 +139,16 @@ class Hop:
 
 @dataclass
 class Edge:
-    """Frames (or acknowledgements for a sender) on their way between two elements."""
+    """Frames on their way between two elements.
+
+    ``to_sender`` is an edge within a host up to the sender with this index, of acknowledgements or
+    answers; ``answers`` is one from a host's process to its port, of the answers with this index.
+    """
 
     source: Element
     target: Element
     to_sender: int | None = None
+    answers: int | None = None
     flows: list[Flow] = field(default_factory=list)
     index: int = -1
 
@@ -157,7 +165,7 @@ class Graph:
         self.edges: list[Edge] = []
         self.window_ps = 0
         self._by_key: dict[tuple[str, str | None], Element] = {}
-        self._by_ends: dict[tuple[int, int, int | None], Edge] = {}
+        self._by_ends: dict[tuple[int, int, int | None, int | None], Edge] = {}
         self._links = {link.name: link for link in network.links}
 
     def element(self, node: str, link: str | None) -> Element:
@@ -181,11 +189,17 @@ class Graph:
             element.flows.append(flow)
         return self.hops[key]
 
-    def edge(self, source: Element, target: Element, to_sender: int | None = None) -> Edge:
+    def edge(
+        self,
+        source: Element,
+        target: Element,
+        to_sender: int | None = None,
+        answers: int | None = None,
+    ) -> Edge:
         """Return the edge between two elements, made once."""
-        key = (id(source), id(target), to_sender)
+        key = (id(source), id(target), to_sender, answers)
         if key not in self._by_ends:
-            self._by_ends[key] = Edge(source, target, to_sender)
+            self._by_ends[key] = Edge(source, target, to_sender, answers)
             self.edges.append(self._by_ends[key])
         return self._by_ends[key]
 
@@ -222,8 +236,8 @@ def route_network(network: Network) -> Graph:
     for carried in graph.carried:
         _lay_route(graph, carried)
     for carried in graph.carried:
-        if carried.acknowledges:
-            _return_acknowledgements(graph, carried)
+        if carried.returns:
+            _join_return(graph, carried)
     _sort_edges(graph)
     _order_elements(graph)
     return graph
@@ -243,7 +257,7 @@ def _carry_streams(graph: Graph) -> None:
                 index=len(graph.carried),
                 name=stream.name,
                 stream=stream,
-                acknowledges=False,
+                returns=False,
                 talker=stream.talker,
                 listener=stream.listener,
                 route=stream.route,
@@ -253,21 +267,27 @@ def _carry_streams(graph: Graph) -> None:
             )
         )
     for data in list(graph.carried):
+        back = way_back(data.stream)
+        if back is None:
+            continue
+        name, frames, truesizes = f"{data.name}.answer", data.frames, data.truesizes
         if isinstance(data.stream.send, TcpBulk):
-            graph.carried.append(
-                Carried(
-                    index=len(graph.carried),
-                    name=f"{data.name}.ack",
-                    stream=data.stream,
-                    acknowledges=True,
-                    talker=data.listener,
-                    listener=data.talker,
-                    route=data.stream.send.ack_route,
-                    frames=(tcp_ack_frame(vlan=data.stream.vlan),),
-                    truesizes=(skb_truesize(52),),
-                    sender=data.sender,
-                )
+            name = f"{data.name}.ack"
+            frames, truesizes = (tcp_ack_frame(vlan=data.stream.vlan),), (skb_truesize(52),)
+        graph.carried.append(
+            Carried(
+                index=len(graph.carried),
+                name=name,
+                stream=data.stream,
+                returns=True,
+                talker=data.listener,
+                listener=data.talker,
+                route=back,
+                frames=frames,
+                truesizes=truesizes,
+                sender=data.sender,
             )
+        )
 
 
 def _lay_path(graph: Graph, flow: Flow, start: str, links: list[str]) -> list[Element]:
@@ -292,7 +312,7 @@ def _lay_route(graph: Graph, carried: Carried) -> None:
         first, first_flow = ports[0], flow
     else:
         first, first_flow = _lay_replicated(graph, carried, route, receiver)
-    if not carried.acknowledges:
+    if not carried.returns:
         first.senders.append(carried)
         graph.hop(first, first_flow).sender = carried.sender
     _join(graph, carried)
@@ -337,11 +357,19 @@ def _join(graph: Graph, carried: Carried) -> None:
                     graph.edge(element, target).flows.append(label)
 
 
-def _return_acknowledgements(graph: Graph, carried: Carried) -> None:
-    """Join the listener's transport to its port, and the talker's stack to its transport."""
+def _join_return(graph: Graph, carried: Carried) -> None:
+    """Join the listener's process or transport to its port, and the talker's receiving side to it.
+
+    Answers have an edge to themselves, because each is put there ahead of its time; there and at
+    acknowledgements, that is in order for one stream but not for two.
+    """
     route = carried.route
     back = route.links[0] if isinstance(route, SinglePath) else route.before[0]
-    graph.edge(graph.element(carried.talker, None), graph.element(carried.talker, back))
+    graph.edge(
+        graph.element(carried.talker, None),
+        graph.element(carried.talker, back),
+        answers=carried.index if isinstance(carried.stream.send, PingPong) else None,
+    )
     stream_route = carried.stream.route
     forth = (
         stream_route.links[0] if isinstance(stream_route, SinglePath) else stream_route.before[0]
@@ -356,8 +384,10 @@ def _sort_edges(graph: Graph) -> None:
 
     def order(edge: Edge) -> tuple[int, int, int]:
         source = edge.source
+        if source.link is None and edge.answers is not None:
+            return (-1, 0, edge.answers)
         if source.link is None:
-            return (-1, 0, -1 if edge.to_sender is None else edge.to_sender)
+            return (-1, 1, -1 if edge.to_sender is None else edge.to_sender)
         return (place[source.link.name], int(source.node != source.link.a), 0)
 
     graph.edges.sort(key=order)

@@ -20,6 +20,7 @@ from tsnrepro.model.layout import (
     LISTED,
     NEVER,
     NONE,
+    PING_PONG,
     POISSON,
     RING_MASK,
     RING_READ,
@@ -103,7 +104,7 @@ def _due(memory, sender):
     """Return when the coming write is due, and move on to the one after it."""
     kind = memory[sender + S_KIND]
     due = memory[sender + S_DUE]
-    if kind == SATURATING:
+    if kind in (SATURATING, PING_PONG):
         return due
     if kind == LISTED:
         listed = memory[memory[sender + S_TIMES] + memory[sender + S_INDEX]]
