@@ -7,7 +7,16 @@ from typing import Any
 
 from tsnrepro.errors import ConfigurationError
 from tsnrepro.repository import root
-from tsnrepro.settings import Campaign, EmulatedSettings, ModelSettings, load, load_testbed, parse
+from tsnrepro.settings import (
+    Campaign,
+    EmulatedSettings,
+    GuestSettings,
+    ModelSettings,
+    TestbedSettings,
+    load,
+    load_testbed,
+    parse,
+)
 
 
 @dataclass(frozen=True)
@@ -34,6 +43,7 @@ EXPERIMENTS = {
     "streams": Experiment("streams", "streams", "streams"),
     "rfc2544": Experiment("rfc2544.experiment", "rfc2544", "rfc2544"),
     "tag_capture": Experiment("tag_capture", "tag_capture", "wire", ("emulated",)),
+    "shaping": Experiment("shaping", "shaping", "shaping", ("guest", "model")),
 }
 # The experiments that each manuscript of paper/ prints.
 MANUSCRIPTS = {"frer-udp": ("sweep", "tcp", "latency")}
@@ -93,12 +103,16 @@ def open_testbed(name: str, campaign: Campaign, purpose: str, **overrides: Any) 
         from tsnrepro.testbed.model import ModelTestbed  # noqa: PLC0415
 
         return ModelTestbed(settings, campaign.seed)
+    if isinstance(settings, GuestSettings):
+        from tsnrepro.testbed.guest.testbed import GuestTestbed  # noqa: PLC0415
+
+        return GuestTestbed(settings, purpose)
     from tsnrepro.testbed.emulated import EmulatedTestbed  # noqa: PLC0415
 
     return EmulatedTestbed(settings, purpose)
 
 
-def testbed_settings(name: str) -> EmulatedSettings | ModelSettings:
+def testbed_settings(name: str) -> TestbedSettings:
     """Return the settings of config/testbeds/NAME.yaml, whatever its kind."""
     return load_testbed(root() / "config" / "testbeds" / f"{name}.yaml")
 
@@ -138,8 +152,18 @@ def run_experiment(experiment: str, testbed_name: str, campaign_name: str) -> di
     if is_imported(raw_root(), testbed_name):
         return foreign_manifest(raw_root(), testbed_name, experiment, campaign_name)
     settings = campaign(campaign_name)
+    kind = testbed_settings(testbed_name).kind
+    if kind not in EXPERIMENTS[experiment].kinds:
+        raise ConfigurationError(
+            f"experiment '{experiment}' cannot be measured on a testbed of kind {kind}",
+            f"config/testbeds/{testbed_name}.yaml",
+            f"It can on: {', '.join(EXPERIMENTS[experiment].kinds)}",
+        )
     module = import_module(f"tsnrepro.experiments.{EXPERIMENTS[experiment].module}")
-    planned = module.plan(settings)
+    # Where the kinds differ in what they can run, the plan is of one kind.
+    planned = (
+        module.plan_for(settings, kind) if hasattr(module, "plan_for") else module.plan(settings)
+    )
     if not planned:
         raise ConfigurationError(
             f"campaign '{campaign_name}' has no experiment '{experiment}'",
@@ -148,6 +172,6 @@ def run_experiment(experiment: str, testbed_name: str, campaign_name: str) -> di
     store = RawStore(raw_root(), testbed_name, campaign_name, experiment)
     purpose = f"campaign {campaign_name}, experiment {experiment}"
     bring_up = partial(open_testbed, testbed_name, settings, purpose)
-    # A model has no caches to warm.
-    warm_up = settings.warm_up and not isinstance(testbed_settings(testbed_name), ModelSettings)
+    # A model has no caches to warm, and every job of a guest boots its own.
+    warm_up = settings.warm_up and kind == "emulated"
     return run_trials(store, planned, settings.attempts, bring_up, module.measure, warm_up=warm_up)

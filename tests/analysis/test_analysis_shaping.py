@@ -17,7 +17,7 @@ from tsnrepro.errors import RecordError
 from tsnrepro.experiments.shaping.log import LISTENER_DTYPE
 from tsnrepro.experiments.shaping.plan import factors_of
 from tsnrepro.experiments.shaping.schedule import GateControlList, GateWindow, two_windows
-from tsnrepro.experiments.shaping.settings import ShapingPart
+from tsnrepro.settings.shaping import ShapingPart
 
 DAY_NS = 1_790_000_000 * 10**9  # a time of day, which a float cannot hold to the nanosecond
 GATES = two_windows(20_000, 80_000, scheduled=5, others=[0])
@@ -238,7 +238,15 @@ def test_results_carry_their_trials():
     assert results.of("shaping.medium")["value"] == "model"
 
 
-def test_a_record_that_lacks_a_medium_is_refused():
+def test_virtual_time_is_on_every_label():
+    run = two_modes()
+    assert run.label("model testbed") == "model testbed"
+    name = next(iter(run.documents))
+    run.documents[name]["values"]["guest"] = {"virtual_time": True}
+    assert run.label("guest testbed") == "guest testbed, virtual time"
+
+
+def test_a_record_that_does_not_fit_the_schema_is_refused():
     run = two_modes()
     broken = {name: doc | {"sha256": "short"} for name, doc in run.documents.items()}
     with pytest.raises(RecordError, match="schema"):

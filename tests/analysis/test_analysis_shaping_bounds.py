@@ -9,14 +9,14 @@ from tsnrepro.experiments.shaping import on_model
 from tsnrepro.experiments.shaping.log import LOG, decompress, network_latency_us
 from tsnrepro.experiments.shaping.plan import trials_of
 from tsnrepro.experiments.shaping.schedule import GateControlList, GateWindow, two_windows
-from tsnrepro.experiments.shaping.settings import ShapingPart
 from tsnrepro.settings import ModelSettings
+from tsnrepro.settings.shaping import ShapingPart
 from tsnrepro.testbed.model import ModelTestbed
 
 SETTINGS = ModelSettings.model_validate(
     {
         "switch_us": {"low": 1, "high": 5},
-        "talker": {"send_us": 2},
+        "talker": {"send_us": 3.307},
         "listener": {"receive_us": 2, "stack_us": 1},
     }
 )

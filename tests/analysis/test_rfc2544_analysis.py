@@ -10,6 +10,10 @@ from rfc2544_documents import CAPACITY_PPS, capacity_pps, record
 
 from tsnrepro.analysis import rfc2544, rfc2544_figures
 from tsnrepro.experiments.rfc2544.plan import plan
+from tsnrepro.experiments.run import manifest, write_manifest
+from tsnrepro.notebooks import execute
+from tsnrepro.records.store import RawStore
+from tsnrepro.repository import root
 from tsnrepro.settings.rfc2544 import (
     BackToBackSettings,
     FrameLossSettings,
@@ -18,10 +22,6 @@ from tsnrepro.settings.rfc2544 import (
     SystemRecoverySettings,
     ThroughputSettings,
 )
-from tsnrepro.experiments.run import manifest, write_manifest
-from tsnrepro.notebooks import execute
-from tsnrepro.records.store import RawStore
-from tsnrepro.repository import root
 
 SETTINGS = Rfc2544Settings(
     throughput=ThroughputSettings(frame_bytes=[64, 512], payloads_bytes=[64, 1518], repetitions=2),

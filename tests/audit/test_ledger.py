@@ -41,7 +41,7 @@ def record():
 class Page(HTMLParser):
     """Collect what a page holds; VOID elements need no end."""
 
-    VOID = {"meta", "br", "link", "img", "hr", "input"}  # noqa: RUF012
+    VOID = {"meta", "br", "link", "img", "hr", "input"}
 
     def __init__(self, text):
         super().__init__()

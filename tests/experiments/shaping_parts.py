@@ -3,7 +3,7 @@
 from typing import Any
 
 from tsnrepro.experiments.shaping.schedule import two_windows
-from tsnrepro.experiments.shaping.settings import ShapingPart
+from tsnrepro.settings.shaping import ShapingPart
 
 
 def part(kind: str = "end-station", **changes: Any) -> ShapingPart:

@@ -10,7 +10,7 @@ from tsnrepro.errors import ConfigurationError
 from tsnrepro.experiments import shaping
 from tsnrepro.experiments.shaping.plan import factors_of, part_of, trials_of
 from tsnrepro.experiments.shaping.schedule import two_windows
-from tsnrepro.experiments.shaping.settings import ShapingSettings
+from tsnrepro.settings.shaping import ShapingSettings
 
 
 def campaign(*parts, repetitions=2):

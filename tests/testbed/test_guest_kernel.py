@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from tsnrepro.errors import TestbedError
+from tsnrepro.settings.testbeds import GuestSettings
 from tsnrepro.testbed.guest import initramfs, kernel, machine, programs, requirements
-from tsnrepro.testbed.guest.settings import GuestSettings
 
 # As apt-cache prints them: Debian 12's and Ubuntu 24.04's chains from metapackage to modules.
 PACKAGES = {

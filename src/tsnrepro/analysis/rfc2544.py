@@ -14,8 +14,8 @@ from tsnrepro.analysis.results import Results
 from tsnrepro.audit import published
 from tsnrepro.errors import RecordError
 from tsnrepro.experiments.rfc2544 import rates
-from tsnrepro.settings.rfc2544 import DOCUMENT_PAYLOADS_BYTES, FRAME_BYTES
 from tsnrepro.records.tables import open_run
+from tsnrepro.settings.rfc2544 import DOCUMENT_PAYLOADS_BYTES, FRAME_BYTES
 from tsnrepro.stats.estimate import Estimate
 from tsnrepro.stats.proportions import loss_ratio
 from tsnrepro.stats.replication import mean_over_runs

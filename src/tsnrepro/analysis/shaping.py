@@ -1,11 +1,13 @@
 """Shaping: trials and logs of a run, their statistics, and modes held against each other."""
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+import math
+from collections.abc import Hashable, Iterable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 import pandera.pandas as pa
 from statsmodels.stats.weightstats import DescrStatsW
@@ -15,6 +17,7 @@ from tsnrepro.analysis.shaping_phase import Gate, Held, held
 from tsnrepro.audit.media import refuse_across_media
 from tsnrepro.errors import RecordError
 from tsnrepro.experiments.shaping.log import (
+    DEPARTURES,
     LOG,
     Records,
     decompress,
@@ -22,8 +25,8 @@ from tsnrepro.experiments.shaping.log import (
     network_latency_us,
 )
 from tsnrepro.experiments.shaping.plan import part_of
-from tsnrepro.experiments.shaping.settings import GATED, ShapingPart
 from tsnrepro.records.tables import COUNT, open_run
+from tsnrepro.settings.shaping import GATED, ShapingPart
 from tsnrepro.stats.checks import ROUNDING
 from tsnrepro.stats.comparisons import Comparison, difference_of_means, holm, relative_difference
 from tsnrepro.stats.estimate import Estimate
@@ -69,11 +72,29 @@ SCHEMA = pa.DataFrameSchema(
 
 @dataclass(frozen=True)
 class Run:
-    """The trials of one run, a row each, with the log and the record of each by its name."""
+    """The trials of one run, a row each, with the log and the record of each by its name.
+
+    ``departures`` has those of trials whose listener does not hear the shaped ports directly.
+    """
 
     trials: pd.DataFrame
     logs: dict[str, Records]
     documents: dict[str, dict[str, Any]]
+    departures: dict[str, Records] = field(default_factory=dict)
+
+    def egress(self, trial: str) -> Records:
+        """Return the log whose stamps tell when frames left the shaped port."""
+        return self.departures.get(trial, self.logs[trial])
+
+    @property
+    def virtual_time(self) -> bool:
+        """Whether any trial's clock was virtual: good for order and shaping, not for latency."""
+        guests = (document["values"].get("guest") for document in self.documents.values())
+        return any(guest and guest["virtual_time"] for guest in guests)
+
+    def label(self, testbed: str) -> str:
+        """Return a testbed's label, with a word on its clock where that is virtual."""
+        return f"{testbed}, virtual time" if self.virtual_time else testbed
 
     def part(self, name: str) -> ShapingPart:
         """Return a part's settings, with the modes and loads that were measured."""
@@ -128,18 +149,30 @@ def read(manifest_path: str | Path) -> Run:
         A trial is missing, was altered, or does not fit the schema.
     """
     store, manifest = open_run(manifest_path)
-    logs, documents = {}, {}
+    logs, departures, documents = {}, {}, {}
     for entry in manifest["trials"]:
         document = store.read(store.folder / entry["trial"])
         if document["sha256"] != entry["sha256"]:
             raise RecordError("the trial is not the one the manifest lists", entry["trial"])
         documents[entry["trial"]] = document
         logs[entry["trial"]] = decompress(store.output_bytes(entry["trial"], LOG))
-    return assemble(documents, logs)
+        if (store.folder / entry["trial"] / DEPARTURES).is_file():
+            departures[entry["trial"]] = decompress(store.output_bytes(entry["trial"], DEPARTURES))
+    return assemble(documents, logs, departures)
 
 
-def assemble(documents: dict[str, dict[str, Any]], logs: dict[str, Records]) -> Run:
-    """Return a run of records and logs, by the trial's name."""
+def assemble(
+    documents: dict[str, dict[str, Any]],
+    logs: dict[str, Records],
+    departures: dict[str, Records] | None = None,
+) -> Run:
+    """Return a run of records, logs and departures, by the trial's name.
+
+    Raises
+    ------
+    RecordError
+        A record does not fit the schema.
+    """
     loads: dict[str, set[float]] = {}
     for document in documents.values():
         factors = document["factors"]
@@ -149,7 +182,8 @@ def assemble(documents: dict[str, dict[str, Any]], logs: dict[str, Records]) -> 
         for name, document in documents.items()
     ]
     try:
-        return Run(SCHEMA.validate(pd.DataFrame(rows)), logs, documents)
+        table = SCHEMA.validate(pd.DataFrame(rows))
+        return Run(table, logs, documents, departures or {})
     except pa.errors.SchemaError as error:
         raise RecordError(f"the trials do not fit their schema: {error}", "shaping") from error
 
@@ -285,7 +319,7 @@ def _held(run: Run, group: pd.DataFrame) -> Held | None:
         gate = gate_of(run, trial)
         if gate is None:
             return None
-        one = held(gate, run.logs[trial])
+        one = held(gate, run.egress(trial))
         total = one if total is None else total + one
     return total if total and total.frames else None
 
@@ -357,14 +391,15 @@ def _relative(group: pd.DataFrame, control: pd.DataFrame, column: str) -> Compar
         return None
     if len(first) < 2 or set(first.index) != set(second.index):
         return relative_difference(first, second)
-    ratios = np.log(first / second.reindex(first.index))
+    ratios = np.log((first / second.reindex(first.index)).to_numpy(float))
     mean = mean_over_runs(ratios)
-    values = [100 * np.expm1(value) for value in (mean.value, mean.low, mean.high)]
+    value, low, high = (100 * math.expm1(number) for number in (mean.value, mean.low, mean.high))
     method = "Student t of the log ratio, paired by repetition"
-    return Comparison(Estimate(*values, mean.level, method, mean.n, "%"), _p_of_none(ratios))
+    estimate = Estimate(value, low, high, mean.level, method, mean.n, "%")
+    return Comparison(estimate, _p_of_none(ratios))
 
 
-def _p_of_none(differences: pd.Series) -> float:
+def _p_of_none(differences: npt.NDArray[np.float64]) -> float:
     """Return the p value of a mean of zero; 0 or 1 where nothing varies."""
     if np.ptp(differences) <= ROUNDING * max(1.0, float(np.abs(differences).max())):
         return float(np.abs(differences).max() <= ROUNDING)
@@ -427,7 +462,7 @@ def _difference(group: pd.DataFrame, control: pd.DataFrame, column: str) -> dict
         found = difference_of_means(first, second, unit="us")
         limits, p_value = found.estimate, found.p_value
     else:
-        differences = first - second.reindex(first.index)
+        differences = (first - second.reindex(first.index)).to_numpy(float)
         limits, p_value = mean_over_runs(differences, unit="us"), _p_of_none(differences)
     return dict(zip(names, (limits.value, limits.low, limits.high, p_value), strict=True))
 
@@ -471,7 +506,7 @@ def _results_of(results: Results, run: Run, part: ShapingPart, mode: str, load: 
         results.estimate(f"{key}.outside.percent", counts.outside_percent, 4, names)
 
 
-def _comparison(results: Results, run: Run, row: dict[str, Any]) -> None:
+def _comparison(results: Results, run: Run, row: Mapping[Hashable, Any]) -> None:
     key = f"shaping.{row['part']}.{row['mode']}.{row['load']}.{row['statistic']}"
     both = [row["mode"], row["reference"]]
     rows = run.rows(row["part"], load=row["load"])

@@ -4,7 +4,7 @@ Column width, colour-blind safe; modes differ by line style as well as by colour
 """
 
 from collections.abc import Mapping, Sequence
-from itertools import chain
+from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -17,11 +17,11 @@ from tsnrepro.analysis.figures import style
 from tsnrepro.analysis.shaping import IDLE, LOADED, Run, gate_of
 from tsnrepro.analysis.shaping_phase import Gate, Phases
 from tsnrepro.experiments.shaping.log import Records, latency_us, stamped
-from tsnrepro.experiments.shaping.settings import ShapingPart
+from tsnrepro.settings.shaping import ShapingPart
 
 COLUMN_INCHES = 3.5
-MODES = ("tas", "fifo", "prio", "cbs", "etf", "mqprio", "direct")
-LABELS = {
+MODES: tuple[str, ...] = ("tas", "fifo", "prio", "cbs", "etf", "mqprio", "direct")
+LABELS: dict[str, str] = {
     "tas": "TAS",
     "fifo": "no shaping",
     "prio": "Prio",
@@ -30,8 +30,12 @@ LABELS = {
     "mqprio": "mqprio",
     "direct": "direct",
 }
-COLOURS = dict(zip(MODES, sns.color_palette("colorblind", len(MODES)), strict=True))
-STYLES = dict(zip(MODES, ("-", "--", "-.", (0, (4, 1, 1, 1, 1, 1)), ":", ":", ":"), strict=True))
+COLOURS: dict[str, tuple] = dict(
+    zip(MODES, sns.color_palette("colorblind", len(MODES)), strict=True)
+)
+STYLES: dict[str, Any] = dict(
+    zip(MODES, ("-", "--", "-.", (0, (4, 1, 1, 1, 1, 1)), ":", ":", ":"), strict=True)
+)
 MOST_POINTS = 1500
 BINS = 60
 WINDOW_COLOUR = "0.9"
@@ -299,13 +303,10 @@ def distributions(
     return figure
 
 
-def gated_parts(run: Run) -> list[ShapingPart]:
-    """Return the parts of end stations that have a gated mode, the shortest cycle first."""
-    parts = [part for part in run.parts("end-station") if part.gates and "tas" in part.modes]
-    return sorted(parts, key=lambda part: part.gates.cycle if part.gates else 0)
-
-
-def all_modes(run: Run) -> list[str]:
-    """Return the modes of a run, in the order of the figures."""
-    measured = set(chain.from_iterable(part.modes for part in run.parts()))
-    return [mode for mode in MODES if mode in measured]
+def gated_parts(run: Run, load: str = IDLE) -> list[ShapingPart]:
+    """Return a part of end stations for each cycle that was measured gated, the shortest first."""
+    by_cycle: dict[int, ShapingPart] = {}
+    for part in run.parts("end-station"):
+        if part.gates and len(run.rows(part.name, "tas", load)):
+            by_cycle.setdefault(part.gates.cycle, part)
+    return [by_cycle[cycle] for cycle in sorted(by_cycle)]

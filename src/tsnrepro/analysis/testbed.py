@@ -13,8 +13,14 @@ from tsnrepro.stats.estimate import DEFAULT_LEVEL, Estimate
 
 LABELS = {
     "emulated": "emulated testbed (network namespaces on one machine, eBPF switches)",
+    "guest": "guest testbed (namespaces in a virtual machine with a kernel of its own)",
     "model": "model testbed (simulated queues, no measurement)",
 }
+# What is measured in virtual time says so wherever its testbed is named.
+VIRTUAL = (
+    ", in virtual time: good for gate order, shaping, priority and loss, "
+    "not for absolute latency or jitter"
+)
 # How a page introduces its numbers. A model's are not measured, and no page says they are.
 SIMULATED, MEASURED = "Simulated on", "Measured on"
 
@@ -60,7 +66,10 @@ def label_of(manifest_path: str | Path) -> str:
     """Return the words that every page and figure of this testbed carries."""
     facts = facts_of(manifest_path)[1]
     kind: str = facts["testbed"]
-    return _imported_label(facts) if kind == IMPORTED else LABELS.get(kind) or kind
+    if kind == IMPORTED:
+        return _imported_label(facts)
+    label = LABELS.get(kind) or kind
+    return label + VIRTUAL if facts.get("virtual_time") else label
 
 
 def short_label_of(manifest_path: str | Path) -> str:
@@ -69,6 +78,8 @@ def short_label_of(manifest_path: str | Path) -> str:
     kind: str = facts["testbed"]
     if kind == IMPORTED:
         return _imported_label(facts)
+    if facts.get("virtual_time"):
+        return f"{kind} testbed (virtual time)"
     return f"{kind} testbed (simulated)" if kind == MODEL else f"{kind} testbed"
 
 
@@ -172,7 +183,17 @@ def _imported(facts: dict[str, Any]) -> dict[str, int | float | str | None]:
     }
 
 
-DESCRIPTIONS = {IMPORTED: _imported, MODEL: _simulated}
+def _virtual_machine(facts: dict[str, Any]) -> dict[str, int | float | str | None]:
+    controller = facts["controller"]
+    return {
+        "kernel": ", ".join(facts["kernel_packages"]),
+        **{name: controller[name] for name in ("processor", "processors", "commit")},
+        "acceleration": facts["acceleration"],
+        "qemu": facts["qemu"],
+    }
+
+
+DESCRIPTIONS = {"guest": _virtual_machine, IMPORTED: _imported, MODEL: _simulated}
 
 
 def _sysctl(lines: list[str], name: str) -> int | str:

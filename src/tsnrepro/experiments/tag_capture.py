@@ -21,12 +21,12 @@ from tsnrepro.experiments.run import Measurement, Planned
 from tsnrepro.records.accounting import account
 from tsnrepro.records.store import Trial
 from tsnrepro.settings import Campaign
+from tsnrepro.settings.wire import TagCaptureSettings
 from tsnrepro.testbed.emulated import CARD, LISTENER, SWITCHES, TALKER, EmulatedTestbed
 from tsnrepro.testbed.snapshot import Snapshot
 from tsnrepro.tools import dumpcap, iperf3
 from tsnrepro.tools.frerctl import StreamFilter
 from tsnrepro.wire.recorded import AFTER, BEFORE, capture_name, recorded_report
-from tsnrepro.settings.wire import TagCaptureSettings
 
 STREAM = StreamFilter("udp", iperf3.PORT, iperf3.MIN_UDP_PAYLOAD_BYTES)
 # Headers with a VLAN tag and an R-TAG, and as much behind them as tells frames apart.

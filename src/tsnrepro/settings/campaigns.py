@@ -6,6 +6,7 @@ from pydantic import Field
 
 from tsnrepro.settings.failure import FailureSettings, StreamsSettings
 from tsnrepro.settings.rfc2544 import Rfc2544Settings
+from tsnrepro.settings.shaping import ShapingSettings
 from tsnrepro.settings.strict import Configuration, PositiveFloat, PositiveInt, Strict, UdpPayload
 from tsnrepro.settings.wire import TagCaptureSettings
 
@@ -73,6 +74,7 @@ class Campaign(Strict):
     streams: StreamsSettings | None = None
     rfc2544: Rfc2544Settings | None = None
     tag_capture: TagCaptureSettings | None = None
+    shaping: ShapingSettings | None = None
 
 
 class Selection(Strict):

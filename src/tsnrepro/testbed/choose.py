@@ -9,7 +9,9 @@ from tsnrepro.testbed.requirements import missing
 
 def availability() -> dict[str, list[str]]:
     """Return, for each kind of testbed, what this machine lacks for it."""
-    return {"emulated": missing(), "model": []}
+    from tsnrepro.testbed.guest import requirements as guest  # noqa: PLC0415
+
+    return {"emulated": missing(), "guest": guest.missing(), "model": []}
 
 
 def configured() -> list[str]:

@@ -5,10 +5,11 @@ import tarfile
 from contextlib import ExitStack
 
 from tsnrepro.errors import TestbedError
+from tsnrepro.settings.testbeds import GuestSettings
+from tsnrepro.testbed import facts
 from tsnrepro.testbed.guest import initramfs, kernel, machine, script
 from tsnrepro.testbed.guest.job import Job, JobResult, Link, Port, Step
 from tsnrepro.testbed.guest.requirements import missing
-from tsnrepro.testbed.guest.settings import GuestSettings
 from tsnrepro.testbed.host import Completed
 from tsnrepro.testbed.lock import TestbedLock
 
@@ -57,6 +58,18 @@ class GuestTestbed:
 
     def __exit__(self, *_: object) -> None:
         self._stack.close()
+
+    def describe(self) -> dict:
+        """Return the facts that every record of this testbed carries."""
+        return {
+            "testbed": self.kind,
+            "settings": self.settings.model_dump(mode="json"),
+            "kernel_packages": self._kernel.packages,
+            "acceleration": self.acceleration,
+            "virtual_time": self.acceleration == "tcg",
+            "qemu": machine.version(),
+            "controller": facts.controller(),
+        }
 
     def _guest(self, acceleration: machine.Acceleration, job: Job) -> machine.Guest:
         epoch, memory = self.settings.epoch, job.memory_mb

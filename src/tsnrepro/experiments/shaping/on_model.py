@@ -1,0 +1,340 @@
+"""Shaping on the model: the part's network, simulated at its real rates.
+
+Hosts take the model testbed's processor times; its stalls are left out, since they fall on every
+mode alike and are no port's doing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tsnrepro.experiments.shaping.log import DEPARTURES, LISTENER_DTYPE, LOG, Records, compress
+from tsnrepro.experiments.shaping.plan import part_of
+from tsnrepro.model.engine import simulate
+from tsnrepro.model.ethernet import GAP_BYTES
+from tsnrepro.model.logs import Block
+from tsnrepro.model.network import (
+    ConstantRate,
+    Duration,
+    Host,
+    Link,
+    Listed,
+    Network,
+    Port,
+    Replicated,
+    SinglePath,
+    Stream,
+    Switch,
+)
+
+if TYPE_CHECKING:
+    from tsnrepro.experiments.run import Measurement
+    from tsnrepro.model.network import SendProcess
+    from tsnrepro.model.result import Result
+    from tsnrepro.records.store import Trial
+    from tsnrepro.settings.shaping import Mode, ShapingPart
+    from tsnrepro.testbed.model import ModelTestbed, Parameters
+
+STREAM, LOAD = "stream", "load"
+TALKER, LISTENER, LOADER, SWITCH = "talker", "listener", "loader", "sw"
+MEMBERS = ("m0", "m1")
+# Two cards' clocks are never the same (IEEE Std 802.3 allows +-100 ppm). With equal clocks a full
+# queue would take every frame of a saturating host and none of another's, or the other way round.
+LOADER_CLOCK = 1 - 50e-6
+# Until then the load has filled every queue and socket that it will fill.
+START_NS = 20_000_000
+
+
+def measure(testbed: ModelTestbed, trial: Trial, measured: Measurement) -> None:
+    """Simulate one trial; the record keeps the network and every datagram of the stream."""
+    part, mode = part_of(trial.factors), trial.factors["mode"]
+    seed = int(trial.digest, 16) ^ testbed.seed
+    parameters = testbed.parameters(trial.repetition)
+    network = network_of(part, mode, parameters, testbed.settings.cable_ns, seed)
+    departures: list[Block] = []
+
+    def keep(block: Block) -> None:
+        departures.append(block[block["stream"] == 0])
+
+    # Behind gates a stream's last datagrams may have to wait for many cycles.
+    duration_s = (START_NS + (part.packets + 1) * part.interval_us * 1000) / 1e9
+    ports = [name for name in network.ports if part.kind == "tas-frer"]
+    result = simulate(
+        network,
+        duration_s=duration_s,
+        seed=seed,
+        record=[STREAM],
+        departures=ports,
+        on_departure=keep if ports else None,
+        most_rows=part.packets,  # of the departures the callback takes all, the load's too
+    )
+    measured.outputs[LOG] = compress(log_of(result.deliveries))
+    if ports:
+        measured.outputs[DEPARTURES] = compress(departures_of(np.concatenate(departures)))
+    measured.outputs["network.json.gz"] = network.model_copy(
+        update={"streams": [_summary(stream) for stream in network.streams]}
+    ).model_dump_json(indent=1)
+    measured.values |= {
+        "seed": seed,
+        "parameters": asdict(parameters),
+        "cable_ns": testbed.settings.cable_ns,
+        "medium": "model",
+        "egress": egress_of(part, testbed.settings.cable_ns),
+        **counts_of(result, duration_s),
+    }
+
+
+def _summary(stream: Stream) -> Stream:
+    """Return a stream without its list of times, which the seed and the factors give again."""
+    if not isinstance(stream.send, Listed):
+        return stream
+    return stream.model_copy(update={"send": Listed(times_ns=stream.send.times_ns[:1])})
+
+
+def egress_of(part: ShapingPart, cable_ns: float) -> dict[str, Any]:
+    """Return how the start of a frame at the shaped port follows from its arrival stamp.
+
+    Where the listener hears the shaped port directly, a frame began there when it arrived less the
+    frame's time on the line, preamble included, and the cable's. Where another port stands between,
+    the departures from the shaped ports are kept, stamped when the preamble began.
+    """
+    # Preamble but no gap: the stamp is that of the last bit.
+    line_ns = (part.flows()[0].wire_bytes[0] - GAP_BYTES) * 8000 / part.link_rate_mbps
+    logged = part.kind == "tas-frer"
+    before_ns = 0.0 if logged else line_ns + cable_ns
+    return {
+        "source": "departures from the member ports" if logged else "arrival of the last bit",
+        "before_stamp_ns": before_ns,
+        "frame_ns": line_ns,
+        # Stamps are cut to whole nanoseconds.
+        "uncertainty_ns": 0 if before_ns.is_integer() and line_ns.is_integer() else 1,
+    }
+
+
+def log_of(deliveries: Block) -> Records:
+    """Return the model's deliveries of one stream as a listener's log; picoseconds are cut off."""
+    log = np.zeros(len(deliveries), LISTENER_DTYPE)
+    log["sequence"] = deliveries["datagram"]
+    log["sent_ns"] = deliveries["sent_ps"] // 1000
+    log["received_ns"] = deliveries["delivered_ps"] // 1000
+    log["stamped_ns"] = deliveries["arrived_ps"] // 1000
+    return log
+
+
+def departures_of(departures: Block) -> Records:
+    """Return departures as a log: ``stream`` is the member path, the stamp is the frame's start."""
+    log = np.zeros(len(departures), LISTENER_DTYPE)
+    log["stream"] = departures["member"]
+    log["sequence"] = departures["datagram"]
+    log["sent_ns"] = departures["sent_ps"] // 1000
+    log["received_ns"] = departures["end_ps"] // 1000
+    log["stamped_ns"] = departures["start_ps"] // 1000
+    return log
+
+
+def counts_of(result: Result, duration_s: float) -> dict[str, Any]:
+    """Return the accounts of stream and load, and what each port did."""
+    stream = result.streams[STREAM]
+    loads = [item for name, item in result.streams.items() if name != STREAM]
+    return {
+        "result": {
+            "sent": stream.entered,
+            "received": stream.unique,
+            "lost": stream.lost,
+            "left_in_queues": stream.frames.left,
+            "queue_drops": stream.frames.queue_drops,
+            "out_of_order": stream.out_of_order,
+            "load_offered_mbps": sum(item.offered_mbps(duration_s) for item in loads),
+            "load_delivered_mbps": sum(item.goodput_mbps(duration_s) for item in loads),
+        },
+        "ports": {
+            name: {
+                "busy_percent": 100 * port.busy_ps / 1e12 / result.ended_s,
+                "peak_queue_bytes": port.peak_queue_bytes,
+                "credit_range_bits": port.credit_range_bits,
+                "streams": [asdict(part) for part in port.streams],
+            }
+            for name, port in result.ports.items()
+        },
+        "recoveries": [asdict(recovery) for recovery in result.recoveries],
+    }
+
+
+# --- networks ---------------------------------------------------------------------------------
+
+
+def network_of(
+    part: ShapingPart, mode: Mode, parameters: Parameters, cable_ns: float, seed: int
+) -> Network:
+    """Return the network of one trial."""
+    build = {"end-station": _end_station, "bridge": _bridge, "tas-frer": _members}[part.kind]
+    return build(part, mode, parameters, cable_ns, seed)
+
+
+def shaped_port(part: ShapingPart, mode: Mode) -> Port:
+    """Return the port that a mode stands for; on a card mqprio is strict priority of queues."""
+    if mode in ("fifo", "direct"):
+        return Port(queue_bytes=part.queue_bytes)
+    slopes = {}
+    if mode == "cbs":
+        assert part.idle_slope_mbps is not None
+        slopes = {part.priority: part.idle_slope_mbps}
+    return Port(
+        queue_bytes=part.queue_bytes,
+        scheduler="strict_priority",
+        gates=part.gates.for_model() if mode == "tas" and part.gates else None,
+        idle_slopes_mbps=slopes,
+    )
+
+
+def _host(part: ShapingPart, parameters: Parameters, *, launches: bool = False) -> Host:
+    """Return a host; one that ``launches`` hands frames over at their launch time exactly."""
+    send_us = 0.0 if launches else parameters.send_us
+    return Host(
+        port=Port(queue_bytes=max(part.queue_bytes, 1 << 20)),
+        send_cost=Duration(mean_ns=send_us * 1000),
+        receive_time=Duration(mean_ns=parameters.receive_us * 1000),
+        stack_time=Duration(mean_ns=parameters.stack_us * 1000),
+    )
+
+
+def _streams(
+    part: ShapingPart, route: SinglePath | Replicated, loads: list[tuple[str, str, list[str]]]
+) -> list[Stream]:
+    """Return the stream on its route and the loads, each from a host to a host over links."""
+    times: SendProcess = Listed(times_ns=[])
+    stream = Stream(
+        name=STREAM,
+        talker=TALKER,
+        listener=LISTENER,
+        payload_bytes=part.payload_bytes,
+        send=times,
+        route=route,
+        priority=part.priority,
+        vlan=part.tagged,
+        start_ns=START_NS,
+    )
+    rate = part.loads_mbps[0]
+    return [
+        stream,
+        *(
+            Stream(
+                name=f"{LOAD}{number}" if number else LOAD,
+                talker=source,
+                listener=sink,
+                payload_bytes=part.load_payload_bytes,
+                send=ConstantRate(rate_mbps=rate),
+                route=SinglePath(links=links),
+                priority=part.load_priority,
+                vlan=part.tagged,
+            )
+            for number, (source, sink, links) in enumerate(loads)
+            if rate > 0
+        ),
+    ]
+
+
+def send_times_ns(part: ShapingPart, seed: int) -> list[int]:
+    """Return when the stream's datagrams are sent, after its start: evenly, each late by chance."""
+    chance = np.random.default_rng([seed, 1]).random(part.packets)
+    times = np.arange(part.packets) * part.interval_us + chance * part.interval_spread_us
+    return np.floor(times * 1000).astype(np.int64).tolist()
+
+
+def _timed(streams: list[Stream], part: ShapingPart, seed: int) -> list[Stream]:
+    first, *others = streams
+    send = Listed(times_ns=send_times_ns(part, seed))
+    return [first.model_copy(update={"send": send}), *others]
+
+
+def _link(part: ShapingPart, a: str, b: str, cable_ns: float, name: str = "") -> Link:
+    return Link(name=name or f"{a}-{b}", a=a, b=b, rate_mbps=part.link_rate_mbps, delay_ns=cable_ns)
+
+
+def _slower(link: Link) -> Link:
+    return link.model_copy(update={"rate_mbps": link.rate_mbps * LOADER_CLOCK})
+
+
+def _end_station(
+    part: ShapingPart, mode: Mode, parameters: Parameters, cable_ns: float, seed: int
+) -> Network:
+    """Talker and listener on one cable; stream and load leave by the talker's shaped port."""
+    link = _link(part, TALKER, LISTENER, cable_ns)
+    streams = _streams(part, SinglePath(links=[link.name]), [(TALKER, LISTENER, [link.name])])
+    return Network(
+        hosts={
+            TALKER: _host(part, parameters, launches=mode == "etf"),
+            LISTENER: _host(part, parameters),
+        },
+        links=[link],
+        streams=_timed(streams, part, seed),
+        ports={f"{TALKER}:{link.name}": _roomy(part, shaped_port(part, mode))},
+    )
+
+
+def _roomy(part: ShapingPart, port: Port) -> Port:
+    """Return a host's port with room for all that its sockets may hold: a socket waits instead."""
+    return port.model_copy(update={"queue_bytes": max(part.queue_bytes, 1 << 20)})
+
+
+def _bridge(
+    part: ShapingPart, mode: Mode, parameters: Parameters, cable_ns: float, seed: int
+) -> Network:
+    """Talker and load each on a port of a switch, whose port to the listener is shaped.
+
+    ``direct`` leaves the switch out.
+    """
+    if mode == "direct":
+        return _end_station(part, mode, parameters, cable_ns, seed)
+    first = _link(part, TALKER, SWITCH, cable_ns)
+    other = _slower(_link(part, LOADER, SWITCH, cable_ns))
+    last = _link(part, SWITCH, LISTENER, cable_ns)
+    streams = _streams(
+        part,
+        SinglePath(links=[first.name, last.name]),
+        [(LOADER, LISTENER, [other.name, last.name])],
+    )
+    return Network(
+        hosts={name: _host(part, parameters) for name in (TALKER, LOADER, LISTENER)},
+        switches={
+            SWITCH: Switch(
+                port=Port(queue_bytes=part.queue_bytes), processing_ns=parameters.switch_us * 1000
+            )
+        },
+        links=[first, other, last],
+        streams=_timed(streams, part, seed),
+        ports={f"{SWITCH}:{last.name}": shaped_port(part, mode)},
+    )
+
+
+def _members(
+    part: ShapingPart, mode: Mode, parameters: Parameters, cable_ns: float, seed: int
+) -> Network:
+    """Two switches, the stream replicated over shaped member ports, each under a load of its own.
+
+    Loads come from hosts on the first switch and leave the second for hosts of their own, so that
+    only the member paths are shared.
+    """
+    first, last = _link(part, TALKER, "sw1", cable_ns), _link(part, "sw2", LISTENER, cable_ns)
+    members = [_link(part, "sw1", "sw2", cable_ns, name) for name in MEMBERS]
+    sources = [_slower(_link(part, f"loader-{name}", "sw1", cable_ns)) for name in MEMBERS]
+    sinks = [_link(part, "sw2", f"sink-{name}", cable_ns) for name in MEMBERS]
+    route = Replicated(before=[first.name], members=[[name] for name in MEMBERS], after=[last.name])
+    loads = [
+        (source.a, sink.b, [source.name, name, sink.name])
+        for source, sink, name in zip(sources, sinks, MEMBERS, strict=True)
+    ]
+    hosts = [TALKER, LISTENER, *(source.a for source in sources), *(sink.b for sink in sinks)]
+    switch = Switch(
+        port=Port(queue_bytes=part.queue_bytes), processing_ns=parameters.switch_us * 1000
+    )
+    return Network(
+        hosts={name: _host(part, parameters) for name in hosts},
+        switches={"sw1": switch, "sw2": switch},
+        links=[first, *members, *sources, *sinks, last],
+        streams=_timed(_streams(part, route, loads), part, seed),
+        ports={f"sw1:{name}": shaped_port(part, mode) for name in MEMBERS},
+    )

@@ -1,0 +1,97 @@
+"""Trials of the experiment ``shaping``, and which code measures them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tsnrepro.settings.shaping import ShapingPart
+
+if TYPE_CHECKING:
+    from tsnrepro.experiments.run import Measurement, Planned
+    from tsnrepro.records.store import Trial
+    from tsnrepro.settings import Campaign
+    from tsnrepro.settings.shaping import Mode
+
+# Boot, configuration and collection of a guest; only the first estimate of time uses it.
+SET_UP_SECONDS = 8.0
+MODEL_SECONDS = 2.0
+
+
+def plan(campaign: Campaign, kind: str | None = None) -> list[Planned]:
+    """Return the trials of every part: mode, load and repetition.
+
+    ``kind`` leaves out parts that such a testbed cannot run. Every schedule is checked first.
+
+    Raises
+    ------
+    ConfigurationError
+        A window is shorter than a frame, or a schedule cannot be; see ``check_schedule``.
+    """
+    from tsnrepro.experiments.plan import randomised_blocks  # noqa: PLC0415 - settings import us
+    from tsnrepro.experiments.run import Planned  # noqa: PLC0415
+
+    settings = campaign.shaping
+    if settings is None:
+        return []
+    trials = []
+    for part in settings.parts:
+        if kind is None or kind in part.testbeds:
+            part.check()
+            trials += trials_of(part, settings.repetitions)
+    return [
+        Planned(trial, order, _nominal_seconds(trial, kind))
+        for order, trial in enumerate(randomised_blocks(trials, campaign.seed))
+    ]
+
+
+def trials_of(part: ShapingPart, repetitions: int) -> list[Trial]:
+    """Return the trials of one part.
+
+    ``direct`` has no port to share with the load, so it is measured idle only.
+    """
+    from tsnrepro.records.store import Trial  # noqa: PLC0415
+
+    return [
+        Trial("shaping", _label(part, mode, load), factors_of(part, mode, load), repetition)
+        for repetition in range(1, repetitions + 1)
+        for mode in part.modes
+        for load in ([0.0] if mode == "direct" else part.loads_mbps)
+    ]
+
+
+def _label(part: ShapingPart, mode: Mode, load: float) -> str:
+    loaded = f"{load:g}M" if load else "idle"
+    return f"{part.name}-{mode}-{loaded}"
+
+
+def factors_of(part: ShapingPart, mode: Mode, load_mbps: float) -> dict[str, Any]:
+    """Return a trial's factors: the part with one mode and one load, without its testbeds."""
+    common = part.model_dump(mode="json", exclude={"modes", "loads_mbps", "testbeds", "name"})
+    return {"part": part.name, "mode": mode, "load_mbps": load_mbps} | common
+
+
+def part_of(factors: dict[str, Any]) -> ShapingPart:
+    """Return the part of a trial's factors, with the trial's mode and load only."""
+    settled = ("part", "mode", "load_mbps")
+    common = {key: value for key, value in factors.items() if key not in settled}
+    return ShapingPart(
+        name=factors["part"], modes=[factors["mode"]], loads_mbps=[factors["load_mbps"]], **common
+    )
+
+
+def _nominal_seconds(trial: Trial, kind: str | None) -> float:
+    if kind == "model":
+        return MODEL_SECONDS
+    return trial.factors["packets"] * trial.factors["interval_us"] / 1e6 + SET_UP_SECONDS
+
+
+def measure(testbed: Any, trial: Trial, measured: Measurement) -> None:
+    """Measure one trial on the model, or by commands on hosts (a guest's job)."""
+    if testbed.kind == "model":
+        from tsnrepro.experiments.shaping import on_model  # noqa: PLC0415 - compiled code
+
+        on_model.measure(testbed, trial, measured)
+    else:
+        from tsnrepro.experiments.shaping import on_hosts  # noqa: PLC0415
+
+        on_hosts.measure(testbed, trial, measured)

@@ -1,0 +1,105 @@
+"""What a point gives: loss and its places at one load, or the zero-loss threshold."""
+
+import math
+from typing import Any
+
+from numpy.random import SeedSequence
+
+from tsnrepro.model.engine import simulate
+from tsnrepro.model.ethernet import payload_limit_mbps
+from tsnrepro.model.result import StreamResult
+from tsnrepro.model.variates import child_seeds
+from tsnrepro.studies.scenario import STREAM, network_of
+from tsnrepro.studies.study import Point, Study, ThresholdMeasure
+
+
+def measure_point(study: Study, point: Point) -> dict[str, Any]:
+    """Return the row of one point: its parameters, then what was found.
+
+    The same study and point give the same row on any machine.
+    """
+    seed = child_seeds(study.seed, study.replications)[point.replication - 1]
+    if isinstance(study.measure, ThresholdMeasure):
+        return point.factors() | _threshold(study, study.measure, point, seed)
+    rate = point.parameters.rate_mbps
+    if rate is None:
+        raise ValueError(f"point {point.number} has no rate_mbps to measure the loss at")
+    return point.factors() | _loss(study, point, seed, rate)
+
+
+def _trial(study: Study, point: Point, seed: SeedSequence, rate_mbps: float) -> StreamResult:
+    network = network_of(point.parameters, rate_mbps)
+    return simulate(network, duration_s=study.duration_s, seed=seed).streams[STREAM]
+
+
+def _loss(study: Study, point: Point, seed: SeedSequence, rate_mbps: float) -> dict[str, Any]:
+    stream = _trial(study, point, seed, rate_mbps)
+    frames = stream.frames
+    return {
+        "target_mbps": rate_mbps,
+        "offered_mbps": stream.offered_mbps(study.duration_s),
+        "goodput_mbps": stream.goodput_mbps(study.duration_s),
+        "sent": stream.entered,
+        "lost": stream.lost,
+        "loss_percent": 100 * stream.loss_ratio if stream.entered else None,
+        "listener_socket_drops": stream.receiver_socket_drops,
+        "listener_card_drops": frames.nic_drops,
+        "queue_drops": sum(frames.queue_drops.values()),
+        "path_losses": sum(frames.lost_random.values()),
+        "eliminated": frames.eliminated,
+        "out_of_order": stream.out_of_order,
+        "duplicates": stream.duplicates,
+        "latency_p50_us": _microseconds(stream, 0.5),
+        "latency_p99_us": _microseconds(stream, 0.99),
+        "latency_max_us": _microseconds(stream, 1.0),
+    }
+
+
+def _microseconds(stream: StreamResult, probability: float) -> float | None:
+    value = stream.latency.quantile_ns(probability)
+    return None if math.isnan(value) else round(value / 1000, 6)
+
+
+def _threshold(
+    study: Study, measure: ThresholdMeasure, point: Point, seed: SeedSequence
+) -> dict[str, Any]:
+    """Search the threshold; ``censored`` says at which end of the loads the search stayed."""
+    parameters = point.parameters
+    limit = payload_limit_mbps(parameters.payload_bytes, rate_mbps=parameters.link_rate_mbps)
+    trials = 0
+
+    def passes(rate_mbps: float) -> bool:
+        nonlocal trials
+        trials += 1
+        stream = _trial(study, point, seed, rate_mbps)
+        return stream.entered > 0 and stream.loss_ratio <= measure.loss_ratio
+
+    low, high, censored = measure.lowest_mbps, limit, ""
+    if low >= limit:
+        raise ValueError(f"lowest_mbps {low} is above the line's limit of {limit:.1f} Mb/s")
+    if passes(limit):
+        low, censored = limit, "line limit"
+    elif not passes(low):
+        high, censored = low, "below the lowest load"
+    else:
+        while high > low * (1 + measure.precision):
+            middle = _between(low, high)
+            low, high = (middle, high) if passes(middle) else (low, middle)
+    return {
+        "threshold_mbps": low if censored != "below the lowest load" else None,
+        "threshold_high_mbps": high,
+        "threshold_kpps": None
+        if censored == "below the lowest load"
+        else round(low * 1000 / 8 / parameters.payload_bytes, 6),
+        "line_limit_mbps": limit,
+        "censored": censored,
+        "trials": trials,
+    }
+
+
+def _between(low: float, high: float) -> float:
+    """Return the middle of two loads in equal ratios, to a thousandth of a Mb/s.
+
+    The square root is exactly rounded on every machine (IEEE Std 754), so loads are the same.
+    """
+    return round(math.sqrt(low * high), 3)

@@ -1,0 +1,119 @@
+"""The network of a study's point."""
+
+from tsnrepro.model.network import (
+    Bursts,
+    Duration,
+    Host,
+    Link,
+    Network,
+    Poisson,
+    Port,
+    RandomLoss,
+    Recovery,
+    Replicated,
+    SinglePath,
+    Stalls,
+    Stream,
+    Switch,
+)
+from tsnrepro.studies.study import Parameters
+
+STREAM = "stream"
+BACKGROUND = "background"
+BACKGROUND_PAYLOAD_BYTES = 1472
+# The talker's own queue holds whatever its socket lets through: the default of txqueuelen, 1000
+# full frames.
+HOST_PORT = Port(queue_bytes=1000 * 1518)
+
+
+def network_of(parameters: Parameters, rate_mbps: float) -> Network:
+    """Return the network of a point at an offered load, as a payload rate."""
+    hosts = {"talker": _talker(parameters), "listener": _listener(parameters)}
+    switch = Switch(port=Port(queue_bytes=parameters.switch_queue_bytes))
+    links = _links(parameters)
+    streams = [
+        Stream(
+            name=STREAM,
+            talker="talker",
+            listener="listener",
+            payload_bytes=parameters.payload_bytes,
+            send=Bursts(rate_mbps=rate_mbps, timer_us=parameters.pacing_timer_us),
+            route=_route(parameters),
+        )
+    ]
+    if parameters.background_mbps > 0:
+        hosts |= {"other-talker": _talker(parameters), "other-listener": Host(port=HOST_PORT)}
+        rate = parameters.link_rate_mbps
+        links.append(Link(name="other-in", a="other-talker", b="sw1", rate_mbps=rate))
+        links.append(Link(name="other-out", a="sw2", b="other-listener", rate_mbps=rate))
+        streams.append(_background(parameters))
+    return Network(
+        hosts=hosts, switches={"sw1": switch, "sw2": switch}, links=links, streams=streams
+    )
+
+
+def _talker(parameters: Parameters) -> Host:
+    return Host(port=HOST_PORT, send_cost=_microseconds(parameters.send_time_us))
+
+
+def _listener(parameters: Parameters) -> Host:
+    stalls = None
+    if parameters.stall_length_ms > 0:
+        stalls = Stalls(
+            interval=_erlang(parameters.stall_interval_ms, 1),
+            length=_erlang(parameters.stall_length_ms, parameters.stall_shape),
+        )
+    return Host(
+        port=HOST_PORT,
+        receive_buffer_bytes=parameters.receive_buffer_bytes,
+        receive_time=_microseconds(parameters.receive_time_us),
+        stack_time=_microseconds(parameters.stack_time_us),
+        nic_ring_frames=parameters.nic_ring_frames,
+        stalls=stalls,
+    )
+
+
+def _links(parameters: Parameters) -> list[Link]:
+    rate = parameters.link_rate_mbps
+    delay_ns = 1000 * parameters.path_delay_us
+    chance = parameters.path_loss_probability
+    loss = RandomLoss(probability=chance) if chance > 0 else None
+    second_ns = delay_ns + 1000 * parameters.path_skew_us
+    return [
+        Link(name="in", a="talker", b="sw1", rate_mbps=rate),
+        Link(name="path-1", a="sw1", b="sw2", rate_mbps=rate, delay_ns=delay_ns, loss=loss),
+        Link(name="path-2", a="sw1", b="sw2", rate_mbps=rate, delay_ns=second_ns, loss=loss),
+        Link(name="out", a="sw2", b="listener", rate_mbps=rate),
+    ]
+
+
+def _route(parameters: Parameters) -> SinglePath | Replicated:
+    if parameters.configuration == "control":
+        return SinglePath(links=["in", "path-1", "out"])
+    recovery = Recovery(
+        algorithm="vector",
+        history_length=parameters.history_length,
+        reset_timeout_ms=parameters.reset_ms,
+    )
+    members = [["path-1"], ["path-2"]]
+    return Replicated(before=["in"], members=members, after=["out"], recovery=recovery)
+
+
+def _background(parameters: Parameters) -> Stream:
+    # Not in bursts: two senders on one clock would meet in the queue in the same order each time.
+    return Stream(
+        name=BACKGROUND,
+        talker="other-talker",
+        listener="other-listener",
+        payload_bytes=BACKGROUND_PAYLOAD_BYTES,
+        send=Poisson(rate_mbps=parameters.background_mbps),
+        route=SinglePath(links=["other-in", "path-1", "other-out"]),
+    )
+
+
+def _microseconds(time_us: float) -> Duration:
+    return Duration(mean_ns=1000 * time_us)
+
+
+def _erlang(mean_ms: float, shape: int) -> Duration:
+    return Duration(mean_ns=1e6 * mean_ms, distribution="erlang", shape=shape)

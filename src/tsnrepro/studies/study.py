@@ -1,0 +1,222 @@
+"""What a parameter study is: a network's parameters, the factors that vary, and what is measured.
+
+A study is a file of config/studies. Its points are numbered: part after part, the combinations of
+each part's factors in the order of the file (the last factor changes fastest), and for each of them
+the replications. A chunk is so many consecutive points; it is what one job computes.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import product
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import Field, model_validator
+
+from tsnrepro.errors import ConfigurationError
+from tsnrepro.repository import root
+from tsnrepro.settings import Configuration, PositiveFloat, PositiveInt, Strict, load
+
+NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+Probability = Annotated[float, Field(ge=0, le=1)]
+PartName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]
+Value = bool | int | float | str
+
+
+class Parameters(Strict):
+    """One talker, two switches joined by two member paths, one listener, and one UDP stream.
+
+    Nothing here is fitted to a published result. Where Linux or iperf3 have a default, it is that;
+    what depends on the machine is to be varied by a study.
+    """
+
+    configuration: Configuration = "control"
+    """``frer`` replicates over both member paths, ``control`` uses the first one alone."""
+    payload_bytes: Annotated[int, Field(ge=16, le=65_507)] = 1472
+    rate_mbps: PositiveFloat | None = None
+    """Payload rate asked of the sender; none where the measure looks for it."""
+    pacing_timer_us: PositiveFloat = 1000.0
+    """iperf3 --pacing-timer."""
+    send_time_us: NotNegative = 2.0
+    """Processor time of one write."""
+    link_rate_mbps: PositiveFloat = 1000.0
+    """Rate on the wire of every link."""
+    path_delay_us: NotNegative = 0.5
+    """Propagation on each member path: 100 m of cable."""
+    path_skew_us: NotNegative = 0.0
+    """How much longer the second member path takes."""
+    path_loss_probability: Probability = 0.0
+    """Chance of each frame to be lost on a member path, independently."""
+    switch_queue_bytes: Annotated[int, Field(ge=64)] = 262_144
+    """Limit of every egress queue of both switches."""
+    background_mbps: NotNegative = 0.0
+    """Payload rate of another talker's datagrams of 1472 bytes, at random times (Poisson), over the
+    first member path to another listener."""
+    history_length: Annotated[int, Field(ge=2, le=32_768)] = 512
+    """frerSeqRcvyHistoryLength (IEEE Std 802.1CB-2017, 10.4.1.6)."""
+    reset_ms: PositiveFloat = 2000.0
+    """frerSeqRcvyResetMSec (10.4.1.7)."""
+    receive_buffer_bytes: PositiveInt = 212_992
+    """SO_RCVBUF as the kernel counts it: truesize, not payload (net.core.rmem_default)."""
+    receive_time_us: NotNegative = 3.0
+    """Processor time to read one datagram: select and read of iperf3."""
+    stack_time_us: NotNegative = 0.5
+    """Processor time of the network stack for one frame."""
+    nic_ring_frames: Annotated[int, Field(gt=0, le=65_536)] = 256
+    """Receive descriptors of the listener's card (default of igb and of many others)."""
+    stall_length_ms: NotNegative = 0.0
+    """Mean time for which the scheduler takes the processor from the reading process; 0: never."""
+    stall_interval_ms: PositiveFloat = 20.0
+    """Mean time from the end of a stall to the next one, exponential."""
+    stall_shape: Annotated[int, Field(ge=1, le=64)] = 16
+    """Erlang shape of a stall's length: coefficient of variation 1 / sqrt(shape)."""
+
+
+FACTORS = tuple(Parameters.model_fields)
+
+
+class LossMeasure(Strict):
+    """Loss, its places, rates and latency at the parameter ``rate_mbps``."""
+
+    kind: Literal["loss"] = "loss"
+
+
+class ThresholdMeasure(Strict):
+    """The zero-loss threshold: the highest load with at most ``loss_ratio``, by bisection.
+
+    Loads are tried between ``lowest_mbps`` and the line's limit for the payload without R-TAG, in
+    equal ratios, until the interval is ``precision`` of its lower end. All loads of a point meet
+    the same random numbers. As in every search of this kind (RFC 2544, 26.1), loss is taken to grow
+    with the load.
+    """
+
+    kind: Literal["threshold"] = "threshold"
+    lowest_mbps: PositiveFloat = 1.0
+    precision: Annotated[float, Field(gt=1e-6, lt=1)] = 0.005
+    loss_ratio: Probability = 0.0
+
+
+class Part(Strict):
+    """A full factorial: every combination of the factors' values."""
+
+    base: dict[str, Value] = {}
+    """Parameters that differ from the study's base in this part."""
+    factors: dict[str, Annotated[list[Value], Field(min_length=1)]]
+
+    @model_validator(mode="after")
+    def _values_differ(self) -> Self:
+        for name, values in self.factors.items():
+            if len({repr(value) for value in values}) < len(values):
+                raise ValueError(f"factor {name} has a value twice")
+        if fixed := sorted(set(self.factors) & set(self.base)):
+            raise ValueError(f"{', '.join(fixed)} stands in base and in factors")
+        return self
+
+
+class Study(Strict):
+    """A study file."""
+
+    description: str
+    duration_s: PositiveFloat
+    """Simulated time of one trial, after which queues drain."""
+    replications: PositiveInt
+    """Independent seeds; each meets all combinations, so that differences are paired."""
+    seed: Annotated[int, Field(ge=0)] = 1
+    points_per_job: PositiveInt = 1
+    """Points of one job; a job has some seconds of overhead."""
+    measure: Annotated[LossMeasure | ThresholdMeasure, Field(discriminator="kind")]
+    base: dict[str, Value] = {}
+    parts: Annotated[dict[PartName, Part], Field(min_length=1)]
+
+    @model_validator(mode="after")
+    def _parameters_are_known(self) -> Self:
+        for name, part in self.parts.items():
+            for key in (*self.base, *part.base, *part.factors):
+                if key not in FACTORS:
+                    raise ValueError(
+                        f"part {name}: unknown parameter {key} (there are: {', '.join(FACTORS)})"
+                    )
+            for parameters in self._combinations(part):
+                if (self.measure.kind == "loss") == (parameters.rate_mbps is None):
+                    raise ValueError(
+                        f"part {name}: measure loss needs rate_mbps, measure threshold finds it"
+                    )
+        return self
+
+    def _combinations(self, part: Part) -> Iterator[Parameters]:
+        for values in product(*part.factors.values()):
+            varied = dict(zip(part.factors, values, strict=True))
+            yield Parameters.model_validate(self.base | part.base | varied)
+
+    def points(self) -> list["Point"]:
+        """Return all points, in the order of their numbers."""
+        replications = range(1, self.replications + 1)
+        found: list[Point] = []
+        for name, part in self.parts.items():
+            for parameters in self._combinations(part):
+                for replication in replications:
+                    found.append(Point(len(found), name, replication, parameters))
+        return found
+
+    def chunk_count(self) -> int:
+        """Return how many jobs compute the study."""
+        return -(-len(self.points()) // self.points_per_job)
+
+    def chunk(self, number: int) -> list["Point"]:
+        """Return the points of one job.
+
+        Raises
+        ------
+        ConfigurationError
+            There is no such chunk.
+        """
+        if not 0 <= number < self.chunk_count():
+            raise ConfigurationError(
+                f"no chunk {number}: the study has {self.chunk_count()}, counted from 0"
+            )
+        first = number * self.points_per_job
+        return self.points()[first : first + self.points_per_job]
+
+    @property
+    def sha256(self) -> str:
+        """Checksum of everything that the results depend on in the file."""
+        values = self.model_dump(exclude={"description", "points_per_job"})
+        return hashlib.sha256(json.dumps(values).encode()).hexdigest()
+
+
+@dataclass(frozen=True)
+class Point:
+    """One trial, or one search for a threshold: parameters and the replication, counted from 1."""
+
+    number: int
+    part: str
+    replication: int
+    parameters: Parameters
+
+    def factors(self) -> dict[str, Any]:
+        """Return the columns that say which point it is."""
+        return {
+            "point": self.number,
+            "part": self.part,
+            "replication": self.replication,
+            **self.parameters.model_dump(exclude={"rate_mbps"}),
+        }
+
+
+def studies_folder() -> Path:
+    """Return the folder of the study files."""
+    return root() / "config" / "studies"
+
+
+def load_study(name: str) -> Study:
+    """Return the study of config/studies/NAME.yaml, or of a file given by its path.
+
+    Raises
+    ------
+    ConfigurationError
+        There is no such file, or it is no study.
+    """
+    path = Path(name) if name.endswith(".yaml") else studies_folder() / f"{name}.yaml"
+    return load(Study, path)

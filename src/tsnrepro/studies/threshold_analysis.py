@@ -1,0 +1,221 @@
+"""What the zero-loss threshold depends on, and what replication does to it.
+
+Everything is on logarithms: thresholds are compared by ratios. The unit of replication is the seed,
+which all combinations of factors share, so that ratios are paired and intervals are Student's over
+seeds. A search that met no loss up to the line's limit counts with that limit.
+"""
+
+import hashlib
+import math
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from tsnrepro.analysis.results import Results
+from tsnrepro.errors import RecordError
+from tsnrepro.stats.estimate import Estimate
+from tsnrepro.stats.replication import mean_over_runs
+from tsnrepro.studies.study import FACTORS
+
+HOSTS, PATHS = "hosts", "paths"
+# What the documents credit to replication: thresholds higher by a third.
+A_THIRD = 4 / 3
+HOST_FACTORS = (
+    "payload_bytes",
+    "receive_buffer_bytes",
+    "stall_length_ms",
+    "switch_queue_bytes",
+    "configuration",
+)
+CENSORED_BELOW = "below the lowest load"
+LINE_LIMIT = "line limit"
+
+
+def load_table(path: str | Path) -> pd.DataFrame:
+    """Return a study's table of thresholds, with thresholds per second in ``threshold_kpps``.
+
+    Raises
+    ------
+    RecordError
+        There is no such table, it has no thresholds, or not both configurations.
+    """
+    source = Path(path)
+    if not source.is_file():
+        raise RecordError(
+            "no such study",
+            str(source),
+            "Compute it: snakemake --cores 4 study --config study=threshold",
+        )
+    table = pd.read_parquet(source)
+    if missing := sorted({"threshold_mbps", "censored", *HOST_FACTORS} - set(table)):
+        raise RecordError(f"no thresholds: {', '.join(missing)} is missing", str(source))
+    if {*table["configuration"]} != {"control", "frer"}:
+        raise RecordError("a comparison needs the configurations control and frer", str(source))
+    return table
+
+
+def pairs(table: pd.DataFrame) -> pd.DataFrame:
+    """Return one row a combination and seed: thresholds ``control`` and ``frer``, and ``ratio``.
+
+    The ratio is missing where a threshold is below the lowest load that was tried.
+    """
+    keys = ["part", "replication", *(name for name in FACTORS if name in table)]
+    keys.remove("configuration")
+    wide = table.pivot(index=keys, columns="configuration", values="threshold_mbps")
+    wide = wide.reset_index().rename_axis(columns=None)
+    return wide.assign(ratio=wide["frer"] / wide["control"])
+
+
+def conditions(paired: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    """Return the pairs by what their paths do to frames, from harmless to harmful."""
+    clean = (paired["path_loss_probability"] == 0) & (paired["background_mbps"] == 0)
+    found = {"clean": paired[clean]}
+    for rate in sorted(set(paired["background_mbps"]) - {0}):
+        only = (paired["background_mbps"] == rate) & (paired["path_loss_probability"] == 0)
+        found[f"background_{rate:.0f}"] = paired[only]
+    for chance in sorted(set(paired["path_loss_probability"]) - {0}):
+        only = (paired["path_loss_probability"] == chance) & (paired["background_mbps"] == 0)
+        found[f"loss_1e{round(math.log10(chance))}".replace("-", "_")] = paired[only]
+    return {name: rows for name, rows in found.items() if len(rows)}
+
+
+def mean_ratio(paired: pd.DataFrame) -> Estimate:
+    """Return the geometric mean of FRER's threshold over control's, with Student's interval."""
+    logs = paired.assign(log=np.log(paired["ratio"])).groupby("replication")["log"].mean()
+    return exponential(mean_over_runs(logs))
+
+
+def exponential(estimate: Estimate) -> Estimate:
+    """Carry an estimate of a logarithm back."""
+    value, low, high = (math.exp(x) for x in (estimate.value, estimate.low, estimate.high))
+    method = f"geometric mean, {estimate.method} (seeds)"
+    return replace(estimate, value=value, low=low, high=high, method=method)
+
+
+def shares(table: pd.DataFrame, response: str) -> pd.DataFrame:
+    """Return the share of the variance of log threshold that each factor explains, by seed.
+
+    Within a seed the part ``hosts`` is one balanced factorial, so sums of squares of main effects
+    add up, and what is left is interaction. Columns: the factors and ``interactions``, in percent;
+    one row a seed.
+    """
+    rows = {}
+    hosts = table[table["part"] == HOSTS]
+    for seed, group in hosts.groupby("replication"):
+        logs = group.assign(log=np.log(group[response]))
+        grand = float(logs["log"].mean())
+        total = float(((logs["log"] - grand) ** 2).sum())
+        share = {}
+        for factor in HOST_FACTORS:
+            means = logs.groupby(factor)["log"].transform("mean")
+            share[factor] = 100 * float(((means - grand) ** 2).sum()) / total
+        rows[seed] = share | {"interactions": 100 - sum(share.values())}
+    return pd.DataFrame.from_dict(rows, orient="index")
+
+
+def exponents(table: pd.DataFrame) -> pd.DataFrame:
+    """Return by seed the powers with which the threshold follows buffer, stall and datagram size.
+
+    Least squares on logarithms over the part ``hosts``: threshold in datagrams per second against
+    the listener's buffer in datagrams and the length of its stalls. A closed form for one stall is
+    buffer / stall: powers of 1 and -1. Searches that ended at the line's limit tell no power and
+    are left out.
+    """
+    from tsnrepro.model.ethernet import udp_truesizes  # noqa: PLC0415 - only here
+
+    chosen = table[(table["part"] == HOSTS) & (table["censored"] == "")]
+    charge = np.array([sum(udp_truesizes(int(payload))) for payload in chosen["payload_bytes"]])
+    held = chosen["receive_buffer_bytes"].to_numpy() // charge + 1
+    design = pd.DataFrame(
+        {
+            "constant": 1.0,
+            "buffer": np.log(held),
+            "stall": np.log(chosen["stall_length_ms"].to_numpy()),
+        },
+        index=chosen.index,
+    )
+    rows = {}
+    for seed, group in chosen.groupby("replication"):
+        logs = np.log(group["threshold_kpps"].to_numpy())
+        found, *_ = np.linalg.lstsq(design.loc[group.index].to_numpy(), logs, rcond=None)
+        rows[seed] = dict(zip(design, found, strict=True))
+    return pd.DataFrame.from_dict(rows, orient="index")[["buffer", "stall"]]
+
+
+def analyse(table: pd.DataFrame, source: str | Path) -> Results:
+    """Return all results of the study; ``source`` is the file that they rest on."""
+    path = Path(source)
+    record = {"trial": [path.name], "sha256": [hashlib.sha256(path.read_bytes()).hexdigest()]}
+    results = Results("", pd.DataFrame(record))
+    _Analysis(results, table, record["trial"]).add_all()
+    return results
+
+
+class _Analysis:
+    def __init__(self, results: Results, table: pd.DataFrame, source: Iterable[str]) -> None:
+        self.results, self.table, self.source = results, table, list(source)
+
+    def _estimate(self, key: str, estimate: Estimate, digits: int) -> None:
+        self.results.estimate(f"study.{key}", estimate, digits, self.source)
+
+    def _value(self, key: str, value: float | int | str | None, **fields: object) -> None:
+        self.results.value(f"study.{key}", value, self.source, **fields)  # type: ignore[arg-type]
+
+    def add_all(self) -> None:
+        table = self.table
+        self._value("points.count", len(table))
+        self._value("seeds.count", int(table["replication"].nunique()))
+        at_limit = int((table["censored"] == LINE_LIMIT).sum())
+        self._value("at_line_limit.count", at_limit, method="no loss up to the line's limit")
+        paired = pairs(table)
+        self._hosts(paired[paired["part"] == HOSTS])
+        self._paths(paired[paired["part"] == PATHS])
+        for response, name in (("threshold_mbps", "mbps"), ("threshold_kpps", "kpps")):
+            for factor, column in shares(table, response).items():
+                estimate = mean_over_runs(column, unit="%")
+                self._estimate(f"share.{name}.{_short(str(factor))}.percent", estimate, 1)
+        for name, column in exponents(table).items():
+            self._estimate(f"exponent.{name}", mean_over_runs(column), 2)
+
+    def _hosts(self, paired: pd.DataFrame) -> None:
+        self._estimate("ratio.hosts", mean_ratio(paired), 3)
+        cells = _cells(paired)
+        self._value("ratio.hosts.lowest", float(cells.min()), digits=3, method=_CELL)
+        self._value("ratio.hosts.highest", float(cells.max()), digits=3, method=_CELL)
+        self._value("combinations.hosts.count", len(cells))
+        self._value("third.hosts.count", int((cells >= A_THIRD).sum()), method=_THIRD)
+        self._value("third.hosts", _verdict(cells), method=_THIRD)
+
+    def _paths(self, paired: pd.DataFrame) -> None:
+        for name, rows in conditions(paired).items():
+            known = rows[rows["ratio"].notna()]
+            self._estimate(f"ratio.{name}", mean_ratio(known), 3)
+            cells = _cells(known)
+            self._value(f"ratio.{name}.lowest", float(cells.min()), digits=3, method=_CELL)
+            self._value(f"ratio.{name}.highest", float(cells.max()), digits=3, method=_CELL)
+            self._value(f"third.{name}", _verdict(cells), method=_THIRD)
+
+
+_CELL = "geometric mean over seeds of one combination"
+_THIRD = "combinations whose geometric mean over seeds is a third or more"
+
+
+def _short(factor: str) -> str:
+    """Return a factor's name without its unit."""
+    return factor.removesuffix("_bytes").removesuffix("_ms")
+
+
+def _cells(paired: pd.DataFrame) -> pd.Series:
+    """Return the geometric mean ratio of each combination of factors."""
+    names = [name for name in FACTORS if name in paired and name != "configuration"]
+    logs = paired.assign(log=np.log(paired["ratio"])).groupby(names)["log"].mean()
+    return logs.map(math.exp)
+
+
+def _verdict(cells: pd.Series) -> str:
+    if (cells < A_THIRD).all():
+        return "nowhere"
+    return "everywhere" if (cells >= A_THIRD).all() else "in some combinations"

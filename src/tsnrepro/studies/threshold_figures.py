@@ -1,0 +1,216 @@
+"""Figures of the threshold study: what it depends on, what FRER does, which factor counts."""
+
+from typing import Any
+
+import matplotlib as mpl
+
+mpl.use("Agg")
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import seaborn as sns
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+
+from tsnrepro.analysis.figures import LABELS, MARKERS, STYLES, style
+from tsnrepro.stats.replication import mean_over_runs
+from tsnrepro.studies.threshold_analysis import A_THIRD, HOSTS, PATHS, conditions, pairs, shares
+
+COLUMN_INCHES = 3.5
+PAGE_INCHES = 7.16
+FRAME_OVERHEAD_BYTES = 46
+FACTOR_LABELS = {
+    "payload_bytes": "datagram size",
+    "receive_buffer_bytes": "socket buffer",
+    "stall_length_ms": "stall length",
+    "switch_queue_bytes": "switch buffer",
+    "configuration": "FRER or not",
+    "interactions": "interactions",
+}
+RESPONSE_LABELS = {"threshold_mbps": "threshold in Mb/s", "threshold_kpps": "in datagrams/s"}
+
+
+def dependence(table: pd.DataFrame) -> Figure:
+    """Draw the threshold over stall length: a panel a payload, a colour a socket buffer.
+
+    A mark is the geometric mean over seeds and switch buffers; its bar spans the seeds' means.
+    """
+    style()
+    hosts = table[table["part"] == HOSTS]
+    payloads = sorted(hosts["payload_bytes"].unique())
+    figure, panels = plt.subplots(
+        1, len(payloads), figsize=(PAGE_INCHES, 2.7), layout="constrained", squeeze=False
+    )
+    buffers = sorted(hosts["receive_buffer_bytes"].unique())
+    colours = dict(zip(buffers, sns.color_palette("viridis", len(buffers)), strict=True))
+    for axes, payload in zip(panels[0], payloads, strict=True):
+        _dependence_panel(axes, hosts[hosts["payload_bytes"] == payload], colours)
+        axes.set_title(f"{payload + FRAME_OVERHEAD_BYTES}-byte frames", fontsize=8)
+    _say_where(panels[0][-1])
+    panels[0][0].set_ylabel("zero-loss threshold,\npayload (Mb/s)")
+    handles = [
+        Line2D([], [], color=colour, label=f"{buffer / 1024:,.0f} KiB")
+        for buffer, colour in reversed(colours.items())
+    ]
+    handles += [_handle(name) for name in LABELS]
+    handles.append(Line2D([], [], color="0.5", linestyle=":", label="limit of the line"))
+    figure.legend(handles=handles, loc="outside lower center", ncols=len(handles), fontsize=7)
+    sns.despine(figure)
+    return figure
+
+
+def _dependence_panel(axes: Axes, shown: pd.DataFrame, colours: dict) -> None:
+    stalls = sorted(shown["stall_length_ms"].unique())
+    logs = shown.assign(log=np.log(shown["threshold_mbps"]))
+    for key, group in logs.groupby(["configuration", "receive_buffer_bytes"]):
+        configuration, buffer = str(key[0]), key[1]  # type: ignore[index]
+        by_seed = group.pivot_table("log", "stall_length_ms", "replication", aggfunc="mean")
+        middle = np.exp(by_seed.mean(axis=1))
+        # All seeds at the limit of the line: a reach of zero, or of one rounding less.
+        lowest, highest = np.exp(by_seed.min(axis=1)), np.exp(by_seed.max(axis=1))
+        reach = np.maximum([middle - lowest, highest - middle], 0)
+        # Configurations side by side, else one hides the other.
+        offset = 0.96 if configuration == "control" else 1.04
+        axes.errorbar(
+            by_seed.index.to_numpy() * offset,
+            middle,
+            yerr=reach,
+            color=colours[buffer],
+            marker=MARKERS[configuration],
+            linestyle=STYLES[configuration],
+            markerfacecolor=colours[buffer] if configuration == "control" else "white",
+            elinewidth=0.7,
+        )
+    axes.axhline(float(shown["line_limit_mbps"].iloc[0]), color="0.5", linestyle=":", linewidth=0.8)
+    axes.set(xscale="log", yscale="log", xlabel="stall length (ms)")
+    axes.xaxis.set_major_locator(FixedLocator(stalls))
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.xaxis.set_major_formatter(FuncFormatter(_plain))
+    axes.yaxis.set_major_formatter(FuncFormatter(_plain))
+    axes.yaxis.set_minor_formatter(FuncFormatter(_half_decades))
+
+
+def _say_where(axes: Axes) -> None:
+    axes.set_title("model", loc="right", fontsize=6, color="0.35", pad=3)
+
+
+def _plain(value: float, _: int | None = None) -> str:
+    return f"{value:g}"
+
+
+def _half_decades(value: float, _: int | None = None) -> str:
+    """Label 2 and 5 of each decade."""
+    first = round(value / 10 ** np.floor(np.log10(value)))
+    return f"{value:g}" if first in (2, 5) else ""
+
+
+def _handle(configuration: str) -> Line2D:
+    look: Any = {"marker": MARKERS[configuration], "linestyle": STYLES[configuration]}
+    return Line2D(
+        [],
+        [],
+        color="0.3",
+        **look,
+        markerfacecolor="0.3" if configuration == "control" else "white",
+        label=LABELS[configuration],
+    )
+
+
+def replication(table: pd.DataFrame) -> Figure:
+    """Draw FRER's threshold over control's, a mark a combination, by what happens on the paths."""
+    style()
+    paired = pairs(table).dropna(subset="ratio")
+    groups = {"hosts": paired[paired["part"] == HOSTS]}
+    groups |= conditions(paired[paired["part"] == PATHS].pipe(_without_clean))
+    labels = [_condition(name) for name in groups]
+    figure, axes = plt.subplots(figsize=(COLUMN_INCHES, 2.5), layout="constrained")
+    payloads = sorted(paired["payload_bytes"].unique())
+    colours = dict(zip(payloads, sns.color_palette("colorblind", len(payloads)), strict=True))
+    for place, rows in enumerate(groups.values()):
+        for number, payload in enumerate(payloads):
+            chosen = rows[rows["payload_bytes"] == payload]
+            ratios = _by_combination(chosen)
+            spread = np.linspace(-0.09, 0.09, len(ratios)) if len(ratios) > 1 else np.zeros(1)
+            axes.scatter(
+                place + 0.25 * (number - (len(payloads) - 1) / 2) + spread,
+                ratios,
+                s=7,
+                marker="os^Dv"[number % 5],
+                color=colours[payload],
+                linewidths=0,
+                alpha=0.8,
+                label=f"{payload + FRAME_OVERHEAD_BYTES} B" if place == 0 else None,
+            )
+    axes.axhline(1, color="0.3", linewidth=0.7)
+    axes.axhline(A_THIRD, color="0.3", linewidth=0.8, linestyle="--")
+    axes.text(-0.45, A_THIRD * 1.04, "a third more", fontsize=6, va="bottom")
+    axes.set_yscale("log")
+    axes.yaxis.set_major_formatter(FuncFormatter(_plain))
+    axes.yaxis.set_minor_formatter(FuncFormatter(_half_decades))
+    axes.set_xticks(range(len(labels)), labels, fontsize=6.5)
+    axes.set_xlabel("on the member paths (others on the first, loss on both)")
+    axes.set_ylabel("threshold, FRER / control")
+    axes.legend(title="frames", title_fontsize=7, loc="upper left")
+    _say_where(axes)
+    sns.despine(figure)
+    return figure
+
+
+def _without_clean(paired: pd.DataFrame) -> pd.DataFrame:
+    harmless = (paired["path_loss_probability"] == 0) & (paired["background_mbps"] == 0)
+    return paired[~harmless]
+
+
+def _by_combination(paired: pd.DataFrame) -> np.ndarray:
+    names = ["receive_buffer_bytes", "stall_length_ms", "switch_queue_bytes"]
+    return np.exp(
+        paired.assign(log=np.log(paired["ratio"])).groupby(names)["log"].mean().to_numpy()
+    )
+
+
+def _condition(name: str) -> str:
+    """Return what stands below the axis for one condition of the paths."""
+    kind, _, number = name.partition("_")
+    if kind == "background":
+        return f"others,\n{number} Mb/s"
+    if kind == "loss":
+        return f"loss\n$10^{{{number.removeprefix('1e').replace('_', '-')}}}$"
+    return "nothing"
+
+
+def effects(table: pd.DataFrame) -> Figure:
+    """Draw the share of variance that each factor explains, with Student's interval over seeds."""
+    style()
+    figure, axes = plt.subplots(figsize=(COLUMN_INCHES, 2.2), layout="constrained")
+    height = 0.38
+    palette = sns.color_palette("colorblind")
+    for number, (response, label) in enumerate(RESPONSE_LABELS.items()):
+        by_seed = shares(table, response)[list(FACTOR_LABELS)]
+        found = [mean_over_runs(by_seed[name]) for name in FACTOR_LABELS]
+        values = np.array([estimate.value for estimate in found])
+        low = values - np.array([estimate.low for estimate in found])
+        rows = np.arange(len(found))[::-1] + (0.5 - number) * height
+        axes.barh(
+            rows,
+            values,
+            height,
+            xerr=[np.minimum(low, values), low],
+            color=palette[number],
+            hatch=("", "////")[number],
+            edgecolor="white",
+            linewidth=0,
+            error_kw={"elinewidth": 0.7},
+            label=label,
+        )
+        for row, value, reach in zip(rows, values, low, strict=True):
+            text = f"{value:.1f}" if value >= 0.05 else "< 0.1"
+            axes.text(value + reach + 1, row, text, va="center", fontsize=6)
+    axes.set_yticks(np.arange(len(FACTOR_LABELS))[::-1], list(FACTOR_LABELS.values()))
+    axes.set_xlim(0, 100)
+    axes.set_xlabel("share of the variance of log threshold (%)")
+    axes.legend(loc="lower right")
+    _say_where(axes)
+    sns.despine(figure)
+    return figure
