@@ -174,4 +174,5 @@ def run_experiment(experiment: str, testbed_name: str, campaign_name: str) -> di
     bring_up = partial(open_testbed, testbed_name, settings, purpose)
     # A model has no caches to warm, and every job of a guest boots its own.
     warm_up = settings.warm_up and kind == "emulated"
-    return run_trials(store, planned, settings.attempts, bring_up, module.measure, warm_up=warm_up)
+    measure = module.measuring(settings) if hasattr(module, "measuring") else module.measure
+    return run_trials(store, planned, settings.attempts, bring_up, measure, warm_up=warm_up)

@@ -3,6 +3,7 @@
 #   snakemake --snakefile workflow/rules/study.smk --cores 4 study --config study=buffers
 
 import sys
+from pathlib import Path
 
 import tsnrepro.errors
 import tsnrepro.studies.chunks
@@ -24,9 +25,16 @@ def chunks_of(wildcards):
     return [f"results/model/{wildcards.study}/chunks/{name}.json" for name in names]
 
 
+# A study that has a notebook is analysed too.
+STUDY_RESULTS = [f"results/model/{STUDY}/study.parquet"]
+STUDY_FIGURES = ["threshold-dependence", "threshold-replication", "threshold-effects"]
+if STUDY == "threshold":
+    STUDY_RESULTS.append("results/model/threshold/values/threshold-study.json")
+
+
 rule study:
     input:
-        f"results/model/{STUDY}/study.parquet",
+        STUDY_RESULTS,
     localrule: True
 
 
@@ -74,3 +82,28 @@ rule study_table:
         folder=lambda wildcards, output: Path(output[0]).parent,
     shell:
         "tsnrepro study collect {input.study} {params.folder}"
+
+
+rule analyse_threshold_study:
+    input:
+        f"{STUDIES}/threshold_analysis.py",
+        f"{STUDIES}/threshold_figures.py",
+        "src/tsnrepro/analysis/figures.py",
+        "src/tsnrepro/analysis/results.py",
+        "src/tsnrepro/stats/replication.py",
+        table="results/model/threshold/study.parquet",
+        notebook="notebooks/analyse/threshold-study.ipynb",
+    output:
+        "results/model/threshold/values/threshold-study.json",
+        expand(
+            "results/model/threshold/figures/{figure}.{format}",
+            figure=STUDY_FIGURES,
+            format=["pdf", "png"],
+        ),
+    log:
+        notebook="results/model/threshold/notebooks/analyse-threshold-study.ipynb",
+    conda:
+        "../../environment.yml"
+    shell:
+        "tsnrepro notebook {input.notebook} {log.notebook}"
+        " -p table={input.table} -p results=results/model/threshold"

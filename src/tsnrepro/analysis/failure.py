@@ -74,16 +74,16 @@ def delivered_over_time(
     figure, axes = new(2.3, testbed)
     chosen = trials[(trials["scenario"] == scenario) & (trials["repetition"] == 1)]
     store, _ = open_run(manifest_path)
-    for row in chosen.itertuples():
-        sequence = np.unique(arrivals_of(manifest_path, str(row.trial))["sequence"])
-        edges = np.linspace(0, int(row.sent), BINS + 1)
+    for row in chosen.to_dict("records"):
+        sequence = np.unique(arrivals_of(manifest_path, row["trial"])["sequence"])
+        edges = np.linspace(0, row["sent"], BINS + 1)
         arrived, _ = np.histogram(sequence, edges)
-        offered, _ = np.histogram(np.arange(int(row.sent)), edges)
-        seconds = edges / float(row.rate_pps)
+        offered, _ = np.histogram(np.arange(row["sent"]), edges)
+        seconds = edges / row["rate_pps"]
         share = 100 * arrived / np.maximum(offered, 1)
-        name = str(row.configuration)
+        name = row["configuration"]
         axes.stairs(share, seconds, color=COLOURS[name], label=LABELS[name], linewidth=1)
-        for fault in store.read(store.folder / str(row.trial))["values"]["faults"]:
+        for fault in store.read(store.folder / row["trial"])["values"]["faults"]:
             axes.axvline(fault["until_s"], color="0.7", linewidth=0.5, zorder=0)
     axes.set_ylim(-4, 108)
     axes.set_xlabel("sending time (s)")

@@ -15,7 +15,7 @@ def analyse(trials: pd.DataFrame) -> Results:
     """Return, by number of streams and load of best effort, what was lost and passed."""
     results = Results("streams", trials)
     for (count, load), group in trials.groupby(["streams", "best_effort_mbps"]):
-        key = f"streams.n{int(count)}.best_effort_{int(load)}"
+        key = f"streams.n{count}.best_effort_{str(load).removesuffix('.0').replace('.', '_')}"
         own = int(group["own_sequences"].sum())
         results.value(f"{key}.own_sequences.count", own, group["trial"])
         results.value(f"{key}.trials.count", len(group), group["trial"])

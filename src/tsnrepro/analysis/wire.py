@@ -127,8 +127,13 @@ def analyse(trials: pd.DataFrame, path_delays: dict[str, np.ndarray]) -> Results
         count = int(trials[f"{subject}_disagreements"].sum())
         results.value(f"wire.disagreements.{subject}.count", count, names, method=method)
     for (payload, rate), group in _loads(trials[trials["configuration"] == "frer"]):
-        _path_results(results, f"{payload}B.{rate:g}M", group, path_delays)
+        _path_results(results, f"b{payload}.m{_digits(rate)}", group, path_delays)
     return results
+
+
+def _digits(number: float) -> str:
+    """Return a number as it may stand in a key."""
+    return f"{number:g}".replace(".", "_")
 
 
 def _loads(trials: pd.DataFrame) -> Iterator[tuple[tuple[int, float], pd.DataFrame]]:
