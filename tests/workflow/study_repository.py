@@ -1,0 +1,24 @@
+"""A copy of the files that studies need, whose results and compiled model are its own."""
+
+import os
+import shutil
+import sys
+from pathlib import Path
+
+from tsnrepro.repository import root
+
+
+def copy_for_studies(target: Path) -> Path:
+    for name in ("Snakefile", "environment.yml", "pyproject.toml"):
+        shutil.copy2(root() / name, target / name)
+    for name in ("src", "config", "workflow"):
+        shutil.copytree(root() / name, target / name)  # with what is compiled, where it is
+    (target / "profiles").symlink_to("workflow/profiles")
+    return target
+
+
+def environment(repository: Path, base=os.environ) -> dict[str, str]:
+    return dict(base) | {
+        "PYTHONPATH": str(repository / "src"),
+        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{base['PATH']}",
+    }

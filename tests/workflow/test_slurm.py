@@ -1,0 +1,153 @@
+"""A study on a real Slurm loses its node in the middle and gives the same bytes as on this machine.
+
+In every job the plugin starts Snakemake twice, at three seconds of processor time each: two idle
+processors need a quarter of an hour for the study.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from slurm_cluster import Cluster, lacking, wait_until
+from study_repository import copy_for_studies, environment
+
+from tsnrepro.studies.study import load_study
+
+STUDY = "buffers"
+TABLES = ("study.csv", "study.parquet")
+# Jobs that are through when the node is lost: some before it, most after it.
+BEFORE_LOSS = 40
+SECONDS = 3600
+
+pytestmark = [pytest.mark.slurm, pytest.mark.timeout(3 * SECONDS)]
+
+
+@pytest.fixture(scope="module")
+def repository(tmp_path_factory):
+    """Return a copy of the files that a study needs."""
+    lacks = lacking()
+    if lacks and os.environ.get("CI") != "true":
+        pytest.skip(f"this machine lacks {', '.join(lacks)} for a Slurm of its own")
+    assert not lacks, f"CI must run Slurm, and lacks {', '.join(lacks)}"
+    return copy_for_studies(tmp_path_factory.mktemp("repository"))
+
+
+@pytest.fixture
+def cluster(tmp_path):
+    with Cluster(tmp_path) as up:
+        yield up
+
+
+def run_here(repository: Path) -> dict[str, bytes]:
+    """Return the tables as the machine itself makes them, in few jobs, and clear them away."""
+    study = repository / "config" / "studies" / f"{STUDY}.yaml"
+    as_it_is = study.read_text(encoding="utf-8")
+    few, changes = re.subn(r"(?m)^points_per_job:.*$", "points_per_job: 60", as_it_is)
+    assert changes == 1
+    study.write_text(few, encoding="utf-8")
+    done = subprocess.run(
+        ["snakemake", "--cores", "2", "study", "--config", f"study={STUDY}", "testbed=model"],
+        cwd=repository,
+        env=environment(repository),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-4000:]
+    study.write_text(as_it_is, encoding="utf-8")
+    folder = repository / "results" / "model"
+    tables = {name: (folder / STUDY / name).read_bytes() for name in TABLES}
+    shutil.rmtree(folder)
+    return tables
+
+
+def start_on(cluster: Cluster, repository: Path, log) -> subprocess.Popen:
+    # The profile as it is; a test has no patience for looks every 20 seconds.
+    quicker = ["--slurm-init-seconds-before-status-checks", "3", "--latency-wait", "5"]
+    profile = ["--workflow-profile", "workflow/profiles/slurm", *quicker]
+    return subprocess.Popen(
+        ["snakemake", *profile, "study", "--config", f"study={STUDY}"],
+        cwd=repository,
+        env=environment(repository, cluster.environment),
+        stdin=subprocess.DEVNULL,
+        stdout=log,
+        stderr=subprocess.STDOUT,
+    )
+
+
+def test_a_study_of_hundreds_of_jobs_survives_its_node(repository, cluster, tmp_path):
+    jobs = load_study(str(repository / "config" / "studies" / f"{STUDY}.yaml")).chunk_count()
+    assert jobs >= 200
+    here = run_here(repository)
+    chunks = repository / "results" / "model" / STUDY / "chunks"
+
+    with (tmp_path / "snakemake.log").open("w+") as log:
+        snakemake = start_on(cluster, repository, log)
+        try:
+
+            def done_so_far() -> int:
+                assert snakemake.poll() is None, Path(log.name).read_text()[-4000:] + cluster.logs()
+                return len(list(chunks.glob("[0-9]*.json")))
+
+            wait_until(lambda: done_so_far() >= BEFORE_LOSS, SECONDS, f"{BEFORE_LOSS} jobs done")
+            cluster.lose_node()
+            after_loss = done_so_far()
+            assert after_loss < jobs, "the node was lost too late"
+            wait_until(lambda: cluster.node_state() == "down", 120, "the node is given up")
+            assert done_so_far() == after_loss, "something went on without a node"
+            cluster.start_node()
+            assert snakemake.wait(SECONDS) == 0, Path(log.name).read_text()[-4000:] + cluster.logs()
+        finally:
+            snakemake.kill()
+            snakemake.wait()
+
+    states = cluster.jobs()
+    assert len(states) >= jobs + 2  # compiling and collecting are jobs too
+    assert set(states.values()) <= {"COMPLETED", "NODE_FAIL", "FAILED", "CANCELLED"}
+    assert cluster.restarted(), "no job was put back into the queue: was the node lost in time?"
+    assert len(list(chunks.glob("*.json"))) == jobs
+    on_slurm = {name: (chunks.parent / name).read_bytes() for name in TABLES}
+    assert on_slurm == here
+
+
+def test_nothing_is_left_of_a_cluster(tmp_path):
+    if lacks := lacking():
+        pytest.skip(f"this machine lacks {', '.join(lacks)}")
+    cluster = Cluster(tmp_path)
+    with cluster:
+        submitted = cluster.ask(
+            "sbatch", "--parsable", "--output", "/dev/null", "--wrap", "srun sleep 600"
+        )
+        job = submitted.stdout.strip()
+        wait_until(lambda: cluster.jobs().get(job) == "RUNNING", 30, "the job runs")
+        wait_until(cluster._below_slurmd, 10, "slurmd has started it")
+    wait_until(lambda: not cluster._marked(), 10, "all processes are gone")
+
+
+def test_a_killed_test_leaves_no_daemon(tmp_path):
+    """The kernel ends the daemons of whoever started them, even by -9."""
+    if lacks := lacking():
+        pytest.skip(f"this machine lacks {', '.join(lacks)}")
+    script = (
+        "import sys, time; from pathlib import Path; from slurm_cluster import Cluster\n"
+        "cluster = Cluster(Path(sys.argv[1])); cluster.__enter__()\n"
+        "print(cluster.mark, flush=True); time.sleep(600)\n"
+    )
+    started = subprocess.Popen(
+        [sys.executable, "-c", script, str(tmp_path)],
+        env=os.environ | {"PYTHONPATH": str(Path(__file__).parent)},
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    left = Cluster(tmp_path / "unused")
+    left.mark = started.stdout.readline().strip()
+    assert left._marked()
+    started.kill()
+    started.wait()
+    wait_until(lambda: not left._marked(), 20, "all daemons are gone")
