@@ -26,14 +26,12 @@ try:
     TESTBED, REASON = tsnrepro.testbed.choose.choose(SELECTION.testbed, IMPORTED)
     # What was imported is one campaign of its own.
     CAMPAIGN = "imported" if TESTBED in IMPORTED else SELECTION.campaign
-    EXPERIMENTS = (
-        ["sweep", "tcp", "latency"]
-        if TESTBED in IMPORTED
-        else tsnrepro.campaigns.experiments_of(
-            tsnrepro.campaigns.campaign(CAMPAIGN),
-            tsnrepro.campaigns.testbed_settings(TESTBED).kind,
-        )
-    )
+    if TESTBED in IMPORTED:
+        EXPERIMENTS = ["sweep", "tcp", "latency"]
+    else:
+        CAMPAIGN_SETTINGS = tsnrepro.campaigns.campaign(CAMPAIGN)
+        KIND = tsnrepro.campaigns.testbed_settings(TESTBED).kind
+        EXPERIMENTS = tsnrepro.campaigns.experiments_of(CAMPAIGN_SETTINGS, KIND)
     MANUSCRIPTS = tsnrepro.campaigns.manuscripts_of(SELECTION.papers, EXPERIMENTS)
 except TsnreproError as error:
     sys.exit(f"tsnrepro: {error}")
@@ -57,8 +55,8 @@ include: "workflow/rules/common.smk"
 include: "workflow/rules/measure.smk"
 include: "workflow/rules/analyse.smk"
 include: "workflow/rules/audit.smk"
-include: "workflow/rules/publish.smk"
 include: "workflow/rules/study.smk"
+include: "workflow/rules/publish.smk"
 
 
 onstart:

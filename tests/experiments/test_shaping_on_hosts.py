@@ -14,7 +14,7 @@ from tsnrepro.experiments.shaping.log import LOG, decompress
 from tsnrepro.experiments.shaping.plan import trials_of
 from tsnrepro.experiments.shaping.schedule import two_windows
 from tsnrepro.testbed.guest import requirements
-from tsnrepro.testbed.guest.job import Pause, Step, Stop
+from tsnrepro.testbed.jobs.job import Pause, Step, Stop
 from tsnrepro.testbed.guest.testbed import GuestTestbed
 
 

@@ -18,7 +18,10 @@ COMPARED = ("mean", "p50", "p90", "p99", "p99_9")
 PLACES = {"listener_socket": 92.4, "talker": 0.0, "switches": 7.6, "other": 0.0}
 DURATIONS = {"short": 1.0, "middle": 2.0, "long": 3.0}
 RATES = (100, 200, 300, 400, 500, 530, 600, 700, 800, 900)
-FIGURES = ("loss-against-load", "latency-distribution", "where-lost", "frame-size")
+FIGURES = (
+    *("loss-against-load", "latency-distribution", "where-lost", "frame-size"),
+    *("threshold-dependence", "threshold-replication"),
+)
 SUMMARY_COLUMNS = (
     *("configuration", "target_mbps", "offered_mbps", "trials", "trials_with_loss"),
     *("sent", "lost", "loss_percent", "loss_low_percent", "loss_high_percent"),
@@ -204,6 +207,24 @@ def latency(verdict="cannot tell", known=True):
     return items
 
 
+def study():
+    """Return the values of a study of thresholds, as its analysis names them."""
+    ratios = ("hosts", "loss_1e_6", "loss_1e_4", "background_300", "background_600")
+    method = "geometric mean, Student t over runs (seeds)"
+    items = [
+        entry(f"study.ratio.{name}", 1.2, 1.1, 1.3, digits=2, method=method) for name in ratios
+    ]
+    items += [entry(f"study.ratio.hosts.{end}", 1.0, digits=3) for end in ("lowest", "highest")]
+    shares = ("receive_buffer", "stall_length", "payload", "switch_queue", "configuration")
+    for name in shares:
+        key = f"study.share.kpps.{name}.percent"
+        items.append(entry(key, 20.0, 15.0, 25.0, unit="%", digits=1))
+    items.append(entry("study.third.hosts", "nowhere", method=method))
+    for name, count in (("points", 2250), ("seeds", 5), ("combinations.hosts", 144)):
+        items.append(entry(f"study.{name}.count", count))
+    return items
+
+
 def facts_of_testbed():
     facts = {
         **{"kind": "emulated", "campaign": "invented", "kernel": "6.1.0-18_amd64 #1"},
@@ -270,6 +291,7 @@ def write_results(
         tcp=tcp(equivalent, known),
         latency=latency(lower, known),
         testbed=facts_of_testbed(),
+        study=study(),
     )
     write_summary(folder / "tables" / "sweep-summary.csv", rates, known)
     write_figures(folder / "figures")

@@ -67,7 +67,7 @@ def test_trials_and_failed_attempts_are_listed_escaped(page):
 
 def test_the_page_stands_on_its_own(page):
     sources = re.findall(r'src="([^"]*)"', page)
-    assert len(sources) == 4
+    assert len(sources) == 6
     assert all(source.startswith("data:image/png;base64,") for source in sources)
     assert not re.search(r'(?:href|src)="(?:https?:)?//', page)
 
@@ -100,7 +100,7 @@ def test_a_figure_that_is_pdf_only_is_converted(tmp_path):
     write_results(tmp_path)
     write_report(tmp_path, tmp_path / "report")
     page = (tmp_path / "report" / "index.html").read_text(encoding="utf-8")
-    assert page.count("data:image/svg+xml;base64,") == 4
+    assert page.count("data:image/svg+xml;base64,") == 6
 
 
 def test_values_without_a_testbed_are_refused(tmp_path):

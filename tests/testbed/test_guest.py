@@ -17,7 +17,7 @@ from tsnrepro.errors import TestbedError
 from tsnrepro.streams import build, command
 from tsnrepro.streams.log import read_listener_log
 from tsnrepro.testbed.guest import requirements
-from tsnrepro.testbed.guest.job import Bridge, Job, Link, Pause, Port, Step, Stop, Vlan
+from tsnrepro.testbed.jobs.job import Bridge, Job, Link, Pause, Port, Step, Stop, Vlan
 from tsnrepro.testbed.guest.testbed import GuestTestbed
 from tsnrepro.tools.qdisc import VETH_MBPS, cbs, credits_of, pin_queues
 
@@ -327,7 +327,7 @@ def test_a_job_that_never_ends_is_ended(guests):
 
 
 KILLED = """
-    from tsnrepro.testbed.guest.job import Job, Link, Port, Step
+    from tsnrepro.testbed.jobs.job import Job, Link, Port, Step
     from tsnrepro.testbed.guest.testbed import GuestTestbed
     spin = Step("spin", "a", ("sh", "-c", "while :; do :; done"), 1000)
     with GuestTestbed() as guests:

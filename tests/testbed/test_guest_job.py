@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tsnrepro.errors import CommandError, TestbedError
-from tsnrepro.testbed.guest import script
-from tsnrepro.testbed.guest.job import Bridge, Job, JobResult, Link, Pause, Port, Step, Stop, Vlan
+from tsnrepro.testbed.jobs import script
+from tsnrepro.testbed.jobs.job import Bridge, Job, JobResult, Link, Pause, Port, Step, Stop, Vlan
 from tsnrepro.testbed.host import Completed
 
 TALKER = Port("talker", "eth0", ("10.0.0.1/24",), vlans=(Vlan(10, ("10.0.10.1/24",)),))
@@ -56,7 +56,7 @@ def say(name="say", host="talker", deadline_s=5.0, **changes) -> Step:
     ],
 )
 def test_what_cannot_be_done_is_refused_before_a_guest_boots(make, says):
-    with pytest.raises(TestbedError, match="guest job test") as refusal:
+    with pytest.raises(TestbedError, match="job test") as refusal:
         make()
     assert says in str(refusal.value)
 

@@ -6,11 +6,44 @@ FIGURES = expand(
     figure=["loss-against-load", "where-lost", "frame-size", "latency-distribution"],
     format=["pdf", "png"],
 )
+STUDY_OF_PAPER = expand(
+    "results/{{testbed}}/{{campaign}}/figures/{figure}.{format}",
+    figure=STUDY_FIGURES,
+    format=["pdf", "png"],
+)
+
+
+# The study of thresholds, made on the model whatever the testbed, with the campaign's own results.
+PAPER_STUDY = "threshold" if CAMPAIGN == "imported" else CAMPAIGN_SETTINGS.study
+
+
+rule study_of_paper:
+    input:
+        values=f"results/model/{PAPER_STUDY}/values/threshold-study.json",
+        figures=expand(
+            f"results/model/{PAPER_STUDY}/figures/{{figure}}.{{format}}",
+            figure=STUDY_FIGURES,
+            format=["pdf", "png"],
+        ),
+    output:
+        values="results/{testbed}/{campaign}/values/study.json",
+        figures=expand(
+            "results/{{testbed}}/{{campaign}}/figures/{figure}.{format}",
+            figure=STUDY_FIGURES,
+            format=["pdf", "png"],
+        ),
+    localrule: True
+    params:
+        figures=lambda wildcards, output: Path(output.figures[0]).parent,
+    shell:
+        "cp {input.values} {output.values} && cp {input.figures} {params.figures}"
 
 
 def values_of_paper(wildcards):
     """Return the values that a manuscript prints."""
     needed = values_of(tsnrepro.campaigns.MANUSCRIPTS[wildcards.paper])
+    if wildcards.paper == "frer-udp":
+        needed.append("results/{testbed}/{campaign}/values/study.json")
     return expand(needed, testbed=wildcards.testbed, campaign=wildcards.campaign)
 
 
@@ -18,6 +51,7 @@ rule paper_inputs:
     input:
         values_of_paper,
         FIGURES,
+        STUDY_OF_PAPER,
         "data/published/datapackage.json",
         "results/{testbed}/{campaign}/tables/sweep-summary.csv",
         glob_files("data/published", "**/*.csv"),
@@ -44,6 +78,7 @@ rule paper_inputs:
 rule paper:
     input:
         FIGURES,
+        STUDY_OF_PAPER,
         rules.paper_inputs.output,
         rules.audit.output.macros,
         lambda wildcards: glob_files(f"paper/{wildcards.paper}", "**/*"),
@@ -67,6 +102,7 @@ rule paper:
 rule report:
     input:
         values_of(EXPERIMENTS),
+        ("results/{testbed}/{campaign}/values/study.json" if "frer-udp" in MANUSCRIPTS else []),
         FIGURES if {*CORE} <= {*EXPERIMENTS} else [],
         expand(
             "results/{{testbed}}/{{campaign}}/runs/{experiment}.json",

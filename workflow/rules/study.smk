@@ -28,8 +28,8 @@ def chunks_of(wildcards):
 # A study that has a notebook is analysed too.
 STUDY_RESULTS = [f"results/model/{STUDY}/study.parquet"]
 STUDY_FIGURES = ["threshold-dependence", "threshold-replication", "threshold-effects"]
-if STUDY == "threshold":
-    STUDY_RESULTS.append("results/model/threshold/values/threshold-study.json")
+if STUDY.startswith("threshold"):
+    STUDY_RESULTS.append(f"results/model/{STUDY}/values/threshold-study.json")
 
 
 rule study:
@@ -91,19 +91,21 @@ rule analyse_threshold_study:
         "src/tsnrepro/analysis/figures.py",
         "src/tsnrepro/analysis/results.py",
         "src/tsnrepro/stats/replication.py",
-        table="results/model/threshold/study.parquet",
+        table="results/model/{study}/study.parquet",
         notebook="notebooks/analyse/threshold-study.ipynb",
     output:
-        "results/model/threshold/values/threshold-study.json",
+        "results/model/{study}/values/threshold-study.json",
         expand(
-            "results/model/threshold/figures/{figure}.{format}",
+            "results/model/{{study}}/figures/{figure}.{format}",
             figure=STUDY_FIGURES,
             format=["pdf", "png"],
         ),
     log:
-        notebook="results/model/threshold/notebooks/analyse-threshold-study.ipynb",
+        notebook="results/model/{study}/notebooks/analyse-threshold-study.ipynb",
+    wildcard_constraints:
+        study=r"threshold[A-Za-z0-9_-]*",
     conda:
         "../../environment.yml"
     shell:
         "tsnrepro notebook {input.notebook} {log.notebook}"
-        " -p table={input.table} -p results=results/model/threshold"
+        " -p table={input.table} -p results=results/model/{wildcards.study}"

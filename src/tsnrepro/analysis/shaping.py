@@ -486,7 +486,7 @@ def analyse(run: Run) -> Results:
 
 def _results_of(results: Results, run: Run, part: ShapingPart, mode: str, load: str) -> None:
     group = run.rows(part.name, mode, load)
-    key, names = f"shaping.{part.name}.{mode}.{load}", group["trial"]
+    key, names = f"shaping.{_word(part.name)}.{mode}.{load}", group["trial"]
     logs = [log for log in run.logs_of(group) if len(log) > 1]
     for name, estimate in _estimates(logs).items():
         results.estimate(f"{key}.{name}.us", estimate, 2, names)
@@ -507,7 +507,7 @@ def _results_of(results: Results, run: Run, part: ShapingPart, mode: str, load: 
 
 
 def _comparison(results: Results, run: Run, row: Mapping[Hashable, Any]) -> None:
-    key = f"shaping.{row['part']}.{row['mode']}.{row['load']}.{row['statistic']}"
+    key = f"shaping.{_word(row['part'])}.{row['mode']}.{row['load']}.{row['statistic']}"
     both = [row["mode"], row["reference"]]
     rows = run.rows(row["part"], load=row["load"])
     names = rows[rows["mode"].isin(both)]["trial"]
@@ -523,3 +523,8 @@ def _comparison(results: Results, run: Run, row: Mapping[Hashable, Any]) -> None
     results.estimate(f"{key}.difference.percent", estimate, 1, names)
     method = f"Holm over the part at {SIGNIFICANCE:g}"
     results.value(f"{key}.verdict", row["verdict"], names, method=method)
+
+
+def _word(name: str) -> str:
+    """Return a part's name as it may stand in a key."""
+    return name.replace("-", "_")

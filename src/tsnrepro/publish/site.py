@@ -29,7 +29,12 @@ CAPTIONS = {
     "where-lost": "Where the lost datagrams were lost",
     "frame-size": "Loss by frame size",
     "latency-distribution": "Distribution of half round trips",
+    "threshold-dependence": "Zero-loss threshold against what it depends on",
+    "threshold-replication": "FRER's threshold over the control's, by what the paths do to frames",
+    "threshold-effects": "What explains the variance of the threshold",
 }
+# Made on the model, whatever testbed made the rest of the page.
+OF_STUDY = "threshold-"
 VERDICTS = {
     "loss.threshold.verdict": (
         "Does FRER raise the UDP load without loss?",
@@ -158,7 +163,7 @@ def write_report(results: Path, output: Path, reason: str = "") -> None:
         verdicts=list(_verdicts(values)),
         rows=list(_rows(values)),
         places=list(_places(values)),
-        figures=list(_figures(results)),
+        figures=list(_figures(results, f"{values['testbed.verb'].value} the {_label(values)}")),
         runs=list(_runs(results)),
         pages=sorted(path.stem for path in output.glob("*.html") if path.name != PAGE),
         links=_links(results, output),
@@ -245,7 +250,11 @@ def _places(values: Mapping[str, Result]) -> Iterator[dict[str, str]]:
             yield {"label": label, "both": both, "control": control, "frer": frer}
 
 
-def _figures(results: Path) -> Iterator[dict[str, str]]:
+def _label(values: Mapping[str, Result]) -> str:
+    return str(values["testbed.label"].value)
+
+
+def _figures(results: Path, origin: str) -> Iterator[dict[str, str]]:
     folder = results / "figures"
     names = {path.stem for path in folder.glob("*") if path.suffix in (*IMAGES, ".pdf")}
     known = [name for name in CAPTIONS if name in names]
@@ -253,6 +262,7 @@ def _figures(results: Path) -> Iterator[dict[str, str]]:
         yield {
             "name": name,
             "caption": CAPTIONS.get(name, name.replace("-", " ")),
+            "origin": "Simulated on the model" if name.startswith(OF_STUDY) else origin,
             "source": _embedded(folder / name),
         }
 

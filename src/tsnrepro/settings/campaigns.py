@@ -64,6 +64,8 @@ class Campaign(Strict):
     """Seeds the random order of trials within each repetition."""
     attempts: PositiveInt = 2
     """How often a trial that failed is tried, over all runs of the campaign."""
+    study: str = "threshold"
+    """The file of config/studies, on the model, that the first paper prints beside the trials."""
     warm_up: bool = False
     """Measure the first trial of each experiment once before it counts."""
     sweep: SweepSettings | None = None

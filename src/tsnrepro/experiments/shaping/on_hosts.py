@@ -1,6 +1,6 @@
 """Shaping by commands on hosts: topology, queueing disciplines and programs of a trial, as data.
 
-Every command is a step of a job (:mod:`tsnrepro.testbed.guest.job`), the same text that an SSH host
+Every command is a step of a job (:mod:`tsnrepro.testbed.jobs.job`), the same text that an SSH host
 would get. Egress is told by the kernel's receive stamp at the other end of the shaped port's link:
 veth takes no time, so the stamp is the departure, late by the network stack's few microseconds.
 """
@@ -17,7 +17,7 @@ from tsnrepro.experiments.shaping.log import LOG, compress
 from tsnrepro.experiments.shaping.plan import part_of
 from tsnrepro.streams import build, command
 from tsnrepro.streams.log import read_listener_log
-from tsnrepro.testbed.guest.job import Bridge, Job, JobResult, Link, Pause, Port, Step, Stop, Vlan
+from tsnrepro.testbed.jobs.job import Bridge, Job, JobResult, Link, Pause, Port, Step, Stop, Vlan
 from tsnrepro.tools import qdisc
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ Acceleration = Literal["kvm", "tcg"]
 READY = "guest: ready"
 DONE = "guest: done"
 TAIL_CHARACTERS = 1500
-GAVE_UP = re.compile(r"Kernel panic|BUG:|Out of memory|guest: set-up failed")
+GAVE_UP = re.compile(r"Kernel panic|BUG:|Out of memory|job: set-up failed")
 POLL_SECONDS = 0.02
 # What a guest is given beyond its deadline should nobody end it then.
 GRACE_SECONDS = 10

@@ -1,16 +1,14 @@
 """The guest testbed: jobs, each in a guest of its own, their results as records of commands."""
 
-import io
-import tarfile
 from contextlib import ExitStack
 
 from tsnrepro.errors import TestbedError
 from tsnrepro.settings.testbeds import GuestSettings
 from tsnrepro.testbed import facts
-from tsnrepro.testbed.guest import initramfs, kernel, machine, script
-from tsnrepro.testbed.guest.job import Job, JobResult, Link, Port, Step
+from tsnrepro.testbed.guest import files, initramfs, kernel, machine
 from tsnrepro.testbed.guest.requirements import missing
-from tsnrepro.testbed.host import Completed
+from tsnrepro.testbed.jobs import results
+from tsnrepro.testbed.jobs.job import Job, JobResult, Link, Port, Step
 from tsnrepro.testbed.lock import TestbedLock
 
 # What a trial of KVM runs: hosts, a link, a command.
@@ -51,7 +49,7 @@ class GuestTestbed:
             self._base = initramfs.base(self._kernel)
             trial = self._guest("kvm", TRIAL)
             self.acceleration = machine.accelerate(
-                self.settings.acceleration, trial, self._base + script.archive(TRIAL)
+                self.settings.acceleration, trial, self._base + files.archive(TRIAL)
             )
             self._stack = stack.pop_all()
         return self
@@ -87,7 +85,7 @@ class GuestTestbed:
             deadline, or died.
         """
         guest = self._guest(self.acceleration, job)
-        initrd = self._base + script.archive(job)
+        initrd = self._base + files.archive(job)
         ended = machine.boot(guest, initrd, deadline_s=job.deadline_s)
         return _result(job, guest, ended)
 
@@ -99,19 +97,11 @@ def run_job(job: Job, settings: GuestSettings | None = None, purpose: str = "") 
 
 
 def _result(job: Job, guest: machine.Guest, ended: machine.Ended) -> JobResult:
-    brought = _unpack(ended.disk, job)
-    if said := brought.get("steps/failed"):
-        raise TestbedError(
-            f"the guest could not set the topology up: {said.decode(errors='replace').strip()}",
-            f"guest job {job.name}",
-        )
-    steps = {step.name: _completed(step, brought, job) for step in job.commands()}
-    paths = enumerate(script.collected(job))
-    files = {path: brought[f"files/{n}"] for n, path in paths if f"files/{n}" in brought}
+    brought = results.unpack(ended.disk, job)
     return JobResult(
         job=job.name,
-        steps=steps,
-        files=files,
+        steps=results.steps_of(brought, job),
+        files=results.files_of(brought, job),
         acceleration=guest.acceleration,
         virtual_time=guest.acceleration == "tcg",
         kernel=brought["kernel"].decode().strip(),
@@ -121,37 +111,4 @@ def _result(job: Job, guest: machine.Guest, ended: machine.Ended) -> JobResult:
         ready_s=ended.ready_s,
         console=ended.console,
         kernel_packages=guest.kernel.packages,
-    )
-
-
-def _unpack(disk: bytes, job: Job) -> dict[str, bytes]:
-    where = f"results of guest job {job.name}"
-    try:
-        with tarfile.open(fileobj=io.BytesIO(disk), mode="r:") as tar:
-            members = [member for member in tar if member.isfile()]
-            brought = {member.name: tar.extractfile(member) for member in members}
-            contents = {name: file.read() for name, file in brought.items() if file}
-    except tarfile.TarError as error:
-        raise TestbedError(f"the guest's disk holds no archive: {error}", where) from error
-    if "complete" not in contents:
-        raise TestbedError("the guest's archive is cut off", where, "Raise the job's memory_mb")
-    return contents
-
-
-def _completed(step: Step, brought: dict[str, bytes], job: Job) -> Completed:
-    def read(name: str) -> str:
-        path = f"steps/{step.name}/{name}"
-        if path not in brought:
-            raise TestbedError(f"the guest left no {name} of step {step.name}", f"job {job.name}")
-        return brought[path].decode(errors="replace")
-
-    began, ended = int(read("began")), int(read("ended"))
-    return Completed(
-        host=step.host,
-        argv=step.argv,
-        exit_status=int(read("status")),
-        stdout=read("stdout"),
-        stderr=read("stderr"),
-        started_s=began / 1e9,
-        seconds=(ended - began) / 1e9,
     )

@@ -1,16 +1,18 @@
-"""What a guest is asked to do, as data, and what came back.
+"""What some hosts are asked to do, as data, and what came back.
 
 A guest in virtual time cannot be talked to: while its hosts are idle its clock runs ahead of ours
 by minutes, so that every time-out of an SSH session fires, on both sides. Therefore everything
 that its hosts shall do goes in before it boots, as a job. Each step's ``argv`` is the one that
 :meth:`tsnrepro.testbed.host.Host.run` would take on the emulated and the hardware testbeds, and
-each comes back as the same :class:`tsnrepro.testbed.host.Completed`.
+each comes back as the same :class:`tsnrepro.testbed.host.Completed`. The same job runs in a guest
+(:mod:`tsnrepro.testbed.guest.testbed`) and on this machine (:mod:`tsnrepro.testbed.jobs.here`).
 """
 
 import math
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
+from typing import Literal
 
 from tsnrepro.errors import TestbedError
 from tsnrepro.testbed.host import Completed
@@ -88,10 +90,10 @@ class Step:
     host
         A host of the topology.
     argv
-        The command, as an SSH host would get it. A program that the guest lacks gives exit
+        The command, as an SSH host would get it. A program that is not there gives exit
         status 127: see :attr:`Job.programs`.
     deadline_s
-        Seconds of the guest's time after which the guest ends the command (exit status 124).
+        Seconds of the job's clock after which the command is ended (exit status 124).
     background
         Start it and go on. A :class:`Stop` ends it with TERM; otherwise the job's end waits for
         it, until its deadline.
@@ -117,14 +119,14 @@ class Stop:
 
 @dataclass(frozen=True)
 class Pause:
-    """Let the guest's time pass; nearly free where time is virtual."""
+    """Let the job's time pass; nearly free where time is virtual."""
 
     seconds: float
 
 
 @dataclass(frozen=True)
 class Job:
-    """Everything one guest does between boot and power-off.
+    """Everything one guest does between boot and power-off, or this machine in its place.
 
     Attributes
     ----------
@@ -141,14 +143,14 @@ class Job:
         Programs of this machine, by name or absolute path, that the guest gets at the same
         path, with the libraries they load.
     inputs
-        Further files of the guest by absolute path; executable.
+        Further files by absolute path; executable.
     seed
-        Of the guest's random numbers, and of the moment at which the steps begin.
+        Of the moment at which the steps begin, and of a guest's random numbers.
     deadline_s
-        Seconds of wall time after which the guest is killed. A sender that blocks lets virtual
+        Seconds of wall time after which all of it is killed. A sender that blocks lets virtual
         time run for ever, so this one counts outside.
     memory_mb
-        The guest's memory; files and output lie in it too.
+        The guest's memory; files and output lie in it too. On this machine it bounds only those.
 
     Raises
     ------
@@ -169,7 +171,7 @@ class Job:
 
     def __post_init__(self) -> None:
         for problem in _problems(self):
-            raise TestbedError(problem, f"guest job {self.name}", "Correct the job")
+            raise TestbedError(problem, f"job {self.name}", "Correct the job")
 
     def ports(self) -> list[Port]:
         """Return both ports of every link, in order."""
@@ -192,21 +194,27 @@ class Job:
         return values
 
 
+# What a guest's processor is, or ``none``: the job ran on this machine's own kernel.
+Acceleration = Literal["kvm", "tcg", "none"]
+
+
 @dataclass(frozen=True)
 class JobResult:
-    """What a guest brought back.
+    """What a job brought back.
 
-    ``started_s`` and ``seconds`` of each step are the guest's clock: virtual where
-    ``virtual_time`` is set. The guest's TAI clock equals its UTC clock (offset 0).
+    ``started_s`` and ``seconds`` of each step are a guest's clock, virtual where
+    ``virtual_time`` is set, or this machine's. A guest's TAI clock equals its UTC clock (offset 0);
+    this machine's is as its administrator set it. Where no guest ran, ``acceleration`` is ``none``,
+    ``qemu`` is None, and there are no ``kernel_packages``.
     """
 
     job: str
     steps: Mapping[str, Completed]
     files: Mapping[str, bytes]
-    acceleration: str
+    acceleration: Acceleration
     virtual_time: bool
     kernel: str
-    qemu: str
+    qemu: str | None
     seed: int
     wall_s: float
     ready_s: float
@@ -238,11 +246,16 @@ class JobResult:
         """
         if path not in self.files:
             raise TestbedError(
-                f"the guest brought back no {path}",
-                f"guest job {self.job}",
+                f"the job brought back no {path}",
+                f"job {self.job}",
                 f"It brought: {', '.join(self.files) or 'no file'}",
             )
         return self.files[path]
+
+    @property
+    def testbed(self) -> str:
+        """The kind of testbed that the job ran on."""
+        return "emulated" if self.acceleration == "none" else "guest"
 
     @property
     def note(self) -> str:
@@ -250,9 +263,9 @@ class JobResult:
         return VIRTUAL_TIME_NOTE if self.virtual_time else ""
 
     def describe(self) -> dict:
-        """Return the facts that a record of this guest carries."""
+        """Return the facts that a record of this job carries."""
         return {
-            "testbed": "guest",
+            "testbed": self.testbed,
             "acceleration": self.acceleration,
             "virtual_time": self.virtual_time,
             "kernel": self.kernel,

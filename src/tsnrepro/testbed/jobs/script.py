@@ -1,4 +1,4 @@
-"""A job as the shell script that the guest runs, and its file system."""
+"""A job as the shell script that does it."""
 
 import ipaddress
 import random
@@ -8,10 +8,7 @@ from itertools import chain
 from pathlib import Path
 
 from tsnrepro.errors import TestbedError
-from tsnrepro.testbed.guest import initramfs
-from tsnrepro.testbed.guest.archive import Archive
-from tsnrepro.testbed.guest.job import Job, Pause, Port, Step, Stop, Vlan
-from tsnrepro.testbed.guest.programs import find
+from tsnrepro.testbed.jobs.job import Job, Pause, Port, Step, Stop, Vlan
 
 LIBRARY = Path(__file__).resolve().parent / "steps.sh"
 # One frame is one packet everywhere, and a VLAN tag is in the frame when it leaves.
@@ -21,22 +18,6 @@ SETTLE_SECONDS = 0.1
 # The seed decides when in these seconds the first step starts: that is how two seeds meet two
 # phases of a gate schedule, and how a repetition in virtual time is more than a copy.
 PHASE_SECONDS = 0.1
-
-
-def archive(job: Job) -> bytes:
-    """Return what a job adds to the guest's first file system.
-
-    Raises
-    ------
-    TestbedError
-        A program that the job wants is not on this machine.
-    """
-    added = Archive()
-    initramfs.add_programs(added, [find(name) for name in job.programs])
-    for path, content in job.inputs.items():
-        added.file(path, content)
-    added.file("/job/script", text(job).encode())
-    return added.to_bytes()
 
 
 def text(job: Job) -> str:
@@ -87,6 +68,9 @@ def _links(job: Job) -> Iterator[list[str]]:
     """Yield what makes hosts and devices, all of them down."""
     for host in job.hosts():
         yield ["ip", "netns", "add", host]
+        # No neighbour discovery of the kernel's own among the traffic; a guest has no IPv6 at all.
+        off = [f"net.ipv6.conf.{which}.disable_ipv6=1" for which in ("all", "default")]
+        yield [*_inside(host), "sysctl", "--ignore", "-qw", *off]
     for link in job.links:
         one, other = _end(job, link.one), _end(job, link.other)
         yield ["ip", "link", "add", *one, "type", "veth", "peer", *other]
@@ -156,5 +140,5 @@ def _addresses(job: Job) -> Iterator[tuple[Port, str, ipaddress.IPv4Interface]]:
                 try:
                     yield port, device, ipaddress.IPv4Interface(address)
                 except ValueError as error:
-                    where = f"guest job {job.name}, {port.host} {device}"
+                    where = f"job {job.name}, {port.host} {device}"
                     raise TestbedError(f"no IPv4 address: {error}", where) from error

@@ -1,12 +1,14 @@
 # What a job's script is made of. Each command leaves its output, exit status, start and end
-# (nanoseconds of the guest's clock) in a folder of its own.
+# (nanoseconds of the clock) in a folder of its own, below OUT.
 # shellcheck shell=sh
+
+OUT=${OUT:-/out}
 
 # A command of the set-up, which has to succeed.
 must() {
     "$@" >/run/said 2>&1 && return
-    { echo "$*"; cat /run/said; } >/out/steps/failed
-    echo "guest: set-up failed: $*"
+    { echo "$*"; cat /run/said; } >"$OUT/steps/failed"
+    echo "job: set-up failed: $*"
     cat /run/said
     exit 1
 }
@@ -24,7 +26,7 @@ await_link() {
 
 # NAME HOST DEADLINE ARGV...: runs a command to its end.
 run() {
-    dir=/out/steps/$1 host=$2 deadline=$3
+    dir=$OUT/steps/$1 host=$2 deadline=$3
     shift 3
     mkdir "$dir"
     date +%s%N >"$dir/began"
@@ -36,7 +38,7 @@ run() {
 
 # The same, while the script goes on.
 start() {
-    name=$1 dir=/out/steps/$1 host=$2 deadline=$3
+    name=$1 dir=$OUT/steps/$1 host=$2 deadline=$3
     shift 3
     mkdir "$dir"
     date +%s%N >"$dir/began"
@@ -55,10 +57,10 @@ stop() {
     until [ -s "/run/$1.pid" ]; do sleep 0.01; done
     # It may have ended by itself.
     kill -TERM "$(cat "/run/$1.pid")" 2>/dev/null
-    until [ -s "/out/steps/$1/ended" ]; do sleep 0.01; done
+    until [ -s "$OUT/steps/$1/ended" ]; do sleep 0.01; done
 }
 
 # NUMBER PATH: keeps a file, if it was written.
 collect() {
-    if [ -f "$2" ]; then cat "$2" >"/out/files/$1"; fi
+    if [ -f "$2" ]; then cat "$2" >"$OUT/files/$1"; fi
 }

@@ -1,0 +1,72 @@
+"""What a job brings back: one tar, with the output of each step and the files collected."""
+
+import io
+import tarfile
+from collections.abc import Mapping
+
+from tsnrepro.errors import TestbedError
+from tsnrepro.testbed.host import Completed
+from tsnrepro.testbed.jobs import script
+from tsnrepro.testbed.jobs.job import Job, Step
+
+
+def unpack(content: bytes, job: Job) -> dict[str, bytes]:
+    """Return the members of the tar by their names.
+
+    Raises
+    ------
+    TestbedError
+        It is no tar or is cut off, or the set-up of the topology failed; with the command's words.
+    """
+    where = f"results of job {job.name}"
+    try:
+        with tarfile.open(fileobj=io.BytesIO(content), mode="r:") as tar:
+            members = [member for member in tar if member.isfile()]
+            opened = {member.name: tar.extractfile(member) for member in members}
+            brought = {name: file.read() for name, file in opened.items() if file}
+    except tarfile.TarError as error:
+        raise TestbedError(f"there is no archive: {error}", where) from error
+    if "complete" not in brought:
+        raise TestbedError("the archive is cut off", where, "Raise the job's memory_mb")
+    if said := brought.get("steps/failed"):
+        raise TestbedError(
+            f"could not set the topology up: {said.decode(errors='replace').strip()}",
+            f"job {job.name}",
+        )
+    return brought
+
+
+def steps_of(brought: Mapping[str, bytes], job: Job) -> dict[str, Completed]:
+    """Return every command of the job as it ended, by its name.
+
+    Raises
+    ------
+    TestbedError
+        A step left no output, exit status or time.
+    """
+    return {step.name: _completed(step, brought, job) for step in job.commands()}
+
+
+def files_of(brought: Mapping[str, bytes], job: Job) -> dict[str, bytes]:
+    """Return the files that the job collected, by their paths."""
+    paths = enumerate(script.collected(job))
+    return {path: brought[f"files/{n}"] for n, path in paths if f"files/{n}" in brought}
+
+
+def _completed(step: Step, brought: Mapping[str, bytes], job: Job) -> Completed:
+    def read(name: str) -> str:
+        path = f"steps/{step.name}/{name}"
+        if path not in brought:
+            raise TestbedError(f"there is no {name} of step {step.name}", f"job {job.name}")
+        return brought[path].decode(errors="replace")
+
+    began, ended = int(read("began")), int(read("ended"))
+    return Completed(
+        host=step.host,
+        argv=step.argv,
+        exit_status=int(read("status")),
+        stdout=read("stdout"),
+        stderr=read("stderr"),
+        started_s=began / 1e9,
+        seconds=(ended - began) / 1e9,
+    )
