@@ -23,7 +23,8 @@ try:
         tsnrepro.settings.Selection, dict(config), "config/config.yaml and --config"
     )
     IMPORTED = imported_testbeds(Path("data/raw"))
-    TESTBED, REASON = tsnrepro.testbed.choose.choose(SELECTION.testbed, IMPORTED)
+    SHAPING = tsnrepro.campaigns.campaign(SELECTION.campaign).shaping is not None
+    TESTBED, REASON = tsnrepro.testbed.choose.choose(SELECTION.testbed, IMPORTED, shaping=SHAPING)
     # What was imported is one campaign of its own.
     CAMPAIGN = "imported" if TESTBED in IMPORTED else SELECTION.campaign
     if TESTBED in IMPORTED:
@@ -32,6 +33,7 @@ try:
         CAMPAIGN_SETTINGS = tsnrepro.campaigns.campaign(CAMPAIGN)
         KIND = tsnrepro.campaigns.testbed_settings(TESTBED).kind
         EXPERIMENTS = tsnrepro.campaigns.experiments_of(CAMPAIGN_SETTINGS, KIND)
+        tsnrepro.campaigns.refuse_unmeasurable(EXPERIMENTS, TESTBED, CAMPAIGN)
     MANUSCRIPTS = tsnrepro.campaigns.manuscripts_of(SELECTION.papers, EXPERIMENTS)
 except TsnreproError as error:
     sys.exit(f"tsnrepro: {error}")

@@ -29,7 +29,7 @@ def test_a_missing_tool_is_named(monkeypatch):
 
 
 def test_an_unknown_testbed_is_refused_with_the_known_ones():
-    with pytest.raises(ConfigurationError, match=r"emulatd.*auto, emulated, model"):
+    with pytest.raises(ConfigurationError, match=r"emulatd.*auto, emulated, guest, model"):
         choose.choose("emulatd")
 
 

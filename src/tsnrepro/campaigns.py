@@ -31,6 +31,8 @@ class Experiment:
     """Its notebook in notebooks/analyse."""
     kinds: tuple[str, ...] = ("emulated", "model")
     """The kinds of testbed that it can be measured on."""
+    qdiscs: tuple[str, ...] = ()
+    """What it needs of the kernel; on ``emulated`` it then runs as jobs on this machine's own."""
 
 
 # By the name that it has in a campaign's file and in the raw store.
@@ -43,7 +45,10 @@ EXPERIMENTS = {
     "streams": Experiment("streams", "streams", "streams"),
     "rfc2544": Experiment("rfc2544.experiment", "rfc2544", "rfc2544"),
     "tag_capture": Experiment("tag_capture", "tag_capture", "wire", ("emulated",)),
-    "shaping": Experiment("shaping", "shaping", "shaping", ("guest", "model")),
+    "shaping": Experiment(
+        *("shaping", "shaping", "shaping", ("emulated", "guest", "model")),
+        qdiscs=("mqprio", "taprio", "cbs", "etf", "802.1Q"),
+    ),
 }
 # The experiments that each manuscript of paper/ prints.
 MANUSCRIPTS = {"frer-udp": ("sweep", "tcp", "latency")}
@@ -56,6 +61,26 @@ def experiments_of(campaign: Campaign, kind: str) -> list[str]:
         for name, experiment in EXPERIMENTS.items()
         if getattr(campaign, name) is not None and kind in experiment.kinds
     ]
+
+
+def refuse_unmeasurable(experiments: list[str], testbed_name: str, campaign_name: str) -> None:
+    """Refuse a campaign's experiments that this machine's kernel cannot run as jobs.
+
+    What is recorded already, if only in part, is not refused: it may need no testbed any more.
+
+    Raises
+    ------
+    TestbedError
+        It names the queueing disciplines that the kernel lacks, and the testbed that has them.
+    """
+    if testbed_settings(testbed_name).kind != "emulated":
+        return
+    recorded = raw_root() / testbed_name / campaign_name
+    for name in experiments:
+        if EXPERIMENTS[name].qdiscs and not (recorded / name).is_dir():
+            from tsnrepro.testbed.jobs.here import refuse_without  # noqa: PLC0415
+
+            refuse_without(EXPERIMENTS[name].qdiscs)
 
 
 def manuscripts_of(wanted: list[str], experiments: list[str]) -> list[str]:
@@ -110,6 +135,20 @@ def open_testbed(name: str, campaign: Campaign, purpose: str, **overrides: Any) 
     from tsnrepro.testbed.emulated import EmulatedTestbed  # noqa: PLC0415
 
     return EmulatedTestbed(settings, purpose)
+
+
+def open_for(experiment: str, name: str, campaign: Campaign, purpose: str, **overrides: Any) -> Any:
+    """Return the testbed as an experiment takes it; see :func:`open_testbed`.
+
+    Where it needs queueing disciplines, an emulated testbed runs jobs on this machine's kernel.
+    """
+    settings = testbed_settings(name)
+    needs = EXPERIMENTS[experiment].qdiscs
+    if needs and isinstance(settings, EmulatedSettings):
+        from tsnrepro.testbed.jobs.here import JobsHere  # noqa: PLC0415
+
+        return JobsHere(settings, purpose, needs)
+    return open_testbed(name, campaign, purpose, **overrides)
 
 
 def testbed_settings(name: str) -> TestbedSettings:
@@ -171,7 +210,7 @@ def run_experiment(experiment: str, testbed_name: str, campaign_name: str) -> di
         )
     store = RawStore(raw_root(), testbed_name, campaign_name, experiment)
     purpose = f"campaign {campaign_name}, experiment {experiment}"
-    bring_up = partial(open_testbed, testbed_name, settings, purpose)
+    bring_up = partial(open_for, experiment, testbed_name, settings, purpose)
     # A model has no caches to warm, and every job of a guest boots its own.
     warm_up = settings.warm_up and kind == "emulated"
     measure = module.measuring(settings) if hasattr(module, "measuring") else module.measure

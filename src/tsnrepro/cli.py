@@ -127,9 +127,9 @@ def _facts(arguments: argparse.Namespace) -> None:
 
 def _page(arguments: argparse.Namespace) -> None:
     from tsnrepro.notebooks import write_page  # noqa: PLC0415
-    from tsnrepro.publish.values import load_values  # noqa: PLC0415
+    from tsnrepro.publish.values import load_file  # noqa: PLC0415
 
-    values = load_values(arguments.results / "values")
+    values = load_file(arguments.results / "values" / "testbed.json")
     verb, label, campaign = (values[f"testbed.{n}"].value for n in ("verb", "label", "campaign"))
     write_page(arguments.notebook, arguments.output, f"{verb} the {label}, campaign {campaign}")
 

@@ -276,9 +276,9 @@ def test_published_stands_beside_and_empty_cells_stay_empty():
     printed = shaping_published.percentile_table(beside, ["mean", "p99_9"])
     cell = printed.loc[("loaded", "tas")]
     assert cell["mean", "published"] == "194.2"
-    assert cell["mean", "measured"].startswith("13.2 [")
+    assert cell["mean", "here"].startswith("13.2 [")
     assert cell["p99_9", "published"] == ""
-    assert printed.loc[("loaded", "prio")]["mean", "measured"] == ""
+    assert printed.loc[("loaded", "prio")]["mean", "here"] == ""
     assert set(beside["published_medium"]) == {"Intel i210/i225 network cards"}
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tsnrepro.campaigns import EXPERIMENTS, campaign
+from tsnrepro.campaigns import campaign
 from tsnrepro.experiments import latency, sweep, tcp
 from tsnrepro.experiments.plan import randomised_blocks
 from tsnrepro.records.store import Trial
@@ -71,7 +71,7 @@ def test_every_place_in_the_order_is_equally_likely():
 
 
 @pytest.mark.parametrize("name", CAMPAIGNS)
-@pytest.mark.parametrize("experiment", EXPERIMENTS)
+@pytest.mark.parametrize("experiment", MODULES)
 def test_a_campaigns_plan_is_balanced(name, experiment):
     settings = campaign(name)
     items = MODULES[experiment].plan(settings)
@@ -106,7 +106,7 @@ def test_the_sweep_has_every_load_of_every_payload():
     assert found == {(c, *load): 2 for c in ("control", "frer") for load in loads}
 
 
-@pytest.mark.parametrize("experiment", EXPERIMENTS)
+@pytest.mark.parametrize("experiment", MODULES)
 def test_an_experiment_that_a_campaign_leaves_out_has_no_trials(experiment):
     assert MODULES[experiment].plan(Campaign(description="nothing")) == []
 

@@ -6,16 +6,19 @@ import numpy as np
 import pytest
 from shaping_parts import part
 
+from tsnrepro import campaigns
 from tsnrepro.analysis.shaping_phase import Gate, held
 from tsnrepro.errors import ConfigurationError, TestbedError
 from tsnrepro.experiments.run import Measurement
 from tsnrepro.experiments.shaping import on_hosts
 from tsnrepro.experiments.shaping.log import LOG, decompress
-from tsnrepro.experiments.shaping.plan import trials_of
+from tsnrepro.experiments.shaping.plan import plan, trials_of
 from tsnrepro.experiments.shaping.schedule import two_windows
 from tsnrepro.testbed.guest import requirements
-from tsnrepro.testbed.jobs.job import Pause, Step, Stop
 from tsnrepro.testbed.guest.testbed import GuestTestbed
+from tsnrepro.testbed.jobs import here
+from tsnrepro.testbed.jobs.here import JobsHere
+from tsnrepro.testbed.jobs.job import Pause, Step, Stop
 
 
 def shape(settings, mode):
@@ -155,3 +158,57 @@ def test_software_gates_hold_within_five_microseconds(guest):
     assert measurement.values["medium"] == "guest veth"
     kinds = {row["kind"] for row in measurement.values["qdiscs"]}
     assert {"taprio", "tbf"} <= kinds
+
+
+# On this machine's own kernel
+
+
+@pytest.mark.namespaces
+def test_a_trial_without_gates_runs_on_any_kernel(monkeypatch, tmp_path):
+    """A line of 100 Mb/s and nothing else to shape needs none of the disciplines that may lack."""
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    settings = part(modes=["fifo"], link_rate_mbps=100.0, packets=300, loads_mbps=[30.0])
+    with JobsHere(purpose="tests of shaping") as testbed:
+        measurement = measured(testbed, settings)
+    values = measurement.values
+    log = decompress(measurement.outputs[LOG])
+    assert values["result"]["sent"] == settings.packets
+    assert len(log) == values["result"]["received"]
+    assert values["result"]["received"] + values["result"]["lost"] == settings.packets
+    assert values["result"]["load_offered_mbps"] == pytest.approx(30, rel=0.2)
+    assert (values["medium"], values["machine"]["virtual_time"]) == ("emulated veth", False)
+    # Stamps of the machine's clock, a few minutes from now at most.
+    assert abs(int(log["stamped_ns"][-1]) / 1e9 - time.time()) < 300
+
+
+def test_an_emulated_testbed_runs_shaping_as_jobs():
+    settings = campaigns.campaign("shaping")
+    assert campaigns.experiments_of(settings, "emulated") == ["shaping"]
+    opened = campaigns.open_for("shaping", "emulated", settings, "a test")
+    assert isinstance(opened, JobsHere)
+    assert not isinstance(campaigns.open_for("sweep", "emulated", settings, "a test"), JobsHere)
+
+
+def test_an_emulated_testbed_runs_the_parts_of_a_guest():
+    settings = campaigns.campaign("shaping")
+    plans = {kind: plan(settings, kind) for kind in ("guest", "emulated", "model")}
+    parts = {k: {item.trial.factors["part"] for item in items} for k, items in plans.items()}
+    assert parts["emulated"] == parts["guest"] == {"guest-end-station", "guest-bridge"}
+    assert parts["emulated"].isdisjoint(parts["model"])
+    assert [i.trial.digest for i in plans["emulated"]] == [i.trial.digest for i in plans["guest"]]
+
+
+def test_a_kernel_without_the_queues_is_refused_in_one_sentence(monkeypatch, tmp_path):
+    monkeypatch.setattr(here, "lacking_qdiscs", lambda: ["taprio", "cbs"])
+    monkeypatch.setattr(here.os, "geteuid", lambda: 0)
+    monkeypatch.setattr(campaigns, "raw_root", lambda: tmp_path)
+    with pytest.raises(TestbedError, match=r"lacks taprio, cbs .*--config testbed=guest") as error:
+        campaigns.refuse_unmeasurable(["sweep", "shaping"], "emulated", "shaping")
+    assert "\n" not in str(error.value)
+    # Elsewhere nothing is asked of the kernel, nor of what other experiments run on.
+    campaigns.refuse_unmeasurable(["shaping"], "guest", "shaping")
+    campaigns.refuse_unmeasurable(["shaping"], "model", "shaping")
+    campaigns.refuse_unmeasurable(["sweep", "tcp"], "emulated", "quick")
+    # What was recorded on another machine can be analysed on this one.
+    (tmp_path / "emulated" / "shaping" / "shaping").mkdir(parents=True)
+    campaigns.refuse_unmeasurable(["shaping"], "emulated", "shaping")

@@ -3,6 +3,7 @@
 import json
 import os
 import resource
+import shlex
 import signal
 import subprocess
 import sys
@@ -17,8 +18,9 @@ from tsnrepro.errors import TestbedError
 from tsnrepro.streams import build, command
 from tsnrepro.streams.log import read_listener_log
 from tsnrepro.testbed.guest import requirements
-from tsnrepro.testbed.jobs.job import Bridge, Job, Link, Pause, Port, Step, Stop, Vlan
 from tsnrepro.testbed.guest.testbed import GuestTestbed
+from tsnrepro.testbed.jobs import here, results
+from tsnrepro.testbed.jobs.job import Bridge, Job, Link, Pause, Port, Step, Stop, Vlan
 from tsnrepro.tools.qdisc import VETH_MBPS, cbs, credits_of, pin_queues
 
 pytestmark = pytest.mark.guest
@@ -126,6 +128,28 @@ def test_packets_of_a_gated_class_leave_while_its_gate_is_open(guests, seed):
     assert fraction_sent_while_open == pytest.approx(0.25, abs=0.03)
     # About a minute on a machine of its own; processor time, because tests share theirs.
     assert after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime < 60
+
+
+def test_a_kernel_that_has_taprio_needs_no_guest(guests, monkeypatch):
+    """What runs a job on this machine, run in a guest in place of a machine with such a kernel."""
+    inner = taprio_job(3)
+    # The guest has no file system besides its root.
+    monkeypatch.setattr(here, "_mounts", list)
+    text = f"{shlex.join(here._command(inner))} </in/files >/tmp/brought"
+    result = guests.run(
+        job(
+            Step("inner", "talker", ("sh", "-c", text), 60, files=("/tmp/brought",)),
+            programs=(*inner.programs, "chroot", "setpriv", "unshare"),
+            inputs={"/in/files": here._archive(inner)},
+            memory_mb=1024,
+        )
+    ).check()
+    brought = results.unpack(result.file("/tmp/brought"), inner)
+    assert {done.exit_status for done in results.steps_of(brought, inner).values()} == {0}
+    arrivals = read_listener_log(results.files_of(brought, inner)["/tmp/arrivals"])
+    assert len(np.unique(arrivals["sequence"])) == PACKETS
+    phases = arrivals["stamped_ns"].astype(np.int64) % CYCLE_NS
+    assert ((phases >= OPEN_NS - EDGE_NS) & (phases <= CLOSE_NS + EDGE_NS)).mean() >= 0.995
 
 
 def test_a_switch_serves_a_frame_by_its_pcp_in_the_queue_it_is_pinned_to(guests):

@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tsnrepro.errors import CommandError, TestbedError
+from tsnrepro.testbed.host import Completed
 from tsnrepro.testbed.jobs import script
 from tsnrepro.testbed.jobs.job import Bridge, Job, JobResult, Link, Pause, Port, Step, Stop, Vlan
-from tsnrepro.testbed.host import Completed
 
 TALKER = Port("talker", "eth0", ("10.0.0.1/24",), vlans=(Vlan(10, ("10.0.10.1/24",)),))
 LISTENER = Port("listener", "eth0", ("10.0.0.2/24",), vlans=(Vlan(10, ("10.0.10.2/24",)),))

@@ -88,7 +88,7 @@ def delivered_over_time(
     axes.set_ylim(-4, 108)
     axes.set_xlabel("sending time (s)")
     axes.set_ylabel("arrived (%)")
-    axes.legend(loc="lower left")
+    figure.legend(loc="outside upper left", ncols=2)
     return figure
 
 
@@ -105,5 +105,5 @@ def losses(trials: pd.DataFrame, testbed: str) -> Figure:
     axes.set_xscale("symlog", linthresh=0.1)
     axes.set_xlim(0, 130)
     axes.set_xlabel("lost datagrams (%)")
-    axes.legend(loc="lower right")
+    figure.legend(loc="outside upper left", ncols=2)
     return figure

@@ -62,15 +62,17 @@ def throughput(table: pd.DataFrame, testbed: str, link_rate_mbps: float = 1000.0
     """Draw throughput over size, a mark a search, below the line's limits.
 
     ``table`` is :func:`tsnrepro.analysis.rfc2544.throughput_table`'s. The upper panel has the
-    frame sizes, the lower one the documents' payloads with what they print.
+    frame sizes, the lower one, where there are any, the documents' payloads with what they print.
     """
-    figure, (by_frame, by_payload) = _column(4.3, 2, testbed)
     framed = table[table["frame_bytes"].notna()].assign(size=lambda t: t["frame_bytes"].astype(int))
     plain = table[table["frame_bytes"].isna()].assign(size=lambda t: t["payload_bytes"])
-    _throughput_panel(by_frame, framed, link_rate_mbps)
-    _throughput_panel(by_payload, plain, link_rate_mbps, printed=True)
-    by_frame.set_xlabel("frame size (bytes with FCS)")
-    by_payload.set_xlabel("payload (bytes)")
+    panels = 1 if plain.empty else 2
+    figure, axes = _column(1.2 + 1.6 * panels, panels, testbed)
+    _throughput_panel(axes[0], framed, link_rate_mbps)
+    axes[0].set_xlabel("frame size (bytes with FCS)")
+    if panels == 2:
+        _throughput_panel(axes[1], plain, link_rate_mbps, printed=True)
+        axes[1].set_xlabel("payload (bytes)")
     figure.legend(
         handles=_throughput_legend(table),
         loc="outside lower center",
@@ -253,6 +255,7 @@ def buffer_time(table: pd.DataFrame, testbed: str) -> Figure:
     counts.set_ylabel("buffer\n(datagrams)")
     for axes in (times, counts):
         axes.set_yscale("log")
+        axes.set_xlim(-0.5, len(sizes) - 0.5)
     times.legend(loc="best")
     return figure
 

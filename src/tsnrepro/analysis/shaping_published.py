@@ -85,9 +85,9 @@ def beside_published(
 
 
 def percentile_table(beside: pd.DataFrame, statistics: list[str]) -> pd.DataFrame:
-    """Return a table to print: rows mode and load, columns published and measured by statistic.
+    """Return a table to print: rows mode and load, columns published and here by statistic.
 
-    A measured cell reads ``value [low, high]``; an empty one was not measured or not printed.
+    A cell of ours reads ``value [low, high]``; an empty one was not taken or not printed.
     """
     rows = {}
     for row in beside.to_dict("records"):
@@ -95,10 +95,8 @@ def percentile_table(beside: pd.DataFrame, statistics: list[str]) -> pd.DataFram
             continue
         cells = rows.setdefault((row["load"], row["mode"]), {})
         cells[row["statistic"], "published"] = _number(row["published_us"])
-        cells[row["statistic"], "measured"] = _interval(
-            row["value_us"], row["low_us"], row["high_us"]
-        )
-    columns = pd.MultiIndex.from_product([statistics, ["published", "measured"]])
+        cells[row["statistic"], "here"] = _interval(row["value_us"], row["low_us"], row["high_us"])
+    columns = pd.MultiIndex.from_product([statistics, ["published", "here"]])
     ordered = sorted(rows, key=lambda key: (key[0] != IDLE, key[0], ORDER.index(key[1])))
     index = pd.MultiIndex.from_tuples(ordered, names=["load", "mode"])
     cells = [rows[key] for key in ordered]

@@ -16,6 +16,8 @@ LABELS = {
     "guest": "guest testbed (namespaces in a virtual machine with a kernel of its own)",
     "model": "model testbed (simulated queues, no measurement)",
 }
+# The emulated testbed without its switches: jobs, each with links and queues of its own.
+JOBS = "emulated testbed (network namespaces on one machine, queues of its own kernel)"
 # What is measured in virtual time says so wherever its testbed is named.
 VIRTUAL = (
     ", in virtual time: good for gate order, shaping, priority and loss, "
@@ -68,7 +70,7 @@ def label_of(manifest_path: str | Path) -> str:
     kind: str = facts["testbed"]
     if kind == IMPORTED:
         return _imported_label(facts)
-    label = LABELS.get(kind) or kind
+    label = JOBS if facts.get("jobs") else LABELS.get(kind) or kind
     return label + VIRTUAL if facts.get("virtual_time") else label
 
 
@@ -97,7 +99,7 @@ def analyse(manifest_path: str | Path, trials: pd.DataFrame) -> Results:
         "label": label_of(manifest_path),
         "verb": SIMULATED if facts["testbed"] == MODEL else MEASURED,
         "campaign": manifest["campaign"],
-        **DESCRIPTIONS.get(facts["testbed"], _measured)(facts),
+        **_description(facts),
         "environment": digest,
     }
     results = Results(manifest["experiment"], trials)
@@ -151,6 +153,11 @@ def _simulated(facts: dict[str, Any]) -> dict[str, int | float | str | None]:
     }
 
 
+def _description(facts: dict[str, Any]) -> dict[str, int | float | str | None]:
+    describe = _jobs if facts.get("jobs") else DESCRIPTIONS.get(facts["testbed"], _measured)
+    return describe(facts)
+
+
 def _measured(facts: dict[str, Any]) -> dict[str, int | float | str | None]:
     settings, controller, talker = facts["settings"], facts["controller"], facts["hosts"]["talker"]
     return {
@@ -180,6 +187,15 @@ def _imported(facts: dict[str, Any]) -> dict[str, int | float | str | None]:
         "description": facts["description"],
         "imported_from": facts["import"]["folder"],
         "imported_by": facts["import"]["mapping"]["name"],
+    }
+
+
+def _jobs(facts: dict[str, Any]) -> dict[str, int | float | str | None]:
+    controller = facts["controller"]
+    return {
+        **{name: controller[name] for name in ("kernel", "processor", "processors", "commit")},
+        "acceleration": facts["acceleration"],
+        "iproute2": facts["iproute2"],
     }
 
 

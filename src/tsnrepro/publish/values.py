@@ -102,6 +102,20 @@ def load_values(folder: Path) -> dict[str, Result]:
     return found
 
 
+def load_file(path: Path) -> dict[str, Result]:
+    """Return the results of one JSON file by key.
+
+    Raises
+    ------
+    PublishError
+        The file is missing or is not a list of results.
+
+    """
+    if not path.is_file():
+        raise PublishError("no such values", str(path), "Analyse the campaign first")
+    return {result.key: result for result in _load(path)}
+
+
 def _load(path: Path) -> list[Result]:
     try:
         document = json.loads(path.read_text(encoding="utf-8"))

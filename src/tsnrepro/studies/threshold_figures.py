@@ -132,7 +132,9 @@ def replication(table: pd.DataFrame) -> Figure:
         for number, payload in enumerate(payloads):
             chosen = rows[rows["payload_bytes"] == payload]
             ratios = _by_combination(chosen)
-            spread = np.linspace(-0.09, 0.09, len(ratios)) if len(ratios) > 1 else np.zeros(1)
+            spread = (
+                np.linspace(-0.09, 0.09, len(ratios)) if len(ratios) > 1 else np.zeros(len(ratios))
+            )
             axes.scatter(
                 place + 0.25 * (number - (len(payloads) - 1) / 2) + spread,
                 ratios,

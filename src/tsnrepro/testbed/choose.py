@@ -19,7 +19,9 @@ def configured() -> list[str]:
     return sorted(path.stem for path in (root() / "config" / "testbeds").glob("*.yaml"))
 
 
-def choose(wanted: str, imported: Collection[str] = ()) -> tuple[str, str]:
+def choose(
+    wanted: str, imported: Collection[str] = (), *, shaping: bool = False
+) -> tuple[str, str]:
     """Return the testbed to use and the reason, in one line.
 
     A testbed asked for by name is not refused here, whatever this machine lacks: trials that are
@@ -31,6 +33,9 @@ def choose(wanted: str, imported: Collection[str] = ()) -> tuple[str, str]:
         Its name, or ``auto``: ``emulated`` where this machine can run it, else ``model``.
     imported
         Names of the data sets that were imported as testbeds.
+    shaping
+        Whether the campaign needs the queues of shaping, which not every kernel has: ``auto`` then
+        takes ``guest`` where this kernel lacks them.
 
     Raises
     ------
@@ -47,6 +52,20 @@ def choose(wanted: str, imported: Collection[str] = ()) -> tuple[str, str]:
                 f"There are: {', '.join(('auto', *configured(), *imported))}",
             )
         return wanted, "it was asked for"
-    if lacks := availability()["emulated"]:
+    if lacks := missing():
         return "model", f"emulated lacks {', '.join(lacks)}; these numbers are a model's"
+    if shaping:
+        return _for_shaping()
     return "emulated", "root and network namespaces are available"
+
+
+def _for_shaping() -> tuple[str, str]:
+    """Return the testbed that has the queues of shaping, and the reason."""
+    from tsnrepro.testbed.guest import requirements as guest  # noqa: PLC0415
+
+    if not (queues := guest.lacking_qdiscs()):
+        return "emulated", "this kernel has the queues of shaping"
+    reason = f"this kernel lacks {', '.join(queues)}"
+    if lacks := guest.missing():
+        return "model", f"{reason}, and guest lacks {', '.join(lacks)}"
+    return "guest", reason

@@ -79,7 +79,7 @@ def measure(testbed: Any, trial: Trial, measured: Measurement) -> None:
             "frame_ns": 0,
             "uncertainty_ns": STAMP_UNCERTAINTY_NS,
         },
-        "guest": result.describe(),
+        "guest" if testbed.kind == "guest" else "machine": result.describe(),
         **counts_of(part, result),
     }
 

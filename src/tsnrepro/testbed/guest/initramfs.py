@@ -33,7 +33,7 @@ LINKS = {
     "/lib64": "usr/lib64",
 }
 # Loaded by name or on demand (the kernel calls modprobe); each brings what it depends on.
-MODULES = re.compile(r"(sch|cls|act|em)_\w+|veth|8021q|bridge|hsr|virtio_(pci|blk)")
+MODULES = re.compile(r"(sch|cls|act|em)_\w+|veth|8021q|bridge|hsr|overlay|virtio_(pci|blk)")
 INDEX = re.compile(r"modules\.(dep|alias|softdep|symbols|builtin)(\.alias)?(\.bin)?|modules\.order")
 
 

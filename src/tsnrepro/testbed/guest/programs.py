@@ -38,8 +38,8 @@ def find(program: str) -> Path:
     if found is None:
         package = DEBIAN_PACKAGES.get(program, program)
         raise TestbedError(
-            f"the guest needs the program {program}, which is not installed here",
-            "testbed guest",
+            f"a job or its guest needs the program {program}, which is not installed here",
+            "testbeds guest and emulated",
             f"Install the package {package}",
         )
     return Path(found)

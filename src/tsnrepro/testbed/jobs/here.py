@@ -9,7 +9,6 @@ ends, even by ``kill -9``. Files go in and results come out through files withou
 import io
 import os
 import re
-import shutil
 import signal
 import subprocess
 import tarfile
@@ -23,7 +22,7 @@ from typing import IO
 from tsnrepro.errors import TestbedError
 from tsnrepro.settings.testbeds import EmulatedSettings
 from tsnrepro.testbed import facts
-from tsnrepro.testbed.guest.programs import SEARCH_PATH, find
+from tsnrepro.testbed.guest.programs import SEARCH_PATH, find, has
 from tsnrepro.testbed.guest.requirements import lacking_qdiscs
 from tsnrepro.testbed.jobs import results, script
 from tsnrepro.testbed.jobs.job import Job, JobResult
@@ -114,7 +113,9 @@ class JobsHere:
         try:
             brought = results.unpack(content, job)
         except TestbedError as error:
-            raise TestbedError(f"{error.what}; {_tail(console)}", error.where, error.remedy) from error
+            raise TestbedError(
+                f"{error.what}; {_tail(console)}", error.where, error.remedy
+            ) from error
         return JobResult(
             job=job.name,
             steps=results.steps_of(brought, job),
@@ -139,14 +140,14 @@ def refuse_without(needs: Collection[str] = ()) -> None:
     TestbedError
         It names what lacks, be it root, a program or a queueing discipline, and what to do.
     """
-    if os.geteuid() != 0:
+    missing = [] if os.geteuid() == 0 else ["root (run with sudo)"]
+    missing += [f"the program {name}" for name in PROGRAMS if not has(name)]
+    if missing:
         raise TestbedError(
-            "this machine lacks root (run with sudo)",
+            f"this machine lacks {', '.join(missing)}",
             "testbed emulated",
             "`tsnrepro testbeds` tells what else can run here",
         )
-    for program in PROGRAMS:
-        find(program)
     lacks = [name for name in lacking_qdiscs() if name in needs] if needs else []
     if lacks:
         raise TestbedError(

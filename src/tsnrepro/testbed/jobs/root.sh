@@ -13,7 +13,7 @@ mkdir /run/written /run/work $root
 mount -t overlay -o lowerdir=/,upperdir=/run/written,workdir=/run/work overlay $root
 for place; do
     # What root itself may not see (another user's FUSE) or what lies hidden is left out.
-    [ -e "$place" ] && [ -e "$root$place" ] || continue
+    if [ ! -e "$place" ] || [ ! -e "$root$place" ]; then continue; fi
     mount --bind "$place" "$root$place"
     mount -o remount,bind,ro "$root$place"
 done
@@ -22,6 +22,7 @@ mount -t proc proc $root/proc
 if [ -e $root/proc/sysrq-trigger ]; then mount --bind /dev/null $root/proc/sysrq-trigger; fi
 mount -t sysfs -o ro sysfs $root/sys
 mount --rbind /dev $root/dev
+mount -o remount,bind,ro $root/dev
 mkdir -p $root/tmp $root/run
 for place in /dev/shm /tmp; do
     if [ -d $root$place ]; then mount -t tmpfs -o mode=1777,size="${size}m" tmpfs $root$place; fi
