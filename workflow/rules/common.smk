@@ -50,3 +50,11 @@ def tables_of(experiments):
     """Return the tables of trials that the audit reads."""
     core = [name for name in experiments if name in CORE]
     return [f"results/{{testbed}}/{{campaign}}/tables/{name}.parquet" for name in core]
+
+
+def values_of_paper(wildcards):
+    """Return the values that a manuscript prints."""
+    needed = values_of(tsnrepro.campaigns.MANUSCRIPTS[wildcards.paper])
+    if wildcards.paper == "frer-udp":
+        needed.append("results/{testbed}/{campaign}/values/study.json")
+    return expand(needed, testbed=wildcards.testbed, campaign=wildcards.campaign)

@@ -32,19 +32,15 @@ rule study_of_paper:
             figure=STUDY_FIGURES,
             format=["pdf", "png"],
         ),
+    log:
+        "results/{testbed}/{campaign}/values/study.log",
     localrule: True
+    conda:
+        "../../environment.yml"
     params:
         figures=lambda wildcards, output: Path(output.figures[0]).parent,
     shell:
-        "cp {input.values} {output.values} && cp {input.figures} {params.figures}"
-
-
-def values_of_paper(wildcards):
-    """Return the values that a manuscript prints."""
-    needed = values_of(tsnrepro.campaigns.MANUSCRIPTS[wildcards.paper])
-    if wildcards.paper == "frer-udp":
-        needed.append("results/{testbed}/{campaign}/values/study.json")
-    return expand(needed, testbed=wildcards.testbed, campaign=wildcards.campaign)
+        "(cp {input.values} {output.values} && cp {input.figures} {params.figures}) 2> {log}"
 
 
 rule paper_inputs:

@@ -2,27 +2,14 @@
 # is needed, so these rules also stand alone, as on the nodes of a cluster:
 #   snakemake --snakefile workflow/rules/study.smk --cores 4 study --config study=buffers
 
-import sys
 from pathlib import Path
 
-import tsnrepro.errors
 import tsnrepro.studies.chunks
-import tsnrepro.studies.study
 
 STUDY = config.get("study", "threshold")
 STUDIES = "src/tsnrepro/studies"
 MODEL_CODE = sorted(str(path) for path in Path("src/tsnrepro/model").glob("*.py"))
 POINT_CODE = [f"{STUDIES}/{name}.py" for name in ("study", "scenario", "measures", "chunks")]
-
-
-def chunks_of(wildcards):
-    """Return the files of all jobs of a study."""
-    try:
-        study = tsnrepro.studies.study.load_study(f"config/studies/{wildcards.study}.yaml")
-    except tsnrepro.errors.TsnreproError as error:
-        sys.exit(f"tsnrepro: {error}")
-    names = tsnrepro.studies.chunks.chunk_names(study)
-    return [f"results/model/{wildcards.study}/chunks/{name}.json" for name in names]
 
 
 # A study that has a notebook is analysed too.
@@ -45,10 +32,12 @@ rule compile_model:
         MODEL_CODE,
     output:
         "results/model/compiled.txt",
+    log:
+        "results/model/compiled.log",
     conda:
         "../../environment.yml"
     shell:
-        "tsnrepro study compile {output}"
+        "tsnrepro study compile {output} > {log} 2>&1 || {{ cat {log} >&2; exit 1; }}"
 
 
 rule study_chunk:
@@ -58,22 +47,27 @@ rule study_chunk:
         compiled="results/model/compiled.txt",
     output:
         "results/model/{study}/chunks/{chunk}.json",
+    log:
+        "results/model/{study}/chunks/{chunk}.log",
     wildcard_constraints:
         study=r"[A-Za-z0-9_-]+",
         chunk=r"\d+",
     conda:
         "../../environment.yml"
     shell:
-        "tsnrepro study chunk {input.study} {wildcards.chunk} {output}"
+        "tsnrepro study chunk {input.study} {wildcards.chunk} {output} > {log} 2>&1"
+        " || {{ cat {log} >&2; exit 1; }}"
 
 
 rule study_table:
     input:
         study="config/studies/{study}.yaml",
-        chunks=chunks_of,
+        chunks=lambda wildcards: tsnrepro.studies.chunks.chunk_files(wildcards.study),
     output:
         "results/model/{study}/study.csv",
         "results/model/{study}/study.parquet",
+    log:
+        "results/model/{study}/study.log",
     wildcard_constraints:
         study=r"[A-Za-z0-9_-]+",
     conda:
@@ -81,7 +75,8 @@ rule study_table:
     params:
         folder=lambda wildcards, output: Path(output[0]).parent,
     shell:
-        "tsnrepro study collect {input.study} {params.folder}"
+        "tsnrepro study collect {input.study} {params.folder} > {log} 2>&1"
+        " || {{ cat {log} >&2; exit 1; }}"
 
 
 rule analyse_threshold_study:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from tsnrepro.errors import RecordError
-from tsnrepro.studies.study import Study
+from tsnrepro.studies.study import Study, load_study
 
 CHUNKS = "chunks"
 
@@ -26,6 +26,18 @@ def chunk_name(number: int) -> str:
 def chunk_names(study: Study) -> list[str]:
     """Return the names of all chunks of a study, in order."""
     return [chunk_name(number) for number in range(study.chunk_count())]
+
+
+def chunk_files(name: str) -> list[str]:
+    """Return the files of all jobs of a study of config/studies, as the workflow names them.
+
+    Raises
+    ------
+    ConfigurationError
+        There is no such study, or its file is none.
+    """
+    study = load_study(f"config/studies/{name}.yaml")
+    return [f"results/model/{name}/{CHUNKS}/{chunk}.json" for chunk in chunk_names(study)]
 
 
 def chunk_path(folder: Path, number: int) -> Path:
