@@ -1,0 +1,53 @@
+"""The soak campaign, its trials a second long: nothing grows, nothing goes unaccounted."""
+
+from contextlib import nullcontext
+
+import pytest
+
+from tsnrepro.campaigns import campaign
+from tsnrepro.experiments import sweep
+from tsnrepro.experiments.run import run_trials
+from tsnrepro.records.store import RawStore
+
+pytestmark = pytest.mark.namespaces
+REPETITIONS = 4
+
+
+def short_soak():
+    """Return the soak campaign with its loads, fewer repetitions and trials of a second."""
+    soak = campaign("soak")
+    part = soak.sweep.parts[0].model_copy(update={"duration_s": 1})
+    changed = soak.sweep.model_copy(update={"parts": [part], "repetitions": REPETITIONS})
+    return soak.model_copy(update={"sweep": changed})
+
+
+def left_open(testbed) -> dict[str, int]:
+    """Return what each host holds open: a soak must not leave more behind trial after trial."""
+    script = "ls /proc/[0-9]*/fd 2>/dev/null | wc -l"
+    return {
+        name: int(host.run(["sh", "-c", script], deadline_s=10).check().stdout)
+        for name, host in testbed.hosts.items()
+    }
+
+
+def test_a_short_soak_accounts_for_everything_and_leaves_nothing(testbed, tmp_path):
+    soak = short_soak()
+    planned = sweep.plan(soak)
+    assert len(planned) == 2 * 2 * REPETITIONS
+    store = RawStore(tmp_path, "emulated", "soak", "sweep")
+
+    def run(items):
+        return run_trials(
+            store, items, 1, lambda: nullcontext(testbed), sweep.measure, warm_up=soak.warm_up
+        )
+
+    run(planned[:4])
+    before = left_open(testbed)
+    found = run(planned)
+    after = left_open(testbed)
+    assert len(found["trials"]) == len(planned)
+    documents = [store.read(store.folder / entry["trial"]) for entry in found["trials"]]
+    for document in documents:
+        assert document["values"]["accounting"]["unaccounted"] == 0
+    assert [d["order"] for d in documents] == list(range(len(planned)))
+    assert all(after[name] <= before[name] + 3 for name in before), (before, after)
