@@ -7,7 +7,7 @@ import pytest
 
 from tsnrepro.campaigns import campaign, open_testbed
 from tsnrepro.experiments import failure, latency, mausezahn, streams, sweep, tcp
-from tsnrepro.experiments.latency import HALF_ROUND_TRIPS
+from tsnrepro.experiments.measurers.round_trips import HALF_ROUND_TRIPS
 from tsnrepro.experiments.run import Measurement
 from tsnrepro.model.ethernet import payload_limit_mbps, tcp_limit_mbps
 from tsnrepro.records.store import Trial

@@ -8,8 +8,9 @@ from shaping_parts import part
 
 from tsnrepro.errors import ConfigurationError
 from tsnrepro.experiments import shaping
-from tsnrepro.experiments.shaping.plan import factors_of, part_of, trials_of
-from tsnrepro.experiments.shaping.schedule import two_windows
+from tsnrepro.experiments.shaping.factors import factors_of, part_of
+from tsnrepro.experiments.shaping.plan import trials_of
+from tsnrepro.experiments.shaping.schedule import flows_of, two_windows
 from tsnrepro.settings.shaping import ShapingSettings
 
 
@@ -63,9 +64,9 @@ def test_factors_give_the_part_back():
 
 
 def test_a_bridge_tags_its_frames_and_member_ports_carry_r_tags():
-    assert [flow.wire_bytes for flow in part().flows()] == [(256 + 66,)]
-    assert [flow.wire_bytes for flow in part("bridge").flows()] == [(256 + 70,)]
-    assert [flow.wire_bytes for flow in part("tas-frer").flows()] == [(256 + 76,)]
+    assert [flow.wire_bytes for flow in flows_of(part())] == [(256 + 66,)]
+    assert [flow.wire_bytes for flow in flows_of(part("bridge"))] == [(256 + 70,)]
+    assert [flow.wire_bytes for flow in flows_of(part("tas-frer"))] == [(256 + 76,)]
 
 
 @pytest.mark.parametrize(

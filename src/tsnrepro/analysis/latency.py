@@ -10,7 +10,7 @@ import pandas as pd
 from tsnrepro.analysis.missing import known, mean, relative, shared, total
 from tsnrepro.analysis.results import Results
 from tsnrepro.errors import RecordError
-from tsnrepro.experiments.latency import HALF_ROUND_TRIPS, LOG
+from tsnrepro.experiments.measurers.round_trips import HALF_ROUND_TRIPS, LOG
 from tsnrepro.records.foreign.observations import observations_of
 from tsnrepro.records.store import RawStore
 from tsnrepro.records.tables import open_run

@@ -16,6 +16,7 @@ from tsnrepro.analysis.results import Results
 from tsnrepro.analysis.shaping_phase import Gate, Held, held
 from tsnrepro.audit.media import refuse_across_media
 from tsnrepro.errors import RecordError
+from tsnrepro.experiments.shaping.factors import part_of
 from tsnrepro.experiments.shaping.log import (
     DEPARTURES,
     LOG,
@@ -24,7 +25,6 @@ from tsnrepro.experiments.shaping.log import (
     latency_us,
     network_latency_us,
 )
-from tsnrepro.experiments.shaping.plan import part_of
 from tsnrepro.records.tables import COUNT, open_run
 from tsnrepro.settings.shaping import GATED, ShapingPart
 from tsnrepro.stats.checks import ROUNDING

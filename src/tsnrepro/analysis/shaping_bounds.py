@@ -18,8 +18,8 @@ from typing import Any
 import pandas as pd
 
 from tsnrepro.analysis.shaping import Run
-from tsnrepro.experiments.shaping.plan import part_of
-from tsnrepro.experiments.shaping.schedule import Flow, GateControlList, wire_time_ns
+from tsnrepro.experiments.shaping.factors import part_of
+from tsnrepro.experiments.shaping.schedule import Flow, GateControlList, flows_of, wire_time_ns
 from tsnrepro.model.ethernet import GAP_BYTES, R_TAG_BYTES
 from tsnrepro.settings.shaping import ShapingPart
 
@@ -50,7 +50,7 @@ def gate_wait_ns(gates: GateControlList, traffic_class: int, frame_ns: float) ->
 
 def shaped_wait_ns(part: ShapingPart, mode: str) -> float | None:
     """Return the longest wait at the shaped port, in nanoseconds; None without a closed form."""
-    stream, *load = part.flows()
+    stream, *load = flows_of(part)
     frame_ns = line_ns(stream, part.link_rate_mbps)
     other_ns = wire_time_ns(max(load[0].wire_bytes), part.link_rate_mbps) if load else 0.0
     if mode == "direct" or (not load and mode != "tas"):
@@ -71,7 +71,7 @@ def shaped_wait_ns(part: ShapingPart, mode: str) -> float | None:
 
 def may_queue(part: ShapingPart, mode: str, wait_ns: float) -> bool:
     """Tell whether two datagrams of the stream can be at the shaped port at once."""
-    stream = part.flows()[0]
+    stream = flows_of(part)[0]
     closest_ns = (part.interval_us - part.interval_spread_us) * 1000
     served_ns = wait_ns + wire_time_ns(max(stream.wire_bytes), part.link_rate_mbps)
     if mode == "cbs" and part.idle_slope_mbps is not None:
@@ -92,7 +92,7 @@ def bound_ns(document: dict[str, Any]) -> tuple[float | None, str]:
     switches = {"end-station": 0, "bridge": 1, "tas-frer": 2}[part.kind]
     if mode == "direct":
         switches = 0
-    stream, rate = part.flows()[0], part.link_rate_mbps
+    stream, rate = flows_of(part)[0], part.link_rate_mbps
     tag = R_TAG_BYTES if stream.r_tag else 0
     # Only the member path's link, one of the three, carries the R-TAG.
     lines = line_ns(stream, rate) + switches * line_ns(stream, rate, tag_bytes=tag)

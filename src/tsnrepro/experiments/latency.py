@@ -9,9 +9,6 @@ from tsnrepro.records.store import Trial
 from tsnrepro.settings import Campaign
 
 SET_UP_SECONDS = 3.0
-LOG = "sockperf-log.csv.gz"
-# Of the model: whole picoseconds, as numpy saves them.
-HALF_ROUND_TRIPS = "half-round-trips-ps.npy.gz"
 
 
 def plan(campaign: Campaign) -> list[Planned]:

@@ -6,7 +6,7 @@ switch while frames flow, so the generator's own limit is told from the network'
 its deadline ends is a timeout, not a rate.
 """
 
-from typing import Any, Literal
+from typing import Any
 
 from tsnrepro.experiments.measurers import measurer
 from tsnrepro.experiments.plan import randomised_blocks
@@ -14,13 +14,7 @@ from tsnrepro.experiments.run import Measurement, Planned
 from tsnrepro.records.store import Trial
 from tsnrepro.settings import Campaign
 
-HEADERS_AND_FCS_BYTES = 46
-PREAMBLE_AND_GAP_BYTES = 20
 SET_UP_SECONDS = 1.5
-# An achieved rate this close to the target is the target; the clock of the samples is no better.
-REACHED = 0.97
-
-LimitedBy = Literal["nothing", "generator", "network"]
 
 
 def plan(campaign: Campaign) -> list[Planned]:
@@ -50,27 +44,6 @@ def plan(campaign: Campaign) -> list[Planned]:
         Planned(trial, order, settings.duration_s + SET_UP_SECONDS)
         for order, trial in enumerate(randomised_blocks(trials, campaign.seed))
     ]
-
-
-def target_pps(frame_bytes: int, load_percent: float, link_rate_mbps: float) -> float:
-    """Return the frames a second of a share of line rate, preamble and gap included."""
-    wire_bits = 8 * (frame_bytes + PREAMBLE_AND_GAP_BYTES)
-    return link_rate_mbps * 1e6 * load_percent / 100 / wire_bits
-
-
-def delay_us(pps: float) -> int:
-    """Return the whole microseconds of delay that a script gives mausezahn for a rate.
-
-    As the documents' scripts did: the reciprocal, cut to the resolution of the tool.
-    """
-    return max(1, int(1e6 / pps))
-
-
-def limited_by(target: float, achieved: float, delivered: float) -> LimitedBy:
-    """Return what kept the delivered rate below the target, all in frames a second."""
-    if delivered < achieved * REACHED:
-        return "network"
-    return "generator" if achieved < target * REACHED else "nothing"
 
 
 def measure(testbed: Any, trial: Trial, measured: Measurement) -> None:

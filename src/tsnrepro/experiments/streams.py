@@ -13,9 +13,6 @@ from tsnrepro.records.store import Trial
 from tsnrepro.settings import Campaign
 
 SET_UP_SECONDS = 3.0
-FIRST_PORT = 5300
-BEST_EFFORT_PORT = 5400
-BEST_EFFORT_PAYLOAD_BYTES = 1472
 
 
 def plan(campaign: Campaign) -> list[Planned]:

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
 from tsnrepro.settings.strict import PositiveFloat, PositiveInt, Strict
-
-if TYPE_CHECKING:
-    from tsnrepro.experiments.shaping.schedule import Flow
-    from tsnrepro.model.network import Gates
-
 
 TrafficClass = Annotated[int, Field(ge=0, le=7)]
 
@@ -73,21 +68,6 @@ class GateControlList(Strict):
     def always_open(self, traffic_class: int) -> bool:
         """Tell whether a class's gate never closes."""
         return self.windows_ns(traffic_class) == [(0, self.cycle)]
-
-    def for_model(self, clock_offset_ns: float = 0.0) -> Gates:
-        """Return the list as the model's ports take it."""
-        from tsnrepro.model.network import GateEntry, Gates  # noqa: PLC0415
-
-        return Gates(
-            entries=[
-                GateEntry(open_classes=entry.open_classes, interval_ns=entry.interval_ns)
-                for entry in self.entries
-            ],
-            cycle_ns=self.cycle,
-            base_time_ns=self.base_time_ns,
-            clock_offset_ns=clock_offset_ns,
-            guard_band=self.guard_band,
-        )
 
 
 Mode = Literal["tas", "prio", "cbs", "mqprio", "etf", "fifo", "direct"]
@@ -177,43 +157,6 @@ class ShapingPart(Strict):
     def loaded(self) -> bool:
         """Whether any trial of the part has a load."""
         return any(rate > 0 for rate in self.loads_mbps)
-
-    def flows(self) -> list[Flow]:
-        """Return the stream and the load, where there is one, for the schedule's check."""
-        from tsnrepro.experiments.shaping.schedule import Flow  # noqa: PLC0415
-
-        on_members = self.kind == "tas-frer"
-        stream = Flow(
-            "the stream",
-            self.priority,
-            self.payload_bytes,
-            self.rate_mbps,
-            vlan=self.tagged,
-            r_tag=on_members,
-        )
-        load = Flow(
-            "the load",
-            self.load_priority,
-            self.load_payload_bytes,
-            max(self.loads_mbps),
-            vlan=self.tagged,
-            scheduled=False,
-        )
-        return [stream, load] if self.loaded else [stream]
-
-    def check(self) -> None:
-        """Refuse a schedule that cannot carry the part's flows, before anything is sent.
-
-        Raises
-        ------
-        ConfigurationError
-            See :func:`tsnrepro.experiments.shaping.schedule.check_schedule`.
-        """
-        from tsnrepro.experiments.shaping.schedule import check_schedule  # noqa: PLC0415
-
-        if self.gates is not None and any(mode in GATED for mode in self.modes):
-            where = f"shaping part {self.name}, gates"
-            check_schedule(self.gates, self.flows(), self.link_rate_mbps, where=where)
 
 
 class ShapingSettings(Strict):

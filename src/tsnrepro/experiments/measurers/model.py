@@ -8,13 +8,18 @@ import numpy as np
 import numpy.typing as npt
 
 from tsnrepro.errors import ToolError
-from tsnrepro.experiments.latency import HALF_ROUND_TRIPS
-from tsnrepro.experiments.mausezahn import HEADERS_AND_FCS_BYTES, delay_us, target_pps
 from tsnrepro.experiments.measurers.model_terms import account, recovery_of, seed_of
 from tsnrepro.experiments.measurers.paced_model import paced
+from tsnrepro.experiments.measurers.round_trips import HALF_ROUND_TRIPS
 from tsnrepro.experiments.measurers.round_trips_model import round_trips
 from tsnrepro.experiments.measurers.several_model import several
-from tsnrepro.experiments.measurers.sleeping_generator import Sending, values
+from tsnrepro.experiments.measurers.sleeping_generator import (
+    HEADERS_AND_FCS_BYTES,
+    Sending,
+    delay_us,
+    target_pps,
+    values,
+)
 from tsnrepro.experiments.run import Measurement
 from tsnrepro.model.engine import simulate
 from tsnrepro.model.ethernet import TCP_SEGMENT_BYTES

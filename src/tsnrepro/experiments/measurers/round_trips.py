@@ -5,6 +5,10 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
+# What a record keeps every observation in.
+LOG = "sockperf-log.csv.gz"
+# Of the model: whole picoseconds, as numpy saves them.
+HALF_ROUND_TRIPS = "half-round-trips-ps.npy.gz"
 # Long enough to tell how fast one request follows another.
 SHORT_SECONDS = 1.0
 

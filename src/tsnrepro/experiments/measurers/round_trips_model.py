@@ -6,9 +6,8 @@ import numpy as np
 from numpy.random import SeedSequence
 
 from tsnrepro.errors import ToolError
-from tsnrepro.experiments.latency import HALF_ROUND_TRIPS
 from tsnrepro.experiments.measurers.model_terms import seed_of
-from tsnrepro.experiments.measurers.round_trips import SHORT_SECONDS, RoundTrips
+from tsnrepro.experiments.measurers.round_trips import HALF_ROUND_TRIPS, SHORT_SECONDS, RoundTrips
 from tsnrepro.experiments.run import Measurement
 from tsnrepro.model.engine import simulate
 from tsnrepro.model.network import ConstantRate, PingPong, Stream

@@ -4,9 +4,8 @@ from contextlib import contextmanager, suppress
 
 from tsnrepro.errors import CommandError
 from tsnrepro.experiments.iperf3_trial import command, serving
-from tsnrepro.experiments.latency import LOG
 from tsnrepro.experiments.measurers.paced import PORT
-from tsnrepro.experiments.measurers.round_trips import SHORT_SECONDS, RoundTrips
+from tsnrepro.experiments.measurers.round_trips import LOG, SHORT_SECONDS, RoundTrips
 from tsnrepro.experiments.run import Measurement
 from tsnrepro.records.store import Trial
 from tsnrepro.streams import build

@@ -3,7 +3,9 @@
 from dataclasses import dataclass
 from typing import Any
 
-from tsnrepro.experiments.streams import BEST_EFFORT_PAYLOAD_BYTES, BEST_EFFORT_PORT, FIRST_PORT
+FIRST_PORT = 5300
+BEST_EFFORT_PORT = 5400
+BEST_EFFORT_PAYLOAD_BYTES = 1472
 
 
 def sendings(factors: dict[str, Any]) -> list[tuple[str, int, int, float]]:

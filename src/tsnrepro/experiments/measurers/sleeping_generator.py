@@ -1,9 +1,37 @@
 """What both kinds of testbed say of a generator that sleeps between frames."""
 
 from dataclasses import asdict, dataclass
+from typing import Literal
 
-from tsnrepro.experiments.mausezahn import HEADERS_AND_FCS_BYTES, limited_by
 from tsnrepro.records.store import Trial
+
+HEADERS_AND_FCS_BYTES = 46
+PREAMBLE_AND_GAP_BYTES = 20
+# An achieved rate this close to the target is the target; the clock of the samples is no better.
+REACHED = 0.97
+
+LimitedBy = Literal["nothing", "generator", "network"]
+
+
+def target_pps(frame_bytes: int, load_percent: float, link_rate_mbps: float) -> float:
+    """Return the frames a second of a share of line rate, preamble and gap included."""
+    wire_bits = 8 * (frame_bytes + PREAMBLE_AND_GAP_BYTES)
+    return link_rate_mbps * 1e6 * load_percent / 100 / wire_bits
+
+
+def delay_us(pps: float) -> int:
+    """Return the whole microseconds of delay that a script gives mausezahn for a rate.
+
+    As the documents' scripts did: the reciprocal, cut to the resolution of the tool.
+    """
+    return max(1, int(1e6 / pps))
+
+
+def limited_by(target: float, achieved: float, delivered: float) -> LimitedBy:
+    """Return what kept the delivered rate below the target, all in frames a second."""
+    if delivered < achieved * REACHED:
+        return "network"
+    return "generator" if achieved < target * REACHED else "nothing"
 
 
 @dataclass(frozen=True)

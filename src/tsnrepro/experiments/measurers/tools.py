@@ -6,12 +6,17 @@ from dataclasses import asdict
 
 from tsnrepro.experiments import iperf3_trial
 from tsnrepro.experiments.iperf3_trial import OVERHEAD_SECONDS, command, serving
-from tsnrepro.experiments.latency import LOG
-from tsnrepro.experiments.mausezahn import HEADERS_AND_FCS_BYTES, delay_us, target_pps
 from tsnrepro.experiments.measurers.paced_tools import paced
+from tsnrepro.experiments.measurers.round_trips import LOG
 from tsnrepro.experiments.measurers.round_trips_tools import round_trips
 from tsnrepro.experiments.measurers.several_tools import several
-from tsnrepro.experiments.measurers.sleeping_generator import Sending, values
+from tsnrepro.experiments.measurers.sleeping_generator import (
+    HEADERS_AND_FCS_BYTES,
+    Sending,
+    delay_us,
+    target_pps,
+    values,
+)
 from tsnrepro.experiments.run import Measurement
 from tsnrepro.records.accounting import account
 from tsnrepro.records.store import Trial

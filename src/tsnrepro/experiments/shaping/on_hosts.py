@@ -13,8 +13,9 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from tsnrepro.errors import ConfigurationError, ToolError
+from tsnrepro.experiments.shaping.factors import part_of
 from tsnrepro.experiments.shaping.log import LOG, compress
-from tsnrepro.experiments.shaping.plan import part_of
+from tsnrepro.experiments.shaping.schedule import flows_of
 from tsnrepro.streams import build, command
 from tsnrepro.streams.log import read_listener_log
 from tsnrepro.testbed.jobs.job import Bridge, Job, JobResult, Link, Pause, Port, Step, Stop, Vlan
@@ -264,7 +265,7 @@ def _class_wires(part: ShapingPart, device: str) -> list[list[str]]:
 def _credits(part: ShapingPart) -> qdisc.Credits:
     """Return cbs's parameters against the speed that veth claims."""
     assert part.idle_slope_mbps is not None
-    wires = [max(flow.wire_bytes) for flow in part.flows()]
+    wires = [max(flow.wire_bytes) for flow in flows_of(part)]
     return qdisc.credits_of(
         part.idle_slope_mbps,
         qdisc.VETH_MBPS,

@@ -11,14 +11,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tsnrepro.experiments.shaping.factors import part_of
 from tsnrepro.experiments.shaping.log import DEPARTURES, LISTENER_DTYPE, LOG, Records, compress
-from tsnrepro.experiments.shaping.plan import part_of
+from tsnrepro.experiments.shaping.schedule import flows_of
 from tsnrepro.model.engine import simulate
 from tsnrepro.model.ethernet import GAP_BYTES
 from tsnrepro.model.logs import Block
 from tsnrepro.model.network import (
     ConstantRate,
     Duration,
+    GateEntry,
+    Gates,
     Host,
     Link,
     Listed,
@@ -35,7 +38,7 @@ if TYPE_CHECKING:
     from tsnrepro.model.network import SendProcess
     from tsnrepro.model.result import Result
     from tsnrepro.records.store import Trial
-    from tsnrepro.settings.shaping import Mode, ShapingPart
+    from tsnrepro.settings.shaping import GateControlList, Mode, ShapingPart
     from tsnrepro.testbed.model import ModelTestbed, Parameters
 
 STREAM, LOAD = "stream", "load"
@@ -102,7 +105,7 @@ def egress_of(part: ShapingPart, cable_ns: float) -> dict[str, Any]:
     the departures from the shaped ports are kept, stamped when the preamble began.
     """
     # Preamble but no gap: the stamp is that of the last bit.
-    line_ns = (part.flows()[0].wire_bytes[0] - GAP_BYTES) * 8000 / part.link_rate_mbps
+    line_ns = (flows_of(part)[0].wire_bytes[0] - GAP_BYTES) * 8000 / part.link_rate_mbps
     logged = part.kind == "tas-frer"
     before_ns = 0.0 if logged else line_ns + cable_ns
     return {
@@ -185,7 +188,7 @@ def shaped_port(part: ShapingPart, mode: Mode) -> Port:
     return Port(
         queue_bytes=part.queue_bytes,
         scheduler="strict_priority",
-        gates=part.gates.for_model() if mode == "tas" and part.gates else None,
+        gates=gates_of(part.gates) if mode == "tas" and part.gates else None,
         idle_slopes_mbps=slopes,
     )
 
@@ -337,4 +340,18 @@ def _members(
         links=[first, *members, *sources, *sinks, last],
         streams=_timed(_streams(part, route, loads), part, seed),
         ports={f"sw1:{name}": shaped_port(part, mode) for name in MEMBERS},
+    )
+
+
+def gates_of(gates: GateControlList, clock_offset_ns: float = 0.0) -> Gates:
+    """Return a gate control list as the model's ports take it."""
+    return Gates(
+        entries=[
+            GateEntry(open_classes=entry.open_classes, interval_ns=entry.interval_ns)
+            for entry in gates.entries
+        ],
+        cycle_ns=gates.cycle,
+        base_time_ns=gates.base_time_ns,
+        clock_offset_ns=clock_offset_ns,
+        guard_band=gates.guard_band,
     )

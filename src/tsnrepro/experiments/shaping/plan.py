@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from tsnrepro.experiments.shaping.factors import factors_of
 from tsnrepro.settings.shaping import ShapingPart
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ def plan(campaign: Campaign, kind: str | None = None) -> list[Planned]:
     """
     from tsnrepro.experiments.plan import randomised_blocks  # noqa: PLC0415 - settings import us
     from tsnrepro.experiments.run import Planned  # noqa: PLC0415
+    from tsnrepro.experiments.shaping.schedule import check_part  # noqa: PLC0415
 
     settings = campaign.shaping
     if settings is None:
@@ -36,7 +38,7 @@ def plan(campaign: Campaign, kind: str | None = None) -> list[Planned]:
     trials = []
     for part in settings.parts:
         if kind is None or kind in part.testbeds:
-            part.check()
+            check_part(part)
             trials += trials_of(part, settings.repetitions)
     return [
         Planned(trial, order, _nominal_seconds(trial, kind))
@@ -62,21 +64,6 @@ def trials_of(part: ShapingPart, repetitions: int) -> list[Trial]:
 def _label(part: ShapingPart, mode: Mode, load: float) -> str:
     loaded = f"{load:g}M" if load else "idle"
     return f"{part.name}-{mode}-{loaded}"
-
-
-def factors_of(part: ShapingPart, mode: Mode, load_mbps: float) -> dict[str, Any]:
-    """Return a trial's factors: the part with one mode and one load, without its testbeds."""
-    common = part.model_dump(mode="json", exclude={"modes", "loads_mbps", "testbeds", "name"})
-    return {"part": part.name, "mode": mode, "load_mbps": load_mbps} | common
-
-
-def part_of(factors: dict[str, Any]) -> ShapingPart:
-    """Return the part of a trial's factors, with the trial's mode and load only."""
-    settled = ("part", "mode", "load_mbps")
-    common = {key: value for key, value in factors.items() if key not in settled}
-    return ShapingPart(
-        name=factors["part"], modes=[factors["mode"]], loads_mbps=[factors["load_mbps"]], **common
-    )
 
 
 def _nominal_seconds(trial: Trial, kind: str | None) -> float:

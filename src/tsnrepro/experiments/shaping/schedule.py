@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from tsnrepro.errors import ConfigurationError
 from tsnrepro.model.ethernet import R_TAG_BYTES, udp_frames, wire_bytes
-from tsnrepro.settings.shaping import GateControlList, GateWindow
+from tsnrepro.settings.shaping import GATED, GateControlList, GateWindow, ShapingPart
 from tsnrepro.settings.strict import PositiveInt, Strict
 
 if TYPE_CHECKING:
@@ -223,3 +223,37 @@ def two_windows(
             GateWindow(open_classes=list(others), interval_ns=closed_ns),
         ]
     )
+
+
+def flows_of(part: ShapingPart) -> list[Flow]:
+    """Return a part's stream and its load, where there is one, for the schedule's check."""
+    stream = Flow(
+        "the stream",
+        part.priority,
+        part.payload_bytes,
+        part.rate_mbps,
+        vlan=part.tagged,
+        r_tag=part.kind == "tas-frer",
+    )
+    load = Flow(
+        "the load",
+        part.load_priority,
+        part.load_payload_bytes,
+        max(part.loads_mbps),
+        vlan=part.tagged,
+        scheduled=False,
+    )
+    return [stream, load] if part.loaded else [stream]
+
+
+def check_part(part: ShapingPart) -> None:
+    """Refuse a schedule that cannot carry the part's flows, before anything is sent.
+
+    Raises
+    ------
+    ConfigurationError
+        See :func:`check_schedule`.
+    """
+    if part.gates is not None and any(mode in GATED for mode in part.modes):
+        where = f"shaping part {part.name}, gates"
+        check_schedule(part.gates, flows_of(part), part.link_rate_mbps, where=where)

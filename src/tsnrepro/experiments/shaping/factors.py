@@ -1,0 +1,20 @@
+"""A part with one mode and one load as the factors of a trial, and back."""
+
+from typing import Any
+
+from tsnrepro.settings.shaping import Mode, ShapingPart
+
+
+def factors_of(part: ShapingPart, mode: Mode, load_mbps: float) -> dict[str, Any]:
+    """Return a trial's factors: the part with one mode and one load, without its testbeds."""
+    common = part.model_dump(mode="json", exclude={"modes", "loads_mbps", "testbeds", "name"})
+    return {"part": part.name, "mode": mode, "load_mbps": load_mbps} | common
+
+
+def part_of(factors: dict[str, Any]) -> ShapingPart:
+    """Return the part of a trial's factors, with the trial's mode and load only."""
+    settled = ("part", "mode", "load_mbps")
+    common = {key: value for key, value in factors.items() if key not in settled}
+    return ShapingPart(
+        name=factors["part"], modes=[factors["mode"]], loads_mbps=[factors["load_mbps"]], **common
+    )
