@@ -244,6 +244,7 @@ def test_virtual_time_is_on_every_label():
     name = next(iter(run.documents))
     run.documents[name]["values"]["guest"] = {"virtual_time": True}
     assert run.label("guest testbed") == "guest testbed, virtual time"
+    assert run.label("guest (virtual time)") == "guest (virtual time)"
 
 
 def test_a_record_that_does_not_fit_the_schema_is_refused():

@@ -94,7 +94,8 @@ class Run:
 
     def label(self, testbed: str) -> str:
         """Return a testbed's label, with a word on its clock where that is virtual."""
-        return f"{testbed}, virtual time" if self.virtual_time else testbed
+        said = "virtual time" in testbed or not self.virtual_time
+        return testbed if said else f"{testbed}, virtual time"
 
     def part(self, name: str) -> ShapingPart:
         """Return a part's settings, with the modes and loads that were measured."""
