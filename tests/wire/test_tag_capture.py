@@ -103,9 +103,9 @@ def test_the_analysis_of_a_real_run(run, tmp_path):
     results = wire.analyse(trials, delays)
     assert results.of("wire.trials.count")["value"] == 2
     assert results.of("wire.disagreements.counters.count")["value"] == 0
-    won = [results.of(f"wire.won.m{p}.600B.20M.percent")["value"] for p in (0, 1)]
+    won = [results.of(f"wire.won.m{p}.b600.m20.percent")["value"] for p in (0, 1)]
     assert sum(won) == pytest.approx(100, abs=0.5)
-    assert results.of("wire.path_delay.p50.600B.20M.us")["value"] == pytest.approx(
+    assert results.of("wire.path_delay.p50.b600.m20.us")["value"] == pytest.approx(
         reported[0][1].delay_us["p50"]
     )
     assert len(wire.findings(reported)) == sum(len(r.findings) for _, r in reported)

@@ -8,7 +8,6 @@ import shlex
 import socket
 import threading
 import time
-from contextlib import suppress
 
 import paramiko
 
@@ -26,6 +25,9 @@ GRACE_SECONDS = 10
 # Prints its process number and becomes the command: the number is how a started command is
 # ended early, because OpenSSH passes no signals on to a root session's commands.
 ANNOUNCE_PID = 'echo $$; exec "$@"'
+# Nothing comes to its standard input. The host itself sees to that: an end of input sent from here
+# may cross the close of a command that was quick, upon which sshd ends the whole connection.
+WITHOUT_INPUT = 'exec "$@" </dev/null'
 
 
 class SshProcess:
@@ -96,12 +98,6 @@ class SshProcess:
         if time.monotonic() - self._began < self._allowed_s:
             raise CommandError("a signal ended it", self._place())
         return ENDED_BY_KILL
-
-    def end_input(self) -> None:
-        """Tell the command that nothing comes to its standard input."""
-        # A command that has ended already has closed its input by itself.
-        with suppress(OSError):
-            self._channel.shutdown_write()
 
     def wait(self) -> Completed:
         """Return the command with everything it printed.
@@ -208,9 +204,8 @@ class SshHost:
     def run(self, argv: list[str], *, deadline_s: float) -> Completed:
         """Run a command to its end; the host ends it when ``deadline_s`` seconds have passed."""
         bounded = ["timeout", f"--kill-after={KILL_AFTER_SECONDS}", f"{deadline_s:g}", *argv]
-        process = self._execute(bounded, argv, deadline_s)
-        process.end_input()
-        return process.wait()
+        remote = ["sh", "-c", WITHOUT_INPUT, "sh", *bounded]
+        return self._execute(remote, argv, deadline_s).wait()
 
     def _execute(self, remote: list[str], argv: list[str], deadline_s: float) -> SshProcess:
         try:
