@@ -7,6 +7,7 @@ import pytest
 
 from tsnrepro.errors import CommandError, ToolError
 from tsnrepro.experiments import latency, sweep, tcp
+from tsnrepro.experiments.measurers.round_trips import LOG
 from tsnrepro.experiments.run import Measurement
 from tsnrepro.records.store import Trial
 from tsnrepro.testbed.emulated import LISTENER, TALKER
@@ -103,11 +104,11 @@ def test_tcp(testbed, configuration):
 def test_latency(testbed, configuration):
     found = measured(testbed, latency, configuration=configuration, payload_bytes=64, duration_s=1)
     result = found.values["result"]
-    log = sockperf.parse_log(found.outputs[latency.LOG])
+    log = sockperf.parse_log(found.outputs[LOG])
     assert len(log) == result["observations"] > 100
     assert log["half_round_trip_us"].mean() == pytest.approx(result["mean_us"], rel=0.01)
     assert log["sent_s"].is_monotonic_increasing
-    rows = [line.split(",") for line in found.outputs[latency.LOG].splitlines()]
+    rows = [line.split(",") for line in found.outputs[LOG].splitlines()]
     rows = [[float(cell) for cell in row] for row in rows if len(row) == 4 and row[0].isdigit()]
     for (_, sent_s, received_s, printed_us), half_us in zip(
         rows, log["half_round_trip_us"], strict=True
