@@ -50,4 +50,6 @@ def test_a_short_soak_accounts_for_everything_and_leaves_nothing(testbed, tmp_pa
     for document in documents:
         assert document["values"]["accounting"]["unaccounted"] == 0
     assert [d["order"] for d in documents] == list(range(len(planned)))
-    assert all(after[name] <= before[name] + 3 for name in before), (before, after)
+    # One left open a trial would be a dozen; a session that is just ending is a few.
+    since = len(planned) - 4
+    assert all(after[name] - before[name] < since for name in before), (before, after)
