@@ -18,8 +18,16 @@ READY_SECONDS = 5
 OVERHEAD_SECONDS = 10
 # Queues hold a few milliseconds at most; after this nothing is on its way.
 SETTLE_SECONDS = 0.05
+# Beyond this a datagram is several frames on a link with an MTU of 1500 bytes.
+LARGEST_UNFRAGMENTED_BYTES = 1472
 # IP reassembly gives up on a datagram after ipfrag_time, which the testbed sets to a second.
 REASSEMBLY_SECONDS = 1.6
+
+
+def settle_seconds(payload_bytes: int) -> float:
+    """Return how long after a test's end datagrams of a payload may still be on their way."""
+    fragmented = payload_bytes > LARGEST_UNFRAGMENTED_BYTES
+    return REASSEMBLY_SECONDS if fragmented else SETTLE_SECONDS
 
 
 @contextmanager

@@ -34,8 +34,6 @@ SNAP_BYTES = 128
 BUFFER_MIB = 64
 # A capture lies in the host's memory until its trial ends.
 FILE_MIB = 512
-# Beyond this a datagram is several frames on a link with an MTU of 1500 bytes.
-LARGEST_UNFRAGMENTED_BYTES = 1472
 # Starting and fetching the captures; only the first estimate of time uses it.
 SET_UP_SECONDS = 4.0
 COMMAND_SECONDS = 20
@@ -92,8 +90,7 @@ def measure(testbed: EmulatedTestbed, trial: Trial, measured: Measurement) -> No
         )
     factors = trial.factors
     capturing = _Capturing(testbed, float(factors["duration_s"]))
-    fragmented = factors["payload_bytes"] > LARGEST_UNFRAGMENTED_BYTES
-    settle_s = iperf3_trial.REASSEMBLY_SECONDS if fragmented else iperf3_trial.SETTLE_SECONDS
+    settle_s = iperf3_trial.settle_seconds(factors["payload_bytes"])
     client = iperf3.udp_client(
         testbed.address(LISTENER),
         factors["payload_bytes"],

@@ -1,17 +1,18 @@
 """Measuring on the model testbed: the network of a trial, simulated, in the records' terms."""
 
-import io
 import json
 from dataclasses import asdict
 
 import numpy as np
 import numpy.typing as npt
 
-from tsnrepro.errors import ToolError
 from tsnrepro.experiments.measurers.model_terms import account, recovery_of, seed_of
 from tsnrepro.experiments.measurers.paced_model import paced
-from tsnrepro.experiments.measurers.round_trips import HALF_ROUND_TRIPS
-from tsnrepro.experiments.measurers.round_trips_model import round_trips
+from tsnrepro.experiments.measurers.round_trips_model import (
+    half_round_trips_ps,
+    keep,
+    round_trips,
+)
 from tsnrepro.experiments.measurers.several_model import several
 from tsnrepro.experiments.measurers.sleeping_generator import (
     HEADERS_AND_FCS_BYTES,
@@ -163,15 +164,9 @@ def ping_pong(testbed: ModelTestbed, trial: Trial, measured: Measurement) -> Non
         route=testbed.route(configuration),
     )
     result = run(testbed, trial, [stream], measured, record=True)
-    of, answers = result.streams[STREAM], result.logs.answers
+    of, half_ps = result.streams[STREAM], half_round_trips_ps(result, trial)
     assert of.ping_pong is not None
-    assert answers is not None
-    if not len(answers):
-        raise ToolError("no request was answered", f"model, trial {trial.label}")
-    half_ps = (answers["answered_ps"] - answers["sent_ps"]) // 2
-    file = io.BytesIO()
-    np.save(file, half_ps)
-    measured.outputs[HALF_ROUND_TRIPS] = file.getvalue()
+    keep(half_ps, measured)
     measured.values |= {
         "result": asdict(_as_sockperf(of.ping_pong, half_ps / 1e6, trial.factors["duration_s"])),
         "recovery": recovery_of(result, STREAM),

@@ -9,7 +9,7 @@ from functools import partial
 from itertools import count
 
 from tsnrepro.errors import CommandError, ToolError
-from tsnrepro.experiments.iperf3_trial import REASSEMBLY_SECONDS, SETTLE_SECONDS, command
+from tsnrepro.experiments.iperf3_trial import command, settle_seconds
 from tsnrepro.experiments.measurers.faults import NOTHING, Timeline
 from tsnrepro.experiments.measurers.paced import PORT, Pace, PacedRun
 from tsnrepro.experiments.measurers.unfolding import Unfolding
@@ -35,7 +35,6 @@ from tsnrepro.testbed.host import Completed, RemoteProcess
 from tsnrepro.tools.frerctl import StreamFilter
 
 STREAM = StreamFilter("udp", PORT)
-LARGEST_UNFRAGMENTED_BYTES = 1472
 # A talker that cannot keep up takes longer than planned, and reports it.
 SLOWEST = 6
 MARGIN_SECONDS = 15
@@ -96,8 +95,7 @@ def paced(
         with unfolding:
             done = _send(testbed, pace, str(programs.talker), deadline, unfolding)
     finally:
-        fragmented = pace.payload_bytes > LARGEST_UNFRAGMENTED_BYTES
-        time.sleep(REASSEMBLY_SECONDS if fragmented else SETTLE_SECONDS)
+        time.sleep(settle_seconds(pace.payload_bytes))
         receiving.stop()
         heard = receiving.wait()
     measured.commands += [command(done), command(heard)]

@@ -3,6 +3,7 @@
 import io
 
 import numpy as np
+import numpy.typing as npt
 from numpy.random import SeedSequence
 
 from tsnrepro.errors import ToolError
@@ -11,6 +12,7 @@ from tsnrepro.experiments.measurers.round_trips import HALF_ROUND_TRIPS, SHORT_S
 from tsnrepro.experiments.run import Measurement
 from tsnrepro.model.engine import simulate
 from tsnrepro.model.network import ConstantRate, PingPong, Stream
+from tsnrepro.model.result import Result
 from tsnrepro.records.store import Trial
 from tsnrepro.testbed.model import LISTENER, TALKER, ModelTestbed
 
@@ -43,12 +45,29 @@ def round_trips(
         streams.append(Stream(name="load", send=rate, **ends))
     network = testbed.network(testbed.parameters(trial.repetition), streams)
     seed = SeedSequence((seed_of(testbed, trial), int(short)))
-    answers = simulate(network, duration_s=duration, seed=seed, record=["samples"]).logs.answers
+    result = simulate(network, duration_s=duration, seed=seed, record=["samples"])
+    half_ps = half_round_trips_ps(result, trial)
+    if not short:
+        keep(half_ps, measured)
+    return RoundTrips(half_ps / 1e6, duration)
+
+
+def half_round_trips_ps(result: Result, trial: Trial) -> npt.NDArray[np.int64]:
+    """Return the half round trips that a run logged, in picoseconds, in order.
+
+    Raises
+    ------
+    ToolError
+        No request was answered.
+    """
+    answers = result.logs.answers
     if answers is None or not len(answers):
         raise ToolError("no request was answered", f"model, trial {trial.label}")
-    half_ps = (answers["answered_ps"] - answers["sent_ps"]) // 2
-    if not short:
-        file = io.BytesIO()
-        np.save(file, half_ps)
-        measured.outputs[HALF_ROUND_TRIPS] = file.getvalue()
-    return RoundTrips(half_ps / 1e6, duration)
+    return (answers["answered_ps"] - answers["sent_ps"]) // 2
+
+
+def keep(half_ps: npt.NDArray[np.int64], measured: Measurement) -> None:
+    """Keep every half round trip in the record."""
+    file = io.BytesIO()
+    np.save(file, half_ps)
+    measured.outputs[HALF_ROUND_TRIPS] = file.getvalue()

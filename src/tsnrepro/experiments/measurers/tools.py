@@ -39,8 +39,6 @@ UDP_STREAM = StreamFilter("udp", iperf3.PORT, iperf3.MIN_UDP_PAYLOAD_BYTES)
 TCP_STREAM = StreamFilter("tcp", iperf3.PORT)
 PING_PONG_STREAM = StreamFilter("udp", sockperf.PORT)
 MAUSEZAHN_STREAM = StreamFilter("udp", mausezahn.PORT)
-# Beyond this a datagram is several frames on a link with an MTU of 1500 bytes.
-LARGEST_UNFRAGMENTED_BYTES = 1472
 FILE_SECONDS = 120
 SAMPLES = 8
 SAMPLE_SECONDS = 20
@@ -55,8 +53,7 @@ def udp_bursts(testbed: EmulatedTestbed, trial: Trial, measured: Measurement) ->
         factors["rate_mbps"],
         factors["duration_s"],
     )
-    fragmented = factors["payload_bytes"] > LARGEST_UNFRAGMENTED_BYTES
-    settle = iperf3_trial.REASSEMBLY_SECONDS if fragmented else iperf3_trial.SETTLE_SECONDS
+    settle = iperf3_trial.settle_seconds(factors["payload_bytes"])
     done, before, after = iperf3_trial.between(
         testbed, trial, UDP_STREAM, client, measured, settle_s=settle
     )
