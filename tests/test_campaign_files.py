@@ -5,9 +5,10 @@ from importlib import import_module
 import pytest
 import yaml
 
+from tsnrepro import campaigns
 from tsnrepro.analysis.loss import FRAME_OVERHEAD_BYTES
 from tsnrepro.analysis.tcp import DURATIONS
-from tsnrepro.campaigns import EXPERIMENTS, campaign, emulated_settings
+from tsnrepro.campaigns import EXPERIMENTS, campaign
 from tsnrepro.repository import root
 from tsnrepro.settings import Selection, load
 
@@ -20,7 +21,7 @@ def test_the_selection_is_valid():
 
 def test_the_testbed_file_holds_the_defaults():
     written = yaml.safe_load((root() / "config/testbeds/emulated.yaml").read_text("utf-8"))
-    assert emulated_settings().model_dump(mode="json") == written
+    assert campaigns.testbed_settings("emulated").model_dump(mode="json") == written
 
 
 @pytest.mark.parametrize("name", ["smoke", "quick", "paper"])

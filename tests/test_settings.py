@@ -58,7 +58,7 @@ def test_every_campaign_of_the_repository_is_good(path):
 
 def test_the_shipped_testbed_is_the_default_one():
     """The file spells out what holds without it, so reading it tells the truth."""
-    assert campaigns.emulated_settings() == EmulatedSettings()
+    assert campaigns.testbed_settings("emulated") == EmulatedSettings()
 
 
 def test_the_top_of_the_configuration_is_good():

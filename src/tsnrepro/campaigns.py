@@ -156,11 +156,6 @@ def testbed_settings(name: str) -> TestbedSettings:
     return load_testbed(root() / "config" / "testbeds" / f"{name}.yaml")
 
 
-def emulated_settings(name: str = "emulated") -> EmulatedSettings:
-    """Return the testbed of config/testbeds/NAME.yaml."""
-    return load(EmulatedSettings, root() / "config" / "testbeds" / f"{name}.yaml")
-
-
 def raw_root() -> Path:
     """Return the folder of the raw store."""
     return root() / "data" / "raw"

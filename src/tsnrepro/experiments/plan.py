@@ -2,6 +2,7 @@
 
 import random
 
+from tsnrepro.experiments.run import Planned
 from tsnrepro.records.store import Trial
 
 
@@ -20,3 +21,11 @@ def randomised_blocks(trials: list[Trial], seed: int) -> list[Trial]:
         random.Random(f"{seed}/{repetition}").shuffle(block)
         ordered += block
     return ordered
+
+
+def planned_in_blocks(trials: list[Trial], seed: int, set_up_s: float) -> list[Planned]:
+    """Return the trials in random blocks, each nominally its ``duration_s`` and a set-up long."""
+    return [
+        Planned(trial, order, trial.factors["duration_s"] + set_up_s)
+        for order, trial in enumerate(randomised_blocks(trials, seed))
+    ]

@@ -3,7 +3,7 @@
 from typing import Any
 
 from tsnrepro.experiments.measurers import measurer
-from tsnrepro.experiments.plan import randomised_blocks
+from tsnrepro.experiments.plan import planned_in_blocks
 from tsnrepro.experiments.run import Measurement, Planned
 from tsnrepro.records.store import Trial
 from tsnrepro.settings import Campaign, SweepSettings
@@ -17,11 +17,7 @@ def plan(campaign: Campaign) -> list[Planned]:
     settings = campaign.sweep
     if settings is None:
         return []
-    ordered = randomised_blocks(_trials(settings), campaign.seed)
-    return [
-        Planned(trial, order, trial.factors["duration_s"] + SET_UP_SECONDS)
-        for order, trial in enumerate(ordered)
-    ]
+    return planned_in_blocks(_trials(settings), campaign.seed, SET_UP_SECONDS)
 
 
 def _trials(settings: SweepSettings) -> list[Trial]:

@@ -16,7 +16,7 @@ from typing import Any
 
 from tsnrepro.errors import CommandError, TestbedError
 from tsnrepro.experiments import iperf3_trial
-from tsnrepro.experiments.plan import randomised_blocks
+from tsnrepro.experiments.plan import planned_in_blocks
 from tsnrepro.experiments.run import Measurement, Planned
 from tsnrepro.records.accounting import account
 from tsnrepro.records.store import Trial
@@ -47,11 +47,7 @@ def plan(campaign: Campaign) -> list[Planned]:
     settings: TagCaptureSettings | None = campaign.tag_capture
     if settings is None:
         return []
-    ordered = randomised_blocks(_trials(settings), campaign.seed)
-    return [
-        Planned(trial, order, trial.factors["duration_s"] + SET_UP_SECONDS)
-        for order, trial in enumerate(ordered)
-    ]
+    return planned_in_blocks(_trials(settings), campaign.seed, SET_UP_SECONDS)
 
 
 def _trials(settings: TagCaptureSettings) -> list[Trial]:

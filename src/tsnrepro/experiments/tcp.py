@@ -3,7 +3,7 @@
 from typing import Any
 
 from tsnrepro.experiments.measurers import measurer
-from tsnrepro.experiments.plan import randomised_blocks
+from tsnrepro.experiments.plan import planned_in_blocks
 from tsnrepro.experiments.run import Measurement, Planned
 from tsnrepro.records.store import Trial
 from tsnrepro.settings import Campaign
@@ -27,10 +27,7 @@ def plan(campaign: Campaign) -> list[Planned]:
         for duration in settings.durations_s
         for configuration in settings.configurations
     ]
-    return [
-        Planned(trial, order, trial.factors["duration_s"] + SET_UP_SECONDS)
-        for order, trial in enumerate(randomised_blocks(trials, campaign.seed))
-    ]
+    return planned_in_blocks(trials, campaign.seed, SET_UP_SECONDS)
 
 
 def measure(testbed: Any, trial: Trial, measured: Measurement) -> None:
