@@ -39,8 +39,8 @@ FIELDS = (
 DISSECT = """
 import json, sys, time
 import numpy as np
-from tsnrepro.wire.capture_file import read_capture
-from tsnrepro.wire.dissect import dissect
+from tsnrepro.captures.capture_file import read_capture
+from tsnrepro.captures.dissect import dissect
 def work(path):
     frames = dissect(read_capture(path))
     return len(frames), int((frames["r_tags"] > 0).sum())
@@ -52,9 +52,9 @@ print(json.dumps([time.perf_counter() - began, count, tagged]))
 REPORT = """
 import json, sys, time
 from tsnrepro.tools.frerctl import StreamFilter
-from tsnrepro.wire.capture_file import read_capture
-from tsnrepro.wire.counted import Counted, MemberCounts, RecoveryVariables
-from tsnrepro.wire.report import report_on
+from tsnrepro.captures.capture_file import read_capture
+from tsnrepro.captures.counted import Counted, MemberCounts, RecoveryVariables
+from tsnrepro.captures.report import report_on
 def work(m0, m1, listener, frames):
     variables = RecoveryVariables()
     link = MemberCounts(frames, 0, frames)

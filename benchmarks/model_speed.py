@@ -30,14 +30,14 @@ import simpy
 from tsnrepro.model.engine import simulate
 from tsnrepro.model.network import (
     ConstantRate,
-    Host,
-    Link,
+    DuplexLink,
+    EgressPort,
+    EndStation,
     Network,
-    Port,
     Replicated,
     SinglePath,
-    Stream,
     Switch,
+    TrafficStream,
 )
 from tsnrepro.model.recovery import VectorRecovery
 
@@ -59,26 +59,26 @@ class Counted:
 
 
 def network(packets: int, *, frer: bool) -> Network:
-    port = Port(queue_bytes=100_000)
+    port = EgressPort(queue_bytes=100_000)
     links = [
-        Link(name="in", a="talker", b="first"),
-        Link(name="middle", a="first", b="second"),
-        Link(name="a-1", a="first", b="above"),
-        Link(name="a-2", a="above", b="second"),
-        Link(name="b-1", a="first", b="below"),
-        Link(name="b-2", a="below", b="second"),
-        Link(name="out", a="second", b="listener"),
+        DuplexLink(name="in", a="talker", b="first"),
+        DuplexLink(name="middle", a="first", b="second"),
+        DuplexLink(name="a-1", a="first", b="above"),
+        DuplexLink(name="a-2", a="above", b="second"),
+        DuplexLink(name="b-1", a="first", b="below"),
+        DuplexLink(name="b-2", a="below", b="second"),
+        DuplexLink(name="out", a="second", b="listener"),
     ]
     route = SinglePath(links=["in", "middle", "out"])
     if frer:
         route = Replicated(before=["in"], members=list(PATHS), after=["out"])
     switches = ("first", "second", "above", "below")
     return Network(
-        hosts={"talker": Host(port=port), "listener": Host(port=port)},
+        hosts={"talker": EndStation(port=port), "listener": EndStation(port=port)},
         switches={name: Switch(port=port, processing_ns=PROCESSING_NS) for name in switches},
         links=links,
         streams=[
-            Stream(
+            TrafficStream(
                 name="stream",
                 talker="talker",
                 listener="listener",

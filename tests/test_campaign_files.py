@@ -6,9 +6,11 @@ import pytest
 import yaml
 
 from tsnrepro import campaigns
-from tsnrepro.analysis.loss import FRAME_OVERHEAD_BYTES
+from tsnrepro.analysis.loss import frame_bytes
 from tsnrepro.analysis.tcp import DURATIONS
-from tsnrepro.campaigns import EXPERIMENTS, campaign
+from tsnrepro.campaigns import campaign
+from tsnrepro.miniature import miniature
+from tsnrepro.registry import experiments
 from tsnrepro.repository import root
 from tsnrepro.settings import Selection, load
 
@@ -27,27 +29,29 @@ def test_the_testbed_file_holds_the_defaults():
 @pytest.mark.parametrize("name", ["smoke", "quick", "paper"])
 def test_a_campaign_measures_what_the_papers_print(name):
     settings = campaign(name)
-    assert settings.sweep
+    assert settings.loss
     assert settings.tcp
     assert settings.latency
-    frames = {part.payload_bytes + FRAME_OVERHEAD_BYTES for part in settings.sweep.parts}
+    frames = {frame_bytes(part.payload_bytes) for part in settings.loss.parts}
     assert frames == {64, 128, 256, 512, 1024, 1518}
     assert len(settings.tcp.durations_s) == len(DURATIONS)
 
 
-def planned_of(name):
-    """Return each experiment of a campaign with its plan."""
+def planned_of(name, kind="emulated"):
+    """Return each experiment of a campaign that a kind of testbed can run, with its plan."""
     settings = campaign(name)
-    found = [n for n in EXPERIMENTS if getattr(settings, n) is not None]
-    modules = {n: import_module(f"tsnrepro.experiments.{EXPERIMENTS[n].module}") for n in found}
-    return {n: module.plan(settings) for n, module in modules.items()}
+    found = [n for n in settings.experiments if kind in experiments()[n].kinds]
+    modules = {n: import_module(f"tsnrepro.experiments.{n}") for n in found}
+    return {n: m.plan(settings.section(n), settings.seed, kind) for n, m in modules.items()}
 
 
+@pytest.mark.parametrize("kind", ["emulated", "model"])
 @pytest.mark.parametrize("name", CAMPAIGNS)
-def test_a_plan_has_every_trial_once(name):
-    plans = planned_of(name)
-    assert plans
+def test_a_plan_has_every_trial_once(name, kind):
+    plans = planned_of(name, kind)
+    assert plans or (name, kind) == ("capture", "model")
     for planned in plans.values():
+        assert planned
         assert len({item.trial.digest for item in planned}) == len(planned)
         assert [item.order for item in planned] == list(range(len(planned)))
         by_configuration = {
@@ -70,8 +74,25 @@ def test_the_soak_campaign_takes_a_day():
 
 
 @pytest.mark.parametrize("name", CAMPAIGNS)
-def test_every_experiment_has_its_notebooks(name):
-    for experiment in planned_of(name):
-        found = EXPERIMENTS[experiment]
-        for part, notebook in (("measure", found.measure), ("analyse", found.analyse)):
-            assert (root() / "notebooks" / part / f"{notebook}.ipynb").is_file()
+def test_a_miniature_has_every_part_mode_method_and_scenario(name):
+    whole, small = campaign(name), miniature(campaign(name))
+    assert small.experiments == whole.experiments
+    assert words(small) == words(whole)
+
+
+def words(settings):
+    """Return every word and name that is set, by its place."""
+    found = set()
+
+    def walk(value, place):
+        if isinstance(value, dict):
+            for key, item in value.items():
+                walk(item, (*place, key))
+        elif isinstance(value, list):
+            for item in value:
+                walk(item, place)
+        elif isinstance(value, str) and place not in {("description",), ("study",)}:
+            found.add((place, value))
+
+    walk(settings.model_dump(mode="json", exclude_none=True), ())
+    return found

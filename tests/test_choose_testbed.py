@@ -7,22 +7,29 @@ import sys
 import pytest
 
 from tsnrepro.errors import ConfigurationError
+from tsnrepro.registry import experiment
 from tsnrepro.repository import root
 from tsnrepro.testbed import choose, requirements
 
 
 def test_without_root_the_model_is_chosen_and_the_reason_says_why(monkeypatch):
     monkeypatch.setattr(requirements.os, "geteuid", lambda: 1000)
-    name, reason = choose.choose("auto")
+    choose.missing_for.cache_clear()
+    name, reason = choose.choose(experiment("loss"))
+    choose.missing_for.cache_clear()
     assert name == "model"
     assert "root (run with sudo)" in reason
-    assert "model" in reason
     assert "\n" not in reason
+
+
+def test_an_experiment_without_a_testbed_has_a_reason(monkeypatch):
+    monkeypatch.setattr(choose, "missing_for", lambda kind: ["root"])
+    assert choose.choose(experiment("capture")) == ("", "for emulated this machine lacks root")
 
 
 def test_a_missing_tool_is_named(monkeypatch):
     monkeypatch.setattr(requirements.os, "geteuid", lambda: 0)
-    monkeypatch.setattr(requirements.shutil, "which", lambda name: None)
+    monkeypatch.setattr(requirements.shutil, "which", lambda name, path: None)
     lacks = requirements.missing()
     assert "the program iperf3" in lacks
     assert "the program clang" in lacks
@@ -30,7 +37,7 @@ def test_a_missing_tool_is_named(monkeypatch):
 
 def test_an_unknown_testbed_is_refused_with_the_known_ones():
     with pytest.raises(ConfigurationError, match=r"emulatd.*auto, emulated, guest, model"):
-        choose.choose("emulatd")
+        choose.check_name("emulatd", [])
 
 
 @pytest.mark.namespaces
@@ -39,9 +46,11 @@ def test_a_workflow_of_an_ordinary_user_takes_the_model(tmp_path):
         pytest.skip("needs root to become an ordinary user")
     code = (
         "import os\n"
+        "from tsnrepro.registry import experiment\n"
         "from tsnrepro.testbed.choose import choose\n"
+        "loss = experiment('loss')\n"
         "os.setuid(65534)\n"
-        "print(*choose('auto'))\n"
+        "print(*choose(loss))\n"
     )
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=root()

@@ -66,7 +66,7 @@ def test_a_word_without_a_value_is_refused():
         parse_parameters(["rate"])
 
 
-@pytest.mark.parametrize("experiment", ["sweep", "tcp", "latency"])
+@pytest.mark.parametrize("experiment", ["loss", "tcp", "latency"])
 def test_measuring_notebooks_share_their_parameters(experiment):
     path = root() / "notebooks" / "measure" / f"{experiment}.ipynb"
     notebook = json.loads(path.read_text(encoding="utf-8"))

@@ -4,7 +4,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from tsnrepro.errors import TsnreproError
+from tsnrepro.errors import RecordError, TsnreproError
 from tsnrepro.studies.command import add_study_command
 
 
@@ -28,6 +28,9 @@ def _parser() -> argparse.ArgumentParser:
     add = commands.add_parser("testbeds", help="which testbeds can run here, and why not others")
     add.set_defaults(run=_testbeds)
 
+    add = commands.add_parser("experiments", help="what can be measured, and on which testbeds")
+    add.set_defaults(run=_experiments)
+
     add = commands.add_parser("notebook", help="execute a parameterized notebook")
     add.add_argument("source", type=Path)
     add.add_argument("target", type=Path)
@@ -41,12 +44,16 @@ def _parser() -> argparse.ArgumentParser:
     add.add_argument("--foreign", type=Path, metavar="FOLDER", help="the authors' public data set")
     add.add_argument("--ledger", type=Path, metavar="FOLDER", help="write HTML and LaTeX there")
     add.add_argument("--accept", action="store_true", help="accept the verdicts as they are now")
+    add.add_argument(
+        "--runs", type=Path, nargs="+", metavar="FOLDER", help="analysed runs, of any testbeds"
+    )
     add.set_defaults(run=_audit)
 
-    add = commands.add_parser("import", help="take a foreign data set into the raw store")
+    add = commands.add_parser("import", help="take a data set of others into the raw store")
     add.add_argument("folder", type=Path)
     add.add_argument("--mapping", required=True, help="a file, or a name of config/imports")
     add.add_argument("--as", dest="name", required=True, help="the name of its testbed")
+    add.add_argument("--replace", action="store_true", help="replace the import of this name")
     add.set_defaults(run=_import)
 
     add = commands.add_parser("facts", help="write the facts of a run's testbed as values")
@@ -55,23 +62,27 @@ def _parser() -> argparse.ArgumentParser:
     add.set_defaults(run=_facts)
 
     add = commands.add_parser("page", help="write an executed notebook as a page without its code")
-    add.add_argument("results", type=Path)
-    add.add_argument("notebook", type=Path)
+    add.add_argument("run_folder", type=Path)
     add.add_argument("output", type=Path)
     add.set_defaults(run=_page)
 
-    add = commands.add_parser("build", help="compile the eBPF data plane now")
+    add = commands.add_parser(
+        "build", help="compile the data plane, talker and listener, and the model"
+    )
     add.set_defaults(run=_build)
 
     add = commands.add_parser("paper-inputs", help="write a manuscript's macros and tables")
-    add.add_argument("results", type=Path)
     add.add_argument("manuscript", type=Path)
     add.add_argument("output", type=Path)
+    add.add_argument("--run", action="append", default=[], metavar="COLUMN=FOLDER", dest="runs")
+    add.add_argument("--study", type=Path, metavar="FOLDER")
+    add.add_argument("--verdicts", type=Path, metavar="FILE")
     add.set_defaults(run=_paper_inputs)
 
-    add = commands.add_parser("report", help="write the report page of a campaign")
-    add.add_argument("results", type=Path)
+    add = commands.add_parser("report", help="write the report of some runs")
     add.add_argument("output", type=Path)
+    add.add_argument("--runs", type=Path, nargs="+", metavar="FOLDER", required=True)
+    add.add_argument("--papers", type=Path, nargs="*", metavar="FOLDER", default=[])
     add.add_argument("--reason", default="", help="why this testbed was chosen")
     add.set_defaults(run=_report)
 
@@ -86,6 +97,12 @@ def _testbeds(_: argparse.Namespace) -> None:
         print(f"{name}: {'can run here' if not lacks else 'lacks ' + ', '.join(lacks)}")
 
 
+def _experiments(_: argparse.Namespace) -> None:
+    from tsnrepro.registry import as_table  # noqa: PLC0415
+
+    print(as_table())
+
+
 def _notebook(arguments: argparse.Namespace) -> None:
     from tsnrepro.notebooks import execute, parse_parameters  # noqa: PLC0415
 
@@ -96,27 +113,45 @@ def _audit(arguments: argparse.Namespace) -> None:
     from rich.console import Console  # noqa: PLC0415
 
     from tsnrepro.audit.ledger import write_ledger  # noqa: PLC0415
-    from tsnrepro.audit.report import accept, print_audit, run_audit, summary  # noqa: PLC0415
-
-    result = run_audit(
-        arguments.testbed, arguments.campaign, arguments.results, foreign=arguments.foreign
+    from tsnrepro.audit.report import (  # noqa: PLC0415
+        accept,
+        audit_campaign,
+        print_audit,
+        run_audit,
+        summary,
     )
+
+    if arguments.runs:
+        result = run_audit({folder.name: folder for folder in arguments.runs})
+    else:
+        result = audit_campaign(
+            arguments.testbed, arguments.campaign, arguments.results, foreign=arguments.foreign
+        )
     if arguments.ledger:
         names = {kind: arguments.ledger / f"ledger.{kind}" for kind in ("html", "tex")}
         macros = arguments.ledger / "verdicts.tex"
-        write_ledger(result, html=names["html"], latex=names["tex"], macros=macros)
+        write_ledger(
+            result, html=names["html"], latex=names["tex"], macros=macros, report="index.html"
+        )
         print(summary(result))
     else:
         print_audit(result, Console())
     if arguments.accept:
         print(f"accepted: {len(accept(result))} changed verdicts")
+    if result.missing:
+        raise RecordError(
+            f"{len(result.missing)} checks could not be run, the first: {result.missing[0].reason}",
+            str(arguments.foreign or ""),
+            "Give the whole data set",
+        )
 
 
 def _import(arguments: argparse.Namespace) -> None:
     from tsnrepro.campaigns import raw_root  # noqa: PLC0415
-    from tsnrepro.records.foreign.importing import import_folder  # noqa: PLC0415
+    from tsnrepro.records.imports.importing import import_folder  # noqa: PLC0415
 
-    print(import_folder(arguments.folder, arguments.mapping, arguments.name, raw_root()))
+    folder, mapping, name = arguments.folder, arguments.mapping, arguments.name
+    print(import_folder(folder, mapping, name, raw_root(), replace=arguments.replace))
 
 
 def _facts(arguments: argparse.Namespace) -> None:
@@ -127,11 +162,10 @@ def _facts(arguments: argparse.Namespace) -> None:
 
 def _page(arguments: argparse.Namespace) -> None:
     from tsnrepro.notebooks import write_page  # noqa: PLC0415
-    from tsnrepro.publish.values import load_file  # noqa: PLC0415
+    from tsnrepro.publish.runs import origin_of  # noqa: PLC0415
 
-    values = load_file(arguments.results / "values" / "testbed.json")
-    verb, label, campaign = (values[f"testbed.{n}"].value for n in ("verb", "label", "campaign"))
-    write_page(arguments.notebook, arguments.output, f"{verb} the {label}, campaign {campaign}")
+    folder = arguments.run_folder
+    write_page(folder / "analyse.ipynb", arguments.output, origin_of(folder))
 
 
 def _build(_: argparse.Namespace) -> None:
@@ -140,19 +174,25 @@ def _build(_: argparse.Namespace) -> None:
 
     print(f"frerctl: {frerctl()}")
     made = programs()
-    print(f"talker: {made.talker}\nlistener: {made.listener}")
+    print(f"talker: {made.talker}\nlistener: {made.listener}\nstallmeter: {made.stallmeter}")
+    print("model: compiling, half a minute where it is new", flush=True)
+    from tsnrepro.model.engine import warm_up  # noqa: PLC0415 - numba takes a second
+
+    warm_up()
 
 
 def _paper_inputs(arguments: argparse.Namespace) -> None:
+    from tsnrepro.publish.columns import columns_of  # noqa: PLC0415
     from tsnrepro.publish.macros import write_paper_inputs  # noqa: PLC0415
 
-    write_paper_inputs(arguments.results, arguments.manuscript, arguments.output)
+    columns = columns_of(arguments.runs, arguments.study)
+    write_paper_inputs(arguments.manuscript, arguments.output, columns, arguments.verdicts)
 
 
 def _report(arguments: argparse.Namespace) -> None:
     from tsnrepro.publish.site import write_report  # noqa: PLC0415
 
-    write_report(arguments.results, arguments.output, arguments.reason)
+    write_report(arguments.output, arguments.runs, arguments.papers, arguments.reason)
 
 
 if __name__ == "__main__":

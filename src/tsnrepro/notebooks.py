@@ -3,7 +3,6 @@
 import os
 import select
 import signal
-import tempfile
 import threading
 import time
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Any
 import yaml
 
 from tsnrepro.errors import ConfigurationError, TsnreproError
+from tsnrepro.temporary import temporary_folder
 
 # What an interrupted notebook is given to shut its kernel down.
 INTERRUPT_SECONDS = 3
@@ -105,7 +105,7 @@ def execute(source: Path, target: Path, parameters: dict[str, Any]) -> None:
     os.environ.setdefault("TSNREPRO_PROGRESS", f"/proc/{os.getpid()}/fd/2")
     # Sockets in a folder of this user's and this run's own, instead of TCP ports on loopback that
     # anyone on the machine could reach.
-    with tempfile.TemporaryDirectory(prefix="tsnrepro-") as sockets:
+    with temporary_folder("tsnrepro-", socket="kernel-5") as sockets:
         kernel = {"transport": "ipc", "ip": f"{sockets}/kernel"}
         try:
             papermill.execute_notebook(

@@ -26,7 +26,7 @@ def capacity_pps(configuration, payload_bytes):
 def record(settings, *, seed=1, **options):
     """Return the documents of a campaign, measured in its order."""
     documents = []
-    for item in plan(settings, seed):
+    for item in plan(settings, seed, "emulated"):
         factors = item.trial.factors
         place = (factors["configuration"], factors["payload_bytes"])
         name = item.trial.name(1)
@@ -37,7 +37,7 @@ def record(settings, *, seed=1, **options):
             network = KnownNetwork(
                 capacity_pps(*place), buffer=BUFFER[place[0]], seed=seed + item.order, **options
             )
-            values = measure_benchmark(factors, settings, network, 1000.0, known)
+            values = measure_benchmark(factors, network, 1000.0, known)
         documents.append(
             {
                 "trial": name,

@@ -60,16 +60,16 @@ def test_a_clear_rise_is_called_higher():
     value, low, high = found.interval("latency.mean.difference.percent")
     assert low < 20 < high
     assert value == pytest.approx(20, abs=3)
-    assert found.of("latency.mean.verdict")["value"] == "higher"
+    assert found.of("latency.mean.verdict").value == "higher"
 
 
 def test_a_clear_fall_is_called_lower():
     trials, samples = measured(0.8)
     found = latency.analyse(trials, samples)
-    assert found.of("latency.p99.verdict")["value"] == "lower"
+    assert found.of("latency.p99.verdict").value == "lower"
 
 
 def test_the_same_distribution_is_not_told_apart():
     trials, samples = measured(1.0)
     found = latency.analyse(trials, samples)
-    assert found.of("latency.mean.verdict")["value"] == "cannot tell"
+    assert found.of("latency.mean.verdict").value == "cannot tell"

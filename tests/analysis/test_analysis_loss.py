@@ -6,7 +6,7 @@ import pytest
 
 from tsnrepro.analysis import loss
 from tsnrepro.records.accounting import SOCKET_BUFFER, SOCKET_CLOSED
-from tsnrepro.records.tables import SWEEP, drop_column
+from tsnrepro.records.tables import LOSS, drop_column
 
 PLACES = (
     "talker socket",
@@ -68,11 +68,11 @@ def sweep(thresholds, repetitions=3, place=SOCKET_BUFFER):
         for rate in RATES
         for r in range(1, repetitions + 1)
     ]
-    return SWEEP.validate(pd.DataFrame(rows))
+    return LOSS.validate(pd.DataFrame(rows))
 
 
 def values(results):
-    return {item["key"]: item for item in results._items.values()}
+    return {key: item.model_dump() for key, item in results._items.items()}
 
 
 def test_equal_configurations_are_not_told_apart():
@@ -80,7 +80,7 @@ def test_equal_configurations_are_not_told_apart():
     for configuration in ("control", "frer"):
         threshold = found[f"loss.threshold.{configuration}.mbps"]
         assert threshold["low"] < 450 < threshold["high"]
-        assert found[f"loss.highest_clean.{configuration}.mbps"]["value"] == 400
+        assert found[f"loss.highest_clean.{configuration}.mbps"]["value"] == pytest.approx(399.6)
     assert found["loss.threshold.ratio"]["value"] == pytest.approx(1)
     assert found["loss.threshold.verdict"]["value"] == "cannot tell"
 
@@ -101,7 +101,7 @@ def test_a_single_clean_trial_above_does_not_raise_the_highest_clean_load():
     odd = (trials["target_mbps"] == 700) & (trials["repetition"] == 1)
     trials.loc[odd, ["lost", "loss_percent"]] = [0, 0.0]
     found = values(loss.analyse(trials))
-    assert found["loss.highest_clean.frer.mbps"]["value"] == 400
+    assert found["loss.highest_clean.frer.mbps"]["value"] == pytest.approx(399.6)
 
 
 @pytest.mark.parametrize(
@@ -131,16 +131,83 @@ def test_a_copy_dropped_on_one_path_is_not_a_lost_datagram():
     assert loss.places(trials)["switches"].sum() == 0
 
 
-def test_no_loss_has_an_upper_limit_and_loss_an_interval_over_runs():
+def test_no_loss_is_a_statement_about_trials_and_loss_has_limits_over_runs():
     table = loss.summary(sweep({"control": 450, "frer": 450}))
     clean = table[table["lost"] == 0]
-    # Clopper-Pearson with nothing lost: 1 - (alpha / 2)^(1 / n)
-    expected = 100 * (1 - 0.025 ** (1 / (3 * SENT)))
-    assert np.allclose(clean["loss_high_percent"], expected)
+    assert clean["loss_high_percent"].isna().all()
+    # One-sided: 1 - alpha^(1 / trials), whatever the number of datagrams.
+    assert np.allclose(clean["chance_to_lose_high_percent"], 100 * (1 - 0.05 ** (1 / 3)))
     lossy = table[table["lost"] > 0]
+    assert lossy["chance_to_lose_high_percent"].isna().all()
     assert (lossy["loss_low_percent"] < lossy["loss_percent"]).all()
     assert (lossy["loss_high_percent"] > lossy["loss_percent"]).all()
     assert (lossy["loss_low_percent"] >= 0).all()
+    assert set(lossy["loss_limits"]) == {"bound"}
+
+
+def test_what_waited_in_the_socket_when_the_program_closed_it_is_no_loss():
+    trials = sweep({"control": 450, "frer": 450}, place=SOCKET_CLOSED)
+    found = values(loss.analyse(trials, 1000))
+    assert (loss.summary(trials)["trials_with_loss"] == 0).all()
+    assert found["loss.highest_clean.frer.mbps"]["value"] == pytest.approx(899.1)
+    assert found["loss.unread.total.count"]["value"] == trials["lost"].sum()
+    assert found["loss.frame_1518.frer.percent"]["value"] == 0
+
+
+def test_the_network_has_a_threshold_of_its_own():
+    found = values(loss.analyse(sweep({"control": 450, "frer": 450}), 1000))
+    assert found["loss.threshold.frer.mbps"]["value"] == pytest.approx(450, rel=0.05)
+    # All was lost in the listener's socket: the network lost nothing up to the highest load.
+    network = found["loss.threshold.network.frer.mbps"]
+    assert network["value"] is None
+    assert network["low"] == pytest.approx(899.1)
+    # 1472 of 1544 bytes on the wire, with the R-TAG.
+    assert network["high"] == pytest.approx(1000 * 1472 / 1544)
+    inside = values(loss.analyse(sweep({"control": 450, "frer": 450}, place="sw2 queue p0"), 1000))
+    assert inside["loss.threshold.network.frer.mbps"]["value"] == pytest.approx(450, rel=0.05)
+
+
+def test_nothing_lost_in_enough_repetitions_is_equivalent_where_the_line_is_near():
+    trials = sweep({"control": 2000, "frer": 2000}, repetitions=6)
+    near = trials["target_mbps"] / 900 * 950
+    trials = trials.assign(target_mbps=near, offered_mbps=near)
+    found = values(loss.analyse(trials, 1000))
+    ratio = found["loss.threshold.ratio"]
+    assert ratio["method"].startswith("bound")
+    assert (ratio["low"], ratio["high"]) == pytest.approx(
+        (950 * 1538 / 1472e3, 1472e3 / 1544 / 950)
+    )
+    assert found["loss.threshold.verdict"]["value"] == "equivalent"
+    few = values(loss.analyse(trials[trials["repetition"] <= 3], 1000))
+    assert few["loss.threshold.ratio"]["method"].startswith("range")
+    assert few["loss.threshold.verdict"]["value"] == "cannot tell"
+
+
+def test_unlike_loads_are_not_compared():
+    trials = sweep({"control": 450, "frer": 450})
+    slow = (trials["configuration"] == "frer") & (trials["target_mbps"] == 900)
+    trials.loc[slow, "offered_mbps"] = 850.0
+    found = values(loss.analyse(trials))
+    # At 900 asked FRER was offered less: 800 is the highest load that both were.
+    assert found["loss.frame_1518.target_mbps"]["value"] == 800
+    alone = trials[trials["target_mbps"] == 900]
+    difference = values(loss.analyse(alone))["loss.frame_1518.difference.percent"]
+    assert difference["value"] is None
+    assert "899.1 and 850.0 Mb/s are not compared" in difference["method"]
+
+
+def test_payloads_of_no_frame_size_show_their_effect():
+    rows = [
+        trial(name, 500, r, lost, payload=payload)
+        for payload in (64, 1400)
+        for name, lost in (("control", 100), ("frer", 2000))
+        for r in (1, 2, 3)
+    ]
+    found = values(loss.analyse(LOSS.validate(pd.DataFrame(rows))))
+    assert found["loss.frame_64.frer.percent"]["value"] is None
+    assert [found[f"loss.size_{k}.payload_bytes"]["value"] for k in (1, 2, 3)] == [64, 1400, None]
+    assert found["loss.size_1.frame_bytes"]["value"] == 110
+    assert found["loss.size_2.difference.percent"]["value"] == pytest.approx(19)
 
 
 def test_every_result_names_its_trials():
@@ -160,10 +227,8 @@ def test_results_of_one_repetition_have_no_invented_interval():
     assert item["high"] is None
 
 
-def test_a_difference_of_two_clean_groups_is_what_their_limits_leave_possible():
+def test_a_difference_of_two_clean_groups_is_not_located():
     found = values(loss.analyse(sweep({"control": 950, "frer": 950})))
     difference = found["loss.frame_1518.difference.percent"]
-    limit = 100 * (1 - 0.025 ** (1 / (3 * SENT)))
-    assert difference["value"] == 0
-    assert difference["low"] == pytest.approx(-limit)
-    assert difference["high"] == pytest.approx(limit)
+    assert (difference["value"], difference["low"], difference["high"]) == (None, None, None)
+    assert difference["method"] == "no interval: no trial of either lost"

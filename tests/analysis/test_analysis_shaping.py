@@ -10,13 +10,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from matplotlib.colors import to_rgb
 
-from tsnrepro.analysis import shaping, shaping_figures, shaping_published
+from tsnrepro.analysis import (
+    shaping,
+    shaping_figures,
+    shaping_modes,
+    shaping_published,
+    shaping_values,
+)
 from tsnrepro.analysis.shaping_phase import Gate, held
 from tsnrepro.audit.media import DifferentMediaError
 from tsnrepro.errors import RecordError
 from tsnrepro.experiments.shaping.log import LISTENER_DTYPE
 from tsnrepro.experiments.shaping.plan import factors_of
 from tsnrepro.experiments.shaping.schedule import GateControlList, GateWindow, two_windows
+from tsnrepro.registry import experiment
 from tsnrepro.settings.shaping import ShapingPart
 
 DAY_NS = 1_790_000_000 * 10**9  # a time of day, which a float cannot hold to the nanosecond
@@ -28,7 +35,8 @@ def log_of(latencies_us, stamps_ns=None):
     log = np.zeros(len(latencies_us), LISTENER_DTYPE)
     log["sequence"] = np.arange(len(latencies_us))
     log["sent_ns"] = DAY_NS + 1_000_000 * np.arange(len(latencies_us))
-    log["received_ns"] = log["sent_ns"] + (np.asarray(latencies_us) * 1000).astype(np.uint64)
+    late_ns = np.round(np.asarray(latencies_us) * 1000).astype(np.int64)
+    log["received_ns"] = log["sent_ns"].astype(np.int64) + late_ns
     log["stamped_ns"] = log["received_ns"] if stamps_ns is None else stamps_ns
     return log
 
@@ -47,11 +55,11 @@ def part(kind="end-station", **changes):
     return ShapingPart.model_validate(values | changes)
 
 
-def run_of(logs, *, kind="end-station", egress=EXACT, media=None, loads=(0.0, 900.0)):
+def run_of(logs, *, kind="end-station", egress=EXACT, media=None, loads=(0.0, 900.0), **changes):
     """Return a run of logs by (mode, load in Mb/s, repetition)."""
     documents, named = {}, {}
     modes = list(dict.fromkeys(mode for mode, _, _ in logs))
-    settings_ = part(kind, modes=modes, loads_mbps=list(loads), idle_slope_mbps=20.0)
+    settings_ = part(kind, modes=modes, loads_mbps=list(loads), idle_slope_mbps=20.0, **changes)
     for order, ((mode, load, repetition), log) in enumerate(logs.items()):
         name = f"{mode}-{load}-{repetition}"
         counts = {"sent": len(log) + 1, "received": len(log), "lost": 1, "out_of_order": 0}
@@ -117,10 +125,26 @@ def test_counts_outside_and_without_stamp():
     assert (found.frames, found.without_stamp) == (5, 1)
     assert (found.early, found.late, found.outside) == (1, 1, 2)
     assert (found.worst_early_ns, found.worst_late_ns) == (10_000, 6_000)
-    assert (found + found).outside_percent.n == 10
-    # Clopper and Pearson, 2 of 5: the table's 5.27 ... 85.34 %.
-    assert found.outside_percent.low == pytest.approx(5.27, abs=0.01)
-    assert found.outside_percent.high == pytest.approx(85.34, abs=0.01)
+
+
+def test_the_run_is_the_unit_of_what_a_gate_let_through_outside():
+    """Three runs of 100 frames, one of which let 30 out at once: not 30 of 300 draws."""
+    inside, outside = DAY_NS + 10_000, DAY_NS + 50_000
+    logs = {
+        ("tas", 0.0, repetition): log_of(
+            np.ones(100), np.repeat([outside, inside], [count, 100 - count])
+        )
+        for repetition, count in ((1, 30), (2, 0), (3, 0))
+    }
+    found = shaping.held_runs(run_of(logs, loads=(0.0,)), "test", "tas", "idle")
+    assert found is not None
+    assert found.sum("outside") == 30
+    assert found.outside_percent.value == pytest.approx(10)
+    assert (found.outside_percent.low, found.outside_percent.high) == (0, 30)
+    # Clopper and Pearson, 1 of 3: the table's 0.84 ... 90.57 %.
+    assert found.runs_percent.value == pytest.approx(100 / 3)
+    assert found.runs_percent.low == pytest.approx(0.84, abs=0.01)
+    assert found.runs_percent.high == pytest.approx(90.57, abs=0.01)
 
 
 entries = st.lists(st.tuples(st.booleans(), st.integers(1, 5_000)), min_size=2, max_size=8).filter(
@@ -165,60 +189,148 @@ def two_modes(**options):
 def test_statistics_have_the_run_as_their_unit():
     table = shaping.statistics_table(two_modes(), part())
     idle = table[(table["mode"] == "tas") & (table["load"] == "idle")].set_index("statistic")
-    assert idle.loc["mean", "value_us"] == pytest.approx(12)
-    # Student's t of 11, 12, 13: 12 -+ 4.303 / sqrt(3).
-    assert idle.loc["p99", "low_us"] == pytest.approx(12 - 4.3027 / 3**0.5, abs=1e-3)
+    logs = np.log([11, 12, 13])
+    assert idle.loc["mean", "value_us"] == pytest.approx(np.exp(logs.mean()))
+    # Student's t with two degrees of freedom, on logarithms.
+    half = 4.3027 * logs.std(ddof=1) / 3**0.5
+    assert idle.loc["p99", "low_us"] == pytest.approx(np.exp(logs.mean() - half), abs=1e-3)
+    assert idle.loc["p99", "low_us"] > 0
     assert idle.loc["max", "value_us"] == 13
     assert pd.isna(idle.loc["max", "high_us"])
     assert set(idle["runs"]) == {3}
 
 
-def test_one_run_gives_order_statistics():
+def test_one_run_tells_only_of_itself():
     run = run_of({("tas", 0.0, 1): log_of(np.arange(1, 101))}, loads=(0.0,))
     table = shaping.statistics_table(run, part(modes=["tas"], loads_mbps=[0.0]))
     median = table.set_index("statistic").loc["p50"]
     assert median["value_us"] == 50
-    assert median["low_us"] < 50 < median["high_us"]
-    assert "order statistics" in median["method"]
+    # Samples that only rise are one observation.
+    assert np.isnan(median["low_us"])
+    assert "samples are correlated" in median["method"]
+
+
+def test_jitter_is_p99_above_the_smallest():
+    logs = {("tas", 0.0, r): log_of(np.arange(5, 105)) for r in (1, 2)}
+    found = shaping.estimates(run_of(logs, loads=(0.0,)), "test", "tas", "idle")
+    assert found["jitter"].value == pytest.approx(103 - 5)
 
 
 def test_pairs_find_what_the_spread_of_repetitions_would_hide():
-    found = shaping.comparisons(two_modes(), part()).set_index(["load", "statistic"])
+    table = shaping_modes.against_reference(two_modes(), part())
+    found = table.set_index(["load", "statistic"])
     loaded = found.loc[("loaded", "mean")]
-    # A tenth of the reference in every repetition, and nothing that varies.
-    assert loaded["difference_percent"] == pytest.approx(100 * (1 / 11 - 1), abs=0.01)
+    # The same in every repetition: the reference is (1 + 900 / 90) times as long.
+    assert loaded["ratio"] == pytest.approx(1 / 11, abs=1e-4)
     assert loaded["verdict"] == "lower"
     assert found.loc[("idle", "mean"), "verdict"] == "cannot tell"
 
 
 def test_one_repetition_cannot_tell():
     logs = {("tas", 0.0, 1): log_of([5.0, 6.0]), ("fifo", 0.0, 1): log_of([9.0, 9.0])}
-    found = shaping.comparisons(run_of(logs, loads=(0.0,)), part(loads_mbps=[0.0]))
-    assert set(found["verdict"]) == {"cannot tell"}
+    run = run_of(logs, loads=(0.0,))
+    assert set(shaping_modes.against_reference(run, run.part("test"))["verdict"]) == {"cannot tell"}
+
+
+def spread_modes(rng, ratio, modes=("tas", "prio"), kind="end-station", repetitions=8):
+    """Return runs of two modes whose latencies have a ratio, and shifts that repetitions share."""
+    logs = {}
+    for repetition in range(1, repetitions + 1):
+        shift = 100 * rng.lognormal(0, 0.5)
+        for mode, factor in zip(modes, (ratio, 1.0), strict=True):
+            for load in (0.0, 900.0):
+                noise = rng.lognormal(0, 0.02, 50)
+                logs[mode, load, repetition] = log_of(shift * factor * noise)
+    return run_of(logs, kind=kind)
+
+
+def test_tas_against_prio_is_one_family_over_quantiles_and_loads():
+    run = spread_modes(np.random.default_rng(1), 2.0)
+    table = shaping_modes.mode_against_mode(run, "tas", "prio")
+    assert set(zip(table["statistic"], table["load"], strict=True)) == {
+        (statistic, load)
+        for statistic in ("p50", "p95", "p99", "max")
+        for load in ("idle", "loaded")
+    }
+    assert set(table["verdict"]) == {"higher"}
+    assert ((table["ratio_low"] < 2) & (table["ratio_high"] > 2)).all()
+    assert (table["ratio_high"] / table["ratio_low"] < 1.2).all()
+    # Holm: the least of eight p values counts eight times.
+    least = table["p_value"].idxmin()
+    assert table.loc[least, "p_adjusted"] == pytest.approx(8 * table.loc[least, "p_value"])
+
+
+def test_cbs_against_tas_is_of_bridges():
+    rng = np.random.default_rng(2)
+    run = spread_modes(rng, 1.5, ("cbs", "tas"), kind="bridge")
+    table = shaping_modes.mode_against_mode(run, "cbs", "tas")
+    assert set(table["statistic"]) == {"p90", "p99", "p99_9"}
+    assert (table["difference_us"] > 0).all()
+    assert shaping_modes.mode_against_mode(run, "tas", "prio").empty
+
+
+@pytest.mark.parametrize(
+    ("ratio", "verdict"), [(1.0, "equivalent"), (1.01, "equivalent"), (1.3, "different")]
+)
+def test_idle_alike_is_shown_and_not_merely_not_refuted(ratio, verdict):
+    run = spread_modes(np.random.default_rng(3), ratio, ("prio", "fifo"))
+    (row,) = shaping_modes.idle_alike(run, run.part("test")).to_dict("records")
+    assert (row["mode"], row["verdict"]) == ("prio", verdict)
+
+
+def test_too_few_runs_show_no_likeness():
+    run = spread_modes(np.random.default_rng(4), 1.0, ("prio", "fifo"), repetitions=2)
+    (row,) = shaping_modes.idle_alike(run, run.part("test")).to_dict("records")
+    assert row["verdict"] == "cannot tell"
 
 
 def test_modes_of_different_media_are_not_compared_unless_asked():
     run = two_modes(media={"tas": "i225"})
-    with pytest.raises(DifferentMediaError, match="tas on i225, fifo on model"):
-        shaping.comparisons(run, part())
-    asked = shaping.comparisons(run, part(), across_media=True)
-    assert set(asked["note"]) == {"across media: tas on i225, fifo on model"}
+    with pytest.raises(DifferentMediaError, match="tas idle on i225, fifo idle on model"):
+        shaping_modes.against_reference(run, part())
+    asked = shaping_modes.against_reference(run, part(), across_media=True)
+    assert set(asked["note"]) == {
+        f"across media: tas {load} on i225, fifo {load} on model" for load in ("idle", "loaded")
+    }
+
+
+def launched():
+    logs = {}
+    for repetition in (1, 2, 3):
+        logs["etf", 0.0, repetition] = log_of(np.array([-7.0, -6.0, 2.0 + repetition]))
+        logs["fifo", 0.0, repetition] = log_of(np.array([20.0, 21.0, 22.0 + repetition]))
+    return run_of(logs, loads=(0.0,))
+
+
+def test_a_time_since_the_launch_is_no_latency():
+    run = launched()
+    assert shaping_modes.against_reference(run, run.part("test")).empty
+    assert shaping_modes.idle_alike(run, run.part("test")).empty
+    table = shaping.statistics_table(run, run.part("test"))
+    quantities = dict(zip(table["mode"], table["quantity"], strict=True))
+    assert quantities == {"etf": "deviation from the launch time", "fifo": "latency"}
+    beside = shaping_published.beside_published(table, "tas-i210-i225")
+    assert "etf" not in set(beside["mode"])
+    results = shaping_values.analyse(run)
+    assert results.of("shaping.test.etf.idle.deviation.p50.us").value == pytest.approx(-6)
+    assert not [key for key in results.keys if key.startswith("shaping.test.etf.idle.p")]
 
 
 def test_the_load_adds_what_it_adds():
-    found = shaping.load_effect(two_modes(), part()).set_index(["mode", "statistic"])
+    found = shaping_modes.load_effect(two_modes(), part()).set_index(["mode", "statistic"])
     assert found.loc[("tas", "mean"), "difference_us"] == pytest.approx(1.2)
 
 
 def test_a_switch_costs_what_the_direct_link_has_not():
     logs = {}
-    for repetition in (1, 2):
+    for repetition in (1, 2, 3):
         logs["direct", 0.0, repetition] = log_of(np.full(9, 10.0 + repetition))
-        logs["cbs", 0.0, repetition] = log_of(np.full(9, 51.0 + repetition))
+        logs["cbs", 0.0, repetition] = log_of(np.full(9, 51.0 + 1.5 * repetition))
     run = run_of(logs, kind="bridge", loads=(0.0,))
-    cost = shaping.bridge_cost(run, run.part("test"))
-    assert cost["difference_us"].tolist() == [41.0]
-    assert cost["p_value"].tolist() == [0.0]
+    (cost,) = shaping_modes.bridge_cost(run, run.part("test")).to_dict("records")
+    assert cost["difference_us"] == pytest.approx(42)
+    # 41.5, 42, 42.5: 42 -+ 4.303 * 0.5 / sqrt(3).
+    assert cost["difference_low_us"] == pytest.approx(42 - 4.3027 * 0.5 / 3**0.5, abs=1e-3)
 
 
 def test_only_gates_can_miss():
@@ -230,12 +342,44 @@ def test_only_gates_can_miss():
 
 
 def test_results_carry_their_trials():
-    results = shaping.analyse(two_modes())
+    results = shaping_values.analyse(two_modes())
     item = results.of("shaping.test.tas.loaded.p99.us")
-    assert len(item["trials"]) == 3
-    assert results.of("shaping.test.tas.loaded.outside.count")["value"] is not None
-    assert results.of("shaping.test.tas.loaded.mean.verdict")["value"] == "lower"
-    assert results.of("shaping.medium")["value"] == "model"
+    assert len(item.trials) == 3
+    assert results.of("shaping.test.tas.loaded.outside.count").value is not None
+    assert results.of("shaping.test.tas.loaded.mean.verdict").value == "lower"
+    assert results.of("shaping.test.tas.loaded.max.below_1ms").value == "yes"
+    assert len(results.of("shaping.test.tas.loaded.load_effect.mean.difference.us").trials) == 6
+    assert results.of("shaping.medium").value == "model"
+
+
+def test_the_arithmetic_of_a_schedule_stands_among_the_results():
+    """The document's 5 us of 10 us at 1 Gb/s: 625 bytes, where a full frame needs 12.304 us."""
+    gates = two_windows(5_000, 5_000, scheduled=5, others=[0])
+    logs = {("tas", 0.0, 1): log_of(np.ones(3))}
+    results = shaping_values.analyse(run_of(logs, loads=(0.0,), gates=gates, payload_bytes=64))
+    found = {
+        name: results.of(f"shaping.test.schedule.{name}").value
+        for name in ("cycle.us", "window.us", "window.bytes", "frame.bytes", "frame_window.us")
+    }
+    assert list(found.values()) == [10, 5, 625, 130, pytest.approx(1.04)]
+    assert results.of("shaping.test.schedule.full_frame_window.us").value == pytest.approx(12.304)
+
+
+def test_a_latency_above_the_limit_fails_the_requirement():
+    run = run_of({("fifo", 0.0, 1): log_of([5.0, 10_000.0])}, loads=(0.0,))
+    results = shaping_values.analyse(run)
+    key = "shaping.test.fifo.idle.max.below_"
+    words = [results.of(f"{key}{limit}ms").value for limit in (1, 10, 50)]
+    assert words == ["no", "no", "yes"]
+
+
+def test_every_result_is_declared():
+    declared = experiment("shaping")
+    bridges = spread_modes(np.random.default_rng(5), 1.5, ("cbs", "tas"), kind="bridge")
+    for run in (two_modes(), launched(), spread_modes(np.random.default_rng(6), 2.0), bridges):
+        assert [key for key in shaping_values.analyse(run).keys if not declared.promises(key)] == []
+    assert not declared.promises("shaping.bridge.tas.idle.p98.us")
+    assert not declared.promises("shaping.long_cycle.etf.idle.mean.us")
 
 
 def test_virtual_time_is_on_every_label():
@@ -315,3 +459,17 @@ def test_figures_without_data_say_so(draw):
     figure = getattr(shaping_figures, draw)(two_modes(), empty, "model")
     assert "not measured" in [text.get_text() for text in figure.axes[0].texts]
     plt.close(figure)
+
+
+def test_ratios_are_drawn_for_each_part_and_load():
+    run = spread_modes(np.random.default_rng(7), 2.0)
+    table = shaping_modes.mode_against_mode(run, "tas", "prio")
+    figure = shaping_figures.mode_against_mode(table, "model")
+    axes = figure.axes[0]
+    assert axes.get_yscale() == "log"
+    assert [t.get_text() for t in axes.get_xticklabels()] == ["P50", "P95", "P99", "max"]
+    assert {c.get_label() for c in axes.containers} == {"idle", "loaded"}
+    plt.close(figure)
+    empty = shaping_figures.mode_against_mode(table.iloc[:0], "model")
+    assert "not measured" in [text.get_text() for text in empty.axes[0].texts]
+    plt.close(empty)

@@ -9,8 +9,8 @@ import random
 import statistics
 
 from tsnrepro.audit.measured import table_of_columns
-from tsnrepro.audit.tables import Catalog
-from tsnrepro.model.ethernet import payload_limit_mbps, tcp_limit_mbps
+from tsnrepro.audit.tables import Catalog, NotMeasuredError
+from tsnrepro.ethernet import payload_limit_mbps, tcp_limit_mbps
 
 PAYLOADS = (64, 256, 512, 1472, 1518)
 LOADS = (0.2, 0.4, 0.6, 0.8, 0.95)
@@ -25,12 +25,13 @@ def tables(seed=1):
     """Return the columns of every table by name."""
     random_source = random.Random(seed)
     return {
-        "sweep": _sweep(random_source),
+        "loss": _loss(random_source),
         "tcp": _tcp(random_source),
         "latency": _latency(random_source),
         "values": _values(),
         "by-size": _by_size(random_source),
         "set-up": _set_up(),
+        "shaping": _shaping(),
     }
 
 
@@ -39,9 +40,9 @@ def catalog(columns):
 
     def read(name):
         if name not in columns:
-            raise LookupError(f"no table {name}")
+            raise NotMeasuredError(f"no table {name}")
         plain = {key: list(values) for key, values in columns[name].items()}
-        return table_of_columns("model/quick", name, plain)
+        return table_of_columns("model/quick", name, plain, 1000.0)
 
     return Catalog({"measured": read})
 
@@ -75,7 +76,7 @@ def _shuffled(records, random_source, prefix):
     return records
 
 
-def _sweep(random_source):
+def _loss(random_source):
     records = []
     for configuration in ("control", "frer"):
         for payload in PAYLOADS:
@@ -86,7 +87,7 @@ def _sweep(random_source):
                     records.append(
                         _sweep_trial(random_source, configuration, payload, target, repetition)
                     )
-    return _collect(_shuffled(records, random_source, "sweep"))
+    return _collect(_shuffled(records, random_source, "loss"))
 
 
 def _sweep_trial(random_source, configuration, payload, target, repetition):
@@ -114,6 +115,7 @@ def _sweep_trial(random_source, configuration, payload, target, repetition):
         "eliminated": sent if configuration == "frer" else 0,
         "drop_listener_socket": lost - in_switch,
         "drop_switch_queue": in_switch,
+        "link_rate_mbps": 1000.0,
         "unaccounted": 0,
     }
 
@@ -193,6 +195,8 @@ def _values():
     ]
     return {
         "trial": [key for key, *_ in entries],
+        "unit": ["Mb/s", "Mb/s", "", "us"],
+        "frame_bytes": [None] * 4,
         "value": [value for _, value, *_ in entries],
         "low": [entry[2] for entry in entries],
         "high": [entry[3] for entry in entries],
@@ -222,6 +226,14 @@ def _by_size(random_source):
             }
         )
     return _collect(records)
+
+
+def _shaping():
+    """Return one row a mode, the latencies of a gate and of none."""
+    names = ("min_us", "mean_us", "p50_us", "p90_us", "p95_us", "p99_us", "p99_9_us", "max_us")
+    ordered = (5.0, 14.0, 12.0, 20.0, 22.0, 30.0, 34.0, 36.0)
+    columns = {name: [value, 2 * value] for name, value in zip(names, ordered, strict=True)}
+    return {"trial": ["tas", "fifo"], "load_delivered_mbps": [0.0, 950.0], **columns}
 
 
 def _set_up():

@@ -2,14 +2,14 @@
 
 import json
 
-import pyarrow
-import pyarrow.parquet
 import pytest
+from run_folders import result, write_run
 
 from tsnrepro.audit.foreign import ForeignTable, foreign_source, read_table
-from tsnrepro.audit.measured import measured_source, results
+from tsnrepro.audit.measured import load_runs, measured_source
 from tsnrepro.audit.tables import (
     Catalog,
+    NotMeasuredError,
     UnknownNameError,
     machine_table,
     published_sources,
@@ -99,7 +99,7 @@ def test_a_column_name_carries_its_unit(column, unit):
 
 
 def test_numbers_of_a_program_are_taken_as_they_are():
-    table = machine_table("model/quick", "sweep", ["a"], {"rate_mbps": [530.0]})
+    table = machine_table("model/quick", "loss", ["a"], {"rate_mbps": [530.0]})
     assert table.cell(0, "rate_mbps").interval.is_exact
 
 
@@ -145,7 +145,7 @@ def test_a_list_in_a_record_can_become_rows(foreign_folder):
 
 def test_a_csv_file_keeps_digits_and_numbers_repeated_keys(foreign_folder):
     table = read_table(
-        "set", "sweep", foreign_folder, ForeignTable(file="sweep.csv", key=["Rate_Mbps"])
+        "set", "loss", foreign_folder, ForeignTable(file="sweep.csv", key=["Rate_Mbps"])
     )
     assert list(table.keys) == ["400", "540", "540-2"]
     assert table.cell(0, "Loss_Pct").printed == "0.000"
@@ -182,81 +182,82 @@ def test_an_unusable_data_set_is_refused(foreign_folder, tmp_path):
 
 
 @pytest.fixture
-def campaign(tmp_path):
-    folder = tmp_path / "model" / "quick"
-    (folder / "tables").mkdir(parents=True)
-    (folder / "values").mkdir()
+def run(tmp_path):
     columns = {"trial": ["t1", "t2"], "goodput_mbps": [930.5, float("nan")], "retransmits": [0, 3]}
-    pyarrow.parquet.write_table(pyarrow.table(columns), folder / "tables" / "tcp.parquet")
-    entries = [
-        {
-            "key": "loss.threshold.ratio",
-            "value": 1.02,
-            "unit": "1",
-            "low": 0.97,
-            "high": 1.08,
-            "method": "bootstrap over trials",
-            "trials": ["t1", "t2"],
-            "run": "sweep-1",
-        },
-        {"key": "tcp.equivalence.verdict", "value": "equivalent", "unit": ""},
-        {"key": "latency.p99.control.us", "value": None, "unit": "us", "method": "no trial"},
+    results = [
+        result("loss.threshold.ratio", 1.02, 0.97, 1.08, trials=["t1", "t2"]),
+        result("loss.frame_64.frer.percent", 3.0, 2.0, 4.0, "%"),
+        result("tcp.equivalence.verdict", "equivalent"),
+        result("latency.p99.control.us", None, unit="us"),
     ]
-    (folder / "values" / "all.json").write_text(json.dumps(entries), encoding="utf-8")
-    return folder
+    folder = write_run(tmp_path, "tcp", results, {"tcp": columns}, "guest", processors=2)
+    return load_runs({"tcp": folder})[0]
 
 
-def test_measured_tables_name_their_rows_by_trial(campaign):
-    data = Catalog({"measured": measured_source(campaign, "model/quick")})
+def test_measured_tables_name_their_rows_by_trial(run):
+    data = Catalog({"measured": measured_source([run])})
     table = data.table("measured/tcp")
     assert list(table.keys) == ["t1", "t2"]
     assert table.cell(1, "goodput_mbps").value is None
     assert table.cell(0, "goodput_mbps").unit == "Mb/s"
     assert table.cell(0, "goodput_mbps").place == "tcp, trial t1, goodput_mbps"
-    assert table.source == "model/quick"
+    assert table.cell(0, "link_rate_mbps").value == 1000
+    assert table.source == "guest/quick"
 
 
-def test_named_results_are_a_table_of_their_numbers(campaign):
-    table = measured_source(campaign, "model/quick")("values")
-    assert list(table.keys) == ["loss.threshold.ratio"]
-    assert [table.cell(0, c).value for c in ("low", "value", "high", "trials")] == [
-        0.97,
-        1.02,
-        1.08,
-        2,
-    ]
+def test_tables_of_comma_separated_values_are_read_as_well(run):
+    (run.folder / "tables" / "tcp-summary.csv").write_text("rate_mbps,of\n9.5,a\n", "utf-8")
+    table = measured_source([run])("tcp-summary")
+    assert (table.cell(0, "rate_mbps").value, table.cell(0, "of").value) == (9.5, "a")
 
 
-def test_named_results_keep_words_and_absent_values(campaign):
-    found = results(campaign)
-    assert found["tcp.equivalence.verdict"].value == "equivalent"
-    assert found["latency.p99.control.us"].value is None
-    assert found["latency.p99.control.us"].method == "no trial"
-    assert found["loss.threshold.ratio"].trials == ("t1", "t2")
-
-
-def test_a_table_that_was_not_measured_is_unknown(campaign, tmp_path):
-    with pytest.raises(UnknownNameError, match="nothing is measured"):
-        measured_source(campaign, "model/quick")("latency")
-    assert results(tmp_path / "nothing") == {}
+def test_named_results_are_a_table_of_their_numbers(run):
+    table = measured_source([run])("values")
+    assert list(table.keys) == ["loss.threshold.ratio", "loss.frame_64.frer.percent"]
+    columns = ("low", "value", "high", "trials", "frame_bytes", "link_rate_mbps")
+    assert [table.cell(0, c).value for c in columns] == [0.97, 1.02, 1.08, 2, None, 1000]
+    assert table.cell(1, "frame_bytes").value == 64
 
 
 @pytest.mark.parametrize(
-    ("text", "message"),
+    ("testbed", "origin", "caveat"),
     [
-        ("{", "not JSON"),
-        ('{"key": 1}', "not a list"),
-        ('[{"key": "a", "unit": ""}]', "lacks value"),
-        ('[{"key": "loss.threshold.ratio", "value": 1, "unit": ""}]', "stands twice"),
+        ("model", "simulated on model/quick", "Simulated: what the model's queues do, not what X"),
+        ("guest", "measured on guest/quick", "virtual machine with 2 processors"),
+        ("emulated", "measured on emulated/quick", "one machine with 2 processors: what its"),
+        ("imported", "imported as imported/quick", ""),
+        ("hardware", "measured on hardware/quick", ""),
     ],
 )
-def test_results_that_cannot_be_read_are_refused(campaign, text, message):
-    (campaign / "values" / "more.json").write_text(text, encoding="utf-8")
+def test_a_run_says_whose_its_numbers_are(tmp_path, testbed, origin, caveat):
+    folder = write_run(tmp_path, "tcp", testbed=testbed, processors=2)
+    (run,) = load_runs({"tcp": folder})
+    assert run.origin == origin
+    assert caveat in run.caveat("X")
+    assert bool(caveat) == bool(run.caveat("X"))
+
+
+def test_a_table_that_was_not_measured_is_unknown(run, tmp_path):
+    with pytest.raises(NotMeasuredError, match="not measured here"):
+        measured_source([run])("latency")
+    with pytest.raises(RecordError, match="no results of loss"):
+        load_runs({"loss": tmp_path / "nothing"})
+
+
+@pytest.mark.parametrize(("text", "message"), [("{", "not JSON"), ('{"key": 1}', "valid list")])
+def test_results_that_cannot_be_read_are_refused(run, text, message):
+    (run.folder / "values.json").write_text(text, encoding="utf-8")
     with pytest.raises(RecordError, match=message):
-        results(campaign)
+        load_runs({"tcp": run.folder})
 
 
-def test_a_file_that_is_no_parquet_is_refused(campaign):
-    (campaign / "tables" / "sweep.parquet").write_text("trial,sent", encoding="utf-8")
+def test_a_result_of_two_experiments_is_refused(run, tmp_path):
+    again = write_run(tmp_path, "loss", [result("tcp.equivalence.verdict", "different")])
+    with pytest.raises(RecordError, match=r"'tcp\.equivalence\.verdict' stands twice"):
+        load_runs({"tcp": run.folder, "loss": again})
+
+
+def test_a_file_that_is_no_parquet_is_refused(run):
+    (run.folder / "tables" / "loss.parquet").write_text("trial,sent", encoding="utf-8")
     with pytest.raises(RecordError, match="not a Parquet file"):
-        measured_source(campaign, "model/quick")("sweep")
+        measured_source([run])("loss")

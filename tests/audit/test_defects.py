@@ -130,7 +130,7 @@ def test_defect_04_saturation_to_three_decimals(public_set):
 def test_defect_05_tcp_is_the_line(record):
     for place in (("text-values", "tcp-overhead"), ("table-9", "tcp")):
         assert close(record.numbers("overhead_of_headers", FFO, *place), 58.58, 58.5176, 1e-5)
-    tagged = record.numbers("tcp_ceiling", UDP, "table-4-1", "frer-dual-path")
+    tagged = record.numbers("line_limit", UDP, "table-4-1", "frer-dual-path")
     assert close(tagged, 941.42, 937.824, 1e-6)
 
 
@@ -148,7 +148,7 @@ def test_defect_05_mean_of_tcp(public_set):
 )
 def test_defect_06_round_trips_exceed_the_limit(record, size, whole):
     for source, table in ((FFO, "table-8"), (METHODOLOGY, "section-2-4-results")):
-        pair = record.numbers("limit_under_convention", source, table, size)
+        pair = record.numbers("bound", source, table, size, "p99_9_latency_us")
         assert close(pair, whole, 300)
 
 
@@ -235,11 +235,11 @@ def test_defect_12_zero_loss_above_loss(record):
 
 
 def test_defect_12_trial_too_short(record):
-    bound, criterion = record.numbers("zero_loss_bound", FFO, "table-5", "method-2")
+    bound, criterion = record.numbers("bound", FFO, "table-5", "method-2")
     assert bound == pytest.approx(0.00133, abs=5e-6)
     assert criterion == 0.001
-    (finding,) = record.at("zero_loss_bound", FFO)
-    assert "225,034 datagrams" in finding.explanation
+    (finding,) = record.at("bound", FFO, "table-5")
+    assert "225,034" in finding.explanation
 
 
 def test_defect_13_link_failure(record):
@@ -256,7 +256,7 @@ def test_defect_14_rate_of_the_tag(record):
 
 
 def test_defect_15_elimination_never_forgets(record):
-    pair = record.numbers("number_space_wrap", FFO, "text-values", "listing-elimination-memory")
+    pair = record.numbers("bound", FFO, "text-values", "listing-elimination-memory")
     assert pair == (pytest.approx(1.456, abs=5e-4), 5)
     assert not [f for f in record if f.row == "setup-history-length"]
 
@@ -279,6 +279,7 @@ def test_defect_17_attribution(record):
     assert record.numbers("sum_of_ranges", UDP, "table-5-2", "total") == (33, 29)
     (finding,) = record.at("sum_of_ranges", UDP)
     assert "20 to 38" in finding.explanation
+    assert finding.severity is Severity.UNSUPPORTED  # 33 lies inside
 
 
 # --- 18 to 24: the threshold search and its counts ----------------------------------------------
@@ -302,8 +303,8 @@ def test_defect_18_unequal_durations(public_set):
 
 
 def test_defect_19_loss_that_stands_in_no_data(record):
-    assert record.numbers("outside_record", UDP, "table-4-3", "64") == (0.5, 4.42)
-    assert record.numbers("outside_record", UDP, "table-4-3", "512") == (0.05, 3.20)
+    assert record.numbers("bound", UDP, "table-4-3", "64") == (0.5, 4.42)
+    assert record.numbers("bound", UDP, "table-4-3", "512") == (0.05, 3.20)
 
 
 def test_defect_20_change_of_the_tail(record):
@@ -352,17 +353,22 @@ def test_defect_23_loss_at_110_percent(public_set):
 
 
 def test_defect_23_loss_outside_the_range(public_set):
-    pair = public_set.numbers("range_covers_data", METHODOLOGY, "section-2-3-results")
+    pair = public_set.numbers("bound", METHODOLOGY, "section-2-3-results")
     assert pair == (0.085, 0.140)
 
 
 @pytest.mark.parametrize(
-    ("row", "half", "nearest"),
-    [("zero-loss-threshold", 4.5, 4.30), ("catastrophic-point", 2.0, 2.87)],
+    ("row", "half", "nearest", "severity"),
+    [
+        # 530, 530, 537: 532.3 ± 1.96 x 4.04 / sqrt(3) is [527.8, 536.9].
+        ("zero-loss-threshold", 4.5, 4.30, Severity.UNSUPPORTED),
+        ("catastrophic-point", 2.0, 2.87, Severity.IMPOSSIBLE),
+    ],
 )
-def test_defect_23_intervals_of_three_trials(record, row, half, nearest):
+def test_defect_23_intervals_of_three_trials(record, row, half, nearest, severity):
     pair = record.numbers("interval_from_trials", METHODOLOGY, row=row)
     assert pair == (half, pytest.approx(nearest, abs=5e-3))
+    assert record.at("interval_from_trials", METHODOLOGY, row=row)[0].severity is severity
 
 
 def test_defect_24_sender_stalled(record):
@@ -392,7 +398,7 @@ def test_defect_25_one_testbed_under_two_names(record, row, names):
 
 
 def test_defect_26_load_below_idle(record):
-    pair = record.numbers("loaded_against_idle", "tas-i210-i225", "table-prio", "prio")
+    pair = record.numbers("bound", "tas-i210-i225", "table-prio", "prio")
     assert pair == (7981.3, 19525.7)
 
 
@@ -402,7 +408,7 @@ def test_defect_26_range_by_definition(record):
 
 
 def test_defect_26_frames_longer_than_the_window(record):
-    found = record.at("gate_window", "tas-i210-i225", "gate-control-lists")
+    found = record.at("bound", "tas-i210-i225", "gate-control-lists")
     assert [(f.first.value, f.second.value) for f in found] == [(125, 1500), (625, 1500)]
 
 
@@ -415,14 +421,14 @@ def test_defect_27_differences_hold(record):
 
 
 def test_defect_28_change_within_the_noise(record):
-    effect, spread = record.numbers("effect_below_spread", UDP, "table-4-4", "average")
-    assert effect == pytest.approx(-0.77, abs=5e-3)
+    effect, spread = record.numbers("bound", UDP, "table-4-4", "average")
+    assert effect == pytest.approx(0.77, abs=5e-3)
     assert spread == pytest.approx(100 * 15.89 / 110.19)
 
 
 def test_defect_28_differences_of_the_same_runs(public_set):
-    effect, spread = public_set.numbers("effect_below_spread", UDP, "table-4-4", "average")
-    assert abs(effect) < 1
+    effect, spread = public_set.numbers("bound", UDP, "table-4-4", "average")
+    assert effect < 1
     assert spread == pytest.approx(100 * (1 - 62.51 / 76.85), rel=1e-3)
 
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tsnrepro.audit.expressions import ExpressionError, MissingResultError, parse, readable
 from tsnrepro.audit.intervals import Interval
-from tsnrepro.model.ethernet import payload_limit_mbps, tcp_limit_mbps
+from tsnrepro.ethernet import payload_limit_mbps, tcp_limit_mbps
 from tsnrepro.stats.proportions import upper_bound_when_none_lost
 
 

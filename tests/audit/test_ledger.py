@@ -4,11 +4,11 @@ import re
 import shutil
 import subprocess
 from html.parser import HTMLParser
-from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from run_folders import result, write_run
 
 from tsnrepro.audit.ledger import (
     escape_latex,
@@ -35,7 +35,7 @@ PAPER = r"""
 
 @pytest.fixture(scope="module")
 def record():
-    return run_audit("published", "", Path("results"))
+    return run_audit({})
 
 
 class Page(HTMLParser):
@@ -94,6 +94,42 @@ def test_the_page_shows_every_finding_and_every_claim(record):
     for judgement in record.judgements:
         assert judgement.claim.text in text
         assert f"claim-{judgement.claim.id}" in page.ids
+
+
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory):
+    """Audit a rate of the model and one of a machine's namespaces."""
+    root = tmp_path_factory.mktemp("results")
+    ratio = [result("loss.threshold.ratio", 0.98, 0.95, 0.99)]
+    tcp = [result("tcp.retransmits.control.count", 3), result("tcp.retransmits.frer.count", 0)]
+    return run_audit(
+        {
+            "loss": write_run(root, "loss", ratio),
+            "tcp": write_run(root, "tcp", tcp, testbed="emulated", processors=2),
+        }
+    )
+
+
+def test_the_page_says_whose_its_numbers_are_and_what_they_rest_on(measured):
+    text = " ".join(" ".join(Page(html_ledger(measured)).text).split())
+    assert "simulated on model/quick, measured on emulated/quick" in text
+    assert "interval: loss.threshold.ratio (0.98 [0.95, 0.99]), not > 1" in text
+    assert "arithmetic: tcp.retransmits.control.count (3), not = 0" in text
+    assert "one machine with 2 processors" in text
+    assert "not what Microchip LAN9668 (Kontron D10) does" in text
+    assert "had nothing to look at" in text
+
+
+def test_a_simulated_ledger_says_so(measured):
+    only = type(measured)(**{**vars(measured), "runs": measured.runs[:1]})
+    page = Page(html_ledger(only))
+    assert "Simulated" in [word.strip() for word in page.text]
+    assert "Measured" not in [word.strip() for word in page.text]
+
+
+def test_the_page_leads_back_to_the_report_where_there_is_one(record):
+    assert "../index.html" in Page(html_ledger(record, "../index.html")).links
+    assert "index.html" not in html_ledger(record)
 
 
 def test_markup_in_a_number_is_no_markup_on_the_page(record):

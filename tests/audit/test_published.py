@@ -124,12 +124,6 @@ def test_documents_have_a_folder_and_a_description_each():
         assert published.tables(name)
 
 
-def test_load_document_gives_every_table():
-    frames = published.load_document("frer-udp")
-    assert tuple(frames) == published.tables("frer-udp")
-    assert frames["table-4-2"]["zero_loss_threshold_mbps"].tolist() == [398.0, 530.0]
-
-
 def test_load_table_types_columns_by_the_schema():
     frame = published.load_table("frer-udp", "table-a-2")
     assert frame["rate_mbps"].dtype == "float64"
@@ -179,7 +173,7 @@ def test_unknown_names_are_answered_with_near_ones(names, message):
 
 def test_a_folder_without_published_numbers_is_named(tmp_path):
     with pytest.raises(FileNotFoundError, match=re.escape(str(tmp_path))):
-        published.load_document("frer-udp", root=tmp_path)
+        published.load_table("frer-udp", "table-4-1", root=tmp_path)
 
 
 @pytest.fixture
@@ -211,7 +205,7 @@ def test_files_that_contradict_their_schema_are_refused(copied, before, after, m
 def test_a_missing_file_and_a_broken_document_entry_are_named(copied):
     (copied / "frer-udp" / "table-4-1.csv").unlink()
     with pytest.raises(published.PublishedDataError, match=r"table-4-1\.csv is missing"):
-        published.load_document("frer-udp", root=copied)
+        published.load_table("frer-udp", "table-4-1", root=copied)
     (copied / published.DOCUMENTS_FILE).write_text("frer-udp: {authors: [x], colour: red}\n")
     with pytest.raises(published.PublishedDataError, match="'frer-udp'"):
         published.documents(root=copied)

@@ -1,7 +1,6 @@
 """The audit of a record as a whole, on the terminal and as data frames."""
 
 import io
-import json
 import subprocess
 import sys
 import time
@@ -13,11 +12,13 @@ import pyarrow.parquet
 import pytest
 import synthetic_record
 from rich.console import Console
+from run_folders import result, write_run
 
 from tsnrepro.audit import published
 from tsnrepro.audit.checks import MEASURED_CHECKS, load_checks
-from tsnrepro.audit.report import accept, print_audit, run_audit, summary
-from tsnrepro.errors import RecordError
+from tsnrepro.audit.claims import Grade
+from tsnrepro.audit.report import accept, audit_campaign, print_audit, run_audit, summary
+from tsnrepro.errors import ConfigurationError, RecordError
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 PUBLIC_SET = REPOSITORY.parent / "shared" / "public-data" / "d10test"
@@ -28,36 +29,22 @@ needs_public_set = pytest.mark.skipif(
 
 @pytest.fixture(scope="module")
 def record():
-    return run_audit("published", "", Path("results"))
+    return run_audit({})
 
 
 @pytest.fixture
 def campaign(tmp_path):
-    """Write a sound record as a campaign leaves it, and return its results folder."""
-    folder = tmp_path / "model" / "quick"
-    (folder / "tables").mkdir(parents=True)
-    (folder / "values").mkdir()
+    """Write a sound record as a campaign leaves it, and return its runs."""
     tables = synthetic_record.tables()
-    for name in ("sweep", "tcp", "latency"):
-        pyarrow.parquet.write_table(
-            pyarrow.table(tables[name]), folder / "tables" / f"{name}.parquet"
-        )
     values = tables["values"]
-    entries = [
-        {
-            "key": key,
-            "value": values["value"][n],
-            "unit": "",
-            "low": values["low"][n],
-            "high": values["high"][n],
-            "method": "made up",
-            "trials": [f"t{t}" for t in range(values["trials"][n])],
-            "run": "r",
-        }
-        for n, key in enumerate(values["trial"])
+    results = [
+        result(key, *(values[c][n] for c in ("value", "low", "high")), trials=["t"] * count)
+        for n, (key, count) in enumerate(zip(values["trial"], values["trials"], strict=True))
     ]
-    (folder / "values" / "all.json").write_text(json.dumps(entries), encoding="utf-8")
-    return tmp_path
+    return {
+        name: write_run(tmp_path, name, results if name == "loss" else (), {name: tables[name]})
+        for name in ("loss", "tcp", "latency")
+    }
 
 
 def printed(result, width):
@@ -91,51 +78,84 @@ def test_findings_name_a_cell_that_exists(record):
         assert cell.origin
 
 
-def test_a_sound_campaign_has_no_findings(campaign):
-    result = run_audit("model", "quick", campaign)
+def test_a_sound_campaign_has_no_findings(campaign, tmp_path):
+    result = audit_campaign("model", "quick", tmp_path)
+    assert [run.experiment for run in result.runs] == ["latency", "loss", "tcp"]
     assert result.findings == ()
-    assert result.not_run == ()
+    assert result.missing == ()
     assert len(result.checks) == len(load_checks(MEASURED_CHECKS).checks)
     assert result.name == "model/quick"
     assert "0 findings of" in summary(result)
 
 
 def test_a_defect_in_a_campaign_is_found_in_its_file(campaign):
-    path = campaign / "model" / "quick" / "tables" / "latency.parquet"
+    path = campaign["latency"] / "tables" / "latency.parquet"
     columns = pyarrow.parquet.read_table(path).to_pydict()
     columns["max_us"][4] = 1.0
     pyarrow.parquet.write_table(pyarrow.table(columns), path)
-    result = run_audit("model", "quick", campaign)
+    result = run_audit(campaign)
     assert {finding.row for finding in result.findings} == {columns["trial"][4]}
     assert {finding.source for finding in result.findings} == {"model/quick"}
 
 
-def test_tables_that_are_missing_are_checks_not_run(campaign):
-    (campaign / "model" / "quick" / "tables" / "tcp.parquet").unlink()
-    result = run_audit("model", "quick", campaign)
-    assert {entry.check for entry in result.not_run} == {
-        check.id for check in result.checks if check.id.startswith("tcp-")
-    }
+def test_checks_of_what_was_not_measured_had_nothing_to_look_at(campaign):
+    result = run_audit({"tcp": campaign["tcp"]})
+    looked = {check.id for check in result.checks} - {entry.check for entry in result.idle}
+    assert looked == {check.id for check in result.checks if check.id.startswith("tcp-")}
+    assert result.missing == ()
+    assert f"{len(result.idle)} had nothing to look at" in summary(result)
+
+
+def test_experiments_of_several_testbeds_are_one_audit(campaign, tmp_path):
+    ratio = [result("shaping.bridge.tas.idle.mean.us", 20.0, 19.0, 21.0, "us")]
+    shaping = write_run(tmp_path, "shaping", ratio, testbed="guest")
+    audit = run_audit({**campaign, "shaping": shaping})
+    assert audit.name == "model/quick and guest/quick"
+    origins = {origin for judgement in audit.judgements for origin in judgement.origins}
+    assert origins == {"simulated on model/quick", "measured on guest/quick"}
 
 
 def test_a_campaign_that_was_not_run_is_refused(tmp_path):
     with pytest.raises(RecordError, match=r"nothing is measured.*testbed=emulated"):
-        run_audit("emulated", "quick", tmp_path)
+        audit_campaign("emulated", "quick", tmp_path)
+    with pytest.raises(RecordError, match="no results of tcp"):
+        run_audit({"tcp": tmp_path})
+
+
+def test_a_data_set_that_is_not_there_is_refused(campaign, tmp_path):
+    with pytest.raises(RecordError, match="no such folder"):
+        run_audit({}, foreign=tmp_path / "nowhere")
+    with pytest.raises(RecordError, match="not the data set 'public-set'"):
+        run_audit({}, foreign=tmp_path)
+    with pytest.raises(ConfigurationError, match="not against a testbed"):
+        run_audit(campaign, foreign=tmp_path)
 
 
 @needs_public_set
 def test_the_public_set_adds_its_findings(record):
-    both = run_audit("published", "", Path("results"), foreign=PUBLIC_SET)
+    both = run_audit({}, foreign=PUBLIC_SET)
     assert both.findings[: len(record.findings)] == record.findings
     assert {f.source for f in both.findings} > {f.source for f in record.findings}
-    assert both.not_run == ()
+    assert both.missing == ()
     assert [j.verdict for j in both.judgements] == [j.verdict for j in record.judgements]
+
+
+def test_a_part_of_the_data_set_gives_an_exit_status_and_a_sentence(tmp_path):
+    folder = tmp_path / "experimental_data"
+    folder.mkdir()
+    table = "Frame_Size_Bytes,Payload_Bytes,Zero_Loss_Mbps,PPS\n64,18,20.51,142430\n"
+    (folder / "rfc2544_zero_loss.csv").write_text(table, encoding="utf-8")
+    command = [sys.executable, "-m", "tsnrepro.cli", "audit", "--foreign", str(tmp_path)]
+    done = subprocess.run(command, check=False, capture_output=True, text=True, cwd=REPOSITORY)
+    assert done.returncode == 1
+    assert "checks could not be run" in done.stderr
+    assert "Traceback" not in done.stderr
 
 
 @pytest.mark.parametrize("width", [80, 100, 160])
 def test_the_tables_fit_the_terminal(record, campaign, width):
-    for result in (record, run_audit("model", "quick", campaign)):
-        lines = printed(result, width)
+    for audit in (record, run_audit(campaign)):
+        lines = printed(audit, width)
         assert max(map(columns_taken, lines)) <= width
 
 
@@ -150,7 +170,7 @@ def test_findings_and_claims_become_data_frames(record):
     findings, claims = record.findings_frame(), record.claims_frame()
     assert len(findings) == len(record.findings)
     assert len(claims) == len(record.judgements)
-    assert set(claims["verdict"]) == {"supported", "contradicted", "cannot tell"}
+    assert set(claims["verdict"]) == set(Grade)
     assert findings.loc[findings["check"] == "ffo-link-failure", "second_value"].tolist() == [50]
 
 
@@ -161,9 +181,9 @@ def test_verdicts_can_be_accepted_into_a_copy_of_the_record(record, tmp_path):
 
 
 def test_an_audit_takes_well_under_a_second_after_the_first(record):
-    started = time.perf_counter()
-    run_audit("published", "", Path("results"))
-    assert time.perf_counter() - started < 0.5
+    started = time.process_time()
+    run_audit({})
+    assert time.process_time() - started < 0.5
 
 
 def test_reading_the_record_needs_none_of_the_slow_libraries():

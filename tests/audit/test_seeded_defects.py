@@ -26,7 +26,10 @@ def test_a_sound_record_has_no_findings(seed):
     record = synthetic_record.tables(seed)
     findings, not_run = run_checks(BUILT_IN.values(), catalog(record), lenient=True)
     assert findings == []
-    assert not_run == []
+    # Not all experiments were run.
+    idle = {one.check.split("-")[0] for one in not_run}
+    assert idle == {"rfc2544", "mausezahn", "failure", "results"}
+    assert all(one.idle for one in not_run)
 
 
 @settings(max_examples=20, deadline=None)
@@ -41,7 +44,6 @@ def test_any_sound_record_has_no_findings(seed):
 class Seed:
     """A defect: the check that is to see it, how to make it, and what it is to report."""
 
-    name: str
     check: object
     """Id of a built-in check, or an entry of a file of checks."""
     make: object
@@ -68,18 +70,18 @@ def _key(table, row):
     return RECORD[table]["trial"][row]
 
 
-FRER_SWEEP = _row("sweep", configuration="frer", payload_bytes=1472)
-FAST = rows(RECORD, "sweep", configuration="frer", payload_bytes=1472)
-LOSSY = next(row for row in FAST if _value("sweep", row, "lost") > 0)
-SMALL = _row("sweep", configuration="control", payload_bytes=64)
+FRER_SWEEP = _row("loss", configuration="frer", payload_bytes=1472)
+FAST = rows(RECORD, "loss", configuration="frer", payload_bytes=1472)
+LOSSY = next(row for row in FAST if _value("loss", row, "lost") > 0)
+SMALL = _row("loss", configuration="control", payload_bytes=64)
 LATENCY = _row("latency", configuration="control", payload_bytes=64)
 TCP = _row("tcp", configuration="frer", duration_s=5)
 
 
 def _unequal_durations(record):
-    chosen = rows(record, "sweep", configuration="frer", payload_bytes=512)
+    chosen = rows(record, "loss", configuration="frer", payload_bytes=512)
     for row in chosen:
-        record = changed(record, "sweep", row, duration_s=5, send_seconds=5.0)
+        record = changed(record, "loss", row, duration_s=5, send_seconds=5.0)
     return record
 
 
@@ -101,14 +103,20 @@ def _placeholders(record):
 
 
 def _killed_by_the_clock(record):
-    for row in range(len(record["sweep"]["trial"])):
-        record = changed(record, "sweep", row, send_seconds=8.004)
+    for row in range(len(record["loss"]["trial"])):
+        record = changed(record, "loss", row, send_seconds=8.004)
     return record
 
 
 def _constant_packets(record):
     for row, payload in enumerate(record["by-size"]["payload_bytes"]):
         record = changed(record, "by-size", row, clean_mbps=40_000 * 8 * payload / 1e6)
+    return record
+
+
+def _one_tail(record):
+    for row in range(len(record["latency"]["trial"])):
+        record = changed(record, "latency", row, p99_us=79.5)
     return record
 
 
@@ -135,30 +143,14 @@ SIZES = {"rule": "planned_points", "table": "measured/by-size", "value": "payloa
 SEEDS = [
     # --- statistics ---------------------------------------------------------------------------
     Seed(
-        "order_of_statistics",
         "latency-order",
         lambda r: changed(r, "latency", LATENCY, max_us=20.5),
         _value("latency", LATENCY, "p50_us"),
         20.5,
         _key("latency", LATENCY),
     ),
-    Seed("constant_ratio", "latency-placeholders", _placeholders, 0.5, 0.0),
+    Seed("latency-placeholders", _placeholders, 0.5, 0.0),
     Seed(
-        "effect_below_spread",
-        _set_up(
-            rule="effect_below_spread",
-            rows=["frer"],
-            effect='cell("measured", "set-up", "frer", "threshold_mbps") - 498',
-            spread="interval_high_mbps - interval_low_mbps",
-            effect_label="effect",
-            spread_label="spread",
-        ),
-        lambda r: changed(r, "set-up", 1, threshold_mbps=501.0),
-        3.0,
-        9.0,
-    ),
-    Seed(
-        "interval_from_trials",
         _set_up(
             rule="interval_from_trials",
             rows=["control"],
@@ -173,7 +165,6 @@ SEEDS = [
         2.86844,
     ),
     Seed(
-        "interval_from_trials",
         "results-trials",
         lambda r: changed(r, "values", 2, trials=0),
         0.04,
@@ -181,7 +172,6 @@ SEEDS = [
         "loss.threshold.ratio",
     ),
     Seed(
-        "repeated_rows",
         "latency-copies",
         _repeated_latency,
         _value("latency", 0, "mean_us"),
@@ -190,35 +180,31 @@ SEEDS = [
     ),
     # --- rates --------------------------------------------------------------------------------
     Seed(
-        "payload_from_counts",
-        "sweep-payload",
-        lambda r: changed(r, "sweep", SMALL, sent=2 * _value("sweep", SMALL, "sent")),
+        "loss-payload",
+        lambda r: changed(r, "loss", SMALL, sent=2 * _value("loss", SMALL, "sent")),
         32.0,
         64,
-        _key("sweep", SMALL),
+        _key("loss", SMALL),
     ),
     Seed(
-        "line_limit",
-        "sweep-limit-control",
-        lambda r: changed(r, "sweep", SMALL, delivered_mbps=500.0),
+        "loss-limit-control",
+        lambda r: changed(r, "loss", SMALL, delivered_mbps=500.0),
         500.0,
         492.308,
-        _key("sweep", SMALL),
+        _key("loss", SMALL),
     ),
     Seed(
-        "line_limit",
-        "sweep-limit-frer",
-        lambda r: changed(r, "sweep", FRER_SWEEP, delivered_mbps=959.0),
+        "loss-limit-frer",
+        lambda r: changed(r, "loss", FRER_SWEEP, delivered_mbps=959.0),
         959.0,
         953.368,
-        _key("sweep", FRER_SWEEP),
+        _key("loss", FRER_SWEEP),
     ),
     Seed(
-        "bottleneck_at_line_limit",
         _by_size(
             rule="bottleneck_at_line_limit",
             rate_mbps="clean_mbps",
-            payload_bytes="payload_bytes",
+            limit_mbps="limit_mbps",
             ascribed_to="bottleneck of processing",
         ),
         lambda r: changed(r, "by-size", 5, clean_mbps=957.0),
@@ -226,7 +212,6 @@ SEEDS = [
         957.087,
     ),
     Seed(
-        "tcp_ceiling",
         "tcp-limit-frer",
         lambda r: changed(r, "tcp", TCP, goodput_mbps=944.0),
         944.0,
@@ -234,7 +219,6 @@ SEEDS = [
         _key("tcp", TCP),
     ),
     Seed(
-        "overhead_of_headers",
         _set_up(
             rule="overhead_of_headers",
             rows=["frer"],
@@ -246,21 +230,19 @@ SEEDS = [
         58.5176,
     ),
     Seed(
-        "rate_balance",
-        "sweep-balance",
+        "loss-balance",
         lambda r: changed(
             r,
-            "sweep",
+            "loss",
             LOSSY,
             loss_percent=10.0,
-            delivered_mbps=_value("sweep", LOSSY, "offered_mbps"),
+            delivered_mbps=_value("loss", LOSSY, "offered_mbps"),
         ),
-        _value("sweep", LOSSY, "offered_mbps"),
-        0.9 * _value("sweep", LOSSY, "offered_mbps"),
-        _key("sweep", LOSSY),
+        _value("loss", LOSSY, "offered_mbps"),
+        0.9 * _value("loss", LOSSY, "offered_mbps"),
+        _key("loss", LOSSY),
     ),
     Seed(
-        "constant_packet_rate",
         _by_size(
             rule="constant_packet_rate", rate_mbps="clean_mbps", payload_bytes="payload_bytes"
         ),
@@ -269,38 +251,64 @@ SEEDS = [
         # Coefficient of variation of 64, 128, 256, 512, 1024, 1472: sqrt(314572.8) / 576.
         97.3729,
     ),
+    Seed(
+        "loss-limit-control",
+        # Ten times a line of 100 Mb/s: the rate of the line is the testbed's.
+        lambda r: changed(r, "loss", SMALL, link_rate_mbps=10.0),
+        _value("loss", SMALL, "delivered_mbps"),
+        4.92308,
+        _key("loss", SMALL),
+    ),
+    Seed(
+        "results-threshold",
+        lambda r: changed(r, "values", 0, value=1024.0),
+        1024.0,
+        957.087,
+        "loss.threshold.control.mbps",
+    ),
+    Seed(
+        "results-threshold-interval",
+        lambda r: changed(r, "values", 0, high=1100.0),
+        1100.0,
+        957.087,
+        "loss.threshold.control.mbps",
+    ),
+    Seed(
+        "results-possible",
+        lambda r: changed(r, "values", 3, low=-19.7),
+        -19.7,
+        0.0,
+        "latency.mean.control.us",
+    ),
+    # Gb/s for Mb/s, and goodput alike.
+    Seed(
+        "loss-unit",
+        lambda r: changed(
+            r, "loss", LOSSY, offered_mbps=_value("loss", LOSSY, "offered_mbps") / 1000
+        ),
+        _value("loss", LOSSY, "offered_mbps") / 10,
+        _value("loss", LOSSY, "target_mbps"),
+        _key("loss", LOSSY),
+    ),
+    Seed("tcp-unit", lambda r: changed(r, "tcp", TCP, goodput_mbps=0.9412), 0.9412, 2.0),
+    Seed(
+        "latency-positive",
+        lambda r: changed(r, "latency", LATENCY, min_us=-7.16),
+        -7.16,
+        0.0,
+        _key("latency", LATENCY),
+    ),
+    Seed("shaping-positive", lambda r: changed(r, "shaping", 1, min_us=-7.16), -7.16, 0.0),
+    Seed("latency-constant", _one_tail, 79.5, 18),
     # --- mechanisms ---------------------------------------------------------------------------
     Seed(
-        "number_space_wrap",
-        _set_up(
-            rule="number_space_wrap",
-            packets_per_second="packets_per_second",
-            duration_s="duration_s",
-            memory_entries="history_length",
-        ),
-        lambda r: changed(r, "set-up", 1, history_length=65_536),
-        65_536 / 45_000,
-        30.0,
-        "frer",
-    ),
-    Seed(
-        "stuck_after_wrap",
-        "sweep-wrap",
-        lambda r: changed(r, "sweep", FRER_SWEEP, sent=90_000, received=65_536),
+        "loss-wrap",
+        lambda r: changed(r, "loss", FRER_SWEEP, sent=90_000, received=65_536),
         65_536,
         65_536,
-        _key("sweep", FRER_SWEEP),
+        _key("loss", FRER_SWEEP),
     ),
     Seed(
-        "gate_window",
-        _by_size(rule="gate_window", window_us="gate_us", frame_bytes="payload_bytes + 46"),
-        lambda r: changed(r, "by-size", 5, gate_us=10.0),
-        1250.0,
-        1518.0,
-        "1472",
-    ),
-    Seed(
-        "range_by_definition",
         _by_size(
             rule="range_by_definition",
             low="0",
@@ -315,7 +323,6 @@ SEEDS = [
     ),
     # --- trials -------------------------------------------------------------------------------
     Seed(
-        "round_trip_convention",
         "latency-round-trip",
         lambda r: changed(r, "latency", LATENCY, mean_us=2 * _value("latency", LATENCY, "mean_us")),
         # Twice the mean: one n mean now fills the test, 98 % of its valid time.
@@ -323,22 +330,8 @@ SEEDS = [
         _value("latency", LATENCY, "valid_seconds"),
         _key("latency", LATENCY),
     ),
+    Seed("loss-duration", _killed_by_the_clock, 8.004, 2),
     Seed(
-        "limit_under_convention",
-        _set_up(
-            rule="limit_under_convention",
-            value="half_round_trip_us",
-            limit="limit_us",
-            because="the tool prints half round trips",
-        ),
-        lambda r: changed(r, "set-up", 1, half_round_trip_us=90.0),
-        180.0,
-        150.0,
-        "frer",
-    ),
-    Seed("timeout_as_result", "sweep-duration", _killed_by_the_clock, 8.004, 2),
-    Seed(
-        "timeout_as_result",
         "tcp-duration",
         lambda r: changed(r, "tcp", TCP, seconds=3.1),
         3.1,
@@ -346,78 +339,60 @@ SEEDS = [
         _key("tcp", TCP),
     ),
     Seed(
-        "zero_loss_bound",
-        _set_up(
-            rule="zero_loss_bound",
-            datagrams="packets_per_second * duration_s",
-            criterion_percent="0.001",
-        ),
-        lambda r: changed(r, "set-up", 0, duration_s=5.0),
-        # 1 - 0.05^(1/225000), in percent.
-        0.00133142,
-        0.001,
-        "control",
-    ),
-    Seed(
-        "loss_below_threshold",
         {
             "rule": "loss_below_threshold",
             "place": _place("frer", "threshold_mbps"),
             "threshold_mbps": 'cell("measured", "set-up", "frer", "threshold_mbps")',
             "points": [
                 {
-                    "table": "measured/sweep",
+                    "table": "measured/loss",
                     "where": {"configuration": "frer", "payload_bytes": 1472},
                     "rate_mbps": "target_mbps",
                     "loss_percent": "loss_percent",
-                    "label": "sweep",
+                    "label": "loss",
                 }
             ],
         },
         lambda r: changed(
             r,
-            "sweep",
-            _row("sweep", configuration="frer", payload_bytes=1472, target_mbps=190.7),
+            "loss",
+            _row("loss", configuration="frer", payload_bytes=1472, target_mbps=190.7),
             loss_percent=0.01,
         ),
         511.0,
         190.7,
     ),
-    Seed("equal_treatment", "sweep-groups", _unequal_durations, "2", "5"),
-    Seed("equal_treatment", "tcp-groups", _one_trial_less, 3, 2),
+    Seed("loss-groups", _unequal_durations, "2", "5"),
+    Seed("tcp-groups", _one_trial_less, 3, 2),
     Seed(
-        "planned_points",
         {**SIZES, "planned": ["64", "128", "256", "512", "1024", "1472"], "quantity": "sizes"},
         lambda r: changed(r, "by-size", 1, payload_bytes=64),
         6,
         1,
     ),
     Seed(
-        "dropped_rows",
         {
             "rule": "dropped_rows",
             "printed": {"table": "measured/by-size", "rows": ["64", "256", "512", "1472"]},
             "printed_value": "payload_bytes",
-            "data": {"table": "measured/sweep", "where": {"configuration": "control"}},
+            "data": {"table": "measured/loss", "where": {"configuration": "control"}},
             "data_value": "payload_bytes",
             "notable": "loss_percent > 50",
             "notable_value": "loss_percent",
         },
-        lambda r: changed(r, "sweep", SMALL, payload_bytes=300, loss_percent=60.0),
+        lambda r: changed(r, "loss", SMALL, payload_bytes=300, loss_percent=60.0),
         300,
         60.0,
     ),
     # --- arithmetic ---------------------------------------------------------------------------
     Seed(
-        "derived_value",
-        "sweep-loss-percent",
-        lambda r: changed(r, "sweep", LOSSY, loss_percent=0.053),
+        "loss-percent",
+        lambda r: changed(r, "loss", LOSSY, loss_percent=0.053),
         0.053,
-        100 * _value("sweep", LOSSY, "lost") / _value("sweep", LOSSY, "sent"),
-        _key("sweep", LOSSY),
+        100 * _value("loss", LOSSY, "lost") / _value("loss", LOSSY, "sent"),
+        _key("loss", LOSSY),
     ),
     Seed(
-        "sum_of_ranges",
         {
             "rule": "sum_of_ranges",
             "parts": {"table": "measured/by-size"},
@@ -430,15 +405,13 @@ SEEDS = [
         66.0,
     ),
     Seed(
-        "parts_of_whole",
-        "sweep-places",
-        lambda r: changed(r, "sweep", SMALL, drop_listener_socket=7),
-        _value("sweep", SMALL, "sent"),
-        _value("sweep", SMALL, "sent") + 7,
-        _key("sweep", SMALL),
+        "loss-places",
+        lambda r: changed(r, "loss", SMALL, drop_listener_socket=7),
+        _value("loss", SMALL, "sent"),
+        _value("loss", SMALL, "sent") + 7,
+        _key("loss", SMALL),
     ),
     Seed(
-        "common_denominator",
         _by_size(
             rule="common_denominator",
             value="clean_mbps",
@@ -451,7 +424,6 @@ SEEDS = [
         "64",
     ),
     Seed(
-        "bound",
         "latency-observations",
         lambda r: changed(r, "latency", LATENCY, received=10),
         _value("latency", LATENCY, "observations"),
@@ -459,16 +431,14 @@ SEEDS = [
         _key("latency", LATENCY),
     ),
     Seed(
-        "unit_of_column",
-        "sweep-units",
-        lambda r: changed(r, "sweep", SMALL, loss_percent=104.0),
+        "loss-units",
+        lambda r: changed(r, "loss", SMALL, loss_percent=104.0),
         104.0,
         100.0,
-        _key("sweep", SMALL),
+        _key("loss", SMALL),
     ),
     # --- consistency --------------------------------------------------------------------------
     Seed(
-        "same_quantity",
         {
             "rule": "same_quantity",
             "quantity": "threshold of the control",
@@ -483,7 +453,6 @@ SEEDS = [
         "control",
     ),
     Seed(
-        "same_column",
         {
             "rule": "same_column",
             "quantity": "clean rate",
@@ -500,7 +469,6 @@ SEEDS = [
         "256",
     ),
     Seed(
-        "same_thing",
         {
             "rule": "same_thing",
             "thing": "version of iperf3",
@@ -513,7 +481,6 @@ SEEDS = [
         "frer",
     ),
     Seed(
-        "same_thing",
         {
             "rule": "same_thing",
             "thing": "topology",
@@ -526,7 +493,6 @@ SEEDS = [
         "frer",
     ),
     Seed(
-        "value_under_two_labels",
         {
             "rule": "value_under_two_labels",
             "places": ["measured/by-size/64/clean_mbps", "measured/by-size/128/clean_mbps"],
@@ -538,36 +504,6 @@ SEEDS = [
         "128",
     ),
     Seed(
-        "outside_record",
-        {
-            "rule": "outside_record",
-            "place": _place("frer", "threshold_mbps"),
-            "value": 'cell("measured", "set-up", "frer", "threshold_mbps")',
-            "record": {"table": "measured/sweep", "where": {"payload_bytes": 1472}},
-            "record_value": "target_mbps",
-            "quantity": "rates tried",
-        },
-        lambda r: changed(r, "set-up", 1, threshold_mbps=100.0),
-        100.0,
-        190.7,
-    ),
-    Seed(
-        "range_covers_data",
-        _set_up(
-            rule="range_covers_data",
-            rows=["frer"],
-            low="0",
-            high="limit_us",
-            record={"table": "measured/latency"},
-            record_value="max_us",
-            quantity="highest latency",
-        ),
-        lambda r: changed(r, "latency", LATENCY, max_us=170.0),
-        150.0,
-        170.0,
-    ),
-    Seed(
-        "circular_input",
         _set_up(
             rule="circular_input",
             rows=["control"],
@@ -580,14 +516,6 @@ SEEDS = [
         523.0,
         520.0,
     ),
-    Seed(
-        "loaded_against_idle",
-        _by_size(rule="loaded_against_idle", idle="idle_us", loaded="loaded_us", unit="us"),
-        lambda r: changed(r, "by-size", 3, loaded_us=8.0),
-        8.0,
-        20 + 5.12,
-        "512",
-    ),
 ]
 
 
@@ -597,10 +525,9 @@ def _close(value, expected):
     return value == pytest.approx(expected, rel=1e-3, abs=1e-9)
 
 
-@pytest.mark.parametrize("seed", SEEDS, ids=lambda s: f"{s.name}-{s.bound().id}")
+@pytest.mark.parametrize("seed", SEEDS, ids=lambda s: f"{s.bound().rule.name}-{s.bound().id}")
 def test_a_seeded_defect_is_found_with_its_numbers_and_nothing_before(seed):
     check = seed.bound()
-    assert check.rule.name == seed.name
     assert _find(check, RECORD) == []
     findings = _find(check, seed.make(RECORD))
     assert findings, "the seeded defect was not seen"
@@ -619,7 +546,7 @@ def test_a_seeded_defect_is_found_with_its_numbers_and_nothing_before(seed):
 
 
 def test_every_rule_has_a_seeded_defect():
-    assert {seed.name for seed in SEEDS} == set(RULES)
+    assert {seed.bound().rule.name for seed in SEEDS} == set(RULES)
 
 
 def test_every_built_in_check_of_a_measured_record_sees_its_own_tables():

@@ -1,7 +1,5 @@
 """Building the data plane: once for each state of the sources, whole, and with a clear word."""
 
-import ctypes
-import json
 import os
 import shutil
 import subprocess
@@ -9,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from bpf_objects import bpf_objects
 
 from tsnrepro.dataplane import build
 from tsnrepro.errors import TestbedError
@@ -109,18 +108,13 @@ def test_the_programs_compile_without_a_warning(tmp_path, sources):
 
 def test_the_kernels_verifier_has_an_easy_time(testbed):
     """A program near the verifier's limit loads on one kernel and not on the next."""
-    shown = subprocess.run(["bpftool", "-j", "prog", "show"], capture_output=True, check=True)
     ours = {"host_ingress", "member_ingress", "member_to_host", "stream_drop", "station_egress"}
-    libbpf = ctypes.CDLL("libbpf.so.1")
     seen = set()
-    for program in json.loads(shown.stdout):
-        if program.get("name") not in ours:
+    for name, handle in bpf_objects("prog"):
+        if name not in ours:
             continue
-        handle = libbpf.bpf_prog_get_fd_by_id(program["id"])
-        assert handle >= 0, program
         lines = Path(f"/proc/self/fdinfo/{handle}").read_text().splitlines()
-        os.close(handle)
         facts = dict(line.split(":\t", 1) for line in lines if ":\t" in line)
-        assert int(facts["verified_insns"]) < MOST_VERIFIED_INSTRUCTIONS, program["name"]
-        seen.add(program["name"])
+        assert int(facts["verified_insns"]) < MOST_VERIFIED_INSTRUCTIONS, name
+        seen.add(name)
     assert seen == ours

@@ -9,7 +9,7 @@ from captures import captured, dissected
 
 from tsnrepro.errors import ConfigurationError
 from tsnrepro.records.accounting import account
-from tsnrepro.tools.frerctl import Stream, StreamFilter
+from tsnrepro.tools.frerctl import StreamFilter, SwitchStream
 
 pytestmark = pytest.mark.namespaces
 
@@ -239,7 +239,7 @@ def test_individual_recovery_keeps_a_paths_copies_from_the_compound_one(testbed,
     """What a path duplicates is discarded at its port; between paths one copy each is left."""
     flow = Flow(testbed, sockets)
     flow.begin("frer")
-    testbed.configure_streams([Stream(STREAM, individual="match")])
+    testbed.configure_streams([SwitchStream(STREAM, individual="match")])
     before = testbed.snapshot().of_stream(0).hosts["sw2"].station
     testbed.faults.impair(1, duplicate_ppm=MILLION)
     assert flow.send(200) == list(range(200))
@@ -316,7 +316,7 @@ def test_a_fault_of_one_stream_spares_the_others(testbed, sockets):
     other.settimeout(5)
     sender = sockets.udp(testbed, "talker")
     flow.begin("frer")
-    testbed.configure_streams([Stream(STREAM), Stream(StreamFilter("udp", PORT + 1))])
+    testbed.configure_streams([SwitchStream(STREAM), SwitchStream(StreamFilter("udp", PORT + 1))])
     testbed.faults.stick_generator(0)
     assert flow.send(20) == [0]
     for index in range(20):

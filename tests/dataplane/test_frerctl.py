@@ -7,7 +7,7 @@ import pytest
 from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt
 
 from tsnrepro.settings import FrerSettings
-from tsnrepro.tools.frerctl import Stream, StreamFilter
+from tsnrepro.tools.frerctl import StreamFilter, SwitchStream
 
 pytestmark = pytest.mark.namespaces
 
@@ -132,9 +132,9 @@ def test_every_port_of_a_switch_names_the_same_switch(frerctl):
 
 def test_the_counters_of_several_streams(testbed, frerctl):
     streams = [
-        Stream(StreamFilter("udp", 9000, 16, last_port=9003)),
-        Stream(StreamFilter("tcp", 9000), "control"),
-        Stream(StreamFilter("udp", 9100), "frer", FrerSettings(algorithm="match"), "vector"),
+        SwitchStream(StreamFilter("udp", 9000, 16, last_port=9003)),
+        SwitchStream(StreamFilter("tcp", 9000), "control"),
+        SwitchStream(StreamFilter("udp", 9100), "frer", FrerSettings(algorithm="match"), "vector"),
     ]
     testbed.configure_streams(streams)
     printed = SeveralStreams.model_validate_json(counters(frerctl, "sw2", "p0"))

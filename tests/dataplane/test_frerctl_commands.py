@@ -6,9 +6,9 @@ import pytest
 
 from tsnrepro.errors import ConfigurationError, RecordError, ToolError
 from tsnrepro.settings import FrerSettings
-from tsnrepro.testbed.snapshot import HostCounters, Snapshot
 from tsnrepro.tools import frerctl
-from tsnrepro.tools.frerctl import Alarm, Drops, Station, Stream, StreamFilter
+from tsnrepro.tools.counters import HostCounters, Snapshot
+from tsnrepro.tools.frerctl import Drops, FrerctlAlarm, Station, StreamFilter, SwitchStream
 
 ALARM = {"time_ns": 5, "stream": 1, "difference": 7, "base": -2, "passed": 9, "discarded": 0}
 
@@ -23,8 +23,8 @@ def test_a_range_of_ports_is_one_stream():
 def test_each_stream_has_its_options_behind_its_name():
     slow = FrerSettings(algorithm="match", history_length=9, reset_ms=50, take_no_sequence=True)
     streams = [
-        Stream(StreamFilter("udp", 1)),
-        Stream(StreamFilter("udp", 2), "control", slow, "vector"),
+        SwitchStream(StreamFilter("udp", 1)),
+        SwitchStream(StreamFilter("udp", 2), "control", slow, "vector"),
     ]
     argv = frerctl.configure_streams("frerctl", "p0", FrerSettings(), streams)
     assert argv[:3] == ["frerctl", "streams", "p0"]
@@ -40,14 +40,14 @@ def test_each_stream_has_its_options_behind_its_name():
 
 @pytest.mark.parametrize("count", [0, 17])
 def test_a_switch_has_room_for_16_streams(count):
-    streams = [Stream(StreamFilter("udp", 1 + index)) for index in range(count)]
+    streams = [SwitchStream(StreamFilter("udp", 1 + index)) for index in range(count)]
     with pytest.raises(ConfigurationError, match=f"{count} streams"):
         frerctl.configure_streams("frerctl", "p0", FrerSettings(), streams)
 
 
 def test_alarms_are_read_and_the_start_is_not_one():
     lines = [{"event": "started", "paths": 2}, {"event": "latent error", **ALARM}]
-    assert frerctl.parse_alarms("\n".join(map(json.dumps, lines))) == [Alarm(**ALARM)]
+    assert frerctl.parse_alarms("\n".join(map(json.dumps, lines))) == [FrerctlAlarm(**ALARM)]
     assert frerctl.parse_alarms("") == []
 
 

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from tsnrepro.tools.frerctl import Stream, StreamFilter
+from tsnrepro.tools.frerctl import StreamFilter, SwitchStream
 
 pytestmark = pytest.mark.namespaces
 
@@ -143,7 +143,7 @@ def test_a_difference_that_is_allowed_raises_nothing(healthy, sockets):
 def test_the_stream_with_the_error_is_named(healthy, sockets):
     """A stuck generator has one stream pass nothing and discard all; the other one is fine."""
     testbed = healthy(2)
-    testbed.configure_streams([Stream(StreamFilter("udp", p)) for p in (PORT, PORT + 1)])
+    testbed.configure_streams([SwitchStream(StreamFilter("udp", p)) for p in (PORT, PORT + 1)])
     with traffic(testbed, sockets, PORT, PORT + 1):
         detection = detect(testbed)
         testbed.faults.stick_generator(1)

@@ -11,15 +11,17 @@ from captures import captured, dissected
 
 from tsnrepro.records.accounting import account
 from tsnrepro.settings import FrerSettings
-from tsnrepro.tools.frerctl import Stream, StreamFilter
+from tsnrepro.tools.frerctl import StreamFilter, SwitchStream
 
 pytestmark = pytest.mark.namespaces
 
 FIRST, RANGE, CONTROL, BACKGROUND = 9000, (9001, 9002), 9100, 9500
 STREAMS = [
-    Stream(StreamFilter("udp", FIRST)),
-    Stream(StreamFilter("udp", RANGE[0], last_port=RANGE[1]), "frer", FrerSettings(), "vector"),
-    Stream(StreamFilter("udp", CONTROL), "control"),
+    SwitchStream(StreamFilter("udp", FIRST)),
+    SwitchStream(
+        StreamFilter("udp", RANGE[0], last_port=RANGE[1]), "frer", FrerSettings(), "vector"
+    ),
+    SwitchStream(StreamFilter("udp", CONTROL), "control"),
 ]
 PORTS = (FIRST, *RANGE, CONTROL, BACKGROUND)
 OF_STREAM = {0: (FIRST,), 1: RANGE, 2: (CONTROL,)}

@@ -3,7 +3,11 @@
 import math
 import random
 
-from tsnrepro.experiments.rfc2544.load_trial import LoadOutcome, Series, Subject
+import numpy as np
+
+from tsnrepro.experiments.rfc2544.load_trial import Series, SystemUnderTest
+from tsnrepro.experiments.traffic import LoadOutcome
+from tsnrepro.streams.log import LISTENER_DTYPE
 
 
 class KnownNetwork:
@@ -40,28 +44,27 @@ class KnownNetwork:
         lost = max(0, math.ceil(excess - 1e-9))
         if self.random.random() > math.exp(-self.stalls_per_s * seconds):
             lost += self.stall_loss
-        return LoadOutcome(
-            offered=offered,
-            received=offered - min(lost, offered),
-            duration_s=seconds,
-            elapsed_s=seconds + self.pause_s,
-        )
+        return _outcome(offered, min(lost, offered), seconds, elapsed_s=seconds + self.pause_s)
 
     def _two_rates(self, load):
-        """Lose from when the buffer is full until it has drained by one."""
+        """Lose the last of the overload: what is too much and finds no buffer."""
         rate = min(load.rate_pps, self.generator_pps)
-        offered = round(rate * load.duration_s) + round(load.then.rate_pps * load.then.duration_s)
+        first, then = round(rate * load.duration_s), load.then.datagrams
         excess = (rate - self.capacity_pps) * load.duration_s - self.buffer
         lost = max(0, math.ceil(excess))
-        seconds = load.duration_s + load.then.duration_s
-        return LoadOutcome(
-            offered=offered,
-            received=offered - lost,
-            duration_s=seconds,
-            stepped_s=load.duration_s,
-            last_lost_s=load.duration_s - 1 / rate if lost else None,
+        sent_s = np.concatenate(
+            [np.arange(first) / rate, load.duration_s + np.arange(then) / load.then.rate_pps]
         )
+        arrived = np.delete(np.arange(first + then), np.arange(first - lost, first))
+        arrivals = np.zeros(len(arrived), LISTENER_DTYPE)
+        arrivals["sequence"], arrivals["sent_ns"] = arrived, np.round(sent_s[arrived] * 1e9)
+        seconds = load.duration_s + load.then.duration_s
+        return _outcome(first + then, lost, seconds, arrivals=arrivals)
+
+
+def _outcome(sent, lost, seconds, **others):
+    return LoadOutcome(sent, sent - lost, sent - lost, seconds, **others)
 
 
 def series(network, *, payload=1472, link=1000.0, configuration="control", **options):
-    return Series(network, Subject(configuration, payload, link), **options)
+    return Series(network, SystemUnderTest(configuration, payload, link), **options)

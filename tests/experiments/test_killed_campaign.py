@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from tsnrepro.experiments import sweep
+from tsnrepro.experiments import loss
 from tsnrepro.records.store import RawStore
 from tsnrepro.records.tables import load_trials
 from tsnrepro.settings import Campaign
@@ -17,7 +17,7 @@ pytestmark = [pytest.mark.namespaces, pytest.mark.usefixtures("alone")]
 
 CAMPAIGN = {
     "description": "four trials of a second",
-    "sweep": {
+    "loss": {
         "repetitions": 2,
         "parts": [{"payload_bytes": 200, "rates_mbps": [1], "duration_s": 1}],
     },
@@ -26,16 +26,17 @@ PROGRAM = """\
 import json, sys
 from functools import partial
 from pathlib import Path
-from tsnrepro.experiments import sweep
+from tsnrepro.experiments import loss
 from tsnrepro.experiments.run import run_trials, write_manifest
 from tsnrepro.records.store import RawStore
 from tsnrepro.settings import Campaign, EmulatedSettings
 from tsnrepro.testbed.emulated import EmulatedTestbed
 
 campaign = Campaign.model_validate(json.loads(sys.argv[1]))
-store = RawStore(Path(sys.argv[2]), "emulated", "test", "sweep")
+store = RawStore(Path(sys.argv[2]), "emulated", "test", "loss")
 bring_up = partial(EmulatedTestbed, EmulatedSettings(), "a campaign that is killed")
-found = run_trials(store, sweep.plan(campaign), 2, bring_up, sweep.measure)
+planned = loss.plan(campaign.loss, campaign.seed, "emulated")
+found = run_trials(store, planned, 2, bring_up, loss.measure)
 write_manifest(found, sys.argv[3])
 """
 
@@ -44,8 +45,9 @@ def test_it_resumes_at_the_trial_that_was_killed(tmp_path):
     raw, result = tmp_path / "raw", tmp_path / "run.json"
     command = [sys.executable, "-c", PROGRAM, json.dumps(CAMPAIGN), str(raw), str(result)]
     environment = os.environ | {"TMPDIR": str(tmp_path)}
-    store = RawStore(raw, "emulated", "test", "sweep")
-    items = sweep.plan(Campaign.model_validate(CAMPAIGN))
+    store = RawStore(raw, "emulated", "test", "loss")
+    campaign = Campaign.model_validate(CAMPAIGN)
+    items = loss.plan(campaign.loss, campaign.seed, "emulated")
 
     with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as first:
         for line in first.stdout:
@@ -58,7 +60,7 @@ def test_it_resumes_at_the_trial_that_was_killed(tmp_path):
     before = {path: path.read_bytes() for (folder,) in recorded[:2] for path in folder.iterdir()}
 
     again = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
-    assert "sweep: 4 trials, 2 recorded" in again.stdout
+    assert "loss: 4 trials, 2 recorded" in again.stdout
     assert "trial 1 of 2" in again.stdout
     assert all(path.read_bytes() == data for path, data in before.items())
 

@@ -6,9 +6,9 @@ import time
 import pytest
 
 from tsnrepro.errors import CommandError, ToolError
-from tsnrepro.experiments import latency, sweep, tcp
-from tsnrepro.experiments.measurers.round_trips import LOG
+from tsnrepro.experiments import latency, loss, tcp
 from tsnrepro.experiments.run import Measurement
+from tsnrepro.records.outputs import SOCKPERF_LOG
 from tsnrepro.records.store import Trial
 from tsnrepro.testbed.emulated import LISTENER, TALKER
 from tsnrepro.tools import iperf3, sockperf
@@ -41,7 +41,7 @@ def left_running(testbed) -> str:
 @BOTH
 def test_sweep_without_loss(testbed, configuration):
     found = measured(
-        testbed, sweep, configuration=configuration, payload_bytes=200, rate_mbps=1.0, duration_s=1
+        testbed, loss, configuration=configuration, payload_bytes=200, rate_mbps=1.0, duration_s=1
     )
     result, accounting = found.values["result"], found.values["accounting"]
     expected = 1e6 / 8 / 200
@@ -67,7 +67,7 @@ def test_sweep_beyond_the_line(testbed, configuration):
     """More is offered than a link carries: the line's payload is the most that arrives."""
     found = measured(
         testbed,
-        sweep,
+        loss,
         configuration=configuration,
         payload_bytes=1472,
         rate_mbps=3000.0,
@@ -84,7 +84,7 @@ def test_sweep_beyond_the_line(testbed, configuration):
 
 def test_sweep_of_fragmented_datagrams(testbed):
     found = measured(
-        testbed, sweep, configuration="frer", payload_bytes=4000, rate_mbps=600.0, duration_s=1
+        testbed, loss, configuration="frer", payload_bytes=4000, rate_mbps=600.0, duration_s=1
     )
     assert found.values["accounting"]["unaccounted"] == 0
 
@@ -104,11 +104,11 @@ def test_tcp(testbed, configuration):
 def test_latency(testbed, configuration):
     found = measured(testbed, latency, configuration=configuration, payload_bytes=64, duration_s=1)
     result = found.values["result"]
-    log = sockperf.parse_log(found.outputs[LOG])
+    log = sockperf.parse_log(found.outputs[SOCKPERF_LOG])
     assert len(log) == result["observations"] > 100
     assert log["half_round_trip_us"].mean() == pytest.approx(result["mean_us"], rel=0.01)
     assert log["sent_s"].is_monotonic_increasing
-    rows = [line.split(",") for line in found.outputs[LOG].splitlines()]
+    rows = [line.split(",") for line in found.outputs[SOCKPERF_LOG].splitlines()]
     rows = [[float(cell) for cell in row] for row in rows if len(row) == 4 and row[0].isdigit()]
     for (_, sent_s, received_s, printed_us), half_us in zip(
         rows, log["half_round_trip_us"], strict=True
@@ -132,7 +132,7 @@ def test_a_client_that_cannot_connect_is_a_failed_trial_that_keeps_what_was_said
     run[TALKER](["ip", "neigh", "flush", "dev", "eth0"], deadline_s=5).check()
     try:
         with pytest.raises((CommandError, ToolError), match=r"No route to host"):
-            sweep.measure(testbed, Trial("sweep", "label", factors, 1), found)
+            loss.measure(testbed, Trial("loss", "label", factors, 1), found)
     finally:
         run[TALKER](["sysctl", "-qw", impatient.format(1000)], deadline_s=5).check()
         run[LISTENER](["ip", "link", "set", "eth0", "up"], deadline_s=5).check()
@@ -144,18 +144,17 @@ def test_a_client_that_cannot_connect_is_a_failed_trial_that_keeps_what_was_said
 
 
 def test_a_server_that_does_not_start_is_named(testbed, monkeypatch):
-    monkeypatch.setattr("tsnrepro.experiments.iperf3_trial.READY_SECONDS", 0.3)
+    monkeypatch.setattr("tsnrepro.experiments.backends.hosts.READY_SECONDS", 0.3)
     monkeypatch.setattr(iperf3, "server", lambda: ["iperf3", "--server", "--no-such-option"])
     factors = {"configuration": "frer", "payload_bytes": 200, "rate_mbps": 1.0, "duration_s": 1}
     with pytest.raises(CommandError, match=r"does not listen.*no-such-option"):
-        sweep.measure(testbed, Trial("sweep", "label", factors, 1), Measurement())
+        loss.measure(testbed, Trial("loss", "label", factors, 1), Measurement())
 
 
-def test_tools_are_bound_to_the_processors_of_the_configuration(testbed, monkeypatch):
-    settings = testbed.settings.model_copy(update={"processors": {"talker": 0, "listener": 1}})
-    monkeypatch.setattr(testbed, "settings", settings)
-    found = measured(
-        testbed, sweep, configuration="frer", payload_bytes=200, rate_mbps=1.0, duration_s=1
-    )
-    monkeypatch.undo()
-    assert found.values["result"]["lost"] == 0
+@pytest.mark.parametrize("delay_us", [80_000, 100_000])
+def test_what_comes_late_over_a_long_path_is_waited_for(bring_up, delay_us):
+    slow = bring_up(delay_us=[0, delay_us])
+    factors = {"payload_bytes": 200, "rate_mbps": 5.0, "duration_s": 1}
+    accounting = measured(slow, loss, configuration="frer", **factors).values["accounting"]
+    assert accounting["unaccounted"] == 0
+    assert accounting["eliminated"] == accounting["copies"] > 0

@@ -5,11 +5,12 @@ import json
 import numpy as np
 import pytest
 
-from tsnrepro.campaigns import campaign, open_testbed
-from tsnrepro.experiments import failure, latency, mausezahn, streams, sweep, tcp
-from tsnrepro.experiments.measurers.round_trips import HALF_ROUND_TRIPS
+from tsnrepro.campaigns import campaign
+from tsnrepro.ethernet import payload_limit_mbps, tcp_limit_mbps
+from tsnrepro.experiments import failure, latency, loss, mausezahn, streams, tcp
+from tsnrepro.experiments.measuring import open_testbed
 from tsnrepro.experiments.run import Measurement
-from tsnrepro.model.ethernet import payload_limit_mbps, tcp_limit_mbps
+from tsnrepro.records.outputs import ARRIVALS, HALF_ROUND_TRIPS
 from tsnrepro.records.store import Trial
 from tsnrepro.settings.failure import LatentSettings
 from tsnrepro.streams.log import decompress
@@ -35,7 +36,7 @@ def measured(model, module, repetition=1, **factors) -> Measurement:
 @BOTH
 def test_a_load_below_every_limit_loses_nothing(model, configuration):
     factors = {"configuration": configuration, "payload_bytes": 1472, "duration_s": 1}
-    values = measured(model, sweep, rate_mbps=300.0, **factors).values
+    values = measured(model, loss, rate_mbps=300.0, **factors).values
     result, accounting = values["result"], values["accounting"]
     assert result["sent"] == pytest.approx(300e6 / 8 / 1472, rel=0.01)
     assert result["lost"] == 0
@@ -48,7 +49,7 @@ def test_a_load_below_every_limit_loses_nothing(model, configuration):
 @pytest.mark.parametrize("payload", [18, 1472, 1518])
 def test_beyond_the_line_every_datagram_is_accounted_for(model, configuration, payload):
     factors = {"configuration": configuration, "payload_bytes": payload, "duration_s": 1}
-    values = measured(model, sweep, rate_mbps=960.0, **factors).values
+    values = measured(model, loss, rate_mbps=960.0, **factors).values
     assert values["accounting"]["unaccounted"] == 0
     limit = payload_limit_mbps(payload, tagged=configuration == "frer")
     assert values["result"]["delivered_mbps"] <= limit * 1.01
@@ -142,12 +143,12 @@ def test_a_lossy_path_loses_its_share(model):
 def test_arrivals_are_kept_and_their_delays_are_those_of_the_paths(model):
     slow = open_testbed("model", campaign("smoke"), "test", stalls=None, delay_us=[0.0, 5000.0])
     found = failing(slow, "delay", "frer", delay_ms=5.0)
-    arrivals = decompress(found.outputs[failure.ARRIVALS])
+    arrivals = decompress(found.outputs[ARRIVALS])
     assert len(arrivals) == found.values["result"]["unique"]
     delay_us = (arrivals["stamped_ns"] - arrivals["sent_ns"]) / 1e3
     assert delay_us.max() < 100, "the faster path's copy wins"
     turned = open_testbed("model", campaign("smoke"), "test", stalls=None, delay_us=[5000.0])
-    arrivals = decompress(failing(turned, "delay", "control").outputs[failure.ARRIVALS])
+    arrivals = decompress(failing(turned, "delay", "control").outputs[ARRIVALS])
     assert np.median((arrivals["stamped_ns"] - arrivals["sent_ns"]) / 1e3) > 5000
 
 
@@ -208,6 +209,6 @@ def test_repetitions_fill_each_range_evenly(count):
 def test_the_same_trial_gives_the_same_record():
     testbed = open_testbed("model", campaign("smoke"), "test")
     factors = {"configuration": "frer", "payload_bytes": 1472, "duration_s": 1}
-    first, second = (measured(testbed, sweep, rate_mbps=700.0, **factors) for _ in range(2))
+    first, second = (measured(testbed, loss, rate_mbps=700.0, **factors) for _ in range(2))
     assert first.values == second.values
     assert first.outputs == second.outputs

@@ -6,11 +6,10 @@ import pytest
 
 from tsnrepro.campaigns import campaign
 from tsnrepro.experiments import failure, mausezahn, streams
-from tsnrepro.experiments.measurers import measurer
-from tsnrepro.experiments.measurers.paced import Pace
+from tsnrepro.experiments.backends import backend
 from tsnrepro.experiments.rfc2544 import experiment
-from tsnrepro.experiments.rfc2544.load_trial import Load
 from tsnrepro.experiments.run import Measurement
+from tsnrepro.experiments.traffic import IntendedLoad, RateStep
 from tsnrepro.records.store import Trial
 from tsnrepro.settings.failure import LatentSettings
 
@@ -106,30 +105,36 @@ def test_mausezahn_is_the_limit_and_a_deadline_is_a_timeout(testbed):
 
 def test_a_load_trial_counts_what_left_and_what_came(testbed):
     found = Measurement()
-    trial = Trial("rfc2544", "label", {"configuration": "frer"}, 1)
-
-    def run(pace: Pace, **options):
-        return measurer(testbed).paced(testbed, trial, pace, measured=found, **options)
-
-    outcome = experiment.load_trial(run, Load("frer", 200, 2000.0, 1.0))
-    assert outcome.offered == 2000
-    assert 0 <= outcome.received <= 2000
-    assert outcome.duration_s == pytest.approx(1.0, rel=0.2)
+    requests = backend(testbed, Trial("rfc2544", "label", {"configuration": "frer"}, 1), found)
+    outcome = experiment.load_trial(requests, IntendedLoad("frer", 200, 2000.0, 1.0))
+    assert outcome.sent == 2000
+    assert 0 <= outcome.unique <= 2000
+    assert outcome.sending_s == pytest.approx(1.0, rel=0.2)
     assert outcome.accounting["unaccounted"] == 0
-    burst = experiment.load_trial(run, Load("frer", 200, 50_000.0, 0.001, burst=50))
-    assert burst.offered == 50
+    burst = experiment.load_trial(requests, IntendedLoad("frer", 200, 50_000.0, 0.001, burst=50))
+    assert burst.sent == 50
     assert len(found.commands) == 4, "a talker and a listener each"
+
+
+def test_a_load_trial_with_the_waits_of_rfc_2544_tells_when_its_rate_fell(testbed):
+    trial = Trial("rfc2544", "label", {"configuration": "control"}, 1)
+    load = IntendedLoad(*("control", 200, 2000.0, 0.5), then=RateStep(500.0, 0.5), full_waits=True)
+    outcome = experiment.load_trial(backend(testbed, trial, Measurement()), load)
+    assert outcome.sent == 1250
+    assert 0.45 < outcome.step_s(load) < 1
+    # 2 s after learning frames, sending, 2 s for late frames and 5 s of rest.
+    assert outcome.elapsed_s > 2 + 0.9 + 2 + 5
 
 
 def test_the_campaign_measures_rfc2544(testbed):
     settings = campaign("rfc2544")
     (planned,) = [
         p
-        for p in experiment.plan(settings)
+        for p in experiment.plan(settings.rfc2544, settings.seed, "emulated")
         if p.trial.label == "one-way-idle-frer-frame1518" and p.trial.repetition == 1
     ]
     found = Measurement()
-    experiment.measuring(settings)(testbed, planned.trial, found)
+    experiment.measure(testbed, planned.trial, found)
     one_way = found.values["latencies"]["one_way"]
     assert one_way["samples"] > 2900
     assert 0 < one_way["p50_us"] < 10_000

@@ -7,12 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tsnrepro.campaigns import campaign
-from tsnrepro.experiments import latency, sweep, tcp
+from tsnrepro.experiments import latency, loss, tcp
 from tsnrepro.experiments.plan import randomised_blocks
 from tsnrepro.records.store import Trial
-from tsnrepro.settings import Campaign
+from tsnrepro.settings.loss import LossSettings
 
-MODULES = {"sweep": sweep, "tcp": tcp, "latency": latency}
+MODULES = {"loss": loss, "tcp": tcp, "latency": latency}
 CAMPAIGNS = ("smoke", "quick", "paper")
 
 
@@ -21,7 +21,7 @@ def experiments(draw):
     conditions = draw(st.lists(st.integers(0, 1000), unique=True, min_size=1, max_size=12))
     repetitions = draw(st.integers(1, 5))
     trials = [
-        Trial("sweep", str(number), {"number": number}, repetition)
+        Trial("loss", str(number), {"number": number}, repetition)
         for repetition in range(1, repetitions + 1)
         for number in conditions
     ]
@@ -49,7 +49,7 @@ def test_the_order_depends_on_the_seed_alone(experiment, seed, random):
 
 
 def test_another_seed_is_another_order_and_blocks_differ():
-    trials = [Trial("sweep", str(n), {"number": n}, r) for r in (1, 2, 3) for n in range(20)]
+    trials = [Trial("loss", str(n), {"number": n}, r) for r in (1, 2, 3) for n in range(20)]
     orders = {
         tuple(trial.factors["number"] for trial in randomised_blocks(trials, seed)[:20])
         for seed in range(20)
@@ -61,7 +61,7 @@ def test_another_seed_is_another_order_and_blocks_differ():
 
 def test_every_place_in_the_order_is_equally_likely():
     """Over many seeds a trial stands at every place about as often: no systematic drift."""
-    trials = [Trial("sweep", str(n), {"number": n}, 1) for n in range(4)]
+    trials = [Trial("loss", str(n), {"number": n}, 1) for n in range(4)]
     places = Counter(
         next(i for i, t in enumerate(randomised_blocks(trials, seed)) if t.factors["number"] == 0)
         for seed in range(4000)
@@ -74,7 +74,7 @@ def test_every_place_in_the_order_is_equally_likely():
 @pytest.mark.parametrize("experiment", MODULES)
 def test_a_campaigns_plan_is_balanced(name, experiment):
     settings = campaign(name)
-    items = MODULES[experiment].plan(settings)
+    items = MODULES[experiment].plan(getattr(settings, experiment), settings.seed, "emulated")
     assert [item.order for item in items] == list(range(len(items)))
     assert len({item.trial.name(1) for item in items}) == len(items)
     configurations = Counter(item.trial.factors["configuration"] for item in items)
@@ -86,29 +86,29 @@ def test_a_campaigns_plan_is_balanced(name, experiment):
 
 
 def test_the_sweep_has_every_load_of_every_payload():
-    settings = Campaign.model_validate(
+    settings = LossSettings.model_validate(
         {
-            "description": "two payloads",
-            "sweep": {
-                "repetitions": 2,
-                "parts": [
-                    {"payload_bytes": 18, "rates_mbps": [10, 20], "duration_s": 1},
-                    {"payload_bytes": 1472, "rates_mbps": [500], "duration_s": 3},
-                ],
-            },
+            "repetitions": 2,
+            "parts": [
+                {"payload_bytes": 18, "rates_mbps": [10, 20], "duration_s": 1},
+                {"payload_bytes": 1472, "rates_mbps": [500], "duration_s": 3},
+            ],
         }
     )
     found = Counter(
         (f["configuration"], f["payload_bytes"], f["rate_mbps"], f["duration_s"])
-        for f in (item.trial.factors for item in sweep.plan(settings))
+        for f in (item.trial.factors for item in loss.plan(settings, 1, "emulated"))
     )
     loads = [(18, 10.0, 1), (18, 20.0, 1), (1472, 500.0, 3)]
     assert found == {(c, *load): 2 for c in ("control", "frer") for load in loads}
 
 
 @pytest.mark.parametrize("experiment", MODULES)
-def test_an_experiment_that_a_campaign_leaves_out_has_no_trials(experiment):
-    assert MODULES[experiment].plan(Campaign(description="nothing")) == []
+def test_the_model_plans_the_same_trials_and_takes_less_time(experiment):
+    settings = getattr(campaign("quick"), experiment)
+    here, model = (MODULES[experiment].plan(settings, 1, kind) for kind in ("emulated", "model"))
+    assert [item.trial for item in here] == [item.trial for item in model]
+    assert sum(item.nominal_s for item in model) < 0.2 * sum(item.nominal_s for item in here)
 
 
 def test_a_trial_keeps_its_name_when_the_campaign_grows():
@@ -116,8 +116,8 @@ def test_a_trial_keeps_its_name_when_the_campaign_grows():
 
     def named(rates):
         part = {"payload_bytes": 64, "rates_mbps": rates, "duration_s": 1}
-        settings = {"description": "d", "sweep": {"repetitions": 1, "parts": [part]}}
-        return {i.trial.name(1) for i in sweep.plan(Campaign.model_validate(settings))}
+        settings = LossSettings.model_validate({"repetitions": 1, "parts": [part]})
+        return {i.trial.name(1) for i in loss.plan(settings, 1, "emulated")}
 
     assert named([10, 20]) < named([10, 20, 30])
     assert named([10]) == named([10.0])

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tsnrepro.campaigns import campaign
-from tsnrepro.experiments import latency, progress, sweep, tcp
+from tsnrepro.experiments import latency, loss, progress, tcp
 from tsnrepro.experiments.progress import Progress, duration
 
 
@@ -28,7 +28,7 @@ def clock(monkeypatch):
 
 def estimates(clock, nominal, actual) -> list[tuple[float, float]]:
     """Return, at the start of each trial, the estimate and the truth of what remains."""
-    shown, found = Progress("sweep", nominal), []
+    shown, found = Progress("loss", nominal), []
     for index, seconds in enumerate(actual):
         shown.begin(index, "label")
         found.append((shown.remaining_s(index), sum(actual[index:])))
@@ -39,11 +39,13 @@ def estimates(clock, nominal, actual) -> list[tuple[float, float]]:
 
 @pytest.mark.parametrize("factor", [0.5, 1.0, 3.0])
 @pytest.mark.parametrize("overhead_s", [0.0, 0.3, 6.0])
-@pytest.mark.parametrize("module", [sweep, tcp, latency])
+@pytest.mark.parametrize("module", [loss, tcp, latency])
 @pytest.mark.parametrize("name", ["quick", "paper"])
 def test_right_within_a_factor_of_two_after_a_tenth(clock, name, module, overhead_s, factor):
     """Real plans; trials that take longer or shorter than they should, and a constant besides."""
-    nominal = [item.nominal_s for item in module.plan(campaign(name))]
+    settings = campaign(name)
+    own = getattr(settings, module.__name__.rpartition(".")[2])
+    nominal = [item.nominal_s for item in module.plan(own, settings.seed, "emulated")]
     noise = random.Random(f"{name}{module.__name__}{overhead_s}{factor}")
     actual = [factor * seconds * noise.uniform(0.8, 1.2) + overhead_s for seconds in nominal]
     tenth = max(1, len(nominal) // 10)
@@ -62,8 +64,8 @@ def test_exact_when_every_trial_takes_so_many_times_longer(clock):
 def test_each_trial_is_one_line(clock, capsys):
     estimates(clock, [60.0, 60.0], [90.0, 90.0])
     assert capsys.readouterr().out.splitlines() == [
-        "sweep: trial 1 of 2 (label), 2 min 0 s left",
-        "sweep: trial 2 of 2 (label), 1 min 30 s left",
+        "loss: trial 1 of 2 (label), 2 min 0 s left",
+        "loss: trial 2 of 2 (label), 1 min 30 s left",
     ]
 
 

@@ -6,7 +6,7 @@ from collections import Counter
 import pytest
 from rfc2544_networks import KnownNetwork
 
-from tsnrepro.errors import ConfigurationError, RecordError
+from tsnrepro.errors import ConfigurationError
 from tsnrepro.experiments.rfc2544.benchmarks import measure_benchmark, throughput_of
 from tsnrepro.experiments.rfc2544.plan import plan
 from tsnrepro.settings.rfc2544 import (
@@ -34,7 +34,7 @@ SMALL = Rfc2544Settings(
 
 
 def test_the_full_campaign_holds_every_benchmark_size_and_method():
-    trials = [item.trial for item in plan(FULL, 1)]
+    trials = [item.trial for item in plan(FULL, 1, "emulated")]
     counted = Counter(trial.factors["benchmark"] for trial in trials)
     assert counted == {
         "throughput": 4 * 2 * (7 + 6),
@@ -49,7 +49,7 @@ def test_the_full_campaign_holds_every_benchmark_size_and_method():
 def test_frames_and_the_documents_payloads_are_told_apart():
     sizes = {
         (item.trial.factors["frame_bytes"], item.trial.factors["payload_bytes"])
-        for item in plan(FULL, 1)
+        for item in plan(FULL, 1, "emulated")
         if item.trial.factors["benchmark"] == "throughput"
     }
     frames = {(f, f - 46) for f in (64, 128, 256, 512, 1024, 1280, 1518)}
@@ -57,7 +57,7 @@ def test_frames_and_the_documents_payloads_are_told_apart():
 
 
 def test_throughput_is_measured_first_and_times_are_positive():
-    planned = plan(FULL, 1)
+    planned = plan(FULL, 1, "emulated")
     order = [item.trial.factors["benchmark"] for item in planned]
     assert order == sorted(order, key=list(dict.fromkeys(order)).index)
     assert order[0] == "throughput"
@@ -68,7 +68,7 @@ def test_throughput_is_measured_first_and_times_are_positive():
 def test_other_settings_of_a_search_are_another_trial_and_more_sizes_are_not():
     def digests(**changed):
         part = ThroughputSettings(frame_bytes=[512], payloads_bytes=[], **changed)
-        return {item.trial.digest for item in plan(Rfc2544Settings(throughput=part), 1)}
+        return {item.trial.digest for item in plan(Rfc2544Settings(throughput=part), 1, "emulated")}
 
     assert digests() < digests(repetitions=2)
     assert digests(binary_search={"steps": 12}) - digests()
@@ -78,7 +78,8 @@ def test_other_settings_of_a_search_are_another_trial_and_more_sizes_are_not():
 def test_a_tag_that_counts_shrinks_the_payload():
     part = ThroughputSettings(frame_bytes=[512], payloads_bytes=[], tag_counts=True)
     assert {
-        i.trial.factors["payload_bytes"] for i in plan(Rfc2544Settings(throughput=part), 1)
+        i.trial.factors["payload_bytes"]
+        for i in plan(Rfc2544Settings(throughput=part), 1, "emulated")
     } == {460}
 
 
@@ -89,11 +90,11 @@ def test_what_starts_from_a_throughput_needs_it_in_the_campaign():
 
 def test_every_planned_trial_can_be_measured_and_recorded():
     documents = []
-    for item in plan(SMALL, 1):
+    for item in plan(SMALL, 1, "emulated"):
         factors = item.trial.factors
         network = KnownNetwork(100_000.0, buffer=200)
         known = throughput_of(documents, factors["configuration"], factors["payload_bytes"])
-        values = measure_benchmark(factors, SMALL, network, 1000.0, known)
+        values = measure_benchmark(factors, network, 1000.0, known)
         assert values["load_trials"] == len(values["trials"]) == len(network.loads)
         document = {"status": "measured", "factors": factors, "values": values}
         documents.append(json.loads(json.dumps(document, allow_nan=False)))
@@ -123,19 +124,36 @@ def test_throughput_prefers_the_compliant_search():
     assert throughput_of([document("mlrsearch-rfc2544", None), *some], "frer", 466) == 2.0
 
 
-def test_recovery_without_a_throughput_is_refused():
+def test_recovery_without_a_throughput_says_so():
     (item,) = [
         i
-        for i in plan(SMALL, 1)
+        for i in plan(SMALL, 1, "emulated")
         if i.trial.factors["benchmark"] == "system-recovery"
         and i.trial.factors["configuration"] == "frer"
     ]
-    with pytest.raises(RecordError, match="starts from a throughput"):
-        measure_benchmark(item.trial.factors, SMALL, KnownNetwork(1e5), 1000.0)
+    result = measure_benchmark(item.trial.factors, KnownNetwork(1e5), 1000.0)["result"]
+    assert result["recovery_s"] is None
+    assert not result["compliant"]
+    assert "no throughput was found" in result["reasons"][0]
 
 
-def test_a_benchmark_that_is_not_there_is_refused():
-    factors = {"benchmark": "frame-loss", "method": "downward"}
-    factors |= {"configuration": "frer", "payload_bytes": 466}
-    with pytest.raises(ConfigurationError, match="no part of this campaign"):
-        measure_benchmark(factors, Rfc2544Settings(), KnownNetwork(1e5), 1000.0)
+def test_what_the_trial_starts_from_decides_which_trial_it_is():
+    def digests(**changed):
+        settings = SMALL.model_copy(update=changed)
+        return {item.trial.digest for item in plan(settings, 1, "emulated")}
+
+    assert not digests(shortfall_percent=5.0) & digests()
+    assert not digests(ceiling_s=2.0) & digests()
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"benchmark": "reset"}, "no benchmark 'reset'"),
+        ({"settings": {"steps": 10}}, "steps"),
+    ],
+)
+def test_a_benchmark_that_is_not_there_is_refused(changed, said):
+    factors = plan(SMALL, 1, "emulated")[-1].trial.factors | changed
+    with pytest.raises(ConfigurationError, match=said):
+        measure_benchmark(factors, KnownNetwork(1e5), 1000.0, 1e5)

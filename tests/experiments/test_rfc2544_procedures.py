@@ -10,13 +10,14 @@ from rfc2544_networks import KnownNetwork, series
 
 from tsnrepro.errors import ToolError
 from tsnrepro.experiments.rfc2544 import back_to_back, frame_loss, latency, system_recovery
-from tsnrepro.experiments.rfc2544.load_trial import LoadOutcome
+from tsnrepro.experiments.traffic import LoadOutcome
 from tsnrepro.settings.rfc2544 import (
     BackToBackSettings,
     FrameLossSettings,
     RfcLatencySettings,
     SystemRecoverySettings,
 )
+from tsnrepro.streams.log import LISTENER_DTYPE
 
 LINE = 1e9 / (8 * 1538)
 
@@ -38,7 +39,7 @@ def test_a_clean_load_between_lossy_ones_does_not_stop_it():
 
     def lucky(load):
         if round(load.rate_pps / LINE, 3) == 0.9:
-            return LoadOutcome(1000, 1000, 1000 / load.rate_pps)
+            return LoadOutcome(1000, 1000, 1000, 1000 / load.rate_pps)
         return network(load)
 
     result = frame_loss.downward(series(lucky), FrameLossSettings())
@@ -131,11 +132,36 @@ def test_fifty_searches_of_two_seconds_are_compliant():
     assert back_to_back.search(found, BackToBackSettings(), 0.5 * LINE).compliant
 
 
+def arrivals_of(numbers, sent_s):
+    records = np.zeros(len(numbers), LISTENER_DTYPE)
+    records["sequence"], records["sent_ns"] = numbers, np.round(np.asarray(sent_s) * 1e9)
+    return records
+
+
+def stepping(stepped_s, lost_s):
+    """Return a network whose talker reaches the fall of the rate when said, and what it loses."""
+
+    def measure(load):
+        first, then = load.before_step, load.then
+        sent_s = np.concatenate(
+            [
+                np.arange(first) * (stepped_s / first),
+                stepped_s + np.arange(then.datagrams) / then.rate_pps,
+            ]
+        )
+        lost = np.searchsorted(sent_s, lost_s)
+        arrivals = arrivals_of(np.delete(np.arange(load.datagrams), lost), np.delete(sent_s, lost))
+        arrived = len(arrivals)
+        return LoadOutcome(load.datagrams, arrived, arrived, sent_s[-1], arrivals=arrivals)
+
+    return measure
+
+
 def test_recovery_is_from_the_fall_of_the_rate_to_the_last_loss():
-    outcome = LoadOutcome(1000, 900, 90.0, stepped_s=60.2, last_lost_s=60.95)
-    found = series(lambda load: outcome)
+    found = series(stepping(60.2, [60.95]))
     result = system_recovery.measure(found, SystemRecoverySettings(), 0.5 * LINE)
-    assert result.recovery_s == pytest.approx(0.75)
+    assert result.stepped_s == pytest.approx(60.2, abs=1e-3)
+    assert result.recovery_s == pytest.approx(0.75, abs=1e-3)
     assert result.overload_pps == pytest.approx(0.55 * LINE)
     assert result.recovery_pps == pytest.approx(0.275 * LINE)
     assert result.compliant
@@ -156,8 +182,71 @@ def test_an_overload_without_loss_has_nothing_to_recover_from():
     assert len(result.reasons) == 2
 
 
+def test_a_generator_below_the_overload_is_noticed():
+    """It falls behind in the overload, and may catch up at half the rate: the total is right."""
+    found = series(stepping(66.0, [66.5]))
+    result = system_recovery.measure(found, SystemRecoverySettings(), 0.5 * LINE)
+    assert result.reasons == ("the generator did not reach the overload",)
+    assert found.trials[0].short
+
+
+@pytest.mark.parametrize(("after_s", "unfinished"), [(29.9, True), (20.0, False), (-1.0, False)])
+def test_a_loss_at_the_end_of_the_window_is_no_recovery(after_s, unfinished):
+    settings = SystemRecoverySettings(recovery_s=30.0)
+    found = series(stepping(60.0, [59.0, 60.0 + after_s]))
+    result = system_recovery.measure(found, settings, 0.5 * LINE)
+    assert (result.at_least, not result.compliant) == (unfinished, unfinished)
+    assert any("still lost 30 s" in reason for reason in result.reasons) == unfinished
+
+
+def test_a_burst_is_credited_with_what_was_sent_of_it():
+    """A talker that is ended after 0.4 s has sent 120,000 of the 540,000 that were asked for."""
+
+    def cut(load):
+        sent = min(load.burst, 120_000)
+        return LoadOutcome(sent, sent, sent, sent / 300_000)
+
+    result = back_to_back.search(series(cut), BackToBackSettings(searches=2), None)
+    assert result.bursts == (120_000, 120_000)
+    assert result.unbounded == 2
+    assert any("a part only of 2 bursts" in reason for reason in result.reasons)
+
+
+def test_a_cut_burst_that_lost_bounds_the_search_by_what_was_sent():
+    def cut(load):
+        sent = min(load.burst, 50_000)
+        received = min(sent, 1000)
+        return LoadOutcome(sent, received, received, sent / 300_000)
+
+    settings = BackToBackSettings(searches=1, resolution_percent=0.1)
+    result = back_to_back.search(series(cut), settings, None)
+    assert 998 <= result.mean <= 1000
+    assert result.unbounded == 0
+
+
+def test_trials_without_the_waits_of_section_23_are_not_compliant():
+    def reasons(**options):
+        made = [
+            frame_loss.downward(series(KnownNetwork(0.5 * LINE), **options), FrameLossSettings()),
+            back_to_back.search(
+                series(KnownNetwork(0.5 * LINE, buffer=300), **options),
+                BackToBackSettings(),
+                0.5 * LINE,
+            ),
+            system_recovery.measure(
+                series(KnownNetwork(0.95 * LINE), **options), SystemRecoverySettings(), 0.95 * LINE
+            ),
+        ]
+        return [result.reasons for result in made]
+
+    assert reasons() == [(), (), ()]
+    for found in reasons(full_waits=False):
+        assert len(found) == 1
+        assert "RFC 2544, 23" in found[0]
+
+
 def test_recovery_without_times_is_refused():
-    found = series(lambda load: LoadOutcome(1000, 900, 90.0, stepped_s=60.0))
+    found = series(lambda load: LoadOutcome(1000, 900, 900, 90.0))
     with pytest.raises(ToolError, match="does not tell when"):
         system_recovery.measure(found, SystemRecoverySettings(), 0.5 * LINE)
 
@@ -167,16 +256,19 @@ def test_recovery_without_times_is_refused():
 def test_sending_times_of_lost_are_those_of_a_steady_talker(offered, data):
     kept = data.draw(st.sets(st.integers(0, offered - 1), min_size=2))
     order = data.draw(st.permutations(sorted(kept)))
-    found = system_recovery.sending_times_of_lost(order, [5 + 0.001 * n for n in order], offered)
+    arrivals = arrivals_of(order, [5 + 0.001 * n for n in order])
+    found = LoadOutcome(
+        offered, len(kept), len(kept), 1.0, arrivals=arrivals
+    ).sending_times_of_lost()
     missing = sorted(set(range(offered)) - kept)
     np.testing.assert_allclose(found, [5 + 0.001 * number for number in missing])
 
 
 def test_sending_times_need_two_datagrams():
     with pytest.raises(ValueError, match="1 datagrams arrived"):
-        system_recovery.sending_times_of_lost([3, 3], [0.1, 0.1], 5)
+        LoadOutcome(5, 2, 1, 1.0, arrivals=arrivals_of([3, 3], [0.1, 0.1])).sending_times_of_lost()
     with pytest.raises(ValueError, match="of 5 sent"):
-        system_recovery.sending_times_of_lost([3, 7], [0.1, 0.2], 5)
+        LoadOutcome(5, 2, 2, 1.0, arrivals=arrivals_of([3, 7], [0.1, 0.2])).sending_times_of_lost()
 
 
 def test_the_whole_round_trip_is_twice_the_half():

@@ -7,8 +7,8 @@ from rfc2544_networks import KnownNetwork, series
 
 from tsnrepro.errors import ToolError
 from tsnrepro.experiments.rfc2544 import binary_search, mlr, systematic
-from tsnrepro.experiments.rfc2544.load_trial import LoadOutcome
 from tsnrepro.experiments.rfc2544.throughput import record_of_search
+from tsnrepro.experiments.traffic import LoadOutcome
 from tsnrepro.settings.rfc2544 import (
     RFC2544_GOAL,
     BinarySearchSettings,
@@ -23,7 +23,7 @@ BINARY = BinarySearchSettings()
 RFC_BINARY = BinarySearchSettings(duration_s=60, loss_percent=0, steps=9)
 MLR = MlrSettings()
 MLR_RFC = MlrSettings(goals=[RFC2544_GOAL])
-SWEEP = SystematicSettings()
+LOSS = SystematicSettings()
 
 
 def by_binary(found):
@@ -39,7 +39,7 @@ def by_mlr_rfc(found):
 
 
 def by_sweep(found):
-    return systematic.search(found, SWEEP)
+    return systematic.search(found, LOSS)
 
 
 METHODS = [by_binary, by_mlr, by_mlr_rfc, by_sweep]
@@ -74,7 +74,7 @@ def test_mlrsearch_brackets_the_capacity_within_its_width(share):
 @given(st.floats(0.05, 0.95))
 def test_the_sweep_brackets_the_capacity_within_its_last_step(share):
     found = series(KnownNetwork(share * LINE))
-    result = systematic.search(found, SWEEP)
+    result = systematic.search(found, LOSS)
     step = 0.006 * share * LINE
     assert result.lower_pps <= share * LINE + 1 < result.lower_pps + step + 2
     assert abs(result.threshold["value"] - share * LINE) <= step
@@ -140,7 +140,7 @@ def test_the_ceiling_is_the_best_of_three():
     rates = iter([0.3 * LINE, 0.5 * LINE, 0.4 * LINE])
 
     def uneven(load):
-        return LoadOutcome(10_000, 10_000, 10_000 / next(rates))
+        return LoadOutcome(10_000, 10_000, 10_000, 10_000 / next(rates))
 
     found = series(uneven)
     assert found.ceiling.pps == pytest.approx(0.5 * LINE)
@@ -208,7 +208,7 @@ def test_the_sweep_goes_down_where_asked():
 def test_grids_close_in_on_a_capacity_far_below_the_line():
     """A per-packet limit of 40,000/s at 64-byte frames is 2.7 % of the line."""
     network = KnownNetwork(40_000.0)
-    result = systematic.search(series(network, payload=18), SWEEP)
+    result = systematic.search(series(network, payload=18), LOSS)
     assert result.lower_pps == pytest.approx(40_000, rel=0.005)
     assert max(load.rate_pps for load in network.loads) <= 1e9 / (8 * 84)
 
@@ -250,9 +250,9 @@ def test_the_record_names_every_layer_and_keeps_every_trial():
 @pytest.mark.parametrize(
     ("outcome", "words"),
     [
-        (LoadOutcome(0, 0, 1.0), "0 datagrams were sent"),
-        (LoadOutcome(10, 11, 1.0), "11 datagrams received of 10"),
-        (LoadOutcome(10, 9, 0.0), "in 0.0 s"),
+        (LoadOutcome(0, 0, 0, 1.0), "0 datagrams were sent"),
+        (LoadOutcome(10, 11, 11, 1.0), "11 datagrams received of 10"),
+        (LoadOutcome(10, 9, 9, 0.0), "in 0.0 s"),
     ],
 )
 def test_outcomes_that_cannot_be_are_refused(outcome, words):
@@ -261,7 +261,8 @@ def test_outcomes_that_cannot_be_are_refused(outcome, words):
 
 
 def test_a_search_without_end_is_a_tool_error():
-    impatient = MlrSettings(deadline_s=1e-9)
+    # Shorter than a configuration may ask for, so that no machine is fast enough.
+    impatient = MlrSettings().model_copy(update={"deadline_s": 1e-9})
     with pytest.raises(ToolError, match="MLRsearch gave up after"):
         mlr.search(series(KnownNetwork(0.5 * LINE)), impatient)
 

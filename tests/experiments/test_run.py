@@ -19,13 +19,15 @@ from tsnrepro.records.store import RawStore, Trial
 
 def planned(count: int) -> list[Planned]:
     return [
-        Planned(Trial("sweep", f"trial-{n}", {"number": n}, 1), order=n, nominal_s=1.0)
+        Planned(Trial("loss", f"trial-{n}", {"number": n}, 1), order=n, nominal_s=1.0)
         for n in range(count)
     ]
 
 
 class FakeTestbed:
     """Counts how often it was up; a trial's number is all that is measured on it."""
+
+    machines = ()
 
     def __init__(self) -> None:
         self.ups = self.downs = 0
@@ -66,7 +68,7 @@ def run(store, items, attempts, testbed, measure):
 
 @pytest.fixture
 def store(tmp_path):
-    return RawStore(tmp_path / "raw", "emulated", "quick", "sweep")
+    return RawStore(tmp_path / "raw", "emulated", "quick", "loss")
 
 
 def documents(store, items) -> list[list[dict]]:
@@ -88,8 +90,8 @@ def test_all_trials_are_recorded_in_their_order(store, capsys):
         assert document["testbed"] == "emulated"
         assert (store.root / "emulated/environments" / f"{document['environment']}.json").is_file()
     printed = capsys.readouterr().out
-    assert "sweep: 4 trials, 0 recorded" in printed
-    assert "sweep: trial 2 of 4 (trial-1)" in printed
+    assert "loss: 4 trials, 0 recorded" in printed
+    assert "loss: trial 2 of 4 (trial-1)" in printed
 
 
 def test_a_finished_run_needs_no_testbed(store):
@@ -194,7 +196,7 @@ def test_an_altered_record_stops_the_run(store):
 @given(data=st.data())
 def test_whatever_happens_every_trial_is_measured_once(tmp_path_factory, data):
     """Failures and interruptions in any order; the campaign is started until it is done."""
-    store = RawStore(tmp_path_factory.mktemp("raw"), "emulated", "quick", "sweep")
+    store = RawStore(tmp_path_factory.mktemp("raw"), "emulated", "quick", "loss")
     count, attempts = data.draw(st.integers(1, 6)), data.draw(st.integers(1, 3))
     kinds = st.sampled_from(["well", "well", "fails", "interrupted"])
     happenings = [
@@ -232,6 +234,8 @@ from tsnrepro.records.store import RawStore, Trial
 root, done = Path(sys.argv[1]), Path(sys.argv[2])
 
 class Testbed:
+    machines = ()
+
     def describe(self):
         return {"testbed": "fake"}
 
@@ -245,8 +249,8 @@ def measure(_testbed, trial, measured):
     with done.open("a") as file:
         file.write(f"{trial.factors['number']}\\n")
 
-items = [Planned(Trial("sweep", "t", {"number": n}, 1), n, 1.0) for n in range(60)]
-store = RawStore(root, "emulated", "quick", "sweep")
+items = [Planned(Trial("loss", "t", {"number": n}, 1), n, 1.0) for n in range(60)]
+store = RawStore(root, "emulated", "quick", "loss")
 print("started", flush=True)
 write_manifest(run_trials(store, items, 2, testbed, measure), sys.argv[3])
 """
@@ -270,7 +274,7 @@ def test_a_killed_campaign_resumes(tmp_path):
             break
     assert process.returncode == 0
     assert kills >= 3, "too fast to be killed: the test shows nothing"
-    store = RawStore(root, "emulated", "quick", "sweep")
+    store = RawStore(root, "emulated", "quick", "loss")
     found = json.loads(result.read_text())
     numbers = [store.read(store.folder / t["trial"])["values"]["number"] for t in found["trials"]]
     assert numbers == list(range(60)), "every trial once, none lost"

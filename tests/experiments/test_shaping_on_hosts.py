@@ -9,16 +9,18 @@ from shaping_parts import part
 from tsnrepro import campaigns
 from tsnrepro.analysis.shaping_phase import Gate, held
 from tsnrepro.errors import ConfigurationError, TestbedError
+from tsnrepro.experiments import measuring
 from tsnrepro.experiments.run import Measurement
 from tsnrepro.experiments.shaping import on_hosts
 from tsnrepro.experiments.shaping.log import LOG, decompress
 from tsnrepro.experiments.shaping.plan import plan, trials_of
 from tsnrepro.experiments.shaping.schedule import two_windows
+from tsnrepro.settings.shaping import MODES_OF, GateControlList, GateWindow
 from tsnrepro.testbed.guest import requirements
 from tsnrepro.testbed.guest.testbed import GuestTestbed
-from tsnrepro.testbed.jobs import here
-from tsnrepro.testbed.jobs.here import JobsHere
+from tsnrepro.testbed.jobs import local
 from tsnrepro.testbed.jobs.job import Pause, Step, Stop
+from tsnrepro.testbed.jobs.local import LocalJobs
 
 
 def shape(settings, mode):
@@ -27,13 +29,57 @@ def shape(settings, mode):
     return [(s.host, " ".join(s.argv)) for s in job.configure if s.name.startswith("shape")]
 
 
+ALL_MODES = ["tas", "prio", "cbs", "mqprio", "etf", "fifo"]
+
+
+@pytest.mark.parametrize("kind", ["end-station", "bridge"])
+def test_every_mode_has_the_same_line(kind):
+    """One command on one port, which every frame of every mode leaves by."""
+    modes = [mode for mode in (*ALL_MODES, "direct") if mode in MODES_OF[kind]]
+    settings = part(kind, modes=modes, link_rate_mbps=100.0, idle_slope_mbps=20.0)
+    jobs = [on_hosts.job_of(settings, mode, 1) for mode in modes]
+    lines = {(s.host, s.argv) for job in jobs for s in job.configure if s.name == "line-1"}
+    ((host, argv),) = lines
+    assert (host, argv[4]) == ("line", "p1")
+    assert "tbf rate 100000000bit" in " ".join(argv)
+    for job in jobs:
+        (out,) = (link for link in job.links if link.other.host == "listener")
+        assert (out.one.host, out.one.device) == ("line", "p1")
+
+
 def test_gates_come_before_the_line_and_the_line_below_each_class():
-    commands = shape(part(link_rate_mbps=100.0), "tas")
+    commands = shape(part(link_rate_mbps=200.0), "tas")
     assert [host for host, _ in commands] == ["talker"] * 3
     assert "taprio num_tc 8" in commands[0][1]
-    assert "sched-entry S 20 20000 sched-entry S 01 80000 cycle-time 100000" in commands[0][1]
     assert [text.split()[6] for _, text in commands[1:]] == ["100:1", "100:6"]
-    assert all("tbf rate 100000000bit" in text for _, text in commands[1:])
+    assert all("tbf rate 200000000bit" in text for _, text in commands[1:])
+
+
+def test_gates_close_a_frame_of_the_line_before_their_window_ends():
+    """322 bytes of the wire take 12.88 us at 200 Mb/s, the load's 1538 take 61.52 us."""
+    settings = part(link_rate_mbps=200.0, loads_mbps=[100.0])
+    assert on_hosts.gate_entries(settings) == [
+        *((0x20, 20_000 - 12_880), (0x00, 12_880)),
+        *((0x01, 80_000 - 61_520), (0x00, 61_520)),
+    ]
+    loose = settings.gates.model_copy(update={"guard_band": False})
+    entries = on_hosts.gate_entries(settings.model_copy(update={"gates": loose}))
+    assert entries == [(0x20, 20_000), (0x01, 80_000)]
+
+
+def test_a_window_over_the_end_of_the_cycle_closes_inside_it():
+    gates = GateControlList(
+        entries=[
+            GateWindow(open_classes=[5], interval_ns=20_000),
+            GateWindow(open_classes=[0, 3], interval_ns=60_000),
+            GateWindow(open_classes=[3, 5], interval_ns=20_000),
+        ]
+    )
+    settings = part(link_rate_mbps=1000.0, gates=gates)
+    assert on_hosts.gate_entries(settings) == [
+        *((0x20, 20_000 - 2_576), (0x00, 2_576)),
+        *((0x09, 60_000), (0x28, 20_000)),
+    ]
 
 
 def test_priority_stands_below_the_line():
@@ -42,12 +88,35 @@ def test_priority_stands_below_the_line():
     assert "parent 1:1 handle 2: prio bands 8" in second[1]
 
 
-def test_credit_is_reckoned_against_what_veth_claims():
-    commands = shape(part("bridge", modes=["cbs"], idle_slope_mbps=10.0), "cbs")
-    host, text = commands[-1]
+def test_credit_is_taken_off_at_what_veth_claims_and_saved_up_at_the_line():
+    settings = part("bridge", modes=["cbs"], idle_slope_mbps=10.0, link_rate_mbps=100.0)
+    host, text = shape(settings.model_copy(update={"loads_mbps": [90.0]}), "cbs")[-1]
     assert host == "sw"
-    # Priority 5 is the third band of eight; the port is of 10 Gb/s to the kernel.
-    assert "parent 2:3 cbs idleslope 10000 sendslope -9990000" in text
+    # Priority 5 is the third band of eight. Of 326 bytes the kernel counts 298: 9.141 Mb/s.
+    assert "parent 2:3 cbs idleslope 9141 sendslope -9990859" in text
+    # A load's 1530 bytes at 100 Mb/s let 9.141 Mb/s save up 139.9 bytes.
+    assert "hicredit 140 locredit -297" in text
+
+
+@pytest.mark.parametrize("mode", ["etf", "mqprio"])
+def test_where_nothing_arbitrates_the_load_has_what_the_stream_leaves(mode):
+    settings = part(modes=[mode], link_rate_mbps=100.0, loads_mbps=[100.0])
+    (load,) = (text for _, text in shape(settings, mode) if "parent 100:1 " in text)
+    # 322 bytes each 300 us.
+    assert f"rate {round((100 - 322 * 8 / 300) * 1e6)}bit" in load
+
+
+def test_sends_in_step_begin_with_the_cycle_and_others_take_all_of_it():
+    def options(**changes):
+        job = on_hosts.job_of(part(**changes), "fifo", 1)
+        return next(s.argv for s in job.steps if isinstance(s, Step) and s.name == "talker")
+
+    in_step = options(interval_spread_us=0.0)
+    assert in_step[in_step.index("--cycle-ns") + 1] == "100000"
+    assert in_step[in_step.index("--interval-ns") + 1] == "300000"
+    assert "--cycle-ns" not in options()
+    with pytest.raises(ConfigurationError, match="cannot spread over 50 us of a cycle of 100 us"):
+        options(interval_spread_us=50.0)
 
 
 def test_a_switch_chooses_queues_by_pcp_before_it_shapes():
@@ -78,8 +147,8 @@ def test_the_load_starts_before_the_stream_and_ends_after_it():
         for s in steps
     ]
     assert names == [
-        *("listener", "qdisc-before", "load-listener", "load", "pause", "talker"),
-        *("end load", "pause", "end listener", "end load-listener", "qdisc-after"),
+        *("listener", "qdisc-before", "line-before", "load-listener", "load", "pause", "talker"),
+        *("end load", "pause", "end listener", "end load-listener", "qdisc-after", "line-after"),
     ]
     assert all(s.seconds > 0 for s in steps if isinstance(s, Pause))
 
@@ -160,6 +229,32 @@ def test_software_gates_hold_within_five_microseconds(guest):
     assert {"taprio", "tbf"} <= kinds
 
 
+@pytest.mark.guest
+def test_a_burst_takes_the_same_time_in_every_mode(guest):
+    """40 datagrams at once: each takes its bytes' time on the line, or twice that by credit."""
+    wire_ns = (1400 + 66) * 8000 / 100
+    for mode in ALL_MODES:
+        settings = part(
+            modes=[mode],
+            gates=two_windows(90_000_000, 10_000_000, scheduled=5, others=[0]),
+            link_rate_mbps=100.0,
+            idle_slope_mbps=50.0,
+            payload_bytes=1400,
+            packets=40,
+            interval_us=1.0,
+            interval_spread_us=0.0,
+            launch_phase_us=5_000.0,
+        )
+        log = decompress(measured(guest, settings).outputs[LOG])
+        # etf drops what its timer reaches after the launch; the others drop nothing.
+        assert len(log) > (20 if mode == "etf" else 39), mode
+        gaps = np.diff(log["stamped_ns"].astype(np.int64))
+        expected = wire_ns * (2 if mode == "cbs" else 1)
+        assert np.median(gaps) == pytest.approx(expected, rel=0.005), mode
+        # The guest's one processor is late at some gap of the forty; the line never is early.
+        assert gaps[1:].mean() == pytest.approx(expected, rel=0.1), mode
+
+
 # On this machine's own kernel
 
 
@@ -168,7 +263,7 @@ def test_a_trial_without_gates_runs_on_any_kernel(monkeypatch, tmp_path):
     """A line of 100 Mb/s and nothing else to shape needs none of the disciplines that may lack."""
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     settings = part(modes=["fifo"], link_rate_mbps=100.0, packets=300, loads_mbps=[30.0])
-    with JobsHere(purpose="tests of shaping") as testbed:
+    with LocalJobs(purpose="tests of shaping") as testbed:
         measurement = measured(testbed, settings)
     values = measurement.values
     log = decompress(measurement.outputs[LOG])
@@ -183,32 +278,27 @@ def test_a_trial_without_gates_runs_on_any_kernel(monkeypatch, tmp_path):
 
 def test_an_emulated_testbed_runs_shaping_as_jobs():
     settings = campaigns.campaign("shaping")
-    assert campaigns.experiments_of(settings, "emulated") == ["shaping"]
-    opened = campaigns.open_for("shaping", "emulated", settings, "a test")
-    assert isinstance(opened, JobsHere)
-    assert not isinstance(campaigns.open_for("sweep", "emulated", settings, "a test"), JobsHere)
+    opened = measuring.open_for("shaping", "emulated", settings, "a test")
+    assert isinstance(opened, LocalJobs)
+    assert not isinstance(measuring.open_for("loss", "emulated", settings, "a test"), LocalJobs)
 
 
 def test_an_emulated_testbed_runs_the_parts_of_a_guest():
     settings = campaigns.campaign("shaping")
-    plans = {kind: plan(settings, kind) for kind in ("guest", "emulated", "model")}
+    plans = {
+        kind: plan(settings.shaping, settings.seed, kind) for kind in ("guest", "emulated", "model")
+    }
     parts = {k: {item.trial.factors["part"] for item in items} for k, items in plans.items()}
-    assert parts["emulated"] == parts["guest"] == {"guest-end-station", "guest-bridge"}
-    assert parts["emulated"].isdisjoint(parts["model"])
+    shared = {"short-cycle", "long-cycle", "bridge", "bridge-any-time"}
+    assert parts["emulated"] == parts["guest"] == shared
+    assert parts["model"] == {*shared, "tas-frer"}
     assert [i.trial.digest for i in plans["emulated"]] == [i.trial.digest for i in plans["guest"]]
 
 
-def test_a_kernel_without_the_queues_is_refused_in_one_sentence(monkeypatch, tmp_path):
-    monkeypatch.setattr(here, "lacking_qdiscs", lambda: ["taprio", "cbs"])
-    monkeypatch.setattr(here.os, "geteuid", lambda: 0)
-    monkeypatch.setattr(campaigns, "raw_root", lambda: tmp_path)
+def test_a_kernel_without_the_queues_is_refused_in_one_sentence(monkeypatch):
+    monkeypatch.setattr(local, "lacking_qdiscs", lambda: ["taprio", "cbs"])
+    monkeypatch.setattr(local.os, "geteuid", lambda: 0)
     with pytest.raises(TestbedError, match=r"lacks taprio, cbs .*--config testbed=guest") as error:
-        campaigns.refuse_unmeasurable(["sweep", "shaping"], "emulated", "shaping")
+        local.refuse_without(("taprio", "cbs", "etf"))
     assert "\n" not in str(error.value)
-    # Elsewhere nothing is asked of the kernel, nor of what other experiments run on.
-    campaigns.refuse_unmeasurable(["shaping"], "guest", "shaping")
-    campaigns.refuse_unmeasurable(["shaping"], "model", "shaping")
-    campaigns.refuse_unmeasurable(["sweep", "tcp"], "emulated", "quick")
-    # What was recorded on another machine can be analysed on this one.
-    (tmp_path / "emulated" / "shaping" / "shaping").mkdir(parents=True)
-    campaigns.refuse_unmeasurable(["shaping"], "emulated", "shaping")
+    local.refuse_without(("etf",))

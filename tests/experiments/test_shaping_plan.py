@@ -1,7 +1,5 @@
 """Settings and trials of the experiment ``shaping``."""
 
-from types import SimpleNamespace
-
 import pytest
 from pydantic import ValidationError
 from shaping_parts import part
@@ -14,13 +12,12 @@ from tsnrepro.experiments.shaping.schedule import flows_of, two_windows
 from tsnrepro.settings.shaping import ShapingSettings
 
 
-def campaign(*parts, repetitions=2):
-    settings = ShapingSettings(repetitions=repetitions, parts=list(parts))
-    return SimpleNamespace(shaping=settings, seed=3)
+def plan(*parts, repetitions=2, kind="model"):
+    return shaping.plan(ShapingSettings(repetitions=repetitions, parts=list(parts)), 3, kind)
 
 
 def test_every_mode_meets_every_load_in_every_repetition():
-    planned = shaping.plan(campaign(part(loads_mbps=[0.0, 900.0]), repetitions=3))
+    planned = plan(part(loads_mbps=[0.0, 900.0]), repetitions=3)
     seen = [(p.trial.factors["mode"], p.trial.factors["load_mbps"]) for p in planned]
     assert sorted(seen) == sorted(
         (mode, load) for mode in ("tas", "prio", "fifo") for load in (0.0, 900.0) for _ in range(3)
@@ -34,27 +31,39 @@ def test_a_direct_link_has_no_load():
 
 
 def test_a_testbed_runs_only_its_parts():
-    parts = part(), part(name="slow", testbeds=["guest"])
-    planned = shaping.plan(campaign(*parts), "guest")
-    assert {p.trial.factors["part"] for p in planned} == {"slow"}
-    assert len(shaping.plan(campaign(*parts))) == 12
+    slower = {"link_rate_mbps": 200.0, "modes": ["tas", "fifo"]}
+    parts = part(), part(name="both", testbeds={"model": {}, "guest": slower})
+    planned = plan(*parts, kind="guest")
+    assert {p.trial.factors["part"] for p in planned} == {"both"}
+    assert {p.trial.factors["link_rate_mbps"] for p in planned} == {200.0}
+    assert len(planned) == 2 * 2
+    on_model = plan(*parts)
+    assert len(on_model) == 2 * (3 + 3)
+    assert {p.trial.factors["link_rate_mbps"] for p in on_model} == {1000.0}
 
 
-def test_a_campaign_without_shaping_has_no_trials():
-    assert shaping.plan(SimpleNamespace(shaping=None, seed=1)) == []
+def test_the_schedules_are_those_of_the_testbed():
+    slower = part(testbeds={"model": {}, "guest": {"link_rate_mbps": 200.0}})
+    settings = ShapingSettings(repetitions=1, parts=[slower, part(name="model-only")])
+    assert set(shaping.schedules(settings, "model")) == {"test", "model-only"}
+    carried = {
+        kind: shaping.schedules(settings, kind)["test"]["carries_bytes"].iloc[0]
+        for kind in ("model", "guest")
+    }
+    assert carried == {"model": 2_500, "guest": 500}
 
 
 def test_no_trial_is_planned_under_a_schedule_that_cannot_be():
     published = two_windows(5_000, 5_000, scheduled=5, others=[0])
     with pytest.raises(ConfigurationError, match="no frame of the load fits") as refused:
-        shaping.plan(campaign(part(gates=published, loads_mbps=[900.0])))
+        plan(part(gates=published, loads_mbps=[900.0]))
     assert "shaping part test" in refused.value.where
     assert "12,304 ns" in refused.value.remedy
 
 
 def test_without_a_load_only_the_stream_must_fit():
     published = two_windows(5_000, 5_000, scheduled=5, others=[0])
-    assert shaping.plan(campaign(part(gates=published)))
+    assert plan(part(gates=published))
 
 
 def test_factors_give_the_part_back():
@@ -79,6 +88,14 @@ def test_a_bridge_tags_its_frames_and_member_ports_carry_r_tags():
         ({"interval_spread_us": 301.0}, "overtake"),
         ({"payload_bytes": 11}, "greater than or equal to 12"),
         ({"payload": 256}, "Extra inputs"),
+        ({"testbeds": {}}, "at least 1 item"),
+        ({"testbeds": {"gust": {}}}, "'model', 'guest', 'emulated'"),
+        ({"testbeds": {"guest": {"payload": 256}}}, r"testbeds\.guest\.payload\s+Extra inputs"),
+        (
+            {"testbeds": {"guest": {"modes": ["cbs"]}}},
+            r"testbeds\.guest: mode cbs needs idle_slope",
+        ),
+        ({"testbeds": {"guest": {"gates": None}}}, r"testbeds\.guest: mode tas needs gates"),
     ],
 )
 def test_settings_that_cannot_be_are_refused(changes, said):

@@ -5,7 +5,7 @@ from contextlib import nullcontext
 import pytest
 
 from tsnrepro.campaigns import campaign
-from tsnrepro.experiments import sweep
+from tsnrepro.experiments import loss
 from tsnrepro.experiments.run import run_trials
 from tsnrepro.records.store import RawStore
 
@@ -16,9 +16,9 @@ REPETITIONS = 4
 def short_soak():
     """Return the soak campaign with its loads, fewer repetitions and trials of a second."""
     soak = campaign("soak")
-    part = soak.sweep.parts[0].model_copy(update={"duration_s": 1})
-    changed = soak.sweep.model_copy(update={"parts": [part], "repetitions": REPETITIONS})
-    return soak.model_copy(update={"sweep": changed})
+    part = soak.loss.parts[0].model_copy(update={"duration_s": 1})
+    changed = soak.loss.model_copy(update={"parts": [part], "repetitions": REPETITIONS})
+    return soak.model_copy(update={"loss": changed})
 
 
 def left_open(testbed) -> dict[str, int]:
@@ -32,13 +32,13 @@ def left_open(testbed) -> dict[str, int]:
 
 def test_a_short_soak_accounts_for_everything_and_leaves_nothing(testbed, tmp_path):
     soak = short_soak()
-    planned = sweep.plan(soak)
+    planned = loss.plan(soak.loss, soak.seed, "emulated")
     assert len(planned) == 2 * 2 * REPETITIONS
-    store = RawStore(tmp_path, "emulated", "soak", "sweep")
+    store = RawStore(tmp_path, "emulated", "soak", "loss")
 
     def run(items):
         return run_trials(
-            store, items, 1, lambda: nullcontext(testbed), sweep.measure, warm_up=soak.warm_up
+            store, items, 1, lambda: nullcontext(testbed), loss.measure, warm_up=soak.warm_up
         )
 
     run(planned[:4])

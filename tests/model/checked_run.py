@@ -45,8 +45,8 @@ def frer(before, after, reverse):
         "before": [before],
         "members": members,
         "after": [after],
-        "individual": {"algorithm": "match", "reset_timeout_ms": 1.0},
-        "latent_errors": {"difference": 3, "period_ms": 2.0, "reset_period_ms": 5.0},
+        "individual": {"algorithm": "match", "reset_ms": 1.0},
+        "latent_errors": {"difference": 3, "period_ms": 2.0, "reset_ms": 5.0},
         "faults": {
             "stuck": [{"from_ns": 4_000_000, "until_ns": 5_000_000}],
             "generator_restarts_ns": [9_000_000],

@@ -1,30 +1,30 @@
 """Small networks that several tests of the model use."""
 
 from tsnrepro.model.network import (
+    DuplexLink,
     Duration,
-    Host,
-    Link,
+    EgressPort,
+    EndStation,
     Network,
-    Port,
     Recovery,
     Replicated,
     SinglePath,
-    Stream,
     Switch,
+    TrafficStream,
 )
 
-ROOMY = Port(queue_bytes=4_000_000)
-HOST = Host(port=ROOMY, send_buffer_bytes=3_000_000, receive_buffer_bytes=3_000_000)
+ROOMY = EgressPort(queue_bytes=4_000_000)
+HOST = EndStation(port=ROOMY, send_buffer_bytes=3_000_000, receive_buffer_bytes=3_000_000)
 
 
 def one_hop(streams, *, port=ROOMY, host=HOST, link=None, listener=HOST):
     """A talker and a listener on one link; ``streams`` are (send, payload, priority) triples."""
-    link = link or Link(name="wire", a="talker", b="listener")
+    link = link or DuplexLink(name="wire", a="talker", b="listener")
     return Network(
         hosts={"talker": host.model_copy(update={"port": port}), "listener": listener},
         links=[link],
         streams=[
-            Stream(
+            TrafficStream(
                 name=f"s{number}",
                 talker="talker",
                 listener="listener",
@@ -41,8 +41,8 @@ def one_hop(streams, *, port=ROOMY, host=HOST, link=None, listener=HOST):
 def two_switches(send, payload, members, *, host=HOST, switch_port=ROOMY, **options):
     """Talker, switch, one link (or several in a row) for each member path, switch, listener.
 
-    ``members`` is a list of paths, each a list of Link arguments; without ``recovery`` among the
-    options, the only path is used without FRER.
+    ``members`` is a list of paths, each a list of DuplexLink arguments; without ``recovery`` among
+    the options, the only path is used without FRER.
     """
     recovery = options.pop("recovery", None)
     processing_ns = options.pop("processing_ns", 0.0)
@@ -53,7 +53,7 @@ def two_switches(send, payload, members, *, host=HOST, switch_port=ROOMY, **opti
         switches |= set(nodes)
         names.append([f"path-{number}-{hop}" for hop in range(len(hops))])
         links += [
-            Link(name=name, a=a, b=b, **arguments)
+            DuplexLink(name=name, a=a, b=b, **arguments)
             for name, a, b, arguments in zip(names[-1], nodes, nodes[1:], hops, strict=False)
         ]
     route = SinglePath(links=["in", *names[0], "out"])
@@ -63,12 +63,12 @@ def two_switches(send, payload, members, *, host=HOST, switch_port=ROOMY, **opti
         hosts={"talker": host, "listener": options.pop("listener", HOST)},
         switches={name: Switch(port=switch_port, processing_ns=processing_ns) for name in switches},
         links=[
-            Link(name="in", a="talker", b="first", rate_mbps=access),
+            DuplexLink(name="in", a="talker", b="first", rate_mbps=access),
             *links,
-            Link(name="out", a="second", b="listener", rate_mbps=access),
+            DuplexLink(name="out", a="second", b="listener", rate_mbps=access),
         ],
         streams=[
-            Stream(
+            TrafficStream(
                 name="s0",
                 talker="talker",
                 listener="listener",

@@ -6,19 +6,17 @@ from tsnrepro.model.network import (
     BurstLoss,
     Bursts,
     ConstantRate,
+    DuplexLink,
     Duplication,
     Duration,
+    EgressPort,
+    EndStation,
     Failure,
-    GateEntry,
-    Gates,
-    Host,
     LatentErrors,
-    Link,
     Listed,
     Network,
     PingPong,
     Poisson,
-    Port,
     RandomLoss,
     Recovery,
     Replicated,
@@ -27,9 +25,10 @@ from tsnrepro.model.network import (
     SinglePath,
     Span,
     Stalls,
-    Stream,
     Switch,
+    TrafficStream,
 )
+from tsnrepro.settings.shaping import GateControlList, GateWindow
 
 DURATION_NS = 400_000
 PATHS = {"direct": ["direct"], "upper": ["upper-1", "upper-2"], "lower": ["lower-1", "lower-2"]}
@@ -78,7 +77,7 @@ def gates(draw):
     entries = draw(
         st.lists(
             st.builds(
-                GateEntry,
+                GateWindow,
                 open_classes=st.sets(st.integers(0, 7), max_size=7).map(
                     lambda closed: sorted(set(range(8)) - closed)
                 ),
@@ -89,11 +88,10 @@ def gates(draw):
         )
     )
     length = sum(entry.interval_ns for entry in entries)
-    return Gates(
+    return GateControlList(
         entries=entries,
         cycle_ns=draw(st.one_of(st.just(length), st.integers(length // 2 + 1, 2 * length))),
         base_time_ns=draw(st.integers(0, 100_000)),
-        clock_offset_ns=float(draw(st.integers(-5_000, 5_000))),
         guard_band=draw(st.booleans()),
     )
 
@@ -102,10 +100,11 @@ def gates(draw):
 def ports(draw, rate_mbps, sizes=(100_000, 3_000, 10_000, 400)):
     scheduler = draw(st.sampled_from(["fifo", "strict_priority"]))
     classed = scheduler == "strict_priority"
-    return Port(
+    return EgressPort(
         queue_bytes=draw(st.sampled_from(sizes)),
         scheduler=scheduler,
         gates=draw(gates()) if classed and draw(st.booleans()) else None,
+        clock_offset_ns=float(draw(st.integers(-5_000, 5_000))),
         idle_slopes_mbps=draw(
             st.dictionaries(
                 st.integers(0, 7),
@@ -141,7 +140,7 @@ def links(draw, name):
         down = draw(st.integers(0, DURATION_NS))
         lasts = draw(st.none() | st.integers(1, DURATION_NS))
         failures = [Failure(down_ns=down, up_ns=None if lasts is None else down + lasts)]
-    return Link(
+    return DuplexLink(
         name=name,
         a=ENDS[name][0],
         b=ENDS[name][1],
@@ -155,8 +154,8 @@ def links(draw, name):
 
 
 hosts = st.builds(
-    Host,
-    port=st.just(Port(queue_bytes=500_000)),
+    EndStation,
+    port=st.just(EgressPort(queue_bytes=500_000)),
     send_buffer_bytes=st.sampled_from([212_992, 9_216, 2_000, 1]),
     when_full=st.sampled_from(["wait", "drop"]),
     send_cost=durations(5_000),
@@ -173,7 +172,7 @@ recoveries = st.builds(
     Recovery,
     algorithm=st.sampled_from(["vector", "match"]),
     history_length=st.sampled_from([2, 8, 64]),
-    reset_timeout_ms=st.none() | st.sampled_from([0.01, 0.05, 0.5]),
+    reset_ms=st.none() | st.sampled_from([0.01, 0.05, 0.5]),
 )
 
 
@@ -195,7 +194,7 @@ latent_errors = st.builds(
     LatentErrors,
     difference=st.sampled_from([0, 1, 5]),
     period_ms=st.sampled_from([0.02, 0.05]),
-    reset_period_ms=st.sampled_from([0.1, 0.15]),
+    reset_ms=st.sampled_from([0.1, 0.15]),
 )
 
 
@@ -251,7 +250,7 @@ def streams(draw, number):
             ping_pongs(talker, listener),
         )
     )
-    return Stream(
+    return TrafficStream(
         name=f"stream-{number}",
         talker=talker,
         listener=listener,
@@ -282,7 +281,7 @@ def networks(draw):
             host = host.model_copy(update={"when_full": "wait"})
         if saturated:
             host = host.model_copy(
-                update={"when_full": "wait", "port": Port(queue_bytes=2_000_000)}
+                update={"when_full": "wait", "port": EgressPort(queue_bytes=2_000_000)}
             )
         made_hosts[name] = host
     special = {}
@@ -296,7 +295,7 @@ def networks(draw):
         hosts=made_hosts,
         switches={
             name: Switch(
-                port=Port(queue_bytes=draw(st.sampled_from([200_000, 20_000, 4_000]))),
+                port=EgressPort(queue_bytes=draw(st.sampled_from([200_000, 20_000, 4_000]))),
                 processing_ns=float(draw(times_ns)),
             )
             for name in ("s1", "s2", "upper", "lower")

@@ -16,7 +16,7 @@ import numpy as np
 import simpy
 from numpy.random import SeedSequence
 
-from tsnrepro.model.ethernet import ip_packets, skb_truesize, udp_frames
+from tsnrepro.ethernet import ip_packets, skb_truesize, udp_frames
 from tsnrepro.model.latent import LatentErrorDetection
 from tsnrepro.model.network import picoseconds
 from tsnrepro.model.recovery import MatchRecovery, VectorRecovery
@@ -156,7 +156,7 @@ class Simulation:
         detection = LatentErrorDetection(len(route.members), errors.difference)
         self.counts.alarms[name] = detection.alarms
         counters = function.counters
-        test, reset = picoseconds(errors.period_ms * 1e6), picoseconds(errors.reset_period_ms * 1e6)
+        test, reset = picoseconds(errors.period_ms * 1e6), picoseconds(errors.reset_ms * 1e6)
         for time in range(test, self.stop + 1, test):
             self.call(time, TESTS, lambda t: detection.test(counters, t), time)
         for time in range(reset, self.stop + 1, reset):
@@ -177,7 +177,7 @@ class Simulation:
 
     def port(self, node, link):
         if (node, link) not in self.ports:
-            self.ports[node, link] = Port(self, node, self.links[link])
+            self.ports[node, link] = EgressPort(self, node, self.links[link])
         return self.ports[node, link]
 
     def receiver(self, host):
@@ -228,7 +228,7 @@ class Simulation:
     def recovery(self, name, member, function):
         key = (name, member)
         if key not in self.recoveries:
-            timeout = function.reset_timeout_ms
+            timeout = function.reset_ms
             options = {
                 "reset_timeout_ns": None if timeout is None else picoseconds(timeout * 1e6),
                 "take_no_sequence": function.take_no_sequence,
@@ -442,7 +442,7 @@ def frames_of(stream, route, number, sent, *, back=False):
     ]
 
 
-class Port:
+class EgressPort:
     def __init__(self, simulation, node, link):
         self.simulation, self.node, self.link = simulation, node, link
         self.name = f"{node}:{link.name}"
@@ -513,7 +513,7 @@ class Port:
             time = self.next_change(time)
             if time >= now + need:
                 return True
-            if time - now > 2 * gates.cycle_ns * 1000:
+            if time - now > 2 * gates.cycle * 1000:
                 return True
         return False
 
@@ -597,18 +597,18 @@ class Port:
             self.bad = self.chance.below(loss.good_to_bad)
         return self.chance.below(loss.loss_in_bad if self.bad else loss.loss_in_good)
 
-    # Gates: looked up in the list as it is written.
+    # GateControlList: looked up in the list as it is written.
 
     def phase(self, time):
         gates = self.settings.gates
-        shift = picoseconds(gates.clock_offset_ns) - gates.base_time_ns * 1000
-        return (time + shift) % (gates.cycle_ns * 1000)
+        shift = picoseconds(self.settings.clock_offset_ns) - gates.base_time_ns * 1000
+        return (time + shift) % (gates.cycle * 1000)
 
     def entry_at(self, time):
         """The entry in force, and how long it still is."""
         gates = self.settings.gates
         phase, begins = self.phase(time), 0
-        cycle = gates.cycle_ns * 1000
+        cycle = gates.cycle * 1000
         for place, entry in enumerate(gates.entries):
             ends = min(cycle, begins + entry.interval_ns * 1000)
             if place == len(gates.entries) - 1:

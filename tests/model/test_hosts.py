@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 from model_networks import HOST, ROOMY, exponential, one_hop
 
+from tsnrepro.ethernet import skb_truesize, udp_truesizes
 from tsnrepro.model.engine import simulate
-from tsnrepro.model.ethernet import skb_truesize, udp_truesizes
 from tsnrepro.model.network import (
     Bursts,
     ConstantRate,
+    DuplexLink,
     Duration,
-    Host,
-    Link,
+    EndStation,
     Listed,
     Poisson,
     RandomLoss,
@@ -21,8 +21,8 @@ from tsnrepro.model.network import (
     Stalls,
 )
 
-LINUX = Host(port=ROOMY)
-INSTANT = Link(name="wire", a="talker", b="listener", rate_mbps=1_000_000.0)
+LINUX = EndStation(port=ROOMY)
+INSTANT = DuplexLink(name="wire", a="talker", b="listener", rate_mbps=1_000_000.0)
 WRITE_NS = 1_000.0
 
 
@@ -199,7 +199,7 @@ def test_stalls_take_their_share_of_a_writer():
 @pytest.mark.parametrize("payload", [1473, 1518, 4000, 65_507])
 def test_lost_fragment_loses_its_datagram(payload):
     loss = 0.02
-    link = Link(name="wire", a="talker", b="listener", loss=RandomLoss(probability=loss))
+    link = DuplexLink(name="wire", a="talker", b="listener", loss=RandomLoss(probability=loss))
     send = ConstantRate(rate_mbps=900.0)
     stream = simulate(one_hop([(send, payload, 0)], link=link), duration_s=10.0, seed=11).streams[
         "s0"

@@ -3,8 +3,8 @@
 import pytest
 from model_networks import ROOMY, VECTOR, one_hop, two_switches
 
+from tsnrepro.ethernet import payload_limit_mbps, tcp_limit_mbps, udp_truesizes
 from tsnrepro.model.engine import simulate
-from tsnrepro.model.ethernet import payload_limit_mbps, tcp_limit_mbps, udp_truesizes
 from tsnrepro.model.network import ConstantRate, Saturating
 
 # Payload: limit on 1 Gb/s in Mb/s without and with an R-TAG.

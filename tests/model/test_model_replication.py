@@ -8,8 +8,8 @@ from tsnrepro.model.engine import simulate
 from tsnrepro.model.network import (
     BurstLoss,
     ConstantRate,
+    DuplexLink,
     Failure,
-    Link,
     Listed,
     RandomLoss,
     Recovery,
@@ -111,7 +111,7 @@ def test_failure_takes_what_is_on_the_link_to_the_nanosecond(
     down_ns, up_ns, survives, general_ports
 ):
     """A full frame is on the link from 0 to 12,208 ns."""
-    link = Link(
+    link = DuplexLink(
         name="wire", a="talker", b="listener", failures=[Failure(down_ns=down_ns, up_ns=up_ns)]
     )
     network = one_hop([(Listed(times_ns=[0]), 1472, 0)], link=link)
@@ -121,7 +121,7 @@ def test_failure_takes_what_is_on_the_link_to_the_nanosecond(
 
 def test_frame_that_starts_when_the_link_is_up_again_arrives():
     failure = Failure(down_ns=5_000, up_ns=20_000)
-    link = Link(name="wire", a="talker", b="listener", failures=[failure])
+    link = DuplexLink(name="wire", a="talker", b="listener", failures=[failure])
     network = one_hop([(Listed(times_ns=[19_999, 40_000, 60_000]), 1472, 0)], link=link)
     result = simulate(network, duration_s=1e-3, record=True)
     assert result.deliveries["datagram"].tolist() == [1, 2]
@@ -157,7 +157,7 @@ def test_reset_before_the_slow_path_has_caught_up_repeats_frames():
     send = ConstantRate(rate_mbps=51.2)
 
     def run(timeout_ms):
-        recovery = Recovery(history_length=64, reset_timeout_ms=timeout_ms)
+        recovery = Recovery(history_length=64, reset_ms=timeout_ms)
         result = simulate(two_switches(send, 64, members, recovery=recovery), duration_s=0.1)
         stream = result.streams["s0"]
         return stream.lost, stream.duplicates, result.recovery("s0")["resets"]

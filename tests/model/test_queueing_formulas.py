@@ -8,11 +8,11 @@ third of the tolerance or less, and seeds are fixed.
 import pytest
 from model_networks import HOST, ROOMY, exponential, one_hop, two_switches
 
+from tsnrepro.ethernet import udp_frames, wire_bytes
 from tsnrepro.model.engine import simulate
-from tsnrepro.model.ethernet import udp_frames, wire_bytes
-from tsnrepro.model.network import ConstantRate, Duration, Link, Listed, Poisson, Port
+from tsnrepro.model.network import ConstantRate, DuplexLink, Duration, EgressPort, Listed, Poisson
 
-INSTANT = Link(name="wire", a="talker", b="listener", rate_mbps=1_000_000.0)
+INSTANT = DuplexLink(name="wire", a="talker", b="listener", rate_mbps=1_000_000.0)
 
 
 def poisson(payload, load, rate_mbps=1000.0):
@@ -79,7 +79,7 @@ def test_mean_waits_of_non_preemptive_priorities():
     classes = [(1472, 0.30, 0), (512, 0.25, 3), (64, 0.20, 7)]
     network = one_hop(
         [(poisson(payload, load), payload, priority) for payload, load, priority in classes],
-        port=Port(queue_bytes=4_000_000, scheduler="strict_priority"),
+        port=EgressPort(queue_bytes=4_000_000, scheduler="strict_priority"),
     )
     result = simulate(network, duration_s=30.0, seed=4)
     services = [sum(wire_bytes(s) for s in udp_frames(p)) * 8.0 for p, _, _ in classes]

@@ -8,8 +8,10 @@ from model_networks import VECTOR, two_switches
 from pydantic import ValidationError
 
 from tsnrepro.model import latent, recovery
+from tsnrepro.model.compiled import words_of
 from tsnrepro.model.engine import simulate
 from tsnrepro.model.latent import LatentErrorDetection
+from tsnrepro.model.layout import ALARM_WORDS, LATENT, latent_at, recovery_at
 from tsnrepro.model.network import (
     ConstantRate,
     Duplication,
@@ -95,7 +97,7 @@ def test_restarted_generator_is_rogue_until_the_recovery_resets(timeout_ms):
     Without one, the numbers come back to the history, where they are repeats: nothing passes.
     """
     faults = SequenceFaults(generator_restarts_ns=[1_000_000_000])
-    recovered = Recovery(history_length=64, reset_timeout_ms=timeout_ms)
+    recovered = Recovery(history_length=64, reset_ms=timeout_ms)
     network = frer([[{}], [{}]], faults=faults, recovery=recovered)
     result = simulate(network, duration_s=2.0)
     stream, counters = result.streams["s0"], result.recovery("s0")
@@ -141,7 +143,7 @@ def test_latent_error_is_found_in_the_period_after_the_path_died():
 def test_latent_error_reset_takes_the_difference_as_normal():
     """Copies missing until 1 s alarm until the base is taken anew at 4 s, with the test there."""
     dead = RandomLoss(probability=1.0, until_ns=1_000_000_000)
-    errors = LatentErrors(difference=10, period_ms=1000.0, reset_period_ms=4000.0)
+    errors = LatentErrors(difference=10, period_ms=1000.0, reset_ms=4000.0)
     result = simulate(frer([[{"loss": dead}], [{}]], latent_errors=errors), duration_s=8.0)
     times = [alarm.time_ps // 10**12 for alarm in result.latent_errors["s0"].alarms]
     assert times == [1, 2, 3, 4]
@@ -168,9 +170,15 @@ def test_repeating_path_alarms_below_zero_and_good_paths_never():
 def test_compiled_detection_equals_the_text(steps, paths, difference, period, reset_period):
     """``steps`` are (time since the last frame, whether it is passed)."""
     stop = sum(gap for gap, _ in steps) + 50
-    registers = recovery.new_registers(4)
-    base = len(registers)
-    registers += latent.new_latent(paths, difference, period, reset_period, stop)
+    function = recovery.new_registers(4)
+    base, rows = len(function), len(function) + words_of(LATENT)
+    memory = np.concatenate(
+        [function, np.zeros(words_of(LATENT) + latent.MOST_ALARMS * ALARM_WORDS, np.int64)]
+    )
+    detection, function = latent_at(memory, base), recovery_at(memory, 0)
+    fields = latent.started(paths, difference, period, reset_period, stop)
+    for name, value in (fields | {"rows": rows}).items():
+        detection[name] = value
     plain, counters = LatentErrorDetection(paths, difference), {"passed": 0, "discarded": 0}
     calls = [(time, plain.test) for time in range(period, stop + 1, period)]
     calls += [(time, None) for time in range(reset_period, stop + 1, reset_period)]
@@ -188,12 +196,12 @@ def test_compiled_detection_equals_the_text(steps, paths, difference, period, re
     for gap, passed in steps:
         now += gap
         make_calls(now)
-        latent.detect(registers, base, 0, now)
+        latent.detect(memory, base, function, now)
         counters["passed" if passed else "discarded"] += 1
-        registers[recovery.R_PASSED if passed else recovery.R_DISCARDED] += 1
+        function["passed" if passed else "discarded"] += 1
     make_calls(stop)
-    latent.detect(registers, base, 0, stop)
-    tests, signalled, alarms = latent.read_alarms(registers, base)
+    latent.detect(memory, base, function, stop)
+    tests, signalled, alarms = latent.read_alarms(memory, base)
     assert (tests, signalled) == (stop // period, len(plain.alarms))
     assert alarms == plain.alarms
 

@@ -1,4 +1,4 @@
-"""Gates and credit against window arithmetic and the bounds of the standard."""
+"""GateControlList and credit against window arithmetic and the bounds of the standard."""
 
 import numpy as np
 import pytest
@@ -7,23 +7,21 @@ from model_networks import HOST, one_hop
 from tsnrepro.model.engine import simulate
 from tsnrepro.model.network import (
     ConstantRate,
-    GateEntry,
-    Gates,
+    EgressPort,
     Listed,
-    Port,
     Saturating,
 )
-from tsnrepro.model.plan import gate_windows_ps
+from tsnrepro.settings.shaping import GateControlList, GateWindow
 
 QUEUE = 4_000_000
 FRAME, GAP = 1526 * 8_000, 12 * 8_000  # a full frame with preamble at 1 Gb/s, and the gap, in ps
 
 
 def gated(open_ns, closed_ns, *, traffic_class=5, **options):
-    return Gates(
+    return GateControlList(
         entries=[
-            GateEntry(open_classes=[traffic_class], interval_ns=open_ns),
-            GateEntry(open_classes=[0], interval_ns=closed_ns),
+            GateWindow(open_classes=[traffic_class], interval_ns=open_ns),
+            GateWindow(open_classes=[0], interval_ns=closed_ns),
         ],
         cycle_ns=open_ns + closed_ns,
         **options,
@@ -31,7 +29,7 @@ def gated(open_ns, closed_ns, *, traffic_class=5, **options):
 
 
 def port(**options):
-    return Port(queue_bytes=QUEUE, scheduler="strict_priority", **options)
+    return EgressPort(queue_bytes=QUEUE, scheduler="strict_priority", **options)
 
 
 def starts(result, frame_ps=FRAME):
@@ -39,28 +37,29 @@ def starts(result, frame_ps=FRAME):
     return np.sort(result.deliveries["arrived_ps"] - frame_ps)
 
 
-# Gates
+# GateControlList
 
 
 def test_neighbouring_windows_are_joined_also_through_the_end_of_the_cycle():
     entries = [
-        GateEntry(open_classes=[1, 2], interval_ns=10),
-        GateEntry(open_classes=[1], interval_ns=20),
-        GateEntry(open_classes=[], interval_ns=30),
-        GateEntry(open_classes=[2], interval_ns=40),
+        GateWindow(open_classes=[1, 2], interval_ns=10),
+        GateWindow(open_classes=[1], interval_ns=20),
+        GateWindow(open_classes=[], interval_ns=30),
+        GateWindow(open_classes=[2], interval_ns=40),
     ]
-    gates = Gates(entries=entries, cycle_ns=110)
-    assert gate_windows_ps(gates, 1) == [(0, 30_000)]
-    assert gate_windows_ps(gates, 2) == [(60_000, 120_000)]  # the last entry is held to 110
-    assert gate_windows_ps(gates, 3) == []
-    assert gate_windows_ps(Gates(entries=entries, cycle_ns=25), 1) is None
+    gates = GateControlList(entries=entries, cycle_ns=110)
+    assert gates.windows_ns(1) == [(0, 30)]
+    assert gates.windows_ns(2) == [(60, 120)]  # the last entry is held to 110
+    assert gates.windows_ns(3) == []
+    assert GateControlList(entries=entries, cycle_ns=25).always_open(1)
 
 
 @pytest.mark.parametrize(("offset_ns", "base_ns"), [(0, 0), (700, 0), (-700, 123_456)])
 @pytest.mark.parametrize("open_ns", [20_000, 50_000, 100_000])
 def test_frames_fill_their_windows_and_never_leave_them(open_ns, offset_ns, base_ns):
-    gates = gated(open_ns, 200_000, clock_offset_ns=float(offset_ns), base_time_ns=base_ns)
-    network = one_hop([(Saturating(), 1472, 5)], port=port(gates=gates))
+    gates = gated(open_ns, 200_000, base_time_ns=base_ns)
+    gated_port = port(gates=gates, clock_offset_ns=float(offset_ns))
+    network = one_hop([(Saturating(), 1472, 5)], port=gated_port)
     result = simulate(network, duration_s=0.02, record=True)
     cycle = (open_ns + 200_000) * 1000
     phase = (starts(result) + (offset_ns - base_ns) * 1000) % cycle

@@ -6,19 +6,19 @@ import numpy as np
 import pytest
 from model_networks import HOST, ROOMY, VECTOR
 
+from tsnrepro.ethernet import tcp_ack_frame, tcp_frame, tcp_limit_mbps
 from tsnrepro.model.engine import simulate
-from tsnrepro.model.ethernet import tcp_ack_frame, tcp_frame, tcp_limit_mbps
 from tsnrepro.model.network import (
+    DuplexLink,
+    EgressPort,
     Failure,
-    Link,
     Network,
-    Port,
     RandomLoss,
     Replicated,
     SinglePath,
-    Stream,
     Switch,
     TcpBulk,
+    TrafficStream,
 )
 
 SEGMENT = 1448
@@ -28,12 +28,12 @@ def transfer(*, paths=({},), recovery=None, queue_bytes=2_000_000, segments=None
     """A TCP transfer over two switches; with ``recovery``, FRER protects both directions."""
     members = [[f"path-{number}"] for number in range(len(paths))]
     links = [
-        Link(name="in", a="talker", b="first"),
+        DuplexLink(name="in", a="talker", b="first"),
         *[
-            Link(name=name, a="first", b="second", **options)
+            DuplexLink(name=name, a="first", b="second", **options)
             for (name,), options in zip(members, paths, strict=True)
         ],
-        Link(name="out", a="second", b="listener"),
+        DuplexLink(name="out", a="second", b="listener"),
     ]
     if recovery is None:
         route, back = (
@@ -46,12 +46,12 @@ def transfer(*, paths=({},), recovery=None, queue_bytes=2_000_000, segments=None
     return Network(
         hosts={"talker": HOST, "listener": HOST},
         switches={
-            "first": Switch(port=Port(queue_bytes=queue_bytes)),
+            "first": Switch(port=EgressPort(queue_bytes=queue_bytes)),
             "second": Switch(port=ROOMY),
         },
         links=links,
         streams=[
-            Stream(
+            TrafficStream(
                 name="bulk",
                 talker="talker",
                 listener="listener",

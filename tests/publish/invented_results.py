@@ -7,6 +7,8 @@ from itertools import product
 from pathlib import Path
 
 from tsnrepro.analysis.testbed import OF_IMPORTS, OF_MODEL
+from tsnrepro.publish.columns import Column, Columns
+from tsnrepro.repository import root
 
 CONFIGURATIONS = ("control", "frer")
 FRAMES = (64, 128, 256, 512, 1024, 1518)
@@ -18,10 +20,13 @@ COMPARED = ("mean", "p50", "p90", "p99", "p99_9")
 PLACES = {"listener_socket": 92.4, "talker": 0.0, "switches": 7.6, "other": 0.0}
 DURATIONS = {"short": 1.0, "middle": 2.0, "long": 3.0}
 RATES = (100, 200, 300, 400, 500, 530, 600, 700, 800, 900)
-FIGURES = (
-    *("loss-against-load", "latency-distribution", "where-lost", "frame-size"),
-    *("threshold-dependence", "threshold-replication"),
-)
+FIGURES = {
+    "loss": ("loss-against-load", "where-lost", "frame-size"),
+    "tcp": (),
+    "latency": ("latency-distribution",),
+    "study": ("threshold-dependence", "threshold-replication"),
+}
+EXPERIMENTS = ("loss", "tcp", "latency")
 SUMMARY_COLUMNS = (
     *("configuration", "target_mbps", "offered_mbps", "trials", "trials_with_loss"),
     *("sent", "lost", "loss_percent", "loss_low_percent", "loss_high_percent"),
@@ -54,9 +59,9 @@ def estimate(key, value, spread, *, known=True, **kept):
 
 def loss(verdict="cannot tell", lost=48_213, known=True):
     """Return the values of a sweep; without loss, thresholds and shares are unknown."""
-    names = {c: trials("sweep", c, 27) for c in CONFIGURATIONS}
+    names = {c: trials("loss", c, 27) for c in CONFIGURATIONS}
     both = names["control"] + names["frer"]
-    kind = {"run": "sweep"}
+    kind = {"run": "loss"}
     method = "logistic dose-response, profile likelihood"
     items = [
         entry("loss.threshold.verdict", verdict, method="the ratio's interval", names=both, **kind)
@@ -91,7 +96,7 @@ def loss(verdict="cannot tell", lost=48_213, known=True):
 
 def _frame(frame, names, lost, known):
     name, both = f"loss.frame_{frame}", names["control"] + names["frer"]
-    target = entry(f"{name}.target_mbps", 100.0, unit="Mb/s", run="sweep", names=both)
+    target = entry(f"{name}.target_mbps", 100.0, unit="Mb/s", run="loss", names=both)
     items = [target]
     for c in CONFIGURATIONS:
         percent = 1.234 if lost else 0.0
@@ -104,21 +109,19 @@ def _frame(frame, names, lost, known):
                 known=known,
                 unit="%",
                 digits=3,
-                run="sweep",
+                run="loss",
                 names=names[c],
             )
         )
         key = f"{name}.{c}.offered_mbps"
         items.append(
-            estimate(
-                key, 98.7, 0.4, known=known, unit="Mb/s", digits=1, run="sweep", names=names[c]
-            )
+            estimate(key, 98.7, 0.4, known=known, unit="Mb/s", digits=1, run="loss", names=names[c])
         )
     key = f"{name}.difference.percent"
     unit = "percentage points"
     return [
         *items,
-        estimate(key, -0.04, 0.3, known=known, unit=unit, digits=3, run="sweep", names=both),
+        estimate(key, -0.04, 0.3, known=known, unit=unit, digits=3, run="loss", names=both),
     ]
 
 
@@ -241,10 +244,23 @@ def facts_of_testbed():
     return [entry(f"testbed.{name}", value, method=method) for name, value in facts.items()]
 
 
-def write_values(folder, **files):
-    folder.mkdir(parents=True, exist_ok=True)
-    for name, items in files.items():
-        (folder / f"{name}.json").write_text(json.dumps(items), encoding="utf-8")
+def write_values(path, items):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(items), encoding="utf-8")
+
+
+def write_run(folder, items, facts=None, experiment=None, testbed="emulated"):
+    """Write a run's values and facts, and the list of its trials."""
+    name = experiment or folder.name
+    write_values(folder / "values.json", items)
+    write_values(folder / "testbed.json", facts_of_testbed() if facts is None else facts)
+    manifest = {
+        **{"testbed": testbed, "campaign": "invented", "experiment": name},
+        "folder": str(root() / "data/raw" / testbed / "invented" / name),
+        "trials": [{"trial": "a", "sha256": "0"}] * 12,
+        "failed_attempts": [{"trial": "frer-1s-r1-0-a1", "reason": "no <answer> in time"}],
+    }
+    (folder / "run.json").write_text(json.dumps(manifest), encoding="utf-8")
 
 
 def write_summary(path, rates=RATES, known=True):
@@ -261,7 +277,7 @@ def write_summary(path, rates=RATES, known=True):
             rows.writerow([configuration, rate, rate - 0.1, *counts, percent, *interval])
 
 
-def write_figures(folder, names=FIGURES):
+def write_figures(folder, names):
     from matplotlib.figure import Figure  # noqa: PLC0415
 
     folder.mkdir(parents=True, exist_ok=True)
@@ -283,24 +299,39 @@ def write_results(
     known=True,
     rates=RATES,
 ):
-    """Write a whole campaign's results and return their folder."""
+    """Write a whole campaign's results, a folder an experiment, and return their folder."""
     folder = Path(folder)
-    write_values(
-        folder / "values",
-        loss=loss(higher, lost, known),
-        tcp=tcp(equivalent, known),
-        latency=latency(lower, known),
-        testbed=facts_of_testbed(),
-        study=study(),
-    )
-    write_summary(folder / "tables" / "sweep-summary.csv", rates, known)
-    write_figures(folder / "figures")
+    items = {
+        "loss": loss(higher, lost, known),
+        "tcp": tcp(equivalent, known),
+        "latency": latency(lower, known),
+    }
+    for name, found in items.items():
+        write_run(folder / name, found)
+    write_values(folder / "study" / "values.json", study())
+    write_summary(folder / "loss" / "tables" / "summary.csv", rates, known)
+    for name, figures in FIGURES.items():
+        write_figures(folder / name / "figures", figures)
     return folder
+
+
+def runs_of(results):
+    """Return the folders of a campaign's runs."""
+    return [results / name for name in EXPERIMENTS if (results / name).is_dir()]
+
+
+def columns_of(results, **others):
+    """Return a manuscript's columns: what is in one folder, and others by name."""
+    columns = [
+        Column(name, {run.name: run for run in runs_of(folder)})
+        for name, folder in {"measured": results, **others}.items()
+    ]
+    return Columns(columns, results / "study")
 
 
 def widen(values):
     """Make every interval so wide that it reaches far below zero, as few runs do."""
-    for path in values.glob("*.json"):
+    for path in values.glob("*/values.json"):
         items = json.loads(path.read_text(encoding="utf-8"))
         for item in items:
             if item["low"] is not None and item["high"] is not None:

@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from invented_results import widen, write_results
+from invented_results import columns_of, widen, write_results
 
 from tsnrepro.publish.macros import write_paper_inputs
 from tsnrepro.publish.manuscript import (
@@ -31,7 +31,7 @@ CONSTANTS = {
 KEYED = "|".join((*MEASURED_COMMANDS, *PUBLISHED_COMMANDS, "input", "label", "ref", "cite"))
 NO_TEXT = re.compile(
     r"\\ifval\{[^{}]*\}\{0\}"
-    rf"|\\(?:{KEYED}|(?:record)?verdict|includegraphics|tablerows|bibliography)(?:\[[^]]*\])?\{{[^{{}}]*\}}"
+    rf"|\\(?:{KEYED}|(?:record)?verdict|measuredfigure|tablerows|bibliography)(?:\[[^]]*\])?\{{[^{{}}]*\}}"
     r"|\\(?:valto|pubto)\{\d\}\{[^{}]*\}"
     r"|\\begin\{picture\}.*?\\end\{picture\}"
     r"|\\(?:cmidrule\([lr]+\)|multicolumn)\{[\d-]+\}"
@@ -143,7 +143,7 @@ def latexmk(results, **environment):
     return subprocess.run(
         ["latexmk"],
         cwd=PAPER,
-        env=kept | {"TSNREPRO_RESULTS": str(results)} | environment,
+        env=kept | {"TSNREPRO_PAPER": str(results / "paper")} | environment,
         capture_output=True,
         text=True,
         errors="replace",
@@ -156,13 +156,13 @@ def prepared(folder, wide=False, **options):
     """Return invented results with the manuscript's inputs written."""
     results = write_results(folder, **options)
     if wide:
-        widen(results / "values")
-    write_paper_inputs(results, PAPER, results / "paper" / "frer-udp")
+        widen(results)
+    write_paper_inputs(PAPER, results / "paper", columns_of(results))
     return results
 
 
 def pdf_of(results):
-    return results / "paper" / "frer-udp" / "frer-udp.pdf"
+    return results / "paper" / "frer-udp.pdf"
 
 
 def log_of(results):
@@ -257,7 +257,7 @@ class TestPages:
 
     def test_a_missing_value_stops_the_build_and_is_named(self, tmp_path):
         results = prepared(tmp_path)
-        values = results / "paper" / "frer-udp" / "values.tex"
+        values = results / "paper" / "values.tex"
         lines = values.read_text(encoding="utf-8").splitlines(keepends=True)
         key = "{tcp.goodput.frer.mbps}"
         values.write_text("".join(line for line in lines if key not in line), encoding="utf-8")

@@ -2,8 +2,9 @@ import json
 from pathlib import Path
 
 import pytest
-from invented_results import COMMIT, entry, write_results, write_values
+from invented_results import COMMIT, columns_of, entry, write_results, write_run
 
+from tsnrepro.publish.columns import Column, Columns
 from tsnrepro.publish.errors import PublishError
 from tsnrepro.publish.macros import published_cell, write_paper_inputs
 from tsnrepro.publish.tex import breakable, escape
@@ -17,17 +18,21 @@ NAMES = [f"control-{i}-r1-0123456789-a1" for i in range(9)]
 def written(tmp_path):
     """Write the inputs of a small manuscript and return its folder."""
 
-    def write(text, items=(), figures=()):
-        commit = entry("testbed.commit", COMMIT)
-        write_values(tmp_path / "values", testbed=[commit], more=list(items))
+    def write(text, items=(), figures=(), **others):
+        facts = [entry("testbed.commit", COMMIT)]
+        write_run(tmp_path / "tcp", list(items), facts)
+        for name, found in others.items():
+            write_run(tmp_path / name / "tcp", found, facts)
         for name in figures:
-            path = tmp_path / "figures" / name
+            path = tmp_path / "tcp" / "figures" / name
             path.parent.mkdir(exist_ok=True)
             path.write_bytes(b"figure")
         manuscript = tmp_path / "frer-udp"
         manuscript.mkdir(exist_ok=True)
         (manuscript / "main.tex").write_text(text)
-        write_paper_inputs(tmp_path, manuscript, tmp_path / "out")
+        folders = {"measured": tmp_path, **{name: tmp_path / name for name in others}}
+        columns = [Column(name, {"tcp": folder / "tcp"}) for name, folder in folders.items()]
+        write_paper_inputs(manuscript, tmp_path / "out", Columns(columns))
         return tmp_path / "out"
 
     return write
@@ -93,7 +98,7 @@ def test_cells_of_other_documents_are_named_in_full():
         (r"\pub{table-4-1/single-path/throughput}", r"throughput_mbps.*main\.tex:1"),
         (r"\pub{table-4-9/a/b}", r"table-4-9.*main\.tex:1"),
         (r"\pub{one/two}", r"table/row/column.*main\.tex:1|one/two.*main\.tex:1"),
-        (r"\includegraphics{figures/none}", r"figures/none\.pdf.*main\.tex:1"),
+        (r"\measuredfigure{tcp/none}", r"tcp/none.*main\.tex:1"),
         (r"\tablerows{tables/other.tex}", r"tables/other\.tex"),
     ],
 )
@@ -108,7 +113,7 @@ def test_the_appendix_holds_what_is_used_and_nothing_else(written):
         entry("tcp.many", 2.0, run="tcp", names=NAMES),
         entry("tcp.idle", 3.0, run="tcp", names=NAMES),
     ]
-    output = written(r"\val{tcp.used}\lo{tcp.many}\includegraphics{figures/f}", items, ["f.pdf"])
+    output = written(r"\val{tcp.used}\lo{tcp.many}\measuredfigure{tcp/f}", items, ["f.pdf"])
     text = (output / "provenance.tex").read_text()
     assert text.count(r"\measuredvalue{tcp.used}") == text.count(r"\measuredvalue{tcp.many}") == 1
     assert "tcp.idle" not in text
@@ -116,7 +121,7 @@ def test_the_appendix_holds_what_is_used_and_nothing_else(written):
     assert breakable(NAMES[7]) not in text
     assert items[1]["sha256"][:16] in text
     assert "0123456789ab+changes" in text
-    assert r"\printedfile{figures/\allowbreak{}f.\allowbreak{}pdf}" in text
+    assert r"\printedfile{tcp/\allowbreak{}f.\allowbreak{}pdf}" in text
 
 
 def test_the_record_holds_all_trials_and_full_checksums(written):
@@ -132,25 +137,53 @@ def test_the_record_holds_all_trials_and_full_checksums(written):
 
 
 def test_values_without_a_commit_are_refused(tmp_path):
-    write_values(tmp_path / "values", a=[entry("a.b", 1)])
-    (tmp_path / "main.tex").write_text(r"\val{a.b}")
+    write_run(tmp_path / "tcp", [entry("a.b", 1)], [])
+    columns = Columns([Column("measured", {"tcp": tmp_path / "tcp"})])
+    (tmp_path / "frer-udp").mkdir()
+    (tmp_path / "frer-udp" / "main.tex").write_text(r"\val{a.b}")
     with pytest.raises(PublishError, match=r"testbed\.commit"):
-        write_paper_inputs(tmp_path, tmp_path, tmp_path / "out")
+        write_paper_inputs(tmp_path / "frer-udp", tmp_path / "out", columns)
+
+
+def test_a_promised_key_that_was_not_measured_prints_a_dash_and_says_why(written):
+    output = written(r"\val{tcp.goodput.frer.mbps}\val{loss.threshold.ratio}")
+    found = fields(output / "values.tex", "tcp.goodput.frer.mbps")
+    assert found["print"] == "--"
+    record = json.loads((output / "provenance.json").read_text())
+    reasons = {item["key"]: item["method"] for item in record["measured"]}
+    assert reasons["tcp.goodput.frer.mbps"] == "not measured: this campaign's tcp does not give it"
+    assert "has no experiment loss" in reasons["loss.threshold.ratio"]
+
+
+def test_a_promised_figure_that_was_not_drawn_stops_nothing(written):
+    output = written(r"\measuredfigure{loss/where-lost}")
+    assert not list((output / "figures").rglob("*.pdf"))
+
+
+def test_another_column_goes_by_its_name(written):
+    text = r"\val{tcp.x.mbps}\val{simulated.tcp.x.mbps}"
+    items = [entry("tcp.x.mbps", 1.0, run="tcp", names=NAMES[:1])]
+    modelled = [entry("tcp.x.mbps", 2.0, run="tcp", names=NAMES[1:2])]
+    output = written(text, items, simulated=modelled)
+    assert fields(output / "values.tex", "tcp.x.mbps")["print"] == "1"
+    assert fields(output / "values.tex", "simulated.tcp.x.mbps")["print"] == "2"
+    groups = (output / "provenance.tex").read_text()
+    assert groups.index("tcp, measured") < groups.index("tcp, simulated")
 
 
 def test_the_manuscript_finds_all_it_names(tmp_path):
     results = write_results(tmp_path)
-    write_paper_inputs(results, PAPER, tmp_path / "out")
+    write_paper_inputs(PAPER, tmp_path / "out", columns_of(results))
     record = json.loads((tmp_path / "out" / "provenance.json").read_text())
     tables = {item["table"] for item in record["published"]}
     assert {f"table-{name}" for name in ("4-1", "4-2", "4-3", "4-4", "a-1", "a-2", "a-3")} <= tables
-    assert {item["path"] for item in record["files"]} >= {"figures/loss-against-load.pdf"}
+    assert {item["path"] for item in record["files"]} >= {"loss/loss-against-load.pdf"}
 
 
 def test_equal_results_give_equal_files(tmp_path):
     results = write_results(tmp_path)
     for name in ("one", "two"):
-        write_paper_inputs(results, PAPER, tmp_path / name)
+        write_paper_inputs(PAPER, tmp_path / name, columns_of(results))
     for path in (tmp_path / "one").rglob("*.*"):
         assert (
             path.read_bytes()

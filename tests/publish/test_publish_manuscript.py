@@ -33,7 +33,7 @@ def test_comments_do_not_count_but_escaped_percent_signs_do_not_comment():
 
 
 def test_figures_and_generated_tables_are_found():
-    used = scan_text(r"\includegraphics[width=\linewidth]{figures/f} \tablerows{tables/t.tex}", "x")
+    used = scan_text(r"\measuredfigure[width=\linewidth]{figures/f} \tablerows{tables/t.tex}", "x")
     assert list(used.files) == ["figures/f"]
     assert list(used.tables) == ["tables/t.tex"]
 

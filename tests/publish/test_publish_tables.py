@@ -4,15 +4,15 @@ import pytest
 from invented_results import write_summary
 
 from tsnrepro.publish.errors import PublishError
-from tsnrepro.publish.tables import load_sweep_summary, published_sweep, sweep_rows
+from tsnrepro.publish.tables import load_loss_summary, loss_rows, published_loss
 
-SUMMARY = "tables/sweep-summary.csv"
+SUMMARY = "tables/summary.csv"
 
 
 @pytest.fixture
 def rows(tmp_path):
     write_summary(tmp_path / SUMMARY, rates=(300, 400, 535, 900))
-    text = sweep_rows(load_sweep_summary(tmp_path), published_sweep("frer-udp"))
+    text = loss_rows(load_loss_summary(tmp_path), published_loss("frer-udp"))
     cells = [line.removesuffix(r" \\").split(" & ") for line in text.splitlines()]
     return {row[0]: row[1:] for row in cells}
 
@@ -42,15 +42,15 @@ def test_a_failed_connection_is_called_so(rows):
 
 def test_unknown_limits_print_as_such(tmp_path):
     write_summary(tmp_path / SUMMARY, rates=(500,), known=False)
-    text = sweep_rows(load_sweep_summary(tmp_path), {})
+    text = loss_rows(load_loss_summary(tmp_path), {})
     assert re.search(r"0\.500 & -- & ", text)
 
 
 def test_a_missing_file_and_column_are_named(tmp_path):
-    with pytest.raises(PublishError, match=r"sweep-summary\.csv"):
-        load_sweep_summary(tmp_path)
+    with pytest.raises(PublishError, match=r"summary\.csv"):
+        load_loss_summary(tmp_path)
     write_summary(tmp_path / SUMMARY)
     path = tmp_path / SUMMARY
     path.write_text(path.read_text().replace("trials_with_loss", "losses"))
     with pytest.raises(PublishError, match="trials_with_loss"):
-        load_sweep_summary(tmp_path)
+        load_loss_summary(tmp_path)

@@ -22,7 +22,7 @@ from tsnrepro.records.store import (
     packed,
 )
 
-TRIAL = Trial("sweep", "frer-1472B-500M", {"configuration": "frer", "rate_mbps": 500.0}, 2)
+TRIAL = Trial("loss", "frer-1472B-500M", {"configuration": "frer", "rate_mbps": 500.0}, 2)
 DOCUMENT = {"status": "measured", "values": {"sent": 10, "lost": 0}, "label": "frer-1472B-500M"}
 OUTPUTS = {"iperf3.json": '{"end": {}}\n', "counters-after.json.gz": "측정 " * 1000}
 
@@ -39,7 +39,7 @@ file_names = st.from_regex(r"[a-z0-9][a-z0-9._-]{0,20}(\.gz)?", fullmatch=True).
 
 @pytest.fixture
 def store(tmp_path):
-    return RawStore(tmp_path / "raw", "emulated", "quick", "sweep")
+    return RawStore(tmp_path / "raw", "emulated", "quick", "loss")
 
 
 def visible(store: RawStore) -> list[Path]:
@@ -58,7 +58,7 @@ def visible(store: RawStore) -> list[Path]:
     outputs=st.dictionaries(file_names, any_text, max_size=4),
 )
 def test_round_trip(tmp_path_factory, document, outputs):
-    store = RawStore(tmp_path_factory.mktemp("raw"), "emulated", "quick", "sweep")
+    store = RawStore(tmp_path_factory.mktemp("raw"), "emulated", "quick", "loss")
     folder = store.put(TRIAL, 1, document, outputs)
     back = store.read(folder)
     assert {key: back[key] for key in document if key not in ("trial", "sha256")} == {
@@ -78,7 +78,7 @@ def test_the_checksums_can_be_checked_without_us(store):
 def test_equal_content_is_equal_bytes(tmp_path):
     digests = set()
     for name in ("one", "other"):
-        store = RawStore(tmp_path / name, "emulated", "quick", "sweep")
+        store = RawStore(tmp_path / name, "emulated", "quick", "loss")
         digests.add(store.sha256(store.put(TRIAL, 1, DOCUMENT, OUTPUTS)))
     assert len(digests) == 1
 
@@ -108,11 +108,11 @@ def test_other_factors_other_digest(one, other):
 def test_every_part_of_the_identity_counts():
     factors = {"rate_mbps": 500.0}
     trials = [
-        Trial("sweep", "l", factors, 1),
+        Trial("loss", "l", factors, 1),
         Trial("tcp", "l", factors, 1),
-        Trial("sweep", "l", {"rate_mbps": 500.1}, 1),
-        Trial("sweep", "l", factors | {"payload_bytes": 64}, 1),
-        Trial("sweep", "l", factors, 2),
+        Trial("loss", "l", {"rate_mbps": 500.1}, 1),
+        Trial("loss", "l", factors | {"payload_bytes": 64}, 1),
+        Trial("loss", "l", factors, 2),
     ]
     assert len({trial.digest for trial in trials}) == len(trials)
     assert trials[0].name(1) != trials[0].name(2)
@@ -171,7 +171,7 @@ def interrupted(monkeypatch, at: int, action, error: BaseException | None = None
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), OSError(28, "No space left on device")])
 def test_interrupted_at_any_call_a_trial_is_there_whole_or_not_at_all(tmp_path, monkeypatch, error):
     def new_store(name: object) -> RawStore:
-        return RawStore(tmp_path / str(name), "emulated", "quick", "sweep")
+        return RawStore(tmp_path / str(name), "emulated", "quick", "loss")
 
     calls = calls_of(monkeypatch, lambda: new_store("count").put(TRIAL, 1, DOCUMENT, OUTPUTS))
     assert calls > 15, "what is interrupted below is not what writes a trial"
@@ -193,7 +193,7 @@ def test_interrupted_at_any_call_a_trial_is_there_whole_or_not_at_all(tmp_path, 
 
 
 def test_a_batch_interrupted_at_any_call_holds_whole_trials_only(tmp_path, monkeypatch):
-    trials = [Trial("sweep", "l", {"rate_mbps": float(rate)}, 1) for rate in (100, 200, 300)]
+    trials = [Trial("loss", "l", {"rate_mbps": float(rate)}, 1) for rate in (100, 200, 300)]
 
     def write(store: RawStore) -> None:
         batch = Batch(store.folder)
@@ -203,10 +203,10 @@ def test_a_batch_interrupted_at_any_call_holds_whole_trials_only(tmp_path, monke
         batch.commit()
 
     calls = calls_of(
-        monkeypatch, lambda: write(RawStore(tmp_path / "count", "emulated", "quick", "sweep"))
+        monkeypatch, lambda: write(RawStore(tmp_path / "count", "emulated", "quick", "loss"))
     )
     for at in range(1, calls + 1):
-        store = RawStore(tmp_path / str(at), "emulated", "quick", "sweep")
+        store = RawStore(tmp_path / str(at), "emulated", "quick", "loss")
         interrupted(monkeypatch, at, partial(write, store))
         for folder in visible(store):
             assert store.read(folder)["status"] == "measured"
@@ -215,10 +215,10 @@ def test_a_batch_interrupted_at_any_call_holds_whole_trials_only(tmp_path, monke
 
 def test_environments_are_whole_or_not_there(tmp_path, monkeypatch):
     facts = {"kernel": "6.1", "hosts": {"talker": {}}}
-    count = RawStore(tmp_path / "count", "emulated", "quick", "sweep")
+    count = RawStore(tmp_path / "count", "emulated", "quick", "loss")
     calls = calls_of(monkeypatch, lambda: count.put_environment(facts))
     for at in range(1, calls + 1):
-        store = RawStore(tmp_path / str(at), "emulated", "quick", "sweep")
+        store = RawStore(tmp_path / str(at), "emulated", "quick", "loss")
         interrupted(monkeypatch, at, partial(store.put_environment, facts))
         digest = store.put_environment(facts)
         folder = store.root / "emulated" / "environments"
@@ -250,10 +250,10 @@ def test_other_campaigns_and_experiments_are_elsewhere(tmp_path):
     stores = [
         RawStore(tmp_path, *names)
         for names in (
-            ("emulated", "quick", "sweep"),
+            ("emulated", "quick", "loss"),
             ("emulated", "quick", "tcp"),
-            ("emulated", "paper", "sweep"),
-            ("guest", "quick", "sweep"),
+            ("emulated", "paper", "loss"),
+            ("guest", "quick", "loss"),
         )
     ]
     stores[0].put(TRIAL, 1, DOCUMENT, {})
@@ -263,7 +263,7 @@ def test_other_campaigns_and_experiments_are_elsewhere(tmp_path):
 @settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_any_altered_byte_is_found(tmp_path, data):
-    store = RawStore(tmp_path, "emulated", "quick", "sweep")
+    store = RawStore(tmp_path, "emulated", "quick", "loss")
     recorded = store.attempts(TRIAL)
     folder = recorded[0] if recorded else store.put(TRIAL, 1, DOCUMENT, OUTPUTS)
     path = data.draw(st.sampled_from(sorted(folder.iterdir())))

@@ -5,12 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from tsnrepro.stats.proportions import (
-    datagrams_to_show_less_than,
-    loss_percent,
-    loss_ratio,
-    upper_bound_when_none_lost,
-)
+from tsnrepro.stats.estimate import Limits
+from tsnrepro.stats.proportions import share, upper_bound_when_none_lost
 
 
 # "Clopper-Pearson" column of Newcombe (1998), Statistics in Medicine 17(8), table I.
@@ -24,18 +20,18 @@ from tsnrepro.stats.proportions import (
     ],
 )
 def test_published_intervals(lost, sent, low, high):
-    estimate = loss_ratio(lost, sent)
+    estimate = share(lost, sent)
     assert estimate.low == pytest.approx(low, abs=5e-5)
     assert estimate.high == pytest.approx(high, abs=5e-5)
     assert estimate.value == lost / sent
-    assert estimate.method == "Clopper-Pearson"
+    assert estimate.limits is Limits.BOUND
     assert estimate.n == sent
 
 
 @given(st.integers(1, 3000).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))))
 def test_each_limit_leaves_half_of_alpha_beyond_it(counts):
     lost, sent = counts
-    estimate = loss_ratio(lost, sent, level=0.9)
+    estimate = share(lost, sent, level=0.9)
     assert estimate.low <= estimate.value <= estimate.high
     if lost:
         assert stats.binom.sf(lost - 1, sent, estimate.low) == pytest.approx(0.05, rel=1e-6)
@@ -48,8 +44,8 @@ def test_each_limit_leaves_half_of_alpha_beyond_it(counts):
 
 
 def test_two_sided_limit_at_zero_lost_has_its_closed_form():
-    assert loss_ratio(0, 225_034).high == pytest.approx(1 - 0.025 ** (1 / 225_034), rel=1e-9)
-    assert loss_percent(0, 225_034).high == pytest.approx(0.00164, abs=5e-6)
+    assert share(0, 225_034).high == pytest.approx(1 - 0.025 ** (1 / 225_034), rel=1e-9)
+    assert share(0, 225_034).scaled(100, "%").high == pytest.approx(0.00164, abs=5e-6)
 
 
 def test_none_lost_of_225034_does_not_show_the_thousandth_of_a_percent():
@@ -64,49 +60,33 @@ def test_rule_of_three(n):
 
 
 def test_one_sided_limit_is_the_two_sided_one_of_twice_the_error():
-    assert upper_bound_when_none_lost(500, 0.95) == pytest.approx(loss_ratio(0, 500, 0.9).high)
-
-
-@given(st.floats(1e-7, 0.5), st.floats(0.5, 0.999))
-def test_datagrams_to_show_a_ratio_are_the_fewest_that_do(ratio, level):
-    n = datagrams_to_show_less_than(ratio, level)
-    assert upper_bound_when_none_lost(n, level) <= ratio * (1 + 1e-9)
-    if n > 1:
-        assert upper_bound_when_none_lost(n - 1, level) > ratio * (1 - 1e-9)
-
-
-def test_a_thousandth_of_a_percent_takes_three_hundred_thousand_datagrams():
-    # 3 / 0.00001, less the little by which ln(20) falls short of 3.
-    assert datagrams_to_show_less_than(1e-5) == math.ceil(math.log(20) * 1e5 - 0.5 * math.log(20))
+    assert upper_bound_when_none_lost(500, 0.95) == pytest.approx(share(0, 500, 0.9).high)
 
 
 @pytest.mark.parametrize(
     ("lost", "sent", "message"),
-    [(0, 0, "sent"), (-1, 10, "lost"), (11, 10, "sent=10")],
+    [(0, 0, "n must"), (-1, 10, "count"), (11, 10, "n=10")],
 )
 def test_impossible_counts(lost, sent, message):
     with pytest.raises(ValueError, match=message):
-        loss_ratio(lost, sent)
+        share(lost, sent)
 
 
 def test_counts_are_integers():
     with pytest.raises(TypeError):
-        loss_ratio(0.5, 10)  # type: ignore[arg-type]
+        share(0.5, 10)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("level", [0.0, 1.0, 95, math.nan])
 def test_levels_are_fractions(level):
     for call in (
-        lambda: loss_ratio(0, 10, level),
+        lambda: share(0, 10, level),
         lambda: upper_bound_when_none_lost(10, level),
-        lambda: datagrams_to_show_less_than(0.1, level),
     ):
         with pytest.raises(ValueError, match="level"):
             call()
 
 
-def test_bounds_need_a_datagram_and_a_ratio():
+def test_bounds_need_a_draw():
     with pytest.raises(ValueError, match="n=0"):
         upper_bound_when_none_lost(0)
-    with pytest.raises(ValueError, match="ratio"):
-        datagrams_to_show_less_than(1.0)

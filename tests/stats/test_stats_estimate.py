@@ -3,8 +3,9 @@ import math
 import numpy as np
 import pytest
 
+from tsnrepro.records.values import decides
 from tsnrepro.stats import checks
-from tsnrepro.stats.estimate import Estimate
+from tsnrepro.stats.estimate import Estimate, Limits, without_interval
 
 
 def test_scaling_moves_value_and_limits_together():
@@ -27,13 +28,28 @@ def test_scaling_refuses_factors_that_would_turn_the_interval(factor):
 
 def test_an_interval_covers_its_ends_and_infinity_but_nan_covers_nothing():
     censored = Estimate(math.nan, 500.0, math.inf, 0.95, "m", 6)
-    assert censored.has_interval
     assert censored.contains(500.0)
     assert censored.contains(1e9)
     assert not censored.contains(499.9)
-    without = Estimate(3.0, math.nan, math.nan, 0.95, "m", 1)
-    assert not without.has_interval
+    without = without_interval(3.0, "one run", 1)
+    assert not without.decides
     assert not without.contains(3.0)
+
+
+@pytest.mark.parametrize("limits", Limits)
+def test_the_method_says_first_what_the_limits_are(limits):
+    method = "Student t" if limits is Limits.INTERVAL else f"{limits}: of three runs"
+    estimate = Estimate(1.0, 0.5, 2.0, 0.95, method, 3, limits=limits)
+    # The results document keeps the method, and of it alone a reader must see the same.
+    assert decides(estimate.method) == estimate.decides
+
+
+def test_a_ceiling_takes_limits_down_and_leaves_readings():
+    estimate = Estimate(940.0, 900.0, 1100.0, 0.95, "m", 3, "Mb/s")
+    assert estimate.at_most(957.1).high == 957.1
+    assert estimate.at_most(920.0) == estimate
+    open_above = Estimate(math.nan, 900.0, math.inf, 0.95, "m", 3)
+    assert open_above.at_most(957.1).high == 957.1
 
 
 @pytest.mark.parametrize(

@@ -54,7 +54,7 @@ class Loopback:
 
     def listen(self, ports: list[int], extent: Extent | None = None, **options) -> Listening:
         options.setdefault("bind", "127.0.0.1")
-        options.setdefault("buffer_bytes", 16_000_000)
+        options.setdefault("buffer_bytes", 32_000_000)
         argv = command.listener(self.listener, ports, extent or Extent(seconds=30), **options)
         listening = Listening(argv)
         self.stack.callback(listening.process.wait)

@@ -1,4 +1,4 @@
-"""Building talker and listener: without a warning, once, whole, with a clear word."""
+"""Building talker, listener and stall meter: without a warning, once, whole, with a clear word."""
 
 import os
 import shutil
@@ -24,7 +24,7 @@ def sources(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("compiler", ["clang", "gcc"])
-@pytest.mark.parametrize("program", [build.TALKER, build.LISTENER])
+@pytest.mark.parametrize("program", [build.TALKER, build.LISTENER, build.STALLMETER])
 def test_it_compiles_without_a_warning(tmp_path, compiler, program):
     if not shutil.which(compiler):
         pytest.skip(f"{compiler} is not installed")
@@ -35,7 +35,11 @@ def test_it_compiles_without_a_warning(tmp_path, compiler, program):
 
 def test_it_is_built_once(sources, monkeypatch):
     made = build.programs()
-    assert {path.name for path in made.talker.parent.iterdir()} == {"talker", "listener"}
+    assert {path.name for path in made.talker.parent.iterdir()} == {
+        "talker",
+        "listener",
+        "stallmeter",
+    }
     assert os.access(made.talker, os.X_OK)
 
     def refuse(*_, **__):
@@ -45,7 +49,7 @@ def test_it_is_built_once(sources, monkeypatch):
     assert build.programs() == made
 
 
-@pytest.mark.parametrize("name", ["talker.c", "listener.c", "stream.h"])
+@pytest.mark.parametrize("name", ["talker.c", "listener.c", "stallmeter.c", "stream.h"])
 def test_a_changed_source_is_another_build(sources, name):
     before = build.source_digest()
     path = sources / name
@@ -61,7 +65,7 @@ def test_a_source_that_does_not_compile_is_named(sources):
     assert "listener.c" in error.value.where
 
 
-@pytest.mark.parametrize("at", [1, 2])
+@pytest.mark.parametrize("at", [1, 2, 3])
 def test_an_interrupted_build_is_not_taken_for_a_whole_one(sources, monkeypatch, at):
     calls, really_run = [], subprocess.run
 
@@ -78,6 +82,7 @@ def test_an_interrupted_build_is_not_taken_for_a_whole_one(sources, monkeypatch,
     made = build.programs()
     assert os.access(made.talker, os.X_OK)
     assert os.access(made.listener, os.X_OK)
+    assert os.access(made.stallmeter, os.X_OK)
 
 
 def test_a_missing_clang_is_said_with_what_to_do(sources, monkeypatch):

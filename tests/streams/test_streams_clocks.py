@@ -11,7 +11,7 @@ import pytest
 
 from tsnrepro.errors import ToolError
 from tsnrepro.streams import build, clocks
-from tsnrepro.streams.clocks import Agreement, ClockOffset, PtpState, Reading, Refusal
+from tsnrepro.streams.clocks import Agreement, ClockOffset, ClockReading, PtpState, Refusal
 from tsnrepro.streams.command import ListenerResult, TalkerResult
 from tsnrepro.testbed.host import Completed
 
@@ -70,9 +70,9 @@ phc2sys[207.311]: CLOCK_REALTIME rms 21 max 41 freq -17003 +/- 17 delay 0+/- 0
 """
 
 MS = 1_000_000
-FIRST = Reading("one", 100 * MS, 10 * MS, 37, 1)
-OTHER = Reading("two", 102 * MS, 999 * MS, 37, 1)
-LAST = Reading("one", 104 * MS, 14 * MS, 37, 1)
+FIRST = ClockReading("one", 100 * MS, 10 * MS, 37, 1)
+OTHER = ClockReading("two", 102 * MS, 999 * MS, 37, 1)
+LAST = ClockReading("one", 104 * MS, 14 * MS, 37, 1)
 TALKER = PtpState("gm", 1, -40.0, 300.0, ("SLAVE",))
 LISTENER = PtpState("gm", 2, 60.0, 500.0, ("MASTER", "SLAVE"))
 LOCKED = [ClockOffset(-30, 200, "s2"), ClockOffset(10, 800, "s2")]
@@ -231,7 +231,7 @@ SENT = TalkerResult(
     achieved_pps=None,
     payload_mbps=None,
 )
-GOT = ListenerResult("tai", 37, -9, "tai", "count", 1, {}, ())
+GOT = ListenerResult("tai", 37, -9, "tai", "count", 1, 0, {}, ())
 
 
 @pytest.mark.parametrize("receipt", ["application", "kernel"])

@@ -57,6 +57,7 @@ LISTENER = {
     "stamp_clock": "phc",
     "ended_by": "quiet",
     "logged": 5,
+    "realtime_priority": 0,
     "receive_errors": {},
     "streams": [STREAM],
 }

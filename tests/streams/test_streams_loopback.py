@@ -7,6 +7,7 @@ import struct
 import subprocess
 import time
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -288,7 +289,7 @@ def test_a_signal_ends_a_long_wait(loopback, ports):
 def test_saturation_loses_nothing_unaccounted(loopback, ports):
     """What the socket's buffer had no room for is counted by the socket."""
     (port,) = ports()
-    listening = loopback.listen([port], Extent(seconds=20), quiet_ms=500, buffer_bytes=50_000)
+    listening = loopback.listen([port], Extent(seconds=20), quiet_ms=500, buffer_bytes=100_000)
     sent = loopback.talk(port, Pacing(None), Extent(count=100_001), payload_bytes=1000)
     stream = listening.result().stream(port)
     assert sent.sent == 100_001
@@ -312,13 +313,66 @@ def test_logs_longer_than_a_chunk_are_whole(loopback, ports, tmp_path):
     np.testing.assert_array_equal(arrivals["sent_ns"], departures["sent_ns"][arrivals["sequence"]])
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="a capability is taken away from root")
+def test_the_receive_buffer_is_as_large_as_asked_for(loopback, ports):
+    """On the kernel's own scale: net.core.rmem_default is what a socket has that asks for none."""
+    default = int(Path("/proc/sys/net/core/rmem_default").read_text())
+    for asked, got in ((None, default), (3_000_000, 3_000_000)):
+        (port,) = ports()
+        listening = loopback.listen([port], Extent(seconds=0.1), buffer_bytes=asked)
+        assert listening.result().stream(port).buffer_bytes == got
+
+
+as_root = pytest.mark.skipif(os.geteuid() != 0, reason="a capability is taken away from root")
+
+
+def refused(argv: list[str], capability: str) -> str:
+    """Return what a program prints that fails without a capability."""
+    without = ["setpriv", "--bounding-set", f"-{capability}"]
+    done = subprocess.run([*without, *argv], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (1, "")
+    return done.stderr
+
+
+@as_root
+def test_a_buffer_beyond_the_limit_without_the_right_names_what_lacks(loopback, ports):
+    most = 2 * int(Path("/proc/sys/net/core/rmem_max").read_text())
+    argv = command.listener(loopback.listener, ports(), Extent(), buffer_bytes=4 * most)
+    said = refused(argv, "net_admin")
+    assert f"{4 * most} bytes was asked for and the kernel gave {most}" in said
+    assert "CAP_NET_ADMIN" in said
+    assert "net.core.rmem_max" in said
+
+
+@as_root
+def test_only_the_thread_that_reads_runs_in_real_time(loopback, ports, tmp_path):
+    (port,) = ports()
+    listening = loopback.listen(
+        [port], Extent(seconds=20), realtime=7, log=str(tmp_path / "arrivals")
+    )
+    pid = listening.process.pid
+    policies = {
+        int(task): os.sched_getscheduler(int(task)) for task in os.listdir(f"/proc/{pid}/task")
+    }
+    assert policies.pop(pid) == os.SCHED_FIFO
+    assert os.sched_getparam(pid).sched_priority == 7
+    assert list(policies.values()) == [os.SCHED_OTHER]
+    sent = loopback.talk(port, Pacing(None), Extent(count=1000))
+    time.sleep(0.2)
+    listening.process.terminate()
+    got = listening.result()
+    assert (got.realtime_priority, got.stream(port).unique) == (7, sent.sent)
+
+
+@as_root
+def test_real_time_without_the_right_names_what_lacks(loopback, ports):
+    argv = command.listener(loopback.listener, ports(), Extent(), realtime=1)
+    assert "CAP_SYS_NICE" in refused(argv, "sys_nice")
+
+
+@as_root
 def test_launch_times_without_the_right_name_what_lacks(loopback, ports):
     argv = loopback.argv(ports()[0], Pacing(1000), Extent(count=1), txtime_ahead_ns=1000)
-    without = ["setpriv", "--bounding-set", "-net_admin"]
-    done = subprocess.run([*without, *argv], capture_output=True, text=True, check=False)
-    assert done.returncode == 1
-    assert "--txtime needs CAP_NET_ADMIN" in done.stderr
+    assert "--txtime needs CAP_NET_ADMIN" in refused(argv, "net_admin")
 
 
 def test_datagrams_to_nobody_are_sent_and_reported(loopback, ports):

@@ -5,18 +5,16 @@ import json
 import pytest
 
 from tsnrepro.errors import TestbedError
-from tsnrepro.settings import EmulatedSettings
 from tsnrepro.testbed.emulated import (
     HOST_MTU,
     HOSTS,
     LISTENER,
     MEMBER_MTU,
-    OFFLOADS,
     SWITCHES,
     TALKER,
-    EmulatedTestbed,
 )
 from tsnrepro.tools.frerctl import StreamFilter
+from tsnrepro.tools.kernel import OFFLOADS
 
 pytestmark = pytest.mark.namespaces
 
@@ -133,13 +131,6 @@ def test_the_namespace_of_a_host_is_found_by_its_number(testbed):
         inode = int(said(testbed, host, "stat", "-L", "-c", "%i", "/proc/self/ns/net"))
         assert testbed.host_of(inode) == host
     assert testbed.host_of(1) is None
-
-
-def test_a_tool_is_bound_to_the_processor_the_configuration_gives_its_host():
-    testbed = EmulatedTestbed(EmulatedSettings(processors={"talker": 0, "listener": 1}))
-    assert testbed.bound(TALKER, ["iperf3"]) == ["taskset", "--cpu-list", "0", "iperf3"]
-    assert testbed.bound(LISTENER, ["iperf3"]) == ["taskset", "--cpu-list", "1", "iperf3"]
-    assert EmulatedTestbed(EmulatedSettings()).bound(TALKER, ["iperf3"]) == ["iperf3"]
 
 
 def test_the_description_can_be_understood_years_later(testbed):

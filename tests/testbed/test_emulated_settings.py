@@ -55,9 +55,20 @@ def test_the_smallest_queue_bounds_what_waits(bring_up, sockets):
     receiver.close()
 
 
-def test_a_tracer_that_dies_is_an_error_of_the_next_snapshot(bring_up):
+def test_a_tracer_that_dies_costs_one_trial(bring_up):
     testbed = bring_up(paths=1)
     testbed._tracer.stop()
     testbed._tracer.wait()
     with pytest.raises((CommandError, ToolError), match="frerctl drops"):
         testbed.snapshot()
+    testbed.configure("frer", STREAM)
+    assert testbed.snapshot().drops is not None
+
+
+def test_a_delay_line_that_dies_costs_one_trial(bring_up):
+    testbed = bring_up(paths=2, delay_us=[0, 500])
+    testbed.hosts["delay"].run(["pkill", "delayline"], deadline_s=5).check()
+    with pytest.raises((CommandError, ToolError), match="delayline"):
+        testbed.snapshot()
+    testbed.configure("frer", STREAM)
+    assert set(testbed.snapshot().delays) == {"m1"}

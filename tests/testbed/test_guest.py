@@ -19,7 +19,7 @@ from tsnrepro.streams import build, command
 from tsnrepro.streams.log import read_listener_log
 from tsnrepro.testbed.guest import requirements
 from tsnrepro.testbed.guest.testbed import GuestTestbed
-from tsnrepro.testbed.jobs import here, results
+from tsnrepro.testbed.jobs import local, results
 from tsnrepro.testbed.jobs.job import Bridge, Job, Link, Pause, Port, Step, Stop, Vlan
 from tsnrepro.tools.qdisc import VETH_MBPS, cbs, credits_of, pin_queues
 
@@ -134,13 +134,13 @@ def test_a_kernel_that_has_taprio_needs_no_guest(guests, monkeypatch):
     """What runs a job on this machine, run in a guest in place of a machine with such a kernel."""
     inner = taprio_job(3)
     # The guest has no file system besides its root.
-    monkeypatch.setattr(here, "_mounts", list)
-    text = f"{shlex.join(here._command(inner))} </in/files >/tmp/brought"
+    monkeypatch.setattr(local, "_mounts", list)
+    text = f"{shlex.join(local._command(inner))} </in/files >/tmp/brought"
     result = guests.run(
         job(
             Step("inner", "talker", ("sh", "-c", text), 60, files=("/tmp/brought",)),
             programs=(*inner.programs, "chroot", "setpriv", "unshare"),
-            inputs={"/in/files": here._archive(inner)},
+            inputs={"/in/files": local._archive(inner)},
             memory_mb=1024,
         )
     ).check()

@@ -78,3 +78,44 @@ print('held', flush=True); time.sleep(600)"
         with pytest.raises(TestbedError, match="a process that has not yet said who it is"):
             TestbedLock("emulated").__enter__()
         silent.kill()
+
+
+@pytest.mark.parametrize("make", ["symlink", "link", "fifo", "folder"])
+def test_what_somebody_put_in_the_locks_place_is_left_alone(tmp_path, make):
+    treasure = tmp_path / "treasure"
+    treasure.write_text("precious")
+    place = tmp_path / "tsnrepro-emulated.lock"
+    if make == "symlink":
+        place.symlink_to(treasure)
+    elif make == "link":
+        place.hardlink_to(treasure)
+    elif make == "fifo":
+        os.mkfifo(place)
+    else:
+        place.mkdir()
+    with pytest.raises(TestbedError, match=r"lock .*tsnrepro-emulated\.lock"):
+        TestbedLock("emulated", "a victim").__enter__()
+    assert treasure.read_text() == "precious"
+
+
+def test_a_link_to_nothing_makes_no_file(tmp_path):
+    (tmp_path / "tsnrepro-emulated.lock").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(TestbedError, match="cannot be opened"):
+        TestbedLock("emulated", "a victim").__enter__()
+    assert not (tmp_path / "elsewhere").exists()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
+def test_another_users_lock_is_refused_but_not_to_root(tmp_path):
+    place = tmp_path / "tsnrepro-emulated.lock"
+    place.touch()
+    os.chown(place, 12345, 12345)
+    with TestbedLock("emulated", "root"):
+        pass
+    os.chown(place, 0, 0)
+    os.seteuid(12345)
+    try:
+        with pytest.raises(TestbedError, match="cannot be opened: Permission denied"):
+            TestbedLock("emulated", "somebody").__enter__()
+    finally:
+        os.seteuid(0)

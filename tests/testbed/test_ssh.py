@@ -5,6 +5,7 @@ import socket
 import subprocess
 import threading
 import time
+from contextlib import suppress
 
 import paramiko
 import pytest
@@ -241,9 +242,10 @@ def test_a_deadline_ends_a_started_process(host):
     assert gone(host, "sleep 1234.9")
 
 
-def test_a_process_that_prints_for_ever_has_a_deadline_too(host):
-    done = host.run(["yes"], deadline_s=0.3)
-    assert done.exit_status == 124
+def test_a_process_that_prints_for_ever_is_ended(host):
+    """By its deadline, or by the limit of what is kept, whichever comes first."""
+    with suppress(CommandError):  # it printed more than is kept
+        assert host.run(["yes"], deadline_s=0.3).exit_status == 124
     assert gone(host, "yes")
 
 
@@ -313,8 +315,36 @@ def test_a_connection_that_breaks_is_an_error_and_no_result(one_host):
     began = time.monotonic()
     with pytest.raises(CommandError, match="connection"):
         process.wait()
-    with pytest.raises(CommandError, match="connection"):
+    with pytest.raises(TestbedError, match="connection is gone"):
         host.run(["true"], deadline_s=5)
-    with pytest.raises(CommandError):
+    with pytest.raises(CommandError, match="no more input"):
         process.send_line("hello")
     assert time.monotonic() - began < 20
+
+
+def test_a_server_that_is_stopped_ends_the_run_soon(one_host, monkeypatch):
+    """Not after each trial's attempts, and taking the testbed down does not wait for it."""
+    monkeypatch.setattr("tsnrepro.testbed.ssh.CONNECT_SECONDS", 2)
+    host = one_host.connect()
+    host.start(["sh", "-c", "sleep 0.2; pkill -STOP sshd"], deadline_s=60)
+    time.sleep(0.5)
+    began = time.monotonic()
+    with pytest.raises(TestbedError, match="connection is gone"):
+        host.run(["true"], deadline_s=1)
+    one_host.close()
+    assert time.monotonic() - began < 10
+
+
+# --- output without end ---------------------------------------------------------------------------
+
+
+def test_more_output_than_allowed_is_an_error(host):
+    with pytest.raises(CommandError, match=r"more than 1 MiB, beginning with 'y"):
+        host.run(["yes"], deadline_s=20, limit_bytes=1 << 20)
+    assert gone(host, "yes", within_s=25)
+    assert len(host.run(["head", "-c", "1000", "/dev/zero"], deadline_s=5).stdout) == 1000
+
+
+def test_a_flood_of_errors_is_cut(host):
+    argv = ["sh", "-c", "head -c 3000000 /dev/zero >&2"]
+    assert len(host.run(argv, deadline_s=20, limit_bytes=1 << 20).stderr) == 1 << 20

@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tsnrepro.errors import ToolError
-from tsnrepro.testbed.snapshot import read_host
 from tsnrepro.tools import kernel
+from tsnrepro.tools.counters import read_host
 from tsnrepro.tools.frerctl import Drops, Station, StreamFilter, parse_counters, parse_drops
-from tsnrepro.tools.kernel import Link, Queue
+from tsnrepro.tools.kernel import LinkCounters, QueueCounters
 
 counts = st.integers(0, 2**63)
 names = st.from_regex(r"[A-Z][A-Za-z0-9]{0,15}", fullmatch=True)
@@ -44,14 +44,14 @@ def link(name: str, index: int, **counters: int) -> dict:
 
 def test_the_root_queue_of_each_device():
     assert kernel.parse_queues(json.dumps(QUEUES)) == {
-        "lo": Queue(0, 0, 0, 0),
-        "eth0": Queue(packets=31, bytes=4000, dropped=7, waiting=3),
+        "lo": QueueCounters(0, 0, 0, 0),
+        "eth0": QueueCounters(packets=31, bytes=4000, dropped=7, waiting=3),
     }
 
 
 def test_links_without_the_loopback():
     text = json.dumps([link("lo", 1, rxp=9), link("m0", 3, rxp=1, rxd=2, txp=3, txd=4)])
-    assert kernel.parse_links(text) == {"m0": Link(3, 1, 2, 3, 4)}
+    assert kernel.parse_links(text) == {"m0": LinkCounters(3, 1, 2, 3, 4)}
 
 
 @pytest.mark.parametrize(

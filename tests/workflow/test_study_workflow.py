@@ -17,7 +17,7 @@ parts:
   only:
     factors: {configuration: [control, frer]}
 """
-TABLE = "results/model/small/study.csv"
+TABLE = "results/studies/small/study.csv"
 
 pytestmark = pytest.mark.timeout(1200)
 

@@ -6,15 +6,14 @@ import re
 import shutil
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
+from repository_copy import SECONDS, copy_of_repository, environment_of, jobs_of, snakemake
 
-from tsnrepro.repository import root
 from tsnrepro.testbed.requirements import missing
 
 CAMPAIGN = "smoke"
-SECONDS = 900
+EXPERIMENTS = ("loss", "tcp", "latency")
 
 pytestmark = [
     pytest.mark.namespaces,
@@ -24,25 +23,6 @@ pytestmark = [
 ]
 
 
-def snakemake(repository: Path, *arguments: str, campaign: str = CAMPAIGN):
-    # The copy's own package comes first, so that its results and raw store are its own.
-    environment = os.environ | {
-        "PYTHONPATH": str(repository / "src"),
-        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
-    }
-    return subprocess.run(
-        ["snakemake", "--cores", "4", "--config", f"campaign={campaign}", *arguments],
-        cwd=repository,
-        env=environment,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=SECONDS,
-        check=False,
-    )
-
-
 @pytest.fixture(scope="module")
 def repository(tmp_path_factory):
     """Return a copy of the tracked files in which the campaign has run once."""
@@ -50,20 +30,8 @@ def repository(tmp_path_factory):
     if lacks and not os.environ.get("CI"):
         pytest.skip(f"this machine lacks {', '.join(lacks)}")
     assert not lacks, f"CI must run the whole way, and lacks {', '.join(lacks)}"
-    copy = tmp_path_factory.mktemp("repository")
-    listed = subprocess.run(
-        ["git", "-C", str(root()), "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout
-    for name in filter(None, listed.split("\0")):
-        source = root() / name
-        if source.is_file():
-            target = copy / name
-            target.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(source, target)
-    done = snakemake(copy)
+    copy = copy_of_repository(tmp_path_factory.mktemp("repository"))
+    done = snakemake(copy, campaign=CAMPAIGN)
     assert done.returncode == 0, done.stdout[-4000:]
     return copy
 
@@ -73,19 +41,27 @@ def results(repository):
     return repository / "results" / "emulated" / CAMPAIGN
 
 
-def test_the_paper_names_its_testbed_and_holds_every_table(results):
-    pdf = results / "paper" / "frer-udp" / "frer-udp.pdf"
+@pytest.fixture
+def paper(repository):
+    return repository / "results" / "papers" / "frer-udp"
+
+
+def values_of(folder):
+    return {
+        item["key"]: item
+        for item in json.loads((folder / "values.json").read_text(encoding="utf-8"))
+    }
+
+
+def test_the_paper_names_its_testbed_and_holds_every_table(results, paper):
+    pdf = paper / "frer-udp.pdf"
     text = subprocess.run(
         ["pdftotext", "-layout", str(pdf), "-"], capture_output=True, text=True, check=True
     ).stdout
     assert "emulated testbed" in text
     assert "국문" in text
     assert "contradicted" in text  # a verdict of the audit
-    values = {
-        item["key"]: item
-        for path in (results / "values").glob("*.json")
-        for item in json.loads(path.read_text(encoding="utf-8"))
-    }
+    values = values_of(results / "tcp")
     for configuration in ("control", "frer"):
         goodput = values[f"tcp.goodput.{configuration}.mbps"]["value"]
         assert f"{goodput:.1f}" in text.replace("\u2009", "").replace(",", "")
@@ -93,8 +69,18 @@ def test_the_paper_names_its_testbed_and_holds_every_table(results):
     assert "Nanum" in fonts.stdout
 
 
+def test_the_paper_has_measured_and_simulated_columns(repository, paper):
+    """The model runs beside the namespaces, and each number says whose it is."""
+    simulated = values_of(repository / "results" / "model" / CAMPAIGN / "tcp")
+    record = json.loads((paper / "provenance.json").read_text(encoding="utf-8"))
+    printed = {item["key"]: item for item in record["measured"]}
+    key = "tcp.goodput.frer.mbps"
+    assert printed[f"simulated.{key}"]["value"] == simulated[key]["value"]
+    assert printed[key]["sha256"] != printed[f"simulated.{key}"]["sha256"]
+
+
 def test_every_datagram_is_accounted_for(repository):
-    trials = list((repository / "data/raw/emulated" / CAMPAIGN / "sweep").glob("*/trial.json"))
+    trials = list((repository / "data/raw/emulated" / CAMPAIGN / "loss").glob("*/trial.json"))
     assert len(trials) >= 14
     for path in trials:
         document = json.loads(path.read_text(encoding="utf-8"))
@@ -104,55 +90,159 @@ def test_every_datagram_is_accounted_for(repository):
             assert accounting["copies"] == accounting["sent"]
 
 
-def test_the_report_links_what_there_is(results):
-    page = (results / "report" / "index.html").read_text(encoding="utf-8")
-    assert "emulated testbed" in page
+def test_the_report_links_what_there_is(repository):
+    report = repository / "results" / "reports" / CAMPAIGN
+    for page in ("index", *EXPERIMENTS):
+        text = (report / f"{page}.html").read_text(encoding="utf-8")
+        assert "emulated testbed" in text
+    page = (report / "index.html").read_text(encoding="utf-8")
     for link in re.findall(r'(?:href|src)="([^"#][^"]*)"', page):
         if not link.startswith(("http", "data:", "mailto:")):
-            assert (results / "report" / link).exists(), link
+            assert (report / link).exists(), link
 
 
 def test_a_second_run_does_nothing(repository):
-    done = snakemake(repository)
+    done = snakemake(repository, campaign=CAMPAIGN)
     assert done.returncode == 0
     assert "Nothing to be done" in done.stdout
 
 
-def test_editing_one_table_rebuilds_only_what_depends_on_it(repository):
-    tables = repository / "src" / "tsnrepro" / "publish" / "tables.py"
-    tables.write_text(tables.read_text(encoding="utf-8") + "\n# edited\n", encoding="utf-8")
-    plan = snakemake(repository, "--dry-run").stdout
-    rules = set(re.findall(r"^(\w+) +\d+$", plan, re.MULTILINE)) - {"total", "all"}
-    assert "paper_inputs" in rules
-    assert not {name for name in rules if name.startswith(("measure", "analyse"))}
+def after_edit(repository, name, old, new):
+    """Return the jobs that an edit of a file makes necessary; the file is then as before."""
+    path = repository / name
+    kept = path.read_text(encoding="utf-8")
+    times = path.stat()
+    assert kept.count(old) == 1, name
+    path.write_text(kept.replace(old, new), encoding="utf-8")
+    try:
+        done = snakemake(repository, "--dry-run", "--quiet", "host", "--", "all", campaign=CAMPAIGN)
+        assert done.returncode == 0, done.stdout[-2000:]
+        return jobs_of(done.stdout)
+    finally:
+        path.write_text(kept, encoding="utf-8")
+        os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
+
+
+REPORT, PAPER = f"results/reports/{CAMPAIGN}", "results/papers/frer-udp"
+PRINTED = {f"paper_inputs {PAPER}/values.tex", f"paper {PAPER}/frer-udp.pdf"}
+AUDITED = {f"audit {REPORT}/ledger.html", f"report {REPORT}/index.html"}
+
+
+def analysed(*experiments):
+    """Return the jobs that follow from another analysis of some experiments."""
+    runs = [f"results/{testbed}/{CAMPAIGN}" for testbed in ("emulated", "model")]
+    return (
+        {f"analyse {run}/{name}/values.json" for run in runs for name in experiments}
+        | {f"analysis_page {REPORT}/{name}.html" for name in experiments}
+        | {*AUDITED, *PRINTED}
+    )
+
+
+# A function of each room on the way, a change of what it does, and the jobs that depend on it.
+EDITS = {
+    "statistics": (
+        "src/tsnrepro/stats/estimate.py",
+        "class Estimate:",
+        "class Estimate:\n    edited = True\n",
+        analysed(*EXPERIMENTS)
+        | {"analyse_threshold_study results/studies/threshold-coarse/values.json"},
+    ),
+    "one analysis": (
+        "src/tsnrepro/analysis/tcp.py",
+        "def analyse(",
+        "EDITED = True\n\n\ndef analyse(",
+        analysed("tcp"),
+    ),
+    "audit": (
+        "src/tsnrepro/audit/ledger.py",
+        "def write_ledger(",
+        "EDITED = True\n\n\ndef write_ledger(",
+        {*AUDITED, *PRINTED},
+    ),
+    "generated tables": (
+        "src/tsnrepro/publish/tables.py",
+        "def loss_rows(",
+        "EDITED = True\n\n\ndef loss_rows(",
+        {*PRINTED, f"report {REPORT}/index.html"},
+    ),
+    "template of the report": (
+        "src/tsnrepro/publish/templates/report.html.j2",
+        "<h2>Testbeds</h2>",
+        "<h2>The testbeds</h2>",
+        {f"report {REPORT}/index.html"},
+    ),
+    "manuscript": (
+        "paper/frer-udp/main.tex",
+        "\\maketitle",
+        "\\maketitle{}",
+        {*PRINTED, f"report {REPORT}/index.html"},
+    ),
+    "comment of a rule": (
+        "workflow/rules/measure.smk",
+        "rule measure:",
+        "# edited\nrule measure:",
+        set(),
+    ),
+}
+
+
+@pytest.mark.parametrize("room", EDITS)
+def test_an_edit_runs_what_depends_on_it_and_nothing_else(repository, room):
+    name, old, new, expected = EDITS[room]
+    found = after_edit(repository, name, old, new)
+    # A page shows the facts of its testbed, whose command reads the same results document.
+    assert {job for job in found if not job.startswith("testbed_facts")} == expected
+
+
+def test_an_edit_of_an_experiment_measures_that_one_again(repository):
+    found = after_edit(
+        repository,
+        "src/tsnrepro/experiments/tcp.py",
+        "def measure(",
+        "EDITED = True\n\n\ndef measure(",
+    )
+    measured = {job for job in found if job.startswith("measure ")}
+    runs = [f"results/{testbed}/{CAMPAIGN}/tcp/run.json" for testbed in ("emulated", "model")]
+    assert measured == {f"measure {run}" for run in runs}
 
 
 def test_deleted_results_are_rebuilt_without_measuring_again(repository, results):
     raw = repository / "data" / "raw" / "emulated" / CAMPAIGN
     before = {path: path.stat().st_mtime_ns for path in raw.rglob("*") if path.is_file()}
-    shutil.rmtree(results / "runs")
-    shutil.rmtree(results / "values")
-    done = snakemake(repository)
+    for folder in (results, repository / "results/reports", repository / "results/papers"):
+        shutil.rmtree(folder)
+    done = snakemake(repository, campaign=CAMPAIGN)
     assert done.returncode == 0, done.stdout[-4000:]
     after = {path: path.stat().st_mtime_ns for path in raw.rglob("*") if path.is_file()}
     assert after == before
 
 
 def test_an_unknown_configuration_key_is_named(repository):
-    done = snakemake(repository, "campain=quick", "--dry-run")
+    done = snakemake(repository, "--dry-run", campaign=CAMPAIGN, campain="quick")
     assert done.returncode != 0
     assert "campain" in done.stdout
 
 
-def test_a_missing_value_stops_the_paper(repository, results):
-    values = results / "values" / "tcp.json"
+def test_a_value_that_is_promised_but_not_there_is_a_dash_with_its_reason(repository, results):
+    values = results / "tcp" / "values.json"
     kept = values.read_text(encoding="utf-8")
     items = [item for item in json.loads(kept) if item["key"] != "tcp.goodput.frer.mbps"]
-    pdf = results / "paper" / "frer-udp" / "frer-udp.pdf"
     values.write_text(json.dumps(items), encoding="utf-8")
     try:
-        done = snakemake(repository, "--", str(pdf.relative_to(repository)))
-        assert done.returncode != 0
-        assert "tcp.goodput.frer.mbps" in done.stdout
+        output = repository / "results" / "dashes"
+        runs = [f"--run=measured={results / name}" for name in EXPERIMENTS]
+        runs += [f"--run=simulated={results / name}" for name in EXPERIMENTS]
+        study = repository / "results" / "studies" / "threshold-coarse"
+        command = [sys.executable, "-m", "tsnrepro.cli", "paper-inputs"]
+        subprocess.run(
+            [*command, "paper/frer-udp", str(output), *runs, f"--study={study}"],
+            cwd=repository,
+            env=environment_of(repository),
+            check=True,
+        )
+        record = json.loads((output / "provenance.json").read_text(encoding="utf-8"))
+        (item,) = [i for i in record["measured"] if i["key"] == "tcp.goodput.frer.mbps"]
+        assert item["value"] is None
+        assert item["method"].startswith("not measured")
     finally:
         values.write_text(kept, encoding="utf-8")

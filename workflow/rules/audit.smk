@@ -1,26 +1,22 @@
 # Between the results and the page: checks over the numbers, verdicts on the claims.
 
-AUDIT = "src/tsnrepro/audit"
-
 
 rule audit:
     input:
-        glob_files(AUDIT, "**/*"),
-        glob_files("data/published", "**/*"),
-        values_of(EXPERIMENTS),
-        tables_of(EXPERIMENTS),
+        code_of("tsnrepro.cli:_audit"),
+        tracked("data/published"),
+        files_of(PLAN.runs, "values.json", "testbed.json", "tables"),
     output:
-        html="results/{testbed}/{campaign}/audit/ledger.html",
-        latex="results/{testbed}/{campaign}/audit/ledger.tex",
-        macros="results/{testbed}/{campaign}/audit/verdicts.tex",
+        html=f"{PLAN.report}/ledger.html",
+        latex=f"{PLAN.report}/ledger.tex",
+        macros=f"{PLAN.report}/verdicts.tex",
     log:
-        "results/{testbed}/{campaign}/audit/audit.log",
+        f"{PLAN.report}/audit.log",
     conda:
         "../../environment.yml"
     params:
         folder=lambda wildcards, output: Path(output.html).parent,
-        results=lambda wildcards, output: Path(output.html).parents[3],
+        runs=[run.folder for run in PLAN.runs],
     shell:
-        "tsnrepro audit {wildcards.testbed} --campaign {wildcards.campaign}"
-        " --results {params.results} --ledger {params.folder} > {log} 2>&1"
-        " || {{ cat {log} >&2; exit 1; }}"
+        "tsnrepro audit --runs {params.runs:q} --ledger {params.folder:q} > {log:q} 2>&1"
+        " || {{ cat {log:q} >&2; exit 1; }}"

@@ -4,12 +4,18 @@
 
 rule measure:
     input:
-        notebook=measuring_notebook,
-        trials=what_to_measure,
+        # Trials that are recorded stay as they are: after a change of code only new ones are
+        # measured.
+        lambda wildcards: code_of(
+            f"notebooks/measure/{wildcards.experiment}.ipynb",
+            f"tsnrepro.experiments.{wildcards.experiment}",
+        ),
+        what_to_measure,
+        notebook="notebooks/measure/{experiment}.ipynb",
     output:
-        "results/{testbed}/{campaign}/runs/{experiment}.json",
+        "results/{testbed}/{campaign}/{experiment}/run.json",
     log:
-        notebook="results/{testbed}/{campaign}/notebooks/measure-{experiment}.ipynb",
+        notebook="results/{testbed}/{campaign}/{experiment}/measure.ipynb",
     conda:
         "../../environment.yml"
     # All cores and the testbed: whatever else ran here would be measured too.
@@ -17,5 +23,6 @@ rule measure:
     resources:
         testbed=1,
     shell:
-        "tsnrepro notebook {input.notebook} {log.notebook}"
-        " -p testbed={wildcards.testbed} -p campaign={wildcards.campaign} -p manifest={output}"
+        "tsnrepro notebook {input.notebook:q} {log.notebook:q}"
+        " -p testbed={wildcards.testbed:q} -p campaign={wildcards.campaign:q}"
+        " -p manifest={output:q}"

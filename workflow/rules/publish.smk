@@ -1,126 +1,95 @@
 # From results to pages: the manuscripts' generated parts, the PDFs, the report.
 
-PUBLISH = "src/tsnrepro/publish"
-FIGURES = expand(
-    "results/{{testbed}}/{{campaign}}/figures/{figure}.{format}",
-    figure=["loss-against-load", "where-lost", "frame-size", "latency-distribution"],
-    format=["pdf", "png"],
-)
-STUDY_OF_PAPER = expand(
-    "results/{{testbed}}/{{campaign}}/figures/{figure}.{format}",
-    figure=STUDY_FIGURES,
-    format=["pdf", "png"],
-)
-
-
-# The study of thresholds, made on the model whatever the testbed, with the campaign's own results.
-PAPER_STUDY = "threshold" if CAMPAIGN == "imported" else CAMPAIGN_SETTINGS.study
-
-
-rule study_of_paper:
-    input:
-        values=f"results/model/{PAPER_STUDY}/values/threshold-study.json",
-        figures=expand(
-            f"results/model/{PAPER_STUDY}/figures/{{figure}}.{{format}}",
-            figure=STUDY_FIGURES,
-            format=["pdf", "png"],
-        ),
-    output:
-        values="results/{testbed}/{campaign}/values/study.json",
-        figures=expand(
-            "results/{{testbed}}/{{campaign}}/figures/{figure}.{format}",
-            figure=STUDY_FIGURES,
-            format=["pdf", "png"],
-        ),
-    log:
-        "results/{testbed}/{campaign}/values/study.log",
-    localrule: True
-    conda:
-        "../../environment.yml"
-    params:
-        figures=lambda wildcards, output: Path(output.figures[0]).parent,
-    shell:
-        "(cp {input.values} {output.values} && cp {input.figures} {params.figures}) 2> {log}"
-
 
 rule paper_inputs:
     input:
-        values_of_paper,
-        FIGURES,
-        STUDY_OF_PAPER,
-        "data/published/datapackage.json",
-        "results/{testbed}/{campaign}/tables/sweep-summary.csv",
-        glob_files("data/published", "**/*.csv"),
-        lambda wildcards: glob_files(f"paper/{wildcards.paper}", "**/*.tex"),
-        glob_files(PUBLISH, "*.py", apart_from=["site.py"]),
-        "src/tsnrepro/audit/published.py",
+        code_of("tsnrepro.cli:_paper_inputs"),
+        lambda wildcards: files_of(
+            paper_of(wildcards).runs, "values.json", "testbed.json", "tables", "figures"
+        ),
+        lambda wildcards: results_of_study(paper_of(wildcards).study),
+        lambda wildcards: tracked(f"paper/{wildcards.paper}"),
+        tracked("data/published"),
+        verdicts=f"{PLAN.report}/verdicts.tex",
     output:
-        values="results/{testbed}/{campaign}/paper/{paper}/values.tex",
-        published="results/{testbed}/{campaign}/paper/{paper}/published.tex",
-        provenance="results/{testbed}/{campaign}/paper/{paper}/provenance.tex",
-        record="results/{testbed}/{campaign}/paper/{paper}/provenance.json",
+        values="results/papers/{paper}/values.tex",
+        published="results/papers/{paper}/published.tex",
+        provenance="results/papers/{paper}/provenance.tex",
+        record="results/papers/{paper}/provenance.json",
+        verdicts="results/papers/{paper}/verdicts.tex",
+        figures=directory("results/papers/{paper}/figures"),
     log:
-        "results/{testbed}/{campaign}/paper/{paper}/inputs.log",
+        "results/papers/{paper}/inputs.log",
     conda:
         "../../environment.yml"
     params:
         folder=lambda wildcards, output: Path(output.values).parent,
-        results=lambda wildcards, output: Path(output.values).parents[2],
+        runs=lambda wildcards: [
+            f"--run={column}={run.folder}"
+            for column, runs in paper_of(wildcards).columns.items()
+            for run in runs
+        ],
+        study=lambda wildcards: study_option(paper_of(wildcards)),
     shell:
-        "tsnrepro paper-inputs {params.results} paper/{wildcards.paper} {params.folder}"
-        " 2> >(tee {log} >&2)"
+        "tsnrepro paper-inputs paper/{wildcards.paper} {params.folder:q} {params.runs:q}"
+        " {params.study:q} --verdicts {input.verdicts:q} 2> >(tee {log:q} >&2)"
 
 
 rule paper:
     input:
-        FIGURES,
-        STUDY_OF_PAPER,
         rules.paper_inputs.output,
-        rules.audit.output.macros,
-        lambda wildcards: glob_files(f"paper/{wildcards.paper}", "**/*"),
+        lambda wildcards: tracked(f"paper/{wildcards.paper}"),
         "paper/tsnrepro.sty",
         "paper/tsnrepro.lua",
     output:
-        "results/{testbed}/{campaign}/paper/{paper}/{paper}.pdf",
+        "results/papers/{paper}/{paper}.pdf",
     log:
-        "results/{testbed}/{campaign}/paper/{paper}/latexmk.log",
-    conda:
-        "../../environment.yml"
-    params:
-        results=lambda wildcards, output: Path(output[0]).parents[2],
-    shell:
-        "export TSNREPRO_RESULTS=$PWD/{params.results}; log=$PWD/{log};"
-        " cd paper/{wildcards.paper}"
-        " && latexmk -jobname={wildcards.paper} > $log 2>&1"
-        " || {{ tail -n 40 $log >&2; exit 1; }}"
-
-
-rule report:
-    input:
-        values_of(EXPERIMENTS),
-        ("results/{testbed}/{campaign}/values/study.json" if "frer-udp" in MANUSCRIPTS else []),
-        FIGURES if {*CORE} <= {*EXPERIMENTS} else [],
-        expand(
-            "results/{{testbed}}/{{campaign}}/runs/{experiment}.json",
-            experiment=EXPERIMENTS,
-        ),
-        [f"results/{{testbed}}/{{campaign}}/paper/{name}/{name}.pdf" for name in MANUSCRIPTS],
-        [
-            f"results/{{testbed}}/{{campaign}}/report/{name}.html"
-            for name in EXPERIMENTS
-            if name not in CORE
-        ],
-        glob_files(PUBLISH, "**/*"),
-    output:
-        "results/{testbed}/{campaign}/report/index.html",
-    log:
-        "results/{testbed}/{campaign}/report/report.log",
+        "results/papers/{paper}/latexmk.log",
     conda:
         "../../environment.yml"
     params:
         folder=lambda wildcards, output: Path(output[0]).parent,
-        results=lambda wildcards, output: Path(output[0]).parents[1],
-        reason=REASON,
     shell:
-        "tsnrepro report {params.results} {params.folder} --reason {params.reason:q}"
-        " 2> >(tee {log} >&2)"
+        "export TSNREPRO_PAPER=$PWD/{params.folder:q}; log=$PWD/{log:q};"
+        " cd paper/{wildcards.paper:q} && latexmk > $log 2>&1"
+        " || {{ tail -n 40 $log >&2; exit 1; }}"
+
+
+# The executed notebook as a page: tables and figures in their context, for reading.
+rule analysis_page:
+    input:
+        code_of("tsnrepro.cli:_page"),
+        lambda wildcards: files_of([run_of(wildcards)], "values.json", "testbed.json"),
+    output:
+        f"{PLAN.report}/{{experiment}}.html",
+    log:
+        f"{PLAN.report}/{{experiment}}.log",
+    conda:
+        "../../environment.yml"
+    params:
+        run=lambda wildcards: run_of(wildcards).folder,
+    shell:
+        "tsnrepro page {params.run:q} {output:q} > {log:q} 2>&1 || {{ cat {log:q} >&2; exit 1; }}"
+
+
+rule report:
+    input:
+        code_of("tsnrepro.cli:_report"),
+        files_of(PLAN.runs, "run.json", "values.json", "testbed.json", "tables", "figures"),
+        [f"{PLAN.report}/{run.experiment}.html" for run in PLAN.runs],
+        f"{PLAN.report}/ledger.html",
+        [f"{paper.folder}/{paper.name}.pdf" for paper in PLAN.papers],
+    output:
+        f"{PLAN.report}/index.html",
+    log:
+        f"{PLAN.report}/report.log",
+    conda:
+        "../../environment.yml"
+    params:
+        folder=lambda wildcards, output: Path(output[0]).parent,
+        runs=[run.folder for run in PLAN.runs],
+        papers=[paper.folder for paper in PLAN.papers],
+        reason=PLAN.sentence(),
+    shell:
+        "tsnrepro report {params.folder:q} --runs {params.runs:q} --papers {params.papers:q}"
+        " --reason {params.reason:q} 2> >(tee {log:q} >&2)"

@@ -5,23 +5,14 @@
 from pathlib import Path
 
 import tsnrepro.studies.chunks
+from tsnrepro.dependencies import code_of
 
 STUDY = config.get("study", "threshold")
-STUDIES = "src/tsnrepro/studies"
-MODEL_CODE = sorted(str(path) for path in Path("src/tsnrepro/model").glob("*.py"))
-POINT_CODE = [f"{STUDIES}/{name}.py" for name in ("study", "scenario", "measures", "chunks")]
-
-
-# A study that has a notebook is analysed too.
-STUDY_RESULTS = [f"results/model/{STUDY}/study.parquet"]
-STUDY_FIGURES = ["threshold-dependence", "threshold-replication", "threshold-effects"]
-if STUDY.startswith("threshold"):
-    STUDY_RESULTS.append(f"results/model/{STUDY}/values/threshold-study.json")
 
 
 rule study:
     input:
-        STUDY_RESULTS,
+        tsnrepro.studies.chunks.results_of_study(STUDY),
     localrule: True
 
 
@@ -29,34 +20,34 @@ rule study:
 # compiling it.
 rule compile_model:
     input:
-        MODEL_CODE,
+        code_of("tsnrepro.studies.command:_compile"),
     output:
-        "results/model/compiled.txt",
+        "results/studies/compiled.txt",
     log:
-        "results/model/compiled.log",
+        "results/studies/compiled.log",
     conda:
         "../../environment.yml"
     shell:
-        "tsnrepro study compile {output} > {log} 2>&1 || {{ cat {log} >&2; exit 1; }}"
+        "tsnrepro study compile {output:q} > {log:q} 2>&1 || {{ cat {log:q} >&2; exit 1; }}"
 
 
 rule study_chunk:
     input:
-        POINT_CODE,
+        code_of("tsnrepro.studies.command:_chunk"),
         study="config/studies/{study}.yaml",
-        compiled="results/model/compiled.txt",
+        compiled="results/studies/compiled.txt",
     output:
-        "results/model/{study}/chunks/{chunk}.json",
+        "results/studies/{study}/chunks/{chunk}.json",
     log:
-        "results/model/{study}/chunks/{chunk}.log",
+        "results/studies/{study}/chunks/{chunk}.log",
     wildcard_constraints:
         study=r"[A-Za-z0-9_-]+",
         chunk=r"\d+",
     conda:
         "../../environment.yml"
     shell:
-        "tsnrepro study chunk {input.study} {wildcards.chunk} {output} > {log} 2>&1"
-        " || {{ cat {log} >&2; exit 1; }}"
+        "tsnrepro study chunk {input.study:q} {wildcards.chunk:q} {output:q} > {log:q} 2>&1"
+        " || {{ cat {log:q} >&2; exit 1; }}"
 
 
 rule study_table:
@@ -64,10 +55,10 @@ rule study_table:
         study="config/studies/{study}.yaml",
         chunks=lambda wildcards: tsnrepro.studies.chunks.chunk_files(wildcards.study),
     output:
-        "results/model/{study}/study.csv",
-        "results/model/{study}/study.parquet",
+        "results/studies/{study}/study.csv",
+        "results/studies/{study}/study.parquet",
     log:
-        "results/model/{study}/study.log",
+        "results/studies/{study}/study.log",
     wildcard_constraints:
         study=r"[A-Za-z0-9_-]+",
     conda:
@@ -75,32 +66,24 @@ rule study_table:
     params:
         folder=lambda wildcards, output: Path(output[0]).parent,
     shell:
-        "tsnrepro study collect {input.study} {params.folder} > {log} 2>&1"
-        " || {{ cat {log} >&2; exit 1; }}"
+        "tsnrepro study collect {input.study:q} {params.folder:q} > {log:q} 2>&1"
+        " || {{ cat {log:q} >&2; exit 1; }}"
 
 
 rule analyse_threshold_study:
     input:
-        f"{STUDIES}/threshold_analysis.py",
-        f"{STUDIES}/threshold_figures.py",
-        "src/tsnrepro/analysis/figures.py",
-        "src/tsnrepro/analysis/results.py",
-        "src/tsnrepro/stats/replication.py",
-        table="results/model/{study}/study.parquet",
+        lambda wildcards: code_of("notebooks/analyse/threshold-study.ipynb"),
+        table="results/studies/{study}/study.parquet",
         notebook="notebooks/analyse/threshold-study.ipynb",
     output:
-        "results/model/{study}/values/threshold-study.json",
-        expand(
-            "results/model/{{study}}/figures/{figure}.{format}",
-            figure=STUDY_FIGURES,
-            format=["pdf", "png"],
-        ),
+        values="results/studies/{study}/values.json",
+        figures=directory("results/studies/{study}/figures"),
     log:
-        notebook="results/model/{study}/notebooks/analyse-threshold-study.ipynb",
+        notebook="results/studies/{study}/analyse.ipynb",
     wildcard_constraints:
         study=r"threshold[A-Za-z0-9_-]*",
     conda:
         "../../environment.yml"
     shell:
-        "tsnrepro notebook {input.notebook} {log.notebook}"
-        " -p table={input.table} -p results=results/model/{wildcards.study}"
+        "tsnrepro notebook {input.notebook:q} {log.notebook:q}"
+        " -p table={input.table:q} -p results=results/studies/{wildcards.study:q}"

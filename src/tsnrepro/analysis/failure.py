@@ -8,13 +8,13 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from tsnrepro.analysis.figures import COLOURS, LABELS, new
-from tsnrepro.analysis.missing import mean
+from tsnrepro.analysis.missing import count, mean
 from tsnrepro.analysis.results import Results
-from tsnrepro.experiments.failure import ARRIVALS
+from tsnrepro.records.columns import CONFIGURATIONS
+from tsnrepro.records.outputs import ARRIVALS
 from tsnrepro.records.tables import open_run
 from tsnrepro.streams.log import decompress
 
-CONFIGURATIONS = ("control", "frer")
 QUANTITIES = {
     "lost": ("1", 0),
     "duplicated": ("1", 0),
@@ -40,8 +40,8 @@ def analyse(trials: pd.DataFrame) -> Results:
         name = str(variant).replace("-", "_").replace(" ", "_").replace(".", "_")
         for quantity, (unit, digits) in QUANTITIES.items():
             key = f"failure.{name}.{configuration}.{quantity}"
-            shown = "" if unit == "1" else unit
-            results.estimate(key, mean(group, quantity, shown), digits, group["trial"])
+            found = count(group, quantity) if unit == "1" else mean(group, quantity, unit)
+            results.estimate(key, found, digits, group["trial"])
     results.value("failure.trials.count", len(trials), trials["trial"])
     return results
 

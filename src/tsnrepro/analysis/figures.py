@@ -13,7 +13,7 @@ import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from tsnrepro.analysis.loss import places
+from tsnrepro.analysis.loss import frame_bytes, places
 
 COLUMN_INCHES = 3.4
 COLOURS: dict[str, tuple] = dict(
@@ -147,7 +147,7 @@ def where_lost(trials: pd.DataFrame, testbed: str) -> Figure:
     """Draw the share of lost datagrams by place, one bar a configuration and frame size."""
     figure, axes = new(2.4, testbed)
     counts = places(trials).assign(
-        frame=trials["payload_bytes"] + 46, configuration=trials["configuration"]
+        frame=trials["payload_bytes"].map(frame_bytes), configuration=trials["configuration"]
     )
     total = counts.groupby(["frame", "configuration"]).sum(min_count=1)
     lost = total.sum(axis=1, min_count=1)
@@ -190,7 +190,7 @@ def frame_size(trials: pd.DataFrame, testbed: str) -> Figure:
     figure, axes = new(2.2, testbed)
     highest = trials.groupby("payload_bytes")["target_mbps"].transform("max")
     chosen = trials[trials["target_mbps"] == highest].copy()
-    chosen["frame"] = chosen["payload_bytes"] + 46
+    chosen["frame"] = chosen["payload_bytes"].map(frame_bytes)
     chosen["configuration"] = chosen["configuration"].map(LABELS)
     palette = {LABELS[name]: colour for name, colour in COLOURS.items()}
     if chosen.empty:

@@ -10,8 +10,9 @@ import pandas as pd
 from tsnrepro.analysis.missing import known, mean, relative, shared, total
 from tsnrepro.analysis.results import Results
 from tsnrepro.errors import RecordError
-from tsnrepro.experiments.measurers.round_trips import HALF_ROUND_TRIPS, LOG
-from tsnrepro.records.foreign.observations import observations_of
+from tsnrepro.records.columns import CONFIGURATIONS
+from tsnrepro.records.imports.observations import observations_of
+from tsnrepro.records.outputs import HALF_ROUND_TRIPS, SOCKPERF_LOG
 from tsnrepro.records.store import RawStore
 from tsnrepro.records.tables import open_run
 from tsnrepro.stats.comparisons import holm
@@ -19,7 +20,6 @@ from tsnrepro.stats.estimate import Estimate
 from tsnrepro.stats.quantiles import replicated_quantile
 from tsnrepro.tools.sockperf import parse_log
 
-CONFIGURATIONS = ("control", "frer")
 QUANTILES = {"p25": 0.25, "p50": 0.5, "p75": 0.75, "p90": 0.9, "p99": 0.99, "p99_9": 0.999}
 COMPARED = ("mean", "p50", "p90", "p99", "p99_9")
 SIGNIFICANCE = 0.05
@@ -39,7 +39,7 @@ def _measured(store: RawStore, trial: str) -> np.ndarray:
     if (store.folder / trial / HALF_ROUND_TRIPS).is_file():
         saved = store.output_bytes(trial, HALF_ROUND_TRIPS)
         return np.load(io.BytesIO(saved), allow_pickle=False) / 1e6
-    return parse_log(store.output_bytes(trial, LOG))["half_round_trip_us"].to_numpy()
+    return parse_log(store.output_bytes(trial, SOCKPERF_LOG))["half_round_trip_us"].to_numpy()
 
 
 def _imported(store: RawStore, trial: str) -> np.ndarray:
@@ -76,6 +76,8 @@ def quantity(trials: pd.DataFrame) -> str:
 
 def analyse(trials: pd.DataFrame, half_round_trips: dict[str, np.ndarray]) -> Results:
     """Return all results of the experiment ``latency``, from the trials of one payload.
+
+    The run is the unit: every statistic is taken of each run, and its geometric mean over runs.
 
     Raises
     ------

@@ -1,34 +1,61 @@
 """Loss against offered load: ratios, thresholds, places, and FRER against control."""
 
+import math
 from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 
-from tsnrepro.analysis.missing import difference, known, mean, shared, total, unknown
+from tsnrepro.analysis.missing import (
+    difference,
+    known,
+    loss,
+    mean,
+    repetitions,
+    shared,
+    total,
+    unknown,
+)
 from tsnrepro.analysis.results import Results
+from tsnrepro.ethernet import LARGEST_UDP_PAYLOAD_BYTES, payload_limit_mbps, udp_frames
+from tsnrepro.records.accounting import (
+    REASSEMBLY,
+    SOCKET_BUFFER,
+    SOCKET_CLOSED,
+    STACK,
+    TALKER_QUEUE,
+    TALKER_SOCKET,
+)
+from tsnrepro.records.columns import CONFIGURATIONS
 from tsnrepro.records.tables import drop_column
-from tsnrepro.stats.comparisons import difference_of_thresholds, ratio_of_thresholds
-from tsnrepro.stats.estimate import DEFAULT_LEVEL, Estimate
-from tsnrepro.stats.proportions import loss_percent
-from tsnrepro.stats.replication import mean_over_runs
-from tsnrepro.stats.thresholds import highest_rate_without_loss, penalised_threshold
+from tsnrepro.stats.estimate import Estimate, Limits
+from tsnrepro.stats.proportions import upper_bound_when_none_lost
+from tsnrepro.stats.thresholds import (
+    Sweep,
+    compare_thresholds,
+    highest_rate_without_loss,
+    threshold,
+)
 
-CONFIGURATIONS = ("control", "frer")
-# Ethernet, IPv4 and UDP headers and the FCS: what makes a payload a frame.
-FRAME_OVERHEAD_BYTES = 46
-LARGEST_PAYLOAD_BYTES = 1472
-LARGEST_FRAME_BYTES = LARGEST_PAYLOAD_BYTES + FRAME_OVERHEAD_BYTES
 # RFC 2544, 9.1, without 1280, which the documents leave out: each has its results, known or not.
 FRAME_BYTES = (64, 128, 256, 512, 1024, 1518)
+# Sizes that were tried, in order, whatever they are: as many as the documents have.
+SIZES = len(FRAME_BYTES)
+# Chosen before measuring: the R-TAG alone takes 0.39 % of the line, five times that would matter.
+MARGIN_PERCENT = 2.0
+# Loads further apart are not the same load.
+SAME_LOAD_PERCENT = 2.0
 
 PLACES = {
-    "listener_socket": (
-        "listener socket buffer",
-        "listener socket, unread when the program closed it",
-    ),
-    "talker": ("talker socket", "talker queue"),
+    "listener_socket": (SOCKET_BUFFER, SOCKET_CLOSED),
+    "talker": (TALKER_SOCKET, TALKER_QUEUE),
 }
+_UNREAD = drop_column(SOCKET_CLOSED)
+SUMMARY_COLUMNS = [
+    *("configuration", "target_mbps", "offered_mbps", "trials", "trials_with_loss"),
+    *("sent", "lost", "loss_percent", "loss_low_percent", "loss_high_percent"),
+    *("chance_to_lose_high_percent", "loss_limits"),
+]
 
 
 def places(trials: pd.DataFrame) -> pd.DataFrame:
@@ -39,7 +66,7 @@ def places(trials: pd.DataFrame) -> pd.DataFrame:
     ``switches`` is what was lost there of the stream, not the sum of dropped copies. A trial whose
     counters were not recorded has no places.
     """
-    ending = [drop_column(f"listener {part}") for part in ("reassembly", "network stack")]
+    ending = [drop_column(part) for part in (REASSEMBLY, STACK)]
     columns = {name: [drop_column(place) for place in kinds] for name, kinds in PLACES.items()}
     needed = [c for those in (*columns.values(), ending) for c in those] + ["lost", "unaccounted"]
     recorded = (
@@ -51,11 +78,31 @@ def places(trials: pd.DataFrame) -> pd.DataFrame:
     return counted.reindex(trials.index)
 
 
+def of_the_path(trials: pd.DataFrame) -> pd.DataFrame:
+    """Return the trials with ``lost`` and ``loss_percent`` of the path.
+
+    A datagram that waits in the socket when the program closes it has arrived: where the counters
+    tell, it is taken off. Trials without a loss in percent are left out.
+    """
+    trials = known(trials, "loss_percent")
+    if _UNREAD not in trials:
+        return trials
+    unread = trials[_UNREAD].fillna(0).where(trials["lost"].notna(), 0)
+    lost = (trials["lost"] - unread).clip(lower=0)
+    percent = 100 * lost / trials["sent"]
+    return trials.assign(lost=lost, loss_percent=trials["loss_percent"].where(unread == 0, percent))
+
+
+def frame_bytes(payload_bytes: int) -> int:
+    """Return the bytes of all frames that carry a payload, with FCS."""
+    return sum(udp_frames(payload_bytes))
+
+
 def main_payload(trials: pd.DataFrame) -> int:
     """Return the payload of the main sweep: 1472 bytes, or else the largest that was tried."""
     payloads = trials["payload_bytes"]
-    if payloads.empty or (payloads == LARGEST_PAYLOAD_BYTES).any():
-        return LARGEST_PAYLOAD_BYTES
+    if payloads.empty or (payloads == LARGEST_UDP_PAYLOAD_BYTES).any():
+        return LARGEST_UDP_PAYLOAD_BYTES
     return int(payloads.max())
 
 
@@ -72,144 +119,223 @@ def target_mbps(trials: pd.DataFrame) -> pd.Series:
 def summary(trials: pd.DataFrame, payload_bytes: int | None = None) -> pd.DataFrame:
     """Return one row a configuration and load: offered load, trials that lost, and loss.
 
-    The rows are those of one payload, that of the main sweep unless another is asked for. Counts
-    are missing where not every trial of a row has them.
-
-    The interval of ``loss_percent`` is exact binomial where nothing was lost, and otherwise
-    Student's over the repetitions, cut at zero: losses come in bursts, so datagrams are no
-    independent draws.
+    The rows are those of one payload, that of the main sweep unless another is asked for, and
+    losses those of the path (:func:`of_the_path`). Counts are missing where not every trial of a
+    row has them. ``loss_limits`` says what the limits of ``loss_percent`` are; where no trial
+    lost, ``chance_to_lose_high_percent`` bounds the chance that a trial does (95 %, one-sided).
     """
     payload = main_payload(trials) if payload_bytes is None else payload_bytes
-    chosen = known(trials[trials["payload_bytes"] == payload], "loss_percent")
+    chosen = of_the_path(trials[trials["payload_bytes"] == payload])
     rows = []
     for (configuration, target), group in chosen.groupby(["configuration", target_mbps(chosen)]):
-        estimate = loss_over_runs(group)
+        estimate = loss(group, "loss_percent")
+        lossy = int((group["loss_percent"] > 0).sum())
+        chance = 100 * upper_bound_when_none_lost(estimate.n)
         rows.append(
             {
                 "configuration": configuration,
                 "target_mbps": target,
                 "offered_mbps": load_mbps(group).mean(),
                 "trials": len(group),
-                "trials_with_loss": int((group["loss_percent"] > 0).sum()),
+                "trials_with_loss": lossy,
                 "sent": _sum_of_all(group, "sent"),
                 "lost": _sum_of_all(group, "lost"),
                 "loss_percent": estimate.value,
                 "loss_low_percent": estimate.low,
                 "loss_high_percent": estimate.high,
+                "chance_to_lose_high_percent": np.nan if lossy else chance,
+                "loss_limits": str(estimate.limits),
             }
         )
     return pd.DataFrame(rows, columns=SUMMARY_COLUMNS)
-
-
-SUMMARY_COLUMNS = [
-    *("configuration", "target_mbps", "offered_mbps", "trials", "trials_with_loss"),
-    *("sent", "lost", "loss_percent", "loss_low_percent", "loss_high_percent"),
-]
 
 
 def _sum_of_all(group: pd.DataFrame, column: str) -> int | None:
     return int(group[column].sum()) if group[column].notna().all() else None
 
 
-def loss_over_runs(group: pd.DataFrame) -> Estimate:
-    """Return the mean loss of a group of trials in percent, with its interval."""
-    group = known(group, "loss_percent")
-    if group.empty:
-        return unknown("%")
-    if not (group["loss_percent"] > 0).any():
-        if (sent := _sum_of_all(group, "sent")) is not None:
-            return loss_percent(0, sent)
-        method = "no trial lost, and what was sent was not counted"
-        return Estimate(0.0, np.nan, np.nan, DEFAULT_LEVEL, method, len(group), "%")
-    estimate = mean_over_runs(group["loss_percent"], unit="%")
-    low, high = (min(max(limit, 0.0), 100.0) for limit in (estimate.low, estimate.high))
-    return replace(estimate, low=low, high=high)
-
-
-def analyse(trials: pd.DataFrame) -> Results:
-    """Return all results of a sweep."""
-    results = Results("sweep", trials)
+def analyse(trials: pd.DataFrame, link_rate_mbps: float | None = None) -> Results:
+    """Return all results of a sweep; without a link rate arithmetic sets no upper limit."""
+    results = Results("loss", trials)
     main = trials[trials["payload_bytes"] == main_payload(trials)]
-    _thresholds(results, main)
-    payloads = {frame - FRAME_OVERHEAD_BYTES for frame in FRAME_BYTES}
-    for payload in sorted(payloads | set(trials["payload_bytes"])):
-        _frame_size(results, int(payload), trials[trials["payload_bytes"] == payload])
+    _thresholds(results, main, link_rate_mbps)
+    tried = sorted(int(payload) for payload in set(trials["payload_bytes"]))
+    sized: dict[int, list[int]] = {frame: [] for frame in FRAME_BYTES}
+    for payload in tried:
+        sized.setdefault(frame_bytes(payload), []).append(payload)
+    for frame, payloads in sized.items():
+        # Of payloads that are padded to one frame size the largest stands for it.
+        chosen = trials[trials["payload_bytes"] == max(payloads, default=-1)]
+        _frame_size(results, f"loss.frame_{frame}", chosen)
+    for number in range(SIZES):
+        payload = tried[number] if number < len(tried) else None
+        name, chosen = f"loss.size_{number + 1}", trials[trials["payload_bytes"] == payload]
+        _frame_size(results, name, chosen)
+        for key, size in (
+            ("payload_bytes", payload),
+            ("frame_bytes", None if payload is None else frame_bytes(payload)),
+        ):
+            results.value(
+                f"{name}.{key}", size, chosen["trial"], unit="bytes", method="configuration"
+            )
     _shares(results, trials)
     _totals(results, trials)
     return results
 
 
-def _thresholds(results: Results, trials: pd.DataFrame) -> None:
-    found = {}
+def line_limit_mbps(configuration: str, payload_bytes: int, link_rate_mbps: float) -> float:
+    """Return the highest payload rate that the line carries, with the R-TAG for FRER."""
+    tagged = configuration == "frer"
+    return payload_limit_mbps(payload_bytes, tagged=tagged, rate_mbps=link_rate_mbps)
+
+
+def _thresholds(results: Results, trials: pd.DataFrame, link_rate_mbps: float | None) -> None:
+    payload = main_payload(trials)
+    path = of_the_path(trials)
+    path = path[load_mbps(path).notna()]
+    losses = {"": path["loss_percent"] > 0}
+    inside = places(path)["switches"]
+    # Of the network alone: what queues, switches and links lost. Only counters tell it.
+    losses[".network"] = inside[inside.notna()] > 0
+    for scope, lossy in losses.items():
+        ceilings = {}
+        for configuration in CONFIGURATIONS:
+            limit = math.inf
+            if link_rate_mbps:
+                limit = line_limit_mbps(configuration, payload, link_rate_mbps)
+            ceilings[configuration] = limit
+        counted = path.loc[lossy.index]
+        _compared(results, f"loss.threshold{scope}", counted, lossy, ceilings)
     for configuration in CONFIGURATIONS:
-        group = known(trials[trials["configuration"] == configuration], "loss_percent")
-        group = group[load_mbps(group).notna()]
-        lossy = group["loss_percent"] > 0
-        tried = len(group) > 0
-        found[configuration] = (
-            penalised_threshold(load_mbps(group), lossy) if tried else unknown("Mb/s")
-        )
-        key = f"loss.threshold.{configuration}.mbps"
-        results.estimate(key, found[configuration], 0, group["trial"])
+        group = path[path["configuration"] == configuration]
         results.value(
             f"loss.highest_clean.{configuration}.mbps",
-            highest_rate_without_loss(target_mbps(group), lossy) if tried else None,
+            _highest_clean_mbps(group) if len(group) else None,
             group["trial"],
             unit="Mb/s",
-            method="highest load at and below which no trial lost a datagram",
+            method="offered at the highest load at and below which no trial lost a datagram",
         )
-    _compare_thresholds(results, found["frer"], found["control"], trials)
+        results.value(
+            f"loss.line_limit.{configuration}.mbps",
+            line_limit_mbps(configuration, payload, link_rate_mbps) if link_rate_mbps else None,
+            [],
+            unit="Mb/s",
+            digits=1,
+            method="payload rate of the line, arithmetic",
+        )
+    results.value(
+        "loss.threshold.margin.percent",
+        MARGIN_PERCENT,
+        [],
+        unit="%",
+        method="chosen before measuring",
+    )
 
 
-def _compare_thresholds(
-    results: Results, frer: Estimate, control: Estimate, trials: pd.DataFrame
-) -> None:
-    nothing = unknown(method="a threshold is unknown")
-    located = frer.has_interval and control.has_interval
-    ratio = ratio_of_thresholds(frer, control) if located else nothing
-    gap = difference_of_thresholds(frer, control) if located else nothing
-    results.estimate("loss.threshold.ratio", ratio, 2, trials["trial"])
-    results.estimate("loss.threshold.difference.mbps", gap, 0, trials["trial"])
-    verdict = "cannot tell"
-    if ratio.low > 1:
-        verdict = "frer higher"
-    elif ratio.high < 1:
-        verdict = "control higher"
-    method = "whether the ratio's interval excludes 1"
-    results.value("loss.threshold.verdict", verdict, trials["trial"], method=method)
-
-
-def _frame_size(results: Results, payload: int, trials: pd.DataFrame) -> None:
-    """Add the loss at the highest load of one payload, named by its frame size."""
-    frame = payload + FRAME_OVERHEAD_BYTES
+def _highest_clean_mbps(trials: pd.DataFrame) -> float | None:
     targets = target_mbps(trials)
-    highest = trials[targets == targets.max()]
-    target = float(targets.max()) if len(highest) else None
-    name, all_trials = f"loss.frame_{frame}", highest["trial"]
-    results.value(f"{name}.target_mbps", target, all_trials, unit="Mb/s", method="configuration")
-    of = {c: highest[highest["configuration"] == c] for c in CONFIGURATIONS}
-    losses = {configuration: loss_over_runs(group) for configuration, group in of.items()}
+    clean = highest_rate_without_loss(targets, trials["loss_percent"] > 0)
+    # What a generator did not reach is not credited.
+    return None if clean is None else float(load_mbps(trials)[targets == clean].mean())
+
+
+def _compared(
+    results: Results,
+    name: str,
+    trials: pd.DataFrame,
+    lossy: pd.Series,
+    ceilings: dict[str, float],
+) -> None:
+    """Add both thresholds, their ratio and difference, and the verdict."""
+    groups = {c: trials[trials["configuration"] == c] for c in CONFIGURATIONS}
+    both = set(repetitions(groups["control"])) & set(repetitions(groups["frer"]))
+    swept = {c: _sweeps(group, lossy, both) for c, group in groups.items()}
+    for configuration, group in groups.items():
+        found = unknown("Mb/s")
+        if swept[configuration]:
+            found = threshold(swept[configuration], ceiling=ceilings[configuration])
+        results.estimate(f"{name}.{configuration}.mbps", found, 0, group["trial"])
+    ratio = gap = unknown(why="a configuration was not measured")
+    if all(swept.values()):
+        limits = ceilings["frer"], ceilings["control"]
+        compared = compare_thresholds(swept["frer"], swept["control"], ceilings=limits)
+        ratio, gap = compared.ratio, compared.difference
+    results.estimate(f"{name}.ratio", ratio, 2, trials["trial"])
+    results.estimate(f"{name}.difference.mbps", replace(gap, unit="Mb/s"), 0, trials["trial"])
+    method = f"where the ratio's limits lie; equivalent within {MARGIN_PERCENT:g} %"
+    results.value(f"{name}.verdict", _verdict(ratio), trials["trial"], method=method)
+
+
+def _sweeps(group: pd.DataFrame, lossy: pd.Series, first: set[int]) -> list[Sweep]:
+    """Return a sweep a repetition, those of some repetitions before others."""
+    numbers = repetitions(group)
+    ordered = sorted(set(numbers), key=lambda number: (number not in first, number))
+    loads = load_mbps(group)
+    return [
+        Sweep(loads[own], lossy[own])
+        for own in (group.index[numbers == number] for number in ordered)
+    ]
+
+
+def _verdict(ratio: Estimate) -> str:
+    if not ratio.decides:
+        return "cannot tell"
+    margin = 1 + MARGIN_PERCENT / 100
+    if 1 / margin <= ratio.low and ratio.high <= margin:
+        return "equivalent"
+    if ratio.low > 1 or ratio.high < 1:
+        return "frer higher" if ratio.low > 1 else "control higher"
+    return "cannot tell"
+
+
+def _frame_size(results: Results, name: str, trials: pd.DataFrame) -> None:
+    """Add the loss of one payload at the highest load that both configurations were offered."""
+    trials = of_the_path(trials)
+    of, apart = _at_equal_load(trials)
+    target = target_mbps(of["control"] if len(of["control"]) else of["frer"])
+    highest = float(target.max()) if len(target) else None
+    both = pd.concat([group["trial"] for group in of.values()])
+    results.value(f"{name}.target_mbps", highest, both, unit="Mb/s", method="configuration")
     for configuration, group in of.items():
-        loss = losses[configuration]
-        results.estimate(f"{name}.{configuration}.percent", loss, 3, group["trial"])
+        lost = loss(group, "loss_percent")
+        results.estimate(f"{name}.{configuration}.percent", lost, 3, group["trial"])
         offered = mean(group, "offered_mbps", "Mb/s")
         results.estimate(f"{name}.{configuration}.offered_mbps", offered, 1, group["trial"])
-    change = difference(of["frer"], of["control"], "loss_percent", "percentage points")
-    if losses["frer"].value == losses["control"].value == 0:
-        change = _between_limits(losses["frer"], losses["control"])
-    results.estimate(f"{name}.difference.percent", change, 3, all_trials)
+    change = unknown("percentage points", apart)
+    if not apart:
+        change = _difference_of_losses(of["frer"], of["control"])
+    results.estimate(f"{name}.difference.percent", change, 3, both)
 
 
-def _between_limits(frer: Estimate, control: Estimate) -> Estimate:
-    """Return a difference of two losses of zero: what the limits of both leave possible."""
-    return replace(
-        frer,
-        low=-control.high,
-        high=frer.high,
-        method=f"nothing lost in either; limits: {frer.method}",
-        n=frer.n + control.n,
-        unit="percentage points",
-    )
+def _at_equal_load(trials: pd.DataFrame) -> tuple[dict[str, pd.DataFrame], str]:
+    """Return the trials at the highest load offered alike, or at the highest each, and why."""
+    groups: dict[str, list[pd.DataFrame]] = {}
+    for configuration in CONFIGURATIONS:
+        chosen = trials[trials["configuration"] == configuration]
+        # Highest load first.
+        by_target = [group for _, group in chosen.groupby(target_mbps(chosen))][::-1]
+        groups[configuration] = by_target
+    nothing = trials.iloc[:0]
+    most = {c: of_it[0] if of_it else nothing for c, of_it in groups.items()}
+    if not all(groups.values()):
+        return most, "a configuration was not measured"
+    for control in groups["control"]:
+        for frer in groups["frer"]:
+            loads = load_mbps(control).mean(), load_mbps(frer).mean()
+            if abs(loads[1] / loads[0] - 1) <= SAME_LOAD_PERCENT / 100:
+                return {"control": control, "frer": frer}, ""
+    loads = " and ".join(f"{load_mbps(most[c]).mean():.1f}" for c in CONFIGURATIONS)
+    return most, f"offered loads of {loads} Mb/s are not compared"
+
+
+def _difference_of_losses(frer: pd.DataFrame, control: pd.DataFrame) -> Estimate:
+    if not (frer["loss_percent"].any() or control["loss_percent"].any()):
+        return unknown("percentage points", "no trial of either lost")
+    change = difference(frer, control, "loss_percent", "percentage points")
+    if not change.decides:
+        return change
+    # Losses come in bursts: limits hold at least as often as they say.
+    return replace(change, limits=Limits.BOUND, method=f"{Limits.BOUND}: {change.method}")
 
 
 def _shares(results: Results, trials: pd.DataFrame) -> None:
@@ -235,10 +361,12 @@ def _totals(results: Results, trials: pd.DataFrame) -> None:
     for name in ("lost", "sent", "eliminated"):
         counted = known(trials, name)
         results.value(f"loss.{name}.total.count", total(counted, name), counted["trial"])
+    unread = known(trials, _UNREAD) if _UNREAD in trials else trials.iloc[:0]
+    waited = total(unread, _UNREAD) if len(unread) else None
+    results.value("loss.unread.total.count", waited, unread["trial"])
     counted = known(trials, "unaccounted")
     unaccounted = total(counted.assign(unaccounted=counted["unaccounted"].abs()), "unaccounted")
     results.value("loss.unaccounted.total.count", unaccounted, counted["trial"])
     results.value("loss.trials.count", len(trials), trials["trial"])
-    payload = main_payload(trials)
-    main = trials[trials["payload_bytes"] == payload]
+    main = trials[trials["payload_bytes"] == main_payload(trials)]
     shared(results, "loss.duration_s", main, "duration_s", "s")

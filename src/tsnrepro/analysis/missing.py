@@ -1,6 +1,7 @@
 """Estimates over trials of which some, or all, lack a value, as imported ones may.
 
-A trial that lacks the value takes no part; where none has it, the estimate is unknown.
+A trial that lacks the value takes no part; where none has it, the estimate is unknown. The unit is
+the repetition: trials of one repetition share its hour, so of several their mean counts.
 """
 
 import math
@@ -8,21 +9,17 @@ import math
 import pandas as pd
 
 from tsnrepro.analysis.results import Results
-from tsnrepro.stats.comparisons import (
-    TOO_FEW,
-    Comparison,
-    difference_of_means,
-    relative_difference,
-)
-from tsnrepro.stats.estimate import DEFAULT_LEVEL, Estimate
-from tsnrepro.stats.replication import mean_over_runs
+from tsnrepro.stats.comparisons import Comparison, difference_of_means, relative_difference
+from tsnrepro.stats.estimate import DEFAULT_LEVEL, Estimate, Limits, without_interval
+from tsnrepro.stats.replication import loss_over_runs, mean_over_runs, range_over_runs
 
 NO_TRIAL = "no trial gives it"
+COUNTS = "counts over few runs"
 
 
-def unknown(unit: str = "", method: str = NO_TRIAL) -> Estimate:
+def unknown(unit: str = "", why: str = NO_TRIAL) -> Estimate:
     """Return the estimate that says nothing but why."""
-    return Estimate(math.nan, math.nan, math.nan, DEFAULT_LEVEL, method, 1, unit)
+    return without_interval(math.nan, why, 1, unit)
 
 
 def known(trials: pd.DataFrame, *columns: str) -> pd.DataFrame:
@@ -30,26 +27,56 @@ def known(trials: pd.DataFrame, *columns: str) -> pd.DataFrame:
     return trials[trials[list(columns)].notna().all(axis=1)]
 
 
-def mean(trials: pd.DataFrame, column: str, unit: str) -> Estimate:
-    """Return the mean over the trials that have a value, as ``mean_over_runs``."""
-    values = trials[column].dropna()
-    return mean_over_runs(values, unit=unit) if len(values) else unknown(unit)
+def by_repetition(trials: pd.DataFrame, column: str) -> pd.Series:
+    """Return the mean of a column in each repetition that has a value, by its number."""
+    numbers = known(trials, column)
+    return numbers[column].astype(float).groupby(repetitions(numbers)).mean()
+
+
+def repetitions(trials: pd.DataFrame) -> pd.Series:
+    """Return each trial's repetition; trials that do not tell theirs count as one in all."""
+    return trials["repetition"].fillna(0).astype(int)
+
+
+def mean(trials: pd.DataFrame, column: str, unit: str, ceiling: float | None = None) -> Estimate:
+    """Return the mean of a positive quantity, as ``mean_over_runs``."""
+    runs = by_repetition(trials, column)
+    highest = math.inf if ceiling is None else ceiling
+    return mean_over_runs(runs, unit=unit, ceiling=highest) if len(runs) else unknown(unit)
+
+
+def count(trials: pd.DataFrame, column: str, unit: str = "") -> Estimate:
+    """Return the mean of a count and its range, as ``range_over_runs``."""
+    runs = by_repetition(trials, column)
+    return range_over_runs(runs, COUNTS, unit=unit) if len(runs) else unknown(unit)
+
+
+def loss(trials: pd.DataFrame, column: str) -> Estimate:
+    """Return the mean of a loss in percent, as ``loss_over_runs``."""
+    runs = by_repetition(trials, column)
+    return loss_over_runs(runs) if len(runs) else unknown("%")
 
 
 def difference(a: pd.DataFrame, b: pd.DataFrame, column: str, unit: str) -> Estimate:
     """Return the difference of two groups' means, as ``difference_of_means``."""
-    first, second = a[column].dropna(), b[column].dropna()
+    first, second, paired = in_pairs(a, b, column)
     if not (len(first) and len(second)):
-        return unknown(unit, TOO_FEW)
-    return difference_of_means(first, second, unit=unit).estimate
+        return unknown(unit)
+    return difference_of_means(first, second, unit=unit, paired=paired).estimate
 
 
 def relative(a: pd.DataFrame, b: pd.DataFrame, column: str) -> Comparison:
     """Return the relative difference of two groups in percent, as ``relative_difference``."""
-    first, second = a[column].dropna(), b[column].dropna()
+    first, second, paired = in_pairs(a, b, column)
     if not (len(first) and len(second)):
-        return Comparison(unknown("%", TOO_FEW), math.nan)
-    return relative_difference(first, second)
+        return Comparison(unknown("%"), math.nan)
+    return relative_difference(first, second, paired=paired)
+
+
+def in_pairs(a: pd.DataFrame, b: pd.DataFrame, column: str) -> tuple[pd.Series, pd.Series, bool]:
+    """Return both groups' values by repetition, and whether these are the same repetitions."""
+    first, second = by_repetition(a, column), by_repetition(b, column)
+    return first, second, len(first) > 0 and first.index.equals(second.index)
 
 
 def total(trials: pd.DataFrame, column: str) -> int | None:
@@ -63,8 +90,10 @@ def shared(results: Results, key: str, trials: pd.DataFrame, column: str, unit: 
     numbers = trials[column].dropna()
     if numbers.nunique() > 1:
         low, high = float(numbers.min()), float(numbers.max())
-        method = "configuration: the trials differ, their range"
-        span = Estimate(math.nan, low, high, DEFAULT_LEVEL, method, len(numbers), unit)
+        method = f"{Limits.RANGE} of a setting that the trials do not share"
+        span = Estimate(
+            math.nan, low, high, DEFAULT_LEVEL, method, len(numbers), unit, Limits.RANGE
+        )
         results.estimate(key, span, 0, trials["trial"])
         return
     value = float(numbers.iloc[0]) if len(numbers) else None

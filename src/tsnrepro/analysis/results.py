@@ -1,7 +1,6 @@
 """Results: named numbers with their interval, method and trials."""
 
 import hashlib
-import json
 import math
 from collections.abc import Iterable
 from pathlib import Path
@@ -9,6 +8,7 @@ from typing import Any
 
 import pandas as pd
 
+from tsnrepro.records.values import Result, write_values
 from tsnrepro.stats.estimate import Estimate
 
 
@@ -26,7 +26,7 @@ class Results:
     def __init__(self, run: str, trials: pd.DataFrame) -> None:
         self._run = run
         self._sums = dict(zip(trials["trial"], trials["sha256"], strict=True))
-        self._items: dict[str, dict[str, Any]] = {}
+        self._items: dict[str, Result] = {}
 
     def estimate(self, key: str, estimate: Estimate, digits: int, trials: Iterable[str]) -> None:
         """Add an estimate, to be printed with ``digits`` decimals."""
@@ -63,35 +63,33 @@ class Results:
             raise ValueError(f"result '{key}' is there already")
         names = sorted(trials)
         digest = hashlib.sha256("\n".join(self._sums[name] for name in names).encode())
-        self._items[key] = {
-            "key": key,
-            **fields,
-            "run": self._run,
-            "trials": names,
-            "sha256": digest.hexdigest(),
-        }
+        self._items[key] = Result(
+            key=key, **fields, run=self._run, trials=names, sha256=digest.hexdigest()
+        )
 
-    def of(self, key: str) -> dict[str, Any]:
+    def of(self, key: str) -> Result:
         """Return one result as it is written; a ``KeyError`` names a key that is not there."""
         return self._items[key]
+
+    @property
+    def keys(self) -> list[str]:
+        """The keys of all results so far."""
+        return list(self._items)
 
     def interval(self, key: str) -> tuple[Any, Any, Any]:
         """Return value, lower and upper limit of one result, each ``None`` where unknown."""
         item = self._items[key]
-        return item["value"], item["low"], item["high"]
+        return item.value, item.low, item.high
 
     def frame(self) -> pd.DataFrame:
         """Return the results as a table, for looking at."""
         columns = ["key", "value", "low", "high", "unit", "method"]
-        table = pd.DataFrame(self._items.values())
-        return table[columns].assign(trials=[len(i["trials"]) for i in self._items.values()])
+        rows = [item.model_dump() for item in self._items.values()]
+        return pd.DataFrame(rows)[columns].assign(trials=[len(row["trials"]) for row in rows])
 
     def write(self, path: str | Path) -> None:
         """Write all results to a JSON file."""
-        target = Path(path)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        text = json.dumps(list(self._items.values()), indent=1, ensure_ascii=False)
-        target.write_text(text + "\n", encoding="utf-8")
+        write_values(Path(path), self._items.values())
 
 
 def _finite(value: float) -> float | None:

@@ -5,23 +5,22 @@ the frame size (with FCS) where one was asked for.
 """
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 import pandas as pd
 
-from tsnrepro.analysis.missing import difference, known, unknown
+from tsnrepro.analysis.missing import count, difference, known, loss, mean
 from tsnrepro.analysis.results import Results
 from tsnrepro.audit import published
 from tsnrepro.errors import RecordError
 from tsnrepro.experiments.rfc2544 import rates
+from tsnrepro.records.columns import CONFIGURATIONS
 from tsnrepro.records.tables import open_run
 from tsnrepro.settings.rfc2544 import DOCUMENT_PAYLOADS_BYTES, FRAME_BYTES
-from tsnrepro.stats.estimate import Estimate
-from tsnrepro.stats.proportions import loss_ratio
-from tsnrepro.stats.replication import mean_over_runs
+from tsnrepro.stats.proportions import share
 
 EXPERIMENT = "rfc2544"
-CONFIGURATIONS = ("control", "frer")
 # Answers of the searches: what is written in a key, and the words of tables and figures.
 ANSWERS = {
     "binary_search": "bisection",
@@ -44,7 +43,8 @@ LOSS_COLUMNS = [
     *("loss_percent", "generator_limited", "compliant", "reasons"),
 ]
 BURST_COLUMNS = [
-    *("trial", "sha256", "configuration", "frame_bytes", "payload_bytes", "searches"),
+    *("trial", "sha256", "repetition", "configuration", "frame_bytes", "payload_bytes"),
+    "searches",
     *("mean_burst", "sd_burst", "min_burst", "max_burst", "unbounded", "achieved_pps"),
     *("throughput_pps", "implied_buffer_us", "corrected_buffer_us", "buffer_datagrams"),
     *("compliant", "reasons"),
@@ -333,7 +333,7 @@ def analyse(documents: list[dict[str, Any]]) -> Results:
     judged = pd.concat(
         [t[["trial", "compliant"]] for t in (throughput, losses, bursts, recoveries, latencies)]
     )
-    compliant = judged.groupby("trial")["compliant"].any()
+    compliant = judged.groupby("trial")["compliant"].all()
     results.value(
         f"{EXPERIMENT}.compliant.count",
         int(compliant.sum()),
@@ -348,11 +348,6 @@ def _at(table: pd.DataFrame, frame: int, configuration: str) -> pd.DataFrame:
     return table[chosen & (table["configuration"] == configuration)]
 
 
-def _mean(table: pd.DataFrame, column: str, unit: str) -> Estimate:
-    numbers = table[column].dropna().astype(float)
-    return mean_over_runs(numbers, unit=unit) if len(numbers) else unknown(unit)
-
-
 def _throughput(results: Results, size: str, table: pd.DataFrame) -> None:
     for goal in ANSWERS:
         found = table[table["goal"] == goal]
@@ -360,12 +355,15 @@ def _throughput(results: Results, size: str, table: pd.DataFrame) -> None:
         name = f"{EXPERIMENT}.throughput.{goal}.{size}"
         for configuration, group in of.items():
             key, own = f"{name}.{configuration}", group["trial"].unique()
+            limit = _line_limit(group)
             for layer in _LAYERS:
-                rate = _mean(group, f"offered_{layer}_mbps", "Mb/s")
+                ceiling = getattr(limit, f"{layer}_mbps") if limit else None
+                rate = mean(group, f"offered_{layer}_mbps", "Mb/s", ceiling)
                 results.estimate(f"{key}.{layer}_mbps", rate, 1, own)
-            results.estimate(f"{key}.pps", _mean(group, "lower_pps", "1/s"), 0, own)
-            results.estimate(f"{key}.search_s", _mean(group, "search_s", "s"), 0, own)
-            results.estimate(f"{key}.load_trials.count", _mean(group, "load_trials", ""), 0, own)
+            pps = mean(group, "lower_pps", "1/s", limit.datagrams_per_s if limit else None)
+            results.estimate(f"{key}.pps", pps, 0, own)
+            results.estimate(f"{key}.search_s", mean(group, "search_s", "s"), 0, own)
+            results.estimate(f"{key}.load_trials.count", count(group, "load_trials"), 0, own)
             limits = sorted(set(group["limited_by"]))
             words = ", ".join(limits) if limits else None
             method = "what keeps the throughput from being higher"
@@ -375,12 +373,21 @@ def _throughput(results: Results, size: str, table: pd.DataFrame) -> None:
     _threshold(results, size, table)
 
 
+def _line_limit(throughputs: pd.DataFrame) -> rates.Rates | None:
+    """Return what the talker's line carries of the one payload of some throughputs."""
+    if throughputs.empty:
+        return None
+    return rates.at_layers(int(throughputs["payload_bytes"].iloc[0]), throughputs["line_pps"].max())
+
+
 def _threshold(results: Results, size: str, table: pd.DataFrame) -> None:
     found = known(table, "threshold_pps")
     for configuration in CONFIGURATIONS:
         group = found[found["configuration"] == configuration]
         mbps = group["threshold_pps"] * group["payload_bytes"] * 8 / 1e6
-        estimate = _mean(group.assign(mbps=mbps), "mbps", "Mb/s")
+        limit = _line_limit(group)
+        ceiling = limit.payload_mbps if limit else None
+        estimate = mean(group.assign(mbps=mbps), "mbps", "Mb/s", ceiling)
         key = f"{EXPERIMENT}.throughput.threshold.{size}.{configuration}.payload_mbps"
         results.estimate(key, estimate, 1, group["trial"].unique())
 
@@ -388,9 +395,9 @@ def _threshold(results: Results, size: str, table: pd.DataFrame) -> None:
 def _loss(results: Results, frame: int, configuration: str, table: pd.DataFrame) -> None:
     full = table[(table["procedure"] == "downward") & (table["asked_percent"].round(6) == 100)]
     name = f"{EXPERIMENT}.frame_loss.frame_{frame}.{configuration}"
-    loss = _mean(full, "loss_percent", "%")
-    results.estimate(f"{name}.full_load.percent", loss, 3, full["trial"].unique())
-    offered = _mean(full, "offered_percent", "%")
+    lost = loss(full, "loss_percent")
+    results.estimate(f"{name}.full_load.percent", lost, 3, full["trial"].unique())
+    offered = mean(full, "offered_percent", "%", 100.0)
     results.estimate(f"{name}.full_load.offered_percent", offered, 1, full["trial"].unique())
 
 
@@ -401,12 +408,12 @@ def _buffer(results: Results, frame: int, configuration: str, table: pd.DataFram
         ("corrected_buffer_us", "buffer_us", "µs", 0),
         ("buffer_datagrams", "buffer.count", "", 0),
     ):
-        results.estimate(f"{name}.{key}", _mean(table, column, unit), digits, table["trial"])
+        results.estimate(f"{name}.{key}", mean(table, column, unit), digits, table["trial"])
 
 
 def _recovery(results: Results, frame: int, configuration: str, table: pd.DataFrame) -> None:
     key = f"{EXPERIMENT}.system_recovery.frame_{frame}.{configuration}.ms"
-    results.estimate(key, _mean(table, "recovery_ms", "ms"), 1, table["trial"])
+    results.estimate(key, mean(table, "recovery_ms", "ms"), 1, table["trial"])
 
 
 def _latency(results: Results, frame: int, configuration: str, table: pd.DataFrame) -> None:
@@ -415,7 +422,7 @@ def _latency(results: Results, frame: int, configuration: str, table: pd.DataFra
             chosen = table[(table["load"] == load) & (table["quantity"] == quantity)]
             name = f"{EXPERIMENT}.latency.frame_{frame}.{configuration}.{load}.{quantity}"
             for statistic in ("mean", "p99"):
-                estimate = _mean(chosen, f"{statistic}_us", "µs")
+                estimate = mean(chosen, f"{statistic}_us", "µs")
                 results.estimate(f"{name}.{statistic}_us", estimate, 1, chosen["trial"])
 
 
@@ -427,8 +434,9 @@ def add_accuracy(results: Results, accuracy: pd.DataFrame) -> None:
     for (method, answer, stalls), group in accuracy.groupby(["method", "answer", "stalls"]):
         words = f"{str(method).replace('-', '_')}.{answer}" if method != answer else str(answer)
         name = f"{EXPERIMENT}.accuracy.{words}.{'stalls' if stalls else 'calm'}"
-        share = loss_ratio(int(group["within"].sum()), len(group)).scaled(100.0, "%")
-        results.estimate(f"{name}.within_percent", share, 0, [])
+        found = share(int(group["within"].sum()), len(group)).scaled(100.0, "%")
+        found = replace(found, method=f"{found.method} on the model, whose truth is known")
+        results.estimate(f"{name}.within_percent", found, 0, [])
         results.value(
             f"{name}.median_ratio_percent",
             float(100 * group["ratio"].median()),

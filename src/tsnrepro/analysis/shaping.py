@@ -1,20 +1,15 @@
-"""Shaping: trials and logs of a run, their statistics, and modes held against each other."""
+"""Shaping: trials and logs of a run, their statistics, and how the gates held."""
 
-import math
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 import pandera.pandas as pa
-from statsmodels.stats.weightstats import DescrStatsW
 
-from tsnrepro.analysis.results import Results
 from tsnrepro.analysis.shaping_phase import Gate, Held, held
-from tsnrepro.audit.media import refuse_across_media
 from tsnrepro.errors import RecordError
 from tsnrepro.experiments.shaping.factors import part_of
 from tsnrepro.experiments.shaping.log import (
@@ -26,17 +21,18 @@ from tsnrepro.experiments.shaping.log import (
     network_latency_us,
 )
 from tsnrepro.records.tables import COUNT, open_run
-from tsnrepro.settings.shaping import GATED, ShapingPart
-from tsnrepro.stats.checks import ROUNDING
-from tsnrepro.stats.comparisons import Comparison, difference_of_means, holm, relative_difference
-from tsnrepro.stats.estimate import Estimate
+from tsnrepro.settings.shaping import GATED, LAUNCHED, ShapingPart
+from tsnrepro.stats.estimate import Estimate, without_interval
+from tsnrepro.stats.proportions import share
 from tsnrepro.stats.quantiles import replicated_quantile, sample_quantile
-from tsnrepro.stats.replication import mean_over_runs
+from tsnrepro.stats.replication import mean_over_runs, range_over_runs
 
 QUANTILES = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p99_9": 0.999}
-COMPARED = ("mean", "p50", "p99", "p99_9")
-SIGNIFICANCE = 0.05
+STATISTICS = ("mean", *QUANTILES, "max", "jitter")
+"""What is told of every mode and load. Jitter is P99 above the smallest latency of the run, the
+packet delay variation of RFC 5481, section 4.2."""
 IDLE, LOADED = "idle", "loaded"
+LATENCY, DEVIATION = "latency", "deviation from the launch time"
 
 _RATE = pa.Column(float, pa.Check.ge(0), coerce=True)
 _LATENCY = pa.Column(float, nullable=True)
@@ -62,7 +58,8 @@ SCHEMA = pa.DataFrameSchema(
         "out_of_order": COUNT,
         "load_offered_mbps": _RATE,
         "load_delivered_mbps": _RATE,
-        **{f"{name}_us": _LATENCY for name in ("mean", "sd", "min", *QUANTILES, "max")},
+        "quantity": pa.Column(str, pa.Check.isin([LATENCY, DEVIATION])),
+        **{f"{name}_us": _LATENCY for name in ("sd", "min", *STATISTICS)},
         "network_max_us": _LATENCY,
     },
     strict=True,
@@ -202,22 +199,25 @@ def _row(document: dict[str, Any], loads: set[float], log: Records) -> dict[str,
         "medium": values["medium"],
         "cycle_ns": float(part.gates.cycle) if part.gates else np.nan,
         **{key: values["result"][key] for key in (*counts, *rates)},
+        "quantity": DEVIATION if factors["mode"] in LAUNCHED else LATENCY,
         **_statistics(log),
     }
 
 
 def _statistics(log: Records) -> dict[str, float]:
-    names = ("mean", "sd", "min", *QUANTILES, "max")
     if not len(log):
+        names = ("sd", "min", *STATISTICS)
         return dict.fromkeys((*(f"{name}_us" for name in names), "network_max_us"), np.nan)
     latencies = latency_us(log)
     network = network_latency_us(log)
+    smallest, p99 = float(latencies.min()), sample_quantile(latencies, QUANTILES["p99"])
     return {
         "mean_us": float(latencies.mean()),
         "sd_us": float(latencies.std(ddof=1)) if len(latencies) > 1 else np.nan,
-        "min_us": float(latencies.min()),
+        "min_us": smallest,
         **{f"{name}_us": sample_quantile(latencies, q) for name, q in QUANTILES.items()},
         "max_us": float(latencies.max()),
+        "jitter_us": p99 - smallest,
         "network_max_us": float(network.max()) if len(network) else np.nan,
     }
 
@@ -226,48 +226,50 @@ def _statistics(log: Records) -> dict[str, float]:
 
 
 def statistics_table(run: Run, part: ShapingPart) -> pd.DataFrame:
-    """Return mean, quantiles and maximum of every mode and load of a part, with intervals.
+    """Return :data:`STATISTICS` of every mode and load of a part, a row each, with limits.
 
-    One row a mode, load and statistic: ``value_us``, ``low_us``, ``high_us`` (95 %), ``method``,
-    ``runs`` and ``frames``. From two runs on, the run is the unit; within one run the interval
-    is that of order statistics. The largest latency is what was seen and has no interval.
+    ``value_us``, ``low_us``, ``high_us`` (95 %), ``quantity``, ``method``, ``runs`` and
+    ``frames``. From two runs on, the run is the unit; within one run the interval is that of
+    order statistics. The largest latency is what was seen and has no interval.
     """
     rows = []
     for mode, load in run.groups(part):
         group = run.rows(part.name, mode, load)
-        logs = [log for log in run.logs_of(group) if len(log) > 1]
         common = {
-            "part": part.name,
-            "mode": mode,
-            "load": load,
+            **{"part": part.name, "mode": mode, "load": load},
+            "quantity": group["quantity"].iloc[0],
             "medium": group["medium"].iloc[0],
             "runs": len(group),
             "frames": int(group["received"].sum()),
             "lost": int(group["lost"].sum()),
         }
-        for name, estimate in _estimates(logs).items():
-            rows.append(
-                common
-                | {
-                    "statistic": name,
-                    "value_us": estimate.value,
-                    "low_us": estimate.low,
-                    "high_us": estimate.high,
-                    "method": estimate.method,
-                }
-            )
+        rows += [
+            common
+            | {
+                "statistic": name,
+                "value_us": estimate.value,
+                "low_us": estimate.low,
+                "high_us": estimate.high,
+                "method": estimate.method,
+            }
+            for name, estimate in estimates(run, part.name, mode, load).items()
+        ]
     return pd.DataFrame(rows)
 
 
-def _estimates(logs: list[Records]) -> dict[str, Estimate]:
-    runs = [latency_us(log) for log in logs]
-    if not runs:
+def estimates(run: Run, part: str, mode: str, load: str) -> dict[str, Estimate]:
+    """Return :data:`STATISTICS` of a mode under a load, in microseconds, the run as the unit."""
+    group = run.rows(part, mode, load)
+    group = group[group["received"] > 1]
+    if group.empty:
         return {}
-    largest = max(float(run.max()) for run in runs)
+    latencies = [latency_us(log) for log in run.logs_of(group)]
+    largest = float(group["max_us"].max())
     return {
-        "mean": mean_over_runs([float(run.mean()) for run in runs], unit="us"),
-        **{name: replicated_quantile(runs, q, unit="us") for name, q in QUANTILES.items()},
-        "max": Estimate(largest, np.nan, np.nan, 0.95, "largest seen", len(runs), "us"),
+        "mean": mean_over_runs(group["mean_us"], unit="us"),
+        **{name: replicated_quantile(latencies, q, unit="us") for name, q in QUANTILES.items()},
+        "max": without_interval(largest, "the largest seen", len(group), "us"),
+        "jitter": mean_over_runs(group["jitter_us"], unit="us"),
     }
 
 
@@ -280,252 +282,66 @@ def gate_of(run: Run, trial: str) -> Gate | None:
     return Gate.of(document, part.gates, part.priority)
 
 
-def held_table(run: Run) -> pd.DataFrame:
-    """Return how the gate held, one row a gated mode, load and part over all its runs.
+@dataclass(frozen=True)
+class HeldRuns:
+    """How a gate held in several runs. Frames of one run leave by one schedule: the run counts."""
 
-    ``outside_percent`` has the exact binomial interval. Modes without a gate are left out: what
-    they send outside a window is no miss.
+    runs: list[Held]
+
+    def sum(self, name: str) -> int:
+        """Return a count of frames over all runs."""
+        return sum(getattr(one, name) for one in self.runs)
+
+    @property
+    def outside_percent(self) -> Estimate:
+        """The share of a run's frames outside, mean and range over runs."""
+        shares = [100 * one.outside / one.frames for one in self.runs]
+        return range_over_runs(shares, "frames outside come together", unit="%")
+
+    @property
+    def runs_percent(self) -> Estimate:
+        """The share of runs with any frame outside, with the exact binomial interval."""
+        return share(sum(one.outside > 0 for one in self.runs), len(self.runs)).scaled(100, "%")
+
+
+def held_runs(run: Run, part: str, mode: str, load: str) -> HeldRuns | None:
+    """Return how a gated mode's gate held under a load; None where that cannot be told.
+
+    Modes without a gate are left out: what they send outside a window is no miss.
     """
+    found = []
+    for trial in run.rows(part, mode, load)["trial"] if mode in GATED else ():
+        gate = gate_of(run, trial)
+        if gate is not None:
+            found.append(held(gate, run.egress(trial)))
+    found = [one for one in found if one.frames]
+    return HeldRuns(found) if found else None
+
+
+def held_table(run: Run) -> pd.DataFrame:
+    """Return how the gates held, one row a gated mode, load and part."""
     rows = []
     for part in run.parts():
         for mode, load in run.groups(part):
-            counts = _held(run, run.rows(part.name, mode, load)) if mode in GATED else None
-            if counts is None:
-                continue
-            share = counts.outside_percent
-            rows.append(
-                {
-                    "part": part.name,
-                    "mode": mode,
-                    "load": load,
-                    "cycle_ns": part.gates.cycle if part.gates else None,
-                    "frames": counts.frames,
-                    "without_stamp": counts.without_stamp,
-                    "outside": counts.outside,
-                    "outside_percent": share.value,
-                    "outside_low_percent": share.low,
-                    "outside_high_percent": share.high,
-                    "early": counts.early,
-                    "late": counts.late,
-                    "worst_early_ns": counts.worst_early_ns,
-                    "worst_late_ns": counts.worst_late_ns,
-                }
-            )
-    return pd.DataFrame(rows)
-
-
-def _held(run: Run, group: pd.DataFrame) -> Held | None:
-    total: Held | None = None
-    for trial in group["trial"]:
-        gate = gate_of(run, trial)
-        if gate is None:
-            return None
-        one = held(gate, run.egress(trial))
-        total = one if total is None else total + one
-    return total if total and total.frames else None
-
-
-# --- comparisons ------------------------------------------------------------------------------
-
-
-def reference_mode(part: ShapingPart) -> str:
-    """Return what a part's modes are held against: no shaping where that was measured."""
-    return next((mode for mode in ("fifo", "prio", "direct") if mode in part.modes), part.modes[0])
-
-
-def comparisons(run: Run, part: ShapingPart, *, across_media: bool = False) -> pd.DataFrame:
-    """Return each mode against the reference under the same load, one row a statistic.
-
-    The unit is the run. ``p_adjusted`` is Holm's over the part; ``verdict`` is lower, higher or
-    cannot tell at 5 %.
-
-    Raises
-    ------
-    DifferentMediaError
-        The two modes were measured on different media, unless ``across_media`` asks for it.
-    """
-    reference, rows = reference_mode(part), []
-    for mode, load in run.groups(part):
-        control = run.rows(part.name, reference, load)
-        group = run.rows(part.name, mode, load)
-        if mode == reference or control.empty:
-            continue
-        note = refuse_across_media(
-            {mode: _medium(group), reference: _medium(control)}, asked=across_media
-        )
-        for name in COMPARED:
-            found = _relative(group, control, f"{name}_us")
+            found = held_runs(run, part.name, mode, load)
             if found is None:
                 continue
+            outside, runs = found.outside_percent, found.runs_percent
+            counts = ("frames", "without_stamp", "outside", "early", "late")
             rows.append(
                 {
-                    "part": part.name,
-                    "load": load,
-                    "mode": mode,
-                    "reference": reference,
-                    "statistic": name,
-                    "difference_percent": found.estimate.value,
-                    "low_percent": found.estimate.low,
-                    "high_percent": found.estimate.high,
-                    "p_value": found.p_value,
-                    "method": found.estimate.method,
-                    "note": note,
+                    **{"part": part.name, "mode": mode, "load": load},
+                    "cycle_ns": part.gates.cycle if part.gates else None,
+                    **{name: found.sum(name) for name in counts},
+                    "runs": len(found.runs),
+                    "outside_percent": outside.value,
+                    "outside_least_percent": outside.low,
+                    "outside_most_percent": outside.high,
+                    "runs_outside_percent": runs.value,
+                    "runs_outside_low_percent": runs.low,
+                    "runs_outside_high_percent": runs.high,
+                    "worst_early_ns": max(one.worst_early_ns for one in found.runs),
+                    "worst_late_ns": max(one.worst_late_ns for one in found.runs),
                 }
             )
-    return _with_verdicts(pd.DataFrame(rows))
-
-
-def _medium(group: pd.DataFrame) -> str | None:
-    media = sorted(set(group["medium"]))
-    return " and ".join(media) if media else None
-
-
-def _relative(group: pd.DataFrame, control: pd.DataFrame, column: str) -> Comparison | None:
-    """Return the change in percent; by repetition where both were measured in the same ones.
-
-    A repetition is a block of the campaign's random order: what drifts, or what is uncertain of a
-    model, falls on both sides of a pair alike.
-    """
-    first = group.set_index("repetition")[column].dropna()
-    second = control.set_index("repetition")[column].dropna()
-    if first.empty or second.empty or first.min() <= 0 or second.min() <= 0:
-        return None
-    if len(first) < 2 or set(first.index) != set(second.index):
-        return relative_difference(first, second)
-    ratios = np.log((first / second.reindex(first.index)).to_numpy(float))
-    mean = mean_over_runs(ratios)
-    value, low, high = (100 * math.expm1(number) for number in (mean.value, mean.low, mean.high))
-    method = "Student t of the log ratio, paired by repetition"
-    estimate = Estimate(value, low, high, mean.level, method, mean.n, "%")
-    return Comparison(estimate, _p_of_none(ratios))
-
-
-def _p_of_none(differences: npt.NDArray[np.float64]) -> float:
-    """Return the p value of a mean of zero; 0 or 1 where nothing varies."""
-    if np.ptp(differences) <= ROUNDING * max(1.0, float(np.abs(differences).max())):
-        return float(np.abs(differences).max() <= ROUNDING)
-    return float(DescrStatsW(differences).ttest_mean(0)[1])
-
-
-def _with_verdicts(table: pd.DataFrame) -> pd.DataFrame:
-    """Add Holm's adjusted p values over the whole table, and what they say."""
-    if table.empty:
-        return table
-    tested = table["p_value"].notna()
-    adjusted = pd.Series(np.nan, index=table.index)
-    if tested.any():
-        adjusted[tested] = holm(table.loc[tested, "p_value"])
-    words = np.where(table["difference_percent"] < 0, "lower", "higher")
-    verdict = np.where(adjusted < SIGNIFICANCE, words, "cannot tell")
-    return table.assign(p_adjusted=adjusted, verdict=verdict)
-
-
-def load_effect(run: Run, part: ShapingPart) -> pd.DataFrame:
-    """Return what the load adds to each mode's latency, in microseconds, one row a statistic."""
-    rows = []
-    for mode, load in run.groups(part):
-        idle, group = run.rows(part.name, mode, IDLE), run.rows(part.name, mode, load)
-        if load == IDLE or idle.empty:
-            continue
-        for name in COMPARED:
-            found = _difference(group, idle, f"{name}_us")
-            rows.append({"part": part.name, "mode": mode, "load": load, "statistic": name, **found})
     return pd.DataFrame(rows)
-
-
-def bridge_cost(run: Run, part: ShapingPart) -> pd.DataFrame:
-    """Return what the switch adds to the direct link's mean latency, idle, one row a mode."""
-    direct = run.rows(part.name, "direct", IDLE)
-    modes = [mode for mode, load in run.groups(part) if load == IDLE and mode != "direct"]
-    if direct.empty:
-        return pd.DataFrame()
-    return pd.DataFrame(
-        [
-            {
-                "part": part.name,
-                "mode": mode,
-                **_difference(run.rows(part.name, mode, IDLE), direct, "mean_us"),
-            }
-            for mode in modes
-        ]
-    )
-
-
-def _difference(group: pd.DataFrame, control: pd.DataFrame, column: str) -> dict[str, float]:
-    """Return the difference in microseconds, paired as in :func:`_relative`."""
-    refuse_across_media({"a": _medium(group), "b": _medium(control)})
-    first = group.set_index("repetition")[column].dropna()
-    second = control.set_index("repetition")[column].dropna()
-    names = ("difference_us", "low_us", "high_us", "p_value")
-    if first.empty or second.empty:
-        return dict.fromkeys(names, np.nan)
-    if len(first) < 2 or set(first.index) != set(second.index):
-        found = difference_of_means(first, second, unit="us")
-        limits, p_value = found.estimate, found.p_value
-    else:
-        differences = (first - second.reindex(first.index)).to_numpy(float)
-        limits, p_value = mean_over_runs(differences, unit="us"), _p_of_none(differences)
-    return dict(zip(names, (limits.value, limits.low, limits.high, p_value), strict=True))
-
-
-# --- results ----------------------------------------------------------------------------------
-
-
-def analyse(run: Run) -> Results:
-    """Return all results of the experiment ``shaping``, keyed part, mode, load and statistic."""
-    results = Results("shaping", run.trials)
-    for part in run.parts():
-        for mode, load in run.groups(part):
-            _results_of(results, run, part, mode, load)
-        for row in comparisons(run, part).to_dict("records"):
-            _comparison(results, run, row)
-    media = sorted(set(run.trials["medium"]))
-    method = "environment of the run"
-    results.value("shaping.medium", " and ".join(media), run.trials["trial"], method=method)
-    return results
-
-
-def _results_of(results: Results, run: Run, part: ShapingPart, mode: str, load: str) -> None:
-    group = run.rows(part.name, mode, load)
-    key, names = f"shaping.{_word(part.name)}.{mode}.{load}", group["trial"]
-    logs = [log for log in run.logs_of(group) if len(log) > 1]
-    for name, estimate in _estimates(logs).items():
-        results.estimate(f"{key}.{name}.us", estimate, 2, names)
-    results.value(f"{key}.sent.count", int(group["sent"].sum()), names)
-    results.value(f"{key}.lost.count", int(group["lost"].sum()), names)
-    results.value(
-        f"{key}.load.mbps",
-        float(group["load_delivered_mbps"].mean()),
-        names,
-        unit="Mb/s",
-        digits=1,
-        method="mean over runs, delivered payload",
-    )
-    counts = _held(run, group) if mode in GATED else None
-    if counts is not None:
-        results.value(f"{key}.outside.count", counts.outside, names)
-        results.estimate(f"{key}.outside.percent", counts.outside_percent, 4, names)
-
-
-def _comparison(results: Results, run: Run, row: Mapping[Hashable, Any]) -> None:
-    key = f"shaping.{_word(row['part'])}.{row['mode']}.{row['load']}.{row['statistic']}"
-    both = [row["mode"], row["reference"]]
-    rows = run.rows(row["part"], load=row["load"])
-    names = rows[rows["mode"].isin(both)]["trial"]
-    estimate = Estimate(
-        row["difference_percent"],
-        row["low_percent"],
-        row["high_percent"],
-        0.95,
-        f"against {row['reference']}, {row['method']}",
-        len(names),
-        "%",
-    )
-    results.estimate(f"{key}.difference.percent", estimate, 1, names)
-    method = f"Holm over the part at {SIGNIFICANCE:g}"
-    results.value(f"{key}.verdict", row["verdict"], names, method=method)
-
-
-def _word(name: str) -> str:
-    """Return a part's name as it may stand in a key."""
-    return name.replace("-", "_")

@@ -18,9 +18,9 @@ from typing import Any
 import pandas as pd
 
 from tsnrepro.analysis.shaping import Run
+from tsnrepro.ethernet import GAP_BYTES, R_TAG_BYTES
 from tsnrepro.experiments.shaping.factors import part_of
 from tsnrepro.experiments.shaping.schedule import Flow, GateControlList, flows_of, wire_time_ns
-from tsnrepro.model.ethernet import GAP_BYTES, R_TAG_BYTES
 from tsnrepro.settings.shaping import ShapingPart
 
 NO_CLOSED_FORM = "best effort waits for as long as the queue is"

@@ -9,9 +9,11 @@ from typing import Any
 import matplotlib.pyplot as plt
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import NullFormatter
 
 from tsnrepro.analysis.figures import style
 from tsnrepro.analysis.shaping import IDLE, LOADED, Run, gate_of
@@ -301,6 +303,64 @@ def distributions(
     axes.set_ylim(0, 1.01)
     _key(figure, axes, columns=3)
     return figure
+
+
+# --- modes against each other -----------------------------------------------------------------
+
+STATISTIC_LABELS: dict[str, str] = {
+    "p50": "P50",
+    "p90": "P90",
+    "p95": "P95",
+    "p99": "P99",
+    "p99_9": "P99.9",
+}
+
+
+def mode_against_mode(table: pd.DataFrame, testbed: str) -> Figure:
+    """Draw the ratio of two modes' latencies by statistic, a panel a part, with 95 % limits.
+
+    ``table`` is :func:`tsnrepro.analysis.shaping_modes.mode_against_mode`'s.
+    """
+    parts = [] if table.empty else list(dict.fromkeys(table["part"]))
+    figure, panels = _panels(max(1, len(parts)), 2.0, testbed)
+    if not parts:
+        _say(panels[0], "not measured")
+        return figure
+    for axes, part in zip(panels, parts, strict=True):
+        _ratios(axes, table[table["part"] == part])
+        axes.set_title(part, fontsize=7)
+    one, other = (LABELS[table[column].iloc[0]] for column in ("mode", "other_mode"))
+    panels[0].set_ylabel(f"{one} / {other}")
+    _key(figure, panels[0])
+    return figure
+
+
+def _ratios(axes: Axes, table: pd.DataFrame) -> None:
+    statistics = list(dict.fromkeys(table["statistic"]))
+    for shift, (load, rows) in zip((-0.12, 0.12), table.groupby("load", sort=True), strict=False):
+        places = [statistics.index(name) + shift for name in rows["statistic"]]
+        limits = [rows["ratio"] - rows["ratio_low"], rows["ratio_high"] - rows["ratio"]]
+        axes.errorbar(
+            places,
+            rows["ratio"],
+            yerr=np.nan_to_num(np.array(limits, float)),
+            fmt="o" if load == IDLE else "s",
+            markerfacecolor="white" if load == IDLE else None,
+            color=COLOURS["fifo"] if load == IDLE else COLOURS["tas"],
+            linewidth=0.8,
+            capsize=2,
+            label=str(load),
+        )
+    axes.axhline(1, color="0.6", linewidth=0.6, zorder=0)
+    axes.set_yscale("log")
+    low, high = axes.get_ylim()
+    axes.yaxis.set_major_formatter("{x:g}")
+    # Within a decade the minor ticks are all there is to read.
+    axes.yaxis.set_minor_formatter("{x:g}" if high < 10 * low else NullFormatter())
+    axes.tick_params(axis="y", which="minor", labelsize=6)
+    axes.set_xticks(
+        range(len(statistics)), [STATISTIC_LABELS.get(str(n), str(n)) for n in statistics]
+    )
 
 
 def gated_parts(run: Run, load: str = IDLE) -> list[ShapingPart]:

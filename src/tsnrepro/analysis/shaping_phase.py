@@ -14,8 +14,6 @@ import numpy.typing as npt
 from tsnrepro.errors import RecordError
 from tsnrepro.experiments.shaping.log import Records, stamped
 from tsnrepro.experiments.shaping.schedule import GateControlList
-from tsnrepro.stats.estimate import Estimate
-from tsnrepro.stats.proportions import loss_percent
 
 Phases = npt.NDArray[np.float64]
 
@@ -72,7 +70,7 @@ class Gate:
 
 @dataclass(frozen=True)
 class Held:
-    """How a gate held: frames with an egress time, and those outside every window.
+    """How a gate held in one run: frames with an egress time, and those outside every window.
 
     ``worst_early_ns`` and ``worst_late_ns`` are the largest distances from the nearest window, also
     of frames that the uncertainty lets count as inside.
@@ -85,22 +83,6 @@ class Held:
     late: int
     worst_early_ns: float
     worst_late_ns: float
-
-    @property
-    def outside_percent(self) -> Estimate:
-        """The share outside, with the exact binomial interval (Clopper and Pearson)."""
-        return loss_percent(self.outside, self.frames)
-
-    def __add__(self, other: "Held") -> "Held":
-        return Held(
-            self.frames + other.frames,
-            self.without_stamp + other.without_stamp,
-            self.outside + other.outside,
-            self.early + other.early,
-            self.late + other.late,
-            max(self.worst_early_ns, other.worst_early_ns),
-            max(self.worst_late_ns, other.worst_late_ns),
-        )
 
 
 def held(gate: Gate, log: Records) -> Held:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from tsnrepro.analysis.shaping import IDLE, LOADED
+from tsnrepro.analysis.shaping import IDLE, LATENCY, LOADED
 from tsnrepro.audit.published import load_table
 
 MODES_003 = {"TAS": "tas", "No-TAS": "fifo", "Prio": "prio"}
@@ -80,7 +80,9 @@ def beside_published(
     """
     published = published_statistics(document, root)
     keys = ["mode", "load", "statistic"]
-    joined = statistics.merge(published, on=keys, how="outer", sort=False)
+    # A time since the launch is no latency.
+    latencies = statistics[statistics["quantity"] == LATENCY]
+    joined = latencies.merge(published, on=keys, how="outer", sort=False)
     return joined.assign(published_medium=MEDIA[document])
 
 

@@ -1,18 +1,25 @@
 """Several streams at once: that each has its own sequence numbers, and what each lost."""
 
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 from matplotlib.figure import Figure
 
 from tsnrepro.analysis.figures import COLOURS, new
-from tsnrepro.analysis.missing import mean
+from tsnrepro.analysis.missing import loss
 from tsnrepro.analysis.results import Results
+from tsnrepro.analysis.testbed import settings_of
+from tsnrepro.model.recovery import lost_before_start
 from tsnrepro.records.tables import open_run
+from tsnrepro.settings.frer import HISTORY_LENGTH
 
 
 def analyse(trials: pd.DataFrame) -> Results:
-    """Return, by number of streams and load of best effort, what was lost and passed."""
+    """Return, by number of streams and load of best effort, what was lost and passed.
+
+    Lost is what the talker sent and the listener did not count, whatever recovery says.
+    """
     results = Results("streams", trials)
     for (count, load), group in trials.groupby(["streams", "best_effort_mbps"]):
         key = f"streams.n{count}.best_effort_{str(load).removesuffix('.0').replace('.', '_')}"
@@ -20,26 +27,38 @@ def analyse(trials: pd.DataFrame) -> Results:
         results.value(f"{key}.own_sequences.count", own, group["trial"])
         results.value(f"{key}.trials.count", len(group), group["trial"])
         lost = group.assign(lost_percent=100 * group["lost"] / group["sent"])
-        estimate = mean(lost, "lost_percent", "%")
-        results.estimate(f"{key}.lost.percent", estimate, 4, group["trial"])
+        found = loss(lost, "lost_percent")
+        results.estimate(f"{key}.lost.percent", found, 4, group["trial"])
     return results
 
 
 def per_stream(manifest_path: str | Path) -> pd.DataFrame:
-    """Return one row a stream of every trial: counts and the counters of its recovery function."""
+    """Return one row a stream of every trial: counts and the counters of its recovery function.
+
+    ``lost`` is what the listener did not count of what was sent. The counters of clause 10 have
+    names of their own, ``recovery_lost`` without the numbers that only precede the first frame.
+    """
     store, manifest = open_run(manifest_path)
+    frer = settings_of(manifest_path).get("frer") or {}
+    history = frer.get("history_length", HISTORY_LENGTH)
     rows = []
     for entry in manifest["trials"]:
         document = store.read(store.folder / entry["trial"])
         for stream in document["values"]["streams"]:
-            counters = {
-                name: value
-                for name, value in (stream["recovery"] or {}).items()
-                if isinstance(value, int)
-            }
             plain = {key: value for key, value in stream.items() if key != "recovery"}
+            plain["lost"] = stream["sent"] - stream["unique"]
+            counters = _counters(stream["recovery"] or {}, stream["sent"], history)
             rows.append({"trial": entry["trial"]} | document["factors"] | plain | counters)
     return pd.DataFrame(rows)
+
+
+def _counters(recovery: dict[str, Any], sent: int, history_length: int) -> dict[str, int]:
+    """Return the counters of a recovery function by their names in a table."""
+    counted = {f"recovery_{name}": n for name, n in recovery.items() if isinstance(n, int)}
+    if lost := counted.get("recovery_lost"):
+        before = lost_before_start(history_length, sent - 1)
+        counted["recovery_lost"] = max(0, lost - before)
+    return counted
 
 
 def loss_by_count(trials: pd.DataFrame, testbed: str) -> Figure:

@@ -4,24 +4,20 @@ import math
 
 import pandas as pd
 
-from tsnrepro.analysis.missing import known, mean, relative, total
+from tsnrepro.analysis.missing import in_pairs, known, mean, relative, total
 from tsnrepro.analysis.results import Results
+from tsnrepro.ethernet import tcp_limit_mbps
+from tsnrepro.records.columns import CONFIGURATIONS
 from tsnrepro.stats.equivalence import Verdict, equivalence
 
-CONFIGURATIONS = ("control", "frer")
 DURATIONS = ("short", "middle", "long")
 # Chosen before measuring: the R-TAG alone takes 0.39 % of the line, ten times that would matter.
 MARGIN_PERCENT = 4.0
 
-# One segment with time stamps on the wire: payload, then TCP/IP with options, Ethernet with FCS,
-# preamble and gap; the R-TAG adds 6 bytes (IEEE 802.1CB-2017, 7.8).
-SEGMENT_BYTES, OVERHEAD_BYTES, TAG_BYTES = 1448, 52 + 18 + 20, 6
-
 
 def line_limit_mbps(configuration: str, link_rate_mbps: float) -> float:
     """Return the highest TCP goodput that the line allows, in Mb/s."""
-    tag = TAG_BYTES if configuration == "frer" else 0
-    return link_rate_mbps * SEGMENT_BYTES / (SEGMENT_BYTES + OVERHEAD_BYTES + tag)
+    return tcp_limit_mbps(tagged=configuration == "frer", rate_mbps=link_rate_mbps)
 
 
 def analyse(trials: pd.DataFrame, link_rate_mbps: float | None) -> Results:
@@ -29,12 +25,12 @@ def analyse(trials: pd.DataFrame, link_rate_mbps: float | None) -> Results:
     results = Results("tcp", trials)
     of = {c: trials[trials["configuration"] == c] for c in CONFIGURATIONS}
     for configuration, group in of.items():
-        goodput = mean(group, "goodput_mbps", "Mb/s")
+        limit = line_limit_mbps(configuration, link_rate_mbps) if link_rate_mbps else None
+        goodput = mean(group, "goodput_mbps", "Mb/s", limit)
         results.estimate(f"tcp.goodput.{configuration}.mbps", goodput, 1, group["trial"])
         counted = known(group, "retransmits")
         retransmits = total(counted, "retransmits")
         results.value(f"tcp.retransmits.{configuration}.count", retransmits, counted["trial"])
-        limit = line_limit_mbps(configuration, link_rate_mbps) if link_rate_mbps else None
         results.value(
             f"tcp.line_limit.{configuration}.mbps",
             limit,
@@ -44,7 +40,8 @@ def analyse(trials: pd.DataFrame, link_rate_mbps: float | None) -> Results:
             method="closed form",
         )
     for name, duration in _durations(trials).items():
-        _duration(results, name, duration, trials[trials["duration_s"] == duration])
+        chosen = trials[trials["duration_s"] == duration]
+        _duration(results, name, duration, chosen, link_rate_mbps)
     _compare(results, of["frer"], of["control"], trials)
     return results
 
@@ -57,10 +54,17 @@ def _durations(trials: pd.DataFrame) -> dict[str, float | None]:
     return dict(zip(DURATIONS, (short, middle, long), strict=True))
 
 
-def _duration(results: Results, name: str, duration: float | None, trials: pd.DataFrame) -> None:
+def _duration(
+    results: Results,
+    name: str,
+    duration: float | None,
+    trials: pd.DataFrame,
+    link_rate_mbps: float | None,
+) -> None:
     of = {c: trials[trials["configuration"] == c] for c in CONFIGURATIONS}
     for configuration, group in of.items():
-        goodput = mean(group, "goodput_mbps", "Mb/s")
+        limit = line_limit_mbps(configuration, link_rate_mbps) if link_rate_mbps else None
+        goodput = mean(group, "goodput_mbps", "Mb/s", limit)
         results.estimate(f"tcp.goodput.{configuration}.{name}.mbps", goodput, 1, group["trial"])
     results.value(
         f"tcp.duration.{name}.s", duration, trials["trial"], unit="s", method="configuration"
@@ -74,12 +78,11 @@ def _compare(
 ) -> None:
     change = relative(frer, control, "goodput_mbps")
     results.estimate("tcp.difference.percent", change.estimate, 2, trials["trial"])
-    method = "two one-sided Welch tests"
+    method = "two one-sided t tests on logarithms, by repetition"
     verdict, p_value = Verdict.CANNOT_TELL, math.nan
-    values, against = frer["goodput_mbps"].dropna(), control["goodput_mbps"].dropna()
+    values, against, paired = in_pairs(frer, control, "goodput_mbps")
     if len(values) and len(against):
-        margin = against.mean() * MARGIN_PERCENT / 100
-        tested = equivalence(values, against, margin, unit="Mb/s")
+        tested = equivalence(values, against, MARGIN_PERCENT, paired=paired)
         verdict, p_value = tested.verdict, tested.p_value
     results.value("tcp.equivalence.verdict", str(verdict), trials["trial"], method=method)
     results.value("tcp.equivalence.p", p_value, trials["trial"], digits=4, method=method)

@@ -12,10 +12,10 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from tsnrepro.audit.expressions import readable
-from tsnrepro.audit.findings import Finding, Observation, Severity
+from tsnrepro.audit.findings import AuditFinding, Observation, Severity
 from tsnrepro.audit.foreign import ForeignTable
-from tsnrepro.audit.rules import RULES, CheckError, Parameters, Rule
-from tsnrepro.audit.tables import Catalog, UnknownNameError
+from tsnrepro.audit.rules import RULES, CheckError, Rule, RuleParameters
+from tsnrepro.audit.tables import Catalog, NotMeasuredError, UnknownNameError
 from tsnrepro.errors import ConfigurationError, TsnreproError
 
 MEASURED_CHECKS = Path(__file__).with_name("measured-checks.yaml")
@@ -30,17 +30,22 @@ class Check:
 
     id: str
     rule: Rule
-    parameters: Parameters
+    parameters: RuleParameters
     severity: Severity
     remark: str = ""
 
 
 @dataclass(frozen=True)
 class NotRun:
-    """A check that could not be run, and why."""
+    """A check that says nothing, and why.
+
+    ``idle`` where there was nothing of its kind to look at, which is no fault; else a table, row or
+    column that it needs is missing.
+    """
 
     check: str
     reason: str
+    idle: bool = False
 
 
 @dataclass(frozen=True)
@@ -52,7 +57,7 @@ class CheckFile:
     tables: dict[str, ForeignTable]
 
 
-class _Layout(BaseModel):
+class _ChecksFile(BaseModel):
     """A file of checks as it stands in YAML."""
 
     model_config = ConfigDict(extra="forbid")
@@ -65,9 +70,10 @@ class _Layout(BaseModel):
 def read_yaml(path: Path) -> Any:
     """Return the content of a YAML file.
 
-    Raises:
-        ConfigurationError: the file is missing or not YAML.
-
+    Raises
+    ------
+    ConfigurationError
+        The file is missing or not YAML.
     """
     try:
         return yaml.load(path.read_text(encoding="utf-8"), Loader=_YAML_LOADER)
@@ -80,10 +86,11 @@ def read_yaml(path: Path) -> Any:
 def load_checks(path: Path) -> CheckFile:
     """Return the checks of a file, every parameter checked against its rule.
 
-    Raises:
-        ConfigurationError: the file is missing, or a check has an unknown rule, an unknown or
-            missing key, a formula outside the language, or an id that stands twice.
-
+    Raises
+    ------
+    ConfigurationError
+        The file is missing, or a check has an unknown rule, an unknown or missing key, a formula
+        outside the language, or an id that stands twice.
     """
     return _load_checks(path, path.stat().st_mtime_ns if path.is_file() else 0)
 
@@ -91,7 +98,7 @@ def load_checks(path: Path) -> CheckFile:
 @lru_cache(maxsize=16)
 def _load_checks(path: Path, _changed_ns: int) -> CheckFile:
     try:
-        layout = _Layout.model_validate(read_yaml(path))
+        layout = _ChecksFile.model_validate(read_yaml(path))
     except ValidationError as error:
         raise ConfigurationError(_problems(error), str(path)) from error
     checks = tuple(make_check(entry, str(path)) for entry in layout.checks)
@@ -105,9 +112,10 @@ def _load_checks(path: Path, _changed_ns: int) -> CheckFile:
 def make_check(entry: dict[str, Any], where: str = "") -> Check:
     """Return a check from its id, rule and parameters.
 
-    Raises:
-        ConfigurationError: see :func:`load_checks`.
-
+    Raises
+    ------
+    ConfigurationError
+        See :func:`load_checks`.
     """
     place = f"{where}, check {entry.get('id', '(without id)')!r}"
     absent = [key for key in ("id", "rule") if key not in entry]
@@ -132,38 +140,49 @@ def make_check(entry: dict[str, Any], where: str = "") -> Check:
 
 def run_checks(
     checks: Iterable[Check], data: Catalog, *, lenient: bool = False
-) -> tuple[list[Finding], list[NotRun]]:
-    """Return what the checks find, in their order, and which could not be run.
+) -> tuple[list[AuditFinding], list[NotRun]]:
+    """Return what the checks find, in their order, and which of them say nothing.
 
-    With ``lenient`` a check whose table, row or column is not there is one that could not be run;
-    without, that is an error: a binding of the published tables that does not fit is a mistake.
+    Parameters
+    ----------
+    checks
+        The checks, run in order.
+    data
+        The tables they look at.
+    lenient
+        Whether a missing table, row or column means a check that could not be run. It is an error
+        otherwise: a binding of the published tables that does not fit is a mistake.
 
-    Raises:
-        CheckError: a check does not fit its data.
-
+    Raises
+    ------
+    CheckError
+        A check does not fit its data.
     """
-    findings: list[Finding] = []
+    findings: list[AuditFinding] = []
     not_run: list[NotRun] = []
     for check in checks:
+        looked = data.looked
         try:
             observations = list(check.rule.find(data, check.parameters))
         except UnknownNameError as error:
             if not lenient:
                 raise CheckError(str(error), f"check {check.id!r}") from error
-            not_run.append(NotRun(check.id, str(error)))
+            not_run.append(NotRun(check.id, str(error), isinstance(error, NotMeasuredError)))
             continue
         except (TsnreproError, LookupError, ArithmeticError, ValueError) as error:
             raise CheckError(str(error), f"check {check.id!r}") from error
         findings += [_finding(check, observation) for observation in observations]
+        if data.looked == looked:
+            not_run.append(NotRun(check.id, "no row has the values that it compares", idle=True))
     return findings, not_run
 
 
-def _finding(check: Check, seen: Observation) -> Finding:
+def _finding(check: Check, seen: Observation) -> AuditFinding:
     remark = f" {check.remark}" if check.remark else ""
-    return Finding(
+    return AuditFinding(
         check=check.id,
         rule=check.rule.name,
-        severity=check.severity,
+        severity=seen.severity or check.severity,
         source=seen.cell.source,
         place=seen.place or seen.cell.place,
         table=seen.cell.table,

@@ -2,14 +2,15 @@
 
 A claim has an expression over the published numbers (``record``), which asks whether the record
 itself carries the claim, and one over measured results (``measured``), which asks whether a
-testbed shows it again. Three verdicts are possible: supported, contradicted, cannot tell.
+testbed shows it again. Between supported and contradicted the published numbers know two grades:
+a slip of rounding, and a claim that only its own table carries (``own_table``).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import lru_cache
 from pathlib import Path
@@ -20,22 +21,27 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 
 from tsnrepro.audit import expressions
 from tsnrepro.audit.checks import read_yaml
-from tsnrepro.audit.expressions import EmptyCellError, MissingResultError, Result
-from tsnrepro.audit.findings import Finding, Severity, format_number, with_unit
-from tsnrepro.audit.intervals import Interval
-from tsnrepro.audit.measured import MeasuredResult
-from tsnrepro.audit.rules.base import Row, content
+from tsnrepro.audit.expressions import EmptyCellError, ExpressionStep, MissingResultError, Operand
+from tsnrepro.audit.findings import AuditFinding, Severity, with_unit
+from tsnrepro.audit.intervals import Interval, format_number, format_range
+from tsnrepro.audit.measured import MeasuredRun
+from tsnrepro.audit.rules.base import RowScope, content
 from tsnrepro.audit.tables import Catalog, heading
 from tsnrepro.errors import ConfigurationError, TsnreproError
+from tsnrepro.records.values import Result
 
 PUBLISHED = "published"
 """Name of the testbed on which nothing runs: the documents' own numbers."""
 
 
-class Verdict(StrEnum):
+class Grade(StrEnum):
     """What the numbers say about a claim."""
 
     SUPPORTED = "supported"
+    OWN_TABLE = "own table only"
+    """The claim's own table says so; what it claims of the network is not shown by it."""
+    ROUNDING = "rounding slip"
+    """Supported but for one unit of a last printed digit."""
     CONTRADICTED = "contradicted"
     CANNOT_TELL = "cannot tell"
 
@@ -55,6 +61,8 @@ class Claim(BaseModel):
     needs: str
     """The data that decide it."""
     record: ClaimExpression | None = None
+    own_table: ClaimExpression | None = None
+    """Holds where the claim's own table says so, whatever that shows of the network."""
     measured: ClaimExpression | None = None
 
     def result_keys(self) -> tuple[str, ...]:
@@ -76,6 +84,8 @@ class Evidence:
     unit: str = ""
     printed: str | None = None
     """Digits as they stand in a document."""
+    origin: str = ""
+    """Whose measurement it is; empty for a printed or computed number."""
 
     @property
     def text(self) -> str:
@@ -84,10 +94,11 @@ class Evidence:
             return f"{self.label}: {self.value}"
         number = with_unit(self.printed or format_number(self.value), self.unit)
         ends = (self.low, self.high)
-        if None in ends or self.low == self.high:
+        if ends == (None, None) or self.low == self.high:
             return f"{self.label}: {number}"
-        low, high = (format_number(end) for end in ends if end is not None)
-        return f"{self.label}: {number} [{low}, {high}]"
+        low = -math.inf if self.low is None else self.low
+        high = math.inf if self.high is None else self.high
+        return f"{self.label}: {number} {format_range(low, high)}"
 
 
 @dataclass(frozen=True)
@@ -96,11 +107,18 @@ class Judgement:
 
     claim: Claim
     testbed: str
-    verdict: Verdict
+    verdict: Grade
     evidence: tuple[Evidence, ...]
     reason: str
     """Why the numbers do not tell; empty where they do."""
     expression: str
+    ground: str = ""
+    """What the verdict rests on, in one line: an interval or arithmetic, with its numbers."""
+
+    @property
+    def origins(self) -> tuple[str, ...]:
+        """Return whose measurements the verdict rests on; empty for the printed numbers."""
+        return tuple(dict.fromkeys(e.origin for e in self.evidence if e.origin))
 
     @property
     def numbers(self) -> str:
@@ -114,14 +132,17 @@ class Change:
 
     testbed: str
     claim: str
-    accepted: Verdict | None
-    found: Verdict | None
+    accepted: Grade | None
+    found: Grade | None
 
     def __str__(self) -> str:
         accepted = self.accepted or "not accepted before"
         return f"{self.testbed}, {self.claim}: {accepted} -> {self.found or 'no such claim'}"
 
 
+# Experiments whose numbers scale with the line, and the line that the documents speak of.
+_ON_THE_LINE = {"loss", "tcp", "rfc2544", "mausezahn"}
+_DOCUMENTS_LINE_MBPS = 1000.0
 # Computed numbers that a reader wants beside the printed ones: function, label, unit.
 _COMPUTED = (
     ("tcp_limit", "limit of the line for TCP", "Mb/s"),
@@ -131,7 +152,7 @@ _COMPUTED = (
 )
 
 
-class _Layout(BaseModel):
+class _ClaimsFile(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     claims: list[Claim] = Field(min_length=1)
@@ -140,10 +161,11 @@ class _Layout(BaseModel):
 def load_claims(path: Path) -> tuple[Claim, ...]:
     """Return the claims of a file.
 
-    Raises:
-        ConfigurationError: the file is missing, a key is unknown or missing, an expression is
-            outside the language, or an id stands twice.
-
+    Raises
+    ------
+    ConfigurationError
+        The file is missing, a key is unknown or missing, an expression is outside the language, or
+        an id stands twice.
     """
     return _load_claims(path, path.stat().st_mtime_ns if path.is_file() else 0)
 
@@ -151,7 +173,7 @@ def load_claims(path: Path) -> tuple[Claim, ...]:
 @lru_cache(maxsize=4)
 def _load_claims(path: Path, _changed_ns: int) -> tuple[Claim, ...]:
     try:
-        claims = _Layout.model_validate(read_yaml(path)).claims
+        claims = _ClaimsFile.model_validate(read_yaml(path)).claims
     except ValidationError as error:
         problems = "; ".join(
             f"{'.'.join(map(str, item['loc']))}: {item['msg']}" for item in error.errors()
@@ -170,14 +192,17 @@ class _Scope:
     """Where a claim's expression finds its numbers; it keeps what was used."""
 
     data: Catalog
-    results: Mapping[str, MeasuredResult]
-    findings: Mapping[str, list[Finding]]
+    runs: Sequence[MeasuredRun]
+    findings: Mapping[str, list[AuditFinding]]
+    forgiving: bool = False
+    """Whether one unit of a last printed digit is let pass."""
     used: dict[str, Evidence] = field(default_factory=dict)
+    steps: list[ExpressionStep] = field(default_factory=list)
 
-    def name(self, name: str) -> Result:
+    def name(self, name: str) -> Operand:
         raise LookupError(f"no name {name!r}: a claim uses published(...) and measured(...)")
 
-    def functions(self) -> dict[str, Callable[..., Result]]:
+    def functions(self) -> dict[str, Callable[..., Operand]]:
         return {
             "published": self._published,
             "column": self._column,
@@ -187,23 +212,25 @@ class _Scope:
             "agrees": self._agrees,
         }
 
-    def _noted(self, name: str, label: str, unit: str) -> Callable[..., Result]:
+    def _noted(self, name: str, label: str, unit: str) -> Callable[..., Operand]:
         """Return a function that keeps its result among the numbers used."""
 
-        def compute(*arguments: Result, **named: Result) -> Result:
+        def compute(*arguments: Operand, **named: Operand) -> Operand:
             number = expressions.FUNCTIONS[name](*arguments, **named)
             self.used[label] = Evidence(label, number.value, unit=unit)
             return number
 
         return compute
 
-    def _agrees(self, a: Result, b: Result, percent: Interval | None = None) -> Result:
+    def _agrees(self, a: Operand, b: Operand, percent: Interval | None = None) -> Operand:
         if isinstance(a, Interval) and all(a.value != one.value for one in self.used.values()):
             label = f"recomputed, against {format_number(b.value)}"
             self.used[label] = Evidence(label, a.value)
+        if self.forgiving and abs(a.value - b.value) <= (b.high - b.low) * (1 + 1e-9):
+            return True
         return expressions.FUNCTIONS["agrees"](a, b, percent)
 
-    def _published(self, *path: str) -> Result:
+    def _published(self, *path: str) -> Operand:
         cell = self.data.cell("/".join(path))
         value = content(cell)
         if isinstance(value, Interval):
@@ -214,8 +241,8 @@ class _Scope:
         self.used[cell.path] = evidence
         return value
 
-    def _column(self, path: str, name: str, rows: list[str] | None = None) -> list[Result]:
-        values = Row(self.data).functions()["column"](path, name, rows)
+    def _column(self, path: str, name: str, rows: list[str] | None = None) -> list[Operand]:
+        values = RowScope(self.data).functions()["column"](path, name, rows)
         table = self.data.table(path)
         label = f"{table.title}, {heading(table.column(name))}"
         numbers = [value.value for value in values if isinstance(value, Interval)]
@@ -225,20 +252,27 @@ class _Scope:
             self.used[f"{path}/{name}"] = Evidence(label, with_unit(ends, unit))
         return values
 
-    def _measured(self, key: str) -> Result:
-        result = self.results.get(key)
-        if result is None:
-            raise MissingResultError(f"no result {key!r} yet")
-        if result.value is None:
+    def _measured(self, key: str) -> Operand:
+        run = next((run for run in self.runs if key in run.values), None)
+        if run is None:
+            raise MissingResultError(f"not measured here: {key}")
+        result = run.values[key]
+        _refuse_other_line(result, run)
+        if result.value is None and result.low is None and result.high is None:
             why = f": {result.method}" if result.method else ""
-            raise MissingResultError(f"result {key!r} has no value{why}")
-        self.used[key] = Evidence(key, result.value, result.low, result.high, result.unit)
-        if isinstance(result.value, str):
-            return None if result.value == Verdict.CANNOT_TELL else result.value
+            raise MissingResultError(f"{key} has no value here{why}")
         # Without an interval nothing is known about the error, and no comparison decides.
-        low = -math.inf if result.low is None else result.low
-        high = math.inf if result.high is None else result.high
-        return Interval(result.value, low, high)
+        low = -math.inf if result.low is None else float(result.low)
+        high = math.inf if result.high is None else float(result.high)
+        value = result.value
+        if value is None:  # only known to lie on one side
+            value = low if math.isfinite(low) else high
+        self.used[key] = Evidence(
+            key, value, result.low, result.high, result.unit, origin=run.origin
+        )
+        if isinstance(value, str):
+            return None if value == Grade.CANNOT_TELL else value
+        return Interval(float(value), low, high)
 
     def _holds(self, check: str) -> bool | None:
         """Tell whether a check of the published record found nothing.
@@ -250,95 +284,175 @@ class _Scope:
             raise LookupError(f"no check {check!r}")
         found = self.findings[check]
         for finding in found[:2]:
-            against = " against ".join(
-                side.text if side.label in finding.place else f"{side.text} ({side.label})"
-                for side in (finding.first, finding.second)
-            )
-            self.used[f"{check}: {finding.place}"] = Evidence(finding.place, against)
-        if found and all(finding.severity is Severity.UNSUPPORTED for finding in found):
-            return None
-        return not found
+            place, numbers = finding.place, _against(finding)
+            self.used[f"{check}: {place}"] = Evidence(place, numbers.removeprefix(f"{place}: "))
+        truth = _truth_of({finding.severity for finding in found}, self.forgiving)
+        text = _against(found[0]) if found else f"check {check} found nothing"
+        self.steps.append(ExpressionStep(text, truth))
+        return truth
+
+
+def _against(finding: AuditFinding) -> str:
+    """Return a finding's place and its two numbers."""
+    sides = " against ".join(
+        side.text if side.label in finding.place else f"{side.text} ({side.label})"
+        for side in (finding.first, finding.second)
+    )
+    return f"{finding.place}: {sides}"
+
+
+def _refuse_other_line(result: Result, run: MeasuredRun) -> None:
+    """Raise MissingResultError for a result of a line that the documents do not speak of."""
+    rate = run.link_rate_mbps
+    if run.experiment in _ON_THE_LINE and rate not in (None, _DOCUMENTS_LINE_MBPS):
+        raise MissingResultError(
+            f"{result.key} was measured on a line of {rate:g} Mb/s, the claim is about 1 Gb/s"
+        )
+
+
+def _truth_of(severities: set[Severity], forgiving: bool) -> bool | None:
+    """Return what a check's findings leave of the statement that it checks."""
+    if forgiving:
+        severities = severities - {Severity.ROUNDING}
+    if not severities:
+        return True
+    return None if severities == {Severity.UNSUPPORTED} else False
 
 
 def judge(
     claims: Iterable[Claim],
     testbed: str,
     data: Catalog,
-    results: Mapping[str, MeasuredResult] | None = None,
-    findings: Mapping[str, list[Finding]] | None = None,
+    runs: Sequence[MeasuredRun] = (),
+    findings: Mapping[str, list[AuditFinding]] | None = None,
 ) -> list[Judgement]:
     """Return the verdict on each claim on a testbed.
 
-    Args:
-        claims: the claims.
-        testbed: ``published`` judges by the documents' own numbers, any other name by results.
-        data: the published tables.
-        results: measured results by key.
-        findings: findings by check, empty lists included, for ``holds(...)``.
+    Parameters
+    ----------
+    claims
+        The claims.
+    testbed
+        ``published`` judges by the documents' own numbers, any other name by results.
+    data
+        The published tables.
+    runs
+        What was measured.
+    findings
+        Findings by check, empty lists included, for ``holds(...)``.
 
-    Raises:
-        ConfigurationError: an expression does not fit the numbers it names.
-
+    Raises
+    ------
+    ConfigurationError
+        An expression does not fit the numbers it names.
     """
-    return [_judge(claim, testbed, _Scope(data, results or {}, findings or {})) for claim in claims]
+    scope = _Scope(data, runs, findings or {})
+    judge_one = _by_record if testbed == PUBLISHED else _by_results
+    return [judge_one(claim, testbed, scope) for claim in claims]
 
 
-def _judge(claim: Claim, testbed: str, scope: _Scope) -> Judgement:
-    expression = claim.record if testbed == PUBLISHED else claim.measured
+def _by_results(claim: Claim, testbed: str, scope: _Scope) -> Judgement:
+    return _judged(claim, testbed, claim.measured, scope)
+
+
+def _by_record(claim: Claim, testbed: str, scope: _Scope) -> Judgement:
+    """Judge by the published numbers, with the grades between true and false that they allow."""
+    strict = _judged(claim, testbed, claim.record, scope)
+    if strict.verdict is Grade.SUPPORTED:
+        return strict
+    if claim.own_table is not None:
+        own = _judged(claim, testbed, claim.own_table, scope)
+        if own.verdict is Grade.SUPPORTED:
+            against = strict.ground or strict.reason
+            return replace(
+                own,
+                verdict=Grade.OWN_TABLE,
+                evidence=tuple(dict.fromkeys((*own.evidence, *strict.evidence))),
+                expression=" · ".join(filter(None, (own.expression, strict.expression))),
+                ground=f"{own.ground}; but {against}",
+            )
+    if strict.verdict is Grade.CONTRADICTED:
+        forgiven = _judged(claim, testbed, claim.record, replace(scope, forgiving=True))
+        if forgiven.verdict is Grade.SUPPORTED:
+            return replace(strict, verdict=Grade.ROUNDING)
+    return strict
+
+
+_VERDICT_OF = {
+    True: Grade.SUPPORTED,
+    False: Grade.CONTRADICTED,
+    None: Grade.CANNOT_TELL,
+}
+
+
+def _judged(claim: Claim, testbed: str, expression: str | None, scope: _Scope) -> Judgement:
+    """Return the verdict that one expression gives."""
     if expression is None:
         where = "the published numbers" if testbed == PUBLISHED else "these experiments"
         reason = f"not decided by {where}; it needs {claim.needs}"
-        return Judgement(claim, testbed, Verdict.CANNOT_TELL, (), reason, "")
+        return Judgement(claim, testbed, Grade.CANNOT_TELL, (), reason, "")
+    scope = replace(scope, used={}, steps=[])
+    reason, ground = "", ""
     try:
-        truth = expressions.parse(expression).evaluate(scope)
+        truth = expressions.parse(expression).evaluate(scope, scope.steps)
     except (EmptyCellError, MissingResultError) as error:
         truth, reason = None, str(error.args[0])
     except TsnreproError as error:
         raise ConfigurationError(str(error), f"claim {claim.id!r}") from error
     else:
         reason = "the numbers leave it open" if truth is None else ""
+        ground = _ground(scope.steps, truth)
     if truth is not None and not isinstance(truth, bool):
         raise ConfigurationError(f"{expression!r} is neither true nor false", f"claim {claim.id!r}")
-    verdict = {
-        True: Verdict.SUPPORTED,
-        False: Verdict.CONTRADICTED,
-        None: Verdict.CANNOT_TELL,
-    }[truth]
     evidence = tuple(scope.used.values())
-    return Judgement(claim, testbed, verdict, evidence, reason, expression)
+    return Judgement(claim, testbed, _VERDICT_OF[truth], evidence, reason, expression, ground)
 
 
-def accepted_verdicts(path: Path) -> dict[str, dict[str, Verdict]]:
+_STEPS_SHOWN = 3
+
+
+def _ground(steps: Sequence[ExpressionStep], truth: bool | None) -> str:
+    """Return in one line what decided: the comparisons that came out as the whole did."""
+    deciding = [step for step in steps if step.truth is truth]
+    deciding = deciding or [step for step in steps if step.truth is not True] or list(steps)
+    shown = deciding[:_STEPS_SHOWN]
+    kind = "interval" if any(step.interval for step in shown) else "arithmetic"
+    texts = "; ".join(dict.fromkeys(step.text for step in shown))
+    return f"{kind}: {texts}" if shown else ""
+
+
+def accepted_verdicts(path: Path) -> dict[str, dict[str, Grade]]:
     """Return the accepted verdicts by testbed and claim.
 
     A measured testbed stands as ``testbed/campaign``.
 
-    Raises:
-        ConfigurationError: the file is missing or holds something that is no verdict.
-
+    Raises
+    ------
+    ConfigurationError
+        The file is missing or holds something that is no verdict.
     """
     content_of_file: Any = read_yaml(path)
     try:
         return {
-            str(testbed): {str(claim): Verdict(verdict) for claim, verdict in verdicts.items()}
+            str(testbed): {str(claim): Grade(verdict) for claim, verdict in verdicts.items()}
             for testbed, verdicts in content_of_file.items()
         }
     except (AttributeError, ValueError) as error:
         raise ConfigurationError(
             f"not verdicts by testbed and claim: {error}",
             str(path),
-            f"Verdicts are {', '.join(Verdict)}",
+            f"Verdicts are {', '.join(Grade)}",
         ) from error
 
 
 def changed_verdicts(
-    judgements: Iterable[Judgement], accepted: Mapping[str, Mapping[str, Verdict]]
+    judgements: Iterable[Judgement], accepted: Mapping[str, Mapping[str, Grade]]
 ) -> list[Change]:
     """Return where verdicts differ from the accepted ones, for the testbeds that were judged.
 
     A claim without an accepted verdict is a change, and so is an accepted one without a claim.
     """
-    found: dict[str, dict[str, Verdict]] = {}
+    found: dict[str, dict[str, Grade]] = {}
     for judgement in judgements:
         found.setdefault(judgement.testbed, {})[judgement.claim.id] = judgement.verdict
     changes = []
@@ -357,9 +471,10 @@ def accept_verdicts(judgements: Iterable[Judgement], path: Path) -> list[Change]
 
     Verdicts of other testbeds stay as they are.
 
-    Raises:
-        ConfigurationError: the file exists and holds something that is no verdict.
-
+    Raises
+    ------
+    ConfigurationError
+        The file exists and holds something that is no verdict.
     """
     judgements = list(judgements)
     accepted = accepted_verdicts(path) if path.is_file() else {}

@@ -19,16 +19,14 @@ from functools import lru_cache
 from typing import Any, Protocol, TypeVar
 
 from tsnrepro.audit import intervals
-from tsnrepro.audit.intervals import Interval
+from tsnrepro.audit.intervals import Interval, format_number, format_range
 from tsnrepro.audit.tables import UnknownNameError
 from tsnrepro.errors import TsnreproError
-from tsnrepro.model.ethernet import payload_limit_mbps, tcp_limit_mbps
+from tsnrepro.ethernet import payload_limit_mbps, tcp_limit_mbps, udp_payload
 
 _Node = TypeVar("_Node", bound=ast.expr)
-Result = Any  # Interval, str, bool, None (unknown) or a list of these
+Operand = Any  # Interval, str, bool, None (unknown) or a list of these
 _LONGEST = 2000
-_UDP_HEADERS = 46
-"""Bytes of a frame that are no UDP payload: 14 Ethernet, 20 IPv4, 8 UDP, 4 FCS."""
 
 
 class ExpressionError(TsnreproError):
@@ -46,13 +44,23 @@ class MissingResultError(LookupError):
 class Scope(Protocol):
     """Where an expression finds its names and the data behind its functions."""
 
-    def name(self, name: str) -> Result:
+    def name(self, name: str) -> Operand:
         """Return the value of a bare name; raise LookupError for an unknown one."""
         ...
 
-    def functions(self) -> Mapping[str, Callable[..., Result]]:
+    def functions(self) -> Mapping[str, Callable[..., Operand]]:
         """Return the functions that read data."""
         ...
+
+
+@dataclass(frozen=True)
+class ExpressionStep:
+    """One comparison of an expression as it came out, with its numbers."""
+
+    text: str
+    truth: bool | None
+    interval: bool = False
+    """Whether a measured number with an interval stands in it."""
 
 
 @dataclass(frozen=True)
@@ -87,16 +95,18 @@ class Expression:
         found = [node for node in ast.walk(self.body) if isinstance(node, kind)]
         return sorted(found, key=lambda node: (node.lineno, node.col_offset))
 
-    def evaluate(self, scope: Scope) -> Result:
-        """Return the value in a scope.
+    def evaluate(self, scope: Scope, steps: list[ExpressionStep] | None = None) -> Operand:
+        """Return the value in a scope; comparisons on the way are added to ``steps``.
 
-        Raises:
-            ExpressionError: a name is unknown or an operation does not fit its operands.
-            EmptyCellError, MissingResultError: the data have nothing to say.
-
+        Raises
+        ------
+        ExpressionError
+            A name is unknown or an operation does not fit its operands.
+        EmptyCellError, MissingResultError
+            The data have nothing to say.
         """
         try:
-            return _Evaluation(scope).value(self.body)
+            return _Evaluation(scope, [] if steps is None else steps).value(self.body)
         except (EmptyCellError, MissingResultError, ExpressionError, UnknownNameError):
             raise
         except TsnreproError as error:
@@ -111,10 +121,10 @@ class Expression:
 def parse(text: str) -> Expression:
     """Return the expression that ``text`` spells.
 
-    Raises:
-        ExpressionError: the text is too long, no Python expression, or uses more than the
-            language has.
-
+    Raises
+    ------
+    ExpressionError
+        The text is too long, no Python expression, or uses more than the language has.
     """
     if len(text) > _LONGEST:
         raise ExpressionError(f"an expression of {len(text)} characters", text[:60] + "...")
@@ -189,21 +199,21 @@ def _check(node: ast.AST, text: str) -> None:
         raise ExpressionError(f"the language of expressions has no {problem}", repr(text))
 
 
-def _less(a: Result, b: Result) -> bool | None:
+def _less(a: Operand, b: Operand) -> bool | None:
     first, second = _number(a), _number(b)
     if first.high < second.low:
         return True
     return False if first.low >= second.high else None
 
 
-def _less_or_equal(a: Result, b: Result) -> bool | None:
+def _less_or_equal(a: Operand, b: Operand) -> bool | None:
     first, second = _number(a), _number(b)
     if first.high <= second.low:
         return True
     return False if first.low > second.high else None
 
 
-def _equal(a: Result, b: Result) -> bool | None:
+def _equal(a: Operand, b: Operand) -> bool | None:
     if not (isinstance(a, Interval) and isinstance(b, Interval)):
         return None if a is None or b is None else a == b
     if a.is_exact and b.is_exact:
@@ -211,13 +221,23 @@ def _equal(a: Result, b: Result) -> bool | None:
     return None if a.overlaps(b) else False
 
 
-_COMPARISONS: dict[type, Callable[[Result, Result], bool | None]] = {
+_COMPARISONS: dict[type, Callable[[Operand, Operand], bool | None]] = {
     ast.Lt: _less,
     ast.LtE: _less_or_equal,
     ast.Gt: lambda a, b: _less(b, a),
     ast.GtE: lambda a, b: _less_or_equal(b, a),
     ast.Eq: _equal,
     ast.NotEq: lambda a, b: negation(_equal(a, b)),
+}
+
+
+_SIGNS = {
+    ast.Lt: "<",
+    ast.LtE: "≤",
+    ast.Gt: ">",
+    ast.GtE: "≥",
+    ast.Eq: "=",
+    ast.NotEq: "≠",
 }
 
 
@@ -241,32 +261,32 @@ def disjunction(truths: Sequence[bool | None]) -> bool | None:
 class _Evaluation:
     """Walk one expression in one scope."""
 
-    def __init__(self, scope: Scope) -> None:
-        self.scope = scope
+    def __init__(self, scope: Scope, steps: list[ExpressionStep]) -> None:
+        self.scope, self.steps = scope, steps
         self.functions = {**FUNCTIONS, **scope.functions()}
 
-    def value(self, node: ast.expr) -> Result:
+    def value(self, node: ast.expr) -> Operand:
         return getattr(self, f"_{type(node).__name__.lower()}")(node)
 
-    def _constant(self, node: ast.Constant) -> Result:
+    def _constant(self, node: ast.Constant) -> Operand:
         if isinstance(node.value, bool | str):
             return node.value
         assert isinstance(node.value, int | float)
         return Interval.exact(node.value)
 
-    def _name(self, node: ast.Name) -> Result:
+    def _name(self, node: ast.Name) -> Operand:
         return self.scope.name(node.id)
 
-    def _list(self, node: ast.List) -> Result:
+    def _list(self, node: ast.List) -> Operand:
         return [self.value(item) for item in node.elts]
 
-    def _tuple(self, node: ast.Tuple) -> Result:
+    def _tuple(self, node: ast.Tuple) -> Operand:
         return [self.value(item) for item in node.elts]
 
-    def _binop(self, node: ast.BinOp) -> Result:
+    def _binop(self, node: ast.BinOp) -> Operand:
         return _spread(_ARITHMETIC[type(node.op)], self.value(node.left), self.value(node.right))
 
-    def _unaryop(self, node: ast.UnaryOp) -> Result:
+    def _unaryop(self, node: ast.UnaryOp) -> Operand:
         operand = self.value(node.operand)
         if isinstance(node.op, ast.Not):
             return negation(_truth(operand))
@@ -274,33 +294,77 @@ class _Evaluation:
             return [-_number(n) if isinstance(node.op, ast.USub) else n for n in operand]
         return -_number(operand) if isinstance(node.op, ast.USub) else _number(operand)
 
-    def _boolop(self, node: ast.BoolOp) -> Result:
+    def _boolop(self, node: ast.BoolOp) -> Operand:
         truths = [_truth(self.value(item)) for item in node.values]
         return (conjunction if isinstance(node.op, ast.And) else disjunction)(truths)
 
-    def _compare(self, node: ast.Compare) -> Result:
-        values = [self.value(item) for item in (node.left, *node.comparators)]
-        return conjunction(
-            [
-                _COMPARISONS[type(sign)](a, b)
-                for sign, a, b in zip(node.ops, values, values[1:], strict=False)
-            ]
-        )
+    def _compare(self, node: ast.Compare) -> Operand:
+        sides = (node.left, *node.comparators)
+        values = [self.value(item) for item in sides]
+        truths = []
+        for position, sign in enumerate(node.ops):
+            truth = _COMPARISONS[type(sign)](values[position], values[position + 1])
+            pair = slice(position, position + 2)
+            self._step(_SIGNS[type(sign)], sides[pair], values[pair], truth)
+            truths.append(truth)
+        return conjunction(truths)
 
-    def _attribute(self, node: ast.Attribute) -> Result:
+    def _step(
+        self, words: str, nodes: Sequence[ast.expr], values: Sequence[Operand], truth: bool | None
+    ) -> None:
+        """Note a comparison of numbers or words, and how it came out."""
+        if not all(isinstance(value, Interval | str) for value in values):
+            return
+        pairs = list(zip(nodes, values, strict=True))
+        joint = {True: f" {words} ", False: f", not {words} ", None: f", open whether {words} "}
+        text = joint[truth].join(_with_value(node, value) for node, value in pairs)
+        self.steps.append(ExpressionStep(text, truth, any(_has_interval(*pair) for pair in pairs)))
+
+    def _attribute(self, node: ast.Attribute) -> Operand:
         return Interval.exact(getattr(_number(self.value(node.value)), node.attr))
 
-    def _call(self, node: ast.Call) -> Result:
+    def _call(self, node: ast.Call) -> Operand:
         assert isinstance(node.func, ast.Name)
         function = self.functions.get(node.func.id)
         if function is None:
             known = ", ".join(sorted(self.functions))
             raise LookupError(f"no function {node.func.id!r}; there are {known}")
         named = {str(k.arg): self.value(k.value) for k in node.keywords}
-        return function(*[self.value(a) for a in node.args], **named)
+        values = [self.value(argument) for argument in node.args]
+        result = function(*values, **named)
+        if node.func.id in _COMPARING:
+            words = f"within {_number(values[2]).value:g} % of" if len(values) > 2 else "="
+            self._step(words, node.args[:2], values[:2], result)
+        return result
 
 
-def _spread(function: Callable[[Interval, Interval], Interval], a: Result, b: Result) -> Result:
+_COMPARING = ("agrees", "within")
+
+
+def _measured_here(node: ast.expr) -> bool:
+    calls = (n for n in ast.walk(node) if isinstance(n, ast.Call) and isinstance(n.func, ast.Name))
+    return any(call.func.id == "measured" for call in calls if isinstance(call.func, ast.Name))
+
+
+def _has_interval(node: ast.expr, value: Operand) -> bool:
+    """Tell whether a side is a measured number with an interval."""
+    return isinstance(value, Interval) and not value.is_exact and _measured_here(node)
+
+
+def _with_value(node: ast.expr, value: Operand) -> str:
+    """Return one side of a comparison: its formula and what that is here."""
+    if isinstance(node, ast.Constant):
+        return str(node.value)
+    formula = readable(ast.unparse(node).replace("'", '"'))
+    if not isinstance(value, Interval):
+        return f"{formula} ({value})" if isinstance(value, str) else formula
+    if _has_interval(node, value):
+        ends = format_range(value.low, value.high, 4)
+        return f"{formula} ({format_number(value.value, 4)} {ends})"
+    return f"{formula} ({format_number(value.value)})"
+
+
+def _spread(function: Callable[[Interval, Interval], Interval], a: Operand, b: Operand) -> Operand:
     """Apply arithmetic to numbers, or to lists element by element."""
     if isinstance(a, list) and isinstance(b, list):
         return [function(_number(x), _number(y)) for x, y in zip(a, b, strict=True)]
@@ -311,19 +375,19 @@ def _spread(function: Callable[[Interval, Interval], Interval], a: Result, b: Re
     return function(_number(a), _number(b))
 
 
-def _number(value: Result) -> Interval:
+def _number(value: Operand) -> Interval:
     if not isinstance(value, Interval):
         raise TypeError(f"a number is needed, not {value!r}")
     return value
 
 
-def _truth(value: Result) -> bool | None:
+def _truth(value: Operand) -> bool | None:
     if value is not None and not isinstance(value, bool):
         raise TypeError(f"true or false is needed, not {value!r}")
     return value
 
 
-def _numbers(arguments: Sequence[Result]) -> list[Interval]:
+def _numbers(arguments: Sequence[Operand]) -> list[Interval]:
     """Return the numbers of an argument list, lists flattened."""
     flat: list[Interval] = []
     for argument in arguments:
@@ -333,16 +397,16 @@ def _numbers(arguments: Sequence[Result]) -> list[Interval]:
     return flat
 
 
-def _absolute(value: Result) -> Result:
+def _absolute(value: Operand) -> Operand:
     return [abs(_number(n)) for n in value] if isinstance(value, list) else abs(_number(value))
 
 
-def _agrees(a: Result, b: Result, percent: Interval | None = None) -> bool:
+def _agrees(a: Operand, b: Operand, percent: Interval | None = None) -> bool:
     """Tell whether two numbers can be one and the same, or lie within ``percent`` of it."""
     return _number(a).overlaps(_number(b), percent.value / 100 if percent else 0.0)
 
 
-def _within(a: Result, b: Result, percent: Interval) -> bool | None:
+def _within(a: Operand, b: Operand, percent: Interval) -> bool | None:
     """Tell whether ``a`` lies within ``percent`` of ``b``'s value, for the whole range of it."""
     number, centre = _number(a), _number(b).value
     half = abs(centre) * percent.value / 100
@@ -350,28 +414,48 @@ def _within(a: Result, b: Result, percent: Interval) -> bool | None:
     return conjunction([_less_or_equal(low, number), _less_or_equal(number, high)])
 
 
-def _given(condition: Result, consequence: Result) -> bool | None:
+def _given(condition: Operand, consequence: Operand) -> bool | None:
     """Return the consequence where the condition holds; else nothing is known."""
     return _truth(consequence) if condition is True else None
 
 
-def _change_percent(new: Result, old: Result) -> Interval:
+def _change_percent(new: Operand, old: Operand) -> Interval:
     # new/old - 1 names each number once, so the range is no wider than the digits make it.
     return Interval.exact(100) * (_number(new) / _number(old) - Interval.exact(1))
 
 
-def _payload_limit(payload_bytes: Result, tagged: Result = False) -> Interval:
-    whole = round(_number(payload_bytes).value)
-    return Interval.exact(payload_limit_mbps(whole, tagged=bool(tagged)))
+def _whole(value: Operand) -> int:
+    return round(_number(value).value)
 
 
-def _datagrams(rate_mbps: Result, duration_s: Result, payload_bytes: Result) -> Interval:
+def _frame_payload(frame_bytes: Operand) -> Interval:
+    """Return the UDP payload, in bytes, of a frame with its frame check sequence."""
+    return Interval.exact(udp_payload(_whole(frame_bytes)))
+
+
+def _payload_limit(
+    payload_bytes: Operand, tagged: Operand = False, line_mbps: Operand = None
+) -> Operand:
+    """Return the payload rate that a line carries at most; of a list of payloads one each."""
+    if isinstance(payload_bytes, list):
+        return [_payload_limit(one, tagged, line_mbps) for one in payload_bytes]
+    rate = 1000.0 if line_mbps is None else _number(line_mbps).value
+    limit = payload_limit_mbps(_whole(payload_bytes), tagged=bool(tagged), rate_mbps=rate)
+    return Interval.exact(limit)
+
+
+def _tcp_limit(tagged: Operand = False, line_mbps: Operand = None) -> Interval:
+    rate = 1000.0 if line_mbps is None else _number(line_mbps).value
+    return Interval.exact(tcp_limit_mbps(tagged=bool(tagged), rate_mbps=rate))
+
+
+def _datagrams(rate_mbps: Operand, duration_s: Operand, payload_bytes: Operand) -> Interval:
     """Return how many datagrams a payload rate makes in a time."""
     bits = _number(rate_mbps) * Interval.exact(1e6) * _number(duration_s)
     return bits / (Interval.exact(8) * _number(payload_bytes))
 
 
-def _none_lost_bound_percent(datagrams: Result, level: Interval | None = None) -> Interval:
+def _none_lost_bound_percent(datagrams: Operand, level: Interval | None = None) -> Interval:
     """Return the upper bound, in percent, of the loss that a trial without loss leaves open."""
     # Loading statsmodels takes a second, and one rule in thirty asks.
     from tsnrepro.stats.proportions import upper_bound_when_none_lost  # noqa: PLC0415
@@ -384,7 +468,7 @@ def _none_lost_bound_percent(datagrams: Result, level: Interval | None = None) -
     return Interval(*bounds)
 
 
-def _number_in(text: Result) -> Interval:
+def _number_in(text: Operand) -> Interval:
     """Return the first number in a text."""
     match = re.search(r"\d+(?:\.\d+)?", str(text))
     if match is None:
@@ -392,15 +476,15 @@ def _number_in(text: Result) -> Interval:
     return Interval.exact(float(match[0]))
 
 
-def _all_of(truths: Result) -> bool | None:
+def _all_of(truths: Operand) -> bool | None:
     return conjunction([_truth(t) for t in truths])
 
 
-def _any_of(truths: Result) -> bool | None:
+def _any_of(truths: Operand) -> bool | None:
     return disjunction([_truth(t) for t in truths])
 
 
-FUNCTIONS: dict[str, Callable[..., Result]] = {
+FUNCTIONS: dict[str, Callable[..., Operand]] = {
     "abs": _absolute,
     "min": lambda *a: intervals.smallest(_numbers(a)),
     "max": lambda *a: intervals.largest(_numbers(a)),
@@ -415,9 +499,9 @@ FUNCTIONS: dict[str, Callable[..., Result]] = {
     "change_percent": _change_percent,
     "contains": lambda text, part: str(part) in str(text),
     "number_in": _number_in,
-    "frame_payload": lambda frame: _number(frame) - Interval.exact(_UDP_HEADERS),
+    "frame_payload": _frame_payload,
     "payload_limit": _payload_limit,
-    "tcp_limit": lambda tagged=False: Interval.exact(tcp_limit_mbps(tagged=bool(tagged))),
+    "tcp_limit": _tcp_limit,
     "datagrams": _datagrams,
     "none_lost_bound_percent": _none_lost_bound_percent,
 }
@@ -429,7 +513,7 @@ _CELL_CALL = re.compile(
     rf"\b(?:published|foreign|cell)\({_TEXT}, {_TEXT}(?:, {_TEXT}, {_TEXT})?\)(?:\.value)?"
 )
 _COLUMN_CALL = re.compile(rf"\bcolumn\({_TEXT}, {_TEXT}[^)]*\)")
-_MEASURED_CALL = re.compile(rf"\bmeasured\({_TEXT}\)(?:\.value)?")
+_MEASURED_CALL = re.compile(rf"\bmeasured\({_TEXT}[^)]*\)(?:\.value)?")
 _LOOKUP_CALL = re.compile(rf"\blookup\({_TEXT}, {_TEXT}, ([\w.]+), {_TEXT}\)")
 
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
-from decimal import Decimal
 from enum import StrEnum
 
-from tsnrepro.audit.intervals import Interval
+from tsnrepro.audit.intervals import Interval, format_number
 from tsnrepro.audit.tables import Cell
 
 
@@ -20,6 +18,8 @@ class Severity(StrEnum):
     """Two statements that do not hold together."""
     UNSUPPORTED = "unsupported"
     """A statement that the data behind it cannot carry."""
+    ROUNDING = "rounding"
+    """A printed number that is off by no more than one unit of its last digit."""
 
 
 @dataclass(frozen=True)
@@ -65,10 +65,12 @@ class Observation:
     sentence: str
     place: str | None = None
     """In words, where the cell alone does not say it."""
+    severity: Severity | None = None
+    """Where it weighs otherwise than its check says."""
 
 
 @dataclass(frozen=True)
-class Finding:
+class AuditFinding:
     """One defect: what a rule found under one check."""
 
     check: str
@@ -93,15 +95,6 @@ def with_unit(digits: str, unit: str) -> str:
     """Return digits with their unit as a reader expects it."""
     shown = _UNITS_IN_WORDS.get(unit, unit)
     return f"{digits}\u00a0{shown}" if shown else digits
-
-
-def format_number(value: float, digits: int = 6) -> str:
-    """Return a number to ``digits`` significant digits, never in powers of ten below 1e15."""
-    if not math.isfinite(value):
-        return "none" if math.isnan(value) else ("∞" if value > 0 else "−∞")
-    if abs(value) >= 10 ** (digits - 1):
-        return f"{value:,.0f}" if abs(value) < 1e15 else f"{value:.{digits}g}"
-    return format(Decimal(f"{value:.{digits}g}"), "f")
 
 
 def capital(text: str) -> str:

@@ -14,7 +14,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from tsnrepro.audit.tables import Column, Table, UnknownNameError, Value, unit_of
+from tsnrepro.audit.tables import AuditTable, TableColumn, UnknownNameError, Value, unit_of
 from tsnrepro.errors import RecordError
 
 
@@ -46,19 +46,20 @@ class _Digits(float):
 
 def foreign_source(
     source: str, folder: Path, tables: dict[str, ForeignTable]
-) -> Callable[[str], Table]:
+) -> Callable[[str], AuditTable]:
     """Return a data set as a source of a catalog.
 
-    Raises:
-        RecordError: the folder does not exist.
-
+    Raises
+    ------
+    RecordError
+        The folder does not exist.
     """
     if not folder.is_dir():
         raise RecordError(
             "there is no such folder", str(folder), f"Give the folder of the data set {source!r}"
         )
 
-    def read(name: str) -> Table:
+    def read(name: str) -> AuditTable:
         if name not in tables:
             raise UnknownNameError(
                 f"there is no table {name!r}", source, f"There are: {', '.join(tables)}"
@@ -68,13 +69,15 @@ def foreign_source(
     return read
 
 
-def read_table(source: str, name: str, folder: Path, layout: ForeignTable) -> Table:
+def read_table(source: str, name: str, folder: Path, layout: ForeignTable) -> AuditTable:
     """Return one table of a foreign data set.
 
-    Raises:
-        UnknownNameError: no file fits the pattern, or it lacks the records or key columns.
-        RecordError: several files fit, or the file is not what its suffix says.
-
+    Raises
+    ------
+    UnknownNameError
+        No file fits the pattern, or it lacks the records or key columns.
+    RecordError
+        Several files fit, or the file is not what its suffix says.
     """
     path = _only_file(folder, layout.file)
     if path.suffix == ".json":
@@ -89,7 +92,7 @@ def read_table(source: str, name: str, folder: Path, layout: ForeignTable) -> Ta
     columns = {}
     for column in names:
         cells = [_cell(record.get(column)) for record in records]
-        columns[column] = Column(
+        columns[column] = TableColumn(
             column,
             column,
             [value for value, _ in cells],
@@ -98,7 +101,7 @@ def read_table(source: str, name: str, folder: Path, layout: ForeignTable) -> Ta
         )
     part = layout.records.replace(".*", "").strip("*") or "row"
     origins = [f"{path.name}, {part} {key}" for key in keys]
-    return Table(source, name, keys, origins, columns)
+    return AuditTable(source, name, keys, origins, columns)
 
 
 def _only_file(folder: Path, pattern: str) -> Path:

@@ -11,6 +11,7 @@ import math
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from decimal import Decimal
 
 # Ranges this close, relative to their size, touch: what is left is binary representation.
 _TOUCH = 1e-9
@@ -43,9 +44,10 @@ class Interval:
         it is half a unit of the last digit that is not zero: "about 250" is 245 to 255. After
         a word of bound it is everything on the bound's side.
 
-        Raises:
-            ValueError: ``text`` is no plain decimal number.
-
+        Raises
+        ------
+        ValueError
+            ``text`` is no plain decimal number.
         """
         value = float(text)
         match = _NUMBER.fullmatch(text.strip())
@@ -88,9 +90,10 @@ class Interval:
     def __truediv__(self, other: Interval) -> Interval:
         """Divide; a divisor whose range reaches zero leaves the quotient unbounded.
 
-        Raises:
-            ZeroDivisionError: the divisor is zero.
-
+        Raises
+        ------
+        ZeroDivisionError
+            The divisor is zero.
         """
         if other.value == 0:
             raise ZeroDivisionError("division by zero")
@@ -103,9 +106,10 @@ class Interval:
     def __pow__(self, other: Interval) -> Interval:
         """Raise to a whole, exact power that is not negative.
 
-        Raises:
-            ValueError: the exponent is anything else.
-
+        Raises
+        ------
+        ValueError
+            The exponent is anything else.
         """
         exponent = other.value
         if not other.is_exact or exponent < 0 or exponent != int(exponent):
@@ -174,3 +178,17 @@ def _significant_unit(whole: str, decimals: str) -> float:
         return 10.0 ** -len(decimals.rstrip("0"))
     zeros = len(whole) - len(whole.rstrip("0"))
     return 10.0 ** (zeros if whole.strip("0") else 0)
+
+
+def format_number(value: float, digits: int = 6) -> str:
+    """Return a number to ``digits`` significant digits, never in powers of ten below 1e15."""
+    if not math.isfinite(value):
+        return "none" if math.isnan(value) else ("∞" if value > 0 else "−∞")
+    if abs(value) >= 10 ** (digits - 1):
+        return f"{value:,.0f}" if abs(value) < 1e15 else f"{value:.{digits}g}"
+    return format(Decimal(f"{value:.{digits}g}"), "f")
+
+
+def format_range(low: float, high: float, digits: int = 6) -> str:
+    """Return the two ends of a range."""
+    return f"[{format_number(low, digits)}, {format_number(high, digits)}]"

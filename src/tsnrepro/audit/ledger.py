@@ -15,9 +15,9 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from tsnrepro.audit import published
-from tsnrepro.audit.claims import Judgement, Verdict
+from tsnrepro.audit.claims import Grade, Judgement
 from tsnrepro.audit.expressions import readable
-from tsnrepro.audit.findings import Finding, Severity
+from tsnrepro.audit.findings import AuditFinding, Severity
 from tsnrepro.audit.report import FOREIGN_SOURCE, AuditResult
 from tsnrepro.audit.rules import RULES
 
@@ -25,30 +25,46 @@ _SEVERITIES = {
     Severity.IMPOSSIBLE: "against arithmetic, a definition or the physics of the line",
     Severity.CONTRADICTION: "two statements that do not hold together",
     Severity.UNSUPPORTED: "a statement that the data behind it cannot carry",
+    Severity.ROUNDING: "a printed number off by one unit of its last digit",
 }
 _VERDICTS = {
-    Verdict.SUPPORTED: "the numbers show it",
-    Verdict.CONTRADICTED: "the numbers show the opposite",
-    Verdict.CANNOT_TELL: "the numbers leave it open, or there are none",
+    Grade.SUPPORTED: "the numbers show it",
+    Grade.OWN_TABLE: "true of the claim's own table; of the network it shows nothing",
+    Grade.ROUNDING: "true but for one unit of a last digit",
+    Grade.CONTRADICTED: "the numbers show the opposite",
+    Grade.CANNOT_TELL: "the numbers leave it open, or there are none",
 }
 
 
 def write_ledger(
-    result: AuditResult, *, html: Path, latex: Path, macros: Path, rows_per_check: int = 3
+    result: AuditResult,
+    *,
+    html: Path,
+    latex: Path,
+    macros: Path,
+    rows_per_check: int = 3,
+    report: str | None = None,
 ) -> None:
     r"""Write the ledger as HTML, as a LaTeX table and as LaTeX macros.
 
-    Args:
-        result: what the audit found.
-        html: file of the page.
-        latex: file of the table, to be input where it is to stand.
-        macros: file of ``\verdict``, ``\recordverdict`` and ``\verdictnumbers``, to be input
-            before the document begins.
-        rows_per_check: findings of one check that the LaTeX table shows; the page shows all.
-
+    Parameters
+    ----------
+    result
+        What the audit found.
+    html
+        File of the page.
+    latex
+        File of the table, to be input where it is to stand.
+    macros
+        File of ``\verdict``, ``\recordverdict`` and ``\verdictnumbers``, to be input before the
+        document begins.
+    rows_per_check
+        Findings of one check that the LaTeX table shows; the page shows all.
+    report
+        As :func:`html_ledger` takes it.
     """
     for path, text in (
-        (html, html_ledger(result)),
+        (html, html_ledger(result, report)),
         (latex, latex_ledger(result, rows_per_check)),
         (macros, latex_macros(result)),
     ):
@@ -56,9 +72,13 @@ def write_ledger(
         path.write_text(text, encoding="utf-8")
 
 
-def html_ledger(result: AuditResult) -> str:
-    """Return the ledger as one HTML page without references to other files."""
-    return _environment(latex=False).get_template("ledger.html.j2").render(_context(result))
+def html_ledger(result: AuditResult, report: str | None = None) -> str:
+    """Return the ledger as one HTML page.
+
+    It refers to no other file but the page at ``report``, a link relative to where it will lie.
+    """
+    template = _environment(latex=False).get_template("ledger.html.j2")
+    return template.render(_context(result), report=report)
 
 
 def latex_ledger(result: AuditResult, rows_per_check: int = 3) -> str:
@@ -77,20 +97,35 @@ def latex_macros(result: AuditResult) -> str:
 
 
 def _context(result: AuditResult) -> dict[str, Any]:
-    titles = {name: document.short for name, document in published.documents().items()}
+    documents = published.documents()
+    titles = {name: document.short for name, document in documents.items()}
     titles[FOREIGN_SOURCE] = "The authors' public data set"
-    groups: dict[str, dict[str, list[Finding]]] = {}
+    groups: dict[str, dict[str, list[AuditFinding]]] = {}
     for check, findings in result.by_check().items():
         groups.setdefault(findings[0].source, {})[check] = findings
     claims: dict[str, list[tuple[Judgement, Judgement]]] = {}
     for here, there in result.verdicts():
         claims.setdefault(here.claim.document, []).append((here, there))
     used = sorted({finding.rule for finding in result.findings})
+    # One line an origin: the experiments of one campaign share their testbed.
+    runs = {run.origin: run for run in result.runs}
+    caveats = {
+        name: [
+            line
+            for origin, run in runs.items()
+            if any(origin in here.origins for here, _ in claims.get(name, ()))
+            and (line := run.caveat(document.platform))
+        ]
+        for name, document in documents.items()
+    }
     return {
         "result": result,
         "titles": titles,
         "groups": groups,
         "claims": claims,
+        "origins": list(runs),
+        "caveats": caveats,
+        "verb": "simulated" if all(run.kind == "model" for run in result.runs) else "measured",
         "severities": _SEVERITIES,
         "verdicts": _VERDICTS,
         "severity_counts": Counter(finding.severity for finding in result.findings),
@@ -99,33 +134,28 @@ def _context(result: AuditResult) -> dict[str, Any]:
     }
 
 
+# LaTeX uses braces and percent signs itself.
+_LATEX_MARKS: dict[str, Any] = {
+    "block_start_string": "<%",
+    "block_end_string": "%>",
+    "variable_start_string": "<<",
+    "variable_end_string": ">>",
+    "comment_start_string": "<#",
+    "comment_end_string": "#>",
+}
+
+
 @cache
 def _environment(*, latex: bool) -> Environment:
-    loader = PackageLoader("tsnrepro.audit", "templates")
-    if not latex:
-        environment = Environment(
-            loader=loader,
-            autoescape=True,
-            trim_blocks=True,
-            lstrip_blocks=True,
-            undefined=StrictUndefined,
-        )
-    else:
-        # LaTeX uses braces and percent signs itself.
-        environment = Environment(
-            loader=loader,
-            autoescape=False,  # the filter tex escapes
-            trim_blocks=True,
-            lstrip_blocks=True,
-            undefined=StrictUndefined,
-            block_start_string="<%",
-            block_end_string="%>",
-            variable_start_string="<<",
-            variable_end_string=">>",
-            comment_start_string="<#",
-            comment_end_string="#>",
-        )
-        environment.filters["tex"] = escape_latex
+    environment = Environment(
+        loader=PackageLoader("tsnrepro.audit", "templates"),
+        autoescape=not latex,  # there the filter tex escapes
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=StrictUndefined,
+        **(_LATEX_MARKS if latex else {}),
+    )
+    environment.filters["tex"] = escape_latex
     environment.filters["anchor"] = lambda text: re.sub(r"[^\w-]", "-", str(text))
     environment.filters["readable"] = readable
     return environment

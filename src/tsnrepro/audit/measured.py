@@ -1,98 +1,184 @@
-"""Read what a testbed measured: the derived tables and the named results of one campaign."""
+"""Read what testbeds measured: the tables and named results of analysed experiments.
+
+Each experiment lies in a folder of its own, ``<testbed>/<campaign>/<experiment>``, with its results
+in ``values.json``, its tables below ``tables`` and the facts of its testbed in ``testbed.json``,
+there or one folder up. The experiments of one audit may come from different testbeds.
+"""
 
 from __future__ import annotations
 
-import json
 import math
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from tsnrepro.audit.tables import Table, UnknownNameError, Value, machine_table
+from tsnrepro.audit.tables import AuditTable, NotMeasuredError, Value, machine_table
 from tsnrepro.errors import RecordError
+from tsnrepro.records.values import Result, load_file
 
-_RESULT_KEYS = ("key", "value", "unit", "low", "high", "method", "trials", "run")
+FACTS, VALUES, TABLES = "testbed.json", "values.json", "tables"
+LINK_RATE = "link_rate_mbps"
+"""Column that every table gets from its testbed's facts where it has none of its own."""
+_WITHOUT_SWITCHES = {
+    "model": "Simulated: what the model's queues do",
+    "emulated": "Measured in network namespaces of one machine{processors}: what its processors do",
+    "guest": "Measured in a virtual machine{processors}: what its kernel's queues do",
+}
 
 
 @dataclass(frozen=True)
-class MeasuredResult:
-    """One named result: estimate, interval, method and what it rests on.
+class MeasuredRun:
+    """One analysed experiment: where it lies, and whose numbers it holds."""
 
-    ``value`` is None where the trials gave none, a word for a verdict; ``low`` and ``high`` are
-    None where there is no interval.
+    experiment: str
+    folder: Path
+
+    @cached_property
+    def values(self) -> Mapping[str, Result]:
+        """Return its named results by key; none where it has only tables."""
+        path = self.folder / VALUES
+        return load_file(path) if path.is_file() else {}
+
+    @cached_property
+    def facts(self) -> Mapping[str, Result]:
+        """Return the facts of its testbed by key; none where they were not written."""
+        places = (self.folder / FACTS, self.folder.parent / FACTS)
+        return next((load_file(path) for path in places if path.is_file()), {})
+
+    def fact(self, name: str) -> Any:
+        """Return one fact's value, None where it is unknown."""
+        fact = self.facts.get(f"testbed.{name}")
+        return fact.value if fact else None
+
+    @property
+    def name(self) -> str:
+        """Return testbed and campaign, as ``emulated/quick``."""
+        return "/".join(self.folder.absolute().parts[-3:-1])
+
+    @property
+    def kind(self) -> str:
+        """Return the kind of its testbed; its name where no fact tells."""
+        return str(self.fact("kind") or self.name.split("/")[0])
+
+    @property
+    def origin(self) -> str:
+        """Return whose numbers these are, as ``simulated on model/quick``."""
+        verb = "simulated" if self.kind == "model" else "measured"
+        return f"{'imported as' if self.kind == 'imported' else f'{verb} on'} {self.name}"
+
+    @property
+    def link_rate_mbps(self) -> float | None:
+        """Return the rate of its links, None where it is unknown."""
+        rate = self.fact(LINK_RATE)
+        return float(rate) if isinstance(rate, int | float) else None
+
+    def caveat(self, platform: str) -> str:
+        """Return what keeps its numbers from speaking of a document's hardware; empty if nothing.
+
+        Parameters
+        ----------
+        platform
+            The hardware that the document measured.
+        """
+        words = _WITHOUT_SWITCHES.get(self.kind)
+        if words is None:
+            return ""
+        count = self.fact("processors")
+        processors = f" with {count} processors" if count else ""
+        return f"{words.format(processors=processors)}, not what {platform} does."
+
+    def table_path(self, name: str) -> Path | None:
+        """Return the file of a table, None where the run has none of that name."""
+        paths = (self.folder / TABLES / f"{name}{suffix}" for suffix in (".parquet", ".csv"))
+        return next((path for path in paths if path.is_file()), None)
+
+
+def find_runs(results_root: Path, testbed: str, campaign: str) -> dict[str, Path]:
+    """Return the folders of a campaign's analysed experiments by name.
+
+    Raises
+    ------
+    RecordError
+        Nothing is analysed there.
     """
-
-    key: str
-    value: float | str | None
-    unit: str
-    low: float | None
-    high: float | None
-    method: str
-    trials: tuple[str, ...]
-    run: str
-
-
-def folder(results_root: Path, testbed: str, campaign: str) -> Path:
-    """Return where the tables and results of a campaign on a testbed lie."""
-    return results_root / testbed / campaign
-
-
-def results(campaign_folder: Path) -> dict[str, MeasuredResult]:
-    """Return the named results of a campaign by key; none where nothing is measured yet.
-
-    Raises:
-        RecordError: a file is not a list of results, or two files give one key.
-
-    """
-    found: dict[str, MeasuredResult] = {}
-    for path in sorted((campaign_folder / "values").glob("*.json")):
-        for entry in _entries(path):
-            result = _result(entry, path)
-            if result.key in found:
-                raise RecordError(f"result {result.key!r} stands twice", str(path))
-            found[result.key] = result
+    place = results_root / testbed / campaign
+    found = {path.parent.name: path.parent for path in sorted(place.glob(f"*/{VALUES}"))}
+    if not found:
+        raise RecordError(
+            "nothing is measured or analysed there",
+            str(place),
+            f"Run the campaign first, with testbed={testbed} and campaign={campaign}",
+        )
     return found
 
 
-def measured_source(campaign_folder: Path, name: str) -> Callable[[str], Table]:
-    """Return a campaign's tables, by the stem of their file, as a source of a catalog.
+def load_runs(folders: Mapping[str, Path]) -> tuple[MeasuredRun, ...]:
+    """Return the runs that lie in some folders, by name of the experiment.
 
-    The table ``values`` holds the named results.
+    Raises
+    ------
+    RecordError
+        A folder holds neither results nor tables, or a key stands in two of them.
     """
+    runs = tuple(MeasuredRun(name, Path(folder)) for name, folder in folders.items())
+    for run in runs:
+        if not (run.folder / VALUES).is_file() and not (run.folder / TABLES).is_dir():
+            raise RecordError(
+                f"there are no results of {run.experiment}", str(run.folder), "Analyse it first"
+            )
+    owners: dict[str, MeasuredRun] = {}
+    for run in runs:
+        for key in run.values:
+            if owners.setdefault(key, run) is not run:
+                raise RecordError(
+                    f"result {key!r} stands twice", f"{owners[key].folder} and {run.folder}"
+                )
+    return runs
 
-    def read(table: str) -> Table:
+
+def measured_source(runs: Iterable[MeasuredRun]) -> Callable[[str], AuditTable]:
+    """Return the tables of some runs, by the stem of their file, as a source of a catalog.
+
+    The table ``values`` holds the named results of all.
+    """
+    runs = tuple(runs)
+
+    def read(table: str) -> AuditTable:
         if table == "values":
-            return _values_table(name, results(campaign_folder))
-        path = campaign_folder / "tables" / f"{table}.parquet"
-        if not path.is_file():
-            raise UnknownNameError("nothing is measured there", str(path))
-        return parquet_table(name, path)
+            return _values_table(runs)
+        for run in runs:
+            path = run.table_path(table)
+            if path is not None:
+                return _read_table(run, path)
+        raise NotMeasuredError("not measured here", f"table {table!r}")
 
     return read
 
 
-def parquet_table(source: str, path: Path) -> Table:
-    """Return a Parquet file as a table; its column ``trial``, if any, names the rows.
-
-    Raises:
-        RecordError: the file is no Parquet.
-
-    """
+def _read_table(run: MeasuredRun, path: Path) -> AuditTable:
+    """Return a file as a table; its column ``trial``, if any, names the rows."""
     from pyarrow import ArrowException  # noqa: PLC0415 - only measured records need it
+    from pyarrow.csv import read_csv  # noqa: PLC0415
     from pyarrow.parquet import read_table  # noqa: PLC0415
 
     try:
-        columns = read_table(path).to_pydict()
+        columns = (read_csv if path.suffix == ".csv" else read_table)(path).to_pydict()
     except (ArrowException, OSError) as error:
-        raise RecordError(f"not a Parquet file: {error}", str(path)) from error
-    return table_of_columns(source, path.stem, columns)
+        kind = "CSV" if path.suffix == ".csv" else "Parquet"
+        raise RecordError(f"not a {kind} file: {error}", str(path)) from error
+    return table_of_columns(run.name, path.stem, columns, run.link_rate_mbps)
 
 
-def table_of_columns(source: str, name: str, columns: dict[str, list[Any]]) -> Table:
+def table_of_columns(
+    source: str, name: str, columns: Mapping[str, list[Any]], link_rate_mbps: float | None = None
+) -> AuditTable:
     """Return columns of plain values as a table; nan counts as empty."""
     plain = {column: [_plain(value) for value in values] for column, values in columns.items()}
     length = len(next(iter(plain.values()), []))
+    plain.setdefault(LINK_RATE, [link_rate_mbps] * length)
     keys = [str(key) for key in plain.get("trial", range(length))]
     origin = "{table}, trial {key}" if "trial" in plain else "{table}, row {key}"
     return machine_table(source, name, keys, plain, origin)
@@ -106,51 +192,31 @@ def _plain(value: Any) -> Value:
     return str(value)
 
 
-def _entries(path: Path) -> list[dict[str, Any]]:
-    try:
-        entries = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise RecordError(f"not JSON: {error}", str(path)) from error
-    if not isinstance(entries, list) or not all(isinstance(e, dict) for e in entries):
-        raise RecordError("not a list of results", str(path))
-    return entries
+_SIZE = re.compile(r"\.(frame|payload)_(\d+)\.")
 
 
-def _result(entry: dict[str, Any], path: Path) -> MeasuredResult:
-    absent = [key for key in ("key", "value", "unit") if key not in entry]
-    if absent:
-        raise RecordError(
-            f"a result lacks {', '.join(absent)}", str(path), f"It needs {', '.join(_RESULT_KEYS)}"
-        )
-    return MeasuredResult(
-        key=str(entry["key"]),
-        value=entry["value"] if isinstance(entry["value"], str) else _number(entry["value"]),
-        unit=str(entry["unit"] or ""),
-        low=_number(entry.get("low")),
-        high=_number(entry.get("high")),
-        method=str(entry.get("method") or ""),
-        trials=tuple(map(str, entry.get("trials") or ())),
-        run=str(entry.get("run") or ""),
-    )
+def _values_table(runs: Iterable[MeasuredRun]) -> AuditTable:
+    """Return numbers among the results as a table; words and absent values are left out.
 
-
-def _number(value: Any) -> float | None:
-    if value is None or (isinstance(value, float) and math.isnan(value)):
-        return None
-    return float(value)
-
-
-def _values_table(source: str, found: dict[str, MeasuredResult]) -> Table:
-    """Return numbers among the results as a table; words and absent values are left out."""
-    numbers = {key: r for key, r in found.items() if isinstance(r.value, float)}
-    if not numbers:
-        raise UnknownNameError("there are no results", source)
-    columns: dict[str, list[Value]] = {
-        "value": [result.value for result in numbers.values()],
-        "low": [result.low for result in numbers.values()],
-        "high": [result.high for result in numbers.values()],
-        "trials": [len(result.trials) for result in numbers.values()],
-        "unit": [result.unit for result in numbers.values()],
-        "method": [result.method for result in numbers.values()],
+    ``frame_bytes`` and ``payload_bytes`` are the size that a key names, if any.
+    """
+    found = {
+        key: (result, run) for run in runs for key, result in run.values.items() if result.is_number
     }
-    return machine_table(source, "values", list(numbers), columns, "{table}, {key}")
+    if not found:
+        raise NotMeasuredError("there are no results", "values")
+    sizes = [_SIZE.search(key) for key in found]
+    columns: dict[str, list[Value]] = {
+        name: [getattr(result, name) for result, _ in found.values()]
+        for name in ("value", "low", "high", "unit", "method")
+    }
+    columns |= {
+        "trials": [len(result.trials) for result, _ in found.values()],
+        LINK_RATE: [run.link_rate_mbps for _, run in found.values()],
+        **{
+            f"{kind}_bytes": [float(m[2]) if m and m[1] == kind else None for m in sizes]
+            for kind in ("frame", "payload")
+        },
+    }
+    names = dict.fromkeys(run.name for _, run in found.values())
+    return machine_table(" and ".join(names), "values", list(found), columns, "{table}, {key}")

@@ -100,10 +100,12 @@ class PrintedTable:
 def documents(root: Path | None = None) -> dict[str, Document]:
     """Return the documents by name, in the order of ``documents.yaml``.
 
-    Raises:
-        FileNotFoundError: ``root`` holds no published numbers.
-        PublishedDataError: an entry lacks a key or has one too many.
-
+    Raises
+    ------
+    FileNotFoundError
+        ``root`` holds no published numbers.
+    PublishedDataError
+        An entry lacks a key or has one too many.
     """
     path = _root(root) / DOCUMENTS_FILE
     entries = yaml.safe_load(path.read_text(encoding="utf-8"))
@@ -119,24 +121,14 @@ def documents(root: Path | None = None) -> dict[str, Document]:
 def tables(document: str, root: Path | None = None) -> tuple[str, ...]:
     """Return the names of a document's tables, in the order of the package.
 
-    Raises:
-        FileNotFoundError: ``root`` holds no published numbers.
-        UnknownPublishedName: there is no such document.
-
+    Raises
+    ------
+    FileNotFoundError
+        ``root`` holds no published numbers.
+    UnknownPublishedName
+        There is no such document.
     """
     return tuple(_resources(document, _root(root)))
-
-
-def load_document(name: str, root: Path | None = None) -> dict[str, pd.DataFrame]:
-    """Return all tables of a document by name, each as :func:`load_table` gives it.
-
-    Raises:
-        FileNotFoundError: ``root`` holds no published numbers.
-        UnknownPublishedName: there is no such document.
-        PublishedDataError: a file contradicts its schema.
-
-    """
-    return {table: load_table(name, table, root) for table in tables(name, root)}
 
 
 def load_table(document: str, table: str, root: Path | None = None) -> pd.DataFrame:
@@ -146,11 +138,14 @@ def load_table(document: str, table: str, root: Path | None = None) -> pd.DataFr
     (empty cells NA). The column ``row`` is the key, ``origin`` the place in the document; units
     are part of the column names.
 
-    Raises:
-        FileNotFoundError: ``root`` holds no published numbers.
-        UnknownPublishedName: there is no such document or table.
-        PublishedDataError: the file contradicts its schema.
-
+    Raises
+    ------
+    FileNotFoundError
+        ``root`` holds no published numbers.
+    UnknownPublishedName
+        There is no such document or table.
+    PublishedDataError
+        The file contradicts its schema.
     """
     import pandas as pd  # noqa: PLC0415 - a second of start-up that the audit does not need
 
@@ -169,11 +164,14 @@ def load_table(document: str, table: str, root: Path | None = None) -> pd.DataFr
 def printed_table(document: str, table: str, root: Path | None = None) -> PrintedTable:
     """Return one table as its file holds it, checked for columns and row keys.
 
-    Raises:
-        FileNotFoundError: ``root`` holds no published numbers.
-        UnknownPublishedName: there is no such document or table.
-        PublishedDataError: the file contradicts its schema.
-
+    Raises
+    ------
+    FileNotFoundError
+        ``root`` holds no published numbers.
+    UnknownPublishedName
+        There is no such document or table.
+    PublishedDataError
+        The file contradicts its schema.
     """
     base = _root(root)
     resource = _resource(document, table, base)
@@ -202,18 +200,27 @@ def cell(
 ) -> PublishedValue:
     """Return one printed value with its unit, origin and qualifier.
 
-    Args:
-        document: name of the document's folder, such as ``frer-udp``.
-        table: name of the table's file without suffix, such as ``table-4-1``.
-        row: key in the column ``row``.
-        column: name of a column.
-        root: folder of the published numbers; the repository's own by default.
+    Parameters
+    ----------
+    document
+        Name of the document's folder, such as ``frer-udp``.
+    table
+        Name of the table's file without suffix, such as ``table-4-1``.
+    row
+        Key in the column ``row``.
+    column
+        Name of a column.
+    root
+        Folder of the published numbers; the repository's own by default.
 
-    Raises:
-        FileNotFoundError: ``root`` holds no published numbers.
-        UnknownPublishedName: there is no such document, table, row or column.
-        PublishedDataError: the file contradicts its schema.
-
+    Raises
+    ------
+    FileNotFoundError
+        ``root`` holds no published numbers.
+    UnknownPublishedName
+        There is no such document, table, row or column.
+    PublishedDataError
+        The file contradicts its schema.
     """
     printed = printed_table(document, table, root)
     field = printed.fields[printed.position(column)]
@@ -313,9 +320,10 @@ _READERS: dict[str, Callable[[str], float | str | bool]] = {
 def parse_cell(text: str, field: dict[str, Any], where: str) -> float | str | bool | None:
     """Return a cell's value by the type of its field; None for an empty cell.
 
-    Raises:
-        PublishedDataError: the text does not fit the type; ``where`` names the place.
-
+    Raises
+    ------
+    PublishedDataError
+        The text does not fit the type; ``where`` names the place.
     """
     if text == "":
         return None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,19 +12,19 @@ from tsnrepro.audit.checks import MEASURED_CHECKS, Check, NotRun, load_checks, r
 from tsnrepro.audit.claims import (
     PUBLISHED,
     Change,
+    Grade,
     Judgement,
-    Verdict,
     accept_verdicts,
     accepted_verdicts,
     changed_verdicts,
     judge,
     load_claims,
 )
-from tsnrepro.audit.findings import Finding, Severity, plural
+from tsnrepro.audit.findings import AuditFinding, Severity, plural
 from tsnrepro.audit.foreign import foreign_source
-from tsnrepro.audit.measured import folder, measured_source, results
+from tsnrepro.audit.measured import MeasuredRun, find_runs, load_runs, measured_source
 from tsnrepro.audit.tables import Catalog, published_sources
-from tsnrepro.errors import RecordError
+from tsnrepro.errors import ConfigurationError, RecordError
 from tsnrepro.repository import root
 
 if TYPE_CHECKING:
@@ -42,25 +42,31 @@ FOREIGN_SOURCE = "public-set"
 class AuditResult:
     """What the audit of one record found.
 
-    ``findings`` are about the testbed's own record: the documents for ``published``, the measured
-    tables for any other. ``judgements`` are the verdicts on this testbed, ``on_record`` those by
-    the published numbers alone, both in the order of the claims. ``changes`` are verdicts that
-    differ from the accepted ones; a measured testbed without accepted verdicts has none.
+    Attributes
+    ----------
+    name
+        ``published``, or testbed and campaign of what was measured.
+    runs
+        The measured experiments, with their testbeds; none for ``published``.
+    checks, findings, not_run
+        The checks of the record itself (the documents, or the measured tables), what they found,
+        and those that say nothing.
+    judgements, on_record
+        The verdicts on this record, and those by the published numbers alone, in the order of the
+        claims.
+    changes
+        Verdicts that differ from the accepted ones; a measured record without accepted verdicts
+        has none.
     """
 
-    testbed: str
-    campaign: str
+    name: str
+    runs: tuple[MeasuredRun, ...]
     checks: tuple[Check, ...]
-    findings: tuple[Finding, ...]
+    findings: tuple[AuditFinding, ...]
     not_run: tuple[NotRun, ...]
     judgements: tuple[Judgement, ...]
     on_record: tuple[Judgement, ...]
     changes: tuple[Change, ...]
-
-    @property
-    def name(self) -> str:
-        """Return the testbed, with its campaign where something was measured."""
-        return record_name(self.testbed, self.campaign)
 
     @property
     def title(self) -> str:
@@ -70,11 +76,31 @@ class AuditResult:
     @property
     def is_published(self) -> bool:
         """Tell whether the record is that of the documents."""
-        return self.testbed == PUBLISHED
+        return not self.runs
 
-    def by_check(self) -> dict[str, list[Finding]]:
+    @property
+    def idle(self) -> tuple[NotRun, ...]:
+        """Return the checks that had nothing to look at."""
+        return tuple(entry for entry in self.not_run if entry.idle)
+
+    @property
+    def missing(self) -> tuple[NotRun, ...]:
+        """Return the checks whose table, row or column is missing: the audit is not complete."""
+        return tuple(entry for entry in self.not_run if not entry.idle)
+
+    @property
+    def count_of_checks(self) -> str:
+        """Return how many checks there are, and how many of them say nothing, in words."""
+        words = [plural(len(self.checks), "check")]
+        if self.idle:
+            words.append(f"{len(self.idle)} had nothing to look at")
+        if self.missing:
+            words.append(f"{len(self.missing)} could not be run")
+        return ", ".join(words)
+
+    def by_check(self) -> dict[str, list[AuditFinding]]:
         """Return the findings by check, in order; checks without findings are left out."""
-        grouped: dict[str, list[Finding]] = {}
+        grouped: dict[str, list[AuditFinding]] = {}
         for finding in self.findings:
             grouped.setdefault(finding.check, []).append(finding)
         return grouped
@@ -98,56 +124,88 @@ class AuditResult:
         return zip(self.judgements, self.on_record, strict=True)
 
 
-def record_name(testbed: str, campaign: str) -> str:
-    """Return how a record is named: ``published``, or testbed and campaign."""
-    return PUBLISHED if testbed == PUBLISHED else f"{testbed}/{campaign}"
+def audit_campaign(
+    testbed: str, campaign: str, results_root: Path, *, foreign: Path | None = None
+) -> AuditResult:
+    """Audit the published record, or all experiments of one campaign on one testbed.
+
+    Parameters
+    ----------
+    testbed
+        ``published`` for the documents' own numbers, else a testbed's name.
+    campaign
+        Campaign on the testbed; without meaning for ``published``.
+    results_root
+        Folder that holds ``<testbed>/<campaign>/<experiment>``.
+    foreign
+        As :func:`run_audit` takes it.
+
+    Raises
+    ------
+    RecordError
+        Nothing is analysed on the testbed; and as :func:`run_audit`.
+    """
+    runs = {} if testbed == PUBLISHED else find_runs(results_root, testbed, campaign)
+    return run_audit(runs, foreign=foreign)
 
 
 def run_audit(
-    testbed: str,
-    campaign: str,
-    results_root: Path,
+    runs: Mapping[str, Path],
     *,
     foreign: Path | None = None,
     published_root: Path | None = None,
 ) -> AuditResult:
     """Check a record and judge the claims on it.
 
-    Args:
-        testbed: ``published`` for the documents' own numbers, else a testbed's name.
-        campaign: campaign on the testbed; without meaning for ``published``.
-        results_root: folder that holds ``<testbed>/<campaign>``.
-        foreign: folder of the authors' public data set, to hold the documents against.
-        published_root: folder of the published numbers; the repository's own by default.
+    Parameters
+    ----------
+    runs
+        Folders of analysed experiments by the experiment's name, of one testbed or of several;
+        none audits the documents' own numbers.
+    foreign
+        Folder of the authors' public data set, to hold the documents against.
+    published_root
+        Folder of the published numbers; the repository's own by default.
 
-    Raises:
-        ConfigurationError: a file of checks, claims or verdicts has a mistake.
-        CheckError: a check does not fit the published numbers.
-        RecordError: nothing is measured on the testbed, or a file of it cannot be read.
-        FileNotFoundError: there are no published numbers.
-
+    Raises
+    ------
+    ConfigurationError
+        A file of checks, claims or verdicts has a mistake, or ``foreign`` is given beside runs.
+    CheckError
+        A check does not fit the published numbers.
+    RecordError
+        A folder holds no results, or a file in it cannot be read.
+    FileNotFoundError
+        There are no published numbers.
     """
+    if runs and foreign is not None:
+        raise ConfigurationError(
+            "the public data set is held against the documents, not against a testbed",
+            str(foreign),
+            f"Audit {PUBLISHED!r} with it",
+        )
     base = published_root or root() / "data" / "published"
     data = Catalog(published_sources(base))
     checks = load_checks(base / CHECKS_FILE).checks
     findings, not_run = run_checks(checks, data)
-    by_check: dict[str, list[Finding]] = {check.id: [] for check in checks}
+    by_check: dict[str, list[AuditFinding]] = {check.id: [] for check in checks}
     for finding in findings:
         by_check[finding.check].append(finding)
     claims = load_claims(base / CLAIMS_FILE)
     on_record = judge(claims, PUBLISHED, data, findings=by_check)
-    judgements = on_record
-    name = record_name(testbed, campaign)
-    if testbed != PUBLISHED:
-        checks, findings, not_run = _check_measured(results_root, testbed, campaign)
-        measured = results(folder(results_root, testbed, campaign))
+    judgements, name, measured = on_record, PUBLISHED, load_runs(runs)
+    if measured:
+        name = " and ".join(dict.fromkeys(run.name for run in measured))
+        source = measured_source(measured)
+        checks = load_checks(MEASURED_CHECKS).checks
+        findings, not_run = run_checks(checks, Catalog({"measured": source}), lenient=True)
         judgements = judge(claims, name, data, measured, by_check)
     elif foreign is not None:
         more, more_findings, not_run = _check_foreign(base, foreign, data)
         checks, findings = (*checks, *more), [*findings, *more_findings]
     return AuditResult(
-        testbed=testbed,
-        campaign="" if testbed == PUBLISHED else campaign,
+        name=name,
+        runs=measured,
         checks=tuple(checks),
         findings=tuple(findings),
         not_run=tuple(not_run),
@@ -163,31 +221,20 @@ def accept(result: AuditResult, published_root: Path | None = None) -> list[Chan
     return accept_verdicts(result.judgements, base / VERDICTS_FILE)
 
 
-def _check_measured(
-    results_root: Path, testbed: str, campaign: str
-) -> tuple[tuple[Check, ...], list[Finding], list[NotRun]]:
-    """Run the checks of measured records."""
-    place = folder(results_root, testbed, campaign)
-    if not any(place.glob("tables/*.parquet")) and not any(place.glob("values/*.json")):
-        raise RecordError(
-            "nothing is measured or derived there",
-            str(place),
-            f"Run the campaign first, with testbed={testbed} and campaign={campaign}",
-        )
-    source = measured_source(place, record_name(testbed, campaign))
-    checks = load_checks(MEASURED_CHECKS).checks
-    findings, not_run = run_checks(checks, Catalog({"measured": source}), lenient=True)
-    return checks, findings, not_run
-
-
 def _check_foreign(
     base: Path, foreign: Path, data: Catalog
-) -> tuple[tuple[Check, ...], list[Finding], list[NotRun]]:
+) -> tuple[tuple[Check, ...], list[AuditFinding], list[NotRun]]:
     """Run the checks of the public data set against the documents."""
     layout = load_checks(base / FOREIGN_CHECKS_FILE)
     source = foreign_source(layout.source, foreign, layout.tables)
     both = Catalog({**data.sources, layout.source: source})
     findings, not_run = run_checks(layout.checks, both, lenient=True)
+    if len([entry for entry in not_run if not entry.idle]) == len(layout.checks):
+        raise RecordError(
+            f"this is not the data set {layout.source!r}: {not_run[0].reason}",
+            str(foreign),
+            f"Its layout stands in {base / FOREIGN_CHECKS_FILE}",
+        )
     return layout.checks, findings, not_run
 
 
@@ -205,13 +252,15 @@ _SEVERITY_STYLE = {
     Severity.IMPOSSIBLE: "bold red",
     Severity.CONTRADICTION: "yellow",
     Severity.UNSUPPORTED: "cyan",
+    Severity.ROUNDING: "dim",
 }
 _VERDICT_STYLE = {
-    Verdict.SUPPORTED: "green",
-    Verdict.CONTRADICTED: "red",
-    Verdict.CANNOT_TELL: "cyan",
+    Grade.SUPPORTED: "green",
+    Grade.OWN_TABLE: "yellow",
+    Grade.ROUNDING: "yellow",
+    Grade.CONTRADICTED: "red",
+    Grade.CANNOT_TELL: "cyan",
 }
-_NUMBERS_SHOWN = 4
 
 
 def print_audit(result: AuditResult, console: Console) -> None:
@@ -221,7 +270,7 @@ def print_audit(result: AuditResult, console: Console) -> None:
     """
     _print_findings(result, console)
     _print_claims(result, console)
-    for entry in result.not_run:
+    for entry in result.missing:
         console.print(f"not run: {entry.check}: {entry.reason}", style="dim", markup=False)
     for change in result.changes:
         console.print(f"changed verdict: {change}", style="bold yellow", markup=False)
@@ -233,10 +282,9 @@ def summary(result: AuditResult) -> str:
     weights = Counter(finding.severity for finding in result.findings)
     found = ", ".join(f"{weights[severity]} {severity}" for severity in Severity)
     verdicts = Counter(judgement.verdict for judgement in result.judgements)
-    told = ", ".join(f"{verdicts[verdict]} {verdict}" for verdict in Verdict)
-    run = len(result.checks) - len(result.not_run)
+    told = ", ".join(f"{verdicts[verdict]} {verdict}" for verdict in Grade)
     return (
-        f"{result.name}: {plural(len(result.findings), 'finding')} of {plural(run, 'check')} "
+        f"{result.name}: {plural(len(result.findings), 'finding')} of {result.count_of_checks} "
         f"({found})\n{plural(len(result.judgements), 'claim')}: {told}"
     )
 
@@ -288,10 +336,10 @@ def _print_claims(result: AuditResult, console: Console) -> None:
 
     table = _table(f"Claims: {result.name}")
     table.add_column("Claim", ratio=5, overflow="fold")
-    table.add_column("Verdict", width=12)
+    table.add_column("Verdict", width=14)
     if not result.is_published:
-        table.add_column("By the record", width=13)
-    table.add_column("Numbers", ratio=5, overflow="fold")
+        table.add_column("By the record", width=14)
+    table.add_column("Ground", ratio=5, overflow="fold")
     for here, there in result.verdicts():
         cells = [
             Text.assemble((here.claim.id, "dim"), f"\n{here.claim.text}"),
@@ -299,15 +347,15 @@ def _print_claims(result: AuditResult, console: Console) -> None:
         ]
         if not result.is_published:
             cells.append(Text(there.verdict, style=_VERDICT_STYLE[there.verdict]))
-        shown = [evidence.text for evidence in here.evidence[:_NUMBERS_SHOWN]] or [here.reason]
-        table.add_row(*cells, Text("\n".join(shown)))
+        shown = [here.ground, here.reason] if here.ground else [here.numbers]
+        table.add_row(*cells, Text("\n".join(filter(None, shown))))
     console.print(table)
 
 
 # --- as rows -----------------------------------------------------------------------------------
 
 
-def _finding_row(finding: Finding) -> dict[str, Any]:
+def _finding_row(finding: AuditFinding) -> dict[str, Any]:
     return {
         "document": finding.source,
         "place": finding.place,
@@ -336,7 +384,9 @@ def _claim_row(here: Judgement, there: Judgement) -> dict[str, Any]:
         "text": here.claim.text,
         "verdict": str(here.verdict),
         "verdict_by_record": str(there.verdict),
+        "ground": here.ground,
         "numbers": here.numbers,
+        "measured_by": ", ".join(here.origins),
         "reason": here.reason,
         "needs": here.claim.needs,
     }

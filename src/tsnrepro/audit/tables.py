@@ -38,8 +38,12 @@ class UnknownNameError(TsnreproError):
     """A source, table, row or column that is not there."""
 
 
+class NotMeasuredError(UnknownNameError):
+    """A table or column that the measured runs at hand do not have."""
+
+
 @dataclass(frozen=True)
-class Column:
+class TableColumn:
     """One column: values by row, their printed digits, unit and heading."""
 
     name: str
@@ -82,9 +86,10 @@ class Cell:
     def interval(self) -> Interval:
         """Return the number with the range of its digits.
 
-        Raises:
-            UnknownNameError: the cell is empty or holds words.
-
+        Raises
+        ------
+        UnknownNameError
+            The cell is empty or holds words.
         """
         if isinstance(self.value, bool) or not isinstance(self.value, int | float):
             raise UnknownNameError("a number is needed", f"{self.path}: {self.value!r}")
@@ -99,14 +104,14 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class Table:
+class AuditTable:
     """A table: row keys, origins and columns of equal length."""
 
     source: str
     name: str
     keys: Sequence[str]
     origins: Sequence[str]
-    columns: Mapping[str, Column]
+    columns: Mapping[str, TableColumn]
     rounded: bool = True
     label: str = ""
     """Name in the document, such as "Table 8"; the table's own name where there is none."""
@@ -128,23 +133,26 @@ class Table:
         """Return the table's name in its document."""
         return self.label or self.name
 
-    def column(self, name: str) -> Column:
+    def column(self, name: str) -> TableColumn:
         """Return a column by name.
 
-        Raises:
-            UnknownNameError: there is none; near names are given.
-
+        Raises
+        ------
+        UnknownNameError
+            There is none; near names are given.
         """
         if name not in self.columns:
-            raise _unknown("column", name, self.columns, self.path)
+            unknown = _unknown("column", name, self.columns, self.path)
+            raise unknown if self.rounded else NotMeasuredError(unknown.what, self.path)
         return self.columns[name]
 
     def index(self, key: str) -> int:
         """Return a row's position by its key.
 
-        Raises:
-            UnknownNameError: there is none; near names are given.
-
+        Raises
+        ------
+        UnknownNameError
+            There is none; near names are given.
         """
         if key not in self._index:
             raise _unknown("row", key, self.keys, self.path)
@@ -179,9 +187,10 @@ class Table:
         A value of ``where`` may be a list, any of whose entries fits. Numbers compare by value,
         words by spelling.
 
-        Raises:
-            UnknownNameError: a key or column is not there.
-
+        Raises
+        ------
+        UnknownNameError
+            A key or column is not there.
         """
         chosen = [self.index(key) for key in rows] if rows is not None else list(range(len(self)))
         for name, wanted in (where or {}).items():
@@ -199,15 +208,18 @@ class Catalog:
     UnknownNameError or LookupError where it has none. Tables are read once.
     """
 
-    sources: dict[str, Callable[[str], Table]]
-    _tables: dict[str, Table] = field(default_factory=dict, repr=False)
+    sources: dict[str, Callable[[str], AuditTable]]
+    looked: int = 0
+    """How many rows and places a rule found filled and compared, of all rules so far."""
+    _tables: dict[str, AuditTable] = field(default_factory=dict, repr=False)
 
-    def table(self, path: str) -> Table:
+    def table(self, path: str) -> AuditTable:
         """Return a table by ``source/table``.
 
-        Raises:
-            UnknownNameError: there is no such source or table.
-
+        Raises
+        ------
+        UnknownNameError
+            There is no such source or table.
         """
         if path not in self._tables:
             source, _, name = path.partition("/")
@@ -224,10 +236,12 @@ class Catalog:
 
         ``source/row`` is short for a value of the running text.
 
-        Raises:
-            UnknownNameError: a part of the path is not there.
-
+        Raises
+        ------
+        UnknownNameError
+            A part of the path is not there.
         """
+        self.looked += 1
         parts = path.split("/")
         if len(parts) == 2:
             table = self.table(f"{parts[0]}/{RUNNING_TEXT}")
@@ -242,27 +256,30 @@ class Catalog:
         return table.cell(table.index(parts[2]), parts[3])
 
 
-def published_sources(root: Path | None = None) -> dict[str, Callable[[str], Table]]:
+def published_sources(root: Path | None = None) -> dict[str, Callable[[str], AuditTable]]:
     """Return the documents as sources of a catalog.
 
-    Raises:
-        FileNotFoundError: ``root`` holds no published numbers.
-
+    Raises
+    ------
+    FileNotFoundError
+        ``root`` holds no published numbers.
     """
 
-    def reader(document: str) -> Callable[[str], Table]:
+    def reader(document: str) -> Callable[[str], AuditTable]:
         return lambda name: published_table(document, name, root)
 
     return {document: reader(document) for document in published.documents(root)}
 
 
-def published_table(document: str, name: str, root: Path | None = None) -> Table:
+def published_table(document: str, name: str, root: Path | None = None) -> AuditTable:
     """Return one published table with digits, units and origins.
 
-    Raises:
-        UnknownPublishedName: there is no such document or table.
-        PublishedDataError: the file contradicts its schema.
-
+    Raises
+    ------
+    UnknownPublishedName
+        There is no such document or table.
+    PublishedDataError
+        The file contradicts its schema.
     """
     printed = published.printed_table(document, name, root)
     keys = printed.keys()
@@ -276,7 +293,7 @@ def published_table(document: str, name: str, root: Path | None = None) -> Table
         texts = by_name[column]
         unit_column = description.get("tsnrepro:unit-column")
         qualifier_column = description.get("tsnrepro:qualifier")
-        columns[column] = Column(
+        columns[column] = TableColumn(
             name=column,
             title=description["title"],
             values=[
@@ -287,7 +304,7 @@ def published_table(document: str, name: str, root: Path | None = None) -> Table
             units=by_name[unit_column] if unit_column else description.get("tsnrepro:unit", ""),
             qualifiers=by_name[qualifier_column] if qualifier_column else None,
         )
-    return Table(document, name, keys, by_name["origin"], columns, label=printed.label)
+    return AuditTable(document, name, keys, by_name["origin"], columns, label=printed.label)
 
 
 def machine_table(
@@ -296,22 +313,22 @@ def machine_table(
     keys: Sequence[str],
     columns: Mapping[str, Sequence[Value]],
     origin: str = "{table}, row {key}",
-) -> Table:
+) -> AuditTable:
     """Return a table whose numbers a program wrote in full; units come from column names."""
-    return Table(
+    return AuditTable(
         source,
         name,
         keys,
         [origin.format(table=name, key=key) for key in keys],
         {
-            column: Column(column, column, values, units=unit_of(column))
+            column: TableColumn(column, column, values, units=unit_of(column))
             for column, values in columns.items()
         },
         rounded=False,
     )
 
 
-def heading(column: Column) -> str:
+def heading(column: TableColumn) -> str:
     """Return a column's printed heading; in plain words where the document prints none.
 
     Headings that the transcription made up stand in parentheses.

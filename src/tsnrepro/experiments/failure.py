@@ -8,18 +8,18 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from tsnrepro.experiments.measurers import measurer
-from tsnrepro.experiments.measurers.faults import Fault, Timeline
-from tsnrepro.experiments.measurers.paced import Pace, PacedRun
-from tsnrepro.experiments.plan import randomised_blocks
+from tsnrepro.experiments.backends import backend
+from tsnrepro.experiments.faults import Fault, Timeline
+from tsnrepro.experiments.plan import nominal_seconds, randomised_blocks
 from tsnrepro.experiments.run import Measurement, Planned
+from tsnrepro.experiments.traffic import IntendedLoad, LoadOutcome
+from tsnrepro.records.outputs import ARRIVALS
 from tsnrepro.records.store import Trial
-from tsnrepro.settings import Campaign
 from tsnrepro.settings.failure import FailureSettings, LatentSettings
 from tsnrepro.streams.log import compress
+from tsnrepro.testbed.protocol import Testbed
 
 SET_UP_SECONDS = 3.0
-ARRIVALS = "arrivals.parquet"
 
 
 @dataclass(frozen=True)
@@ -45,20 +45,17 @@ class Variant:
         return overrides
 
 
-def plan(campaign: Campaign) -> list[Planned]:
+def plan(settings: FailureSettings, seed: int, kind: str) -> list[Planned]:
     """Return the trials: every scenario, configuration and repetition."""
-    settings = campaign.failure
-    if settings is None:
-        return []
     variants = {}
     trials = []
     for trial, variant in _trials(settings):
         trials.append(trial)
         variants[trial.digest] = variant
-    nominal = settings.duration_s + SET_UP_SECONDS
+    nominal = nominal_seconds(kind, settings.duration_s, SET_UP_SECONDS)
     return [
         Planned(trial, order, nominal, variants[trial.digest].testbed())
-        for order, trial in enumerate(randomised_blocks(trials, campaign.seed))
+        for order, trial in enumerate(randomised_blocks(trials, seed))
     ]
 
 
@@ -124,55 +121,49 @@ def timeline(factors: dict[str, Any]) -> Timeline:
     return Timeline(events.get(factors["scenario"], ()), latent)
 
 
-def measure(testbed: Any, trial: Trial, measured: Measurement) -> None:
+def measure(testbed: Testbed, trial: Trial, measured: Measurement) -> None:
     """Measure one trial; the record keeps every arrival."""
-    factors = trial.factors
-    pace = Pace(
-        factors["configuration"],
-        factors["payload_bytes"],
-        factors["rate_pps"],
-        max(1, round(factors["rate_pps"] * factors["duration_s"])),
+    load = IntendedLoad.of_factors(trial.factors)
+    (outcome,) = backend(testbed, trial, measured).constant_rate(
+        [load], arrivals=True, timeline=timeline(trial.factors)
     )
-    run = measurer(testbed).paced(
-        testbed, trial, pace, measured=measured, arrivals=True, timeline=timeline(factors)
-    )
-    assert run.arrivals is not None
-    measured.outputs[ARRIVALS] = compress(run.arrivals)
+    assert outcome.arrivals is not None
+    measured.outputs[ARRIVALS] = compress(outcome.arrivals)
     measured.values |= {
-        "result": result(run, pace),
-        "faults": [event.as_record() for event in run.happened],
-        "alarms": [asdict(alarm) for alarm in run.alarms],
-        "accounting": run.accounting,
-        "recovery": run.recovery,
+        "result": result(outcome, load),
+        "faults": [fault.as_record() for fault in outcome.faults],
+        "alarms": [asdict(alarm) for alarm in outcome.alarms],
+        "accounting": outcome.accounting,
+        "recovery": outcome.recovery,
     }
 
 
-def result(run: PacedRun, pace: Pace) -> dict[str, Any]:
+def result(outcome: LoadOutcome, load: IntendedLoad) -> dict[str, Any]:
     """Return the counts of a run: lost, repeated, out of order, and the longest silence."""
-    delivery = run.delivery()
+    delivery = outcome.delivery()
     gap = delivery.longest_gap
     return {
         "sent": delivery.sent,
         "unique": delivery.unique,
         "lost": delivery.lost,
-        "duplicated": run.duplicates,
+        "duplicated": outcome.duplicates,
         "reordered": delivery.reordered,
         "longest_loss_run": delivery.longest_loss_run,
         "longest_gap_ms": gap.duration_ns / 1e6 if gap else None,
         "lost_in_longest_gap": gap.lost_datagrams if gap else None,
-        "silent_at_end_ms": _silent_at_end_ms(run),
-        "achieved_pps": run.achieved_pps,
-        "late": run.late,
-        "alarms": len(run.alarms),
-        "first_alarm_s": run.alarms[0].at_s if run.alarms else None,
-        "interval_ms": 1e3 / pace.rate_pps,
+        "silent_at_end_ms": _silent_at_end_ms(outcome),
+        "achieved_pps": outcome.offered_pps,
+        "late": outcome.late,
+        "alarms": len(outcome.alarms),
+        "first_alarm_s": outcome.alarms[0].at_s if outcome.alarms else None,
+        "interval_ms": 1e3 / load.rate_pps,
     }
 
 
-def _silent_at_end_ms(run: PacedRun) -> float:
+def _silent_at_end_ms(outcome: LoadOutcome) -> float:
     """Return the time from the last arrival to the end of sending; what never came has no gap."""
-    arrivals = run.arrivals
-    end = run.first_ns + run.sending_s * 1e9
+    arrivals = outcome.arrivals
+    end = outcome.first_ns + outcome.sending_s * 1e9
     if arrivals is None or not len(arrivals):
-        return run.sending_s * 1e3
+        return outcome.sending_s * 1e3
     return max(0.0, end - float(arrivals["received_ns"].max())) / 1e6

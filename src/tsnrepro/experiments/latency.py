@@ -1,21 +1,19 @@
 """Experiment ``latency``: half round trips of one request at a time (sockperf ping-pong)."""
 
-from typing import Any
+from dataclasses import asdict
 
-from tsnrepro.experiments.measurers import measurer
+from tsnrepro.experiments.backends import backend
 from tsnrepro.experiments.plan import planned_in_blocks
 from tsnrepro.experiments.run import Measurement, Planned
 from tsnrepro.records.store import Trial
-from tsnrepro.settings import Campaign
+from tsnrepro.settings.latency import LatencySettings
+from tsnrepro.testbed.protocol import Testbed
 
 SET_UP_SECONDS = 3.0
 
 
-def plan(campaign: Campaign) -> list[Planned]:
+def plan(settings: LatencySettings, seed: int, kind: str) -> list[Planned]:
     """Return the trials: every configuration, payload and repetition."""
-    settings = campaign.latency
-    if settings is None:
-        return []
     trials = [
         Trial(
             "latency",
@@ -31,9 +29,11 @@ def plan(campaign: Campaign) -> list[Planned]:
         for payload in settings.payloads_bytes
         for configuration in settings.configurations
     ]
-    return planned_in_blocks(trials, campaign.seed, SET_UP_SECONDS)
+    return planned_in_blocks(trials, seed, kind, SET_UP_SECONDS)
 
 
-def measure(testbed: Any, trial: Trial, measured: Measurement) -> None:
+def measure(testbed: Testbed, trial: Trial, measured: Measurement) -> None:
     """Measure one trial; the record keeps every observation."""
-    measurer(testbed).ping_pong(testbed, trial, measured)
+    named = (trial.factors[name] for name in ("configuration", "payload_bytes", "duration_s"))
+    found = backend(testbed, trial, measured).round_trips(*named)
+    measured.values |= {"result": asdict(found.report), "recovery": found.recovery}

@@ -6,22 +6,27 @@ switch while frames flow, so the generator's own limit is told from the network'
 its deadline ends is a timeout, not a rate.
 """
 
-from typing import Any
+from typing import Any, Literal
 
-from tsnrepro.experiments.measurers import measurer
+from tsnrepro.ethernet import udp_payload, wire_bytes
+from tsnrepro.experiments.backends import backend
 from tsnrepro.experiments.plan import planned_in_blocks
 from tsnrepro.experiments.run import Measurement, Planned
+from tsnrepro.experiments.traffic import IntendedLoad, LoadOutcome
 from tsnrepro.records.store import Trial
-from tsnrepro.settings import Campaign
+from tsnrepro.settings.mausezahn import MausezahnSettings
+from tsnrepro.testbed.protocol import Testbed
+from tsnrepro.tools.mausezahn import delay_us
 
 SET_UP_SECONDS = 1.5
+# An achieved rate this close to the target is the target; the clock of the samples is no better.
+REACHED = 0.97
+
+LimitedBy = Literal["nothing", "generator", "network"]
 
 
-def plan(campaign: Campaign) -> list[Planned]:
+def plan(settings: MausezahnSettings, seed: int, kind: str) -> list[Planned]:
     """Return the trials: every configuration, frame size, share of line rate and repetition."""
-    settings = campaign.mausezahn
-    if settings is None:
-        return []
     trials = [
         Trial(
             "mausezahn",
@@ -40,9 +45,51 @@ def plan(campaign: Campaign) -> list[Planned]:
         for load in settings.loads_percent
         for configuration in settings.configurations
     ]
-    return planned_in_blocks(trials, campaign.seed, SET_UP_SECONDS)
+    return planned_in_blocks(trials, seed, kind, SET_UP_SECONDS)
 
 
-def measure(testbed: Any, trial: Trial, measured: Measurement) -> None:
+def measure(testbed: Testbed, trial: Trial, measured: Measurement) -> None:
     """Measure one trial."""
-    measurer(testbed).sleeping_generator(testbed, trial, measured)
+    factors, requests = trial.factors, backend(testbed, trial, measured)
+    frame = factors["frame_bytes"]
+    target = target_pps(frame, factors["load_percent"], requests.link_rate_mbps)
+    load = IntendedLoad(factors["configuration"], udp_payload(frame), target, factors["duration_s"])
+    outcome = requests.sleeping_generator(load, factors["deadline_s"])
+    measured.values |= {"result": result(load, outcome, frame), "recovery": outcome.recovery}
+
+
+def target_pps(frame_bytes: int, load_percent: float, link_rate_mbps: float) -> float:
+    """Return the frames a second of a share of line rate, preamble and gap included."""
+    return link_rate_mbps * 1e6 * load_percent / 100 / (8 * wire_bytes(frame_bytes))
+
+
+def result(load: IntendedLoad, outcome: LoadOutcome, frame_bytes: int) -> dict[str, Any]:
+    """Return what a record keeps of a run: counts, rates by layer, and what limited it.
+
+    ``achieved_pps`` was seen at the first switch while frames flowed, ``timed_out`` tells that the
+    deadline ended the run, so that no rate follows from its count and its time.
+    """
+    achieved = outcome.offered_pps
+    delivered = achieved * outcome.unique / outcome.sent if outcome.sent else 0.0
+    return {
+        "target_pps": load.rate_pps,
+        "delay_us": delay_us(load.rate_pps),
+        "planned_frames": load.datagrams,
+        "into_first_switch": outcome.sent,
+        "at_listener": outcome.unique,
+        "achieved_pps": achieved,
+        "timed_out": outcome.timed_out,
+        "run_seconds": outcome.elapsed_s,
+        "delivered_pps": delivered,
+        "lost_in_network": outcome.lost,
+        "achieved_frame_mbps": achieved * frame_bytes * 8 / 1e6,
+        "achieved_payload_mbps": achieved * load.payload_bytes * 8 / 1e6,
+        "limited_by": limited_by(load.rate_pps, achieved, delivered),
+    }
+
+
+def limited_by(target: float, achieved: float, delivered: float) -> LimitedBy:
+    """Return what kept the delivered rate below the target, all in frames a second."""
+    if delivered < achieved * REACHED:
+        return "network"
+    return "generator" if achieved < target * REACHED else "nothing"

@@ -10,8 +10,10 @@ from itertools import groupby
 from typing import Any
 
 from tsnrepro.errors import CommandError, RecordError, ToolError
+from tsnrepro.experiments.metering import stalls_metered
 from tsnrepro.experiments.progress import Progress
 from tsnrepro.records.store import RawStore, Trial, canonical
+from tsnrepro.testbed.protocol import Testbed
 
 
 @dataclass
@@ -29,7 +31,7 @@ class Measurement:
 
 
 # Fills the measurement as it goes, so that a failure keeps what was printed before it.
-Measure = Callable[[Any, Trial, Measurement], None]
+Measure = Callable[[Testbed, Trial, Measurement], None]
 
 
 @dataclass(frozen=True)
@@ -50,7 +52,7 @@ def run_trials(
     store: RawStore,
     planned: list[Planned],
     attempts: int,
-    open_testbed: Callable[..., Any],
+    open_testbed: Callable[..., Testbed],
     measure: Measure,
     *,
     warm_up: bool = False,
@@ -76,14 +78,20 @@ def run_trials(
         with open_testbed(**overrides) as testbed:
             environment = store.put_environment(testbed.describe())
             if warm_up and not position:
-                _warm_up(store, group[0], partial(measure, testbed), environment)
+                _warm_up(store, group[0], partial(_metered, measure, testbed), environment)
             for item in group:
                 progress.begin(position, item.trial.label)
                 context = {"order": item.order, "environment": environment}
-                _measure(store, item.trial, attempts, partial(measure, testbed), context)
+                _measure(store, item.trial, attempts, partial(_metered, measure, testbed), context)
                 progress.end(position)
                 position += 1
     return manifest(store, planned)
+
+
+def _metered(measure: Measure, testbed: Testbed, trial: Trial, measured: Measurement) -> None:
+    """Measure a trial beside stall meters: a column of every trial is how steady its hosts were."""
+    with stalls_metered(testbed, measured):
+        measure(testbed, trial, measured)
 
 
 def _by_testbed(missing: list[Planned]) -> Iterator[tuple[dict[str, Any], list[Planned]]]:

@@ -6,20 +6,23 @@ untagged over the first path, may run beside them.
 
 from typing import Any
 
-from tsnrepro.experiments.measurers import measurer
+from tsnrepro.ethernet import udp_payload
+from tsnrepro.experiments.backends import backend
 from tsnrepro.experiments.plan import planned_in_blocks
 from tsnrepro.experiments.run import Measurement, Planned
+from tsnrepro.experiments.traffic import IntendedLoad
 from tsnrepro.records.store import Trial
-from tsnrepro.settings import Campaign
+from tsnrepro.settings.streams import StreamsSettings
+from tsnrepro.testbed.protocol import Testbed
 
 SET_UP_SECONDS = 3.0
+BEST_EFFORT = "best effort"
+# A full frame's.
+BEST_EFFORT_PAYLOAD_BYTES = udp_payload(1518)
 
 
-def plan(campaign: Campaign) -> list[Planned]:
+def plan(settings: StreamsSettings, seed: int, kind: str) -> list[Planned]:
     """Return the trials: every number of streams, load of best effort and repetition."""
-    settings = campaign.streams
-    if settings is None:
-        return []
     trials = [
         Trial(
             "streams",
@@ -37,13 +40,37 @@ def plan(campaign: Campaign) -> list[Planned]:
         for count in settings.counts
         for best_effort in settings.best_effort_mbps
     ]
-    return planned_in_blocks(trials, campaign.seed, SET_UP_SECONDS)
+    return planned_in_blocks(trials, seed, kind, SET_UP_SECONDS)
 
 
-def measure(testbed: Any, trial: Trial, measured: Measurement) -> None:
+def measure(testbed: Testbed, trial: Trial, measured: Measurement) -> None:
     """Measure one trial."""
-    per_stream = measurer(testbed).several(testbed, trial, measured)
+    loads = loads_of(trial.factors)
+    outcomes = backend(testbed, trial, measured).constant_rate(list(loads.values()))
+    per_stream = [
+        {
+            "stream": name,
+            "sent": of.sent,
+            "unique": of.unique,
+            "duplicates": of.duplicates,
+            "reordered": of.reordered,
+            "recovery": None if name == BEST_EFFORT else of.recovery,
+            "accounting": of.accounting,
+        }
+        for name, of in zip(loads, outcomes, strict=True)
+    ]
     measured.values |= {"result": result(per_stream), "streams": per_stream}
+
+
+def loads_of(factors: dict[str, Any]) -> dict[str, IntendedLoad]:
+    """Return the loads of a trial by name: the streams first, best effort, if any, last."""
+    duration = factors["duration_s"]
+    stream = IntendedLoad("frer", factors["payload_bytes"], factors["rate_pps"], duration)
+    loads = {f"stream-{number}": stream for number in range(factors["streams"])}
+    if factors["best_effort_mbps"]:
+        rate = factors["best_effort_mbps"] * 1e6 / 8 / BEST_EFFORT_PAYLOAD_BYTES
+        loads[BEST_EFFORT] = IntendedLoad("control", BEST_EFFORT_PAYLOAD_BYTES, rate, duration)
+    return loads
 
 
 def result(per_stream: list[dict[str, Any]]) -> dict[str, Any]:

@@ -1,21 +1,19 @@
 """Experiment ``tcp``: the goodput of one TCP connection (iperf3)."""
 
-from typing import Any
+from dataclasses import asdict
 
-from tsnrepro.experiments.measurers import measurer
+from tsnrepro.experiments.backends import backend
 from tsnrepro.experiments.plan import planned_in_blocks
 from tsnrepro.experiments.run import Measurement, Planned
 from tsnrepro.records.store import Trial
-from tsnrepro.settings import Campaign
+from tsnrepro.settings.tcp import TcpSettings
+from tsnrepro.testbed.protocol import Testbed
 
 SET_UP_SECONDS = 1.5
 
 
-def plan(campaign: Campaign) -> list[Planned]:
+def plan(settings: TcpSettings, seed: int, kind: str) -> list[Planned]:
     """Return the trials: every configuration, duration and repetition."""
-    settings = campaign.tcp
-    if settings is None:
-        return []
     trials = [
         Trial(
             "tcp",
@@ -27,9 +25,11 @@ def plan(campaign: Campaign) -> list[Planned]:
         for duration in settings.durations_s
         for configuration in settings.configurations
     ]
-    return planned_in_blocks(trials, campaign.seed, SET_UP_SECONDS)
+    return planned_in_blocks(trials, seed, kind, SET_UP_SECONDS)
 
 
-def measure(testbed: Any, trial: Trial, measured: Measurement) -> None:
+def measure(testbed: Testbed, trial: Trial, measured: Measurement) -> None:
     """Measure one trial."""
-    measurer(testbed).tcp_bulk(testbed, trial, measured)
+    requests = backend(testbed, trial, measured)
+    transfer, recovery = requests.tcp(trial.factors["configuration"], trial.factors["duration_s"])
+    measured.values |= {"result": asdict(transfer), "recovery": recovery}

@@ -2,8 +2,11 @@
 
 Kernels work on the run's memory (see :mod:`tsnrepro.model.layout`) through a pointer to its first
 word: one machine word to pass, no reference count, no negative indices. ``memory[address]`` means
-the same as on the numpy array that it points to, and nothing checks that the address lies within;
-:data:`CHECKED` compiles the kernels for the array itself instead.
+the same as on the numpy array that it points to, and so does a record at an address
+(:func:`record_at`), which is a pointer, too. Nothing checks that the address lies within;
+:data:`CHECKED` compiles the kernels for the array itself instead, where both are checked.
+
+A kernel may be given records, but must not return one or put it into a tuple: numba copies it then.
 
 numba's disk cache looks only at the file of the function it stores, so a kernel stored whole would
 outlive a change in a kernel of another file that it calls. Here only entry points are stored, and
@@ -15,16 +18,32 @@ import hashlib
 import operator
 import os
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, Final, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
+from numba import from_dtype, njit
 from numba.core import types
-from numba.extending import intrinsic, overload
+from numba.core.typing.templates import AbstractTemplate, infer_global, signature
+from numba.extending import intrinsic, lower_builtin, overload
 
-__all__ = ["CHECKED", "SOURCE_DIGEST", "entry_point", "handle", "inlined", "kernel", "words"]
+__all__ = [
+    "CHECKED",
+    "SOURCE_DIGEST",
+    "entry_point",
+    "fields",
+    "handle",
+    "inlined",
+    "kernel",
+    "offset_of",
+    "read",
+    "record_at",
+    "words",
+    "words_of",
+]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -32,6 +51,7 @@ CHECKED: Final = os.environ.get("TSNREPRO_MODEL_CHECKED", "") not in ("", "0")
 """Whether kernels are compiled with bounds checks, for tests of the kernels: many times slower."""
 
 _WORDS: Final = types.CPointer(types.int64)
+_ARRAY: Final = types.Array(types.int64, 1, "C")
 _OPTIONS: Final[dict[str, Any]] = {"error_model": "numpy", "nogil": True, "_nrt": False}
 
 
@@ -140,3 +160,78 @@ def _words(handed):
         return handed
 
     return from_address if isinstance(handed, types.Integer) else from_array
+
+
+def fields(*names: str, **others: Any) -> np.dtype:
+    """Return the type of a record of words: those of ``others``, then an integer for each name.
+
+    ``names`` are separated by spaces; ``others`` gives types of 8 bytes or multiples by name.
+    Raises ValueError for a name that a numpy record has for something else, as ``size``.
+    """
+    integers = [(name, np.int64) for name in " ".join(names).split()]
+    if taken := sorted(set(dict(integers) | others) & set(dir(np.record))):
+        raise ValueError(f"a record cannot have fields named {', '.join(taken)}")
+    return np.dtype((np.record, [*others.items(), *integers]), align=True)
+
+
+def words_of(dtype: np.dtype) -> int:
+    """Return how many words of memory a record takes."""
+    return dtype.itemsize // 8
+
+
+def offset_of(dtype: np.dtype, name: str) -> int:
+    """Return how many words behind a record's address a field of it stands."""
+    assert dtype.fields is not None
+    return dtype.fields[name][1] // 8  # pyright: ignore[reportArgumentType]
+
+
+def read(dtype: np.dtype, memory: npt.NDArray[np.int64], address: int) -> Any:
+    """Return the values that a record has now, as Python's numbers by name (in Python only)."""
+    record = memory[address : address + words_of(dtype)].view(_plain(dtype))[0]
+    return SimpleNamespace(**dict(zip(dtype.names or (), record.item(), strict=True)))
+
+
+@cache
+def _plain(dtype: np.dtype) -> np.dtype:
+    # The attributes of a numpy record are slow.
+    return np.dtype((np.void, dtype))
+
+
+def record_at(dtype: np.dtype) -> Callable[[Any, int], Any]:
+    """Return what gives the record of this type at an address of a memory, to read and to write.
+
+    It is for Python, where the memory is an array, and for compiled code.
+    """
+    words, record = words_of(dtype), from_dtype(dtype)
+
+    def at(memory, address):
+        return memory[address : address + words].view(dtype)[0]
+
+    class At(AbstractTemplate):
+        key = at
+
+        def generic(self, args, kws):
+            if len(args) != 2 or kws or not isinstance(args[1], types.Integer):
+                return None
+            return signature(record, *args) if args[0] in (_WORDS, _ARRAY) else None
+
+    def lower(context, builder, signature, arguments):
+        memory = arguments[0]
+        index = context.cast(builder, arguments[1], signature.args[1], types.int64)
+        if signature.args[0] == _ARRAY:
+            array = context.make_array(_ARRAY)(context, builder, memory)
+            memory = array.data
+            past = builder.sub(builder.extract_value(array.shape, 0), index.type(words))
+            wrong = builder.or_(
+                builder.icmp_signed("<", index, index.type(0)),
+                builder.icmp_signed(">", index, past),
+            )
+            with builder.if_then(wrong, likely=False):
+                context.call_conv.return_user_exc(builder, IndexError, ("record out of memory",))
+        place = builder.gep(memory, [index], source_etype=context.get_value_type(types.int64))
+        return builder.bitcast(place, context.get_value_type(record))
+
+    infer_global(at, types.Function(At))
+    for memory in (_WORDS, _ARRAY):
+        lower_builtin(at, memory, types.Integer)(lower)
+    return at

@@ -3,32 +3,28 @@
 Both are due at times of their own and are made up for when a frame comes, ahead of it.
 """
 
+from typing import Any
+
 from tsnrepro.model import latent, recovery
-from tsnrepro.model.layout import (
-    EL_FUNCTION_COUNT,
-    EL_FUNCTIONS,
-    EL_LATENT,
-    EL_RESTART,
-    EL_RESTARTS_END,
-    NONE,
-)
-from tsnrepro.model.recovery import Registers
+from tsnrepro.model.layout import NONE, elimination_at, recovery_at
 
 __all__ = ["keep_up"]
 
 
-def keep_up(memory: Registers, elimination: int, now: int) -> None:
-    """Do what is due by ``now``, which must not go back, in a run's memory (plain or compiled).
+def keep_up(memory: Any, address: int, now: int) -> None:
+    """Do what is due by ``now`` at the elimination at an address (in Python or compiled).
 
-    The first of the elimination's functions is the stream's own; its counters must not have changed
-    since the earliest time that is due.
+    ``now`` must not go back. The first of the elimination's functions is the stream's own; its
+    counters must not have changed since the earliest time that is due.
     """
-    functions = memory[elimination + EL_FUNCTIONS]
-    if memory[elimination + EL_LATENT] != NONE:
-        latent.detect(memory, memory[elimination + EL_LATENT], memory[functions], now)
-    restart, end = memory[elimination + EL_RESTART], memory[elimination + EL_RESTARTS_END]
-    while restart < end and memory[restart] <= now:
-        for place in range(functions, functions + memory[elimination + EL_FUNCTION_COUNT]):
-            recovery.restart(memory, memory[place], memory[restart])
-        restart += 1
-        memory[elimination + EL_RESTART] = restart
+    elimination = elimination_at(memory, address)
+    first = elimination.functions
+    if elimination.latent != NONE:
+        latent.detect(memory, elimination.latent, recovery_at(memory, memory[first]), now)
+    while elimination.restart < elimination.restarts_end:
+        time = memory[elimination.restart]
+        if time > now:
+            break
+        for place in range(first, first + elimination.function_count):
+            recovery.restart(memory, memory[place], time)
+        elimination.restart += 1

@@ -5,32 +5,21 @@ between the two is compared, every period, with what it was when it was last tak
 
 As in :mod:`tsnrepro.model.recovery` two writings stand side by side: :class:`LatentErrorDetection`
 follows the text (LatentErrorTest, 7.4.4.4, and LatentErrorReset, 7.4.4.3), whoever calls them;
-:func:`detect` works on a flat array, finds out by itself which calls are due, and is compiled.
+:func:`detect` works on a record, finds out by itself which calls are due, and is compiled.
 Times are in whatever unit the caller uses, the same for all.
 """
 
-from typing import Final
+from typing import Any, Final
 
-from tsnrepro.model.recovery import R_DISCARDED, R_PASSED, Registers
+import numpy as np
+import numpy.typing as npt
 
-__all__ = ["MOST_ALARMS", "LatentErrorDetection", "detect", "new_latent", "read_alarms"]
+from tsnrepro.model.layout import ALARM_WORDS, alarm_at, latent_at
+
+__all__ = ["MOST_ALARMS", "LatentErrorDetection", "detect", "read_alarms", "started"]
 
 MOST_ALARMS: Final = 1024
 """Alarms that are kept with their times; those beyond are counted only."""
-
-# Registers of one detection, as offsets from its base in a flat array.
-LE_PERIOD: Final = 0
-LE_RESET_PERIOD: Final = 1
-LE_NEXT_TEST: Final = 2
-LE_NEXT_RESET: Final = 3
-LE_STOP: Final = 4
-LE_PATHS: Final = 5
-LE_DIFFERENCE: Final = 6
-LE_BASE: Final = 7
-LE_TESTS: Final = 8
-LE_ALARMS: Final = 9
-LE_ROWS: Final = 10
-ALARM_WORDS: Final = 2
 
 
 class LatentErrorDetection:
@@ -62,50 +51,51 @@ class LatentErrorDetection:
         return True
 
 
-def new_latent(paths: int, difference: int, period: int, reset_period: int, stop: int) -> list[int]:
-    """Return the registers of one detection for :func:`detect`; it ends with ``stop``."""
-    return [
-        period,
-        reset_period,
-        period,
-        reset_period,
-        stop,
-        paths,
-        difference,
-        *[0] * (LE_ROWS - LE_BASE + MOST_ALARMS * ALARM_WORDS),
-    ]
+def started(
+    paths: int, difference: int, period: int, reset_period: int, stop: int
+) -> dict[str, int]:
+    """Return the fields of a detection's record, but for ``rows``; it ends with ``stop``."""
+    return {
+        "period": period,
+        "reset_period": reset_period,
+        "next_test": period,
+        "next_reset": reset_period,
+        "stop": stop,
+        "paths": paths,
+        "difference": difference,
+    }
 
 
-def detect(registers: Registers, base: int, function: int, now: int) -> None:
-    """Make all tests and resets that are due by ``now``, which must not go back.
+def detect(memory: Any, address: int, function: Any, now: int) -> None:
+    """Make all tests and resets of the detection at an address that are due by ``now``.
 
-    ``function`` is the base of the recovery function's registers in the same array; its counters
-    must not have changed since the earliest call that is due.
+    ``now`` must not go back. ``function`` is the record of the recovery function; its counters must
+    not have changed since the earliest call that is due.
     """
-    last = min(now, registers[base + LE_STOP])
-    while min(registers[base + LE_NEXT_TEST], registers[base + LE_NEXT_RESET]) <= last:
-        passed, discarded = registers[function + R_PASSED], registers[function + R_DISCARDED]
-        missing = passed * (registers[base + LE_PATHS] - 1) - discarded
-        if registers[base + LE_NEXT_TEST] <= registers[base + LE_NEXT_RESET]:
-            time = registers[base + LE_NEXT_TEST]
-            moved = missing - registers[base + LE_BASE]
-            if abs(moved) > registers[base + LE_DIFFERENCE]:
-                kept = registers[base + LE_ALARMS]
-                if kept < MOST_ALARMS:
-                    row = base + LE_ROWS + kept * ALARM_WORDS
-                    registers[row] = time
-                    registers[row + 1] = moved
-                registers[base + LE_ALARMS] = kept + 1
-            registers[base + LE_TESTS] += 1
-            registers[base + LE_NEXT_TEST] = time + registers[base + LE_PERIOD]
+    detection = latent_at(memory, address)
+    last = min(now, detection.stop)
+    while min(detection.next_test, detection.next_reset) <= last:
+        missing = function.passed * (detection.paths - 1) - function.discarded
+        if detection.next_test <= detection.next_reset:
+            moved = missing - detection.normal
+            if abs(moved) > detection.difference:
+                if detection.alarms < MOST_ALARMS:
+                    alarm = alarm_at(memory, detection.rows + detection.alarms * ALARM_WORDS)
+                    alarm.time, alarm.moved = detection.next_test, moved
+                detection.alarms += 1
+            detection.tests += 1
+            detection.next_test += detection.period
         else:
-            registers[base + LE_BASE] = missing
-            registers[base + LE_NEXT_RESET] += registers[base + LE_RESET_PERIOD]
+            detection.normal = missing
+            detection.next_reset += detection.reset_period
 
 
-def read_alarms(registers: Registers, base: int) -> tuple[int, int, list[tuple[int, int]]]:
+def read_alarms(
+    memory: npt.NDArray[np.int64], address: int
+) -> tuple[int, int, list[tuple[int, int]]]:
     """Return the number of tests, of alarms, and the first alarms as (time, moved)."""
-    alarms = int(registers[base + LE_ALARMS])
-    rows = range(base + LE_ROWS, base + LE_ROWS + min(alarms, MOST_ALARMS) * ALARM_WORDS, 2)
-    kept = [(int(registers[row]), int(registers[row + 1])) for row in rows]
-    return int(registers[base + LE_TESTS]), alarms, kept
+    detection = latent_at(memory, address)
+    kept = min(int(detection.alarms), MOST_ALARMS)
+    rows = memory[detection.rows : detection.rows + kept * ALARM_WORDS].reshape(-1, ALARM_WORDS)
+    alarms = [(int(time), int(moved)) for time, moved in rows]
+    return int(detection.tests), int(detection.alarms), alarms

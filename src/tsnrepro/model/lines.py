@@ -6,69 +6,26 @@ from tsnrepro.model import elimination, latent, recovery
 from tsnrepro.model.compiled import inlined, kernel
 from tsnrepro.model.layout import (
     BURST_LOSS,
-    C_ARRIVED,
-    C_ELIMINATED,
-    C_HANDED_ON,
-    C_LOST_DOWN,
-    C_LOST_RANDOM,
-    E_AHEAD,
-    E_DELAY,
-    E_FAILURE,
-    E_FAILURES_END,
-    E_HOPS,
-    E_INPUT_COUNT,
-    E_INPUTS,
-    E_LOSS_BAD,
-    E_LOSS_ENTER,
-    E_LOSS_FROM,
-    E_LOSS_GOOD,
-    E_LOSS_KIND,
-    E_LOSS_LEAVE,
-    E_LOSS_RANDOM,
-    E_LOSS_STATE,
-    E_LOSS_UNTIL,
-    E_TWICE,
-    E_TWICE_FROM,
-    E_TWICE_RANDOM,
-    E_TWICE_UNTIL,
-    EV_ACTION,
-    EV_TIME,
-    EV_WORDS,
-    F_IDENT,
-    F_META,
-    F_SENT,
-    F_TIME,
-    F_WORDS,
-    FAIL_DOWN,
-    FAIL_UP,
-    FAIL_WORDS,
-    H_AFTER,
-    H_COLUMNS,
-    H_ELIMINATION,
-    H_INDIVIDUAL,
-    H_OUT_COUNT,
-    H_OUTS,
-    H_RECOVER,
-    H_SEQUENCE,
+    EVENT_WORDS,
+    FAILURE_WORDS,
+    FRAME_WORDS,
+    HOP_WORDS,
     META_FLOW_MASK,
     META_SEQ_SHIFT,
     NEVER,
     NO_LOSS,
     NONE,
-    OUT_EDGE,
-    OUT_FLOW,
     OUT_WORDS,
     RESTART,
-    RING_MASK,
-    RING_READ,
-    RING_START,
-    RING_WRITTEN,
-    SQ_EVENT,
-    SQ_EVENTS_END,
-    SQ_NUMBER,
-    SQ_STUCK,
     STICK,
-    X_FAULT,
+    edge_at,
+    event_at,
+    failure_at,
+    frame_at,
+    generator_at,
+    hop_at,
+    out_at,
+    run_at,
 )
 from tsnrepro.model.variates import draw_bits
 
@@ -100,105 +57,101 @@ _recover, _keep_up = recovery.recover, elimination.keep_up
 
 
 @inlined
-def push(memory, edge, time, sent, ident, meta):  # noqa: PLR0917 - numba has no keyword-only
-    """Put a frame on an edge."""
-    written, mask = memory[edge + RING_WRITTEN], memory[edge + RING_MASK]
-    if written - memory[edge + RING_READ] > mask:
-        memory[X_FAULT] = 1
+def frame_in(ring, number):
+    """Return the address of a frame in a ring, by its running number there."""
+    return ring.start + (number & ring.mask) * FRAME_WORDS
+
+
+@inlined
+def push(memory, ring, time, sent, ident, meta):  # noqa: PLR0917 - numba has no keyword-only
+    """Put a frame into a ring."""
+    written = ring.written
+    if written - ring.read > ring.mask:
+        run_at(memory, 0).fault = 1
         return
-    frame = memory[edge + RING_START] + (written & mask) * F_WORDS
-    memory[frame + F_TIME] = time
-    memory[frame + F_SENT] = sent
-    memory[frame + F_IDENT] = ident
-    memory[frame + F_META] = meta
-    memory[edge + RING_WRITTEN] = written + 1
+    frame = frame_at(memory, frame_in(ring, written))
+    frame.time = time
+    frame.sent = sent
+    frame.ident = ident
+    frame.meta = meta
+    ring.written = written + 1
 
 
 @kernel
-def take(memory, edge):
-    """Take the earliest frame off an edge and return its words: time, sent, ident, meta.
+def take(memory, ring):
+    """Take the earliest frame out of a ring and return its words: time, sent, ident, meta.
 
     A ring that runs empty starts at its beginning again, so that what is used stays in the cache.
     """
-    read = memory[edge + RING_READ]
-    frame = memory[edge + RING_START] + (read & memory[edge + RING_MASK]) * F_WORDS
+    read = ring.read
+    frame = frame_at(memory, frame_in(ring, read))
     read += 1
-    if read == memory[edge + RING_WRITTEN]:
+    if read == ring.written:
         read = 0
-        memory[edge + RING_WRITTEN] = 0
-    memory[edge + RING_READ] = read
-    return (
-        memory[frame + F_TIME],
-        memory[frame + F_SENT],
-        memory[frame + F_IDENT],
-        memory[frame + F_META],
-    )
+        ring.written = 0
+    ring.read = read
+    return frame.time, frame.sent, frame.ident, frame.meta
 
 
 @kernel
 def earliest_input(memory, element):
-    """Return the edge with the earliest frame, NONE if there is none, and that frame's time.
+    """Return the address of the edge with the earliest frame, or NONE, and that frame's time.
 
     The first of several that are equally early is taken.
     """
     best, best_time = NONE, NEVER
-    first = memory[element + E_INPUTS]
-    for place in range(first, first + memory[element + E_INPUT_COUNT]):
-        edge = memory[place]
-        read = memory[edge + RING_READ]
-        if read != memory[edge + RING_WRITTEN]:
-            frame = memory[edge + RING_START] + (read & memory[edge + RING_MASK]) * F_WORDS
-            time = memory[frame + F_TIME]
+    first = element.inputs
+    for place in range(first, first + element.input_count):
+        ring = edge_at(memory, memory[place]).ring
+        if ring.read != ring.written:
+            time = frame_at(memory, frame_in(ring, ring.read)).time
             if time < best_time:
-                best, best_time = edge, time
+                best, best_time = memory[place], time
     return best, best_time
 
 
 @kernel
-def hop_of(memory, element, meta):
+def hop_of(element, meta):
     """Return the address of what an element does with the flow of a frame."""
-    return memory[element + E_HOPS] + (meta & META_FLOW_MASK) * H_COLUMNS
+    return element.hops + (meta & META_FLOW_MASK) * HOP_WORDS
 
 
 @kernel
 def _lost_by_chance(memory, element):
-    random = memory[element + E_LOSS_RANDOM]
-    threshold = memory[element + E_LOSS_GOOD]
-    if memory[element + E_LOSS_KIND] == BURST_LOSS:
+    random = element.loss_random
+    threshold = element.loss_good
+    if element.loss_kind == BURST_LOSS:
         step = draw_bits(memory, random)
-        bad = memory[element + E_LOSS_STATE]
-        bad = (
-            step >= memory[element + E_LOSS_LEAVE] if bad else step < memory[element + E_LOSS_ENTER]
-        )
-        memory[element + E_LOSS_STATE] = bad
+        bad = element.loss_state
+        bad = step >= element.loss_leave if bad else step < element.loss_enter
+        element.loss_state = bad
         if bad:
-            threshold = memory[element + E_LOSS_BAD]
+            threshold = element.loss_bad
     return draw_bits(memory, random) < threshold
 
 
 @kernel
 def _lost_in_failure(memory, element, start, arrival):
-    failure, end = memory[element + E_FAILURE], memory[element + E_FAILURES_END]
-    while failure < end and memory[failure + FAIL_UP] <= start:
-        failure += FAIL_WORDS
-    memory[element + E_FAILURE] = failure
-    return failure < end and memory[failure + FAIL_DOWN] < arrival
+    failure, end = element.failure, element.failures_end
+    while failure < end and failure_at(memory, failure).up <= start:
+        failure += FAILURE_WORDS
+    element.failure = failure
+    return failure < end and failure_at(memory, failure).down < arrival
 
 
 @kernel
 def _survives(memory, element, hop, start, done):
     """Tell whether a frame reaches the far end, and count it where it does not."""
-    by_chance = memory[element + E_LOSS_KIND] != NO_LOSS and (
-        _lost_by_chance(memory, element)
-        and memory[element + E_LOSS_FROM] <= start < memory[element + E_LOSS_UNTIL]
+    by_chance = element.loss_kind != NO_LOSS and (
+        _lost_by_chance(memory, element) and element.loss_from <= start < element.loss_until
     )
-    if memory[element + E_FAILURE] < memory[element + E_FAILURES_END] and _lost_in_failure(
-        memory, element, start, done + memory[element + E_DELAY]
+    if element.failure < element.failures_end and _lost_in_failure(
+        memory, element, start, done + element.delay
     ):
-        memory[hop + C_LOST_DOWN] += 1
+        hop.lost_down += 1
         return False
     if by_chance:
-        memory[hop + C_LOST_RANDOM] += 1
+        hop.lost_random += 1
         return False
     return True
 
@@ -206,26 +159,27 @@ def _survives(memory, element, hop, start, done):
 @kernel
 def is_duplicated(memory, element, start):
     """Tell whether the link hands a frame that starts at ``start`` on twice, if at all."""
-    if memory[element + E_TWICE_RANDOM] == NONE:
+    if element.twice_random == NONE:
         return False
-    chance = draw_bits(memory, memory[element + E_TWICE_RANDOM]) < memory[element + E_TWICE]
-    return chance and memory[element + E_TWICE_FROM] <= start < memory[element + E_TWICE_UNTIL]
+    chance = draw_bits(memory, element.twice_random) < element.twice
+    return chance and element.twice_from <= start < element.twice_until
 
 
 @kernel
-def _next_number(memory, sequence, now):
+def _next_number(memory, generator, now):
     """Return the number of the frame that a generator numbers at ``now``."""
-    event, end = memory[sequence + SQ_EVENT], memory[sequence + SQ_EVENTS_END]
-    while event < end and memory[event + EV_TIME] <= now:
-        if memory[event + EV_ACTION] == RESTART:
-            memory[sequence + SQ_NUMBER] = 0
+    while generator.event < generator.events_end:
+        event = event_at(memory, generator.event)
+        if event.time > now:
+            break
+        if event.action == RESTART:
+            generator.number = 0
         else:
-            memory[sequence + SQ_STUCK] = memory[event + EV_ACTION] == STICK
-        event += EV_WORDS
-        memory[sequence + SQ_EVENT] = event
-    number = memory[sequence + SQ_NUMBER]
-    if not memory[sequence + SQ_STUCK]:
-        memory[sequence + SQ_NUMBER] = (number + 1) & 0xFFFF
+            generator.stuck = event.action == STICK
+        generator.event += EVENT_WORDS
+    number = generator.number
+    if not generator.stuck:
+        generator.number = (number + 1) & 0xFFFF
     return number
 
 
@@ -233,17 +187,18 @@ def _next_number(memory, sequence, now):
 def hand_on(memory, element, hop, done, frame):
     """Put a frame on the edges to what follows, numbered and replicated where the flow splits."""
     sent, ident, meta = frame
-    arrival = done + memory[element + E_AHEAD]
+    arrival = done + element.ahead
     label = meta & ~META_FLOW_MASK
-    sequence = memory[hop + H_SEQUENCE]
-    if sequence != NONE:
-        number = _next_number(memory, sequence, arrival)
+    if hop.sequence != NONE:
+        number = _next_number(memory, generator_at(memory, hop.sequence), arrival)
         label = (label & ((1 << META_SEQ_SHIFT) - 1)) | (number << META_SEQ_SHIFT)
-    out, count = memory[hop + H_OUTS], memory[hop + H_OUT_COUNT]
+    place, count = hop.outs, hop.out_count
     for _ in range(count):
-        push(memory, memory[out + OUT_EDGE], arrival, sent, ident, label | memory[out + OUT_FLOW])
-        out += OUT_WORDS
-    memory[hop + C_HANDED_ON] += count
+        out = out_at(memory, place)
+        edge = edge_at(memory, out.edge)
+        push(memory, edge.ring, arrival, sent, ident, label | out.flow)
+        place += OUT_WORDS
+    hop.handed_on += count
 
 
 @inlined
@@ -266,18 +221,16 @@ def pass_recovery(memory, element, meta, now):
 
     Return its meta word, with the flow it belongs to from here, or NONE if it is eliminated.
     """
-    hop = hop_of(memory, element, meta)
-    memory[hop + C_ARRIVED] += 1
-    compound = memory[hop + H_RECOVER]
-    if compound == NONE:
+    hop = hop_at(memory, hop_of(element, meta))
+    hop.arrived += 1
+    if hop.recover == NONE:
         return meta
-    if memory[hop + H_ELIMINATION] != NONE:
-        _keep_up(memory, memory[hop + H_ELIMINATION], now)
+    if hop.elimination != NONE:
+        _keep_up(memory, hop.elimination, now)
     number = (meta >> META_SEQ_SHIFT) & 0xFFFF
-    individual = memory[hop + H_INDIVIDUAL]
-    if (individual != NONE and not _recover(memory, individual, number, now)) or not _recover(
-        memory, compound, number, now
+    if (hop.individual != NONE and not _recover(memory, hop.individual, number, now)) or (
+        not _recover(memory, hop.recover, number, now)
     ):
-        memory[hop + C_ELIMINATED] += 1
+        hop.eliminated += 1
         return NONE
-    return (meta & ~META_FLOW_MASK) | memory[hop + H_AFTER]
+    return (meta & ~META_FLOW_MASK) | hop.after

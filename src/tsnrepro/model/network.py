@@ -6,29 +6,30 @@ stands, its source is given; where a value depends on the machine or the switch,
 
 import math
 from itertools import pairwise
-from typing import Annotated, Literal, Self, TypeAlias
+from typing import Annotated, Any, Literal, Self, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from tsnrepro.model.ethernet import TCP_SEGMENT_BYTES
+from tsnrepro.ethernet import TCP_SEGMENT_BYTES
+from tsnrepro.settings import FrerSettings, PositiveFloat
+from tsnrepro.settings.failure import LatentSettings
+from tsnrepro.settings.shaping import GateControlList
 
 __all__ = [
     "BurstLoss",
     "Bursts",
     "ConstantRate",
+    "DuplexLink",
     "Duplication",
     "Duration",
+    "EgressPort",
+    "EndStation",
     "Failure",
-    "GateEntry",
-    "Gates",
-    "Host",
     "LatentErrors",
-    "Link",
     "Listed",
     "Network",
     "PingPong",
     "Poisson",
-    "Port",
     "RandomLoss",
     "Recovery",
     "Replicated",
@@ -38,9 +39,9 @@ __all__ = [
     "SinglePath",
     "Span",
     "Stalls",
-    "Stream",
     "Switch",
     "TcpBulk",
+    "TrafficStream",
 ]
 
 LINUX_SOCKET_BUFFER_BYTES = 212_992
@@ -49,6 +50,10 @@ LINUX_SOCKET_BUFFER_BYTES = 212_992
 Name: TypeAlias = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$", max_length=60)]
 RateMbps: TypeAlias = Annotated[float, Field(ge=0.001, le=1e6)]
 Probability: TypeAlias = Annotated[float, Field(ge=0.0, le=1.0)]
+
+
+def _default(settings: type[BaseModel], name: str) -> Any:
+    return settings.model_fields[name].default
 
 
 class _Part(BaseModel):
@@ -83,42 +88,23 @@ class Stalls(_Part):
         return self
 
 
-class GateEntry(_Part):
-    """One entry of a gate control list: which traffic classes are open, and for how long."""
-
-    open_classes: list[Annotated[int, Field(ge=0, le=7)]]
-    interval_ns: Annotated[int, Field(gt=0)]
-
-
-class Gates(_Part):
-    """A gate control list (IEEE Std 802.1Q-2022, 8.6.8.4), repeated every ``cycle_ns``.
-
-    Entries beyond the cycle are cut; where they end before it, the last one is held. The port's
-    clock is ahead of true time by ``clock_offset_ns``. With ``guard_band`` a frame starts only if
-    its last bit leaves before its gate closes (8.6.8.4, and always on in LAN966x); without it a
-    frame that started in the window may run over its end.
-    """
-
-    entries: Annotated[list[GateEntry], Field(min_length=1, max_length=256)]
-    cycle_ns: Annotated[int, Field(gt=0)]
-    base_time_ns: int = 0
-    clock_offset_ns: float = 0.0
-    guard_band: bool = True
-
-
-class Port(_Part):
+class EgressPort(_Part):
     """An egress port: its queues and what chooses the next frame.
 
     ``queue_bytes`` bounds each queue (with ``fifo`` there is one, else eight): frames with FCS,
     held from arrival until the last bit is sent; a frame that does not fit is dropped (tail drop).
     ``strict_priority`` sends the highest class first and does not interrupt a frame. ``gates`` adds
-    a time-aware shaper; ``idle_slopes_mbps`` gives classes a credit-based shaper (IEEE Std
-    802.1Q-2022, 8.6.8.2), whose rates count preamble and gap. A closed gate freezes the credit.
+    a time-aware shaper: with its guard band a frame starts only if its last bit leaves before its
+    gate closes (IEEE Std 802.1Q-2022, 8.6.8.4, and always on in LAN966x); without it a frame that
+    started in the window may run over its end. The port's clock is ahead of true time by
+    ``clock_offset_ns``. ``idle_slopes_mbps`` gives classes a credit-based shaper (8.6.8.2), whose
+    rates count preamble and gap. A closed gate freezes the credit.
     """
 
     queue_bytes: Annotated[int, Field(ge=64)]
     scheduler: Literal["fifo", "strict_priority"] = "fifo"
-    gates: Gates | None = None
+    gates: GateControlList | None = None
+    clock_offset_ns: float = 0.0
     idle_slopes_mbps: dict[Annotated[int, Field(ge=0, le=7)], Annotated[float, Field(gt=0)]] = {}
 
     @model_validator(mode="after")
@@ -130,7 +116,7 @@ class Port(_Part):
         return self
 
 
-class Host(_Part):
+class EndStation(_Part):
     """A talker or listener: its sockets, its processes, its network card.
 
     Sending: a write waits while the socket is charged ``send_buffer_bytes`` of truesize or more
@@ -140,10 +126,10 @@ class Host(_Part):
     datagram while it is charged no more than ``receive_buffer_bytes`` (__udp_enqueue_schedule_skb).
     The process takes ``receive_time`` for each datagram; its memory is free when that has passed.
     ``truesize_bytes`` replaces the charge of a received datagram where the card's driver differs
-    from :func:`tsnrepro.model.ethernet.skb_truesize`.
+    from :func:`tsnrepro.ethernet.skb_truesize`.
     """
 
-    port: Port
+    port: EgressPort
     send_buffer_bytes: Annotated[int, Field(gt=0)] = LINUX_SOCKET_BUFFER_BYTES
     when_full: Literal["wait", "drop"] = "wait"
     send_cost: Duration = Duration(mean_ns=0.0)
@@ -161,7 +147,7 @@ class Switch(_Part):
     ``port`` holds for every port that the network does not list on its own.
     """
 
-    port: Port
+    port: EgressPort
     processing_ns: Annotated[float, Field(ge=0.0)] = 0.0
 
 
@@ -227,7 +213,7 @@ class Failure(_Part):
         return self
 
 
-class Link(_Part):
+class DuplexLink(_Part):
     """A full-duplex link between two nodes.
 
     ``delay_ns`` is the propagation time from ``a`` to ``b``, ``reverse_delay_ns`` back (the same
@@ -311,18 +297,17 @@ class SinglePath(_Part):
     links: Annotated[list[Name], Field(min_length=1)]
 
 
-class LatentErrors(_Part):
+class LatentErrors(LatentSettings):
     """Latent error detection of a stream's recovery (IEEE Std 802.1CB-2017, 7.4.4; 10.4.1.12).
 
     With every ``period_ms`` the packets discarded so far are compared with those that the member
     paths should have brought beyond the ones passed; an alarm is a difference that has moved by
-    more than ``difference`` since it was last taken as the base, every ``reset_period_ms``. Both
-    clocks start with the run; where they meet, the test comes first.
+    more than ``difference`` since it was last taken as the base, every ``reset_ms``. Both clocks
+    start with the run; where they meet, the test comes first. They need not be whole milliseconds.
     """
 
-    difference: Annotated[int, Field(ge=0)]
-    period_ms: Annotated[float, Field(ge=0.001, le=1e9)] = 2000.0
-    reset_period_ms: Annotated[float, Field(ge=0.001, le=1e9)] = 30_000.0
+    period_ms: PositiveFloat = _default(LatentSettings, "period_ms")  # pyright: ignore
+    reset_ms: PositiveFloat = _default(LatentSettings, "reset_ms")  # pyright: ignore
 
 
 class SequenceFaults(_Part):
@@ -350,16 +335,14 @@ class SequenceFaults(_Part):
         return self
 
 
-class Recovery(_Part):
+class Recovery(FrerSettings):
     """A sequence recovery function (IEEE Std 802.1CB-2017, 7.4.3; managed objects in 10.4).
 
-    ``reset_timeout_ms`` None never resets. ``history_length`` matters to the vector algorithm only.
+    Its reset timeout need not be whole milliseconds; None never resets. ``history_length`` matters
+    to the vector algorithm only.
     """
 
-    algorithm: Literal["vector", "match"] = "vector"
-    history_length: Annotated[int, Field(ge=2, le=32_768)] = 64
-    reset_timeout_ms: Annotated[float, Field(gt=0.0)] | None = None
-    take_no_sequence: bool = False
+    reset_ms: PositiveFloat | None = _default(FrerSettings, "reset_ms")  # pyright: ignore
 
 
 class Replicated(_Part):
@@ -427,7 +410,7 @@ SendProcess: TypeAlias = Annotated[
 ]
 
 
-class Stream(_Part):
+class TrafficStream(_Part):
     """A flow of datagrams (or one TCP transfer) from a talker to a listener.
 
     ``priority`` is its traffic class. ``payload_bytes`` is the UDP payload of each datagram, or the
@@ -466,11 +449,11 @@ class Network(_Part):
     of one talker in the order of ``streams``.
     """
 
-    hosts: dict[Name, Host]
+    hosts: dict[Name, EndStation]
     switches: dict[Name, Switch] = {}
-    links: Annotated[list[Link], Field(min_length=1)]
-    streams: Annotated[list[Stream], Field(min_length=1)]
-    ports: dict[str, Port] = {}
+    links: Annotated[list[DuplexLink], Field(min_length=1)]
+    streams: Annotated[list[TrafficStream], Field(min_length=1)]
+    ports: dict[str, EgressPort] = {}
 
     @model_validator(mode="after")
     def _names_are_unique(self) -> Self:
@@ -566,14 +549,14 @@ class Network(_Part):
             nodes.append(following)
         return nodes
 
-    def port(self, node: str, link: str) -> Port:
+    def port(self, node: str, link: str) -> EgressPort:
         """Return the port of ``node`` towards ``link``."""
         listed = self.ports.get(f"{node}:{link}")
         if listed is not None:
             return listed
         return self.hosts[node].port if node in self.hosts else self.switches[node].port
 
-    def _check_saturating(self, stream: Stream) -> None:
+    def _check_saturating(self, stream: TrafficStream) -> None:
         host = self.hosts[stream.talker]
         if host.when_full == "drop":
             raise ValueError(
@@ -600,7 +583,7 @@ def picoseconds(nanoseconds: float) -> int:
     return math.floor(nanoseconds * 1000 + 0.5)
 
 
-def way_back(stream: Stream) -> SinglePath | Replicated | None:
+def way_back(stream: TrafficStream) -> SinglePath | Replicated | None:
     """Return the route of a stream's acknowledgements or answers, if it has any."""
     if isinstance(stream.send, TcpBulk):
         return stream.send.ack_route

@@ -7,20 +7,6 @@ which the process has read it; one that comes at the very instant of the time-ou
 
 from tsnrepro.model.compiled import kernel
 from tsnrepro.model.layout import (
-    S_ANSWERED,
-    S_BEGIN,
-    S_DISREGARDED,
-    S_DUE,
-    S_FREE,
-    S_INDEX,
-    S_LOGGED,
-    S_NEXT,
-    S_NUMBER,
-    S_PHASE,
-    S_STEP,
-    S_TIMEOUT,
-    S_TIMEOUTS,
-    S_TRIP_SUM,
     WAITS,
 )
 from tsnrepro.model.rows import count_time, log_answer
@@ -30,36 +16,36 @@ __all__ = ["await_answer", "give_up", "on_answer"]
 
 
 @kernel
-def await_answer(memory, sender):
+def await_answer(sender):
     """Wait, now that the request is in the queue."""
-    memory[sender + S_PHASE] = WAITS
-    memory[sender + S_NEXT] += memory[sender + S_TIMEOUT]
+    sender.phase = WAITS
+    sender.next += sender.timeout
 
 
 @kernel
 def _go_on(memory, sender, now):
-    memory[sender + S_FREE] = now
-    memory[sender + S_DUE] = memory[sender + S_BEGIN] + memory[sender + S_STEP]
-    memory[sender + S_INDEX] += 1
+    sender.free = now
+    sender.due = sender.begin + sender.step
+    sender.index += 1
     plan_call(memory, sender)
 
 
 @kernel
 def give_up(memory, sender, now):
     """Go on to the next request without an answer to this one."""
-    memory[sender + S_TIMEOUTS] += 1
+    sender.timeouts += 1
     _go_on(memory, sender, now)
 
 
 @kernel
 def on_answer(memory, sender, now, ident):
     """Take in an answer that the process has read."""
-    if memory[sender + S_PHASE] != WAITS or memory[sender + S_INDEX] != ident:
-        memory[sender + S_DISREGARDED] += 1
+    if sender.phase != WAITS or sender.index != ident:
+        sender.disregarded += 1
         return
-    memory[sender + S_ANSWERED] += 1
-    sent = memory[sender + S_BEGIN]
-    count_time(memory, sender + S_TRIP_SUM, now - sent)
-    if memory[sender + S_LOGGED]:
-        log_answer(memory, memory[sender + S_NUMBER], ident, sent, now)
+    sender.answered += 1
+    sent = sender.begin
+    count_time(memory, sender.round_trip, now - sent)
+    if sender.logged:
+        log_answer(memory, sender.number, ident, sent, now)
     _go_on(memory, sender, now)

@@ -1,6 +1,7 @@
 """From a network to the memory that the kernels work on."""
 
 from dataclasses import dataclass, field
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -8,13 +9,13 @@ from numpy.random import SeedSequence
 
 from tsnrepro.model import latent, recovery
 from tsnrepro.model import layout as at
+from tsnrepro.model.compiled import offset_of, words_of
 from tsnrepro.model.network import (
     BurstLoss,
     Bursts,
     ConstantRate,
     Duration,
-    Gates,
-    Host,
+    EndStation,
     Listed,
     Network,
     PingPong,
@@ -26,19 +27,22 @@ from tsnrepro.model.network import (
     TcpBulk,
     picoseconds,
 )
-from tsnrepro.model.routes import Carried, Edge, Element, Flow, Graph, route_network
+from tsnrepro.model.routes import Edge, Element, Graph, RouteFlow, Traffic, route_network
 from tsnrepro.model.variates import CONSTANT, ERLANG, PROBABILITY_ONE, stream_state
+from tsnrepro.settings.shaping import GateControlList
 
 __all__ = [
     "NOTHING_LOGGED",
     "EliminationPlace",
+    "LogRequest",
     "Memory",
     "Plan",
     "RecoveryPlace",
-    "Wanted",
-    "gate_windows_ps",
     "plan_network",
 ]
+
+Fields: TypeAlias = dict[str, Any]
+"""Values of a record's fields by name."""
 
 _MOST_PLACES = 1 << 25
 _SPARE = 16
@@ -55,7 +59,7 @@ _PROCESSES = {
 
 
 @dataclass(frozen=True)
-class Wanted:
+class LogRequest:
     """What is logged: the streams' deliveries and answers (None: all), ports' departures.
 
     A log keeps at least ``rows`` rows between two visits of Python.
@@ -65,12 +69,12 @@ class Wanted:
     ports: frozenset[str] = frozenset()
     rows: int = 1 << 16
 
-    def stream(self, carried: Carried) -> bool:
+    def stream(self, traffic: Traffic) -> bool:
         """Tell whether what arrives of a stream is logged."""
-        return not carried.returns and (self.streams is None or carried.name in self.streams)
+        return not traffic.returns and (self.streams is None or traffic.name in self.streams)
 
 
-NOTHING_LOGGED = Wanted(streams=frozenset())
+NOTHING_LOGGED = LogRequest(streams=frozenset())
 
 
 class Memory:
@@ -79,6 +83,7 @@ class Memory:
     def __init__(self) -> None:
         self.used = 0
         self._written: list[tuple[int, list[int]]] = []
+        self._filled: dict[int, int] = {}
 
     def take(self, words: int) -> int:
         """Return the address of ``words`` new words."""
@@ -92,12 +97,25 @@ class Memory:
         self._written.append((address, values))
         return address
 
-    def write(self, address: int, columns: dict[int, int]) -> None:
-        """Set columns of what stands at an address."""
-        self._written += [(address + column, [int(value)]) for column, value in columns.items()]
+    def fill(self, dtype: np.dtype, address: int, values: Fields) -> None:
+        """Set fields of the record of this type at an address."""
+        for name, value in values.items():
+            place = address + offset_of(dtype, name)
+            if isinstance(value, tuple):
+                self._filled.update(enumerate(value, place))
+            elif isinstance(value, float):
+                self._filled[place] = int(np.float64(value).view(np.int64))
+            else:
+                self._filled[place] = value
 
-    def ring(self, what: str, places: int, words: int) -> dict[int, int]:
-        """Return the columns of a new ring of at least so many places of so many words.
+    def new(self, dtype: np.dtype, values: Fields | None = None) -> int:
+        """Return the address of a new record, with these values of its fields."""
+        address = self.take(words_of(dtype))
+        self.fill(dtype, address, values or {})
+        return address
+
+    def ring(self, what: str, places: int, words: int) -> Fields:
+        """Return the field of a new ring of at least so many places of so many words.
 
         Raises ValueError, naming ``what``, for a ring that would not fit into memory.
         """
@@ -107,13 +125,14 @@ class Memory:
                 f"the model keeps: give a smaller queue, buffer or delay"
             )
         size = 1 << max(1, int(places - 1).bit_length())
-        return {at.RING_START: self.take(size * words), at.RING_MASK: size - 1}
+        return {"ring": (self.take(size * words), size - 1, 0, 0)}
 
     def array(self) -> npt.NDArray[np.int64]:
         """Return the memory as an array."""
         memory = np.zeros(self.used, np.int64)
         for address, values in self._written:
             memory[address : address + len(values)] = values
+        memory[list(self._filled)] = list(self._filled.values())
         return memory
 
 
@@ -121,7 +140,7 @@ class Memory:
 class RecoveryPlace:
     """Where the registers of a recovery function begin, and whose it is."""
 
-    carried: Carried
+    traffic: Traffic
     member: int | None
     address: int
 
@@ -130,7 +149,7 @@ class RecoveryPlace:
 class EliminationPlace:
     """Where an elimination stands that has more to do than to recover; ``latent`` may be NONE."""
 
-    carried: Carried
+    traffic: Traffic
     address: int
     latent: int
 
@@ -140,7 +159,7 @@ class Plan:
     """A network laid out in memory: the array, and the addresses of what is in it.
 
     ``hops`` is by element and flow index; ``senders``, ``transports`` and ``listeners`` are by the
-    index of what is carried; ``edges`` and ``elements`` are by index.
+    index of what is traffic; ``edges`` and ``elements`` are by index.
     """
 
     graph: Graph
@@ -155,13 +174,31 @@ class Plan:
     recoveries: list[RecoveryPlace] = field(default_factory=list)
     eliminations: list[EliminationPlace] = field(default_factory=list)
 
+    def queues(self, element: int) -> list[int]:
+        """Return the addresses of the traffic classes of the port with this index."""
+        first = int(self.memory[self.elements[element] + offset_of(at.ELEMENT, "classes")])
+        return [first + number * at.QUEUE_WORDS for number in range(at.CLASSES)]
+
+    def frame_rings(self, *, to_senders: bool = True) -> list[int]:
+        """Return the addresses of the rings of frames; ``to_senders`` of those to senders, too."""
+        sender, kind = offset_of(at.EDGE, "sender"), offset_of(at.ELEMENT, "kind")
+        rings = [
+            edge + offset_of(at.EDGE, "ring")
+            for edge in self.edges
+            if to_senders or self.memory[edge + sender] == at.NONE
+        ]
+        for index, element in enumerate(self.elements):
+            if self.memory[element + kind] == at.SCHEDULED_PORT:
+                rings += [queue + offset_of(at.QUEUE, "ring") for queue in self.queues(index)]
+        return rings
+
 
 def plan_network(
     network: Network,
     stop_ps: int,
     seed: SeedSequence,
     *,
-    wanted: Wanted = NOTHING_LOGGED,
+    requested: LogRequest = NOTHING_LOGGED,
     general_ports: bool = False,
 ) -> Plan:
     """Lay a network out for the kernels.
@@ -169,83 +206,81 @@ def plan_network(
     Writes begin before ``stop_ps``. ``general_ports`` serves FIFO ports event by event too. Raises
     ValueError for what cannot be laid out, with what to change.
     """
-    return _Planner(route_network(network), stop_ps, seed, general_ports, wanted).plan()
+    return _Planner(route_network(network), stop_ps, seed, general_ports, requested).plan()
 
 
 class _Planner:
     """Lays out one kind of thing after the other: first the addresses, then what stands there."""
 
     def __init__(
-        self, graph: Graph, stop_ps: int, seed: SeedSequence, general: bool, wanted: Wanted
+        self, graph: Graph, stop_ps: int, seed: SeedSequence, general: bool, requested: LogRequest
     ) -> None:
         self.graph, self.network = graph, graph.network
-        self.seed, self.general, self.wanted = seed, general, wanted
+        self.seed, self.general, self.requested = seed, general, requested
         self.memory = Memory()
         self.made = Plan(graph, stop_ps)
         self.eliminations: dict[int, int] = {}
 
     def plan(self) -> Plan:
         """Return the whole plan."""
-        run = self.memory.take(at.X_COLUMNS)
-        made, take = self.made, self.memory.take
-        made.elements = [take(at.E_COLUMNS) for _ in self.graph.elements]
-        made.edges = [take(at.G_COLUMNS) for _ in self.graph.edges]
-        for carried in self.graph.carried:
-            made.listeners[carried.index] = take(at.L_COLUMNS)
-            if not carried.returns:
-                made.senders[carried.index] = take(at.S_COLUMNS)
-                if isinstance(carried.stream.send, TcpBulk):
-                    made.transports[carried.index] = take(at.T_COLUMNS)
+        made, new = self.made, self.memory.new
+        run = new(at.RUN)
+        made.elements = [new(at.ELEMENT) for _ in self.graph.elements]
+        made.edges = [new(at.EDGE) for _ in self.graph.edges]
+        for traffic in self.graph.traffic:
+            made.listeners[traffic.index] = new(at.LISTENER)
+            if not traffic.returns:
+                made.senders[traffic.index] = new(at.SENDER)
+                if isinstance(traffic.stream.send, TcpBulk):
+                    made.transports[traffic.index] = new(at.TRANSPORT)
         places = self.fill_edges()
         for element in self.graph.elements:
             self.fill_element(element)
         self.fill_hops()
         for element in self.graph.elements:
-            for carried in element.senders:
-                self.fill_sender(element, carried)
-        for carried in self.graph.carried:
-            self.fill_listener(carried)
+            for traffic in element.senders:
+                self.fill_sender(element, traffic)
+        for traffic in self.graph.traffic:
+            self.fill_listener(traffic)
         self.fill_logs(run, places)
-        self.memory.write(
+        self.memory.fill(
+            at.RUN,
             run,
             {
-                at.X_WINDOW: self.graph.window_ps,
-                at.X_ELEMENTS: self.memory.put(made.elements),
-                at.X_ELEMENT_COUNT: len(made.elements),
-                at.X_SENDERS: self.memory.put(list(made.senders.values())),
-                at.X_SENDER_COUNT: len(made.senders),
+                "window": self.graph.window_ps,
+                "elements": self.memory.put(made.elements),
+                "element_count": len(made.elements),
+                "senders": self.memory.put(list(made.senders.values())),
+                "sender_count": len(made.senders),
             },
         )
         made.memory = self.memory.array()
         return made
 
     def fill_logs(self, run: int, places: dict[int, int]) -> None:
-        """Give each log that is wanted its rows: what one window can add, and more.
+        """Give each log that is requested its rows: what one window can add, and more.
 
         An edge holds what its port can start in a window; a request is answered after more than a
         window, which is no longer than the way over the edge at which the circle is cut.
         """
-        wanted, edges = self.wanted, self.graph.edges
-        streams = any(wanted.stream(carried) for carried in self.graph.carried)
-        pinging = [c for c in self.graph.carried if isinstance(c.stream.send, PingPong)]
+        requested, edges = self.requested, self.graph.edges
+        streams = any(requested.stream(traffic) for traffic in self.graph.traffic)
+        pinging = [c for c in self.graph.traffic if isinstance(c.stream.send, PingPong)]
         room = {
-            at.X_DELIVERIES: sum(places[e.index] for e in edges if e.target.link is None),
-            at.X_DEPARTURES: sum(places[e.index] for e in edges if e.source.name in wanted.ports),
-            at.X_ANSWERS: 2 * len(pinging),
+            "deliveries": sum(places[e.index] for e in edges if e.target.link is None),
+            "departures": sum(places[e.index] for e in edges if e.source.name in requested.ports),
+            "answers": 2 * len(pinging),
         }
-        words = {at.X_DELIVERIES: at.R_WORDS, at.X_DEPARTURES: at.DP_WORDS}
+        words = {"deliveries": at.DELIVERY, "departures": at.STARTED, "answers": at.ANSWER}
         kept = {
-            at.X_DELIVERIES: streams,
-            at.X_DEPARTURES: bool(wanted.ports),
-            at.X_ANSWERS: streams and bool(pinging),
+            "deliveries": streams,
+            "departures": bool(requested.ports),
+            "answers": streams and bool(pinging),
         }
         for log, most in room.items():
-            rows = wanted.rows + most if kept[log] else 0
-            address = self.memory.take(rows * words.get(log, at.AN_WORDS))
-            self.memory.write(
-                run + log,
-                {at.LOG_START: address, at.LOG_SIZE: rows, at.LOG_ROOM: most},
-            )
+            rows = requested.rows + most if kept[log] else 0
+            address = self.memory.take(rows * words_of(words[log]))
+            self.memory.fill(at.RUN, run, {log: (address, rows, most, 0)})
 
     # Shared parts
 
@@ -256,7 +291,13 @@ class _Planner:
     def duration(self, duration: Duration, random: int) -> int:
         """Return the address of a duration that draws from ``random``."""
         kind = CONSTANT if duration.distribution == "constant" else ERLANG
-        return self.memory.put([kind, picoseconds(duration.mean_ns), duration.shape, random])
+        mean = picoseconds(duration.mean_ns)
+        values = {"kind": kind, "mean_ps": mean, "phases": duration.shape, "random": random}
+        return self.memory.new(at.DURATION, values)
+
+    def times(self) -> tuple[int, int, int, int]:
+        """Return what counts times, before there are any."""
+        return (0, _HUGE, at.NONE, self.memory.take(at.HISTOGRAM_BINS))
 
     def stalls(self, host: str, process: str) -> int:
         """Return the address of a new sequence of stalls, or NONE."""
@@ -264,22 +305,22 @@ class _Planner:
         if stalls is None:
             return at.NONE
         random = self.random(f"stalls/{host}/{process}")
-        return self.memory.put(
-            [0, 0, self.duration(stalls.interval, random), self.duration(stalls.length, random)]
-        )
+        interval = self.duration(stalls.interval, random)
+        length = self.duration(stalls.length, random)
+        return self.memory.new(at.STALLS, {"interval": interval, "length": length})
 
     def is_fifo(self, element: Element) -> bool:
         """Tell whether a port can be served frame by frame, without events."""
         assert element.port is not None
         waits = any(
-            isinstance(carried.stream.send, TcpBulk | PingPong) for carried in element.senders
+            isinstance(traffic.stream.send, TcpBulk | PingPong) for traffic in element.senders
         )
         return element.port.scheduler == "fifo" and not waits and not self.general
 
-    def class_of(self, element: Element, carried: Carried) -> int:
+    def class_of(self, element: Element, traffic: Traffic) -> int:
         """Return the class in which a port queues a stream: its own, or the only one."""
         assert element.port is not None
-        return 0 if element.port.scheduler == "fifo" else carried.stream.priority
+        return 0 if element.port.scheduler == "fifo" else traffic.stream.priority
 
     # Edges
 
@@ -292,10 +333,8 @@ class _Planner:
             sender = at.NONE
             if edge.to_sender is not None:
                 sender = self.made.senders[edge.to_sender]
-            self.memory.write(
-                self.made.edges[edge.index],
-                self.memory.ring(what, places[edge.index], at.F_WORDS) | {at.G_SENDER: sender},
-            )
+            ring = self.memory.ring(what, places[edge.index], at.FRAME_WORDS)
+            self.memory.fill(at.EDGE, self.made.edges[edge.index], ring | {"sender": sender})
         return places
 
     def edge_places(self, edge: Edge, places: dict[int, int]) -> int:
@@ -307,9 +346,9 @@ class _Planner:
             host = self.network.hosts[source.node]
             # Datagrams of a ping-pong are followed to their end ahead of time: all in its socket.
             ahead = sum(
-                self.socket_places(carried, host) * len(carried.frames)
-                for carried in self.graph.carried
-                if carried.listener == source.node and isinstance(carried.stream.send, PingPong)
+                self.socket_places(traffic, host) * len(traffic.frames)
+                for traffic in self.graph.traffic
+                if traffic.listener == source.node and isinstance(traffic.stream.send, PingPong)
             )
             return host.nic_ring_frames + 2 * sum(arriving) + ahead + _SPARE
         assert source.port is not None
@@ -320,13 +359,13 @@ class _Planner:
         copies = 2 if source.link.duplication else 1
         return copies * (span // source.shortest_ps + early + _SPARE)
 
-    def socket_places(self, carried: Carried, host: Host) -> int:
+    def socket_places(self, traffic: Traffic, host: EndStation) -> int:
         """Return how many datagrams the listener's socket can hold, and one more."""
-        return host.receive_buffer_bytes // self.receive_charge(carried, host) + 2
+        return host.receive_buffer_bytes // self.receive_charge(traffic, host) + 2
 
-    def receive_charge(self, carried: Carried, host: Host) -> int:
+    def receive_charge(self, traffic: Traffic, host: EndStation) -> int:
         """Return what a received datagram is charged for."""
-        return host.truesize_bytes or sum(carried.truesizes)
+        return host.truesize_bytes or sum(traffic.truesizes)
 
     # Elements
 
@@ -335,51 +374,50 @@ class _Planner:
         inputs = [
             self.made.edges[edge.index] for edge in self.graph.edges if edge.target is element
         ]
-        senders = [self.made.senders[carried.index] for carried in element.senders]
+        senders = [self.made.senders[traffic.index] for traffic in element.senders]
         columns = {
-            at.E_INPUTS: self.memory.put(inputs),
-            at.E_INPUT_COUNT: len(inputs),
-            at.E_SENDERS: self.memory.put(senders),
-            at.E_SENDER_COUNT: len(senders),
-            at.E_RELEASE_AT: at.NEVER,
-            at.E_SELECT_AT: at.NEVER,
-            at.E_LOSS_RANDOM: at.NONE,
-            at.E_TWICE_RANDOM: at.NONE,
-            at.E_LOGGED: element.index if element.name in self.wanted.ports else at.NONE,
-            at.E_WATCHED: int(element.name in self.wanted.ports),
+            "inputs": self.memory.put(inputs),
+            "input_count": len(inputs),
+            "senders": self.memory.put(senders),
+            "sender_count": len(senders),
+            "release_at": at.NEVER,
+            "select_at": at.NEVER,
+            "loss_random": at.NONE,
+            "twice_random": at.NONE,
+            "logged": element.index if element.name in self.requested.ports else at.NONE,
+            "watched": int(element.name in self.requested.ports),
         }
         if element.link is None:
             columns |= self.receiver_columns(element)
         else:
             columns |= self.port_columns(element) | self.loss_columns(element)
             columns |= self.duplication_columns(element)
-        self.memory.write(self.made.elements[element.index], columns)
+        self.memory.fill(at.ELEMENT, self.made.elements[element.index], columns)
 
-    def receiver_columns(self, element: Element) -> dict[int, int]:
+    def receiver_columns(self, element: Element) -> Fields:
         host = self.network.hosts[element.node]
         ring = self.memory.ring(
             f"the card of {element.node}", host.nic_ring_frames + 1, at.HELD_WORDS
         )
-        card = self.memory.take(at.Q_COLUMNS)
-        self.memory.write(card, ring)
+        card = self.memory.new(at.QUEUE, ring)
         transports = [
-            self.made.listeners[carried.index]
-            for carried in self.graph.carried
-            if isinstance(carried.stream.send, TcpBulk)
-            and not carried.returns
-            and carried.listener == element.node
+            self.made.listeners[traffic.index]
+            for traffic in self.graph.traffic
+            if isinstance(traffic.stream.send, TcpBulk)
+            and not traffic.returns
+            and traffic.listener == element.node
         ]
         random = self.random(f"stack/{element.node}")
         return {
-            at.E_KIND: at.RECEIVER,
-            at.E_CLASSES: card,
-            at.E_CARD_FRAMES: host.nic_ring_frames,
-            at.E_STACK: self.duration(host.stack_time, random),
-            at.E_TRANSPORTS: self.memory.put(transports),
-            at.E_TRANSPORT_COUNT: len(transports),
+            "kind": at.RECEIVER,
+            "classes": card,
+            "card_frames": host.nic_ring_frames,
+            "stack": self.duration(host.stack_time, random),
+            "transports": self.memory.put(transports),
+            "transport_count": len(transports),
         }
 
-    def port_columns(self, element: Element) -> dict[int, int]:
+    def port_columns(self, element: Element) -> Fields:
         assert element.port is not None
         assert element.link is not None
         failures: list[int] = []
@@ -387,45 +425,45 @@ class _Planner:
             up = at.NEVER if failure.up_ns is None else failure.up_ns * 1000
             failures += [failure.down_ns * 1000, up]
         first = self.memory.put(failures)
-        classes = self.memory.take(at.CLASSES * at.Q_COLUMNS)
+        classes = self.memory.take(at.CLASSES * at.QUEUE_WORDS)
         columns = {
-            at.E_KIND: at.FIFO_PORT if self.is_fifo(element) else at.SCHEDULED_PORT,
-            at.E_CLASSES: classes,
-            at.E_GAP: element.gap_ps,
-            at.E_DELAY: element.delay_ps,
-            at.E_AHEAD: self.graph.ahead_ps(element),
-            at.E_QUEUE_BYTES: element.port.queue_bytes,
-            at.E_FAILURE: first,
-            at.E_FAILURES_END: first + len(failures),
+            "kind": at.FIFO_PORT if self.is_fifo(element) else at.SCHEDULED_PORT,
+            "classes": classes,
+            "gap": element.gap_ps,
+            "delay": element.delay_ps,
+            "ahead": self.graph.ahead_ps(element),
+            "queue_bytes": element.port.queue_bytes,
+            "failure": first,
+            "failures_end": first + len(failures),
         }
         if self.is_fifo(element):
-            self.memory.write(classes, self.queue_ring(element, at.HELD_WORDS))
+            self.memory.fill(at.QUEUE, classes, self.queue_ring(element, at.HELD_WORDS))
             return columns
-        used = {self.class_of(element, flow.carried) for flow in element.flows}
+        used = {self.class_of(element, flow.traffic) for flow in element.flows}
         for number in range(at.CLASSES):
-            queue = classes + number * at.Q_COLUMNS
-            self.memory.write(queue, {at.Q_WINDOW_COUNT: at.ALWAYS_OPEN})
+            queue = {"window_count": at.ALWAYS_OPEN}
             if number in used:
-                self.memory.write(queue, self.queue_ring(element, at.F_WORDS))
-                self.memory.write(queue, self.shaper_columns(element, number))
-        gates = element.port.gates
+                queue |= self.queue_ring(element, at.FRAME_WORDS)
+                queue |= self.shaper_columns(element, number)
+            self.memory.fill(at.QUEUE, classes + number * at.QUEUE_WORDS, queue)
+        gates, offset = element.port.gates, picoseconds(element.port.clock_offset_ns)
         if gates is not None:
             columns |= {
-                at.E_GUARD: int(gates.guard_band),
-                at.E_GATE_CYCLE: gates.cycle_ns * 1000,
-                at.E_GATE_SHIFT: picoseconds(gates.clock_offset_ns) - gates.base_time_ns * 1000,
+                "guard": int(gates.guard_band),
+                "gate_cycle": gates.cycle * 1000,
+                "gate_shift": offset - gates.base_time_ns * 1000,
             }
         return columns
 
-    def queue_ring(self, element: Element, words: int) -> dict[int, int]:
+    def queue_ring(self, element: Element, words: int) -> Fields:
         assert element.port is not None
         places = element.port.queue_bytes // element.shortest_frame + 2
         return self.memory.ring(f"the queue of {element.name}", places, words)
 
-    def shaper_columns(self, element: Element, number: int) -> dict[int, int]:
+    def shaper_columns(self, element: Element, number: int) -> Fields:
         assert element.port is not None
         assert element.link is not None
-        columns: dict[int, int] = {}
+        columns: Fields = {}
         slope_mbps = element.port.idle_slopes_mbps.get(number)
         if slope_mbps is not None:
             slope, rate = round(slope_mbps * 1000), round(element.link.rate_mbps * 1000)
@@ -434,50 +472,50 @@ class _Planner:
                     f"port {element.name}: idle slope {slope_mbps} Mb/s of class {number} must be "
                     f"at least 0.001 and below the link's {element.link.rate_mbps} Mb/s"
                 )
-            columns |= {at.Q_IDLE_SLOPE: slope, at.Q_SEND_SLOPE: slope - rate}
-        windows = gate_windows_ps(element.port.gates, number) if element.port.gates else None
+            columns |= {"idle_slope": slope, "send_slope": slope - rate}
+        windows = _gate_windows_ps(element.port.gates, number) if element.port.gates else None
         if windows is not None:
             columns |= {
-                at.Q_WINDOWS: self.memory.put([edge for window in windows for edge in window]),
-                at.Q_WINDOW_COUNT: len(windows),
+                "windows": self.memory.put([edge for window in windows for edge in window]),
+                "window_count": len(windows),
             }
         return columns
 
-    def loss_columns(self, element: Element) -> dict[int, int]:
+    def loss_columns(self, element: Element) -> Fields:
         assert element.link is not None
         loss = element.link.loss
         if loss is None:
             return {}
         random = self.random(f"loss/{element.link.name}/{element.node}")
         since, until = _span_ps(loss)
-        span = {at.E_LOSS_FROM: since, at.E_LOSS_UNTIL: until}
+        span = {"loss_from": since, "loss_until": until}
         if isinstance(loss, BurstLoss):
             return span | {
-                at.E_LOSS_KIND: at.BURST_LOSS,
-                at.E_LOSS_RANDOM: random,
-                at.E_LOSS_ENTER: _threshold(loss.good_to_bad),
-                at.E_LOSS_LEAVE: _threshold(loss.bad_to_good),
-                at.E_LOSS_GOOD: _threshold(loss.loss_in_good),
-                at.E_LOSS_BAD: _threshold(loss.loss_in_bad),
+                "loss_kind": at.BURST_LOSS,
+                "loss_random": random,
+                "loss_enter": _threshold(loss.good_to_bad),
+                "loss_leave": _threshold(loss.bad_to_good),
+                "loss_good": _threshold(loss.loss_in_good),
+                "loss_bad": _threshold(loss.loss_in_bad),
             }
         return span | {
-            at.E_LOSS_KIND: at.RANDOM_LOSS,
-            at.E_LOSS_RANDOM: random,
-            at.E_LOSS_GOOD: _threshold(loss.probability),
+            "loss_kind": at.RANDOM_LOSS,
+            "loss_random": random,
+            "loss_good": _threshold(loss.probability),
         }
 
-    def duplication_columns(self, element: Element) -> dict[int, int]:
+    def duplication_columns(self, element: Element) -> Fields:
         assert element.link is not None
         duplication = element.link.duplication
         if duplication is None:
             return {}
         since, until = _span_ps(duplication)
         return {
-            at.E_WATCHED: 1,
-            at.E_TWICE: _threshold(duplication.probability),
-            at.E_TWICE_RANDOM: self.random(f"duplication/{element.link.name}/{element.node}"),
-            at.E_TWICE_FROM: since,
-            at.E_TWICE_UNTIL: until,
+            "watched": 1,
+            "twice": _threshold(duplication.probability),
+            "twice_random": self.random(f"duplication/{element.link.name}/{element.node}"),
+            "twice_from": since,
+            "twice_until": until,
         }
 
     # Flows
@@ -486,94 +524,95 @@ class _Planner:
         """Fill what each element does with each flow."""
         bases = self.fill_recoveries()
         sequences = {
-            carried.index: self.generator(carried.route.faults)
-            for carried in self.graph.carried
-            if isinstance(carried.route, Replicated)
+            traffic.index: self.generator(traffic.route.faults)
+            for traffic in self.graph.traffic
+            if isinstance(traffic.route, Replicated)
         }
         for element in self.graph.elements:
             # A hop's address is first + flow x H_COLUMNS: room for the flows from least to most.
             numbers = [flow.index for flow in element.flows]
-            first = self.memory.take((max(numbers) - min(numbers) + 1) * at.H_COLUMNS)
-            first -= min(numbers) * at.H_COLUMNS
-            self.memory.write(self.made.elements[element.index], {at.E_HOPS: first})
+            first = self.memory.take((max(numbers) - min(numbers) + 1) * at.HOP_WORDS)
+            first -= min(numbers) * at.HOP_WORDS
+            self.memory.fill(at.ELEMENT, self.made.elements[element.index], {"hops": first})
             for flow in element.flows:
-                address = first + flow.index * at.H_COLUMNS
+                address = first + flow.index * at.HOP_WORDS
                 self.made.hops[element.index, flow.index] = address
-                self.memory.write(address, self.hop_columns(element, flow, bases))
+                columns = self.hop_columns(element, flow, bases)
                 if self.graph.hop(element, flow).splits:
-                    self.memory.write(address, {at.H_SEQUENCE: sequences[flow.carried.index]})
+                    columns["sequence"] = sequences[flow.traffic.index]
+                self.memory.fill(at.HOP, address, columns)
 
     def hop_columns(
-        self, element: Element, flow: Flow, bases: dict[tuple[int, int | None], int]
-    ) -> dict[int, int]:
+        self, element: Element, flow: RouteFlow, bases: dict[tuple[int, int | None], int]
+    ) -> Fields:
         hop = self.graph.hop(element, flow)
         outs: list[int] = []
         for target, label in hop.outs:
             outs += [self.made.edges[self.graph.edge(element, target).index], label.index]
         columns = {
-            at.H_OUTS: self.memory.put(outs),
-            at.H_OUT_COUNT: len(hop.outs),
-            at.H_SEQUENCE: at.NONE,
-            at.H_RECOVER: at.NONE,
-            at.H_INDIVIDUAL: at.NONE,
-            at.H_ELIMINATION: at.NONE,
-            at.H_LISTENER: self.made.listeners[flow.carried.index],
-            at.H_SENDER: at.NONE if hop.sender is None else self.made.senders[hop.sender],
+            "outs": self.memory.put(outs),
+            "out_count": len(hop.outs),
+            "sequence": at.NONE,
+            "recover": at.NONE,
+            "individual": at.NONE,
+            "elimination": at.NONE,
+            "listener": self.made.listeners[flow.traffic.index],
+            "sender": at.NONE if hop.sender is None else self.made.senders[hop.sender],
         }
         if hop.after is not None:
-            carried = flow.carried.index
-            columns[at.H_AFTER] = hop.after.index
-            columns[at.H_RECOVER] = bases[carried, None]
-            columns[at.H_INDIVIDUAL] = bases.get((carried, flow.member), at.NONE)
-            columns[at.H_ELIMINATION] = self.eliminations.get(carried, at.NONE)
+            traffic = flow.traffic.index
+            columns["after"] = hop.after.index
+            columns["recover"] = bases[traffic, None]
+            columns["individual"] = bases.get((traffic, flow.member), at.NONE)
+            columns["elimination"] = self.eliminations.get(traffic, at.NONE)
         if element.link is not None:
             columns |= {
-                at.H_CLASS: self.class_of(element, flow.carried),
-                at.H_BYTES_FULL: flow.frames[0],
-                at.H_BYTES_LAST: flow.frames[-1],
-                at.H_DONE_FULL: element.done_ps(flow.frames[0]),
-                at.H_DONE_LAST: element.done_ps(flow.frames[-1]),
+                "traffic_class": self.class_of(element, flow.traffic),
+                "bytes_full": flow.frames[0],
+                "bytes_last": flow.frames[-1],
+                "done_full": element.done_ps(flow.frames[0]),
+                "done_last": element.done_ps(flow.frames[-1]),
             }
         return columns
 
     def fill_recoveries(self) -> dict[tuple[int, int | None], int]:
         bases: dict[tuple[int, int | None], int] = {}
-        for carried in self.graph.carried:
-            route = carried.route
+        for traffic in self.graph.traffic:
+            route = traffic.route
             if not isinstance(route, Replicated):
                 continue
-            bases[carried.index, None] = self.recovery(carried, None, route.recovery)
+            bases[traffic.index, None] = self.recovery(traffic, None, route.recovery)
             if route.individual is not None:
                 for number in range(len(route.members)):
-                    bases[carried.index, number] = self.recovery(carried, number, route.individual)
+                    bases[traffic.index, number] = self.recovery(traffic, number, route.individual)
             if route.latent_errors is not None or route.faults.recovery_restarts_ns:
-                functions = [base for (index, _), base in bases.items() if index == carried.index]
-                self.eliminations[carried.index] = self.elimination(carried, route, functions)
+                functions = [base for (index, _), base in bases.items() if index == traffic.index]
+                self.eliminations[traffic.index] = self.elimination(traffic, route, functions)
         return bases
 
-    def elimination(self, carried: Carried, route: Replicated, functions: list[int]) -> int:
+    def elimination(self, traffic: Traffic, route: Replicated, functions: list[int]) -> int:
         """Return the address of what else there is to an elimination, the compound one first."""
         restarts = self.memory.put([t * 1000 for t in route.faults.recovery_restarts_ns])
-        address, errors, detection = self.memory.take(at.EL_COLUMNS), route.latent_errors, at.NONE
+        errors, detection = route.latent_errors, at.NONE
         if errors is not None:
-            detection = self.memory.put(
-                latent.new_latent(
-                    len(route.members),
-                    errors.difference,
-                    picoseconds(errors.period_ms * 1e6),
-                    picoseconds(errors.reset_period_ms * 1e6),
-                    self.made.stop_ps,
-                )
+            fields = latent.started(
+                len(route.members),
+                errors.difference,
+                picoseconds(errors.period_ms * 1e6),
+                picoseconds(errors.reset_ms * 1e6),
+                self.made.stop_ps,
             )
+            rows = self.memory.take(latent.MOST_ALARMS * at.ALARM_WORDS)
+            detection = self.memory.new(at.LATENT, fields | {"rows": rows})
         columns = {
-            at.EL_RESTART: restarts,
-            at.EL_RESTARTS_END: restarts + len(route.faults.recovery_restarts_ns),
-            at.EL_FUNCTIONS: self.memory.put(functions),
-            at.EL_FUNCTION_COUNT: len(functions),
-            at.EL_LATENT: detection,
+            "restart": restarts,
+            "restarts_end": restarts + len(route.faults.recovery_restarts_ns),
+            "functions": self.memory.put(functions),
+            "function_count": len(functions),
+            "latent": detection,
         }
-        self.memory.write(address, columns)
-        self.made.eliminations.append(EliminationPlace(carried, address, detection))
+        address = self.memory.new(at.ELIMINATION, columns)
+        self.made.eliminations.append(EliminationPlace(traffic, address, detection))
         return address
 
     def generator(self, faults: SequenceFaults) -> int:
@@ -584,206 +623,206 @@ class _Planner:
             events += [(since, at.STICK), (until, at.UNSTICK)]
         events.sort()
         first = self.memory.put([word for event in events for word in event])
-        address = self.memory.take(at.SQ_COLUMNS)
-        columns = {at.SQ_EVENT: first, at.SQ_EVENTS_END: first + len(events) * at.EV_WORDS}
-        self.memory.write(address, columns)
-        return address
+        end = first + len(events) * at.EVENT_WORDS
+        return self.memory.new(at.GENERATOR, {"event": first, "events_end": end})
 
-    def recovery(self, carried: Carried, member: int | None, function: Recovery) -> int:
-        timeout = function.reset_timeout_ms
-        address = self.memory.put(
-            recovery.new_registers(
-                function.history_length,
-                None if timeout is None else picoseconds(timeout * 1e6),
-                match=function.algorithm == "match",
-                take_no_sequence=function.take_no_sequence,
-                individual=member is not None,
-            )
+    def recovery(self, traffic: Traffic, member: int | None, function: Recovery) -> int:
+        timeout = function.reset_ms
+        fields = recovery.started(
+            function.history_length,
+            None if timeout is None else picoseconds(timeout * 1e6),
+            match=function.algorithm == "match",
+            take_no_sequence=function.take_no_sequence,
+            individual=member is not None,
         )
-        self.made.recoveries.append(RecoveryPlace(carried, member, address))
+        history = self.memory.take(function.history_length)
+        address = self.memory.new(at.RECOVERY, fields | {"history": history})
+        self.made.recoveries.append(RecoveryPlace(traffic, member, address))
         return address
 
     # Streams
 
-    def fill_sender(self, element: Element, carried: Carried) -> None:
+    def fill_sender(self, element: Element, traffic: Traffic) -> None:
         """Fill a sending process."""
-        stream, host = carried.stream, self.network.hosts[carried.talker]
+        stream, host = traffic.stream, self.network.hosts[traffic.talker]
         start = stream.start_ns * 1000
         flow = next(
-            f for f in element.flows if f.carried is carried and f.part in ("path", "before")
+            f for f in element.flows if f.traffic is traffic and f.part in ("path", "before")
         )
         fifo = self.is_fifo(element)
-        places = host.send_buffer_bytes // min(carried.truesizes) + len(carried.frames) + 2
+        places = host.send_buffer_bytes // min(traffic.truesizes) + len(traffic.frames) + 2
         columns = {
-            at.S_KIND: _PROCESSES[stream.send.kind],
-            at.S_PORT: self.made.elements[element.index],
-            at.S_FLOW: flow.index,
-            at.S_FRAGMENTS: len(carried.frames),
-            at.S_LIMIT: at.UNLIMITED if stream.datagrams is None else stream.datagrams,
-            at.S_STOP: self.made.stop_ps,
-            at.S_START: start,
-            at.S_DUE: start,
-            at.S_FREE: start,
-            at.S_PHASE: at.CALLS,
-            at.S_BUFFER: host.send_buffer_bytes,
-            at.S_CHARGE_FULL: carried.truesizes[0],
-            at.S_CHARGE_LAST: carried.truesizes[-1],
-            at.S_DROPS: int(host.when_full == "drop"),
-            at.S_COST: self.duration(host.send_cost, self.random(f"write/{stream.name}")),
-            at.S_STALLS: self.stalls(carried.talker, f"send/{stream.name}"),
-            at.S_TRANSPORT: self.made.transports.get(carried.index, at.NONE),
-            at.S_NUMBER: carried.index,
-            at.S_LOGGED: int(self.wanted.stream(carried)),
+            "kind": _PROCESSES[stream.send.kind],
+            "port": self.made.elements[element.index],
+            "flow": flow.index,
+            "fragments": len(traffic.frames),
+            "limit": at.UNLIMITED if stream.datagrams is None else stream.datagrams,
+            "stop": self.made.stop_ps,
+            "start": start,
+            "due": start,
+            "free": start,
+            "phase": at.CALLS,
+            "buffer": host.send_buffer_bytes,
+            "charge_full": traffic.truesizes[0],
+            "charge_last": traffic.truesizes[-1],
+            "drops": int(host.when_full == "drop"),
+            "cost": self.duration(host.send_cost, self.random(f"write/{stream.name}")),
+            "stalls": self.stalls(traffic.talker, f"send/{stream.name}"),
+            "transport": self.made.transports.get(traffic.index, at.NONE),
+            "number": traffic.index,
+            "logged": int(self.requested.stream(traffic)),
         }
         columns |= self.memory.ring(
-            f"the send buffer of {carried.talker}", places if fifo else 1, at.HELD_WORDS
+            f"the send buffer of {traffic.talker}", places if fifo else 1, at.HELD_WORDS
         )
-        address = self.made.senders[carried.index]
-        self.memory.write(address, columns | self.process_columns(carried))
+        address = self.made.senders[traffic.index]
+        self.memory.fill(at.SENDER, address, columns | self.process_columns(traffic))
         if isinstance(stream.send, TcpBulk):
-            self.memory.write(address, {at.S_NEXT: start})
-            self.fill_transport(carried, stream.send)
+            self.memory.fill(at.SENDER, address, {"next": start})
+            self.fill_transport(traffic, stream.send)
 
-    def process_columns(self, carried: Carried) -> dict[int, int]:
+    def process_columns(self, traffic: Traffic) -> Fields:
         """Return what makes the sending process come when it does."""
-        stream, send = carried.stream, carried.stream.send
+        stream, send = traffic.stream, traffic.stream.send
         payload_bits = stream.payload_bytes * 8
         if isinstance(send, Bursts | ConstantRate):
             rate_bps = round(send.rate_mbps * 1e6)
             step, rest = divmod(payload_bits * 10**12, rate_bps)
-            columns = {at.S_STEP: step, at.S_STEP_REST: rest, at.S_STEP_UNIT: rate_bps}
+            columns = {"step": step, "step_rest": rest, "step_unit": rate_bps}
             if isinstance(send, Bursts):
-                columns[at.S_TICK] = picoseconds(send.timer_us * 1000)
+                columns["tick"] = picoseconds(send.timer_us * 1000)
             return columns
         if isinstance(send, Poisson):
             mean = picoseconds(payload_bits * 1000 / send.rate_mbps)
-            gap = self.memory.put([ERLANG, mean, 1, self.random(f"gaps/{stream.name}")])
-            return {at.S_GAP: gap}
+            random = self.random(f"gaps/{stream.name}")
+            gap = {"kind": ERLANG, "mean_ps": mean, "phases": 1, "random": random}
+            return {"gap": self.memory.new(at.DURATION, gap)}
         if isinstance(send, Listed):
             count = len(send.times_ns)
             limit = count if stream.datagrams is None else min(count, stream.datagrams)
             times = self.memory.put([time * 1000 for time in send.times_ns])
-            return {at.S_TIMES: times, at.S_LIMIT: limit}
+            return {"times": times, "limit": limit}
         if isinstance(send, TcpBulk):
-            return {at.S_BUFFER: send.local_queue_bytes}
+            return {"buffer": send.local_queue_bytes}
         if isinstance(send, PingPong):
             return {
-                at.S_STEP: picoseconds(send.interval_us * 1000),
-                at.S_TIMEOUT: picoseconds(send.timeout_ms * 1e6),
-                at.S_TRIP_MIN: _HUGE,
-                at.S_TRIP_MAX: at.NONE,
-                at.S_TRIP_BINS: self.memory.take(at.HISTOGRAM_BINS),
+                "step": picoseconds(send.interval_us * 1000),
+                "timeout": picoseconds(send.timeout_ms * 1e6),
+                "round_trip": self.times(),
             }
         return {}
 
-    def fill_transport(self, carried: Carried, send: TcpBulk) -> None:
-        segments = send.window_bytes // carried.stream.payload_bytes
+    def fill_transport(self, traffic: Traffic, send: TcpBulk) -> None:
+        segments = send.window_bytes // traffic.stream.payload_bytes
         if not 2 <= segments <= at.MOST_SEGMENTS:
             raise ValueError(
-                f"stream {carried.name}: a window of {send.window_bytes} bytes holds {segments} "
-                f"segments of {carried.stream.payload_bytes} bytes; it must hold 2 ... "
+                f"stream {traffic.name}: a window of {send.window_bytes} bytes holds {segments} "
+                f"segments of {traffic.stream.payload_bytes} bytes; it must hold 2 ... "
                 f"{at.MOST_SEGMENTS}"
             )
-        ring = self.memory.ring("a TCP window", 2 * segments + 2, at.SEG_WORDS)
+        start, mask, _, _ = self.memory.ring("a TCP window", 2 * segments + 2, at.SEGMENT_WORDS)[
+            "ring"
+        ]
         window = float(min(send.initial_segments, segments))
-        self.memory.write(
-            self.made.transports[carried.index],
+        self.memory.fill(
+            at.TRANSPORT,
+            self.made.transports[traffic.index],
             {
-                at.T_ENTRY_AT: carried.stream.start_ns * 1000,
-                at.T_TIMEOUT_AT: at.NEVER,
-                at.T_ACK_AT: at.NEVER,
-                at.T_EPOCH: at.NEVER,
-                at.T_NEWEST_SENT: at.NONE,
-                at.T_HIGHEST_SACKED: at.NONE,
-                at.T_WINDOW: segments,
-                at.T_CUBIC: int(send.congestion == "cubic"),
-                at.T_SEGMENTS: ring[at.RING_START],
-                at.T_SEGMENT_MASK: ring[at.RING_MASK],
-                at.W_CONGESTION: _bits(window),
-                at.W_THRESHOLD: _bits(float("inf")),
+                "entry_at": traffic.stream.start_ns * 1000,
+                "timeout_at": at.NEVER,
+                "ack_at": at.NEVER,
+                "epoch": at.NEVER,
+                "newest_sent": at.NONE,
+                "highest_sacked": at.NONE,
+                "window": segments,
+                "cubic": int(send.congestion == "cubic"),
+                "segments": start,
+                "segment_mask": mask,
+                "congestion": window,
+                "threshold": float("inf"),
             },
         )
 
-    def fill_listener(self, carried: Carried) -> None:
+    def fill_listener(self, traffic: Traffic) -> None:
         """Fill what receives a stream."""
-        address = self.made.listeners[carried.index]
+        address = self.made.listeners[traffic.index]
         columns = {
-            at.L_NUMBER: carried.index,
-            at.L_FRAGMENTS: len(carried.frames),
-            at.L_NEWEST: at.NONE,
-            at.L_EDGE: at.NONE,
-            at.L_LOGGED: int(self.wanted.stream(carried)),
-            at.L_STALLS: at.NONE,
-            at.L_TRANSPORT: at.NONE,
-            at.L_SEEN: self.memory.take(at.SEEN_WORDS),
-            at.L_LATENCY_BINS: self.memory.take(at.HISTOGRAM_BINS),
-            at.L_TRANSIT_BINS: self.memory.take(at.HISTOGRAM_BINS),
+            "number": traffic.index,
+            "fragments": len(traffic.frames),
+            "newest": at.NONE,
+            "edge": at.NONE,
+            "logged": int(self.requested.stream(traffic)),
+            "stalls": at.NONE,
+            "transport": at.NONE,
+            "seen": self.memory.take(at.SEEN_WORDS),
+            "latency": self.times(),
+            "transit": self.times(),
+            "first": _HUGE,
+            "last": at.NONE,
         }
-        columns |= dict.fromkeys((at.L_FIRST, at.L_LATENCY_MIN, at.L_TRANSIT_MIN), _HUGE)
-        columns |= dict.fromkeys((at.L_LAST, at.L_LATENCY_MAX, at.L_TRANSIT_MAX), at.NONE)
-        if isinstance(carried.stream.send, TcpBulk):
-            columns |= self.transport_columns(carried)
+        if isinstance(traffic.stream.send, TcpBulk):
+            columns |= self.transport_columns(traffic)
         else:
-            columns |= self.socket_columns(carried, self.network.hosts[carried.listener])
-            if isinstance(carried.stream.send, PingPong):
-                columns |= self.answer_columns(carried)
-        self.memory.write(address, columns)
+            columns |= self.socket_columns(traffic, self.network.hosts[traffic.listener])
+            if isinstance(traffic.stream.send, PingPong):
+                columns |= self.answer_columns(traffic)
+        self.memory.fill(at.LISTENER, address, columns)
 
-    def socket_columns(self, carried: Carried, host: Host) -> dict[int, int]:
-        charge, places = self.receive_charge(carried, host), self.socket_places(carried, host)
-        ring = self.memory.ring(f"the socket of {carried.name}", places, at.HELD_WORDS)
-        random = self.random(f"read/{carried.name}")
-        pending = [at.NONE, 0] * (at.PENDING_SLOTS if len(carried.frames) > 1 else 0)
+    def socket_columns(self, traffic: Traffic, host: EndStation) -> Fields:
+        charge, places = self.receive_charge(traffic, host), self.socket_places(traffic, host)
+        ring = self.memory.ring(f"the socket of {traffic.name}", places, at.HELD_WORDS)
+        random = self.random(f"read/{traffic.name}")
+        pending = [at.NONE, 0] * (at.PENDING_SLOTS if len(traffic.frames) > 1 else 0)
         return ring | {
-            at.L_KIND: at.TO_PROCESS,
-            at.L_CHARGE: charge,
-            at.L_BUFFER: host.receive_buffer_bytes,
-            at.L_TIME: self.duration(host.receive_time, random),
-            at.L_STALLS: self.stalls(carried.listener, f"receive/{carried.name}"),
-            at.L_PENDING: self.memory.put(pending),
+            "kind": at.TO_PROCESS,
+            "charge": charge,
+            "buffer": host.receive_buffer_bytes,
+            "work": self.duration(host.receive_time, random),
+            "stalls": self.stalls(traffic.listener, f"receive/{traffic.name}"),
+            "pending": self.memory.put(pending),
         }
 
-    def answer_columns(self, carried: Carried) -> dict[int, int]:
+    def answer_columns(self, traffic: Traffic) -> Fields:
         """Return what makes the process at a ping-pong's listener answer, or the talker's go on."""
-        columns = self.return_columns(carried, at.TO_CLIENT, at.TO_SERVER)
-        if not carried.returns:
-            name = f"{carried.name}.answer"
-            host = self.network.hosts[carried.listener]
+        columns = self.return_columns(traffic, at.TO_CLIENT, at.TO_SERVER)
+        if not traffic.returns:
+            name = f"{traffic.name}.answer"
+            host = self.network.hosts[traffic.listener]
             cost = self.duration(host.send_cost, self.random(f"write/{name}"))
             columns |= {
-                at.L_COST: cost,
-                at.L_COST_STALLS: self.stalls(carried.listener, f"send/{name}"),
+                "cost": cost,
+                "cost_stalls": self.stalls(traffic.listener, f"send/{name}"),
             }
         return columns
 
-    def transport_columns(self, carried: Carried) -> dict[int, int]:
-        columns = {at.L_TRANSPORT: self.made.transports[carried.sender]}
-        return columns | self.return_columns(carried, at.TO_TCP_SENDER, at.TO_TCP_RECEIVER)
+    def transport_columns(self, traffic: Traffic) -> Fields:
+        columns = {"transport": self.made.transports[traffic.sender]}
+        return columns | self.return_columns(traffic, at.TO_TCP_SENDER, at.TO_TCP_RECEIVER)
 
-    def return_columns(self, carried: Carried, back: int, forth: int) -> dict[int, int]:
+    def return_columns(self, traffic: Traffic, back: int, forth: int) -> Fields:
         """Return the kind of a listener, and where it puts what it gives for what it receives."""
-        receiver = self.graph.element(carried.listener, None)
+        receiver = self.graph.element(traffic.listener, None)
         outgoing = [edge for edge in self.graph.edges if edge.source is receiver]
-        if carried.returns:
-            edge = next(edge for edge in outgoing if edge.to_sender == carried.sender)
-            return {at.L_KIND: back, at.L_EDGE: self.made.edges[edge.index]}
+        if traffic.returns:
+            edge = next(edge for edge in outgoing if edge.to_sender == traffic.sender)
+            return {"kind": back, "edge": self.made.edges[edge.index]}
         flow = next(
             flow
             for flow in self.graph.flows
-            if flow.carried.returns
-            and flow.carried.sender == carried.sender
+            if flow.traffic.returns
+            and flow.traffic.sender == traffic.sender
             and flow.part in ("path", "before")
         )
-        answers = None if forth == at.TO_TCP_RECEIVER else flow.carried.index
+        answers = None if forth == at.TO_TCP_RECEIVER else flow.traffic.index
         edge = next(
             edge
             for edge in outgoing
             if edge.to_sender is None and edge.answers == answers and flow in edge.target.flows
         )
         return {
-            at.L_KIND: forth,
-            at.L_EDGE: self.made.edges[edge.index],
-            at.L_ACK_FLOW: flow.index,
+            "kind": forth,
+            "edge": self.made.edges[edge.index],
+            "return_flow": flow.index,
         }
 
 
@@ -796,30 +835,8 @@ def _span_ps(span: Span) -> tuple[int, int]:
     return span.from_ns * 1000, at.NEVER if span.until_ns is None else span.until_ns * 1000
 
 
-def _bits(value: float) -> int:
-    return int(np.float64(value).view(np.int64))
-
-
-def gate_windows_ps(gates: Gates, traffic_class: int) -> list[tuple[int, int]] | None:
-    """Return when a class is open in the cycle, as [from, until) in ps; None: always.
-
-    Neighbouring windows are joined. One that runs through the end of the cycle is the last and
-    ends beyond it.
-    """
-    cycle = gates.cycle_ns
-    windows: list[list[int]] = []
-    time = 0
-    for number, entry in enumerate(gates.entries):
-        last = number == len(gates.entries) - 1
-        until = cycle if last else min(cycle, time + entry.interval_ns)
-        if time < until and traffic_class in entry.open_classes:
-            if windows and windows[-1][1] == time:
-                windows[-1][1] = until
-            else:
-                windows.append([time, until])
-        time = until
-    if windows == [[0, cycle]]:
+def _gate_windows_ps(gates: GateControlList, traffic_class: int) -> list[tuple[int, int]] | None:
+    """Return when a class is open in the cycle, as [from, until) in ps; None: always."""
+    if gates.always_open(traffic_class):
         return None
-    if len(windows) > 1 and windows[0][0] == 0 and windows[-1][1] == cycle:
-        windows[-1][1] = cycle + windows.pop(0)[1]
-    return [(start * 1000, until * 1000) for start, until in windows]
+    return [(begin * 1000, end * 1000) for begin, end in gates.windows_ns(traffic_class)]

@@ -7,71 +7,26 @@ departure is known when it arrives; :func:`run_scheduled` serves all ports, even
 
 from tsnrepro.model.compiled import inlined, kernel
 from tsnrepro.model.layout import (
-    C_ARRIVED,
-    C_DUPLICATED,
-    C_QUEUE_DROPS,
-    C_SENT,
-    C_WAIT_MAX,
-    C_WAIT_SUM,
     CALLS,
     CLASSES,
-    E_BUSY,
-    E_CLASSES,
-    E_GAP,
-    E_GUARD,
-    E_LINE_FREE,
-    E_LOGGED,
-    E_QUEUE_BYTES,
-    E_RELEASE_AT,
-    E_RELEASE_BYTES,
-    E_RELEASE_CHARGE,
-    E_RELEASE_CLASS,
-    E_RELEASE_SENDER,
-    E_SELECT_AT,
-    E_SENDER_COUNT,
-    E_SENDERS,
-    E_WATCHED,
-    F_META,
-    F_WORDS,
-    G_SENDER,
-    H_BYTES_FULL,
-    H_BYTES_LAST,
-    H_CLASS,
-    H_DONE_FULL,
-    H_DONE_LAST,
-    H_SENDER,
-    HELD_SIZE,
-    HELD_UNTIL,
-    HELD_WORDS,
     META_FRAGMENT_SHIFT,
     META_LAST,
     NEVER,
     NONE,
     PING_PONG,
-    Q_BYTES,
-    Q_COLUMNS,
-    Q_PEAK,
-    RING_MASK,
-    RING_READ,
-    RING_START,
-    RING_WRITTEN,
-    S_BEGIN,
-    S_CHARGE_FULL,
-    S_CHARGE_LAST,
-    S_CHARGED,
-    S_ENTERED,
-    S_FLOW,
-    S_FRAGMENTS,
-    S_FREE,
-    S_INDEX,
-    S_KIND,
-    S_NEXT,
-    S_PHASE,
+    QUEUE_WORDS,
     TCP,
     WAITS,
+    edge_at,
+    frame_at,
+    held_at,
+    hop_at,
+    queue_at,
+    sender_at,
 )
 from tsnrepro.model.lines import (
     earliest_input,
+    frame_in,
     hand_on,
     hop_of,
     is_duplicated,
@@ -82,7 +37,14 @@ from tsnrepro.model.lines import (
 )
 from tsnrepro.model.pingpong import await_answer, give_up, on_answer
 from tsnrepro.model.rows import log_departure
-from tsnrepro.model.senders import after_entry, call_write, plan_entry, release
+from tsnrepro.model.senders import (
+    after_entry,
+    call_write,
+    held_in,
+    let_go,
+    plan_entry,
+    release,
+)
 from tsnrepro.model.shapers import charge_credit, eligible_at, settle_credit
 from tsnrepro.model.tcp import (
     on_acknowledgement,
@@ -97,54 +59,51 @@ __all__ = ["run_fifo", "run_scheduled"]
 
 @kernel
 def _earliest_sender(memory, port, before):
-    """Return the sender of this port with the earliest event, if that is ahead of ``before``."""
+    """Return the address and time of the port's earliest sender ahead of ``before``, or NONE."""
     best, best_time = NONE, before
-    first = memory[port + E_SENDERS]
-    for place in range(first, first + memory[port + E_SENDER_COUNT]):
-        sender = memory[place]
-        if memory[sender + S_NEXT] < best_time:
-            best, best_time = sender, memory[sender + S_NEXT]
+    first = port.senders
+    for place in range(first, first + port.sender_count):
+        time = sender_at(memory, memory[place]).next
+        if time < best_time:
+            best, best_time = memory[place], time
     return best, best_time
+
+
+@inlined
+def _frame_bytes(hop, meta):
+    return hop.bytes_last if meta & META_LAST else hop.bytes_full
+
+
+@inlined
+def _line_time(hop, meta):
+    """Return the time from a frame's start to its last bit."""
+    return hop.done_last if meta & META_LAST else hop.done_full
+
+
+@inlined
+def _charge(sender, meta):
+    return sender.charge_last if meta & META_LAST else sender.charge_full
 
 
 @kernel
 def _hold(memory, ring, until, size):
     """Note in a ring that ``size`` bytes are held until a time."""
-    written = memory[ring + RING_WRITTEN]
-    held = memory[ring + RING_START] + (written & memory[ring + RING_MASK]) * HELD_WORDS
-    memory[held + HELD_UNTIL] = until
-    memory[held + HELD_SIZE] = size
-    memory[ring + RING_WRITTEN] = written + 1
+    written = ring.written
+    held = held_at(memory, held_in(ring, written))
+    held.until = until
+    held.amount = size
+    ring.written = written + 1
 
 
 @kernel
-def _let_go(memory, queue, now):
-    """Take the frames that have left by ``now`` off the bytes of a queue."""
-    start, mask = memory[queue + RING_START], memory[queue + RING_MASK]
-    read, written = memory[queue + RING_READ], memory[queue + RING_WRITTEN]
-    held_bytes = memory[queue + Q_BYTES]
-    while read != written:
-        held = start + (read & mask) * HELD_WORDS
-        if memory[held + HELD_UNTIL] > now:
-            break
-        held_bytes -= memory[held + HELD_SIZE]
-        read += 1
-    if read == written:
-        read = 0
-        memory[queue + RING_WRITTEN] = 0
-    memory[queue + RING_READ] = read
-    memory[queue + Q_BYTES] = held_bytes
-
-
-@kernel
-def _fits(memory, port, queue, hop, size):
+def _fits(port, queue, hop, size):
     """Count a frame into the bytes of a queue, or as dropped."""
-    held_bytes = memory[queue + Q_BYTES] + size
-    if held_bytes > memory[port + E_QUEUE_BYTES]:
-        memory[hop + C_QUEUE_DROPS] += 1
+    held_bytes = queue.bytes + size
+    if held_bytes > port.queue_bytes:
+        hop.queue_drops += 1
         return False
-    memory[queue + Q_BYTES] = held_bytes
-    memory[queue + Q_PEAK] = max(memory[queue + Q_PEAK], held_bytes)
+    queue.bytes = held_bytes
+    queue.peak = max(queue.peak, held_bytes)
     return True
 
 
@@ -152,53 +111,51 @@ def _fits(memory, port, queue, hop, size):
 def _start(memory, port, times, frame):
     """Send a frame (sent, ident, meta), and count it: times are queued, start, done, free."""
     queued, start, done, free = times
-    hop = hop_of(memory, port, frame[2])
+    hop = hop_at(memory, hop_of(port, frame[2]))
     wait = start - queued
-    memory[hop + C_SENT] += 1
-    memory[hop + C_WAIT_SUM] += wait
-    memory[hop + C_WAIT_MAX] = max(memory[hop + C_WAIT_MAX], wait)
-    memory[port + E_BUSY] += free - start
+    hop.sent += 1
+    hop.wait_sum += wait
+    hop.wait_max = max(hop.wait_max, wait)
+    port.busy += free - start
     arrives = send_on(memory, port, hop, (start, done), frame)
-    if memory[port + E_WATCHED]:
+    if port.watched:
         _watch(memory, port, (queued, start, done), frame, arrives)
 
 
 @kernel
 def _watch(memory, port, times, frame, arrives):
     """Log a frame that starts, and hand it on again where the link duplicates it."""
-    if memory[port + E_LOGGED] != NONE:
-        log_departure(memory, memory[port + E_LOGGED], times, frame)
+    if port.logged != NONE:
+        log_departure(memory, port.logged, times, frame)
     if is_duplicated(memory, port, times[1]) and arrives:
-        hop = hop_of(memory, port, frame[2])
-        memory[hop + C_DUPLICATED] += 1
+        hop = hop_at(memory, hop_of(port, frame[2]))
+        hop.duplicated += 1
         hand_on(memory, port, hop, times[2], frame)
 
 
 @kernel
 def _send_in_turn(memory, port, now, frame):
     """Take a frame into the only queue; return when its last bit is sent, or NONE if dropped."""
-    meta = frame[2]
-    queue = memory[port + E_CLASSES]
-    hop = hop_of(memory, port, meta)
-    last = (meta & META_LAST) != 0
-    size = memory[hop + (H_BYTES_LAST if last else H_BYTES_FULL)]
-    _let_go(memory, queue, now)
-    if not _fits(memory, port, queue, hop, size):
+    queue = queue_at(memory, port.classes)
+    hop = hop_at(memory, hop_of(port, frame[2]))
+    size = _frame_bytes(hop, frame[2])
+    queue.bytes -= let_go(memory, queue.ring, now)
+    if not _fits(port, queue, hop, size):
         return NONE
-    start = max(now, memory[port + E_LINE_FREE])
-    done = start + memory[hop + (H_DONE_LAST if last else H_DONE_FULL)]
-    free = done + memory[port + E_GAP]
-    memory[port + E_LINE_FREE] = free
-    _hold(memory, queue, done, size)
+    start = max(now, port.line_free)
+    done = start + _line_time(hop, frame[2])
+    free = done + port.gap
+    port.line_free = free
+    _hold(memory, queue.ring, done, size)
     _start(memory, port, (now, start, done, free), frame)
     return done
 
 
 @kernel
-def _fragment_meta(memory, sender, fragment):
+def _fragment_meta(sender, fragment):
     """Return the meta word of a fragment of a sender's datagram."""
-    meta = memory[sender + S_FLOW] | (fragment << META_FRAGMENT_SHIFT)
-    if fragment == memory[sender + S_FRAGMENTS] - 1:
+    meta = sender.flow | (fragment << META_FRAGMENT_SHIFT)
+    if fragment == sender.fragments - 1:
         meta |= META_LAST
     return meta
 
@@ -206,19 +163,19 @@ def _fragment_meta(memory, sender, fragment):
 @kernel
 def _enter_in_turn(memory, port, sender):
     """Put the frames of a sender's datagram into the only queue and plan its next one."""
-    now = memory[sender + S_NEXT]
-    sent, ident = memory[sender + S_BEGIN], memory[sender + S_INDEX]
-    memory[sender + S_ENTERED] += 1
-    for fragment in range(memory[sender + S_FRAGMENTS]):
-        meta = _fragment_meta(memory, sender, fragment)
-        memory[hop_of(memory, port, meta) + C_ARRIVED] += 1
+    now = sender.next
+    sent, ident = sender.begin, sender.index
+    sender.entered += 1
+    for fragment in range(sender.fragments):
+        meta = _fragment_meta(sender, fragment)
+        hop_at(memory, hop_of(port, meta)).arrived += 1
         done = _send_in_turn(memory, port, now, (sent, ident, meta))
         if done != NONE:
-            charge = memory[sender + (S_CHARGE_LAST if meta & META_LAST else S_CHARGE_FULL)]
-            _hold(memory, sender, done, charge)
-            memory[sender + S_CHARGED] += charge
-    memory[sender + S_FREE] = now
-    memory[sender + S_INDEX] = ident + 1
+            charge = _charge(sender, meta)
+            _hold(memory, sender.ring, done, charge)
+            sender.charged += charge
+    sender.free = now
+    sender.index = ident + 1
     plan_entry(memory, sender)
 
 
@@ -231,71 +188,74 @@ def run_fifo(memory, port, end):
         if now >= end:
             return
         if sender != NONE:
-            _enter_in_turn(memory, port, sender)
+            _enter_in_turn(memory, port, sender_at(memory, sender))
             continue
-        now, sent, ident, meta = take(memory, edge)
+        now, sent, ident, meta = take(memory, edge_at(memory, edge).ring)
         meta = pass_recovery(memory, port, meta, now)
         if meta != NONE:
             _send_in_turn(memory, port, now, (sent, ident, meta))
+
+
+@inlined
+def _class(port, traffic_class):
+    """Return the address of the queue of a traffic class."""
+    return port.classes + traffic_class * QUEUE_WORDS
 
 
 @kernel
 def _wait_in_class(memory, port, now, frame):
     """Put a frame into the queue of its class; tell whether it fits."""
     sent, ident, meta = frame
-    hop = hop_of(memory, port, meta)
-    queue = memory[port + E_CLASSES] + memory[hop + H_CLASS] * Q_COLUMNS
-    size = memory[hop + (H_BYTES_LAST if meta & META_LAST else H_BYTES_FULL)]
-    if not _fits(memory, port, queue, hop, size):
+    hop = hop_at(memory, hop_of(port, meta))
+    queue = queue_at(memory, _class(port, hop.traffic_class))
+    if not _fits(port, queue, hop, _frame_bytes(hop, meta)):
         return False
-    if memory[queue + RING_READ] == memory[queue + RING_WRITTEN]:
+    if queue.ring.read == queue.ring.written:
         settle_credit(memory, port, queue, False, now)
-    push(memory, queue, now, sent, ident, meta)
-    if memory[port + E_LINE_FREE] <= now:
-        memory[port + E_SELECT_AT] = now
+    push(memory, queue.ring, now, sent, ident, meta)
+    if port.line_free <= now:
+        port.select_at = now
     return True
 
 
 @kernel
 def _enter_class(memory, port, sender, now):
     """Put the frames of a sender's datagram into the queue of its class."""
-    sent, ident = memory[sender + S_BEGIN], memory[sender + S_INDEX]
-    memory[sender + S_ENTERED] += 1
-    for fragment in range(memory[sender + S_FRAGMENTS]):
-        meta = _fragment_meta(memory, sender, fragment)
-        memory[hop_of(memory, port, meta) + C_ARRIVED] += 1
+    sent, ident = sender.begin, sender.index
+    sender.entered += 1
+    for fragment in range(sender.fragments):
+        meta = _fragment_meta(sender, fragment)
+        hop_at(memory, hop_of(port, meta)).arrived += 1
         if _wait_in_class(memory, port, now, (sent, ident, meta)):
-            memory[sender + S_CHARGED] += memory[
-                sender + (S_CHARGE_LAST if meta & META_LAST else S_CHARGE_FULL)
-            ]
+            sender.charged += _charge(sender, meta)
 
 
 @kernel
 def _sender_event(memory, port, sender, now):
-    kind = memory[sender + S_KIND]
-    if kind == PING_PONG and memory[sender + S_PHASE] == WAITS:
+    kind = sender.kind
+    if kind == PING_PONG and sender.phase == WAITS:
         give_up(memory, sender, now)
     elif kind == TCP:
         on_sender_event(memory, sender, now)
         if sends_segment(memory, sender, now):
             _enter_class(memory, port, sender, now)
             sent_segment(memory, sender, now)
-    elif memory[sender + S_PHASE] == CALLS:
+    elif sender.phase == CALLS:
         call_write(memory, sender, now)
     else:
         _enter_class(memory, port, sender, now)
         if kind == PING_PONG:
-            await_answer(memory, sender)
+            await_answer(sender)
         else:
             after_entry(memory, sender)
 
 
 @kernel
 def _edge_event(memory, port, edge):
-    now, sent, ident, meta = take(memory, edge)
-    sender = memory[edge + G_SENDER]
-    if sender != NONE:
-        if memory[sender + S_KIND] == TCP:
+    now, sent, ident, meta = take(memory, edge.ring)
+    if edge.sender != NONE:
+        sender = sender_at(memory, edge.sender)
+        if sender.kind == TCP:
             on_acknowledgement(memory, sender, now, sent, ident)
         else:
             on_answer(memory, sender, now, ident)
@@ -307,36 +267,30 @@ def _edge_event(memory, port, edge):
 
 @kernel
 def _transmit(memory, port, traffic_class, now):
-    queue = memory[port + E_CLASSES] + traffic_class * Q_COLUMNS
-    arrived, sent, ident, meta = take(memory, queue)
-    hop = hop_of(memory, port, meta)
-    last = (meta & META_LAST) != 0
-    done = now + memory[hop + (H_DONE_LAST if last else H_DONE_FULL)]
-    free = done + memory[port + E_GAP]
-    charge_credit(memory, queue, now, free)
-    memory[port + E_LINE_FREE] = free
-    memory[port + E_SELECT_AT] = free
-    memory[port + E_RELEASE_AT] = done
-    memory[port + E_RELEASE_CLASS] = traffic_class
-    memory[port + E_RELEASE_BYTES] = memory[hop + (H_BYTES_LAST if last else H_BYTES_FULL)]
-    sender = memory[hop + H_SENDER]
-    memory[port + E_RELEASE_SENDER] = sender
-    if sender != NONE:
-        memory[port + E_RELEASE_CHARGE] = memory[
-            sender + (S_CHARGE_LAST if last else S_CHARGE_FULL)
-        ]
+    queue = queue_at(memory, _class(port, traffic_class))
+    arrived, sent, ident, meta = take(memory, queue.ring)
+    hop = hop_at(memory, hop_of(port, meta))
+    done = now + _line_time(hop, meta)
+    free = done + port.gap
+    charge_credit(queue, now, free)
+    port.line_free = free
+    port.select_at = free
+    port.release_at = done
+    port.release_class = traffic_class
+    port.release_bytes = _frame_bytes(hop, meta)
+    port.release_sender = hop.sender
+    if hop.sender != NONE:
+        port.release_charge = _charge(sender_at(memory, hop.sender), meta)
     _start(memory, port, (arrived, now, done, free), (sent, ident, meta))
 
 
 @kernel
 def _time_needed(memory, port, queue):
     """Return how long the gate must stay open for the first frame of a class."""
-    if not memory[port + E_GUARD]:
+    if not port.guard:
         return 0
-    place = memory[queue + RING_READ] & memory[queue + RING_MASK]
-    meta = memory[memory[queue + RING_START] + place * F_WORDS + F_META]
-    hop = hop_of(memory, port, meta)
-    return memory[hop + (H_DONE_LAST if meta & META_LAST else H_DONE_FULL)]
+    meta = frame_at(memory, frame_in(queue.ring, queue.ring.read)).meta
+    return _line_time(hop_at(memory, hop_of(port, meta)), meta)
 
 
 @kernel
@@ -344,8 +298,8 @@ def _choose(memory, port, now):
     """Start the frame of the highest class that may send, or set when to look again."""
     earliest = NEVER
     for traffic_class in range(CLASSES - 1, -1, -1):
-        queue = memory[port + E_CLASSES] + traffic_class * Q_COLUMNS
-        if memory[queue + RING_READ] == memory[queue + RING_WRITTEN]:
+        queue = queue_at(memory, _class(port, traffic_class))
+        if queue.ring.read == queue.ring.written:
             continue
         settle_credit(memory, port, queue, True, now)
         need = _time_needed(memory, port, queue)
@@ -354,18 +308,18 @@ def _choose(memory, port, now):
             _transmit(memory, port, traffic_class, now)
             return
         earliest = min(earliest, time)
-    memory[port + E_SELECT_AT] = earliest
+    port.select_at = earliest
 
 
 @kernel
 def _release_line(memory, port, now):
-    queue = memory[port + E_CLASSES] + memory[port + E_RELEASE_CLASS] * Q_COLUMNS
-    memory[queue + Q_BYTES] -= memory[port + E_RELEASE_BYTES]
-    memory[port + E_RELEASE_AT] = NEVER
-    sender = memory[port + E_RELEASE_SENDER]
-    if sender != NONE:
-        release(memory, sender, memory[port + E_RELEASE_CHARGE], now)
-        if memory[sender + S_KIND] == TCP:
+    queue = queue_at(memory, _class(port, port.release_class))
+    queue.bytes -= port.release_bytes
+    port.release_at = NEVER
+    if port.release_sender != NONE:
+        sender = sender_at(memory, port.release_sender)
+        release(memory, sender, port.release_charge, now)
+        if sender.kind == TCP:
             plan_segment(memory, sender, now)
 
 
@@ -375,14 +329,14 @@ def run_scheduled(memory, port, end):
     while True:
         edge, arrives = earliest_input(memory, port)
         sender, arrives = _earliest_sender(memory, port, arrives)
-        now = min(arrives, memory[port + E_RELEASE_AT], memory[port + E_SELECT_AT])
+        now = min(arrives, port.release_at, port.select_at)
         if now >= end:
             return
-        if now == memory[port + E_RELEASE_AT]:
+        if now == port.release_at:
             _release_line(memory, port, now)
         elif now != arrives:
             _choose(memory, port, now)
         elif sender != NONE:
-            _sender_event(memory, port, sender, now)
+            _sender_event(memory, port, sender_at(memory, sender), now)
         else:
-            _edge_event(memory, port, edge)
+            _edge_event(memory, port, edge_at(memory, edge))

@@ -5,8 +5,9 @@ Two writings of the same procedures stand side by side:
 - :class:`VectorRecovery` and :class:`MatchRecovery` are plain and slow. The history is a list, a
   shift moves every element, and the text follows clause 7.4.3 step by step. They need nothing but
   Python and are the reference for anything faster.
-- :func:`recover` does the same on one flat array of integers with a ring for the history, so that
-  numba can compile it unchanged. The engine of the model runs this one.
+- :func:`recover` does the same on a record in one flat array of integers (the memory of
+  :mod:`tsnrepro.model.layout`), with a ring for the history, so that numba can compile it
+  unchanged. The engine of the model runs this one.
 
 Decisions where implementations differ, or where the text leaves a choice:
 
@@ -24,7 +25,13 @@ Decisions where implementations differ, or where the text leaves a choice:
   very instant finds the function reset.
 """
 
-from typing import Final, Protocol
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from tsnrepro.model.compiled import words_of
+from tsnrepro.model.layout import RECOVERY, recovery_at
 
 __all__ = [
     "COUNTERS",
@@ -36,18 +43,10 @@ __all__ = [
     "new_registers",
     "read_counters",
     "recover",
-    "registers_needed",
     "restart",
     "signed_distance",
+    "started",
 ]
-
-
-class Registers(Protocol):
-    """Integers that can be read and set by index: a list, an int64 array, a part of one."""
-
-    def __getitem__(self, index: int, /) -> int: ...
-
-    def __setitem__(self, index: int, value: int, /) -> None: ...
 
 
 SEQUENCE_SPACE: Final = 65_536
@@ -69,25 +68,6 @@ NO_SEQUENCE: Final = -1
 
 NEVER: Final = -1
 """A reset timer that does not run."""
-
-# Registers of one recovery function, as offsets from its base in a flat array.
-R_MATCH: Final = 0
-R_LENGTH: Final = 1
-R_TIMEOUT: Final = 2
-R_TAKE_NO_SEQUENCE: Final = 3
-R_INDIVIDUAL: Final = 4
-R_TAKE_ANY: Final = 5
-R_LAST: Final = 6
-R_DEADLINE: Final = 7
-R_HEAD: Final = 8
-R_OUT_OF_ORDER: Final = 9
-R_ROGUE: Final = 10
-R_PASSED: Final = 11
-R_DISCARDED: Final = 12
-R_LOST: Final = 13
-R_TAGLESS: Final = 14
-R_RESETS: Final = 15
-R_HISTORY: Final = 16
 
 
 def signed_distance(seq: int, last: int) -> int:
@@ -272,135 +252,144 @@ class MatchRecovery(_Reference):
         return self._pass(now_ns)
 
 
-def registers_needed(history_length: int) -> int:
-    """Return how many integers one recovery function takes in a flat array."""
-    return R_HISTORY + history_length
-
-
-def new_registers(
-    history_length: int = 64,
-    reset_timeout: int | None = None,
+def started(
+    history_length: int,
+    reset_timeout: int | None,
     *,
     match: bool = False,
     take_no_sequence: bool = False,
     individual: bool = False,
-) -> list[int]:
-    """Return the registers of one recovery function, freshly started, for :func:`recover`.
+) -> dict[str, int]:
+    """Return the fields of a recovery function's record, freshly started, but for ``history``.
 
     ``reset_timeout`` is in the same unit as the times given to :func:`recover`, whatever that is.
     """
-    registers = [0] * registers_needed(history_length)
-    registers[R_MATCH] = int(match)
-    registers[R_LENGTH] = history_length
-    registers[R_TIMEOUT] = NEVER if reset_timeout is None else reset_timeout
-    registers[R_TAKE_NO_SEQUENCE] = int(take_no_sequence)
-    registers[R_INDIVIDUAL] = int(individual)
-    registers[R_TAKE_ANY] = 1
-    registers[R_LAST] = SEQUENCE_SPACE - 1
-    registers[R_DEADLINE] = NEVER
-    return registers
+    return {
+        "match": int(match),
+        "length": history_length,
+        "timeout": NEVER if reset_timeout is None else reset_timeout,
+        "take_no_sequence": int(take_no_sequence),
+        "individual": int(individual),
+        "take_any": 1,
+        "last": SEQUENCE_SPACE - 1,
+        "deadline": NEVER,
+    }
 
 
-def read_counters(registers: Registers, base: int = 0) -> dict[str, int]:
-    """Return the clause 10 counters of the recovery function at ``base``, by name."""
-    first = base + R_OUT_OF_ORDER
-    return {name: int(registers[first + index]) for index, name in enumerate(COUNTERS)}
+def new_registers(
+    history_length: int, reset_timeout: int | None = None, **options: bool
+) -> npt.NDArray[np.int64]:
+    """Return a memory of one recovery function at address 0, as :func:`started` describes it."""
+    words = words_of(RECOVERY)
+    memory = np.zeros(words + history_length, np.int64)
+    function = recovery_at(memory, 0)
+    function.history = words
+    for name, value in started(history_length, reset_timeout, **options).items():
+        function[name] = value
+    return memory
 
 
-def expire(registers: Registers, base: int, now: int) -> None:
-    """Let the reset timer of the function at ``base`` run up to ``now``."""
-    deadline = registers[base + R_DEADLINE]
-    if deadline != NEVER and now >= deadline:
-        _forget(registers, base)
-        registers[base + R_RESETS] += 1
+def read_counters(memory: npt.NDArray[np.int64], address: int = 0) -> dict[str, int]:
+    """Return the clause 10 counters of the recovery function at an address, by name."""
+    function = recovery_at(memory, address)
+    return {name: int(function[name]) for name in COUNTERS}
 
 
-def restart(registers: Registers, base: int, now: int) -> None:
-    """Start the function at ``base`` anew at ``now``, as its switch does; counters go on.
+def expire(memory: Any, address: int, now: int) -> None:
+    """Let the reset timer of the function at an address run up to ``now``."""
+    function = recovery_at(memory, address)
+    if function.deadline != NEVER and now >= function.deadline:
+        _forget(function)
+        function.resets += 1
+
+
+def restart(memory: Any, address: int, now: int) -> None:
+    """Start the function at an address anew at ``now``, as its switch does; counters go on.
 
     A reset that was due before is made first, and counted.
     """
-    expire(registers, base, now)
-    _forget(registers, base)
+    expire(memory, address, now)
+    _forget(recovery_at(memory, address))
 
 
-def _forget(registers: Registers, base: int) -> None:
-    registers[base + R_TAKE_ANY] = 1
-    registers[base + R_LAST] = SEQUENCE_SPACE - 1
-    registers[base + R_DEADLINE] = NEVER
+def _forget(function: Any) -> None:
+    function.take_any = 1
+    function.last = SEQUENCE_SPACE - 1
+    function.deadline = NEVER
 
 
-def recover(registers: Registers, base: int, seq: int, now: int) -> bool:
-    """Tell whether the frame numbered ``seq`` passes the function at ``base``, and count it.
+def recover(memory: Any, address: int, seq: int, now: int) -> bool:
+    """Tell whether the frame numbered ``seq`` passes the function at an address, and count it.
 
-    ``registers`` is any mutable sequence of integers (a list, an int64 array), ``seq`` is 0 ...
-    65535 or :data:`NO_SEQUENCE`, ``now`` must not go back. The history is a ring whose newest
-    element stands at the head, so a frame in order costs one look and no shift.
+    ``memory`` is an int64 array (in compiled code, or its pointer), ``seq`` is 0 ... 65535 or
+    :data:`NO_SEQUENCE`, ``now`` must not go back. The history is a ring whose newest element stands
+    at the head, so a frame in order costs one look and no shift.
     """
-    expire(registers, base, now)
+    expire(memory, address, now)
+    function = recovery_at(memory, address)
     if seq == NO_SEQUENCE:
-        registers[base + R_TAGLESS] += 1
-        passed = registers[base + R_TAKE_NO_SEQUENCE] != 0
-    elif registers[base + R_TAKE_ANY]:
-        _take_any(registers, base, seq)
+        function.tagless += 1
+        passed = bool(function.take_no_sequence)
+    elif function.take_any:
+        _take_any(memory, function, seq)
         passed = True
-    elif registers[base + R_MATCH]:
-        passed = _match(registers, base, seq)
+    elif function.match:
+        passed = _match(function, seq)
     else:
-        passed = _vector(registers, base, seq)
+        passed = _vector(memory, function, seq)
     if passed:
-        registers[base + R_PASSED] += 1
-    reload = passed or (registers[base + R_INDIVIDUAL] != 0 and seq != NO_SEQUENCE)
-    if reload and registers[base + R_TIMEOUT] != NEVER:
-        registers[base + R_DEADLINE] = now + registers[base + R_TIMEOUT]
+        function.passed += 1
+    reload = passed or (function.individual != 0 and seq != NO_SEQUENCE)
+    if reload and function.timeout != NEVER:
+        function.deadline = now + function.timeout
     return passed
 
 
-def _take_any(registers: Registers, base: int, seq: int) -> None:
-    registers[base + R_TAKE_ANY] = 0
-    registers[base + R_LAST] = seq
-    registers[base + R_HEAD] = 0
-    for bit in range(registers[base + R_LENGTH]):
-        registers[base + R_HISTORY + bit] = 0
-    registers[base + R_HISTORY] = 1
+def _take_any(memory: Any, function: Any, seq: int) -> None:
+    function.take_any = 0
+    function.last = seq
+    function.head = 0
+    for bit in range(function.length):
+        memory[function.history + bit] = 0
+    memory[function.history] = 1
 
 
-def _match(registers: Registers, base: int, seq: int) -> bool:
-    delta = signed_distance(seq, registers[base + R_LAST])
+def _match(function: Any, seq: int) -> bool:
+    delta = signed_distance(seq, function.last)
     if delta == 0:
-        registers[base + R_DISCARDED] += 1
+        function.discarded += 1
         return False
     if delta != 1:
-        registers[base + R_OUT_OF_ORDER] += 1
-    registers[base + R_LAST] = seq
+        function.out_of_order += 1
+    function.last = seq
     return True
 
 
-def _vector(registers: Registers, base: int, seq: int) -> bool:
-    length = registers[base + R_LENGTH]
-    delta = signed_distance(seq, registers[base + R_LAST])
+def _vector(memory: Any, function: Any, seq: int) -> bool:
+    length, history = function.length, function.history
+    delta = signed_distance(seq, function.last)
     if delta >= length or delta <= -length:
-        registers[base + R_ROGUE] += 1
+        function.rogue += 1
         return False
-    head = registers[base + R_HEAD]
+    head = function.head
     if delta <= 0:
-        place = base + R_HISTORY + (head + delta) % length
-        if registers[place]:
-            registers[base + R_DISCARDED] += 1
+        place = history + (head + delta) % length
+        if memory[place]:
+            function.discarded += 1
             return False
-        registers[place] = 1
-        registers[base + R_OUT_OF_ORDER] += 1
+        memory[place] = 1
+        function.out_of_order += 1
         return True
     if delta != 1:
-        registers[base + R_OUT_OF_ORDER] += 1
+        function.out_of_order += 1
     for _ in range(delta):
         head += 1
         if head == length:
             head = 0
         # The element after the head is the oldest: the one a shift pushes out.
-        registers[base + R_LOST] += 1 - registers[base + R_HISTORY + head]
-        registers[base + R_HISTORY + head] = 0
-    registers[base + R_HISTORY + head] = 1
-    registers[base + R_HEAD] = head
-    registers[base + R_LAST] = seq
+        function.lost += 1 - memory[history + head]
+        memory[history + head] = 0
+    memory[history + head] = 1
+    function.head = head
+    function.last = seq
     return True

@@ -1,36 +1,38 @@
 """What a run gives: counts by place, latencies, recovery counters; and the check of the sums.
 
 Every frame is in exactly one place of its stream's :class:`FrameLedger`, every datagram in one of
-its :class:`StreamResult`; :func:`read_result` refuses to hand out a result that does not add up.
+its :class:`StreamAccount`; :func:`read_result` refuses to hand out a result that does not add up.
 """
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from tsnrepro.model import latent, recovery
 from tsnrepro.model import layout as at
+from tsnrepro.model.compiled import offset_of, read
 from tsnrepro.model.elimination import keep_up
 from tsnrepro.model.network import Network, PingPong, TcpBulk
 from tsnrepro.model.plan import EliminationPlace, Plan
-from tsnrepro.model.routes import Carried, Element, Flow
+from tsnrepro.model.routes import Element, RouteFlow, Traffic
 
 __all__ = [
-    "Alarm",
     "ConservationError",
     "FrameLedger",
-    "Latencies",
-    "LatentResult",
+    "LatencyHistogram",
+    "LatentAccount",
+    "LatentErrorSignal",
     "Logs",
-    "PingPongResult",
-    "PortResult",
-    "PortStream",
-    "RecoveryResult",
-    "Result",
-    "StreamResult",
+    "PingPongAccount",
+    "PortAccount",
+    "PortFlow",
+    "RecoveryAccount",
+    "SimulationResult",
+    "StreamAccount",
     "Tally",
-    "TcpResult",
+    "TcpAccount",
     "read_result",
 ]
 
@@ -46,19 +48,20 @@ class Tally:
 
     def __init__(self, plan: Plan) -> None:
         self._memory = plan.memory
-        columns = [address + at.C_WAIT_SUM for address in plan.hops.values()]
+        addresses = [address + offset_of(at.HOP, "wait_sum") for address in plan.hops.values()]
         for address in plan.listeners.values():
-            columns += [address + at.L_LATENCY_SUM, address + at.L_TRANSIT_SUM]
-        columns += [address + at.S_TRIP_SUM for address in plan.senders.values()]
-        self._columns = np.array(columns)
-        self._carried = np.zeros(len(columns), np.int64)
-        self._place = {address: place for place, address in enumerate(columns)}
+            addresses += [address + offset_of(at.LISTENER, name) for name in ("latency", "transit")]
+        round_trip = offset_of(at.SENDER, "round_trip")
+        addresses += [address + round_trip for address in plan.senders.values()]
+        self._addresses = np.array(addresses)
+        self._carried = np.zeros(len(addresses), np.int64)
+        self._place = {address: place for place, address in enumerate(addresses)}
 
     def carry(self) -> None:
         """Move whole seconds from the kernels' sums to this tally."""
-        sums = self._memory[self._columns]
+        sums = self._memory[self._addresses]
         self._carried += sums // _CARRY
-        self._memory[self._columns] = sums % _CARRY
+        self._memory[self._addresses] = sums % _CARRY
 
     def total_ps(self, address: int) -> int:
         """Return the sum that the kernels keep at an address, whole."""
@@ -66,7 +69,7 @@ class Tally:
 
 
 @dataclass(frozen=True)
-class Latencies:
+class LatencyHistogram:
     """A distribution of times: exact count, sum, minimum, maximum; quantiles to 1/128 octave.
 
     ``bins`` counts times by bin; bin b holds times from :meth:`edge_ps` (b) to below (b + 1).
@@ -134,7 +137,7 @@ class FrameLedger:
 
 
 @dataclass(frozen=True)
-class TcpResult:
+class TcpAccount:
     """What a TCP transfer did besides delivering: in segments and events."""
 
     retransmitted: int
@@ -145,7 +148,7 @@ class TcpResult:
 
 
 @dataclass(frozen=True)
-class PingPongResult:
+class PingPongAccount:
     """What became of requests: written = ``answered`` + ``timeouts`` + ``waiting`` at the end.
 
     ``round_trip`` runs from the write of a request to the end of reading its answer, for answers in
@@ -157,7 +160,7 @@ class PingPongResult:
     waiting: int
     disregarded: int
     answers: int
-    round_trip: Latencies
+    round_trip: LatencyHistogram
     answer_frames: FrameLedger
 
     def half_quantile_ns(self, probability: float) -> float:
@@ -166,7 +169,7 @@ class PingPongResult:
 
 
 @dataclass(frozen=True)
-class StreamResult:
+class StreamAccount:
     """The account of one stream, in datagrams (segments of TCP) unless a name says frames.
 
     ``written`` = ``sender_socket_drops`` + ``entered`` + ``not_entered``; ``lost`` = ``entered`` -
@@ -191,12 +194,12 @@ class StreamResult:
     receiver_socket_drops: int
     first_delivered_ps: int | None
     last_delivered_ps: int | None
-    latency: Latencies
-    transit: Latencies
+    latency: LatencyHistogram
+    transit: LatencyHistogram
     frames: FrameLedger
-    tcp: TcpResult | None
+    tcp: TcpAccount | None
     ack_frames: FrameLedger | None
-    ping_pong: PingPongResult | None = None
+    ping_pong: PingPongAccount | None = None
 
     @property
     def lost(self) -> int:
@@ -220,7 +223,7 @@ class StreamResult:
 
 
 @dataclass(frozen=True)
-class PortStream:
+class PortFlow:
     """One flow at one port. ``part`` is path, before, member or after; ``member`` its number."""
 
     stream: str
@@ -243,7 +246,7 @@ class PortStream:
 
 
 @dataclass(frozen=True)
-class PortResult:
+class PortAccount:
     """An egress port (node:link). ``busy_ps`` counts frames with preamble and gap.
 
     ``peak_queue_bytes`` and the credits' range (in bits) are by traffic class.
@@ -253,11 +256,11 @@ class PortResult:
     busy_ps: int
     peak_queue_bytes: tuple[int, ...]
     credit_range_bits: tuple[tuple[float, float], ...]
-    streams: list[PortStream]
+    streams: list[PortFlow]
 
 
 @dataclass(frozen=True)
-class RecoveryResult:
+class RecoveryAccount:
     """The clause 10 counters of one recovery function: of a stream, or of one member path."""
 
     stream: str
@@ -266,7 +269,7 @@ class RecoveryResult:
 
 
 @dataclass(frozen=True)
-class Alarm:
+class LatentErrorSignal:
     """A latent error: when it was found, and how far the difference had moved from its base.
 
     Above zero, fewer copies were discarded than the member paths should have brought (a path is
@@ -278,13 +281,13 @@ class Alarm:
 
 
 @dataclass(frozen=True)
-class LatentResult:
+class LatentAccount:
     """Latent error detection of a stream: tests made, ``signalled`` alarms, the first of them."""
 
     stream: str
     tests: int
     signalled: int
-    alarms: list[Alarm]
+    alarms: list[LatentErrorSignal]
 
 
 @dataclass(frozen=True)
@@ -301,16 +304,16 @@ class Logs:
 
 
 @dataclass(frozen=True)
-class Result:
+class SimulationResult:
     """All counts of a run. ``ended_s`` is when the last thing happened or the run was cut off."""
 
     network: Network
     duration_s: float
     ended_s: float
-    streams: dict[str, StreamResult]
-    ports: dict[str, PortResult]
-    recoveries: list[RecoveryResult]
-    latent_errors: dict[str, LatentResult] = field(default_factory=dict)
+    streams: dict[str, StreamAccount]
+    ports: dict[str, PortAccount]
+    recoveries: list[RecoveryAccount]
+    latent_errors: dict[str, LatentAccount] = field(default_factory=dict)
     logs: Logs = field(default_factory=Logs, repr=False)
 
     @property
@@ -328,7 +331,9 @@ class Result:
         raise KeyError(f"stream {stream} has no recovery function for member {member}")
 
 
-def read_result(plan: Plan, tally: Tally, duration_s: float, logs: Logs | None = None) -> Result:
+def read_result(
+    plan: Plan, tally: Tally, duration_s: float, logs: Logs | None = None
+) -> SimulationResult:
     """Read all counts out of the arrays and check that they add up.
 
     Raises ConservationError where frames or datagrams are missing or appear from nowhere.
@@ -338,23 +343,23 @@ def read_result(plan: Plan, tally: Tally, duration_s: float, logs: Logs | None =
         keep_up(plan.memory, place.address, plan.stop_ps)
     for place in plan.recoveries:
         recovery.expire(plan.memory, place.address, plan.stop_ps)
-    data = [carried for carried in plan.graph.carried if not carried.returns]
-    return Result(
+    data = [traffic for traffic in plan.graph.traffic if not traffic.returns]
+    return SimulationResult(
         network=plan.graph.network,
         duration_s=duration_s,
-        ended_s=int(plan.memory[at.X_NOW]) / 1e12,
-        streams={carried.name: reader.stream(carried) for carried in data},
+        ended_s=read(at.RUN, plan.memory, 0).now / 1e12,
+        streams={traffic.name: reader.stream(traffic) for traffic in data},
         ports={e.name: reader.port(e) for e in plan.graph.elements if e.link is not None},
         recoveries=[
-            RecoveryResult(
-                place.carried.name,
+            RecoveryAccount(
+                place.traffic.name,
                 place.member,
                 recovery.read_counters(plan.memory, place.address),
             )
             for place in plan.recoveries
         ],
         latent_errors={
-            place.carried.name: reader.latent(place)
+            place.traffic.name: reader.latent(place)
             for place in plan.eliminations
             if place.latent != at.NONE
         },
@@ -367,154 +372,132 @@ class _Reader:
         self.plan, self.tally, self.memory = plan, tally, plan.memory
         self.left = self._count_left()
 
-    def _row(self, address: int, columns: int) -> npt.NDArray[np.int64]:
-        return self.memory[address : address + columns]
+    def _counts(self, element: Element, flow: RouteFlow) -> Any:
+        return read(at.HOP, self.memory, self.plan.hops[element.index, flow.index])
 
-    def _queues(self, element: Element) -> npt.NDArray[np.int64]:
-        address = int(self.memory[self.plan.elements[element.index] + at.E_CLASSES])
-        return self._row(address, at.CLASSES * at.Q_COLUMNS).reshape(at.CLASSES, at.Q_COLUMNS)
+    def _heard(self, traffic: Traffic) -> Any:
+        return read(at.LISTENER, self.memory, self.plan.listeners[traffic.index])
 
-    def _counts(self, element: Element, flow: Flow) -> npt.NDArray[np.int64]:
-        return self._row(self.plan.hops[element.index, flow.index], at.H_COLUMNS)
-
-    def _heard(self, carried: Carried) -> npt.NDArray[np.int64]:
-        return self._row(self.plan.listeners[carried.index], at.L_COLUMNS)
-
-    def _transport(self, carried: Carried) -> npt.NDArray[np.int64]:
-        return self._row(self.plan.transports[carried.index], at.T_COLUMNS)
+    def _transport(self, traffic: Traffic) -> Any:
+        return read(at.TRANSPORT, self.memory, self.plan.transports[traffic.index])
 
     def _count_left(self) -> npt.NDArray[np.int64]:
-        """Return the frames of each carried stream that are in rings."""
-        left = np.zeros(len(self.plan.graph.carried), np.int64)
-        of_flow = np.array([flow.carried.index for flow in self.plan.graph.flows])
-        rings = [
-            self._row(self.plan.edges[edge.index], at.RING_COLUMNS)
-            for edge in self.plan.graph.edges
-            if edge.to_sender is None
-        ]
-        for element in self.plan.graph.elements:
-            kind = self.memory[self.plan.elements[element.index] + at.E_KIND]
-            if kind == at.SCHEDULED_PORT:
-                rings += list(self._queues(element))
-        for ring in rings:
-            places = np.arange(ring[at.RING_READ], ring[at.RING_WRITTEN]) & ring[at.RING_MASK]
-            metas = self.memory[ring[at.RING_START] + places * at.F_WORDS + at.F_META]
+        """Return the frames of each traffic stream that are in rings."""
+        left = np.zeros(len(self.plan.graph.traffic), np.int64)
+        of_flow = np.array([flow.traffic.index for flow in self.plan.graph.flows])
+        for address in self.plan.frame_rings(to_senders=False):
+            ring = read(at.RING, self.memory, address)
+            places = np.arange(ring.read, ring.written) & ring.mask
+            metas = self.memory[ring.start + places * at.FRAME_WORDS + offset_of(at.FRAME, "meta")]
             np.add.at(left, of_flow[metas & at.META_FLOW_MASK], 1)
         return left
 
-    def stream(self, carried: Carried) -> StreamResult:
+    def stream(self, traffic: Traffic) -> StreamAccount:
         """Return the account of a stream."""
-        sender = self._row(self.plan.senders[carried.index], at.S_COLUMNS)
-        heard = self._heard(carried)
-        tcp = isinstance(carried.stream.send, TcpBulk)
-        pings = isinstance(carried.stream.send, PingPong)
-        entered = int(sender[at.S_ENTERED])
-        incomplete, pending = self._unfinished(carried)
-        result = StreamResult(
-            name=carried.name,
-            payload_bytes=carried.stream.payload_bytes,
-            fragments=len(carried.frames),
-            written=int(sender[at.S_WRITTEN]),
-            sender_socket_drops=int(sender[at.S_SOCKET_DROPS]),
-            not_entered=int(not tcp and sender[at.S_PHASE] in (at.ENTERS, at.BLOCKED)),
+        sender = read(at.SENDER, self.memory, self.plan.senders[traffic.index])
+        heard, listener = self._heard(traffic), self.plan.listeners[traffic.index]
+        tcp = isinstance(traffic.stream.send, TcpBulk)
+        pings = isinstance(traffic.stream.send, PingPong)
+        entered = sender.entered
+        incomplete, pending = self._unfinished(traffic)
+        result = StreamAccount(
+            name=traffic.name,
+            payload_bytes=traffic.stream.payload_bytes,
+            fragments=len(traffic.frames),
+            written=sender.written,
+            sender_socket_drops=sender.socket_drops,
+            not_entered=int(not tcp and sender.phase in (at.ENTERS, at.BLOCKED)),
             entered=entered,
-            delivered=int(heard[at.L_DELIVERED]),
-            unique=int(heard[at.L_UNIQUE]),
-            duplicates=int(heard[at.L_DUPLICATES]),
-            out_of_order=int(heard[at.L_OUT_OF_ORDER]),
+            delivered=heard.delivered,
+            unique=heard.unique,
+            duplicates=heard.duplicates,
+            out_of_order=heard.out_of_order,
             incomplete=incomplete,
-            receiver_socket_drops=int(heard[at.L_SOCKET_DROPS]),
-            first_delivered_ps=_time(heard, at.L_FIRST),
-            last_delivered_ps=_time(heard, at.L_LAST),
-            latency=self._latencies(carried, at.L_LATENCY_SUM),
-            transit=self._latencies(carried, at.L_TRANSIT_SUM),
-            frames=self.ledger(carried, entered * len(carried.frames)),
-            tcp=_tcp_result(self._transport(carried)) if tcp else None,
-            ack_frames=self._acknowledgements(carried) if tcp else None,
-            ping_pong=self._ping_pong(carried, sender, heard) if pings else None,
+            receiver_socket_drops=heard.socket_drops,
+            first_delivered_ps=heard.first if heard.unique else None,
+            last_delivered_ps=heard.last if heard.unique else None,
+            latency=self._times(listener + offset_of(at.LISTENER, "latency")),
+            transit=self._times(listener + offset_of(at.LISTENER, "transit")),
+            frames=self.ledger(traffic, entered * len(traffic.frames)),
+            tcp=_tcp_result(self._transport(traffic)) if tcp else None,
+            ack_frames=self._acknowledgements(traffic) if tcp else None,
+            ping_pong=self._ping_pong(traffic, sender, heard) if pings else None,
         )
         self._check_datagrams(result, heard, pending)
         return result
 
-    def _back(self, carried: Carried) -> Carried:
+    def _back(self, traffic: Traffic) -> Traffic:
         """Return what comes back for a stream."""
-        return next(c for c in self.plan.graph.carried if c.returns and c.sender == carried.index)
+        return next(c for c in self.plan.graph.traffic if c.returns and c.sender == traffic.index)
 
-    def _acknowledgements(self, carried: Carried) -> FrameLedger:
-        return self.ledger(self._back(carried), int(self._transport(carried)[at.T_ACKS]))
+    def _acknowledgements(self, traffic: Traffic) -> FrameLedger:
+        return self.ledger(self._back(traffic), self._transport(traffic).acks)
 
-    def _ping_pong(
-        self, carried: Carried, sender: npt.NDArray[np.int64], heard: npt.NDArray[np.int64]
-    ) -> PingPongResult:
-        back = self._back(carried)
-        answers = int(heard[at.L_ANSWERS])
-        result = PingPongResult(
-            answered=int(sender[at.S_ANSWERED]),
-            timeouts=int(sender[at.S_TIMEOUTS]),
-            waiting=int(sender[at.S_PHASE] == at.WAITS),
-            disregarded=int(sender[at.S_DISREGARDED]),
+    def _ping_pong(self, traffic: Traffic, sender: Any, heard: Any) -> PingPongAccount:
+        back = self._back(traffic)
+        answers = heard.answers
+        result = PingPongAccount(
+            answered=sender.answered,
+            timeouts=sender.timeouts,
+            waiting=int(sender.phase == at.WAITS),
+            disregarded=sender.disregarded,
             answers=answers,
-            round_trip=self._times(self.plan.senders[carried.index] + at.S_TRIP_SUM),
+            round_trip=self._times(
+                self.plan.senders[traffic.index] + offset_of(at.SENDER, "round_trip")
+            ),
             answer_frames=self.ledger(back, answers * len(back.frames)),
         )
-        self._check_ping_pong(carried, sender, heard, result)
+        self._check_ping_pong(traffic, sender, heard, result)
         return result
 
     def _check_ping_pong(
         self,
-        carried: Carried,
-        sender: npt.NDArray[np.int64],
-        heard: npt.NDArray[np.int64],
-        result: PingPongResult,
+        traffic: Traffic,
+        sender: Any,
+        heard: Any,
+        result: PingPongAccount,
     ) -> None:
-        back = self._heard(self._back(carried))
-        edge = self._row(int(back[at.L_EDGE]), at.RING_COLUMNS)
-        coming = int(edge[at.RING_WRITTEN] - edge[at.RING_READ])
-        entered = int(sender[at.S_ENTERED])
+        back = self._heard(self._back(traffic))
+        ring = read(at.RING, self.memory, back.edge + offset_of(at.EDGE, "ring"))
+        coming = ring.written - ring.read
+        entered = sender.entered
         sums = {
             "requests": entered - result.answered - result.timeouts - result.waiting,
-            "answers written": result.answers - int(heard[at.L_DELIVERED]),
-            "answers read": int(back[at.L_DELIVERED])
-            - result.answered
-            - result.disregarded
-            - coming,
+            "answers written": result.answers - heard.delivered,
+            "answers read": back.delivered - result.answered - result.disregarded - coming,
             "round trips": result.round_trip.count - result.answered,
         }
-        _refuse(carried.name, sums)
+        _refuse(traffic.name, sums)
 
-    def _unfinished(self, carried: Carried) -> tuple[int, int]:
+    def _unfinished(self, traffic: Traffic) -> tuple[int, int]:
         """Return datagrams that reassembly never completed, and the fragments they had."""
-        heard = self._heard(carried)
-        incomplete, frames = int(heard[at.L_INCOMPLETE]), int(heard[at.L_PENDING_FRAMES])
-        fragments = len(carried.frames)
+        heard = self._heard(traffic)
+        incomplete, frames = heard.incomplete, heard.pending_frames
+        fragments = len(traffic.frames)
         if fragments > 1:
-            slots = self._row(int(heard[at.L_PENDING]), at.PENDING_SLOTS * at.P_WORDS)
-            slots = slots.reshape(-1, at.P_WORDS)
-            open_slots = slots[slots[:, at.P_IDENT] != at.NONE][:, at.P_MASK]
-            partial = [int(mask) for mask in open_slots if mask != (1 << fragments) - 1]
+            end = heard.pending + at.PENDING_SLOTS * at.PENDING_WORDS
+            slots = self.memory[heard.pending : end].view(at.PENDING)
+            masks = slots["mask"][slots["ident"] != at.NONE]
+            partial = [int(mask) for mask in masks if mask != (1 << fragments) - 1]
             incomplete += len(partial)
             frames += sum(mask.bit_count() for mask in partial)
         return incomplete, frames
 
-    def _latencies(self, carried: Carried, sums: int) -> Latencies:
-        """Return the distribution at a listener whose sum and so on begin at a column."""
-        return self._times(self.plan.listeners[carried.index] + sums)
-
-    def _times(self, address: int) -> Latencies:
-        """Return the distribution whose sum, minimum, maximum and bins begin at an address."""
-        least, most, bins_at = (int(word) for word in self.memory[address + 1 : address + 4])
-        bins = self._row(bins_at, at.HISTOGRAM_BINS).copy()
+    def _times(self, address: int) -> LatencyHistogram:
+        """Return the distribution that is counted in the record at an address."""
+        times = read(at.TIMES, self.memory, address)
+        bins = self.memory[times.bins : times.bins + at.HISTOGRAM_BINS].copy()
         count = int(bins.sum())
-        return Latencies(
+        return LatencyHistogram(
             count=count,
             sum_ps=self.tally.total_ps(address),
-            min_ps=least if count else None,
-            max_ps=most if count else None,
+            min_ps=times.least if count else None,
+            max_ps=times.most if count else None,
             bins=bins,
         )
 
-    def ledger(self, carried: Carried, entered: int) -> FrameLedger:
-        """Return where the frames of a carried stream went."""
+    def ledger(self, traffic: Traffic, entered: int) -> FrameLedger:
+        """Return where the frames of a traffic stream went."""
         drops: dict[str, int] = {}
         random: dict[str, int] = {}
         down: dict[str, int] = {}
@@ -522,18 +505,18 @@ class _Reader:
         copied = eliminated = nic_drops = 0
         for element in self.plan.graph.elements:
             for flow in element.flows:
-                if flow.carried is not carried:
+                if flow.traffic is not traffic:
                     continue
                 counts = self._counts(element, flow)
-                eliminated += int(counts[at.C_ELIMINATED])
-                nic_drops += int(counts[at.C_NIC_DROPS])
+                eliminated += counts.eliminated
+                nic_drops += counts.nic_drops
                 if element.link is not None:
-                    lost = counts[at.C_LOST_RANDOM] + counts[at.C_LOST_DOWN]
-                    copied += int(counts[at.C_HANDED_ON] - (counts[at.C_SENT] - lost))
-                    _add(drops, element.name, counts[at.C_QUEUE_DROPS])
-                    _add(random, element.name, counts[at.C_LOST_RANDOM])
-                    _add(down, element.name, counts[at.C_LOST_DOWN])
-                    _add(twice, element.name, counts[at.C_DUPLICATED])
+                    lost = counts.lost_random + counts.lost_down
+                    copied += counts.handed_on - (counts.sent - lost)
+                    _add(drops, element.name, counts.queue_drops)
+                    _add(random, element.name, counts.lost_random)
+                    _add(down, element.name, counts.lost_down)
+                    _add(twice, element.name, counts.duplicated)
         ledger = FrameLedger(
             entered=entered,
             copied=copied,
@@ -542,24 +525,22 @@ class _Reader:
             lost_down=down,
             eliminated=eliminated,
             nic_drops=nic_drops,
-            taken=int(self._heard(carried)[at.L_FRAMES]),
-            left=int(self.left[carried.index]),
+            taken=self._heard(traffic).frames,
+            left=int(self.left[traffic.index]),
             duplicated=twice,
         )
         if ledger.unaccounted:
             raise ConservationError(
-                f"{carried.name}: {ledger.unaccounted} frames unaccounted for: {ledger}"
+                f"{traffic.name}: {ledger.unaccounted} frames unaccounted for: {ledger}"
             )
         return ledger
 
-    def _check_datagrams(
-        self, result: StreamResult, heard: npt.NDArray[np.int64], pending: int
-    ) -> None:
-        complete = int(heard[at.L_COMPLETE])
+    def _check_datagrams(self, result: StreamAccount, heard: Any, pending: int) -> None:
+        complete = heard.complete
         if result.tcp:
             sums = {"segments taken": result.frames.taken - result.unique - result.duplicates}
         else:
-            strays = int(heard[at.L_STRAY_FRAMES])
+            strays = heard.stray_frames
             sums = {
                 "datagrams written": result.written
                 - result.sender_socket_drops
@@ -574,48 +555,47 @@ class _Reader:
             }
         _refuse(result.name, sums)
 
-    def port(self, element: Element) -> PortResult:
+    def port(self, element: Element) -> PortAccount:
         """Return the account of a port."""
         assert element.link is not None
-        queues = self._queues(element)
-        return PortResult(
+        queues = [read(at.QUEUE, self.memory, q) for q in self.plan.queues(element.index)]
+        return PortAccount(
             name=element.name,
-            busy_ps=int(self.memory[self.plan.elements[element.index] + at.E_BUSY]),
-            peak_queue_bytes=tuple(int(peak) for peak in queues[:, at.Q_PEAK]),
+            busy_ps=read(at.ELEMENT, self.memory, self.plan.elements[element.index]).busy,
+            peak_queue_bytes=tuple(queue.peak for queue in queues),
             credit_range_bits=tuple(
-                (int(low) / 1e9, int(high) / 1e9)
-                for low, high in queues[:, [at.Q_CREDIT_MIN, at.Q_CREDIT_MAX]]
+                (queue.credit_min / 1e9, queue.credit_max / 1e9) for queue in queues
             ),
             streams=[self._port_stream(element, flow) for flow in element.flows],
         )
 
-    def _port_stream(self, element: Element, flow: Flow) -> PortStream:
+    def _port_stream(self, element: Element, flow: RouteFlow) -> PortFlow:
         counts = self._counts(element, flow)
-        return PortStream(
-            stream=flow.carried.name,
+        return PortFlow(
+            stream=flow.traffic.name,
             part=flow.part,
             member=flow.member,
-            arrived=int(counts[at.C_ARRIVED]),
-            eliminated=int(counts[at.C_ELIMINATED]),
-            queue_drops=int(counts[at.C_QUEUE_DROPS]),
-            sent=int(counts[at.C_SENT]),
-            lost_random=int(counts[at.C_LOST_RANDOM]),
-            lost_down=int(counts[at.C_LOST_DOWN]),
+            arrived=counts.arrived,
+            eliminated=counts.eliminated,
+            queue_drops=counts.queue_drops,
+            sent=counts.sent,
+            lost_random=counts.lost_random,
+            lost_down=counts.lost_down,
             wait_sum_ps=self.tally.total_ps(
-                self.plan.hops[element.index, flow.index] + at.C_WAIT_SUM
+                self.plan.hops[element.index, flow.index] + offset_of(at.HOP, "wait_sum")
             ),
-            wait_max_ps=int(counts[at.C_WAIT_MAX]),
-            duplicated=int(counts[at.C_DUPLICATED]),
+            wait_max_ps=counts.wait_max,
+            duplicated=counts.duplicated,
         )
 
-    def latent(self, place: EliminationPlace) -> LatentResult:
+    def latent(self, place: EliminationPlace) -> LatentAccount:
         """Return what a latent error detection found, up to the end of the writes."""
         tests, signalled, alarms = latent.read_alarms(self.memory, place.latent)
-        return LatentResult(
-            stream=place.carried.name,
+        return LatentAccount(
+            stream=place.traffic.name,
             tests=tests,
             signalled=signalled,
-            alarms=[Alarm(time, moved) for time, moved in alarms],
+            alarms=[LatentErrorSignal(time, moved) for time, moved in alarms],
         )
 
 
@@ -626,20 +606,16 @@ def _refuse(name: str, sums: dict[str, int]) -> None:
         raise ConservationError(f"{name}: do not add up, by: {wrong}")
 
 
-def _time(row: npt.NDArray[np.int64], column: int) -> int | None:
-    return int(row[column]) if row[at.L_UNIQUE] else None
-
-
 def _add(places: dict[str, int], name: str, count: int) -> None:
     if count:
         places[name] = places.get(name, 0) + int(count)
 
 
-def _tcp_result(row: npt.NDArray[np.int64]) -> TcpResult:
-    return TcpResult(
-        retransmitted=int(row[at.T_RETRANSMITTED]),
-        recoveries=int(row[at.T_RECOVERIES]),
-        timeouts=int(row[at.T_TIMEOUTS]),
-        acknowledgements=int(row[at.T_ACKS]),
-        smoothed_rtt_ns=int(row[at.T_SMOOTHED]) / 1000,
+def _tcp_result(row: Any) -> TcpAccount:
+    return TcpAccount(
+        retransmitted=row.retransmitted,
+        recoveries=row.recoveries,
+        timeouts=row.timeouts,
+        acknowledgements=row.acks,
+        smoothed_rtt_ns=row.smoothed / 1000,
     )

@@ -8,39 +8,40 @@ than a window to cross: what enters such an edge in a window arrives in a later 
 
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import cached_property
 from itertools import pairwise
 
-from tsnrepro.model.ethernet import (
+from tsnrepro.ethernet import (
     GAP_BYTES,
     PREAMBLE_BYTES,
     R_TAG_BYTES,
-    ip_packets,
-    skb_truesize,
     tcp_ack_frame,
     tcp_frame,
+    tcp_truesize,
     udp_frames,
+    udp_truesizes,
 )
 from tsnrepro.model.network import (
-    Link,
+    DuplexLink,
+    EgressPort,
     Network,
     PingPong,
-    Port,
     Replicated,
     SinglePath,
-    Stream,
     TcpBulk,
+    TrafficStream,
     picoseconds,
     way_back,
 )
 
-__all__ = ["Carried", "Edge", "Element", "Flow", "Graph", "Hop", "route_network"]
+__all__ = ["Edge", "Element", "Graph", "Hop", "RouteFlow", "Traffic", "route_network"]
 
 _WINDOW_FRAMES = 512
 """A window lasts as long as this many of the shortest frames on the fastest line."""
 
 
 @dataclass(frozen=True)
-class Carried:
+class Traffic:
     """What travels one route: the datagrams or segments of a stream, or what comes back for them.
 
     ``returns`` holds for acknowledgements and answers. ``sender`` is the index of the one that the
@@ -49,7 +50,7 @@ class Carried:
 
     index: int
     name: str
-    stream: Stream
+    stream: TrafficStream
     returns: bool
     talker: str
     listener: str
@@ -60,11 +61,11 @@ class Carried:
 
 
 @dataclass(frozen=True)
-class Flow:
-    """A carried stream on one part of its route; ``member`` is the member path's number."""
+class RouteFlow:
+    """A traffic stream on one part of its route; ``member`` is the member path's number."""
 
     index: int
-    carried: Carried
+    traffic: Traffic
     part: str
     member: int | None
     frames: tuple[int, ...]
@@ -75,11 +76,11 @@ class Element:
     """An egress port (``link`` given) or the receiving side of a host."""
 
     node: str
-    link: Link | None
-    port: Port | None
+    link: DuplexLink | None
+    port: EgressPort | None
     index: int = -1
-    flows: list[Flow] = field(default_factory=list)
-    senders: list[Carried] = field(default_factory=list)
+    flows: list[RouteFlow] = field(default_factory=list)
+    senders: list[Traffic] = field(default_factory=list)
 
     @property
     def name(self) -> str:
@@ -102,9 +103,12 @@ class Element:
 
     def line_ps(self, line_bytes: int) -> int:
         """Return how long ``line_bytes`` take on the link, in picoseconds, rounded up."""
+        return -(-line_bytes * 8_000_000 * self._rate_mbps.denominator // self._rate_mbps.numerator)
+
+    @cached_property
+    def _rate_mbps(self) -> Fraction:
         assert self.link is not None
-        rate_mbps = Fraction(self.link.rate_mbps).limit_denominator(10**6)
-        return -int(-line_bytes * 8_000_000 / rate_mbps // 1)
+        return Fraction(self.link.rate_mbps).limit_denominator(10**6)
 
     @property
     def gap_ps(self) -> int:
@@ -130,10 +134,10 @@ class Element:
 class Hop:
     """What an element does with a flow that has come to it."""
 
-    outs: list[tuple[Element, Flow]] = field(default_factory=list)
+    outs: list[tuple[Element, RouteFlow]] = field(default_factory=list)
     splits: bool = False
     eliminates: bool = False
-    after: Flow | None = None
+    after: RouteFlow | None = None
     sender: int | None = None
 
 
@@ -149,7 +153,7 @@ class Edge:
     target: Element
     to_sender: int | None = None
     answers: int | None = None
-    flows: list[Flow] = field(default_factory=list)
+    flows: list[RouteFlow] = field(default_factory=list)
     index: int = -1
 
 
@@ -158,8 +162,8 @@ class Graph:
 
     def __init__(self, network: Network) -> None:
         self.network = network
-        self.carried: list[Carried] = []
-        self.flows: list[Flow] = []
+        self.traffic: list[Traffic] = []
+        self.flows: list[RouteFlow] = []
         self.elements: list[Element] = []
         self.hops: dict[tuple[int, int], Hop] = {}
         self.edges: list[Edge] = []
@@ -181,7 +185,7 @@ class Graph:
             self.elements.append(made)
         return self._by_key[key]
 
-    def hop(self, element: Element, flow: Flow) -> Hop:
+    def hop(self, element: Element, flow: RouteFlow) -> Hop:
         """Return what ``element`` does with ``flow``, made once."""
         key = (id(element), flow.index)
         if key not in self.hops:
@@ -204,12 +208,12 @@ class Graph:
         return self._by_ends[key]
 
     def add_flow(
-        self, carried: Carried, part: str, member: int | None = None, tagged: bool = False
-    ) -> Flow:
-        """Add a flow of ``carried``."""
+        self, traffic: Traffic, part: str, member: int | None = None, tagged: bool = False
+    ) -> RouteFlow:
+        """Add a flow of ``traffic``."""
         tag = R_TAG_BYTES if tagged else 0
-        frames = tuple(size + tag for size in carried.frames)
-        flow = Flow(len(self.flows), carried, part, member, frames)
+        frames = tuple(size + tag for size in traffic.frames)
+        flow = RouteFlow(len(self.flows), traffic, part, member, frames)
         self.flows.append(flow)
         return flow
 
@@ -233,11 +237,11 @@ def route_network(network: Network) -> Graph:
     """
     graph = Graph(network)
     _carry_streams(graph)
-    for carried in graph.carried:
-        _lay_route(graph, carried)
-    for carried in graph.carried:
-        if carried.returns:
-            _join_return(graph, carried)
+    for traffic in graph.traffic:
+        _lay_route(graph, traffic)
+    for traffic in graph.traffic:
+        if traffic.returns:
+            _join_return(graph, traffic)
     _sort_edges(graph)
     _order_elements(graph)
     return graph
@@ -248,13 +252,13 @@ def _carry_streams(graph: Graph) -> None:
         tcp = isinstance(stream.send, TcpBulk)
         if tcp:
             frames = (tcp_frame(stream.payload_bytes, vlan=stream.vlan),)
-            truesizes = (skb_truesize(stream.payload_bytes + 52),)
+            truesizes = (tcp_truesize(stream.payload_bytes),)
         else:
             frames = udp_frames(stream.payload_bytes, vlan=stream.vlan)
-            truesizes = tuple(skb_truesize(size) for size in ip_packets(stream.payload_bytes))
-        graph.carried.append(
-            Carried(
-                index=len(graph.carried),
+            truesizes = udp_truesizes(stream.payload_bytes)
+        graph.traffic.append(
+            Traffic(
+                index=len(graph.traffic),
                 name=stream.name,
                 stream=stream,
                 returns=False,
@@ -263,20 +267,20 @@ def _carry_streams(graph: Graph) -> None:
                 route=stream.route,
                 frames=frames,
                 truesizes=truesizes,
-                sender=len(graph.carried),
+                sender=len(graph.traffic),
             )
         )
-    for data in list(graph.carried):
+    for data in list(graph.traffic):
         back = way_back(data.stream)
         if back is None:
             continue
         name, frames, truesizes = f"{data.name}.answer", data.frames, data.truesizes
         if isinstance(data.stream.send, TcpBulk):
             name = f"{data.name}.ack"
-            frames, truesizes = (tcp_ack_frame(vlan=data.stream.vlan),), (skb_truesize(52),)
-        graph.carried.append(
-            Carried(
-                index=len(graph.carried),
+            frames, truesizes = (tcp_ack_frame(vlan=data.stream.vlan),), (tcp_truesize(0),)
+        graph.traffic.append(
+            Traffic(
+                index=len(graph.traffic),
                 name=name,
                 stream=data.stream,
                 returns=True,
@@ -290,9 +294,9 @@ def _carry_streams(graph: Graph) -> None:
         )
 
 
-def _lay_path(graph: Graph, flow: Flow, start: str, links: list[str]) -> list[Element]:
+def _lay_path(graph: Graph, flow: RouteFlow, start: str, links: list[str]) -> list[Element]:
     """Lead a flow through its ports and return them."""
-    nodes = graph.network.walk(flow.carried.name, start, links)
+    nodes = graph.network.walk(flow.traffic.name, start, links)
     ports = [graph.element(node, link) for node, link in zip(nodes, links, strict=False)]
     for port, following in pairwise(ports):
         graph.hop(port, flow).outs.append((following, flow))
@@ -301,36 +305,36 @@ def _lay_path(graph: Graph, flow: Flow, start: str, links: list[str]) -> list[El
     return ports
 
 
-def _lay_route(graph: Graph, carried: Carried) -> None:
-    receiver = graph.element(carried.listener, None)
-    route = carried.route
+def _lay_route(graph: Graph, traffic: Traffic) -> None:
+    receiver = graph.element(traffic.listener, None)
+    route = traffic.route
     if isinstance(route, SinglePath):
-        flow = graph.add_flow(carried, "path")
-        ports = _lay_path(graph, flow, carried.talker, route.links)
+        flow = graph.add_flow(traffic, "path")
+        ports = _lay_path(graph, flow, traffic.talker, route.links)
         graph.hop(ports[-1], flow).outs.append((receiver, flow))
         graph.hop(receiver, flow)
         first, first_flow = ports[0], flow
     else:
-        first, first_flow = _lay_replicated(graph, carried, route, receiver)
-    if not carried.returns:
-        first.senders.append(carried)
-        graph.hop(first, first_flow).sender = carried.sender
-    _join(graph, carried)
+        first, first_flow = _lay_replicated(graph, traffic, route, receiver)
+    if not traffic.returns:
+        first.senders.append(traffic)
+        graph.hop(first, first_flow).sender = traffic.sender
+    _join(graph, traffic)
 
 
 def _lay_replicated(
-    graph: Graph, carried: Carried, route: Replicated, receiver: Element
-) -> tuple[Element, Flow]:
-    before = graph.add_flow(carried, "before")
+    graph: Graph, traffic: Traffic, route: Replicated, receiver: Element
+) -> tuple[Element, RouteFlow]:
+    before = graph.add_flow(traffic, "before")
     members = [
-        graph.add_flow(carried, "member", number, tagged=True)
+        graph.add_flow(traffic, "member", number, tagged=True)
         for number in range(len(route.members))
     ]
-    after = graph.add_flow(carried, "after")
-    ports = _lay_path(graph, before, carried.talker, route.before)
+    after = graph.add_flow(traffic, "after")
+    ports = _lay_path(graph, before, traffic.talker, route.before)
     split = ports[-1].far_end
     end = receiver
-    meeting = graph.network.walk(carried.name, split, route.members[0])[-1]
+    meeting = graph.network.walk(traffic.name, split, route.members[0])[-1]
     trailing = _lay_path(graph, after, meeting, route.after)
     if trailing:
         end = trailing[0]
@@ -348,34 +352,34 @@ def _lay_replicated(
     return ports[0], before
 
 
-def _join(graph: Graph, carried: Carried) -> None:
-    """Make the edges that the hops of a carried stream need."""
+def _join(graph: Graph, traffic: Traffic) -> None:
+    """Make the edges that the hops of a traffic stream need."""
     for element in list(graph.elements):
         for flow in element.flows:
-            if flow.carried is carried:
+            if flow.traffic is traffic:
                 for target, label in graph.hop(element, flow).outs:
                     graph.edge(element, target).flows.append(label)
 
 
-def _join_return(graph: Graph, carried: Carried) -> None:
+def _join_return(graph: Graph, traffic: Traffic) -> None:
     """Join the listener's process or transport to its port, and the talker's receiving side to it.
 
     Answers have an edge to themselves, because each is put there ahead of its time; there and at
     acknowledgements, that is in order for one stream but not for two.
     """
-    route = carried.route
+    route = traffic.route
     back = route.links[0] if isinstance(route, SinglePath) else route.before[0]
     graph.edge(
-        graph.element(carried.talker, None),
-        graph.element(carried.talker, back),
-        answers=carried.index if isinstance(carried.stream.send, PingPong) else None,
+        graph.element(traffic.talker, None),
+        graph.element(traffic.talker, back),
+        answers=traffic.index if isinstance(traffic.stream.send, PingPong) else None,
     )
-    stream_route = carried.stream.route
+    stream_route = traffic.stream.route
     forth = (
         stream_route.links[0] if isinstance(stream_route, SinglePath) else stream_route.before[0]
     )
-    talker = graph.element(carried.listener, forth)
-    graph.edge(graph.element(carried.listener, None), talker, carried.sender)
+    talker = graph.element(traffic.listener, forth)
+    graph.edge(graph.element(traffic.listener, None), talker, traffic.sender)
 
 
 def _sort_edges(graph: Graph) -> None:

@@ -8,38 +8,15 @@ import numpy as np
 
 from tsnrepro.model.compiled import kernel
 from tsnrepro.model.layout import (
-    AN_ANSWERED,
-    AN_IDENT,
-    AN_SENT,
-    AN_STREAM,
-    AN_WORDS,
-    DP_DONE,
-    DP_IDENT,
-    DP_META,
-    DP_PORT,
-    DP_QUEUED,
-    DP_SENT,
-    DP_START,
-    DP_WORDS,
+    ANSWER_WORDS,
+    DELIVERY_WORDS,
     HISTOGRAM_SUB_BITS,
-    LOG_COLUMNS,
-    LOG_COUNT,
-    LOG_ROOM,
-    LOG_SIZE,
-    LOG_START,
-    LOGS,
     NONE,
-    R_ARRIVED,
-    R_DELIVERED,
-    R_IDENT,
-    R_SENT,
-    R_STREAM,
-    R_WORDS,
-    X_ANSWERS,
-    X_DELIVERIES,
-    X_DEPARTURES,
-    X_FAULT,
-    X_LOGS,
+    STARTED_WORDS,
+    answer_at,
+    delivery_at,
+    run_at,
+    started_at,
 )
 
 __all__ = ["count_time", "log_answer", "log_delivery", "log_departure", "logs_need_room"]
@@ -57,62 +34,63 @@ def _bin(time):
 
 
 @kernel
-def count_time(memory, sums, time):
-    """Count a time in sum, minimum, maximum and histogram (four columns in this order)."""
-    memory[sums] += time
-    memory[sums + 1] = min(memory[sums + 1], time)
-    memory[sums + 2] = max(memory[sums + 2], time)
-    memory[memory[sums + 3] + _bin(time)] += 1
+def count_time(memory, times, time):
+    """Count a time in its sum, minimum, maximum and histogram."""
+    times.total += time
+    times.least = min(times.least, time)
+    times.most = max(times.most, time)
+    memory[times.bins + _bin(time)] += 1
 
 
 @kernel
 def _new_row(memory, log, words):
     """Return the address of a new row of a log, or NONE (and a fault) where it is full."""
-    count = memory[log + LOG_COUNT]
-    if count >= memory[log + LOG_SIZE]:
-        memory[X_FAULT] = 1
+    count = log.count
+    if count >= log.most:
+        run_at(memory, 0).fault = 1
         return NONE
-    memory[log + LOG_COUNT] = count + 1
-    return memory[log + LOG_START] + count * words
+    log.count = count + 1
+    return log.start + count * words
+
+
+@kernel
+def _needs_room(log):
+    return log.most > 0 and log.most - log.count < log.room
 
 
 @kernel
 def logs_need_room(memory):
     """Tell whether a log might run full in the next window."""
-    for number in range(LOGS):
-        log = X_LOGS + number * LOG_COLUMNS
-        size = memory[log + LOG_SIZE]
-        if size > 0 and size - memory[log + LOG_COUNT] < memory[log + LOG_ROOM]:
-            return True
-    return False
+    run = run_at(memory, 0)
+    return _needs_room(run.deliveries) or _needs_room(run.departures) or _needs_room(run.answers)
 
 
 @kernel
 def log_delivery(memory, stream, ident, times):
     """Note a delivered datagram and its times (sent, arrived, delivered)."""
-    row = _new_row(memory, X_DELIVERIES, R_WORDS)
-    if row != NONE:
-        memory[row + R_STREAM] = stream
-        memory[row + R_IDENT] = ident
-        memory[row + R_SENT], memory[row + R_ARRIVED], memory[row + R_DELIVERED] = times
+    address = _new_row(memory, run_at(memory, 0).deliveries, DELIVERY_WORDS)
+    if address != NONE:
+        row = delivery_at(memory, address)
+        row.stream, row.datagram = stream, ident
+        row.sent_ps, row.arrived_ps, row.delivered_ps = times
 
 
 @kernel
 def log_departure(memory, port, times, frame):
     """Note a frame (sent, ident, meta) that starts at a port: times are queued, start, done."""
-    row = _new_row(memory, X_DEPARTURES, DP_WORDS)
-    if row != NONE:
-        memory[row + DP_PORT] = port
-        memory[row + DP_SENT], memory[row + DP_IDENT], memory[row + DP_META] = frame
-        memory[row + DP_QUEUED], memory[row + DP_START], memory[row + DP_DONE] = times
+    address = _new_row(memory, run_at(memory, 0).departures, STARTED_WORDS)
+    if address != NONE:
+        row = started_at(memory, address)
+        row.port = port
+        row.sent_ps, row.datagram, row.meta = frame
+        row.queued_ps, row.start_ps, row.end_ps = times
 
 
 @kernel
 def log_answer(memory, stream, ident, sent, answered):
     """Note an answered request."""
-    row = _new_row(memory, X_ANSWERS, AN_WORDS)
-    if row != NONE:
-        memory[row + AN_STREAM] = stream
-        memory[row + AN_IDENT] = ident
-        memory[row + AN_SENT] = sent
-        memory[row + AN_ANSWERED] = answered
+    address = _new_row(memory, run_at(memory, 0).answers, ANSWER_WORDS)
+    if address != NONE:
+        row = answer_at(memory, address)
+        row.stream, row.request = stream, ident
+        row.sent_ps, row.answered_ps = sent, answered

@@ -16,7 +16,6 @@ import numpy.typing as npt
 from numpy.random import SeedSequence
 
 from tsnrepro.model.compiled import kernel
-from tsnrepro.model.layout import D_KIND, D_MEAN, D_RANDOM, D_SHAPE
 
 __all__ = [
     "PROBABILITY_ONE",
@@ -142,12 +141,12 @@ def draw_exponential(memory, stream):
 
 @kernel
 def draw_duration(memory, duration):
-    """Return a constant or Erlang time, in whole picoseconds, from its description."""
-    mean = memory[duration + D_MEAN]
-    if memory[duration + D_KIND] == CONSTANT:
+    """Return a constant or Erlang time, in whole picoseconds, from its record."""
+    mean = duration.mean_ps
+    if duration.kind == CONSTANT:
         return mean
-    shape = memory[duration + D_SHAPE]
+    shape = duration.phases
     total = 0.0
     for _ in range(shape):
-        total += draw_exponential(memory, memory[duration + D_RANDOM])
+        total += draw_exponential(memory, duration.random)
     return np.int64(total * (mean / shape) + 0.5)

@@ -7,11 +7,13 @@ r"""The generated inputs of a manuscript: values as LaTeX macros, tables, and pr
 so that ``\val{tcp.goodput.frer.mbps}`` stands where a number would.
 """
 
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 from tsnrepro.audit import published
 from tsnrepro.publish import numbers
+from tsnrepro.publish.columns import Columns
 from tsnrepro.publish.errors import PublishError
 from tsnrepro.publish.manuscript import Used, check_known, scan, scan_text
 from tsnrepro.publish.numbers import TEX
@@ -24,14 +26,15 @@ from tsnrepro.publish.provenance import (
     unit,
 )
 from tsnrepro.publish.tables import (
-    SWEEP_ROWS,
-    SWEEP_SUMMARY,
-    load_sweep_summary,
-    published_sweep,
-    sweep_rows,
+    LOSS_ROWS,
+    LOSS_SUMMARY,
+    load_loss_summary,
+    loss_rows,
+    published_loss,
 )
 from tsnrepro.publish.tex import escape
-from tsnrepro.publish.values import Result, load_values
+from tsnrepro.records.values import Result
+from tsnrepro.settings.papers import sources_of
 
 COMMIT_KEY = "testbed.commit"
 # What a calculation in the manuscript meets where nothing is known: Lua's word for it.
@@ -39,46 +42,58 @@ NOTHING = "nil"
 
 
 def write_paper_inputs(
-    results: Path, manuscript: Path, output: Path, published_root: Path | None = None
+    manuscript: Path,
+    output: Path,
+    columns: Columns,
+    verdicts: Path | None = None,
+    published_root: Path | None = None,
 ) -> None:
-    """Write everything of a manuscript that is generated.
+    """Write everything of a manuscript that is generated, and bring its figures beside it.
 
     Parameters
     ----------
-    results
-        Folder of one campaign on one testbed; read are ``values/*.json``,
-        ``tables/sweep-summary.csv`` and the figures that the manuscript names.
     manuscript
-        Folder with the hand-written LaTeX. Its name is the published document that cells of
+        Folder with the hand-written LaTeX. Its sources name the published document that cells of
         three parts (``table/row/column``) belong to.
     output
-        Folder for ``values.tex``, ``published.tex``, ``provenance.tex``, ``provenance.json``
-        and ``tables/``; made where missing.
+        Folder for ``values.tex``, ``published.tex``, ``provenance.tex``, ``provenance.json``,
+        ``verdicts.tex``, ``tables/`` and ``figures/``; made where missing.
+    columns
+        The runs whose values and figures it prints.
+    verdicts
+        The audit's macros; without them the manuscript prints no verdicts.
     published_root
         Folder of the published numbers; the repository's own by default.
 
     Raises
     ------
     PublishError
-        A value, cell or file that the manuscript names does not exist; the message says where
-        it is named.
+        A value, cell or figure that the manuscript names is neither there nor promised by an
+        experiment; the message says where it is named.
 
     """
-    results, manuscript, output = Path(results), Path(manuscript), Path(output)
-    values = load_values(results / "values")
+    sources = sources_of(manuscript.name)
+    document, columns = sources.document, columns.declaring(sources.columns)
+    values = columns.values()
     used = scan(manuscript)
-    tables = _tables(used, results, manuscript.name, published_root)
+    tables = _tables(used, columns, document, published_root)
     for name, text in tables.items():
         used.merge(scan_text(text, name))
+    for key in used.measured:
+        if key not in values and (empty := columns.unmeasured(key)):
+            values[key] = empty
     check_known(used.measured, values, "measured value")
-    cells = _cells(used, manuscript.name, published_root)
+    cells = _cells(used, document, published_root)
     provenance = Provenance(
         commit=_commit(values),
         measured={key: values[key] for key in sorted(used.measured)},
         published=cells,
-        files=tuple(_files(used, results)),
+        files=(*_figures(used, columns, output), *_table_files(used, columns)),
         places=used.measured | used.published,
+        columns=tuple(columns.names),
     )
+    if verdicts is not None:
+        tables["verdicts.tex"] = verdicts.read_text(encoding="utf-8")
     for name, text in {
         "values.tex": "".join(_value_lines(values.values())),
         "published.tex": "".join(_cell_lines(cells.values())),
@@ -121,34 +136,49 @@ def _cells(used: Used, document: str, root: Path | None) -> dict[str, PublishedC
     return found
 
 
-def _tables(used: Used, results: Path, document: str, root: Path | None) -> dict[str, str]:
+def _tables(used: Used, columns: Columns, document: str, root: Path | None) -> dict[str, str]:
     """Return the text of the generated tables that the manuscript inputs, by file."""
-    check_known(used.tables, [SWEEP_ROWS], "generated table")
+    check_known(used.tables, [LOSS_ROWS], "generated table")
     if not used.tables:
         return {}
-    used.files[SWEEP_SUMMARY] = used.tables[SWEEP_ROWS]
-    points, cells = load_sweep_summary(results), published_sweep(document, root)
-    return {SWEEP_ROWS: sweep_rows(points, cells)}
+    loss = columns.columns[0].runs.get("loss")
+    points = load_loss_summary(loss) if loss else []
+    return {LOSS_ROWS: loss_rows(points, published_loss(document, root))}
+
+
+def _table_files(used: Used, columns: Columns) -> Iterator[PrintedFile]:
+    """Yield the tables of results that generated tables were made from."""
+    loss = columns.columns[0].runs.get("loss")
+    if LOSS_ROWS in used.tables and loss:
+        yield PrintedFile(f"loss/{LOSS_SUMMARY}", file_sum(loss / LOSS_SUMMARY))
 
 
 def _commit(values: dict[str, Result]) -> str:
     commit = values.get(COMMIT_KEY)
     if commit is None or not isinstance(commit.value, str):
-        raise PublishError(f"the values lack '{COMMIT_KEY}'", "values/testbed.json")
+        raise PublishError(f"the values lack '{COMMIT_KEY}'", "testbed.json")
     return commit.value
 
 
-def _files(used: Used, results: Path) -> Iterator[PrintedFile]:
-    named = {name if Path(name).suffix else f"{name}.pdf": at for name, at in used.files.items()}
-    for name in sorted(named):
-        path = results / name
-        if not path.is_file():
-            raise PublishError(
-                f"the manuscript prints '{name}', which {results} does not hold",
-                ", ".join(named[name]),
-                "Run the analysis that makes it",
-            )
-        yield PrintedFile(name, file_sum(path))
+def _figures(used: Used, columns: Columns, output: Path) -> list[PrintedFile]:
+    """Copy the figures that a manuscript prints beside it, and return them with checksums.
+
+    The folder holds no others, so that what is not measured any more is not printed either.
+    """
+    folder = output / "figures"
+    shutil.rmtree(folder, ignore_errors=True)
+    there = dict(columns.files())
+    printed = []
+    for name, places in sorted(used.files.items()):
+        if name not in there:
+            if columns.declares_figure(name):
+                continue  # the manuscript says in its place that it was not measured
+            check_known({name: places}, there, "figure")
+        target = folder / f"{name}.pdf"
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(there[name], target)
+        printed.append(PrintedFile(f"{name}.pdf", file_sum(target)))
+    return printed
 
 
 def _lines(key: str, fields: dict[str, str]) -> Iterator[str]:

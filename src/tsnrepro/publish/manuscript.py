@@ -18,7 +18,7 @@ MEASURED_COMMANDS = (
 PUBLISHED_COMMANDS = ("pub", "unitpub", "rawpub", "publink")
 # These take the number of decimals to align at as their first argument.
 ALIGNED = {"valto": "measured", "pubto": "published"}
-FILE_COMMANDS = {"includegraphics": "files", "tablerows": "tables"}
+FILE_COMMANDS = {"measuredfigure": "files", "tablerows": "tables"}
 
 _COMMENT = re.compile(r"(?<!\\)%.*")
 _COMMAND = re.compile(

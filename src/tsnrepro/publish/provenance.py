@@ -11,9 +11,8 @@ from tsnrepro.audit.published import PublishedValue
 from tsnrepro.publish import numbers
 from tsnrepro.publish.numbers import TEX, TEX_UNITS
 from tsnrepro.publish.tex import breakable, escape
-from tsnrepro.publish.values import Result
+from tsnrepro.records.values import Result
 
-RUNS = ("sweep", "tcp", "latency", "")
 # Up to so many trials are named in the appendix; provenance.json names all.
 NAMED_TRIALS = 6
 SHORT_SUM, SHORT_COMMIT = 16, 12
@@ -48,6 +47,7 @@ class Provenance:
     published: Mapping[str, PublishedCell]
     files: tuple[PrintedFile, ...]
     places: Mapping[str, list[str]]
+    columns: tuple[str, ...] = ()
 
     def document(self) -> dict[str, Any]:
         """Return everything as JSON values, with the full list of trials of each value."""
@@ -81,11 +81,20 @@ class Provenance:
     def _groups(self) -> Iterable[str]:
         groups: dict[tuple, list[Result]] = {}
         for item in self.measured.values():
-            groups.setdefault((item.run, item.sha256, *item.trials), []).append(item)
-        ordered = sorted(groups.values(), key=lambda g: (RUNS.index(g[0].run), g[0].key))
-        for items in ordered:
-            yield _group(items[0], self.commit)
+            group = (self._column(item.key), item.run, item.sha256, *item.trials)
+            groups.setdefault(group, []).append(item)
+        # The first column's first, what rests on no trials last.
+        for (column, run, *_), items in sorted(
+            groups.items(), key=lambda entry: (entry[0][0], not entry[0][1], entry[1][0].key)
+        ):
+            label = f"{run}, {self.columns[column]}" if run and self.columns else run
+            yield _group(items[0], label, self.commit)
             yield from (_value(item) for item in sorted(items, key=lambda item: item.key))
+
+    def _column(self, key: str) -> int:
+        """Return the number of the column that a key stands in."""
+        first = key.split(".", maxsplit=1)[0]
+        return self.columns.index(first) if first in self.columns[1:] else 0
 
 
 def file_sum(path: Path) -> str:
@@ -120,14 +129,14 @@ def _environment(name: str, rows: Iterable[str]) -> Iterable[str]:
         yield f"\\end{{{name}}}\n"
 
 
-def _group(item: Result, commit: str) -> str:
+def _group(item: Result, label: str, commit: str) -> str:
     count = len(item.trials)
     if not count:
-        return f"\\notrials{{{escape(item.run or 'configuration')}}}\n"
+        return f"\\notrials{{{escape(label or 'configuration')}}}\n"
     named = item.trials if count <= NAMED_TRIALS else [item.trials[0], item.trials[-1]]
     names = f"{', ' if count <= NAMED_TRIALS else ' ... '}".join(map(breakable, named))
     return (
-        f"\\trialgroup{{{escape(item.run)}}}{{{count}}}{{{names}}}"
+        f"\\trialgroup{{{escape(label)}}}{{{count}}}{{{names}}}"
         f"{{{item.sha256[:SHORT_SUM]}}}{{{escape(short_commit(commit))}}}\n"
     )
 

@@ -1,46 +1,38 @@
 """The report of one campaign on one testbed: a page that stands on its own."""
 
 import base64
-import json
 import os
 import shutil
 import subprocess
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
 from tsnrepro.audit import published
 from tsnrepro.publish import numbers
+from tsnrepro.publish.columns import VALUES
 from tsnrepro.publish.errors import PublishError
 from tsnrepro.publish.numbers import TEXT, TEXT_UNITS
-from tsnrepro.publish.provenance import SHORT_SUM, short_commit
-from tsnrepro.publish.values import Result, load_values
+from tsnrepro.publish.provenance import SHORT_SUM
+from tsnrepro.publish.runs import AnalysedRun, bare, shown
+from tsnrepro.records.values import Result, load_values
 
-PAGE = "index.html"
+PAGE, LEDGER = "index.html", "ledger.html"
 TEMPLATE = "report.html.j2"
 DOCUMENT = "frer-udp"
 FRAMES = (64, 128, 256, 512, 1024, 1518)
 IMAGES = {".svg": "image/svg+xml", ".png": "image/png"}
 CONVERT_SECONDS = 60
 
-CAPTIONS = {
-    "loss-against-load": "Loss against offered load, payload 1472 bytes",
-    "where-lost": "Where the lost datagrams were lost",
-    "frame-size": "Loss by frame size",
-    "latency-distribution": "Distribution of half round trips",
-    "threshold-dependence": "Zero-loss threshold against what it depends on",
-    "threshold-replication": "FRER's threshold over the control's, by what the paths do to frames",
-    "threshold-effects": "What explains the variance of the threshold",
-}
-# Made on the model, whatever testbed made the rest of the page.
-OF_STUDY = "threshold-"
 VERDICTS = {
     "loss.threshold.verdict": (
         "Does FRER raise the UDP load without loss?",
         {
             "frer higher": "Yes, on this testbed: its threshold is higher.",
             "control higher": "No, on this testbed its threshold is lower.",
+            "equivalent": "No: the two thresholds are equivalent within the margin.",
             "cannot tell": "The trials do not tell the two apart.",
         },
     ),
@@ -127,29 +119,36 @@ COMPARED = (
 )
 
 
-def write_report(results: Path, output: Path, reason: str = "") -> None:
-    """Write the report page of one campaign into a folder.
+def write_report(
+    output: Path, runs: Sequence[Path], papers: Sequence[Path] = (), reason: str = ""
+) -> None:
+    """Write the report page of some runs into a folder.
 
     Parameters
     ----------
-    results
-        Folder of the campaign on its testbed, with ``values/``, ``figures/``, ``runs/`` and
-        whatever else there is to link to.
     output
-        Folder for ``index.html``; made where missing.
+        Folder for ``index.html``; made where missing. The pages of the analyses, the ledger and
+        whatever else lies in it are linked.
+    runs
+        Folders of analysed runs, one an experiment; they may be of several testbeds.
+    papers
+        Folders of printed manuscripts.
     reason
-        Why this testbed was chosen, in one line; left out where empty.
+        What was measured where and why, in one line; left out where empty.
 
     Raises
     ------
+    RecordError
+        A run lacks its results.
     PublishError
-        There are no values, or they do not name their testbed.
+        Its facts do not name its testbed.
 
     """
     from jinja2 import Environment, PackageLoader, StrictUndefined  # noqa: PLC0415
 
-    results, output = Path(results), Path(output)
-    values = load_values(results / "values")
+    output = Path(output)
+    found = [AnalysedRun.load(Path(folder)) for folder in runs]
+    values = load_values(run.folder / VALUES for run in found)
     environment = Environment(
         loader=PackageLoader("tsnrepro.publish"),
         autoescape=True,
@@ -158,45 +157,32 @@ def write_report(results: Path, output: Path, reason: str = "") -> None:
         lstrip_blocks=True,
     )
     page = environment.get_template(TEMPLATE).render(
-        testbed=_testbed(values, results),
+        campaign=found[0].facts["campaign"],
+        verbs=sorted({run.facts["verb"].split()[0] for run in found}),
+        commit=found[0].facts["commit"],
         reason=reason,
         verdicts=list(_verdicts(values)),
         rows=list(_rows(values)),
         places=list(_places(values)),
-        figures=list(_figures(results, f"{values['testbed.verb'].value} the {_label(values)}")),
-        runs=list(_runs(results)),
-        pages=sorted(path.stem for path in output.glob("*.html") if path.name != PAGE),
-        links=_links(results, output),
+        runs=[run.described(output) for run in found],
+        figures=[figure for run in found for figure in _figures(run)],
+        testbeds=_testbeds(found),
+        ledger=LEDGER if (output / LEDGER).is_file() else "",
+        links=_links(found, papers, output),
         values=[_listed(item) for _, item in sorted(values.items())],
     )
     output.mkdir(parents=True, exist_ok=True)
     (output / PAGE).write_text(page, encoding="utf-8")
 
 
-def shown(item: Result) -> str:
-    """Return a result as the page prints it: value, interval and unit."""
-    if isinstance(item.value, str):
-        return short_commit(item.value) if item.key == "testbed.commit" else item.value
-    return f"{_bare(item)} {TEXT_UNITS.get(item.unit, item.unit)}".strip()
-
-
-def _bare(item: Result) -> str:
-    """Return a number and its interval without the unit."""
-    if isinstance(item.value, str):
-        return item.value
-    return numbers.interval(item.value, item.low, item.high, item.digits, TEXT, signed=item.signed)
-
-
-def _testbed(values: Mapping[str, Result], results: Path) -> dict[str, str]:
-    facts = {
-        key.removeprefix("testbed."): shown(item)
-        for key, item in values.items()
-        if key.startswith("testbed.")
-    }
-    for name in ("label", "campaign", "commit", "verb"):
-        if name not in facts:
-            raise PublishError(f"the values lack 'testbed.{name}'", str(results / "values"))
-    return facts
+def _testbeds(runs: Iterable[AnalysedRun]) -> list[dict[str, Any]]:
+    """Return each testbed once, with the experiments measured on it and its facts."""
+    found: dict[tuple, dict[str, Any]] = {}
+    for run in runs:
+        facts = tuple(run.facts.items())
+        entry = found.setdefault(facts, {"label": run.facts["label"], "facts": run.facts, "of": []})
+        entry["of"].append(run.experiment.title)
+    return list(found.values())
 
 
 def _verdicts(values: Mapping[str, Result]) -> Iterator[dict[str, str]]:
@@ -216,7 +202,7 @@ def _rows(values: Mapping[str, Result]) -> Iterator[dict[str, str]]:
             continue
         if wrong := [item.key for item in measured if item and item.unit != row.unit]:
             raise PublishError(f"the report expects the unit {row.unit}", ", ".join(wrong))
-        control, frer = (_bare(item) if item else "" for item in measured)
+        control, frer = (bare(item) if item else "" for item in measured)
         yield {
             "label": row.label,
             "unit": TEXT_UNITS.get(row.unit, row.unit),
@@ -250,21 +236,19 @@ def _places(values: Mapping[str, Result]) -> Iterator[dict[str, str]]:
             yield {"label": label, "both": both, "control": control, "frer": frer}
 
 
-def _label(values: Mapping[str, Result]) -> str:
-    return str(values["testbed.label"].value)
-
-
-def _figures(results: Path, origin: str) -> Iterator[dict[str, str]]:
-    folder = results / "figures"
-    names = {path.stem for path in folder.glob("*") if path.suffix in (*IMAGES, ".pdf")}
-    known = [name for name in CAPTIONS if name in names]
-    for name in (*known, *sorted(names.difference(known))):
-        yield {
-            "name": name,
-            "caption": CAPTIONS.get(name, name.replace("-", " ")),
-            "origin": "Simulated on the model" if name.startswith(OF_STUDY) else origin,
-            "source": _embedded(folder / name),
-        }
+def _figures(run: AnalysedRun) -> Iterator[dict[str, str]]:
+    """Yield the figures of a run in the order of their declaration."""
+    declared = run.experiment
+    names = {path.stem for path in (run.folder / "figures").glob("*.*")}
+    for pattern, caption in declared.figures.items():
+        for name in sorted(name for name in names if fnmatchcase(name, pattern)):
+            title = caption if name == pattern else f"{caption} ({name.replace('-', ' ')})"
+            yield {
+                "name": f"{declared.name}-{name}",
+                "caption": title,
+                "origin": run.origin,
+                "source": _embedded(run.folder / "figures" / name),
+            }
 
 
 def _embedded(stem: Path) -> str:
@@ -296,41 +280,33 @@ def _data_address(kind: str, data: bytes) -> str:
     return f"data:{kind};base64,{base64.b64encode(data).decode()}"
 
 
-def _runs(results: Path) -> Iterator[dict[str, Any]]:
-    for path in sorted((results / "runs").glob("*.json")):
-        name = path.stem
-        manifest = json.loads(path.read_text(encoding="utf-8"))
-        store = "/".join(("data", "raw", *(manifest[key] for key in ("testbed", "campaign"))))
-        yield {
-            "name": name,
-            "trials": len(manifest["trials"]),
-            "folder": f"{store}/{name}",
-            "failed": manifest.get("failed_attempts", []),
-        }
-
-
-def _links(results: Path, output: Path) -> list[dict[str, Any]]:
-    groups: dict[str, Iterable[Path]] = {
-        "Papers": results.glob("paper/*/*.pdf"),
-        "Provenance": results.glob("paper/*/provenance.json"),
-        "Executed notebooks": results.glob("notebooks/*.ipynb"),
-        "Values": results.glob("values/*.json"),
-        "Tables": results.glob("tables/*"),
-        "Runs": results.glob("runs/*.json"),
+def _links(
+    runs: Iterable[AnalysedRun], papers: Iterable[Path], output: Path
+) -> list[dict[str, Any]]:
+    folders = [run.folder for run in runs]
+    groups: dict[str, list[Path]] = {
+        "Papers": [path for paper in papers for path in paper.glob("*.pdf")],
+        "Provenance": [paper / "provenance.json" for paper in papers],
+        "Executed notebooks": [path for folder in folders for path in folder.glob("*.ipynb")],
+        "Values": [folder / VALUES for folder in folders],
+        "Tables": [path for folder in folders for path in (folder / "tables").glob("*.*")],
+        "Runs": [folder / "run.json" for folder in folders],
     }
     return [
         {
             "title": title,
             "files": [
                 {
-                    "name": path.relative_to(results).as_posix(),
+                    "name": "/".join(
+                        path.parts[-3:] if "tables" in path.parts else path.parts[-2:]
+                    ),
                     "address": Path(os.path.relpath(path, output)).as_posix(),
                 }
                 for path in found
             ],
         }
         for title, paths in groups.items()
-        if (found := sorted(paths))
+        if (found := sorted(path for path in paths if path.is_file() and path.name[0] != "."))
     ]
 
 

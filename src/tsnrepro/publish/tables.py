@@ -7,10 +7,10 @@ from pathlib import Path
 from tsnrepro.audit import published
 from tsnrepro.publish.errors import PublishError
 from tsnrepro.publish.numbers import TEX, limits, number
+from tsnrepro.records.columns import CONFIGURATIONS
 
-SWEEP_SUMMARY = "tables/sweep-summary.csv"
-SWEEP_ROWS = "tables/sweep-rows.tex"
-CONFIGURATIONS = ("control", "frer")
+LOSS_SUMMARY = "tables/summary.csv"
+LOSS_ROWS = "tables/loss-rows.tex"
 COLUMNS = (
     *("configuration", "target_mbps", "offered_mbps", "trials", "trials_with_loss"),
     *("sent", "lost", "loss_percent", "loss_low_percent", "loss_high_percent"),
@@ -23,7 +23,7 @@ PUBLISHED_DIGITS = 4
 
 
 @dataclass(frozen=True)
-class SweepPoint:
+class LossPoint:
     """One configuration at one load: trials together, loss in percent with its interval."""
 
     configuration: str
@@ -36,8 +36,8 @@ class SweepPoint:
     loss_high_percent: float | None
 
 
-def load_sweep_summary(results: Path) -> list[SweepPoint]:
-    """Return the rows of the sweep's summary table.
+def load_loss_summary(run: Path) -> list[LossPoint]:
+    """Return the rows of the summary table of the loss experiment.
 
     Raises
     ------
@@ -45,7 +45,7 @@ def load_sweep_summary(results: Path) -> list[SweepPoint]:
         The file is missing or has other columns.
 
     """
-    path = results / SWEEP_SUMMARY
+    path = run / LOSS_SUMMARY
     if not path.is_file():
         raise PublishError("a table of the analysis is missing", str(path), "Run the analysis")
     with path.open(encoding="utf-8", newline="") as file:
@@ -58,11 +58,11 @@ def load_sweep_summary(results: Path) -> list[SweepPoint]:
             raise PublishError(f"no number: {error}", str(path)) from error
 
 
-def _point(row: dict[str, str]) -> SweepPoint:
+def _point(row: dict[str, str]) -> LossPoint:
     def optional(name: str) -> float | None:
         return float(row[name]) if row[name] else None
 
-    return SweepPoint(
+    return LossPoint(
         configuration=row["configuration"],
         target_mbps=float(row["target_mbps"]),
         offered_mbps=float(row["offered_mbps"]),
@@ -74,7 +74,7 @@ def _point(row: dict[str, str]) -> SweepPoint:
     )
 
 
-def published_sweep(document: str, root: Path | None = None) -> dict[tuple[str, float], str]:
+def published_loss(document: str, root: Path | None = None) -> dict[tuple[str, float], str]:
     """Return the document's own loss cells as LaTeX, by configuration and load in Mb/s.
 
     Where the document prints no loss it prints why: the connection failed.
@@ -90,7 +90,7 @@ def published_sweep(document: str, root: Path | None = None) -> dict[tuple[str, 
     return cells
 
 
-def sweep_rows(points: list[SweepPoint], cells: dict[tuple[str, float], str]) -> str:
+def loss_rows(points: list[LossPoint], cells: dict[tuple[str, float], str]) -> str:
     """Return the rows of the loss table by load: published beside measured.
 
     Columns: load; published loss on the single path and with FRER; for either configuration
@@ -103,7 +103,7 @@ def sweep_rows(points: list[SweepPoint], cells: dict[tuple[str, float], str]) ->
 
 def _row(
     load: float,
-    measured: dict[tuple[str, float], SweepPoint],
+    measured: dict[tuple[str, float], LossPoint],
     cells: dict[tuple[str, float], str],
 ) -> str:
     printed = [cells.get((name, load), TEX.unknown) for name in CONFIGURATIONS]
@@ -111,7 +111,7 @@ def _row(
     return " & ".join([f"{load:g}", *printed, *found])
 
 
-def _measured(point: SweepPoint | None) -> list[str]:
+def _measured(point: LossPoint | None) -> list[str]:
     if point is None:
         return [TEX.unknown] * 4
     low, high = point.loss_low_percent, point.loss_high_percent

@@ -9,13 +9,14 @@ them agree.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
-from tsnrepro.testbed.snapshot import HostCounters, Snapshot
-from tsnrepro.tools.frerctl import Drops, Station
+from tsnrepro.tools.counters import CounterDifferences, Snapshot
+from tsnrepro.tools.frerctl import Drops
+from tsnrepro.topology import CARD, HOST_PORT, LISTENER, SWITCHES, TALKER
 
-TALKER, LISTENER, SENDING_SWITCH, RECEIVING_SWITCH = "talker", "listener", "sw1", "sw2"
-HOST_PORT, CARD = "p0", "eth0"
+SENDING_SWITCH, RECEIVING_SWITCH = SWITCHES
 
 # Where the XDP program's own refusals are freed, already counted as eliminated or rogue. Which of
 # these the compiler made into one function differs by kernel.
@@ -28,10 +29,17 @@ NO_NEIGHBOUR = "SKB_DROP_REASON_NEIGH"
 DELAY_LINE = "delay"
 NOT_FOR_THIS_HOST = ("SKB_DROP_REASON_OTHERHOST", "SKB_DROP_REASON_UNHANDLED_PROTO")
 
+TALKER_SOCKET = "talker socket"
+TALKER_QUEUE = "talker queue"
 SOCKET_BUFFER = "listener socket buffer"
 SOCKET_CLOSED = "listener socket, unread when the program closed it"
 REASSEMBLY = "listener reassembly"
 STACK = "listener network stack"
+
+
+# What a program's own host dropped before the first link or behind the last one. What it has not
+# read yet when it ends is neither: it arrived.
+HOST_PLACES = (TALKER_SOCKET, TALKER_QUEUE, SOCKET_BUFFER, STACK)
 
 
 @dataclass(frozen=True)
@@ -50,6 +58,37 @@ class Accounting:
         explained = self.received + self.eliminated + sum(self.drops.values())
         return self.sent + self.copies - explained
 
+    @property
+    def unread(self) -> int:
+        """Datagrams that arrived and waited in the socket when the program closed it."""
+        return self.drops.get(SOCKET_CLOSED, 0)
+
+    @property
+    def host_lost(self) -> int:
+        """Datagrams that talker or listener lost: in their sockets, queues and network stacks."""
+        return sum(self.drops.get(place, 0) for place in HOST_PLACES)
+
+    @property
+    def network_lost(self) -> int:
+        """Datagrams that left the talker and did not come to the listener over any member path.
+
+        What reassembly gave up is the network's: another fragment of it was dropped on the path.
+        Repeats that recovery let through make it smaller, in the extreme negative.
+        """
+        elsewhere = self.host_lost + self.unread
+        return self.eliminated + sum(self.drops.values()) - elsewhere - self.copies
+
+    def document(self) -> dict[str, Any]:
+        """Return what a record keeps: ``sent - received`` is the sum of the four last."""
+        sums = ("network_lost", "host_lost", "unread", "unaccounted")
+        return asdict(self) | {name: getattr(self, name) for name in sums}
+
+
+def where_lost(document: dict[str, Any]) -> dict[str, int]:
+    """Return what a recorded accounting says that the network lost, the hosts lost, is unread."""
+    counted = Accounting(0, document["copies"], 0, document["eliminated"], document["drops"])
+    return {name: getattr(counted, name) for name in ("network_lost", "host_lost", "unread")}
+
 
 def account(
     before: Snapshot,
@@ -63,83 +102,54 @@ def account(
     Parameters
     ----------
     before, after
-        The counters of all hosts, read while no traffic was on its way.
+        The counters of all hosts, read while no traffic was on its path.
     sent, received
         Datagrams that the sending program handed to its socket, and that the receiving program
         read from its own.
     host_of
         Finds the host by the inode number of its network namespace.
     """
-    way = _Way(before, after)
+    path = _StreamPath(before, after)
     located = _Located(before, after, host_of) if after.drops is not None else None
-    drops = {"talker socket": sent - way.out(TALKER, CARD)}
-    drops |= _hop_drops(way, located)
-    for port in way.members:
-        drops[f"sw2 link {port}, made lossy"] = way.fault(RECEIVING_SWITCH, port, "dropped")
+    drops = {TALKER_SOCKET: sent - path.out(TALKER, CARD)}
+    drops |= _hop_drops(path, located)
+    for port in path.members:
+        drops[f"sw2 link {port}, made lossy"] = path.fault(RECEIVING_SWITCH, port, "dropped")
     if located is not None and after.delays:
         drops["delay line"] = located.in_delay_line()
-    drops["recovery: rogue"] = way.at(RECEIVING_SWITCH, "rogue")
-    drops["recovery: tagless"] = way.at(RECEIVING_SWITCH, "tagless")
-    drops |= _listener_drops(way, located, received)
+    drops["recovery: rogue"] = path.at(RECEIVING_SWITCH, "rogue")
+    drops["recovery: tagless"] = path.at(RECEIVING_SWITCH, "tagless")
+    drops |= _listener_drops(path, located, received)
     return Accounting(
         sent=sent,
         # Every member path but the first: the first frame to leave the switch is the original.
         # What a duplicating link adds on the first is a copy too.
-        copies=sum(way.out(SENDING_SWITCH, port) for port in way.members[1:])
-        + way.fault(SENDING_SWITCH, way.members[0], "copied"),
+        copies=sum(path.out(SENDING_SWITCH, port) for port in path.members[1:])
+        + path.fault(SENDING_SWITCH, path.members[0], "copied"),
         received=received,
-        eliminated=way.at(RECEIVING_SWITCH, "eliminated"),
+        eliminated=path.at(RECEIVING_SWITCH, "eliminated"),
         drops=drops,
     )
 
 
-class _Way:
+class _StreamPath(CounterDifferences):
     """The stations between the programs, as differences over one trial."""
 
     def __init__(self, before: Snapshot, after: Snapshot) -> None:
-        self.before, self.after = before.hosts, after.hosts
+        super().__init__(before, after)
         ports = after.hosts[SENDING_SWITCH].station["ports"]
         self.members = [port for port in ports if port != HOST_PORT]
 
-    def _difference(self, host: str, read: Callable[[HostCounters], Station]) -> Station:
-        return read(self.after[host]) - read(self.before[host])
-
-    def _port(self, host: str, port: str, direction: str) -> Station:
-        def read(counters: HostCounters) -> Station:
-            return counters.station.get("ports", counters.station)[port][direction]
-
-        return self._difference(host, read)
-
     def out(self, host: str, port: str) -> int:
-        return self._port(host, port, "out").stream_frames
+        return self.port(host, port, "out").stream_frames
 
     def into(self, host: str, port: str) -> int:
-        return self._port(host, port, "in").stream_frames
-
-    def at(self, host: str, place: str) -> int:
-        return self._difference(host, lambda counters: counters.station[place]).stream_frames
-
-    def fault(self, host: str, port: str, what: str) -> int:
-        """Return what a faulty link took (``dropped``) or added (``copied``) by design."""
-
-        def read(counters: HostCounters) -> Station:
-            faults = counters.station.get("faults", {})
-            return faults[port][what] if port in faults else Station(0, 0, 0, 0)
-
-        return self._difference(host, read).stream_frames
-
-    def queue_dropped(self, host: str, port: str) -> int:
-        queue = self.after[host].queues[port].dropped - self.before[host].queues[port].dropped
-        link = self.after[host].links[port].tx_dropped - self.before[host].links[port].tx_dropped
-        return queue + link
-
-    def stack(self, name: str) -> int:
-        return self.after[LISTENER].stack[name] - self.before[LISTENER].stack[name]
+        return self.port(host, port, "in").stream_frames
 
     def hops(self) -> list["_Hop"]:
-        """Return the hops in the order of the way."""
+        """Return the hops in the order of the path."""
         return [
-            _Hop("talker queue", TALKER, CARD, SENDING_SWITCH, HOST_PORT),
+            _Hop(TALKER_QUEUE, TALKER, CARD, SENDING_SWITCH, HOST_PORT),
             *(
                 _Hop(f"sw1 queue {port}", SENDING_SWITCH, port, RECEIVING_SWITCH, port)
                 for port in self.members
@@ -215,12 +225,12 @@ class _Located:
         return sum(n for _, where, n in self._items if where in (LISTENER, None))
 
 
-def _hop_drops(way: _Way, located: _Located | None) -> dict[str, int]:
+def _hop_drops(path: _StreamPath, located: _Located | None) -> dict[str, int]:
     """Return what each egress queue dropped, and what each switch port dropped on arrival."""
     if located is None:
-        return {hop.place: _queue_dropped(way, hop) for hop in way.hops()}
+        return {hop.place: _queue_dropped(path, hop) for hop in path.hops()}
     drops = {}
-    for hop in way.hops():
+    for hop in path.hops():
         drops[hop.place] = located.on_device(hop.host, hop.port)
         if hop.next_host != LISTENER:  # what its card drops is the listener's network stack's
             arrival = located.on_device(hop.next_host, hop.next_port)
@@ -228,20 +238,21 @@ def _hop_drops(way: _Way, located: _Located | None) -> dict[str, int]:
     return drops
 
 
-def _queue_dropped(way: _Way, hop: _Hop) -> int:
+def _queue_dropped(path: _StreamPath, hop: _Hop) -> int:
     """Return the queue's own count, which knows frames of any kind, as far as the stream lacks."""
-    missing = way.out(hop.host, hop.port) - way.into(hop.next_host, hop.next_port)
-    return min(way.queue_dropped(hop.host, hop.port), max(0, missing))
+    missing = path.out(hop.host, hop.port) - path.into(hop.next_host, hop.next_port)
+    dropped = path.queue_dropped(hop.host, hop.port) + path.transmit_dropped(hop.host, hop.port)
+    return min(dropped, max(0, missing))
 
 
-def _listener_drops(way: _Way, located: _Located | None, received: int) -> dict[str, int]:
+def _listener_drops(path: _StreamPath, located: _Located | None, received: int) -> dict[str, int]:
     if located is None:
         # Without a trace the kernel's totals must do; they cannot tell what was left unread.
-        buffer = way.stack("UdpRcvbufErrors")
-        stack = way.stack("UdpNoPorts") + way.stack("UdpInCsumErrors")
+        buffer = path.stack(LISTENER, "UdpRcvbufErrors")
+        stack = path.stack(LISTENER, "UdpNoPorts") + path.stack(LISTENER, "UdpInCsumErrors")
         # Reassembly fails too where a queue dropped the first fragment, which counts there.
-        came = way.into(LISTENER, CARD) - received - buffer - stack
-        unfinished = min(max(0, way.stack("IpReasmFails")), max(0, came))
+        came = path.into(LISTENER, CARD) - received - buffer - stack
+        unfinished = min(max(0, path.stack(LISTENER, "IpReasmFails")), max(0, came))
         return {SOCKET_BUFFER: buffer, SOCKET_CLOSED: 0, REASSEMBLY: unfinished, STACK: stack}
     buffer = located.by_function("udp_queue_rcv", "__udp_enqueue", "udpv6_queue_rcv")
     closed = located.by_function("udp_destruct", "udpv6_destruct")

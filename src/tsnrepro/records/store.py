@@ -19,7 +19,7 @@ import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, BinaryIO, Protocol
 
 from tsnrepro.errors import RecordError
 
@@ -95,6 +95,15 @@ class Batch:
         final.parent.mkdir(parents=True, exist_ok=True)
         partial = final.with_name(f"{PARTIAL_PREFIX}{final.name}")
         partial.write_bytes(data)
+        self._moves.append((partial, final))
+
+    def copy(self, final: Path, source: BinaryIO) -> None:
+        """Add a copy of an open file."""
+        final.parent.mkdir(parents=True, exist_ok=True)
+        partial = final.with_name(f"{PARTIAL_PREFIX}{final.name}")
+        with partial.open("wb") as target:
+            while os.sendfile(target.fileno(), source.fileno(), None, 1 << 30):
+                pass
         self._moves.append((partial, final))
 
     def folder(self, final: Path, files: dict[str, bytes]) -> None:

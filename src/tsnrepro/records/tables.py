@@ -8,86 +8,88 @@ import pandas as pd
 import pandera.pandas as pa
 
 from tsnrepro.errors import RecordError
-from tsnrepro.records.foreign.tables import foreign_table
+from tsnrepro.records.accounting import where_lost
+from tsnrepro.records.columns import (
+    COLUMNS,
+    CONFIGURATIONS,
+    EXPERIMENTS,
+    QUANTILES,
+    NumberColumn,
+)
 from tsnrepro.records.store import RawStore
 
 COUNT = pa.Column(int, pa.Check.ge(0))
-POSITIVE = pa.Column(float, pa.Check.gt(0))
-CONFIGURATION = pa.Column(str, pa.Check.isin(["control", "frer"]))
-
-COMMON = {
+# iperf3 and sockperf need room for a header of their own in every datagram.
+_SMALLEST_PAYLOAD = {"loss": 16, "latency": 14}
+_IDENTITY = {
     "trial": pa.Column(str, unique=True),
     "sha256": pa.Column(str, pa.Check.str_length(64, 64)),
-    "repetition": pa.Column(int, pa.Check.ge(1)),
-    "order": COUNT,
-    "configuration": CONFIGURATION,
-    "duration_s": pa.Column(float, pa.Check.gt(0), coerce=True),
-    "started": pa.Column("datetime64[us, UTC]", coerce=True),
 }
-SWEEP = pa.DataFrameSchema(
-    COMMON
-    | {
-        "payload_bytes": pa.Column(int, pa.Check.ge(16)),
-        "target_mbps": pa.Column(float, pa.Check.gt(0), coerce=True),
-        "offered_mbps": POSITIVE,
-        "delivered_mbps": pa.Column(float, pa.Check.ge(0)),
-        "send_seconds": POSITIVE,
-        "sent": COUNT,
-        "received": COUNT,
-        "lost": COUNT,
-        "out_of_order": COUNT,
-        "loss_percent": pa.Column(float, pa.Check.in_range(0, 100)),
-        "copies": COUNT,
-        "eliminated": COUNT,
-        "unaccounted": pa.Column(int),
-        "^drop_.*$": pa.Column(int, pa.Check.ge(0), regex=True),
-    },
-    strict=True,
-    name="sweep",
-)
-TCP = pa.DataFrameSchema(
-    COMMON
-    | {
-        "seconds": POSITIVE,
-        "goodput_mbps": POSITIVE,
-        "sent_mbps": POSITIVE,
-        "retransmits": COUNT,
-    },
-    strict=True,
-    name="tcp",
-)
-LATENCY = pa.DataFrameSchema(
-    COMMON
-    | {
-        "payload_bytes": pa.Column(int, pa.Check.ge(14)),
-        "observations": COUNT,
-        "sent": COUNT,
-        "received": COUNT,
-        "valid_seconds": POSITIVE,
-        **{
-            f"{name}_us": POSITIVE
-            for name in ("mean", "min", "p25", "p50", "p75", "p90", "p99", "p99_9", "max")
-        },
-        "sd_us": pa.Column(float, pa.Check.ge(0)),
-    },
-    strict=True,
-    name="latency",
-)
+
+# What only trials of our own testbeds can tell.
+OWN_LOSS = {
+    "network_lost": pa.Column(int, required=False),
+    "host_lost": pa.Column(int, required=False),
+    "unread": pa.Column(int, pa.Check.ge(0), required=False),
+    "generator": pa.Column(str, pa.Check.isin(["iperf3", "talker"]), required=False),
+    "receive_buffer_bytes": pa.Column(
+        "Int64", pa.Check.gt(0), nullable=True, coerce=True, required=False
+    ),
+    "realtime_listener": pa.Column("boolean", nullable=True, coerce=True, required=False),
+    "longest_stall_ms": pa.Column(
+        float, pa.Check.ge(0), nullable=True, coerce=True, required=False
+    ),
+}
+
+
+def _column(kind: NumberColumn, least: float | None, imported: bool) -> pa.Column:
+    """Return a column of a schema; what others may not have recorded can be missing."""
+    if kind.quantity == "word":
+        return pa.Column(str, pa.Check.isin(CONFIGURATIONS), coerce=imported)
+    if kind.quantity == "moment":
+        return pa.Column("datetime64[us, UTC]", coerce=True, nullable=imported)
+    checks = [pa.Check.gt(kind.above)] if kind.above is not None else []
+    checks += [pa.Check.ge(least)] if least is not None else []
+    checks += [pa.Check.le(kind.most)] if kind.most is not None else []
+    if kind.quantity == "size":
+        return pa.Column(int, checks, coerce=imported)
+    number = ("Int64" if imported else int) if kind.whole else float
+    return pa.Column(number, checks, nullable=imported, coerce=imported or not kind.whole)
+
+
+def _schema(experiment: str, imported: bool = False) -> pa.DataFrameSchema:
+    columns = dict(_IDENTITY)
+    for name, kind in COLUMNS[experiment].items():
+        if imported or kind.own:
+            own = kind.quantity == "size" and not imported
+            least = _SMALLEST_PAYLOAD[experiment] if own else kind.least
+            columns[name] = _column(kind, least, imported)
+    if experiment == "loss":
+        columns |= {} if imported else OWN_LOSS
+        drops = "Int64" if imported else int
+        columns["^drop_.*$"] = pa.Column(
+            drops, pa.Check.ge(0), regex=True, nullable=imported, required=not imported
+        )
+    if imported:
+        columns |= _ORIGIN | (_QUANTITY if experiment == "latency" else {})
+    name = f"imported {experiment}" if imported else experiment
+    return pa.DataFrameSchema(columns, strict=True, name=name)
+
+
+_ORIGIN = {
+    "source_file": pa.Column(str, coerce=True),
+    "source_row": pa.Column(str, coerce=True),
+    "generated": pa.Column(bool, coerce=True),
+}
+_QUANTITY = {"quantity": pa.Column(str, pa.Check.isin(["half round trip", "one way"]), coerce=True)}
+
+LOSS, TCP, LATENCY = (_schema(experiment) for experiment in EXPERIMENTS)
 # Of the other experiments: what identifies a trial; their analyses check the columns they read.
 GENERAL = pa.DataFrameSchema(
-    {name: COMMON[name] for name in ("trial", "sha256", "repetition", "order", "started")},
+    _IDENTITY | {name: LOSS.columns[name] for name in ("repetition", "order", "started")},
     name="trials",
 )
-SCHEMAS = {"sweep": SWEEP, "tcp": TCP, "latency": LATENCY}
-
-SOCKPERF_PERCENTILES = {
-    "25.000": "p25_us",
-    "50.000": "p50_us",
-    "75.000": "p75_us",
-    "90.000": "p90_us",
-    "99.000": "p99_us",
-    "99.900": "p99_9_us",
-}
+SCHEMAS = {"loss": LOSS, "tcp": TCP, "latency": LATENCY}
 
 
 def open_run(manifest_path: str | Path) -> tuple[RawStore, dict[str, Any]]:
@@ -127,7 +129,7 @@ def load_trials(manifest_path: str | Path) -> pd.DataFrame:
         documents.append(document)
     try:
         if manifest.get("imported"):
-            return foreign_table(documents, SCHEMAS[experiment])
+            return _imported_table(documents, experiment)
         if experiment not in SCHEMAS:
             return GENERAL.validate(_table([_general(document) for document in documents]))
         rows = [_common(document) | ROWS[experiment](document) for document in documents]
@@ -157,6 +159,32 @@ def _general(document: dict[str, Any]) -> dict[str, Any]:
     return identity | document["factors"] | plain
 
 
+def _imported_table(documents: list[dict[str, Any]], experiment: str) -> pd.DataFrame:
+    """Return imported trials, with the same columns also where there is no trial."""
+    schema = _schema(experiment, imported=True)
+    rows = [_imported(document) for document in documents]
+    plain = [name for name, column in schema.columns.items() if not column.regex]
+    drops = sorted({name for row in rows for name in row if name.startswith("drop_")})
+    table = pd.DataFrame(rows, columns=[*plain, *drops])
+    counts = [c for c in table if c in drops or str(schema.columns[c].dtype) == "Int64"]
+    table = table.astype(dict.fromkeys(counts, "Int64"))
+    table["started"] = pd.to_datetime(table["started"], utc=True, format="ISO8601")
+    return schema.validate(table)
+
+
+def _imported(document: dict[str, Any]) -> dict[str, Any]:
+    factors = dict(document["factors"])
+    factors["target_mbps"] = factors.pop("rate_mbps", None)
+    names = ("trial", "sha256", "repetition", "order", "started", "generated")
+    return {
+        **{name: document[name] for name in names},
+        **factors,
+        **document["values"]["result"],
+        "source_file": document["source"]["file"],
+        "source_row": document["source"]["row"],
+    }
+
+
 def _common(document: dict[str, Any]) -> dict[str, Any]:
     factors = document["factors"]
     return {key: document[key] for key in ("trial", "sha256", "repetition", "order", "started")} | {
@@ -165,7 +193,7 @@ def _common(document: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _sweep(document: dict[str, Any]) -> dict[str, Any]:
+def _loss(document: dict[str, Any]) -> dict[str, Any]:
     result, accounting = document["values"]["result"], document["values"]["accounting"]
     names = ("offered_mbps", "delivered_mbps", "send_seconds", "sent", "received", "lost")
     return {
@@ -174,8 +202,18 @@ def _sweep(document: dict[str, Any]) -> dict[str, Any]:
         **{name: result[name] for name in (*names, "out_of_order")},
         "loss_percent": 100 * result["lost"] / result["sent"],
         **{name: accounting[name] for name in ("copies", "eliminated", "unaccounted")},
+        **where_lost(accounting),
+        "generator": document["factors"].get("generator", "iperf3"),
+        "receive_buffer_bytes": document["factors"].get("receive_buffer_bytes"),
+        "realtime_listener": document["factors"].get("realtime_listener"),
+        "longest_stall_ms": _longest_stall(document["values"]),
         **{drop_column(place): count for place, count in accounting["drops"].items()},
     }
+
+
+def _longest_stall(values: dict[str, Any]) -> float | None:
+    """Return the longest stall in milliseconds that a meter saw on any of a trial's machines."""
+    return max((each["longest_ms"] for each in values.get("stalls", {}).values()), default=None)
 
 
 def drop_column(place: str) -> str:
@@ -195,10 +233,11 @@ def _latency(document: dict[str, Any]) -> dict[str, Any]:
         "payload_bytes": document["factors"]["payload_bytes"],
         **{name: result[name] for name in (*names, "mean_us", "sd_us", "min_us", "max_us")},
         **{
-            column: result["percentiles_us"][printed]
-            for printed, column in SOCKPERF_PERCENTILES.items()
+            column: result["percentiles_us"][f"{100 * share:.3f}"]
+            for column, share in QUANTILES.items()
+            if COLUMNS["latency"][column].own
         },
     }
 
 
-ROWS = {"sweep": _sweep, "tcp": _tcp, "latency": _latency}
+ROWS = {"loss": _loss, "tcp": _tcp, "latency": _latency}

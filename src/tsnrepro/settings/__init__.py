@@ -3,15 +3,7 @@
 Every model refuses keys it does not know. Files are YAML; an error names the file and the key.
 """
 
-from tsnrepro.settings.campaigns import (
-    Campaign,
-    LatencySettings,
-    MausezahnSettings,
-    Selection,
-    SweepPart,
-    SweepSettings,
-    TcpSettings,
-)
+from tsnrepro.settings.campaigns import Campaign, Selection
 from tsnrepro.settings.strict import (
     Configuration,
     PositiveFloat,
@@ -39,16 +31,11 @@ __all__ = [
     "EmulatedSettings",
     "FrerSettings",
     "GuestSettings",
-    "LatencySettings",
-    "MausezahnSettings",
     "ModelSettings",
     "PositiveFloat",
     "PositiveInt",
     "Selection",
     "Strict",
-    "SweepPart",
-    "SweepSettings",
-    "TcpSettings",
     "TestbedSettings",
     "UdpPayload",
     "Uncertain",

@@ -4,7 +4,18 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from tsnrepro.settings.strict import Configuration, PositiveFloat, PositiveInt, Strict
+from tsnrepro.registry import Experiment
+from tsnrepro.settings.strict import (
+    Configurations,
+    Distinct,
+    OneOrMore,
+    Percent,
+    PositiveFloat,
+    PositiveInt,
+    Repetitions,
+    Seconds,
+    Strict,
+)
 
 FRAME_BYTES = (64, 128, 256, 512, 1024, 1280, 1518)
 """Frame sizes for Ethernet, with FCS (RFC 2544, 9.1)."""
@@ -16,7 +27,6 @@ DOCUMENT_LOADS_PERCENT = (50, 60, 70, 80, 90, 95, 98, 100, 102, 105, 110)
 Frame = Annotated[int, Field(ge=64, le=1518)]
 # The smallest frame's payload where the R-TAG counts, and what a sequence and a time need.
 Payload = Annotated[int, Field(ge=12, le=65507)]
-Percent = Annotated[float, Field(gt=0, le=100)]
 LossPercent = Annotated[float, Field(ge=0, lt=100)]
 SearchMethod = Literal["binary-search", "mlrsearch", "mlrsearch-rfc2544", "systematic"]
 SEARCH_METHODS: tuple[SearchMethod, ...] = (
@@ -30,12 +40,12 @@ SEARCH_METHODS: tuple[SearchMethod, ...] = (
 class Sizes(Strict):
     """The sizes of one benchmark, by frame and by payload, and its configurations."""
 
-    configurations: list[Configuration] = ["control", "frer"]
-    frame_bytes: list[Frame] = list(FRAME_BYTES)
+    configurations: Configurations = ["control", "frer"]
+    frame_bytes: Distinct[Frame] = list(FRAME_BYTES)
     """Frames with FCS."""
     tag_counts: bool = False
     """Whether the R-TAG is part of the frame size: the payload is then 6 bytes smaller."""
-    payloads_bytes: list[Payload] = []
+    payloads_bytes: Distinct[Payload] = []
     """Payloads tried as such, beside the frame sizes."""
 
     @model_validator(mode="after")
@@ -49,7 +59,7 @@ class BinarySearchSettings(Strict):
     """Bisection between nothing and the highest load, as the two documents ran it."""
 
     steps: Annotated[int, Field(ge=1, le=30)] = 10
-    duration_s: PositiveFloat = 30.0
+    duration_s: Seconds = 30.0
     loss_percent: LossPercent = 0.001
 
 
@@ -61,9 +71,9 @@ class MlrGoal(Strict):
     exceed_ratio: Annotated[float, Field(ge=0, lt=1)] = 0.5
     """Share of the trials' time at a load that may be bad while the load still passes."""
     relative_width_percent: Percent = 0.5
-    initial_trial_s: PositiveFloat = 1.0
-    final_trial_s: PositiveFloat = 1.0
-    duration_sum_s: PositiveFloat = 21.0
+    initial_trial_s: Seconds = 1.0
+    final_trial_s: Seconds = 1.0
+    duration_sum_s: Seconds = 21.0
     preceding_targets: Annotated[int, Field(ge=1, le=10)] = 2
 
     @model_validator(mode="after")
@@ -78,14 +88,14 @@ class MlrGoal(Strict):
 class MlrSettings(Strict):
     """MLRsearch: several goals in one search."""
 
-    goals: Annotated[list[MlrGoal], Field(min_length=1)] = [
+    goals: OneOrMore[MlrGoal] = [
         MlrGoal(name="zero_loss"),
         MlrGoal(name="half_percent", loss_percent=0.5),
     ]
     lowest_load_percent: Percent = 0.1
     """Lowest load that is tried, relative to the highest."""
     warm_up_s: Annotated[float, Field(ge=0)] = 1.0
-    deadline_s: PositiveFloat = 7200.0
+    deadline_s: Seconds = 7200.0
     """Wall time after which the search is given up."""
 
     @model_validator(mode="after")
@@ -107,9 +117,9 @@ class SystematicSettings(Strict):
 
     loads: Annotated[int, Field(ge=3, le=200)] = 10
     """Loads of each grid, evenly spaced."""
-    duration_s: PositiveFloat = 10.0
-    repetitions: PositiveInt = 2
-    last_repetitions: PositiveInt = 3
+    duration_s: Seconds = 10.0
+    repetitions: Repetitions = 2
+    last_repetitions: Repetitions = 3
     resolution_percent: Percent = 0.5
     """Step of the last grid, relative to its loads; grids are refined until they reach it."""
     most_grids: PositiveInt = 8
@@ -120,9 +130,9 @@ class SystematicSettings(Strict):
 class ThroughputSettings(Sizes):
     """Throughput (RFC 2544, 26.1), by up to four searches; the documents' payloads as well."""
 
-    payloads_bytes: list[Payload] = list(DOCUMENT_PAYLOADS_BYTES)
-    repetitions: PositiveInt = 1
-    methods: Annotated[list[SearchMethod], Field(min_length=1)] = list(SEARCH_METHODS)
+    payloads_bytes: Distinct[Payload] = list(DOCUMENT_PAYLOADS_BYTES)
+    repetitions: Repetitions = 1
+    methods: OneOrMore[SearchMethod] = list(SEARCH_METHODS)
     binary_search: BinarySearchSettings = BinarySearchSettings()
     mlrsearch: MlrSettings = MlrSettings()
     mlrsearch_rfc2544: MlrSettings = MlrSettings(goals=[RFC2544_GOAL])
@@ -132,11 +142,11 @@ class ThroughputSettings(Sizes):
 class FrameLossSettings(Sizes):
     """Frame loss rate (RFC 2544, 26.3): downward from the line's limit, and at given loads."""
 
-    repetitions: PositiveInt = 1
-    duration_s: PositiveFloat = 60.0
+    repetitions: Repetitions = 1
+    duration_s: Seconds = 60.0
     step_percent: Percent | None = 10.0
     """Step downward from 100 %; none leaves the downward part out."""
-    loads_percent: list[PositiveFloat] = list(DOCUMENT_LOADS_PERCENT)
+    loads_percent: Distinct[PositiveFloat] = list(DOCUMENT_LOADS_PERCENT)
 
     @model_validator(mode="after")
     def _does_something(self) -> Self:
@@ -148,9 +158,9 @@ class FrameLossSettings(Sizes):
 class BackToBackSettings(Sizes):
     """Back-to-back frames (RFC 2544, 26.4, as updated by RFC 9004)."""
 
-    searches: PositiveInt = 50
+    searches: Repetitions = 50
     """How often the longest burst is searched for; all are one stored trial."""
-    longest_s: PositiveFloat = 2.0
+    longest_s: Seconds = 2.0
     resolution_percent: Percent = 1.0
     """Width of the last bracket, relative to its upper end; never below one datagram."""
 
@@ -158,25 +168,25 @@ class BackToBackSettings(Sizes):
 class SystemRecoverySettings(Sizes):
     """System recovery (RFC 2544, 26.5): from overload to half of it."""
 
-    repetitions: PositiveInt = 5
+    repetitions: Repetitions = 5
     overload_percent: Annotated[float, Field(gt=100, le=1000)] = 110.0
     """Relative to the throughput; the line's limit caps it."""
-    overload_s: PositiveFloat = 60.0
+    overload_s: Seconds = 60.0
     recovery_percent: Annotated[float, Field(gt=0, lt=100)] = 50.0
     """Relative to the overload."""
-    recovery_s: PositiveFloat = 30.0
+    recovery_s: Seconds = 30.0
 
 
 class RfcLatencySettings(Sizes):
     """Latency (RFC 2544, 26.2): at the throughput rate and idle."""
 
-    repetitions: PositiveInt = 20
-    duration_s: PositiveFloat = 120.0
-    loads: Annotated[list[Literal["idle", "throughput"]], Field(min_length=1)] = [
+    repetitions: Repetitions = 20
+    duration_s: Seconds = 120.0
+    loads: OneOrMore[Literal["idle", "throughput"]] = [
         "idle",
         "throughput",
     ]
-    kinds: Annotated[list[Literal["round-trip", "one-way"]], Field(min_length=1)] = [
+    kinds: OneOrMore[Literal["round-trip", "one-way"]] = [
         "round-trip",
         "one-way",
     ]
@@ -191,10 +201,14 @@ class Rfc2544Settings(Strict):
     back_to_back: BackToBackSettings | None = None
     system_recovery: SystemRecoverySettings | None = None
     latency: RfcLatencySettings | None = None
-    ceiling_s: PositiveFloat = 1.0
+    ceiling_s: Seconds = 1.0
     """Length of the trial at the line's limit that shows what the generator can do."""
     shortfall_percent: Percent = 1.0
     """A trial that offers less of what was asked by more than this is the generator's limit."""
+
+    full_waits: bool = False
+    """Whether each load trial on hosts has the learning frames and the waits of section 23: 2 s
+    before it, 2 s behind it and 5 s of rest. Without them no result is called compliant."""
 
     @model_validator(mode="after")
     def _throughput_comes_first(self) -> Self:
@@ -206,3 +220,33 @@ class Rfc2544Settings(Strict):
         if need and self.throughput is None:
             raise ValueError(f"{', '.join(need)} start from a throughput: set throughput too")
         return self
+
+
+EXPERIMENT = Experiment(
+    Rfc2544Settings,
+    title="RFC 2544 benchmarks",
+    order=7,
+    tables=(
+        *("throughput", "beside-published", "frame-loss", "back-to-back", "system-recovery"),
+        *("latency", "accuracy", "accuracy-summary"),
+    ),
+    figures={
+        "throughput": "Throughput by frame size and search",
+        "frame-loss": "Frame loss ratio against offered load",
+        "buffer-time": "Buffer time that back-to-back bursts show",
+        "accuracy": "How often each search finds a known capacity (simulated)",
+    },
+    keys=(
+        "rfc2544.throughput.*.*.{control,frer}.{payload_mbps,frame_mbps,wire_mbps,pps}",
+        "rfc2544.throughput.*.*.{control,frer}.{search_s,load_trials.count,limited_by}",
+        "rfc2544.throughput.*.*.difference.payload_mbps",
+        "rfc2544.frame_loss.*.{control,frer}.full_load.{percent,offered_percent}",
+        "rfc2544.back_to_back.*.{control,frer}.{burst.count,buffer.count,buffer_us}",
+        "rfc2544.system_recovery.*.{control,frer}.ms",
+        "rfc2544.latency.*.{control,frer}.*.*.{mean_us,p99_us}",
+        "rfc2544.latency.*.{control,frer}.*.*.difference.{mean_us,p99_us}",
+        "rfc2544.accuracy.*.{calm,stalls}.{within_percent,median_ratio_percent}",
+        "rfc2544.accuracy.*.*.{calm,stalls}.{within_percent,median_ratio_percent}",
+        "rfc2544.{compliant,trials}.count",
+    ),
+)

@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Optional, cast
 
-from pydantic import Field, model_validator
+from pydantic import Field, ValidationError, create_model, model_validator
 
-from tsnrepro.settings.strict import PositiveFloat, PositiveInt, Strict
+from tsnrepro.registry import EMULATED, GUEST, MODEL, Experiment
+from tsnrepro.settings.strict import (
+    LoadMbps,
+    OneOrMore,
+    Packets,
+    PositiveFloat,
+    PositiveInt,
+    QueueBytes,
+    RateMbps,
+    Repetitions,
+    Strict,
+)
 
 TrafficClass = Annotated[int, Field(ge=0, le=7)]
 
@@ -48,13 +59,15 @@ class GateControlList(Strict):
         """Return when a class is open in the cycle, as (from, until) in nanoseconds, in order.
 
         Neighbouring entries are joined, also through the cycle's end: such a window ends beyond
-        the cycle. A class that never closes has one window of the whole cycle.
+        the cycle. A class that never closes has one window of the whole cycle. Entries beyond the
+        cycle are cut; where they end before it, the last one is held.
         """
         joined: list[tuple[int, int]] = []
         begin = 0
-        for entry in self.entries:
-            end = begin + entry.interval_ns
-            if traffic_class in entry.open_classes:
+        for number, entry in enumerate(self.entries, 1):
+            last = number == len(self.entries)
+            end = self.cycle if last else min(self.cycle, begin + entry.interval_ns)
+            if begin < end and traffic_class in entry.open_classes:
                 if joined and joined[-1][1] == begin:
                     joined[-1] = (joined[-1][0], end)
                 else:
@@ -83,9 +96,56 @@ MODES_OF: dict[Kind, tuple[Mode, ...]] = {
     "tas-frer": ("tas", "prio", "fifo"),
 }
 GATED: tuple[Mode, ...] = ("tas",)
+LAUNCHED: tuple[Mode, ...] = ("etf",)
+"""Modes whose datagrams carry the launch time asked for in place of the time of sending."""
 
 
-class ShapingPart(Strict):
+class _Conditions(Strict):
+    """What the trials of a part share, as far as it may differ between kinds of testbeds."""
+
+    modes: OneOrMore[Mode]
+    link_rate_mbps: RateMbps = 1000.0
+    """Wire rate of every link."""
+    queue_bytes: QueueBytes = 262144
+    """Limit of each egress queue; one with ``fifo``, else one for each class."""
+    gates: GateControlList | None = None
+    """Schedule of ``tas``, and the cycle that every mode's phases are taken of."""
+    idle_slope_mbps: RateMbps | None = None
+    """Wire rate that ``cbs`` reserves for the stream's class."""
+    priority: TrafficClass = 5
+    """Traffic class of the stream: socket priority, and PCP where the frame is tagged."""
+    load_priority: TrafficClass = 0
+    payload_bytes: StampedPayload
+    packets: Packets
+    interval_us: PositiveFloat
+    """Mean time between two datagrams of the stream."""
+    interval_spread_us: Annotated[float, Field(ge=0)] = 0.0
+    """Span over which sends fall evenly, as of a talker that does not keep step with the gate.
+
+    On hosts 0, which keeps step, or the whole cycle."""
+    launch_phase_us: Annotated[float, Field(ge=0)] = 0.0
+    """Where in the cycle ``etf`` launches the stream's datagrams (``interval_us`` apart)."""
+    loads_mbps: OneOrMore[LoadMbps] = [0.0]
+    """Payload rates of the load; what the line cannot take waits in the sender's socket."""
+    load_payload_bytes: StampedPayload = 1472
+
+
+def _all_optional(model: type[Strict], name: str) -> Any:
+    """Return a model with the same settings, each of which may be left out."""
+    fields = {
+        key: (Optional[Annotated[field.annotation, *field.metadata, Field()]], None)  # noqa: UP045 - not typed
+        for key, field in model.model_fields.items()
+    }
+    return create_model(name, __base__=Strict, **cast("dict[str, Any]", fields))
+
+
+if TYPE_CHECKING:
+    ShapingOverrides = Strict
+else:
+    ShapingOverrides = _all_optional(_Conditions, "ShapingOverrides")
+
+
+class ShapingPart(_Conditions):
     """Modes that are compared with everything else equal.
 
     ``end-station`` shapes the talker's own port, which its load shares; ``bridge`` the switch's
@@ -95,31 +155,13 @@ class ShapingPart(Strict):
 
     name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]*$", max_length=24)]
     kind: Kind
-    modes: Annotated[list[Mode], Field(min_length=1)]
-    testbeds: Annotated[list[TestbedKind], Field(min_length=1)] = ["model"]
-    """Kinds of testbeds that can run this part: software gates cannot hold cycles of a few us."""
-    link_rate_mbps: PositiveFloat = 1000.0
-    """Wire rate of every link."""
-    queue_bytes: PositiveInt = 262144
-    """Limit of each egress queue; one with ``fifo``, else one for each class."""
-    gates: GateControlList | None = None
-    """Schedule of ``tas``, and the cycle that every mode's phases are taken of."""
-    idle_slope_mbps: PositiveFloat | None = None
-    """Wire rate that ``cbs`` reserves for the stream's class."""
-    priority: TrafficClass = 5
-    """Traffic class of the stream: socket priority, and PCP where the frame is tagged."""
-    load_priority: TrafficClass = 0
-    payload_bytes: StampedPayload
-    packets: PositiveInt
-    interval_us: PositiveFloat
-    """Mean time between two datagrams of the stream."""
-    interval_spread_us: Annotated[float, Field(ge=0)] = 0.0
-    """Span over which sends fall evenly, as of a talker that does not keep step with the gate."""
-    launch_phase_us: Annotated[float, Field(ge=0)] = 0.0
-    """Where in the cycle ``etf`` launches the stream's datagrams (``interval_us`` apart)."""
-    loads_mbps: Annotated[list[Annotated[float, Field(ge=0)]], Field(min_length=1)] = [0.0]
-    """Payload rates of the load; what the line cannot take waits in the sender's socket."""
-    load_payload_bytes: Annotated[int, Field(ge=12, le=1472)] = 1472
+    testbeds: Annotated[dict[TestbedKind, ShapingOverrides], Field(min_length=1)] = {
+        "model": ShapingOverrides()
+    }
+    """The kinds of testbeds that measure this part, each with the settings that differ there.
+
+    A part is one question under one name, whatever the testbed: a gate of software cannot hold a
+    cycle of a few microseconds, so there the cycle is longer and the line slower."""
 
     @model_validator(mode="after")
     def _modes_have_what_they_need(self) -> ShapingPart:
@@ -143,6 +185,34 @@ class ShapingPart(Strict):
             )
         return self
 
+    @model_validator(mode="after")
+    def _holds_on_every_kind(self) -> ShapingPart:
+        for kind, overrides in self.testbeds.items():
+            if overrides.model_fields_set:
+                try:
+                    self.on(kind)
+                except ValidationError as error:
+                    problems = "; ".join(
+                        ": ".join(
+                            [*map(str, item["loc"]), item["msg"].removeprefix("Value error, ")]
+                        )
+                        for item in error.errors()
+                    )
+                    raise ValueError(f"testbeds.{kind}: {problems}") from None
+        return self
+
+    def on(self, kind: TestbedKind) -> ShapingPart:
+        """Return the part as a kind of testbed measures it.
+
+        Raises
+        ------
+        KeyError
+            The part is not measured on such a testbed.
+        """
+        overrides = self.testbeds[kind].model_dump(exclude_unset=True)
+        common = self.model_dump(exclude={"testbeds"})
+        return ShapingPart.model_validate(common | overrides | {"testbeds": {kind: {}}})
+
     @property
     def tagged(self) -> bool:
         """Whether frames carry a VLAN tag, without which a switch knows no priority."""
@@ -162,7 +232,7 @@ class ShapingPart(Strict):
 class ShapingSettings(Strict):
     """Gates, credit and priority against a load: end stations, switches, and FRER behind gates."""
 
-    repetitions: PositiveInt
+    repetitions: Repetitions
     parts: Annotated[list[ShapingPart], Field(min_length=1)]
 
     @model_validator(mode="after")
@@ -172,3 +242,48 @@ class ShapingSettings(Strict):
         if twice:
             raise ValueError(f"part name used twice: {', '.join(twice)}")
         return self
+
+
+_LATENCY_MODES = "{tas,prio,cbs,mqprio,fifo,direct}"
+_MODES = "{tas,prio,cbs,mqprio,etf,fifo,direct}"
+_STATISTICS = "{mean,p50,p90,p95,p99,p99_9,max,jitter}"
+_COMPARED = "{mean,p50,p99,p99_9}"
+
+EXPERIMENT = Experiment(
+    ShapingSettings,
+    title="Shaping",
+    kinds=(EMULATED, GUEST, MODEL),
+    qdiscs=("mqprio", "taprio", "cbs", "etf", "802.1Q"),
+    order=9,
+    tables=(
+        *("schedules", "gates", "bounds", "idle-alike", "tas-against-prio", "cbs-against-tas"),
+        *("*-statistics", "*-comparisons", "*-load-effect", "*-bridge-cost"),
+    ),
+    figures={
+        "phase-scatter-*": "Place of each frame in the cycle",
+        "phase-histogram-*": "Frames by their place in the cycle",
+        "tas-against-prio": "Latency of TAS over that of strict priority, by quantile and load",
+        "cbs-against-tas": "Latency of CBS over that of TAS, by quantile and load",
+        "*-idle": "One-way latency without load, histogram and distribution",
+        "*-loaded": "One-way latency under load, by mode",
+        "*-prio": "One-way latency under load, strict priority and none",
+        "*-distributions": "Distribution of one-way latency, by mode and load",
+    },
+    # The first word is a part; after a mode comes its load: idle, loaded or a rate.
+    keys=(
+        "shaping.medium",
+        "shaping.*.schedule.{cycle,window,frame_window,full_frame_window}.us",
+        "shaping.*.schedule.{window,frame}.bytes",
+        f"shaping.*.{_LATENCY_MODES}.*.{_STATISTICS}.us",
+        f"shaping.*.etf.*.deviation.{_STATISTICS}.us",
+        f"shaping.*.{_MODES}.*.{{sent.count,lost.count,load.mbps}}",
+        "shaping.*.tas.*.outside.{count,percent,runs.percent}",
+        f"shaping.*.{_LATENCY_MODES}.*.max.below_{{1,10,50}}ms",
+        f"shaping.*.{_LATENCY_MODES}.*.{_COMPARED}.{{difference.percent,verdict}}",
+        f"shaping.*.{_LATENCY_MODES}.idle.alike.{{difference.percent,verdict}}",
+        f"shaping.*.{_LATENCY_MODES}.*.load_effect.{_COMPARED}.difference.us",
+        f"shaping.*.{_LATENCY_MODES}.idle.bridge_cost.mean.difference.us",
+        "shaping.*.tas_against_prio.*.{p50,p95,p99,max}.{difference.us,ratio,verdict}",
+        "shaping.*.cbs_against_tas.*.{p90,p99,p99_9}.{difference.us,ratio,verdict}",
+    ),
+)

@@ -1,24 +1,116 @@
-"""Strict configuration: unknown keys are errors, and an error names the file and the key."""
+"""Strict configuration: what is not known is an error that names the file, the key and the remedy.
 
+Values are of the type that is asked for (``true`` and ``"3"`` are no numbers), quantities have
+bounds, and lists that span a plan hold no value twice: what stood there twice would be measured as
+one trial, or as two that no analysis can tell apart.
+"""
+
+import re
 from pathlib import Path
-from typing import Annotated, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar, get_args
 
-import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from tsnrepro.errors import ConfigurationError
+from tsnrepro.settings.yaml_files import read_yaml
 
-PositiveFloat = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-PositiveInt = Annotated[int, Field(gt=0)]
-Configuration = Literal["control", "frer"]
+# --- quantities -----------------------------------------------------------------------------------
+# The upper bounds are far above what this package can use, and far below where a slip of the unit
+# or of a digit would fill a disk or run for years.
+
+PositiveFloat = Annotated[float, Field(gt=0, le=1e12)]
+PositiveInt = Annotated[int, Field(gt=0, le=10**12)]
+NotNegative = Annotated[float, Field(ge=0, le=1e12)]
+
+Repetitions = Annotated[int, Field(ge=1, le=1000)]
+Attempts = Annotated[int, Field(ge=1, le=100)]
+"""How often a trial that failed is tried."""
+Seed = Annotated[int, Field(ge=0, le=2**63 - 1)]
+WholeSeconds = Annotated[int, Field(ge=1, le=86_400)]
+"""A duration of iperf3 or sockperf, which take whole seconds: a second to a day."""
+Seconds = Annotated[float, Field(ge=0.001, le=86_400)]
+"""A duration of a millisecond to a day."""
+RateMbps = Annotated[float, Field(ge=0.001, le=400_000)]
+"""1 kb/s to 400 Gb/s (IEEE Std 802.3bs); below, iperf3 would be asked for 0 b/s: no limit."""
+LoadMbps = Annotated[float, Field(ge=0, le=400_000)]
+"""The rate of a load beside a stream; 0 for none."""
+LinkRateMbps = Annotated[int, Field(ge=1, le=400_000)]
+PacketsPerSecond = Annotated[float, Field(ge=0.001, le=10_000_000)]
+Packets = Annotated[int, Field(ge=1, le=100_000_000)]
+QueueBytes = Annotated[int, Field(ge=1600, le=1 << 30)]
+"""Limit of an egress queue: from one full frame with C-TAG and R-TAG to 1 GiB."""
+BurstBytes = Annotated[int, Field(ge=1600, le=1 << 24)]
+"""Depth of a token bucket; one that holds no full frame lets none pass."""
+SocketBufferBytes = Annotated[int, Field(ge=2304, le=1 << 30)]
+"""SO_RCVBUF or SO_SNDBUF as the kernel counts: the smallest that it grants is 2,304 bytes."""
+Percent = Annotated[float, Field(gt=0, le=100)]
 # Below this iperf3 has no room for the sequence number it counts losses by.
 UdpPayload = Annotated[int, Field(ge=16, le=65507)]
 
 
-class Strict(BaseModel):
-    """A model whose unknown keys are errors and whose values do not change."""
+# --- lists ----------------------------------------------------------------------------------------
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+Item = TypeVar("Item")
+
+
+def _no_value_twice(values: list[Item]) -> list[Item]:
+    # All are of one type, so equal values print equally; models with lists have no hash.
+    numbers: dict[str, int] = {}
+    for number, value in enumerate(values):
+        first = numbers.setdefault(repr(value), number)
+        if first != number:
+            named = "" if isinstance(value, BaseModel) else f": {value}"
+            raise ValueError(f"items {first} and {number} are the same{named}")
+    return values
+
+
+Distinct = Annotated[
+    list[Item], AfterValidator(_no_value_twice), Field(json_schema_extra={"uniqueItems": True})
+]
+"""A list without repeated values; it may be empty."""
+OneOrMore = Annotated[Distinct[Item], Field(min_length=1)]
+"""A list without repeated values that is not empty."""
+
+Configuration = Literal["control", "frer"]
+Configurations = OneOrMore[Configuration]
+RatesMbps = OneOrMore[RateMbps]
+UdpPayloads = OneOrMore[UdpPayload]
+
+
+# --- names ----------------------------------------------------------------------------------------
+
+NAME = r"[a-z0-9][a-z0-9-]{0,63}"
+"""Names of testbeds, campaigns, studies, parts and imported data sets: they become folders, parts
+of keys and words of shell lines."""
+Name = Annotated[str, Field(pattern=rf"^{NAME}$")]
+
+
+def named_file(folder: Path, name: str) -> Path:
+    """Return the path of a named file of the configuration, ``folder/NAME.yaml``.
+
+    Raises
+    ------
+    ConfigurationError
+        The name has other characters than a name may have; it could lead out of the folder.
+    """
+    if not re.fullmatch(NAME, name):
+        raise ConfigurationError(
+            f"'{name}' is not a name",
+            f"config/{folder.name}",
+            "Names have lower-case letters, digits and hyphens, at most 64, and no hyphen first",
+        )
+    return folder / f"{name}.yaml"
+
+
+# --- models ---------------------------------------------------------------------------------------
+
+
+class Strict(BaseModel):
+    """A model whose unknown keys are errors, whose types are exact and whose values are frozen."""
+
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, strict=True, use_attribute_docstrings=True
+    )
 
 
 Model = TypeVar("Model", bound=BaseModel)
@@ -30,16 +122,23 @@ def parse(model: type[Model], values: object, where: str) -> Model:
     Raises
     ------
     ConfigurationError
-        Naming each key that is unknown, missing or out of range.
+        Naming each key that is unknown, missing or out of range, and beside an unknown one those
+        that are known at its level.
     """
     try:
         return model.model_validate(values)
     except ValidationError as error:
-        problems = "; ".join(
-            f"{'.'.join(map(str, item['loc'])) or 'file'}: {item['msg']}" for item in error.errors()
+        problems, levels = [], {}
+        for item in error.errors(include_url=False, include_input=False):
+            place = ".".join(map(str, item["loc"])) or "file"
+            problems.append(f"{place}: {item['msg'].removeprefix('Value error, ')}")
+            if item["type"] == "extra_forbidden":
+                level = item["loc"][:-1]
+                levels[".".join(map(str, level))] = ", ".join(_known_keys(model, level))
+        known = "; ".join(
+            f"Known keys{f' of {level}' if level else ''}: {keys}" for level, keys in levels.items()
         )
-        known = ", ".join(model.model_fields)
-        raise ConfigurationError(problems, where, f"Known keys: {known}") from error
+        raise ConfigurationError("; ".join(problems), where, known) from error
 
 
 def load(model: type[Model], path: Path) -> Model:
@@ -53,18 +152,25 @@ def load(model: type[Model], path: Path) -> Model:
     return parse(model, read_yaml(path), str(path))
 
 
-def read_yaml(path: Path) -> object:
-    """Return what a YAML file holds; an empty one is a mapping without keys.
+def _known_keys(model: type[BaseModel], location: tuple[int | str, ...]) -> list[str]:
+    """Return the keys that may stand at a location of a model."""
+    at = [model]
+    for step in location:
+        below = [m.model_fields[step] for m in at if step in m.model_fields]
+        if below:
+            at = [found for field in below for found in _models_in(field.annotation)]
+        else:
+            # The number of an item or key of a dictionary, or which of a union's models it is.
+            at = [m for m in at if m.__name__ == step or _tag_of(m) == step] or at
+    return list(dict.fromkeys(key for m in at for key in m.model_fields))
 
-    Raises
-    ------
-    ConfigurationError
-        The file is missing or is not YAML.
-    """
-    if not path.is_file():
-        others = ", ".join(sorted(p.stem for p in path.parent.glob("*.yaml"))) or "none"
-        raise ConfigurationError(f"no such file; there are: {others}", str(path))
-    try:
-        return yaml.safe_load(path.read_text(encoding="utf-8")) or {}
-    except yaml.YAMLError as error:
-        raise ConfigurationError(f"not YAML: {error}", str(path)) from error
+
+def _models_in(annotation: Any) -> list[type[BaseModel]]:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return [annotation]
+    return [found for part in get_args(annotation) for found in _models_in(part)]
+
+
+def _tag_of(model: type[BaseModel]) -> object:
+    field = model.model_fields.get("kind")
+    return field.default if field else None

@@ -3,36 +3,43 @@
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Discriminator, Field, Tag, model_validator
 
 from tsnrepro.errors import ConfigurationError
-from tsnrepro.settings.strict import PositiveFloat, PositiveInt, Strict, parse, read_yaml
+from tsnrepro.settings.frer import FrerSettings
+from tsnrepro.settings.strict import (
+    BurstBytes,
+    LinkRateMbps,
+    QueueBytes,
+    SocketBufferBytes,
+    Strict,
+    parse,
+)
+from tsnrepro.settings.yaml_files import read_yaml
 
-
-class FrerSettings(Strict):
-    """IEEE 802.1CB-2017 clause 10 variables of the recovery function."""
-
-    algorithm: Literal["vector", "match"] = "vector"
-    history_length: Annotated[int, Field(ge=2, le=2048)] = 512
-    reset_ms: PositiveInt = 2000
-    take_no_sequence: bool = False
+Paths = Annotated[int, Field(ge=1, le=8)]
+# Times and sizes of hosts that are known to a range: from nothing that matters to a day.
+Positive = Annotated[float, Field(ge=1e-6, le=86_400_000)]
 
 
 class EmulatedSettings(Strict):
     """The testbed of network namespaces on this machine."""
 
     kind: Literal["emulated"] = "emulated"
-    link_rate_mbps: PositiveInt = 1000
+    link_rate_mbps: LinkRateMbps = 1000
     """Wire rate of every link: preamble, gap and FCS are counted."""
-    queue_bytes: PositiveInt = 262144
+    member_link_rate_mbps: LinkRateMbps | None = None
+    """Wire rate of the member paths where it is another: below ``link_rate_mbps`` the network
+    itself drops what is too much, in the first switch's queues."""
+    queue_bytes: QueueBytes = 262144
     """Limit of each egress queue."""
-    burst_bytes: PositiveInt = 64000
+    burst_bytes: BurstBytes = 64000
     """What a link may send at once after being idle (token bucket depth).
 
     It bridges the lateness of the kernel's timers: with 16,000 bytes (0.13 ms) a busy machine
     of two processors carried half of the line rate, with 64,000 bytes nearly all of it.
     """
-    paths: Annotated[int, Field(ge=1, le=8)] = 2
+    paths: Paths = 2
     delay_us: list[Annotated[float, Field(ge=0, le=100_000)]] = []
     """Delay of each member path beyond its link's own, in both directions; 0 where none is named.
 
@@ -40,10 +47,16 @@ class EmulatedSettings(Strict):
     processor time, and some ten microseconds more than the delay.
     """
     frer: FrerSettings = FrerSettings()
+    receive_buffer_bytes: SocketBufferBytes | None = None
+    """What the kernel sets aside for the socket of a measuring listener, on the scale of
+    net.core.rmem_default (twice what SO_RCVBUF is given); by default that default.
+
+    Our own listener gets any size, iperf3 up to twice net.core.rmem_max.
+    """
+    realtime_listener: bool = False
+    """Whether a measuring listener runs under SCHED_FIFO, before every ordinary program."""
     locate_drops: bool = True
     """Trace the kernel's drops of the stream by function and reason."""
-    processors: dict[Literal["talker", "listener"], int] = {}
-    """Processor that a host's measuring tool is bound to; empty lets the kernel choose."""
 
     @model_validator(mode="after")
     def _delays_have_paths(self) -> "EmulatedSettings":
@@ -59,8 +72,8 @@ class Between(Strict):
     repetitions holds what the range leaves open.
     """
 
-    low: PositiveFloat
-    high: PositiveFloat
+    low: Positive
+    high: Positive
 
     @model_validator(mode="after")
     def _ordered(self) -> "Between":
@@ -69,7 +82,14 @@ class Between(Strict):
         return self
 
 
-Uncertain = PositiveFloat | Between
+def _number_or_range(value: object) -> str:
+    return "range" if isinstance(value, dict | Between) else "number"
+
+
+Uncertain = Annotated[
+    Annotated[Positive, Tag("number")] | Annotated[Between, Tag("range")],
+    Discriminator(_number_or_range),
+]
 
 
 class ModelTalker(Strict):
@@ -77,7 +97,7 @@ class ModelTalker(Strict):
 
     send_us: Uncertain
     """Processor time of one datagram's system call."""
-    send_buffer_bytes: PositiveInt = 212992
+    send_buffer_bytes: SocketBufferBytes = 212992
 
 
 class ModelListener(Strict):
@@ -87,7 +107,7 @@ class ModelListener(Strict):
     """Processor time of one datagram's system call and the program's work on it."""
     stack_us: Uncertain
     """Processor time of the network stack for one frame."""
-    receive_buffer_bytes: PositiveInt = 212992
+    receive_buffer_bytes: SocketBufferBytes = 212992
     """``net.core.rmem_default``: what the socket's datagrams may take of memory, in truesize."""
 
 
@@ -102,14 +122,14 @@ class ModelSettings(Strict):
     """The model testbed: talker, two FRER switches and listener as compiled queues."""
 
     kind: Literal["model"] = "model"
-    link_rate_mbps: PositiveInt = 1000
-    queue_bytes: PositiveInt = 262144
+    link_rate_mbps: LinkRateMbps = 1000
+    queue_bytes: QueueBytes = 262144
     """Limit of each egress queue, in frames with FCS."""
-    cable_ns: Annotated[float, Field(ge=0)] = 25.0
+    cable_ns: Annotated[float, Field(ge=0, le=1e9)] = 25.0
     """Propagation time of each cable: 5 m at 5 ns a metre."""
     switch_us: Uncertain
     """Time from a frame's last bit to its place in the egress queue."""
-    paths: Annotated[int, Field(ge=1, le=8)] = 2
+    paths: Paths = 2
     delay_us: list[Annotated[float, Field(ge=0, le=1e6)]] = []
     """What each member path takes longer than its cable; paths beyond the list nothing."""
     frer: FrerSettings = FrerSettings()
@@ -157,7 +177,7 @@ def load_testbed(path: Path) -> TestbedSettings:
     """
     values = read_yaml(path)
     kind = values.get("kind") if isinstance(values, dict) else None
-    if kind not in KINDS:
+    if not isinstance(kind, str) or kind not in KINDS:
         raise ConfigurationError(
             f"unknown kind of testbed {kind!r}", f"{path}, kind", f"There are: {', '.join(KINDS)}"
         )

@@ -14,9 +14,10 @@ _UNDERFLOW = 1e-150
 def finite_values(values: ArrayLike, name: str) -> NDArray[np.float64]:
     """Return `values` as a one-dimensional float array, shape (n,), n >= 1.
 
-    Raises:
-        ValueError: if the array is empty, not one-dimensional, or holds nan or infinities.
-
+    Raises
+    ------
+    ValueError
+        The array is empty, not one-dimensional, or holds nan or infinities.
     """
     array = np.asarray(values, dtype=np.float64)
     if array.ndim != 1:
@@ -32,26 +33,16 @@ def finite_values(values: ArrayLike, name: str) -> NDArray[np.float64]:
     return array
 
 
-def check_level(level: float) -> None:
-    """Accept a confidence level in (0, 1).
+def check_probability(number: float, name: str) -> None:
+    """Accept a confidence level or a quantile's probability in (0, 1).
 
-    Raises:
-        ValueError: if `level` is anything else, a percentage for instance.
-
+    Raises
+    ------
+    ValueError
+        `number` is anything else, a percentage for instance.
     """
-    if not 0 < level < 1:
-        raise ValueError(f"level must lie between 0 and 1 (0.95, not 95), got {level}")
-
-
-def check_quantile(q: float) -> None:
-    """Accept a quantile's probability in (0, 1).
-
-    Raises:
-        ValueError: if `q` is anything else, a percentage for instance.
-
-    """
-    if not 0 < q < 1:
-        raise ValueError(f"q must lie between 0 and 1 (0.999 for P99.9), got {q}")
+    if not 0 < number < 1:
+        raise ValueError(f"{name} must lie between 0 and 1 (0.95, not 95), got {number}")
 
 
 def is_constant(array: NDArray[np.float64]) -> bool:

@@ -6,11 +6,10 @@ import math
 from dataclasses import dataclass
 from enum import StrEnum
 
+import numpy as np
 from numpy.typing import ArrayLike
-from statsmodels.stats.weightstats import ttost_ind
 
-from tsnrepro.stats.checks import finite_values
-from tsnrepro.stats.comparisons import NO_SPREAD, difference_of_means
+from tsnrepro.stats.comparisons import no_spread, relative_difference, t_test
 from tsnrepro.stats.estimate import DEFAULT_LEVEL, Estimate
 
 
@@ -24,71 +23,83 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True)
 class Equivalence:
-    """Hold the outcome of an equivalence test.
+    """The outcome of an equivalence test.
 
-    Attributes:
-        verdict: see `equivalence`.
-        p_value: p value of the two one-sided tests; small means equivalent. nan where a
-            group has fewer than two values.
-        margin: largest absolute difference that counts as none, in the values' unit.
-        difference: mean(a) - mean(b) with its two-sided interval at `level`.
-        p_difference: p value of equal means, for the difference from zero as such.
-
+    Attributes
+    ----------
+    verdict
+        See :func:`equivalence`.
+    p_value
+        The larger p value of the two one-sided tests; small means equivalent. nan where a group
+        has fewer than three values.
+    difference
+        a / b - 1 in percent with its two-sided interval.
+    p_difference
+        p value of a ratio of one.
     """
 
     verdict: Verdict
     p_value: float
-    margin: float
     difference: Estimate
     p_difference: float
 
 
 def equivalence(
-    a: ArrayLike, b: ArrayLike, margin: float, level: float = DEFAULT_LEVEL, unit: str = ""
+    a: ArrayLike,
+    b: ArrayLike,
+    margin_percent: float,
+    level: float = DEFAULT_LEVEL,
+    *,
+    paired: bool = False,
 ) -> Equivalence:
-    """Test whether the means of `a` and `b` differ by less than `margin`.
+    """Test whether `a` and `b`, both positive, differ by less than `margin_percent`.
 
-    Two one-sided Welch tests (Schuirmann 1987, Journal of Pharmacokinetics and
-    Biopharmaceutics 15(6); `statsmodels` ttost_ind). With alpha = 1 - level the verdict is
+    Two one-sided t tests on logarithms (Schuirmann 1987, Journal of Pharmacokinetics and
+    Biopharmaceutics 15(6)). With alpha = 1 - level the verdict is
 
     - equivalent, if the larger of the two p values is below alpha: the interval of
-      level 1 - 2 alpha lies inside (-margin, margin);
-    - different, if the two-sided interval of `level` lies beyond the margin as a whole, above
-      +margin or below -margin: it then excludes zero and every negligible difference;
+      level 1 - 2 alpha lies inside the margins;
+    - different, if the two-sided interval of `level` lies beyond a margin as a whole: it then
+      excludes zero and every negligible difference;
     - cannot tell, otherwise. That includes a difference which is significant (see
       `p_difference`) while neither shown to be smaller than the margin nor larger, and
-      groups of fewer than two values.
+      groups of fewer than three values.
 
     Equivalence and difference exclude each other. Without spread in either group the difference
     itself decides, up to the resolution of the readings.
 
-    Args:
-        a: values of the configuration in question, shape (n_a,).
-        b: values of the control, shape (n_b,).
-        margin: largest absolute difference that counts as none, in the values' unit; to be
-            chosen before the data are seen.
-        level: confidence level.
-        unit: unit of the values.
+    Parameters
+    ----------
+    a, b, level, paired
+        As for :func:`tsnrepro.stats.comparisons.relative_difference`.
+    margin_percent
+        Largest absolute difference that counts as none, in percent of the control; to be chosen
+        before the data are seen.
 
-    Raises:
-        ValueError: if `margin` is not positive and finite, or a group is empty or not finite.
-
+    Raises
+    ------
+    ValueError
+        The margin is not in (0, 100), or the groups cannot be compared.
     """
-    if not (math.isfinite(margin) and margin > 0):
-        raise ValueError(f"margin must be positive and finite, got {margin}")
-    first, second = finite_values(a, "a"), finite_values(b, "b")
-    comparison = difference_of_means(first, second, level, unit)
-    difference = comparison.estimate
-    if not difference.has_interval:
-        p_value = math.nan
-    elif difference.method == NO_SPREAD:
-        p_value = 0.0 if abs(difference.value) < margin else 1.0
-    else:
-        p_value = float(ttost_ind(first, second, -margin, margin, usevar="unequal")[0])
+    if not 0 < margin_percent < 100:
+        raise ValueError(f"margin_percent must lie between 0 and 100, got {margin_percent}")
+    comparison = relative_difference(a, b, level, paired=paired)
+    difference, p_difference = comparison.estimate, comparison.p_value
+    low, high = (math.log1p(sign * margin_percent / 100) for sign in (-1, 1))
+    if math.isnan(p_difference):
+        return Equivalence(Verdict.CANNOT_TELL, math.nan, difference, p_difference)
+    first, second = np.log(np.asarray(a, float)), np.log(np.asarray(b, float))
+    if no_spread(first, second, paired=paired):
+        inside = abs(difference.value) < margin_percent
+        verdict = Verdict.EQUIVALENT if inside else Verdict.DIFFERENT
+        return Equivalence(verdict, 0.0 if inside else 1.0, difference, p_difference)
+    above = t_test(first - low, second, paired=paired, alternative="greater")
+    below = t_test(first - high, second, paired=paired, alternative="less")
+    p_value = max(float(above.pvalue), float(below.pvalue))
     if p_value < 1 - level:
         verdict = Verdict.EQUIVALENT
-    elif difference.low > margin or difference.high < -margin:
+    elif difference.low > margin_percent or difference.high < -margin_percent:
         verdict = Verdict.DIFFERENT
     else:
         verdict = Verdict.CANNOT_TELL
-    return Equivalence(verdict, p_value, margin, difference, comparison.p_value)
+    return Equivalence(verdict, p_value, difference, p_difference)

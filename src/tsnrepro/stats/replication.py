@@ -1,4 +1,4 @@
-"""Means and ratios with the run as the unit of replication.
+"""Means with the run as the unit of replication.
 
 Packets of one run share its host, its caches and its hour, so a million of them still count
 as one observation of anything that changes from run to run.
@@ -11,88 +11,125 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import stats
-from statsmodels.stats.weightstats import DescrStatsW
 
-from tsnrepro.stats.checks import check_level, finite_values
-from tsnrepro.stats.estimate import DEFAULT_LEVEL, Estimate
-
-
-def mean_over_runs(values: ArrayLike, level: float = DEFAULT_LEVEL, unit: str = "") -> Estimate:
-    """Average one value a run and give Student's t interval of the mean.
-
-    Args:
-        values: one number a run, shape (runs,).
-        level: confidence level.
-        unit: unit of the values.
-
-    Returns:
-        The mean; with a single run the limits are nan and the method says so.
-
-    Raises:
-        ValueError: if `values` is empty or holds nan or infinities.
-
-    """
-    check_level(level)
-    runs = finite_values(values, "values")
-    mean = float(runs.mean())
-    if runs.size == 1:
-        return _one_run(mean, level, unit)
-    low, high = DescrStatsW(runs).tconfint_mean(alpha=1 - level)
-    return Estimate(mean, float(low), float(high), level, "Student t over runs", runs.size, unit)
+from tsnrepro.stats.checks import check_probability, finite_values, is_constant
+from tsnrepro.stats.estimate import (
+    DEFAULT_LEVEL,
+    FEWEST_RUNS,
+    Estimate,
+    Limits,
+    without_interval,
+)
+from tsnrepro.stats.proportions import upper_bound_when_none_lost
 
 
-def ratio_over_runs(
-    numerators: ArrayLike,
-    denominators: ArrayLike,
+def mean_over_runs(
+    values: ArrayLike,
     level: float = DEFAULT_LEVEL,
     unit: str = "",
+    ceiling: float = math.inf,
 ) -> Estimate:
-    """Estimate sum(numerators) / sum(denominators) with the run-to-run spread.
+    """Average one positive value a run, with Student's t interval on the logarithms.
 
-    The ratio estimator with its linearised variance (Cochran 1977, Sampling Techniques, 3rd
-    edition, section 6.4) and Student's t with runs - 1 degrees of freedom. It fits
-    lost / sent over trials whose losses come in bursts, and frer / control over runs that
-    measured both. Where no numerator is negative the lower limit is not either. Runs that all
-    lost nothing show no spread, hence an interval of width zero that bounds nothing: ask
-    `proportions.loss_ratio` over all datagrams instead.
+    Latencies and rates are positive and scatter by factors, so the mean is the geometric one and
+    its interval never reaches zero (Limpert, Stahel and Abbt 2001, BioScience 51(5)). It is that
+    of the median run, and exact where runs scatter as lognormal, however widely.
 
-    Args:
-        numerators: one number a run, shape (runs,).
-        denominators: one positive number a run, shape (runs,).
-        level: confidence level.
-        unit: unit of the ratio.
+    Parameters
+    ----------
+    values
+        One number a run, shape (runs,).
+    level
+        Confidence level.
+    unit
+        Unit of the values.
+    ceiling
+        What arithmetic allows at most, such as the rate of a line; no limit goes beyond it.
 
-    Returns:
-        The ratio; with a single run the limits are nan and the method says so.
+    Returns
+    -------
+    Estimate
+        The geometric mean. Fewer than three runs, or a value that is not positive, give a range
+        (see :func:`range_over_runs`); one run, or equal values, give no limits.
 
-    Raises:
-        ValueError: if the shapes differ, a denominator is not positive, or a value is not
-            finite.
-
+    Raises
+    ------
+    ValueError
+        `values` is empty or holds nan or infinities.
     """
-    check_level(level)
-    top = finite_values(numerators, "numerators")
-    bottom = finite_values(denominators, "denominators")
-    if top.shape != bottom.shape:
-        raise ValueError(
-            f"numerators and denominators must pair up: {top.size} against {bottom.size} runs"
+    check_probability(level, "level")
+    runs = finite_values(values, "values")
+    if runs.min() <= 0:
+        return range_over_runs(runs, "a value is not positive", level, unit)
+    mean = math.exp(float(np.log(runs).mean()))
+    # Rounding must not carry a mean of equal values beyond them.
+    mean = min(max(mean, float(runs.min())), float(runs.max()))
+    if runs.size < FEWEST_RUNS or is_constant(runs):
+        return _ranged(mean, runs, f"fewer than {FEWEST_RUNS} runs", level, unit)
+    found = stats.ttest_1samp(np.log(runs), 0.0).confidence_interval(level)
+    low, high = math.exp(found.low), math.exp(found.high)
+    method = "geometric mean over runs, Student t on logarithms"
+    return Estimate(mean, low, high, level, method, runs.size, unit).at_most(ceiling)
+
+
+def range_over_runs(
+    values: ArrayLike, why: str, level: float = DEFAULT_LEVEL, unit: str = ""
+) -> Estimate:
+    """Average one value a run and tell the smallest and the largest: a range, no interval.
+
+    For what no interval covers with few runs: losses, which come in bursts, so that three runs
+    without any say little about the fourth, and other counts.
+
+    Parameters
+    ----------
+    values
+        One number a run, shape (runs,).
+    why
+        Why there is no interval, for the method.
+    level, unit
+        As for :func:`mean_over_runs`.
+    """
+    runs = finite_values(values, "values")
+    return _ranged(float(runs.mean()), runs, why, level, unit)
+
+
+def loss_over_runs(percents: ArrayLike, level: float = DEFAULT_LEVEL, unit: str = "%") -> Estimate:
+    """Average one loss in percent a run, with limits that bursts do not make too narrow.
+
+    Student's t over runs, cut at 0 and 100. Losses come in bursts, and with few bursts in all
+    these limits hold more often than `level`: they are a bound. Runs without any loss show no
+    spread; what they say is about runs, not datagrams, and the method says it.
+
+    Parameters
+    ----------
+    percents
+        Lost share of each run in percent, shape (runs,).
+    level, unit
+        As for :func:`mean_over_runs`.
+    """
+    check_probability(level, "level")
+    runs = finite_values(percents, "percents")
+    if not runs.any():
+        chance = 100 * upper_bound_when_none_lost(runs.size, level)
+        why = (
+            f"0 of {runs.size} trials lost; the chance that a trial loses is at most "
+            f"{chance:.0f} % ({100 * level:g} %, one-sided)"
         )
-    if bottom.min() <= 0:
-        index = int(np.argmin(bottom))
-        raise ValueError(f"denominators must be positive, got {bottom[index]} at index {index}")
-    ratio = float(top.sum() / bottom.sum())
-    if top.size == 1:
-        return _one_run(ratio, level, unit)
-    residual = (top - ratio * bottom) / bottom.mean()
-    standard_error = math.sqrt(float(residual @ residual) / (top.size - 1) / top.size)
-    half_width = float(stats.t.isf((1 - level) / 2, top.size - 1)) * standard_error
-    low = ratio - half_width
-    if top.min() >= 0:
-        low = max(low, 0.0)
-    return Estimate(
-        ratio, low, ratio + half_width, level, "ratio estimator over runs, t", top.size, unit
-    )
+        return without_interval(0.0, why, runs.size, unit, level)
+    mean = float(runs.mean())
+    if runs.size < FEWEST_RUNS or is_constant(runs):
+        return _ranged(mean, runs, f"fewer than {FEWEST_RUNS} runs", level, unit)
+    found = stats.ttest_1samp(runs, 0.0).confidence_interval(level)
+    low, high = max(float(found.low), 0.0), min(float(found.high), 100.0)
+    method = f"{Limits.BOUND}: Student t over runs, cut at 0; wide where bursts are few"
+    return Estimate(mean, low, high, level, method, runs.size, unit, Limits.BOUND)
 
 
-def _one_run(value: float, level: float, unit: str) -> Estimate:
-    return Estimate(value, math.nan, math.nan, level, "one run, no interval", 1, unit)
+def _ranged(value: float, runs: np.ndarray, why: str, level: float, unit: str) -> Estimate:
+    if runs.size == 1:
+        return without_interval(value, "one run", 1, unit, level)
+    if is_constant(runs):
+        return without_interval(value, f"all {runs.size} runs are equal", runs.size, unit, level)
+    method = f"{Limits.RANGE} over {runs.size} runs, no interval: {why}"
+    low, high = float(runs.min()), float(runs.max())
+    return Estimate(value, low, high, level, method, runs.size, unit, Limits.RANGE)

@@ -1,4 +1,4 @@
-"""Compile talker and listener, once for each state of their sources."""
+"""Compile talker, listener and stall meter, once for each state of their sources."""
 
 import hashlib
 import subprocess
@@ -10,7 +10,7 @@ from tsnrepro.errors import TestbedError
 
 SOURCES = Path(__file__).resolve().parent
 FLAGS = ("-std=c11", "-O2", "-Wall", "-Wextra", "-Werror", "-pthread")
-TALKER, LISTENER = "talker", "listener"
+TALKER, LISTENER, STALLMETER = "talker", "listener", "stallmeter"
 
 
 @dataclass(frozen=True)
@@ -19,6 +19,7 @@ class Programs:
 
     talker: Path
     listener: Path
+    stallmeter: Path
 
 
 def source_digest() -> str:
@@ -30,7 +31,7 @@ def source_digest() -> str:
 
 
 def programs() -> Programs:
-    """Return the paths of talker and listener, built when one is missing.
+    """Return the paths of the programs, built when one is missing.
 
     The build lies in the Python environment, in a folder named after the sources' digest, so a
     changed source never runs an old build.
@@ -42,11 +43,11 @@ def programs() -> Programs:
     """
     folder = Path(sys.prefix) / "libexec" / "tsnrepro" / source_digest()
     folder.mkdir(parents=True, exist_ok=True)
-    return Programs(_built(folder, TALKER), _built(folder, LISTENER))
+    return Programs(*(_built(folder, name) for name in (TALKER, LISTENER, STALLMETER)))
 
 
 def compile_command(compiler: str, program: str, output: str, sources: str = "") -> list[str]:
-    """Return the command that compiles ``talker`` or ``listener``.
+    """Return the command that compiles one of the programs.
 
     It runs on any Linux host with a C11 compiler; ``sources`` is the folder of the C files there
     (this package's own where empty).
@@ -71,7 +72,7 @@ def _run(command: list[str]) -> None:
         done = subprocess.run(command, capture_output=True, text=True, check=False)
     except FileNotFoundError as error:
         raise TestbedError(
-            "clang is not installed", "building talker and listener", remedy
+            "clang is not installed", "building talker, listener and stall meter", remedy
         ) from error
     if done.returncode:
         message = done.stderr.strip()[-2000:]

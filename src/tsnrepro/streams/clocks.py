@@ -15,7 +15,7 @@ from typing import Any
 from tsnrepro.errors import ToolError
 from tsnrepro.streams.command import ListenerResult, TalkerResult
 from tsnrepro.streams.delivery import Receipt
-from tsnrepro.testbed.host import Host
+from tsnrepro.testbed.host import RemoteHost
 
 COMMAND_SECONDS = 10
 ALLOWED_SHARE = 0.1
@@ -28,7 +28,7 @@ READ_LOG = 'tail -n "$1" "$2"'
 
 
 @dataclass(frozen=True)
-class Reading:
+class ClockReading:
     """One look at a host's clocks, in nanoseconds."""
 
     boot_id: str
@@ -99,7 +99,7 @@ class ClockOffset:
 # --- reading --------------------------------------------------------------------------------
 
 
-def read_clocks(host: Host, program: str) -> Reading:
+def read_clocks(host: RemoteHost, program: str) -> ClockReading:
     """Read boot identity and clocks of a host; ``program`` is a talker or listener there.
 
     Raises
@@ -114,7 +114,7 @@ def read_clocks(host: Host, program: str) -> Reading:
     boot_id, _, document = printed.partition("\n")
     try:
         clocks = json.loads(document)
-        return Reading(
+        return ClockReading(
             boot_id.strip(),
             clocks["tai_ns"],
             clocks["monotonic_ns"],
@@ -219,8 +219,8 @@ def parse_phc2sys(text: str) -> list[ClockOffset]:
 
 
 def clock_agreement(
-    talker: Host,
-    listener: Host,
+    talker: RemoteHost,
+    listener: RemoteHost,
     programs: tuple[str, str],
     services: tuple[TimeService, TimeService] | None = None,
 ) -> Agreement | Refusal:
@@ -256,18 +256,20 @@ def clock_agreement(
     return judge_time_service(first, other, last, states, offsets)
 
 
-def _ptp_state(host: Host, service: TimeService) -> PtpState:
+def _ptp_state(host: RemoteHost, service: TimeService) -> PtpState:
     return parse_ptp_state(host.run(pmc(service), deadline_s=COMMAND_SECONDS).check().stdout)
 
 
-def _phc2sys(host: Host, service: TimeService) -> list[ClockOffset]:
+def _phc2sys(host: RemoteHost, service: TimeService) -> list[ClockOffset]:
     if service.phc2sys_log is None:
         return []
     argv = ["sh", "-c", READ_LOG, "sh", str(service.phc2sys_lines), service.phc2sys_log]
     return parse_phc2sys(host.run(argv, deadline_s=COMMAND_SECONDS).check().stdout)
 
 
-def judge_one_kernel(first: Reading, other: Reading, last: Reading) -> Agreement | Refusal:
+def judge_one_kernel(
+    first: ClockReading, other: ClockReading, last: ClockReading
+) -> Agreement | Refusal:
     """Judge hosts with one boot identity: namespaces of one kernel, whose CLOCK_TAI is one clock.
 
     Copies of a running machine share a boot identity too, so the clock since boot must lie
@@ -285,9 +287,9 @@ def judge_one_kernel(first: Reading, other: Reading, last: Reading) -> Agreement
 
 
 def judge_time_service(
-    first: Reading,
-    other: Reading,
-    last: Reading,
+    first: ClockReading,
+    other: ClockReading,
+    last: ClockReading,
     states: tuple[PtpState, PtpState],
     offsets: tuple[list[ClockOffset], list[ClockOffset]],
 ) -> Agreement | Refusal:
@@ -327,7 +329,9 @@ def judge_time_service(
     return Agreement(uncertainty, "linuxptp", evidence)
 
 
-def _bracket(first: Reading, other: Reading, last: Reading, tolerance_ns: float) -> Refusal | None:
+def _bracket(
+    first: ClockReading, other: ClockReading, last: ClockReading, tolerance_ns: float
+) -> Refusal | None:
     if first.tai_ns - tolerance_ns <= other.tai_ns <= last.tai_ns + tolerance_ns:
         return None
     return Refusal(

@@ -1,6 +1,7 @@
 """Command lines of talker and listener, and the JSON that they print at the end."""
 
 import json
+import math
 from dataclasses import MISSING, dataclass, fields
 from typing import Any, Literal, TypeVar
 
@@ -43,7 +44,7 @@ class Pacing:
     def options(self) -> list[str]:
         """Return the talker's options."""
         first = ["--saturate"] if self.interval_ns is None else []
-        return first + _options(
+        return first + options(
             {field.name.replace("_", "-"): getattr(self, field.name) for field in fields(self)}
         )
 
@@ -92,11 +93,12 @@ class TalkerResult:
 
 
 @dataclass(frozen=True)
-class StreamResult:
+class PortReport:
     """What arrived at one port of a listener; counts are datagrams, gaps are between arrivals.
 
     ``out_of_order`` counts first arrivals whose number is below the largest seen (RFC 4737,
     section 3.3); ``socket_drops`` are datagrams for which the socket's buffer had no room.
+    ``buffer_bytes`` is what the kernel set aside for it, on the scale of net.core.rmem_default.
     """
 
     port: int
@@ -120,6 +122,7 @@ class ListenerResult:
     """What a listener received; times are ns on ``clock``.
 
     ``stamp_clock`` is that of stamps: the same clock, ``phc`` (the card's own) or ``none``.
+    ``realtime_priority`` is that of the reading thread under SCHED_FIFO, 0 without it.
     """
 
     clock: str
@@ -128,10 +131,11 @@ class ListenerResult:
     stamp_clock: str
     ended_by: str
     logged: int
+    realtime_priority: int
     receive_errors: dict[str, int]
-    streams: tuple[StreamResult, ...]
+    streams: tuple[PortReport, ...]
 
-    def stream(self, port: int) -> StreamResult:
+    def stream(self, port: int) -> PortReport:
         """Return what arrived at ``port``.
 
         Raises
@@ -190,7 +194,7 @@ def talker(
         "bind": bind,
         "device": device,
     }
-    return [program, *_options(values), *pacing.options(), *flags]
+    return [program, *options(values), *pacing.options(), *flags]
 
 
 def listener(
@@ -203,10 +207,14 @@ def listener(
     timestamps: Stamps | None = None,
     quiet_ms: int | None = None,
     buffer_bytes: int | None = None,
+    realtime: int | None = None,
     bind: str | None = None,
     device: str | None = None,
 ) -> list[str]:
     """Return the command of a listener; the head of listener.c says what each option means.
+
+    ``buffer_bytes`` is what the kernel sets aside for the socket, which is twice what SO_RCVBUF is
+    given; ``realtime`` is a SCHED_FIFO priority from 1 to 99 for the thread that reads.
 
     Raises
     ------
@@ -223,10 +231,11 @@ def listener(
         "timestamps": timestamps,
         "quiet-ms": quiet_ms,
         "buffer-bytes": buffer_bytes,
+        "realtime": realtime,
         "bind": bind,
         "device": device,
     }
-    return [program, *(w for port in ports for w in ("--port", str(port))), *_options(values)]
+    return [program, *(w for port in ports for w in ("--port", str(port))), *options(values)]
 
 
 def show_log(path: str) -> list[str]:
@@ -234,7 +243,8 @@ def show_log(path: str) -> list[str]:
     return ["base64", "--wrap=0", path]
 
 
-def _options(values: dict[str, Any]) -> list[str]:
+def options(values: dict[str, Any]) -> list[str]:
+    """Return long options of a command; those of ``None`` are left out."""
     return [
         word
         for name, value in values.items()
@@ -251,8 +261,8 @@ def parse_talker(text: str) -> TalkerResult:
     ToolError
         The text is not a talker's report, or a field is missing or contradicts another.
     """
-    document = _document(text, "talker")
-    result = _typed(TalkerResult, document, "talker")
+    document = read_document(text, "talker")
+    result = typed(TalkerResult, document, "talker")
     if result.attempts != result.sent + sum(result.send_errors.values()):
         raise ToolError(
             f"the talker tried {result.attempts} datagrams, sent {result.sent} and failed "
@@ -269,12 +279,12 @@ def parse_listener(text: str) -> ListenerResult:
     ToolError
         The text is not a listener's report, or a field is missing or contradicts another.
     """
-    document = _document(text, "listener")
+    document = read_document(text, "listener")
     streams = document.get("streams")
     if not isinstance(streams, list) or not streams:
         raise ToolError("the listener's report has no streams")
-    document["streams"] = tuple(_typed(StreamResult, s, "listener's stream") for s in streams)
-    result = _typed(ListenerResult, document, "listener")
+    document["streams"] = tuple(typed(PortReport, s, "listener's stream") for s in streams)
+    result = typed(ListenerResult, document, "listener")
     for stream in result.streams:
         if stream.received != stream.unique + stream.duplicates:
             raise ToolError(
@@ -284,7 +294,14 @@ def parse_listener(text: str) -> ListenerResult:
     return result
 
 
-def _document(text: str, tool: str) -> dict[str, Any]:
+def read_document(text: str, tool: str) -> dict[str, Any]:
+    """Return the JSON object that one of our programs printed, without its name.
+
+    Raises
+    ------
+    ToolError
+        It is broken, or another program's.
+    """
     start = text.find("{")
     try:
         document = json.loads(text[start:]) if start >= 0 else None
@@ -300,6 +317,7 @@ def _document(text: str, tool: str) -> dict[str, Any]:
 
 _ACCEPTED: dict[Any, tuple[type, ...]] = {
     int: (int,),
+    float: (int, float),
     str: (str,),
     int | None: (int, type(None)),
     float | None: (int, float, type(None)),
@@ -307,8 +325,23 @@ _ACCEPTED: dict[Any, tuple[type, ...]] = {
 }
 
 
-def _typed(kind: type[T], values: Any, tool: str) -> T:
-    """Return ``values`` as a dataclass of exactly these fields and types."""
+# How far a clock was set, and stamps against another clock.
+MAY_BE_NEGATIVE = ("clock_step_ns", "tai_offset_s", "worst_late_ns")
+
+
+def _refuse_negative(value: Any, tool: str, name: str) -> None:
+    if isinstance(value, int | float) and not 0 <= value < math.inf:
+        raise ToolError(f"the {tool}'s {name} is {value!r}, which nothing can have been")
+
+
+def typed(kind: type[T], values: Any, tool: str) -> T:
+    """Return ``values`` as a dataclass of exactly these fields and types.
+
+    Raises
+    ------
+    ToolError
+        A field is missing, unknown, or of another type.
+    """
     if not isinstance(values, dict):
         raise ToolError(f"the {tool}'s report is no JSON object: {values!r}"[:300])
     known = {field.name: field for field in fields(kind)}  # pyright: ignore[reportArgumentType]
@@ -321,4 +354,6 @@ def _typed(kind: type[T], values: Any, tool: str) -> T:
         value = values[name]
         if accepted and (isinstance(value, bool) or not isinstance(value, accepted)):
             raise ToolError(f"the {tool}'s {name} is {value!r}, which is no {field.type}")
+        if name not in MAY_BE_NEGATIVE and field.type != dict[str, int]:
+            _refuse_negative(value, tool, name)
     return kind(**values)

@@ -5,6 +5,9 @@
  *   listener --port P [--port P ...] [--log FILE] OPTIONS
  *   listener --show-clock            print this host's clocks as JSON and end
  *
+ * --buffer-bytes is what the kernel sets aside for a socket (net.core.rmem_default's scale), and
+ * --realtime the SCHED_FIFO priority of the thread that reads.
+ *
  * Prints `ready` when all sockets are bound and one JSON object at the end. Ends at the first of:
  * --count datagrams, --quiet-ms of silence after the first one, --seconds, SIGTERM or SIGINT.
  *
@@ -19,6 +22,7 @@
 #include <arpa/inet.h>
 #include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -73,6 +77,7 @@ struct options {
 	struct in_addr address;
 	const char *device;
 	uint64_t seconds_ns, quiet_ns, count, buffer_bytes;
+	int realtime; /* SCHED_FIFO's priority; 0: an ordinary program */
 	enum stamps stamps;
 	const struct named_clock *clock;
 };
@@ -191,16 +196,35 @@ static void close_log(void)
 
 /* --- sockets ----------------------------------------------------------------------------- */
 
+/* The kernel sets aside twice what is asked for, and reports what it set aside: that is what
+ * --buffer-bytes names, on the same scale as net.core.rmem_default. */
 static void set_buffer(struct source *source)
 {
-	int bytes = (int)options.buffer_bytes, got;
+	uint64_t wanted = options.buffer_bytes;
+	int half = (int)(wanted / 2), got;
 	socklen_t length = sizeof(got);
 
 	/* The first needs CAP_NET_ADMIN, the second stops at net.core.rmem_max. */
-	if (bytes && setsockopt(source->fd, SOL_SOCKET, SO_RCVBUFFORCE, &bytes, sizeof(bytes)))
-		setsockopt(source->fd, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof(bytes));
-	getsockopt(source->fd, SOL_SOCKET, SO_RCVBUF, &got, &length);
+	if (wanted && setsockopt(source->fd, SOL_SOCKET, SO_RCVBUFFORCE, &half, sizeof(half)))
+		setsockopt(source->fd, SOL_SOCKET, SO_RCVBUF, &half, sizeof(half));
+	if (getsockopt(source->fd, SOL_SOCKET, SO_RCVBUF, &got, &length))
+		fail("the receive buffer's size cannot be read: %s", strerror(errno));
 	source->buffer_bytes = (uint64_t)got;
+	if (source->buffer_bytes + 1 < wanted)
+		fail("a receive buffer of %" PRIu64 " bytes was asked for and the kernel gave %d: "
+		     "without CAP_NET_ADMIN it gives no more than twice net.core.rmem_max",
+		     wanted, got);
+}
+
+/* Lets the thread that reads the sockets run before every ordinary program; the log's writer,
+ * started before, stays ordinary. */
+static void run_in_real_time(void)
+{
+	struct sched_param parameters = { .sched_priority = options.realtime };
+
+	if (sched_setscheduler(0, SCHED_FIFO, &parameters))
+		fail("real-time priority %d (SCHED_FIFO) was refused: %s; it needs CAP_SYS_NICE",
+		     options.realtime, strerror(errno));
 }
 
 static void ask_for_stamps(int fd)
@@ -452,9 +476,9 @@ static void print_report(const char *ended_by, int64_t step)
 {
 	printf("{\"tool\": \"listener\", \"clock\": \"%s\", \"tai_offset_s\": %d, "
 	       "\"clock_step_ns\": %" PRId64 ", \"stamp_clock\": \"%s\", \"ended_by\": \"%s\", "
-	       "\"logged\": %" PRIu64 ", \"receive_errors\": ",
+	       "\"logged\": %" PRIu64 ", \"realtime_priority\": %d, \"receive_errors\": ",
 	       options.clock->name, tai_offset_s(), step, stamp_clock(options.stamps, options.clock),
-	       ended_by, arrivals.records);
+	       ended_by, arrivals.records, options.realtime);
 	print_errors(&receive_errors);
 	printf(", \"streams\": [");
 	for (size_t i = 0; i < ports; i++) {
@@ -467,7 +491,7 @@ static void print_report(const char *ended_by, int64_t step)
 
 /* --- the command line -------------------------------------------------------------------- */
 
-enum { PORT, BIND, DEVICE, LOG, SECONDS, QUIET, COUNT, BUFFER, STAMPS, CLOCK, SHOW_CLOCK };
+enum { PORT, BIND, DEVICE, LOG, SECONDS, QUIET, COUNT, BUFFER, REALTIME, STAMPS, CLOCK, SHOW_CLOCK };
 
 static const struct option known_options[] = {
 	{ "port", required_argument, NULL, PORT },
@@ -478,6 +502,7 @@ static const struct option known_options[] = {
 	{ "quiet-ms", required_argument, NULL, QUIET },
 	{ "count", required_argument, NULL, COUNT },
 	{ "buffer-bytes", required_argument, NULL, BUFFER },
+	{ "realtime", required_argument, NULL, REALTIME },
 	{ "timestamps", required_argument, NULL, STAMPS },
 	{ "clock", required_argument, NULL, CLOCK },
 	{ "show-clock", no_argument, NULL, SHOW_CLOCK },
@@ -513,7 +538,8 @@ static void read_option(int option, struct command_line *line)
 	case SECONDS: options.seconds_ns = parse_seconds(optarg); break;
 	case QUIET: options.quiet_ns = parse_number("quiet-ms", optarg, 1, 3600000) * 1000000; break;
 	case COUNT: options.count = parse_number("count", optarg, 1, UINT64_MAX); break;
-	case BUFFER: options.buffer_bytes = parse_number("buffer-bytes", optarg, 1, 1 << 30); break;
+	case BUFFER: options.buffer_bytes = parse_number("buffer-bytes", optarg, 1, 1u << 31); break;
+	case REALTIME: options.realtime = (int)parse_number("realtime", optarg, 1, 99); break;
 	case STAMPS: options.stamps = parse_stamps(optarg); break;
 	case CLOCK: options.clock = parse_clock(optarg); break;
 	case SHOW_CLOCK: print_clocks(); exit(0);
@@ -539,6 +565,8 @@ int main(int argc, char **argv)
 		open_log(line.log);
 	for (size_t i = 0; i < line.count; i++)
 		open_source(line.ports[i]);
+	if (options.realtime)
+		run_in_real_time();
 	puts("ready");
 	fflush(stdout);
 	int64_t ahead = ahead_of_monotonic(options.clock->id);

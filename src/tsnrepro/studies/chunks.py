@@ -37,7 +37,18 @@ def chunk_files(name: str) -> list[str]:
         There is no such study, or its file is none.
     """
     study = load_study(f"config/studies/{name}.yaml")
-    return [f"results/model/{name}/{CHUNKS}/{chunk}.json" for chunk in chunk_names(study)]
+    return [f"results/studies/{name}/{CHUNKS}/{chunk}.json" for chunk in chunk_names(study)]
+
+
+def results_of_study(name: str | None) -> list[str]:
+    """Return what a study ends in, as the workflow names it: its table, or what a paper prints.
+
+    A study whose name begins with ``threshold`` has a notebook. Without a name there is none.
+    """
+    if name is None:
+        return []
+    parts = ["values.json", "figures"] if name.startswith("threshold") else ["study.parquet"]
+    return [f"results/studies/{name}/{part}" for part in parts]
 
 
 def chunk_path(folder: Path, number: int) -> Path:

@@ -10,7 +10,7 @@ def add_study_command(commands: Any) -> None:
     """Add ``study`` and what it can do to the command line's parsers."""
     study = commands.add_parser("study", help="parameter studies on the model of the network")
     actions = study.add_subparsers(required=True, metavar="ACTION")
-    folder = {"type": Path, "default": None, "help": "where results go (results/model/STUDY)"}
+    folder = {"type": Path, "default": None, "help": "where results go (results/studies/STUDY)"}
 
     add = actions.add_parser("plan", help="which points and jobs a study has")
     add.add_argument("study", help="a name of config/studies, or a file")
@@ -60,7 +60,7 @@ def _run(arguments: argparse.Namespace) -> None:
     from tsnrepro.studies.study import load_study  # noqa: PLC0415
 
     study = load_study(arguments.study)
-    folder = arguments.folder or Path("results/model") / Path(arguments.study).stem
+    folder = arguments.folder or Path("results/studies") / Path(arguments.study).stem
     with Progress(disable=not sys.stderr.isatty()) as progress:
         task = progress.add_task("points", total=len(study.points()))
         for done in run_here(study, folder, arguments.jobs):

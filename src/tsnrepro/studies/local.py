@@ -13,16 +13,15 @@ from tsnrepro.studies.chunks import (
     replace_text,
     write_chunk,
 )
-from tsnrepro.studies.study import Parameters, Study
+from tsnrepro.studies.study import Study
 
 
 def compile_model(target: Path) -> None:
-    """Run the model for a millisecond, which compiles and stores it, and write its digest."""
+    """Compile and store the model, and write its digest."""
     from tsnrepro.model.compiled import SOURCE_DIGEST  # noqa: PLC0415 - numba takes a second
-    from tsnrepro.model.engine import simulate  # noqa: PLC0415
-    from tsnrepro.studies.scenario import network_of  # noqa: PLC0415
+    from tsnrepro.model.engine import warm_up  # noqa: PLC0415
 
-    simulate(network_of(Parameters(configuration="frer"), 10.0), duration_s=0.001)
+    warm_up()
     replace_text(target, f"{SOURCE_DIGEST:014x}\n")
 
 

@@ -5,9 +5,9 @@ from typing import Any
 
 from numpy.random import SeedSequence
 
+from tsnrepro.ethernet import payload_limit_mbps
 from tsnrepro.model.engine import simulate
-from tsnrepro.model.ethernet import payload_limit_mbps
-from tsnrepro.model.result import StreamResult
+from tsnrepro.model.result import StreamAccount
 from tsnrepro.model.variates import child_seeds
 from tsnrepro.studies.scenario import STREAM, network_of
 from tsnrepro.studies.study import Point, Study, ThresholdMeasure
@@ -27,7 +27,7 @@ def measure_point(study: Study, point: Point) -> dict[str, Any]:
     return point.factors() | _loss(study, point, seed, rate)
 
 
-def _trial(study: Study, point: Point, seed: SeedSequence, rate_mbps: float) -> StreamResult:
+def _trial(study: Study, point: Point, seed: SeedSequence, rate_mbps: float) -> StreamAccount:
     network = network_of(point.parameters, rate_mbps)
     return simulate(network, duration_s=study.duration_s, seed=seed).streams[STREAM]
 
@@ -55,7 +55,7 @@ def _loss(study: Study, point: Point, seed: SeedSequence, rate_mbps: float) -> d
     }
 
 
-def _microseconds(stream: StreamResult, probability: float) -> float | None:
+def _microseconds(stream: StreamAccount, probability: float) -> float | None:
     value = stream.latency.quantile_ns(probability)
     return None if math.isnan(value) else round(value / 1000, 6)
 

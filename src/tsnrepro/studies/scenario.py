@@ -1,38 +1,38 @@
 """The network of a study's point."""
 
+from tsnrepro.ethernet import FULL_FRAME_BYTES, FULL_PAYLOAD_BYTES
 from tsnrepro.model.network import (
     Bursts,
+    DuplexLink,
     Duration,
-    Host,
-    Link,
+    EgressPort,
+    EndStation,
     Network,
     Poisson,
-    Port,
     RandomLoss,
     Recovery,
     Replicated,
     SinglePath,
     Stalls,
-    Stream,
     Switch,
+    TrafficStream,
 )
-from tsnrepro.studies.study import Parameters
+from tsnrepro.studies.study import PointParameters
 
 STREAM = "stream"
 BACKGROUND = "background"
-BACKGROUND_PAYLOAD_BYTES = 1472
 # The talker's own queue holds whatever its socket lets through: the default of txqueuelen, 1000
 # full frames.
-HOST_PORT = Port(queue_bytes=1000 * 1518)
+HOST_PORT = EgressPort(queue_bytes=1000 * FULL_FRAME_BYTES)
 
 
-def network_of(parameters: Parameters, rate_mbps: float) -> Network:
+def network_of(parameters: PointParameters, rate_mbps: float) -> Network:
     """Return the network of a point at an offered load, as a payload rate."""
     hosts = {"talker": _talker(parameters), "listener": _listener(parameters)}
-    switch = Switch(port=Port(queue_bytes=parameters.switch_queue_bytes))
+    switch = Switch(port=EgressPort(queue_bytes=parameters.switch_queue_bytes))
     links = _links(parameters)
     streams = [
-        Stream(
+        TrafficStream(
             name=STREAM,
             talker="talker",
             listener="listener",
@@ -42,28 +42,28 @@ def network_of(parameters: Parameters, rate_mbps: float) -> Network:
         )
     ]
     if parameters.background_mbps > 0:
-        hosts |= {"other-talker": _talker(parameters), "other-listener": Host(port=HOST_PORT)}
+        hosts |= {"other-talker": _talker(parameters), "other-listener": EndStation(port=HOST_PORT)}
         rate = parameters.link_rate_mbps
-        links.append(Link(name="other-in", a="other-talker", b="sw1", rate_mbps=rate))
-        links.append(Link(name="other-out", a="sw2", b="other-listener", rate_mbps=rate))
+        links.append(DuplexLink(name="other-in", a="other-talker", b="sw1", rate_mbps=rate))
+        links.append(DuplexLink(name="other-out", a="sw2", b="other-listener", rate_mbps=rate))
         streams.append(_background(parameters))
     return Network(
         hosts=hosts, switches={"sw1": switch, "sw2": switch}, links=links, streams=streams
     )
 
 
-def _talker(parameters: Parameters) -> Host:
-    return Host(port=HOST_PORT, send_cost=_microseconds(parameters.send_time_us))
+def _talker(parameters: PointParameters) -> EndStation:
+    return EndStation(port=HOST_PORT, send_cost=_microseconds(parameters.send_time_us))
 
 
-def _listener(parameters: Parameters) -> Host:
+def _listener(parameters: PointParameters) -> EndStation:
     stalls = None
     if parameters.stall_length_ms > 0:
         stalls = Stalls(
             interval=_erlang(parameters.stall_interval_ms, 1),
             length=_erlang(parameters.stall_length_ms, parameters.stall_shape),
         )
-    return Host(
+    return EndStation(
         port=HOST_PORT,
         receive_buffer_bytes=parameters.receive_buffer_bytes,
         receive_time=_microseconds(parameters.receive_time_us),
@@ -73,39 +73,39 @@ def _listener(parameters: Parameters) -> Host:
     )
 
 
-def _links(parameters: Parameters) -> list[Link]:
+def _links(parameters: PointParameters) -> list[DuplexLink]:
     rate = parameters.link_rate_mbps
     delay_ns = 1000 * parameters.path_delay_us
     chance = parameters.path_loss_probability
     loss = RandomLoss(probability=chance) if chance > 0 else None
     second_ns = delay_ns + 1000 * parameters.path_skew_us
     return [
-        Link(name="in", a="talker", b="sw1", rate_mbps=rate),
-        Link(name="path-1", a="sw1", b="sw2", rate_mbps=rate, delay_ns=delay_ns, loss=loss),
-        Link(name="path-2", a="sw1", b="sw2", rate_mbps=rate, delay_ns=second_ns, loss=loss),
-        Link(name="out", a="sw2", b="listener", rate_mbps=rate),
+        DuplexLink(name="in", a="talker", b="sw1", rate_mbps=rate),
+        DuplexLink(name="path-1", a="sw1", b="sw2", rate_mbps=rate, delay_ns=delay_ns, loss=loss),
+        DuplexLink(name="path-2", a="sw1", b="sw2", rate_mbps=rate, delay_ns=second_ns, loss=loss),
+        DuplexLink(name="out", a="sw2", b="listener", rate_mbps=rate),
     ]
 
 
-def _route(parameters: Parameters) -> SinglePath | Replicated:
+def _route(parameters: PointParameters) -> SinglePath | Replicated:
     if parameters.configuration == "control":
         return SinglePath(links=["in", "path-1", "out"])
     recovery = Recovery(
         algorithm="vector",
         history_length=parameters.history_length,
-        reset_timeout_ms=parameters.reset_ms,
+        reset_ms=parameters.reset_ms,
     )
     members = [["path-1"], ["path-2"]]
     return Replicated(before=["in"], members=members, after=["out"], recovery=recovery)
 
 
-def _background(parameters: Parameters) -> Stream:
+def _background(parameters: PointParameters) -> TrafficStream:
     # Not in bursts: two senders on one clock would meet in the queue in the same order each time.
-    return Stream(
+    return TrafficStream(
         name=BACKGROUND,
         talker="other-talker",
         listener="other-listener",
-        payload_bytes=BACKGROUND_PAYLOAD_BYTES,
+        payload_bytes=FULL_PAYLOAD_BYTES,
         send=Poisson(rate_mbps=parameters.background_mbps),
         route=SinglePath(links=["other-in", "path-1", "other-out"]),
     )

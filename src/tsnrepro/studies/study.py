@@ -16,8 +16,18 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, model_validator
 
 from tsnrepro.errors import ConfigurationError
+from tsnrepro.ethernet import FULL_PAYLOAD_BYTES
 from tsnrepro.repository import root
-from tsnrepro.settings import Configuration, PositiveFloat, PositiveInt, Strict, load
+from tsnrepro.settings import (
+    Configuration,
+    FrerSettings,
+    PositiveFloat,
+    PositiveInt,
+    Strict,
+    UdpPayload,
+    load,
+)
+from tsnrepro.settings.strict import named_file
 
 NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Probability = Annotated[float, Field(ge=0, le=1)]
@@ -25,7 +35,7 @@ PartName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]
 Value = bool | int | float | str
 
 
-class Parameters(Strict):
+class PointParameters(Strict):
     """One talker, two switches joined by two member paths, one listener, and one UDP stream.
 
     Nothing here is fitted to a published result. Where Linux or iperf3 have a default, it is that;
@@ -34,7 +44,7 @@ class Parameters(Strict):
 
     configuration: Configuration = "control"
     """``frer`` replicates over both member paths, ``control`` uses the first one alone."""
-    payload_bytes: Annotated[int, Field(ge=16, le=65_507)] = 1472
+    payload_bytes: UdpPayload = FULL_PAYLOAD_BYTES
     rate_mbps: PositiveFloat | None = None
     """Payload rate asked of the sender; none where the measure looks for it."""
     pacing_timer_us: PositiveFloat = 1000.0
@@ -52,11 +62,11 @@ class Parameters(Strict):
     switch_queue_bytes: Annotated[int, Field(ge=64)] = 262_144
     """Limit of every egress queue of both switches."""
     background_mbps: NotNegative = 0.0
-    """Payload rate of another talker's datagrams of 1472 bytes, at random times (Poisson), over the
+    """Payload rate of another talker's unfragmented datagrams, at random times (Poisson), over the
     first member path to another listener."""
-    history_length: Annotated[int, Field(ge=2, le=32_768)] = 512
+    history_length: Annotated[int, Field(ge=2, le=2048)] = FrerSettings().history_length
     """frerSeqRcvyHistoryLength (IEEE Std 802.1CB-2017, 10.4.1.6)."""
-    reset_ms: PositiveFloat = 2000.0
+    reset_ms: PositiveFloat = float(FrerSettings().reset_ms)
     """frerSeqRcvyResetMSec (10.4.1.7)."""
     receive_buffer_bytes: PositiveInt = 212_992
     """SO_RCVBUF as the kernel counts it: truesize, not payload (net.core.rmem_default)."""
@@ -74,7 +84,8 @@ class Parameters(Strict):
     """Erlang shape of a stall's length: coefficient of variation 1 / sqrt(shape)."""
 
 
-FACTORS = tuple(Parameters.model_fields)
+FACTORS = tuple(PointParameters.model_fields)
+_NAMED = Field(json_schema_extra={"propertyNames": {"enum": list(FACTORS)}})
 
 
 class LossMeasure(Strict):
@@ -101,9 +112,9 @@ class ThresholdMeasure(Strict):
 class Part(Strict):
     """A full factorial: every combination of the factors' values."""
 
-    base: dict[str, Value] = {}
+    base: Annotated[dict[str, Value], _NAMED] = {}
     """Parameters that differ from the study's base in this part."""
-    factors: dict[str, Annotated[list[Value], Field(min_length=1)]]
+    factors: Annotated[dict[str, Annotated[list[Value], Field(min_length=1)]], _NAMED]
 
     @model_validator(mode="after")
     def _values_differ(self) -> Self:
@@ -127,7 +138,7 @@ class Study(Strict):
     points_per_job: PositiveInt = 1
     """Points of one job; a job has some seconds of overhead."""
     measure: Annotated[LossMeasure | ThresholdMeasure, Field(discriminator="kind")]
-    base: dict[str, Value] = {}
+    base: Annotated[dict[str, Value], _NAMED] = {}
     parts: Annotated[dict[PartName, Part], Field(min_length=1)]
 
     @model_validator(mode="after")
@@ -145,10 +156,10 @@ class Study(Strict):
                     )
         return self
 
-    def _combinations(self, part: Part) -> Iterator[Parameters]:
+    def _combinations(self, part: Part) -> Iterator[PointParameters]:
         for values in product(*part.factors.values()):
             varied = dict(zip(part.factors, values, strict=True))
-            yield Parameters.model_validate(self.base | part.base | varied)
+            yield PointParameters.model_validate(self.base | part.base | varied)
 
     def points(self) -> list["Point"]:
         """Return all points, in the order of their numbers."""
@@ -193,7 +204,7 @@ class Point:
     number: int
     part: str
     replication: int
-    parameters: Parameters
+    parameters: PointParameters
 
     def factors(self) -> dict[str, Any]:
         """Return the columns that say which point it is."""
@@ -218,5 +229,5 @@ def load_study(name: str) -> Study:
     ConfigurationError
         There is no such file, or it is no study.
     """
-    path = Path(name) if name.endswith(".yaml") else studies_folder() / f"{name}.yaml"
+    path = Path(name) if name.endswith(".yaml") else named_file(studies_folder(), name)
     return load(Study, path)

@@ -124,7 +124,7 @@ def exponents(table: pd.DataFrame) -> pd.DataFrame:
     buffer / stall: powers of 1 and -1. Searches that ended at the line's limit tell no power and
     are left out.
     """
-    from tsnrepro.model.ethernet import udp_truesizes  # noqa: PLC0415 - only here
+    from tsnrepro.ethernet import udp_truesizes  # noqa: PLC0415 - only here
 
     chosen = table[(table["part"] == HOSTS) & (table["censored"] == "")]
     charge = np.array([sum(udp_truesizes(int(payload))) for payload in chosen["payload_bytes"]])

@@ -1,17 +1,30 @@
-"""Which testbed a campaign runs on when the configuration says ``auto``."""
+"""Which testbed an experiment is measured on when the configuration says ``auto``."""
 
-from collections.abc import Collection
+from functools import cache
 
 from tsnrepro.errors import ConfigurationError
+from tsnrepro.registry import EMULATED, GUEST, MODEL, Experiment
 from tsnrepro.repository import root
-from tsnrepro.testbed.requirements import missing
+from tsnrepro.testbed import requirements
+
+AUTO = "auto"
+
+
+@cache
+def missing_for(kind: str) -> list[str]:
+    """Return what this machine lacks for a kind of testbed."""
+    if kind == EMULATED:
+        return requirements.missing()
+    if kind == GUEST:
+        from tsnrepro.testbed.guest import requirements as guest  # noqa: PLC0415
+
+        return guest.missing()
+    return []
 
 
 def availability() -> dict[str, list[str]]:
     """Return, for each kind of testbed, what this machine lacks for it."""
-    from tsnrepro.testbed.guest import requirements as guest  # noqa: PLC0415
-
-    return {"emulated": missing(), "guest": guest.missing(), "model": []}
+    return {kind: missing_for(kind) for kind in (EMULATED, GUEST, MODEL)}
 
 
 def configured() -> list[str]:
@@ -19,53 +32,45 @@ def configured() -> list[str]:
     return sorted(path.stem for path in (root() / "config" / "testbeds").glob("*.yaml"))
 
 
-def choose(
-    wanted: str, imported: Collection[str] = (), *, shaping: bool = False
-) -> tuple[str, str]:
-    """Return the testbed to use and the reason, in one line.
-
-    A testbed asked for by name is not refused here, whatever this machine lacks: trials that are
-    recorded already need no testbed.
-
-    Parameters
-    ----------
-    wanted
-        Its name, or ``auto``: ``emulated`` where this machine can run it, else ``model``.
-    imported
-        Names of the data sets that were imported as testbeds.
-    shaping
-        Whether the campaign needs the queues of shaping, which not every kernel has: ``auto`` then
-        takes ``guest`` where this kernel lacks them.
+def check_name(wanted: str, imported: list[str]) -> None:
+    """Refuse a testbed that is neither configured nor imported.
 
     Raises
     ------
     ConfigurationError
-        No testbed has this name.
+        No testbed has this name; the message names those there are.
     """
-    if wanted in imported:
-        return wanted, "it was imported"
-    if wanted != "auto":
-        if wanted not in configured():
-            raise ConfigurationError(
-                f"unknown testbed '{wanted}'",
-                "config/config.yaml, testbed",
-                f"There are: {', '.join(('auto', *configured(), *imported))}",
-            )
-        return wanted, "it was asked for"
-    if lacks := missing():
-        return "model", f"emulated lacks {', '.join(lacks)}; these numbers are a model's"
-    if shaping:
-        return _for_shaping()
-    return "emulated", "root and network namespaces are available"
+    if wanted not in (AUTO, *configured(), *imported):
+        raise ConfigurationError(
+            f"unknown testbed '{wanted}'",
+            "config/config.yaml, testbed",
+            f"There are: {', '.join((AUTO, *configured(), *imported))}",
+        )
 
 
-def _for_shaping() -> tuple[str, str]:
-    """Return the testbed that has the queues of shaping, and the reason."""
-    from tsnrepro.testbed.guest import requirements as guest  # noqa: PLC0415
+def lacking(experiment: Experiment, kind: str) -> list[str]:
+    """Return what this machine lacks to measure an experiment on a kind of testbed."""
+    lacks = missing_for(kind)
+    if kind == EMULATED and experiment.qdiscs and not lacks:
+        from tsnrepro.testbed.guest.requirements import lacking_qdiscs  # noqa: PLC0415
 
-    if not (queues := guest.lacking_qdiscs()):
-        return "emulated", "this kernel has the queues of shaping"
-    reason = f"this kernel lacks {', '.join(queues)}"
-    if lacks := guest.missing():
-        return "model", f"{reason}, and guest lacks {', '.join(lacks)}"
-    return "guest", reason
+        return [f"{name} in its kernel" for name in lacking_qdiscs()]
+    return lacks
+
+
+def choose(experiment: Experiment) -> tuple[str, str]:
+    """Return the testbed that suits an experiment best on this machine, and why, in one line."""
+    passed_over = []
+    for kind in experiment.kinds:
+        lacks = lacking(experiment, kind)
+        if not lacks:
+            return kind, "; ".join(passed_over) or _GROUNDS[kind]
+        passed_over.append(f"for {kind} this machine lacks {', '.join(lacks)}")
+    return "", "; ".join(passed_over)
+
+
+_GROUNDS = {
+    EMULATED: "root and network namespaces are available",
+    GUEST: "qemu is available",
+    MODEL: "it needs nothing of the machine",
+}

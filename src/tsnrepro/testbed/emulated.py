@@ -13,44 +13,45 @@ A member path that is to be longer goes through one more host, which holds each 
 
 import socket
 import subprocess
+import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from itertools import chain
+from typing import TYPE_CHECKING
 
 import paramiko
 
 from tsnrepro.dataplane import build
 from tsnrepro.errors import CommandError, TestbedError
+from tsnrepro.ethernet import ip_packets
 from tsnrepro.settings import Configuration, EmulatedSettings
 from tsnrepro.testbed import facts
 from tsnrepro.testbed.delay import DELAY, DelayLine, ports
 from tsnrepro.testbed.faults import Faults
 from tsnrepro.testbed.lock import TestbedLock
 from tsnrepro.testbed.namespace import NamespaceHost
+from tsnrepro.testbed.protocol import HostTestbed
 from tsnrepro.testbed.requirements import SSHD, missing
-from tsnrepro.testbed.snapshot import Snapshot, read_host
 from tsnrepro.testbed.ssh import SshHost
-from tsnrepro.tools import frerctl, kernel
-from tsnrepro.tools.frerctl import Stream, StreamFilter
+from tsnrepro.tools import frerctl, kernel, qdisc
+from tsnrepro.tools.counters import Snapshot, read_host
+from tsnrepro.tools.frerctl import StreamFilter, SwitchStream
+from tsnrepro.topology import CARD, HOST_PORT, HOSTS, LISTENER, SWITCHES, TALKER
 
-TALKER, LISTENER = "talker", "listener"
-SWITCHES = ("sw1", "sw2")
-HOSTS = (TALKER, *SWITCHES, LISTENER)
 ADDRESSES = {TALKER: "10.0.100.1", LISTENER: "10.0.100.2"}
-HOST_PORT, CARD = "p0", "eth0"
-
-PREAMBLE_GAP_FCS_BYTES = 24
 HOST_MTU = 1500
 # Room for the R-TAG and a VLAN tag between the switches.
 MEMBER_MTU = 1600
-# One frame is one packet everywhere: a segment of many frames would get one sequence number.
-OFFLOADS = ("tso", "gso", "gro", "sg", "tx", "rx", "txvlan", "rxvlan")
-
 # Reassembly gives up after a second instead of 30, so that a datagram whose second fragment was
 # dropped is counted before its trial ends.
 HOST_SYSCTLS = ("net.ipv4.ipfrag_time=1",)
 
 COMMAND_SECONDS = 20
+# How late a frame may be beyond what its path takes: the kernel's timers and programs.
+LATENESS_SECONDS = 0.05
+# IP reassembly gives up on a datagram after ipfrag_time, and its timer is late.
+REASSEMBLY_SECONDS = 1.6
+# A server that does not end with its connection is ended.
+SERVER_END_SECONDS = 2
 # Longer than any campaign's notebook: the tracer ends with the testbed.
 TRACE_SECONDS = 7 * 24 * 3600
 
@@ -76,6 +77,14 @@ SetEnv PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin TMPDIR=
 """
 
 
+# Other traffic than a trial's, such as neighbour discovery, never goes on for so many.
+MOST_READINGS = 20
+
+
+def _stations(snapshot: Snapshot) -> list[dict]:
+    return [host.station for host in snapshot.hosts.values()]
+
+
 class EmulatedTestbed:
     """The testbed, up from ``with`` to its end.
 
@@ -88,6 +97,8 @@ class EmulatedTestbed:
 
     kind = "emulated"
     host_port = HOST_PORT
+    machines = (LISTENER,)
+    """A host of each machine: all hosts are on this one."""
 
     def __init__(self, settings: EmulatedSettings, purpose: str = "") -> None:
         self.settings = settings
@@ -135,7 +146,7 @@ class EmulatedTestbed:
             self.hosts[name] = self._connect(name, key)
             self._stack.callback(self.hosts[name].close)
         self._everywhere(self._set_up_ports)
-        self._start_delay_lines()
+        self._set_up_delay_host()
         self._start_stations()
         if self.settings.locate_drops:
             self._start_tracer()
@@ -182,7 +193,7 @@ class EmulatedTestbed:
                 stdout=theirs.fileno(),
                 stderr=subprocess.DEVNULL,
             )
-        self._stack.callback(server.wait)
+        self._stack.callback(_end_server, server)
         self._stack.callback(ours.close)
         return SshHost(name, host_key, "root", key, sock=ours)
 
@@ -198,7 +209,7 @@ class EmulatedTestbed:
     def _set_up_ports(self, name: str) -> None:
         for port in self._ports(name):
             mtu = MEMBER_MTU if port in self.member_ports() else HOST_MTU
-            self._run(name, ["ethtool", "-K", port, *chain(*((o, "off") for o in OFFLOADS))])
+            self._run(name, kernel.without_offloads(port))
             if name in SWITCHES:
                 # A switch port speaks for no host: no neighbour discovery of its own.
                 self._run(name, ["sysctl", "-qw", f"net.ipv6.conf.{port}.disable_ipv6=1"])
@@ -210,21 +221,25 @@ class EmulatedTestbed:
 
     def _queue(self, port: str) -> list[str]:
         s = self.settings
-        wire = ["stab", "overhead", str(PREAMBLE_GAP_FCS_BYTES), "linklayer", "ethernet"]
-        bucket = ["tbf", "rate", f"{s.link_rate_mbps}mbit", "burst", str(s.burst_bytes)]
-        handle = ["root", "handle", "1:"]
-        command = ["tc", "qdisc", "add", "dev", port, *handle, *wire, *bucket]
-        return [*command, "limit", str(s.queue_bytes)]
+        member = s.member_link_rate_mbps if port in self.member_ports() else None
+        rate = member or s.link_rate_mbps
+        return qdisc.tbf(port, rate, burst_bytes=s.burst_bytes, limit_bytes=s.queue_bytes)
 
-    def _start_delay_lines(self) -> None:
+    def _set_up_delay_host(self) -> None:
         for port in self._ports(DELAY):
-            self._run(DELAY, ["ethtool", "-K", port, *chain(*((o, "off") for o in OFFLOADS))])
+            self._run(DELAY, kernel.without_offloads(port))
             self._run(DELAY, ["sysctl", "-qw", f"net.ipv6.conf.{port}.disable_ipv6=1"])
             self._run(DELAY, ["ip", "link", "set", port, "mtu", str(MEMBER_MTU), "up"])
+        self._start_delay_lines()
+
+    def _start_delay_lines(self) -> None:
+        """Start the delay lines that do not run."""
         for path, delay_us in self.delayed_paths().items():
-            program = str(build.delayline())
-            line = DelayLine(program, self.hosts[DELAY], path, delay_us, TRACE_SECONDS)
-            self._delays[self.member_ports()[path]] = line
+            port = self.member_ports()[path]
+            if port not in self._delays or not self._delays[port].running:
+                program = str(build.delayline())
+                line = DelayLine(program, self.hosts[DELAY], path, delay_us, TRACE_SECONDS)
+                self._delays[port] = line
 
     def _start_stations(self) -> None:
         ports = ",".join(self._ports(SWITCHES[0]))
@@ -262,6 +277,7 @@ class EmulatedTestbed:
         All traffic is treated as the one stream is. Recovery and sequence generation start afresh.
         """
         frer = self.settings.frer
+        self._revive()
 
         def set_station(name: str) -> None:
             if name in SWITCHES:
@@ -273,7 +289,7 @@ class EmulatedTestbed:
         self._everywhere(set_station)
         self._count([stream], several=False)
 
-    def configure_streams(self, streams: list[Stream]) -> None:
+    def configure_streams(self, streams: list[SwitchStream]) -> None:
         """Set both switches and every station to tell up to 16 streams apart.
 
         Each stream has its own sequence numbers, recovery and counters, and what its listener
@@ -288,6 +304,7 @@ class EmulatedTestbed:
         TestbedError
             Two streams have a port in common.
         """
+        self._revive()
 
         def set_station(name: str) -> None:
             port = HOST_PORT if name in SWITCHES else CARD
@@ -297,6 +314,12 @@ class EmulatedTestbed:
         self._everywhere(set_station)
         self._count([stream.filter for stream in streams], several=True)
         self.pin_neighbours()
+
+    def _revive(self) -> None:
+        """Start again what runs beside all trials and has ended: it costs one trial, not all."""
+        self._start_delay_lines()
+        if self._tracer and not self._tracer.running:
+            self._start_tracer()
 
     def pin_neighbours(self) -> None:
         """Let talker and listener keep each other's MAC address without asking for it again."""
@@ -326,6 +349,20 @@ class EmulatedTestbed:
     def _drops_line(self) -> str:
         return " ".join(each.line() for each in self._counted)
 
+    def settle_seconds(self, payload_bytes: int) -> float:
+        """Return how long after a test's end its datagrams may still be on their way.
+
+        That is the longest path's delay and three full queues; where datagrams are fragmented,
+        also the time after which reassembly gives them up.
+        """
+        settings = self.settings
+        rates = settings.link_rate_mbps, settings.member_link_rate_mbps or settings.link_rate_mbps
+        queues_s = 3 * settings.queue_bytes * 8 / (min(rates) * 1e6)
+        longest_s = max(settings.delay_us, default=0.0) / 1e6
+        fragmented = len(ip_packets(payload_bytes)) > 1
+        reassembly_s = REASSEMBLY_SECONDS if fragmented else LATENESS_SECONDS
+        return longest_s + queues_s + reassembly_s
+
     def snapshot(self) -> Snapshot:
         """Read the counters of all hosts; the caller has ended all traffic before."""
 
@@ -343,15 +380,24 @@ class EmulatedTestbed:
         delays = {port: line.parse(raw[f"delay {port}"]) for port, line in self._delays.items()}
         return Snapshot({name: read_host(raw[name]) for name in HOSTS}, raw, drops, delays)
 
+    def settled_snapshot(self) -> Snapshot:
+        """Read the counters of all hosts until no station counts a frame between two readings.
+
+        On a busy machine frames of a trial may wait in a queue for longer than any fixed time.
+        """
+        last, longest_delay_s = self.snapshot(), max(self.settings.delay_us, default=0.0) / 1e6
+        for _ in range(MOST_READINGS):
+            time.sleep(longest_delay_s)
+            again = self.snapshot()
+            if _stations(again) == _stations(last):
+                break
+            last = again
+        return again
+
     def host_of(self, netns: int) -> str | None:
         """Return the host whose network namespace has this inode number."""
         spaces = self._spaces.items()
         return next((name for name, space in spaces if space.network_inode() == netns), None)
-
-    def bound(self, role: str, argv: list[str]) -> list[str]:
-        """Return ``argv`` bound to the processor that the configuration gives this host."""
-        processor = {str(k): v for k, v in self.settings.processors.items()}.get(role)
-        return argv if processor is None else ["taskset", "--cpu-list", str(processor), *argv]
 
     def address(self, name: str) -> str:
         """Return the IPv4 address of the talker or the listener."""
@@ -368,3 +414,16 @@ class EmulatedTestbed:
                 name: facts.host(host, self._ports(name)) for name, host in self.hosts.items()
             },
         }
+
+
+def _end_server(server: subprocess.Popen) -> None:
+    """Wait for a server whose connection is closed; one that is stopped would never end."""
+    try:
+        server.wait(SERVER_END_SECONDS)
+    except subprocess.TimeoutExpired:
+        server.kill()
+        server.wait()
+
+
+if TYPE_CHECKING:
+    _satisfied: type[HostTestbed] = EmulatedTestbed

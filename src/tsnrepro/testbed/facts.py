@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tsnrepro.errors import CommandError
 from tsnrepro.repository import commit
-from tsnrepro.testbed.host import Host
+from tsnrepro.testbed.host import RemoteHost
 
 SECONDS = 20
 SYSCTLS = (
@@ -39,7 +39,7 @@ def _processor() -> str:
     return platform.processor() or "unknown"
 
 
-def host(remote: Host, ports: list[str]) -> dict:
+def host(remote: RemoteHost, ports: list[str]) -> dict:
     """Return the facts of a host: kernel, tools, settings, and each port's offloads and queue.
 
     A command that a host lacks leaves its message in place of the fact.
@@ -62,7 +62,7 @@ def host(remote: Host, ports: list[str]) -> dict:
     }
 
 
-def _said(remote: Host, argv: list[str]) -> str:
+def _said(remote: RemoteHost, argv: list[str]) -> str:
     try:
         done = remote.run(argv, deadline_s=SECONDS)
     except CommandError as error:

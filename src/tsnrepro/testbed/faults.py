@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from tsnrepro.errors import ConfigurationError, ToolError
 from tsnrepro.testbed.host import RemoteProcess
 from tsnrepro.tools import frerctl
-from tsnrepro.tools.frerctl import Alarm
+from tsnrepro.tools.frerctl import FrerctlAlarm
 
 if TYPE_CHECKING:
     from tsnrepro.testbed.emulated import EmulatedTestbed
@@ -48,14 +48,14 @@ class LatentDetection:
             said = process.wait().stderr.strip()
             raise ToolError(f"latent error detection did not start: {said or self.started}")
 
-    def next_alarm(self) -> Alarm:
+    def next_alarm(self) -> FrerctlAlarm:
         """Wait for the next alarm (the deadline of the detection bounds this)."""
         line = self._process.read_line()
         if not line:
             raise ToolError("latent error detection ended before it raised an alarm")
         return frerctl.parse_alarms(line)[0]
 
-    def stop(self) -> list[Alarm]:
+    def stop(self) -> list[FrerctlAlarm]:
         """End detection and return the alarms that :meth:`next_alarm` has not returned."""
         self._process.stop()
         return frerctl.parse_alarms(self._process.wait().stdout)

@@ -44,6 +44,11 @@ class Completed:
 class RemoteProcess(Protocol):
     """A command that goes on while others run on the same host."""
 
+    @property
+    def running(self) -> bool:
+        """Whether the command has not ended."""
+        ...
+
     def stop(self) -> None:
         """End the command now; its output can still be read with :meth:`wait`."""
         ...
@@ -61,13 +66,16 @@ class RemoteProcess(Protocol):
         ...
 
 
-class Host(Protocol):
+class RemoteHost(Protocol):
     """A machine of the testbed."""
 
     name: str
 
-    def run(self, argv: list[str], *, deadline_s: float) -> Completed:
-        """Run a command to its end; the host itself ends it when the deadline passes."""
+    def run(self, argv: list[str], *, deadline_s: float, limit_bytes: int = ...) -> Completed:
+        """Run a command to its end; the host itself ends it when the deadline passes.
+
+        ``limit_bytes`` is what it may print at most.
+        """
         ...
 
     def start(self, argv: list[str], *, deadline_s: float) -> RemoteProcess:

@@ -2,6 +2,7 @@
 
 import fcntl
 import os
+import stat
 import tempfile
 import time
 from pathlib import Path
@@ -16,7 +17,8 @@ class TestbedLock:
     Raises
     ------
     TestbedError
-        Another process holds it; the message names the process, its purpose and since when.
+        Another process holds it, and the message names the process, its purpose and since when;
+        or a link, a pipe or another user's file lies where it should be.
     """
 
     __test__ = False
@@ -27,8 +29,7 @@ class TestbedLock:
         self._file: IO[str] | None = None
 
     def __enter__(self) -> "TestbedLock":
-        handle = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        file = os.fdopen(handle, "r+", encoding="utf-8")
+        file = os.fdopen(self._open(), "r+", encoding="utf-8")
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
@@ -46,6 +47,31 @@ class TestbedLock:
         file.flush()
         self._file = file
         return self
+
+    def _open(self) -> int:
+        """Open the lock's file, or make it, and nothing that another user has put in its place."""
+        flags = os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+        try:
+            try:
+                handle = os.open(self.path, flags)
+            except FileNotFoundError:
+                # Two that come at once both make it: the lock itself decides between them.
+                handle = os.open(self.path, flags | os.O_CREAT, 0o600)
+        except OSError as error:
+            raise TestbedError(
+                f"the testbed's lock cannot be opened: {error.strerror}",
+                str(self.path),
+                "If no campaign runs, remove this file; if another user made it, ask them to",
+            ) from error
+        found = os.fstat(handle)
+        # A link to another file would have that file overwritten.
+        owned = found.st_uid == os.geteuid() or os.geteuid() == 0
+        if not (stat.S_ISREG(found.st_mode) and found.st_nlink == 1 and owned):
+            os.close(handle)
+            raise TestbedError(
+                "the testbed's lock is not a file of this user's own", str(self.path), "Remove it"
+            )
+        return handle
 
     def __exit__(self, *_: object) -> None:
         if self._file:

@@ -12,31 +12,32 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tsnrepro import model as model_package
 from tsnrepro.model.network import (
+    DuplexLink,
     Duration,
-    Host,
-    Link,
+    EgressPort,
+    EndStation,
     Network,
-    Port,
     Recovery,
     Replicated,
     SinglePath,
     Stalls,
-    Stream,
     Switch,
+    TrafficStream,
 )
 from tsnrepro.settings import Between, Configuration, ModelSettings, Uncertain
 from tsnrepro.testbed import facts
+from tsnrepro.testbed.protocol import Testbed
+from tsnrepro.topology import LISTENER, SWITCHES, TALKER
 
-TALKER, LISTENER = "talker", "listener"
-SWITCHES = ("sw1", "sw2")
 TALKER_LINK, LISTENER_LINK = "talker-sw1", "sw2-listener"
 
 
 @dataclass(frozen=True)
-class Parameters:
+class ModelParameters:
     """The values that one repetition takes of what is uncertain."""
 
     switch_us: float
@@ -50,7 +51,7 @@ class Parameters:
 class ModelTestbed:
     """The testbed; nothing has to be brought up.
 
-    Parameters
+    ModelParameters
     ----------
     settings
         Its parameters, some of them as ranges.
@@ -59,6 +60,8 @@ class ModelTestbed:
     """
 
     kind = "model"
+    machines = ()
+    """None: what is computed waits for no processor."""
 
     def __init__(self, settings: ModelSettings, seed: int = 1) -> None:
         self.settings = settings
@@ -70,12 +73,12 @@ class ModelTestbed:
     def __exit__(self, *_: object) -> None:
         pass
 
-    def parameters(self, repetition: int) -> Parameters:
+    def parameters(self, repetition: int) -> ModelParameters:
         """Return the values of a repetition; all its trials share them, so they can be paired."""
         s = self.settings
         stalls = s.stalls
         places = spread(self.seed, repetition, 6)
-        return Parameters(
+        return ModelParameters(
             switch_us=_value(s.switch_us, next(places)),
             send_us=_value(s.talker.send_us, next(places)),
             receive_us=_value(s.listener.receive_us, next(places)),
@@ -94,23 +97,17 @@ class ModelTestbed:
         members = self.member_links()
         if configuration == "control":
             return SinglePath(links=[first, members[0], last])
-        frer = self.settings.frer
-        recovery = Recovery(
-            algorithm=frer.algorithm,
-            history_length=frer.history_length,
-            reset_timeout_ms=float(frer.reset_ms),
-            take_no_sequence=frer.take_no_sequence,
-        )
+        recovery = Recovery(**self.settings.frer.model_dump())
         return Replicated(
             before=[first], members=[[link] for link in members], after=[last], recovery=recovery
         )
 
-    def network(self, parameters: Parameters, streams: list[Stream]) -> Network:
+    def network(self, parameters: ModelParameters, streams: list[TrafficStream]) -> Network:
         """Return the testbed with some streams on it."""
-        port = Port(queue_bytes=self.settings.queue_bytes)
+        port = EgressPort(queue_bytes=self.settings.queue_bytes)
         stalls = _stalls(parameters)
         settings = self.settings
-        talker = Host(
+        talker = EndStation(
             port=port,
             send_buffer_bytes=settings.talker.send_buffer_bytes,
             send_cost=_microseconds(parameters.send_us),
@@ -118,7 +115,7 @@ class ModelTestbed:
             stack_time=_microseconds(parameters.stack_us),
             stalls=stalls,
         )
-        listener = Host(
+        listener = EndStation(
             port=port,
             send_cost=_microseconds(parameters.send_us),
             receive_buffer_bytes=settings.listener.receive_buffer_bytes,
@@ -134,18 +131,18 @@ class ModelTestbed:
             streams=streams,
         )
 
-    def _links(self) -> list[Link]:
+    def _links(self) -> list[DuplexLink]:
         settings = self.settings
         rate, cable = float(settings.link_rate_mbps), settings.cable_ns
         delays = [*settings.delay_us, *[0.0] * settings.paths]
         members = [
-            Link(name=name, a="sw1", b="sw2", rate_mbps=rate, delay_ns=cable + delay * 1000)
+            DuplexLink(name=name, a="sw1", b="sw2", rate_mbps=rate, delay_ns=cable + delay * 1000)
             for name, delay in zip(self.member_links(), delays, strict=False)
         ]
         return [
-            Link(name=TALKER_LINK, a=TALKER, b="sw1", rate_mbps=rate, delay_ns=cable),
+            DuplexLink(name=TALKER_LINK, a=TALKER, b="sw1", rate_mbps=rate, delay_ns=cable),
             *members,
-            Link(name=LISTENER_LINK, a="sw2", b=LISTENER, rate_mbps=rate, delay_ns=cable),
+            DuplexLink(name=LISTENER_LINK, a="sw2", b=LISTENER, rate_mbps=rate, delay_ns=cable),
         ]
 
     def describe(self) -> dict:
@@ -191,7 +188,7 @@ def _microseconds(mean: float) -> Duration:
     return Duration(mean_ns=mean * 1000)
 
 
-def _stalls(parameters: Parameters) -> Stalls | None:
+def _stalls(parameters: ModelParameters) -> Stalls | None:
     if parameters.stall_interval_s is None or parameters.stall_length_ms is None:
         return None
     return Stalls(
@@ -202,3 +199,7 @@ def _stalls(parameters: Parameters) -> Stalls | None:
 
 def _exponential(mean_ns: float) -> Duration:
     return Duration(mean_ns=mean_ns, distribution="erlang", shape=1)
+
+
+if TYPE_CHECKING:
+    _satisfied: type[Testbed] = ModelTestbed

@@ -7,13 +7,17 @@ from tsnrepro.errors import TestbedError
 from tsnrepro.testbed.namespace import NamespaceHost
 
 SSHD = "/usr/sbin/sshd"
+# Where Debian keeps what only root runs, such as tc: it is installed, though a user's PATH leaves
+# it out.
+SYSTEM_FOLDERS = "/usr/local/sbin:/usr/sbin:/sbin"
 PROGRAMS = ("ip", "tc", "ethtool", "unshare", "nsenter", "setpriv", "clang", "iperf3", "sockperf")
 
 
 def missing() -> list[str]:
     """Return what this machine lacks for the emulated testbed, each as a short phrase."""
     lacks = [] if os.geteuid() == 0 else ["root (run with sudo)"]
-    lacks += [f"the program {name}" for name in PROGRAMS if not shutil.which(name)]
+    search = f"{os.environ.get('PATH', os.defpath)}:{SYSTEM_FOLDERS}"
+    lacks += [f"the program {name}" for name in PROGRAMS if not shutil.which(name, path=search)]
     if not os.access(SSHD, os.X_OK):
         lacks.append("the OpenSSH server")
     if not os.path.exists("/sys/kernel/btf/vmlinux"):

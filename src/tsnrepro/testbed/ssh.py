@@ -21,6 +21,8 @@ KILL_AFTER_SECONDS = 2
 ENDED_BY_KILL = 137
 # What a broken connection is given beyond a command's own deadline before we stop waiting.
 GRACE_SECONDS = 10
+# Standard output and error that a command may print, unless its caller knows that it prints more.
+LIMIT_BYTES = 16 << 20
 
 # Prints its process number and becomes the command: the number is how a started command is
 # ended early, because OpenSSH passes no signals on to a root session's commands.
@@ -33,9 +35,16 @@ WITHOUT_INPUT = 'exec "$@" </dev/null'
 class SshProcess:
     """A command started over SSH; see :class:`tsnrepro.testbed.host.RemoteProcess`."""
 
-    def __init__(self, host: "SshHost", argv: list[str], channel, deadline_s: float) -> None:
+    def __init__(
+        self,
+        host: "SshHost",
+        argv: list[str],
+        channel: paramiko.Channel,
+        deadline_s: float,
+        limit_bytes: int = LIMIT_BYTES,
+    ) -> None:
         self._host, self._argv, self._channel = host, tuple(argv), channel
-        self._allowed_s = deadline_s
+        self._allowed_s, self._limit_bytes = deadline_s, limit_bytes
         self._deadline = time.monotonic() + deadline_s + KILL_AFTER_SECONDS + GRACE_SECONDS
         self._started_s, self._began = time.time(), time.monotonic()
         self._stderr = bytearray()
@@ -50,7 +59,8 @@ class SshProcess:
     def _read_stderr(self) -> None:
         try:
             while chunk := self._channel.recv_stderr(65536):
-                self._stderr += chunk
+                # What is beyond the limit is read, or the command would block, and let go.
+                self._stderr += chunk[: max(0, self._limit_bytes - len(self._stderr))]
         except (TimeoutError, OSError):
             return
 
@@ -87,6 +97,11 @@ class SshProcess:
             raise CommandError(f"it takes no more input: {error}", self._place()) from error
         return self.read_line()
 
+    @property
+    def running(self) -> bool:
+        """Whether the command has not ended, as far as is known here."""
+        return not (self._channel.closed or self._channel.exit_status_ready())
+
     def stop(self) -> None:
         """End the command with TERM."""
         self._stopped = True
@@ -105,13 +120,20 @@ class SshProcess:
         Raises
         ------
         CommandError
-            The connection broke, a signal ended the command before its deadline, or no exit
-            status came within the deadline.
+            The connection broke, a signal ended the command before its deadline, no exit status
+            came within the deadline, or the command printed more than it may.
         """
         try:
-            stdout = self._stdout.read()
+            stdout = self._stdout.read(self._limit_bytes + 1)
         except (TimeoutError, OSError) as error:
             raise CommandError(f"lost while it ran: {error}", self._place()) from error
+        if len(stdout) > self._limit_bytes:
+            self._channel.close()
+            raise CommandError(
+                f"it printed more than {self._limit_bytes >> 20} MiB, beginning with "
+                f"{stdout[:200].decode(errors='replace')!r}",
+                self._place(),
+            )
         self._reader.join(max(0.1, self._deadline - time.monotonic()))
         if not self._channel.status_event.wait(max(0.1, self._deadline - time.monotonic())):
             raise CommandError("no exit status within the deadline", self._place())
@@ -131,7 +153,7 @@ class SshProcess:
 
 
 class SshHost:
-    """A host over SSH; see :class:`tsnrepro.testbed.host.Host`.
+    """A host over SSH; see :class:`tsnrepro.testbed.host.RemoteHost`.
 
     Parameters
     ----------
@@ -197,26 +219,42 @@ class SshHost:
     def start(self, argv: list[str], *, deadline_s: float) -> SshProcess:
         """Start a command; the host ends it when ``deadline_s`` seconds have passed."""
         bounded = ["timeout", f"--kill-after={KILL_AFTER_SECONDS}", f"{deadline_s:g}", *argv]
-        process = self._execute(["sh", "-c", ANNOUNCE_PID, "sh", *bounded], argv, deadline_s)
+        remote = ["sh", "-c", ANNOUNCE_PID, "sh", *bounded]
+        process = SshProcess(self, argv, self._execute(remote, argv), deadline_s)
         process.read_pid()
         return process
 
-    def run(self, argv: list[str], *, deadline_s: float) -> Completed:
-        """Run a command to its end; the host ends it when ``deadline_s`` seconds have passed."""
+    def run(
+        self, argv: list[str], *, deadline_s: float, limit_bytes: int = LIMIT_BYTES
+    ) -> Completed:
+        """Run a command to its end; the host ends it when ``deadline_s`` seconds have passed.
+
+        More than ``limit_bytes`` of standard output are an error; of standard error the rest is
+        let go.
+        """
         bounded = ["timeout", f"--kill-after={KILL_AFTER_SECONDS}", f"{deadline_s:g}", *argv]
         remote = ["sh", "-c", WITHOUT_INPUT, "sh", *bounded]
-        return self._execute(remote, argv, deadline_s).wait()
+        return SshProcess(self, argv, self._execute(remote, argv), deadline_s, limit_bytes).wait()
 
-    def _execute(self, remote: list[str], argv: list[str], deadline_s: float) -> SshProcess:
+    def _execute(self, remote: list[str], argv: list[str]) -> paramiko.Channel:
         try:
             channel = self._transport.open_session(timeout=CONNECT_SECONDS)
-            # SSH carries one string, which the login shell parses: quoted here, once.
-            channel.exec_command(shlex.join(remote))
+            # paramiko waits for the server's answer without a limit, unless the channel closes.
+            unanswered = threading.Timer(CONNECT_SECONDS, channel.close)
+            unanswered.start()
+            try:
+                # SSH carries one string, which the login shell parses: quoted here, once.
+                channel.exec_command(shlex.join(remote))
+            finally:
+                unanswered.cancel()
         except (paramiko.SSHException, OSError) as error:
-            raise CommandError(
-                f"the SSH connection is gone: {error}", f"{self.name}: {shlex.join(argv)}"
+            # Not a CommandError: no other command will get through, so there is nothing to retry.
+            raise TestbedError(
+                f"the SSH connection is gone: {error}",
+                f"{self.name}: {shlex.join(argv)}",
+                "Look whether the host and its sshd still run; what was measured is recorded",
             ) from error
-        return SshProcess(self, argv, channel, deadline_s)
+        return channel
 
     def connected(self) -> bool:
         """Tell whether the connection is still up."""

@@ -6,8 +6,11 @@ from typing import Literal
 
 from tsnrepro.errors import ConfigurationError, ToolError
 from tsnrepro.settings import Configuration, FrerSettings
+from tsnrepro.tools.plausible import count
 
 MAX_STREAMS = 16
+# What the counters of IEEE Std 802.1CB-2017, 10.8 and 10.9 are called here.
+RECOVERY_COUNTERS = ("out_of_order", "rogue", "passed", "discarded", "lost", "tagless", "resets")
 
 
 @dataclass(frozen=True)
@@ -37,7 +40,7 @@ class StreamFilter:
 
 
 @dataclass(frozen=True)
-class Stream:
+class SwitchStream:
     """One of several streams: its frames, and what the switches do with them.
 
     ``control`` sends the stream's frames untagged over the first path. ``individual`` puts a
@@ -93,7 +96,7 @@ class Drops:
 
 
 @dataclass(frozen=True)
-class Alarm:
+class FrerctlAlarm:
     """A latent error, as detection at a switch reported it (IEEE Std 802.1CB-2017, 7.4.4)."""
 
     time_ns: int
@@ -121,7 +124,7 @@ def configure(
 
 
 def configure_streams(
-    program: str, port: str, frer: FrerSettings, streams: list[Stream]
+    program: str, port: str, frer: FrerSettings, streams: list[SwitchStream]
 ) -> list[str]:
     """Return the command that sets the streams of a running switch or of a host's stations.
 
@@ -180,7 +183,7 @@ def latent(
     ]
 
 
-def parse_alarms(text: str) -> list[Alarm]:
+def parse_alarms(text: str) -> list[FrerctlAlarm]:
     """Return the alarms among the lines that ``frerctl latent`` printed.
 
     Raises
@@ -193,7 +196,7 @@ def parse_alarms(text: str) -> list[Alarm]:
         try:
             values = json.loads(line)
             if values.pop("event") == "latent error":
-                alarms.append(Alarm(**values))
+                alarms.append(FrerctlAlarm(**values))
         except (json.JSONDecodeError, TypeError, KeyError, AttributeError) as error:
             raise ToolError(f"frerctl latent printed: {line.strip()[:300]}") from error
     return alarms
@@ -215,7 +218,9 @@ def parse_counters(text: str) -> dict:
 
 
 def _as_station(values: dict) -> "dict | Station":
-    return Station(**values) if "stream_fragments" in values else values
+    if "stream_fragments" not in values:
+        return values
+    return Station(**{name: count(n, f"frerctl's {name}") for name, n in values.items()})
 
 
 def parse_drops(text: str) -> list[Drops]:

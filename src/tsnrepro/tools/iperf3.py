@@ -4,6 +4,7 @@ import json
 from dataclasses import dataclass
 
 from tsnrepro.errors import ToolError
+from tsnrepro.tools.plausible import amount, count
 
 PORT = 5201
 # A client's first UDP packet has 4 bytes of payload; every measured datagram has at least 16.
@@ -11,7 +12,7 @@ MIN_UDP_PAYLOAD_BYTES = 16
 
 
 @dataclass(frozen=True)
-class UdpResult:
+class Iperf3UdpResult:
     """One UDP test. Counts are datagrams, rates are UDP payload in Mb/s."""
 
     sent: int
@@ -32,7 +33,7 @@ class UdpResult:
 
 
 @dataclass(frozen=True)
-class TcpResult:
+class Iperf3TcpResult:
     """One TCP test; ``goodput_mbps`` is payload that the listener read."""
 
     goodput_mbps: float
@@ -46,16 +47,29 @@ def server() -> list[str]:
     return ["iperf3", "--server", "--one-off", "--json", "--port", str(PORT)]
 
 
-def udp_client(address: str, payload_bytes: int, rate_mbps: float, duration_s: int) -> list[str]:
-    """Return the command that sends ``payload_bytes`` datagrams at ``rate_mbps`` of payload."""
+def udp_client(
+    address: str,
+    payload_bytes: int,
+    rate_mbps: float,
+    duration_s: float,
+    *,
+    window_bytes: int | None = None,
+) -> list[str]:
+    """Return the command that sends ``payload_bytes`` datagrams at ``rate_mbps`` of payload.
+
+    ``window_bytes`` is given to SO_SNDBUF of the sending and SO_RCVBUF of the receiving socket.
+    The kernel sets aside twice as much, but no more than twice net.core.wmem_max and rmem_max.
+    """
+    window = ["--window", str(window_bytes)] if window_bytes else []
     return [
         *("iperf3", "--client", address, "--port", str(PORT), "--udp"),
         *("--length", str(payload_bytes), "--bitrate", f"{round(rate_mbps * 1e6)}"),
-        *("--time", str(duration_s), "--json", "--get-server-output"),
+        *("--time", f"{duration_s:g}", "--json", "--get-server-output"),
+        *window,
     ]
 
 
-def tcp_client(address: str, duration_s: int) -> list[str]:
+def tcp_client(address: str, duration_s: float) -> list[str]:
     """Return the command of one TCP stream without a rate limit.
 
     The congestion control is named, because a machine's default may be another than the
@@ -63,7 +77,7 @@ def tcp_client(address: str, duration_s: int) -> list[str]:
     """
     return [
         *("iperf3", "--client", address, "--port", str(PORT), "--congestion", "cubic"),
-        *("--time", str(duration_s), "--json", "--get-server-output"),
+        *("--time", f"{duration_s:g}", "--json", "--get-server-output"),
     ]
 
 
@@ -90,7 +104,7 @@ def _document(text: str) -> dict:
     return document
 
 
-def parse_udp(text: str) -> UdpResult:
+def parse_udp(text: str) -> Iperf3UdpResult:
     """Read the client's JSON, the server's report of what arrived included.
 
     Raises
@@ -103,15 +117,18 @@ def parse_udp(text: str) -> UdpResult:
         sent, received = document["end"]["sum_sent"], document["end"]["sum_received"]
         payload = document["start"]["test_start"]["blksize"]
         server_end = document["server_output_json"]["end"]
-        result = UdpResult(
-            sent=sent["packets"],
-            received=received["bytes"] // payload,
-            out_of_order=sum(s["udp"].get("out_of_order", 0) for s in server_end["streams"]),
+        seconds = amount(sent["seconds"], "iperf3's time of sending", positive=True)
+        arrived = count(received["bytes"], "iperf3's count of bytes received")
+        reordered = [s["udp"].get("out_of_order", 0) for s in server_end["streams"]]
+        result = Iperf3UdpResult(
+            sent=count(sent["packets"], "iperf3's count of datagrams sent"),
+            received=arrived // count(payload, "iperf3's payload"),
+            out_of_order=sum(count(n, "iperf3's count out of order") for n in reordered),
             payload_bytes=payload,
-            send_seconds=sent["seconds"],
-            jitter_ms=float(received["jitter_ms"]),
-            offered_mbps=sent["packets"] * payload * 8 / sent["seconds"] / 1e6,
-            delivered_mbps=received["bytes"] * 8 / sent["seconds"] / 1e6,
+            send_seconds=seconds,
+            jitter_ms=amount(received["jitter_ms"], "iperf3's jitter"),
+            offered_mbps=sent["packets"] * payload * 8 / seconds / 1e6,
+            delivered_mbps=arrived * 8 / seconds / 1e6,
         )
     except (KeyError, ZeroDivisionError, TypeError, ValueError, AttributeError) as error:
         raise ToolError(f"iperf3's JSON lacks {error} of a UDP test") from error
@@ -120,7 +137,7 @@ def parse_udp(text: str) -> UdpResult:
     return result
 
 
-def parse_tcp(text: str) -> TcpResult:
+def parse_tcp(text: str) -> Iperf3TcpResult:
     """Read the client's JSON of a TCP test.
 
     Raises
@@ -131,11 +148,15 @@ def parse_tcp(text: str) -> TcpResult:
     document = _document(text)
     try:
         end = document["end"]
-        return TcpResult(
-            goodput_mbps=end["sum_received"]["bits_per_second"] / 1e6,
-            sent_mbps=end["sum_sent"]["bits_per_second"] / 1e6,
-            retransmits=end["sum_sent"]["retransmits"],
-            seconds=end["sum_received"]["seconds"],
+        return Iperf3TcpResult(
+            goodput_mbps=_positive(end["sum_received"], "bits_per_second") / 1e6,
+            sent_mbps=_positive(end["sum_sent"], "bits_per_second") / 1e6,
+            retransmits=count(end["sum_sent"]["retransmits"], "iperf3's retransmits"),
+            seconds=_positive(end["sum_received"], "seconds"),
         )
     except (KeyError, TypeError) as error:
         raise ToolError(f"iperf3's JSON lacks {error} of a TCP test") from error
+
+
+def _positive(sums: dict, name: str) -> float:
+    return amount(sums[name], f"iperf3's {name}", positive=True)

@@ -6,6 +6,7 @@ from itertools import zip_longest
 
 from tsnrepro.errors import ToolError
 
+OFFLOADS = ("tso", "gso", "gro", "sg", "tx", "rx", "txvlan", "rxvlan")
 SEPARATOR = "--- tsnrepro ---"
 # One command, so that the counters of a host are read close together and at the price of one
 # SSH session. The switch's or station's counters come first; "$1" is empty where there are none.
@@ -20,7 +21,7 @@ cat /proc/net/snmp /proc/net/netstat"""
 
 
 @dataclass(frozen=True)
-class Queue:
+class QueueCounters:
     """An egress queue since it was set up."""
 
     packets: int
@@ -30,7 +31,7 @@ class Queue:
 
 
 @dataclass(frozen=True)
-class Link:
+class LinkCounters:
     """A network device since it was made; ``*_dropped`` as the driver counts them."""
 
     ifindex: int
@@ -43,6 +44,15 @@ class Link:
 def snapshot(frerctl: str, port: str) -> list[str]:
     """Return the command that prints all counters of a host."""
     return ["sh", "-c", SNAPSHOT, "sh", frerctl, port]
+
+
+def without_offloads(port: str) -> list[str]:
+    """Return the command that turns a port's offloads off.
+
+    One frame is then one packet everywhere, where a segment of many frames would get one sequence
+    number; and a VLAN tag is in the frame when it leaves.
+    """
+    return ["ethtool", "-K", port, *(word for name in OFFLOADS for word in (name, "off"))]
 
 
 def split_snapshot(text: str) -> list[str]:
@@ -59,19 +69,19 @@ def split_snapshot(text: str) -> list[str]:
     return parts
 
 
-def parse_queues(text: str) -> dict[str, Queue]:
+def parse_queues(text: str) -> dict[str, QueueCounters]:
     """Return the root queue of each device from ``tc -s -j qdisc show``."""
     return {
-        item["dev"]: Queue(item["packets"], item["bytes"], item["drops"], item["qlen"])
+        item["dev"]: QueueCounters(item["packets"], item["bytes"], item["drops"], item["qlen"])
         for item in _json(text, "tc")
         if item.get("root")
     }
 
 
-def parse_links(text: str) -> dict[str, Link]:
+def parse_links(text: str) -> dict[str, LinkCounters]:
     """Return the devices from ``ip -s -j link show``."""
     return {
-        item["ifname"]: Link(
+        item["ifname"]: LinkCounters(
             item["ifindex"],
             item["stats64"]["rx"]["packets"],
             item["stats64"]["rx"]["dropped"],

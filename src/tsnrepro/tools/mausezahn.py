@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 
 PORT = 5001
-UDP_IP_HEADERS_BYTES = 28
 # Linux rounds a sleep up to its timer slack unless told otherwise (prctl(2), PR_SET_TIMERSLACK).
 TIMER_SLACK_US = 50
 
@@ -16,6 +15,14 @@ class Ends:
     source: str
     target: str
     target_mac: str
+
+
+def delay_us(rate_pps: float) -> int:
+    """Return the whole microseconds of delay that a script gives mausezahn for a rate.
+
+    As the documents' scripts did: the reciprocal, cut to the resolution of the tool.
+    """
+    return max(1, int(1e6 / rate_pps))
 
 
 def udp(ends: Ends, payload_bytes: int, frames: int, delay_us: int) -> list[str]:

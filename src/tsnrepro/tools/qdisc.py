@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from tsnrepro.errors import ConfigurationError, ToolError
+from tsnrepro.ethernet import FCS_BYTES, GAP_BYTES, PREAMBLE_BYTES
 
 Clock = Literal["CLOCK_TAI", "CLOCK_REALTIME", "CLOCK_MONOTONIC", "CLOCK_BOOTTIME"]
 TaprioMode = Literal["software", "txtime-assist", "offload"]
@@ -20,6 +21,9 @@ PRIORITIES = 16
 
 SAME_CLASS = (0, 1, 2, 3, 4, 5, 6, 7, *((0,) * 8))
 """Priority n to traffic class n; priorities that no PCP can carry go to class 0."""
+
+UNCOUNTED_BYTES = PREAMBLE_BYTES + FCS_BYTES + GAP_BYTES
+"""What the kernel does not count of a frame that occupies a line."""
 
 VETH_MBPS = 10_000
 """Speed that veth reports, whatever shapes it: cbs reckons its sendslope from it."""
@@ -198,41 +202,59 @@ class Credits:
 
 def credits_of(
     idle_slope_mbps: float,
-    port_mbps: float,
+    line_mbps: float,
     *,
     frame_wire_bytes: int,
     interference_wire_bytes: int,
     above: tuple[float, int] | None = None,
+    kernel_mbps: float | None = None,
+    uncounted_bytes: int = 0,
 ) -> Credits:
     """Return the credit parameters of a class (IEEE Std 802.1Q-2022, 8.6.8.2 and annex L).
 
-    Sizes count everything on the wire: frame, tags, FCS, preamble and gap. ``sendslope`` is
-    idleslope less the port's rate as the *kernel* knows it (veth claims 10 Gb/s). hicredit is
-    what builds up while the longest frame of other classes is sent; ``above``, the idle slope in
-    Mb/s and the longest frame of a shaped class of higher priority, adds what that class sends.
+    hicredit is what builds up while the line sends the longest frame of other classes.
+
+    Parameters
+    ----------
+    idle_slope_mbps
+        The wire rate that the class gets.
+    line_mbps
+        The line's rate, for which other classes make this one wait.
+    frame_wire_bytes, interference_wire_bytes
+        The class's own frames and the longest of others, with everything that is on the wire:
+        tags, FCS, preamble and gap.
+    above
+        Idle slope in Mb/s and longest frame of a shaped class of higher priority.
+    kernel_mbps
+        The port's rate as the kernel knows it, where that is another (veth claims 10 Gb/s): it
+        takes a frame's credit off at this rate, so sendslope and locredit have to go by it.
+    uncounted_bytes
+        What the kernel does not count of each frame: its slope is lower by their share.
 
     Raises
     ------
     ConfigurationError
-        The slopes do not fit the port.
+        The slopes do not fit the line.
     """
     reserved = above[0] if above else 0.0
-    if not idle_slope_mbps > 0 or idle_slope_mbps + reserved >= port_mbps:
+    if not idle_slope_mbps > 0 or idle_slope_mbps + reserved >= line_mbps:
         raise ConfigurationError(
             f"idle slope of {idle_slope_mbps:g} Mb/s with {reserved:g} Mb/s above it does not fit "
-            f"a port of {port_mbps:g} Mb/s",
+            f"a port of {line_mbps:g} Mb/s",
             "cbs",
             "Idle slopes are above 0 and together below the port's rate",
         )
-    send_slope = idle_slope_mbps - port_mbps
-    waited = interference_wire_bytes / (port_mbps - reserved)
+    counted_bytes = frame_wire_bytes - uncounted_bytes
+    idle_slope = idle_slope_mbps * counted_bytes / frame_wire_bytes
+    port_mbps = kernel_mbps or line_mbps
+    waited = interference_wire_bytes / (line_mbps - reserved)
     if above:
-        waited += above[1] / port_mbps
+        waited += above[1] / line_mbps
     return Credits(
-        idleslope_kbps=round(idle_slope_mbps * 1000),
-        sendslope_kbps=round(send_slope * 1000),
-        hicredit_bytes=math.ceil(round(idle_slope_mbps * waited, 9)),
-        locredit_bytes=math.ceil(round(send_slope * frame_wire_bytes / port_mbps, 9)),
+        idleslope_kbps=round(idle_slope * 1000),
+        sendslope_kbps=round((idle_slope - port_mbps) * 1000),
+        hicredit_bytes=math.ceil(round(idle_slope * waited, 9)),
+        locredit_bytes=math.ceil(round((idle_slope - port_mbps) * counted_bytes / port_mbps, 9)),
     )
 
 
@@ -366,14 +388,11 @@ def tbf(
     *,
     burst_bytes: int,
     limit_bytes: int,
-    overhead_bytes: int = 24,
+    overhead_bytes: int = UNCOUNTED_BYTES,
     parent: str = "root",
     handle: str | None = "1:",
 ) -> list[str]:
-    """Return the command that holds a port to a wire rate.
-
-    The kernel counts a frame without FCS, preamble and gap: ``overhead`` adds these 24 bytes.
-    """
+    """Return the command that holds a port to a wire rate, ``overhead_bytes`` a frame included."""
     return [
         *_add(device, parent, handle, "tbf", "replace"),
         *("rate", f"{round(rate_mbps * 1e6)}bit", "burst", str(burst_bytes)),

@@ -4,6 +4,7 @@ import re
 from dataclasses import dataclass
 
 from tsnrepro.errors import ToolError
+from tsnrepro.tools.plausible import amount
 
 PORT = 11111
 LOG_HEADER = re.compile(rb"packet, txTime\(sec\), rxTime\(sec\), (latency|rtt)\(usec\)\r?\n")
@@ -12,15 +13,17 @@ LOG_TAIL_BYTES = 4096
 
 COLOUR = re.compile(r"\x1b?\[[0-9;]*m")
 TOTAL = re.compile(r"\[Total Run\].*?SentMessages=(\d+); ReceivedMessages=(\d+)")
-VALID = re.compile(r"\[Valid Duration\] RunTime=([\d.]+) sec; SentMessages=(\d+); Rec\w+=(\d+)")
-AVERAGE = re.compile(r"avg-latency=\s*([\d.]+) \(std-dev=\s*([\d.]+)\)")
+VALID = re.compile(
+    r"\[Valid Duration\] RunTime=(\d+(?:\.\d+)?) sec; SentMessages=(\d+); Rec\w+=(\d+)"
+)
+AVERAGE = re.compile(r"avg-latency=\s*(\d+(?:\.\d+)?) \(std-dev=\s*(\d+(?:\.\d+)?)\)")
 DROPPED = re.compile(r"# dropped messages = (\d+); # duplicated messages = (\d+)")
-PERCENTILE = re.compile(r"percentile (\d+\.\d+) =\s*([\d.]+)")
-EXTREME = re.compile(r"<(MIN|MAX)> observation =\s*([\d.]+)")
+PERCENTILE = re.compile(r"percentile (\d+\.\d+) =\s*(\d+(?:\.\d+)?)")
+EXTREME = re.compile(r"<(MIN|MAX)> observation =\s*(\d+(?:\.\d+)?)")
 
 
 @dataclass(frozen=True)
-class PingPongResult:
+class SockperfResult:
     """One ping-pong test. Latencies are half round trips in microseconds."""
 
     sent: int
@@ -58,7 +61,7 @@ def _found(pattern: re.Pattern, text: str, what: str) -> tuple[str, ...]:
     return match.groups()
 
 
-def parse(text: str) -> PingPongResult:
+def parse(text: str) -> SockperfResult:
     """Read what sockperf prints, with or without colour codes.
 
     Raises
@@ -74,7 +77,7 @@ def parse(text: str) -> PingPongResult:
     extremes = dict(EXTREME.findall(text))
     if set(extremes) != {"MIN", "MAX"}:
         raise ToolError("sockperf printed no minimum and maximum")
-    return PingPongResult(
+    result = SockperfResult(
         sent=int(sent),
         received=int(received),
         observations=int(observations),
@@ -87,6 +90,25 @@ def parse(text: str) -> PingPongResult:
         max_us=float(extremes["MAX"]),
         percentiles_us={q: float(value) for q, value in PERCENTILE.findall(text)},
     )
+    _check(result)
+    return result
+
+
+def _check(result: SockperfResult) -> None:
+    """Refuse what contradicts itself; numbers are not negative as their patterns have no sign."""
+    amount(result.valid_seconds, "sockperf's valid duration", positive=True)
+    if not 0 < result.observations <= result.received + result.duplicated:
+        raise ToolError(
+            f"sockperf counts {result.observations} observations of {result.received} answers"
+        )
+    if result.received > result.sent + result.duplicated:
+        raise ToolError(f"sockperf counts {result.received} answers to {result.sent} requests")
+    in_order = [result.percentiles_us[q] for q in sorted(result.percentiles_us, key=float)]
+    printed = [result.min_us, *in_order, result.max_us]
+    if printed != sorted(printed) or not result.min_us <= result.mean_us <= result.max_us:
+        raise ToolError(
+            f"sockperf's latencies are not in order: {printed} with the mean {result.mean_us}"
+        )
 
 
 def log_start(log: bytes) -> int:
@@ -111,6 +133,7 @@ def parse_log(log: str | bytes):
     ToolError
         The log has no header of sockperf's, no observation, or a row that is none.
     """
+    import numpy as np  # noqa: PLC0415 - the command line starts faster without it
     import pandas as pd  # noqa: PLC0415 - the command line starts faster without it
 
     data = log.encode() if isinstance(log, str) else log
@@ -118,6 +141,8 @@ def parse_log(log: str | bytes):
     if not header:
         raise ToolError("not a full log of sockperf: its header line is missing")
     sent, latency = _log_columns(data, header.end())
+    if not (np.isfinite(latency) & (latency >= 0)).all():
+        raise ToolError("sockperf's full log has a latency that is negative or no number")
     if header[1] == b"rtt":
         latency = latency / 2
     return pd.DataFrame({"sent_s": sent, "half_round_trip_us": latency}, copy=False)

@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Literal
 
 from pydantic import Field
 
-from tsnrepro.audit.expressions import EmptyCellError
 from tsnrepro.audit.findings import Observation, Severity, Side, capital, format_number
 from tsnrepro.audit.intervals import Interval, total
 from tsnrepro.audit.rules.base import (
     Formula,
-    Parameters,
-    Row,
+    RowScope,
     RowsOrPlace,
+    RuleParameters,
     TableRows,
     first_cell,
     known_rows,
     place_of,
-    rows_of,
     rule,
 )
-from tsnrepro.audit.tables import UNIT_SUFFIXES, Catalog, Cell, Table, unit_of
+from tsnrepro.audit.tables import UNIT_SUFFIXES, AuditTable, Catalog, Cell, unit_of
 
 # Factors that a unit or a base taken for another leaves between two numbers.
 _KNOWN_FACTORS = {
@@ -53,27 +52,26 @@ class DerivedValue(RowsOrPlace):
 )
 def derived_value(data: Catalog, p: DerivedValue) -> Iterator[Observation]:
     """Find derived values that do not follow from their parts."""
-    for row in rows_of(data, p):
+    # The column first: where it is empty, its parts may not even be numbers.
+    column = [p.column] if p.column and p.place is None else []
+    for row, *_, computed in known_rows(data, p, *column, p.formula):
         cell = _derived_cell(data, row, p)
-        if cell.value is None:
+        if cell.value is None or _follows(cell.interval, computed, p):
             continue
-        try:
-            computed = row.number(p.formula)
-        except EmptyCellError:
-            continue
-        if _follows(cell.interval, computed, p):
-            continue
-        hint = _explained(row, cell, computed, p)
+        slip = cell.rounded and _one_digit_off(cell.interval, computed)
+        hint = "; it is one unit of the last digit off" if slip else ""
         yield Observation(
             cell,
             Side.of_cell(cell, f"printed {cell.title}" if cell.rounded else None),
             Side.of_number("recomputed", computed, cell.unit),
             p.formula,
-            f"{capital(cell.title)} does not follow from its parts{hint}.",
+            f"{capital(cell.title)} does not follow from its parts"
+            f"{hint or _explained(row, cell, computed, p)}.",
+            severity=Severity.ROUNDING if slip else None,
         )
 
 
-class SumOfRanges(Parameters):
+class SumOfRanges(RuleParameters):
     """Parts printed as ranges and the total printed for them."""
 
     parts: TableRows
@@ -86,7 +84,7 @@ class SumOfRanges(Parameters):
 
 @rule(Severity.CONTRADICTION, "Ranges add up to a range, and their middles to its middle.")
 def sum_of_ranges(data: Catalog, p: SumOfRanges) -> Iterator[Observation]:
-    """Find totals that are not the middle of the summed ranges."""
+    """Find totals outside the summed ranges, and totals inside that the ranges do not pin down."""
     pairs = [(low, high) for _, low, high in known_rows(data, p.parts, p.low, p.high)]
     if not pairs:
         return
@@ -95,13 +93,16 @@ def sum_of_ranges(data: Catalog, p: SumOfRanges) -> Iterator[Observation]:
     middle = (low + high) / 2
     if abs(cell.interval.value - middle) <= p.tolerance:
         return
+    inside = low <= cell.interval.value <= high
+    words = "which does not single out" if inside else "not to"
     yield Observation(
         cell,
         Side.of_cell(cell, "printed total"),
         Side.of_number("middle of the summed ranges", middle, cell.unit),
         f"sum({p.low}) = {format_number(low)}, sum({p.high}) = {format_number(high)}",
         f"The parts add up to {format_number(low)} to {format_number(high)} {cell.unit}, middle "
-        f"{format_number(middle)}, not to {cell.printed}.",
+        f"{format_number(middle)}, {words} {cell.printed}.",
+        severity=Severity.UNSUPPORTED if inside else None,
     )
 
 
@@ -148,7 +149,7 @@ class CommonDenominator(TableRows):
 @rule(Severity.CONTRADICTION, "The percentages of one column have one denominator.")
 def common_denominator(data: Catalog, p: CommonDenominator) -> Iterator[Observation]:
     """Find percentages whose denominator is not that of their column."""
-    fits: list[tuple[Row, Interval, Interval, dict[str, Interval]]] = []
+    fits: list[tuple[RowScope, Interval, Interval, dict[str, Interval]]] = []
     for row, value, percent in known_rows(data, p, p.value, p.percent):
         shares = {
             name: Interval.exact(100) * value / row.number(formula)
@@ -191,11 +192,7 @@ class Bound(RowsOrPlace):
 @rule(Severity.CONTRADICTION, "A bound that a document or a definition sets holds for every row.")
 def bound(data: Catalog, p: Bound) -> Iterator[Observation]:
     """Find values that break a bound."""
-    for row in rows_of(data, p):
-        try:
-            holds = row.evaluate(f"({p.left}) {p.relation} ({p.right})")
-        except EmptyCellError:
-            continue
+    for row, holds in known_rows(data, p, f"({p.left}) {p.relation} ({p.right})"):
         if holds is not False:
             continue
         yield Observation(
@@ -207,7 +204,7 @@ def bound(data: Catalog, p: Bound) -> Iterator[Observation]:
         )
 
 
-class UnitOfColumn(Parameters):
+class UnitOfColumn(RuleParameters):
     """Tables whose columns carry their unit in the name."""
 
     tables: list[str] = Field(min_length=1)
@@ -221,6 +218,7 @@ def unit_of_column(data: Catalog, p: UnitOfColumn) -> Iterator[Observation]:
     """Find columns whose recorded unit is not that of their name, and impossible shares."""
     for path in p.tables:
         table = data.table(path)
+        data.looked += len(table.columns)
         for column in table.columns.values():
             named = unit_of(column.name)
             recorded = column.units if isinstance(column.units, str) else ""
@@ -239,7 +237,7 @@ def unit_of_column(data: Catalog, p: UnitOfColumn) -> Iterator[Observation]:
         yield from _shares_outside(table)
 
 
-def _shares_outside(table: Table) -> Iterator[Observation]:
+def _shares_outside(table: AuditTable) -> Iterator[Observation]:
     """Yield losses that are no share of what was sent."""
     for name in table.columns:
         if "loss" not in name or not name.endswith("_percent"):
@@ -261,7 +259,7 @@ def _shares_outside(table: Table) -> Iterator[Observation]:
 _SAME_SUFFIX = {(UNIT_SUFFIXES["_s"], "1")}
 
 
-def _derived_cell(data: Catalog, row: Row, p: DerivedValue) -> Cell:
+def _derived_cell(data: Catalog, row: RowScope, p: DerivedValue) -> Cell:
     if p.place is not None:
         return data.cell(p.place)
     assert row.table is not None
@@ -274,7 +272,13 @@ def _follows(value: Interval, computed: Interval, p: DerivedValue) -> bool:
     return value.overlaps(computed, p.tolerance_percent / 100)
 
 
-def _explained(row: Row, cell: Cell, computed: Interval, p: DerivedValue) -> str:
+def _one_digit_off(printed: Interval, computed: Interval) -> bool:
+    """Tell whether a number is within one unit of the last printed digit."""
+    unit = printed.high - printed.low
+    return math.isfinite(unit) and abs(printed.value - computed.value) <= unit * (1 + 1e-9)
+
+
+def _explained(row: RowScope, cell: Cell, computed: Interval, p: DerivedValue) -> str:
     """Return which other formula, or which factor, accounts for a value."""
     for name, formula in p.alternatives.items():
         if _follows(cell.interval, row.number(formula), p):

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from typing import Annotated, Any, get_type_hints
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, model_validator
 
 from tsnrepro.audit import expressions
-from tsnrepro.audit.expressions import EmptyCellError, Expression, Result
+from tsnrepro.audit.expressions import EmptyCellError, Expression, Operand
 from tsnrepro.audit.findings import Observation, Severity, Side, format_number
 from tsnrepro.audit.intervals import Interval
-from tsnrepro.audit.tables import Catalog, Cell, Table
+from tsnrepro.audit.tables import AuditTable, Catalog, Cell
 from tsnrepro.errors import TsnreproError
 
 Scalar = bool | int | float | str
@@ -26,29 +28,33 @@ Formula = Annotated[str, BeforeValidator(str), AfterValidator(expressions.valid)
 """An expression; bare names are columns of the row at hand."""
 
 
-class Parameters(BaseModel):
+class RuleParameters(BaseModel):
     """Parameters of a rule; unknown keys are errors."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class TableRows(Parameters):
-    """Rows of one table, ``source/table``, all of them unless narrowed."""
+class _Selection(RuleParameters):
+    """Which rows of a table, all of them unless narrowed."""
 
-    table: str
     rows: list[str] | None = None
+    rows_like: list[str] | None = None
+    """Patterns of keys, such as ``loss.threshold.*``."""
     where: dict[str, Scalar | list[Scalar]] | None = None
     where_if_there: dict[str, Scalar | list[Scalar]] | None = None
     """As ``where``, for columns that not every record has."""
 
 
-class RowsOrPlace(Parameters):
+class TableRows(_Selection):
+    """Rows of one table, ``source/table``."""
+
+    table: str
+
+
+class RowsOrPlace(_Selection):
     """Rows of one table, or one place (``source/table/row/column``) without a row."""
 
     table: str | None = None
-    rows: list[str] | None = None
-    where: dict[str, Scalar | list[Scalar]] | None = None
-    where_if_there: dict[str, Scalar | list[Scalar]] | None = None
     place: str | None = None
 
     @model_validator(mode="after")
@@ -59,15 +65,15 @@ class RowsOrPlace(Parameters):
 
 
 @dataclass(frozen=True)
-class Row:
+class RowScope:
     """The scope of a formula: a row's columns as names, and data by function."""
 
     data: Catalog
-    table: Table | None = None
+    table: AuditTable | None = None
     index: int = 0
-    aliases: Mapping[str, Result] | None = None
+    aliases: Mapping[str, Operand] | None = None
 
-    def name(self, name: str) -> Result:
+    def name(self, name: str) -> Operand:
         """Return the value of a column in this row."""
         if self.aliases and name in self.aliases:
             return self.aliases[name]
@@ -75,7 +81,7 @@ class Row:
             raise LookupError(f"no name {name!r}: there is no row; use published(...)")
         return content(self.table.cell(self.index, name))
 
-    def functions(self) -> Mapping[str, Callable[..., Result]]:
+    def functions(self) -> Mapping[str, Callable[..., Operand]]:
         """Return the functions that read tables."""
         return {
             "published": self._cell,
@@ -85,17 +91,14 @@ class Row:
             "lookup": self._lookup,
         }
 
-    def evaluate(self, formula: str) -> Result:
+    def evaluate(self, formula: str) -> Operand:
         """Return the value of a formula; raise EmptyCellError where a cell it needs is empty."""
         return expressions.parse(formula).evaluate(self)
 
     def number(self, formula: str) -> Interval:
         """Return a formula's number; raise CheckError where it is none."""
         value = self.evaluate(formula)
-        if not isinstance(value, Interval):
-            where = self.table.path if self.table else ""
-            raise CheckError(f"formula {formula!r} gives {value!r}, not a number", where)
-        return value
+        return _number(formula, value, self.table.path if self.table else "")
 
     def side(self, formula: str, label: str | None = None, unit: str = "") -> Side:
         """Return a formula's number as one side, with its printed digits if it is a cell."""
@@ -110,15 +113,15 @@ class Row:
             return self.table.cell(self.index, formula.text)
         return None
 
-    def _cell(self, *path: str) -> Result:
+    def _cell(self, *path: str) -> Operand:
         return content(self.data.cell("/".join(map(str, path))))
 
-    def _column(self, path: str, name: str, rows: list[str] | None = None) -> list[Result]:
+    def _column(self, path: str, name: str, rows: list[str] | None = None) -> list[Operand]:
         table = self.data.table(str(path))
         cells = [table.cell(index, str(name)) for index in table.select(rows)]
         return [content(cell) for cell in cells if cell.value is not None]
 
-    def _lookup(self, path: str, key: str, value: Result, name: str) -> Result:
+    def _lookup(self, path: str, key: str, value: Operand, name: str) -> Operand:
         """Return column ``name`` of the first row whose column ``key`` equals ``value``."""
         table = self.data.table(str(path))
         wanted = value.value if isinstance(value, Interval) else value
@@ -128,17 +131,23 @@ class Row:
         raise EmptyCellError(f"{path} has no row with {key} = {wanted}")
 
 
-def content(cell: Cell) -> Result:
+def _number(formula: str, value: Operand, where: str) -> Interval:
+    if not isinstance(value, Interval):
+        raise CheckError(f"formula {formula!r} gives {value!r}, not a number", where)
+    return value
+
+
+def content(cell: Cell) -> Operand:
     """Return what a cell holds: a number with its range, words or a truth value."""
     if cell.value is None:
         raise EmptyCellError(f"{cell.path} is empty")
     return cell.value if isinstance(cell.value, str | bool) else cell.interval
 
 
-def rows_of(data: Catalog, selection: TableRows | RowsOrPlace) -> Iterator[Row]:
+def rows_of(data: Catalog, selection: TableRows | RowsOrPlace) -> Iterator[RowScope]:
     """Yield the rows that a check is about."""
     if selection.table is None:
-        yield Row(data)
+        yield RowScope(data)
         return
     table = data.table(selection.table)
     there = {
@@ -146,8 +155,10 @@ def rows_of(data: Catalog, selection: TableRows | RowsOrPlace) -> Iterator[Row]:
         for column, value in (selection.where_if_there or {}).items()
         if column in table.columns
     }
+    patterns = selection.rows_like
     for index in table.select(selection.rows, {**(selection.where or {}), **there}):
-        yield Row(data, table, index)
+        if patterns is None or any(fnmatchcase(table.keys[index], one) for one in patterns):
+            yield RowScope(data, table, index)
 
 
 def known_rows(
@@ -156,12 +167,14 @@ def known_rows(
     """Yield (row, value of each formula) for the rows in which no needed cell is empty."""
     for row in rows_of(data, selection):
         try:
-            yield (row, *[row.evaluate(formula) for formula in formulas])
+            values = [row.evaluate(formula) for formula in formulas]
         except EmptyCellError:
             continue
+        data.looked += 1
+        yield (row, *values)
 
 
-def place_of(row: Row, selection: RowsOrPlace | TableRows, formula: str) -> Cell:
+def place_of(row: RowScope, selection: RowsOrPlace | TableRows, formula: str) -> Cell:
     """Return the cell that a finding stands at: the place given, else the formula's column."""
     place = getattr(selection, "place", None)
     if place is not None:
@@ -169,7 +182,7 @@ def place_of(row: Row, selection: RowsOrPlace | TableRows, formula: str) -> Cell
     return first_cell(row, formula)
 
 
-def first_cell(row: Row, formula: str) -> Cell:
+def first_cell(row: RowScope, formula: str) -> Cell:
     """Return the cell of the first column that a formula names, else the row's key column."""
     if row.table is None:
         raise CheckError("a check without a table needs a place", formula)
@@ -178,7 +191,7 @@ def first_cell(row: Row, formula: str) -> Cell:
     return row.table.cell(row.index, column)
 
 
-def plain(value: Result) -> object:
+def plain(value: Operand) -> object:
     """Return a value to compare by: a number without its range, words as they are."""
     return value.value if isinstance(value, Interval) else value
 
@@ -198,7 +211,7 @@ class Rule:
 
     name: str
     find: Finder
-    parameters: type[Parameters]
+    parameters: type[RuleParameters]
     severity: Severity
     principle: str
 
@@ -217,5 +230,28 @@ def rule(severity: Severity, principle: str) -> Callable[[Finder], Finder]:
         model = list(get_type_hints(find).values())[1]
         RULES[find.__name__] = Rule(find.__name__, find, model, severity, principle)
         return find
+
+    return register
+
+
+def row_rule(severity: Severity, principle: str, *fields: str) -> Callable[[Any], Any]:
+    """Register a function of one row as a rule, as :func:`rule` does.
+
+    It is called with the row, the parameters and the values of the formulas that ``fields`` of the
+    parameters hold, for every row that has them all; it returns what it saw, or None.
+    """
+
+    def register(seen_in: Callable[..., Observation | None]) -> Any:
+        @functools.wraps(seen_in)
+        def find(data: Catalog, p: Any) -> Iterator[Observation]:
+            formulas = [getattr(p, field) for field in fields]
+            for row, *values in known_rows(data, p, *formulas):
+                for formula, value in zip(formulas, values, strict=True):
+                    _number(formula, value, p.table or "")
+                if (seen := seen_in(row, p, *values)) is not None:
+                    yield seen
+
+        rule(severity, principle)(find)
+        return seen_in
 
     return register

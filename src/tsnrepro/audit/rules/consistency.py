@@ -7,13 +7,13 @@ from collections.abc import Iterator
 
 from pydantic import Field
 
-from tsnrepro.audit.findings import Observation, Severity, Side, format_number
+from tsnrepro.audit.findings import Observation, Severity, Side
 from tsnrepro.audit.intervals import Interval
 from tsnrepro.audit.rules.base import (
     CheckError,
     Formula,
-    Parameters,
     RowsOrPlace,
+    RuleParameters,
     TableRows,
     first_cell,
     known_rows,
@@ -25,7 +25,7 @@ from tsnrepro.audit.rules.base import (
 from tsnrepro.audit.tables import Catalog, Cell
 
 
-class SameQuantity(Parameters):
+class SameQuantity(RuleParameters):
     """Places that give one and the same quantity."""
 
     quantity: str
@@ -54,7 +54,7 @@ def same_quantity(data: Catalog, p: SameQuantity) -> Iterator[Observation]:
         )
 
 
-class SameColumn(Parameters):
+class SameColumn(RuleParameters):
     """Two tables that give one quantity by the same key."""
 
     quantity: str
@@ -91,7 +91,7 @@ def same_column(data: Catalog, p: SameColumn) -> Iterator[Observation]:
         )
 
 
-class SameThing(Parameters):
+class SameThing(RuleParameters):
     """Places that name one and the same physical thing."""
 
     thing: str
@@ -122,7 +122,7 @@ def same_thing(data: Catalog, p: SameThing) -> Iterator[Observation]:
         )
 
 
-class ValueUnderTwoLabels(Parameters):
+class ValueUnderTwoLabels(RuleParameters):
     """One value that two places give to different conditions."""
 
     places: list[str] = Field(min_length=2, max_length=2)
@@ -158,70 +158,6 @@ def value_under_two_labels(data: Catalog, p: ValueUnderTwoLabels) -> Iterator[Ob
     )
 
 
-class OutsideRecord(RowsOrPlace):
-    """A value and the record that it would have to come from."""
-
-    value: Formula
-    record: TableRows
-    record_value: Formula
-    quantity: str
-
-
-@rule(
-    Severity.CONTRADICTION, "A value said to be measured lies within what the record of it holds."
-)
-def outside_record(data: Catalog, p: OutsideRecord) -> Iterator[Observation]:
-    """Find values that the record they are said to come from does not hold."""
-    record = list(known_rows(data, p.record, p.record_value))
-    if not record:
-        return
-    least = min(record, key=lambda item: item[1].value)
-    most = max(record, key=lambda item: item[1].value)
-    for row, value in known_rows(data, p, p.value):
-        if value.high >= least[1].low and value.low <= most[1].high:
-            continue
-        end_row, _ = least if value.value < least[1].value else most
-        cell = place_of(row, p, p.value)
-        record_cell = first_cell(end_row, p.record_value)
-        yield Observation(
-            cell,
-            row.side(p.value, cell.title, cell.unit),
-            end_row.side(p.record_value, f"nearest value, {record_cell.origin}", cell.unit),
-            f"min({p.record_value}) <= {p.value} <= max({p.record_value})",
-            f"The record of the {p.quantity} ({p.record.table}) runs from {shown(least[1])} "
-            f"to {shown(most[1])}; this is not in it.",
-        )
-
-
-class RangeCoversData(RowsOrPlace):
-    """A range printed for a quantity and the data that it sums up."""
-
-    low: Formula
-    high: Formula
-    record: TableRows
-    record_value: Formula
-    quantity: str
-
-
-@rule(Severity.CONTRADICTION, "A range that sums up data covers all of them.")
-def range_covers_data(data: Catalog, p: RangeCoversData) -> Iterator[Observation]:
-    """Find data beyond the ends of the range that sums them up."""
-    for row, low, high in known_rows(data, p, p.low, p.high):
-        for data_row, value in known_rows(data, p.record, p.record_value):
-            if low.low <= value.high and value.low <= high.high:
-                continue
-            end, formula = (low, p.low) if value.value < low.value else (high, p.high)
-            outside = first_cell(data_row, p.record_value)
-            yield Observation(
-                place_of(row, p, formula),
-                row.side(formula, "end of the printed range"),
-                data_row.side(p.record_value, outside.origin, outside.unit),
-                f"{p.low} <= {p.record_value} <= {p.high}",
-                f"{format_number(value.value)} at {outside.origin} lies beyond "
-                f"{format_number(end.value)}, the end of the range of the {p.quantity}.",
-            )
-
-
 class CircularInput(RowsOrPlace):
     """A model's input and the measured result that the model is to explain."""
 
@@ -244,29 +180,6 @@ def circular_input(data: Catalog, p: CircularInput) -> Iterator[Observation]:
             row.side(p.result, "result to be explained", p.unit),
             f"{p.input} = {p.result}",
             "The model's input is the measured result itself.",
-        )
-
-
-class LoadedAgainstIdle(RowsOrPlace):
-    """One statistic with and without load."""
-
-    idle: Formula
-    loaded: Formula
-    unit: str
-
-
-@rule(Severity.CONTRADICTION, "On one path, load does not shorten the latency.")
-def loaded_against_idle(data: Catalog, p: LoadedAgainstIdle) -> Iterator[Observation]:
-    """Find latencies that are shorter under load."""
-    for row, idle, loaded in known_rows(data, p, p.idle, p.loaded):
-        if loaded.high >= idle.low:
-            continue
-        yield Observation(
-            place_of(row, p, p.loaded),
-            row.side(p.loaded, "under load", p.unit),
-            row.side(p.idle, "idle", p.unit),
-            f"{p.loaded} >= {p.idle}",
-            "Latency under load is below that without: the two were not measured on one path.",
         )
 
 

@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 import math
+import statistics
 from collections.abc import Iterator
+from fnmatch import fnmatchcase
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
-from tsnrepro.audit.findings import Observation, Severity, Side, format_number, plural
+from tsnrepro.audit.findings import Observation, Severity, Side, plural
+from tsnrepro.audit.intervals import Interval, format_number
 from tsnrepro.audit.rules.base import (
     Formula,
+    RowScope,
     RowsOrPlace,
     TableRows,
     first_cell,
     known_rows,
     place_of,
+    row_rule,
     rule,
 )
 from tsnrepro.audit.tables import Catalog
-from tsnrepro.model.ethernet import ip_packets, payload_limit_mbps, tcp_limit_mbps
+from tsnrepro.ethernet import ip_packets
 
 
 class PayloadFromCounts(TableRows):
@@ -31,84 +36,66 @@ class PayloadFromCounts(TableRows):
     tolerance_percent: float = Field(default=1.0, gt=0)
 
 
-@rule(
+@row_rule(
     Severity.CONTRADICTION,
     "Rate times time over datagrams is the payload; it has to be the payload stated.",
+    *("rate_mbps", "duration_s", "datagrams", "payload_bytes"),
 )
-def payload_from_counts(data: Catalog, p: PayloadFromCounts) -> Iterator[Observation]:
+def payload_from_counts(
+    row: RowScope, p: PayloadFromCounts, *numbers: Interval
+) -> Observation | None:
     """Find payloads that rate, time and count contradict."""
-    formulas = (p.rate_mbps, p.duration_s, p.datagrams, p.payload_bytes)
-    for row, rate, duration, count, stated in known_rows(data, p, *formulas):
-        if count.value <= 0 or rate.value <= 0:
-            continue
-        implied = rate.value * 1e6 * duration.value / 8 / count.value
-        if abs(implied - stated.value) <= stated.value * p.tolerance_percent / 100:
-            continue
-        packets = len(ip_packets(round(implied))) if implied < 65_000 else 0
-        pieces = f", {plural(packets, 'IP packet')} each" if packets > 1 else ""
-        yield Observation(
-            first_cell(row, p.datagrams),
-            Side.of_number("payload that the counts give", implied, "B"),
-            row.side(p.payload_bytes, "payload stated", "B"),
-            f"{p.rate_mbps} * 1e6 * {p.duration_s} / 8 / {p.datagrams}",
-            f"The counts give datagrams of {format_number(implied)} bytes{pieces}, "
-            f"not of {format_number(stated.value)}.",
-        )
+    rate, duration, count, stated = numbers
+    if count.value <= 0 or rate.value <= 0:
+        return None
+    implied = rate.value * 1e6 * duration.value / 8 / count.value
+    if abs(implied - stated.value) <= stated.value * p.tolerance_percent / 100:
+        return None
+    packets = len(ip_packets(round(implied))) if implied < 65_000 else 0
+    pieces = f", {plural(packets, 'IP packet')} each" if packets > 1 else ""
+    return Observation(
+        first_cell(row, p.datagrams),
+        Side.of_number("payload that the counts give", implied, "B"),
+        row.side(p.payload_bytes, "payload stated", "B"),
+        f"{p.rate_mbps} * 1e6 * {p.duration_s} / 8 / {p.datagrams}",
+        f"The counts give datagrams of {format_number(implied)} bytes{pieces}, "
+        f"not of {format_number(stated.value)}.",
+    )
 
 
 class LineLimit(RowsOrPlace):
-    """A payload rate and the line that carries it."""
+    """A payload rate and what the line carries of it, as ``payload_limit(...)`` gives it."""
 
     rate_mbps: Formula
-    payload_bytes: Formula | None = None
-    limit_mbps: Formula | None = None
-    """Given in place of a payload where the line's own rate is the limit."""
-    tagged: bool = False
-    """Whether every frame carries an R-TAG."""
-    line_mbps: float = Field(default=1000.0, gt=0)
+    limit_mbps: Formula
     tolerance_percent: float = Field(default=0.05, ge=0)
 
-    @model_validator(mode="after")
-    def _payload_or_limit(self) -> LineLimit:
-        if (self.payload_bytes is None) == (self.limit_mbps is None):
-            raise ValueError("give either a payload, for the limit it has, or a limit")
-        return self
 
-
-@rule(
+@row_rule(
     Severity.IMPOSSIBLE,
     "No payload rate exceeds what headers, preamble, gap, fragments and tag leave of the line.",
+    *("rate_mbps", "limit_mbps"),
 )
-def line_limit(data: Catalog, p: LineLimit) -> Iterator[Observation]:
+def line_limit(row: RowScope, p: LineLimit, rate: Interval, limit: Interval) -> Observation | None:
     """Find payload rates above what the line carries."""
-    for row, rate in known_rows(data, p, p.rate_mbps):
-        if p.limit_mbps is not None:
-            limit, formula = row.number(p.limit_mbps).value, p.limit_mbps
-        else:
-            payload = round(row.number(p.payload_bytes or "").value)
-            limit = payload_limit_mbps(payload, tagged=p.tagged, rate_mbps=p.line_mbps)
-            formula = _limit_formula(payload, p.tagged, p.line_mbps)
-        if rate.low <= limit * (1 + p.tolerance_percent / 100):
-            continue
-        cell = place_of(row, p, p.rate_mbps)
-        tag = " with R-TAGs" if p.tagged else ""
-        yield Observation(
-            cell,
-            row.side(p.rate_mbps, f"{cell.title}", "Mb/s"),
-            Side.of_number("limit of the line", limit, "Mb/s"),
-            f"{p.rate_mbps} <= {formula}",
-            f"The rate exceeds what the line{tag} carries.",
-        )
+    if rate.low <= limit.value * (1 + p.tolerance_percent / 100):
+        return None
+    cell = place_of(row, p, p.rate_mbps)
+    return Observation(
+        cell,
+        row.side(p.rate_mbps, cell.title, "Mb/s"),
+        Side.of_number("limit of the line", limit, "Mb/s"),
+        f"{p.rate_mbps} <= {p.limit_mbps}",
+        "The rate exceeds what the line carries.",
+    )
 
 
 class BottleneckAtLineLimit(TableRows):
-    """Rates that saturate, and what their saturation is ascribed to."""
+    """Rates that saturate, the line's limit, and what their saturation is ascribed to."""
 
     rate_mbps: Formula
-    payload_bytes: Formula
+    limit_mbps: Formula
     ascribed_to: str
-    tagged: bool = False
-    line_mbps: float = Field(default=1000.0, gt=0)
     within_percent: float = Field(default=0.1, gt=0)
 
 
@@ -118,50 +105,20 @@ class BottleneckAtLineLimit(TableRows):
 )
 def bottleneck_at_line_limit(data: Catalog, p: BottleneckAtLineLimit) -> Iterator[Observation]:
     """Find saturation rates that are the line's and ascribed to something else."""
-    known = list(known_rows(data, p, p.rate_mbps, p.payload_bytes))
+    known = list(known_rows(data, p, p.rate_mbps, p.limit_mbps))
     if not known:
         return
-    row, rate, payload = max(known, key=lambda item: item[1].value)
-    size = round(payload.value)
-    limit = payload_limit_mbps(size, tagged=p.tagged, rate_mbps=p.line_mbps)
-    if abs(rate.value / limit - 1) * 100 > p.within_percent:
+    row, rate, limit = max(known, key=lambda item: item[1].value)
+    if abs(rate.value / limit.value - 1) * 100 > p.within_percent:
         return
     yield Observation(
         first_cell(row, p.rate_mbps),
         row.side(p.rate_mbps, "highest rate", "Mb/s"),
         Side.of_number("limit of the line", limit, "Mb/s"),
-        _limit_formula(size, p.tagged, p.line_mbps),
+        f"max({p.rate_mbps}) = {p.limit_mbps}",
         f"The rate is that of the line within {p.within_percent:g} %, so it shows no "
         f"{p.ascribed_to}.",
     )
-
-
-class TcpCeiling(TableRows):
-    """TCP goodput of full segments with time stamps."""
-
-    goodput_mbps: Formula
-    tagged: bool = False
-    line_mbps: float = Field(default=1000.0, gt=0)
-    tolerance_percent: float = Field(default=0.05, ge=0)
-
-
-@rule(
-    Severity.IMPOSSIBLE,
-    "TCP goodput stays below the line rate times payload over wire bytes of a segment.",
-)
-def tcp_ceiling(data: Catalog, p: TcpCeiling) -> Iterator[Observation]:
-    """Find TCP goodput above what the line carries."""
-    limit = tcp_limit_mbps(tagged=p.tagged, rate_mbps=p.line_mbps)
-    for row, rate in known_rows(data, p, p.goodput_mbps):
-        if rate.low <= limit * (1 + p.tolerance_percent / 100):
-            continue
-        yield Observation(
-            first_cell(row, p.goodput_mbps),
-            row.side(p.goodput_mbps, None, "Mb/s"),
-            Side.of_number("limit of the line", limit, "Mb/s"),
-            f"{p.goodput_mbps} <= {p.line_mbps:g} * 1448 / {1544 if p.tagged else 1538}",
-            "TCP cannot carry more payload than its headers leave of the line.",
-        )
 
 
 class OverheadOfHeaders(RowsOrPlace):
@@ -173,25 +130,26 @@ class OverheadOfHeaders(RowsOrPlace):
     least_share_percent: float = Field(default=90.0, gt=0, le=100)
 
 
-@rule(
+@row_rule(
     Severity.CONTRADICTION,
     "An overhead that the plain headers make up is no overhead of anything else.",
+    *("overhead_mbps", "headers_mbps"),
 )
-def overhead_of_headers(data: Catalog, p: OverheadOfHeaders) -> Iterator[Observation]:
+def overhead_of_headers(
+    row: RowScope, p: OverheadOfHeaders, overhead: Interval, headers: Interval
+) -> Observation | None:
     """Find overheads that the plain headers make up."""
-    for row, overhead, headers in known_rows(data, p, p.overhead_mbps, p.headers_mbps):
-        if overhead.value <= 0 or headers.value < overhead.value * p.least_share_percent / 100:
-            continue
-        share = 100 * headers.value / overhead.value
-        cell = place_of(row, p, p.overhead_mbps)
-        yield Observation(
-            cell,
-            Side.of_number(f"overhead ascribed to {p.ascribed_to}", overhead, "Mb/s"),
-            Side.of_number("headers, preamble and gap", headers, "Mb/s"),
-            p.headers_mbps,
-            f"Headers that every frame has make up {share:.1f} % of what is ascribed to "
-            f"{p.ascribed_to}.",
-        )
+    if overhead.value <= 0 or headers.value < overhead.value * p.least_share_percent / 100:
+        return None
+    share = 100 * headers.value / overhead.value
+    return Observation(
+        place_of(row, p, p.overhead_mbps),
+        Side.of_number(f"overhead ascribed to {p.ascribed_to}", overhead, "Mb/s"),
+        Side.of_number("headers, preamble and gap", headers, "Mb/s"),
+        p.headers_mbps,
+        f"Headers that every frame has make up {share:.1f} % of what is ascribed to "
+        f"{p.ascribed_to}.",
+    )
 
 
 class RateBalance(TableRows):
@@ -203,32 +161,74 @@ class RateBalance(TableRows):
     tolerance_percent: float = Field(default=1.0, gt=0)
 
 
-@rule(Severity.CONTRADICTION, "What is delivered is what is offered less the loss.")
-def rate_balance(data: Catalog, p: RateBalance) -> Iterator[Observation]:
+@row_rule(
+    Severity.CONTRADICTION,
+    "What is delivered is what is offered less the loss.",
+    *("offered_mbps", "delivered_mbps", "loss_percent"),
+)
+def rate_balance(
+    row: RowScope, p: RateBalance, offered: Interval, delivered: Interval, loss: Interval
+) -> Observation | None:
     """Find delivered rates that are not the offered rate less the loss."""
-    formulas = (p.offered_mbps, p.delivered_mbps, p.loss_percent)
-    for row, offered, delivered, loss in known_rows(data, p, *formulas):
-        expected = offered.value * (1 - loss.value / 100)
-        slack = p.tolerance_percent / 100 * max(abs(expected), abs(delivered.value))
-        if delivered.low <= expected + slack and delivered.high >= expected - slack:
-            continue
-        if delivered.value > expected:
-            is_offered = delivered.overlaps(offered, p.tolerance_percent / 100)
-            sentence = "More is called delivered than the loss leaves" + (
-                ": it is what was offered." if is_offered else "."
-            )
-        else:
-            sentence = (
-                "Less arrived than the loss explains: the sender did not send what it was asked."
-            )
-        cell = first_cell(row, p.delivered_mbps)
-        yield Observation(
-            cell,
-            row.side(p.delivered_mbps, cell.title, "Mb/s"),
-            Side.of_number("offered less lost", expected, "Mb/s"),
-            f"{p.offered_mbps} * (1 - {p.loss_percent} / 100)",
-            sentence,
+    expected = offered.value * (1 - loss.value / 100)
+    slack = p.tolerance_percent / 100 * max(abs(expected), abs(delivered.value))
+    if delivered.low <= expected + slack and delivered.high >= expected - slack:
+        return None
+    sentence = "Less arrived than the loss explains: the sender did not send what it was asked."
+    if delivered.value > expected:
+        is_offered = delivered.overlaps(offered, p.tolerance_percent / 100)
+        sentence = "More is called delivered than the loss leaves" + (
+            ": it is what was offered." if is_offered else "."
         )
+    cell = first_cell(row, p.delivered_mbps)
+    return Observation(
+        cell,
+        row.side(p.delivered_mbps, cell.title, "Mb/s"),
+        Side.of_number("offered less lost", expected, "Mb/s"),
+        f"{p.offered_mbps} * (1 - {p.loss_percent} / 100)",
+        sentence,
+    )
+
+
+class PossibleResults(TableRows):
+    """Named results with unit and interval, and the rate of the line that they were taken on."""
+
+    columns: list[str] = Field(default=["value", "low", "high"], min_length=1)
+    line_mbps: str
+    """Column of the line's rate."""
+    except_like: list[str] = Field(default_factory=list)
+    """Patterns of keys whose values may have any sign: differences."""
+
+
+_NEVER_NEGATIVE = frozenset({"Mb/s", "1/s", "%", "us", "µs", "ms", "s"})
+
+
+@rule(
+    Severity.IMPOSSIBLE,
+    "Rates, times and shares are not negative, in their intervals neither; no rate of a line "
+    "exceeds the line's.",
+)
+def possible_results(data: Catalog, p: PossibleResults) -> Iterator[Observation]:
+    """Find results, or ends of their intervals, that no measurement can have."""
+    for row, unit in known_rows(data, p, "unit"):
+        assert row.table is not None
+        key = row.table.keys[row.index]
+        if unit not in _NEVER_NEGATIVE or any(fnmatchcase(key, one) for one in p.except_like):
+            continue
+        for column in p.columns:
+            cell = row.table.cell(row.index, column)
+            line = row.table.cell(row.index, p.line_mbps) if unit == "Mb/s" else None
+            most = float(line.value) if line and isinstance(line.value, int | float) else math.inf
+            if not isinstance(cell.value, int | float) or 0 <= cell.value <= most * 1.005:
+                continue
+            nearest = 0.0 if cell.value < 0 else most
+            yield Observation(
+                cell,
+                Side.of_number(f"{column} of {key}", float(cell.value), unit),
+                Side.of_number("limit of what is possible", nearest, unit),
+                f"0 <= {column} <= {format_number(most)}",
+                f"No {'line carries' if cell.value > 0 else 'measurement gives'} this.",
+            )
 
 
 class ConstantPacketRate(TableRows):
@@ -274,13 +274,4 @@ def constant_packet_rate(data: Catalog, p: ConstantPacketRate) -> Iterator[Obser
 
 def _variation(values: list[float]) -> float:
     """Return the coefficient of variation, with the sample's standard deviation."""
-    centre = sum(values) / len(values)
-    variance = sum((value - centre) ** 2 for value in values) / (len(values) - 1)
-    return math.sqrt(variance) / centre
-
-
-def _limit_formula(payload: int, tagged: bool, line_mbps: float) -> str:
-    wire = round(payload / payload_limit_mbps(payload, tagged=tagged, rate_mbps=1.0))
-    pieces = len(ip_packets(payload))
-    frames = f", {pieces} fragments" if pieces > 1 else ""
-    return f"{line_mbps:g} * {payload} / {wire} (wire bytes{frames})"
+    return statistics.stdev(values) / statistics.fmean(values)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+import statistics
+from collections.abc import Iterable, Iterator, Sequence
 
 from pydantic import Field
 
@@ -13,15 +14,13 @@ from tsnrepro.audit.intervals import Interval
 from tsnrepro.audit.rules.base import (
     CheckError,
     Formula,
-    RowsOrPlace,
     TableRows,
     first_cell,
     known_rows,
-    place_of,
     rows_of,
     rule,
 )
-from tsnrepro.audit.tables import Catalog, Cell, Table
+from tsnrepro.audit.tables import AuditTable, Catalog, Cell
 
 _MOST_COMBINATIONS = 100_000
 
@@ -48,6 +47,7 @@ def order_of_statistics(data: Catalog, p: OrderOfStatistics) -> Iterator[Observa
         for lower, upper in pairs:
             if lower.value is None or upper.value is None:
                 continue
+            data.looked += 1
             if lower.interval.low > upper.interval.high:
                 yield Observation(
                     upper,
@@ -105,33 +105,6 @@ def constant_ratio(data: Catalog, p: ConstantRatio) -> Iterator[Observation]:
         )
 
 
-class EffectBelowSpread(RowsOrPlace):
-    """An effect and the spread that it has to stand out from, in one unit."""
-
-    effect: Formula
-    spread: Formula
-    effect_label: str
-    spread_label: str
-    unit: str = "%"
-
-
-@rule(
-    Severity.UNSUPPORTED,
-    "An effect needs an interval, and one smaller than the spread beside it is noise.",
-)
-def effect_below_spread(data: Catalog, p: EffectBelowSpread) -> Iterator[Observation]:
-    """Find effects without interval that the spread beside them covers."""
-    for row, effect, spread in known_rows(data, p, p.effect, p.spread):
-        if abs(effect).value < spread.value:
-            yield Observation(
-                place_of(row, p, p.effect),
-                Side.of_number(p.effect_label, effect, p.unit),
-                Side.of_number(p.spread_label, spread, p.unit),
-                f"|{p.effect}| < {p.spread}",
-                f"The effect, printed without interval, is smaller than the {p.spread_label}.",
-            )
-
-
 class IntervalFromTrials(TableRows):
     """A confidence interval and the trials it is said to rest on."""
 
@@ -172,13 +145,19 @@ def interval_from_trials(data: Catalog, p: IntervalFromTrials) -> Iterator[Obser
             continue
         level = row.number(p.level_percent).value / 100
         reachable = list(_intervals(grid, trials, level))
-        if any(low.overlaps(a) and high.overlaps(b) for a, b in reachable):
+        if _gives(reachable, low, high):
             continue
         nearest = min(
             reachable,
             key=lambda pair: max(abs(pair[0].value - low.value), abs(pair[1].value - high.value)),
         )
         near = f"[{format_number(nearest[0].value)}, {format_number(nearest[1].value)}]"
+        sentence = f"No {trials} results on the tested rates give this interval"
+        normal = _gives(_intervals(grid, trials, level, normal=True), low, high)
+        if normal:
+            sentence = "Only the normal quantile gives this interval, which is too narrow for " + (
+                f"{trials} trials; Student's does not"
+            )
         yield Observation(
             cell,
             printed,
@@ -189,7 +168,40 @@ def interval_from_trials(data: Catalog, p: IntervalFromTrials) -> Iterator[Obser
             ),
             f"mean ± t({level:g}, {trials - 1}) sd / sqrt({trials}) over all "
             f"{plural(trials, 'trial')} on {plural(len(grid), 'tested rate')}",
-            f"No {trials} results on the tested rates give this interval; the nearest is {near}.",
+            f"{sentence}; the nearest is {near}.",
+            severity=Severity.UNSUPPORTED if normal else None,
+        )
+
+
+class ConstantColumn(TableRows):
+    """Statistics that no two trials share, and one that shows that the trials differ."""
+
+    columns: list[str] = Field(min_length=1)
+    beside: str
+    least_rows: int = Field(default=3, ge=3)
+
+
+@rule(
+    Severity.UNSUPPORTED,
+    "A statistic of samples that differ does not come out the same in every digit.",
+)
+def constant_column(data: Catalog, p: ConstantColumn) -> Iterator[Observation]:
+    """Find statistics that are one number in every row."""
+    for column in p.columns:
+        pairs = list(known_rows(data, p, column, p.beside))
+        values = {value.value for _, value, _ in pairs}
+        others = {other.value for *_, other in pairs}
+        if len(pairs) < p.least_rows or len(values) > 1 or len(others) == 1 or values == {0}:
+            continue
+        row = pairs[0][0]
+        cell = row.table.cell(row.index, column)
+        yield Observation(
+            cell,
+            Side.of_cell(cell, f"{cell.title} of {plural(len(pairs), 'row')}"),
+            Side(f"different values of {p.beside}", len(others)),
+            f"{column} differs where {p.beside} does",
+            f"{capital(cell.title)} is the same in every row: one number was copied.",
+            place=f"{row.table.title}, {plural(len(pairs), 'row')}, {cell.title}",
         )
 
 
@@ -216,6 +228,7 @@ def repeated_rows(data: Catalog, p: RepeatedRows) -> Iterator[Observation]:
             values = tuple(cell.value for cell in cells)
             if None in values or not any(values) or not _has_spread(table, index, p.spread):
                 continue
+            data.looked += 1
             original = seen.setdefault(values, cells[0])
             if original is not cells[0]:
                 yield Observation(
@@ -228,7 +241,7 @@ def repeated_rows(data: Catalog, p: RepeatedRows) -> Iterator[Observation]:
                 )
 
 
-def _has_spread(table: Table, index: int, column: str | None) -> bool:
+def _has_spread(table: AuditTable, index: int, column: str | None) -> bool:
     if column is None:
         return True
     value = table.column(column).values[index]
@@ -237,11 +250,8 @@ def _has_spread(table: Table, index: int, column: str | None) -> bool:
 
 def _relative_spread(values: Sequence[float]) -> float:
     """Return the sample standard deviation over the magnitude of the mean."""
-    centre = sum(values) / len(values)
-    if centre == 0:
-        return math.inf
-    variance = sum((value - centre) ** 2 for value in values) / (len(values) - 1)
-    return math.sqrt(variance) / abs(centre)
+    centre = statistics.fmean(values)
+    return statistics.stdev(values) / abs(centre) if centre else math.inf
 
 
 def _grid(data: Catalog, p: IntervalFromTrials) -> list[float] | None:
@@ -252,19 +262,29 @@ def _grid(data: Catalog, p: IntervalFromTrials) -> list[float] | None:
     return sorted(set(values)) if values else None
 
 
-def _intervals(grid: list[float], trials: int, level: float) -> Iterator[tuple[Interval, Interval]]:
-    """Yield every Student's t interval that ``trials`` results on a grid can give."""
+_Pair = tuple[Interval, Interval]
+
+
+def _gives(pairs: Iterable[_Pair], low: Interval, high: Interval) -> bool:
+    return any(low.overlaps(a) and high.overlaps(b) for a, b in pairs)
+
+
+def _intervals(
+    grid: list[float], trials: int, level: float, *, normal: bool = False
+) -> Iterator[_Pair]:
+    """Yield every Student's t interval, or normal one, that results on a grid can give."""
     if math.comb(len(grid) + trials - 1, trials) > _MOST_COMBINATIONS:
         raise CheckError(
             f"{trials} trials on {len(grid)} rates have too many outcomes to list",
             "interval_from_trials",
             "Give fewer grid values",
         )
-    from scipy.special import stdtrit  # noqa: PLC0415 - only this rule needs scipy
+    from scipy.special import ndtri, stdtrit  # noqa: PLC0415 - only this rule needs scipy
 
-    factor = float(stdtrit(trials - 1, 0.5 + level / 2)) / math.sqrt(trials)
+    upper = 0.5 + level / 2
+    quantile = float(ndtri(upper) if normal else stdtrit(trials - 1, upper))
+    factor = quantile / math.sqrt(trials)
     for values in itertools.combinations_with_replacement(grid, trials):
-        centre = sum(values) / trials
-        spread = math.sqrt(sum((v - centre) ** 2 for v in values) / (trials - 1))
-        half = factor * spread
+        centre = statistics.fmean(values)
+        half = factor * statistics.stdev(values)
         yield Interval.exact(centre - half), Interval.exact(centre + half)

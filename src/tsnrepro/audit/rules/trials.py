@@ -12,9 +12,9 @@ from tsnrepro.audit.findings import Observation, Severity, Side, format_number, 
 from tsnrepro.audit.rules.base import (
     CheckError,
     Formula,
-    Parameters,
-    Row,
+    RowScope,
     RowsOrPlace,
+    RuleParameters,
     Scalar,
     TableRows,
     first_cell,
@@ -80,35 +80,6 @@ def round_trip_convention(data: Catalog, p: RoundTripConvention) -> Iterator[Obs
         )
 
 
-class LimitUnderConvention(TableRows):
-    """A value held against a limit, and the factor between the value and what is limited."""
-
-    value: Formula
-    limit: Formula
-    factor: float = Field(default=2.0, gt=1)
-    because: str
-
-
-@rule(
-    Severity.CONTRADICTION,
-    "A value that keeps a limit as half a round trip need not keep it as a whole one.",
-)
-def limit_under_convention(data: Catalog, p: LimitUnderConvention) -> Iterator[Observation]:
-    """Find limits that hold only because half a round trip is called a whole one."""
-    for row, value, limit in known_rows(data, p, p.value, p.limit):
-        whole = p.factor * value.value
-        if not value.value <= limit.value < whole:
-            continue
-        cell = first_cell(row, p.value)
-        yield Observation(
-            cell,
-            Side.of_number(f"{p.factor:g} x {cell.title}", whole, cell.unit),
-            row.side(p.limit, "limit", cell.unit),
-            f"{p.factor:g} * {p.value} <= {p.limit}",
-            f"{p.because}; taken as it is called, the value exceeds the limit.",
-        )
-
-
 class TimeoutAsResult(TableRows):
     """How long trials ran and how long they were to run."""
 
@@ -155,34 +126,6 @@ def timeout_as_result(data: Catalog, p: TimeoutAsResult) -> Iterator[Observation
             row.side(p.planned_s, "planned", "s"),
             f"{p.run_time_s} = {p.planned_s} ± {p.tolerance_percent:g} %",
             f"The trial ended {word} and stands among the others as a result.",
-        )
-
-
-class ZeroLossBound(RowsOrPlace):
-    """Datagrams of a trial without loss and the loss that the claim excludes."""
-
-    datagrams: Formula
-    criterion_percent: Formula
-    level: float = Field(default=0.95, gt=0, lt=1)
-
-
-@rule(
-    Severity.UNSUPPORTED,
-    "No loss among n datagrams leaves a loss of up to 1 - (1 - level)^(1/n) possible.",
-)
-def zero_loss_bound(data: Catalog, p: ZeroLossBound) -> Iterator[Observation]:
-    """Find zero-loss claims that the trial is too short for."""
-    for row, count, criterion in known_rows(data, p, p.datagrams, p.criterion_percent):
-        bound = row.number(f"none_lost_bound_percent({p.datagrams}, {p.level})")
-        if bound.high <= criterion.value:
-            continue
-        yield Observation(
-            place_of(row, p, p.datagrams),
-            Side.of_number(f"upper bound at {100 * p.level:g} %", bound, "%"),
-            row.side(p.criterion_percent, "loss to be excluded", "%"),
-            f"100 * (1 - {1 - p.level:.2g} ** (1 / n)), n = {format_number(count.value)} datagrams",
-            f"{format_number(count.value)} datagrams without loss do not exclude a loss of "
-            f"{format_number(criterion.value)} %.",
         )
 
 
@@ -239,7 +182,7 @@ class Group(TableRows):
     label: str
 
 
-class EqualTreatment(Parameters):
+class EqualTreatment(RuleParameters):
     """Groups that are compared, and what has to be the same in both.
 
     Either ``groups`` names them, or ``by`` splits one ``table`` by a column's values.
@@ -360,7 +303,7 @@ def planned_points(data: Catalog, p: PlannedPoints) -> Iterator[Observation]:
     if not known:
         return
     present = [value.value for _, value in known]
-    planned = _planned(Row(data, known[0][0].table, known[0][0].index), p)
+    planned = _planned(RowScope(data, known[0][0].table, known[0][0].index), p)
     missing = [value for value in planned if value not in present]
     extra = [value for value in present if value not in planned] if p.extra else []
     cell = first_cell(known[0][0], p.value)
@@ -377,7 +320,7 @@ def planned_points(data: Catalog, p: PlannedPoints) -> Iterator[Observation]:
             )
 
 
-class DroppedRows(Parameters):
+class DroppedRows(RuleParameters):
     """A printed table and the data it was made from."""
 
     printed: TableRows
@@ -424,7 +367,7 @@ def dropped_rows(data: Catalog, p: DroppedRows) -> Iterator[Observation]:
             )
 
 
-def _planned(row: Row, p: PlannedPoints) -> list[float]:
+def _planned(row: RowScope, p: PlannedPoints) -> list[float]:
     if p.planned is not None:
         return [row.number(formula).value for formula in p.planned]
     start, stop, step = (row.number(f or "").value for f in (p.start, p.stop, p.step))

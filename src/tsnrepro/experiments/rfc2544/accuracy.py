@@ -12,21 +12,22 @@ import pandas as pd
 from numpy.random import SeedSequence
 from pydantic import Field
 
+from tsnrepro.ethernet import udp_truesizes
 from tsnrepro.experiments.rfc2544 import binary_search, mlr, systematic
-from tsnrepro.experiments.rfc2544.load_trial import Load, LoadOutcome, Series, Subject
+from tsnrepro.experiments.rfc2544.load_trial import Series, SystemUnderTest
 from tsnrepro.experiments.rfc2544.throughput import ThroughputResult
+from tsnrepro.experiments.traffic import IntendedLoad, LoadOutcome
 from tsnrepro.model.engine import simulate
-from tsnrepro.model.ethernet import udp_truesizes
 from tsnrepro.model.network import (
     ConstantRate,
+    DuplexLink,
     Duration,
-    Host,
-    Link,
+    EgressPort,
+    EndStation,
     Network,
-    Port,
     SinglePath,
     Stalls,
-    Stream,
+    TrafficStream,
 )
 from tsnrepro.settings import PositiveFloat, PositiveInt, Strict
 from tsnrepro.settings.rfc2544 import (
@@ -36,7 +37,7 @@ from tsnrepro.settings.rfc2544 import (
     Percent,
     SystematicSettings,
 )
-from tsnrepro.stats.proportions import loss_ratio
+from tsnrepro.stats.proportions import share
 
 QUEUE_BYTES = 1_000_000
 NANO = 1e9
@@ -76,7 +77,7 @@ class KnownListener:
     capacity_pps
         Datagrams a second that the listener can take: the truth.
     settings
-        Link, payload, buffer and stalls.
+        DuplexLink, payload, buffer and stalls.
     stalls
         Whether the listener is stalled at random.
     seed
@@ -87,36 +88,40 @@ class KnownListener:
         self, capacity_pps: float, settings: AccuracySettings, *, stalls: bool, seed: SeedSequence
     ) -> None:
         self._settings, self._seed = settings, seed
-        self._talker = Host(port=Port(queue_bytes=QUEUE_BYTES), send_buffer_bytes=10 * QUEUE_BYTES)
+        self._talker = EndStation(
+            port=EgressPort(queue_bytes=QUEUE_BYTES), send_buffer_bytes=10 * QUEUE_BYTES
+        )
         truesize = sum(udp_truesizes(settings.payload_bytes))
-        self._listener = Host(
-            port=Port(queue_bytes=QUEUE_BYTES),
+        self._listener = EndStation(
+            port=EgressPort(queue_bytes=QUEUE_BYTES),
             receive_time=Duration(mean_ns=NANO / capacity_pps),
             receive_buffer_bytes=settings.buffer_datagrams * truesize,
             stalls=_stalls(settings) if stalls else None,
         )
 
-    def __call__(self, load: Load) -> LoadOutcome:
+    def __call__(self, load: IntendedLoad) -> LoadOutcome:
         """Simulate one load trial."""
         (seed,) = self._seed.spawn(1)
         network = self._network(load)
         stream = simulate(network, duration_s=load.duration_s, seed=seed).streams["load"]
         return LoadOutcome(
-            offered=stream.entered,
-            received=stream.unique,
-            duration_s=load.duration_s,
+            sent=stream.entered,
+            received=stream.delivered,
+            unique=stream.unique,
+            sending_s=load.duration_s,
             elapsed_s=load.duration_s + self._settings.pause_s,
         )
 
-    def _network(self, load: Load) -> Network:
-        rate_mbps = load.rate_pps * load.payload_bytes * 8 / 1e6
-        wire = Link(name="wire", a="talker", b="listener", rate_mbps=self._settings.link_rate_mbps)
-        stream = Stream(
+    def _network(self, load: IntendedLoad) -> Network:
+        wire = DuplexLink(
+            name="wire", a="talker", b="listener", rate_mbps=self._settings.link_rate_mbps
+        )
+        stream = TrafficStream(
             name="load",
             talker="talker",
             listener="listener",
             payload_bytes=load.payload_bytes,
-            send=ConstantRate(rate_mbps=rate_mbps),
+            send=ConstantRate(rate_mbps=load.rate_mbps),
             route=SinglePath(links=["wire"]),
         )
         hosts = {"talker": self._talker, "listener": self._listener}
@@ -177,9 +182,9 @@ def _answers(
     seed: SeedSequence,
 ) -> list[dict[str, object]]:
     """Return one row an answer of one search."""
-    subject = Subject("control", settings.payload_bytes, settings.link_rate_mbps)
-    capacity = share_of_line * subject.line_pps
-    series = Series(KnownListener(capacity, settings, stalls=stalls, seed=seed), subject)
+    sut = SystemUnderTest("control", settings.payload_bytes, settings.link_rate_mbps)
+    capacity = share_of_line * sut.line_pps
+    series = Series(KnownListener(capacity, settings, stalls=stalls, seed=seed), sut)
     rows = []
     for answer, result_pps, allowed_percent in _results(SEARCHES[method](series, settings)):
         # With a share of loss allowed, the truth is the load that loses just that share.
@@ -218,8 +223,7 @@ def summarise(table: pd.DataFrame) -> pd.DataFrame:
     for (method, answer, stalls), group in table.groupby(
         ["method", "answer", "stalls"], sort=False
     ):
-        # An exact binomial interval of a share: what is counted makes no difference to it.
-        share = loss_ratio(int(group["within"].sum()), len(group)).scaled(100.0, "%")
+        found = share(int(group["within"].sum()), len(group)).scaled(100.0, "%")
         rows.append(
             {
                 "method": method,
@@ -227,9 +231,9 @@ def summarise(table: pd.DataFrame) -> pd.DataFrame:
                 "stalls": stalls,
                 "runs": len(group),
                 "within": int(group["within"].sum()),
-                "within_percent": share.value,
-                "within_low_percent": share.low,
-                "within_high_percent": share.high,
+                "within_percent": found.value,
+                "within_low_percent": found.low,
+                "within_high_percent": found.high,
                 "ratio_median": group["ratio"].median(),
                 "ratio_min": group["ratio"].min(),
                 "ratio_max": group["ratio"].max(),

@@ -5,7 +5,7 @@ import statistics
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from tsnrepro.experiments.rfc2544.load_trial import Series
+from tsnrepro.experiments.rfc2544.load_trial import LoadTrial, Series
 from tsnrepro.settings.rfc2544 import BackToBackSettings
 
 LONGEST_SECONDS = 2.0
@@ -51,7 +51,8 @@ def buffer_time(burst: float, line_pps: float, throughput_pps: float) -> BufferT
 class BackToBackResult:
     """The longest bursts without loss, in datagrams, one a search; and what follows from them.
 
-    ``unbounded`` counts searches whose longest burst passed: the buffer is at least that.
+    ``unbounded`` counts searches whose longest burst passed, or the longest that the generator
+    could send: the buffer is at least that.
     """
 
     bursts: tuple[int, ...]
@@ -93,12 +94,12 @@ def search(
     ToolError
         An outcome cannot be, see :meth:`Series.run`.
     """
-    line = series.subject.line_pps
+    line = series.sut.line_pps
     longest = max(1, math.ceil(settings.longest_s * line))
     bursts = [_longest_burst(series, longest, settings) for _ in range(settings.searches)]
     trials = [trial for trial in series.trials if trial.load.burst]
-    datagrams = sum(trial.outcome.offered for trial in trials)
-    achieved = datagrams / sum(trial.outcome.duration_s for trial in trials)
+    datagrams = sum(trial.outcome.sent for trial in trials)
+    achieved = datagrams / sum(trial.outcome.sending_s for trial in trials)
     behind = achieved < (1 - series.shortfall) * line
     rate = achieved if behind else line
     found = [burst for burst, _ in bursts]
@@ -118,27 +119,36 @@ def search(
         achieved_pps=achieved,
         throughput_pps=throughput_pps,
         buffer=buffer,
-        reasons=(*_reasons(settings, behind, throughput_pps, rate), *_at_least(unbounded)),
+        reasons=(
+            *_reasons(settings, behind, throughput_pps, rate),
+            *_at_least(unbounded, sum(t.outcome.sent < (t.load.burst or 0) for t in trials)),
+            *series.departures,
+        ),
     )
 
 
 def _longest_burst(series: Series, longest: int, settings: BackToBackSettings) -> tuple[int, bool]:
-    """Return the longest burst without loss, and whether it is the longest that was allowed."""
-    if _passes(series, longest):
-        return longest, True
-    low, high = 0, longest
-    while high - low > max(1, high * settings.resolution_percent / 100):
-        middle = (low + high) // 2
-        if _passes(series, middle):
-            low = middle
+    """Return the longest burst without loss, and whether a longer one could have passed.
+
+    A burst of which the generator sent a part only is credited with that part, and nothing longer
+    can be tried.
+    """
+    low, high, burst = 0, longest, longest
+    while high - low > max(1, high * settings.resolution_percent / 100) or burst == longest:
+        trial = _send(series, burst)
+        if trial.outcome.lost == 0:
+            low = max(low, trial.outcome.sent)
+            if burst == longest or trial.outcome.sent < burst:
+                return low, True
         else:
-            high = middle
+            high = min(burst, trial.outcome.sent)
+        burst = (low + high) // 2
     return low, False
 
 
-def _passes(series: Series, burst: int) -> bool:
-    line = series.subject.line_pps
-    return series.run(line, burst / line, purpose="back-to-back", burst=burst).lost == 0
+def _send(series: Series, burst: int) -> LoadTrial:
+    line = series.sut.line_pps
+    return series.run(line, burst / line, purpose="back-to-back", burst=burst)
 
 
 def _reasons(
@@ -158,7 +168,12 @@ def _reasons(
     return tuple(found)
 
 
-def _at_least(unbounded: int) -> tuple[str, ...]:
-    if not unbounded:
-        return ()
-    return (f"the longest burst passed in {unbounded} searches: the buffer is larger than shown",)
+def _at_least(unbounded: int, cut: int) -> tuple[str, ...]:
+    found = []
+    if unbounded:
+        found.append(
+            f"the longest burst passed in {unbounded} searches: the buffer is larger than shown"
+        )
+    if cut:
+        found.append(f"the generator sent a part only of {cut} bursts, which count with that part")
+    return tuple(found)

@@ -1,10 +1,9 @@
 """Measure one stored trial: the search or procedure that its factors name."""
 
 import statistics
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
-from tsnrepro.errors import ConfigurationError, RecordError
 from tsnrepro.experiments.rfc2544 import (
     back_to_back,
     binary_search,
@@ -13,30 +12,21 @@ from tsnrepro.experiments.rfc2544 import (
     system_recovery,
     systematic,
 )
-from tsnrepro.experiments.rfc2544.load_trial import Measure, Series, Subject
+from tsnrepro.experiments.rfc2544.load_trial import Measure, Series, SystemUnderTest
+from tsnrepro.experiments.rfc2544.plan import settings_of_trial
 from tsnrepro.experiments.rfc2544.throughput import ThroughputResult, record_of_search
-from tsnrepro.settings.rfc2544 import Rfc2544Settings, ThroughputSettings
 
 # Whose throughput other benchmarks start from: the first of these that was measured.
 PREFERRED_METHODS = ("mlrsearch-rfc2544", "mlrsearch", "binary-search", "systematic")
 
-Search = Callable[[Series, ThroughputSettings], list[ThroughputResult]]
-SEARCHES: dict[str, Search] = {
-    "binary-search": lambda series, s: [binary_search.search(series, s.binary_search)],
-    "mlrsearch": lambda series, s: mlr.search(series, s.mlrsearch),
-    "mlrsearch-rfc2544": lambda series, s: mlr.search(
-        series, s.mlrsearch_rfc2544, "mlrsearch-rfc2544"
-    ),
-    "systematic": lambda series, s: [systematic.search(series, s.systematic)],
-}
-
 
 def measure_benchmark(
     factors: dict[str, Any],
-    settings: Rfc2544Settings,
     measure: Measure,
     link_rate_mbps: float,
     throughput_pps: float | None = None,
+    *,
+    full_waits: bool = True,
 ) -> dict[str, Any]:
     """Measure what a trial's factors ask for and return its ``values``.
 
@@ -45,8 +35,6 @@ def measure_benchmark(
     factors
         Of a trial of :func:`tsnrepro.experiments.rfc2544.plan.plan`, latency excepted: it is not
         made of load trials.
-    settings
-        Of the campaign that planned the trial.
     measure
         Runs one load trial on the testbed.
     link_rate_mbps
@@ -54,6 +42,8 @@ def measure_benchmark(
     throughput_pps
         Throughput of the same configuration and payload, for what starts from it; see
         :func:`throughput_of`.
+    full_waits
+        Whether the load trials have the learning frames and waits of RFC 2544, 23.
 
     Returns
     -------
@@ -63,42 +53,40 @@ def measure_benchmark(
     Raises
     ------
     ConfigurationError
-        The campaign does not have the benchmark, or it cannot be measured by load trials.
+        There is no such benchmark or method; see :func:`settings_of_trial`.
     ToolError
         An outcome cannot be, or a search went on for too long.
-    RecordError
-        A throughput is needed and not known.
     """
-    subject = Subject(factors["configuration"], factors["payload_bytes"], link_rate_mbps)
-    series = Series(measure, subject, settings.ceiling_s, settings.shortfall_percent / 100)
-    part = getattr(settings, factors["benchmark"].replace("-", "_"), None)
-    if part is None or factors["benchmark"] == "latency":
-        raise ConfigurationError(
-            f"benchmark '{factors['benchmark']}' is no part of this campaign's load trials",
-            "rfc2544",
-        )
+    sut = SystemUnderTest(factors["configuration"], factors["payload_bytes"], link_rate_mbps)
+    shortfall = factors["shortfall_percent"] / 100
+    series = Series(measure, sut, factors["ceiling_s"], shortfall, full_waits)
+    own = settings_of_trial(factors)
     if factors["benchmark"] == "throughput":
-        return record_of_search(SEARCHES[factors["method"]](series, part))
+        return record_of_search(_search(series, factors["method"], own))
     if factors["benchmark"] == "frame-loss":
         procedure = {"downward": frame_loss.downward, "at-loads": frame_loss.at_loads}
-        return _record(series, procedure[factors["method"]](series, part))
+        return _record(series, procedure[factors["method"]](series, own))
     if factors["benchmark"] == "back-to-back":
-        return _record(series, back_to_back.search(series, part, throughput_pps))
+        return _record(series, back_to_back.search(series, own, throughput_pps))
     if throughput_pps is None:
-        raise RecordError(
-            "system recovery starts from a throughput that was not found",
-            f"{subject.configuration}, {subject.payload_bytes} B",
-            "Measure throughput for the same configuration and size",
-        )
-    return _record(series, system_recovery.measure(series, part, throughput_pps))
+        return _record(series, system_recovery.without_throughput())
+    return _record(series, system_recovery.measure(series, own, throughput_pps))
+
+
+def _search(series: Series, method: str, own: Any) -> list[ThroughputResult]:
+    if method == "binary-search":
+        return [binary_search.search(series, own)]
+    if method == "systematic":
+        return [systematic.search(series, own)]
+    return mlr.search(series, own, method)
 
 
 def _record(series: Series, result: Any) -> dict[str, Any]:
     return {
-        "configuration": series.subject.configuration,
-        "payload_bytes": series.subject.payload_bytes,
-        "link_rate_mbps": series.subject.link_rate_mbps,
-        "line_pps": series.subject.line_pps,
+        "configuration": series.sut.configuration,
+        "payload_bytes": series.sut.payload_bytes,
+        "link_rate_mbps": series.sut.link_rate_mbps,
+        "line_pps": series.sut.line_pps,
         "load_trials": len(series.trials),
         "sending_s": series.sending_s,
         "search_s": series.search_s,

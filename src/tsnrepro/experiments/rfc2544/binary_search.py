@@ -29,7 +29,7 @@ def search(series: Series, settings: BinarySearchSettings) -> ThroughputResult:
     for _ in range(settings.steps):
         rate = (low + high) / 2
         trial = series.run(rate, settings.duration_s)
-        if trial.loss_percent > settings.loss_percent:
+        if trial.outcome.loss_percent > settings.loss_percent:
             high, failed, high_tried = rate, trial, True
             continue
         if trial.rate_pps > low:
@@ -37,7 +37,7 @@ def search(series: Series, settings: BinarySearchSettings) -> ThroughputResult:
         if trial.short:
             high, failed, high_tried = rate, None, True
     offered, delivered = offered_at([best]) if best else (None, None)
-    lower = min(best.load.rate_pps, best.achieved_pps) if best else None
+    lower = min(best.load.rate_pps, best.outcome.offered_pps) if best else None
     return ThroughputResult(
         method=METHOD,
         goal="binary_search",
@@ -52,5 +52,5 @@ def search(series: Series, settings: BinarySearchSettings) -> ThroughputResult:
         delivered_pps=delivered,
         limited_by=series.limited_by(lower, lossy_above=failed is not None),
         series=series,
-        reasons=departures(settings.duration_s, settings.loss_percent),
+        reasons=departures(settings.duration_s, settings.loss_percent, *series.departures),
     )

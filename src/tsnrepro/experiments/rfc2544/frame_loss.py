@@ -14,7 +14,7 @@ COARSEST_STEP_PERCENT = 10.0
 
 
 @dataclass(frozen=True)
-class LossPoint:
+class FrameLossPoint:
     """Loss at one load.
 
     ``asked_percent`` and ``offered_percent`` are relative to the line's limit for the size; a load
@@ -42,7 +42,7 @@ class FrameLossResult:
     """
 
     procedure: str
-    points: tuple[LossPoint, ...]
+    points: tuple[FrameLossPoint, ...]
     complete: bool
     reasons: tuple[str, ...]
 
@@ -68,7 +68,7 @@ def downward(series: Series, settings: FrameLossSettings) -> FrameLossResult:
     """
     if settings.step_percent is None:
         raise ValueError("the downward procedure needs a step_percent")
-    points: list[LossPoint] = []
+    points: list[FrameLossPoint] = []
     complete = False
     for number in range(round(100 / settings.step_percent)):
         points.append(_point(series, 100 - number * settings.step_percent, settings.duration_s))
@@ -83,7 +83,7 @@ def downward(series: Series, settings: FrameLossSettings) -> FrameLossResult:
         others.append("no two loads in a row were free of loss (RFC 2544, 26.3)")
     if points[0].generator_limited:
         others.append("the generator did not reach the line's limit")
-    reasons = departures(settings.duration_s, 0, *others)
+    reasons = departures(settings.duration_s, 0, *others, *series.departures)
     return FrameLossResult("downward", tuple(points), complete, reasons)
 
 
@@ -97,34 +97,39 @@ def at_loads(series: Series, settings: FrameLossSettings) -> FrameLossResult:
     """
     points = _points(series, settings.loads_percent, settings.duration_s)
     reasons = departures(
-        settings.duration_s, 0, "given loads, not downward from 100 % (RFC 2544, 26.3)"
+        settings.duration_s,
+        0,
+        "given loads, not downward from 100 % (RFC 2544, 26.3)",
+        *series.departures,
     )
     return FrameLossResult("at_loads", points, True, reasons)
 
 
-def _points(series: Series, percents: Iterable[float], duration_s: float) -> tuple[LossPoint, ...]:
+def _points(
+    series: Series, percents: Iterable[float], duration_s: float
+) -> tuple[FrameLossPoint, ...]:
     return tuple(_point(series, percent, duration_s) for percent in percents)
 
 
-def _point(series: Series, percent: float, duration_s: float) -> LossPoint:
-    line = series.subject.line_pps
+def _point(series: Series, percent: float, duration_s: float) -> FrameLossPoint:
+    line = series.sut.line_pps
     return loss_point(series.run(line * percent / 100, duration_s, purpose="frame loss"), line)
 
 
-def loss_point(trial: LoadTrial, line_pps: float) -> LossPoint:
+def loss_point(trial: LoadTrial, line_pps: float) -> FrameLossPoint:
     """Return what one trial says of the loss at its load."""
     payload = trial.load.payload_bytes
     asked = rates.at_layers(payload, trial.load.rate_pps)
-    offered = rates.at_layers(payload, trial.achieved_pps)
-    return LossPoint(
+    offered = rates.at_layers(payload, trial.outcome.offered_pps)
+    return FrameLossPoint(
         asked_percent=100 * trial.load.rate_pps / line_pps,
-        offered_percent=100 * trial.achieved_pps / line_pps,
+        offered_percent=100 * trial.outcome.offered_pps / line_pps,
         asked_payload_mbps=asked.payload_mbps,
         offered_payload_mbps=offered.payload_mbps,
         offered_frame_mbps=offered.frame_mbps,
         offered_wire_mbps=offered.wire_mbps,
-        offered=trial.outcome.offered,
-        lost=trial.lost,
-        loss_percent=trial.loss_percent,
-        generator_limited=trial.short and trial.achieved_pps < NEAR_THE_LINE * line_pps,
+        offered=trial.outcome.sent,
+        lost=trial.outcome.lost,
+        loss_percent=trial.outcome.loss_percent,
+        generator_limited=trial.short and trial.outcome.offered_pps < NEAR_THE_LINE * line_pps,
     )

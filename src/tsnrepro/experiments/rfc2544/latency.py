@@ -33,7 +33,7 @@ class LatencyCase:
 
 
 @dataclass(frozen=True)
-class Latencies:
+class LatencySamples:
     """Statistics of one repetition's samples, in microseconds.
 
     ``quantity`` names what they are: half round trip, whole round trip or one-way.
@@ -91,7 +91,7 @@ def departures(settings: RfcLatencySettings, kind: Kind) -> tuple[str, ...]:
     return tuple(found)
 
 
-def round_trips(half_us: ArrayLike) -> dict[str, Latencies]:
+def round_trips(half_us: ArrayLike) -> dict[str, LatencySamples]:
     """Return the statistics of half and whole round trips from half ones (sockperf's).
 
     The whole is twice the half: a ping-pong times a round trip and prints half of it.
@@ -108,7 +108,9 @@ def round_trips(half_us: ArrayLike) -> dict[str, Latencies]:
     }
 
 
-def one_way(sent_s: ArrayLike, received_s: ArrayLike, *, clocks_agree: bool) -> Latencies | None:
+def one_way(
+    sent_s: ArrayLike, received_s: ArrayLike, *, clocks_agree: bool
+) -> LatencySamples | None:
     """Return the statistics of one-way latency, or None where the clocks do not agree.
 
     Times are seconds on the talker's and on the listener's clock, shape (n,).
@@ -127,7 +129,7 @@ def one_way(sent_s: ArrayLike, received_s: ArrayLike, *, clocks_agree: bool) -> 
 
 
 def record_of_latency(
-    of: LatencyCase, found: Mapping[str, Latencies | None], reasons: tuple[str, ...]
+    of: LatencyCase, found: Mapping[str, LatencySamples | None], reasons: tuple[str, ...]
 ) -> dict[str, Any]:
     """Return one repetition for a trial's ``values``: the case and its statistics by quantity.
 
@@ -151,12 +153,12 @@ def _checked(values: ArrayLike) -> NDArray[np.float64]:
     return samples
 
 
-def _statistics(quantity: Any, samples: NDArray[np.float64]) -> Latencies:
+def _statistics(quantity: Any, samples: NDArray[np.float64]) -> LatencySamples:
     quantiles = {
         f"{name}_us": float(np.quantile(samples, share, method="inverted_cdf"))
         for name, share in QUANTILES.items()
     }
-    return Latencies(
+    return LatencySamples(
         quantity=quantity,
         samples=samples.size,
         mean_us=float(samples.mean()),

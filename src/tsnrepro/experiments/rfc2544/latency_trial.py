@@ -6,23 +6,25 @@ from typing import Any, cast
 import numpy as np
 
 from tsnrepro.errors import ToolError
-from tsnrepro.experiments.measurers import measurer
-from tsnrepro.experiments.measurers.paced import Pace, PacedRun
+from tsnrepro.experiments.backends import Backend
 from tsnrepro.experiments.rfc2544 import latency
 from tsnrepro.experiments.rfc2544.latency import Kind, LatencyCase
+from tsnrepro.experiments.rfc2544.plan import settings_of_trial
 from tsnrepro.experiments.run import Measurement
+from tsnrepro.experiments.traffic import IntendedLoad
+from tsnrepro.records.outputs import ARRIVALS
 from tsnrepro.records.store import Trial
-from tsnrepro.settings.rfc2544 import Rfc2544Settings, RfcLatencySettings
 from tsnrepro.streams.delivery import one_way
 from tsnrepro.streams.log import compress
 
 # Few enough that no datagram waits for another.
 IDLE_PPS = 1000.0
+# Long enough to tell how fast one request follows another.
+SHORT_SECONDS = 1.0
 
 
 def measure(
-    settings: Rfc2544Settings,
-    testbed: Any,
+    requests: Backend,
     trial: Trial,
     throughput_pps: float | None,
     measured: Measurement,
@@ -34,7 +36,7 @@ def measure(
     ToolError
         The case is at the throughput rate, and no throughput was found.
     """
-    of = settings.latency or RfcLatencySettings()
+    of = settings_of_trial(trial.factors)
     kind, _, load = trial.factors["method"].rpartition("-")
     if load == "throughput" and throughput_pps is None:
         raise ToolError(
@@ -44,47 +46,52 @@ def measure(
         )
     make_case = partial(latency.case, of, kind, load, trial.factors["payload_bytes"])
     sample = _round_trips if kind == "round-trip" else _one_way
-    case, found, reasons = sample(testbed, trial, throughput_pps, measured, make_case)
+    case, found, reasons = sample(requests, trial, throughput_pps, measured, make_case)
     departures = latency.departures(of, cast(Kind, kind))
     measured.values |= latency.record_of_latency(case, found, (*departures, *reasons))
 
 
 def _round_trips(
-    testbed: Any, trial: Trial, throughput_pps: float | None, measured: Measurement, make_case: Any
-) -> tuple[LatencyCase, dict[str, latency.Latencies | None], tuple[str, ...]]:
+    requests: Backend,
+    trial: Trial,
+    throughput_pps: float | None,
+    measured: Measurement,
+    make_case: Any,
+) -> tuple[LatencyCase, dict[str, latency.LatencySamples | None], tuple[str, ...]]:
     """Return half and whole round trips; the samples' own rate is part of the throughput."""
     loaded = trial.factors["method"].endswith("throughput")
-    sample = measurer(testbed).round_trips
+    ends = trial.factors["configuration"], trial.factors["payload_bytes"]
     rate = 0.0
     if loaded:
-        idle = sample(testbed, trial, 0.0, measured, short=True)
-        rate = min(len(idle.half_us) / idle.seconds, throughput_pps or 0.0)
+        idle = requests.round_trips(*ends, SHORT_SECONDS, keep=False)
+        rate = min(len(idle.half_us) / idle.report.valid_seconds, throughput_pps or 0.0)
     case = make_case(throughput_pps=throughput_pps if loaded else None, sample_pps=rate)
-    found = sample(testbed, trial, case.background_pps, measured)
+    found = requests.round_trips(*ends, trial.factors["duration_s"], beside_pps=case.background_pps)
     return case, dict(latency.round_trips(found.half_us)), ()
 
 
 def _one_way(
-    testbed: Any, trial: Trial, throughput_pps: float | None, measured: Measurement, make_case: Any
-) -> tuple[LatencyCase, dict[str, latency.Latencies | None], tuple[str, ...]]:
+    requests: Backend,
+    trial: Trial,
+    throughput_pps: float | None,
+    measured: Measurement,
+    make_case: Any,
+) -> tuple[LatencyCase, dict[str, latency.LatencySamples | None], tuple[str, ...]]:
     """Return one-way latencies of a stream at the rate itself: every datagram is a sample."""
     loaded = trial.factors["method"].endswith("throughput")
     case = make_case(throughput_pps=throughput_pps if loaded else None)
     rate = throughput_pps if loaded and throughput_pps else IDLE_PPS
     factors = trial.factors
-    pace = Pace(
-        factors["configuration"],
-        factors["payload_bytes"],
-        rate,
-        max(1, round(rate * factors["duration_s"])),
+    load = IntendedLoad(
+        factors["configuration"], factors["payload_bytes"], rate, factors["duration_s"]
     )
-    run: PacedRun = measurer(testbed).paced(testbed, trial, pace, measured=measured, arrivals=True)
-    assert run.arrivals is not None
-    measured.outputs["arrivals.parquet"] = compress(run.arrivals)
-    delays = one_way(run.arrivals, "kernel")
+    (outcome,) = requests.constant_rate([load], arrivals=True)
+    assert outcome.arrivals is not None
+    measured.outputs[ARRIVALS] = compress(outcome.arrivals)
+    delays = one_way(outcome.arrivals, "kernel")
     if not len(delays.latency_ns):
         raise ToolError("no datagram arrived with a time stamp", trial.label)
-    refused = run.why_not_one_way(float(delays.latency_ns.min()))
+    refused = outcome.why_not_one_way(float(delays.latency_ns.min()))
     reasons = (refused,) if refused else ()
     sent = np.zeros(len(delays.latency_ns))
     found = latency.one_way(sent, delays.latency_ns / 1e9, clocks_agree=not refused)

@@ -1,4 +1,4 @@
-"""One load trial: what is asked of the network, what came of it, and the series of a search."""
+"""Load trials: a load, what came of it and why it was tried, in the series of a search."""
 
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from tsnrepro.errors import ToolError
 from tsnrepro.experiments.rfc2544 import rates
+from tsnrepro.experiments.traffic import IntendedLoad, LoadOutcome, RateStep
 from tsnrepro.settings import Configuration
 
 LimitedBy = Literal["network", "generator", "line"]
@@ -15,114 +16,42 @@ NEAR_THE_LINE = 0.99
 CEILING_TRIALS = 3
 
 
-@dataclass(frozen=True)
-class RateStep:
-    """What follows the first part of a load without a pause: rate (datagrams/s) and duration."""
-
-    rate_pps: float
-    duration_s: float
-
-
-@dataclass(frozen=True)
-class Load:
-    """What a trial asks for: datagrams of one payload at a constant rate.
-
-    ``rate_pps`` is datagrams a second. ``burst`` asks for exactly that many datagrams, as close
-    together as the rate says, once. ``then`` is a second rate right after ``duration_s``.
-    """
-
-    configuration: Configuration
-    payload_bytes: int
-    rate_pps: float
-    duration_s: float
-    burst: int | None = None
-    then: RateStep | None = None
-
-
-@dataclass(frozen=True)
-class LoadOutcome:
-    """What a trial gave.
-
-    Attributes
-    ----------
-    offered
-        Datagrams that really left the talker; those it could not send are not among them.
-    received
-        Of these, how many the listener read, repeats not counted.
-    duration_s
-        Real sending time, a gap for every datagram: offered / duration_s is the offered rate.
-    generator_limited
-        Whether the measurer knows that the generator fell behind; the rate shows it as well.
-    elapsed_s
-        Time of the whole trial with set-up and waiting; the sending time where it is not known.
-    accounting
-        Where the datagrams went, for the record.
-    stepped_s, last_lost_s
-        For a load with ``then``: when the rate changed, and the sending time of the last
-        datagram that was lost (none: nothing was), both in seconds after the first datagram.
-    """
-
-    offered: int
-    received: int
-    duration_s: float
-    generator_limited: bool = False
-    elapsed_s: float | None = None
-    accounting: dict[str, Any] | None = None
-    stepped_s: float | None = None
-    last_lost_s: float | None = None
-
-
-Measure = Callable[[Load], LoadOutcome]
+Measure = Callable[[IntendedLoad], LoadOutcome]
 
 
 @dataclass(frozen=True)
 class LoadTrial:
     """A load, its outcome, and why it was tried; ``short`` tells that the generator fell behind."""
 
-    load: Load
+    load: IntendedLoad
     outcome: LoadOutcome
     purpose: str
     short: bool
 
     @property
-    def achieved_pps(self) -> float:
-        """Offered rate that was reached, in datagrams a second."""
-        return self.outcome.offered / self.outcome.duration_s
-
-    @property
     def rate_pps(self) -> float:
         """Rate that the trial stands for: the one asked for, unless the generator fell behind."""
-        return self.achieved_pps if self.short else self.load.rate_pps
-
-    @property
-    def lost(self) -> int:
-        """Datagrams offered and not received."""
-        return self.outcome.offered - self.outcome.received
-
-    @property
-    def loss_percent(self) -> float:
-        """Lost of offered (RFC 2544, 26.3); what was never sent is no loss."""
-        return 100 * self.lost / self.outcome.offered
+        return self.outcome.offered_pps if self.short else self.load.rate_pps
 
     def as_record(self) -> dict[str, Any]:
         """Return the trial as plain values."""
         load = {key: value for key, value in asdict(self.load).items() if value is not None}
         return load | {
             "purpose": self.purpose,
-            "offered": self.outcome.offered,
-            "received": self.outcome.received,
-            "lost": self.lost,
-            "loss_percent": self.loss_percent,
-            "sending_s": self.outcome.duration_s,
-            "achieved_pps": self.achieved_pps,
+            "offered": self.outcome.sent,
+            "received": self.outcome.unique,
+            "lost": self.outcome.lost,
+            "loss_percent": self.outcome.loss_percent,
+            "sending_s": self.outcome.sending_s,
+            "achieved_pps": self.outcome.offered_pps,
             "generator_limited": self.short,
             "accounting": self.outcome.accounting,
         }
 
 
 @dataclass(frozen=True)
-class Subject:
-    """What is searched: a configuration and payload on links of one wire rate."""
+class SystemUnderTest:
+    """What is benchmarked: a configuration and payload on links of one wire rate."""
 
     configuration: Configuration
     payload_bytes: int
@@ -150,24 +79,27 @@ class Ceiling:
 
 @dataclass
 class Series:
-    """The load trials of one subject, in order.
+    """The load trials of one system under test, in order.
 
     Parameters
     ----------
     measure
         Runs one load trial.
-    subject
+    sut
         Configuration, payload and link rate of all its trials.
     ceiling_s
         Length of the trial that shows what the generator can do.
     shortfall
         A trial that offers less than (1 - shortfall) of its rate is the generator's limit.
+    full_waits
+        Whether each trial has the learning frames and waits of RFC 2544, 23.
     """
 
     measure: Measure
-    subject: Subject
+    sut: SystemUnderTest
     ceiling_s: float = 1.0
     shortfall: float = 0.01
+    full_waits: bool = True
     trials: list[LoadTrial] = field(default_factory=list)
 
     def run(
@@ -186,17 +118,34 @@ class Series:
         ToolError
             The outcome cannot be: nothing was sent, or more was received than sent.
         """
-        subject = self.subject
-        load = Load(subject.configuration, subject.payload_bytes, rate_pps, duration_s, burst, then)
+        sut = self.sut
+        load = IntendedLoad(
+            *(sut.configuration, sut.payload_bytes, rate_pps, duration_s),
+            burst=burst,
+            then=then,
+            full_waits=self.full_waits,
+        )
         outcome = self.measure(load)
         _check(load, outcome)
-        # Of a load with two rates only the measurer can tell.
-        behind = then is None and (
-            outcome.offered / outcome.duration_s < (1 - self.shortfall) * rate_pps
-        )
-        trial = LoadTrial(load, outcome, purpose, outcome.generator_limited or behind)
+        behind = self._reached(load, outcome) < (1 - self.shortfall) * rate_pps
+        trial = LoadTrial(load, outcome, purpose, behind)
         self.trials.append(trial)
         return trial
+
+    @staticmethod
+    def _reached(load: IntendedLoad, outcome: LoadOutcome) -> float:
+        """Return the rate that was reached at a load; of one with two rates, at the first."""
+        if load.then is None or outcome.arrivals is None:
+            return outcome.offered_pps
+        stepped_s = outcome.step_s(load)
+        return min(outcome.sent, load.before_step) / stepped_s if stepped_s > 0 else 0.0
+
+    @property
+    def departures(self) -> tuple[str, ...]:
+        """What keeps the load trials themselves from being those of RFC 2544, 23."""
+        if self.full_waits:
+            return ()
+        return ("no learning frames, nor waits of 2 s and 5 s around a trial (RFC 2544, 23)",)
 
     @cached_property
     def ceiling(self) -> Ceiling:
@@ -207,47 +156,47 @@ class Series:
         A search must not go beyond what the generator can send: a clean trial there would credit
         the network with a rate it never saw, and a frame that was not sent is not a lost one.
         """
-        line = self.subject.line_pps
+        line = self.sut.line_pps
         best = 0.0
         for _ in range(CEILING_TRIALS):
             trial = self.run(line, self.ceiling_s, purpose="ceiling")
             if not trial.short:
                 return Ceiling(line, "line")
-            best = max(best, trial.achieved_pps)
+            best = max(best, trial.outcome.offered_pps)
         return Ceiling(best, "generator")
 
     @property
     def sending_s(self) -> float:
         """Seconds of sending, over all trials."""
-        return sum(trial.outcome.duration_s for trial in self.trials)
+        return sum(trial.outcome.sending_s for trial in self.trials)
 
     @property
     def search_s(self) -> float:
         """Seconds that the trials took with set-up and waiting, as far as these are known."""
         outcomes = [trial.outcome for trial in self.trials]
-        return sum(o.duration_s if o.elapsed_s is None else o.elapsed_s for o in outcomes)
+        return sum(o.sending_s if o.elapsed_s is None else o.elapsed_s for o in outcomes)
 
     def limited_by(self, lower_pps: float | None, *, lossy_above: bool) -> LimitedBy:
         """Return what keeps a throughput from being higher.
 
         ``lossy_above`` tells that a trial above it lost datagrams that had been offered.
         """
-        if lower_pps is not None and lower_pps >= NEAR_THE_LINE * self.subject.path_pps:
+        if lower_pps is not None and lower_pps >= NEAR_THE_LINE * self.sut.path_pps:
             return "line"
         return "network" if lossy_above else self.ceiling.limited_by
 
 
-def _check(load: Load, outcome: LoadOutcome) -> None:
+def _check(load: IntendedLoad, outcome: LoadOutcome) -> None:
     where = f"{load.configuration}, {load.payload_bytes} B, {load.rate_pps:.1f} datagrams/s"
-    if outcome.offered < 1 or outcome.duration_s <= 0:
+    if outcome.sent < 1 or outcome.sending_s <= 0:
         raise ToolError(
-            f"{outcome.offered} datagrams were sent in {outcome.duration_s} s",
+            f"{outcome.sent} datagrams were sent in {outcome.sending_s} s",
             where,
             "Look at the talker's output in the record",
         )
-    if not 0 <= outcome.received <= outcome.offered:
+    if not 0 <= outcome.unique <= outcome.sent:
         raise ToolError(
-            f"{outcome.received} datagrams received of {outcome.offered} sent",
+            f"{outcome.unique} datagrams received of {outcome.sent} sent",
             where,
             "Repeats must not be counted as received",
         )

@@ -38,9 +38,9 @@ class SeriesMeasurer(AbstractMeasurer):
         return MeasurementResult(
             intended_duration=intended_duration,
             intended_load=intended_load,
-            offered_count=outcome.offered,
-            forwarding_count=outcome.received,
-            offered_duration=outcome.duration_s,
+            offered_count=outcome.sent,
+            forwarding_count=outcome.unique,
+            offered_duration=outcome.sending_s,
             # The library adds these up to duration_sum: with pauses counted, three trials of one
             # second would stand for 21 s, and a trial sent a moment too fast would need another.
             duration_with_overheads=intended_duration,
@@ -74,10 +74,10 @@ def search(series: Series, settings: MlrSettings, method: str = METHOD) -> list[
     except RuntimeError as error:
         if type(error) is not RuntimeError:
             raise  # the measurer's own, not the library's way of saying that it gave up
-        subject = series.subject
+        sut = series.sut
         raise ToolError(
             f"MLRsearch gave up after {len(series.trials)} trials: {error}",
-            f"{subject.configuration}, {subject.payload_bytes} B",
+            f"{sut.configuration}, {sut.payload_bytes} B",
             "Raise deadline_s of mlrsearch, or ask for wider bounds",
         ) from error
     return [_result(series, goal, found[goals[goal.name]], method) for goal in settings.goals]
@@ -127,7 +127,9 @@ def _result(series: Series, goal: MlrGoal, found: GoalResult, method: str) -> Th
         delivered_pps=delivered,
         limited_by=limited_by,
         series=series,
-        reasons=departures(goal.final_trial_s, goal.loss_percent, *_tolerance(goal)),
+        reasons=departures(
+            goal.final_trial_s, goal.loss_percent, *_tolerance(goal), *series.departures
+        ),
         conditional_pps=conditional,
     )
 

@@ -2,26 +2,32 @@
 
 Factors of every trial: ``benchmark``; ``method``; ``configuration``; ``payload_bytes``;
 ``frame_bytes`` (with FCS, None where the payload was asked for as such); ``tag_counts``;
-``duration_s`` of its longest load trial; and ``settings``, the method's own, so that a search with
-other settings is another trial. Throughput comes first, for others start from it.
+``duration_s`` of its longest load trial; ``ceiling_s``, ``shortfall_percent`` and ``full_waits``
+of all; and ``settings``, the method's own, so that a search with other settings is another trial.
+Throughput comes first, for others start from it.
 """
 
 import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from tsnrepro.experiments.plan import randomised_blocks
+from tsnrepro.errors import ConfigurationError
+from tsnrepro.experiments.plan import nominal_seconds, randomised_blocks
 from tsnrepro.experiments.rfc2544.rates import payload_of_frame
 from tsnrepro.experiments.run import Planned
 from tsnrepro.records.store import Trial
-from tsnrepro.settings import Strict
+from tsnrepro.settings import Strict, parse
 from tsnrepro.settings.rfc2544 import (
+    BackToBackSettings,
     BinarySearchSettings,
+    FrameLossSettings,
     MlrSettings,
     Rfc2544Settings,
+    RfcLatencySettings,
     SearchMethod,
     Sizes,
     SystematicSettings,
+    SystemRecoverySettings,
     ThroughputSettings,
 )
 
@@ -36,7 +42,7 @@ BACK_TO_BACK_STEPS = 8
 Part = tuple[str, Strict, float, float]
 
 
-def plan(settings: Rfc2544Settings, seed: int) -> list[Planned]:
+def plan(settings: Rfc2544Settings, seed: int, kind: str) -> list[Planned]:
     """Return the trials of a campaign, in blocks of random order within each benchmark."""
     planned: list[Planned] = []
     for part in _benchmarks(settings):
@@ -44,7 +50,7 @@ def plan(settings: Rfc2544Settings, seed: int) -> list[Planned]:
         trials = []
         for trial, seconds in part:
             trials.append(trial)
-            nominal[trial.digest] = seconds
+            nominal[trial.digest] = nominal_seconds(kind, seconds, 0.0)
         planned += [
             Planned(trial, len(planned) + place, nominal[trial.digest])
             for place, trial in enumerate(randomised_blocks(trials, seed))
@@ -53,34 +59,39 @@ def plan(settings: Rfc2544Settings, seed: int) -> list[Planned]:
 
 
 def _benchmarks(settings: Rfc2544Settings) -> Iterator[Iterator[tuple[Trial, float]]]:
+    common = settings.model_dump(include={"ceiling_s", "shortfall_percent", "full_waits"})
     if (of := settings.throughput) is not None:
         methods = [_search(of, method) for method in of.methods]
-        yield _trials("throughput", of, of.repetitions, methods)
+        yield _trials("throughput", common, of, of.repetitions, methods)
     if (of := settings.frame_loss) is not None:
         parts = [("downward", 5)] if of.step_percent is not None else []
         parts += [("at-loads", len(of.loads_percent))] if of.loads_percent else []
         loss = [
             (name, of, of.duration_s, n * (of.duration_s + SET_UP_SECONDS)) for name, n in parts
         ]
-        yield _trials("frame-loss", of, of.repetitions, loss)
+        yield _trials("frame-loss", common, of, of.repetitions, loss)
     if (of := settings.back_to_back) is not None:
         seconds = of.searches * BACK_TO_BACK_STEPS * (of.longest_s / 4 + SET_UP_SECONDS)
         bursts = [("back-to-back", of, of.longest_s, seconds)]
-        yield _trials("back-to-back", of, 1, bursts)
+        yield _trials("back-to-back", common, of, 1, bursts)
     if (of := settings.system_recovery) is not None:
         seconds = of.overload_s + of.recovery_s
         recovery = [("system-recovery", of, seconds, seconds + SET_UP_SECONDS)]
-        yield _trials("system-recovery", of, of.repetitions, recovery)
+        yield _trials("system-recovery", common, of, of.repetitions, recovery)
     if (of := settings.latency) is not None:
         seconds = of.duration_s + SET_UP_SECONDS
         cases = [
             (f"{kind}-{load}", of, of.duration_s, seconds) for kind in of.kinds for load in of.loads
         ]
-        yield _trials("latency", of, of.repetitions, cases)
+        yield _trials("latency", common, of, of.repetitions, cases)
 
 
 def _trials(
-    benchmark: str, sizes: Sizes, repetitions: int, parts: Sequence[Part]
+    benchmark: str,
+    common: dict[str, Any],
+    sizes: Sizes,
+    repetitions: int,
+    parts: Sequence[Part],
 ) -> Iterator[tuple[Trial, float]]:
     for repetition in range(1, repetitions + 1):
         for frame, payload, label in sizes_of(sizes):
@@ -95,6 +106,7 @@ def _trials(
                         "tag_counts": sizes.tag_counts and frame is not None,
                         "duration_s": duration_s,
                         "settings": _own_settings(own),
+                        **common,
                     }
                     name = f"{method}-{configuration}-{label}"
                     yield Trial(EXPERIMENT, name, factors, repetition), seconds
@@ -119,6 +131,37 @@ def _search(settings: ThroughputSettings, method: SearchMethod) -> Part:
     chosen = settings_of(settings, method)
     longest, seconds = _SECONDS[type(chosen)](chosen)
     return method, chosen, longest, seconds
+
+
+def settings_of_trial(factors: dict[str, Any]) -> Any:
+    """Return the settings that a trial's method was planned with: a model of settings.rfc2544.
+
+    Raises
+    ------
+    ConfigurationError
+        There is no such benchmark or method, or the settings are not its own.
+    """
+    benchmark, method = factors["benchmark"], factors["method"]
+    kind = _SETTINGS.get(method if benchmark == "throughput" else benchmark)
+    if kind is None:
+        raise ConfigurationError(
+            f"there is no benchmark '{benchmark}' by '{method}'",
+            "factors of an rfc2544 trial",
+            f"There are: {', '.join(_SETTINGS)}",
+        )
+    return parse(kind, factors["settings"], f"factors of the {benchmark} trial, settings")
+
+
+_SETTINGS: dict[str, type[Strict]] = {
+    "binary-search": BinarySearchSettings,
+    "mlrsearch": MlrSettings,
+    "mlrsearch-rfc2544": MlrSettings,
+    "systematic": SystematicSettings,
+    "frame-loss": FrameLossSettings,
+    "back-to-back": BackToBackSettings,
+    "system-recovery": SystemRecoverySettings,
+    "latency": RfcLatencySettings,
+}
 
 
 def settings_of(

@@ -7,10 +7,8 @@ several frames (RFC 791, 3.2), so datagrams and frames are counted apart.
 
 from dataclasses import dataclass
 
-from tsnrepro.model.ethernet import R_TAG_BYTES, udp_frames, wire_bytes
+from tsnrepro.ethernet import R_TAG_BYTES, udp_frames, udp_payload, wire_bytes
 
-FRAME_OVERHEAD_BYTES = 46
-"""Ethernet header and FCS (18), IPv4 (20), UDP (8)."""
 MEGA = 1e6
 
 
@@ -39,7 +37,7 @@ def payload_of_frame(frame_bytes: int, *, tag_counts: bool = False) -> int:
     """
     if not 64 <= frame_bytes <= 1518:
         raise ValueError(f"frame of {frame_bytes} bytes: an untagged frame has 64 ... 1518")
-    return frame_bytes - FRAME_OVERHEAD_BYTES - (R_TAG_BYTES if tag_counts else 0)
+    return udp_payload(frame_bytes) - (R_TAG_BYTES if tag_counts else 0)
 
 
 def frames(payload_bytes: int, *, tagged: bool = False) -> tuple[int, ...]:

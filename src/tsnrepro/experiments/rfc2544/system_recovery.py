@@ -3,14 +3,14 @@
 from dataclasses import asdict, dataclass
 from typing import Any
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
-
 from tsnrepro.errors import ToolError
-from tsnrepro.experiments.rfc2544.load_trial import RateStep, Series
+from tsnrepro.experiments.rfc2544.load_trial import Series
+from tsnrepro.experiments.traffic import RateStep
 from tsnrepro.settings.rfc2544 import SystemRecoverySettings
 
 OVERLOAD_SECONDS = 60.0
+# A loss in this last part of the window says that recovery was not over when sending ended.
+END_SHARE = 0.01
 OVERLOAD_PERCENT, RECOVERY_PERCENT = 110.0, 50.0
 
 
@@ -18,15 +18,17 @@ OVERLOAD_PERCENT, RECOVERY_PERCENT = 110.0, 50.0
 class SystemRecoveryResult:
     """One repetition; ``recovery_s`` is None where the overload lost nothing to recover from.
 
+    ``at_least`` tells that frames were still lost when the window ended: recovery takes longer.
     ``stepped_s`` is timestamp A of RFC 2544 and ``last_lost_s`` timestamp B, both in seconds of
     sending time since the first datagram.
     """
 
-    overload_pps: float
-    recovery_pps: float
-    stepped_s: float
+    overload_pps: float | None
+    recovery_pps: float | None
+    stepped_s: float | None
     last_lost_s: float | None
     recovery_s: float | None
+    at_least: bool
     lost: int
     reasons: tuple[str, ...]
 
@@ -38,6 +40,12 @@ class SystemRecoveryResult:
     def as_record(self) -> dict[str, Any]:
         """Return the result as plain values."""
         return asdict(self) | {"compliant": self.compliant}
+
+
+def without_throughput() -> SystemRecoveryResult:
+    """Return the result where no throughput was found, so that there is no rate to start from."""
+    reason = "no throughput was found for this configuration and size"
+    return SystemRecoveryResult(None, None, None, None, None, False, 0, (reason,))
 
 
 def measure(
@@ -52,9 +60,9 @@ def measure(
     Raises
     ------
     ToolError
-        An outcome cannot be, or does not tell when the rate fell.
+        An outcome cannot be, or does not tell which datagram was lost last.
     """
-    line = series.subject.line_pps
+    line = series.sut.line_pps
     overload = min(line, throughput_pps * settings.overload_percent / 100)
     recovery = overload * settings.recovery_percent / 100
     trial = series.run(
@@ -64,23 +72,29 @@ def measure(
         then=RateStep(recovery, settings.recovery_s),
     )
     outcome = trial.outcome
-    if outcome.stepped_s is None or (trial.lost and outcome.last_lost_s is None):
+    try:
+        stepped_s, last_lost_s = outcome.step_and_last_loss(trial.load)
+    except ValueError as error:
         raise ToolError(
-            "the trial does not tell when the rate fell and when the last datagram was lost",
+            f"the trial does not tell when the rate fell and the last datagram was lost: {error}",
             f"{trial.load.configuration}, {trial.load.payload_bytes} B",
             "Measure it with times for every datagram",
-        )
-    recovery_s = None
-    if outcome.last_lost_s is not None:
-        recovery_s = max(0.0, outcome.last_lost_s - outcome.stepped_s)
+        ) from error
+    recovery_s = None if last_lost_s is None else max(0.0, last_lost_s - stepped_s)
+    unfinished = recovery_s is not None and recovery_s >= (1 - END_SHARE) * settings.recovery_s
     return SystemRecoveryResult(
         overload_pps=overload,
         recovery_pps=recovery,
-        stepped_s=outcome.stepped_s,
-        last_lost_s=outcome.last_lost_s,
+        stepped_s=stepped_s,
+        last_lost_s=last_lost_s,
         recovery_s=recovery_s,
-        lost=trial.lost,
-        reasons=_reasons(settings, trial.short, outcome.last_lost_s),
+        at_least=unfinished,
+        lost=outcome.lost,
+        reasons=(
+            *_reasons(settings, trial.short, last_lost_s),
+            *_unfinished(settings, unfinished),
+            *series.departures,
+        ),
     )
 
 
@@ -101,37 +115,7 @@ def _reasons(
     return tuple(found)
 
 
-def sending_times_of_lost(
-    sequences: ArrayLike, sent_s: ArrayLike, offered: int
-) -> NDArray[np.float64]:
-    """Return when the lost datagrams of a trial were sent, in order, from what arrived.
-
-    A lost datagram leaves no record at the listener, but those around it carry their sending
-    times: between two of them the times are interpolated, and before the first or after the last
-    they go on at the mean gap of what arrived.
-
-    Parameters
-    ----------
-    sequences
-        Sequence numbers (from 0) of the datagrams received, any order, repeats allowed, shape (m,).
-    sent_s
-        Their sending times in seconds, shape (m,).
-    offered
-        Datagrams that were sent: numbers 0 ... offered - 1.
-
-    Raises
-    ------
-    ValueError
-        Fewer than two different datagrams arrived, or a number is beyond what was sent.
-    """
-    numbers, first = np.unique(np.asarray(sequences, dtype=np.int64), return_index=True)
-    times = np.asarray(sent_s, dtype=np.float64)[first]
-    if numbers.size < 2:
-        raise ValueError(f"{numbers.size} datagrams arrived: times need two of them")
-    if numbers[0] < 0 or numbers[-1] >= offered:
-        raise ValueError(f"sequence numbers {numbers[0]} ... {numbers[-1]} of {offered} sent")
-    missing = np.setdiff1d(np.arange(offered), numbers, assume_unique=True)
-    gap = (times[-1] - times[0]) / (numbers[-1] - numbers[0])
-    before = np.minimum(missing - numbers[0], 0) * gap
-    after = np.maximum(missing - numbers[-1], 0) * gap
-    return np.interp(missing, numbers, times) + before + after
+def _unfinished(settings: SystemRecoverySettings, unfinished: bool) -> tuple[str, ...]:
+    if not unfinished:
+        return ()
+    return (f"frames were still lost {settings.recovery_s:g} s after the fall, when sending ended",)

@@ -6,7 +6,7 @@ from itertools import pairwise
 from tsnrepro.experiments.rfc2544.load_trial import LoadTrial, Series
 from tsnrepro.experiments.rfc2544.throughput import ThroughputResult, departures, offered_at
 from tsnrepro.settings.rfc2544 import SystematicSettings
-from tsnrepro.stats.thresholds import highest_rate_without_loss, penalised_threshold
+from tsnrepro.stats.thresholds import Sweep, highest_rate_without_loss, threshold
 
 METHOD = "systematic"
 
@@ -16,8 +16,8 @@ def search(series: Series, settings: SystematicSettings) -> ThroughputResult:
 
     The lower bound is the highest load such that no trial there or below lost anything, which is
     what RFC 2544 (26.1) asks of a rate; one stall anywhere below the limit decides it. The
-    threshold is the rate at which half of the trials lose something, with its interval
-    (:func:`tsnrepro.stats.thresholds.penalised_threshold`), from the trials of the last grid.
+    threshold is the rate at which loss sets in, with its interval
+    (:func:`tsnrepro.stats.thresholds.threshold`), from the repetitions of the last grid.
     Each later grid reaches one step of the one before to both sides of the load that best parts
     the trials so far (:func:`parting`).
 
@@ -58,7 +58,7 @@ def _grid(
 
 
 def _fails(trials: list[LoadTrial], settings: SystematicSettings) -> list[bool]:
-    return [trial.loss_percent > settings.loss_percent for trial in trials]
+    return [trial.outcome.loss_percent > settings.loss_percent for trial in trials]
 
 
 def parting(rates: list[float], failed: list[bool]) -> float:
@@ -104,7 +104,7 @@ def _result(
         delivered_pps=delivered,
         limited_by=series.limited_by(lower, lossy_above=bool(lossy)),
         series=series,
-        reasons=departures(settings.duration_s, settings.loss_percent),
+        reasons=departures(settings.duration_s, settings.loss_percent, *series.departures),
         threshold=_threshold(latest, settings),
     )
 
@@ -113,14 +113,14 @@ def _threshold(
     trials: list[LoadTrial], settings: SystematicSettings
 ) -> dict[str, float | str | int | None]:
     """Return the threshold of trials of one duration, which it belongs to."""
-    estimate = penalised_threshold(
-        [trial.rate_pps for trial in trials], _fails(trials, settings), unit="datagrams/s"
-    )
-    # The curve may put it where nothing was tried, beyond what can be offered.
-    highest = max(trial.rate_pps for trial in trials)
-    value = estimate.value if estimate.value <= highest else math.nan
+    loads = [trial.rate_pps for trial in trials]
+    fails = _fails(trials, settings)
+    # The trials of a load follow one another: the k-th of each load are the k-th repetition.
+    times = max(loads.count(load) for load in set(loads))
+    sweeps = [Sweep(loads[k::times], fails[k::times]) for k in range(times)]
+    estimate = threshold(sweeps, unit="datagrams/s")
     return {
-        "value": _finite(value),
+        "value": _finite(estimate.value),
         "low": _finite(estimate.low),
         "high": _finite(estimate.high),
         "level": estimate.level,

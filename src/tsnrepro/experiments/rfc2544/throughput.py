@@ -61,26 +61,26 @@ class ThroughputResult:
 
     def as_record(self) -> dict[str, Any]:
         """Return the result as plain values, without the trials (they are the search's)."""
-        subject = self.series.subject
+        sut = self.series.sut
         names = ("method", "goal", "criterion", "loss_percent", "lower_pps", "upper_pps")
         more = ("offered_pps", "delivered_pps", "limited_by", "threshold", "conditional_pps")
         record = {name: getattr(self, name) for name in (*names, *more)}
-        tagged = subject.configuration == "frer"
+        tagged = sut.configuration == "frer"
         for name in ("offered", "delivered"):
             pps = record[f"{name}_pps"]
-            at = rates.at_layers(subject.payload_bytes, pps) if pps is not None else None
+            at = rates.at_layers(sut.payload_bytes, pps) if pps is not None else None
             record[name] = asdict(at) if at else None
         lower = self.offered_pps
         path = (
-            rates.at_layers(subject.payload_bytes, lower, tagged=tagged).wire_mbps
+            rates.at_layers(sut.payload_bytes, lower, tagged=tagged).wire_mbps
             if lower is not None
             else None
         )
         return record | {
             "path_wire_mbps": path,
             "ceiling_pps": self.series.ceiling.pps,
-            "line_pps": subject.line_pps,
-            "path_pps": subject.path_pps,
+            "line_pps": sut.line_pps,
+            "path_pps": sut.path_pps,
             "compliant": self.compliant,
             "reasons": list(self.reasons),
         }
@@ -89,12 +89,12 @@ class ThroughputResult:
 def record_of_search(results: Sequence[ThroughputResult]) -> dict[str, Any]:
     """Return one search for a trial's ``values``: its results by goal, and all its load trials."""
     series = results[0].series
-    subject = series.subject
+    sut = series.sut
     return {
-        "configuration": subject.configuration,
-        "payload_bytes": subject.payload_bytes,
-        "frames_bytes": list(rates.frames(subject.payload_bytes)),
-        "link_rate_mbps": subject.link_rate_mbps,
+        "configuration": sut.configuration,
+        "payload_bytes": sut.payload_bytes,
+        "frames_bytes": list(rates.frames(sut.payload_bytes)),
+        "link_rate_mbps": sut.link_rate_mbps,
         "load_trials": len(series.trials),
         "sending_s": series.sending_s,
         "search_s": series.search_s,
@@ -105,9 +105,9 @@ def record_of_search(results: Sequence[ThroughputResult]) -> dict[str, Any]:
 
 def offered_at(trials: Sequence[LoadTrial]) -> tuple[float, float]:
     """Return the offered and the delivered rate over trials, in datagrams a second."""
-    seconds = sum(trial.outcome.duration_s for trial in trials)
-    offered = sum(trial.outcome.offered for trial in trials)
-    received = sum(trial.outcome.received for trial in trials)
+    seconds = sum(trial.outcome.sending_s for trial in trials)
+    offered = sum(trial.outcome.sent for trial in trials)
+    received = sum(trial.outcome.unique for trial in trials)
     return offered / seconds, received / seconds
 
 

@@ -6,7 +6,7 @@ from tsnrepro.settings.shaping import Mode, ShapingPart
 
 
 def factors_of(part: ShapingPart, mode: Mode, load_mbps: float) -> dict[str, Any]:
-    """Return a trial's factors: the part with one mode and one load, without its testbeds."""
+    """Return a trial's factors: the part with one mode and one load, without the testbeds."""
     common = part.model_dump(mode="json", exclude={"modes", "loads_mbps", "testbeds", "name"})
     return {"part": part.name, "mode": mode, "load_mbps": load_mbps} | common
 

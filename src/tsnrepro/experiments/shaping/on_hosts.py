@@ -1,21 +1,37 @@
 """Shaping by commands on hosts: topology, queueing disciplines and programs of a trial, as data.
 
 Every command is a step of a job (:mod:`tsnrepro.testbed.jobs.job`), the same text that an SSH host
-would get. Egress is told by the kernel's receive stamp at the other end of the shaped port's link:
-veth takes no time, so the stamp is the departure, late by the network stack's few microseconds.
+would get.
+
+veth sends at no rate of its own. In every mode all frames therefore pass one token bucket, the
+*line*, on a bridge of its own between the shaped port and the listener. The port itself has to
+send no faster, or queues would stand in the line, where no mode has a say: a bucket above the
+scheduler where one qdisc can hold it, below each class where it cannot (taprio, mqprio). There
+
+- gates close a frame's time on the line before their window ends, since the kernel's own guard
+  band is that of veth's 10 Gb/s (``guard_band``);
+- with launch times or separate queues alone (etf, mqprio) nothing arbitrates between classes, so
+  the load's bucket has what the stream leaves of the line.
+
+Egress is told by the kernel's receive stamp behind the line, at the frame's first bit, late by the
+few microseconds of bridge and network stack.
 """
 
 from __future__ import annotations
 
 import json
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, Any
 
 from tsnrepro.errors import ConfigurationError, ToolError
+from tsnrepro.ethernet import VLAN_TAG_BYTES
 from tsnrepro.experiments.shaping.factors import part_of
 from tsnrepro.experiments.shaping.log import LOG, compress
-from tsnrepro.experiments.shaping.schedule import flows_of
+from tsnrepro.experiments.shaping.schedule import flows_of, smallest_window_ns
+from tsnrepro.settings.shaping import LAUNCHED
 from tsnrepro.streams import build, command
 from tsnrepro.streams.log import read_listener_log
 from tsnrepro.testbed.jobs.job import Bridge, Job, JobResult, Link, Pause, Port, Step, Stop, Vlan
@@ -25,9 +41,10 @@ if TYPE_CHECKING:
     from tsnrepro.experiments.run import Measurement
     from tsnrepro.records.store import Trial
     from tsnrepro.settings.shaping import Mode, ShapingPart
+    from tsnrepro.testbed.jobs.job import JobTestbed
 
-TALKER, LISTENER, LOADER, SWITCH = "talker", "listener", "loader", "sw"
-DEVICE, TO_LISTENER = "eth0", "p0"
+TALKER, LISTENER, LOADER, SWITCH, LINE = "talker", "listener", "loader", "sw", "line"
+DEVICE, TO_LINE, LINE_IN, LINE_OUT = "eth0", "p0", "p0", "p1"
 VLAN_ID = 10
 ADDRESSES = {TALKER: "10.0.0.1", LISTENER: "10.0.0.2", LOADER: "10.0.0.3"}
 STREAM_PORT, LOAD_PORT = 5005, 5006
@@ -36,22 +53,22 @@ LOG_PATH = "/tmp/stream.log"
 # The load fills queues and sockets before the stream starts; the last datagrams come in after it.
 LEAD_S, DRAIN_S = 0.2, 0.5
 COMMAND_S = 10.0
-LOAD_BUFFER_BYTES = 4_000_000
+LOAD_BUFFER_BYTES = 8_000_000
 # Without a card that holds packets until their launch, etf lets each go this long before it; one
 # that its timer wakes later than the launch is dropped. The talker hands packets over well before.
 ETF_DELTA_NS, LAUNCH_AHEAD_NS = 20_000, 1_000_000
-# What a token bucket may send at once after idling: a frame with its tag.
-BURST_BYTES = 1600
+# Besides one frame, what a token bucket may send at once: a timer late by less costs no rate.
+BURST_SLACK_BYTES = 250
 GOLDEN = (5**0.5 - 1) / 2
 
 WALL_SECONDS = 400.0
-# Kernel timers open gates late by 2 to 3 us, and the stack takes a few more to the stamp.
-STAMP_UNCERTAINTY_NS = 5000
+# Kernel timers open gates late by 2 to 3 us, and the bridge takes a few more to the stamp.
+STAMP_UNCERTAINTY_NS = 10_000
 
 
 @dataclass(frozen=True)
 class Topology:
-    """Links and bridges of a kind of part, and where its shaped port is."""
+    """Links and bridges of a kind of part, where its shaped port is, and who sends the load."""
 
     links: tuple[Link, ...]
     bridges: tuple[Bridge, ...]
@@ -60,7 +77,7 @@ class Topology:
     load_from: str
 
 
-def measure(testbed: Any, trial: Trial, measured: Measurement) -> None:
+def measure(testbed: JobTestbed, trial: Trial, measured: Measurement) -> None:
     """Measure one trial by a job; the record keeps every command, log and counter."""
     part, mode = part_of(trial.factors), trial.factors["mode"]
     seed = int(trial.digest, 16) % (1 << 31)
@@ -75,7 +92,7 @@ def measure(testbed: Any, trial: Trial, measured: Measurement) -> None:
         "seed": seed,
         "medium": f"{testbed.kind} veth",
         "egress": {
-            "source": "kernel receive stamp at the link's other end",
+            "source": "kernel receive stamp behind the line",
             "before_stamp_ns": 0,
             "frame_ns": 0,
             "uncertainty_ns": STAMP_UNCERTAINTY_NS,
@@ -107,8 +124,6 @@ def counts_of(part: ShapingPart, result: JobResult) -> dict[str, Any]:
     """Return the accounts of stream and load and what the shaped port's qdiscs counted."""
     sent = command.parse_talker(result.steps["talker"].stdout)
     got = command.parse_listener(result.steps["listener"].stdout).stream(STREAM_PORT)
-    before = qdisc.parse_statistics(result.steps["qdisc-before"].stdout)
-    after = qdisc.parse_statistics(result.steps["qdisc-after"].stdout)
     loads = {"load_offered_mbps": 0.0, "load_delivered_mbps": 0.0}
     if part.loads_mbps[0] > 0:
         loads = _load_rates(result)
@@ -122,8 +137,17 @@ def counts_of(part: ShapingPart, result: JobResult) -> dict[str, Any]:
         },
         "talker": asdict(sent),
         "listener": asdict(got),
-        "qdiscs": qdisc.counted_between(before, after),
+        "qdiscs": _counted(result, "qdisc"),
+        "line": _counted(result, "line"),
     }
+
+
+def _counted(result: JobResult, name: str) -> list[dict[str, Any]]:
+    before, after = (
+        qdisc.parse_statistics(result.steps[f"{name}-{when}"].stdout)
+        for when in ("before", "after")
+    )
+    return qdisc.counted_between(before, after)
 
 
 def _load_rates(result: JobResult) -> dict[str, float]:
@@ -167,17 +191,20 @@ def topology_of(part: ShapingPart, mode: Mode) -> Topology:
         raise ConfigurationError(
             "FRER behind gates is not built of namespaces",
             f"shaping part {part.name}",
-            "Give it testbeds: [model]",
+            "Give it testbeds: {model: {}}",
         )
+    line = Bridge(LINE, (LINE_IN, LINE_OUT))
+    out = Link(Port(LINE, LINE_OUT, mtu=_MTU), _end(part, LISTENER))
     if part.kind == "end-station" or mode == "direct":
-        link = Link(_end(part, TALKER), _end(part, LISTENER))
-        return Topology((link,), (), (TALKER, DEVICE), TALKER)
-    names = {TALKER: "p1", LOADER: "p2", LISTENER: TO_LISTENER}
+        link = Link(_end(part, TALKER), Port(LINE, LINE_IN, mtu=_MTU))
+        return Topology((link, out), (line,), (TALKER, DEVICE), TALKER)
+    names = {TALKER: "p1", LOADER: "p2"}
     links = tuple(
         Link(_end(part, host), Port(SWITCH, device, mtu=_MTU)) for host, device in names.items()
     )
-    bridge = Bridge(SWITCH, tuple(names.values()))
-    return Topology(links, (bridge,), (SWITCH, TO_LISTENER), LOADER)
+    last = Link(Port(SWITCH, TO_LINE, mtu=_MTU), Port(LINE, LINE_IN, mtu=_MTU))
+    switch = Bridge(SWITCH, (*names.values(), TO_LINE))
+    return Topology((*links, last, out), (switch, line), (SWITCH, TO_LINE), LOADER)
 
 
 _MTU = 1504  # a tagged frame of a full packet
@@ -193,15 +220,15 @@ def _end(part: ShapingPart, host: str) -> Port:
 def _configuration(part: ShapingPart, mode: Mode, topology: Topology) -> list[Step]:
     host, device = topology.shaped
     commands = shaping_commands(part, mode, device)
+    wired = [("line", LINE, LINE_OUT)]
     if host == SWITCH:
         classes = {part.priority: part.priority, part.load_priority: part.load_priority}
         commands = [*qdisc.pin_queues(device, classes), *commands]
-        return [
-            *_numbered("shape", host, commands),
-            *_numbered("wire-talker", TALKER, [_wire(part, DEVICE)]),
-            *_numbered("wire-loader", LOADER, [_wire(part, DEVICE)]),
-        ]
-    return _numbered("shape", host, commands)
+        wired += [("wire-talker", TALKER, DEVICE), ("wire-loader", LOADER, DEVICE)]
+    return [
+        *_numbered("shape", host, commands),
+        *(step for name, at, port in wired for step in _numbered(name, at, [_wire(part, port)])),
+    ]
 
 
 def _numbered(name: str, host: str, commands: Sequence[list[str]]) -> list[Step]:
@@ -211,18 +238,34 @@ def _numbered(name: str, host: str, commands: Sequence[list[str]]) -> list[Step]
     ]
 
 
-def _wire(part: ShapingPart, device: str) -> list[str]:
+def _uncounted_bytes(part: ShapingPart) -> int:
+    """Return what a qdisc does not count of a frame; a tag stands beside it, not in it."""
+    return qdisc.UNCOUNTED_BYTES + (VLAN_TAG_BYTES if part.tagged else 0)
+
+
+def _wire(
+    part: ShapingPart,
+    device: str,
+    rate_mbps: float | None = None,
+    *,
+    parent: str = "root",
+    handle: str = "1:",
+) -> list[str]:
+    """Return the command that holds a port or a class to the line's rate, or to another."""
+    longest = max(max(flow.wire_bytes) for flow in flows_of(part))
     return qdisc.tbf(
-        device, part.link_rate_mbps, burst_bytes=BURST_BYTES, limit_bytes=part.queue_bytes
+        device,
+        part.link_rate_mbps if rate_mbps is None else rate_mbps,
+        burst_bytes=longest + BURST_SLACK_BYTES,
+        limit_bytes=part.queue_bytes,
+        overhead_bytes=_uncounted_bytes(part),
+        parent=parent,
+        handle=handle,
     )
 
 
 def shaping_commands(part: ShapingPart, mode: Mode, device: str) -> list[list[str]]:
-    """Return the commands that give a veth port a mode, in software.
-
-    veth sends at no rate of its own, so a token bucket stands for the line: above the queues
-    where one qdisc can hold them all, below each class where gates or launch times come first.
-    """
+    """Return the commands that give a veth port a mode, in software; see the module's head."""
     if mode in ("fifo", "direct"):
         return [_wire(part, device)]
     if mode in ("prio", "cbs"):
@@ -233,44 +276,68 @@ def shaping_commands(part: ShapingPart, mode: Mode, device: str) -> list[list[st
         return commands
     if mode == "tas":
         assert part.gates is not None
-        entries = [(entry.mask, entry.interval_ns) for entry in part.gates.entries]
         taprio = qdisc.taprio(
             device,
-            entries,
+            gate_entries(part),
             base_time_ns=part.gates.base_time_ns,
             cycle_time_ns=part.gates.cycle,
         )
-        return [taprio, *_class_wires(part, device)]
-    mqprio = qdisc.mqprio(device)
-    if mode == "mqprio":
-        return [mqprio, *_class_wires(part, device)]
-    launch = qdisc.etf(device, f"100:{part.priority + 1}", delta_ns=ETF_DELTA_NS)
-    return [mqprio, launch]
-
-
-def _class_wires(part: ShapingPart, device: str) -> list[list[str]]:
+        classes = sorted({part.priority, part.load_priority})
+        return [taprio, *(_class_wire(part, device, number) for number in classes)]
+    stream, wire_ns = flows_of(part)[0], part.interval_us * 1000
+    left_mbps = part.link_rate_mbps - sum(stream.wire_bytes) * 8000 / wire_ns
     return [
-        qdisc.tbf(
-            device,
-            part.link_rate_mbps,
-            burst_bytes=BURST_BYTES,
-            limit_bytes=part.queue_bytes,
-            parent=f"100:{traffic_class + 1}",
-            handle=f"{11 + traffic_class}:",
-        )
-        for traffic_class in sorted({part.priority, part.load_priority})
+        qdisc.mqprio(device),
+        _class_wire(part, device, part.load_priority, left_mbps),
+        qdisc.etf(device, f"100:{part.priority + 1}", delta_ns=ETF_DELTA_NS)
+        if mode == "etf"
+        else _class_wire(part, device, part.priority),
     ]
 
 
+def gate_entries(part: ShapingPart) -> list[tuple[int, int]]:
+    """Return the masks and intervals (ns) of a part's gates, guard bands of the line included."""
+    assert part.gates is not None
+    gates, rate = part.gates, part.link_rate_mbps
+    if not gates.guard_band:
+        return [(entry.mask, entry.interval_ns) for entry in gates.entries]
+    closed = {}
+    for flow in flows_of(part):
+        if not gates.always_open(flow.traffic_class):
+            guard = smallest_window_ns(flow, rate)
+            closed[flow.traffic_class] = [
+                (until - guard, until) for _, until in gates.windows_ns(flow.traffic_class)
+            ]
+    starts = [0, *accumulate(entry.interval_ns for entry in gates.entries)]
+    edges = {*starts, *(edge % gates.cycle for band in closed.values() for e in band for edge in e)}
+    entries = []
+    for begin, end in pairwise(sorted(edges)):
+        mask = gates.entries[bisect_right(starts, begin) - 1].mask
+        for number, bands in closed.items():
+            if any(a <= begin + turn < b for a, b in bands for turn in (0, gates.cycle)):
+                mask &= ~(1 << number)
+        entries.append((mask, end - begin))
+    return entries
+
+
+def _class_wire(
+    part: ShapingPart, device: str, traffic_class: int, rate_mbps: float | None = None
+) -> list[str]:
+    parent, handle = f"100:{traffic_class + 1}", f"{11 + traffic_class}:"
+    return _wire(part, device, rate_mbps, parent=parent, handle=handle)
+
+
 def _credits(part: ShapingPart) -> qdisc.Credits:
-    """Return cbs's parameters against the speed that veth claims."""
+    """Return cbs's parameters: slopes against the speed that veth claims, credit for the line."""
     assert part.idle_slope_mbps is not None
     wires = [max(flow.wire_bytes) for flow in flows_of(part)]
     return qdisc.credits_of(
         part.idle_slope_mbps,
-        qdisc.VETH_MBPS,
+        part.link_rate_mbps,
         frame_wire_bytes=wires[0],
         interference_wire_bytes=wires[-1],
+        kernel_mbps=qdisc.VETH_MBPS,
+        uncounted_bytes=_uncounted_bytes(part),
     )
 
 
@@ -284,17 +351,30 @@ def interval_ns(part: ShapingPart) -> int:
 
 
 def _pacing(part: ShapingPart, mode: Mode) -> command.Pacing:
-    if mode != "etf":
-        return command.Pacing(interval_ns(part))
-    assert part.gates is not None
-    phase = round(part.launch_phase_us * 1000)
-    return command.Pacing(round(part.interval_us * 1000), cycle_ns=part.gates.cycle, phase_ns=phase)
+    cycle_ns = part.gates.cycle if part.gates else None
+    if mode in LAUNCHED:
+        assert cycle_ns is not None
+        phase_ns = round(part.launch_phase_us * 1000)
+        return command.Pacing(round(part.interval_us * 1000), cycle_ns=cycle_ns, phase_ns=phase_ns)
+    if not part.interval_spread_us:
+        return command.Pacing(interval_ns(part), cycle_ns=cycle_ns, phase_ns=cycle_ns and 0)
+    if cycle_ns and part.interval_spread_us * 1000 % cycle_ns:
+        raise ConfigurationError(
+            f"on hosts sends cannot spread over {part.interval_spread_us:g} us of a cycle of "
+            f"{cycle_ns / 1000:g} us",
+            f"shaping part {part.name}",
+            "Give it an interval_spread_us of 0, in step with the gates, or of whole cycles",
+        )
+    return command.Pacing(interval_ns(part))
 
 
 def _steps(part: ShapingPart, mode: Mode, topology: Topology) -> list[Step | Stop | Pause]:
     programs = build.programs()
     host, device = topology.shaped
-    show = tuple(qdisc.show(device))
+    shows = {
+        "qdisc": (host, tuple(qdisc.show(device))),
+        "line": (LINE, tuple(qdisc.show(LINE_OUT))),
+    }
     seconds = part.packets * part.interval_us / 1e6
     deadline = seconds + LEAD_S + DRAIN_S + 2 * COMMAND_S
     forever = command.Extent()
@@ -309,11 +389,11 @@ def _steps(part: ShapingPart, mode: Mode, topology: Topology) -> list[Step | Sto
         command.Extent(count=part.packets),
         payload_bytes=part.payload_bytes,
         priority=part.priority,
-        txtime_ahead_ns=LAUNCH_AHEAD_NS if mode == "etf" else None,
+        txtime_ahead_ns=LAUNCH_AHEAD_NS if mode in LAUNCHED else None,
     )
     steps: list[Step | Stop | Pause] = [
         Step("listener", LISTENER, tuple(listen), deadline, background=True, files=(LOG_PATH,)),
-        Step("qdisc-before", host, show, COMMAND_S),
+        *(Step(f"{name}-before", *show, COMMAND_S) for name, show in shows.items()),
     ]
     loaded = part.loads_mbps[0] > 0
     if loaded:
@@ -322,7 +402,7 @@ def _steps(part: ShapingPart, mode: Mode, topology: Topology) -> list[Step | Sto
     if loaded:
         steps += [Stop("load")]
     steps += [Pause(DRAIN_S), Stop("listener"), *([Stop("load-listener")] if loaded else [])]
-    return [*steps, Step("qdisc-after", host, show, COMMAND_S)]
+    return [*steps, *(Step(f"{name}-after", *show, COMMAND_S) for name, show in shows.items())]
 
 
 def _load(part: ShapingPart, topology: Topology, deadline: float) -> list[Step | Stop | Pause]:

@@ -11,35 +11,33 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tsnrepro.ethernet import GAP_BYTES
 from tsnrepro.experiments.shaping.factors import part_of
 from tsnrepro.experiments.shaping.log import DEPARTURES, LISTENER_DTYPE, LOG, Records, compress
 from tsnrepro.experiments.shaping.schedule import flows_of
 from tsnrepro.model.engine import simulate
-from tsnrepro.model.ethernet import GAP_BYTES
 from tsnrepro.model.logs import Block
 from tsnrepro.model.network import (
     ConstantRate,
+    DuplexLink,
     Duration,
-    GateEntry,
-    Gates,
-    Host,
-    Link,
+    EgressPort,
+    EndStation,
     Listed,
     Network,
-    Port,
     Replicated,
     SinglePath,
-    Stream,
     Switch,
+    TrafficStream,
 )
 
 if TYPE_CHECKING:
     from tsnrepro.experiments.run import Measurement
     from tsnrepro.model.network import SendProcess
-    from tsnrepro.model.result import Result
+    from tsnrepro.model.result import SimulationResult
     from tsnrepro.records.store import Trial
-    from tsnrepro.settings.shaping import GateControlList, Mode, ShapingPart
-    from tsnrepro.testbed.model import ModelTestbed, Parameters
+    from tsnrepro.settings.shaping import Mode, ShapingPart
+    from tsnrepro.testbed.model import ModelParameters, ModelTestbed
 
 STREAM, LOAD = "stream", "load"
 TALKER, LISTENER, LOADER, SWITCH = "talker", "listener", "loader", "sw"
@@ -90,7 +88,7 @@ def measure(testbed: ModelTestbed, trial: Trial, measured: Measurement) -> None:
     }
 
 
-def _summary(stream: Stream) -> Stream:
+def _summary(stream: TrafficStream) -> TrafficStream:
     """Return a stream without its list of times, which the seed and the factors give again."""
     if not isinstance(stream.send, Listed):
         return stream
@@ -138,7 +136,7 @@ def departures_of(departures: Block) -> Records:
     return log
 
 
-def counts_of(result: Result, duration_s: float) -> dict[str, Any]:
+def counts_of(result: SimulationResult, duration_s: float) -> dict[str, Any]:
     """Return the accounts of stream and load, and what each port did."""
     stream = result.streams[STREAM]
     loads = [item for name, item in result.streams.items() if name != STREAM]
@@ -170,34 +168,34 @@ def counts_of(result: Result, duration_s: float) -> dict[str, Any]:
 
 
 def network_of(
-    part: ShapingPart, mode: Mode, parameters: Parameters, cable_ns: float, seed: int
+    part: ShapingPart, mode: Mode, parameters: ModelParameters, cable_ns: float, seed: int
 ) -> Network:
     """Return the network of one trial."""
     build = {"end-station": _end_station, "bridge": _bridge, "tas-frer": _members}[part.kind]
     return build(part, mode, parameters, cable_ns, seed)
 
 
-def shaped_port(part: ShapingPart, mode: Mode) -> Port:
+def shaped_port(part: ShapingPart, mode: Mode) -> EgressPort:
     """Return the port that a mode stands for; on a card mqprio is strict priority of queues."""
     if mode in ("fifo", "direct"):
-        return Port(queue_bytes=part.queue_bytes)
+        return EgressPort(queue_bytes=part.queue_bytes)
     slopes = {}
     if mode == "cbs":
         assert part.idle_slope_mbps is not None
         slopes = {part.priority: part.idle_slope_mbps}
-    return Port(
+    return EgressPort(
         queue_bytes=part.queue_bytes,
         scheduler="strict_priority",
-        gates=gates_of(part.gates) if mode == "tas" and part.gates else None,
+        gates=part.gates if mode == "tas" else None,
         idle_slopes_mbps=slopes,
     )
 
 
-def _host(part: ShapingPart, parameters: Parameters, *, launches: bool = False) -> Host:
+def _host(part: ShapingPart, parameters: ModelParameters, *, launches: bool = False) -> EndStation:
     """Return a host; one that ``launches`` hands frames over at their launch time exactly."""
     send_us = 0.0 if launches else parameters.send_us
-    return Host(
-        port=Port(queue_bytes=max(part.queue_bytes, 1 << 20)),
+    return EndStation(
+        port=EgressPort(queue_bytes=max(part.queue_bytes, 1 << 20)),
         send_cost=Duration(mean_ns=send_us * 1000),
         receive_time=Duration(mean_ns=parameters.receive_us * 1000),
         stack_time=Duration(mean_ns=parameters.stack_us * 1000),
@@ -206,10 +204,10 @@ def _host(part: ShapingPart, parameters: Parameters, *, launches: bool = False) 
 
 def _streams(
     part: ShapingPart, route: SinglePath | Replicated, loads: list[tuple[str, str, list[str]]]
-) -> list[Stream]:
+) -> list[TrafficStream]:
     """Return the stream on its route and the loads, each from a host to a host over links."""
     times: SendProcess = Listed(times_ns=[])
-    stream = Stream(
+    stream = TrafficStream(
         name=STREAM,
         talker=TALKER,
         listener=LISTENER,
@@ -224,7 +222,7 @@ def _streams(
     return [
         stream,
         *(
-            Stream(
+            TrafficStream(
                 name=f"{LOAD}{number}" if number else LOAD,
                 talker=source,
                 listener=sink,
@@ -247,22 +245,24 @@ def send_times_ns(part: ShapingPart, seed: int) -> list[int]:
     return np.floor(times * 1000).astype(np.int64).tolist()
 
 
-def _timed(streams: list[Stream], part: ShapingPart, seed: int) -> list[Stream]:
+def _timed(streams: list[TrafficStream], part: ShapingPart, seed: int) -> list[TrafficStream]:
     first, *others = streams
     send = Listed(times_ns=send_times_ns(part, seed))
     return [first.model_copy(update={"send": send}), *others]
 
 
-def _link(part: ShapingPart, a: str, b: str, cable_ns: float, name: str = "") -> Link:
-    return Link(name=name or f"{a}-{b}", a=a, b=b, rate_mbps=part.link_rate_mbps, delay_ns=cable_ns)
+def _link(part: ShapingPart, a: str, b: str, cable_ns: float, name: str = "") -> DuplexLink:
+    return DuplexLink(
+        name=name or f"{a}-{b}", a=a, b=b, rate_mbps=part.link_rate_mbps, delay_ns=cable_ns
+    )
 
 
-def _slower(link: Link) -> Link:
+def _slower(link: DuplexLink) -> DuplexLink:
     return link.model_copy(update={"rate_mbps": link.rate_mbps * LOADER_CLOCK})
 
 
 def _end_station(
-    part: ShapingPart, mode: Mode, parameters: Parameters, cable_ns: float, seed: int
+    part: ShapingPart, mode: Mode, parameters: ModelParameters, cable_ns: float, seed: int
 ) -> Network:
     """Talker and listener on one cable; stream and load leave by the talker's shaped port."""
     link = _link(part, TALKER, LISTENER, cable_ns)
@@ -278,13 +278,13 @@ def _end_station(
     )
 
 
-def _roomy(part: ShapingPart, port: Port) -> Port:
+def _roomy(part: ShapingPart, port: EgressPort) -> EgressPort:
     """Return a host's port with room for all that its sockets may hold: a socket waits instead."""
     return port.model_copy(update={"queue_bytes": max(part.queue_bytes, 1 << 20)})
 
 
 def _bridge(
-    part: ShapingPart, mode: Mode, parameters: Parameters, cable_ns: float, seed: int
+    part: ShapingPart, mode: Mode, parameters: ModelParameters, cable_ns: float, seed: int
 ) -> Network:
     """Talker and load each on a port of a switch, whose port to the listener is shaped.
 
@@ -304,7 +304,8 @@ def _bridge(
         hosts={name: _host(part, parameters) for name in (TALKER, LOADER, LISTENER)},
         switches={
             SWITCH: Switch(
-                port=Port(queue_bytes=part.queue_bytes), processing_ns=parameters.switch_us * 1000
+                port=EgressPort(queue_bytes=part.queue_bytes),
+                processing_ns=parameters.switch_us * 1000,
             )
         },
         links=[first, other, last],
@@ -314,7 +315,7 @@ def _bridge(
 
 
 def _members(
-    part: ShapingPart, mode: Mode, parameters: Parameters, cable_ns: float, seed: int
+    part: ShapingPart, mode: Mode, parameters: ModelParameters, cable_ns: float, seed: int
 ) -> Network:
     """Two switches, the stream replicated over shaped member ports, each under a load of its own.
 
@@ -332,7 +333,7 @@ def _members(
     ]
     hosts = [TALKER, LISTENER, *(source.a for source in sources), *(sink.b for sink in sinks)]
     switch = Switch(
-        port=Port(queue_bytes=part.queue_bytes), processing_ns=parameters.switch_us * 1000
+        port=EgressPort(queue_bytes=part.queue_bytes), processing_ns=parameters.switch_us * 1000
     )
     return Network(
         hosts={name: _host(part, parameters) for name in hosts},
@@ -340,18 +341,4 @@ def _members(
         links=[first, *members, *sources, *sinks, last],
         streams=_timed(_streams(part, route, loads), part, seed),
         ports={f"sw1:{name}": shaped_port(part, mode) for name in MEMBERS},
-    )
-
-
-def gates_of(gates: GateControlList, clock_offset_ns: float = 0.0) -> Gates:
-    """Return a gate control list as the model's ports take it."""
-    return Gates(
-        entries=[
-            GateEntry(open_classes=entry.open_classes, interval_ns=entry.interval_ns)
-            for entry in gates.entries
-        ],
-        cycle_ns=gates.cycle,
-        base_time_ns=gates.base_time_ns,
-        clock_offset_ns=clock_offset_ns,
-        guard_band=gates.guard_band,
     )

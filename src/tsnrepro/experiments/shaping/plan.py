@@ -10,18 +10,17 @@ from tsnrepro.settings.shaping import ShapingPart
 if TYPE_CHECKING:
     from tsnrepro.experiments.run import Measurement, Planned
     from tsnrepro.records.store import Trial
-    from tsnrepro.settings import Campaign
-    from tsnrepro.settings.shaping import Mode
+    from tsnrepro.settings.shaping import Mode, ShapingSettings
 
 # Boot, configuration and collection of a guest; only the first estimate of time uses it.
 SET_UP_SECONDS = 8.0
 MODEL_SECONDS = 2.0
 
 
-def plan(campaign: Campaign, kind: str | None = None) -> list[Planned]:
-    """Return the trials of every part: mode, load and repetition.
+def plan(settings: ShapingSettings, seed: int, kind: str) -> list[Planned]:
+    """Return the trials of every part that a kind of testbed can run: mode, load and repetition.
 
-    ``kind`` leaves out parts that such a testbed cannot run. Every schedule is checked first.
+    Every schedule is checked first.
 
     Raises
     ------
@@ -32,17 +31,15 @@ def plan(campaign: Campaign, kind: str | None = None) -> list[Planned]:
     from tsnrepro.experiments.run import Planned  # noqa: PLC0415
     from tsnrepro.experiments.shaping.schedule import check_part  # noqa: PLC0415
 
-    settings = campaign.shaping
-    if settings is None:
-        return []
     trials = []
     for part in settings.parts:
-        if kind is None or kind in part.testbeds:
-            check_part(part)
-            trials += trials_of(part, settings.repetitions)
+        if kind in part.testbeds:
+            here = part.on(kind)
+            check_part(here)
+            trials += trials_of(here, settings.repetitions)
     return [
         Planned(trial, order, _nominal_seconds(trial, kind))
-        for order, trial in enumerate(randomised_blocks(trials, campaign.seed))
+        for order, trial in enumerate(randomised_blocks(trials, seed))
     ]
 
 
@@ -66,7 +63,7 @@ def _label(part: ShapingPart, mode: Mode, load: float) -> str:
     return f"{part.name}-{mode}-{loaded}"
 
 
-def _nominal_seconds(trial: Trial, kind: str | None) -> float:
+def _nominal_seconds(trial: Trial, kind: str) -> float:
     if kind == "model":
         return MODEL_SECONDS
     return trial.factors["packets"] * trial.factors["interval_us"] / 1e6 + SET_UP_SECONDS

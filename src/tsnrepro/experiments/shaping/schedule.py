@@ -12,8 +12,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tsnrepro.errors import ConfigurationError
-from tsnrepro.model.ethernet import R_TAG_BYTES, udp_frames, wire_bytes
-from tsnrepro.settings.shaping import GATED, GateControlList, GateWindow, ShapingPart
+from tsnrepro.ethernet import R_TAG_BYTES, udp_frames, wire_bytes
+from tsnrepro.settings.shaping import (
+    GATED,
+    GateControlList,
+    GateWindow,
+    ShapingPart,
+    ShapingSettings,
+)
 from tsnrepro.settings.strict import PositiveInt, Strict
 
 if TYPE_CHECKING:
@@ -257,3 +263,19 @@ def check_part(part: ShapingPart) -> None:
     if part.gates is not None and any(mode in GATED for mode in part.modes):
         where = f"shaping part {part.name}, gates"
         check_schedule(part.gates, flows_of(part), part.link_rate_mbps, where=where)
+
+
+def schedules(settings: ShapingSettings, kind: str) -> dict[str, pd.DataFrame]:
+    """Return the arithmetic of every gated part that a kind of testbed measures, by its name.
+
+    Raises
+    ------
+    ConfigurationError
+        A schedule cannot carry the flows of its part; see :func:`check_schedule`.
+    """
+    found = {}
+    for part in (part.on(kind) for part in settings.parts if kind in part.testbeds):
+        check_part(part)
+        if part.gates is not None:
+            found[part.name] = arithmetic(part.gates, flows_of(part), part.link_rate_mbps)
+    return found

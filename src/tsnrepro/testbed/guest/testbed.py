@@ -29,6 +29,7 @@ class GuestTestbed:
     """
 
     kind = "guest"
+    machines = ()
 
     def __init__(self, settings: GuestSettings | None = None, purpose: str = "") -> None:
         self.settings = settings or GuestSettings()
@@ -87,28 +88,20 @@ class GuestTestbed:
         guest = self._guest(self.acceleration, job)
         initrd = self._base + files.archive(job)
         ended = machine.boot(guest, initrd, deadline_s=job.deadline_s)
-        return _result(job, guest, ended)
+        return results.result_of(
+            results.unpack(ended.disk, job),
+            job,
+            acceleration=guest.acceleration,
+            virtual_time=guest.acceleration == "tcg",
+            qemu=machine.version(),
+            wall_s=ended.wall_s,
+            ready_s=ended.ready_s,
+            console=ended.console,
+            kernel_packages=guest.kernel.packages,
+        )
 
 
 def run_job(job: Job, settings: GuestSettings | None = None, purpose: str = "") -> JobResult:
     """Run one job; see :class:`GuestTestbed`."""
     with GuestTestbed(settings, purpose or job.name) as testbed:
         return testbed.run(job)
-
-
-def _result(job: Job, guest: machine.Guest, ended: machine.Ended) -> JobResult:
-    brought = results.unpack(ended.disk, job)
-    return JobResult(
-        job=job.name,
-        steps=results.steps_of(brought, job),
-        files=results.files_of(brought, job),
-        acceleration=guest.acceleration,
-        virtual_time=guest.acceleration == "tcg",
-        kernel=brought["kernel"].decode().strip(),
-        qemu=machine.version(),
-        seed=job.seed,
-        wall_s=ended.wall_s,
-        ready_s=ended.ready_s,
-        console=ended.console,
-        kernel_packages=guest.kernel.packages,
-    )

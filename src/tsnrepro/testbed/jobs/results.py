@@ -3,11 +3,12 @@
 import io
 import tarfile
 from collections.abc import Mapping
+from typing import Any
 
 from tsnrepro.errors import TestbedError
 from tsnrepro.testbed.host import Completed
 from tsnrepro.testbed.jobs import script
-from tsnrepro.testbed.jobs.job import Job, Step
+from tsnrepro.testbed.jobs.job import Job, JobResult, Step
 
 
 def unpack(content: bytes, job: Job) -> dict[str, bytes]:
@@ -34,6 +35,24 @@ def unpack(content: bytes, job: Job) -> dict[str, bytes]:
             f"job {job.name}",
         )
     return brought
+
+
+def result_of(brought: Mapping[str, bytes], job: Job, **ran: Any) -> JobResult:
+    """Return what a job brought back, with how it ``ran``: the other fields of its result.
+
+    Raises
+    ------
+    TestbedError
+        A step left no output, exit status or time.
+    """
+    return JobResult(
+        job=job.name,
+        steps=steps_of(brought, job),
+        files=files_of(brought, job),
+        kernel=brought["kernel"].decode().strip(),
+        seed=job.seed,
+        **ran,
+    )
 
 
 def steps_of(brought: Mapping[str, bytes], job: Job) -> dict[str, Completed]:

@@ -4,15 +4,13 @@ import ipaddress
 import random
 import shlex
 from collections.abc import Iterator
-from itertools import chain
 from pathlib import Path
 
 from tsnrepro.errors import TestbedError
 from tsnrepro.testbed.jobs.job import Job, Pause, Port, Step, Stop, Vlan
+from tsnrepro.tools.kernel import without_offloads
 
 LIBRARY = Path(__file__).resolve().parent / "steps.sh"
-# One frame is one packet everywhere, and a VLAN tag is in the frame when it leaves.
-OFFLOADS = ("tso", "gso", "gro", "sg", "tx", "rx", "txvlan", "rxvlan")
 # Long enough for the kernel to have started the queues of links that came up last.
 SETTLE_SECONDS = 0.1
 # The seed decides when in these seconds the first step starts: that is how two seeds meet two
@@ -75,8 +73,7 @@ def _links(job: Job) -> Iterator[list[str]]:
         one, other = _end(job, link.one), _end(job, link.other)
         yield ["ip", "link", "add", *one, "type", "veth", "peer", *other]
     for port in job.ports():
-        off = chain(*((name, "off") for name in OFFLOADS))
-        yield [*_inside(port.host), "ethtool", "-K", port.device, *off]
+        yield [*_inside(port.host), *without_offloads(port.device)]
         for vlan in port.vlans:
             yield _vlan(port, vlan)
     for bridge in job.bridges:

@@ -1,0 +1,257 @@
+"""Simulate how often each printed interval covers, under what really happens to trials.
+
+Losses in bursts, trials that stall at any load, shifts between repetitions, skewed latencies,
+correlated samples; three, five and ten repetitions. For every method and cell of the grid the
+share of data sets in which the method gives limits, and the share of these that hold the truth:
+93 to 99 % for an interval, at least 93 % for a bound (which says that it holds more often where
+little happened). A cell where fewer than a twentieth of the data sets get limits is judged by how
+many of all data sets get wrong ones.
+
+    python benchmarks/coverage.py                     the grid, minutes on one processor
+    python benchmarks/coverage.py --sets 100 losses   one family, in short
+"""
+
+import argparse
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import product
+
+# One processor: on small matrices more threads cost more than they give.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+import numpy as np
+from scipy import special, stats
+from scipy.signal import lfilter
+
+from tsnrepro.stats.comparisons import difference_of_means, relative_difference
+from tsnrepro.stats.estimate import Estimate, Limits
+from tsnrepro.stats.proportions import share, upper_bound_when_none_lost
+from tsnrepro.stats.quantiles import correlated_quantile
+from tsnrepro.stats.replication import loss_over_runs, mean_over_runs
+from tsnrepro.stats.thresholds import Sweep, compare_thresholds, threshold
+
+Generator = np.random.Generator
+# What one data set gives: the method, its estimate, and the truth.
+Outcome = tuple[str, Estimate, float]
+
+REPETITIONS = (3, 5, 10)
+STALLS_A_TRIAL = (0.05, 0.2, 0.5, 1.0, 5.0)
+STALLED = (0.05, 0.15)
+SHIFTS = (0.1, 0.3)
+SKEWS = (0.1, 0.3, 1.0)
+CORRELATIONS = (0.0, 0.5, 0.9, 0.99)
+SAMPLES = (2000, 20_000)
+QUANTILES = (0.5, 0.9, 0.99, 0.999)
+BURST, SENT = 300, 30_000
+# The campaigns quick and paper: loads in Mb/s.
+SWEEPS = {
+    "quick": np.arange(100.0, 901.0, 100.0),
+    "paper": np.array(
+        [*(200, 250, 300, 350, 380, 390, 395, 398, 399, 400, 450, 480, 500, 520, 525, 530, 535),
+         *(540, 560, 580, 600, 650, 700, 750, 800, 850, 900, 950)], float,
+    ),
+}  # fmt: skip
+# Rise of the loss in one repetition, as a share of the rate.
+WIDTH = 0.02
+LOWEST, HIGHEST, FEWEST_SETS = 93.0, 99.0, 0.05
+
+
+@dataclass
+class Cell:
+    """What one method did in one cell of the grid."""
+
+    method: str
+    cell: str
+    sets: int = 0
+    given: int = 0
+    held: int = 0
+    bounds: int = 0
+
+    def add(self, estimate: Estimate, truth: float) -> None:
+        self.sets += 1
+        if estimate.decides:
+            self.given += 1
+            self.held += estimate.contains(truth)
+            self.bounds += estimate.limits is Limits.BOUND
+
+    @property
+    def bound(self) -> bool:
+        """Tell whether most of the limits given call themselves a bound."""
+        return 2 * self.bounds > self.given
+
+    @property
+    def percent(self) -> float:
+        """Share of the limits given that hold the truth."""
+        return 100 * self.held / self.given if self.given else float("nan")
+
+    @property
+    def acceptable(self) -> bool:
+        """Tell whether the cell is within its limits, chance of the simulation allowed for."""
+        if self.given < FEWEST_SETS * self.sets:
+            return self.given - self.held <= FEWEST_SETS * self.sets
+        slack = 300 * (0.05 * 0.95 / self.given) ** 0.5
+        highest = 100.0 if self.bound else HIGHEST + slack / 2
+        return LOWEST - slack <= self.percent <= highest
+
+
+def losses(rng: Generator) -> Iterator[tuple[str, Callable[[], list[Outcome]]]]:
+    """Losses in bursts of 300 at so many stalls a trial, alone and as a difference."""
+    percent = 100 * BURST / SENT
+
+    def draw(stalls: float, runs: int) -> np.ndarray:
+        return percent * rng.poisson(stalls, runs)
+
+    for stalls, runs in product(STALLS_A_TRIAL, REPETITIONS):
+
+        def one(stalls: float = stalls, runs: int = runs) -> list[Outcome]:
+            lost = draw(stalls, runs)
+            against = draw(0.2, runs)
+            found = difference_of_means(lost, against, paired=True).estimate
+            chance, lossy = -np.expm1(-stalls), int((lost > 0).sum())
+            bound = Estimate(0, 0, upper_bound_when_none_lost(runs), 0.95, "bound", runs,
+                             limits=Limits.BOUND)  # fmt: skip
+            # What is said of no losses is judged over all data sets: no other makes it wrong.
+            return [
+                ("loss over runs", loss_over_runs(lost), percent * stalls),
+                ("difference of losses", _as_bound(found), percent * (stalls - 0.2)),
+                ("chance that a trial loses", share(lossy, runs), chance),
+                ("0 of k trials lost", bound, chance if lossy == 0 else 0.0),
+            ]
+
+        yield f"{stalls:g} stalls a trial, {runs} runs", one
+
+
+def thresholds(rng: Generator) -> Iterator[tuple[str, Callable[[], list[Outcome]]]]:
+    """Thresholds of sweeps with stalled trials and shifts between repetitions."""
+    for name, runs, stalled, shift in product(SWEEPS, REPETITIONS, STALLED, SHIFTS):
+
+        def one(
+            rates: np.ndarray = SWEEPS[name],
+            runs: int = runs,
+            stalled: float = stalled,
+            shift: float = shift,
+        ) -> list[Outcome]:
+            # Anywhere between the loads: no grid may be kind to one truth.
+            truth = np.exp(rng.uniform(np.log(300), np.log(700)))
+            ratio = np.exp(rng.uniform(-0.2, 0.2))
+            control = sweeps(rng, rates, truth * shifts(rng, shift, runs), stalled)
+            frer = sweeps(rng, rates, truth * ratio * shifts(rng, shift, runs), stalled)
+            found = compare_thresholds(frer, control)
+            return [
+                ("threshold", threshold(control), truth),
+                ("ratio of thresholds", found.ratio, ratio),
+                ("difference of thresholds", found.difference, truth * (ratio - 1)),
+            ]
+
+        yield f"{name}, {runs} runs, {100 * stalled:g} % stalled, shift {shift:g}", one
+
+
+def shifts(rng: Generator, deviation: float, runs: int) -> np.ndarray:
+    """Return the factors by which repetitions differ, shape (runs,)."""
+    return np.exp(rng.normal(0, deviation, runs))
+
+
+def sweeps(rng: Generator, rates: np.ndarray, truths: np.ndarray, stalled: float) -> list[Sweep]:
+    """Return a sweep a repetition, whose loss sets in at its truth and stalls at any load."""
+    rise = special.expit(np.log(rates / truths[:, None]) / WIDTH)
+    lossy = rng.random(rise.shape) < stalled + (1 - stalled) * rise
+    return [Sweep(rates, outcome) for outcome in lossy]
+
+
+def means(rng: Generator) -> Iterator[tuple[str, Callable[[], list[Outcome]]]]:
+    """Latencies and rates whose runs scatter by factors, alone and as ratios."""
+    for skew, runs in product(SKEWS, REPETITIONS):
+
+        def one(skew: float = skew, runs: int = runs) -> list[Outcome]:
+            control = 20 * shifts(rng, skew, runs)
+            apart = 24 * shifts(rng, skew, runs)
+            # The same hour for both, and a tenth of their own.
+            alike = control * 1.2 * shifts(rng, skew / 10, runs)
+            together = relative_difference(alike, control, paired=True).estimate
+            return [
+                ("mean over runs", mean_over_runs(control), 20.0),
+                ("ratio, in pairs", relative_difference(apart, control, paired=True).estimate, 20),
+                ("ratio, in pairs that shift alike", together, 20.0),
+                ("ratio, Welch", relative_difference(apart, control).estimate, 20.0),
+            ]
+
+        yield f"log-sd {skew:g}, {runs} runs", one
+
+
+def quantiles(rng: Generator) -> Iterator[tuple[str, Callable[[], list[Outcome]]]]:
+    """Quantiles of one run's samples, lognormal and autoregressive."""
+    for correlation, n in product(CORRELATIONS, SAMPLES):
+
+        def one(correlation: float = correlation, n: int = n) -> list[Outcome]:
+            noise = rng.normal(size=n + 1)
+            noise[0] /= np.sqrt(1 - correlation**2)
+            gain = np.sqrt(1 - correlation**2)
+            samples = np.exp(lfilter([gain], [1, -correlation], noise)[1:])
+            return [
+                (f"quantile {q:g}", correlated_quantile(samples, q), np.exp(stats.norm.ppf(q)))
+                for q in QUANTILES
+            ]
+
+        yield f"AR(1) {correlation:g}, {n} samples", one
+
+
+def _as_bound(estimate: Estimate) -> Estimate:
+    limits = Limits.BOUND if estimate.decides else Limits.NONE
+    return Estimate(
+        estimate.value, estimate.low, estimate.high, estimate.level, limits, estimate.n,
+        limits=limits,
+    )  # fmt: skip
+
+
+FAMILIES = {f.__name__: f for f in (losses, thresholds, means, quantiles)}
+
+
+def run(names: list[str], sets: int, seed: int = 1) -> list[Cell]:
+    """Return every method in every cell of some families, each over ``sets`` data sets."""
+    found: dict[tuple[str, str], Cell] = {}
+    for name in names:
+        rng = np.random.default_rng([seed, list(FAMILIES).index(name)])
+        for cell, one in FAMILIES[name](rng):
+            for _ in range(sets):
+                for method, estimate, truth in one():
+                    place = found.setdefault((method, cell), Cell(method, cell))
+                    place.add(estimate, truth)
+    return list(found.values())
+
+
+def report(cells: list[Cell], *, every: bool) -> None:
+    """Print the lowest and the highest coverage of each method, and what is out of limits."""
+    print(f"{'method':34} {'cells':>5} {'given %':>12} {'covers %':>14}  kind")
+    for method in dict.fromkeys(cell.method for cell in cells):
+        own = [cell for cell in cells if cell.method == method]
+        given = [100 * cell.given / cell.sets for cell in own]
+        covers = [cell.percent for cell in own if cell.given >= FEWEST_SETS * cell.sets]
+        bounds = sum(cell.bound for cell in own)
+        kind = "bound" if bounds == len(own) else f"interval, {bounds} bounds"
+        ends = f"{min(covers):5.1f} to {max(covers):5.1f}" if covers else "-"
+        print(f"{method:34} {len(own):5} {min(given):5.0f} to {max(given):3.0f} {ends:>14}  {kind}")
+    for cell in cells:
+        if every or not cell.acceptable:
+            mark = "" if cell.acceptable else "  OUT OF LIMITS"
+            print(f"  {cell.method}: {cell.cell}: {cell.percent:.1f} % of {cell.given}{mark}")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("families", nargs="*", choices=[*FAMILIES, []], help="default: all")
+    parser.add_argument("--sets", type=int, default=400, help="data sets a cell")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--every", action="store_true", help="print every cell")
+    options = parser.parse_args()
+    start = time.perf_counter()
+    cells = run(options.families or list(FAMILIES), options.sets, options.seed)
+    report(cells, every=options.every)
+    print(f"{options.sets} data sets a cell, {time.perf_counter() - start:.0f} s")
+    return 0 if all(cell.acceptable for cell in cells) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,157 @@
+"""The results of the experiment ``shaping``, by the keys that its settings declare.
+
+Keys are ``shaping.<part>.<mode>.<load>.<what>``. Parts have one name on every testbed, so what was
+measured and what was simulated have the same keys.
+"""
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+import pandas as pd
+
+from tsnrepro.analysis import shaping_modes as modes
+from tsnrepro.analysis.results import Results
+from tsnrepro.analysis.shaping import IDLE, Run, estimates, held_runs
+from tsnrepro.experiments.shaping.schedule import Flow, carried_bytes, flows_of, smallest_window_ns
+from tsnrepro.settings.shaping import LAUNCHED, ShapingPart
+from tsnrepro.stats.estimate import Estimate
+
+REQUIREMENTS_MS = (1, 10, 50)
+"""Latencies that the conclusion of software-bridge holds the largest one against."""
+FULL_PAYLOAD_BYTES = 1472
+
+
+def analyse(run: Run) -> Results:
+    """Return all results of a run."""
+    results = Results("shaping", run.trials)
+    media = sorted(set(run.trials["medium"]))
+    method = "environment of the run"
+    results.value("shaping.medium", " and ".join(media), run.trials["trial"], method=method)
+    for part in run.parts():
+        _arithmetic(results, run, part)
+        for mode, load in run.groups(part):
+            _of_group(results, run, part.name, mode, load)
+        _percent_of(results, run, modes.against_reference(run, part))
+        for row in modes.idle_alike(run, part).to_dict("records"):
+            _alike(results, run, row)
+        for row in modes.load_effect(run, part).to_dict("records"):
+            at = _at(row["part"], row["mode"], row["load"], "load_effect")
+            key = f"{at}.{row['statistic']}.difference.us"
+            results.estimate(key, _difference(row), 2, _trials_of(run, row))
+        for row in modes.bridge_cost(run, part).to_dict("records"):
+            key = _at(row["part"], row["mode"], IDLE, "bridge_cost.mean.difference.us")
+            results.estimate(key, _difference(row), 2, _trials_of(run, row))
+    for one, other, *_ in modes.HELD_AGAINST:
+        _against(results, run, modes.mode_against_mode(run, one, other))
+    return results
+
+
+def _at(part: str, *words: str) -> str:
+    return ".".join(["shaping", part.replace("-", "_"), *words])
+
+
+def _arithmetic(results: Results, run: Run, part: ShapingPart) -> None:
+    """Add the schedule's arithmetic: what a window carries, and which window a frame needs."""
+    if part.gates is None:
+        return
+    names, method = run.rows(part.name)["trial"], "arithmetic of the gate control list"
+    stream, rate = flows_of(part)[0], part.link_rate_mbps
+    window = max((end - begin for begin, end in part.gates.windows_ns(part.priority)), default=0)
+    full = Flow("a full frame", part.priority, FULL_PAYLOAD_BYTES, vlan=part.tagged)
+    for name, value, unit, digits in (
+        ("cycle.us", part.gates.cycle / 1000, "us", 0),
+        ("window.us", window / 1000, "us", 0),
+        ("window.bytes", carried_bytes(window, rate), "B", 0),
+        ("frame.bytes", max(stream.wire_bytes), "B", 0),
+        ("frame_window.us", smallest_window_ns(stream, rate) / 1000, "us", 3),
+        ("full_frame_window.us", smallest_window_ns(full, rate) / 1000, "us", 3),
+    ):
+        key = _at(part.name, "schedule", name)
+        results.value(key, value, names, unit=unit, digits=digits, method=method)
+
+
+def _of_group(results: Results, run: Run, part: str, mode: str, load: str) -> None:
+    group, key = run.rows(part, mode, load), _at(part, mode, load)
+    names = group["trial"]
+    for name, estimate in estimates(run, part, mode, load).items():
+        results.estimate(f"{key}.{_quantity(mode)}{name}.us", estimate, 2, names)
+    results.value(f"{key}.sent.count", int(group["sent"].sum()), names)
+    results.value(f"{key}.lost.count", int(group["lost"].sum()), names)
+    delivered = float(group["load_delivered_mbps"].mean())
+    method = "mean over runs, delivered payload"
+    results.value(f"{key}.load.mbps", delivered, names, unit="Mb/s", digits=1, method=method)
+    largest = group["max_us"].max()
+    if mode not in LAUNCHED and pd.notna(largest):
+        for limit in REQUIREMENTS_MS:
+            word = "yes" if largest < 1000 * limit else "no"
+            method = f"largest latency seen, {largest:.1f} us, in {len(group)} runs"
+            results.value(f"{key}.max.below_{limit}ms", word, names, method=method)
+    held = held_runs(run, part, mode, load)
+    if held is not None:
+        results.value(f"{key}.outside.count", held.sum("outside"), names)
+        results.estimate(f"{key}.outside.percent", held.outside_percent, 4, names)
+        results.estimate(f"{key}.outside.runs.percent", held.runs_percent, 1, names)
+
+
+def _quantity(mode: str) -> str:
+    """Return the word before a statistic where it is no latency: time since the launch."""
+    return "deviation." if mode in LAUNCHED else ""
+
+
+def _trials_of(run: Run, row: dict) -> list[str]:
+    sides = ((row["mode"], row["load"]), (row["other_mode"], row["other_load"]))
+    return [name for side in sides for name in run.rows(row["part"], *side)["trial"]]
+
+
+def _difference(row: dict) -> Estimate:
+    other = " ".join(dict.fromkeys((row["other_mode"], row["other_load"])))
+    return _estimate(row, ("difference_us", "difference_low_us", "difference_high_us"), other, "us")
+
+
+def _ratio(row: dict) -> Estimate:
+    return _estimate(row, ("ratio", "ratio_low", "ratio_high"), row["other_mode"], "")
+
+
+def _percent(row: dict) -> Estimate:
+    found = _ratio(row)
+    low, value, high = (100 * (number - 1) for number in (found.low, found.value, found.high))
+    return replace(found, value=value, low=low, high=high, unit="%")
+
+
+def _estimate(row: dict, columns: tuple[str, str, str], other: str, unit: str) -> Estimate:
+    method = f"against {other}, {row['method']}"
+    return Estimate(*(row[name] for name in columns), 0.95, method, row["runs"], unit)  # pyright: ignore[reportCallIssue]
+
+
+def _percent_of(results: Results, run: Run, table: pd.DataFrame) -> None:
+    for row in table.to_dict("records"):
+        key = _at(row["part"], row["mode"], row["load"], row["statistic"])
+        names = _trials_of(run, row)
+        results.estimate(f"{key}.difference.percent", _percent(row), 1, names)
+        _verdict(results, f"{key}.verdict", row, names, "the part")
+
+
+def _against(results: Results, run: Run, table: pd.DataFrame) -> None:
+    for row in table.to_dict("records"):
+        pair = f"{row['mode']}_against_{row['other_mode']}"
+        key, names = _at(row["part"], pair, row["load"], row["statistic"]), _trials_of(run, row)
+        results.estimate(f"{key}.difference.us", _difference(row), 2, names)
+        results.estimate(f"{key}.ratio", _ratio(row), 3, names)
+        _verdict(results, f"{key}.verdict", row, names, f"{pair.replace('_', ' ')}, all parts")
+
+
+def _verdict(results: Results, key: str, row: dict, names: Iterable[str], family: str) -> None:
+    method = f"Holm over {family} at {modes.SIGNIFICANCE:g}"
+    results.value(key, row["verdict"], names, method=method)
+
+
+def _alike(results: Results, run: Run, row: dict) -> None:
+    key = _at(row["part"], row["mode"], IDLE, "alike")
+    rows = run.rows(row["part"], load=IDLE)
+    names = rows[rows["mode"].isin([row["mode"], row["reference"]])]["trial"]
+    row |= {"runs": len(names), "method": f"mean, {row['method']}"}
+    columns = ("difference_percent", "low_percent", "high_percent")
+    estimate = _estimate(row, columns, row["reference"], "%")
+    results.estimate(f"{key}.difference.percent", estimate, 1, names)
+    method = f"two one-sided tests, margin {modes.ALIKE_MARGIN_PERCENT:g} %"
+    results.value(f"{key}.verdict", row["verdict"], names, method=method)

@@ -1,0 +1,123 @@
+"""What the testbed's counters say of one trial, in the terms that a capture can be held against."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from tsnrepro.model.recovery import COUNTERS, new_registers
+from tsnrepro.tools.counters import CounterDifferences, Snapshot
+
+__all__ = [
+    "Counted",
+    "MemberCounts",
+    "ReadingTimes",
+    "RecoveryVariables",
+    "counted_between",
+]
+
+SENDING, RECEIVING, LISTENER = "sw1", "sw2", "listener"
+HOST_PORT, CARD = "p0", "eth0"
+
+
+@dataclass(frozen=True)
+class RecoveryVariables:
+    """The managed objects of a recovery function (IEEE Std 802.1CB-2017, 10.4)."""
+
+    algorithm: str = "vector"
+    history_length: int = 512
+    reset_ms: int = 2000
+    take_no_sequence: bool = False
+
+    def registers(self) -> np.ndarray:
+        """Return the function's state, freshly started, times in nanoseconds."""
+        return new_registers(
+            self.history_length,
+            self.reset_ms * 1_000_000 or None,
+            match=self.algorithm == "match",
+            take_no_sequence=self.take_no_sequence,
+        )
+
+
+@dataclass(frozen=True)
+class MemberCounts:
+    """Frames of any kind at the two ends of one member link, and what the queue there dropped."""
+
+    replicated: int
+    queue_dropped: int
+    arrived: int
+
+
+@dataclass(frozen=True)
+class ReadingTimes:
+    """From when to when the counters were read, before and after; ns on the captures' clock.
+
+    The hosts are read one beside the other, so a frame meanwhile counts at some and not at others.
+    """
+
+    before_ns: tuple[int, int]
+    after_ns: tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Counted:
+    """Counters over one trial: differences of the snapshots before and after it."""
+
+    frer: bool
+    numbered_before: int
+    """Numbers given since the generator was started afresh; a capture is whole if this is 0."""
+    numbered: int
+    members: dict[str, MemberCounts]
+    recovery: dict[str, int]
+    variables: RecoveryVariables
+    listener_frames: int
+    """Frames of the stream that came to the listener's card: datagrams or first fragments."""
+    listener_fragments: int
+    host_queue_dropped: int
+    """Frames that the queue between the second switch and the listener dropped."""
+    received: int | None = None
+    """Datagrams that the receiving program read."""
+    dropped_behind_card: dict[str, int] = field(default_factory=dict)
+    read: "ReadingTimes | None" = None
+    """None: every captured frame is taken to have come between the two readings."""
+
+
+def counted_between(
+    before: Snapshot,
+    after: Snapshot,
+    *,
+    received: int | None = None,
+    dropped_behind_card: dict[str, int] | None = None,
+    take_no_sequence: bool = False,
+    read: ReadingTimes | None = None,
+) -> Counted:
+    """Return what was counted between two snapshots; what the receiving program said besides."""
+    counts, switch = CounterDifferences(before, after), after.hosts[SENDING].station
+    recovery = counts.recovery(RECEIVING)
+    card = counts.port(LISTENER, CARD, "in")
+    return Counted(
+        frer=switch["frer"],
+        numbered_before=before.hosts[SENDING].station["generator"]["numbered"],
+        numbered=switch["generator"]["numbered"],
+        members={p: _member(counts, p) for p in switch["ports"] if p != HOST_PORT},
+        recovery={name: recovery[name] for name in COUNTERS},
+        variables=RecoveryVariables(
+            recovery["algorithm"],
+            recovery["history_length"],
+            recovery["reset_ms"],
+            take_no_sequence,
+        ),
+        listener_frames=card.stream_frames,
+        listener_fragments=card.stream_fragments,
+        host_queue_dropped=counts.queue_dropped(RECEIVING, HOST_PORT),
+        received=received,
+        dropped_behind_card=dropped_behind_card or {},
+        read=read,
+    )
+
+
+def _member(counts: CounterDifferences, port: str) -> MemberCounts:
+    return MemberCounts(
+        replicated=counts.port(SENDING, port, "out").frames,
+        queue_dropped=counts.queue_dropped(SENDING, port),
+        arrived=counts.port(RECEIVING, port, "in").frames,
+    )

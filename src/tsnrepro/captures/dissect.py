@@ -1,0 +1,333 @@
+"""What each frame of a capture says of itself: addresses, tags, IP, ports, payload.
+
+Sources: Ethernet header and EtherType, IEEE Std 802.3-2022, 3.2; C-TAG and S-TAG, IEEE Std
+802.1Q-2022, 9.5 and 9.6; R-TAG, IEEE Std 802.1CB-2017, 7.8; IPv4, RFC 791, 3.1; IPv6 and its
+fragment header, RFC 8200, 3 and 4.5; UDP, RFC 768; TCP, RFC 9293, 3.1.
+"""
+
+from typing import Final
+
+import numpy as np
+from numba import njit
+
+from tsnrepro.captures.capture_file import Capture
+from tsnrepro.tools.frerctl import StreamFilter
+
+__all__ = [
+    "FRAME",
+    "OTHER_TRAFFIC",
+    "STREAM_FRAGMENT",
+    "STREAM_FRAME",
+    "digests",
+    "dissect",
+    "mac",
+    "payload_numbers",
+    "stream_class",
+]
+
+FRAME: Final = np.dtype(
+    [
+        ("destination", "u8"),
+        ("source", "u8"),
+        ("sequence", "i4"),  # of the first R-TAG; -1: none
+        ("ip_source", "u4"),  # IPv4 only; 0: none
+        ("ip_destination", "u4"),
+        ("ip_id", "i4"),  # IPv4 only; -1: none
+        ("fragment_offset", "i4"),  # bytes; -1: no IP
+        ("source_port", "i4"),  # -1: none, or in another fragment
+        ("destination_port", "i4"),
+        ("payload_bytes", "i4"),  # behind UDP or TCP, as the headers say; -1: unknown
+        ("payload_at", "i4"),  # where it starts in the frame; -1: unknown
+        ("ethertype", "u2"),  # behind all tags
+        ("reserved", "u2"),  # of the first R-TAG
+        ("vid", "i2"),  # outer VLAN tag; -1: none
+        ("inner_vid", "i2"),
+        ("protocol", "i2"),  # behind the IP header; -1: no IP
+        ("pcp", "i1"),
+        ("inner_pcp", "i1"),
+        ("vlan_tags", "u1"),
+        ("r_tags", "u1"),
+        ("ip_version", "u1"),  # 0: no IP
+        ("more_fragments", "?"),
+        ("cut", "?"),  # a header goes on behind what was captured
+    ],
+    align=True,
+)
+"""One row a frame. Addresses are numbers, most significant byte first on the wire."""
+
+OTHER_TRAFFIC, STREAM_FRAME, STREAM_FRAGMENT = 0, 1, 2
+
+C_TAG, S_TAG, R_TAG = 0x8100, 0x88A8, 0xF1C1
+VLAN_BYTES, R_TAG_BYTES = 4, 6
+IPV4, IPV6 = 0x0800, 0x86DD
+TCP, UDP = 6, 17
+IPV6_FRAGMENT = 44
+UDP_HEADER_BYTES = 8
+PAYLOAD_NUMBER_BYTES: Final = 12
+DIGEST_BYTES: Final = 80
+"""How much of a frame, tags not counted, tells it from others: IPv6, TCP and some payload."""
+
+
+def mac(address: str) -> int:
+    """Return an address in the form ``02:00:00:00:00:01`` as a number."""
+    return int(address.replace(":", "").replace("-", ""), 16)
+
+
+def dissect(capture: Capture) -> np.ndarray:
+    """Return what the headers of each frame say, an array of :data:`FRAME`."""
+    frames = np.zeros(len(capture), FRAME)
+    _dissect(capture.data, capture.offset, capture.captured_bytes, frames)
+    return frames
+
+
+@njit(cache=True, nogil=True)
+def _u16(data, at):
+    return np.int64(data[at]) << 8 | np.int64(data[at + 1])
+
+
+@njit(cache=True, nogil=True)
+def _u32(data, at):
+    return _u16(data, at) << 16 | _u16(data, at + 2)
+
+
+@njit(cache=True, nogil=True)
+def _u48(data, at):
+    return _u16(data, at) << 32 | _u32(data, at + 2)
+
+
+@njit(cache=True, nogil=True)
+def _dissect(data, offset, captured, frames):
+    for i in range(len(frames)):
+        frame = frames[i]
+        _clear(frame)
+        start = offset[i]
+        end = start + np.int64(captured[i])
+        at = _ethernet(data, start, end, frame)
+        if frame.cut:
+            continue
+        if frame.ethertype == IPV4:
+            _ipv4(data, start, at, end, frame)
+        elif frame.ethertype == IPV6:
+            _ipv6(data, start, at, end, frame)
+
+
+@njit(cache=True, nogil=True)
+def _clear(frame):
+    frame.sequence = -1
+    frame.ip_id = -1
+    frame.fragment_offset = -1
+    frame.source_port = -1
+    frame.destination_port = -1
+    frame.payload_bytes = -1
+    frame.payload_at = -1
+    frame.vid = -1
+    frame.inner_vid = -1
+    frame.protocol = -1
+    frame.pcp = -1
+    frame.inner_pcp = -1
+
+
+@njit(cache=True, nogil=True)
+def _ethernet(data, at, end, frame):
+    """Read addresses and tags, in whatever order the tags stand; return where what follows is."""
+    if at + 14 > end:
+        frame.cut = True
+        return at
+    frame.destination = _u48(data, at)
+    frame.source = _u48(data, at + 6)
+    ethertype = _u16(data, at + 12)
+    at += 14
+    while ethertype in (C_TAG, S_TAG, R_TAG):
+        length = R_TAG_BYTES if ethertype == R_TAG else VLAN_BYTES
+        if at + length > end:
+            frame.cut = True
+            break
+        if ethertype == R_TAG:
+            if frame.r_tags == 0:
+                frame.reserved = _u16(data, at)
+                frame.sequence = _u16(data, at + 2)
+            frame.r_tags += 1
+        else:
+            _vlan(frame, _u16(data, at))
+        ethertype = _u16(data, at + length - 2)
+        at += length
+    frame.ethertype = ethertype
+    return at
+
+
+@njit(cache=True, nogil=True)
+def _vlan(frame, control):
+    if frame.vlan_tags == 0:
+        frame.pcp = control >> 13
+        frame.vid = control & 0xFFF
+    elif frame.vlan_tags == 1:
+        frame.inner_pcp = control >> 13
+        frame.inner_vid = control & 0xFFF
+    frame.vlan_tags += 1
+
+
+@njit(cache=True, nogil=True)
+def _ipv4(data, start, at, end, frame):
+    if at + 20 > end:
+        frame.cut = True
+        return
+    header = np.int64(data[at] & 0x0F) * 4
+    if data[at] >> 4 != 4 or header < 20:
+        return
+    frame.ip_version = 4
+    frame.ip_id = _u16(data, at + 4)
+    fragment = _u16(data, at + 6)
+    frame.more_fragments = fragment & 0x2000 != 0
+    frame.fragment_offset = (fragment & 0x1FFF) * 8
+    frame.protocol = data[at + 9]
+    frame.ip_source = _u32(data, at + 12)
+    frame.ip_destination = _u32(data, at + 16)
+    if frame.fragment_offset == 0:
+        inside = _u16(data, at + 2) - header
+        _transport(data, start, at + header, end, inside, frame)
+
+
+@njit(cache=True, nogil=True)
+def _ipv6(data, start, at, end, frame):
+    if at + 40 > end:
+        frame.cut = True
+        return
+    frame.ip_version = 6
+    frame.protocol = data[at + 6]
+    frame.fragment_offset = 0
+    inside = _u16(data, at + 4)
+    at += 40
+    if frame.protocol == IPV6_FRAGMENT:
+        if at + 8 > end:
+            frame.cut = True
+            return
+        frame.protocol = data[at]
+        fragment = _u16(data, at + 2)
+        frame.more_fragments = fragment & 1 != 0
+        frame.fragment_offset = fragment & 0xFFF8
+        inside -= 8
+        at += 8
+    if frame.fragment_offset == 0:
+        _transport(data, start, at, end, inside, frame)
+
+
+@njit(cache=True, nogil=True)
+def _transport(data, start, at, end, inside, frame):  # noqa: PLR0917
+    """Read ports and payload; ``inside`` is the bytes that IP says it carries."""
+    if frame.protocol not in (TCP, UDP):
+        return
+    header = UDP_HEADER_BYTES if frame.protocol == UDP else 20
+    if at + header > end:
+        frame.cut = True
+        return
+    frame.source_port = _u16(data, at)
+    frame.destination_port = _u16(data, at + 2)
+    if frame.protocol == UDP:
+        frame.payload_bytes = _u16(data, at + 4) - UDP_HEADER_BYTES
+    else:
+        header = np.int64(data[at + 12] >> 4) * 4
+        frame.payload_bytes = inside - header
+    frame.payload_at = at + header - start
+
+
+# --- the stream -------------------------------------------------------------------------------
+
+
+def stream_class(frames: np.ndarray, stream: StreamFilter) -> np.ndarray:
+    """Tell which frames are of the stream, as the stations of the testbed do.
+
+    :data:`STREAM_FRAME` is a whole datagram or its first fragment, :data:`STREAM_FRAGMENT` any
+    later one, which has no ports: of these all of the stream's protocol count.
+    """
+    protocol = {"udp": UDP, "tcp": TCP}[stream.protocol]
+    of_protocol = frames["protocol"] == protocol
+    last = stream.port if stream.last_port is None else stream.last_port
+    port = frames["destination_port"]
+    whole = of_protocol & (port >= stream.port) & (port <= last)
+    if stream.protocol == "udp":
+        whole &= frames["payload_bytes"] >= stream.min_payload_bytes
+    later = of_protocol & (frames["fragment_offset"] > 0)
+    return np.where(later, STREAM_FRAGMENT, np.where(whole, STREAM_FRAME, OTHER_TRAFFIC)).astype(
+        np.uint8
+    )
+
+
+def payload_numbers(capture: Capture, frames: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the sequence number and the send time in ns that our own datagrams start with.
+
+    Both are int64, -1 where the first 12 bytes of a payload were not captured. The payload is
+    big-endian: 32 bits of number, 64 bits of time.
+    """
+    numbers = np.full(len(frames), -1, np.int64)
+    times = np.full(len(frames), -1, np.int64)
+    _payload_numbers(capture.data, capture.offset, capture.captured_bytes, frames, numbers, times)
+    return numbers, times
+
+
+@njit(cache=True, nogil=True)
+def _payload_numbers(data, offset, captured, frames, numbers, times):  # noqa: PLR0917
+    for i in range(len(frames)):
+        start = frames[i].payload_at
+        if start < 0 or frames[i].payload_bytes < PAYLOAD_NUMBER_BYTES:
+            continue
+        if start + PAYLOAD_NUMBER_BYTES > np.int64(captured[i]):
+            continue
+        at = offset[i] + start
+        numbers[i] = _u32(data, at)
+        times[i] = _u32(data, at + 4) << 32 | _u32(data, at + 8)
+
+
+# --- the same frame at two places ---------------------------------------------------------------
+
+
+def digests(capture: Capture, frames: np.ndarray) -> np.ndarray:
+    """Return 64 bits that equal frames share whether they carry an R-TAG or not.
+
+    They cover the addresses and up to :data:`DIGEST_BYTES` bytes behind the tags. Zero stands for
+    a frame of which too little was captured.
+    """
+    found = np.zeros(len(frames), np.uint64)
+    lengths = (capture.captured_bytes, capture.original_bytes)
+    _digests(capture.data, capture.offset, *lengths, frames, found)
+    return found
+
+
+@njit(cache=True, nogil=True)
+def _mixed(state, word):
+    # The finalizer of MurmurHash3 (public domain): every bit of the word reaches every bit.
+    state ^= word
+    state ^= state >> np.uint64(33)
+    state *= np.uint64(0xFF51AFD7ED558CCD)
+    state ^= state >> np.uint64(33)
+    state *= np.uint64(0xC4CEB9FE1A85EC53)
+    return state ^ state >> np.uint64(33)
+
+
+@njit(cache=True, nogil=True)
+def _word(data, at):
+    word = np.uint64(0)
+    for k in range(8):
+        word |= np.uint64(data[at + k]) << np.uint64(8 * k)
+    return word
+
+
+@njit(cache=True, nogil=True)
+def _digests(data, offset, captured, original, frames, found):  # noqa: PLR0917
+    for i in range(len(frames)):
+        frame = frames[i]
+        head = 14 + VLAN_BYTES * frame.vlan_tags + R_TAG_BYTES * frame.r_tags
+        behind = min(np.int64(original[i]) - head, DIGEST_BYTES)
+        if frame.cut or behind < 0 or head + behind > np.int64(captured[i]):
+            continue
+        state = _mixed(np.uint64(0x9E3779B97F4A7C15), frame.destination)
+        state = _mixed(state, frame.source)
+        vlan = np.int64(frame.vid) << 16 | np.int64(frame.pcp) & 0xFFFF
+        state = _mixed(state, np.uint64(vlan))
+        state = _mixed(state, np.uint64(frame.ethertype))
+        at = offset[i] + head
+        whole = behind // 8
+        for k in range(whole):
+            state = _mixed(state, _word(data, at + 8 * k))
+        for k in range(8 * whole, behind):
+            state = _mixed(state, np.uint64(data[at + k]))
+        found[i] = state if state != 0 else np.uint64(1)

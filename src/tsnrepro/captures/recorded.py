@@ -1,0 +1,79 @@
+"""The report of a recorded trial, computed again from its captures and counters alone."""
+
+from typing import Any, Protocol
+
+from tsnrepro.captures.capture_file import Capture, read_capture
+from tsnrepro.captures.counted import LISTENER, Counted, ReadingTimes, counted_between
+from tsnrepro.captures.dissect import mac
+from tsnrepro.captures.report import WireReport, report_on
+from tsnrepro.errors import RecordError
+from tsnrepro.records.outputs import COUNTERS_AFTER, COUNTERS_BEFORE
+from tsnrepro.tools.counters import recorded_snapshot
+from tsnrepro.tools.frerctl import StreamFilter
+
+__all__ = [
+    "capture_name",
+    "recorded_counters",
+    "recorded_report",
+]
+
+READINGS = ("before", "after")
+# Drops behind the listener's card, by the first words of their place in the accounting.
+BEHIND_CARD = f"{LISTENER} "
+
+
+class Outputs(Protocol):
+    """Where a trial's outputs are read from; a raw store is one."""
+
+    def output_bytes(self, trial: str, name: str) -> bytes:
+        """Return an output, unpacked."""
+        ...
+
+    def output(self, trial: str, name: str) -> str:
+        """Return an output as text."""
+        ...
+
+
+def capture_name(host: str, port: str) -> str:
+    """Return the name of a capture among a trial's outputs."""
+    return f"capture-{host}-{port}.pcapng.gz"
+
+
+def recorded_counters(outputs: Outputs, document: dict[str, Any]) -> Counted:
+    """Return the counters of a recorded trial of the experiment ``capture``."""
+    trial, values = document["trial"], document["values"]
+    drops = values["accounting"]["drops"]
+    return counted_between(
+        recorded_snapshot(outputs.output(trial, COUNTERS_BEFORE)),
+        recorded_snapshot(outputs.output(trial, COUNTERS_AFTER)),
+        received=values["result"]["received"],
+        dropped_behind_card={p: n for p, n in drops.items() if p.startswith(BEHIND_CARD)},
+        take_no_sequence=values["capture"]["take_no_sequence"],
+        read=ReadingTimes(*(tuple(values["capture"]["counters_read_ns"][k]) for k in READINGS)),
+    )
+
+
+def recorded_report(outputs: Outputs, document: dict[str, Any]) -> WireReport:
+    """Return the report of a recorded trial of the experiment ``capture``.
+
+    Raises
+    ------
+    RecordError
+        The trial has no captures, or they cannot be read.
+    """
+    trial, values = document["trial"], document["values"]
+    if "capture" not in values:
+        raise RecordError("the trial has no captures", trial, "Measure `capture` instead")
+    kept = values["capture"]
+
+    def read(place: str) -> Capture:
+        name = capture_name(*place.split())
+        return read_capture(outputs.output_bytes(trial, name), f"{trial}/{name}")
+
+    return report_on(
+        {place.split()[1]: read(place) for place in kept["members"]},
+        read(kept["listener"]),
+        StreamFilter(**kept["stream"]),
+        recorded_counters(outputs, document),
+        mac(kept["talker"]),
+    )

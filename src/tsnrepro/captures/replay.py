@@ -1,0 +1,88 @@
+"""The recovery function once more, over the order of arrival that a capture shows.
+
+Source: IEEE Std 802.1CB-2017, 7.4.3 and the counters of clause 10, as written in
+:mod:`tsnrepro.model.recovery`; here compiled, for captures of millions of frames.
+"""
+
+from typing import Any, Final
+
+import numpy as np
+from numba import njit
+
+from tsnrepro.captures.counted import ReadingTimes, RecoveryVariables
+from tsnrepro.captures.paths import Arrivals
+from tsnrepro.model import lines  # noqa: F401 - makes the recovery function known to numba
+from tsnrepro.model.compiled import SOURCE_DIGEST
+from tsnrepro.model.recovery import COUNTERS, expire, read_counters, recover
+
+__all__ = ["replay", "replay_orders"]
+
+# How far one path's frames may have been behind where they were captured, against the other's,
+# by the time the recovery function took them in.
+BEHIND_NS: Final = tuple(
+    sign * delay for delay in (1_000, 10_000, 50_000, 200_000, 1_000_000) for sign in (1, -1)
+)
+
+
+def _make_replay(digest: int) -> Any:
+    # Closed over the digest of the model's sources, so that a changed recovery function is never
+    # loaded from numba's cache as it was.
+    @njit(cache=True, nogil=True)
+    def over(registers, sequence, time_ns):
+        passed = np.zeros(len(sequence), np.bool_)
+        if digest != 0:
+            for i in range(len(sequence)):
+                passed[i] = recover(registers, 0, sequence[i], time_ns[i])
+        return passed
+
+    return over
+
+
+_replay = _make_replay(SOURCE_DIGEST)
+
+
+def replay(
+    arrivals: Arrivals, variables: RecoveryVariables, read_ns: int | None = None
+) -> tuple[dict[str, int], np.ndarray]:
+    """Return the counters of clause 10 and which of the arrivals pass (bool, shape (frames,)).
+
+    ``read_ns`` is when the counters were read, on the captures' clock: the reset timer runs up to
+    then. Without it the timer is left where the last frame put it.
+    """
+    registers = variables.registers()
+    passed = _replay(registers, arrivals.number & 0xFFFF, arrivals.time_ns)
+    if read_ns is not None:
+        expire(registers, 0, read_ns)
+    return read_counters(registers), passed
+
+
+def replay_orders(
+    arrivals: Arrivals, variables: RecoveryVariables, paths: int, read: ReadingTimes | None = None
+) -> list[dict[str, int]]:
+    """Return how the counters may have grown, for orders of arrival that the capture allows.
+
+    A capture before the recovery function has each path's order, but not how two paths' frames
+    interleave when they are taken in. Each path in turn is taken to be up to 1 ms later, or
+    earlier, than its time stamps say. Where nothing is missing or out of order on any path the
+    counters do not depend on it. Frames that came, or a reset timer that expired, while the
+    counters were being read may be counted or not.
+
+    ``arrivals`` holds all captured frames, those after the last reading too.
+    """
+    orders = [arrivals]
+    for path in range(1, paths):
+        orders += [arrivals.delayed(path, by) for by in BEHIND_NS]
+    return [grown for order in orders for grown in _grown(order, variables, read)]
+
+
+def _grown(
+    order: Arrivals, variables: RecoveryVariables, read: ReadingTimes | None
+) -> list[dict[str, int]]:
+    """Return the counters' growth for the first and the last moment each reading may mean."""
+    if read is None:
+        return [replay(order, variables)[0]]
+    begins, ends = (
+        [replay(order.until(at), variables, at)[0] for at in moments]
+        for moments in (read.before_ns, read.after_ns)
+    )
+    return [{n: end[n] - begin[n] for n in COUNTERS} for begin in begins for end in ends]

@@ -1,0 +1,118 @@
+"""What code a notebook or a command runs, found by following its imports.
+
+A rule lists no sources by hand: it names what it runs, and depends on every project file that
+this reaches, with the data files that lie beside a module (templates, C sources). Imports are read
+from the source, also those inside functions; what a program loads by a computed name is not seen,
+so a rule that runs such a thing names it as a further entry.
+"""
+
+import ast
+import json
+from functools import cache
+from pathlib import Path
+
+from tsnrepro.repository import root
+
+PACKAGE = "tsnrepro"
+# Read at run time, not imported.
+BESIDE = ("*.yaml", "*.c", "*.h", "*.sh")
+
+
+def code_of(*entries: str) -> list[str]:
+    """Return the project files that some entries depend on, sorted, relative to the repository.
+
+    Parameters
+    ----------
+    entries
+        Notebooks (``notebooks/analyse/loss.ipynb``), modules (``tsnrepro.experiments.loss``), or
+        commands as ``module:function``, of which only the function's own imports are followed.
+    """
+    reached: set[str] = set()
+    for entry in entries:
+        if entry.endswith(".ipynb"):
+            reached.add(entry)
+            names = _imports(ast.parse(_notebook_source(root() / entry)))
+        elif ":" in entry:
+            module, function = entry.split(":")
+            names = _imports(_function(module, function))
+        else:
+            names = frozenset({entry})
+        for name in names:
+            reached |= _closure(name)
+    return sorted(reached)
+
+
+def _notebook_source(path: Path) -> str:
+    """Return the code of a notebook's cells, one after another."""
+    cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+    return "\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "code")
+
+
+def _function(module: str, function: str) -> ast.AST:
+    path = _file_of(module)
+    assert path is not None, module
+    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.FunctionDef) and node.name == function:
+            return node
+    raise LookupError(f"{module} has no function {function}")
+
+
+def _file_of(module: str) -> Path | None:
+    """Return the source of a module of the project, None for what is not one."""
+    stem = root() / "src" / Path(*module.split("."))
+    for path in (stem.with_suffix(".py"), stem / "__init__.py"):
+        if path.is_file():
+            return path
+    return None
+
+
+def _imports(tree: ast.AST) -> frozenset[str]:
+    """Return the modules of the project that a piece of code imports."""
+    found = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            # A name may be a module below the one it is imported from.
+            below = {f"{node.module}.{alias.name}" for alias in node.names}
+            found |= {node.module, *(name for name in below if _file_of(name))}
+    return frozenset(name for name in found if name.split(".")[0] == PACKAGE)
+
+
+@cache
+def _direct(module: str) -> frozenset[str]:
+    path = _file_of(module)
+    tree = ast.parse(path.read_text(encoding="utf-8")) if path else ast.Module([], [])
+    # A package runs before the modules in it.
+    parents = {module.rpartition(".")[0]} - {"", PACKAGE}
+    return _imports(tree) | parents
+
+
+def _closure(module: str) -> set[str]:
+    """Return the files of a module and of all that it imports, and what lies beside them."""
+    seen: set[str] = set()
+    files: set[str] = set()
+    waiting = [module]
+    while waiting:
+        name = waiting.pop()
+        path = _file_of(name)
+        if name in seen or path is None:
+            continue
+        seen.add(name)
+        files |= {path.relative_to(root()).as_posix(), *_beside(path.parent), *_templates(path)}
+        waiting += _direct(name)
+    return files
+
+
+@cache
+def _beside(folder: Path) -> frozenset[str]:
+    found = (path for pattern in BESIDE for path in folder.glob(pattern))
+    return frozenset(path.relative_to(root()).as_posix() for path in found if path.is_file())
+
+
+@cache
+def _templates(module: Path) -> frozenset[str]:
+    """Return the templates beside a module that it names."""
+    source = module.read_text(encoding="utf-8")
+    found = (path for path in module.parent.glob("templates/*") if path.name in source)
+    return frozenset(path.relative_to(root()).as_posix() for path in found)

@@ -1,0 +1,77 @@
+"""Inject the faults of a timeline on the hosts of a testbed, and say when each took effect."""
+
+import time
+
+from tsnrepro.experiments.faults import AppliedFault, Fault, LatentAlarm, Timeline
+from tsnrepro.testbed.faults import Event, LatentDetection
+from tsnrepro.testbed.protocol import HostTestbed
+from tsnrepro.tools.frerctl import FrerctlAlarm
+
+PPM_OF_A_PERCENT = 10_000
+
+
+class FaultInjector:
+    """The events of a timeline; at the end of its ``with`` block the testbed is whole again."""
+
+    def __init__(self, testbed: HostTestbed, timeline: Timeline) -> None:
+        self.timeline = timeline
+        self._testbed = testbed
+        self._events: list[tuple[Fault, Event]] = []
+        self._detection: LatentDetection | None = None
+        self._found: list[FrerctlAlarm] = []
+
+    def __enter__(self) -> "FaultInjector":
+        if (latent := self.timeline.latent) is not None:
+            self._detection = self._testbed.faults.start_latent(
+                difference=latent.difference, period_ms=latent.period_ms, reset_ms=latent.reset_ms
+            )
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        try:
+            if self._detection is not None:
+                self._found = self._detection.stop()
+        finally:
+            if self.timeline.faults:
+                self._testbed.faults.clear()
+
+    def run(self) -> None:
+        """Inject the faults at their times, from now on."""
+        began = time.monotonic()
+        for fault in self.timeline.faults:
+            time.sleep(max(0.0, began + fault.at_s - time.monotonic()))
+            self._events += [(fault, event) for event in self._apply(fault)]
+
+    def _apply(self, fault: Fault) -> list[Event]:
+        faults, path = self._testbed.faults, fault.path or 0
+        if fault.kind == "cut":
+            return [faults.cut(path)]
+        if fault.kind == "repair":
+            return [faults.repair(path)]
+        if fault.kind == "impair":
+            return faults.impair(
+                path,
+                drop_ppm=round(fault.loss_percent * PPM_OF_A_PERCENT),
+                duplicate_ppm=round(fault.duplicate_percent * PPM_OF_A_PERCENT),
+            )
+        if fault.kind == "restart":
+            return [faults.restart_switch(fault.switch or "sw1")]
+        return [faults.stick_generator(stuck=fault.kind == "stick")]
+
+    def applied(self, first_ns: int) -> tuple[AppliedFault, ...]:
+        """Return when each event took effect, after the first datagram at ``first_ns`` (TAI)."""
+        found: dict[Fault, list[Event]] = {}
+        for fault, event in self._events:
+            found.setdefault(fault, []).append(event)
+        return tuple(
+            AppliedFault(
+                fault,
+                (min(e.before_ns for e in events) - first_ns) / 1e9,
+                (max(e.after_ns for e in events) - first_ns) / 1e9,
+            )
+            for fault, events in found.items()
+        )
+
+    def alarms(self, first_ns: int) -> tuple[LatentAlarm, ...]:
+        """Return the latent errors that were detected, after the first datagram."""
+        return tuple(LatentAlarm((a.time_ns - first_ns) / 1e9, a.difference) for a in self._found)

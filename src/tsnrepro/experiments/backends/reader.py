@@ -1,0 +1,75 @@
+"""How the program that receives reads its socket: the socket's buffer and the program's priority.
+
+Both are factors of a trial, and where a trial does not name them, settings of the testbed.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from tsnrepro.errors import TestbedError
+from tsnrepro.testbed.protocol import HostTestbed
+from tsnrepro.topology import LISTENER, TALKER
+
+# Any priority runs before all ordinary programs; a higher one would only rank real-time programs.
+REALTIME_PRIORITY = 1
+COMMAND_SECONDS = 20
+
+
+@dataclass(frozen=True)
+class Reader:
+    """The receive buffer in bytes on the scale of net.core.rmem_default, and the scheduling.
+
+    A buffer of ``None`` is the kernel's default.
+    """
+
+    receive_buffer_bytes: int | None = None
+    realtime: bool = False
+
+    @property
+    def priority(self) -> int | None:
+        """The priority under SCHED_FIFO, if any."""
+        return REALTIME_PRIORITY if self.realtime else None
+
+    @property
+    def window_bytes(self) -> int | None:
+        """What SO_RCVBUF is given for this buffer: the kernel sets aside twice as much."""
+        return self.receive_buffer_bytes // 2 if self.receive_buffer_bytes else None
+
+    def scheduled(self, argv: list[str]) -> list[str]:
+        """Return the command of a program that has no option of its own for its priority."""
+        return ["chrt", "--fifo", str(self.priority), *argv] if self.realtime else argv
+
+
+def reader_of(testbed: HostTestbed, factors: dict[str, Any]) -> Reader:
+    """Return how the listener of a trial reads."""
+    settings = testbed.settings
+    buffer = factors.get("receive_buffer_bytes")
+    realtime = factors.get("realtime_listener")
+    return Reader(
+        settings.receive_buffer_bytes if buffer is None else buffer,
+        settings.realtime_listener if realtime is None else realtime,
+    )
+
+
+def check_window(testbed: HostTestbed, window_bytes: int) -> None:
+    """Make sure that iperf3's ``-w`` gets what it asks for, which the kernel cuts off silently.
+
+    It sets the sending socket's buffer at the talker and the receiving one's at the listener.
+
+    Raises
+    ------
+    TestbedError
+        A host's limit forbids it.
+    """
+    for host, limit in ((LISTENER, "net.core.rmem_max"), (TALKER, "net.core.wmem_max")):
+        shown = testbed.hosts[host].run(["sysctl", "-n", limit], deadline_s=COMMAND_SECONDS)
+        most = int(shown.check().stdout)
+        if window_bytes > most:
+            raise TestbedError(
+                f"iperf3 cannot have a socket buffer of {2 * window_bytes} bytes: {limit} is "
+                f"{most}, and the kernel gives twice that at most",
+                host,
+                f"`sysctl -w {limit}={window_bytes}` on the host itself (namespaces share its "
+                "limit), a smaller receive_buffer_bytes, or `generator: talker`, whose listener "
+                "is not bound by the limit",
+            )

@@ -1,0 +1,110 @@
+"""From the names of an experiment, a testbed and a campaign to the run's trials."""
+
+from functools import partial
+from importlib import import_module
+from typing import Any
+
+from tsnrepro.campaigns import campaign, raw_root, testbed_settings
+from tsnrepro.errors import ConfigurationError
+from tsnrepro.experiments.run import run_trials, write_manifest
+from tsnrepro.records.imports.imported import imported_manifest, is_imported
+from tsnrepro.records.store import RawStore
+from tsnrepro.registry import Experiment
+from tsnrepro.registry import experiment as experiment_of
+from tsnrepro.settings import Campaign, EmulatedSettings, GuestSettings, ModelSettings, parse
+
+
+def run_experiment(
+    experiment: str, testbed_name: str, campaign_name: str, manifest: str = ""
+) -> dict[str, Any]:
+    """Measure what is missing of one experiment, and return the run's manifest.
+
+    ``manifest`` is the file that it is written to; empty writes none. On an imported testbed there
+    is nothing to measure: the manifest lists what was imported.
+
+    Raises
+    ------
+    ConfigurationError
+        The experiment is unknown or not part of the campaign.
+    TsnreproError
+        The testbed or a trial failed; what was measured before is recorded.
+    """
+    declared = experiment_of(experiment)
+    if is_imported(raw_root(), testbed_name):
+        found = imported_manifest(raw_root(), testbed_name, experiment, campaign_name)
+    else:
+        found = _measure(declared, testbed_name, campaign_name)
+    if manifest:
+        write_manifest(found, manifest)
+    return found
+
+
+def _measure(declared: Experiment, testbed_name: str, campaign_name: str) -> dict[str, Any]:
+    """Measure what is missing on a testbed of this project's own."""
+    experiment = declared.name
+    settings = campaign(campaign_name)
+    kind = testbed_settings(testbed_name).kind
+    if kind not in declared.kinds:
+        raise ConfigurationError(
+            f"experiment '{experiment}' cannot be measured on a testbed of kind {kind}",
+            f"config/testbeds/{testbed_name}.yaml",
+            f"It can on: {', '.join(declared.kinds)}",
+        )
+    section = settings.section(experiment)
+    module = import_module(f"tsnrepro.experiments.{experiment}")
+    # Where the kinds differ in what they can run, the plan is of one kind.
+    planned = module.plan(section, settings.seed, kind) if section else []
+    if not planned:
+        raise ConfigurationError(
+            f"campaign '{campaign_name}' has no experiment '{experiment}' for testbed "
+            f"'{testbed_name}'",
+            f"config/campaigns/{campaign_name}.yaml",
+            f"It has: {', '.join(settings.experiments)}",
+        )
+    store = RawStore(raw_root(), testbed_name, campaign_name, experiment)
+    purpose = f"campaign {campaign_name}, experiment {experiment}"
+    bring_up = partial(open_for, experiment, testbed_name, settings, purpose)
+    # A model has no caches to warm, and every job of a guest boots its own.
+    warm_up = settings.warm_up and kind == "emulated"
+    return run_trials(store, planned, settings.attempts, bring_up, module.measure, warm_up=warm_up)
+
+
+def open_testbed(name: str, campaign: Campaign, purpose: str, **overrides: Any) -> Any:
+    """Return the testbed of config/testbeds/NAME.yaml; its ``with`` block brings it up.
+
+    ``overrides`` are settings that take the place of those in the file.
+
+    Raises
+    ------
+    ConfigurationError
+        There is no such file, or it does not fit the kind of testbed it names.
+    """
+    settings = testbed_settings(name)
+    if overrides:
+        merged = settings.model_dump() | overrides
+        settings = parse(type(settings), merged, f"config/testbeds/{name}.yaml and the trial")
+    if isinstance(settings, ModelSettings):
+        from tsnrepro.testbed.model import ModelTestbed  # noqa: PLC0415
+
+        return ModelTestbed(settings, campaign.seed)
+    if isinstance(settings, GuestSettings):
+        from tsnrepro.testbed.guest.testbed import GuestTestbed  # noqa: PLC0415
+
+        return GuestTestbed(settings, purpose)
+    from tsnrepro.testbed.emulated import EmulatedTestbed  # noqa: PLC0415
+
+    return EmulatedTestbed(settings, purpose)
+
+
+def open_for(experiment: str, name: str, campaign: Campaign, purpose: str, **overrides: Any) -> Any:
+    """Return the testbed as an experiment takes it; see :func:`open_testbed`.
+
+    Where it needs queueing disciplines, an emulated testbed runs jobs on this machine's kernel.
+    """
+    settings = testbed_settings(name)
+    needs = experiment_of(experiment).qdiscs
+    if needs and isinstance(settings, EmulatedSettings):
+        from tsnrepro.testbed.jobs.local import LocalJobs  # noqa: PLC0415
+
+        return LocalJobs(settings, purpose, needs)
+    return open_testbed(name, campaign, purpose, **overrides)

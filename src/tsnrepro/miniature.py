@@ -1,0 +1,55 @@
+"""A campaign in miniature: every part, mode, method and scenario once, each as short as can be.
+
+Made from the campaign's own file by the names and types of its settings, so a new part is in it
+without being told. It shows that everything runs; nothing can be concluded from its numbers.
+"""
+
+from typing import Any
+
+from tsnrepro.settings import Campaign, parse
+
+SECONDS = 1
+PACKETS = 300
+STUDY = "threshold-coarse"
+# What is done several times is done once. Searches end after so many steps.
+ONCE = ("repetitions", "last_repetitions", "searches", "attempts", "iterations")
+STEPS = {"steps": 5}
+
+
+def miniature(campaign: Campaign) -> Campaign:
+    """Return the campaign in miniature.
+
+    Raises
+    ------
+    ConfigurationError
+        What came out is no campaign: a setting cannot be as small as its name lets expect.
+    """
+    small = _shrink(campaign.model_dump(mode="json", exclude_none=True))
+    small |= {"study": STUDY, "warm_up": False, "attempts": 2}
+    small["description"] = f"In miniature: {campaign.description}"
+    return parse(Campaign, small, "miniature of a campaign")
+
+
+def _shrink(value: Any, name: str = "") -> Any:
+    if isinstance(value, dict):
+        return {key: _shrink(item, key) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_shrink(item) for item in _ends(value)]
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return value
+    return 1 if name in ONCE else min(value, _largest(name, value))
+
+
+def _largest(name: str, value: float) -> float:
+    """Return the largest number that a setting of this name may be."""
+    if name == "packets":
+        return PACKETS
+    # A deadline is no duration: what it ends would fail.
+    short = name.endswith("_s") and name != "deadline_s"
+    return SECONDS if short else STEPS.get(name, value)
+
+
+def _ends(items: list[Any]) -> list[Any]:
+    """Return the first and last of a list of numbers; parts, modes and scenarios all stay."""
+    numbers = all(isinstance(item, int | float) for item in items)
+    return [items[0], items[-1]] if numbers and len(items) > 2 else items

@@ -1,0 +1,134 @@
+"""What stands in the columns of a manuscript: the values, facts and files of its runs.
+
+Values of the first column go by their keys; those of another by ``<column>.<key>``, and its files
+by ``<column>/...``. What a column's campaign did not measure, but the experiment promises, is
+there without a value, with the reason in its place.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tsnrepro.publish.errors import PublishError
+from tsnrepro.records.facts import FACTS
+from tsnrepro.records.values import Result, load_file
+from tsnrepro.registry import experiments, promising
+
+VALUES, TESTBED_FACTS = "values.json", "testbed.json"
+STUDY = "study"
+NOT_MEASURED = "not measured"
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a manuscript: its name, and the folders of its runs by experiment."""
+
+    name: str
+    runs: Mapping[str, Path]
+
+    def values(self) -> dict[str, Result]:
+        """Return the results of all runs, and the facts of the first one's testbed, by key."""
+        found: dict[str, Result] = {}
+        for folder in self.runs.values():
+            found |= load_file(folder / VALUES)
+        for folder in list(self.runs.values())[:1]:
+            found |= load_file(folder / TESTBED_FACTS)
+        return found
+
+
+@dataclass(frozen=True)
+class Columns:
+    """All columns of a manuscript, in order, with the folder of its study where it prints one."""
+
+    columns: Sequence[Column]
+    study: Path | None = None
+
+    def declaring(self, names: Iterable[str]) -> "Columns":
+        """Return the same with a column for each name, empty where nothing stands in it.
+
+        An imported data set, for example, has no model beside it.
+        """
+        there = {column.name: column for column in self.columns}
+        others = [Column(name, {}) for name in names if name not in there]
+        return Columns([*self.columns, *others], self.study)
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the columns, the first one's first."""
+        return [column.name for column in self.columns]
+
+    def values(self) -> dict[str, Result]:
+        """Return everything that is known, by the key that a manuscript names it by."""
+        found = dict(load_file(self.study / VALUES)) if self.study else {}
+        for number, column in enumerate(self.columns):
+            prefix = f"{column.name}." if number else ""
+            for key, result in column.values().items():
+                found[prefix + key] = result.model_copy(update={"key": prefix + key})
+        return found
+
+    def split(self, key: str) -> tuple[Column, str]:
+        """Return the column that a key belongs to, and the key in that column."""
+        first, _, rest = key.partition(".")
+        for column in self.columns[1:]:
+            if column.name == first:
+                return column, rest
+        return self.columns[0], key
+
+    def unmeasured(self, key: str) -> Result | None:
+        """Return a promised key's place without a value; None for a key that nothing promises."""
+        column, bare = self.split(key)
+        if bare.split(".")[0] == STUDY:
+            reason = f"{NOT_MEASURED}: no study was computed" if self.study is None else ""
+        elif bare in FACTS:
+            reason = f"{NOT_MEASURED}: this kind of testbed does not tell it"
+        else:
+            declared = promising(bare)
+            reason = _why(column, declared.name) if declared else ""
+        if not reason:
+            return None
+        nothing = {"value": None, "low": None, "high": None, "unit": "", "digits": 0}
+        return Result(key=key, **nothing, method=reason, run="", trials=[], sha256="")
+
+    def files(self) -> Iterator[tuple[str, Path]]:
+        """Yield the name and path of every figure, as manuscripts name them without ending."""
+        folders = {f"{STUDY}/": self.study} if self.study else {}
+        for number, column in enumerate(self.columns):
+            prefix = f"{column.name}/" if number else ""
+            folders |= {f"{prefix}{name}/": folder for name, folder in column.runs.items()}
+        for prefix, folder in folders.items():
+            for path in sorted((folder / "figures").glob("*.pdf")):
+                yield f"{prefix}{path.stem}", path
+
+    def declares_figure(self, name: str) -> bool:
+        """Tell whether a figure may come of a column, whether or not it was drawn."""
+        *column, experiment, figure = name.split("/") if "/" in name else ("", "", name)
+        if experiment == STUDY:
+            return self.study is None
+        known = not column or column[0] in self.names
+        declared = experiments().get(experiment)
+        return known and declared is not None and declared.caption(figure) is not None
+
+
+def _why(column: Column, experiment: str) -> str:
+    if experiment not in column.runs:
+        return f"{NOT_MEASURED}: the column {column.name} has no experiment {experiment}"
+    return f"{NOT_MEASURED}: this campaign's {experiment} does not give it"
+
+
+def columns_of(named: Sequence[str], study: Path | None) -> Columns:
+    """Return columns from words ``COLUMN=FOLDER``, a run each, in the order of the columns.
+
+    Raises
+    ------
+    PublishError
+        A word has no ``=``, or there is none.
+    """
+    runs: dict[str, dict[str, Path]] = {}
+    for word in named:
+        column, separator, folder = word.partition("=")
+        if not separator:
+            raise PublishError(f"'{word}' is not COLUMN=FOLDER", "--run")
+        runs.setdefault(column, {})[Path(folder).name] = Path(folder)
+    if not runs:
+        raise PublishError("a manuscript without a run", "--run", "Name at least one")
+    return Columns([Column(name, folders) for name, folders in runs.items()], study)

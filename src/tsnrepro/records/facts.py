@@ -1,0 +1,27 @@
+"""The names of the facts that a record tells of its testbed, whatever its kind.
+
+Each is a result of the key ``testbed.<name>``; what a kind of testbed does not tell has no value.
+"""
+
+OF_EVERY_KIND = (
+    *("kind", "label", "verb", "campaign", "environment", "commit"),
+    *("kernel", "processor", "processors"),
+)
+OF_HOSTS = (
+    *("iperf3", "sockperf", "queue_bytes", "link_rate_mbps", "paths", "history_length", "reset_ms"),
+    *("receive_buffer_bytes", "acceleration", "iproute2", "qemu"),
+)
+OF_IMPORTS = ("description", "imported_from", "imported_by", "switches", "measured")
+"""What only an imported data set has to tell."""
+OF_MODEL = (
+    *("switch_us", "send_us", "receive_us", "stack_us", "stall_interval_s", "stall_length_ms"),
+)
+"""Parameters of the model, some known to a range."""
+
+FACTS = frozenset(
+    f"testbed.{name}"
+    for name in (
+        *(*OF_EVERY_KIND, *OF_HOSTS, *OF_IMPORTS, "model_sources"),
+        *(f"model.{name}" for name in OF_MODEL),
+    )
+)

@@ -1,0 +1,113 @@
+"""The mark of an imported testbed: which trials its last import made, for whoever asks.
+
+    ROOT/<testbed>/import.json           the imports, the last one counts
+                  /originals/<sha256>/   every file that a trial came from, as it was
+
+Trials of earlier imports stay in the store; only those of the last one are listed.
+"""
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from tsnrepro.errors import ConfigurationError, RecordError
+from tsnrepro.records.columns import EXPERIMENTS
+
+MARKER = "import.json"
+CAMPAIGN = "imported"
+ORIGINALS = "originals"
+
+
+def is_imported(raw_root: Path, testbed: str) -> bool:
+    """Tell whether a testbed's trials were imported, so that nothing can be measured on it."""
+    return (raw_root / testbed / MARKER).is_file()
+
+
+def imported_testbeds(raw_root: Path) -> list[str]:
+    """Return the names of all imported testbeds."""
+    return sorted(path.parent.name for path in raw_root.glob(f"*/{MARKER}"))
+
+
+def imports_of(raw_root: Path, testbed: str) -> list[dict[str, Any]]:
+    """Return the imports of a testbed, oldest first; none where it is not an imported one.
+
+    Raises
+    ------
+    RecordError
+        The mark cannot be read.
+    """
+    path = raw_root / testbed / MARKER
+    if not path.is_file():
+        return []
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))["imports"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise RecordError(
+            f"the list of imports cannot be read: {error}",
+            str(path),
+            "Remove this file and import the data set again; no trial is lost by it",
+        ) from error
+
+
+def add_import(raw_root: Path, testbed: str, entry: dict[str, Any]) -> None:
+    """Add an import to the mark of a testbed, whole or not at all."""
+    imports = [*imports_of(raw_root, testbed), entry]
+    path = raw_root / testbed / MARKER
+    partial = path.with_name(f".partial-{MARKER}")
+    document = {"testbed": testbed, "imports": imports}
+    with partial.open("w", encoding="utf-8") as file:
+        file.write(json.dumps(document, indent=1, ensure_ascii=False))
+        file.flush()
+        os.fsync(file.fileno())
+    partial.replace(path)
+
+
+def imported_experiments(raw_root: Path, testbed: str) -> list[str]:
+    """Return the experiments that an imported testbed has measured trials of, in our order."""
+    imports = imports_of(raw_root, testbed)
+    return [name for name in EXPERIMENTS if imports and imports[-1]["trials"].get(name)]
+
+
+def imported_manifest(
+    raw_root: Path, testbed: str, experiment: str, campaign: str = CAMPAIGN
+) -> dict[str, Any]:
+    """Return the manifest of one experiment of an imported testbed: its trials and their checksums.
+
+    Raises
+    ------
+    ConfigurationError
+        The testbed was not imported, the campaign is another than ``imported``, or the data set
+        has no trial of the experiment.
+    """
+    imports = imports_of(raw_root, testbed)
+    if not imports:
+        raise ConfigurationError(
+            f"'{testbed}' is not an imported testbed",
+            str(raw_root / testbed),
+            f"There are: {', '.join(imported_testbeds(raw_root)) or 'none'}",
+        )
+    if campaign != CAMPAIGN:
+        raise ConfigurationError(
+            f"testbed '{testbed}' was imported, and nothing can be measured on it",
+            f"campaign {campaign}",
+            f"Choose its own campaign: --config testbed={testbed} campaign={CAMPAIGN}",
+        )
+    last = imports[-1]
+    if not last["trials"].get(experiment):
+        raise ConfigurationError(
+            f"the data set of testbed '{testbed}' has no trial of {experiment}",
+            str(raw_root / testbed / MARKER),
+            f"It has trials of: {', '.join(imported_experiments(raw_root, testbed)) or 'nothing'}",
+        )
+    return {
+        "testbed": testbed,
+        "campaign": CAMPAIGN,
+        "experiment": experiment,
+        "folder": str(raw_root / testbed / CAMPAIGN / experiment),
+        "imported": True,
+        "generated": last["generated"],
+        "environment": last["environment"],
+        "trials": last["trials"][experiment],
+        "failed_attempts": last["failed"].get(experiment, []),
+    }

@@ -1,0 +1,125 @@
+"""What an import took, refused and passed over, to be read by whoever started it."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import groupby
+
+_SHOWN = 12
+
+
+@dataclass(frozen=True)
+class TakenFile:
+    """A file whose rows became trials by one table of the mapping."""
+
+    file: str
+    table: str
+    trials: int
+    generated: bool
+
+    def __str__(self) -> str:
+        plural = "" if self.trials == 1 else "s"
+        generated = ", generated and not measured" if self.generated else ""
+        return f"{self.file} ({self.table}): {self.trials} trial{plural}{generated}"
+
+
+@dataclass(frozen=True)
+class RefusedFile:
+    """A file that gave no trial, and why."""
+
+    file: str
+    reason: str
+    table: str = ""
+    remedy: str = ""
+
+    def __str__(self) -> str:
+        table = f" ({self.table})" if self.table else ""
+        remedy = f". {self.remedy}" if self.remedy else ""
+        return f"{self.file}{table}: {self.reason}{remedy}"
+
+
+@dataclass(frozen=True)
+class SkippedRow:
+    """A row that gave no trial, and why."""
+
+    file: str
+    row: str
+    reason: str
+
+
+@dataclass
+class ImportReport:
+    """The outcome of one import."""
+
+    testbed: str
+    folder: str
+    mapping: str
+    taken: list[TakenFile] = field(default_factory=list)
+    refused: list[RefusedFile] = field(default_factory=list)
+    copies: list[SkippedRow] = field(default_factory=list)
+    """Rows and files that repeat others byte for byte, and are not counted twice."""
+    skipped: list[SkippedRow] = field(default_factory=list)
+    skipped_rows: int = 0
+    """All rows that were passed over; ``skipped`` names the first of each file."""
+    nul_bytes: dict[str, int] = field(default_factory=dict)
+    """NUL bytes that were taken out, by file."""
+    unnamed: list[str] = field(default_factory=list)
+    """Files that no pattern of the mapping fits."""
+    unread: dict[str, str] = field(default_factory=dict)
+    """What else lies in the folder, and why it was not read."""
+    unmatched: list[tuple[str, str]] = field(default_factory=list)
+    """Table and pattern that fit no file."""
+    left_out: list[tuple[str, str, str]] = field(default_factory=list)
+    """Table, column and reason, as the mapping says them."""
+    trials: dict[str, int] = field(default_factory=dict)
+    """Measured trials by experiment."""
+    failed: int = 0
+    """Trials that the data set records as failed."""
+    written: int = 0
+    """Trials that the store did not hold before."""
+    environment: str = ""
+    """Digest of the facts of the import."""
+
+    def __str__(self) -> str:
+        counts = ", ".join(f"{count} of {name}" for name, count in self.trials.items() if count)
+        known = sum(self.trials.values()) + self.failed - self.written
+        lines = [
+            f"imported: {self.testbed}, from {self.folder} by the mapping {self.mapping}",
+            f"  trials: {counts or 'none'}; {self.written} new, {known} recorded before",
+        ]
+        if self.failed:
+            lines.append(f"  failed trials that the data set records: {self.failed}")
+        skipped = _rows(self.skipped)
+        if self.skipped_rows > len(self.skipped):
+            skipped.append(f"{self.skipped_rows - len(self.skipped)} more rows")
+        parts = {
+            "taken": list(map(str, self.taken)),
+            "refused": list(map(str, self.refused)),
+            "copies, not counted twice": _rows(self.copies),
+            "passed over": skipped,
+            "NUL bytes taken out": [f"{file}: {n}" for file, n in self.nul_bytes.items()],
+            "left out by the mapping": [f"{t}, {c}: {why}" for t, c, why in self.left_out],
+            "patterns that fit no file": [f"{t}: {pattern}" for t, pattern in self.unmatched],
+            "files that no pattern names": self.unnamed,
+            "not read": [f"{name}: {why}" for name, why in self.unread.items()],
+        }
+        for what, items in parts.items():
+            # What was refused is shown in full: each of it may be a mistake.
+            lines += _shortened(what, items, len(items) if what == "refused" else _SHOWN)
+        return "\n".join(lines)
+
+
+def _rows(rows: list[SkippedRow]) -> list[str]:
+    lines = []
+    for (file, reason), group in groupby(rows, key=lambda row: (row.file, row.reason)):
+        places = [row.row for row in group]
+        more = f" and {len(places) - 3} more" if len(places) > 3 else ""
+        lines.append(f"{', '.join([file, *filter(None, places[:3])])}{more}: {reason}")
+    return lines
+
+
+def _shortened(what: str, items: list[str], most: int) -> Iterator[str]:
+    if items:
+        yield f"  {what}:"
+        yield from (f"    {item}" for item in items[:most])
+    if len(items) > most:
+        yield f"    and {len(items) - most} more"

@@ -1,0 +1,165 @@
+"""The results document: what an analysis found, written and read back checked.
+
+One JSON list of :class:`Result` for each analysed run. Analyses fill it through
+:class:`tsnrepro.analysis.results.Results`; pages, papers and the audit read it here.
+"""
+
+import json
+import math
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
+
+from tsnrepro.errors import RecordError
+
+Number = Annotated[float, Field(allow_inf_nan=False)]
+# First words of the method of a result whose limits are the values seen, or that has none.
+NO_INTERVAL = ("range", "no interval")
+
+
+class Result(BaseModel):
+    """One named result: an estimate or fact, its interval, its method and its trials.
+
+    Attributes
+    ----------
+    key
+        Name by which manuscripts and reports print it, such as ``tcp.goodput.frer.mbps``.
+    value
+        The number or word; ``None`` where the trials do not give it.
+    low, high
+        Limits in ``unit``; ``None`` where unknown or without bound. What they are, ``method`` says
+        first where they are no interval: see :attr:`decides`.
+    unit
+        ``Mb/s``, ``%``, ``us`` and so on; empty for counts, ratios and words.
+    digits
+        Decimals to print.
+    method
+        How the value and its interval were found.
+    run
+        Experiment whose trials these are; empty for what rests on none.
+    trials
+        Names of the trials' folders in the raw store.
+    sha256
+        Checksum over the checksums of the trials (64 hex digits, or empty).
+
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+    key: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*(\.[a-z0-9_]+)+$")]
+    value: int | Number | str | None
+    low: Number | None
+    high: Number | None
+    unit: str
+    digits: Annotated[int, Field(ge=0, le=9)]
+    method: str
+    run: Annotated[str, Field(pattern=r"^([a-z][a-z0-9_]*)?$")]
+    trials: list[str]
+    sha256: Annotated[str, Field(pattern=r"^([0-9a-f]{64})?$")]
+
+    @model_validator(mode="after")
+    def _ordered(self) -> "Result":
+        low = -math.inf if self.low is None else self.low
+        high = math.inf if self.high is None else self.high
+        if low > high:
+            raise ValueError(f"the interval is upside down: {low} above {high}")
+        return self
+
+    @property
+    def is_number(self) -> bool:
+        """Tell whether the value is a number (``None`` and words are not)."""
+        return isinstance(self.value, int | float)
+
+    @property
+    def decides(self) -> bool:
+        """Tell whether a conclusion may rest on the limits: they are no mere range of values."""
+        return decides(self.method)
+
+    @property
+    def signed(self) -> bool:
+        """Tell whether the value is a difference, which prints its sign."""
+        return "difference" in self.key.split(".")
+
+
+def decides(method: str) -> bool:
+    """Tell whether limits found by a method are an interval or a bound, and not only a range."""
+    return not method.startswith(NO_INTERVAL)
+
+
+_LIST = TypeAdapter(list[Result])
+
+
+def load_values(paths: Iterable[Path]) -> dict[str, Result]:
+    """Return all results of some files by key.
+
+    Raises
+    ------
+    RecordError
+        There is no file, one is not a list of results, or a key occurs twice.
+
+    """
+    found: dict[str, Result] = {}
+    origin: dict[str, Path] = {}
+    for path in paths:
+        for key, result in load_file(path).items():
+            if key in found:
+                raise RecordError(
+                    f"the key '{key}' occurs twice",
+                    f"{origin[key]} and {path}",
+                    "Give each result its own key in the analysis",
+                )
+            found[key], origin[key] = result, path
+    if not origin:
+        raise RecordError("no values to read", "", "Analyse a campaign first: snakemake --cores 4")
+    return found
+
+
+def load_file(path: Path) -> dict[str, Result]:
+    """Return the results of one JSON file by key.
+
+    Raises
+    ------
+    RecordError
+        The file is missing or is not a list of results.
+
+    """
+    if not path.is_file():
+        raise RecordError("no such values", str(path), "Analyse the campaign first")
+    found: dict[str, Result] = {}
+    for result in _load(path):
+        if result.key in found:
+            raise RecordError(f"the key '{result.key}' occurs twice", str(path))
+        found[result.key] = result
+    return found
+
+
+def write_values(path: Path, results: Iterable[Result]) -> None:
+    """Write results as JSON; the folder is made where missing."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    document = [result.model_dump() for result in results]
+    path.write_text(json.dumps(document, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def _load(path: Path) -> list[Result]:
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+    except json.JSONDecodeError as error:
+        raise RecordError(f"not JSON: {error}", str(path)) from error
+    try:
+        return _LIST.validate_python(document)
+    except ValidationError as error:
+        problems = "; ".join(_problem(document, item) for item in error.errors()[:5])
+        raise RecordError(problems, str(path), "Run the analysis again") from error
+
+
+def _problem(document: object, item: object) -> str:
+    """Name the entry by its key where it has one, else by its place in the list."""
+    place = list(item["loc"])  # type: ignore[index]
+    message = item["msg"]  # type: ignore[index]
+    if not place or not isinstance(document, list) or not isinstance(place[0], int):
+        return f"file: {message}"
+    entry = document[place[0]]
+    name = entry.get("key", f"entry {place[0]}") if isinstance(entry, dict) else f"entry {place[0]}"
+    return f"{name}: {'.'.join(map(str, place[1:])) or 'entry'}: {message}"

@@ -1,0 +1,198 @@
+"""What one call of ``snakemake`` measures, on which testbeds, and which papers it prints.
+
+Results lie by testbed, campaign and experiment; a paper lies by its own name and says in its
+sources whose results stand in its columns. One call may use several testbeds.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from tsnrepro.campaigns import campaign, raw_root, testbed_settings
+from tsnrepro.errors import ConfigurationError
+from tsnrepro.records.imports import imported
+from tsnrepro.registry import Experiment, experiment
+from tsnrepro.settings import Selection
+from tsnrepro.settings.papers import Sources, manuscripts, sources_of
+from tsnrepro.testbed import choose
+
+RESULTS = "results"
+SELECTED = "selected"
+
+
+@dataclass(frozen=True)
+class SelectedRun:
+    """The trials of one experiment on one testbed under one campaign, and where results lie."""
+
+    testbed: str
+    campaign: str
+    experiment: str
+
+    @property
+    def folder(self) -> str:
+        """The folder of everything derived from the run."""
+        return f"{RESULTS}/{self.testbed}/{self.campaign}/{self.experiment}"
+
+
+@dataclass(frozen=True)
+class Paper:
+    """A manuscript with the runs that stand in each of its columns."""
+
+    name: str
+    columns: Mapping[str, tuple[SelectedRun, ...]]
+    study: str | None
+
+    @property
+    def folder(self) -> str:
+        """The folder of the PDF and everything generated for it."""
+        return f"{RESULTS}/papers/{self.name}"
+
+    @property
+    def runs(self) -> list[SelectedRun]:
+        """The runs of all columns, each once."""
+        return list(dict.fromkeys(run for column in self.columns.values() for run in column))
+
+
+@dataclass(frozen=True)
+class SelectionPlan:
+    """What a selection comes to.
+
+    Attributes
+    ----------
+    name
+        Of the selection, for the folder of its report.
+    campaign
+        Of its runs.
+    runs
+        What is measured and reported, an experiment each.
+    grounds
+        Why each testbed was taken, in one line, by testbed.
+    left_out
+        Experiments of the campaign that are not measured, with the reason.
+    papers
+        The manuscripts to print; they may show further runs.
+    """
+
+    name: str
+    campaign: str
+    runs: tuple[SelectedRun, ...]
+    grounds: Mapping[str, str]
+    left_out: Mapping[str, str]
+    papers: tuple[Paper, ...]
+
+    @property
+    def report(self) -> str:
+        """The folder of the report and the audit's ledger."""
+        return f"{RESULTS}/reports/{self.name}"
+
+    def sentence(self) -> str:
+        """Say in one line which testbeds are used and why."""
+        parts = []
+        for testbed, ground in self.grounds.items():
+            names = [run.experiment for run in self.runs if run.testbed == testbed]
+            parts.append(f"{', '.join(names)} on testbed {testbed} ({ground})")
+        parts += [f"{name} is left out ({reason})" for name, reason in self.left_out.items()]
+        return f"campaign {self.campaign}: {'; '.join(parts)}"
+
+
+def plan(selection: Selection) -> SelectionPlan:
+    """Return what a selection comes to on this machine.
+
+    Raises
+    ------
+    ConfigurationError
+        A name is unknown, nothing of the campaign can be measured there, or a paper that was
+        asked for prints none of it.
+    """
+    testbeds = imported.imported_testbeds(raw_root())
+    choose.check_name(selection.testbed, testbeds)
+    if selection.testbed in testbeds:
+        runs = _imported_runs(selection.testbed)
+        name, study = selection.testbed, selection.study
+        grounds, left_out = {selection.testbed: "it was imported"}, {}
+    else:
+        settings = campaign(selection.campaign)
+        wanted = [experiment(name) for name in settings.experiments]
+        chosen, left_out = _choose(wanted, selection.testbed)
+        runs = tuple(
+            SelectedRun(found, selection.campaign, name) for name, (found, _) in chosen.items()
+        )
+        grounds = dict(chosen.values())
+        named = selection.testbed != choose.AUTO
+        name = f"{selection.testbed}-{selection.campaign}" if named else selection.campaign
+        study = settings.study
+    if not runs:
+        reasons = "; ".join(f"{name}: {reason}" for name, reason in left_out.items())
+        raise ConfigurationError(
+            f"nothing of campaign '{selection.campaign}' can be measured on testbed "
+            f"'{selection.testbed}'",
+            reasons or "it names no experiment",
+            "Choose another testbed or campaign: tsnrepro testbeds",
+        )
+    papers = _papers(selection.papers, runs, study)
+    return SelectionPlan(name, runs[0].campaign, runs, grounds, left_out, papers)
+
+
+def _imported_runs(testbed: str) -> tuple[SelectedRun, ...]:
+    held = imported.imported_experiments(raw_root(), testbed)
+    return tuple(SelectedRun(testbed, imported.CAMPAIGN, name) for name in held)
+
+
+def _choose(
+    wanted: Iterable[Experiment], testbed: str
+) -> tuple[dict[str, tuple[str, str]], dict[str, str]]:
+    """Return testbed and ground of each experiment, and the reason for each that has no testbed."""
+    chosen, left_out = {}, {}
+    for declared in wanted:
+        if testbed == choose.AUTO:
+            found, reason = choose.choose(declared)
+        else:
+            found, reason = _on_named(declared, testbed)
+        if found:
+            chosen[declared.name] = (found, reason)
+        else:
+            left_out[declared.name] = reason
+    return chosen, left_out
+
+
+def _on_named(declared: Experiment, testbed: str) -> tuple[str, str]:
+    """Take the testbed that was asked for, whatever this machine lacks.
+
+    Trials that are recorded already need no testbed.
+    """
+    kind = testbed_settings(testbed).kind
+    if kind not in declared.kinds:
+        others = ", ".join(declared.kinds)
+        return "", f"it cannot be measured on a testbed of kind {kind}, only on {others}"
+    return testbed, "it was asked for"
+
+
+def _papers(wanted: list[str], runs: tuple[SelectedRun, ...], study: str) -> tuple[Paper, ...]:
+    """Return the papers to print: those asked for, or all whose experiments are all there."""
+    there = {run.experiment for run in runs}
+    for name in wanted:
+        if name not in manuscripts():
+            raise ConfigurationError(
+                f"unknown manuscript '{name}'", "papers", f"There are: {', '.join(manuscripts())}"
+            )
+        if not there.intersection(sources_of(name).experiments):
+            needs = ", ".join(sources_of(name).experiments)
+            raise ConfigurationError(
+                f"manuscript '{name}' prints {needs}, and none of them is measured", "papers"
+            )
+    fitting = [name for name in manuscripts() if {*sources_of(name).experiments} <= there]
+    return tuple(_paper(name, sources_of(name), runs, study) for name in wanted or fitting)
+
+
+def _paper(name: str, sources: Sources, runs: tuple[SelectedRun, ...], study: str) -> Paper:
+    printed = [run for run in runs if run.experiment in sources.experiments]
+    columns: dict[str, tuple[SelectedRun, ...]] = {}
+    for column, testbed in sources.columns.items():
+        if testbed == SELECTED:
+            columns[column] = tuple(printed)
+        elif printed[0].campaign != imported.CAMPAIGN:
+            columns[column] = tuple(
+                SelectedRun(testbed, run.campaign, run.experiment)
+                for run in printed
+                if testbed_settings(testbed).kind in experiment(run.experiment).kinds
+            )
+    return Paper(name, columns, study if sources.study else None)

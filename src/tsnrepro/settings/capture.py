@@ -1,0 +1,44 @@
+"""Settings of the experiment ``capture``."""
+
+from tsnrepro.registry import EMULATED, Experiment
+from tsnrepro.settings.strict import (
+    Configurations,
+    OneOrMore,
+    RatesMbps,
+    Repetitions,
+    Strict,
+    UdpPayload,
+    WholeSeconds,
+)
+
+
+class CapturePart(Strict):
+    """Loads to capture at one payload."""
+
+    payload_bytes: UdpPayload
+    rates_mbps: RatesMbps
+    duration_s: WholeSeconds
+
+
+class CaptureSettings(Strict):
+    """Captures at the member ports and at the listener, while ``iperf3 -u`` sends."""
+
+    configurations: Configurations = ["control", "frer"]
+    repetitions: Repetitions
+    parts: OneOrMore[CapturePart]
+
+
+EXPERIMENT = Experiment(
+    CaptureSettings,
+    title="Captures at the member ports",
+    kinds=(EMULATED,),
+    order=8,
+    tables=("findings",),
+    figures={"path-delay": "By how much the second copy came later"},
+    keys=(
+        "capture.{captured,tagged,missing,out_of_order,repeated,ties,trials,trials.agreeing}.count",
+        "capture.disagreements.{capture,wire,counters}.count",
+        "capture.won.*.*.*.percent",
+        "capture.path_delay.*.*.*.us",
+    ),
+)

@@ -1,0 +1,32 @@
+"""Settings of the experiment ``latency``."""
+
+from typing import Annotated
+
+from pydantic import Field
+
+from tsnrepro.registry import Experiment
+from tsnrepro.settings.strict import Configurations, OneOrMore, Repetitions, Strict, WholeSeconds
+
+
+class LatencySettings(Strict):
+    """Half round trip by ``sockperf ping-pong``, one request at a time."""
+
+    configurations: Configurations = ["control", "frer"]
+    repetitions: Repetitions
+    payloads_bytes: OneOrMore[Annotated[int, Field(ge=14, le=65507)]]
+    duration_s: WholeSeconds
+
+
+EXPERIMENT = Experiment(
+    LatencySettings,
+    title="Latency",
+    order=3,
+    figures={"latency-distribution": "Distribution of half round trips"},
+    keys=(
+        "latency.{mean,sd,min,p25,p50,p75,p90,p99,p99_9,max}.{control,frer}.us",
+        "latency.{mean,sd,min,p25,p50,p75,p90,p99,p99_9,max}.difference.percent",
+        "latency.{mean,sd,min,p25,p50,p75,p90,p99,p99_9,max}.verdict",
+        "latency.observations.{control,frer}.count",
+        "latency.{duration_s,quantity,payload_bytes}",
+    ),
+)

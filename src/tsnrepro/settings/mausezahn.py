@@ -1,0 +1,50 @@
+"""Settings of the experiment ``mausezahn``."""
+
+from typing import Annotated, Self
+
+from pydantic import Field, model_validator
+
+from tsnrepro.registry import Experiment
+from tsnrepro.settings.strict import (
+    Configurations,
+    OneOrMore,
+    Percent,
+    Repetitions,
+    Strict,
+    WholeSeconds,
+)
+
+
+class MausezahnSettings(Strict):
+    """A generator that sleeps between frames; the documents used 10 s and killed it at 40 s."""
+
+    configurations: Configurations = ["control", "frer"]
+    repetitions: Repetitions
+    frames_bytes: OneOrMore[Annotated[int, Field(ge=64, le=1518)]]
+    loads_percent: OneOrMore[Percent]
+    duration_s: WholeSeconds
+    deadline_s: WholeSeconds
+    """When a run that has not sent all its frames is ended; it is then a timeout."""
+
+    @model_validator(mode="after")
+    def _ends_after_sending(self) -> Self:
+        if self.deadline_s < self.duration_s:
+            raise ValueError(
+                f"deadline_s of {self.deadline_s} is below duration_s of {self.duration_s}: "
+                "every run would be a timeout"
+            )
+        return self
+
+
+EXPERIMENT = Experiment(
+    MausezahnSettings,
+    title="What mausezahn reaches",
+    order=4,
+    tables=("beside-published",),
+    figures={"achieved-against-target": "Packet rate that mausezahn achieved against its target"},
+    keys=(
+        "mausezahn.frame_*.{control,frer}.{achieved_pps,achieved_frame_mbps}",
+        "mausezahn.limited_by.{generator,network,nothing}.count",
+        "mausezahn.{timed_out,trials}.count",
+    ),
+)

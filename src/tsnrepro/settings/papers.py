@@ -1,0 +1,47 @@
+"""What stands in the columns of a manuscript: ``sources.yaml`` in its folder."""
+
+from functools import cache
+from typing import Annotated
+
+from pydantic import Field
+
+from tsnrepro.repository import root
+from tsnrepro.settings.strict import Strict, load
+
+SOURCES = "sources.yaml"
+
+
+class Sources(Strict):
+    """Whose numbers a manuscript prints."""
+
+    document: str
+    """The published document of data/published whose cells stand in its column."""
+    experiments: Annotated[list[str], Field(min_length=1)]
+    """The experiments that it prints; it is printed where all of them are measured."""
+    columns: Annotated[dict[str, str], Field(min_length=1)]
+    """Testbed by column: ``selected`` is the one that the configuration takes for each experiment.
+
+    Values of the first column go by their keys, those of another by the column's name before the
+    key: ``simulated.loss.threshold.frer.mbps``. A column of a testbed that cannot measure an
+    experiment shows dashes there.
+    """
+    study: bool = False
+    """Whether it prints the campaign's parameter study."""
+
+
+@cache
+def manuscripts() -> tuple[str, ...]:
+    """Return the names of all manuscripts: folders of paper/ that say what stands in them."""
+    return tuple(sorted(path.parent.name for path in (root() / "paper").glob(f"*/{SOURCES}")))
+
+
+@cache
+def sources_of(name: str) -> Sources:
+    """Return the sources of a manuscript.
+
+    Raises
+    ------
+    ConfigurationError
+        There is no such file, or it does not fit.
+    """
+    return load(Sources, root() / "paper" / name / SOURCES)

@@ -1,0 +1,29 @@
+"""Settings of the experiment ``tcp``."""
+
+from tsnrepro.registry import Experiment
+from tsnrepro.settings.strict import Configurations, OneOrMore, Repetitions, Strict, WholeSeconds
+
+
+class TcpSettings(Strict):
+    """TCP goodput by iperf3; the durations stand for the documents' 10, 30 and 60 s."""
+
+    configurations: Configurations = ["control", "frer"]
+    repetitions: Repetitions
+    durations_s: OneOrMore[WholeSeconds]
+
+
+EXPERIMENT = Experiment(
+    TcpSettings,
+    title="TCP goodput",
+    order=2,
+    keys=(
+        "tcp.goodput.{control,frer}.mbps",
+        "tcp.goodput.{control,frer}.{short,middle,long}.mbps",
+        "tcp.retransmits.{control,frer}.count",
+        "tcp.line_limit.{control,frer}.mbps",
+        "tcp.duration.{short,middle,long}.s",
+        "tcp.difference.percent",
+        "tcp.difference.{short,middle,long}.percent",
+        "tcp.equivalence.{verdict,p,margin.percent}",
+    ),
+)

@@ -1,0 +1,84 @@
+"""What every testbed offers, and what those offer whose hosts take commands."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+
+from tsnrepro.settings import Configuration, EmulatedSettings
+from tsnrepro.testbed.host import RemoteHost
+from tsnrepro.tools.counters import Snapshot
+from tsnrepro.tools.frerctl import StreamFilter, SwitchStream
+
+if TYPE_CHECKING:
+    from tsnrepro.testbed.faults import Faults
+
+
+class Testbed(Protocol):
+    """A testbed: up from ``with`` to its end."""
+
+    @property
+    def kind(self) -> str:
+        """As in its settings: ``emulated``, ``guest``, ``model`` ..."""
+        ...
+
+    @property
+    def machines(self) -> tuple[str, ...]:
+        """A host of each machine whose steadiness matters: none where nothing is waited for."""
+        ...
+
+    def __enter__(self) -> "Testbed": ...
+
+    def __exit__(self, *_: object) -> None: ...
+
+    def describe(self) -> dict[str, Any]:
+        """Return the facts that every record of this testbed carries."""
+        ...
+
+
+@runtime_checkable
+class HostTestbed(Testbed, Protocol):
+    """A talker, two FRER switches and a listener that take commands, by the names of topology."""
+
+    settings: EmulatedSettings
+    faults: "Faults"
+    """What may go wrong on the way."""
+
+    @property
+    def hosts(self) -> Mapping[str, RemoteHost]:
+        """The hosts by name."""
+        ...
+
+    def address(self, name: str) -> str:
+        """Return the IPv4 address of the talker or the listener."""
+        ...
+
+    def member_ports(self) -> list[str]:
+        """Return the names of a switch's member ports; both switches use the same."""
+        ...
+
+    def configure(self, configuration: Configuration, stream: StreamFilter) -> None:
+        """Set both switches to ``frer`` or ``control`` and every station to count ``stream``."""
+        ...
+
+    def configure_streams(self, streams: list[SwitchStream]) -> None:
+        """Set both switches and every station to tell several streams apart."""
+        ...
+
+    def pin_neighbours(self) -> None:
+        """Let talker and listener keep each other's MAC address without asking for it again."""
+        ...
+
+    def settle_seconds(self, payload_bytes: int) -> float:
+        """Return how long after a test's end its datagrams may still be on their way."""
+        ...
+
+    def snapshot(self) -> Snapshot:
+        """Read the counters of all hosts; the caller has ended all traffic before."""
+        ...
+
+    def settled_snapshot(self) -> Snapshot:
+        """Read the counters of all hosts when no station counts a frame any more."""
+        ...
+
+    def host_of(self, netns: int) -> str | None:
+        """Return the host whose network namespace has this inode number."""
+        ...

@@ -1,0 +1,10 @@
+"""The names of the hosts and ports of a testbed: a talker, two switches and a listener.
+
+talker eth0 --- p0 sw1 m0 === m0 sw2 p0 --- eth0 listener
+m1 === m1            (one pair a member path)
+"""
+
+TALKER, LISTENER = "talker", "listener"
+SWITCHES = ("sw1", "sw2")
+HOSTS = (TALKER, *SWITCHES, LISTENER)
+HOST_PORT, CARD = "p0", "eth0"

@@ -1,0 +1,143 @@
+"""How the listener reads, as a factor of the loss experiment: plans, hosts, model."""
+
+import json
+import os
+
+import pytest
+
+from tsnrepro.errors import TestbedError
+from tsnrepro.experiments import loss
+from tsnrepro.experiments.backends.reader import Reader, check_window, reader_of
+from tsnrepro.experiments.run import Measurement, _metered
+from tsnrepro.records.store import Trial
+from tsnrepro.settings.loss import LossSettings
+from tsnrepro.testbed.emulated import LISTENER
+from tsnrepro.testbed.model import ModelTestbed
+
+PART = {"payload_bytes": 1472, "rates_mbps": [100.0, 900.0], "duration_s": 1}
+BUFFER_BYTES = 3_000_000
+
+
+def test_every_reader_meets_every_load_and_configuration():
+    settings = LossSettings.model_validate(
+        {
+            "repetitions": 2,
+            "parts": [PART],
+            "generator": "talker",
+            "receive_buffers_bytes": [None, BUFFER_BYTES],
+            "realtime_listeners": [False, True],
+        }
+    )
+    trials = [item.trial for item in loss.plan(settings, 1, "emulated")]
+    assert len(trials) == 2 * 2 * 2 * 2 * 2
+    assert len({(trial.label, trial.repetition) for trial in trials}) == len(trials)
+    assert len({(trial.digest, trial.repetition) for trial in trials}) == len(trials)
+    readers = {
+        (trial.factors["receive_buffer_bytes"], trial.factors["realtime_listener"])
+        for trial in trials
+    }
+    assert readers == {(None, False), (None, True), (BUFFER_BYTES, False), (BUFFER_BYTES, True)}
+
+
+def measured(testbed, **factors) -> Measurement:
+    factors = {"configuration": "frer", "payload_bytes": 200, "rate_mbps": 2.0} | factors
+    found = Measurement()
+    trial = Trial("loss", "label", factors | {"duration_s": 1}, 1)
+    _metered(loss.measure, testbed, trial, found)
+    return found
+
+
+@pytest.mark.namespaces
+def test_our_listener_reads_as_asked(testbed):
+    found = measured(
+        testbed, generator="talker", receive_buffer_bytes=BUFFER_BYTES, realtime_listener=True
+    )
+    result, accounting = found.values["result"], found.values["accounting"]
+    assert result["sent"] == pytest.approx(2e6 / 8 / 200, rel=0.01)
+    assert (result["lost"], accounting["unaccounted"], accounting["network_lost"]) == (0, 0, 0)
+    assert result["offered_mbps"] == pytest.approx(2.0, rel=0.02)
+    report = json.loads(found.outputs["run-001-listener.json"])
+    assert report["streams"][0]["buffer_bytes"] == BUFFER_BYTES
+    assert report["realtime_priority"] == 1
+
+
+@pytest.mark.namespaces
+def test_every_trial_says_how_steady_its_machine_was(testbed):
+    found = measured(testbed, generator="talker")
+    stalls = found.values["stalls"][LISTENER]
+    assert {int(number) for number in stalls["processors"]} == os.sched_getaffinity(0)
+    assert stalls["longest_ms"] > 0
+    assert stalls["cost"] < 0.01
+    assert stalls["seconds"] > 1
+    assert f"stalls-{LISTENER}.json" in found.outputs
+
+
+@pytest.mark.namespaces
+def test_iperf3_reads_as_asked(testbed):
+    found = measured(testbed, receive_buffer_bytes=200_000, realtime_listener=True)
+    document = json.loads(found.outputs["iperf3.json"])
+    assert document["server_output_json"]["start"]["rcvbuf_actual"] == 200_000
+    assert found.values["result"]["lost"] == 0
+
+
+@pytest.mark.namespaces
+def test_a_buffer_that_iperf3_cannot_have_is_refused(testbed):
+    shown = testbed.hosts[LISTENER].run(["sysctl", "-n", "net.core.rmem_max"], deadline_s=5)
+    most = int(shown.check().stdout)
+    check_window(testbed, min(most, 100_000))
+    with pytest.raises(TestbedError, match=r"net.core.rmem_max is \d+") as error:
+        measured(testbed, receive_buffer_bytes=2 * most + 2)
+    assert "generator: talker" in error.value.remedy
+
+
+@pytest.mark.namespaces
+def test_the_testbeds_settings_hold_where_a_trial_says_nothing(bring_up):
+    testbed = bring_up(receive_buffer_bytes=BUFFER_BYTES, realtime_listener=True)
+    assert reader_of(testbed, {}) == Reader(BUFFER_BYTES, realtime=True)
+    changed = {"receive_buffer_bytes": 1_000_000, "realtime_listener": False}
+    assert reader_of(testbed, changed) == Reader(1_000_000, realtime=False)
+
+
+# --- the model ------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def stalled_model():
+    """A listener that stands still for 10 ms, some twenty times a second."""
+    from tsnrepro.settings import ModelSettings  # noqa: PLC0415
+
+    settings = {
+        "switch_us": 1.0,
+        "talker": {"send_us": 1.0},
+        "listener": {"receive_us": 1.0, "stack_us": 0.5},
+        "stalls": {"interval_s": 0.05, "length_ms": 10.0},
+    }
+    return ModelTestbed(ModelSettings.model_validate(settings))
+
+
+def lost_on(model, **reader) -> dict:
+    trial = Trial(
+        "loss",
+        "label",
+        {
+            "configuration": "frer",
+            "payload_bytes": 1472,
+            "rate_mbps": 800.0,
+            "duration_s": 1,
+            "generator": "talker",
+            **reader,
+        },
+        1,
+    )
+    found = Measurement()
+    loss.measure(model, trial, found)
+    return found.values["accounting"]
+
+
+def test_on_the_model_a_large_buffer_or_priority_ends_the_loss_of_the_host(stalled_model):
+    default = lost_on(stalled_model)
+    assert default["host_lost"] > 1000
+    assert (default["network_lost"], default["unaccounted"]) == (0, 0)
+    large = lost_on(stalled_model, receive_buffer_bytes=64_000_000)
+    assert (large["host_lost"], large["unaccounted"]) == (0, 0)
+    assert lost_on(stalled_model, realtime_listener=True)["host_lost"] == 0

@@ -1,0 +1,24 @@
+"""Files for readers: bytes on the disk, read by the table of a mapping."""
+
+import tempfile
+from pathlib import Path
+
+from tsnrepro.records.imports.files import SourceFile
+from tsnrepro.records.imports.mapping import MappedTable
+
+NEEDED = {"configuration": "frer", "payload_bytes": 1472}
+
+
+def source_file(content, relative="some.txt"):
+    """Return a file with a content, which stays while tests run."""
+    folder = Path(tempfile.mkdtemp(prefix="readers-"))
+    path = folder / "content"
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return SourceFile(path, relative)
+
+
+def table(form, experiment="loss", **keys):
+    """Return a table of a mapping that takes only what it has to."""
+    needed = {"configuration": "frer"} if experiment == "tcp" else NEEDED
+    content = {"files": ["*"], "format": form, "experiment": experiment, "fields": needed}
+    return MappedTable.model_validate(content | keys)

@@ -1,0 +1,44 @@
+"""The short form of ``benchmarks/coverage.py``: every family, fewer data sets, a fixed seed."""
+
+import importlib.util
+import sys
+
+import pytest
+
+from tsnrepro.repository import root
+
+SETS = {"losses": 60, "means": 60, "quantiles": 400, "thresholds": 12}
+
+
+@pytest.fixture(scope="module")
+def coverage():
+    spec = importlib.util.spec_from_file_location("coverage", root() / "benchmarks/coverage.py")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    yield module
+    del sys.modules[spec.name]
+
+
+@pytest.mark.parametrize("family", SETS)
+def test_every_interval_covers_in_every_cell(coverage, family):
+    cells = coverage.run([family], SETS[family])
+    assert [cell for cell in cells if not cell.acceptable] == []
+    # Over all cells of a method chance has averaged out.
+    for method in {cell.method for cell in cells}:
+        own = [cell for cell in cells if cell.method == method]
+        given, held = (sum(getattr(cell, name) for cell in own) for name in ("given", "held"))
+        assert given < 100 or held / given > 0.93, method
+
+
+def test_too_narrow_an_interval_is_noticed(coverage, monkeypatch):
+    # Datagrams as the unit, which bursts of them refute.
+    def pooled(percents):
+        lost = round(percents.sum() / 100 * coverage.SENT)
+        return coverage.share(lost, coverage.SENT * percents.size).scaled(100, "%")
+
+    monkeypatch.setattr(coverage, "loss_over_runs", pooled)
+    family = "losses"
+    cells = coverage.run([family], 60)
+    wrong = [c for c in cells if c.method == "loss over runs" and not c.acceptable]
+    assert len(wrong) >= 10

@@ -1,0 +1,47 @@
+"""What a rule depends on follows from the imports of what it runs."""
+
+import pytest
+
+from tsnrepro.dependencies import code_of
+from tsnrepro.registry import experiments
+
+
+@pytest.mark.parametrize("name", list(experiments()))
+def test_an_analysis_depends_on_its_module_and_the_statistics_below(name):
+    found = code_of(f"notebooks/analyse/{name}.ipynb")
+    assert f"notebooks/analyse/{name}.ipynb" in found
+    assert "src/tsnrepro/stats/estimate.py" in found
+    assert "src/tsnrepro/analysis/output.py" in found
+    assert not [path for path in found if "/publish/" in path or "/workflow/" in path]
+
+
+@pytest.mark.parametrize("name", list(experiments()))
+def test_measuring_depends_on_back_ends_and_testbeds_and_on_no_page(name):
+    found = code_of(f"notebooks/measure/{name}.ipynb", f"tsnrepro.experiments.{name}")
+    assert "src/tsnrepro/records/store.py" in found
+    on_model = "model" in experiments()[name].kinds
+    assert "src/tsnrepro/model/engine.py" in found or not on_model
+    assert not [path for path in found if "/publish/" in path or "/audit/" in path]
+
+
+def test_one_analysis_does_not_depend_on_another():
+    found = code_of("notebooks/analyse/tcp.ipynb")
+    assert "src/tsnrepro/analysis/tcp.py" in found
+    assert "src/tsnrepro/analysis/failure.py" not in found
+
+
+def test_a_command_depends_on_what_its_function_imports_only():
+    found = code_of("tsnrepro.cli:_paper_inputs")
+    assert "src/tsnrepro/publish/macros.py" in found
+    assert "src/tsnrepro/publish/site.py" not in found
+    assert "src/tsnrepro/publish/site.py" in code_of("tsnrepro.cli:_report")
+
+
+def test_templates_and_sources_beside_a_module_belong_to_it():
+    assert "src/tsnrepro/publish/templates/report.html.j2" in code_of("tsnrepro.publish.site")
+    assert "src/tsnrepro/dataplane/switch.bpf.c" in code_of("tsnrepro.dataplane.build")
+
+
+def test_a_function_that_is_not_there_is_told():
+    with pytest.raises(LookupError, match="no function _nothing"):
+        code_of("tsnrepro.cli:_nothing")

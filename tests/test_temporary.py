@@ -1,0 +1,58 @@
+"""Temporary folders: made and gone, or refused in a sentence."""
+
+import socket
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from tsnrepro.errors import ConfigurationError
+from tsnrepro.temporary import LONGEST_SOCKET_PATH, temporary_folder
+
+
+@pytest.fixture
+def tempdir(monkeypatch):
+    return lambda path: monkeypatch.setattr(tempfile, "tempdir", str(path))
+
+
+def test_a_folder_is_gone_after_its_block(tempdir, tmp_path):
+    tempdir(tmp_path)
+    with temporary_folder("mine-") as folder:
+        assert Path(folder).parent == tmp_path
+        (Path(folder) / "file").touch()
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("place", ["no/such/folder", "a-file/folder"])
+def test_where_none_can_be_made_it_is_said(tempdir, tmp_path, place):
+    (tmp_path / "a-file").touch()
+    tempdir(tmp_path / place)
+    with pytest.raises(ConfigurationError, match=r"no temporary folder: .*TMPDIR"):
+        temporary_folder("mine-").__enter__()
+
+
+def test_a_full_disk_is_named(tempdir, tmp_path, monkeypatch):
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    tempdir(tmp_path)
+    monkeypatch.setattr(tempfile._os, "mkdir", full)
+    with pytest.raises(ConfigurationError, match="no temporary folder: No space left on device"):
+        temporary_folder("mine-").__enter__()
+
+
+def test_the_longest_path_that_the_kernel_takes(tempdir):
+    """One byte below the limit a socket is bound, one above it is refused beforehand."""
+    with tempfile.TemporaryDirectory(dir="/tmp") as short:
+        random_part = len("/x-") + 8
+        for length, fits in ((LONGEST_SOCKET_PATH, True), (LONGEST_SOCKET_PATH + 1, False)):
+            deep = Path(short) / ("d" * (length - len(short) - 1 - random_part - len("/s-1")))
+            deep.mkdir()
+            tempdir(deep)
+            if not fits:
+                with pytest.raises(ConfigurationError, match="108 bytes is longer"):
+                    temporary_folder("x-", socket="s-1").__enter__()
+                assert not list(deep.iterdir())
+                continue
+            with temporary_folder("x-", socket="s-1") as folder, socket.socket(socket.AF_UNIX) as s:
+                s.bind(f"{folder}/s-1")

@@ -1,0 +1,65 @@
+"""A copy of the tracked files with a raw store and results of its own, and Snakemake run in it."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from tsnrepro.repository import root
+
+SECONDS = 900
+
+
+def copy_of_repository(target: Path) -> Path:
+    """Copy what git tracks, or would if it were added, into a folder and return it."""
+    listed = subprocess.run(
+        ["git", "-C", str(root()), "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    for name in filter(None, listed.split("\0")):
+        source, copied = root() / name, target / name
+        copied.parent.mkdir(parents=True, exist_ok=True)
+        if source.is_symlink():
+            copied.symlink_to(os.readlink(source))
+        elif source.is_file():
+            shutil.copy2(source, copied)
+    return target
+
+
+def environment_of(repository: Path) -> dict[str, str]:
+    """Return an environment in which the copy's own package comes first."""
+    return os.environ | {
+        "PYTHONPATH": str(repository / "src"),
+        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+    }
+
+
+def snakemake(repository: Path, *arguments: str, campaign: str, **chosen: str):
+    """Run Snakemake with a campaign, and a testbed or other settings where given."""
+    config = [f"{name}={value}" for name, value in {"campaign": campaign, **chosen}.items()]
+    return subprocess.run(
+        ["snakemake", "--cores", "4", "--config", *config, *arguments],
+        cwd=repository,
+        env=environment_of(repository),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=SECONDS,
+        check=False,
+    )
+
+
+def jobs_of(dry_run: str) -> set[str]:
+    """Return the jobs of a dry run that printed its rules: ``rule first-output``."""
+    blocks = re.findall(r"^(?:local)?rule (\w+):\n((?:    .*\n)*)", dry_run, re.MULTILINE)
+    found = set()
+    for rule, lines in blocks:
+        output = re.search(r"^    output: (\S+?),?(?: |$)", lines, re.MULTILINE)
+        if output:
+            found.add(f"{rule} {output[1]}")
+    return found
