@@ -65,6 +65,7 @@ def ping(testbed, *argv: str) -> None:
 def everything_at_once(testbed, sockets, configuration: str) -> None:
     """Send the stream, and IPv4, IPv6 and ARP besides, in both directions."""
     listener = address(testbed, "listener")
+    address(testbed, "talker")  # while its own is tentative, it sends nothing from it
     testbed.hosts["talker"].run(["ip", "neigh", "flush", "dev", "eth0"], deadline_s=10).check()
     testbed.configure(configuration, STREAM)
     ping(testbed, testbed.address("listener"))
