@@ -44,13 +44,12 @@ def find(entry, **columns):
 def test_files_of_checks_are_sound(path):
     layout = load_checks(path)
     assert layout.checks
-    assert all(one.rule is RULES[one.rule.name] for one in layout.checks)
+    assert all(isinstance(one, RULES[one.rule]) for one in layout.checks)
 
 
 def test_every_rule_says_what_holds_for_a_sound_record():
-    for rule in RULES.values():
-        assert rule.principle.endswith("."), rule.name
-        assert rule.find.__doc__, rule.name
+    for name, rule in RULES.items():
+        assert rule.principle().endswith("."), name
 
 
 @pytest.mark.parametrize(
@@ -68,11 +67,11 @@ def test_every_rule_says_what_holds_for_a_sound_record():
         ),
         (
             {"rule": "line_limit", "table": "a/b", "rate_mbps": "x.__class__"},
-            "rate_mbps: Value error, .*no attribute",
+            "rate_mbps: .*no attribute",
         ),
         (
             {"rule": "unit_of_column", "tables": ["a/b"], "severity": "bad"},
-            "'bad' is not a valid Severity",
+            "severity: Input should be 'impossible', ",
         ),
         (
             {
@@ -121,7 +120,7 @@ def test_a_file_with_a_mistake_is_refused_by_name(tmp_path, text, message):
     with pytest.raises(ConfigurationError, match=message) as caught:
         load_checks(path)
     assert "checks.yaml" in str(caught.value)
-    with pytest.raises(ConfigurationError, match="cannot read"):
+    with pytest.raises(ConfigurationError, match="no such file"):
         load_checks(tmp_path / "none.yaml")
 
 
@@ -363,9 +362,9 @@ def test_sides_are_shown_with_units():
     assert Side("version", "3.9").text == "3.9"
 
 
-def test_rule_names_are_those_of_their_functions():
-    assert all(name == rule.find.__name__ for name, rule in RULES.items())
-    modules = {rule.find.__module__.rsplit(".", 1)[1] for rule in RULES.values()}
+def test_rule_names_are_those_of_their_classes():
+    assert all(name.replace("_", "") == rule.__name__.lower() for name, rule in RULES.items())
+    modules = {rule.__module__.rsplit(".", 1)[1] for rule in RULES.values()}
     assert modules == {
         "arithmetic",
         "consistency",

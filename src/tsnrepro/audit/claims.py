@@ -17,10 +17,9 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import yaml
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from tsnrepro.audit import expressions
-from tsnrepro.audit.checks import read_yaml
 from tsnrepro.audit.expressions import EmptyCellError, ExpressionStep, MissingResultError, Operand
 from tsnrepro.audit.findings import AuditFinding, Severity, with_unit
 from tsnrepro.audit.intervals import Interval, format_number, format_range
@@ -29,6 +28,8 @@ from tsnrepro.audit.rules.base import RowScope, content
 from tsnrepro.audit.tables import Catalog, heading
 from tsnrepro.errors import ConfigurationError, TsnreproError
 from tsnrepro.records.values import Result
+from tsnrepro.settings.strict import load
+from tsnrepro.settings.yaml_files import read_yaml
 
 PUBLISHED = "published"
 """Name of the testbed on which nothing runs: the documents' own numbers."""
@@ -172,14 +173,7 @@ def load_claims(path: Path) -> tuple[Claim, ...]:
 
 @lru_cache(maxsize=4)
 def _load_claims(path: Path, _changed_ns: int) -> tuple[Claim, ...]:
-    try:
-        claims = _ClaimsFile.model_validate(read_yaml(path)).claims
-    except ValidationError as error:
-        problems = "; ".join(
-            f"{'.'.join(map(str, item['loc']))}: {item['msg']}" for item in error.errors()
-        )
-        known = ", ".join(Claim.model_fields)
-        raise ConfigurationError(problems, str(path), f"A claim has {known}") from error
+    claims = load(_ClaimsFile, path).claims
     ids = [claim.id for claim in claims]
     repeated = sorted({one for one in ids if ids.count(one) > 1})
     if repeated:
