@@ -8,11 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from synthetic_record import catalog
 
+from tsnrepro.audit import published
 from tsnrepro.audit.checks import MEASURED_CHECKS, load_checks, make_check, run_checks
 from tsnrepro.audit.findings import Severity, Side, format_number
 from tsnrepro.audit.report import CHECKS_FILE, FOREIGN_CHECKS_FILE
 from tsnrepro.audit.rules import RULES, CheckError
-from tsnrepro.audit.tables import AuditTable, Catalog, TableColumn, published_sources
+from tsnrepro.audit.tables import AuditTable, Catalog, TableColumn
 from tsnrepro.errors import ConfigurationError
 
 PUBLISHED = Path(__file__).resolve().parents[2] / "data" / "published"
@@ -177,11 +178,11 @@ def test_rows_with_empty_cells_say_nothing():
 
 
 def test_the_audit_of_all_published_tables_takes_well_under_a_second():
-    data = Catalog(published_sources())
+    data = published.catalog()
     checks = load_checks(PUBLISHED / CHECKS_FILE).checks
     run_checks(checks, data)  # imports scipy and statsmodels
     started = time.process_time()
-    findings, _ = run_checks(checks, Catalog(published_sources()))
+    findings, _ = run_checks(checks, published.catalog())
     assert findings
     assert time.process_time() - started < 0.5
 
@@ -322,7 +323,7 @@ def test_one_way_latencies_are_no_exchanges(quantity, found):
 
 
 def test_a_bound_and_a_value_of_one_quantity_disagree():
-    data = Catalog(published_sources())
+    data = published.catalog()
     entry = check(
         rule="same_quantity",
         quantity="worst latency",

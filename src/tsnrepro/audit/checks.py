@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from tsnrepro.audit.files import cached_by_change, twice
 from tsnrepro.audit.findings import AuditFinding
 from tsnrepro.audit.foreign import ForeignTable
 from tsnrepro.audit.rules import RULES, Check, CheckError
@@ -53,6 +53,7 @@ class _ChecksFile(BaseModel):
     checks: list[dict[str, Any]] = Field(min_length=1)
 
 
+@cached_by_change
 def load_checks(path: Path) -> CheckFile:
     """Return the checks of a file, every parameter checked against its rule.
 
@@ -62,16 +63,9 @@ def load_checks(path: Path) -> CheckFile:
         The file is missing, or a check has an unknown rule, an unknown or missing key, a formula
         outside the language, or an id that stands twice.
     """
-    return _load_checks(path, path.stat().st_mtime_ns if path.is_file() else 0)
-
-
-@lru_cache(maxsize=16)
-def _load_checks(path: Path, _changed_ns: int) -> CheckFile:
     layout = load(_ChecksFile, path)
     checks = tuple(make_check(entry, str(path)) for entry in layout.checks)
-    ids = [check.id for check in checks]
-    repeated = sorted({one for one in ids if ids.count(one) > 1})
-    if repeated:
+    if repeated := twice(check.id for check in checks):
         raise ConfigurationError(f"checks stand twice: {', '.join(repeated)}", str(path))
     return CheckFile(checks, layout.source, layout.tables)
 

@@ -12,7 +12,6 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -21,6 +20,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from tsnrepro.audit import expressions
 from tsnrepro.audit.expressions import EmptyCellError, ExpressionStep, MissingResultError, Operand
+from tsnrepro.audit.files import cached_by_change, twice
 from tsnrepro.audit.findings import AuditFinding, Severity, with_unit
 from tsnrepro.audit.intervals import Interval, format_number, format_range
 from tsnrepro.audit.measured import MeasuredRun
@@ -159,6 +159,7 @@ class _ClaimsFile(BaseModel):
     claims: list[Claim] = Field(min_length=1)
 
 
+@cached_by_change
 def load_claims(path: Path) -> tuple[Claim, ...]:
     """Return the claims of a file.
 
@@ -168,15 +169,8 @@ def load_claims(path: Path) -> tuple[Claim, ...]:
         The file is missing, a key is unknown or missing, an expression is outside the language, or
         an id stands twice.
     """
-    return _load_claims(path, path.stat().st_mtime_ns if path.is_file() else 0)
-
-
-@lru_cache(maxsize=4)
-def _load_claims(path: Path, _changed_ns: int) -> tuple[Claim, ...]:
     claims = load(_ClaimsFile, path).claims
-    ids = [claim.id for claim in claims]
-    repeated = sorted({one for one in ids if ids.count(one) > 1})
-    if repeated:
+    if repeated := twice(claim.id for claim in claims):
         raise ConfigurationError(f"claims stand twice: {', '.join(repeated)}", str(path))
     return tuple(claims)
 
