@@ -260,8 +260,9 @@ def test_a_process_ended_by_a_signal_says_so(host):
 
 
 def test_start_goes_on_until_stop(host):
-    process = host.start(["sleep", "1235"], deadline_s=60)
-    assert len(running(host, "sleep 1235")) == 1
+    process = host.start(["sh", "-c", "echo started; exec sleep 1235"], deadline_s=60)
+    assert process.read_line() == "started"
+    assert running(host, "sleep 1235")
     process.stop()
     done = process.wait()
     assert done.seconds < 10
