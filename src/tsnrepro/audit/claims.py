@@ -66,13 +66,6 @@ class Claim(BaseModel):
     """Holds where the claim's own table says so, whatever that shows of the network."""
     measured: ClaimExpression | None = None
 
-    def result_keys(self) -> tuple[str, ...]:
-        """Return the measured results that the claim needs."""
-        if self.measured is None:
-            return ()
-        calls = expressions.parse(self.measured).arguments("measured")
-        return tuple(dict.fromkeys(key for key, *_ in calls))
-
 
 @dataclass(frozen=True)
 class Evidence:

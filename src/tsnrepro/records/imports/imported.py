@@ -7,12 +7,12 @@ Trials of earlier imports stay in the store; only those of the last one are list
 """
 
 import json
-import os
 from pathlib import Path
 from typing import Any
 
 from tsnrepro.errors import ConfigurationError, RecordError
 from tsnrepro.records.columns import EXPERIMENTS
+from tsnrepro.records.store import Batch
 
 MARKER = "import.json"
 CAMPAIGN = "imported"
@@ -54,13 +54,10 @@ def add_import(raw_root: Path, testbed: str, entry: dict[str, Any]) -> None:
     """Add an import to the mark of a testbed, whole or not at all."""
     imports = [*imports_of(raw_root, testbed), entry]
     path = raw_root / testbed / MARKER
-    partial = path.with_name(f".partial-{MARKER}")
     document = {"testbed": testbed, "imports": imports}
-    with partial.open("w", encoding="utf-8") as file:
-        file.write(json.dumps(document, indent=1, ensure_ascii=False))
-        file.flush()
-        os.fsync(file.fileno())
-    partial.replace(path)
+    batch = Batch(path.parent)
+    batch.file(path, json.dumps(document, indent=1, ensure_ascii=False).encode())
+    batch.commit()
 
 
 def imported_experiments(raw_root: Path, testbed: str) -> list[str]:
