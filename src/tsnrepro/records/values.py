@@ -16,7 +16,7 @@ from tsnrepro.errors import RecordError
 
 Number = Annotated[float, Field(allow_inf_nan=False)]
 # First words of the method of a result whose limits are the values seen, or that has none.
-NO_INTERVAL = ("range", "no interval")
+_NO_INTERVAL = ("range", "no interval")
 
 
 class Result(BaseModel):
@@ -85,7 +85,7 @@ class Result(BaseModel):
 
 def decides(method: str) -> bool:
     """Tell whether limits found by a method are an interval or a bound, and not only a range."""
-    return not method.startswith(NO_INTERVAL)
+    return not method.startswith(_NO_INTERVAL)
 
 
 _LIST = TypeAdapter(list[Result])
