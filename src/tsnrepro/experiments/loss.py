@@ -9,8 +9,8 @@ from itertools import product
 from typing import Any
 
 from tsnrepro.experiments.backends import backend
-from tsnrepro.experiments.plan import nominal_seconds, randomised_blocks
-from tsnrepro.experiments.run import Measurement, Planned
+from tsnrepro.experiments.measurement import Measurement
+from tsnrepro.experiments.plan import Planned, nominal_seconds, randomised_blocks
 from tsnrepro.experiments.traffic import IntendedLoad
 from tsnrepro.records.store import Trial, canonical
 from tsnrepro.settings.loss import LossPart, LossSettings
