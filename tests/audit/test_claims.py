@@ -295,6 +295,32 @@ def test_an_interval_may_be_open_on_one_side(low, high, expected):
     assert verdict("udp-threshold-higher", measured).verdict is expected
 
 
+@pytest.mark.parametrize("value", [1.3, None])
+@pytest.mark.parametrize("ends", [(1.2, 1.4), (0.7, 0.9), (1.2, None), (None, 0.9)])
+def test_no_verdict_rests_on_a_range_of_what_was_seen(value, ends):
+    if value and ends[1] == 0.9:
+        value = 0.8
+    interval = verdict("udp-threshold-higher", result("loss.threshold.ratio", value, *ends))
+    assert interval.verdict in (Grade.SUPPORTED, Grade.CONTRADICTED)
+    words = "range over 2 runs, no interval: fewer than 3 runs"
+    seen = result("loss.threshold.ratio", value, *ends, method=words)
+    judgement = verdict("udp-threshold-higher", seen)
+    assert judgement.verdict is Grade.CANNOT_TELL
+    # The range is shown as what it is.
+    assert ("range seen [" if value else words) in judgement.numbers
+
+
+def test_a_range_in_a_sum_or_a_ratio_decides_nothing_either():
+    keys = [
+        "rfc2544.throughput.systematic.frame_1518.frer.payload_mbps",
+        "rfc2544.throughput.binary_search.frame_1518.frer.payload_mbps",
+    ]
+    sure = [result(key, 500.0, 499.0, 501.0) for key in keys]
+    assert verdict("ffo-gap", *sure).verdict is Grade.CONTRADICTED
+    seen = result(keys[1], 500.0, 499.0, 501.0, method="range over 2 runs")
+    assert verdict("ffo-gap", sure[0], seen).verdict is Grade.CANNOT_TELL
+
+
 def test_a_line_of_another_rate_says_nothing_of_rates():
     ratio = result("loss.threshold.ratio", 0.9, 0.8, 0.95)
     judgement = verdict("udp-threshold-higher", ratio, link_rate_mbps=100.0)
