@@ -252,7 +252,7 @@ def test_an_expiry_shows_without_traffic(switch):
 
 
 def test_every_reset_counts_that_of_the_timer_and_that_by_configuration(switch):
-    """IEEE Std 802.1CB-2017, 7.4.3.3: BEGIN as well as RECOVERY_TIMEOUT, also where both are due."""
+    """IEEE Std 802.1CB-2017, 7.4.3.3: BEGIN as well as RECOVERY_TIMEOUT, or both."""
     switch.set(history=8, reset_ms=RESET_MS)
     before = switch.document()["recovery"]["resets"]
     switch.set(history=8, reset_ms=RESET_MS)
