@@ -10,9 +10,10 @@ from tsnrepro.analysis.rfc2544 import latency_table
 from tsnrepro.campaigns import campaign
 from tsnrepro.ethernet import payload_limit_mbps, tcp_limit_mbps
 from tsnrepro.experiments import failure, latency, loss, mausezahn, rfc2544, streams, tcp
+from tsnrepro.experiments.measurement import Measurement
 from tsnrepro.experiments.measuring import open_testbed
 from tsnrepro.experiments.rfc2544.plan import plan as plan_rfc2544
-from tsnrepro.experiments.run import Measurement, Planned, run_trials
+from tsnrepro.experiments.run import run_trials
 from tsnrepro.records.outputs import ARRIVALS, HALF_ROUND_TRIPS
 from tsnrepro.records.store import RawStore, Trial
 from tsnrepro.settings.failure import LatentSettings
