@@ -12,6 +12,7 @@ from tsnrepro.ethernet import payload_limit_mbps, tcp_limit_mbps
 from tsnrepro.experiments import failure, latency, loss, mausezahn, rfc2544, streams, tcp
 from tsnrepro.experiments.measurement import Measurement
 from tsnrepro.experiments.measuring import open_testbed
+from tsnrepro.experiments.plan import Planned
 from tsnrepro.experiments.rfc2544.plan import plan as plan_rfc2544
 from tsnrepro.experiments.run import run_trials
 from tsnrepro.records.outputs import ARRIVALS, HALF_ROUND_TRIPS

@@ -40,8 +40,9 @@ _TAILS = 0.7
 # Else the limits hold more often than an interval should: what sets them is not chance, but how
 # many repetitions there are, and how far apart the loads.
 _FEWEST_REPETITIONS = 5
-_FEWEST_LOADS = 2
+_FEWEST_LOADS = 3
 _WIDEST_STEP = 0.1
+_NARROWEST = "as narrow as repetitions and loads tried allow"
 _CURVE = "logistic curve with lower and upper asymptote, normal shifts between repetitions"
 
 
@@ -138,7 +139,7 @@ def threshold(
     ValueError
         There is no sweep.
     """
-    return replace(_typical(sweeps, level).shown, unit=unit).at_most(ceiling)
+    return replace(_typical(sweeps, level).threshold, unit=unit).at_most(ceiling)
 
 
 @dataclass(frozen=True)
@@ -179,8 +180,8 @@ def compare_thresholds(
         One of the two has no sweep.
     """
     first, second = _typical(a, level), _typical(b, level)
-    of_a = replace(first.shown, unit=unit).at_most(ceilings[0])
-    of_b = replace(second.shown, unit=unit).at_most(ceilings[1])
+    of_a = replace(first.threshold, unit=unit).at_most(ceilings[0])
+    of_b = replace(second.threshold, unit=unit).at_most(ceilings[1])
     if math.isnan(of_a.value) or math.isnan(of_b.value):
         return _combined(of_a, of_b)
     pairs = min(len(a), len(b))
@@ -188,6 +189,9 @@ def compare_thresholds(
     span_a, span_b = _span(a), _span(b)
     possible = span_a[0] / span_b[1], span_a[1] / span_b[0]
     ratio = _within(grid, weights, possible, pairs, level)
+    if ratio.decides and Limits.BRACKET in (of_a.limits, of_b.limits):
+        method = f"{Limits.BRACKET}: {_NARROWEST}; {ratio.method}"
+        ratio = replace(ratio, method=method, limits=Limits.BRACKET)
     gaps = np.exp(second.grid)[:, None] * np.expm1(grid)
     order = np.argsort(gaps, axis=None)
     probability = np.cumsum((second.weights[:, None] * weights).ravel()[order])
@@ -201,17 +205,6 @@ def compare_thresholds(
             low=low if math.isfinite(ratio.low) else -math.inf,
             high=high if math.isfinite(ratio.high) else math.inf,
         )
-    if ratio.decides and Limits.BRACKET in (of_a.limits, of_b.limits):
-        (a_down, a_up), (b_down, b_up) = first.steps, second.steps
-        method = f"{Limits.BRACKET}: to loads tried, as the thresholds' limits; {ratio.method}"
-        named = {"method": method, "limits": Limits.BRACKET}
-        ends = {"low": ratio.low * a_down / b_up, "high": ratio.high * a_up / b_down}
-        control = second.limits.value
-        gap = {
-            "low": difference.low + (ends["low"] - ratio.low) * control,
-            "high": difference.high + (ends["high"] - ratio.high) * control,
-        }
-        ratio, difference = replace(ratio, **ends, **named), replace(difference, **gap, **named)
     return ThresholdComparison(ratio, difference)
 
 
@@ -219,7 +212,7 @@ def _combined(a: Estimate, b: Estimate) -> ThresholdComparison:
     """Return what the limits of two thresholds say, one of which lies outside the loads tried."""
     n, sure = min(a.n, b.n), a.decides and b.decides
     low, high = max(a.low, 0.0), a.high
-    if math.isnan(low + high) or math.isnan(b.low + b.high):
+    if not all(math.isfinite(one.low) or math.isfinite(one.high) for one in (a, b)):
         nothing = without_interval(math.nan, "a threshold has no limits", n, level=a.level)
         return ThresholdComparison(nothing, replace(nothing, unit=a.unit))
     kind = Limits.BOUND if sure else Limits.RANGE
@@ -233,19 +226,11 @@ def _combined(a: Estimate, b: Estimate) -> ThresholdComparison:
 
 @dataclass(frozen=True)
 class _Typical:
-    """The threshold of a typical repetition: limits by its posterior, and as they are shown."""
+    """The threshold of a typical repetition, with its posterior where there is one."""
 
-    limits: Estimate
-    shown: Estimate
+    threshold: Estimate
     grid: Floats
     weights: Floats
-
-    @property
-    def steps(self) -> tuple[float, float]:
-        """Return the factors by which a bracket moves the two limits out to loads tried."""
-        pairs = (self.shown.low, self.limits.low), (self.shown.high, self.limits.high)
-        down, up = (a / b if math.isfinite(a) else 1.0 for a, b in pairs)
-        return down, up
 
 
 def _typical(sweeps: Sequence[Sweep], level: float) -> _Typical:
@@ -256,15 +241,15 @@ def _typical(sweeps: Sequence[Sweep], level: float) -> _Typical:
     low, high = _span(sweeps)
     grid = weights = np.empty(0)
     if not lossy.any() or lossy.all():
-        found = shown = _censored(sweeps, level, none_lost=not lossy.any())
+        found = _censored(sweeps, level, none_lost=not lossy.any())
     elif low == high:
         why = "a single load was tried"
-        found = shown = without_interval(math.nan, why, len(sweeps), level=level)
+        found = without_interval(math.nan, why, len(sweeps), level=level)
     else:
         grid, weights = _posterior(sweeps)
         found = _within(grid, weights, (low, high), len(sweeps), level)
-        shown = _bracket(found, sweeps)
-    return _Typical(found, shown, grid, weights)
+        found = _bracket(found, sweeps)
+    return _Typical(found, grid, weights)
 
 
 def _bracket(found: Estimate, sweeps: Sequence[Sweep]) -> Estimate:
@@ -275,7 +260,7 @@ def _bracket(found: Estimate, sweeps: Sequence[Sweep]) -> Estimate:
     loads = np.unique(np.concatenate([np.asarray(sweep.rates) for sweep in sweeps]))
     low = loads[loads <= found.low].max(initial=-math.inf)
     high = loads[loads >= found.high].min(initial=math.inf)
-    method = f"{Limits.BRACKET} of loads tried, {why}; {found.method}"
+    method = f"{Limits.BRACKET}, {_NARROWEST}: {why}; {found.method}"
     return replace(found, low=low, high=high, method=method, limits=Limits.BRACKET)
 
 
@@ -288,9 +273,9 @@ def _why_bracket(found: Estimate, sweeps: Sequence[Sweep]) -> str:
     if len(sweeps) < _FEWEST_REPETITIONS:
         return f"fewer than {_FEWEST_REPETITIONS} repetitions"
     if inside < _FEWEST_LOADS:
-        return f"fewer than {_FEWEST_LOADS} between them"
+        return f"fewer than {_FEWEST_LOADS} loads between the limits"
     if math.log(high / low) > _WIDEST_STEP * (inside + 1):
-        return f"these are more than {100 * _WIDEST_STEP:g} % apart"
+        return f"loads more than {100 * _WIDEST_STEP:g} % apart"
     return ""
 
 
