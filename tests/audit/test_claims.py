@@ -345,6 +345,51 @@ def test_latencies_of_another_medium_do_not_judge_absolute_ones():
         assert judgement.verdict is expected
 
 
+@pytest.mark.parametrize(
+    ("claim", "measured", "expected"),
+    [
+        # By how much, and not only in which direction.
+        ("udp-latency-p99", {"latency.p99.difference.percent": (-0.6, -1.0, -0.2)}, "supported"),
+        ("udp-latency-p99", {"latency.p99.difference.percent": (-20.0, -25.0, -15.0)},
+         "contradicted"),
+        ("ffo-udp-overhead", {"loss.threshold.ratio": (0.2, 0.1, 0.3)}, "contradicted"),
+        ("ffo-tcp-overhead", {"tcp.difference.percent": (-20.0, -21.0, -19.0)}, "contradicted"),
+        ("ffo-tag-share", {"rfc2544.throughput.zero_loss.frame_1518.difference.payload_mbps":
+                           (-400.0, -410.0, -390.0)}, "contradicted"),
+        # Half of what one path loses, not merely something.
+        ("ffo-failover-rate", {"failure.silent_death.frer.lost": 2,
+                               "failure.silent_death.control.lost": 3000}, "contradicted"),
+        ("ffo-failover-rate", {"failure.silent_death.frer.lost": 1500,
+                               "failure.silent_death.control.lost": 3000}, "supported"),
+        # What is said of every size, or of high loads, is not shown by one size, or by a low load.
+        ("ffo-latency-300", {"latency.p99_9.frer.us": (50.0, 49.0, 51.0)}, "cannot tell"),
+        ("ffo-latency-300", {"latency.p99_9.frer.us": (200.0, 190.0, 210.0)}, "contradicted"),
+        ("ffo-loss-small-frames", {"loss.frame_64.frer.percent": (0.1, 0.0, 0.2),
+                                   "loss.frame_64.frer.offered_mbps": (20.0, 19.0, 21.0)},
+         "cannot tell"),
+        ("ffo-loss-small-frames", {"loss.frame_64.frer.percent": (0.1, 0.0, 0.2),
+                                   "loss.frame_64.frer.offered_mbps": (200.0, 190.0, 210.0)},
+         "contradicted"),
+    ],
+)  # fmt: skip
+def test_a_measurement_is_held_against_the_sentence_itself(claim, measured, expected):
+    results = [
+        result(key, *(numbers if isinstance(numbers, tuple) else (numbers,)))
+        for key, numbers in measured.items()
+    ]
+    assert verdict(claim, *results).verdict == expected
+
+
+def test_saturation_is_what_is_delivered_at_full_load():
+    # Both lose a tenth: what is left of 875.9 and of 957.1 Mb/s is not the same.
+    full_load = [
+        result(f"rfc2544.frame_loss.frame_{size}.frer.full_load.{name}", value, value, value)
+        for size in (512, 1518)
+        for name, value in (("offered_percent", 100.0), ("percent", 10.0))
+    ]
+    assert verdict("ffo-common-saturation", *full_load).verdict is Grade.CONTRADICTED
+
+
 def test_every_contradiction_rests_on_an_interval_or_on_arithmetic(by_check):
     judgements = judge(CLAIMS.values(), "published", DATA, findings=by_check)
     for judgement in judgements:
