@@ -86,6 +86,8 @@ class Evidence:
     """Digits as they stand in a document."""
     origin: str = ""
     """Whose measurement it is; empty for a printed or computed number."""
+    limits: str = ""
+    """What the two ends are where no verdict may rest on them: "range seen"."""
 
     @property
     def text(self) -> str:
@@ -98,7 +100,9 @@ class Evidence:
             return f"{self.label}: {number}"
         low = -math.inf if self.low is None else self.low
         high = math.inf if self.high is None else self.high
-        return f"{self.label}: {number} {format_range(low, high)}"
+        return " ".join(
+            filter(None, (f"{self.label}: {number}", self.limits, format_range(low, high)))
+        )
 
 
 @dataclass(frozen=True)
@@ -261,14 +265,19 @@ class _Scope:
         if result.value is None and result.low is None and result.high is None:
             why = f": {result.method}" if result.method else ""
             raise MissingResultError(f"{key} has no value here{why}")
-        # Without an interval nothing is known about the error, and no comparison decides.
-        low = -math.inf if result.low is None else float(result.low)
-        high = math.inf if result.high is None else float(result.high)
+        # Without an interval nothing is known about the error, and no comparison decides; what
+        # single trials were seen to give bounds it no more than that.
+        bounded = result.decides
+        low = float(result.low) if bounded and result.low is not None else -math.inf
+        high = float(result.high) if bounded and result.high is not None else math.inf
         value = result.value
         if value is None:  # only known to lie on one side
             value = low if math.isfinite(low) else high
+            if math.isinf(value):
+                raise MissingResultError(f"{key} is known only as a {result.method}")
+        limits = "" if bounded or result.low is result.high is None else "range seen"
         self.used[key] = Evidence(
-            key, value, result.low, result.high, result.unit, origin=run.origin
+            key, value, result.low, result.high, result.unit, origin=run.origin, limits=limits
         )
         if isinstance(value, str):
             return None if value == Grade.CANNOT_TELL else value

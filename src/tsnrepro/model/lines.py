@@ -42,7 +42,7 @@ __all__ = [
 
 for _function in (
     latent.detect,
-    recovery._forget,
+    recovery._reset,
     recovery.signed_distance,
     recovery.expire,
     recovery.restart,
