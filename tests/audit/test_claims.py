@@ -24,13 +24,12 @@ from tsnrepro.audit.claims import (
     load_claims,
 )
 from tsnrepro.audit.report import CHECKS_FILE, CLAIMS_FILE, VERDICTS_FILE, run_audit
-from tsnrepro.audit.tables import Catalog, published_sources
 from tsnrepro.errors import ConfigurationError
 from tsnrepro.records.tables import SCHEMAS
 
 PUBLISHED = Path(__file__).resolve().parents[2] / "data" / "published"
 CLAIMS = {claim.id: claim for claim in load_claims(PUBLISHED / CLAIMS_FILE)}
-DATA = Catalog(published_sources())
+DATA = published.catalog()
 
 
 def verdict(claim, *results, testbed="model/quick", findings=None, link_rate_mbps=1000.0):

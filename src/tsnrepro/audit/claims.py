@@ -12,16 +12,15 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Any
 
 import yaml
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from tsnrepro.audit import expressions
-from tsnrepro.audit.checks import read_yaml
 from tsnrepro.audit.expressions import EmptyCellError, ExpressionStep, MissingResultError, Operand
+from tsnrepro.audit.files import cached_by_change, twice
 from tsnrepro.audit.findings import AuditFinding, Severity, with_unit
 from tsnrepro.audit.intervals import Interval, format_number, format_range
 from tsnrepro.audit.measured import MeasuredRun
@@ -29,6 +28,8 @@ from tsnrepro.audit.rules.base import RowScope, content
 from tsnrepro.audit.tables import Catalog, heading
 from tsnrepro.errors import ConfigurationError, TsnreproError
 from tsnrepro.records.values import Result
+from tsnrepro.settings.strict import load
+from tsnrepro.settings.yaml_files import read_yaml
 
 PUBLISHED = "published"
 """Name of the testbed on which nothing runs: the documents' own numbers."""
@@ -162,6 +163,7 @@ class _ClaimsFile(BaseModel):
     claims: list[Claim] = Field(min_length=1)
 
 
+@cached_by_change
 def load_claims(path: Path) -> tuple[Claim, ...]:
     """Return the claims of a file.
 
@@ -171,22 +173,8 @@ def load_claims(path: Path) -> tuple[Claim, ...]:
         The file is missing, a key is unknown or missing, an expression is outside the language, or
         an id stands twice.
     """
-    return _load_claims(path, path.stat().st_mtime_ns if path.is_file() else 0)
-
-
-@lru_cache(maxsize=4)
-def _load_claims(path: Path, _changed_ns: int) -> tuple[Claim, ...]:
-    try:
-        claims = _ClaimsFile.model_validate(read_yaml(path)).claims
-    except ValidationError as error:
-        problems = "; ".join(
-            f"{'.'.join(map(str, item['loc']))}: {item['msg']}" for item in error.errors()
-        )
-        known = ", ".join(Claim.model_fields)
-        raise ConfigurationError(problems, str(path), f"A claim has {known}") from error
-    ids = [claim.id for claim in claims]
-    repeated = sorted({one for one in ids if ids.count(one) > 1})
-    if repeated:
+    claims = load(_ClaimsFile, path).claims
+    if repeated := twice(claim.id for claim in claims):
         raise ConfigurationError(f"claims stand twice: {', '.join(repeated)}", str(path))
     return tuple(claims)
 
