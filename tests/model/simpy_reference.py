@@ -15,11 +15,10 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import simpy
 from numpy.random import SeedSequence
+from plain_recovery import LatentErrorDetection, MatchRecovery, VectorRecovery
 
 from tsnrepro.ethernet import ip_packets, skb_truesize, udp_frames
-from tsnrepro.model.latent import LatentErrorDetection
 from tsnrepro.model.network import picoseconds
-from tsnrepro.model.recovery import MatchRecovery, VectorRecovery
 from tsnrepro.model.variates import stream_state
 
 TESTS, RESETS, FAULTS = 0, 1, 2

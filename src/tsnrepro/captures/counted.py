@@ -7,14 +7,6 @@ import numpy as np
 from tsnrepro.model.recovery import COUNTERS, new_registers
 from tsnrepro.tools.counters import CounterDifferences, Snapshot
 
-__all__ = [
-    "Counted",
-    "MemberCounts",
-    "ReadingTimes",
-    "RecoveryVariables",
-    "counted_between",
-]
-
 SENDING, RECEIVING, LISTENER = "sw1", "sw2", "listener"
 HOST_PORT, CARD = "p0", "eth0"
 

@@ -11,12 +11,6 @@ from tsnrepro.records.outputs import COUNTERS_AFTER, COUNTERS_BEFORE
 from tsnrepro.tools.counters import recorded_snapshot
 from tsnrepro.tools.frerctl import StreamFilter
 
-__all__ = [
-    "capture_name",
-    "recorded_counters",
-    "recorded_report",
-]
-
 READINGS = ("before", "after")
 # Drops behind the listener's card, by the first words of their place in the accounting.
 BEHIND_CARD = f"{LISTENER} "

@@ -15,8 +15,6 @@ from tsnrepro.model import lines  # noqa: F401 - makes the recovery function kno
 from tsnrepro.model.compiled import SOURCE_DIGEST
 from tsnrepro.model.recovery import COUNTERS, expire, read_counters, recover
 
-__all__ = ["replay", "replay_orders"]
-
 # How far one path's frames may have been behind where they were captured, against the other's,
 # by the time the recovery function took them in.
 BEHIND_NS: Final = tuple(

@@ -26,8 +26,6 @@ from tsnrepro.captures.paths import (
 from tsnrepro.captures.replay import replay, replay_orders
 from tsnrepro.tools.frerctl import StreamFilter
 
-__all__ = ["Finding", "WireReport", "report_on"]
-
 OUTCOMES: Final = "passed, discarded and rogue together"
 Subject = Literal["capture", "wire", "counters"]
 QUANTILES: Final = {

@@ -16,15 +16,6 @@ from tsnrepro.model.network import Network
 from tsnrepro.model.plan import LogRequest, Plan
 from tsnrepro.model.result import Logs
 
-__all__ = [
-    "ANSWER",
-    "DELIVERY",
-    "DEPARTURE",
-    "Block",
-    "Keeper",
-    "check_names",
-]
-
 Block: TypeAlias = npt.NDArray[np.void]
 
 DELIVERY: Final = np.dtype(at.DELIVERY.descr)

@@ -15,35 +15,6 @@ from tsnrepro.settings import FrerSettings, PositiveFloat
 from tsnrepro.settings.failure import LatentSettings
 from tsnrepro.settings.shaping import GateControlList
 
-__all__ = [
-    "BurstLoss",
-    "Bursts",
-    "ConstantRate",
-    "DuplexLink",
-    "Duplication",
-    "Duration",
-    "EgressPort",
-    "EndStation",
-    "Failure",
-    "LatentErrors",
-    "Listed",
-    "Network",
-    "PingPong",
-    "Poisson",
-    "RandomLoss",
-    "Recovery",
-    "Replicated",
-    "Saturating",
-    "SendProcess",
-    "SequenceFaults",
-    "SinglePath",
-    "Span",
-    "Stalls",
-    "Switch",
-    "TcpBulk",
-    "TrafficStream",
-]
-
 LINUX_SOCKET_BUFFER_BYTES = 212_992
 """net.core.rmem_default and wmem_default: 256 packets of SKB_TRUESIZE(256) (net/core/sock.c)."""
 

@@ -31,16 +31,6 @@ from tsnrepro.model.routes import Edge, Element, Graph, RouteFlow, Traffic, rout
 from tsnrepro.model.variates import CONSTANT, ERLANG, PROBABILITY_ONE, stream_state
 from tsnrepro.settings.shaping import GateControlList
 
-__all__ = [
-    "NOTHING_LOGGED",
-    "EliminationPlace",
-    "LogRequest",
-    "Memory",
-    "Plan",
-    "RecoveryPlace",
-    "plan_network",
-]
-
 Fields: TypeAlias = dict[str, Any]
 """Values of a record's fields by name."""
 

@@ -18,24 +18,6 @@ from tsnrepro.model.network import Network, PingPong, TcpBulk
 from tsnrepro.model.plan import EliminationPlace, Plan
 from tsnrepro.model.routes import Element, RouteFlow, Traffic
 
-__all__ = [
-    "ConservationError",
-    "FrameLedger",
-    "LatencyHistogram",
-    "LatentAccount",
-    "LatentErrorSignal",
-    "Logs",
-    "PingPongAccount",
-    "PortAccount",
-    "PortFlow",
-    "RecoveryAccount",
-    "SimulationResult",
-    "StreamAccount",
-    "Tally",
-    "TcpAccount",
-    "read_result",
-]
-
 _CARRY = 10**12
 
 

@@ -34,8 +34,6 @@ from tsnrepro.model.network import (
     way_back,
 )
 
-__all__ = ["Edge", "Element", "Graph", "Hop", "RouteFlow", "Traffic", "route_network"]
-
 _WINDOW_FRAMES = 512
 """A window lasts as long as this many of the shortest frames on the fastest line."""
 
