@@ -557,8 +557,8 @@ class EgressPort:
         by_chance = self.is_lost() and within(self.link.loss, now)
         twice = self.is_duplicated(now)
         if any(
-            failure.down_ns * 1000 < arrival
-            and (failure.up_ns is None or failure.up_ns * 1000 > now)
+            failure.from_ns * 1000 < arrival
+            and (failure.until_ns is None or failure.until_ns * 1000 > now)
             for failure in self.link.failures
         ):
             counts.down[frame.name, self.name] += 1

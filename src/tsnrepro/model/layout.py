@@ -143,7 +143,7 @@ UNLIMITED: Final = -1
 LISTENER, _, listener = record(
     "kind number charge buffer charged free work stalls fragments pending seen newest",
     "frames complete incomplete stray_frames pending_frames socket_drops delivered",
-    "unique duplicates out_of_order first last edge return_flow transport logged",
+    "unique duplicates out_of_order last edge return_flow transport logged",
     "cost cost_stalls answers",
     ring=RING,
     latency=TIMES,

@@ -8,7 +8,7 @@ from tsnrepro.model import layout as at
 from tsnrepro.model.compiled import kernel
 from tsnrepro.model.lines import earliest_input, hop_of, pass_recovery, push, take
 from tsnrepro.model.rows import count_time, log_delivery
-from tsnrepro.model.senders import held_in, work_until
+from tsnrepro.model.senders import hold, let_go, work_until
 from tsnrepro.model.tcp import acknowledge_late, receive_segment
 from tsnrepro.model.variates import draw_duration
 
@@ -23,16 +23,12 @@ def _through_card(memory, receiver, now):
     if work.mean_ps == 0:
         return now
     ring = at.queue(memory, receiver.classes).ring
-    read, written = ring.read, ring.written
-    while read != written and at.held(memory, held_in(ring, read)).until <= now:
-        read += 1
-    ring.read = read
-    if written - read >= receiver.card_frames:
+    let_go(memory, ring, now)
+    if ring.written - ring.read >= receiver.card_frames:
         return at.NONE
     done = max(now, receiver.stack_free) + draw_duration(memory, work)
     receiver.stack_free = done
-    at.held(memory, held_in(ring, written)).until = done
-    ring.written = written + 1
+    hold(memory, ring, done, 1)
     return done
 
 
@@ -91,7 +87,6 @@ def _is_repeat(memory, listener, ident):
 def _record(memory, listener, ident, times):
     """Count a delivered datagram and its times (sent, arrived, delivered)."""
     sent, arrived, delivered = times
-    listener.first = min(listener.first, delivered)
     listener.last = max(listener.last, delivered)
     count_time(memory, listener.latency, delivered - sent)
     count_time(memory, listener.transit, arrived - sent)
@@ -102,14 +97,7 @@ def _record(memory, listener, ident, times):
 @kernel
 def _to_socket(memory, listener, now):
     """Return when the process has read a datagram that is whole now, or NONE if it is dropped."""
-    ring, charge = listener.ring, listener.charge
-    read, written = ring.read, ring.written
-    while read != written and at.held(memory, held_in(ring, read)).until <= now:
-        listener.charged -= charge
-        read += 1
-    if read == written:
-        read = written = 0
-    ring.read = read
+    listener.charged -= let_go(memory, listener.ring, now)
     if listener.charged > listener.buffer:
         listener.socket_drops += 1
         return at.NONE
@@ -117,9 +105,8 @@ def _to_socket(memory, listener, now):
     begin = max(now, listener.free)
     done = work_until(memory, listener.stalls, begin, work)
     listener.free = done
-    at.held(memory, held_in(ring, written)).until = done
-    ring.written = written + 1
-    listener.charged += charge
+    hold(memory, listener.ring, done, listener.charge)
+    listener.charged += listener.charge
     return done
 
 

@@ -23,7 +23,7 @@ from tsnrepro.model.rows import log_departure
 from tsnrepro.model.senders import (
     after_entry,
     call_write,
-    held_in,
+    hold,
     let_go,
     plan_entry,
     release,
@@ -64,16 +64,6 @@ def _line_time(hop, meta):
 @inlined
 def _charge(sender, meta):
     return sender.charge_last if meta & at.META_LAST else sender.charge_full
-
-
-@kernel
-def _hold(memory, ring, until, size):
-    """Note in a ring that ``size`` bytes are held until a time."""
-    written = ring.written
-    held = at.held(memory, held_in(ring, written))
-    held.until = until
-    held.amount = size
-    ring.written = written + 1
 
 
 @kernel
@@ -127,7 +117,7 @@ def _send_in_turn(memory, port, now, frame):
     done = start + _line_time(hop, frame[2])
     free = done + port.gap
     port.line_free = free
-    _hold(memory, queue.ring, done, size)
+    hold(memory, queue.ring, done, size)
     _start(memory, port, (now, start, done, free), frame)
     return done
 
@@ -153,7 +143,7 @@ def _enter_in_turn(memory, port, sender):
         done = _send_in_turn(memory, port, now, (sent, ident, meta))
         if done != at.NONE:
             charge = _charge(sender, meta)
-            _hold(memory, sender.ring, done, charge)
+            hold(memory, sender.ring, done, charge)
             sender.charged += charge
     sender.free = now
     sender.index = ident + 1

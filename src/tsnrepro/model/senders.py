@@ -145,18 +145,28 @@ def after_entry(memory, sender):
 
 
 @inlined
-def held_in(ring, number):
+def _held_in(ring, number):
     """Return the address of what is held in a ring, by its running number there."""
     return ring.start + (number & ring.mask) * at.HELD_WORDS
 
 
 @inlined
+def hold(memory, ring, until, amount):
+    """Note in a ring that ``amount`` is held until a time."""
+    written = ring.written
+    held = at.held(memory, _held_in(ring, written))
+    held.until = until
+    held.amount = amount
+    ring.written = written + 1
+
+
+@inlined
 def let_go(memory, ring, now):
-    """Take what is held until ``now`` at most out of a ring; return how many bytes that is."""
+    """Take what is held until ``now`` at most out of a ring; return what that amounts to."""
     read, written = ring.read, ring.written
     size = 0
     while read != written:
-        held = at.held(memory, held_in(ring, read))
+        held = at.held(memory, _held_in(ring, read))
         if held.until > now:
             break
         size += held.amount
@@ -177,7 +187,7 @@ def _take_back(memory, sender, now):
 @kernel
 def _room_at(memory, sender):
     """Return when the next frame of a full socket is sent."""
-    return at.held(memory, held_in(sender.ring, sender.ring.read)).until
+    return at.held(memory, _held_in(sender.ring, sender.ring.read)).until
 
 
 @kernel
