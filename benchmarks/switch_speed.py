@@ -22,7 +22,7 @@ that it cannot do without (GRO at the receiving end of each veth pair) is on for
 
 Where bpftool is installed, the mean time of each of the switches' programs is printed too, as the
 kernel counts it (kernel.bpf_stats_enabled, on for as long as this runs). What other programs do to
-the caches is in it: on a machine with both processors busy it was three times that of an idle one.
+the caches is in it, so builds are compared where nothing else runs.
 """
 
 import argparse
