@@ -21,6 +21,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 BIN = Path(sys.executable).parent
+RESULTS = ROOT / "results"
 REPEATS = 3
 EMPTY_NOTEBOOK = {
     "cells": [],
@@ -63,19 +64,18 @@ def no_op(campaign: str, scratch: Path) -> tuple[float, float]:
 
 def outside(campaign: str, scratch: Path) -> tuple[float, float, int]:
     """Return the times of rebuilding all results and of the least that needs, and the notebooks."""
-    results = ROOT / "results" / "emulated" / campaign
-    notebooks = len(list((results / "notebooks").glob("*.ipynb")))
+    runs = [path for path in RESULTS.glob(f"*/{campaign}") if path.parent.name != "reports"]
+    notebooks = sum(len(list(run.rglob("*.ipynb"))) for run in runs)
     source = scratch / "empty.ipynb"
     source.write_text(json.dumps(EMPTY_NOTEBOOK))
     papermill = [str(BIN / "papermill"), str(source), str(scratch / "out.ipynb")]
     least = sum(seconds(papermill, scratch) for _ in range(notebooks))
-    for paper in (results / "paper").iterdir():
+    for paper in (RESULTS / "papers").iterdir():
         manuscript = ROOT / "paper" / paper.name
-        command = ["latexmk", "-g", f"-jobname={paper.name}-alone"]
-        for product in paper.glob(f"{paper.name}-alone.*"):
-            product.unlink()
-        least += seconds(command, manuscript, TSNREPRO_RESULTS=str(results))
-    shutil.rmtree(results)
+        command = ["latexmk", "-g", f"-outdir={scratch / paper.name}"]
+        least += seconds(command, manuscript, TSNREPRO_PAPER=str(paper))
+    for folder in (*runs, RESULTS / "papers", RESULTS / "reports" / campaign):
+        shutil.rmtree(folder)
     rebuilt = seconds(["snakemake", "--cores", "4", "--config", f"campaign={campaign}"], ROOT)
     return rebuilt, least, notebooks
 
@@ -83,7 +83,7 @@ def outside(campaign: str, scratch: Path) -> tuple[float, float, int]:
 def main() -> None:
     """Measure and print both ratios."""
     campaign = sys.argv[1] if len(sys.argv) > 1 else "quick"
-    if not (ROOT / "results" / "emulated" / campaign / "paper").is_dir():
+    if not (RESULTS / "reports" / campaign).is_dir():
         sys.exit(f"no results of campaign {campaign}: run snakemake --cores 4 first")
     with tempfile.TemporaryDirectory() as folder:
         scratch = Path(folder)

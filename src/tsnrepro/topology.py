@@ -8,3 +8,8 @@ TALKER, LISTENER = "talker", "listener"
 SWITCHES = ("sw1", "sw2")
 HOSTS = (TALKER, *SWITCHES, LISTENER)
 HOST_PORT, CARD = "p0", "eth0"
+
+
+def member_names(paths: int) -> list[str]:
+    """Return the names of the member links, which are those of both switches' ports to them."""
+    return [f"m{path}" for path in range(paths)]

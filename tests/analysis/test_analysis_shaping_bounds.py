@@ -4,7 +4,7 @@ import pytest
 
 from tsnrepro.analysis import shaping_bounds
 from tsnrepro.analysis.shaping_bounds import bound_ns, gate_wait_ns, shaped_wait_ns
-from tsnrepro.experiments.run import Measurement
+from tsnrepro.experiments.measurement import Measurement
 from tsnrepro.experiments.shaping import on_model
 from tsnrepro.experiments.shaping.log import LOG, decompress, network_latency_us
 from tsnrepro.experiments.shaping.plan import trials_of

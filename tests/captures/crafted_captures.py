@@ -4,9 +4,10 @@ import struct
 from dataclasses import dataclass, field
 
 from tsnrepro.captures.capture_file import Capture, read_capture
-from tsnrepro.captures.counted import Counted, MemberCounts, RecoveryVariables
+from tsnrepro.captures.counted import Counted, MemberCounts
 from tsnrepro.captures.report import WireReport, report_on
 from tsnrepro.model.recovery import COUNTERS, VectorRecovery
+from tsnrepro.settings.frer import FrerSettings
 from tsnrepro.tools.frerctl import StreamFilter
 
 TALKER = bytes.fromhex("020000000001")
@@ -143,7 +144,7 @@ class MadeTrial:
                 for path, records in enumerate(self.paths)
             },
             recovery=dict(recovery.counters),
-            variables=RecoveryVariables("vector", self.history_length, 2000),
+            variables=FrerSettings(history_length=self.history_length, reset_ms=2000),
             listener_frames=count,
             listener_fragments=0,
             host_queue_dropped=0,

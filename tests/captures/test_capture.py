@@ -11,7 +11,9 @@ from tsnrepro.captures.dissect import dissect
 from tsnrepro.captures.recorded import capture_name, recorded_report
 from tsnrepro.errors import ToolError
 from tsnrepro.experiments import capture
-from tsnrepro.experiments.run import Measurement, Planned, manifest
+from tsnrepro.experiments.measurement import Measurement
+from tsnrepro.experiments.plan import Planned
+from tsnrepro.experiments.run import manifest
 from tsnrepro.records.store import RawStore, Trial
 from tsnrepro.tools import dumpcap, iperf3
 

@@ -8,11 +8,12 @@ from crafted_captures import EPOCH_NS, STREAM, MadeTrial, frame
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tsnrepro.captures.counted import ReadingTimes, RecoveryVariables
+from tsnrepro.captures.counted import ReadingTimes
 from tsnrepro.captures.paths import first_copies, merge, path_order, unwrap
 from tsnrepro.captures.replay import replay, replay_orders
 from tsnrepro.captures.report import report_on
 from tsnrepro.model.recovery import MatchRecovery, VectorRecovery
+from tsnrepro.settings.frer import FrerSettings
 
 
 def wrong(report) -> set[tuple[str, str]]:
@@ -250,7 +251,9 @@ def test_the_replay_is_the_plain_recovery_function(made, history, match, base):
     sequence = np.array([(base + n) & 0xFFFF for n, _, _ in made], np.int64)
     arrivals = merge([times[path == p] for p in range(2)], [sequence[path == p] for p in range(2)])
     name = "match" if match else "vector"
-    counters, passed = replay(arrivals, RecoveryVariables(name, history, 1))
+    counters, passed = replay(
+        arrivals, FrerSettings(algorithm=name, history_length=history, reset_ms=1)
+    )
     plain = MatchRecovery(1_000_000) if match else VectorRecovery(history, 1_000_000)
     expected = [plain.accept(int(n), int(t)) for n, t in zip(sequence, times, strict=True)]
     assert passed.tolist() == expected
@@ -282,7 +285,7 @@ def test_counters_do_not_depend_on_how_whole_paths_interleave():
     members, _ = trial.captures()
     numbers = np.array(trial.numbers)
     arrivals = merge([c.time_ns for c in members.values()], [numbers, numbers])
-    long = replay_orders(arrivals, RecoveryVariables("vector", 512, 2000), 2)
+    long = replay_orders(arrivals, FrerSettings(history_length=512, reset_ms=2000), 2)
     assert len(long) > 1
     assert all(counters == long[0] for counters in long)
     # The replays go to 1 ms, which is 83 numbers and so beyond this history: rogue frames.

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 
 import pytest
 
+from tsnrepro.settings.frer import LatentSettings
 from tsnrepro.tools.frerctl import StreamFilter, SwitchStream
 
 pytestmark = pytest.mark.namespaces
@@ -46,9 +47,8 @@ def latent(testbed, index: int = 0) -> dict:
 
 
 def detect(testbed, reset_ms: int = 3_600_000):
-    return testbed.faults.start_latent(
-        difference=DIFFERENCE, period_ms=PERIOD_MS, reset_ms=reset_ms, deadline_s=60
-    )
+    latent = LatentSettings(difference=DIFFERENCE, period_ms=PERIOD_MS, reset_ms=reset_ms)
+    return testbed.faults.start_latent(latent, deadline_s=60)
 
 
 @pytest.fixture
@@ -131,7 +131,9 @@ def test_a_path_that_came_back_is_forgiven_at_the_reset(healthy, sockets):
 def test_a_difference_that_is_allowed_raises_nothing(healthy, sockets):
     testbed = healthy(2)
     with traffic(testbed, sockets, PORT):
-        detection = testbed.faults.start_latent(difference=100_000, period_ms=PERIOD_MS)
+        detection = testbed.faults.start_latent(
+            LatentSettings(difference=100_000, period_ms=PERIOD_MS)
+        )
         testbed.faults.kill_silently(1)
         time.sleep(4 * PERIOD_MS / 1000)
         state = latent(testbed)

@@ -8,7 +8,8 @@ import pytest
 from tsnrepro.errors import TestbedError
 from tsnrepro.experiments import loss
 from tsnrepro.experiments.backends.reader import Reader, check_window, reader_of
-from tsnrepro.experiments.run import Measurement, _metered
+from tsnrepro.experiments.measurement import Measurement
+from tsnrepro.experiments.run import _metered
 from tsnrepro.records.store import Trial
 from tsnrepro.settings.loss import LossSettings
 from tsnrepro.testbed.emulated import LISTENER

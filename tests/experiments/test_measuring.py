@@ -7,7 +7,7 @@ import pytest
 
 from tsnrepro.errors import CommandError, ToolError
 from tsnrepro.experiments import latency, loss, tcp
-from tsnrepro.experiments.run import Measurement
+from tsnrepro.experiments.measurement import Measurement
 from tsnrepro.records.outputs import SOCKPERF_LOG
 from tsnrepro.records.store import Trial
 from tsnrepro.testbed.emulated import LISTENER, TALKER

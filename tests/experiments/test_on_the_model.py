@@ -8,8 +8,8 @@ import pytest
 from tsnrepro.campaigns import campaign
 from tsnrepro.ethernet import payload_limit_mbps, tcp_limit_mbps
 from tsnrepro.experiments import failure, latency, loss, mausezahn, streams, tcp
+from tsnrepro.experiments.measurement import Measurement
 from tsnrepro.experiments.measuring import open_testbed
-from tsnrepro.experiments.run import Measurement
 from tsnrepro.records.outputs import ARRIVALS, HALF_ROUND_TRIPS
 from tsnrepro.records.store import Trial
 from tsnrepro.settings.failure import LatentSettings

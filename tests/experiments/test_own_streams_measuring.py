@@ -7,8 +7,8 @@ import pytest
 from tsnrepro.campaigns import campaign
 from tsnrepro.experiments import failure, mausezahn, streams
 from tsnrepro.experiments.backends import backend
+from tsnrepro.experiments.measurement import Measurement
 from tsnrepro.experiments.rfc2544 import experiment
-from tsnrepro.experiments.run import Measurement
 from tsnrepro.experiments.traffic import IntendedLoad, RateStep
 from tsnrepro.records.store import Trial
 from tsnrepro.settings.failure import LatentSettings

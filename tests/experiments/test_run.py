@@ -13,7 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tsnrepro.errors import CommandError, RecordError, TestbedError, ToolError
-from tsnrepro.experiments.run import Planned, manifest, run_trials, write_manifest
+from tsnrepro.experiments.plan import Planned
+from tsnrepro.experiments.run import manifest, run_trials, write_manifest
 from tsnrepro.records.store import RawStore, Trial
 
 
@@ -228,7 +229,8 @@ CAMPAIGN = """\
 import sys, time
 from contextlib import contextmanager
 from pathlib import Path
-from tsnrepro.experiments.run import Planned, run_trials, write_manifest
+from tsnrepro.experiments.plan import Planned
+from tsnrepro.experiments.run import run_trials, write_manifest
 from tsnrepro.records.store import RawStore, Trial
 
 root, done = Path(sys.argv[1]), Path(sys.argv[2])

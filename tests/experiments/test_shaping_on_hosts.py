@@ -10,7 +10,7 @@ from tsnrepro import campaigns
 from tsnrepro.analysis.shaping_phase import Gate, held
 from tsnrepro.errors import ConfigurationError, TestbedError
 from tsnrepro.experiments import measuring
-from tsnrepro.experiments.run import Measurement
+from tsnrepro.experiments.measurement import Measurement
 from tsnrepro.experiments.shaping import on_hosts
 from tsnrepro.experiments.shaping.log import LOG, decompress
 from tsnrepro.experiments.shaping.plan import plan, trials_of

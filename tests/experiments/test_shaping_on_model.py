@@ -5,7 +5,7 @@ import pytest
 from shaping_parts import part
 
 from tsnrepro.analysis.shaping_phase import Gate, held
-from tsnrepro.experiments.run import Measurement
+from tsnrepro.experiments.measurement import Measurement
 from tsnrepro.experiments.shaping import on_model
 from tsnrepro.experiments.shaping.log import DEPARTURES, LOG, decompress, network_latency_us
 from tsnrepro.experiments.shaping.plan import trials_of

@@ -2,40 +2,19 @@
 
 from dataclasses import dataclass, field
 
-import numpy as np
-
-from tsnrepro.model.recovery import COUNTERS, new_registers
+from tsnrepro.model.recovery import COUNTERS
+from tsnrepro.settings.frer import FrerSettings
 from tsnrepro.tools.counters import CounterDifferences, Snapshot
+from tsnrepro.topology import CARD, HOST_PORT, LISTENER, SWITCHES
 
 __all__ = [
     "Counted",
     "MemberCounts",
     "ReadingTimes",
-    "RecoveryVariables",
     "counted_between",
 ]
 
-SENDING, RECEIVING, LISTENER = "sw1", "sw2", "listener"
-HOST_PORT, CARD = "p0", "eth0"
-
-
-@dataclass(frozen=True)
-class RecoveryVariables:
-    """The managed objects of a recovery function (IEEE Std 802.1CB-2017, 10.4)."""
-
-    algorithm: str = "vector"
-    history_length: int = 512
-    reset_ms: int = 2000
-    take_no_sequence: bool = False
-
-    def registers(self) -> np.ndarray:
-        """Return the function's state, freshly started, times in nanoseconds."""
-        return new_registers(
-            self.history_length,
-            self.reset_ms * 1_000_000 or None,
-            match=self.algorithm == "match",
-            take_no_sequence=self.take_no_sequence,
-        )
+SENDING, RECEIVING = SWITCHES
 
 
 @dataclass(frozen=True)
@@ -68,7 +47,7 @@ class Counted:
     numbered: int
     members: dict[str, MemberCounts]
     recovery: dict[str, int]
-    variables: RecoveryVariables
+    variables: FrerSettings
     listener_frames: int
     """Frames of the stream that came to the listener's card: datagrams or first fragments."""
     listener_fragments: int
@@ -100,11 +79,9 @@ def counted_between(
         numbered=switch["generator"]["numbered"],
         members={p: _member(counts, p) for p in switch["ports"] if p != HOST_PORT},
         recovery={name: recovery[name] for name in COUNTERS},
-        variables=RecoveryVariables(
-            recovery["algorithm"],
-            recovery["history_length"],
-            recovery["reset_ms"],
-            take_no_sequence,
+        variables=FrerSettings(
+            **{name: recovery[name] for name in ("algorithm", "history_length", "reset_ms")},
+            take_no_sequence=take_no_sequence,
         ),
         listener_frames=card.stream_frames,
         listener_fragments=card.stream_fragments,

@@ -3,13 +3,14 @@
 from typing import Any, Protocol
 
 from tsnrepro.captures.capture_file import Capture, read_capture
-from tsnrepro.captures.counted import LISTENER, Counted, ReadingTimes, counted_between
+from tsnrepro.captures.counted import Counted, ReadingTimes, counted_between
 from tsnrepro.captures.dissect import mac
 from tsnrepro.captures.report import WireReport, report_on
 from tsnrepro.errors import RecordError
 from tsnrepro.records.outputs import COUNTERS_AFTER, COUNTERS_BEFORE
 from tsnrepro.tools.counters import recorded_snapshot
 from tsnrepro.tools.frerctl import StreamFilter
+from tsnrepro.topology import LISTENER
 
 __all__ = [
     "capture_name",

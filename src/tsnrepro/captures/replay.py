@@ -9,11 +9,12 @@ from typing import Any, Final
 import numpy as np
 from numba import njit
 
-from tsnrepro.captures.counted import ReadingTimes, RecoveryVariables
+from tsnrepro.captures.counted import ReadingTimes
 from tsnrepro.captures.paths import Arrivals
 from tsnrepro.model import lines  # noqa: F401 - makes the recovery function known to numba
 from tsnrepro.model.compiled import SOURCE_DIGEST
-from tsnrepro.model.recovery import COUNTERS, expire, read_counters, recover
+from tsnrepro.model.recovery import COUNTERS, expire, new_registers, read_counters, recover
+from tsnrepro.settings.frer import FrerSettings
 
 __all__ = ["replay", "replay_orders"]
 
@@ -42,14 +43,19 @@ _replay = _make_replay(SOURCE_DIGEST)
 
 
 def replay(
-    arrivals: Arrivals, variables: RecoveryVariables, read_ns: int | None = None
+    arrivals: Arrivals, variables: FrerSettings, read_ns: int | None = None
 ) -> tuple[dict[str, int], np.ndarray]:
     """Return the counters of clause 10 and which of the arrivals pass (bool, shape (frames,)).
 
     ``read_ns`` is when the counters were read, on the captures' clock: the reset timer runs up to
     then. Without it the timer is left where the last frame put it.
     """
-    registers = variables.registers()
+    registers = new_registers(
+        variables.history_length,
+        variables.reset_ms * 1_000_000,
+        match=variables.algorithm == "match",
+        take_no_sequence=variables.take_no_sequence,
+    )
     passed = _replay(registers, arrivals.number & 0xFFFF, arrivals.time_ns)
     if read_ns is not None:
         expire(registers, 0, read_ns)
@@ -57,7 +63,7 @@ def replay(
 
 
 def replay_orders(
-    arrivals: Arrivals, variables: RecoveryVariables, paths: int, read: ReadingTimes | None = None
+    arrivals: Arrivals, variables: FrerSettings, paths: int, read: ReadingTimes | None = None
 ) -> list[dict[str, int]]:
     """Return how the counters may have grown, for orders of arrival that the capture allows.
 
@@ -76,7 +82,7 @@ def replay_orders(
 
 
 def _grown(
-    order: Arrivals, variables: RecoveryVariables, read: ReadingTimes | None
+    order: Arrivals, variables: FrerSettings, read: ReadingTimes | None
 ) -> list[dict[str, int]]:
     """Return the counters' growth for the first and the last moment each reading may mean."""
     if read is None:

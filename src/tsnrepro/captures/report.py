@@ -13,7 +13,7 @@ from typing import Any, Final, Literal
 import numpy as np
 
 from tsnrepro.captures.capture_file import Capture
-from tsnrepro.captures.counted import LISTENER, SENDING, Counted
+from tsnrepro.captures.counted import SENDING, Counted
 from tsnrepro.captures.dissect import OTHER_TRAFFIC, STREAM_FRAME, digests, dissect, stream_class
 from tsnrepro.captures.paths import (
     Arrivals,
@@ -25,6 +25,7 @@ from tsnrepro.captures.paths import (
 )
 from tsnrepro.captures.replay import replay, replay_orders
 from tsnrepro.tools.frerctl import StreamFilter
+from tsnrepro.topology import LISTENER
 
 __all__ = ["Finding", "WireReport", "report_on"]
 

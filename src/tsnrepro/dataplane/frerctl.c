@@ -2,7 +2,8 @@
  *
  * frerctl: the control plane of the emulated switch, run on the switch itself.
  *
- *   frerctl switch PORTS OPTIONS    load and attach; PORTS is HOST,MEMBER[,MEMBER...]
+ *   frerctl switch PORTS OPTIONS    load and attach; PORTS is HOST,MEMBER[,MEMBER...], and
+ *                                   OPTIONS has --history and --reset-ms
  *   frerctl station DEV             count what a host's card sends and receives
  *   frerctl set PORT OPTIONS        change a running switch; recovery starts afresh
  *   frerctl streams PORT STREAMS    set several streams; STREAMS is --stream NAME OPTIONS

@@ -67,13 +67,7 @@ static void bind_map(int program, int map)
 
 void command_switch(char *ports, int argc, char **argv)
 {
-	struct recovery_config recovery = {
-		.history_length = 128, .reset_ns = 2000000000ULL, .algorithm = FRER_VECTOR,
-	};
-	struct switch_config config = {
-		.streams = 1, .one_stream = 1, .stream[0].recovery = recovery,
-		.stream[0].individual_recovery = recovery,
-	};
+	struct switch_config config = {.streams = 1, .one_stream = 1};
 	struct bpf_object *object;
 	char *port;
 	__u32 path;
@@ -90,6 +84,9 @@ void command_switch(char *ports, int argc, char **argv)
 	if (!config.paths)
 		die("name at least one member port behind the host port");
 	read_one_stream(argc, argv, &config);
+	/* What they are by default is for the settings of the testbed to say. */
+	if (!config.stream[0].recovery.history_length || !config.stream[0].recovery.reset_ns)
+		die("give a switch its --history and its --reset-ms");
 
 	object = load_object("switch.bpf.o");
 	put_config(map_fd(object, "frer_config"), map_fd(object, "stream_ports"), &config);

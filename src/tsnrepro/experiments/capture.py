@@ -25,8 +25,8 @@ from tsnrepro.experiments.backends.hosts import (
     HostsBackend,
     command,
 )
-from tsnrepro.experiments.plan import planned_in_blocks
-from tsnrepro.experiments.run import Measurement, Planned
+from tsnrepro.experiments.measurement import Measurement
+from tsnrepro.experiments.plan import Planned, planned_in_blocks
 from tsnrepro.experiments.traffic import IntendedLoad
 from tsnrepro.records.outputs import COUNTERS_AFTER, COUNTERS_BEFORE
 from tsnrepro.records.store import Trial

@@ -10,8 +10,8 @@ from typing import Any
 
 from tsnrepro.experiments.backends import backend
 from tsnrepro.experiments.faults import Fault, Timeline
-from tsnrepro.experiments.plan import nominal_seconds, randomised_blocks
-from tsnrepro.experiments.run import Measurement, Planned
+from tsnrepro.experiments.measurement import Measurement
+from tsnrepro.experiments.plan import Planned, nominal_seconds, randomised_blocks
 from tsnrepro.experiments.traffic import IntendedLoad, LoadOutcome
 from tsnrepro.records.outputs import ARRIVALS
 from tsnrepro.records.store import Trial

@@ -7,8 +7,8 @@ factor: its socket's buffer and its priority.
 from itertools import product
 
 from tsnrepro.experiments.backends import backend
-from tsnrepro.experiments.plan import planned_in_blocks
-from tsnrepro.experiments.run import Measurement, Planned
+from tsnrepro.experiments.measurement import Measurement
+from tsnrepro.experiments.plan import Planned, planned_in_blocks
 from tsnrepro.experiments.traffic import IntendedLoad
 from tsnrepro.records.store import Trial
 from tsnrepro.settings.loss import LossSettings

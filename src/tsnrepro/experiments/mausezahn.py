@@ -10,8 +10,8 @@ from typing import Any, Literal
 
 from tsnrepro.ethernet import udp_payload, wire_bytes
 from tsnrepro.experiments.backends import backend
-from tsnrepro.experiments.plan import planned_in_blocks
-from tsnrepro.experiments.run import Measurement, Planned
+from tsnrepro.experiments.measurement import Measurement
+from tsnrepro.experiments.plan import Planned, planned_in_blocks
 from tsnrepro.experiments.traffic import IntendedLoad, LoadOutcome
 from tsnrepro.records.store import Trial
 from tsnrepro.settings.mausezahn import MausezahnSettings

@@ -2,23 +2,20 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 from tsnrepro.errors import CommandError
+from tsnrepro.experiments.measurement import Measurement
 from tsnrepro.streams import build
 from tsnrepro.streams.command import READY
 from tsnrepro.streams.stalls import parse_stalls, stall_meter
 from tsnrepro.testbed.protocol import HostTestbed, Testbed
-
-if TYPE_CHECKING:
-    from tsnrepro.experiments.run import Measurement
 
 # Longer than any trial; the meter is stopped at its end.
 DEADLINE_SECONDS = 24 * 3600
 
 
 @contextmanager
-def stalls_metered(testbed: Testbed, measured: "Measurement") -> Iterator[None]:
+def stalls_metered(testbed: Testbed, measured: Measurement) -> Iterator[None]:
     """Meter stalls during the block, where the testbed has machines that can stall.
 
     ``measured`` gets the values ``stalls`` by machine, and the meter's report as an output.

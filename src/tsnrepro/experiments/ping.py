@@ -5,8 +5,8 @@ They belong to no FRER stream, so they go untagged over the first member path.
 
 from typing import cast
 
-from tsnrepro.experiments.plan import randomised_blocks
-from tsnrepro.experiments.run import Measurement, Planned
+from tsnrepro.experiments.measurement import Measurement
+from tsnrepro.experiments.plan import Planned, randomised_blocks
 from tsnrepro.records.store import Trial
 from tsnrepro.settings.ping import PingSettings
 from tsnrepro.testbed.protocol import HostTestbed, Testbed

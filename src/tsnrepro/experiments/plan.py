@@ -1,12 +1,27 @@
-"""The order in which the trials of an experiment are measured."""
+"""The trials of an experiment, and the order in which they are measured."""
 
 import random
+from dataclasses import dataclass, field
+from typing import Any
 
-from tsnrepro.experiments.run import Planned
 from tsnrepro.records.store import Trial
 
 # A second of the model's time takes about this much of ours; only the first estimate uses it.
-MODEL_SHARE = 0.1
+_MODEL_SHARE = 0.1
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A trial, its place in the order, and the seconds it should take.
+
+    ``testbed`` are settings of the testbed that this trial needs otherwise than configured, such
+    as its number of paths.
+    """
+
+    trial: Trial
+    order: int
+    nominal_s: float
+    testbed: dict[str, Any] = field(default_factory=dict)
 
 
 def randomised_blocks(trials: list[Trial], seed: int) -> list[Trial]:
@@ -36,4 +51,4 @@ def planned_in_blocks(trials: list[Trial], seed: int, kind: str, set_up_s: float
 
 def nominal_seconds(kind: str, sending_s: float, set_up_s: float) -> float:
     """Return how long a trial should take: the model neither waits nor sets anything up."""
-    return MODEL_SHARE * sending_s if kind == "model" else sending_s + set_up_s
+    return _MODEL_SHARE * sending_s if kind == "model" else sending_s + set_up_s

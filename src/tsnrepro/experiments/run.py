@@ -2,50 +2,23 @@
 
 import json
 import time
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from itertools import groupby
 from typing import Any
 
 from tsnrepro.errors import CommandError, RecordError, ToolError
+from tsnrepro.experiments.measurement import Measurement
 from tsnrepro.experiments.metering import stalls_metered
+from tsnrepro.experiments.plan import Planned
 from tsnrepro.experiments.progress import Progress
 from tsnrepro.records.store import RawStore, Trial, canonical
 from tsnrepro.testbed.protocol import Testbed
 
-
-@dataclass
-class Measurement:
-    """What measuring one trial gave: values for the record and the tools' output.
-
-    ``earlier`` returns the documents of this run's trials that are recorded already, for what
-    starts from another trial's result.
-    """
-
-    earlier: Callable[[], Iterable[dict[str, Any]]] = list
-    values: dict[str, Any] = field(default_factory=dict)
-    outputs: dict[str, str | bytes] = field(default_factory=dict)
-    commands: list[dict[str, Any]] = field(default_factory=list)
-
-
 # Fills the measurement as it goes, so that a failure keeps what was printed before it.
 Measure = Callable[[Testbed, Trial, Measurement], None]
-
-
-@dataclass(frozen=True)
-class Planned:
-    """A trial, its place in the order, and the seconds it should take.
-
-    ``testbed`` are settings of the testbed that this trial needs otherwise than configured, such
-    as its number of paths.
-    """
-
-    trial: Trial
-    order: int
-    nominal_s: float
-    testbed: dict[str, Any] = field(default_factory=dict)
 
 
 def run_trials(

@@ -8,8 +8,8 @@ from typing import Any
 
 from tsnrepro.ethernet import udp_payload
 from tsnrepro.experiments.backends import backend
-from tsnrepro.experiments.plan import planned_in_blocks
-from tsnrepro.experiments.run import Measurement, Planned
+from tsnrepro.experiments.measurement import Measurement
+from tsnrepro.experiments.plan import Planned, planned_in_blocks
 from tsnrepro.experiments.traffic import IntendedLoad
 from tsnrepro.records.store import Trial
 from tsnrepro.settings.streams import StreamsSettings

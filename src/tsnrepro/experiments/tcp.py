@@ -3,8 +3,8 @@
 from dataclasses import asdict
 
 from tsnrepro.experiments.backends import backend
-from tsnrepro.experiments.plan import planned_in_blocks
-from tsnrepro.experiments.run import Measurement, Planned
+from tsnrepro.experiments.measurement import Measurement
+from tsnrepro.experiments.plan import Planned, planned_in_blocks
 from tsnrepro.records.store import Trial
 from tsnrepro.settings.tcp import TcpSettings
 from tsnrepro.testbed.protocol import Testbed

@@ -64,6 +64,16 @@ class EmulatedSettings(Strict):
             raise ValueError(f"delay_us names {len(self.delay_us)} paths of {self.paths}")
         return self
 
+    @property
+    def delayed_paths(self) -> dict[int, float]:
+        """The delay of each member path that has one, in microseconds."""
+        return {path: delay for path, delay in enumerate(self.delay_us) if delay > 0}
+
+    @property
+    def longest_delay_s(self) -> float:
+        """The delay of the member path that has the longest, in seconds."""
+        return max(self.delay_us, default=0.0) / 1e6
+
 
 class Between(Strict):
     """A parameter that is known to a range only: each repetition takes another value of it.

@@ -35,7 +35,7 @@ from tsnrepro.testbed.ssh import SshHost
 from tsnrepro.tools import frerctl, kernel, qdisc
 from tsnrepro.tools.counters import Snapshot, read_host
 from tsnrepro.tools.frerctl import StreamFilter, SwitchStream
-from tsnrepro.topology import CARD, HOST_PORT, HOSTS, LISTENER, SWITCHES, TALKER
+from tsnrepro.topology import CARD, HOST_PORT, HOSTS, LISTENER, SWITCHES, TALKER, member_names
 
 ADDRESSES = {TALKER: "10.0.100.1", LISTENER: "10.0.100.2"}
 HOST_MTU = 1500
@@ -96,9 +96,10 @@ class EmulatedTestbed:
     """
 
     kind = "emulated"
-    host_port = HOST_PORT
     machines = (LISTENER,)
     """A host of each machine: all hosts are on this one."""
+    faults: Faults
+    """What may go wrong on the way, once the testbed is up."""
 
     def __init__(self, settings: EmulatedSettings, purpose: str = "") -> None:
         self.settings = settings
@@ -111,8 +112,6 @@ class EmulatedTestbed:
         self._delays: dict[str, DelayLine] = {}
         self._counted = [StreamFilter("udp", 1)]
         self._several = False
-        self.faults = Faults(self)
-        """What may go wrong on the way; see :class:`tsnrepro.testbed.faults.Faults`."""
 
     def __enter__(self) -> "EmulatedTestbed":
         try:
@@ -136,7 +135,8 @@ class EmulatedTestbed:
             )
         self._stack.enter_context(TestbedLock(self.kind, self._purpose))
         self._frerctl = str(build.frerctl())
-        names = [*HOSTS, DELAY] if self.delayed_paths() else HOSTS
+        self.faults = Faults(self.hosts, self.settings, self._frerctl)
+        names = [*HOSTS, DELAY] if self.settings.delayed_paths else HOSTS
         for name in names:
             self._spaces[name] = NamespaceHost(name)
             self._stack.callback(self._spaces[name].close)
@@ -153,17 +153,13 @@ class EmulatedTestbed:
 
     def member_ports(self) -> list[str]:
         """Return the names of a switch's member ports; both switches use the same."""
-        return [f"m{path}" for path in range(self.settings.paths)]
-
-    def delayed_paths(self) -> dict[int, float]:
-        """Return the delay of each member path that has one, in microseconds."""
-        return {path: delay for path, delay in enumerate(self.settings.delay_us) if delay > 0}
+        return member_names(self.settings.paths)
 
     def _cable(self) -> None:
         """Plug the cables in: the one thing done from outside the hosts."""
         cables = [(TALKER, CARD, SWITCHES[0], HOST_PORT), (SWITCHES[1], HOST_PORT, LISTENER, CARD)]
         for path, port in enumerate(self.member_ports()):
-            if path in self.delayed_paths():
+            if path in self.settings.delayed_paths:
                 one, other = ports(path)
                 cables += [(SWITCHES[0], port, DELAY, one), (DELAY, other, SWITCHES[1], port)]
             else:
@@ -203,7 +199,7 @@ class EmulatedTestbed:
 
     def _ports(self, name: str) -> list[str]:
         if name == DELAY:
-            return [port for path in self.delayed_paths() for port in ports(path)]
+            return [port for path in self.settings.delayed_paths for port in ports(path)]
         return [HOST_PORT, *self.member_ports()] if name in SWITCHES else [CARD]
 
     def _set_up_ports(self, name: str) -> None:
@@ -234,7 +230,7 @@ class EmulatedTestbed:
 
     def _start_delay_lines(self) -> None:
         """Start the delay lines that do not run."""
-        for path, delay_us in self.delayed_paths().items():
+        for path, delay_us in self.settings.delayed_paths.items():
             port = self.member_ports()[path]
             if port not in self._delays or not self._delays[port].running:
                 program = str(build.delayline())
@@ -331,18 +327,8 @@ class EmulatedTestbed:
             entry = [ADDRESSES[other], "lladdr", mac[other], "dev", CARD, "nud", "permanent"]
             self._run(name, ["ip", "neigh", "replace", *entry])
 
-    @property
-    def frerctl(self) -> str:
-        """Path of frerctl, which every host sees."""
-        return self._frerctl
-
-    @property
-    def streams(self) -> int:
-        """Number of streams that the switches tell apart."""
-        return len(self._counted)
-
     def _count(self, filters: list[StreamFilter], *, several: bool) -> None:
-        self._counted, self._several = filters, several
+        self._counted, self._several, self.faults.streams = filters, several, len(filters)
         if self._tracer:
             self._tracer.send_line(self._drops_line())
 
@@ -358,10 +344,9 @@ class EmulatedTestbed:
         settings = self.settings
         rates = settings.link_rate_mbps, settings.member_link_rate_mbps or settings.link_rate_mbps
         queues_s = 3 * settings.queue_bytes * 8 / (min(rates) * 1e6)
-        longest_s = max(settings.delay_us, default=0.0) / 1e6
         fragmented = len(ip_packets(payload_bytes)) > 1
         reassembly_s = REASSEMBLY_SECONDS if fragmented else LATENESS_SECONDS
-        return longest_s + queues_s + reassembly_s
+        return settings.longest_delay_s + queues_s + reassembly_s
 
     def snapshot(self) -> Snapshot:
         """Read the counters of all hosts; the caller has ended all traffic before."""
@@ -385,9 +370,9 @@ class EmulatedTestbed:
 
         On a busy machine frames of a trial may wait in a queue for longer than any fixed time.
         """
-        last, longest_delay_s = self.snapshot(), max(self.settings.delay_us, default=0.0) / 1e6
+        last = self.snapshot()
         for _ in range(MOST_READINGS):
-            time.sleep(longest_delay_s)
+            time.sleep(self.settings.longest_delay_s)
             again = self.snapshot()
             if _stations(again) == _stations(last):
                 break

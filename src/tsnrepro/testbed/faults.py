@@ -5,16 +5,16 @@ read on the host in the shell that runs the command, right before and right afte
 """
 
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from tsnrepro.errors import ConfigurationError, ToolError
-from tsnrepro.testbed.host import RemoteProcess
+from tsnrepro.settings.frer import LatentSettings
+from tsnrepro.settings.testbeds import EmulatedSettings
+from tsnrepro.testbed.host import RemoteHost, RemoteProcess
 from tsnrepro.tools import frerctl
 from tsnrepro.tools.frerctl import FrerctlAlarm
-
-if TYPE_CHECKING:
-    from tsnrepro.testbed.emulated import EmulatedTestbed
+from tsnrepro.topology import HOST_PORT, SWITCHES, member_names
 
 MILLION = 1_000_000
 FAULT_SECONDS = 20
@@ -62,10 +62,25 @@ class LatentDetection:
 
 
 class Faults:
-    """What may go wrong on the member paths and in the switches of a testbed."""
+    """What may go wrong on the member paths and in the switches of a testbed.
 
-    def __init__(self, testbed: "EmulatedTestbed") -> None:
-        self._testbed = testbed
+    Parameters
+    ----------
+    hosts
+        The testbed's hosts by name.
+    settings
+        Of the testbed: its paths and their delays.
+    program
+        Path of frerctl, which every host sees.
+    """
+
+    streams = 1
+    """Number of streams that the switches tell apart now."""
+
+    def __init__(
+        self, hosts: Mapping[str, RemoteHost], settings: EmulatedSettings, program: str
+    ) -> None:
+        self._hosts, self._settings, self._program = hosts, settings, program
 
     def cut(self, path: int) -> Event:
         """Cut a member path: its link goes down, and both switches see that.
@@ -108,9 +123,9 @@ class Faults:
         for name, value in (("drop_ppm", drop_ppm), ("duplicate_ppm", duplicate_ppm)):
             if not 0 <= value <= MILLION:
                 raise ConfigurationError(f"{name}={value}", "impair", f"It lies in 0 ... {MILLION}")
-        program, port = self._testbed.frerctl, self._port(path)
-        at_sw2 = frerctl.fault(program, port, drop_ppm, duplicate_ppm if back else 0)
-        at_sw1 = frerctl.fault(program, port, drop_ppm if back else 0, duplicate_ppm)
+        port = self._port(path)
+        at_sw2 = frerctl.fault(self._program, port, drop_ppm, duplicate_ppm if back else 0)
+        at_sw1 = frerctl.fault(self._program, port, drop_ppm if back else 0, duplicate_ppm)
         return [self._timed("impair", "sw2", at_sw2), self._timed("impair", "sw1", at_sw1)]
 
     def kill_silently(self, path: int) -> list[Event]:
@@ -123,8 +138,7 @@ class Faults:
 
     def stick_generator(self, stream: int = 0, *, stuck: bool = True, switch: str = "sw1") -> Event:
         """Stop (or free) the sequence generator of a stream: its number stays the same."""
-        program, port = self._testbed.frerctl, self._testbed.host_port
-        command = frerctl.stuck_generator(program, port, stream, stuck)
+        command = frerctl.stuck_generator(self._program, HOST_PORT, stream, stuck)
         return self._timed("stuck generator" if stuck else "freed generator", switch, command)
 
     def restart_switch(self, name: str) -> Event:
@@ -133,45 +147,30 @@ class Faults:
         Its generators begin at 0 again and its recovery functions take any number next. Counters
         go on, because the accounting of a trial is a difference of counters; links stay up.
         """
-        command = frerctl.restart(self._testbed.frerctl, self._testbed.host_port)
+        command = frerctl.restart(self._program, HOST_PORT)
         return self._timed("restart", name, command)
 
     def start_latent(
-        self,
-        *,
-        difference: int = 100,
-        period_ms: int = 2000,
-        reset_ms: int = 30_000,
-        switch: str = "sw2",
-        deadline_s: float = 600,
+        self, latent: LatentSettings, *, switch: str = "sw2", deadline_s: float = 600
     ) -> LatentDetection:
         """Start latent error detection (IEEE Std 802.1CB-2017, 7.4.4) on a switch.
 
-        It expects every member path to deliver each frame; defaults are those of 10.4.1.12 where
-        the standard has one. It tests every FRER stream.
+        It expects every member path to deliver each frame, and tests every FRER stream.
         """
-        command = frerctl.latent(
-            self._testbed.frerctl,
-            self._testbed.host_port,
-            period_ms=period_ms,
-            reset_ms=reset_ms,
-            difference=difference,
-            paths=self._testbed.settings.paths,
-        )
-        host = self._testbed.hosts[switch]
-        return LatentDetection(host.start(command, deadline_s=deadline_s))
+        command = frerctl.latent(self._program, HOST_PORT, latent, self._settings.paths)
+        return LatentDetection(self._hosts[switch].start(command, deadline_s=deadline_s))
 
     def clear(self) -> None:
         """Take back every fault: links up, nothing impaired, generators free."""
-        for path in range(self._testbed.settings.paths):
+        for path in range(self._settings.paths):
             self.repair(path)
             self.heal(path)
-        for stream in range(self._testbed.streams):
-            for switch in ("sw1", "sw2"):
+        for stream in range(self.streams):
+            for switch in SWITCHES:
                 self.stick_generator(stream, stuck=False, switch=switch)
 
     def _port(self, path: int) -> str:
-        ports = self._testbed.member_ports()
+        ports = member_names(self._settings.paths)
         if not 0 <= path < len(ports):
             remedy = f"Paths are 0 ... {len(ports) - 1}"
             raise ConfigurationError(f"no member path {path}", "faults", remedy)
@@ -180,13 +179,13 @@ class Faults:
     def _set_link(self, fault: str, path: int, state: str) -> Event:
         command = ["ip", "link", "set", "dev", self._port(path), state]
         event = self._timed(fault, "sw1", command)
-        if path in self._testbed.delayed_paths():  # the delay line lies between the two ends
+        if path in self._settings.delayed_paths:  # the delay line lies between the two ends
             event = replace(event, after_ns=self._timed(fault, "sw2", command).after_ns)
         return event
 
     def _timed(self, fault: str, host: str, command: list[str]) -> Event:
         argv = ["bash", "-c", TIMED, "bash", *command]
-        done = self._testbed.hosts[host].run(argv, deadline_s=FAULT_SECONDS).check()
+        done = self._hosts[host].run(argv, deadline_s=FAULT_SECONDS).check()
         said = [line for line in done.stdout.splitlines() if line]
         if len(said) != 2:
             raise ToolError(f"{' '.join(command)} printed {done.stdout[:200]!r} between two times")

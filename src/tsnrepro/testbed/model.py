@@ -31,7 +31,7 @@ from tsnrepro.model.network import (
 from tsnrepro.settings import Between, Configuration, ModelSettings, Uncertain
 from tsnrepro.testbed import facts
 from tsnrepro.testbed.protocol import Testbed
-from tsnrepro.topology import LISTENER, SWITCHES, TALKER
+from tsnrepro.topology import LISTENER, SWITCHES, TALKER, member_names
 
 TALKER_LINK, LISTENER_LINK = "talker-sw1", "sw2-listener"
 
@@ -87,14 +87,10 @@ class ModelTestbed:
             stall_length_ms=_value(stalls.length_ms, next(places)) if stalls else None,
         )
 
-    def member_links(self) -> list[str]:
-        """Return the names of the links between the switches, one a member path."""
-        return [f"m{path}" for path in range(self.settings.paths)]
-
     def route(self, configuration: Configuration, *, back: bool = False) -> SinglePath | Replicated:
         """Return the way of a stream from talker to listener, or of its answers back."""
         first, last = (LISTENER_LINK, TALKER_LINK) if back else (TALKER_LINK, LISTENER_LINK)
-        members = self.member_links()
+        members = member_names(self.settings.paths)
         if configuration == "control":
             return SinglePath(links=[first, members[0], last])
         recovery = Recovery(**self.settings.frer.model_dump())
@@ -137,7 +133,7 @@ class ModelTestbed:
         delays = [*settings.delay_us, *[0.0] * settings.paths]
         members = [
             DuplexLink(name=name, a="sw1", b="sw2", rate_mbps=rate, delay_ns=cable + delay * 1000)
-            for name, delay in zip(self.member_links(), delays, strict=False)
+            for name, delay in zip(member_names(settings.paths), delays, strict=False)
         ]
         return [
             DuplexLink(name=TALKER_LINK, a=TALKER, b="sw1", rate_mbps=rate, delay_ns=cable),

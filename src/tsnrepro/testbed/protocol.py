@@ -1,15 +1,14 @@
-"""What every testbed offers, and what those offer whose hosts take commands."""
+"""What every testbed offers, and what those offer whose hosts take commands, or jobs."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 from tsnrepro.settings import Configuration, EmulatedSettings
+from tsnrepro.testbed.faults import Faults
 from tsnrepro.testbed.host import RemoteHost
+from tsnrepro.testbed.jobs.job import Job, JobResult
 from tsnrepro.tools.counters import Snapshot
 from tsnrepro.tools.frerctl import StreamFilter, SwitchStream
-
-if TYPE_CHECKING:
-    from tsnrepro.testbed.faults import Faults
 
 
 class Testbed(Protocol):
@@ -39,7 +38,7 @@ class HostTestbed(Testbed, Protocol):
     """A talker, two FRER switches and a listener that take commands, by the names of topology."""
 
     settings: EmulatedSettings
-    faults: "Faults"
+    faults: Faults
     """What may go wrong on the way."""
 
     @property
@@ -81,4 +80,19 @@ class HostTestbed(Testbed, Protocol):
 
     def host_of(self, netns: int) -> str | None:
         """Return the host whose network namespace has this inode number."""
+        ...
+
+
+@runtime_checkable
+class JobTestbed(Testbed, Protocol):
+    """A testbed that does jobs: a guest, or this machine's own kernel."""
+
+    def run(self, job: Job) -> JobResult:
+        """Do a job and return what it brought back; a step's failure is in its exit status.
+
+        Raises
+        ------
+        TestbedError
+            The job could not be started or set up, or did not end within its deadline.
+        """
         ...

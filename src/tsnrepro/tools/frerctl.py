@@ -6,6 +6,7 @@ from typing import Literal
 
 from tsnrepro.errors import ConfigurationError, ToolError
 from tsnrepro.settings import Configuration, FrerSettings
+from tsnrepro.settings.frer import LatentSettings
 from tsnrepro.tools.plausible import count
 
 MAX_STREAMS = 16
@@ -169,17 +170,12 @@ def restart(program: str, port: str) -> list[str]:
     return [program, "restart", port]
 
 
-def latent(
-    program: str, port: str, *, period_ms: int, reset_ms: int, difference: int, paths: int
-) -> list[str]:
-    """Return the command that detects latent errors of every FRER stream until it is ended.
-
-    The variables are those of IEEE Std 802.1CB-2017, 10.4.1.12.
-    """
-    times = ["--period-ms", str(period_ms), "--reset-ms", str(reset_ms)]
+def latent(program: str, port: str, settings: LatentSettings, paths: int) -> list[str]:
+    """Return the command that detects latent errors of every FRER stream until it is ended."""
     return [
-        *(program, "latent", port, *times),
-        *("--difference", str(difference), "--paths", str(paths)),
+        *(program, "latent", port, "--period-ms", str(settings.period_ms)),
+        *("--reset-ms", str(settings.reset_ms), "--difference", str(settings.difference)),
+        *("--paths", str(paths)),
     ]
 
 

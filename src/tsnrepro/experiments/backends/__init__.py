@@ -6,8 +6,8 @@ from typing import Any, Protocol
 from tsnrepro.errors import TestbedError
 from tsnrepro.experiments.backends.hosts import HostsBackend
 from tsnrepro.experiments.faults import NOTHING, Timeline
+from tsnrepro.experiments.measurement import Measurement
 from tsnrepro.experiments.round_trips import RoundTrips
-from tsnrepro.experiments.run import Measurement
 from tsnrepro.experiments.traffic import IntendedLoad, LoadOutcome
 from tsnrepro.records.store import Trial
 from tsnrepro.settings import Configuration

@@ -13,8 +13,8 @@ from tsnrepro.errors import CommandError, ToolError
 from tsnrepro.experiments.backends.hosts_faults import FaultInjector
 from tsnrepro.experiments.backends.reader import Reader, check_window, reader_of
 from tsnrepro.experiments.faults import NOTHING, Timeline
+from tsnrepro.experiments.measurement import Measurement
 from tsnrepro.experiments.round_trips import RoundTrips
-from tsnrepro.experiments.run import Measurement
 from tsnrepro.experiments.traffic import IntendedLoad, LoadOutcome
 from tsnrepro.records.accounting import account
 from tsnrepro.records.outputs import COUNTERS_AFTER, COUNTERS_BEFORE, SOCKPERF_LOG

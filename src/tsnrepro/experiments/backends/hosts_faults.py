@@ -22,9 +22,7 @@ class FaultInjector:
 
     def __enter__(self) -> "FaultInjector":
         if (latent := self.timeline.latent) is not None:
-            self._detection = self._testbed.faults.start_latent(
-                difference=latent.difference, period_ms=latent.period_ms, reset_ms=latent.reset_ms
-            )
+            self._detection = self._testbed.faults.start_latent(latent)
         return self
 
     def __exit__(self, *_: object) -> None:

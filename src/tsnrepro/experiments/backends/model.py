@@ -14,8 +14,8 @@ from tsnrepro.errors import ToolError
 from tsnrepro.ethernet import TCP_SEGMENT_BYTES
 from tsnrepro.experiments.backends.model_faults import faulty_network, faulty_route
 from tsnrepro.experiments.faults import NOTHING, AppliedFault, LatentAlarm, Timeline
+from tsnrepro.experiments.measurement import Measurement
 from tsnrepro.experiments.round_trips import RoundTrips
-from tsnrepro.experiments.run import Measurement
 from tsnrepro.experiments.traffic import IntendedLoad, LoadOutcome
 from tsnrepro.model.engine import simulate
 from tsnrepro.model.network import (
@@ -71,7 +71,7 @@ class ModelBackend:
         """
         network = self._testbed.network(self._parameters, streams)
         network = _read_as_asked(network, self._trial.factors)
-        network = faulty_network(network, timeline, self._testbed.member_links())
+        network = faulty_network(network, timeline)
         values, outputs = self._measured.values, self._measured.outputs
         values["runs"] = values.get("runs", 0) + 1
         seed = SeedSequence((self._seed, values["runs"]))

@@ -15,11 +15,12 @@ from tsnrepro.model.network import (
     SinglePath,
     Span,
 )
+from tsnrepro.topology import SWITCHES
 
 NANO = 1e9
 
 
-def faulty_network(network: Network, timeline: Timeline, members: list[str]) -> Network:
+def faulty_network(network: Network, timeline: Timeline) -> Network:
     """Return a network whose member links fail as the timeline says.
 
     Raises
@@ -27,16 +28,14 @@ def faulty_network(network: Network, timeline: Timeline, members: list[str]) -> 
     ValueError
         A link is impaired in two ways, one after the other, which the model does not know.
     """
-    links = [
-        faulty_link(link, [f for f in timeline.faults if f.path == members.index(link.name)])
-        if link.name in members
-        else link
-        for link in network.links
-    ]
-    return network.model_copy(update={"links": links})
+    links = {link.name: link for link in network.links}
+    members = [name for name, link in links.items() if (link.a, link.b) == SWITCHES]
+    for path, name in enumerate(members):
+        links[name] = _faulty_link(links[name], [f for f in timeline.faults if f.path == path])
+    return network.model_copy(update={"links": list(links.values())})
 
 
-def faulty_link(link: DuplexLink, faults: list[Fault]) -> DuplexLink:
+def _faulty_link(link: DuplexLink, faults: list[Fault]) -> DuplexLink:
     """Return a link with its cuts, losses and copies."""
     impaired = [fault for fault in faults if fault.kind == "impair"]
     begins = [f for f in impaired if f.loss_percent or f.duplicate_percent]

@@ -1,9 +1,9 @@
 """Experiment ``rfc2544``: the benchmarks of RFC 2544 as stored trials on any testbed."""
 
 from tsnrepro.experiments.backends import Backend, backend
+from tsnrepro.experiments.measurement import Measurement
 from tsnrepro.experiments.rfc2544 import benchmarks, latency_trial
 from tsnrepro.experiments.rfc2544.plan import plan
-from tsnrepro.experiments.run import Measurement
 from tsnrepro.experiments.traffic import IntendedLoad, LoadOutcome
 from tsnrepro.records.store import Trial
 from tsnrepro.testbed.protocol import Testbed

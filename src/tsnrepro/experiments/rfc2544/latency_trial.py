@@ -7,10 +7,10 @@ import numpy as np
 
 from tsnrepro.errors import ToolError
 from tsnrepro.experiments.backends import Backend
+from tsnrepro.experiments.measurement import Measurement
 from tsnrepro.experiments.rfc2544 import latency
 from tsnrepro.experiments.rfc2544.latency import Kind, LatencyCase
 from tsnrepro.experiments.rfc2544.plan import settings_of_trial
-from tsnrepro.experiments.run import Measurement
 from tsnrepro.experiments.traffic import IntendedLoad
 from tsnrepro.records.outputs import ARRIVALS
 from tsnrepro.records.store import Trial

@@ -12,9 +12,8 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from tsnrepro.errors import ConfigurationError
-from tsnrepro.experiments.plan import nominal_seconds, randomised_blocks
+from tsnrepro.experiments.plan import Planned, nominal_seconds, randomised_blocks
 from tsnrepro.experiments.rfc2544.rates import payload_of_frame
-from tsnrepro.experiments.run import Planned
 from tsnrepro.records.store import Trial
 from tsnrepro.settings import Strict, parse
 from tsnrepro.settings.rfc2544 import (

@@ -38,10 +38,10 @@ from tsnrepro.testbed.jobs.job import Bridge, Job, JobResult, Link, Pause, Port,
 from tsnrepro.tools import qdisc
 
 if TYPE_CHECKING:
-    from tsnrepro.experiments.run import Measurement
+    from tsnrepro.experiments.measurement import Measurement
     from tsnrepro.records.store import Trial
     from tsnrepro.settings.shaping import Mode, ShapingPart
-    from tsnrepro.testbed.jobs.job import JobTestbed
+    from tsnrepro.testbed.protocol import JobTestbed
 
 TALKER, LISTENER, LOADER, SWITCH, LINE = "talker", "listener", "loader", "sw", "line"
 DEVICE, TO_LINE, LINE_IN, LINE_OUT = "eth0", "p0", "p0", "p1"

@@ -32,7 +32,7 @@ from tsnrepro.model.network import (
 )
 
 if TYPE_CHECKING:
-    from tsnrepro.experiments.run import Measurement
+    from tsnrepro.experiments.measurement import Measurement
     from tsnrepro.model.network import SendProcess
     from tsnrepro.model.result import SimulationResult
     from tsnrepro.records.store import Trial

@@ -12,7 +12,7 @@ import math
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any, Literal, Protocol
+from typing import Literal
 
 from tsnrepro.errors import TestbedError
 from tsnrepro.testbed.host import Completed
@@ -276,29 +276,6 @@ class JobResult:
             "ready_s": round(self.ready_s, 3),
             "note": self.note,
         }
-
-
-class JobTestbed(Protocol):
-    """A testbed that does jobs, up from ``with`` to its end: a guest, or this machine's kernel."""
-
-    @property
-    def kind(self) -> str:
-        """As in its settings: ``emulated`` or ``guest``."""
-        ...
-
-    def describe(self) -> dict[str, Any]:
-        """Return the facts that every record of this testbed carries."""
-        ...
-
-    def run(self, job: Job) -> JobResult:
-        """Do a job and return what it brought back; a step's failure is in its exit status.
-
-        Raises
-        ------
-        TestbedError
-            The job could not be started or set up, or did not end within its deadline.
-        """
-        ...
 
 
 # What a shell reports for a command that TERM ended.
