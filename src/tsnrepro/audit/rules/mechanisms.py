@@ -21,15 +21,12 @@ class StuckAfterWrap(Check, TableRows):
     sent: Formula
     received: Formula
     numbers: int = Field(default=_R_TAG_NUMBERS, gt=1)
-    # Numbers lost before the wrap pass after it, so the count ends at the very number of them.
-    tolerance_percent: float = Field(default=0.01, gt=0)
-    least_excess_percent: float = Field(default=5.0, gt=0)
-    """How many packets more than numbers were sent, at least."""
 
     def _find(self, data: Catalog) -> Iterator[AuditFinding]:
         for row, sent, received in known_rows(data, self, self.sent, self.received):
-            near = abs(received.value - self.numbers) <= self.numbers * self.tolerance_percent / 100
-            if not near or sent.value < self.numbers * (1 + self.least_excess_percent / 100):
+            # Numbers lost before the wrap pass after it, so the count ends at the very number.
+            near = abs(received.value - self.numbers) <= 1e-4 * self.numbers
+            if not near or sent.value < 1.05 * self.numbers:
                 continue
             yield self.found(
                 row.at(self.received),
