@@ -64,7 +64,7 @@ BUSY = 0.05
 LOST = 0.01
 DEADLINE_SECONDS = 60
 PROGRAMS = (
-    *("host_ingress", "member_ingress", "member_to_host"),
+    *("host_ingress", "member_ingress"),
     *("replicate", "replicate_postprocessing", "eliminate"),
 )
 STATISTICS = "/proc/sys/kernel/bpf_stats_enabled"
