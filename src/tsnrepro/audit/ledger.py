@@ -20,6 +20,7 @@ from tsnrepro.audit.expressions import readable
 from tsnrepro.audit.findings import AuditFinding, Severity
 from tsnrepro.audit.report import FOREIGN_SOURCE, AuditResult
 from tsnrepro.audit.rules import RULES
+from tsnrepro.latex import SPECIAL
 
 _SEVERITIES = {
     Severity.IMPOSSIBLE: "against arithmetic, a definition or the physics of the line",
@@ -141,22 +142,13 @@ def _environment(*, latex: bool) -> Environment:
     return environment
 
 
-_LATEX = {
-    "\\": r"\textbackslash{}",
-    "{": r"\{",
-    "}": r"\}",
-    "$": r"\$",
-    "&": r"\&",
-    "#": r"\#",
-    "%": r"\%",
-    "^": r"\textasciicircum{}",
-    "~": r"\textasciitilde{}",
+_LATEX = SPECIAL | {
+    "_": r"\_\allowbreak{}",
     "<": r"\ensuremath{<}",
     ">": r"\ensuremath{>}",
     "|": r"\ensuremath{|}",
     '"': r"\textquotedbl{}",
     "*": r"\ensuremath{*}",
-    "_": r"\_\allowbreak{}",
     "\u00a0": "~",
     "µ": r"\textmu{}",
     "μ": r"\textmu{}",

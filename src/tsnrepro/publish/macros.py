@@ -14,6 +14,7 @@ from pathlib import Path
 from tsnrepro.audit import published
 from tsnrepro.audit.tables import Cell
 from tsnrepro.errors import TsnreproError
+from tsnrepro.latex import escape
 from tsnrepro.publish import numbers
 from tsnrepro.publish.columns import Columns
 from tsnrepro.publish.errors import PublishError
@@ -33,7 +34,6 @@ from tsnrepro.publish.tables import (
     loss_rows,
     published_loss,
 )
-from tsnrepro.publish.tex import escape
 from tsnrepro.records.values import Result
 from tsnrepro.settings.papers import sources_of
 

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from tsnrepro.audit.tables import Cell
+from tsnrepro.latex import breakable, escape
 from tsnrepro.publish import numbers
 from tsnrepro.publish.numbers import TEX, TEX_UNITS
-from tsnrepro.publish.tex import breakable, escape
 from tsnrepro.records.values import Result
 
 # Up to so many trials are named in the appendix; provenance.json names all.
