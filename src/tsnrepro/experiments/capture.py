@@ -23,7 +23,6 @@ from tsnrepro.experiments.backends.hosts import (
     UDP_STREAM,
     CountersAround,
     HostsBackend,
-    command,
 )
 from tsnrepro.experiments.measurement import Measurement
 from tsnrepro.experiments.plan import Planned, planned_in_blocks
@@ -229,7 +228,7 @@ class _Capturing:
         process = self._processes.pop(place)
         process.stop()
         done = process.wait()
-        self.measured.commands.append(command(done))
+        self.measured.commands.append(done.as_record())
         self.totals[" ".join(place)] = asdict(dumpcap.parse_totals(done.stdout))
 
     def _fetch(self, place: tuple[str, str]) -> None:

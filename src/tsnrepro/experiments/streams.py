@@ -9,13 +9,13 @@ from typing import Any
 from tsnrepro.ethernet import udp_payload
 from tsnrepro.experiments.backends import backend
 from tsnrepro.experiments.measurement import Measurement
-from tsnrepro.experiments.plan import Planned, planned_in_blocks
+from tsnrepro.experiments.plan import Planned, crossed, planned_in_blocks
 from tsnrepro.experiments.traffic import IntendedLoad
 from tsnrepro.records.store import Trial
 from tsnrepro.settings.streams import StreamsSettings
 from tsnrepro.testbed.protocol import Testbed
 
-SET_UP_SECONDS = 3.0
+_SET_UP_SECONDS = 3.0
 BEST_EFFORT = "best effort"
 # A full frame's.
 BEST_EFFORT_PAYLOAD_BYTES = udp_payload(1518)
@@ -23,24 +23,13 @@ BEST_EFFORT_PAYLOAD_BYTES = udp_payload(1518)
 
 def plan(settings: StreamsSettings, seed: int, kind: str) -> list[Planned]:
     """Return the trials: every number of streams, load of best effort and repetition."""
-    trials = [
-        Trial(
-            "streams",
-            f"{count}-streams-{best_effort:g}M",
-            {
-                "streams": count,
-                "best_effort_mbps": best_effort,
-                "payload_bytes": settings.payload_bytes,
-                "rate_pps": settings.rate_pps,
-                "duration_s": settings.duration_s,
-            },
-            repetition,
-        )
-        for repetition in range(1, settings.repetitions + 1)
-        for count in settings.counts
-        for best_effort in settings.best_effort_mbps
-    ]
-    return planned_in_blocks(trials, seed, kind, SET_UP_SECONDS)
+    trials = crossed(
+        *("streams", "{streams}-streams-{best_effort_mbps:g}M", settings),
+        ["payload_bytes", "rate_pps", "duration_s"],
+        streams=settings.counts,
+        best_effort_mbps=settings.best_effort_mbps,
+    )
+    return planned_in_blocks(trials, seed, kind, _SET_UP_SECONDS)
 
 
 def measure(testbed: Testbed, trial: Trial, measured: Measurement) -> None:

@@ -30,7 +30,7 @@ from tsnrepro.testbed.faults import Faults
 from tsnrepro.testbed.lock import TestbedLock
 from tsnrepro.testbed.namespace import NamespaceHost
 from tsnrepro.testbed.protocol import HostTestbed
-from tsnrepro.testbed.requirements import SSHD, missing
+from tsnrepro.testbed.requirements import SSHD, missing, refuse
 from tsnrepro.testbed.ssh import SshHost
 from tsnrepro.tools import frerctl, kernel, qdisc
 from tsnrepro.tools.counters import Snapshot, read_host
@@ -78,11 +78,7 @@ SetEnv PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin TMPDIR=
 
 
 # Other traffic than a trial's, such as neighbour discovery, never goes on for so many.
-MOST_READINGS = 20
-
-
-def _stations(snapshot: Snapshot) -> list[dict]:
-    return [host.station for host in snapshot.hosts.values()]
+_MOST_READINGS = 20
 
 
 class EmulatedTestbed:
@@ -127,12 +123,7 @@ class EmulatedTestbed:
     # --- bringing it up ---------------------------------------------------------------------
 
     def _bring_up(self) -> None:
-        if lacks := missing():
-            raise TestbedError(
-                f"this machine lacks {', '.join(lacks)}",
-                "testbed emulated",
-                "`tsnrepro testbeds` tells what else can run here",
-            )
+        refuse(missing(), self.kind)
         self._stack.enter_context(TestbedLock(self.kind, self._purpose))
         self._frerctl = str(build.frerctl())
         self.faults = Faults(self.hosts, self.settings, self._frerctl)
@@ -371,13 +362,12 @@ class EmulatedTestbed:
         On a busy machine frames of a trial may wait in a queue for longer than any fixed time.
         """
         last = self.snapshot()
-        for _ in range(MOST_READINGS):
+        for _ in range(_MOST_READINGS):
             time.sleep(self.settings.longest_delay_s)
-            again = self.snapshot()
-            if _stations(again) == _stations(last):
+            before, last = last, self.snapshot()
+            if all(last.hosts[name].station == before.hosts[name].station for name in last.hosts):
                 break
-            last = again
-        return again
+        return last
 
     def host_of(self, netns: int) -> str | None:
         """Return the host whose network namespace has this inode number."""

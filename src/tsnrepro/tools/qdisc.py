@@ -400,11 +400,6 @@ def tbf(
     ]
 
 
-def delete_root(device: str) -> list[str]:
-    """Return the command that takes a port's queueing discipline away."""
-    return ["tc", "qdisc", "del", "dev", device, "root"]
-
-
 def pin_queues(device: str, queue_of_pcp: Mapping[int, int]) -> list[list[str]]:
     """Return the commands that choose a port's transmit queue by the frame's PCP.
 
@@ -440,33 +435,26 @@ def vlan_link(
 # --- what they counted ------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class QdiscStatistics:
-    """Counters of one queueing discipline; bytes count frames without FCS.
-
-    ``parent`` is ``root`` or a class; ``backlog_packets`` were waiting when it was read.
-    """
-
-    kind: str
-    handle: str
-    parent: str
-    sent_bytes: int
-    sent_packets: int
-    drops: int
-    overlimits: int
-    requeues: int
-    backlog_bytes: int
-    backlog_packets: int
-    options: Mapping[str, Any]
-
-
 def show(device: str) -> list[str]:
     """Return the command that prints what a port's queueing disciplines counted."""
     return ["tc", "-s", "-j", "qdisc", "show", "dev", device]
 
 
-def parse_statistics(text: str) -> list[QdiscStatistics]:
-    """Read what ``tc -s -j qdisc show`` printed.
+_COUNTERS = {
+    "sent_bytes": "bytes",
+    "sent_packets": "packets",
+    "drops": "drops",
+    "overlimits": "overlimits",
+    "backlog_packets": "qlen",
+}
+
+
+def parse_statistics(text: str) -> list[dict[str, Any]]:
+    """Return what ``tc -s -j qdisc show`` printed, a row a queueing discipline.
+
+    Rows have ``kind``, ``handle``, ``parent`` (``root`` or a class), ``sent_bytes`` (of frames
+    without FCS), ``sent_packets``, ``drops``, ``overlimits`` and ``backlog_packets``, which were
+    waiting when it was read.
 
     Raises
     ------
@@ -477,7 +465,15 @@ def parse_statistics(text: str) -> list[QdiscStatistics]:
         found = json.loads(text)
         if not isinstance(found, list):
             raise TypeError("no list")
-        return [_statistics(item) for item in found]
+        return [
+            {
+                "kind": item["kind"],
+                "handle": item["handle"],
+                "parent": "root" if item.get("root") else item.get("parent", ""),
+                **{name: item[printed] for name, printed in _COUNTERS.items()},
+            }
+            for item in found
+        ]
     except (json.JSONDecodeError, KeyError, TypeError, AttributeError) as error:
         raise ToolError(
             f"tc printed no statistics of queueing disciplines ({error}): "
@@ -485,50 +481,25 @@ def parse_statistics(text: str) -> list[QdiscStatistics]:
         ) from error
 
 
-def _statistics(item: dict[str, Any]) -> QdiscStatistics:
-    return QdiscStatistics(
-        kind=item["kind"],
-        handle=item["handle"],
-        parent="root" if item.get("root") else item.get("parent", ""),
-        sent_bytes=item["bytes"],
-        sent_packets=item["packets"],
-        drops=item["drops"],
-        overlimits=item["overlimits"],
-        requeues=item["requeues"],
-        backlog_bytes=item["backlog"],
-        backlog_packets=item["qlen"],
-        options=item.get("options", {}),
-    )
-
-
 def counted_between(
-    before: Sequence[QdiscStatistics], after: Sequence[QdiscStatistics]
+    before: Sequence[dict[str, Any]], after: Sequence[dict[str, Any]]
 ) -> list[dict[str, Any]]:
-    """Return what each queueing discipline sent and dropped between two readings.
+    """Return what each queueing discipline counted between two readings, and what waits in it.
 
     Raises
     ------
     ToolError
         A counter went back or a discipline is gone: it was replaced in between.
     """
-    earlier = {(item.kind, item.handle, item.parent): item for item in before}
+    names = ("kind", "handle", "parent")
+    earlier = {tuple(row[name] for name in names): row for row in before}
     rows = []
-    for item in after:
-        first = earlier.get((item.kind, item.handle, item.parent))
-        if first is None or item.sent_packets < first.sent_packets or item.drops < first.drops:
+    for row in after:
+        first = earlier.get(tuple(row[name] for name in names))
+        if first is None or any(row[n] < first[n] for n in ("sent_packets", "drops")):
             raise ToolError(
-                f"{item.kind} {item.handle} at {item.parent} was replaced between the readings"
+                "{kind} {handle} at {parent} was replaced between the readings".format(**row)
             )
-        rows.append(
-            {
-                "kind": item.kind,
-                "handle": item.handle,
-                "parent": item.parent,
-                "sent_packets": item.sent_packets - first.sent_packets,
-                "sent_bytes": item.sent_bytes - first.sent_bytes,
-                "drops": item.drops - first.drops,
-                "overlimits": item.overlimits - first.overlimits,
-                "backlog_packets": item.backlog_packets,
-            }
-        )
+        growing = [name for name in _COUNTERS if name != "backlog_packets"]
+        rows.append(row | {name: row[name] - first[name] for name in growing})
     return rows

@@ -88,17 +88,6 @@ class CountersAround:
         return CounterDifferences(*self.of_stream(index)).recovery(SWITCHES[1])
 
 
-def command(done: Completed) -> dict[str, Any]:
-    """Return what a record keeps of a command."""
-    return {
-        "host": done.host,
-        "argv": list(done.argv),
-        "exit_status": done.exit_status,
-        "started_s": done.started_s,
-        "seconds": done.seconds,
-    }
-
-
 class HostsBackend:
     """The requests of one trial; see :class:`tsnrepro.experiments.backends.Backend`.
 
@@ -170,7 +159,7 @@ class HostsBackend:
             if done.exit_status or iperf3.failed(done.stdout):
                 server.stop()
             server.wait()
-        self._measured.commands.append(command(done))
+        self._measured.commands.append(done.as_record())
         self._measured.outputs |= {"iperf3.json": done.stdout, "iperf3.stderr.txt": done.stderr}
         return done
 
@@ -404,7 +393,7 @@ class HostsBackend:
         raise AssertionError("count ended")
 
     def _keep_programs(self, prefix: str, done: list[Completed], heard: Completed) -> None:
-        self._measured.commands += [command(each) for each in (*done, heard)]
+        self._measured.commands += [each.as_record() for each in (*done, heard)]
         self._measured.outputs[f"{prefix}listener.json"] = heard.stdout
         for number, each in enumerate(done):
             name = "talker" if len(done) == 1 else f"talker-{number}"
@@ -475,7 +464,7 @@ class HostsBackend:
                 finally:
                     server.stop()
                     server.wait()
-            self._measured.commands.append(command(done))
+            self._measured.commands.append(done.as_record())
             self._measured.outputs["sockperf.stderr.txt"] = done.stderr
             show = ["cat", log]
             printed = host.run(show, deadline_s=FILE_SECONDS, limit_bytes=LOG_BYTES).check()
@@ -497,7 +486,7 @@ class HostsBackend:
             process = self._talker.start(argv, deadline_s=deadline_s)
             samples = self._frames_over_time(load.duration_s)
             done = process.wait()
-            self._measured.commands.append(command(done))
+            self._measured.commands.append(done.as_record())
             self._measured.outputs |= {
                 "samples.json": json.dumps(samples),
                 "mausezahn.stderr.txt": done.stderr,

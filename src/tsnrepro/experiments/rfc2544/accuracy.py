@@ -219,27 +219,18 @@ def summarise(table: pd.DataFrame) -> pd.DataFrame:
     ``within_low_percent`` and ``within_high_percent`` are the exact binomial limits (Clopper and
     Pearson) at 95 %; ``ratio`` columns are of result to truth, over the runs with an answer.
     """
-    rows = []
-    for (method, answer, stalls), group in table.groupby(
-        ["method", "answer", "stalls"], sort=False
-    ):
-        found = share(int(group["within"].sum()), len(group)).scaled(100.0, "%")
-        rows.append(
-            {
-                "method": method,
-                "answer": answer,
-                "stalls": stalls,
-                "runs": len(group),
-                "within": int(group["within"].sum()),
-                "within_percent": found.value,
-                "within_low_percent": found.low,
-                "within_high_percent": found.high,
-                "ratio_median": group["ratio"].median(),
-                "ratio_min": group["ratio"].min(),
-                "ratio_max": group["ratio"].max(),
-                "load_trials": group["load_trials"].mean(),
-                "sending_s": group["sending_s"].mean(),
-                "search_s": group["search_s"].mean(),
-            }
-        )
-    return pd.DataFrame(rows)
+    rows = table.groupby(["method", "answer", "stalls"], sort=False, as_index=False).agg(
+        runs=("run", "size"),
+        within=("within", "sum"),
+        ratio_median=("ratio", "median"),
+        ratio_min=("ratio", "min"),
+        ratio_max=("ratio", "max"),
+        load_trials=("load_trials", "mean"),
+        sending_s=("sending_s", "mean"),
+        search_s=("search_s", "mean"),
+    )
+    shares = [share(k, n).scaled(100.0, "%") for k, n in rows[["within", "runs"]].to_numpy()]
+    after = list(rows).index("within") + 1
+    for name, limit in (("high_", "high"), ("low_", "low"), ("", "value")):
+        rows.insert(after, f"within_{name}percent", [getattr(found, limit) for found in shares])
+    return rows

@@ -1,10 +1,9 @@
 """System recovery (RFC 2544, 26.5): how long frames are lost after an overload has ended."""
 
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 from tsnrepro.errors import ToolError
-from tsnrepro.experiments.rfc2544.load_trial import Series
+from tsnrepro.experiments.rfc2544.load_trial import BenchmarkResult, Series
 from tsnrepro.experiments.traffic import RateStep
 from tsnrepro.settings.rfc2544 import SystemRecoverySettings
 
@@ -15,7 +14,7 @@ OVERLOAD_PERCENT, RECOVERY_PERCENT = 110.0, 50.0
 
 
 @dataclass(frozen=True)
-class SystemRecoveryResult:
+class SystemRecoveryResult(BenchmarkResult):
     """One repetition; ``recovery_s`` is None where the overload lost nothing to recover from.
 
     ``at_least`` tells that frames were still lost when the window ended: recovery takes longer.
@@ -30,22 +29,12 @@ class SystemRecoveryResult:
     recovery_s: float | None
     at_least: bool
     lost: int
-    reasons: tuple[str, ...]
-
-    @property
-    def compliant(self) -> bool:
-        """Whether nothing keeps the result from being one of RFC 2544, 26.5."""
-        return not self.reasons
-
-    def as_record(self) -> dict[str, Any]:
-        """Return the result as plain values."""
-        return asdict(self) | {"compliant": self.compliant}
 
 
 def without_throughput() -> SystemRecoveryResult:
     """Return the result where no throughput was found, so that there is no rate to start from."""
     reason = "no throughput was found for this configuration and size"
-    return SystemRecoveryResult(None, None, None, None, None, False, 0, (reason,))
+    return SystemRecoveryResult(None, None, None, None, None, False, 0, reasons=(reason,))
 
 
 def measure(
@@ -91,15 +80,14 @@ def measure(
         at_least=unfinished,
         lost=outcome.lost,
         reasons=(
-            *_reasons(settings, trial.short, last_lost_s),
-            *_unfinished(settings, unfinished),
+            *_reasons(settings, trial.short, last_lost_s, unfinished),
             *series.departures,
         ),
     )
 
 
 def _reasons(
-    settings: SystemRecoverySettings, short: bool, last_lost_s: float | None
+    settings: SystemRecoverySettings, short: bool, last_lost_s: float | None, unfinished: bool
 ) -> tuple[str, ...]:
     found = []
     if settings.overload_s < OVERLOAD_SECONDS:
@@ -112,10 +100,7 @@ def _reasons(
         found.append("the generator did not reach the overload")
     if last_lost_s is None:
         found.append("the overload lost nothing, so there is nothing to recover from")
+    if unfinished:
+        still = f"frames were still lost {settings.recovery_s:g} s after the fall"
+        found.append(f"{still}, when sending ended")
     return tuple(found)
-
-
-def _unfinished(settings: SystemRecoverySettings, unfinished: bool) -> tuple[str, ...]:
-    if not unfinished:
-        return ()
-    return (f"frames were still lost {settings.recovery_s:g} s after the fall, when sending ended",)

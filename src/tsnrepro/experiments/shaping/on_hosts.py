@@ -105,15 +105,7 @@ def measure(testbed: JobTestbed, trial: Trial, measured: Measurement) -> None:
 def _keep(result: JobResult, measured: Measurement) -> None:
     """Keep what every step printed, whether or not it succeeded."""
     for name, done in result.steps.items():
-        measured.commands.append(
-            {
-                "host": done.host,
-                "argv": list(done.argv),
-                "exit_status": done.exit_status,
-                "started_s": done.started_s,
-                "seconds": done.seconds,
-            }
-        )
+        measured.commands.append(done.as_record())
         if done.stdout:
             measured.outputs[f"{name}.txt"] = done.stdout
         if done.stderr:

@@ -15,6 +15,8 @@ from tsnrepro.testbed.guest import cache
 from tsnrepro.testbed.guest.archive import Archive
 from tsnrepro.testbed.guest.kernel import Kernel
 from tsnrepro.testbed.guest.programs import find
+from tsnrepro.testbed.jobs import script
+from tsnrepro.testbed.jobs.job import Job
 
 INIT = Path(__file__).resolve().parent / "init.sh"
 SHELL = "dash"
@@ -57,7 +59,7 @@ def base(kernel: Kernel) -> bytes:
     for folder in ("/dev", "/proc", "/sys", "/run", "/tmp", "/root", "/etc"):
         archive.folder(folder)
     archive.file("/init", INIT.read_bytes())
-    add_programs(archive, programs)
+    _add_programs(archive, programs)
     _add_modules(archive, kernel)
     content = archive.to_bytes()
     for old in kept.parent.glob("*.cpio"):
@@ -68,7 +70,23 @@ def base(kernel: Kernel) -> bytes:
     return content
 
 
-def add_programs(archive: Archive, programs: Iterable[Path]) -> None:
+def of_job(job: Job) -> bytes:
+    """Return what a job adds: its programs with their libraries, its inputs and its script.
+
+    Raises
+    ------
+    TestbedError
+        A program that the job wants is not on this machine.
+    """
+    added = Archive()
+    _add_programs(added, [find(name) for name in job.programs])
+    for path, content in job.inputs.items():
+        added.file(path, content)
+    added.file("/job/script", script.text(job).encode())
+    return added.to_bytes()
+
+
+def _add_programs(archive: Archive, programs: Iterable[Path]) -> None:
     """Add programs with the libraries that the loader would give them here."""
     paths = list(programs)
     for path in paths:

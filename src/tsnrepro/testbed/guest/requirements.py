@@ -13,8 +13,6 @@ PROGRAMS = ("depmod", "ldd", "setpriv", machine.QEMU)
 FETCHERS = ("apt-cache", "apt-get", "dpkg-deb")
 PROBE_SECONDS = 20
 
-# What the probe tries.
-QDISCS = ("mqprio", "taprio", "cbs", "etf", "802.1Q")
 # Each tried on a veth pair of a namespace that ends with the command: nothing of it stays.
 PROBE = """\
 ip link add one numtxqueues 8 type veth peer name other numtxqueues 8 || exit 1
@@ -77,8 +75,3 @@ def missing() -> list[str]:
     except TestbedError as error:
         lacks.append(f"a kernel for the guest ({error.what})")
     return lacks
-
-
-def available() -> bool:
-    """Tell whether this machine can run the guest testbed."""
-    return not missing()

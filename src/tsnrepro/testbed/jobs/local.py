@@ -27,6 +27,7 @@ from tsnrepro.testbed.guest.requirements import lacking_qdiscs
 from tsnrepro.testbed.jobs import results, script
 from tsnrepro.testbed.jobs.job import Acceleration, Job, JobResult
 from tsnrepro.testbed.lock import TestbedLock
+from tsnrepro.testbed.requirements import refuse
 
 FOLDER = Path(__file__).resolve().parent
 SCRIPT = "/run/tsnrepro/script"
@@ -98,16 +99,7 @@ class LocalJobs:
         }
 
     def run(self, job: Job) -> JobResult:
-        """Let this machine do the job and return what it brought back.
-
-        A step's failure is in its exit status; see :meth:`JobResult.check`.
-
-        Raises
-        ------
-        TestbedError
-            The kernel refused namespaces or mounts, the topology could not be set up, or the job
-            did not end within its deadline.
-        """
+        """Let this machine do the job and return what it brought back; see ``JobTestbed``."""
         began, clock = time.monotonic(), time.time()
         content, console = _run(job)
         wall_s = time.monotonic() - began
@@ -140,12 +132,7 @@ def refuse_without(needs: Collection[str] = ()) -> None:
     """
     missing = [] if os.geteuid() == 0 else ["root (run with sudo)"]
     missing += [f"the program {name}" for name in PROGRAMS if not has(name)]
-    if missing:
-        raise TestbedError(
-            f"this machine lacks {', '.join(missing)}",
-            "testbed emulated",
-            "`tsnrepro testbeds` tells what else can run here",
-        )
+    refuse(missing, "emulated")
     lacks = [name for name in lacking_qdiscs() if name in needs] if needs else []
     if lacks:
         raise TestbedError(
