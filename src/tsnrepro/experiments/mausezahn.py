@@ -20,7 +20,7 @@ from tsnrepro.tools.mausezahn import delay_us
 
 _SET_UP_SECONDS = 1.5
 # An achieved rate this close to the target is the target; the clock of the samples is no better.
-REACHED = 0.97
+_REACHED = 0.97
 
 LimitedBy = Literal["nothing", "generator", "network"]
 
@@ -79,6 +79,6 @@ def result(load: IntendedLoad, outcome: LoadOutcome, frame_bytes: int) -> dict[s
 
 def limited_by(target: float, achieved: float, delivered: float) -> LimitedBy:
     """Return what kept the delivered rate below the target, all in frames a second."""
-    if delivered < achieved * REACHED:
+    if delivered < achieved * _REACHED:
         return "network"
-    return "generator" if achieved < target * REACHED else "nothing"
+    return "generator" if achieved < target * _REACHED else "nothing"

@@ -16,9 +16,9 @@ from tsnrepro.settings.streams import StreamsSettings
 from tsnrepro.testbed.protocol import Testbed
 
 _SET_UP_SECONDS = 3.0
-BEST_EFFORT = "best effort"
+_BEST_EFFORT = "best effort"
 # A full frame's.
-BEST_EFFORT_PAYLOAD_BYTES = udp_payload(1518)
+_BEST_EFFORT_PAYLOAD_BYTES = udp_payload(1518)
 
 
 def plan(settings: StreamsSettings, seed: int, kind: str) -> list[Planned]:
@@ -34,7 +34,7 @@ def plan(settings: StreamsSettings, seed: int, kind: str) -> list[Planned]:
 
 def measure(testbed: Testbed, trial: Trial, measured: Measurement) -> None:
     """Measure one trial."""
-    loads = loads_of(trial.factors)
+    loads = _loads_of(trial.factors)
     outcomes = backend(testbed, trial, measured).constant_rate(list(loads.values()))
     per_stream = [
         {
@@ -43,7 +43,7 @@ def measure(testbed: Testbed, trial: Trial, measured: Measurement) -> None:
             "unique": of.unique,
             "duplicates": of.duplicates,
             "reordered": of.reordered,
-            "recovery": None if name == BEST_EFFORT else of.recovery,
+            "recovery": None if name == _BEST_EFFORT else of.recovery,
             "accounting": of.accounting,
         }
         for name, of in zip(loads, outcomes, strict=True)
@@ -51,14 +51,14 @@ def measure(testbed: Testbed, trial: Trial, measured: Measurement) -> None:
     measured.values |= {"result": result(per_stream), "streams": per_stream}
 
 
-def loads_of(factors: dict[str, Any]) -> dict[str, IntendedLoad]:
+def _loads_of(factors: dict[str, Any]) -> dict[str, IntendedLoad]:
     """Return the loads of a trial by name: the streams first, best effort, if any, last."""
     duration = factors["duration_s"]
     stream = IntendedLoad("frer", factors["payload_bytes"], factors["rate_pps"], duration)
     loads = {f"stream-{number}": stream for number in range(factors["streams"])}
     if factors["best_effort_mbps"]:
-        rate = factors["best_effort_mbps"] * 1e6 / 8 / BEST_EFFORT_PAYLOAD_BYTES
-        loads[BEST_EFFORT] = IntendedLoad("control", BEST_EFFORT_PAYLOAD_BYTES, rate, duration)
+        rate = factors["best_effort_mbps"] * 1e6 / 8 / _BEST_EFFORT_PAYLOAD_BYTES
+        loads[_BEST_EFFORT] = IntendedLoad("control", _BEST_EFFORT_PAYLOAD_BYTES, rate, duration)
     return loads
 
 

@@ -37,28 +37,28 @@ from tsnrepro.tools.counters import Snapshot, read_host
 from tsnrepro.tools.frerctl import StreamFilter, SwitchStream
 from tsnrepro.topology import CARD, HOST_PORT, HOSTS, LISTENER, SWITCHES, TALKER, member_names
 
-ADDRESSES = {TALKER: "10.0.100.1", LISTENER: "10.0.100.2"}
+_ADDRESSES = {TALKER: "10.0.100.1", LISTENER: "10.0.100.2"}
 HOST_MTU = 1500
 # Room for the R-TAG and a VLAN tag between the switches.
 MEMBER_MTU = 1600
 # Reassembly gives up after a second instead of 30, so that a datagram whose second fragment was
 # dropped is counted before its trial ends.
-HOST_SYSCTLS = ("net.ipv4.ipfrag_time=1",)
+_HOST_SYSCTLS = ("net.ipv4.ipfrag_time=1",)
 
-COMMAND_SECONDS = 20
+_COMMAND_SECONDS = 20
 # How late a frame may be beyond what its path takes: the kernel's timers and programs.
-LATENESS_SECONDS = 0.05
+_LATENESS_SECONDS = 0.05
 # IP reassembly gives up on a datagram after ipfrag_time, and its timer is late.
-REASSEMBLY_SECONDS = 1.6
+_REASSEMBLY_SECONDS = 1.6
 # A server that does not end with its connection is ended.
-SERVER_END_SECONDS = 2
+_SERVER_END_SECONDS = 2
 # Longer than any campaign's notebook: the tracer ends with the testbed.
-TRACE_SECONDS = 7 * 24 * 3600
+_TRACE_SECONDS = 7 * 24 * 3600
 
 SSHD_FOLDER = "/run/tsnrepro"
 # TMPDIR: a host's /run goes with the host. SHLVL: bash reads ~/.bashrc for a first shell over SSH,
 # and what the user of this machine has there must not come between a command and its output.
-SSHD_CONFIGURATION = f"""\
+_SSHD_CONFIGURATION = f"""\
 HostKey {SSHD_FOLDER}/host_key
 AuthorizedKeysFile {SSHD_FOLDER}/authorized_keys
 AllowUsers root
@@ -171,7 +171,7 @@ class EmulatedTestbed:
         host_key.write_private_key_file(str(folder / "host_key"))
         login = f"{key.get_name()} {key.get_base64()}\n"
         (folder / "authorized_keys").write_text(login, encoding="ascii")
-        (folder / "sshd_config").write_text(SSHD_CONFIGURATION, encoding="ascii")
+        (folder / "sshd_config").write_text(_SSHD_CONFIGURATION, encoding="ascii")
         ours, theirs = socket.socketpair()
         with theirs:
             server = subprocess.Popen(
@@ -202,9 +202,9 @@ class EmulatedTestbed:
                 self._run(name, ["sysctl", "-qw", f"net.ipv6.conf.{port}.disable_ipv6=1"])
             self._run(name, self._queue(port))
             self._run(name, ["ip", "link", "set", port, "mtu", str(mtu), "up"])
-        if name in ADDRESSES:
-            self._run(name, ["sysctl", "-qw", *HOST_SYSCTLS])
-            self._run(name, ["ip", "addr", "add", f"{ADDRESSES[name]}/24", "dev", CARD])
+        if name in _ADDRESSES:
+            self._run(name, ["sysctl", "-qw", *_HOST_SYSCTLS])
+            self._run(name, ["ip", "addr", "add", f"{_ADDRESSES[name]}/24", "dev", CARD])
 
     def _queue(self, port: str) -> list[str]:
         s = self.settings
@@ -225,7 +225,7 @@ class EmulatedTestbed:
             port = self.member_ports()[path]
             if port not in self._delays or not self._delays[port].running:
                 program = str(build.delayline())
-                line = DelayLine(program, self.hosts[DELAY], path, delay_us, TRACE_SECONDS)
+                line = DelayLine(program, self.hosts[DELAY], path, delay_us, _TRACE_SECONDS)
                 self._delays[port] = line
 
     def _start_stations(self) -> None:
@@ -233,13 +233,13 @@ class EmulatedTestbed:
         frer = frerctl.frer_options(self.settings.frer)
         for name in SWITCHES:
             self._run(name, [self._frerctl, "switch", ports, *frer])
-        for name in ADDRESSES:
+        for name in _ADDRESSES:
             self._run(name, [self._frerctl, "station", CARD])
 
     def _start_tracer(self) -> None:
         """Trace the kernel's drops: one kernel serves all hosts, so one tracer sees all."""
         command = [self._frerctl, "drops", *self._counted[0].options()]
-        self._tracer = self.hosts[SWITCHES[0]].start(command, deadline_s=TRACE_SECONDS)
+        self._tracer = self.hosts[SWITCHES[0]].start(command, deadline_s=_TRACE_SECONDS)
         answer = self._tracer.send_line(self._drops_line())
         if answer != "ready":
             said = self._tracer.wait().stderr.strip() or answer
@@ -252,7 +252,7 @@ class EmulatedTestbed:
 
     def _run(self, name: str, argv: list[str]) -> str:
         try:
-            return self.hosts[name].run(argv, deadline_s=COMMAND_SECONDS).check().stdout
+            return self.hosts[name].run(argv, deadline_s=_COMMAND_SECONDS).check().stdout
         except CommandError as error:
             raise TestbedError(error.what, error.where, error.remedy) from error
 
@@ -312,10 +312,10 @@ class EmulatedTestbed:
         """Let talker and listener keep each other's MAC address without asking for it again."""
         mac = {
             name: self._run(name, ["cat", f"/sys/class/net/{CARD}/address"]).strip()
-            for name in ADDRESSES
+            for name in _ADDRESSES
         }
         for name, other in ((TALKER, LISTENER), (LISTENER, TALKER)):
-            entry = [ADDRESSES[other], "lladdr", mac[other], "dev", CARD, "nud", "permanent"]
+            entry = [_ADDRESSES[other], "lladdr", mac[other], "dev", CARD, "nud", "permanent"]
             self._run(name, ["ip", "neigh", "replace", *entry])
 
     def _count(self, filters: list[StreamFilter], *, several: bool) -> None:
@@ -336,7 +336,7 @@ class EmulatedTestbed:
         rates = settings.link_rate_mbps, settings.member_link_rate_mbps or settings.link_rate_mbps
         queues_s = 3 * settings.queue_bytes * 8 / (min(rates) * 1e6)
         fragmented = len(ip_packets(payload_bytes)) > 1
-        reassembly_s = REASSEMBLY_SECONDS if fragmented else LATENESS_SECONDS
+        reassembly_s = _REASSEMBLY_SECONDS if fragmented else _LATENESS_SECONDS
         return settings.longest_delay_s + queues_s + reassembly_s
 
     def snapshot(self) -> Snapshot:
@@ -376,7 +376,7 @@ class EmulatedTestbed:
 
     def address(self, name: str) -> str:
         """Return the IPv4 address of the talker or the listener."""
-        return ADDRESSES[name]
+        return _ADDRESSES[name]
 
     def describe(self) -> dict:
         """Return the facts that every record of this testbed carries."""
@@ -394,7 +394,7 @@ class EmulatedTestbed:
 def _end_server(server: subprocess.Popen) -> None:
     """Wait for a server whose connection is closed; one that is stopped would never end."""
     try:
-        server.wait(SERVER_END_SECONDS)
+        server.wait(_SERVER_END_SECONDS)
     except subprocess.TimeoutExpired:
         server.kill()
         server.wait()

@@ -13,13 +13,13 @@ from typing import Any, Literal
 from tsnrepro.errors import ConfigurationError, ToolError
 from tsnrepro.ethernet import FCS_BYTES, GAP_BYTES, PREAMBLE_BYTES
 
-Clock = Literal["CLOCK_TAI", "CLOCK_REALTIME", "CLOCK_MONOTONIC", "CLOCK_BOOTTIME"]
-TaprioMode = Literal["software", "txtime-assist", "offload"]
+_Clock = Literal["CLOCK_TAI", "CLOCK_REALTIME", "CLOCK_MONOTONIC", "CLOCK_BOOTTIME"]
+_TaprioMode = Literal["software", "txtime-assist", "offload"]
 
-PRIORITIES = 16
+_PRIORITIES = 16
 """Linux maps 16 socket priorities to traffic classes (TC_BITMASK + 1)."""
 
-SAME_CLASS = (0, 1, 2, 3, 4, 5, 6, 7, *((0,) * 8))
+_SAME_CLASS = (0, 1, 2, 3, 4, 5, 6, 7, *((0,) * 8))
 """Priority n to traffic class n; priorities that no PCP can carry go to class 0."""
 
 UNCOUNTED_BYTES = PREAMBLE_BYTES + FCS_BYTES + GAP_BYTES
@@ -38,14 +38,14 @@ def taprio(
     device: str,
     entries: Sequence[tuple[int, int]],
     *,
-    mode: TaprioMode = "software",
+    mode: _TaprioMode = "software",
     num_tc: int = 8,
-    priority_map: Sequence[int] = SAME_CLASS,
+    priority_map: Sequence[int] = _SAME_CLASS,
     queues: Sequence[str] = (),
     base_time_ns: int = 0,
     cycle_time_ns: int | None = None,
     txtime_delay_ns: int | None = None,
-    clock: Clock = "CLOCK_TAI",
+    clock: _Clock = "CLOCK_TAI",
     handle: str = "100:",
     verb: Literal["add", "replace"] = "replace",
 ) -> list[str]:
@@ -99,9 +99,9 @@ def _add(device: str, parent: str, handle: str | None, kind: str, verb: str) -> 
 
 
 def _classes(num_tc: int, priority_map: Sequence[int], queues: Sequence[str]) -> list[str]:
-    if len(priority_map) != PRIORITIES or not all(0 <= c < num_tc for c in priority_map):
+    if len(priority_map) != _PRIORITIES or not all(0 <= c < num_tc for c in priority_map):
         raise ConfigurationError(
-            f"priority map {list(priority_map)}: {PRIORITIES} traffic classes below {num_tc} "
+            f"priority map {list(priority_map)}: {_PRIORITIES} traffic classes below {num_tc} "
             "are needed",
             "qdisc",
         )
@@ -309,7 +309,7 @@ def mqprio(
     device: str,
     *,
     num_tc: int = 8,
-    priority_map: Sequence[int] = SAME_CLASS,
+    priority_map: Sequence[int] = _SAME_CLASS,
     queues: Sequence[str] = (),
     hardware: bool = False,
     handle: str = "100:",
@@ -324,7 +324,7 @@ def etf(
     parent: str,
     *,
     delta_ns: int,
-    clock: Clock = "CLOCK_TAI",
+    clock: _Clock = "CLOCK_TAI",
     offload: bool = False,
     deadline_mode: bool = False,
     skip_sock_check: bool = False,
@@ -358,10 +358,10 @@ def prio(
     ConfigurationError
         The map has not 16 bands below ``bands``.
     """
-    given = priority_map or [bands - 1 - min(number, bands - 1) for number in SAME_CLASS]
-    if len(given) != PRIORITIES or not all(0 <= band < bands for band in given):
+    given = priority_map or [bands - 1 - min(number, bands - 1) for number in _SAME_CLASS]
+    if len(given) != _PRIORITIES or not all(0 <= band < bands for band in given):
         raise ConfigurationError(
-            f"priority map {list(given)}: {PRIORITIES} bands below {bands} are needed",
+            f"priority map {list(given)}: {_PRIORITIES} bands below {bands} are needed",
             f"prio on {device}",
         )
     words = _add(device, parent, handle, "prio", "replace")

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from tsnrepro.experiments.rfc2544.load_trial import BenchmarkResult, Series
 from tsnrepro.settings.rfc2544 import BackToBackSettings
 
-LONGEST_SECONDS = 2.0
+_LONGEST_SECONDS = 2.0
 """Shortest allowed length of the longest burst (RFC 2544, 26.4)."""
-SEARCHES = 50
+_SEARCHES = 50
 """How often the search is to be repeated (RFC 2544, 26.4)."""
 
 
@@ -140,9 +140,9 @@ def _reasons(
     settings: BackToBackSettings, behind: bool, throughput_pps: float | None, rate: float
 ) -> tuple[str, ...]:
     found = []
-    if settings.longest_s < LONGEST_SECONDS:
+    if settings.longest_s < _LONGEST_SECONDS:
         found.append(f"bursts of up to {settings.longest_s:g} s, not 2 s (RFC 2544, 26.4)")
-    if settings.searches < SEARCHES:
+    if settings.searches < _SEARCHES:
         found.append(f"{settings.searches} searches, not 50 (RFC 2544, 26.4)")
     if behind:
         found.append("the generator's gaps are longer than the smallest one")

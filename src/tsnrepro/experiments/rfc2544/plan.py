@@ -31,10 +31,10 @@ from tsnrepro.settings.rfc2544 import (
 )
 
 # Counters, set-up and waiting of one load trial; only the first estimate of time uses it.
-SET_UP_SECONDS = 2.0
+_SET_UP_SECONDS = 2.0
 # Load trials that MLRsearch needs at a time besides those of its final bounds.
-MLR_EXTRA_TRIALS = 8
-BACK_TO_BACK_STEPS = 8
+_MLR_EXTRA_TRIALS = 8
+_BACK_TO_BACK_STEPS = 8
 
 # Benchmark's method, its settings, its longest load trial and its nominal seconds.
 _Part = tuple[str, Strict, float, float]
@@ -63,19 +63,19 @@ def _benchmarks(settings: Rfc2544Settings) -> Iterator[Iterator[tuple[Trial, flo
         yield _trials("throughput", common, of, of.repetitions, methods)
     if (of := settings.frame_loss) is not None:
         counts = {"downward": 5 * (of.step_percent is not None), "at-loads": len(of.loads_percent)}
-        each = of.duration_s + SET_UP_SECONDS
+        each = of.duration_s + _SET_UP_SECONDS
         loss = [(name, of, of.duration_s, n * each) for name, n in counts.items() if n]
         yield _trials("frame-loss", common, of, of.repetitions, loss)
     if (of := settings.back_to_back) is not None:
-        seconds = of.searches * BACK_TO_BACK_STEPS * (of.longest_s / 4 + SET_UP_SECONDS)
+        seconds = of.searches * _BACK_TO_BACK_STEPS * (of.longest_s / 4 + _SET_UP_SECONDS)
         bursts = [("back-to-back", of, of.longest_s, seconds)]
         yield _trials("back-to-back", common, of, 1, bursts)
     if (of := settings.system_recovery) is not None:
         seconds = of.overload_s + of.recovery_s
-        recovery = [("system-recovery", of, seconds, seconds + SET_UP_SECONDS)]
+        recovery = [("system-recovery", of, seconds, seconds + _SET_UP_SECONDS)]
         yield _trials("system-recovery", common, of, of.repetitions, recovery)
     if (of := settings.latency) is not None:
-        seconds = of.duration_s + SET_UP_SECONDS
+        seconds = of.duration_s + _SET_UP_SECONDS
         cases = [
             (f"{kind}-{load}", of, of.duration_s, seconds) for kind in of.kinds for load in of.loads
         ]
@@ -161,18 +161,18 @@ _SETTINGS: dict[str, type[Strict]] = {
 
 
 def _binary_seconds(settings: BinarySearchSettings) -> tuple[float, float]:
-    return settings.duration_s, settings.steps * (settings.duration_s + SET_UP_SECONDS)
+    return settings.duration_s, settings.steps * (settings.duration_s + _SET_UP_SECONDS)
 
 
 def _mlr_seconds(settings: MlrSettings) -> tuple[float, float]:
     goals = settings.goals
     # Goals share trials, so the longest decides. A bound that may exceed fails at half of the sum.
     sums = [(2.5 if g.exceed_ratio == 0 else 1.5) * g.duration_sum_s for g in goals]
-    sending = max(sums) + MLR_EXTRA_TRIALS * max(goal.initial_trial_s for goal in goals)
-    trials = MLR_EXTRA_TRIALS + max(
+    sending = max(sums) + _MLR_EXTRA_TRIALS * max(goal.initial_trial_s for goal in goals)
+    trials = _MLR_EXTRA_TRIALS + max(
         seconds / goal.final_trial_s for seconds, goal in zip(sums, goals, strict=True)
     )
-    return max(goal.final_trial_s for goal in goals), sending + trials * SET_UP_SECONDS
+    return max(goal.final_trial_s for goal in goals), sending + trials * _SET_UP_SECONDS
 
 
 def _systematic_seconds(settings: SystematicSettings) -> tuple[float, float]:
@@ -181,7 +181,7 @@ def _systematic_seconds(settings: SystematicSettings) -> tuple[float, float]:
     grids = 1 + max(0, math.ceil(finer / math.log(settings.loads / 2)))
     grids = min(grids, settings.most_grids)
     trials = settings.loads * ((grids - 1) * settings.repetitions + settings.last_repetitions)
-    return settings.duration_s, trials * (settings.duration_s + SET_UP_SECONDS)
+    return settings.duration_s, trials * (settings.duration_s + _SET_UP_SECONDS)
 
 
 _SECONDS: dict[type, Callable[[Any], tuple[float, float]]] = {

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from tsnrepro.ethernet import R_TAG_BYTES, udp_frames, udp_payload, wire_bytes
 
-MEGA = 1e6
+_MEGA = 1e6
 
 
 @dataclass(frozen=True)
@@ -48,13 +48,13 @@ def frames(payload_bytes: int, *, tagged: bool = False) -> tuple[int, ...]:
 
 def limit_pps(payload_bytes: int, link_rate_mbps: float, *, tagged: bool = False) -> float:
     """Return the datagrams a second that a link carries (RFC 2544, 20: maximum frame rate)."""
-    return link_rate_mbps * MEGA / 8 / sum(map(wire_bytes, frames(payload_bytes, tagged=tagged)))
+    return link_rate_mbps * _MEGA / 8 / sum(map(wire_bytes, frames(payload_bytes, tagged=tagged)))
 
 
 def at_layers(payload_bytes: int, datagrams_per_s: float, *, tagged: bool = False) -> Rates:
     """Return a load in datagrams a second as frames a second and Mb/s at each layer."""
     sizes = frames(payload_bytes, tagged=tagged)
-    bits = 8 * datagrams_per_s / MEGA
+    bits = 8 * datagrams_per_s / _MEGA
     return Rates(
         datagrams_per_s=datagrams_per_s,
         frames_per_s=datagrams_per_s * len(sizes),
@@ -66,4 +66,4 @@ def at_layers(payload_bytes: int, datagrams_per_s: float, *, tagged: bool = Fals
 
 def pps_of_payload_rate(payload_bytes: int, payload_mbps: float) -> float:
     """Return the datagrams a second of a payload rate (the target of ``iperf3 -u -b``)."""
-    return payload_mbps * MEGA / (8 * payload_bytes)
+    return payload_mbps * _MEGA / (8 * payload_bytes)

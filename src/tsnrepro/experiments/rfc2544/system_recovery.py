@@ -7,10 +7,10 @@ from tsnrepro.experiments.rfc2544.load_trial import BenchmarkResult, Series
 from tsnrepro.experiments.traffic import RateStep
 from tsnrepro.settings.rfc2544 import SystemRecoverySettings
 
-OVERLOAD_SECONDS = 60.0
+_OVERLOAD_SECONDS = 60.0
 # A loss in this last part of the window says that recovery was not over when sending ended.
-END_SHARE = 0.01
-OVERLOAD_PERCENT, RECOVERY_PERCENT = 110.0, 50.0
+_END_SHARE = 0.01
+_OVERLOAD_PERCENT, _RECOVERY_PERCENT = 110.0, 50.0
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ def measure(
             "Measure it with times for every datagram",
         ) from error
     recovery_s = None if last_lost_s is None else max(0.0, last_lost_s - stepped_s)
-    unfinished = recovery_s is not None and recovery_s >= (1 - END_SHARE) * settings.recovery_s
+    unfinished = recovery_s is not None and recovery_s >= (1 - _END_SHARE) * settings.recovery_s
     return SystemRecoveryResult(
         overload_pps=overload,
         recovery_pps=recovery,
@@ -90,11 +90,11 @@ def _reasons(
     settings: SystemRecoverySettings, short: bool, last_lost_s: float | None, unfinished: bool
 ) -> tuple[str, ...]:
     found = []
-    if settings.overload_s < OVERLOAD_SECONDS:
+    if settings.overload_s < _OVERLOAD_SECONDS:
         found.append(f"overload of {settings.overload_s:g} s, not 60 s (RFC 2544, 26.5)")
-    if settings.overload_percent != OVERLOAD_PERCENT:
+    if settings.overload_percent != _OVERLOAD_PERCENT:
         found.append(f"overload of {settings.overload_percent:g} %, not 110 % (RFC 2544, 26.5)")
-    if settings.recovery_percent != RECOVERY_PERCENT:
+    if settings.recovery_percent != _RECOVERY_PERCENT:
         found.append(f"down to {settings.recovery_percent:g} %, not 50 % (RFC 2544, 26.5)")
     if short:
         found.append("the generator did not reach the overload")

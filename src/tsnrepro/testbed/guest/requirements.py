@@ -11,7 +11,7 @@ from tsnrepro.testbed.guest.programs import has
 # What puts the guest's file system together and starts it.
 PROGRAMS = ("depmod", "ldd", "setpriv", machine.QEMU)
 FETCHERS = ("apt-cache", "apt-get", "dpkg-deb")
-PROBE_SECONDS = 20
+_PROBE_SECONDS = 20
 
 # Each tried on a veth pair of a namespace that ends with the command: nothing of it stays.
 PROBE = """\
@@ -49,7 +49,7 @@ def lacking_qdiscs() -> list[str]:
     argv = ["unshare", *user, "--net", "sh", "-c", PROBE]
     try:
         done = subprocess.run(
-            argv, capture_output=True, text=True, check=False, timeout=PROBE_SECONDS
+            argv, capture_output=True, text=True, check=False, timeout=_PROBE_SECONDS
         )
     except (FileNotFoundError, subprocess.TimeoutExpired) as error:
         raise TestbedError(f"nothing could be tried: {error}", "queueing disciplines") from error

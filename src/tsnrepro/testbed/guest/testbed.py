@@ -12,7 +12,7 @@ from tsnrepro.testbed.lock import TestbedLock
 from tsnrepro.testbed.requirements import refuse
 
 # What a trial of KVM runs: hosts, a link, a command.
-TRIAL = Job(
+_TRIAL = Job(
     "trial of KVM",
     links=(Link(Port("a", "eth0"), Port("b", "eth0")),),
     steps=(Step("say", "a", ("ip", "link"), 5),),
@@ -43,9 +43,9 @@ class GuestTestbed:
             stack.enter_context(TestbedLock(self.kind, self._purpose))
             self._kernel = kernel.get(self.settings.kernel_package)
             self._base = initramfs.base(self._kernel)
-            trial = self._guest("kvm", TRIAL)
+            trial = self._guest("kvm", _TRIAL)
             self.acceleration = machine.accelerate(
-                self.settings.acceleration, trial, self._base + initramfs.of_job(TRIAL)
+                self.settings.acceleration, trial, self._base + initramfs.of_job(_TRIAL)
             )
             self._stack = stack.pop_all()
         return self

@@ -30,18 +30,18 @@ from tsnrepro.testbed.lock import TestbedLock
 from tsnrepro.testbed.requirements import refuse
 
 FOLDER = Path(__file__).resolve().parent
-SCRIPT = "/run/tsnrepro/script"
+_SCRIPT = "/run/tsnrepro/script"
 # The environment of every command, as in a guest.
-ENVIRONMENT = {"PATH": SEARCH_PATH, "HOME": "/root", "TMPDIR": "/tmp"}
+_ENVIRONMENT = {"PATH": SEARCH_PATH, "HOME": "/root", "TMPDIR": "/tmp"}
 PROGRAMS = (
     *("chroot", "ethtool", "ip", "mount", "nsenter", "setpriv", "sysctl", "tar", "tc", "timeout"),
     "unshare",
 )
 # A job has these for itself.
-OWN = ("/dev", "/proc", "/run", "/sys", "/tmp")
+_OWN = ("/dev", "/proc", "/run", "/sys", "/tmp")
 # What a job is given beyond its deadline should nobody be there to end it then.
 GRACE_SECONDS = 10
-TAIL_CHARACTERS = 1500
+_TAIL_CHARACTERS = 1500
 
 
 class LocalJobs:
@@ -157,7 +157,7 @@ def _run(job: Job) -> tuple[bytes, str]:
             stdin=files,
             stdout=disk,
             stderr=console,
-            env=ENVIRONMENT,
+            env=_ENVIRONMENT,
             cwd="/",
             start_new_session=True,
         )
@@ -214,8 +214,8 @@ def _mounts() -> list[str]:
         re.sub(r"\\([0-7]{3})", lambda found: chr(int(found[1], 8)), line.split()[4])
         for line in lines
     ]
-    foreign = [p for p in places if p != "/" and not p.startswith(tuple(f"{own}/" for own in OWN))]
-    return sorted({*foreign} - {*OWN})
+    foreign = [p for p in places if p != "/" and not p.startswith(tuple(f"{own}/" for own in _OWN))]
+    return sorted({*foreign} - {*_OWN})
 
 
 def _archive(job: Job) -> bytes:
@@ -223,7 +223,7 @@ def _archive(job: Job) -> bytes:
     programs = [find(name) for name in job.programs]
     hidden = [p for p in programs if p.is_relative_to("/tmp") or p.is_relative_to("/run")]
     added = {str(path): path.read_bytes() for path in hidden} | dict(job.inputs)
-    added[SCRIPT] = script.text(job).encode()
+    added[_SCRIPT] = script.text(job).encode()
     content = io.BytesIO()
     with tarfile.open(fileobj=content, mode="w") as tar:
         for path, what in added.items():
@@ -239,4 +239,4 @@ def _read(console: IO[bytes]) -> str:
 
 
 def _tail(console: str) -> str:
-    return f"it said: {console.strip()[-TAIL_CHARACTERS:] or '(nothing)'}"
+    return f"it said: {console.strip()[-_TAIL_CHARACTERS:] or '(nothing)'}"
