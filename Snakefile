@@ -11,6 +11,7 @@ import tsnrepro.selection
 import tsnrepro.settings
 from tsnrepro.errors import TsnreproError
 from tsnrepro.registry import experiments
+from tsnrepro.workflow_lock import release_stale_lock
 
 
 configfile: "config/config.yaml"
@@ -24,6 +25,8 @@ try:
     )
 except TsnreproError as error:
     sys.exit(f"tsnrepro: {error}")
+
+release_stale_lock()
 
 # A notebook ends with this process, however it ends.
 os.environ.setdefault("TSNREPRO_WORKFLOW_PID", str(os.getpid()))

@@ -56,11 +56,6 @@ def _parser() -> argparse.ArgumentParser:
     add.add_argument("--replace", action="store_true", help="replace the import of this name")
     add.set_defaults(run=_import)
 
-    add = commands.add_parser("facts", help="write the facts of a run's testbed as values")
-    add.add_argument("manifest", type=Path)
-    add.add_argument("output", type=Path)
-    add.set_defaults(run=_facts)
-
     add = commands.add_parser("page", help="write an executed notebook as a page without its code")
     add.add_argument("run_folder", type=Path)
     add.add_argument("output", type=Path)
@@ -152,12 +147,6 @@ def _import(arguments: argparse.Namespace) -> None:
 
     folder, mapping, name = arguments.folder, arguments.mapping, arguments.name
     print(import_folder(folder, mapping, name, raw_root(), replace=arguments.replace))
-
-
-def _facts(arguments: argparse.Namespace) -> None:
-    from tsnrepro.analysis.testbed import write_facts  # noqa: PLC0415
-
-    write_facts(arguments.manifest, arguments.output)
 
 
 def _page(arguments: argparse.Namespace) -> None:

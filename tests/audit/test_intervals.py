@@ -83,8 +83,9 @@ def test_division_covers_every_reading_of_its_operands(first, second):
     assert holds(a / b, x / y)
 
 
-def test_a_divisor_that_may_be_zero_leaves_the_quotient_open():
-    quotient = Interval.exact(1) / Interval(0.5, -1, 1)
+@pytest.mark.parametrize("value", [0.5, 0])
+def test_a_divisor_that_may_be_zero_leaves_the_quotient_open(value):
+    quotient = Interval.exact(1) / Interval(value, -1, 1)
     assert (quotient.low, quotient.high) == (-math.inf, math.inf)
     with pytest.raises(ZeroDivisionError):
         Interval.exact(1) / Interval.exact(0)

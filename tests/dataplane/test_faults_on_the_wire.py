@@ -308,6 +308,7 @@ def test_a_restarted_receiver_takes_any_number(flow, testbed):
     found = flow.accounting()
     assert found.unaccounted == 0
     assert flow.after.hosts["sw2"].station["generator"]["next"] <= 2
+    assert flow.grown("resets") == 1
 
 
 def test_a_fault_of_one_stream_spares_the_others(testbed, sockets):

@@ -260,8 +260,9 @@ def test_a_process_ended_by_a_signal_says_so(host):
 
 
 def test_start_goes_on_until_stop(host):
-    process = host.start(["sleep", "1235"], deadline_s=60)
-    assert len(running(host, "sleep 1235")) == 1
+    process = host.start(["sh", "-c", "echo started; exec sleep 1235"], deadline_s=60)
+    assert process.read_line() == "started"
+    assert running(host, "sleep 1235")
     process.stop()
     done = process.wait()
     assert done.seconds < 10
@@ -269,7 +270,7 @@ def test_start_goes_on_until_stop(host):
 
 
 def test_output_before_stop_can_be_read(host):
-    process = host.start(["sh", "-c", "echo first; echo said >&2; sleep 1236"], deadline_s=60)
+    process = host.start(["sh", "-c", "echo said >&2; echo first; sleep 1236"], deadline_s=60)
     assert process.read_line() == "first"
     process.stop()
     assert process.wait().stderr.startswith("said\n")

@@ -5,15 +5,12 @@ without a new test.
 """
 
 import os
-import shutil
 from pathlib import Path
 
 import pytest
-import yaml
-from repository_copy import SECONDS, copy_of_repository, environment_of, snakemake
+from repository_copy import SECONDS, environment_of, snakemake
 
 from tsnrepro.campaigns import campaign
-from tsnrepro.miniature import miniature
 from tsnrepro.notebooks import execute
 from tsnrepro.registry import experiments
 from tsnrepro.repository import root
@@ -31,6 +28,7 @@ RUNS = [
     ("paper", "auto", (pytest.mark.long,)),
     ("paper", "model", (pytest.mark.long,)),
     ("soak", "auto", (pytest.mark.long,)),
+    ("smoke", "auto", (pytest.mark.long,)),
 ]
 
 pytestmark = [
@@ -43,31 +41,19 @@ pytestmark = [
 
 def test_every_campaign_is_run():
     there = {path.stem for path in (root() / "config" / "campaigns").glob("*.yaml")}
-    assert {name for name, _, _ in RUNS} | {"smoke"} == there  # smoke: test_whole_way.py
-
-
-@pytest.fixture(scope="module")
-def repository(tmp_path_factory):
-    """Return a copy in which every campaign is a miniature of itself."""
-    if not shutil.which("latexmk") and not os.environ.get("CI"):
-        pytest.skip("latexmk is not installed")
-    copy = copy_of_repository(tmp_path_factory.mktemp("repository"))
-    for path in (copy / "config" / "campaigns").glob("*.yaml"):
-        small = miniature(campaign(path.stem)).model_dump(mode="json", exclude_none=True)
-        path.write_text(yaml.safe_dump(small, sort_keys=False), encoding="utf-8")
-    return copy
+    assert {name for name, _, _ in RUNS} == there
 
 
 @pytest.mark.parametrize(
     ("name", "testbed"), [pytest.param(name, on, marks=marks) for name, on, marks in RUNS]
 )
-def test_a_campaign_runs_to_its_pages_and_papers(repository, name, testbed):
+def test_a_campaign_runs_to_its_pages_and_papers(miniatures, name, testbed):
     if testbed == "guest" and availability()["guest"] and not os.environ.get("CI"):
         pytest.skip(f"this machine lacks {', '.join(availability()['guest'])}")
-    done = snakemake(repository, campaign=name, testbed=testbed)
+    done = snakemake(miniatures, campaign=name, testbed=testbed)
     assert done.returncode == 0, done.stdout[-6000:]
     report = (
-        repository / "results" / "reports" / (name if testbed == "auto" else f"{testbed}-{name}")
+        miniatures / "results" / "reports" / (name if testbed == "auto" else f"{testbed}-{name}")
     )
     assert (report / "index.html").is_file()
     assert (report / "ledger.html").is_file()
@@ -76,7 +62,7 @@ def test_a_campaign_runs_to_its_pages_and_papers(repository, name, testbed):
     assert measured == expected
     for manuscript in manuscripts():
         if {*sources_of(manuscript).experiments} <= expected:
-            assert (repository / "results/papers" / manuscript / f"{manuscript}.pdf").is_file()
+            assert (miniatures / "results/papers" / manuscript / f"{manuscript}.pdf").is_file()
 
 
 def expected_experiments(name, testbed):
@@ -85,17 +71,17 @@ def expected_experiments(name, testbed):
     return found if testbed == "auto" else {n for n in found if testbed in experiments()[n].kinds}
 
 
-def test_the_notebook_to_explore_runs_on_what_was_measured(repository, monkeypatch, tmp_path):
-    if not (repository / "results/emulated/quick/loss/values.json").is_file():
+def test_the_notebook_to_explore_runs_on_what_was_measured(miniatures, monkeypatch, tmp_path):
+    if not (miniatures / "results/emulated/quick/loss/values.json").is_file():
         pytest.skip("the quick campaign was not run before")
-    for name, value in environment_of(repository).items():
+    for name, value in environment_of(miniatures).items():
         monkeypatch.setenv(name, value)
-    execute(repository / "notebooks" / "explore.ipynb", tmp_path / "explore.ipynb", {})
+    execute(miniatures / "notebooks" / "explore.ipynb", tmp_path / "explore.ipynb", {})
 
 
-def test_every_declared_figure_is_drawn_by_some_campaign(repository):
+def test_every_declared_figure_is_drawn_by_some_campaign(miniatures):
     """Run after the campaigns above, on all that they left."""
-    folders = [path for path in (repository / "results").glob("*/*/*/figures")]
+    folders = [path for path in (miniatures / "results").glob("*/*/*/figures")]
     if {path.parent.name for path in folders} < {*experiments()}:
         pytest.skip("not every experiment was run before")
     for name, declared in experiments().items():

@@ -2,20 +2,6 @@
 # every experiment; what an analysis may write is in the experiment's declaration.
 
 
-rule testbed_facts:
-    input:
-        code_of("tsnrepro.cli:_facts"),
-        run="results/{testbed}/{campaign}/{experiment}/run.json",
-    output:
-        "results/{testbed}/{campaign}/{experiment}/testbed.json",
-    log:
-        "results/{testbed}/{campaign}/{experiment}/testbed.log",
-    conda:
-        "../../environment.yml"
-    shell:
-        "tsnrepro facts {input.run:q} {output:q} > {log:q} 2>&1 || {{ cat {log:q} >&2; exit 1; }}"
-
-
 rule analyse:
     input:
         lambda wildcards: code_of(f"notebooks/analyse/{wildcards.experiment}.ipynb"),
@@ -23,6 +9,7 @@ rule analyse:
         notebook="notebooks/analyse/{experiment}.ipynb",
     output:
         values="results/{testbed}/{campaign}/{experiment}/values.json",
+        facts="results/{testbed}/{campaign}/{experiment}/testbed.json",
         tables=directory("results/{testbed}/{campaign}/{experiment}/tables"),
         figures=directory("results/{testbed}/{campaign}/{experiment}/figures"),
     log:

@@ -6,6 +6,9 @@ from pathlib import Path
 
 import tsnrepro.studies.chunks
 from tsnrepro.dependencies import code_of
+from tsnrepro.workflow_lock import release_stale_lock
+
+release_stale_lock()
 
 STUDY = config.get("study", "threshold")
 

@@ -4,6 +4,7 @@
                                              /tables/         CSV, and the trials as Parquet
                                              /figures/        PDF for papers, PNG for pages
                                              /values.json     the results by key
+                                             /testbed.json    the facts of its testbed, by key
 
 What is written must be declared by the experiment (:mod:`tsnrepro.registry`), so that reports and
 papers know of it.
@@ -108,7 +109,7 @@ class RunOutput:
         return figure
 
     def values(self, found: Results) -> pd.DataFrame:
-        """Write the results and return them as a table.
+        """Write the results and the facts of their testbed; return the results as a table.
 
         Raises
         ------
@@ -122,6 +123,7 @@ class RunOutput:
                 f"src/tsnrepro/settings/{self.experiment.name}.py, keys",
                 "Declare them there",
             )
+        testbed.write_facts(self.run, self.folder / "testbed.json")
         found.write(self.folder / "values.json")
         return found.frame()
 

@@ -93,11 +93,11 @@ class Interval:
         Raises
         ------
         ZeroDivisionError
-            The divisor is zero.
+            The divisor is exactly zero.
         """
-        if other.value == 0:
+        if other.value == 0 and other.is_exact:
             raise ZeroDivisionError("division by zero")
-        value = self.value / other.value
+        value = self.value / other.value if other.value else math.inf
         if other.low <= 0 <= other.high:
             return Interval(value, -math.inf, math.inf)
         corners = [_quotient(a, b) for a in (self.low, self.high) for b in (other.low, other.high)]

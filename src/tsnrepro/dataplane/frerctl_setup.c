@@ -99,8 +99,8 @@ void command_switch(char *ports, int argc, char **argv)
 
 	object = load_object("switch.bpf.o");
 	put_config(map_fd(object, "frer_config"), map_fd(object, "stream_ports"), &config);
-	begin_recovery(map_fd(object, "frer_recovery"), FRER_MAX_STREAMS);
-	begin_recovery(map_fd(object, "frer_individual"), FRER_MAX_STREAMS * FRER_MAX_PATHS);
+	begin_recovery(map_fd(object, "frer_recovery"), FRER_MAX_STREAMS, false, &config);
+	begin_recovery(map_fd(object, "frer_individual"), FRER_MAX_STREAMS, true, &config);
 	bind_map(program_fd(object, "member_ingress"), map_fd(object, "frer_latent"));
 	for (path = 0; path < config.paths; path++) {
 		attach_xdp(config.member_ifindex[path], program_fd(object, "member_ingress"));

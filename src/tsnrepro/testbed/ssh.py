@@ -54,7 +54,7 @@ class SshProcess:
         self._reader = threading.Thread(target=self._read_stderr, daemon=True)
         self._reader.start()
         self._pid = 0
-        self._stopped = False
+        self._stopped = self._ended = False
 
     def _read_stderr(self) -> None:
         try:
@@ -79,9 +79,11 @@ class SshProcess:
     def read_line(self) -> str:
         """Return the next line of standard output, without its end."""
         try:
-            return self._stdout.readline().decode(errors="replace").strip()
+            line = self._stdout.readline()
         except TimeoutError as error:
             raise CommandError("no answer within the deadline", self._place()) from error
+        self._ended = self._ended or not line
+        return line.decode(errors="replace").strip()
 
     def send_line(self, line: str) -> str:
         """Write one line to standard input and return the next line of standard output.
@@ -94,13 +96,15 @@ class SshProcess:
         try:
             self._channel.sendall(line.encode() + b"\n")
         except (TimeoutError, OSError) as error:
+            self._ended = True
             raise CommandError(f"it takes no more input: {error}", self._place()) from error
         return self.read_line()
 
     @property
     def running(self) -> bool:
         """Whether the command has not ended, as far as is known here."""
-        return not (self._channel.closed or self._channel.exit_status_ready())
+        # The end of its output may come before its exit status.
+        return not (self._ended or self._channel.closed or self._channel.exit_status_ready())
 
     def stop(self) -> None:
         """End the command with TERM."""

@@ -51,10 +51,23 @@ def parse(text: str, *, forth: str, back: str) -> dict[str, DelayStatistics]:
     try:
         found = json.loads(text)
         ways = {"forth": found[forth], "back": found[back]}
-        return {way: _statistics(found["wanted_us"], **item) for way, item in ways.items()}
+        return {way: _statistics(found["wanted_us"], item) for way, item in ways.items()}
     except (json.JSONDecodeError, KeyError, TypeError) as error:
         raise ToolError(f"delayline printed: {text.strip()[:300] or 'nothing'}") from error
 
 
-def _statistics(wanted_us: float, delay_us: dict, **counts: int) -> DelayStatistics:
-    return DelayStatistics(wanted_us, **counts, **{f"{n}_us": us for n, us in delay_us.items()})
+def _statistics(wanted_us: float, item: dict) -> DelayStatistics:
+    delay = item["delay_us"]
+    return DelayStatistics(
+        wanted_us=wanted_us,
+        frames=item["frames"],
+        bytes=item["bytes"],
+        ring_drops=item["ring_drops"],
+        send_errors=item["send_errors"],
+        min_us=delay["min"],
+        p50_us=delay["p50"],
+        p90_us=delay["p90"],
+        p99_us=delay["p99"],
+        p999_us=delay["p999"],
+        max_us=delay["max"],
+    )

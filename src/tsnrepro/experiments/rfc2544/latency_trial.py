@@ -29,10 +29,7 @@ def measure(
 ) -> None:
     """Measure one repetition and keep its samples.
 
-    Raises
-    ------
-    ToolError
-        The case is at the throughput rate, and no throughput was found.
+    Where no throughput was found there is no such rate: the record says so and has no samples.
     """
     factors = trial.factors
     of = settings_of_trial(factors)
@@ -40,11 +37,8 @@ def measure(
     if load != "throughput":
         throughput_pps = None
     elif throughput_pps is None:
-        raise ToolError(
-            "latency at the throughput rate needs a throughput, and none was found",
-            trial.label,
-            "Measure throughput for the same configuration and size",
-        )
+        measured.values |= latency.without_throughput(of, kind, factors["payload_bytes"])
+        return
     make_case = partial(
         latency.case, of, kind, load, factors["payload_bytes"], throughput_pps=throughput_pps
     )
@@ -54,7 +48,7 @@ def measure(
         rate = 0.0 if throughput_pps is None else min(_fastest(requests, factors), throughput_pps)
         case = make_case(sample_pps=rate)
         samples = requests.round_trips(
-            *_ends(factors), factors["duration_s"], beside_pps=case.background_pps
+            *_ends(factors), factors["duration_s"], beside_pps=case.background_pps or 0.0
         )
         found = latency.round_trips(samples.half_us)
     else:

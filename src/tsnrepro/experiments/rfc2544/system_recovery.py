@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from tsnrepro.errors import ToolError
 from tsnrepro.experiments.rfc2544.load_trial import BenchmarkResult, Series
+from tsnrepro.experiments.rfc2544.throughput import NO_THROUGHPUT
 from tsnrepro.experiments.traffic import RateStep
 from tsnrepro.settings.rfc2544 import SystemRecoverySettings
 
@@ -33,8 +34,7 @@ class SystemRecoveryResult(BenchmarkResult):
 
 def without_throughput() -> SystemRecoveryResult:
     """Return the result where no throughput was found, so that there is no rate to start from."""
-    reason = "no throughput was found for this configuration and size"
-    return SystemRecoveryResult(None, None, None, None, None, False, 0, reasons=(reason,))
+    return SystemRecoveryResult(None, None, None, None, None, False, 0, reasons=(NO_THROUGHPUT,))
 
 
 def measure(
