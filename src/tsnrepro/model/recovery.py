@@ -125,7 +125,7 @@ def restart(memory: Any, address: int, now: int) -> None:
     That counts as a reset, and one that was due before is made first.
     """
     expire(memory, address, now)
-    _forget(at.recovery(memory, address))
+    _reset(at.recovery(memory, address))
 
 
 def _reset(function: Any) -> None:
