@@ -96,6 +96,8 @@ class EmulatedTestbed:
     """A host of each machine: all hosts are on this one."""
     faults: Faults
     """What may go wrong on the way, once the testbed is up."""
+    frerctl: str
+    """Path of frerctl, which every host sees, once the testbed is up."""
 
     def __init__(self, settings: EmulatedSettings, purpose: str = "") -> None:
         self.settings = settings
@@ -125,8 +127,8 @@ class EmulatedTestbed:
     def _bring_up(self) -> None:
         refuse(missing(), self.kind)
         self._stack.enter_context(TestbedLock(self.kind, self._purpose))
-        self._frerctl = str(build.frerctl())
-        self.faults = Faults(self.hosts, self.settings, self._frerctl)
+        self.frerctl = str(build.frerctl())
+        self.faults = Faults(self.hosts, self.settings, self.frerctl)
         names = [*HOSTS, DELAY] if self.settings.delayed_paths else HOSTS
         for name in names:
             self._spaces[name] = NamespaceHost(name)
@@ -232,13 +234,13 @@ class EmulatedTestbed:
         ports = ",".join(self._ports(SWITCHES[0]))
         frer = frerctl.frer_options(self.settings.frer)
         for name in SWITCHES:
-            self._run(name, [self._frerctl, "switch", ports, *frer])
+            self._run(name, [self.frerctl, "switch", ports, *frer])
         for name in _ADDRESSES:
-            self._run(name, [self._frerctl, "station", CARD])
+            self._run(name, [self.frerctl, "station", CARD])
 
     def _start_tracer(self) -> None:
         """Trace the kernel's drops: one kernel serves all hosts, so one tracer sees all."""
-        command = [self._frerctl, "drops", *self._counted[0].options()]
+        command = [self.frerctl, "drops", *self._counted[0].options()]
         self._tracer = self.hosts[SWITCHES[0]].start(command, deadline_s=_TRACE_SECONDS)
         answer = self._tracer.send_line(self._drops_line())
         if answer != "ready":
@@ -268,10 +270,10 @@ class EmulatedTestbed:
 
         def set_station(name: str) -> None:
             if name in SWITCHES:
-                argv = frerctl.configure(self._frerctl, HOST_PORT, configuration, frer, stream)
+                argv = frerctl.configure(self.frerctl, HOST_PORT, configuration, frer, stream)
                 self._run(name, argv)
             elif self._several or [stream] != self._counted:
-                self._run(name, [self._frerctl, "set", CARD, *stream.options()])
+                self._run(name, [self.frerctl, "set", CARD, *stream.options()])
 
         self._everywhere(set_station)
         self._count([stream], several=False)
@@ -295,7 +297,7 @@ class EmulatedTestbed:
 
         def set_station(name: str) -> None:
             port = HOST_PORT if name in SWITCHES else CARD
-            argv = frerctl.configure_streams(self._frerctl, port, self.settings.frer, streams)
+            argv = frerctl.configure_streams(self.frerctl, port, self.settings.frer, streams)
             self._run(name, argv)
 
         self._everywhere(set_station)
@@ -344,7 +346,7 @@ class EmulatedTestbed:
 
         def read(name: str) -> tuple[str, str]:
             port = HOST_PORT if name in SWITCHES else CARD
-            return name, self._run(name, kernel.snapshot(self._frerctl, port))
+            return name, self._run(name, kernel.snapshot(self.frerctl, port))
 
         with ThreadPoolExecutor(len(HOSTS)) as pool:
             raw = dict(pool.map(read, HOSTS))
