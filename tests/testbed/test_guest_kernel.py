@@ -181,7 +181,6 @@ def test_a_missing_qemu_is_missing(monkeypatch):
     lacks = requirements.missing()
     assert "the program qemu-system-x86_64" in lacks
     assert "the program tc" in lacks
-    assert not requirements.available()
 
 
 @pytest.mark.parametrize(

@@ -208,8 +208,9 @@ def printed(**counts):
 
 def test_statistics_are_read_by_discipline():
     root, leaf = qdisc.parse_statistics(printed(packets=3, bytes=900, drops=1))
-    assert (root.kind, root.parent, root.sent_packets, root.drops) == ("taprio", "root", 3, 1)
-    assert (leaf.parent, leaf.sent_bytes, leaf.options) == ("100:6", 900, {"rate": 12_500_000})
+    names = ("kind", "parent", "sent_packets", "drops")
+    assert [root[name] for name in names] == ["taprio", "root", 3, 1]
+    assert (leaf["parent"], leaf["sent_bytes"]) == ("100:6", 900)
 
 
 def test_counts_between_two_readings():

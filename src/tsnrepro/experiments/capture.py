@@ -23,7 +23,6 @@ from tsnrepro.experiments.backends.hosts import (
     UDP_STREAM,
     CountersAround,
     HostsBackend,
-    command,
 )
 from tsnrepro.experiments.measurement import Measurement
 from tsnrepro.experiments.plan import Planned, planned_in_blocks
@@ -39,21 +38,21 @@ from tsnrepro.topology import CARD, LISTENER, SWITCHES, TALKER
 
 STREAM = UDP_STREAM
 # Headers with a VLAN tag and an R-TAG, and as much behind them as tells frames apart.
-SNAP_BYTES = 128
-BUFFER_MIB = 64
+_SNAP_BYTES = 128
+_BUFFER_MIB = 64
 # A capture lies in the host's memory until its trial ends.
-FILE_MIB = 512
+_FILE_MIB = 512
 # Starting and fetching the captures; only the first estimate of time uses it.
-SET_UP_SECONDS = 4.0
-COMMAND_SECONDS = 20
-FETCH_SECONDS = 120
+_SET_UP_SECONDS = 4.0
+_COMMAND_SECONDS = 20
+_FETCH_SECONDS = 120
 # Hosts speak unasked now and then; a capture that begins between two numbers begins again.
-BEGINNINGS = 12
+_BEGINNINGS = 12
 
 
 def plan(settings: CaptureSettings, seed: int, kind: str) -> list[Planned]:
     """Return the trials: every configuration, payload, load and repetition."""
-    return planned_in_blocks(_trials(settings), seed, kind, SET_UP_SECONDS)
+    return planned_in_blocks(_trials(settings), seed, kind, _SET_UP_SECONDS)
 
 
 def _trials(settings: CaptureSettings) -> list[Trial]:
@@ -147,7 +146,7 @@ class _Capturing:
             "point": "egress of the sending switch, behind its queue; ingress of the listener",
             "talker": self.talker,
             "stream": asdict(STREAM),
-            "snap_bytes": SNAP_BYTES,
+            "snap_bytes": _SNAP_BYTES,
             "totals": self.totals,
             "begun": self.begun,
             "counters_read_ns": self.read_ns,
@@ -181,7 +180,7 @@ class _Capturing:
 
     def _begin(self) -> Snapshot:
         """Start the captures so that they hold every frame since recovery started afresh."""
-        for self.begun in range(1, BEGINNINGS + 1):
+        for self.begun in range(1, _BEGINNINGS + 1):
             # Known neighbours and quiet links: fewer frames that nobody asked for.
             self._run(TALKER, ["ping", "-c", "1", "-W", "2", self.testbed.address(LISTENER)])
             self.testbed.configure(self.load.configuration, STREAM)
@@ -191,7 +190,7 @@ class _Capturing:
                 return before
             self._each(self._remove)
         raise CommandError(
-            f"in {BEGINNINGS} tries a frame came between the start of sequence generation and the"
+            f"in {_BEGINNINGS} tries a frame came between the start of sequence generation and the"
             " start of the captures",
             SWITCHES[0],
             "Find out which host does not stay quiet",
@@ -205,7 +204,7 @@ class _Capturing:
         return snapshot
 
     def _run(self, host: str, argv: list[str]) -> str:
-        return self.testbed.hosts[host].run(argv, deadline_s=COMMAND_SECONDS).check().stdout
+        return self.testbed.hosts[host].run(argv, deadline_s=_COMMAND_SECONDS).check().stdout
 
     def _each(self, action: Any) -> None:
         with ThreadPoolExecutor(len(self.places)) as pool:
@@ -214,9 +213,9 @@ class _Capturing:
     def _start(self, place: tuple[str, str]) -> None:
         host, port = place
         self._files[place] = path = self._run(host, ["mktemp"]).strip()
-        limits = {"snap_bytes": SNAP_BYTES, "buffer_mib": BUFFER_MIB, "file_mib": FILE_MIB}
+        limits = {"snap_bytes": _SNAP_BYTES, "buffer_mib": _BUFFER_MIB, "file_mib": _FILE_MIB}
         argv = dumpcap.capture(port, path, self.talker, **limits)
-        deadline_s = self.load.duration_s + OVERHEAD_SECONDS + FETCH_SECONDS
+        deadline_s = self.load.duration_s + OVERHEAD_SECONDS + _FETCH_SECONDS
         process = self.testbed.hosts[host].start(argv, deadline_s=deadline_s)
         said = []
         while not (line := process.read_line()).startswith(dumpcap.READY):
@@ -229,7 +228,7 @@ class _Capturing:
         process = self._processes.pop(place)
         process.stop()
         done = process.wait()
-        self.measured.commands.append(command(done))
+        self.measured.commands.append(done.as_record())
         self.totals[" ".join(place)] = asdict(dumpcap.parse_totals(done.stdout))
 
     def _fetch(self, place: tuple[str, str]) -> None:
@@ -238,7 +237,7 @@ class _Capturing:
         argv = ["sh", "-c", script, "sh", self._files[place]]
         done = (
             self.testbed.hosts[place[0]]
-            .run(argv, deadline_s=FETCH_SECONDS, limit_bytes=LOG_BYTES)
+            .run(argv, deadline_s=_FETCH_SECONDS, limit_bytes=LOG_BYTES)
             .check()
         )
         self.measured.outputs[capture_name(*place)] = gzip.decompress(base64.b64decode(done.stdout))

@@ -4,14 +4,13 @@ Every datagram is numbered, so each trial tells which were lost, repeated or out
 long nothing came; the recovery counters, and the latent errors that were detected, stand beside.
 """
 
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any
 
 from tsnrepro.experiments.backends import backend
 from tsnrepro.experiments.faults import Fault, Timeline
 from tsnrepro.experiments.measurement import Measurement
-from tsnrepro.experiments.plan import Planned, nominal_seconds, randomised_blocks
+from tsnrepro.experiments.plan import Planned, in_blocks, nominal_seconds
 from tsnrepro.experiments.traffic import IntendedLoad, LoadOutcome
 from tsnrepro.records.outputs import ARRIVALS
 from tsnrepro.records.store import Trial
@@ -19,77 +18,47 @@ from tsnrepro.settings.failure import FailureSettings, LatentSettings
 from tsnrepro.streams.log import compress
 from tsnrepro.testbed.protocol import Testbed
 
-SET_UP_SECONDS = 3.0
-
-
-@dataclass(frozen=True)
-class Variant:
-    """A scenario with its number where it has one, and the testbed that it needs."""
-
-    scenario: str
-    delay_ms: float | None = None
-    paths: int | None = None
-
-    @property
-    def label(self) -> str:
-        """Short and readable, for names."""
-        return self.scenario if self.delay_ms is None else f"{self.scenario}-{self.delay_ms:g}ms"
-
-    def testbed(self) -> dict[str, Any]:
-        """Return the settings of the testbed that differ from its file."""
-        overrides: dict[str, Any] = {}
-        if self.delay_ms:
-            overrides["delay_us"] = [0.0, self.delay_ms * 1000]
-        if self.paths is not None:
-            overrides["paths"] = self.paths
-        return overrides
+_SET_UP_SECONDS = 3.0
 
 
 def plan(settings: FailureSettings, seed: int, kind: str) -> list[Planned]:
     """Return the trials: every scenario, configuration and repetition."""
-    variants = {}
-    trials = []
-    for trial, variant in _trials(settings):
-        trials.append(trial)
-        variants[trial.digest] = variant
-    nominal = nominal_seconds(kind, settings.duration_s, SET_UP_SECONDS)
+    nominal_s = nominal_seconds(kind, settings.duration_s, _SET_UP_SECONDS)
+    return in_blocks(_trials(settings), seed, lambda _: nominal_s, _testbed)
+
+
+def _trials(settings: FailureSettings) -> list[Trial]:
+    common = settings.model_dump(
+        exclude={"scenarios", "configurations", "repetitions", "delays_ms"}
+    )
     return [
-        Planned(trial, order, nominal, variants[trial.digest].testbed())
-        for order, trial in enumerate(randomised_blocks(trials, seed))
+        Trial(
+            "failure",
+            f"{scenario}{'' if delay_ms is None else f'-{delay_ms:g}ms'}-{configuration}",
+            {
+                "scenario": scenario,
+                "delay_ms": delay_ms,
+                "paths": 3 if scenario == "three-paths" else None,
+                "configuration": configuration,
+                **common,
+            },
+            repetition,
+        )
+        for repetition in range(1, settings.repetitions + 1)
+        for scenario in settings.scenarios
+        for delay_ms in (settings.delays_ms if scenario == "delay" else [None])
+        for configuration in settings.configurations
     ]
 
 
-def _trials(settings: FailureSettings) -> Iterator[tuple[Trial, Variant]]:
-    for repetition in range(1, settings.repetitions + 1):
-        for variant in _variants(settings):
-            for configuration in settings.configurations:
-                factors = {
-                    "scenario": variant.scenario,
-                    "delay_ms": variant.delay_ms,
-                    "paths": variant.paths,
-                    "configuration": configuration,
-                    "payload_bytes": settings.payload_bytes,
-                    "rate_pps": settings.rate_pps,
-                    "duration_s": settings.duration_s,
-                    "loss_percent": settings.loss_percent,
-                    "duplicate_percent": settings.duplicate_percent,
-                    "latent": settings.latent.model_dump(),
-                }
-                yield (
-                    Trial("failure", f"{variant.label}-{configuration}", factors, repetition),
-                    variant,
-                )
+def _testbed(trial: Trial) -> dict[str, Any]:
+    """Return the settings of the testbed that differ from its file."""
+    delay_ms, paths = trial.factors["delay_ms"], trial.factors["paths"]
+    delays = {"delay_us": [0.0, delay_ms * 1000]} if delay_ms else {}
+    return delays if paths is None else delays | {"paths": paths}
 
 
-def _variants(settings: FailureSettings) -> Iterator[Variant]:
-    for scenario in settings.scenarios:
-        if scenario == "delay":
-            yield from (Variant(scenario, delay_ms=delay) for delay in settings.delays_ms)
-        else:
-            yield Variant(scenario, paths=3 if scenario == "three-paths" else None)
-
-
-def timeline(factors: dict[str, Any]) -> Timeline:
+def _timeline(factors: dict[str, Any]) -> Timeline:
     """Return what goes wrong in a scenario, at fixed shares of the trial's duration.
 
     ``cuts``: both paths live, then one, then none, then one, then both. Latent errors are looked
@@ -125,7 +94,7 @@ def measure(testbed: Testbed, trial: Trial, measured: Measurement) -> None:
     """Measure one trial; the record keeps every arrival."""
     load = IntendedLoad.of_factors(trial.factors)
     (outcome,) = backend(testbed, trial, measured).constant_rate(
-        [load], arrivals=True, timeline=timeline(trial.factors)
+        [load], arrivals=True, timeline=_timeline(trial.factors)
     )
     assert outcome.arrivals is not None
     measured.outputs[ARRIVALS] = compress(outcome.arrivals)

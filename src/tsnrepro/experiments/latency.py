@@ -4,32 +4,22 @@ from dataclasses import asdict
 
 from tsnrepro.experiments.backends import backend
 from tsnrepro.experiments.measurement import Measurement
-from tsnrepro.experiments.plan import Planned, planned_in_blocks
+from tsnrepro.experiments.plan import Planned, crossed, planned_in_blocks
 from tsnrepro.records.store import Trial
 from tsnrepro.settings.latency import LatencySettings
 from tsnrepro.testbed.protocol import Testbed
 
-SET_UP_SECONDS = 3.0
+_SET_UP_SECONDS = 3.0
 
 
 def plan(settings: LatencySettings, seed: int, kind: str) -> list[Planned]:
     """Return the trials: every configuration, payload and repetition."""
-    trials = [
-        Trial(
-            "latency",
-            f"{configuration}-{payload}B",
-            {
-                "configuration": configuration,
-                "payload_bytes": payload,
-                "duration_s": settings.duration_s,
-            },
-            repetition,
-        )
-        for repetition in range(1, settings.repetitions + 1)
-        for payload in settings.payloads_bytes
-        for configuration in settings.configurations
-    ]
-    return planned_in_blocks(trials, seed, kind, SET_UP_SECONDS)
+    trials = crossed(
+        *("latency", "{configuration}-{payload_bytes}B", settings, ["duration_s"]),
+        configuration=settings.configurations,
+        payload_bytes=settings.payloads_bytes,
+    )
+    return planned_in_blocks(trials, seed, kind, _SET_UP_SECONDS)
 
 
 def measure(testbed: Testbed, trial: Trial, measured: Measurement) -> None:

@@ -11,41 +11,30 @@ from typing import Any, Literal
 from tsnrepro.ethernet import udp_payload, wire_bytes
 from tsnrepro.experiments.backends import backend
 from tsnrepro.experiments.measurement import Measurement
-from tsnrepro.experiments.plan import Planned, planned_in_blocks
+from tsnrepro.experiments.plan import Planned, crossed, planned_in_blocks
 from tsnrepro.experiments.traffic import IntendedLoad, LoadOutcome
 from tsnrepro.records.store import Trial
 from tsnrepro.settings.mausezahn import MausezahnSettings
 from tsnrepro.testbed.protocol import Testbed
 from tsnrepro.tools.mausezahn import delay_us
 
-SET_UP_SECONDS = 1.5
+_SET_UP_SECONDS = 1.5
 # An achieved rate this close to the target is the target; the clock of the samples is no better.
-REACHED = 0.97
+_REACHED = 0.97
 
 LimitedBy = Literal["nothing", "generator", "network"]
 
 
 def plan(settings: MausezahnSettings, seed: int, kind: str) -> list[Planned]:
     """Return the trials: every configuration, frame size, share of line rate and repetition."""
-    trials = [
-        Trial(
-            "mausezahn",
-            f"{configuration}-{frame}B-{load:g}%",
-            {
-                "configuration": configuration,
-                "frame_bytes": frame,
-                "load_percent": load,
-                "duration_s": settings.duration_s,
-                "deadline_s": settings.deadline_s,
-            },
-            repetition,
-        )
-        for repetition in range(1, settings.repetitions + 1)
-        for frame in settings.frames_bytes
-        for load in settings.loads_percent
-        for configuration in settings.configurations
-    ]
-    return planned_in_blocks(trials, seed, kind, SET_UP_SECONDS)
+    trials = crossed(
+        *("mausezahn", "{configuration}-{frame_bytes}B-{load_percent:g}%", settings),
+        ["duration_s", "deadline_s"],
+        configuration=settings.configurations,
+        frame_bytes=settings.frames_bytes,
+        load_percent=settings.loads_percent,
+    )
+    return planned_in_blocks(trials, seed, kind, _SET_UP_SECONDS)
 
 
 def measure(testbed: Testbed, trial: Trial, measured: Measurement) -> None:
@@ -90,6 +79,6 @@ def result(load: IntendedLoad, outcome: LoadOutcome, frame_bytes: int) -> dict[s
 
 def limited_by(target: float, achieved: float, delivered: float) -> LimitedBy:
     """Return what kept the delivered rate below the target, all in frames a second."""
-    if delivered < achieved * REACHED:
+    if delivered < achieved * _REACHED:
         return "network"
-    return "generator" if achieved < target * REACHED else "nothing"
+    return "generator" if achieved < target * _REACHED else "nothing"

@@ -12,6 +12,7 @@ from tsnrepro.records.store import RawStore
 from tsnrepro.registry import Experiment
 from tsnrepro.registry import experiment as experiment_of
 from tsnrepro.settings import Campaign, EmulatedSettings, GuestSettings, ModelSettings, parse
+from tsnrepro.testbed.protocol import JobTestbed, Testbed
 
 
 def run_experiment(
@@ -69,7 +70,7 @@ def _measure(declared: Experiment, testbed_name: str, campaign_name: str) -> dic
     return run_trials(store, planned, settings.attempts, bring_up, module.measure, warm_up=warm_up)
 
 
-def open_testbed(name: str, campaign: Campaign, purpose: str, **overrides: Any) -> Any:
+def open_testbed(name: str, campaign: Campaign, purpose: str, **overrides: Any) -> Testbed:
     """Return the testbed of config/testbeds/NAME.yaml; its ``with`` block brings it up.
 
     ``overrides`` are settings that take the place of those in the file.
@@ -90,13 +91,16 @@ def open_testbed(name: str, campaign: Campaign, purpose: str, **overrides: Any) 
     if isinstance(settings, GuestSettings):
         from tsnrepro.testbed.guest.testbed import GuestTestbed  # noqa: PLC0415
 
-        return GuestTestbed(settings, purpose)
+        guest: JobTestbed = GuestTestbed(settings, purpose)
+        return guest
     from tsnrepro.testbed.emulated import EmulatedTestbed  # noqa: PLC0415
 
     return EmulatedTestbed(settings, purpose)
 
 
-def open_for(experiment: str, name: str, campaign: Campaign, purpose: str, **overrides: Any) -> Any:
+def open_for(
+    experiment: str, name: str, campaign: Campaign, purpose: str, **overrides: Any
+) -> Testbed:
     """Return the testbed as an experiment takes it; see :func:`open_testbed`.
 
     Where it needs queueing disciplines, an emulated testbed runs jobs on this machine's kernel.
@@ -106,5 +110,6 @@ def open_for(experiment: str, name: str, campaign: Campaign, purpose: str, **ove
     if needs and isinstance(settings, EmulatedSettings):
         from tsnrepro.testbed.jobs.local import LocalJobs  # noqa: PLC0415
 
-        return LocalJobs(settings, purpose, needs)
+        jobs: JobTestbed = LocalJobs(settings, purpose, needs)
+        return jobs
     return open_testbed(name, campaign, purpose, **overrides)

@@ -11,7 +11,7 @@ from tsnrepro.streams.stalls import parse_stalls, stall_meter
 from tsnrepro.testbed.protocol import HostTestbed, Testbed
 
 # Longer than any trial; the meter is stopped at its end.
-DEADLINE_SECONDS = 24 * 3600
+_DEADLINE_SECONDS = 24 * 3600
 
 
 @contextmanager
@@ -32,7 +32,7 @@ def stalls_metered(testbed: Testbed, measured: Measurement) -> Iterator[None]:
     running = {}
     try:
         for name in testbed.machines:
-            meter = hosts[name].start(stall_meter(program), deadline_s=DEADLINE_SECONDS)
+            meter = hosts[name].start(stall_meter(program), deadline_s=_DEADLINE_SECONDS)
             running[name] = meter
             if (line := meter.read_line()) != READY:
                 said = meter.wait()

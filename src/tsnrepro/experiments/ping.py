@@ -6,7 +6,7 @@ They belong to no FRER stream, so they go untagged over the first member path.
 from typing import cast
 
 from tsnrepro.experiments.measurement import Measurement
-from tsnrepro.experiments.plan import Planned, randomised_blocks
+from tsnrepro.experiments.plan import Planned, crossed, in_blocks
 from tsnrepro.records.store import Trial
 from tsnrepro.settings.ping import PingSettings
 from tsnrepro.testbed.protocol import HostTestbed, Testbed
@@ -14,52 +14,32 @@ from tsnrepro.tools import ping
 from tsnrepro.tools.frerctl import StreamFilter
 from tsnrepro.topology import LISTENER, TALKER
 
-SET_UP_SECONDS = 2.0
+_SET_UP_SECONDS = 2.0
 # What FRER would take for its stream; no datagram of this port is sent here.
-STREAM = StreamFilter("udp", 5203)
+_STREAM = StreamFilter("udp", 5203)
 
 
 def plan(settings: PingSettings, seed: int, kind: str) -> list[Planned]:
     """Return the trials: every payload and repetition."""
-    trials = [
-        Trial(
-            "ping",
-            f"{payload}B",
-            {
-                "payload_bytes": payload,
-                "requests": settings.requests,
-                "interval_ms": settings.interval_ms,
-            },
-            repetition,
-        )
-        for repetition in range(1, settings.repetitions + 1)
-        for payload in settings.payloads_bytes
-    ]
-    seconds = settings.requests * settings.interval_ms / 1000 + SET_UP_SECONDS
-    return [
-        Planned(trial, order, seconds)
-        for order, trial in enumerate(randomised_blocks(trials, seed))
-    ]
+    same = ["requests", "interval_ms"]
+    trials = crossed(
+        "ping", "{payload_bytes}B", settings, same, payload_bytes=settings.payloads_bytes
+    )
+    return in_blocks(trials, seed, lambda trial: _sending_s(trial) + _SET_UP_SECONDS)
+
+
+def _sending_s(trial: Trial) -> float:
+    return trial.factors["requests"] * trial.factors["interval_ms"] / 1000
 
 
 def measure(testbed: Testbed, trial: Trial, measured: Measurement) -> None:
     """Measure one trial; the record keeps what ping printed, with every round trip."""
     hosts = cast("HostTestbed", testbed)
-    factors = trial.factors
-    hosts.configure("frer", STREAM)
-    argv = ping.ping(
-        hosts.address(LISTENER),
-        factors["payload_bytes"],
-        factors["requests"],
-        factors["interval_ms"],
-    )
-    deadline = factors["requests"] * factors["interval_ms"] / 1000 + 10
-    done = hosts.hosts[TALKER].run(argv, deadline_s=deadline)
+    hosts.configure("frer", _STREAM)
+    argv = ping.ping(hosts.address(LISTENER), **trial.factors)
+    done = hosts.hosts[TALKER].run(argv, deadline_s=_sending_s(trial) + 10)
     measured.outputs["ping.txt"] = done.stdout
     # Its exit status is 1 where a request had no reply, which is a result.
     result = ping.parse(done.stdout or done.check().stdout)
-    measured.values["result"] = {
-        "sent": result.sent,
-        "received": result.received,
-        **ping.quantiles_us(result),
-    }
+    counts = {"sent": result.sent, "received": result.received}
+    measured.values["result"] = counts | ping.quantiles_us(result)

@@ -1,7 +1,9 @@
 """The trials of an experiment, and the order in which they are measured."""
 
 import random
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
+from itertools import product
 from typing import Any
 
 from tsnrepro.records.store import Trial
@@ -41,11 +43,46 @@ def randomised_blocks(trials: list[Trial], seed: int) -> list[Trial]:
     return ordered
 
 
+def in_blocks(
+    trials: list[Trial],
+    seed: int,
+    nominal_s: Callable[[Trial], float],
+    testbed: Callable[[Trial], dict[str, Any]] = lambda _: {},
+) -> list[Planned]:
+    """Return the trials in random blocks, with what each takes of time and of the testbed."""
+    return [
+        Planned(trial, order, nominal_s(trial), testbed(trial))
+        for order, trial in enumerate(randomised_blocks(trials, seed))
+    ]
+
+
 def planned_in_blocks(trials: list[Trial], seed: int, kind: str, set_up_s: float) -> list[Planned]:
     """Return the trials in random blocks, each nominally its ``duration_s`` and a set-up long."""
+    return in_blocks(
+        trials, seed, lambda trial: nominal_seconds(kind, trial.factors["duration_s"], set_up_s)
+    )
+
+
+def crossed(
+    experiment: str,
+    label: str,
+    settings: Any,
+    constant: Collection[str] = (),
+    **varied: Sequence[Any],
+) -> list[Trial]:
+    """Return a trial for every repetition and combination of the varied factors.
+
+    ``label`` is a format string over a trial's factors; ``settings`` are the experiment's, of which
+    those named ``constant`` are factors of every trial.
+    """
+    same = settings.model_dump(include={*constant})
+    combined = [
+        dict(zip(varied, values, strict=True)) | same for values in product(*varied.values())
+    ]
     return [
-        Planned(trial, order, nominal_seconds(kind, trial.factors["duration_s"], set_up_s))
-        for order, trial in enumerate(randomised_blocks(trials, seed))
+        Trial(experiment, label.format(**factors), factors, repetition)
+        for repetition in range(1, settings.repetitions + 1)
+        for factors in combined
     ]
 
 

@@ -9,43 +9,32 @@ from typing import Any
 from tsnrepro.ethernet import udp_payload
 from tsnrepro.experiments.backends import backend
 from tsnrepro.experiments.measurement import Measurement
-from tsnrepro.experiments.plan import Planned, planned_in_blocks
+from tsnrepro.experiments.plan import Planned, crossed, planned_in_blocks
 from tsnrepro.experiments.traffic import IntendedLoad
 from tsnrepro.records.store import Trial
 from tsnrepro.settings.streams import StreamsSettings
 from tsnrepro.testbed.protocol import Testbed
 
-SET_UP_SECONDS = 3.0
-BEST_EFFORT = "best effort"
+_SET_UP_SECONDS = 3.0
+_BEST_EFFORT = "best effort"
 # A full frame's.
-BEST_EFFORT_PAYLOAD_BYTES = udp_payload(1518)
+_BEST_EFFORT_PAYLOAD_BYTES = udp_payload(1518)
 
 
 def plan(settings: StreamsSettings, seed: int, kind: str) -> list[Planned]:
     """Return the trials: every number of streams, load of best effort and repetition."""
-    trials = [
-        Trial(
-            "streams",
-            f"{count}-streams-{best_effort:g}M",
-            {
-                "streams": count,
-                "best_effort_mbps": best_effort,
-                "payload_bytes": settings.payload_bytes,
-                "rate_pps": settings.rate_pps,
-                "duration_s": settings.duration_s,
-            },
-            repetition,
-        )
-        for repetition in range(1, settings.repetitions + 1)
-        for count in settings.counts
-        for best_effort in settings.best_effort_mbps
-    ]
-    return planned_in_blocks(trials, seed, kind, SET_UP_SECONDS)
+    trials = crossed(
+        *("streams", "{streams}-streams-{best_effort_mbps:g}M", settings),
+        ["payload_bytes", "rate_pps", "duration_s"],
+        streams=settings.counts,
+        best_effort_mbps=settings.best_effort_mbps,
+    )
+    return planned_in_blocks(trials, seed, kind, _SET_UP_SECONDS)
 
 
 def measure(testbed: Testbed, trial: Trial, measured: Measurement) -> None:
     """Measure one trial."""
-    loads = loads_of(trial.factors)
+    loads = _loads_of(trial.factors)
     outcomes = backend(testbed, trial, measured).constant_rate(list(loads.values()))
     per_stream = [
         {
@@ -54,7 +43,7 @@ def measure(testbed: Testbed, trial: Trial, measured: Measurement) -> None:
             "unique": of.unique,
             "duplicates": of.duplicates,
             "reordered": of.reordered,
-            "recovery": None if name == BEST_EFFORT else of.recovery,
+            "recovery": None if name == _BEST_EFFORT else of.recovery,
             "accounting": of.accounting,
         }
         for name, of in zip(loads, outcomes, strict=True)
@@ -62,14 +51,14 @@ def measure(testbed: Testbed, trial: Trial, measured: Measurement) -> None:
     measured.values |= {"result": result(per_stream), "streams": per_stream}
 
 
-def loads_of(factors: dict[str, Any]) -> dict[str, IntendedLoad]:
+def _loads_of(factors: dict[str, Any]) -> dict[str, IntendedLoad]:
     """Return the loads of a trial by name: the streams first, best effort, if any, last."""
     duration = factors["duration_s"]
     stream = IntendedLoad("frer", factors["payload_bytes"], factors["rate_pps"], duration)
     loads = {f"stream-{number}": stream for number in range(factors["streams"])}
     if factors["best_effort_mbps"]:
-        rate = factors["best_effort_mbps"] * 1e6 / 8 / BEST_EFFORT_PAYLOAD_BYTES
-        loads[BEST_EFFORT] = IntendedLoad("control", BEST_EFFORT_PAYLOAD_BYTES, rate, duration)
+        rate = factors["best_effort_mbps"] * 1e6 / 8 / _BEST_EFFORT_PAYLOAD_BYTES
+        loads[_BEST_EFFORT] = IntendedLoad("control", _BEST_EFFORT_PAYLOAD_BYTES, rate, duration)
     return loads
 
 

@@ -15,7 +15,7 @@ from tsnrepro.streams.clocks import Agreement, Refusal, why_not_one_way
 from tsnrepro.streams.delivery import Delivery, deliver
 from tsnrepro.streams.log import Records
 
-MEGA = 1e6
+_MEGA = 1e6
 
 
 @dataclass(frozen=True)
@@ -53,13 +53,13 @@ class IntendedLoad:
     def of_factors(cls, factors: dict[str, Any]) -> "IntendedLoad":
         """Return the load of a trial whose factors name ``rate_pps`` or ``rate_mbps``."""
         payload = factors["payload_bytes"]
-        rate = factors.get("rate_pps") or factors["rate_mbps"] * MEGA / 8 / payload
+        rate = factors.get("rate_pps") or factors["rate_mbps"] * _MEGA / 8 / payload
         return cls(factors["configuration"], payload, rate, factors["duration_s"])
 
     @property
     def rate_mbps(self) -> float:
         """Payload rate in Mb/s."""
-        return self.rate_pps * self.payload_bytes * 8 / MEGA
+        return self.rate_pps * self.payload_bytes * 8 / _MEGA
 
     @property
     def before_step(self) -> int:
@@ -245,8 +245,8 @@ class LoadOutcome:
                 "payload_bytes": payload_bytes,
                 "send_seconds": self.sending_s,
                 "jitter_ms": self.jitter_ms,
-                "offered_mbps": self.offered_pps * payload_bytes * 8 / MEGA,
-                "delivered_mbps": self.unique / self.sending_s * payload_bytes * 8 / MEGA,
+                "offered_mbps": self.offered_pps * payload_bytes * 8 / _MEGA,
+                "delivered_mbps": self.unique / self.sending_s * payload_bytes * 8 / _MEGA,
             },
             "accounting": self.accounting,
             "recovery": self.recovery,

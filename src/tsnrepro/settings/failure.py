@@ -17,7 +17,7 @@ from tsnrepro.settings.strict import (
     Strict,
 )
 
-Scenario = Literal[
+_Scenario = Literal[
     "none",
     "cuts",
     "silent-death",
@@ -34,7 +34,7 @@ Scenario = Literal[
 class FailureSettings(Strict):
     """What happens to a constant-rate stream when member paths and switches fail."""
 
-    scenarios: OneOrMore[Scenario]
+    scenarios: OneOrMore[_Scenario]
     configurations: Configurations = ["control", "frer"]
     repetitions: Repetitions
     duration_s: Seconds

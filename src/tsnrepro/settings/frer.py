@@ -10,10 +10,10 @@ from pydantic import Field
 
 from tsnrepro.settings.strict import Strict
 
-Algorithm = Literal["vector", "match"]
-HistoryLength = Annotated[int, Field(ge=2, le=2048)]
+_Algorithm = Literal["vector", "match"]
+_HistoryLength = Annotated[int, Field(ge=2, le=2048)]
 """frerSeqRcvyHistoryLength (10.4.1.6); the upper bound is the eBPF switch's."""
-Milliseconds = Annotated[int, Field(ge=1, le=3_600_000)]
+_Milliseconds = Annotated[int, Field(ge=1, le=3_600_000)]
 
 HISTORY_LENGTH = 512
 """The standard's default of 2 suits a path without delay difference; 512 full frames are 6.3 ms at
@@ -25,10 +25,10 @@ RESET_MS = 2000
 class FrerSettings(Strict):
     """The recovery function of a stream (managed objects of IEEE Std 802.1CB-2017, 10.4.1)."""
 
-    algorithm: Algorithm = "vector"
-    history_length: HistoryLength = HISTORY_LENGTH
+    algorithm: _Algorithm = "vector"
+    history_length: _HistoryLength = HISTORY_LENGTH
     """How far behind the highest sequence number a frame is still told from a copy."""
-    reset_ms: Milliseconds = RESET_MS
+    reset_ms: _Milliseconds = RESET_MS
     """Time without an accepted frame after which recovery takes any sequence number."""
     take_no_sequence: bool = False
     """Whether frames without an R-TAG are passed on."""
@@ -37,6 +37,6 @@ class FrerSettings(Strict):
 class LatentSettings(Strict):
     """Latent error detection; defaults are those of IEEE Std 802.1CB-2017, 10.4.1.12."""
 
-    period_ms: Milliseconds = 2000
-    reset_ms: Milliseconds = 30_000
+    period_ms: _Milliseconds = 2000
+    reset_ms: _Milliseconds = 30_000
     difference: Annotated[int, Field(ge=0, le=1_000_000)] = 100

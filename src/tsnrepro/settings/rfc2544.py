@@ -21,15 +21,15 @@ FRAME_BYTES = (64, 128, 256, 512, 1024, 1280, 1518)
 """Frame sizes for Ethernet, with FCS (RFC 2544, 9.1)."""
 DOCUMENT_PAYLOADS_BYTES = (64, 128, 256, 512, 1024, 1518)
 """What fail-operational's Table 7A calls frame sizes; its counts show that they are payloads."""
-DOCUMENT_LOADS_PERCENT = (50, 60, 70, 80, 90, 95, 98, 100, 102, 105, 110)
+_DOCUMENT_LOADS_PERCENT = (50, 60, 70, 80, 90, 95, 98, 100, 102, 105, 110)
 """Loads of the loss test in fail-operational (5.4) and the methodology (2.5)."""
 
 Frame = Annotated[int, Field(ge=64, le=1518)]
 # The smallest frame's payload where the R-TAG counts, and what a sequence and a time need.
 Payload = Annotated[int, Field(ge=12, le=65507)]
-LossPercent = Annotated[float, Field(ge=0, lt=100)]
+_LossPercent = Annotated[float, Field(ge=0, lt=100)]
 SearchMethod = Literal["binary-search", "mlrsearch", "mlrsearch-rfc2544", "systematic"]
-SEARCH_METHODS: tuple[SearchMethod, ...] = (
+_SEARCH_METHODS: tuple[SearchMethod, ...] = (
     "binary-search",
     "mlrsearch",
     "mlrsearch-rfc2544",
@@ -60,14 +60,14 @@ class BinarySearchSettings(Strict):
 
     steps: Annotated[int, Field(ge=1, le=30)] = 10
     duration_s: Seconds = 30.0
-    loss_percent: LossPercent = 0.001
+    loss_percent: _LossPercent = 0.001
 
 
 class MlrGoal(Strict):
     """One search goal of MLRsearch; the names are those of the library's ``SearchGoal``."""
 
     name: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]
-    loss_percent: LossPercent = 0.0
+    loss_percent: _LossPercent = 0.0
     exceed_ratio: Annotated[float, Field(ge=0, lt=1)] = 0.5
     """Share of the trials' time at a load that may be bad while the load still passes."""
     relative_width_percent: Percent = 0.5
@@ -124,7 +124,7 @@ class SystematicSettings(Strict):
     """Step of the last grid, relative to its loads; grids are refined until they reach it."""
     most_grids: PositiveInt = 8
     direction: Literal["up", "down"] = "up"
-    loss_percent: LossPercent = 0.0
+    loss_percent: _LossPercent = 0.0
 
 
 class ThroughputSettings(Sizes):
@@ -132,7 +132,7 @@ class ThroughputSettings(Sizes):
 
     payloads_bytes: Distinct[Payload] = list(DOCUMENT_PAYLOADS_BYTES)
     repetitions: Repetitions = 1
-    methods: OneOrMore[SearchMethod] = list(SEARCH_METHODS)
+    methods: OneOrMore[SearchMethod] = list(_SEARCH_METHODS)
     binary_search: BinarySearchSettings = BinarySearchSettings()
     mlrsearch: MlrSettings = MlrSettings()
     mlrsearch_rfc2544: MlrSettings = MlrSettings(goals=[RFC2544_GOAL])
@@ -146,7 +146,7 @@ class FrameLossSettings(Sizes):
     duration_s: Seconds = 60.0
     step_percent: Percent | None = 10.0
     """Step downward from 100 %; none leaves the downward part out."""
-    loads_percent: Distinct[PositiveFloat] = list(DOCUMENT_LOADS_PERCENT)
+    loads_percent: Distinct[PositiveFloat] = list(_DOCUMENT_LOADS_PERCENT)
 
     @model_validator(mode="after")
     def _does_something(self) -> Self:

@@ -19,13 +19,13 @@ from tsnrepro.settings.strict import (
     Strict,
 )
 
-TrafficClass = Annotated[int, Field(ge=0, le=7)]
+_TrafficClass = Annotated[int, Field(ge=0, le=7)]
 
 
 class GateWindow(Strict):
     """One entry of a gate control list: the traffic classes that are open, and for how long."""
 
-    open_classes: list[TrafficClass]
+    open_classes: list[_TrafficClass]
     interval_ns: PositiveInt
 
     @property
@@ -88,7 +88,7 @@ Kind = Literal["end-station", "bridge", "tas-frer"]
 TestbedKind = Literal["model", "guest", "emulated", "hardware"]
 
 # The sequence number and the time of sending that every datagram carries.
-StampedPayload = Annotated[int, Field(ge=12, le=1472)]
+_StampedPayload = Annotated[int, Field(ge=12, le=1472)]
 
 MODES_OF: dict[Kind, tuple[Mode, ...]] = {
     "end-station": ("tas", "prio", "cbs", "mqprio", "etf", "fifo"),
@@ -112,10 +112,10 @@ class _Conditions(Strict):
     """Schedule of ``tas``, and the cycle that every mode's phases are taken of."""
     idle_slope_mbps: RateMbps | None = None
     """Wire rate that ``cbs`` reserves for the stream's class."""
-    priority: TrafficClass = 5
+    priority: _TrafficClass = 5
     """Traffic class of the stream: socket priority, and PCP where the frame is tagged."""
-    load_priority: TrafficClass = 0
-    payload_bytes: StampedPayload
+    load_priority: _TrafficClass = 0
+    payload_bytes: _StampedPayload
     packets: Packets
     interval_us: PositiveFloat
     """Mean time between two datagrams of the stream."""
@@ -127,7 +127,7 @@ class _Conditions(Strict):
     """Where in the cycle ``etf`` launches the stream's datagrams (``interval_us`` apart)."""
     loads_mbps: OneOrMore[LoadMbps] = [0.0]
     """Payload rates of the load; what the line cannot take waits in the sender's socket."""
-    load_payload_bytes: StampedPayload = 1472
+    load_payload_bytes: _StampedPayload = 1472
 
 
 def _all_optional(model: type[Strict], name: str) -> Any:

@@ -20,7 +20,6 @@ from tsnrepro.settings.yaml_files import read_yaml
 
 PositiveFloat = Annotated[float, Field(gt=0, le=1e12)]
 PositiveInt = Annotated[int, Field(gt=0, le=10**12)]
-NotNegative = Annotated[float, Field(ge=0, le=1e12)]
 
 Repetitions = Annotated[int, Field(ge=1, le=1000)]
 Attempts = Annotated[int, Field(ge=1, le=100)]
@@ -74,7 +73,6 @@ OneOrMore = Annotated[Distinct[Item], Field(min_length=1)]
 Configuration = Literal["control", "frer"]
 Configurations = OneOrMore[Configuration]
 RatesMbps = OneOrMore[RateMbps]
-UdpPayloads = OneOrMore[UdpPayload]
 
 
 # --- names ----------------------------------------------------------------------------------------

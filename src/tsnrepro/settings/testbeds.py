@@ -19,7 +19,7 @@ from tsnrepro.settings.yaml_files import read_yaml
 
 Paths = Annotated[int, Field(ge=1, le=8)]
 # Times and sizes of hosts that are known to a range: from nothing that matters to a day.
-Positive = Annotated[float, Field(ge=1e-6, le=86_400_000)]
+_Positive = Annotated[float, Field(ge=1e-6, le=86_400_000)]
 
 
 class EmulatedSettings(Strict):
@@ -82,8 +82,8 @@ class Between(Strict):
     repetitions holds what the range leaves open.
     """
 
-    low: Positive
-    high: Positive
+    low: _Positive
+    high: _Positive
 
     @model_validator(mode="after")
     def _ordered(self) -> "Between":
@@ -97,7 +97,7 @@ def _number_or_range(value: object) -> str:
 
 
 Uncertain = Annotated[
-    Annotated[Positive, Tag("number")] | Annotated[Between, Tag("range")],
+    Annotated[_Positive, Tag("number")] | Annotated[Between, Tag("range")],
     Discriminator(_number_or_range),
 ]
 
@@ -172,7 +172,7 @@ class GuestSettings(Strict):
 
 
 TestbedSettings = EmulatedSettings | ModelSettings | GuestSettings
-KINDS: dict[str, type[Strict]] = {
+_KINDS: dict[str, type[Strict]] = {
     "emulated": EmulatedSettings,
     "guest": GuestSettings,
     "model": ModelSettings,
@@ -189,8 +189,8 @@ def load_testbed(path: Path) -> TestbedSettings:
     """
     values = read_yaml(path)
     kind = values.get("kind") if isinstance(values, dict) else None
-    if not isinstance(kind, str) or kind not in KINDS:
+    if not isinstance(kind, str) or kind not in _KINDS:
         raise ConfigurationError(
-            f"unknown kind of testbed {kind!r}", f"{path}, kind", f"There are: {', '.join(KINDS)}"
+            f"unknown kind of testbed {kind!r}", f"{path}, kind", f"There are: {', '.join(_KINDS)}"
         )
-    return parse(KINDS[kind], values, str(path))  # type: ignore[return-value]
+    return parse(_KINDS[kind], values, str(path))  # type: ignore[return-value]

@@ -12,7 +12,7 @@ import yaml
 
 from tsnrepro.errors import ConfigurationError
 
-DEEPEST = 32
+_DEEPEST = 32
 """Levels of nesting; the deepest file of this repository has nine."""
 
 # The C parser where PyYAML has it: a mapping file is long enough to notice.
@@ -49,7 +49,7 @@ def parse_yaml(content: bytes, where: str) -> object:
     ------
     ConfigurationError
         The bytes are not UTF-8 or not YAML, a key stands twice in a mapping, the nesting is deeper
-        than :data:`DEEPEST`, or a number has more digits than Python reads.
+        than 32 levels, or a number has more digits than Python reads.
     """
     try:
         text = content.decode("utf-8-sig")
@@ -93,10 +93,10 @@ def _check_structure(events: Iterator[yaml.Event], where: str) -> None:
                 known.add(event.value)
             key_next[-1] = not key_next[-1]
         if isinstance(event, yaml.CollectionStartEvent):
-            if len(keys) == DEEPEST:
+            if len(keys) == _DEEPEST:
                 line = event.start_mark.line + 1
                 raise ConfigurationError(
-                    f"nested deeper than {DEEPEST} levels in line {line}", where
+                    f"nested deeper than {_DEEPEST} levels in line {line}", where
                 )
             keys.append(set() if isinstance(event, yaml.MappingStartEvent) else None)
             key_next.append(True)

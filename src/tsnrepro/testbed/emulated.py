@@ -30,35 +30,35 @@ from tsnrepro.testbed.faults import Faults
 from tsnrepro.testbed.lock import TestbedLock
 from tsnrepro.testbed.namespace import NamespaceHost
 from tsnrepro.testbed.protocol import HostTestbed
-from tsnrepro.testbed.requirements import SSHD, missing
+from tsnrepro.testbed.requirements import SSHD, missing, refuse
 from tsnrepro.testbed.ssh import SshHost
 from tsnrepro.tools import frerctl, kernel, qdisc
 from tsnrepro.tools.counters import Snapshot, read_host
 from tsnrepro.tools.frerctl import StreamFilter, SwitchStream
 from tsnrepro.topology import CARD, HOST_PORT, HOSTS, LISTENER, SWITCHES, TALKER, member_names
 
-ADDRESSES = {TALKER: "10.0.100.1", LISTENER: "10.0.100.2"}
+_ADDRESSES = {TALKER: "10.0.100.1", LISTENER: "10.0.100.2"}
 HOST_MTU = 1500
 # Room for the R-TAG and a VLAN tag between the switches.
 MEMBER_MTU = 1600
 # Reassembly gives up after a second instead of 30, so that a datagram whose second fragment was
 # dropped is counted before its trial ends.
-HOST_SYSCTLS = ("net.ipv4.ipfrag_time=1",)
+_HOST_SYSCTLS = ("net.ipv4.ipfrag_time=1",)
 
-COMMAND_SECONDS = 20
+_COMMAND_SECONDS = 20
 # How late a frame may be beyond what its path takes: the kernel's timers and programs.
-LATENESS_SECONDS = 0.05
+_LATENESS_SECONDS = 0.05
 # IP reassembly gives up on a datagram after ipfrag_time, and its timer is late.
-REASSEMBLY_SECONDS = 1.6
+_REASSEMBLY_SECONDS = 1.6
 # A server that does not end with its connection is ended.
-SERVER_END_SECONDS = 2
+_SERVER_END_SECONDS = 2
 # Longer than any campaign's notebook: the tracer ends with the testbed.
-TRACE_SECONDS = 7 * 24 * 3600
+_TRACE_SECONDS = 7 * 24 * 3600
 
 SSHD_FOLDER = "/run/tsnrepro"
 # TMPDIR: a host's /run goes with the host. SHLVL: bash reads ~/.bashrc for a first shell over SSH,
 # and what the user of this machine has there must not come between a command and its output.
-SSHD_CONFIGURATION = f"""\
+_SSHD_CONFIGURATION = f"""\
 HostKey {SSHD_FOLDER}/host_key
 AuthorizedKeysFile {SSHD_FOLDER}/authorized_keys
 AllowUsers root
@@ -78,11 +78,7 @@ SetEnv PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin TMPDIR=
 
 
 # Other traffic than a trial's, such as neighbour discovery, never goes on for so many.
-MOST_READINGS = 20
-
-
-def _stations(snapshot: Snapshot) -> list[dict]:
-    return [host.station for host in snapshot.hosts.values()]
+_MOST_READINGS = 20
 
 
 class EmulatedTestbed:
@@ -100,6 +96,8 @@ class EmulatedTestbed:
     """A host of each machine: all hosts are on this one."""
     faults: Faults
     """What may go wrong on the way, once the testbed is up."""
+    frerctl: str
+    """Path of frerctl, which every host sees, once the testbed is up."""
 
     def __init__(self, settings: EmulatedSettings, purpose: str = "") -> None:
         self.settings = settings
@@ -127,15 +125,10 @@ class EmulatedTestbed:
     # --- bringing it up ---------------------------------------------------------------------
 
     def _bring_up(self) -> None:
-        if lacks := missing():
-            raise TestbedError(
-                f"this machine lacks {', '.join(lacks)}",
-                "testbed emulated",
-                "`tsnrepro testbeds` tells what else can run here",
-            )
+        refuse(missing(), self.kind)
         self._stack.enter_context(TestbedLock(self.kind, self._purpose))
-        self._frerctl = str(build.frerctl())
-        self.faults = Faults(self.hosts, self.settings, self._frerctl)
+        self.frerctl = str(build.frerctl())
+        self.faults = Faults(self.hosts, self.settings, self.frerctl)
         names = [*HOSTS, DELAY] if self.settings.delayed_paths else HOSTS
         for name in names:
             self._spaces[name] = NamespaceHost(name)
@@ -180,7 +173,7 @@ class EmulatedTestbed:
         host_key.write_private_key_file(str(folder / "host_key"))
         login = f"{key.get_name()} {key.get_base64()}\n"
         (folder / "authorized_keys").write_text(login, encoding="ascii")
-        (folder / "sshd_config").write_text(SSHD_CONFIGURATION, encoding="ascii")
+        (folder / "sshd_config").write_text(_SSHD_CONFIGURATION, encoding="ascii")
         ours, theirs = socket.socketpair()
         with theirs:
             server = subprocess.Popen(
@@ -211,9 +204,9 @@ class EmulatedTestbed:
                 self._run(name, ["sysctl", "-qw", f"net.ipv6.conf.{port}.disable_ipv6=1"])
             self._run(name, self._queue(port))
             self._run(name, ["ip", "link", "set", port, "mtu", str(mtu), "up"])
-        if name in ADDRESSES:
-            self._run(name, ["sysctl", "-qw", *HOST_SYSCTLS])
-            self._run(name, ["ip", "addr", "add", f"{ADDRESSES[name]}/24", "dev", CARD])
+        if name in _ADDRESSES:
+            self._run(name, ["sysctl", "-qw", *_HOST_SYSCTLS])
+            self._run(name, ["ip", "addr", "add", f"{_ADDRESSES[name]}/24", "dev", CARD])
 
     def _queue(self, port: str) -> list[str]:
         s = self.settings
@@ -234,21 +227,21 @@ class EmulatedTestbed:
             port = self.member_ports()[path]
             if port not in self._delays or not self._delays[port].running:
                 program = str(build.delayline())
-                line = DelayLine(program, self.hosts[DELAY], path, delay_us, TRACE_SECONDS)
+                line = DelayLine(program, self.hosts[DELAY], path, delay_us, _TRACE_SECONDS)
                 self._delays[port] = line
 
     def _start_stations(self) -> None:
         ports = ",".join(self._ports(SWITCHES[0]))
         frer = frerctl.frer_options(self.settings.frer)
         for name in SWITCHES:
-            self._run(name, [self._frerctl, "switch", ports, *frer])
-        for name in ADDRESSES:
-            self._run(name, [self._frerctl, "station", CARD])
+            self._run(name, [self.frerctl, "switch", ports, *frer])
+        for name in _ADDRESSES:
+            self._run(name, [self.frerctl, "station", CARD])
 
     def _start_tracer(self) -> None:
         """Trace the kernel's drops: one kernel serves all hosts, so one tracer sees all."""
-        command = [self._frerctl, "drops", *self._counted[0].options()]
-        self._tracer = self.hosts[SWITCHES[0]].start(command, deadline_s=TRACE_SECONDS)
+        command = [self.frerctl, "drops", *self._counted[0].options()]
+        self._tracer = self.hosts[SWITCHES[0]].start(command, deadline_s=_TRACE_SECONDS)
         answer = self._tracer.send_line(self._drops_line())
         if answer != "ready":
             said = self._tracer.wait().stderr.strip() or answer
@@ -261,7 +254,7 @@ class EmulatedTestbed:
 
     def _run(self, name: str, argv: list[str]) -> str:
         try:
-            return self.hosts[name].run(argv, deadline_s=COMMAND_SECONDS).check().stdout
+            return self.hosts[name].run(argv, deadline_s=_COMMAND_SECONDS).check().stdout
         except CommandError as error:
             raise TestbedError(error.what, error.where, error.remedy) from error
 
@@ -277,10 +270,10 @@ class EmulatedTestbed:
 
         def set_station(name: str) -> None:
             if name in SWITCHES:
-                argv = frerctl.configure(self._frerctl, HOST_PORT, configuration, frer, stream)
+                argv = frerctl.configure(self.frerctl, HOST_PORT, configuration, frer, stream)
                 self._run(name, argv)
             elif self._several or [stream] != self._counted:
-                self._run(name, [self._frerctl, "set", CARD, *stream.options()])
+                self._run(name, [self.frerctl, "set", CARD, *stream.options()])
 
         self._everywhere(set_station)
         self._count([stream], several=False)
@@ -304,7 +297,7 @@ class EmulatedTestbed:
 
         def set_station(name: str) -> None:
             port = HOST_PORT if name in SWITCHES else CARD
-            argv = frerctl.configure_streams(self._frerctl, port, self.settings.frer, streams)
+            argv = frerctl.configure_streams(self.frerctl, port, self.settings.frer, streams)
             self._run(name, argv)
 
         self._everywhere(set_station)
@@ -321,10 +314,10 @@ class EmulatedTestbed:
         """Let talker and listener keep each other's MAC address without asking for it again."""
         mac = {
             name: self._run(name, ["cat", f"/sys/class/net/{CARD}/address"]).strip()
-            for name in ADDRESSES
+            for name in _ADDRESSES
         }
         for name, other in ((TALKER, LISTENER), (LISTENER, TALKER)):
-            entry = [ADDRESSES[other], "lladdr", mac[other], "dev", CARD, "nud", "permanent"]
+            entry = [_ADDRESSES[other], "lladdr", mac[other], "dev", CARD, "nud", "permanent"]
             self._run(name, ["ip", "neigh", "replace", *entry])
 
     def _count(self, filters: list[StreamFilter], *, several: bool) -> None:
@@ -345,7 +338,7 @@ class EmulatedTestbed:
         rates = settings.link_rate_mbps, settings.member_link_rate_mbps or settings.link_rate_mbps
         queues_s = 3 * settings.queue_bytes * 8 / (min(rates) * 1e6)
         fragmented = len(ip_packets(payload_bytes)) > 1
-        reassembly_s = REASSEMBLY_SECONDS if fragmented else LATENESS_SECONDS
+        reassembly_s = _REASSEMBLY_SECONDS if fragmented else _LATENESS_SECONDS
         return settings.longest_delay_s + queues_s + reassembly_s
 
     def snapshot(self) -> Snapshot:
@@ -353,7 +346,7 @@ class EmulatedTestbed:
 
         def read(name: str) -> tuple[str, str]:
             port = HOST_PORT if name in SWITCHES else CARD
-            return name, self._run(name, kernel.snapshot(self._frerctl, port))
+            return name, self._run(name, kernel.snapshot(self.frerctl, port))
 
         with ThreadPoolExecutor(len(HOSTS)) as pool:
             raw = dict(pool.map(read, HOSTS))
@@ -371,13 +364,12 @@ class EmulatedTestbed:
         On a busy machine frames of a trial may wait in a queue for longer than any fixed time.
         """
         last = self.snapshot()
-        for _ in range(MOST_READINGS):
+        for _ in range(_MOST_READINGS):
             time.sleep(self.settings.longest_delay_s)
-            again = self.snapshot()
-            if _stations(again) == _stations(last):
+            before, last = last, self.snapshot()
+            if all(last.hosts[name].station == before.hosts[name].station for name in last.hosts):
                 break
-            last = again
-        return again
+        return last
 
     def host_of(self, netns: int) -> str | None:
         """Return the host whose network namespace has this inode number."""
@@ -386,7 +378,7 @@ class EmulatedTestbed:
 
     def address(self, name: str) -> str:
         """Return the IPv4 address of the talker or the listener."""
-        return ADDRESSES[name]
+        return _ADDRESSES[name]
 
     def describe(self) -> dict:
         """Return the facts that every record of this testbed carries."""
@@ -404,7 +396,7 @@ class EmulatedTestbed:
 def _end_server(server: subprocess.Popen) -> None:
     """Wait for a server whose connection is closed; one that is stopped would never end."""
     try:
-        server.wait(SERVER_END_SECONDS)
+        server.wait(_SERVER_END_SECONDS)
     except subprocess.TimeoutExpired:
         server.kill()
         server.wait()

@@ -11,11 +11,11 @@ from tsnrepro.repository import commit
 from tsnrepro.testbed.host import RemoteHost
 
 SECONDS = 20
-SYSCTLS = (
+_SYSCTLS = (
     *("net.core.rmem_default", "net.core.rmem_max", "net.core.wmem_default"),
     *("net.core.wmem_max", "net.ipv4.tcp_congestion_control", "net.ipv4.udp_mem"),
 )
-PACKAGES = ("tsnrepro", "numpy", "pandas", "scipy", "statsmodels", "paramiko", "snakemake")
+_PACKAGES = ("tsnrepro", "numpy", "pandas", "scipy", "statsmodels", "paramiko", "snakemake")
 
 
 def controller() -> dict:
@@ -23,7 +23,7 @@ def controller() -> dict:
     return {
         "commit": commit(),
         "python": sys.version.split()[0],
-        "packages": {name: version(name) for name in PACKAGES},
+        "packages": {name: version(name) for name in _PACKAGES},
         "kernel": platform.release(),
         "machine": platform.machine(),
         "processors": os.cpu_count(),
@@ -49,7 +49,7 @@ def host(remote: RemoteHost, ports: list[str]) -> dict:
         "iperf3": _said(remote, ["iperf3", "--version"]).splitlines()[0],
         "sockperf": _said(remote, ["sockperf", "--version"]),
         "ssh_server": _said(remote, ["/usr/sbin/sshd", "-V"]),
-        "sysctl": _said(remote, ["sysctl", "--ignore", *SYSCTLS]).splitlines(),
+        "sysctl": _said(remote, ["sysctl", "--ignore", *_SYSCTLS]).splitlines(),
         "queues": _said(remote, ["tc", "qdisc", "show"]).splitlines(),
         "offloads": {
             port: [

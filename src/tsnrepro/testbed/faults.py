@@ -16,12 +16,12 @@ from tsnrepro.tools import frerctl
 from tsnrepro.tools.frerctl import FrerctlAlarm
 from tsnrepro.topology import HOST_PORT, SWITCHES, member_names
 
-MILLION = 1_000_000
-FAULT_SECONDS = 20
+_MILLION = 1_000_000
+_FAULT_SECONDS = 20
 
 # EPOCHREALTIME is bash's own: no process starts between the reading and the command. What the
 # locale would make of its decimal point is kept out.
-TIMED = 'LC_ALL=C; echo "$EPOCHREALTIME"; "$@"; status=$?; echo "$EPOCHREALTIME"; exit $status'
+_TIMED = 'LC_ALL=C; echo "$EPOCHREALTIME"; "$@"; status=$?; echo "$EPOCHREALTIME"; exit $status'
 
 
 @dataclass(frozen=True)
@@ -121,8 +121,10 @@ class Faults:
             A probability is outside [0, 1,000,000] or there is no such path.
         """
         for name, value in (("drop_ppm", drop_ppm), ("duplicate_ppm", duplicate_ppm)):
-            if not 0 <= value <= MILLION:
-                raise ConfigurationError(f"{name}={value}", "impair", f"It lies in 0 ... {MILLION}")
+            if not 0 <= value <= _MILLION:
+                raise ConfigurationError(
+                    f"{name}={value}", "impair", f"It lies in 0 ... {_MILLION}"
+                )
         port = self._port(path)
         at_sw2 = frerctl.fault(self._program, port, drop_ppm, duplicate_ppm if back else 0)
         at_sw1 = frerctl.fault(self._program, port, drop_ppm if back else 0, duplicate_ppm)
@@ -130,7 +132,7 @@ class Faults:
 
     def kill_silently(self, path: int) -> list[Event]:
         """Let every frame on a member path vanish, in both directions; its link stays up."""
-        return self.impair(path, drop_ppm=MILLION)
+        return self.impair(path, drop_ppm=_MILLION)
 
     def heal(self, path: int) -> list[Event]:
         """Take back what :meth:`impair` or :meth:`kill_silently` did to a member path."""
@@ -184,8 +186,8 @@ class Faults:
         return event
 
     def _timed(self, fault: str, host: str, command: list[str]) -> Event:
-        argv = ["bash", "-c", TIMED, "bash", *command]
-        done = self._hosts[host].run(argv, deadline_s=FAULT_SECONDS).check()
+        argv = ["bash", "-c", _TIMED, "bash", *command]
+        done = self._hosts[host].run(argv, deadline_s=_FAULT_SECONDS).check()
         said = [line for line in done.stdout.splitlines() if line]
         if len(said) != 2:
             raise ToolError(f"{' '.join(command)} printed {done.stdout[:200]!r} between two times")

@@ -1,7 +1,7 @@
 """A host as experiments see it: commands in, output and exit status out."""
 
-from dataclasses import dataclass
-from typing import Protocol
+from dataclasses import asdict, dataclass
+from typing import Any, Protocol
 
 from tsnrepro.errors import CommandError
 
@@ -21,6 +21,12 @@ class Completed:
     stderr: str
     started_s: float
     seconds: float
+
+    def as_record(self) -> dict[str, Any]:
+        """Return what a record keeps of the command; what it printed is kept beside."""
+        values = asdict(self) | {"argv": list(self.argv)}
+        del values["stdout"], values["stderr"]
+        return values
 
     def check(self) -> "Completed":
         """Return this command, or raise when its exit status is not zero.

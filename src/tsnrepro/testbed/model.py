@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from tsnrepro import model as model_package
 from tsnrepro.model.network import (
@@ -30,7 +29,6 @@ from tsnrepro.model.network import (
 )
 from tsnrepro.settings import Between, Configuration, ModelSettings, Uncertain
 from tsnrepro.testbed import facts
-from tsnrepro.testbed.protocol import Testbed
 from tsnrepro.topology import LISTENER, SWITCHES, TALKER, member_names
 
 TALKER_LINK, LISTENER_LINK = "talker-sw1", "sw2-listener"
@@ -51,7 +49,7 @@ class ModelParameters:
 class ModelTestbed:
     """The testbed; nothing has to be brought up.
 
-    ModelParameters
+    Parameters
     ----------
     settings
         Its parameters, some of them as ranges.
@@ -198,7 +196,3 @@ def _stalls(parameters: ModelParameters) -> Stalls | None:
 
 def _exponential(mean_ns: float) -> Duration:
     return Duration(mean_ns=mean_ns, distribution="erlang", shape=1)
-
-
-if TYPE_CHECKING:
-    _satisfied: type[Testbed] = ModelTestbed

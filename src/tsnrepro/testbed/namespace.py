@@ -13,10 +13,10 @@ from pathlib import Path
 
 from tsnrepro.errors import TestbedError
 
-START_SECONDS = 5
+_START_SECONDS = 5
 
 # A /sys that shows the namespace's own devices, and a /run of its own for sshd's keys.
-SET_UP = """\
+_SET_UP = """\
 set -e
 hostname "$1"
 mount -t sysfs sysfs /sys
@@ -44,7 +44,7 @@ class NamespaceHost:
                 *("setpriv", "--pdeathsig", "KILL"),
                 *("unshare", "--net", "--pid", "--mount", "--uts"),
                 *("--fork", "--kill-child=KILL", "--mount-proc"),
-                *("sh", "-c", SET_UP, "sh", name),
+                *("sh", "-c", _SET_UP, "sh", name),
             ],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
@@ -66,7 +66,7 @@ class NamespaceHost:
     def _child(self) -> int:
         """Return the process inside: the one child of the ``unshare`` that we started."""
         children = Path(f"/proc/{self._holder.pid}/task/{self._holder.pid}/children")
-        end = time.monotonic() + START_SECONDS
+        end = time.monotonic() + _START_SECONDS
         while time.monotonic() < end:
             if numbers := children.read_text().split():
                 return int(numbers[0])

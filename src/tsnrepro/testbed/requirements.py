@@ -13,6 +13,22 @@ SYSTEM_FOLDERS = "/usr/local/sbin:/usr/sbin:/sbin"
 PROGRAMS = ("ip", "tc", "ethtool", "unshare", "nsenter", "setpriv", "clang", "iperf3", "sockperf")
 
 
+def refuse(lacks: list[str], testbed: str) -> None:
+    """Refuse a testbed for which this machine lacks something.
+
+    Raises
+    ------
+    TestbedError
+        There is something on the list; the message names it all.
+    """
+    if lacks:
+        raise TestbedError(
+            f"this machine lacks {', '.join(lacks)}",
+            f"testbed {testbed}",
+            "`tsnrepro testbeds` tells what else can run here",
+        )
+
+
 def missing() -> list[str]:
     """Return what this machine lacks for the emulated testbed, each as a short phrase."""
     lacks = [] if os.geteuid() == 0 else ["root (run with sudo)"]

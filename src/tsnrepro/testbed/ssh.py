@@ -15,21 +15,21 @@ from tsnrepro.errors import CommandError, TestbedError
 from tsnrepro.testbed.host import Completed
 
 CONNECT_SECONDS = 10
-KEEPALIVE_SECONDS = 5
+_KEEPALIVE_SECONDS = 5
 KILL_AFTER_SECONDS = 2
 # What timeout(1) would report after KILL, had it not ended itself by it together with the command.
-ENDED_BY_KILL = 137
+_ENDED_BY_KILL = 137
 # What a broken connection is given beyond a command's own deadline before we stop waiting.
 GRACE_SECONDS = 10
 # Standard output and error that a command may print, unless its caller knows that it prints more.
-LIMIT_BYTES = 16 << 20
+_LIMIT_BYTES = 16 << 20
 
 # Prints its process number and becomes the command: the number is how a started command is
 # ended early, because OpenSSH passes no signals on to a root session's commands.
-ANNOUNCE_PID = 'echo $$; exec "$@"'
+_ANNOUNCE_PID = 'echo $$; exec "$@"'
 # Nothing comes to its standard input. The host itself sees to that: an end of input sent from here
 # may cross the close of a command that was quick, upon which sshd ends the whole connection.
-WITHOUT_INPUT = 'exec "$@" </dev/null'
+_WITHOUT_INPUT = 'exec "$@" </dev/null'
 
 
 class SshProcess:
@@ -41,7 +41,7 @@ class SshProcess:
         argv: list[str],
         channel: paramiko.Channel,
         deadline_s: float,
-        limit_bytes: int = LIMIT_BYTES,
+        limit_bytes: int = _LIMIT_BYTES,
     ) -> None:
         self._host, self._argv, self._channel = host, tuple(argv), channel
         self._allowed_s, self._limit_bytes = deadline_s, limit_bytes
@@ -116,7 +116,7 @@ class SshProcess:
             raise CommandError("the connection closed before it ended", self._place())
         if time.monotonic() - self._began < self._allowed_s:
             raise CommandError("a signal ended it", self._place())
-        return ENDED_BY_KILL
+        return _ENDED_BY_KILL
 
     def wait(self) -> Completed:
         """Return the command with everything it printed.
@@ -218,18 +218,18 @@ class SshHost:
         if transport is None:
             raise TestbedError("the SSH connection closed at once", name)
         self._transport = transport
-        self._transport.set_keepalive(KEEPALIVE_SECONDS)
+        self._transport.set_keepalive(_KEEPALIVE_SECONDS)
 
     def start(self, argv: list[str], *, deadline_s: float) -> SshProcess:
         """Start a command; the host ends it when ``deadline_s`` seconds have passed."""
         bounded = ["timeout", f"--kill-after={KILL_AFTER_SECONDS}", f"{deadline_s:g}", *argv]
-        remote = ["sh", "-c", ANNOUNCE_PID, "sh", *bounded]
+        remote = ["sh", "-c", _ANNOUNCE_PID, "sh", *bounded]
         process = SshProcess(self, argv, self._execute(remote, argv), deadline_s)
         process.read_pid()
         return process
 
     def run(
-        self, argv: list[str], *, deadline_s: float, limit_bytes: int = LIMIT_BYTES
+        self, argv: list[str], *, deadline_s: float, limit_bytes: int = _LIMIT_BYTES
     ) -> Completed:
         """Run a command to its end; the host ends it when ``deadline_s`` seconds have passed.
 
@@ -237,7 +237,7 @@ class SshHost:
         let go.
         """
         bounded = ["timeout", f"--kill-after={KILL_AFTER_SECONDS}", f"{deadline_s:g}", *argv]
-        remote = ["sh", "-c", WITHOUT_INPUT, "sh", *bounded]
+        remote = ["sh", "-c", _WITHOUT_INPUT, "sh", *bounded]
         return SshProcess(self, argv, self._execute(remote, argv), deadline_s, limit_bytes).wait()
 
     def _execute(self, remote: list[str], argv: list[str]) -> paramiko.Channel:

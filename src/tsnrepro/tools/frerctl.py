@@ -9,7 +9,7 @@ from tsnrepro.settings import Configuration, FrerSettings
 from tsnrepro.settings.frer import LatentSettings
 from tsnrepro.tools.plausible import count
 
-MAX_STREAMS = 16
+_MAX_STREAMS = 16
 # What the counters of IEEE Std 802.1CB-2017, 10.8 and 10.9 are called here.
 RECOVERY_COUNTERS = ("out_of_order", "rogue", "passed", "discarded", "lost", "tagless", "resets")
 
@@ -134,9 +134,11 @@ def configure_streams(
     ConfigurationError
         There is no stream, or there are more than a switch has room for.
     """
-    if not 1 <= len(streams) <= MAX_STREAMS:
+    if not 1 <= len(streams) <= _MAX_STREAMS:
         raise ConfigurationError(
-            f"{len(streams)} streams", "streams", f"A switch tells 1 to {MAX_STREAMS} streams apart"
+            f"{len(streams)} streams",
+            "streams",
+            f"A switch tells 1 to {_MAX_STREAMS} streams apart",
         )
     return [program, "streams", port, *(word for s in streams for word in s.options(frer))]
 

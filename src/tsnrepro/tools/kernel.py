@@ -10,7 +10,7 @@ OFFLOADS = ("tso", "gso", "gro", "sg", "tx", "rx", "txvlan", "rxvlan")
 SEPARATOR = "--- tsnrepro ---"
 # One command, so that the counters of a host are read close together and at the price of one
 # SSH session. The switch's or station's counters come first; "$1" is empty where there are none.
-SNAPSHOT = f"""\
+_SNAPSHOT = f"""\
 if [ -n "$1" ]; then "$1" counters "$2" || exit; else echo '{{}}'; fi
 echo '{SEPARATOR}'
 tc -s -j qdisc show || exit
@@ -43,7 +43,7 @@ class LinkCounters:
 
 def snapshot(frerctl: str, port: str) -> list[str]:
     """Return the command that prints all counters of a host."""
-    return ["sh", "-c", SNAPSHOT, "sh", frerctl, port]
+    return ["sh", "-c", _SNAPSHOT, "sh", frerctl, port]
 
 
 def without_offloads(port: str) -> list[str]:

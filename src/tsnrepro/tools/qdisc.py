@@ -13,13 +13,13 @@ from typing import Any, Literal
 from tsnrepro.errors import ConfigurationError, ToolError
 from tsnrepro.ethernet import FCS_BYTES, GAP_BYTES, PREAMBLE_BYTES
 
-Clock = Literal["CLOCK_TAI", "CLOCK_REALTIME", "CLOCK_MONOTONIC", "CLOCK_BOOTTIME"]
-TaprioMode = Literal["software", "txtime-assist", "offload"]
+_Clock = Literal["CLOCK_TAI", "CLOCK_REALTIME", "CLOCK_MONOTONIC", "CLOCK_BOOTTIME"]
+_TaprioMode = Literal["software", "txtime-assist", "offload"]
 
-PRIORITIES = 16
+_PRIORITIES = 16
 """Linux maps 16 socket priorities to traffic classes (TC_BITMASK + 1)."""
 
-SAME_CLASS = (0, 1, 2, 3, 4, 5, 6, 7, *((0,) * 8))
+_SAME_CLASS = (0, 1, 2, 3, 4, 5, 6, 7, *((0,) * 8))
 """Priority n to traffic class n; priorities that no PCP can carry go to class 0."""
 
 UNCOUNTED_BYTES = PREAMBLE_BYTES + FCS_BYTES + GAP_BYTES
@@ -38,14 +38,14 @@ def taprio(
     device: str,
     entries: Sequence[tuple[int, int]],
     *,
-    mode: TaprioMode = "software",
+    mode: _TaprioMode = "software",
     num_tc: int = 8,
-    priority_map: Sequence[int] = SAME_CLASS,
+    priority_map: Sequence[int] = _SAME_CLASS,
     queues: Sequence[str] = (),
     base_time_ns: int = 0,
     cycle_time_ns: int | None = None,
     txtime_delay_ns: int | None = None,
-    clock: Clock = "CLOCK_TAI",
+    clock: _Clock = "CLOCK_TAI",
     handle: str = "100:",
     verb: Literal["add", "replace"] = "replace",
 ) -> list[str]:
@@ -99,9 +99,9 @@ def _add(device: str, parent: str, handle: str | None, kind: str, verb: str) -> 
 
 
 def _classes(num_tc: int, priority_map: Sequence[int], queues: Sequence[str]) -> list[str]:
-    if len(priority_map) != PRIORITIES or not all(0 <= c < num_tc for c in priority_map):
+    if len(priority_map) != _PRIORITIES or not all(0 <= c < num_tc for c in priority_map):
         raise ConfigurationError(
-            f"priority map {list(priority_map)}: {PRIORITIES} traffic classes below {num_tc} "
+            f"priority map {list(priority_map)}: {_PRIORITIES} traffic classes below {num_tc} "
             "are needed",
             "qdisc",
         )
@@ -309,7 +309,7 @@ def mqprio(
     device: str,
     *,
     num_tc: int = 8,
-    priority_map: Sequence[int] = SAME_CLASS,
+    priority_map: Sequence[int] = _SAME_CLASS,
     queues: Sequence[str] = (),
     hardware: bool = False,
     handle: str = "100:",
@@ -324,7 +324,7 @@ def etf(
     parent: str,
     *,
     delta_ns: int,
-    clock: Clock = "CLOCK_TAI",
+    clock: _Clock = "CLOCK_TAI",
     offload: bool = False,
     deadline_mode: bool = False,
     skip_sock_check: bool = False,
@@ -358,10 +358,10 @@ def prio(
     ConfigurationError
         The map has not 16 bands below ``bands``.
     """
-    given = priority_map or [bands - 1 - min(number, bands - 1) for number in SAME_CLASS]
-    if len(given) != PRIORITIES or not all(0 <= band < bands for band in given):
+    given = priority_map or [bands - 1 - min(number, bands - 1) for number in _SAME_CLASS]
+    if len(given) != _PRIORITIES or not all(0 <= band < bands for band in given):
         raise ConfigurationError(
-            f"priority map {list(given)}: {PRIORITIES} bands below {bands} are needed",
+            f"priority map {list(given)}: {_PRIORITIES} bands below {bands} are needed",
             f"prio on {device}",
         )
     words = _add(device, parent, handle, "prio", "replace")
@@ -400,11 +400,6 @@ def tbf(
     ]
 
 
-def delete_root(device: str) -> list[str]:
-    """Return the command that takes a port's queueing discipline away."""
-    return ["tc", "qdisc", "del", "dev", device, "root"]
-
-
 def pin_queues(device: str, queue_of_pcp: Mapping[int, int]) -> list[list[str]]:
     """Return the commands that choose a port's transmit queue by the frame's PCP.
 
@@ -440,33 +435,26 @@ def vlan_link(
 # --- what they counted ------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class QdiscStatistics:
-    """Counters of one queueing discipline; bytes count frames without FCS.
-
-    ``parent`` is ``root`` or a class; ``backlog_packets`` were waiting when it was read.
-    """
-
-    kind: str
-    handle: str
-    parent: str
-    sent_bytes: int
-    sent_packets: int
-    drops: int
-    overlimits: int
-    requeues: int
-    backlog_bytes: int
-    backlog_packets: int
-    options: Mapping[str, Any]
-
-
 def show(device: str) -> list[str]:
     """Return the command that prints what a port's queueing disciplines counted."""
     return ["tc", "-s", "-j", "qdisc", "show", "dev", device]
 
 
-def parse_statistics(text: str) -> list[QdiscStatistics]:
-    """Read what ``tc -s -j qdisc show`` printed.
+_COUNTERS = {
+    "sent_bytes": "bytes",
+    "sent_packets": "packets",
+    "drops": "drops",
+    "overlimits": "overlimits",
+    "backlog_packets": "qlen",
+}
+
+
+def parse_statistics(text: str) -> list[dict[str, Any]]:
+    """Return what ``tc -s -j qdisc show`` printed, a row a queueing discipline.
+
+    Rows have ``kind``, ``handle``, ``parent`` (``root`` or a class), ``sent_bytes`` (of frames
+    without FCS), ``sent_packets``, ``drops``, ``overlimits`` and ``backlog_packets``, which were
+    waiting when it was read.
 
     Raises
     ------
@@ -477,7 +465,15 @@ def parse_statistics(text: str) -> list[QdiscStatistics]:
         found = json.loads(text)
         if not isinstance(found, list):
             raise TypeError("no list")
-        return [_statistics(item) for item in found]
+        return [
+            {
+                "kind": item["kind"],
+                "handle": item["handle"],
+                "parent": "root" if item.get("root") else item.get("parent", ""),
+                **{name: item[printed] for name, printed in _COUNTERS.items()},
+            }
+            for item in found
+        ]
     except (json.JSONDecodeError, KeyError, TypeError, AttributeError) as error:
         raise ToolError(
             f"tc printed no statistics of queueing disciplines ({error}): "
@@ -485,50 +481,25 @@ def parse_statistics(text: str) -> list[QdiscStatistics]:
         ) from error
 
 
-def _statistics(item: dict[str, Any]) -> QdiscStatistics:
-    return QdiscStatistics(
-        kind=item["kind"],
-        handle=item["handle"],
-        parent="root" if item.get("root") else item.get("parent", ""),
-        sent_bytes=item["bytes"],
-        sent_packets=item["packets"],
-        drops=item["drops"],
-        overlimits=item["overlimits"],
-        requeues=item["requeues"],
-        backlog_bytes=item["backlog"],
-        backlog_packets=item["qlen"],
-        options=item.get("options", {}),
-    )
-
-
 def counted_between(
-    before: Sequence[QdiscStatistics], after: Sequence[QdiscStatistics]
+    before: Sequence[dict[str, Any]], after: Sequence[dict[str, Any]]
 ) -> list[dict[str, Any]]:
-    """Return what each queueing discipline sent and dropped between two readings.
+    """Return what each queueing discipline counted between two readings, and what waits in it.
 
     Raises
     ------
     ToolError
         A counter went back or a discipline is gone: it was replaced in between.
     """
-    earlier = {(item.kind, item.handle, item.parent): item for item in before}
+    names = ("kind", "handle", "parent")
+    earlier = {tuple(row[name] for name in names): row for row in before}
     rows = []
-    for item in after:
-        first = earlier.get((item.kind, item.handle, item.parent))
-        if first is None or item.sent_packets < first.sent_packets or item.drops < first.drops:
+    for row in after:
+        first = earlier.get(tuple(row[name] for name in names))
+        if first is None or any(row[n] < first[n] for n in ("sent_packets", "drops")):
             raise ToolError(
-                f"{item.kind} {item.handle} at {item.parent} was replaced between the readings"
+                "{kind} {handle} at {parent} was replaced between the readings".format(**row)
             )
-        rows.append(
-            {
-                "kind": item.kind,
-                "handle": item.handle,
-                "parent": item.parent,
-                "sent_packets": item.sent_packets - first.sent_packets,
-                "sent_bytes": item.sent_bytes - first.sent_bytes,
-                "drops": item.drops - first.drops,
-                "overlimits": item.overlimits - first.overlimits,
-                "backlog_packets": item.backlog_packets,
-            }
-        )
+        growing = [name for name in _COUNTERS if name != "backlog_packets"]
+        rows.append(row | {name: row[name] - first[name] for name in growing})
     return rows

@@ -12,14 +12,14 @@ LOG_RULE = b"\n---"
 LOG_TAIL_BYTES = 4096
 
 COLOUR = re.compile(r"\x1b?\[[0-9;]*m")
-TOTAL = re.compile(r"\[Total Run\].*?SentMessages=(\d+); ReceivedMessages=(\d+)")
-VALID = re.compile(
+_TOTAL = re.compile(r"\[Total Run\].*?SentMessages=(\d+); ReceivedMessages=(\d+)")
+_VALID = re.compile(
     r"\[Valid Duration\] RunTime=(\d+(?:\.\d+)?) sec; SentMessages=(\d+); Rec\w+=(\d+)"
 )
 AVERAGE = re.compile(r"avg-latency=\s*(\d+(?:\.\d+)?) \(std-dev=\s*(\d+(?:\.\d+)?)\)")
-DROPPED = re.compile(r"# dropped messages = (\d+); # duplicated messages = (\d+)")
-PERCENTILE = re.compile(r"percentile (\d+\.\d+) =\s*(\d+(?:\.\d+)?)")
-EXTREME = re.compile(r"<(MIN|MAX)> observation =\s*(\d+(?:\.\d+)?)")
+_DROPPED = re.compile(r"# dropped messages = (\d+); # duplicated messages = (\d+)")
+_PERCENTILE = re.compile(r"percentile (\d+\.\d+) =\s*(\d+(?:\.\d+)?)")
+_EXTREME = re.compile(r"<(MIN|MAX)> observation =\s*(\d+(?:\.\d+)?)")
 
 
 @dataclass(frozen=True)
@@ -70,11 +70,11 @@ def parse(text: str) -> SockperfResult:
         A value is missing: the test failed, or this is another mode of sockperf.
     """
     text = COLOUR.sub("", text)
-    sent, received = _found(TOTAL, text, "total run")
-    seconds, _, observations = _found(VALID, text, "valid duration")
+    sent, received = _found(_TOTAL, text, "total run")
+    seconds, _, observations = _found(_VALID, text, "valid duration")
     mean, sd = _found(AVERAGE, text, "average latency")
-    dropped, duplicated = _found(DROPPED, text, "count of dropped messages")
-    extremes = dict(EXTREME.findall(text))
+    dropped, duplicated = _found(_DROPPED, text, "count of dropped messages")
+    extremes = dict(_EXTREME.findall(text))
     if set(extremes) != {"MIN", "MAX"}:
         raise ToolError("sockperf printed no minimum and maximum")
     result = SockperfResult(
@@ -88,7 +88,7 @@ def parse(text: str) -> SockperfResult:
         sd_us=float(sd),
         min_us=float(extremes["MIN"]),
         max_us=float(extremes["MAX"]),
-        percentiles_us={q: float(value) for q, value in PERCENTILE.findall(text)},
+        percentiles_us={q: float(value) for q, value in _PERCENTILE.findall(text)},
     )
     _check(result)
     return result
@@ -109,12 +109,6 @@ def _check(result: SockperfResult) -> None:
         raise ToolError(
             f"sockperf's latencies are not in order: {printed} with the mean {result.mean_us}"
         )
-
-
-def log_start(log: bytes) -> int:
-    """Return where the header line of a full log begins in a file, or -1."""
-    match = LOG_HEADER.search(log)
-    return match.start() if match else -1
 
 
 def parse_log(log: str | bytes):

@@ -44,29 +44,29 @@ from tsnrepro.tools.frerctl import StreamFilter, SwitchStream
 from tsnrepro.topology import CARD, HOST_PORT, LISTENER, SWITCHES, TALKER
 
 UDP_STREAM = StreamFilter("udp", iperf3.PORT, iperf3.MIN_UDP_PAYLOAD_BYTES)
-TCP_STREAM = StreamFilter("tcp", iperf3.PORT)
-PING_PONG_STREAM = StreamFilter("udp", sockperf.PORT)
-MAUSEZAHN_STREAM = StreamFilter("udp", mausezahn.PORT)
+_TCP_STREAM = StreamFilter("tcp", iperf3.PORT)
+_PING_PONG_STREAM = StreamFilter("udp", sockperf.PORT)
+_MAUSEZAHN_STREAM = StreamFilter("udp", mausezahn.PORT)
 # Our own talkers' streams have this port and those after it.
 PORT = 5202
-ARRIVALS_LOG = "/run/tsnrepro-arrivals"
+_ARRIVALS_LOG = "/run/tsnrepro-arrivals"
 
 # What a test takes beyond its nominal time: connecting, and exchanging results.
 OVERHEAD_SECONDS = 15
 # A server that does not listen by then does not start.
 READY_SECONDS = 5
-COMMAND_SECONDS = 20
-FILE_SECONDS = 120
+_COMMAND_SECONDS = 20
+_FILE_SECONDS = 120
 # Logs of every datagram or request, as they come from a host.
 LOG_BYTES = 1 << 30
 # A talker that cannot keep up takes longer than planned, and reports it.
-SLOWEST = 6
+_SLOWEST = 6
 # How long a busy machine may keep a talker from its first datagram.
-STALL_SECONDS = 0.05
+_STALL_SECONDS = 0.05
 # RFC 2544, section 23: after learning frames, for late frames, and until the device is at rest.
-LEARNED_SECONDS, LATE_SECONDS, REST_SECONDS = 2.0, 2.0, 5.0
+_LEARNED_SECONDS, _LATE_SECONDS, _REST_SECONDS = 2.0, 2.0, 5.0
 # Reads of the first switch's counters while the sleeping generator sends.
-SAMPLES = 8
+_SAMPLES = 8
 # Exit status of timeout(1): it ended the command by TERM, by KILL.
 TIMED_OUT = (124, 137)
 
@@ -86,17 +86,6 @@ class CountersAround:
     def recovery(self, index: int = 0) -> dict[str, Any]:
         """Return what a stream's recovery function counted."""
         return CounterDifferences(*self.of_stream(index)).recovery(SWITCHES[1])
-
-
-def command(done: Completed) -> dict[str, Any]:
-    """Return what a record keeps of a command."""
-    return {
-        "host": done.host,
-        "argv": list(done.argv),
-        "exit_status": done.exit_status,
-        "started_s": done.started_s,
-        "seconds": done.seconds,
-    }
 
 
 class HostsBackend:
@@ -156,7 +145,7 @@ class HostsBackend:
     ) -> tuple[iperf3.Iperf3TcpResult, dict[str, Any]]:
         """Run one TCP connection of iperf3."""
         client = iperf3.tcp_client(self._testbed.address(LISTENER), duration_s)
-        with self._test(configuration, TCP_STREAM) as counters:
+        with self._test(configuration, _TCP_STREAM) as counters:
             done = self._run_iperf3(client, duration_s)
         return iperf3.parse_tcp(done.check().stdout), counters.recovery()
 
@@ -170,7 +159,7 @@ class HostsBackend:
             if done.exit_status or iperf3.failed(done.stdout):
                 server.stop()
             server.wait()
-        self._measured.commands.append(command(done))
+        self._measured.commands.append(done.as_record())
         self._measured.outputs |= {"iperf3.json": done.stdout, "iperf3.stderr.txt": done.stderr}
         return done
 
@@ -236,14 +225,14 @@ class HostsBackend:
             # A neighbour that is asked for over a dead path does not answer.
             self._testbed.pin_neighbours()
         clocks = [self._judge_clocks()] if arrivals else []
-        log = ARRIVALS_LOG if arrivals else None
+        log = _ARRIVALS_LOG if arrivals else None
         injector = FaultInjector(self._testbed, timeline)
         prefix = self._free_prefix()
         with self._counted(prefix) as counters:
             done, heard = self._send(loads, injector, log)
             self._keep_programs(prefix, done, heard)
         if full_waits:
-            time.sleep(REST_SECONDS)
+            time.sleep(_REST_SECONDS)
         clocks += [self._judge_clocks()] if arrivals else []
         records = self._fetch_arrivals() if log else None
         sent, got = (
@@ -279,8 +268,8 @@ class HostsBackend:
         ports.
         """
         argv = ["ping", "-c", "1", "-W", "2", self._testbed.address(TALKER)]
-        self._listener.run(argv, deadline_s=COMMAND_SECONDS).check()
-        time.sleep(LEARNED_SECONDS)
+        self._listener.run(argv, deadline_s=_COMMAND_SECONDS).check()
+        time.sleep(_LEARNED_SECONDS)
 
     def _judge_clocks(self) -> Any:
         programs = build.programs()
@@ -291,7 +280,7 @@ class HostsBackend:
         self, loads: Sequence[IntendedLoad], injector: FaultInjector, log: str | None
     ) -> tuple[list[Completed], Completed]:
         """Run all talkers to their end, with the faults beside them, and then end the listener."""
-        deadline = SLOWEST * max(load.sending_s for load in loads) + OVERHEAD_SECONDS
+        deadline = _SLOWEST * max(load.sending_s for load in loads) + OVERHEAD_SECONDS
         receiving = self._start_listener([PORT + n for n in range(len(loads))], deadline, log)
         try:
             with injector:
@@ -305,7 +294,7 @@ class HostsBackend:
     def _late_seconds(self, load: IntendedLoad) -> float:
         """Return how long after a load's end its datagrams are waited for."""
         settle_s = self._testbed.settle_seconds(load.payload_bytes)
-        return max(LATE_SECONDS, settle_s) if load.full_waits else settle_s
+        return max(_LATE_SECONDS, settle_s) if load.full_waits else settle_s
 
     def _start_listener(
         self, ports: list[int], deadline_s: float, log: str | None = None
@@ -336,7 +325,7 @@ class HostsBackend:
         try:
             for number, load in enumerate(loads):
                 # What it cannot send in this time stays unsent, and is reported.
-                extent = Extent(load.datagrams, load.sending_s * 1.001 + STALL_SECONDS)
+                extent = Extent(load.datagrams, load.sending_s * 1.001 + _STALL_SECONDS)
                 argv = self._talker_command(PORT + number, load, extent)
                 sending.append(self._talker.start(argv, deadline_s=deadline_s))
             injector.run()
@@ -404,7 +393,7 @@ class HostsBackend:
         raise AssertionError("count ended")
 
     def _keep_programs(self, prefix: str, done: list[Completed], heard: Completed) -> None:
-        self._measured.commands += [command(each) for each in (*done, heard)]
+        self._measured.commands += [each.as_record() for each in (*done, heard)]
         self._measured.outputs[f"{prefix}listener.json"] = heard.stdout
         for number, each in enumerate(done):
             name = "talker" if len(done) == 1 else f"talker-{number}"
@@ -412,9 +401,9 @@ class HostsBackend:
             self._measured.outputs[f"{prefix}{name}.stderr.txt"] = each.stderr
 
     def _fetch_arrivals(self) -> Records:
-        show = show_log(ARRIVALS_LOG)
-        printed = self._listener.run(show, deadline_s=FILE_SECONDS, limit_bytes=LOG_BYTES).check()
-        self._listener.run(["rm", "-f", ARRIVALS_LOG], deadline_s=COMMAND_SECONDS)
+        show = show_log(_ARRIVALS_LOG)
+        printed = self._listener.run(show, deadline_s=_FILE_SECONDS, limit_bytes=LOG_BYTES).check()
+        self._listener.run(["rm", "-f", _ARRIVALS_LOG], deadline_s=_COMMAND_SECONDS)
         return read_listener_log(decoded(printed.stdout))
 
     # --- sockperf -----------------------------------------------------------------------------
@@ -430,11 +419,11 @@ class HostsBackend:
     ) -> RoundTrips:
         """Run ``sockperf ping-pong``, beside a load of our own talker where one is asked for."""
         if beside_pps >= 1:
-            filters = (PING_PONG_STREAM, StreamFilter("udp", PORT))
+            filters = (_PING_PONG_STREAM, StreamFilter("udp", PORT))
             self._testbed.configure_streams([SwitchStream(f, configuration) for f in filters])
             load = IntendedLoad(configuration, payload_bytes, beside_pps, duration_s)
         else:
-            self._testbed.configure(configuration, PING_PONG_STREAM)
+            self._testbed.configure(configuration, _PING_PONG_STREAM)
             load = None
         with self._counted() as counters, self._beside(load):
             text, log = self._run_sockperf(payload_bytes, duration_s)
@@ -464,23 +453,23 @@ class HostsBackend:
     def _run_sockperf(self, payload_bytes: int, duration_s: float) -> tuple[str, str]:
         """Return what sockperf printed, and its log of every observation."""
         host, address = self._talker, self._testbed.address(LISTENER)
-        log = host.run(["mktemp"], deadline_s=COMMAND_SECONDS).check().stdout.strip()
+        log = host.run(["mktemp"], deadline_s=_COMMAND_SECONDS).check().stdout.strip()
         deadline = duration_s + OVERHEAD_SECONDS
         try:
             client = sockperf.ping_pong(address, payload_bytes, max(1, round(duration_s)), log)
             argv = self._reader.scheduled(sockperf.server(address))
-            with self._serving(argv, "udp", sockperf.PORT, deadline + FILE_SECONDS) as server:
+            with self._serving(argv, "udp", sockperf.PORT, deadline + _FILE_SECONDS) as server:
                 try:
                     done = host.run(client, deadline_s=deadline)
                 finally:
                     server.stop()
                     server.wait()
-            self._measured.commands.append(command(done))
+            self._measured.commands.append(done.as_record())
             self._measured.outputs["sockperf.stderr.txt"] = done.stderr
             show = ["cat", log]
-            printed = host.run(show, deadline_s=FILE_SECONDS, limit_bytes=LOG_BYTES).check()
+            printed = host.run(show, deadline_s=_FILE_SECONDS, limit_bytes=LOG_BYTES).check()
         finally:
-            host.run(["rm", "-f", log], deadline_s=COMMAND_SECONDS)
+            host.run(["rm", "-f", log], deadline_s=_COMMAND_SECONDS)
         return done.check().stdout, printed.stdout
 
     # --- mausezahn ----------------------------------------------------------------------------
@@ -493,11 +482,11 @@ class HostsBackend:
         )
         delay = mausezahn.delay_us(load.rate_pps)
         argv = mausezahn.udp(ends, load.payload_bytes, load.datagrams, delay)
-        with self._test(load.configuration, MAUSEZAHN_STREAM) as counters:
+        with self._test(load.configuration, _MAUSEZAHN_STREAM) as counters:
             process = self._talker.start(argv, deadline_s=deadline_s)
             samples = self._frames_over_time(load.duration_s)
             done = process.wait()
-            self._measured.commands.append(command(done))
+            self._measured.commands.append(done.as_record())
             self._measured.outputs |= {
                 "samples.json": json.dumps(samples),
                 "mausezahn.stderr.txt": done.stderr,
@@ -521,16 +510,16 @@ class HostsBackend:
 
     def _listener_mac(self) -> str:
         argv = ["cat", f"/sys/class/net/{CARD}/address"]
-        return self._listener.run(argv, deadline_s=COMMAND_SECONDS).check().stdout.strip()
+        return self._listener.run(argv, deadline_s=_COMMAND_SECONDS).check().stdout.strip()
 
     def _frames_over_time(self, duration_s: float) -> list[tuple[float, int]]:
         """Return seconds and frames received by the first switch while a generator runs."""
         samples = []
-        for _ in range(SAMPLES):
-            time.sleep(duration_s / (SAMPLES + 2))
+        for _ in range(_SAMPLES):
+            time.sleep(duration_s / (_SAMPLES + 2))
             argv = ["cat", "/proc/uptime", "/proc/net/dev"]
             switch = self._testbed.hosts[SWITCHES[0]]
-            shown = switch.run(argv, deadline_s=COMMAND_SECONDS).check().stdout
+            shown = switch.run(argv, deadline_s=_COMMAND_SECONDS).check().stdout
             lines = shown.splitlines()
             port = next(line for line in lines if line.strip().startswith(f"{HOST_PORT}:"))
             samples.append((float(shown.split()[0]), int(port.split(":")[1].split()[1])))

@@ -7,7 +7,7 @@ from tsnrepro.testbed.faults import Event, LatentDetection
 from tsnrepro.testbed.protocol import HostTestbed
 from tsnrepro.tools.frerctl import FrerctlAlarm
 
-PPM_OF_A_PERCENT = 10_000
+_PPM_OF_A_PERCENT = 10_000
 
 
 class FaultInjector:
@@ -49,8 +49,8 @@ class FaultInjector:
         if fault.kind == "impair":
             return faults.impair(
                 path,
-                drop_ppm=round(fault.loss_percent * PPM_OF_A_PERCENT),
-                duplicate_ppm=round(fault.duplicate_percent * PPM_OF_A_PERCENT),
+                drop_ppm=round(fault.loss_percent * _PPM_OF_A_PERCENT),
+                duplicate_ppm=round(fault.duplicate_percent * _PPM_OF_A_PERCENT),
             )
         if fault.kind == "restart":
             return [faults.restart_switch(fault.switch or "sw1")]

@@ -41,7 +41,7 @@ from tsnrepro.topology import HOST_PORT, LISTENER, SWITCHES, TALKER
 
 STREAM = "stream"
 # Waiting that a trial of RFC 2544 has: 2 s for late frames and 5 s to settle (section 23).
-PAUSE_SECONDS = 7.0
+_PAUSE_SECONDS = 7.0
 
 
 class ModelBackend:
@@ -151,7 +151,7 @@ class ModelBackend:
                 result,
                 name,
                 sending_s=seconds,
-                elapsed_s=seconds + PAUSE_SECONDS,
+                elapsed_s=seconds + _PAUSE_SECONDS,
                 arrivals=None if logged is None else _arrivals(logged),
                 faults=tuple(AppliedFault(f, f.at_s, f.at_s) for f in timeline.faults),
                 alarms=_alarms(result, name, seconds),

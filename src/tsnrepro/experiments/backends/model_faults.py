@@ -16,7 +16,7 @@ from tsnrepro.model.network import (
 )
 from tsnrepro.topology import SWITCHES
 
-NANO = 1e9
+_NANO = 1e9
 
 
 def faulty_network(network: Network, timeline: Timeline) -> Network:
@@ -77,4 +77,4 @@ def _spans(faults: list[Fault], begin: str, end: str) -> list[Span]:
 
 
 def _ns(seconds: float) -> int:
-    return round(seconds * NANO)
+    return round(seconds * _NANO)

@@ -11,8 +11,8 @@ from tsnrepro.testbed.protocol import HostTestbed
 from tsnrepro.topology import LISTENER, TALKER
 
 # Any priority runs before all ordinary programs; a higher one would only rank real-time programs.
-REALTIME_PRIORITY = 1
-COMMAND_SECONDS = 20
+_REALTIME_PRIORITY = 1
+_COMMAND_SECONDS = 20
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class Reader:
     @property
     def priority(self) -> int | None:
         """The priority under SCHED_FIFO, if any."""
-        return REALTIME_PRIORITY if self.realtime else None
+        return _REALTIME_PRIORITY if self.realtime else None
 
     @property
     def window_bytes(self) -> int | None:
@@ -62,7 +62,7 @@ def check_window(testbed: HostTestbed, window_bytes: int) -> None:
         A host's limit forbids it.
     """
     for host, limit in ((LISTENER, "net.core.rmem_max"), (TALKER, "net.core.wmem_max")):
-        shown = testbed.hosts[host].run(["sysctl", "-n", limit], deadline_s=COMMAND_SECONDS)
+        shown = testbed.hosts[host].run(["sysctl", "-n", limit], deadline_s=_COMMAND_SECONDS)
         most = int(shown.check().stdout)
         if window_bytes > most:
             raise TestbedError(

@@ -39,10 +39,10 @@ from tsnrepro.settings.rfc2544 import (
 )
 from tsnrepro.stats.proportions import share
 
-QUEUE_BYTES = 1_000_000
-NANO = 1e9
+_QUEUE_BYTES = 1_000_000
+_NANO = 1e9
 # The documents' search, and the same number of halvings by the letter of RFC 2544.
-BINARY_60_S = BinarySearchSettings(duration_s=60.0, loss_percent=0.0)
+_BINARY_60_S = BinarySearchSettings(duration_s=60.0, loss_percent=0.0)
 
 
 class AccuracySettings(Strict):
@@ -63,13 +63,13 @@ class AccuracySettings(Strict):
     """Waiting in each trial: 2 s for late frames, 5 s to settle (RFC 2544, 23)."""
     tolerance_percent: Percent = 1.0
     binary_search: BinarySearchSettings = BinarySearchSettings()
-    binary_search_60s: BinarySearchSettings = BINARY_60_S
+    binary_search_60s: BinarySearchSettings = _BINARY_60_S
     mlrsearch: MlrSettings = MlrSettings()
     mlrsearch_rfc2544: MlrSettings = MlrSettings(goals=[RFC2544_GOAL])
     systematic: SystematicSettings = SystematicSettings()
 
 
-class KnownListener:
+class _KnownListener:
     """Measures loads on a network whose capacity is known; each trial has a seed of its own.
 
     Parameters
@@ -89,12 +89,12 @@ class KnownListener:
     ) -> None:
         self._settings, self._seed = settings, seed
         self._talker = EndStation(
-            port=EgressPort(queue_bytes=QUEUE_BYTES), send_buffer_bytes=10 * QUEUE_BYTES
+            port=EgressPort(queue_bytes=_QUEUE_BYTES), send_buffer_bytes=10 * _QUEUE_BYTES
         )
         truesize = sum(udp_truesizes(settings.payload_bytes))
         self._listener = EndStation(
-            port=EgressPort(queue_bytes=QUEUE_BYTES),
-            receive_time=Duration(mean_ns=NANO / capacity_pps),
+            port=EgressPort(queue_bytes=_QUEUE_BYTES),
+            receive_time=Duration(mean_ns=_NANO / capacity_pps),
             receive_buffer_bytes=settings.buffer_datagrams * truesize,
             stalls=_stalls(settings) if stalls else None,
         )
@@ -130,12 +130,12 @@ class KnownListener:
 
 def _stalls(settings: AccuracySettings) -> Stalls:
     return Stalls(
-        interval=Duration(mean_ns=settings.stall_interval_s * NANO, distribution="erlang"),
-        length=Duration(mean_ns=settings.stall_ms * NANO / 1000),
+        interval=Duration(mean_ns=settings.stall_interval_s * _NANO, distribution="erlang"),
+        length=Duration(mean_ns=settings.stall_ms * _NANO / 1000),
     )
 
 
-SEARCHES = {
+_SEARCHES = {
     "binary-search": lambda series, s: [binary_search.search(series, s.binary_search)],
     "binary-search-60s": lambda series, s: [binary_search.search(series, s.binary_search_60s)],
     "mlrsearch": lambda series, s: mlr.search(series, s.mlrsearch),
@@ -166,7 +166,7 @@ def run_accuracy(settings: AccuracySettings, seed: int) -> pd.DataFrame:
             settings.lowest_percent, settings.highest_percent
         )
         for stalls in (False, True):
-            for number, method in enumerate(SEARCHES):
+            for number, method in enumerate(_SEARCHES):
                 own = SeedSequence((seed, run, int(stalls), number))
                 found = _answers(settings, method, drawn / 100, stalls=stalls, seed=own)
                 rows += [{"run": run} | answer for answer in found]
@@ -184,9 +184,9 @@ def _answers(
     """Return one row an answer of one search."""
     sut = SystemUnderTest("control", settings.payload_bytes, settings.link_rate_mbps)
     capacity = share_of_line * sut.line_pps
-    series = Series(KnownListener(capacity, settings, stalls=stalls, seed=seed), sut)
+    series = Series(_KnownListener(capacity, settings, stalls=stalls, seed=seed), sut)
     rows = []
-    for answer, result_pps, allowed_percent in _results(SEARCHES[method](series, settings)):
+    for answer, result_pps, allowed_percent in _results(_SEARCHES[method](series, settings)):
         # With a share of loss allowed, the truth is the load that loses just that share.
         truth = capacity / (1 - allowed_percent / 100)
         ratio = float("nan") if result_pps is None else result_pps / truth
@@ -219,27 +219,18 @@ def summarise(table: pd.DataFrame) -> pd.DataFrame:
     ``within_low_percent`` and ``within_high_percent`` are the exact binomial limits (Clopper and
     Pearson) at 95 %; ``ratio`` columns are of result to truth, over the runs with an answer.
     """
-    rows = []
-    for (method, answer, stalls), group in table.groupby(
-        ["method", "answer", "stalls"], sort=False
-    ):
-        found = share(int(group["within"].sum()), len(group)).scaled(100.0, "%")
-        rows.append(
-            {
-                "method": method,
-                "answer": answer,
-                "stalls": stalls,
-                "runs": len(group),
-                "within": int(group["within"].sum()),
-                "within_percent": found.value,
-                "within_low_percent": found.low,
-                "within_high_percent": found.high,
-                "ratio_median": group["ratio"].median(),
-                "ratio_min": group["ratio"].min(),
-                "ratio_max": group["ratio"].max(),
-                "load_trials": group["load_trials"].mean(),
-                "sending_s": group["sending_s"].mean(),
-                "search_s": group["search_s"].mean(),
-            }
-        )
-    return pd.DataFrame(rows)
+    rows = table.groupby(["method", "answer", "stalls"], sort=False, as_index=False).agg(
+        runs=("run", "size"),
+        within=("within", "sum"),
+        ratio_median=("ratio", "median"),
+        ratio_min=("ratio", "min"),
+        ratio_max=("ratio", "max"),
+        load_trials=("load_trials", "mean"),
+        sending_s=("sending_s", "mean"),
+        search_s=("search_s", "mean"),
+    )
+    shares = [share(k, n).scaled(100.0, "%") for k, n in rows[["within", "runs"]].to_numpy()]
+    after = list(rows).index("within") + 1
+    for name, limit in (("high_", "high"), ("low_", "low"), ("", "value")):
+        rows.insert(after, f"within_{name}percent", [getattr(found, limit) for found in shares])
+    return rows

@@ -2,15 +2,14 @@
 
 import math
 import statistics
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
-from tsnrepro.experiments.rfc2544.load_trial import LoadTrial, Series
+from tsnrepro.experiments.rfc2544.load_trial import BenchmarkResult, Series
 from tsnrepro.settings.rfc2544 import BackToBackSettings
 
-LONGEST_SECONDS = 2.0
+_LONGEST_SECONDS = 2.0
 """Shortest allowed length of the longest burst (RFC 2544, 26.4)."""
-SEARCHES = 50
+_SEARCHES = 50
 """How often the search is to be repeated (RFC 2544, 26.4)."""
 
 
@@ -48,7 +47,7 @@ def buffer_time(burst: float, line_pps: float, throughput_pps: float) -> BufferT
 
 
 @dataclass(frozen=True)
-class BackToBackResult:
+class BackToBackResult(BenchmarkResult):
     """The longest bursts without loss, in datagrams, one a search; and what follows from them.
 
     ``unbounded`` counts searches whose longest burst passed, or the longest that the generator
@@ -65,16 +64,6 @@ class BackToBackResult:
     achieved_pps: float
     throughput_pps: float | None
     buffer: BufferTime | None
-    reasons: tuple[str, ...]
-
-    @property
-    def compliant(self) -> bool:
-        """Whether nothing keeps the result from being one of RFC 2544, 26.4 and RFC 9004."""
-        return not self.reasons
-
-    def as_record(self) -> dict[str, Any]:
-        """Return the result as plain values."""
-        return asdict(self) | {"compliant": self.compliant}
 
 
 def search(
@@ -121,7 +110,7 @@ def search(
         buffer=buffer,
         reasons=(
             *_reasons(settings, behind, throughput_pps, rate),
-            *_at_least(unbounded, sum(t.outcome.sent < (t.load.burst or 0) for t in trials)),
+            *_at_least(unbounded, sum(t.outcome.sent < t.load.datagrams for t in trials)),
             *series.departures,
         ),
     )
@@ -133,9 +122,10 @@ def _longest_burst(series: Series, longest: int, settings: BackToBackSettings) -
     A burst of which the generator sent a part only is credited with that part, and nothing longer
     can be tried.
     """
+    line = series.sut.line_pps
     low, high, burst = 0, longest, longest
     while high - low > max(1, high * settings.resolution_percent / 100) or burst == longest:
-        trial = _send(series, burst)
+        trial = series.run(line, burst / line, purpose="back-to-back", burst=burst)
         if trial.outcome.lost == 0:
             low = max(low, trial.outcome.sent)
             if burst == longest or trial.outcome.sent < burst:
@@ -146,18 +136,13 @@ def _longest_burst(series: Series, longest: int, settings: BackToBackSettings) -
     return low, False
 
 
-def _send(series: Series, burst: int) -> LoadTrial:
-    line = series.sut.line_pps
-    return series.run(line, burst / line, purpose="back-to-back", burst=burst)
-
-
 def _reasons(
     settings: BackToBackSettings, behind: bool, throughput_pps: float | None, rate: float
 ) -> tuple[str, ...]:
     found = []
-    if settings.longest_s < LONGEST_SECONDS:
+    if settings.longest_s < _LONGEST_SECONDS:
         found.append(f"bursts of up to {settings.longest_s:g} s, not 2 s (RFC 2544, 26.4)")
-    if settings.searches < SEARCHES:
+    if settings.searches < _SEARCHES:
         found.append(f"{settings.searches} searches, not 50 (RFC 2544, 26.4)")
     if behind:
         found.append("the generator's gaps are longer than the smallest one")

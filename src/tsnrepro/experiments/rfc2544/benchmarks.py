@@ -12,12 +12,17 @@ from tsnrepro.experiments.rfc2544 import (
     system_recovery,
     systematic,
 )
-from tsnrepro.experiments.rfc2544.load_trial import Measure, Series, SystemUnderTest
+from tsnrepro.experiments.rfc2544.load_trial import (
+    BenchmarkResult,
+    Measure,
+    Series,
+    SystemUnderTest,
+)
 from tsnrepro.experiments.rfc2544.plan import settings_of_trial
 from tsnrepro.experiments.rfc2544.throughput import ThroughputResult, record_of_search
 
 # Whose throughput other benchmarks start from: the first of these that was measured.
-PREFERRED_METHODS = ("mlrsearch-rfc2544", "mlrsearch", "binary-search", "systematic")
+_PREFERRED_METHODS = ("mlrsearch-rfc2544", "mlrsearch", "binary-search", "systematic")
 
 
 def measure_benchmark(
@@ -81,18 +86,8 @@ def _search(series: Series, method: str, own: Any) -> list[ThroughputResult]:
     return mlr.search(series, own, method)
 
 
-def _record(series: Series, result: Any) -> dict[str, Any]:
-    return {
-        "configuration": series.sut.configuration,
-        "payload_bytes": series.sut.payload_bytes,
-        "link_rate_mbps": series.sut.link_rate_mbps,
-        "line_pps": series.sut.line_pps,
-        "load_trials": len(series.trials),
-        "sending_s": series.sending_s,
-        "search_s": series.search_s,
-        "result": result.as_record(),
-        "trials": [trial.as_record() for trial in series.trials],
-    }
+def _record(series: Series, result: BenchmarkResult) -> dict[str, Any]:
+    return series.as_record() | {"line_pps": series.sut.line_pps, "result": result.as_record()}
 
 
 def throughput_of(
@@ -101,31 +96,19 @@ def throughput_of(
     """Return a throughput in datagrams/s from recorded trials, or None where none is known.
 
     It is the median over repetitions of the first goal (zero loss) of one method: the first of
-    ``PREFERRED_METHODS`` that has an answer.
+    ``mlrsearch-rfc2544``, ``mlrsearch``, ``binary-search`` and ``systematic`` that has an answer.
 
-    Parameters
-    ----------
-    documents
-        Recorded trials with ``status``, ``factors`` and ``values``; other benchmarks' are ignored.
-    configuration, payload_bytes
-        Of the throughput that is asked for.
+    ``documents`` are recorded trials; those of other benchmarks are passed over.
     """
-    wanted = {
-        "benchmark": "throughput",
-        "configuration": configuration,
-        "payload_bytes": payload_bytes,
-    }
+    wanted = ("throughput", configuration, payload_bytes)
     found: dict[str, list[float]] = {}
     for document in documents:
         factors = document["factors"]
-        if document["status"] != "measured" or any(
-            factors.get(key) != value for key, value in wanted.items()
-        ):
+        named = tuple(factors.get(name) for name in ("benchmark", "configuration", "payload_bytes"))
+        if document["status"] != "measured" or named != wanted:
             continue
         first = next(iter(document["values"]["results"].values()))
         if first["lower_pps"] is not None:
             found.setdefault(factors["method"], []).append(first["lower_pps"])
-    for method in PREFERRED_METHODS:
-        if method in found:
-            return statistics.median(found[method])
-    return None
+    answers = (statistics.median(found[method]) for method in _PREFERRED_METHODS if method in found)
+    return next(answers, None)

@@ -4,7 +4,7 @@ from tsnrepro.experiments.rfc2544.load_trial import LoadTrial, Series
 from tsnrepro.experiments.rfc2544.throughput import ThroughputResult, departures, offered_at
 from tsnrepro.settings.rfc2544 import BinarySearchSettings
 
-METHOD = "binary-search"
+_METHOD = "binary-search"
 
 
 def search(series: Series, settings: BinarySearchSettings) -> ThroughputResult:
@@ -39,7 +39,7 @@ def search(series: Series, settings: BinarySearchSettings) -> ThroughputResult:
     offered, delivered = offered_at([best]) if best else (None, None)
     lower = min(best.load.rate_pps, best.outcome.offered_pps) if best else None
     return ThroughputResult(
-        method=METHOD,
+        method=_METHOD,
         goal="binary_search",
         criterion=(
             f"at most {settings.loss_percent:g} % lost in one trial of {settings.duration_s:g} s, "

@@ -1,16 +1,14 @@
 """Frame loss rate (RFC 2544, 26.3), downward from the line's limit and at given loads."""
 
-from collections.abc import Iterable
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 from tsnrepro.experiments.rfc2544 import rates
-from tsnrepro.experiments.rfc2544.load_trial import NEAR_THE_LINE, LoadTrial, Series
+from tsnrepro.experiments.rfc2544.load_trial import NEAR_THE_LINE, BenchmarkResult, Series
 from tsnrepro.experiments.rfc2544.throughput import departures
 from tsnrepro.settings.rfc2544 import FrameLossSettings
 
-CLEAN_TRIALS_TO_STOP = 2
-COARSEST_STEP_PERCENT = 10.0
+_CLEAN_TRIALS_TO_STOP = 2
+_COARSEST_STEP_PERCENT = 10.0
 
 
 @dataclass(frozen=True)
@@ -35,7 +33,7 @@ class FrameLossPoint:
 
 
 @dataclass(frozen=True)
-class FrameLossResult:
+class FrameLossResult(BenchmarkResult):
     """The points of one procedure, in the order they were measured.
 
     ``complete`` tells of the downward procedure whether two loads in a row lost nothing.
@@ -44,16 +42,6 @@ class FrameLossResult:
     procedure: str
     points: tuple[FrameLossPoint, ...]
     complete: bool
-    reasons: tuple[str, ...]
-
-    @property
-    def compliant(self) -> bool:
-        """Whether nothing keeps the result from being a frame loss rate of RFC 2544, 26.3."""
-        return not self.reasons
-
-    def as_record(self) -> dict[str, Any]:
-        """Return the result as plain values."""
-        return asdict(self) | {"compliant": self.compliant}
 
 
 def downward(series: Series, settings: FrameLossSettings) -> FrameLossResult:
@@ -72,19 +60,19 @@ def downward(series: Series, settings: FrameLossSettings) -> FrameLossResult:
     complete = False
     for number in range(round(100 / settings.step_percent)):
         points.append(_point(series, 100 - number * settings.step_percent, settings.duration_s))
-        last = points[-CLEAN_TRIALS_TO_STOP:]
-        if len(last) == CLEAN_TRIALS_TO_STOP and not any(point.lost for point in last):
+        last = points[-_CLEAN_TRIALS_TO_STOP:]
+        if len(last) == _CLEAN_TRIALS_TO_STOP and not any(point.lost for point in last):
             complete = True
             break
     others = []
-    if settings.step_percent > COARSEST_STEP_PERCENT:
+    if settings.step_percent > _COARSEST_STEP_PERCENT:
         others.append(f"steps of {settings.step_percent:g} %, not 10 % (RFC 2544, 26.3)")
     if not complete:
         others.append("no two loads in a row were free of loss (RFC 2544, 26.3)")
     if points[0].generator_limited:
         others.append("the generator did not reach the line's limit")
     reasons = departures(settings.duration_s, 0, *others, *series.departures)
-    return FrameLossResult("downward", tuple(points), complete, reasons)
+    return FrameLossResult("downward", tuple(points), complete, reasons=reasons)
 
 
 def at_loads(series: Series, settings: FrameLossSettings) -> FrameLossResult:
@@ -95,29 +83,22 @@ def at_loads(series: Series, settings: FrameLossSettings) -> FrameLossResult:
     ToolError
         An outcome cannot be, see :meth:`Series.run`.
     """
-    points = _points(series, settings.loads_percent, settings.duration_s)
+    points = tuple(
+        _point(series, percent, settings.duration_s) for percent in settings.loads_percent
+    )
     reasons = departures(
         settings.duration_s,
         0,
         "given loads, not downward from 100 % (RFC 2544, 26.3)",
         *series.departures,
     )
-    return FrameLossResult("at_loads", points, True, reasons)
-
-
-def _points(
-    series: Series, percents: Iterable[float], duration_s: float
-) -> tuple[FrameLossPoint, ...]:
-    return tuple(_point(series, percent, duration_s) for percent in percents)
+    return FrameLossResult("at_loads", points, True, reasons=reasons)
 
 
 def _point(series: Series, percent: float, duration_s: float) -> FrameLossPoint:
-    line = series.sut.line_pps
-    return loss_point(series.run(line * percent / 100, duration_s, purpose="frame loss"), line)
-
-
-def loss_point(trial: LoadTrial, line_pps: float) -> FrameLossPoint:
-    """Return what one trial says of the loss at its load."""
+    """Run one trial and return what it says of the loss at its load."""
+    line_pps = series.sut.line_pps
+    trial = series.run(line_pps * percent / 100, duration_s, purpose="frame loss")
     payload = trial.load.payload_bytes
     asked = rates.at_layers(payload, trial.load.rate_pps)
     offered = rates.at_layers(payload, trial.outcome.offered_pps)

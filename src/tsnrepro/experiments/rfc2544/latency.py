@@ -10,11 +10,11 @@ from numpy.typing import ArrayLike, NDArray
 from tsnrepro.experiments.rfc2544.throughput import NO_THROUGHPUT
 from tsnrepro.settings.rfc2544 import RfcLatencySettings
 
-STREAM_SECONDS = 120.0
+_STREAM_SECONDS = 120.0
 REPEATS = 20
 """Trials of one case that RFC 2544 (26.2) asks for; one trial alone cannot tell."""
 QUANTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p99_9": 0.999}
-MICRO = 1e6
+_MICRO = 1e6
 
 Kind = Literal["round-trip", "one-way"]
 QUANTITIES = {"round-trip": ("half_round_trip", "round_trip"), "one-way": ("one_way",)}
@@ -86,7 +86,7 @@ def case(
 def departures(settings: RfcLatencySettings, kind: Kind) -> tuple[str, ...]:
     """Return what keeps one trial from being RFC 2544's (26.2)."""
     found = []
-    if settings.duration_s < STREAM_SECONDS:
+    if settings.duration_s < _STREAM_SECONDS:
         found.append(f"streams of {settings.duration_s:g} s, not 120 s (RFC 2544, 26.2)")
     if kind == "round-trip":
         found.append("round trips of two hosts, not one way through the device (RFC 2544, 26.2)")
@@ -127,7 +127,7 @@ def one_way(
     sent, received = np.asarray(sent_s, float), np.asarray(received_s, float)
     if sent.shape != received.shape:
         raise ValueError(f"{sent.size} sending times and {received.size} receiving times")
-    return _statistics("one_way", _checked((received - sent) * MICRO))
+    return _statistics("one_way", _checked((received - sent) * _MICRO))
 
 
 def record_of_latency(

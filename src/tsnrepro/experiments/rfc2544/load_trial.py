@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from tsnrepro.errors import ToolError
 from tsnrepro.experiments.rfc2544 import rates
@@ -13,7 +13,7 @@ from tsnrepro.settings import Configuration
 LimitedBy = Literal["network", "generator", "line"]
 # A throughput this near to the line's limit is the line's: searches stop 0.5 % below it.
 NEAR_THE_LINE = 0.99
-CEILING_TRIALS = 3
+_CEILING_TRIALS = 3
 
 
 Measure = Callable[[IntendedLoad], LoadOutcome]
@@ -50,6 +50,22 @@ class LoadTrial:
 
 
 @dataclass(frozen=True)
+class BenchmarkResult:
+    """What every result has: the reasons, if any, why it is not what RFC 2544 asks for."""
+
+    reasons: tuple[str, ...] = field(kw_only=True)
+
+    @property
+    def compliant(self) -> bool:
+        """Whether nothing keeps the result from being one of RFC 2544 (as updated by RFC 9004)."""
+        return not self.reasons
+
+    def as_record(self) -> dict[str, Any]:
+        """Return the result as plain values."""
+        return asdict(self) | {"compliant": self.compliant}
+
+
+@dataclass(frozen=True)
 class SystemUnderTest:
     """What is benchmarked: a configuration and payload on links of one wire rate."""
 
@@ -69,8 +85,7 @@ class SystemUnderTest:
         return rates.limit_pps(self.payload_bytes, self.link_rate_mbps, tagged=tagged)
 
 
-@dataclass(frozen=True)
-class Ceiling:
+class _Ceiling(NamedTuple):
     """The highest load that can be offered, and what keeps it from being higher."""
 
     pps: float
@@ -148,7 +163,7 @@ class Series:
         return ("no learning frames, nor waits of 2 s and 5 s around a trial (RFC 2544, 23)",)
 
     @cached_property
-    def ceiling(self) -> Ceiling:
+    def ceiling(self) -> _Ceiling:
         """The highest load that can be offered, from trials at the line's limit.
 
         One is enough where the generator reaches the limit; else it is the best of three.
@@ -158,12 +173,12 @@ class Series:
         """
         line = self.sut.line_pps
         best = 0.0
-        for _ in range(CEILING_TRIALS):
+        for _ in range(_CEILING_TRIALS):
             trial = self.run(line, self.ceiling_s, purpose="ceiling")
             if not trial.short:
-                return Ceiling(line, "line")
+                return _Ceiling(line, "line")
             best = max(best, trial.outcome.offered_pps)
-        return Ceiling(best, "generator")
+        return _Ceiling(best, "generator")
 
     @property
     def sending_s(self) -> float:
@@ -175,6 +190,15 @@ class Series:
         """Seconds that the trials took with set-up and waiting, as far as these are known."""
         outcomes = [trial.outcome for trial in self.trials]
         return sum(o.sending_s if o.elapsed_s is None else o.elapsed_s for o in outcomes)
+
+    def as_record(self) -> dict[str, Any]:
+        """Return what was benchmarked and all load trials as plain values."""
+        return asdict(self.sut) | {
+            "load_trials": len(self.trials),
+            "sending_s": self.sending_s,
+            "search_s": self.search_s,
+            "trials": [trial.as_record() for trial in self.trials],
+        }
 
     def limited_by(self, lower_pps: float | None, *, lossy_above: bool) -> LimitedBy:
         """Return what keeps a throughput from being higher.

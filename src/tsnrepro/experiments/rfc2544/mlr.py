@@ -14,10 +14,10 @@ from tsnrepro.experiments.rfc2544.load_trial import Series
 from tsnrepro.experiments.rfc2544.throughput import ThroughputResult, departures, offered_at
 from tsnrepro.settings.rfc2544 import MlrGoal, MlrSettings
 
-METHOD = "mlrsearch"
+_METHOD = "mlrsearch"
 
 
-class SeriesMeasurer(AbstractMeasurer):
+class _SeriesMeasurer(AbstractMeasurer):
     """Hands the library's trials to a series; loads are datagrams a second.
 
     The library counts an unsent datagram as a lost one, to steer towards loads that can be sent.
@@ -47,7 +47,7 @@ class SeriesMeasurer(AbstractMeasurer):
         )
 
 
-def search(series: Series, settings: MlrSettings, method: str = METHOD) -> list[ThroughputResult]:
+def search(series: Series, settings: MlrSettings, method: str = _METHOD) -> list[ThroughputResult]:
     """Search for all goals at once and return a result for each, in the goals' order.
 
     A load passes a goal when the trials that exceed its loss ratio take no more than
@@ -69,7 +69,7 @@ def search(series: Series, settings: MlrSettings, method: str = METHOD) -> list[
     config.search_duration_max = settings.deadline_s
     try:
         found = MultipleLossRatioSearch(config).search(
-            SeriesMeasurer(series, warms_up=settings.warm_up_s > 0)
+            _SeriesMeasurer(series, warms_up=settings.warm_up_s > 0)
         )
     except RuntimeError as error:
         if type(error) is not RuntimeError:

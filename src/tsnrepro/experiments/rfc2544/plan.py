@@ -30,28 +30,27 @@ from tsnrepro.settings.rfc2544 import (
     ThroughputSettings,
 )
 
-EXPERIMENT = "rfc2544"
 # Counters, set-up and waiting of one load trial; only the first estimate of time uses it.
-SET_UP_SECONDS = 2.0
+_SET_UP_SECONDS = 2.0
 # Load trials that MLRsearch needs at a time besides those of its final bounds.
-MLR_EXTRA_TRIALS = 8
-BACK_TO_BACK_STEPS = 8
+_MLR_EXTRA_TRIALS = 8
+_BACK_TO_BACK_STEPS = 8
 
 # Benchmark's method, its settings, its longest load trial and its nominal seconds.
-Part = tuple[str, Strict, float, float]
+_Part = tuple[str, Strict, float, float]
 
 
 def plan(settings: Rfc2544Settings, seed: int, kind: str) -> list[Planned]:
     """Return the trials of a campaign, in blocks of random order within each benchmark."""
     planned: list[Planned] = []
     for part in _benchmarks(settings):
-        nominal: dict[str, float] = {}
+        seconds: dict[str, float] = {}
         trials = []
-        for trial, seconds in part:
+        for trial, own in part:
             trials.append(trial)
-            nominal[trial.digest] = nominal_seconds(kind, seconds, 0.0)
+            seconds[trial.digest] = nominal_seconds(kind, own, 0.0)
         planned += [
-            Planned(trial, len(planned) + place, nominal[trial.digest])
+            Planned(trial, len(planned) + place, seconds[trial.digest])
             for place, trial in enumerate(randomised_blocks(trials, seed))
         ]
     return planned
@@ -63,22 +62,20 @@ def _benchmarks(settings: Rfc2544Settings) -> Iterator[Iterator[tuple[Trial, flo
         methods = [_search(of, method) for method in of.methods]
         yield _trials("throughput", common, of, of.repetitions, methods)
     if (of := settings.frame_loss) is not None:
-        parts = [("downward", 5)] if of.step_percent is not None else []
-        parts += [("at-loads", len(of.loads_percent))] if of.loads_percent else []
-        loss = [
-            (name, of, of.duration_s, n * (of.duration_s + SET_UP_SECONDS)) for name, n in parts
-        ]
+        counts = {"downward": 5 * (of.step_percent is not None), "at-loads": len(of.loads_percent)}
+        each = of.duration_s + _SET_UP_SECONDS
+        loss = [(name, of, of.duration_s, n * each) for name, n in counts.items() if n]
         yield _trials("frame-loss", common, of, of.repetitions, loss)
     if (of := settings.back_to_back) is not None:
-        seconds = of.searches * BACK_TO_BACK_STEPS * (of.longest_s / 4 + SET_UP_SECONDS)
+        seconds = of.searches * _BACK_TO_BACK_STEPS * (of.longest_s / 4 + _SET_UP_SECONDS)
         bursts = [("back-to-back", of, of.longest_s, seconds)]
         yield _trials("back-to-back", common, of, 1, bursts)
     if (of := settings.system_recovery) is not None:
         seconds = of.overload_s + of.recovery_s
-        recovery = [("system-recovery", of, seconds, seconds + SET_UP_SECONDS)]
+        recovery = [("system-recovery", of, seconds, seconds + _SET_UP_SECONDS)]
         yield _trials("system-recovery", common, of, of.repetitions, recovery)
     if (of := settings.latency) is not None:
-        seconds = of.duration_s + SET_UP_SECONDS
+        seconds = of.duration_s + _SET_UP_SECONDS
         cases = [
             (f"{kind}-{load}", of, of.duration_s, seconds) for kind in of.kinds for load in of.loads
         ]
@@ -90,10 +87,10 @@ def _trials(
     common: dict[str, Any],
     sizes: Sizes,
     repetitions: int,
-    parts: Sequence[Part],
+    parts: Sequence[_Part],
 ) -> Iterator[tuple[Trial, float]]:
     for repetition in range(1, repetitions + 1):
-        for frame, payload, label in sizes_of(sizes):
+        for frame, payload, label in _sizes(sizes):
             for configuration in sizes.configurations:
                 for method, own, duration_s, seconds in parts:
                     factors = {
@@ -108,10 +105,10 @@ def _trials(
                         **common,
                     }
                     name = f"{method}-{configuration}-{label}"
-                    yield Trial(EXPERIMENT, name, factors, repetition), seconds
+                    yield Trial("rfc2544", name, factors, repetition), seconds
 
 
-def sizes_of(sizes: Sizes) -> list[tuple[int | None, int, str]]:
+def _sizes(sizes: Sizes) -> list[tuple[int | None, int, str]]:
     """Return each size as frame bytes (None for a payload as such), payload and a label."""
     frames = [
         (frame, payload_of_frame(frame, tag_counts=sizes.tag_counts), f"frame{frame}")
@@ -126,8 +123,8 @@ def _own_settings(settings: Strict) -> dict[str, Any]:
     return settings.model_dump(mode="json", exclude=listed | {"loads", "kinds"})
 
 
-def _search(settings: ThroughputSettings, method: SearchMethod) -> Part:
-    chosen = settings_of(settings, method)
+def _search(settings: ThroughputSettings, method: SearchMethod) -> _Part:
+    chosen: Strict = getattr(settings, method.replace("-", "_"))
     longest, seconds = _SECONDS[type(chosen)](chosen)
     return method, chosen, longest, seconds
 
@@ -163,31 +160,19 @@ _SETTINGS: dict[str, type[Strict]] = {
 }
 
 
-def settings_of(
-    settings: ThroughputSettings, method: SearchMethod
-) -> BinarySearchSettings | MlrSettings | SystematicSettings:
-    """Return the settings of one search method."""
-    return {
-        "binary-search": settings.binary_search,
-        "mlrsearch": settings.mlrsearch,
-        "mlrsearch-rfc2544": settings.mlrsearch_rfc2544,
-        "systematic": settings.systematic,
-    }[method]
-
-
 def _binary_seconds(settings: BinarySearchSettings) -> tuple[float, float]:
-    return settings.duration_s, settings.steps * (settings.duration_s + SET_UP_SECONDS)
+    return settings.duration_s, settings.steps * (settings.duration_s + _SET_UP_SECONDS)
 
 
 def _mlr_seconds(settings: MlrSettings) -> tuple[float, float]:
     goals = settings.goals
     # Goals share trials, so the longest decides. A bound that may exceed fails at half of the sum.
     sums = [(2.5 if g.exceed_ratio == 0 else 1.5) * g.duration_sum_s for g in goals]
-    sending = max(sums) + MLR_EXTRA_TRIALS * max(goal.initial_trial_s for goal in goals)
-    trials = MLR_EXTRA_TRIALS + max(
+    sending = max(sums) + _MLR_EXTRA_TRIALS * max(goal.initial_trial_s for goal in goals)
+    trials = _MLR_EXTRA_TRIALS + max(
         seconds / goal.final_trial_s for seconds, goal in zip(sums, goals, strict=True)
     )
-    return max(goal.final_trial_s for goal in goals), sending + trials * SET_UP_SECONDS
+    return max(goal.final_trial_s for goal in goals), sending + trials * _SET_UP_SECONDS
 
 
 def _systematic_seconds(settings: SystematicSettings) -> tuple[float, float]:
@@ -196,7 +181,7 @@ def _systematic_seconds(settings: SystematicSettings) -> tuple[float, float]:
     grids = 1 + max(0, math.ceil(finer / math.log(settings.loads / 2)))
     grids = min(grids, settings.most_grids)
     trials = settings.loads * ((grids - 1) * settings.repetitions + settings.last_repetitions)
-    return settings.duration_s, trials * (settings.duration_s + SET_UP_SECONDS)
+    return settings.duration_s, trials * (settings.duration_s + _SET_UP_SECONDS)
 
 
 _SECONDS: dict[type, Callable[[Any], tuple[float, float]]] = {

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from tsnrepro.ethernet import R_TAG_BYTES, udp_frames, udp_payload, wire_bytes
 
-MEGA = 1e6
+_MEGA = 1e6
 
 
 @dataclass(frozen=True)
@@ -46,44 +46,24 @@ def frames(payload_bytes: int, *, tagged: bool = False) -> tuple[int, ...]:
     return tuple(size + tag for size in udp_frames(payload_bytes))
 
 
-def frame_bytes(payload_bytes: int, *, tagged: bool = False) -> int:
-    """Return the bytes of all frames that carry a payload, with FCS."""
-    return sum(frames(payload_bytes, tagged=tagged))
-
-
-def bytes_on_wire(payload_bytes: int, *, tagged: bool = False) -> int:
-    """Return the bytes of all frames that carry a payload, with preamble and gap."""
-    return sum(wire_bytes(size) for size in frames(payload_bytes, tagged=tagged))
-
-
 def limit_pps(payload_bytes: int, link_rate_mbps: float, *, tagged: bool = False) -> float:
     """Return the datagrams a second that a link carries (RFC 2544, 20: maximum frame rate)."""
-    return link_rate_mbps * MEGA / (8 * bytes_on_wire(payload_bytes, tagged=tagged))
+    return link_rate_mbps * _MEGA / 8 / sum(map(wire_bytes, frames(payload_bytes, tagged=tagged)))
 
 
 def at_layers(payload_bytes: int, datagrams_per_s: float, *, tagged: bool = False) -> Rates:
     """Return a load in datagrams a second as frames a second and Mb/s at each layer."""
     sizes = frames(payload_bytes, tagged=tagged)
-    bits = 8 * datagrams_per_s / MEGA
+    bits = 8 * datagrams_per_s / _MEGA
     return Rates(
         datagrams_per_s=datagrams_per_s,
         frames_per_s=datagrams_per_s * len(sizes),
         payload_mbps=bits * payload_bytes,
         frame_mbps=bits * sum(sizes),
-        wire_mbps=bits * bytes_on_wire(payload_bytes, tagged=tagged),
+        wire_mbps=bits * sum(map(wire_bytes, sizes)),
     )
 
 
 def pps_of_payload_rate(payload_bytes: int, payload_mbps: float) -> float:
     """Return the datagrams a second of a payload rate (the target of ``iperf3 -u -b``)."""
-    return payload_mbps * MEGA / (8 * payload_bytes)
-
-
-def pps_of_frame_rate(payload_bytes: int, frame_mbps: float, *, tagged: bool = False) -> float:
-    """Return the datagrams a second of a frame rate (headers and FCS counted)."""
-    return frame_mbps * MEGA / (8 * frame_bytes(payload_bytes, tagged=tagged))
-
-
-def pps_of_wire_rate(payload_bytes: int, wire_mbps: float, *, tagged: bool = False) -> float:
-    """Return the datagrams a second of a wire rate (preamble and gap counted too)."""
-    return limit_pps(payload_bytes, wire_mbps, tagged=tagged)
+    return payload_mbps * _MEGA / (8 * payload_bytes)

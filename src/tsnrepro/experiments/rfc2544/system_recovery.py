@@ -1,22 +1,21 @@
 """System recovery (RFC 2544, 26.5): how long frames are lost after an overload has ended."""
 
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 from tsnrepro.errors import ToolError
-from tsnrepro.experiments.rfc2544.load_trial import Series
+from tsnrepro.experiments.rfc2544.load_trial import BenchmarkResult, Series
 from tsnrepro.experiments.rfc2544.throughput import NO_THROUGHPUT
 from tsnrepro.experiments.traffic import RateStep
 from tsnrepro.settings.rfc2544 import SystemRecoverySettings
 
-OVERLOAD_SECONDS = 60.0
+_OVERLOAD_SECONDS = 60.0
 # A loss in this last part of the window says that recovery was not over when sending ended.
-END_SHARE = 0.01
-OVERLOAD_PERCENT, RECOVERY_PERCENT = 110.0, 50.0
+_END_SHARE = 0.01
+_OVERLOAD_PERCENT, _RECOVERY_PERCENT = 110.0, 50.0
 
 
 @dataclass(frozen=True)
-class SystemRecoveryResult:
+class SystemRecoveryResult(BenchmarkResult):
     """One repetition; ``recovery_s`` is None where the overload lost nothing to recover from.
 
     ``at_least`` tells that frames were still lost when the window ended: recovery takes longer.
@@ -31,21 +30,11 @@ class SystemRecoveryResult:
     recovery_s: float | None
     at_least: bool
     lost: int
-    reasons: tuple[str, ...]
-
-    @property
-    def compliant(self) -> bool:
-        """Whether nothing keeps the result from being one of RFC 2544, 26.5."""
-        return not self.reasons
-
-    def as_record(self) -> dict[str, Any]:
-        """Return the result as plain values."""
-        return asdict(self) | {"compliant": self.compliant}
 
 
 def without_throughput() -> SystemRecoveryResult:
     """Return the result where no throughput was found, so that there is no rate to start from."""
-    return SystemRecoveryResult(None, None, None, None, None, False, 0, (NO_THROUGHPUT,))
+    return SystemRecoveryResult(None, None, None, None, None, False, 0, reasons=(NO_THROUGHPUT,))
 
 
 def measure(
@@ -81,7 +70,7 @@ def measure(
             "Measure it with times for every datagram",
         ) from error
     recovery_s = None if last_lost_s is None else max(0.0, last_lost_s - stepped_s)
-    unfinished = recovery_s is not None and recovery_s >= (1 - END_SHARE) * settings.recovery_s
+    unfinished = recovery_s is not None and recovery_s >= (1 - _END_SHARE) * settings.recovery_s
     return SystemRecoveryResult(
         overload_pps=overload,
         recovery_pps=recovery,
@@ -91,31 +80,27 @@ def measure(
         at_least=unfinished,
         lost=outcome.lost,
         reasons=(
-            *_reasons(settings, trial.short, last_lost_s),
-            *_unfinished(settings, unfinished),
+            *_reasons(settings, trial.short, last_lost_s, unfinished),
             *series.departures,
         ),
     )
 
 
 def _reasons(
-    settings: SystemRecoverySettings, short: bool, last_lost_s: float | None
+    settings: SystemRecoverySettings, short: bool, last_lost_s: float | None, unfinished: bool
 ) -> tuple[str, ...]:
     found = []
-    if settings.overload_s < OVERLOAD_SECONDS:
+    if settings.overload_s < _OVERLOAD_SECONDS:
         found.append(f"overload of {settings.overload_s:g} s, not 60 s (RFC 2544, 26.5)")
-    if settings.overload_percent != OVERLOAD_PERCENT:
+    if settings.overload_percent != _OVERLOAD_PERCENT:
         found.append(f"overload of {settings.overload_percent:g} %, not 110 % (RFC 2544, 26.5)")
-    if settings.recovery_percent != RECOVERY_PERCENT:
+    if settings.recovery_percent != _RECOVERY_PERCENT:
         found.append(f"down to {settings.recovery_percent:g} %, not 50 % (RFC 2544, 26.5)")
     if short:
         found.append("the generator did not reach the overload")
     if last_lost_s is None:
         found.append("the overload lost nothing, so there is nothing to recover from")
+    if unfinished:
+        still = f"frames were still lost {settings.recovery_s:g} s after the fall"
+        found.append(f"{still}, when sending ended")
     return tuple(found)
-
-
-def _unfinished(settings: SystemRecoverySettings, unfinished: bool) -> tuple[str, ...]:
-    if not unfinished:
-        return ()
-    return (f"frames were still lost {settings.recovery_s:g} s after the fall, when sending ended",)

@@ -8,7 +8,7 @@ from tsnrepro.experiments.rfc2544.throughput import ThroughputResult, departures
 from tsnrepro.settings.rfc2544 import SystematicSettings
 from tsnrepro.stats.thresholds import Sweep, highest_rate_without_loss, threshold
 
-METHOD = "systematic"
+_METHOD = "systematic"
 
 
 def search(series: Series, settings: SystematicSettings) -> ThroughputResult:
@@ -91,7 +91,7 @@ def _result(
     offered, delivered = offered_at(there) if there else (None, None)
     lossy = [trial.rate_pps for trial, fails in zip(tried, failed, strict=True) if fails]
     return ThroughputResult(
-        method=METHOD,
+        method=_METHOD,
         goal="systematic",
         criterion=(
             f"no trial at or below the load lost more than {settings.loss_percent:g} %, "

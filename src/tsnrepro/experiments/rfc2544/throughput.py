@@ -1,11 +1,11 @@
 """The result of a search for throughput, in one form for all methods."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from tsnrepro.experiments.rfc2544 import rates
-from tsnrepro.experiments.rfc2544.load_trial import LimitedBy, LoadTrial, Series
+from tsnrepro.experiments.rfc2544.load_trial import BenchmarkResult, LimitedBy, LoadTrial, Series
 
 TRIAL_SECONDS = 60.0
 """Shortest trial of a benchmark's final result (RFC 2544, 24)."""
@@ -14,7 +14,7 @@ NO_THROUGHPUT = "no throughput was found for this configuration and size"
 
 
 @dataclass(frozen=True)
-class ThroughputResult:
+class ThroughputResult(BenchmarkResult):
     """What a search found; all rates named ``pps`` are datagrams a second.
 
     Attributes
@@ -34,12 +34,12 @@ class ThroughputResult:
         Rates sent and received at the lower bound, over its trials.
     limited_by
         What keeps the result from being higher.
+    series
+        The search's load trials; those of a record of one goal are the search's.
     threshold
         Rate at which half of the trials lose something, with its interval (systematic only).
     conditional_pps
         MLRsearch's conditional throughput: the lower bound less the loss it allowed.
-    compliant, reasons
-        Whether the trials are those of RFC 2544, and if not, what is not.
     """
 
     method: str
@@ -52,34 +52,25 @@ class ThroughputResult:
     delivered_pps: float | None
     limited_by: LimitedBy
     series: Series
-    reasons: tuple[str, ...]
     threshold: dict[str, Any] | None = None
     conditional_pps: float | None = None
-
-    @property
-    def compliant(self) -> bool:
-        """Whether nothing keeps the result from being a throughput of RFC 2544, 26.1."""
-        return not self.reasons
 
     def as_record(self) -> dict[str, Any]:
         """Return the result as plain values, without the trials (they are the search's)."""
         sut = self.series.sut
-        names = ("method", "goal", "criterion", "loss_percent", "lower_pps", "upper_pps")
-        more = ("offered_pps", "delivered_pps", "limited_by", "threshold", "conditional_pps")
-        record = {name: getattr(self, name) for name in (*names, *more)}
-        tagged = sut.configuration == "frer"
-        for name in ("offered", "delivered"):
-            pps = record[f"{name}_pps"]
-            at = rates.at_layers(sut.payload_bytes, pps) if pps is not None else None
-            record[name] = asdict(at) if at else None
-        lower = self.offered_pps
-        path = (
-            rates.at_layers(sut.payload_bytes, lower, tagged=tagged).wire_mbps
-            if lower is not None
-            else None
-        )
+        record = {field.name: getattr(self, field.name) for field in fields(self)}
+        del record["series"]
+
+        def layers(pps: float | None, *, tagged: bool = False) -> dict[str, float] | None:
+            if pps is None:
+                return None
+            return asdict(rates.at_layers(sut.payload_bytes, pps, tagged=tagged))
+
+        path = layers(self.offered_pps, tagged=sut.configuration == "frer")
         return record | {
-            "path_wire_mbps": path,
+            "offered": layers(self.offered_pps),
+            "delivered": layers(self.delivered_pps),
+            "path_wire_mbps": path and path["wire_mbps"],
             "ceiling_pps": self.series.ceiling.pps,
             "line_pps": sut.line_pps,
             "path_pps": sut.path_pps,
@@ -91,17 +82,9 @@ class ThroughputResult:
 def record_of_search(results: Sequence[ThroughputResult]) -> dict[str, Any]:
     """Return one search for a trial's ``values``: its results by goal, and all its load trials."""
     series = results[0].series
-    sut = series.sut
-    return {
-        "configuration": sut.configuration,
-        "payload_bytes": sut.payload_bytes,
-        "frames_bytes": list(rates.frames(sut.payload_bytes)),
-        "link_rate_mbps": sut.link_rate_mbps,
-        "load_trials": len(series.trials),
-        "sending_s": series.sending_s,
-        "search_s": series.search_s,
+    return series.as_record() | {
+        "frames_bytes": list(rates.frames(series.sut.payload_bytes)),
         "results": {result.goal: result.as_record() for result in results},
-        "trials": [trial.as_record() for trial in series.trials],
     }
 
 

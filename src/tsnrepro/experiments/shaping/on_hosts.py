@@ -43,31 +43,31 @@ if TYPE_CHECKING:
     from tsnrepro.settings.shaping import Mode, ShapingPart
     from tsnrepro.testbed.protocol import JobTestbed
 
-TALKER, LISTENER, LOADER, SWITCH, LINE = "talker", "listener", "loader", "sw", "line"
-DEVICE, TO_LINE, LINE_IN, LINE_OUT = "eth0", "p0", "p0", "p1"
-VLAN_ID = 10
-ADDRESSES = {TALKER: "10.0.0.1", LISTENER: "10.0.0.2", LOADER: "10.0.0.3"}
-STREAM_PORT, LOAD_PORT = 5005, 5006
-LOG_PATH = "/tmp/stream.log"
+TALKER, LISTENER, _LOADER, _SWITCH, LINE = "talker", "listener", "loader", "sw", "line"
+_DEVICE, _TO_LINE, _LINE_IN, _LINE_OUT = "eth0", "p0", "p0", "p1"
+_VLAN_ID = 10
+_ADDRESSES = {TALKER: "10.0.0.1", LISTENER: "10.0.0.2", _LOADER: "10.0.0.3"}
+_STREAM_PORT, _LOAD_PORT = 5005, 5006
+_LOG_PATH = "/tmp/stream.log"
 
 # The load fills queues and sockets before the stream starts; the last datagrams come in after it.
-LEAD_S, DRAIN_S = 0.2, 0.5
-COMMAND_S = 10.0
-LOAD_BUFFER_BYTES = 8_000_000
+_LEAD_S, _DRAIN_S = 0.2, 0.5
+_COMMAND_S = 10.0
+_LOAD_BUFFER_BYTES = 8_000_000
 # Without a card that holds packets until their launch, etf lets each go this long before it; one
 # that its timer wakes later than the launch is dropped. The talker hands packets over well before.
-ETF_DELTA_NS, LAUNCH_AHEAD_NS = 20_000, 1_000_000
+_ETF_DELTA_NS, _LAUNCH_AHEAD_NS = 20_000, 1_000_000
 # Besides one frame, what a token bucket may send at once: a timer late by less costs no rate.
-BURST_SLACK_BYTES = 250
-GOLDEN = (5**0.5 - 1) / 2
+_BURST_SLACK_BYTES = 250
+_GOLDEN = (5**0.5 - 1) / 2
 
-WALL_SECONDS = 400.0
+_WALL_SECONDS = 400.0
 # Kernel timers open gates late by 2 to 3 us, and the bridge takes a few more to the stamp.
-STAMP_UNCERTAINTY_NS = 10_000
+_STAMP_UNCERTAINTY_NS = 10_000
 
 
 @dataclass(frozen=True)
-class Topology:
+class _Topology:
     """Links and bridges of a kind of part, where its shaped port is, and who sends the load."""
 
     links: tuple[Link, ...]
@@ -86,7 +86,7 @@ def measure(testbed: JobTestbed, trial: Trial, measured: Measurement) -> None:
     result: JobResult = testbed.run(job)
     _keep(result, measured)
     result.check()
-    log = read_listener_log(result.file(LOG_PATH))
+    log = read_listener_log(result.file(_LOG_PATH))
     measured.outputs[LOG] = compress(log)
     measured.values |= {
         "seed": seed,
@@ -95,35 +95,27 @@ def measure(testbed: JobTestbed, trial: Trial, measured: Measurement) -> None:
             "source": "kernel receive stamp behind the line",
             "before_stamp_ns": 0,
             "frame_ns": 0,
-            "uncertainty_ns": STAMP_UNCERTAINTY_NS,
+            "uncertainty_ns": _STAMP_UNCERTAINTY_NS,
         },
         "guest" if testbed.kind == "guest" else "machine": result.describe(),
-        **counts_of(part, result),
+        **_counts_of(part, result),
     }
 
 
 def _keep(result: JobResult, measured: Measurement) -> None:
     """Keep what every step printed, whether or not it succeeded."""
     for name, done in result.steps.items():
-        measured.commands.append(
-            {
-                "host": done.host,
-                "argv": list(done.argv),
-                "exit_status": done.exit_status,
-                "started_s": done.started_s,
-                "seconds": done.seconds,
-            }
-        )
+        measured.commands.append(done.as_record())
         if done.stdout:
             measured.outputs[f"{name}.txt"] = done.stdout
         if done.stderr:
             measured.outputs[f"{name}.stderr.txt"] = done.stderr
 
 
-def counts_of(part: ShapingPart, result: JobResult) -> dict[str, Any]:
+def _counts_of(part: ShapingPart, result: JobResult) -> dict[str, Any]:
     """Return the accounts of stream and load and what the shaped port's qdiscs counted."""
     sent = command.parse_talker(result.steps["talker"].stdout)
-    got = command.parse_listener(result.steps["listener"].stdout).stream(STREAM_PORT)
+    got = command.parse_listener(result.steps["listener"].stdout).stream(_STREAM_PORT)
     loads = {"load_offered_mbps": 0.0, "load_delivered_mbps": 0.0}
     if part.loads_mbps[0] > 0:
         loads = _load_rates(result)
@@ -152,7 +144,7 @@ def _counted(result: JobResult, name: str) -> list[dict[str, Any]]:
 
 def _load_rates(result: JobResult) -> dict[str, float]:
     sent = command.parse_talker(result.steps["load"].stdout)
-    got = command.parse_listener(result.steps["load-listener"].stdout).stream(LOAD_PORT)
+    got = command.parse_listener(result.steps["load-listener"].stdout).stream(_LOAD_PORT)
     if sent.first_ns is None or sent.last_ns is None or sent.last_ns == sent.first_ns:
         raise ToolError("the load sent less than two datagrams", "step load")
     seconds = (sent.last_ns - sent.first_ns) / 1e9
@@ -171,7 +163,7 @@ def job_of(part: ShapingPart, mode: Mode, seed: int) -> Job:
     ConfigurationError
         The part is of a kind that takes another testbed.
     """
-    topology = topology_of(part, mode)
+    topology = _topology_of(part, mode)
     programs = build.programs()
     return Job(
         name=f"shaping {part.name} {mode}",
@@ -181,11 +173,11 @@ def job_of(part: ShapingPart, mode: Mode, seed: int) -> Job:
         steps=tuple(_steps(part, mode, topology)),
         programs=(str(programs.talker), str(programs.listener)),
         seed=seed,
-        deadline_s=WALL_SECONDS,
+        deadline_s=_WALL_SECONDS,
     )
 
 
-def topology_of(part: ShapingPart, mode: Mode) -> Topology:
+def _topology_of(part: ShapingPart, mode: Mode) -> _Topology:
     """Return the hosts and links of a part; ``direct`` has no switch."""
     if part.kind == "tas-frer":
         raise ConfigurationError(
@@ -193,38 +185,38 @@ def topology_of(part: ShapingPart, mode: Mode) -> Topology:
             f"shaping part {part.name}",
             "Give it testbeds: {model: {}}",
         )
-    line = Bridge(LINE, (LINE_IN, LINE_OUT))
-    out = Link(Port(LINE, LINE_OUT, mtu=_MTU), _end(part, LISTENER))
+    line = Bridge(LINE, (_LINE_IN, _LINE_OUT))
+    out = Link(Port(LINE, _LINE_OUT, mtu=_MTU), _end(part, LISTENER))
     if part.kind == "end-station" or mode == "direct":
-        link = Link(_end(part, TALKER), Port(LINE, LINE_IN, mtu=_MTU))
-        return Topology((link, out), (line,), (TALKER, DEVICE), TALKER)
-    names = {TALKER: "p1", LOADER: "p2"}
+        link = Link(_end(part, TALKER), Port(LINE, _LINE_IN, mtu=_MTU))
+        return _Topology((link, out), (line,), (TALKER, _DEVICE), TALKER)
+    names = {TALKER: "p1", _LOADER: "p2"}
     links = tuple(
-        Link(_end(part, host), Port(SWITCH, device, mtu=_MTU)) for host, device in names.items()
+        Link(_end(part, host), Port(_SWITCH, device, mtu=_MTU)) for host, device in names.items()
     )
-    last = Link(Port(SWITCH, TO_LINE, mtu=_MTU), Port(LINE, LINE_IN, mtu=_MTU))
-    switch = Bridge(SWITCH, (*names.values(), TO_LINE))
-    return Topology((*links, last, out), (switch, line), (SWITCH, TO_LINE), LOADER)
+    last = Link(Port(_SWITCH, _TO_LINE, mtu=_MTU), Port(LINE, _LINE_IN, mtu=_MTU))
+    switch = Bridge(_SWITCH, (*names.values(), _TO_LINE))
+    return _Topology((*links, last, out), (switch, line), (_SWITCH, _TO_LINE), _LOADER)
 
 
 _MTU = 1504  # a tagged frame of a full packet
 
 
 def _end(part: ShapingPart, host: str) -> Port:
-    address = (f"{ADDRESSES[host]}/24",)
+    address = (f"{_ADDRESSES[host]}/24",)
     if part.tagged:
-        return Port(host, DEVICE, vlans=(Vlan(VLAN_ID, address),), mtu=_MTU)
-    return Port(host, DEVICE, address)
+        return Port(host, _DEVICE, vlans=(Vlan(_VLAN_ID, address),), mtu=_MTU)
+    return Port(host, _DEVICE, address)
 
 
-def _configuration(part: ShapingPart, mode: Mode, topology: Topology) -> list[Step]:
+def _configuration(part: ShapingPart, mode: Mode, topology: _Topology) -> list[Step]:
     host, device = topology.shaped
-    commands = shaping_commands(part, mode, device)
-    wired = [("line", LINE, LINE_OUT)]
-    if host == SWITCH:
+    commands = _shaping_commands(part, mode, device)
+    wired = [("line", LINE, _LINE_OUT)]
+    if host == _SWITCH:
         classes = {part.priority: part.priority, part.load_priority: part.load_priority}
         commands = [*qdisc.pin_queues(device, classes), *commands]
-        wired += [("wire-talker", TALKER, DEVICE), ("wire-loader", LOADER, DEVICE)]
+        wired += [("wire-talker", TALKER, _DEVICE), ("wire-loader", _LOADER, _DEVICE)]
     return [
         *_numbered("shape", host, commands),
         *(step for name, at, port in wired for step in _numbered(name, at, [_wire(part, port)])),
@@ -233,7 +225,7 @@ def _configuration(part: ShapingPart, mode: Mode, topology: Topology) -> list[St
 
 def _numbered(name: str, host: str, commands: Sequence[list[str]]) -> list[Step]:
     return [
-        Step(f"{name}-{number}", host, tuple(argv), COMMAND_S)
+        Step(f"{name}-{number}", host, tuple(argv), _COMMAND_S)
         for number, argv in enumerate(commands, 1)
     ]
 
@@ -256,7 +248,7 @@ def _wire(
     return qdisc.tbf(
         device,
         part.link_rate_mbps if rate_mbps is None else rate_mbps,
-        burst_bytes=longest + BURST_SLACK_BYTES,
+        burst_bytes=longest + _BURST_SLACK_BYTES,
         limit_bytes=part.queue_bytes,
         overhead_bytes=_uncounted_bytes(part),
         parent=parent,
@@ -264,7 +256,7 @@ def _wire(
     )
 
 
-def shaping_commands(part: ShapingPart, mode: Mode, device: str) -> list[list[str]]:
+def _shaping_commands(part: ShapingPart, mode: Mode, device: str) -> list[list[str]]:
     """Return the commands that give a veth port a mode, in software; see the module's head."""
     if mode in ("fifo", "direct"):
         return [_wire(part, device)]
@@ -289,7 +281,7 @@ def shaping_commands(part: ShapingPart, mode: Mode, device: str) -> list[list[st
     return [
         qdisc.mqprio(device),
         _class_wire(part, device, part.load_priority, left_mbps),
-        qdisc.etf(device, f"100:{part.priority + 1}", delta_ns=ETF_DELTA_NS)
+        qdisc.etf(device, f"100:{part.priority + 1}", delta_ns=_ETF_DELTA_NS)
         if mode == "etf"
         else _class_wire(part, device, part.priority),
     ]
@@ -347,7 +339,7 @@ def interval_ns(part: ShapingPart) -> int:
     With a spread, it differs from ``interval_us`` by a part of the spread that is irrational to
     it: places in the spread are then met evenly, in any number of datagrams, without chance.
     """
-    return round((part.interval_us - (1 - GOLDEN) * part.interval_spread_us) * 1000)
+    return round((part.interval_us - (1 - _GOLDEN) * part.interval_spread_us) * 1000)
 
 
 def _pacing(part: ShapingPart, mode: Mode) -> command.Pacing:
@@ -368,55 +360,55 @@ def _pacing(part: ShapingPart, mode: Mode) -> command.Pacing:
     return command.Pacing(interval_ns(part))
 
 
-def _steps(part: ShapingPart, mode: Mode, topology: Topology) -> list[Step | Stop | Pause]:
+def _steps(part: ShapingPart, mode: Mode, topology: _Topology) -> list[Step | Stop | Pause]:
     programs = build.programs()
     host, device = topology.shaped
     shows = {
         "qdisc": (host, tuple(qdisc.show(device))),
-        "line": (LINE, tuple(qdisc.show(LINE_OUT))),
+        "line": (LINE, tuple(qdisc.show(_LINE_OUT))),
     }
     seconds = part.packets * part.interval_us / 1e6
-    deadline = seconds + LEAD_S + DRAIN_S + 2 * COMMAND_S
+    deadline = seconds + _LEAD_S + _DRAIN_S + 2 * _COMMAND_S
     forever = command.Extent()
     listen = command.listener(
-        str(programs.listener), [STREAM_PORT], forever, log=LOG_PATH, timestamps="software"
+        str(programs.listener), [_STREAM_PORT], forever, log=_LOG_PATH, timestamps="software"
     )
     talk = command.talker(
         str(programs.talker),
-        ADDRESSES[LISTENER],
-        STREAM_PORT,
+        _ADDRESSES[LISTENER],
+        _STREAM_PORT,
         _pacing(part, mode),
         command.Extent(count=part.packets),
         payload_bytes=part.payload_bytes,
         priority=part.priority,
-        txtime_ahead_ns=LAUNCH_AHEAD_NS if mode in LAUNCHED else None,
+        txtime_ahead_ns=_LAUNCH_AHEAD_NS if mode in LAUNCHED else None,
     )
     steps: list[Step | Stop | Pause] = [
-        Step("listener", LISTENER, tuple(listen), deadline, background=True, files=(LOG_PATH,)),
-        *(Step(f"{name}-before", *show, COMMAND_S) for name, show in shows.items()),
+        Step("listener", LISTENER, tuple(listen), deadline, background=True, files=(_LOG_PATH,)),
+        *(Step(f"{name}-before", *show, _COMMAND_S) for name, show in shows.items()),
     ]
     loaded = part.loads_mbps[0] > 0
     if loaded:
         steps += _load(part, topology, deadline)
-    steps += [Pause(LEAD_S), Step("talker", TALKER, tuple(talk), deadline)]
+    steps += [Pause(_LEAD_S), Step("talker", TALKER, tuple(talk), deadline)]
     if loaded:
         steps += [Stop("load")]
-    steps += [Pause(DRAIN_S), Stop("listener"), *([Stop("load-listener")] if loaded else [])]
-    return [*steps, *(Step(f"{name}-after", *show, COMMAND_S) for name, show in shows.items())]
+    steps += [Pause(_DRAIN_S), Stop("listener"), *([Stop("load-listener")] if loaded else [])]
+    return [*steps, *(Step(f"{name}-after", *show, _COMMAND_S) for name, show in shows.items())]
 
 
-def _load(part: ShapingPart, topology: Topology, deadline: float) -> list[Step | Stop | Pause]:
+def _load(part: ShapingPart, topology: _Topology, deadline: float) -> list[Step | Stop | Pause]:
     programs = build.programs()
     listen = command.listener(
         str(programs.listener),
-        [LOAD_PORT],
+        [_LOAD_PORT],
         command.Extent(),
-        buffer_bytes=LOAD_BUFFER_BYTES,
+        buffer_bytes=_LOAD_BUFFER_BYTES,
     )
     talk = command.talker(
         str(programs.talker),
-        ADDRESSES[LISTENER],
-        LOAD_PORT,
+        _ADDRESSES[LISTENER],
+        _LOAD_PORT,
         command.Pacing.at_rate(part.loads_mbps[0], part.load_payload_bytes),
         command.Extent(),
         payload_bytes=part.load_payload_bytes,

@@ -39,14 +39,14 @@ if TYPE_CHECKING:
     from tsnrepro.settings.shaping import Mode, ShapingPart
     from tsnrepro.testbed.model import ModelParameters, ModelTestbed
 
-STREAM, LOAD = "stream", "load"
-TALKER, LISTENER, LOADER, SWITCH = "talker", "listener", "loader", "sw"
-MEMBERS = ("m0", "m1")
+STREAM, _LOAD = "stream", "load"
+TALKER, LISTENER, _LOADER, _SWITCH = "talker", "listener", "loader", "sw"
+_MEMBERS = ("m0", "m1")
 # Two cards' clocks are never the same (IEEE Std 802.3 allows +-100 ppm). With equal clocks a full
 # queue would take every frame of a saturating host and none of another's, or the other way round.
-LOADER_CLOCK = 1 - 50e-6
+_LOADER_CLOCK = 1 - 50e-6
 # Until then the load has filled every queue and socket that it will fill.
-START_NS = 20_000_000
+_START_NS = 20_000_000
 
 
 def measure(testbed: ModelTestbed, trial: Trial, measured: Measurement) -> None:
@@ -61,7 +61,7 @@ def measure(testbed: ModelTestbed, trial: Trial, measured: Measurement) -> None:
         departures.append(block[block["stream"] == 0])
 
     # Behind gates a stream's last datagrams may have to wait for many cycles.
-    duration_s = (START_NS + (part.packets + 1) * part.interval_us * 1000) / 1e9
+    duration_s = (_START_NS + (part.packets + 1) * part.interval_us * 1000) / 1e9
     ports = [name for name in network.ports if part.kind == "tas-frer"]
     result = simulate(
         network,
@@ -72,9 +72,9 @@ def measure(testbed: ModelTestbed, trial: Trial, measured: Measurement) -> None:
         on_departure=keep if ports else None,
         most_rows=part.packets,  # of the departures the callback takes all, the load's too
     )
-    measured.outputs[LOG] = compress(log_of(result.deliveries))
+    measured.outputs[LOG] = compress(_log_of(result.deliveries))
     if ports:
-        measured.outputs[DEPARTURES] = compress(departures_of(np.concatenate(departures)))
+        measured.outputs[DEPARTURES] = compress(_departures_of(np.concatenate(departures)))
     measured.outputs["network.json.gz"] = network.model_copy(
         update={"streams": [_summary(stream) for stream in network.streams]}
     ).model_dump_json(indent=1)
@@ -83,8 +83,8 @@ def measure(testbed: ModelTestbed, trial: Trial, measured: Measurement) -> None:
         "parameters": asdict(parameters),
         "cable_ns": testbed.settings.cable_ns,
         "medium": "model",
-        "egress": egress_of(part, testbed.settings.cable_ns),
-        **counts_of(result, duration_s),
+        "egress": _egress_of(part, testbed.settings.cable_ns),
+        **_counts_of(result, duration_s),
     }
 
 
@@ -95,7 +95,7 @@ def _summary(stream: TrafficStream) -> TrafficStream:
     return stream.model_copy(update={"send": Listed(times_ns=stream.send.times_ns[:1])})
 
 
-def egress_of(part: ShapingPart, cable_ns: float) -> dict[str, Any]:
+def _egress_of(part: ShapingPart, cable_ns: float) -> dict[str, Any]:
     """Return how the start of a frame at the shaped port follows from its arrival stamp.
 
     Where the listener hears the shaped port directly, a frame began there when it arrived less the
@@ -115,7 +115,7 @@ def egress_of(part: ShapingPart, cable_ns: float) -> dict[str, Any]:
     }
 
 
-def log_of(deliveries: Block) -> Records:
+def _log_of(deliveries: Block) -> Records:
     """Return the model's deliveries of one stream as a listener's log; picoseconds are cut off."""
     log = np.zeros(len(deliveries), LISTENER_DTYPE)
     log["sequence"] = deliveries["datagram"]
@@ -125,7 +125,7 @@ def log_of(deliveries: Block) -> Records:
     return log
 
 
-def departures_of(departures: Block) -> Records:
+def _departures_of(departures: Block) -> Records:
     """Return departures as a log: ``stream`` is the member path, the stamp is the frame's start."""
     log = np.zeros(len(departures), LISTENER_DTYPE)
     log["stream"] = departures["member"]
@@ -136,7 +136,7 @@ def departures_of(departures: Block) -> Records:
     return log
 
 
-def counts_of(result: SimulationResult, duration_s: float) -> dict[str, Any]:
+def _counts_of(result: SimulationResult, duration_s: float) -> dict[str, Any]:
     """Return the accounts of stream and load, and what each port did."""
     stream = result.streams[STREAM]
     loads = [item for name, item in result.streams.items() if name != STREAM]
@@ -175,7 +175,7 @@ def network_of(
     return build(part, mode, parameters, cable_ns, seed)
 
 
-def shaped_port(part: ShapingPart, mode: Mode) -> EgressPort:
+def _shaped_port(part: ShapingPart, mode: Mode) -> EgressPort:
     """Return the port that a mode stands for; on a card mqprio is strict priority of queues."""
     if mode in ("fifo", "direct"):
         return EgressPort(queue_bytes=part.queue_bytes)
@@ -216,14 +216,14 @@ def _streams(
         route=route,
         priority=part.priority,
         vlan=part.tagged,
-        start_ns=START_NS,
+        start_ns=_START_NS,
     )
     rate = part.loads_mbps[0]
     return [
         stream,
         *(
             TrafficStream(
-                name=f"{LOAD}{number}" if number else LOAD,
+                name=f"{_LOAD}{number}" if number else _LOAD,
                 talker=source,
                 listener=sink,
                 payload_bytes=part.load_payload_bytes,
@@ -238,7 +238,7 @@ def _streams(
     ]
 
 
-def send_times_ns(part: ShapingPart, seed: int) -> list[int]:
+def _send_times_ns(part: ShapingPart, seed: int) -> list[int]:
     """Return when the stream's datagrams are sent, after its start: evenly, each late by chance."""
     chance = np.random.default_rng([seed, 1]).random(part.packets)
     times = np.arange(part.packets) * part.interval_us + chance * part.interval_spread_us
@@ -247,7 +247,7 @@ def send_times_ns(part: ShapingPart, seed: int) -> list[int]:
 
 def _timed(streams: list[TrafficStream], part: ShapingPart, seed: int) -> list[TrafficStream]:
     first, *others = streams
-    send = Listed(times_ns=send_times_ns(part, seed))
+    send = Listed(times_ns=_send_times_ns(part, seed))
     return [first.model_copy(update={"send": send}), *others]
 
 
@@ -258,7 +258,7 @@ def _link(part: ShapingPart, a: str, b: str, cable_ns: float, name: str = "") ->
 
 
 def _slower(link: DuplexLink) -> DuplexLink:
-    return link.model_copy(update={"rate_mbps": link.rate_mbps * LOADER_CLOCK})
+    return link.model_copy(update={"rate_mbps": link.rate_mbps * _LOADER_CLOCK})
 
 
 def _end_station(
@@ -274,7 +274,7 @@ def _end_station(
         },
         links=[link],
         streams=_timed(streams, part, seed),
-        ports={f"{TALKER}:{link.name}": _roomy(part, shaped_port(part, mode))},
+        ports={f"{TALKER}:{link.name}": _roomy(part, _shaped_port(part, mode))},
     )
 
 
@@ -292,25 +292,25 @@ def _bridge(
     """
     if mode == "direct":
         return _end_station(part, mode, parameters, cable_ns, seed)
-    first = _link(part, TALKER, SWITCH, cable_ns)
-    other = _slower(_link(part, LOADER, SWITCH, cable_ns))
-    last = _link(part, SWITCH, LISTENER, cable_ns)
+    first = _link(part, TALKER, _SWITCH, cable_ns)
+    other = _slower(_link(part, _LOADER, _SWITCH, cable_ns))
+    last = _link(part, _SWITCH, LISTENER, cable_ns)
     streams = _streams(
         part,
         SinglePath(links=[first.name, last.name]),
-        [(LOADER, LISTENER, [other.name, last.name])],
+        [(_LOADER, LISTENER, [other.name, last.name])],
     )
     return Network(
-        hosts={name: _host(part, parameters) for name in (TALKER, LOADER, LISTENER)},
+        hosts={name: _host(part, parameters) for name in (TALKER, _LOADER, LISTENER)},
         switches={
-            SWITCH: Switch(
+            _SWITCH: Switch(
                 port=EgressPort(queue_bytes=part.queue_bytes),
                 processing_ns=parameters.switch_us * 1000,
             )
         },
         links=[first, other, last],
         streams=_timed(streams, part, seed),
-        ports={f"{SWITCH}:{last.name}": shaped_port(part, mode)},
+        ports={f"{_SWITCH}:{last.name}": _shaped_port(part, mode)},
     )
 
 
@@ -323,13 +323,15 @@ def _members(
     only the member paths are shared.
     """
     first, last = _link(part, TALKER, "sw1", cable_ns), _link(part, "sw2", LISTENER, cable_ns)
-    members = [_link(part, "sw1", "sw2", cable_ns, name) for name in MEMBERS]
-    sources = [_slower(_link(part, f"loader-{name}", "sw1", cable_ns)) for name in MEMBERS]
-    sinks = [_link(part, "sw2", f"sink-{name}", cable_ns) for name in MEMBERS]
-    route = Replicated(before=[first.name], members=[[name] for name in MEMBERS], after=[last.name])
+    members = [_link(part, "sw1", "sw2", cable_ns, name) for name in _MEMBERS]
+    sources = [_slower(_link(part, f"loader-{name}", "sw1", cable_ns)) for name in _MEMBERS]
+    sinks = [_link(part, "sw2", f"sink-{name}", cable_ns) for name in _MEMBERS]
+    route = Replicated(
+        before=[first.name], members=[[name] for name in _MEMBERS], after=[last.name]
+    )
     loads = [
         (source.a, sink.b, [source.name, name, sink.name])
-        for source, sink, name in zip(sources, sinks, MEMBERS, strict=True)
+        for source, sink, name in zip(sources, sinks, _MEMBERS, strict=True)
     ]
     hosts = [TALKER, LISTENER, *(source.a for source in sources), *(sink.b for sink in sinks)]
     switch = Switch(
@@ -340,5 +342,5 @@ def _members(
         switches={"sw1": switch, "sw2": switch},
         links=[first, *members, *sources, *sinks, last],
         streams=_timed(_streams(part, route, loads), part, seed),
-        ports={f"sw1:{name}": shaped_port(part, mode) for name in MEMBERS},
+        ports={f"sw1:{name}": _shaped_port(part, mode) for name in _MEMBERS},
     )

@@ -3,11 +3,11 @@
 from typing import TYPE_CHECKING, cast
 
 from tsnrepro.experiments.measurement import Measurement
-from tsnrepro.experiments.plan import Planned, randomised_blocks
+from tsnrepro.experiments.plan import Planned, in_blocks
 from tsnrepro.experiments.shaping.factors import factors_of
 from tsnrepro.experiments.shaping.schedule import check_part
 from tsnrepro.records.store import Trial
-from tsnrepro.settings.shaping import Mode, ShapingPart, ShapingSettings
+from tsnrepro.settings.shaping import ShapingPart, ShapingSettings
 from tsnrepro.testbed.protocol import JobTestbed, Testbed
 
 if TYPE_CHECKING:
@@ -34,10 +34,7 @@ def plan(settings: ShapingSettings, seed: int, kind: str) -> list[Planned]:
             here = part.on(kind)
             check_part(here)
             trials += trials_of(here, settings.repetitions)
-    return [
-        Planned(trial, order, _nominal_seconds(trial, kind))
-        for order, trial in enumerate(randomised_blocks(trials, seed))
-    ]
+    return in_blocks(trials, seed, lambda trial: _nominal_seconds(trial, kind))
 
 
 def trials_of(part: ShapingPart, repetitions: int) -> list[Trial]:
@@ -46,16 +43,16 @@ def trials_of(part: ShapingPart, repetitions: int) -> list[Trial]:
     ``direct`` has no port to share with the load, so it is measured idle only.
     """
     return [
-        Trial("shaping", _label(part, mode, load), factors_of(part, mode, load), repetition)
+        Trial(
+            "shaping",
+            f"{part.name}-{mode}-{f'{load:g}M' if load else 'idle'}",
+            factors_of(part, mode, load),
+            repetition,
+        )
         for repetition in range(1, repetitions + 1)
         for mode in part.modes
         for load in ([0.0] if mode == "direct" else part.loads_mbps)
     ]
-
-
-def _label(part: ShapingPart, mode: Mode, load: float) -> str:
-    loaded = f"{load:g}M" if load else "idle"
-    return f"{part.name}-{mode}-{loaded}"
 
 
 def _nominal_seconds(trial: Trial, kind: str) -> float:

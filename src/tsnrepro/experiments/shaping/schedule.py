@@ -162,7 +162,7 @@ def carried_bytes(window_ns: int, link_mbps: float) -> int:
     return math.floor(round(window_ns * link_mbps / 8000, 6))
 
 
-def frames_in(window_ns: int, wire: int, link_mbps: float) -> int:
+def _frames_in(window_ns: int, wire: int, link_mbps: float) -> int:
     """Return how many frames of equal size a window carries whole, gap included."""
     return math.floor(round(window_ns / wire_time_ns(wire, link_mbps), 9))
 
@@ -177,7 +177,7 @@ def payload_limit_mbps(gates: GateControlList, flow: Flow, link_mbps: float) -> 
     if gates.always_open(flow.traffic_class):
         return link_mbps * flow.payload_bytes / sum(flow.wire_bytes)
     frames = sum(
-        frames_in(until - begin, longest, link_mbps)
+        _frames_in(until - begin, longest, link_mbps)
         for begin, until in gates.windows_ns(flow.traffic_class)
     )
     return frames / number * flow.payload_bytes * 8000 / gates.cycle
@@ -211,7 +211,7 @@ def arithmetic(gates: GateControlList, flows: Sequence[Flow], link_mbps: float) 
                     "payload_bytes": flow.payload_bytes,
                     "wire_bytes": wire,
                     "needs_ns": smallest_window_ns(flow, link_mbps),
-                    "frames_per_window": frames_in(length, wire, link_mbps),
+                    "frames_per_window": _frames_in(length, wire, link_mbps),
                     "guard_band_ns": smallest_window_ns(flow, link_mbps) if closes else 0,
                     "payload_limit_mbps": payload_limit_mbps(gates, flow, link_mbps),
                 }

@@ -8,10 +8,10 @@ put one after another; a later one adds to an earlier one.
 import stat
 from pathlib import PurePosixPath
 
-TRAILER = "TRAILER!!!"
-ALIGNMENT = 4
+_TRAILER = "TRAILER!!!"
+_ALIGNMENT = 4
 # The kernel looks for an archive's start at multiples of this.
-BLOCK = 512
+_BLOCK = 512
 
 
 class Archive:
@@ -55,8 +55,8 @@ class Archive:
             _entry(number, name, *self._entries[name])
             for number, name in enumerate(sorted(self._entries), start=1)
         ]
-        parts.append(_entry(0, TRAILER, 0, b""))
-        return _padded(b"".join(parts), BLOCK)
+        parts.append(_entry(0, _TRAILER, 0, b""))
+        return _padded(b"".join(parts), _BLOCK)
 
 
 def _entry(inode: int, name: str, mode: int, content: bytes) -> bytes:
@@ -65,7 +65,7 @@ def _entry(inode: int, name: str, mode: int, content: bytes) -> bytes:
     # inode, mode, uid, gid, nlink, mtime, size, device (2), rdevice (2), length of name, check
     fields = (inode, mode, 0, 0, links, 0, len(content), 0, 0, 0, 0, len(encoded), 0)
     header = b"070701" + "".join(f"{value:08X}" for value in fields).encode()
-    return _padded(header + encoded, ALIGNMENT) + _padded(content, ALIGNMENT)
+    return _padded(header + encoded, _ALIGNMENT) + _padded(content, _ALIGNMENT)
 
 
 def _padded(data: bytes, unit: int) -> bytes:

@@ -15,15 +15,17 @@ from tsnrepro.testbed.guest import cache
 from tsnrepro.testbed.guest.archive import Archive
 from tsnrepro.testbed.guest.kernel import Kernel
 from tsnrepro.testbed.guest.programs import find
+from tsnrepro.testbed.jobs import script
+from tsnrepro.testbed.jobs.job import Job
 
-INIT = Path(__file__).resolve().parent / "init.sh"
+_INIT = Path(__file__).resolve().parent / "init.sh"
 SHELL = "dash"
 # What init.sh, a job's script and the setting up of hosts and queues call.
 PROGRAMS = (
     *("cat", "date", "ethtool", "grep", "ip", "kmod", "mkdir", "mount", "nsenter", "sleep", "sync"),
     *("sysctl", "taskset", "tar", "tc", "timeout", "uname"),
 )
-LINKS = {
+_LINKS = {
     "/usr/bin/sh": SHELL,
     "/usr/sbin/modprobe": "/usr/bin/kmod",
     "/bin": "usr/bin",
@@ -34,7 +36,9 @@ LINKS = {
 }
 # Loaded by name or on demand (the kernel calls modprobe); each brings what it depends on.
 MODULES = re.compile(r"(sch|cls|act|em)_\w+|veth|8021q|bridge|hsr|overlay|virtio_(pci|blk)")
-INDEX = re.compile(r"modules\.(dep|alias|softdep|symbols|builtin)(\.alias)?(\.bin)?|modules\.order")
+_INDEX = re.compile(
+    r"modules\.(dep|alias|softdep|symbols|builtin)(\.alias)?(\.bin)?|modules\.order"
+)
 
 
 def base(kernel: Kernel) -> bytes:
@@ -52,12 +56,12 @@ def base(kernel: Kernel) -> bytes:
     if kept.exists():
         return kept.read_bytes()
     archive = Archive()
-    for path, target in LINKS.items():
+    for path, target in _LINKS.items():
         archive.link(path, target)
     for folder in ("/dev", "/proc", "/sys", "/run", "/tmp", "/root", "/etc"):
         archive.folder(folder)
-    archive.file("/init", INIT.read_bytes())
-    add_programs(archive, programs)
+    archive.file("/init", _INIT.read_bytes())
+    _add_programs(archive, programs)
     _add_modules(archive, kernel)
     content = archive.to_bytes()
     for old in kept.parent.glob("*.cpio"):
@@ -68,7 +72,23 @@ def base(kernel: Kernel) -> bytes:
     return content
 
 
-def add_programs(archive: Archive, programs: Iterable[Path]) -> None:
+def of_job(job: Job) -> bytes:
+    """Return what a job adds: its programs with their libraries, its inputs and its script.
+
+    Raises
+    ------
+    TestbedError
+        A program that the job wants is not on this machine.
+    """
+    added = Archive()
+    _add_programs(added, [find(name) for name in job.programs])
+    for path, content in job.inputs.items():
+        added.file(path, content)
+    added.file("/job/script", script.text(job).encode())
+    return added.to_bytes()
+
+
+def _add_programs(archive: Archive, programs: Iterable[Path]) -> None:
     """Add programs with the libraries that the loader would give them here."""
     paths = list(programs)
     for path in paths:
@@ -107,7 +127,7 @@ def _canonical(path: Path) -> str:
 def _digest(kernel: Kernel, programs: list[Path]) -> str:
     """Return a digest of what the archive depends on; ld.so.cache stands for the libraries."""
     digest = hashlib.sha256(kernel.release.encode() + b"\0" + " ".join(kernel.packages).encode())
-    for source in (INIT, Path(__file__), Path(__file__).parent / "archive.py"):
+    for source in (_INIT, Path(__file__), Path(__file__).parent / "archive.py"):
         digest.update(source.read_bytes())
     for path in (*programs, Path("/etc/ld.so.cache")):
         facts = path.stat() if path.exists() else None
@@ -119,7 +139,7 @@ def _add_modules(archive: Archive, kernel: Kernel) -> None:
     """Add the modules that queues, filters, links and the disk need, and depmod's indexes."""
     target = f"/usr/lib/modules/{kernel.release}"
     for index in kernel.modules.iterdir():
-        if INDEX.fullmatch(index.name):
+        if _INDEX.fullmatch(index.name):
             archive.file(f"{target}/{index.name}", index.read_bytes(), 0o644)
     depends = read_dependencies((kernel.modules / "modules.dep").read_text(encoding="utf-8"))
     for name in closure(depends, MODULES):

@@ -18,10 +18,10 @@ from tsnrepro.testbed.guest.programs import find
 
 # By /etc/os-release's ID. Ubuntu's smaller linux-image-virtual leaves out the package of modules
 # that has the queueing disciplines.
-METAPACKAGES = {"debian": "linux-image-cloud-amd64", "ubuntu": "linux-image-generic"}
-NAMES = re.compile(r"linux-(image|modules|modules-extra)-\d[\w.+-]*")
-DOWNLOAD_SECONDS = 300
-REMEDY = (
+_METAPACKAGES = {"debian": "linux-image-cloud-amd64", "ubuntu": "linux-image-generic"}
+_NAMES = re.compile(r"linux-(image|modules|modules-extra)-\d[\w.+-]*")
+_DOWNLOAD_SECONDS = 300
+_REMEDY = (
     "Run `apt-get update` with a network, then `tsnrepro` again; or name another package by"
     " kernel_package in the testbed's configuration"
 )
@@ -46,7 +46,7 @@ def distribution() -> str:
     """Return ``debian`` or ``ubuntu`` (or what is closest), or the name of another one."""
     facts = platform.freedesktop_os_release()
     names = [facts.get("ID", ""), *facts.get("ID_LIKE", "").split()]
-    return next((name for name in names if name in METAPACKAGES), names[0])
+    return next((name for name in names if name in _METAPACKAGES), names[0])
 
 
 def metapackage() -> str:
@@ -58,13 +58,13 @@ def metapackage() -> str:
         The distribution is neither Debian nor Ubuntu.
     """
     name = distribution()
-    if name not in METAPACKAGES:
+    if name not in _METAPACKAGES:
         raise TestbedError(
             f"no kernel package is known for the distribution '{name}'",
             "/etc/os-release",
             "Debian and Ubuntu have one; the model testbed runs anywhere",
         )
-    return METAPACKAGES[name]
+    return _METAPACKAGES[name]
 
 
 def get(package: str | None = None) -> Kernel:
@@ -124,21 +124,21 @@ def _resolve(name: str) -> list[str]:
             continue
         seen.add(package)
         fields = _said(["apt-cache", "--no-all-versions", "show", package])
-        if NAMES.fullmatch(package):
+        if _NAMES.fullmatch(package):
             version = re.search(r"^Version: (\S+)$", fields, re.MULTILINE)
             assert version is not None, "every package has a version"
             found[package] = version[1]
         depends = " ".join(re.findall(r"^(?:Pre-)?Depends: (.*)$", fields, re.MULTILINE))
-        wanted += [match[0] for match in NAMES.finditer(depends)]
+        wanted += [match[0] for match in _NAMES.finditer(depends)]
     if not found:
-        raise TestbedError("it leads to no kernel", f"package {name}", REMEDY)
+        raise TestbedError("it leads to no kernel", f"package {name}", _REMEDY)
     return [f"{package}={version}" for package, version in sorted(found.items())]
 
 
 def _release(root: Path) -> str:
     images = sorted((root / "boot").glob("vmlinuz-*"))
     if len(images) != 1:
-        raise TestbedError(f"they hold {len(images)} kernel images", f"packages in {root}", REMEDY)
+        raise TestbedError(f"they hold {len(images)} kernel images", f"packages in {root}", _REMEDY)
     return images[0].name.removeprefix("vmlinuz-")
 
 
@@ -152,10 +152,10 @@ def _said(argv: list[str], cwd: Path | None = None) -> str:
     program = [str(find(argv[0])), *argv[1:]]
     try:
         done = subprocess.run(
-            program, cwd=cwd, capture_output=True, text=True, check=False, timeout=DOWNLOAD_SECONDS
+            program, cwd=cwd, capture_output=True, text=True, check=False, timeout=_DOWNLOAD_SECONDS
         )
     except subprocess.TimeoutExpired as error:
-        raise TestbedError("no answer in time", " ".join(argv), REMEDY) from error
+        raise TestbedError("no answer in time", " ".join(argv), _REMEDY) from error
     if done.returncode:
-        raise TestbedError(done.stderr.strip()[-800:], " ".join(argv), REMEDY)
+        raise TestbedError(done.stderr.strip()[-800:], " ".join(argv), _REMEDY)
     return done.stdout

@@ -21,22 +21,22 @@ QEMU = "qemu-system-x86_64"
 Acceleration = Literal["kvm", "tcg"]
 READY = "guest: ready"
 DONE = "guest: done"
-TAIL_CHARACTERS = 1500
-GAVE_UP = re.compile(r"Kernel panic|BUG:|Out of memory|job: set-up failed")
-POLL_SECONDS = 0.02
+_TAIL_CHARACTERS = 1500
+_GAVE_UP = re.compile(r"Kernel panic|BUG:|Out of memory|job: set-up failed")
+_POLL_SECONDS = 0.02
 # What a guest is given beyond its deadline should nobody end it then.
 GRACE_SECONDS = 10
 # A guest under TCG says it is ready within about 3 s; a machine at work may take ten times that.
 READY_SECONDS = 60
 # A trial boot under KVM takes about a second where KVM works. Where it does not, kernels hang.
 TRIAL_SECONDS = 12
-KERNEL_ARGUMENTS = (
+_KERNEL_ARGUMENTS = (
     *("console=ttyS0", "quiet", "loglevel=4", "panic=-1", "nokaslr", "norandmaps"),
     *("ipv6.disable=1", "mitigations=off", "cryptomgr.notests"),
 )
 # Without ACPI there is no local APIC, whose calibration spins through 0.2 s of virtual time and
 # makes half of the boot; the timer that is left meets taprio's windows just as well.
-VIRTUAL_TIME_ARGUMENTS = ("acpi=off", "tsc=reliable")
+_VIRTUAL_TIME_ARGUMENTS = ("acpi=off", "tsc=reliable")
 
 
 @dataclass(frozen=True)
@@ -76,8 +76,8 @@ def command(guest: Guest, initrd: Path, disk: Path, console: Path) -> list[str]:
 
 
 def _kernel_arguments(guest: Guest) -> tuple[str, ...]:
-    virtual = VIRTUAL_TIME_ARGUMENTS if guest.acceleration == "tcg" else ()
-    return (*KERNEL_ARGUMENTS, *virtual)
+    virtual = _VIRTUAL_TIME_ARGUMENTS if guest.acceleration == "tcg" else ()
+    return (*_KERNEL_ARGUMENTS, *virtual)
 
 
 def _processor(guest: Guest) -> list[str]:
@@ -169,9 +169,9 @@ def _run(argv: list[str], console: Path, deadline_s: float, ready_s: float) -> t
                     QEMU,
                     "Give the job a longer deadline_s, or find the step that blocks",
                 )
-            time.sleep(POLL_SECONDS)
+            time.sleep(_POLL_SECONDS)
         if qemu.returncode:
-            said = qemu.stderr.read().strip()[-TAIL_CHARACTERS:] if qemu.stderr else ""
+            said = qemu.stderr.read().strip()[-_TAIL_CHARACTERS:] if qemu.stderr else ""
             raise TestbedError(f"qemu ended with {qemu.returncode}: {said}", QEMU)
     finally:
         if qemu.poll() is None:
@@ -188,8 +188,8 @@ def _read(console: Path) -> str:
 
 def _tail(console: str) -> str:
     """Return the end of a console, after the line in which its kernel or init gave up."""
-    end = console.strip()[-TAIL_CHARACTERS:] or "(nothing)"
-    reasons = [line for line in console.splitlines() if GAVE_UP.search(line)]
+    end = console.strip()[-_TAIL_CHARACTERS:] or "(nothing)"
+    reasons = [line for line in console.splitlines() if _GAVE_UP.search(line)]
     return "\n".join([*(line for line in reasons[:3] if line not in end), end])
 
 

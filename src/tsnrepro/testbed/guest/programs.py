@@ -8,7 +8,7 @@ from tsnrepro.errors import TestbedError
 # Not the caller's PATH: a user's often leaves out what only root runs, such as depmod.
 SEARCH_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 # Which Debian package a program comes from, where it is not named after it.
-DEBIAN_PACKAGES = {
+_DEBIAN_PACKAGES = {
     **dict.fromkeys(("cat", "date", "mkdir", "sleep", "sync", "timeout", "uname"), "coreutils"),
     **dict.fromkeys(("apt-cache", "apt-get"), "apt"),
     **dict.fromkeys(("ip", "tc"), "iproute2"),
@@ -36,7 +36,7 @@ def find(program: str) -> Path:
     """
     found = shutil.which(program, path=SEARCH_PATH)
     if found is None:
-        package = DEBIAN_PACKAGES.get(program, program)
+        package = _DEBIAN_PACKAGES.get(program, program)
         raise TestbedError(
             f"a job or its guest needs the program {program}, which is not installed here",
             "testbeds guest and emulated",

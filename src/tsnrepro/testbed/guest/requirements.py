@@ -11,10 +11,8 @@ from tsnrepro.testbed.guest.programs import has
 # What puts the guest's file system together and starts it.
 PROGRAMS = ("depmod", "ldd", "setpriv", machine.QEMU)
 FETCHERS = ("apt-cache", "apt-get", "dpkg-deb")
-PROBE_SECONDS = 20
+_PROBE_SECONDS = 20
 
-# What the probe tries.
-QDISCS = ("mqprio", "taprio", "cbs", "etf", "802.1Q")
 # Each tried on a veth pair of a namespace that ends with the command: nothing of it stays.
 PROBE = """\
 ip link add one numtxqueues 8 type veth peer name other numtxqueues 8 || exit 1
@@ -51,7 +49,7 @@ def lacking_qdiscs() -> list[str]:
     argv = ["unshare", *user, "--net", "sh", "-c", PROBE]
     try:
         done = subprocess.run(
-            argv, capture_output=True, text=True, check=False, timeout=PROBE_SECONDS
+            argv, capture_output=True, text=True, check=False, timeout=_PROBE_SECONDS
         )
     except (FileNotFoundError, subprocess.TimeoutExpired) as error:
         raise TestbedError(f"nothing could be tried: {error}", "queueing disciplines") from error
@@ -77,8 +75,3 @@ def missing() -> list[str]:
     except TestbedError as error:
         lacks.append(f"a kernel for the guest ({error.what})")
     return lacks
-
-
-def available() -> bool:
-    """Tell whether this machine can run the guest testbed."""
-    return not missing()

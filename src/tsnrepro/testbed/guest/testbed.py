@@ -2,17 +2,17 @@
 
 from contextlib import ExitStack
 
-from tsnrepro.errors import TestbedError
 from tsnrepro.settings.testbeds import GuestSettings
 from tsnrepro.testbed import facts
-from tsnrepro.testbed.guest import files, initramfs, kernel, machine
+from tsnrepro.testbed.guest import initramfs, kernel, machine
 from tsnrepro.testbed.guest.requirements import missing
 from tsnrepro.testbed.jobs import results
 from tsnrepro.testbed.jobs.job import Job, JobResult, Link, Port, Step
 from tsnrepro.testbed.lock import TestbedLock
+from tsnrepro.testbed.requirements import refuse
 
 # What a trial of KVM runs: hosts, a link, a command.
-TRIAL = Job(
+_TRIAL = Job(
     "trial of KVM",
     links=(Link(Port("a", "eth0"), Port("b", "eth0")),),
     steps=(Step("say", "a", ("ip", "link"), 5),),
@@ -38,19 +38,14 @@ class GuestTestbed:
         self.acceleration: machine.Acceleration = "tcg"
 
     def __enter__(self) -> "GuestTestbed":
-        if lacks := missing():
-            raise TestbedError(
-                f"this machine lacks {', '.join(lacks)}",
-                "testbed guest",
-                "`tsnrepro testbeds` tells what else can run here",
-            )
+        refuse(missing(), self.kind)
         with ExitStack() as stack:
             stack.enter_context(TestbedLock(self.kind, self._purpose))
             self._kernel = kernel.get(self.settings.kernel_package)
             self._base = initramfs.base(self._kernel)
-            trial = self._guest("kvm", TRIAL)
+            trial = self._guest("kvm", _TRIAL)
             self.acceleration = machine.accelerate(
-                self.settings.acceleration, trial, self._base + files.archive(TRIAL)
+                self.settings.acceleration, trial, self._base + initramfs.of_job(_TRIAL)
             )
             self._stack = stack.pop_all()
         return self
@@ -75,18 +70,9 @@ class GuestTestbed:
         return machine.Guest(self._kernel, acceleration, job.seed, epoch, memory)
 
     def run(self, job: Job) -> JobResult:
-        """Boot a guest, let it do the job, and return what it brought back.
-
-        A step's failure is in its exit status; see :meth:`JobResult.check`.
-
-        Raises
-        ------
-        TestbedError
-            The guest did not boot, could not set the topology up, did not end within the job's
-            deadline, or died.
-        """
+        """Boot a guest, let it do the job, and return what it brought back; see ``JobTestbed``."""
         guest = self._guest(self.acceleration, job)
-        initrd = self._base + files.archive(job)
+        initrd = self._base + initramfs.of_job(job)
         ended = machine.boot(guest, initrd, deadline_s=job.deadline_s)
         return results.result_of(
             results.unpack(ended.disk, job),
@@ -99,9 +85,3 @@ class GuestTestbed:
             console=ended.console,
             kernel_packages=guest.kernel.packages,
         )
-
-
-def run_job(job: Job, settings: GuestSettings | None = None, purpose: str = "") -> JobResult:
-    """Run one job; see :class:`GuestTestbed`."""
-    with GuestTestbed(settings, purpose or job.name) as testbed:
-        return testbed.run(job)

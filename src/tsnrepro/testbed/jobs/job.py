@@ -17,7 +17,7 @@ from typing import Literal
 from tsnrepro.errors import TestbedError
 from tsnrepro.testbed.host import Completed
 
-VIRTUAL_TIME_NOTE = (
+_VIRTUAL_TIME_NOTE = (
     "Times are virtual: one instruction of the guest is one nanosecond. They are good for gate"
     " order, shaping, priority and loss, and for nothing that asks for absolute latency, jitter,"
     " clock synchronisation or hardware offload."
@@ -25,9 +25,9 @@ VIRTUAL_TIME_NOTE = (
 
 # A name becomes a folder, a namespace or a device: no slash, no space, no leading dash.
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
-DEVICE_NAME_LENGTH = 15
-PRIORITIES = range(8)
-IDENTITY = tuple((priority, priority) for priority in PRIORITIES)
+_DEVICE_NAME_LENGTH = 15
+_PRIORITIES = range(8)
+_IDENTITY = tuple((priority, priority) for priority in _PRIORITIES)
 
 
 @dataclass(frozen=True)
@@ -41,8 +41,8 @@ class Vlan:
 
     vlan_id: int
     addresses: tuple[str, ...] = ()
-    egress_pcp: tuple[tuple[int, int], ...] = IDENTITY
-    ingress_priority: tuple[tuple[int, int], ...] = IDENTITY
+    egress_pcp: tuple[tuple[int, int], ...] = _IDENTITY
+    ingress_priority: tuple[tuple[int, int], ...] = _IDENTITY
 
 
 @dataclass(frozen=True)
@@ -232,7 +232,7 @@ class JobResult:
             See :meth:`tsnrepro.testbed.host.Completed.check`.
         """
         for done in self.steps.values():
-            if done.exit_status != ENDED_BY_TERM:
+            if done.exit_status != _ENDED_BY_TERM:
                 done.check()
         return self
 
@@ -260,7 +260,7 @@ class JobResult:
     @property
     def note(self) -> str:
         """The sentence that every table and figure from this result carries, or nothing."""
-        return VIRTUAL_TIME_NOTE if self.virtual_time else ""
+        return _VIRTUAL_TIME_NOTE if self.virtual_time else ""
 
     def describe(self) -> dict:
         """Return the facts that a record of this job carries."""
@@ -279,7 +279,7 @@ class JobResult:
 
 
 # What a shell reports for a command that TERM ended.
-ENDED_BY_TERM = 143
+_ENDED_BY_TERM = 143
 
 
 def _problems(job: Job) -> Iterator[str]:
@@ -333,7 +333,7 @@ def _topology_problems(job: Job) -> Iterator[str]:
     for host, device in devices:
         if not NAME.fullmatch(host):
             yield f"'{host}' cannot be a host's name"
-        if not NAME.fullmatch(device) or len(device) > DEVICE_NAME_LENGTH:
+        if not NAME.fullmatch(device) or len(device) > _DEVICE_NAME_LENGTH:
             yield f"'{device}' cannot be a device's name"
         if devices.count((host, device)) > 1:
             yield f"host {host} has two devices {device}"

@@ -27,20 +27,21 @@ from tsnrepro.testbed.guest.requirements import lacking_qdiscs
 from tsnrepro.testbed.jobs import results, script
 from tsnrepro.testbed.jobs.job import Acceleration, Job, JobResult
 from tsnrepro.testbed.lock import TestbedLock
+from tsnrepro.testbed.requirements import refuse
 
 FOLDER = Path(__file__).resolve().parent
-SCRIPT = "/run/tsnrepro/script"
+_SCRIPT = "/run/tsnrepro/script"
 # The environment of every command, as in a guest.
-ENVIRONMENT = {"PATH": SEARCH_PATH, "HOME": "/root", "TMPDIR": "/tmp"}
+_ENVIRONMENT = {"PATH": SEARCH_PATH, "HOME": "/root", "TMPDIR": "/tmp"}
 PROGRAMS = (
     *("chroot", "ethtool", "ip", "mount", "nsenter", "setpriv", "sysctl", "tar", "tc", "timeout"),
     "unshare",
 )
 # A job has these for itself.
-OWN = ("/dev", "/proc", "/run", "/sys", "/tmp")
+_OWN = ("/dev", "/proc", "/run", "/sys", "/tmp")
 # What a job is given beyond its deadline should nobody be there to end it then.
 GRACE_SECONDS = 10
-TAIL_CHARACTERS = 1500
+_TAIL_CHARACTERS = 1500
 
 
 class LocalJobs:
@@ -98,16 +99,7 @@ class LocalJobs:
         }
 
     def run(self, job: Job) -> JobResult:
-        """Let this machine do the job and return what it brought back.
-
-        A step's failure is in its exit status; see :meth:`JobResult.check`.
-
-        Raises
-        ------
-        TestbedError
-            The kernel refused namespaces or mounts, the topology could not be set up, or the job
-            did not end within its deadline.
-        """
+        """Let this machine do the job and return what it brought back; see ``JobTestbed``."""
         began, clock = time.monotonic(), time.time()
         content, console = _run(job)
         wall_s = time.monotonic() - began
@@ -140,12 +132,7 @@ def refuse_without(needs: Collection[str] = ()) -> None:
     """
     missing = [] if os.geteuid() == 0 else ["root (run with sudo)"]
     missing += [f"the program {name}" for name in PROGRAMS if not has(name)]
-    if missing:
-        raise TestbedError(
-            f"this machine lacks {', '.join(missing)}",
-            "testbed emulated",
-            "`tsnrepro testbeds` tells what else can run here",
-        )
+    refuse(missing, "emulated")
     lacks = [name for name in lacking_qdiscs() if name in needs] if needs else []
     if lacks:
         raise TestbedError(
@@ -170,7 +157,7 @@ def _run(job: Job) -> tuple[bytes, str]:
             stdin=files,
             stdout=disk,
             stderr=console,
-            env=ENVIRONMENT,
+            env=_ENVIRONMENT,
             cwd="/",
             start_new_session=True,
         )
@@ -227,8 +214,8 @@ def _mounts() -> list[str]:
         re.sub(r"\\([0-7]{3})", lambda found: chr(int(found[1], 8)), line.split()[4])
         for line in lines
     ]
-    foreign = [p for p in places if p != "/" and not p.startswith(tuple(f"{own}/" for own in OWN))]
-    return sorted({*foreign} - {*OWN})
+    foreign = [p for p in places if p != "/" and not p.startswith(tuple(f"{own}/" for own in _OWN))]
+    return sorted({*foreign} - {*_OWN})
 
 
 def _archive(job: Job) -> bytes:
@@ -236,7 +223,7 @@ def _archive(job: Job) -> bytes:
     programs = [find(name) for name in job.programs]
     hidden = [p for p in programs if p.is_relative_to("/tmp") or p.is_relative_to("/run")]
     added = {str(path): path.read_bytes() for path in hidden} | dict(job.inputs)
-    added[SCRIPT] = script.text(job).encode()
+    added[_SCRIPT] = script.text(job).encode()
     content = io.BytesIO()
     with tarfile.open(fileobj=content, mode="w") as tar:
         for path, what in added.items():
@@ -252,4 +239,4 @@ def _read(console: IO[bytes]) -> str:
 
 
 def _tail(console: str) -> str:
-    return f"it said: {console.strip()[-TAIL_CHARACTERS:] or '(nothing)'}"
+    return f"it said: {console.strip()[-_TAIL_CHARACTERS:] or '(nothing)'}"

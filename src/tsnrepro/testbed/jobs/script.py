@@ -12,10 +12,10 @@ from tsnrepro.tools.kernel import without_offloads
 
 LIBRARY = Path(__file__).resolve().parent / "steps.sh"
 # Long enough for the kernel to have started the queues of links that came up last.
-SETTLE_SECONDS = 0.1
+_SETTLE_SECONDS = 0.1
 # The seed decides when in these seconds the first step starts: that is how two seeds meet two
 # phases of a gate schedule, and how a repetition in virtual time is more than a copy.
-PHASE_SECONDS = 0.1
+_PHASE_SECONDS = 0.1
 
 
 def text(job: Job) -> str:
@@ -31,7 +31,7 @@ def text(job: Job) -> str:
         *(_step(step) for step in job.configure),
         *_must(_up(job)),
         *(f"await_link {port.host} {port.device}" for port in job.ports()),
-        f"sleep {SETTLE_SECONDS + PHASE_SECONDS * random.Random(job.seed).random():.9f}",
+        f"sleep {_SETTLE_SECONDS + _PHASE_SECONDS * random.Random(job.seed).random():.9f}",
         *(_step(step) for step in job.steps),
         "wait",
         *(f"collect {n} {shlex.quote(path)}" for n, path in enumerate(collected(job))),
