@@ -108,6 +108,8 @@ EXPERIMENT = Experiment(
         "loss.intervention.size_*.{ordinary,realtime}.{control,frer}.{percent,lossy.percent}",
         "loss.intervention.{buffer,realtime,frer}.difference.percent",
         "loss.intervention.{duration_s,highest.mbps,trials.count}",
+        "loss.prediction.{control,frer}.{mbps,error.percent}",
+        "loss.stalls.{longest.ms,median.ms,interval_s,length_ms}",
         "loss.{frame_*,size_*}.{control,frer,difference}.percent",
         "loss.{frame_*,size_*}.{target_mbps,control.offered_mbps,frer.offered_mbps}",
         "loss.size_*.{payload_bytes,frame_bytes}",
