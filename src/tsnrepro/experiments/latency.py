@@ -9,7 +9,8 @@ from tsnrepro.records.store import Trial
 from tsnrepro.settings.latency import LatencySettings
 from tsnrepro.testbed.protocol import Testbed
 
-SET_UP_SECONDS = 3.0
+# sockperf itself waits for two seconds before its test.
+SET_UP_SECONDS = 2.6
 
 
 def plan(settings: LatencySettings, seed: int, kind: str) -> list[Planned]:
