@@ -11,8 +11,9 @@ import time
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from plain_recovery import MatchRecovery, VectorRecovery
 
-from tsnrepro.model.recovery import COUNTERS, MatchRecovery, VectorRecovery
+from tsnrepro.model.recovery import COUNTERS
 
 pytestmark = pytest.mark.namespaces
 
@@ -249,6 +250,18 @@ def test_an_expiry_shows_without_traffic(switch):
     first, second = switch.document()["recovery"], switch.document()["recovery"]
     assert first["take_any"] is second["take_any"] is True
     assert first["resets"] == second["resets"] == switch._before["recovery"]["resets"] + 1
+
+
+def test_every_reset_counts_that_of_the_timer_and_that_by_configuration(switch):
+    """IEEE Std 802.1CB-2017, 7.4.3.3: BEGIN as well as RECOVERY_TIMEOUT, or both."""
+    switch.set(history=8, reset_ms=RESET_MS)
+    before = switch.document()["recovery"]["resets"]
+    switch.set(history=8, reset_ms=RESET_MS)
+    assert switch.document()["recovery"]["resets"] == before + 1
+    switch.inject(7)
+    time.sleep(EXPIRY_SECONDS)
+    switch.set(history=8)
+    assert switch.document()["recovery"]["resets"] == before + 3
 
 
 PAUSE = "pause"
