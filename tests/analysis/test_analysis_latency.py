@@ -73,3 +73,12 @@ def test_the_same_distribution_is_not_told_apart():
     trials, samples = measured(1.0)
     found = latency.analyse(trials, samples)
     assert found.of("latency.mean.verdict").value == "cannot tell"
+
+
+@pytest.mark.parametrize(
+    ("shift", "verdict"), [(1.0, "equivalent"), (1.01, "equivalent"), (1.5, "different")]
+)
+def test_medians_are_tested_for_equivalence(shift, verdict):
+    trials, samples = measured(shift)
+    found = latency.analyse(trials, samples)
+    assert found.of("latency.p50.equivalence.verdict").value == verdict

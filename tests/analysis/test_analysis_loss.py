@@ -337,3 +337,9 @@ def test_an_intervention_finds_what_makes_the_difference():
     table = loss.intervention_summary(all_questions())
     assert len(table) == 2 * 2 * 2 * 3
     assert set(table["buffer_bytes"]) == {0, 16e6}
+
+
+def test_a_question_that_was_not_asked_has_no_results():
+    found = values(loss.analyse(sweep({"control": 450, "frer": 450}), 1000))
+    assert not [key for key in found if ".limit." in key or ".bottleneck." in key]
+    assert not [key for key in found if key.startswith("loss.intervention.")]

@@ -61,6 +61,10 @@ def test_parts_have_repetitions_and_links_of_their_own_in_blocks():
     ("changes", "words"),
     [
         ({"generator": "iperf3"}, "iperf3 takes whole seconds"),
+        (
+            {"generator": "iperf3", "duration_s": 1.0, "send_buffer_bytes": 4_000_000},
+            "iperf3 has no send_buffer_bytes",
+        ),
         ({"question": "limit", "realtime_listeners": [False, True]}, "2 ways to read"),
     ],
 )
@@ -131,6 +135,23 @@ def test_the_testbeds_settings_hold_where_a_trial_says_nothing(bring_up):
     assert reader_of(testbed, {}) == Reader(BUFFER_BYTES, realtime=True)
     changed = {"receive_buffer_bytes": 1_000_000, "realtime_listener": False}
     assert reader_of(testbed, changed) == Reader(1_000_000, realtime=False)
+
+
+@pytest.mark.namespaces
+def test_a_switch_drops_what_is_too_much_only_where_the_talker_can_send_on(bring_up):
+    """Sockets of namespaces are charged until a datagram leaves the last queue of the machine."""
+    slow = bring_up(member_link_rate_mbps=20)
+    load = {"payload_bytes": 1472, "rate_mbps": 30.0, "generator": "talker"}
+    held_up = measured(slow, **load).values
+    assert held_up["accounting"]["network_lost"] == 0
+    assert held_up["result"]["offered_mbps"] < 25
+    found = measured(slow, **load, send_buffer_bytes=4_000_000).values
+    # A tagged frame's link of 20 Mb/s carries 19.07, and its queue and bucket 326 kB once.
+    carried = 19.07e6 / 8 / 1472 + (262_144 + 64_000) / 1524
+    lost = 30e6 / 8 / 1472 - carried
+    assert found["accounting"]["network_lost"] == pytest.approx(lost, rel=0.05)
+    assert found["accounting"]["host_lost"] == found["accounting"]["unaccounted"] == 0
+    assert found["result"]["offered_mbps"] == pytest.approx(30, rel=0.02)
 
 
 # --- the model ------------------------------------------------------------------------------------

@@ -356,3 +356,41 @@ def test_a_trial_sees_those_recorded_before_it(store):
 
     run(store, planned(3), 1, FakeTestbed(), measure)
     assert seen == [0, 1, 2]
+
+
+class Stalling:
+    """Measures, on a machine that stalls for so many milliseconds in each measurement in turn."""
+
+    def __init__(self, stalls_ms) -> None:
+        self._stalls_ms = list(stalls_ms)
+
+    def __call__(self, _testbed, _trial, measured) -> None:
+        longest_ms = self._stalls_ms.pop(0)
+        measured.values |= {"lost": longest_ms > 5, "stalls": {"here": {"longest_ms": longest_ms}}}
+
+
+@pytest.mark.parametrize(
+    ("stalls_ms", "statuses"),
+    [
+        ([1.0], ["measured"]),
+        ([60.0, 2.0], ["unsteady", "measured"]),
+        # The last attempt is as good as it gets.
+        ([60.0, 70.0, 80.0], ["unsteady", "unsteady", "measured"]),
+    ],
+)
+def test_a_trial_on_a_machine_that_stalled_is_kept_and_measured_again(store, stalls_ms, statuses):
+    items = planned(1)
+    opened = FakeTestbed().open
+    found = run_trials(store, items, 3, opened, Stalling(stalls_ms), max_stall_ms=40.0)
+    kept = documents(store, items)[0]
+    assert [document["status"] for document in kept] == statuses
+    assert [document["values"]["stalls"]["here"]["longest_ms"] for document in kept] == stalls_ms
+    assert [entry["trial"] for entry in found["trials"]] == [kept[-1]["trial"]]
+    assert len(found["failed_attempts"]) == len(statuses) - 1
+    assert all("max_stall_ms of 40" in entry["reason"] for entry in found["failed_attempts"])
+
+
+def test_without_a_limit_no_stall_is_too_long(store):
+    items = planned(1)
+    run_trials(store, items, 3, FakeTestbed().open, Stalling([5000.0]))
+    assert [document["status"] for document in documents(store, items)[0]] == ["measured"]

@@ -177,7 +177,7 @@ def tcp(verdict="equivalent", known=True):
     items.append(entry("tcp.equivalence.verdict", verdict, **test))
     items.append(entry("tcp.equivalence.p", 1.2e-7 if known else None, digits=4, **test))
     margin = {"unit": "%", "method": "chosen before measuring", **kind}
-    return [*items, entry("tcp.equivalence.margin.percent", 4.0, **margin)]
+    return [*items, entry("tcp.equivalence.margin.percent", 2.0, **margin)]
 
 
 def latency(verdict="cannot tell", known=True):
@@ -201,6 +201,10 @@ def latency(verdict="cannot tell", known=True):
         )
     for c in CONFIGURATIONS:
         items.append(entry(f"latency.observations.{c}.count", 271_033, names=names[c], **kind))
+    word = {"cannot tell": "equivalent"}.get(verdict, "different")
+    items.append(entry("latency.p50.equivalence.verdict", word, names=both, **kind))
+    margin = {"unit": "%", "method": "chosen before measuring", **kind}
+    items.append(entry("latency.p50.equivalence.margin.percent", 10.0, **margin))
     for name in COMPARED:
         key = f"latency.{name}.difference.percent"
         items.append(

@@ -201,3 +201,16 @@ def test_no_sweep_and_a_single_load():
     found = threshold([Sweep([500.0], [True]), Sweep([500.0], [False])])
     assert found.limits is Limits.NONE
     assert "single load" in found.method
+
+
+@pytest.mark.parametrize("of_a", [476.5, 477.9, 479.3, 481.9])
+@pytest.mark.parametrize("repetitions", [3, 5, 8])
+def test_a_ratio_of_two_that_loads_bracket_lies_anywhere_between_them(of_a, repetitions):
+    """Thresholds that are the same in every repetition: only the loads' distance is unknown."""
+    loads = np.array([470.0, 475.0, 480.0, 485.0, 490.0])
+    of_b = 481.2
+    swept = [[Sweep(loads, loads > at)] * repetitions for at in (of_a, of_b)]
+    found = compare_thresholds(*swept)
+    assert found.ratio.decides
+    assert found.ratio.low <= of_a / of_b <= found.ratio.high
+    assert found.difference.low <= of_a - of_b <= found.difference.high

@@ -32,10 +32,10 @@ def add(results: Results, trials: pd.DataFrame) -> None:
     for name, change in _effects(cells, sizes).items():
         results.estimate(f"{NAME}.{name}.difference.percent", change, 1, trials["trial"])
     shared(results, f"{NAME}.duration_s", trials, "duration_s", "s", digits=1)
-    highest = float(trials["target_mbps"].max()) if len(trials) else None
+    highest = float(trials["target_mbps"].max())
     method = "configuration"
     results.value(f"{NAME}.highest.mbps", highest, trials["trial"], unit="Mb/s", method=method)
-    results.value(f"{NAME}.trials.count", len(trials) or None, trials["trial"])
+    results.value(f"{NAME}.trials.count", len(trials), trials["trial"])
 
 
 def cells_of(trials: pd.DataFrame) -> pd.DataFrame:

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from tsnrepro.analysis.missing import known, mean, relative, shared, total
+from tsnrepro.analysis.missing import in_pairs, known, mean, relative, shared, total
 from tsnrepro.analysis.results import Results
 from tsnrepro.errors import RecordError
 from tsnrepro.records.columns import CONFIGURATIONS
@@ -16,6 +16,7 @@ from tsnrepro.records.outputs import HALF_ROUND_TRIPS, SOCKPERF_LOG
 from tsnrepro.records.store import RawStore
 from tsnrepro.records.tables import open_run
 from tsnrepro.stats.comparisons import holm
+from tsnrepro.stats.equivalence import Verdict, equivalence
 from tsnrepro.stats.estimate import Estimate
 from tsnrepro.stats.quantiles import replicated_quantile
 from tsnrepro.tools.sockperf import parse_log
@@ -23,6 +24,8 @@ from tsnrepro.tools.sockperf import parse_log
 QUANTILES = {"p25": 0.25, "p50": 0.5, "p75": 0.75, "p90": 0.9, "p99": 0.99, "p99_9": 0.999}
 COMPARED = ("mean", "p50", "p90", "p99", "p99_9")
 SIGNIFICANCE = 0.05
+# Chosen before measuring: medians of equal runs on one day differ by several percent.
+MARGIN_PERCENT = 10.0
 
 
 def samples(manifest_path: str | Path) -> dict[str, np.ndarray]:
@@ -123,6 +126,7 @@ def _compare(
     for name, change in changes.items():
         key = f"latency.{name}.difference.percent"
         results.estimate(key, change.estimate, 1, trials["trial"])
+    _equivalent(results, frer, control, trials)
     p_values = [change.p_value for change in changes.values()]
     adjusted = holm(p_values) if np.isfinite(p_values).all() else np.ones(len(p_values))
     method = f"relative difference, Holm over {len(COMPARED)} statistics at {SIGNIFICANCE:g}"
@@ -131,3 +135,18 @@ def _compare(
         if p_value < SIGNIFICANCE:
             verdict = "lower" if change.estimate.value < 0 else "higher"
         results.value(f"latency.{name}.verdict", verdict, trials["trial"], method=method)
+
+
+def _equivalent(
+    results: Results, frer: pd.DataFrame, control: pd.DataFrame, trials: pd.DataFrame
+) -> None:
+    """Add whether the medians are equivalent within the margin."""
+    verdict = Verdict.CANNOT_TELL
+    values, against, paired = in_pairs(frer, control, "p50_us")
+    if len(values) and len(against):
+        verdict = equivalence(values, against, MARGIN_PERCENT, paired=paired).verdict
+    method = "two one-sided t tests on logarithms, by repetition"
+    key = "latency.p50.equivalence"
+    results.value(f"{key}.verdict", str(verdict), trials["trial"], method=method)
+    method = "chosen before measuring"
+    results.value(f"{key}.margin.percent", MARGIN_PERCENT, [], unit="%", method=method)

@@ -199,9 +199,12 @@ def analyse(trials: pd.DataFrame, link_rate_mbps: float | None = None) -> Result
         unit="%",
         method="chosen before measuring",
     )
+    # A question that was not asked has no results.
     for question in (LIMIT, BOTTLENECK):
-        _limit(results, question, asked(trials, question), link_rate_mbps)
-    intervention.add(results, of_the_path(asked(trials, INTERVENTION)))
+        if len(of := asked(trials, question)):
+            _limit(results, question, of, link_rate_mbps)
+    if len(of := asked(trials, INTERVENTION)):
+        intervention.add(results, of_the_path(of))
     _sizes(results, sweep)
     _shares(results, sweep)
     _totals(results, trials)
@@ -301,7 +304,7 @@ def _limit(
     name, names = f"loss.{question}", trials["trial"]
     members = {rate for rate in _column(trials, "member_link_rate_mbps") if pd.notna(rate)}
     narrowest = float(min(members)) if members else link_rate_mbps
-    limits = _line_limits(main_payload(trials), narrowest if len(trials) else None)
+    limits = _line_limits(main_payload(trials), narrowest)
     # In a trial of a second a queue takes in what a narrow link does not carry: where loss begins
     # then lies above the line's rate, for both configurations alike.
     beyond = dict.fromkeys(limits) if question == BOTTLENECK else limits
@@ -318,7 +321,7 @@ def _limit(
     rates = trials.assign(member=_column(trials, "member_link_rate_mbps"))
     shared(results, f"{name}.member_link_rate_mbps", rates, "member", "Mb/s")
     shared(results, f"{name}.duration_s", trials, "duration_s", "s")
-    results.value(f"{name}.trials.count", len(trials) or None, names)
+    results.value(f"{name}.trials.count", len(trials), names)
 
 
 def _column(trials: pd.DataFrame, name: str) -> pd.Series:

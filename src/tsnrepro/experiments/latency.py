@@ -9,7 +9,8 @@ from tsnrepro.records.store import Trial
 from tsnrepro.settings.latency import LatencySettings
 from tsnrepro.testbed.protocol import Testbed
 
-_SET_UP_SECONDS = 3.0
+# sockperf itself waits for two seconds before its test.
+_SET_UP_SECONDS = 2.6
 
 
 def plan(settings: LatencySettings, seed: int, kind: str) -> list[Planned]:
@@ -19,7 +20,7 @@ def plan(settings: LatencySettings, seed: int, kind: str) -> list[Planned]:
         configuration=settings.configurations,
         payload_bytes=settings.payloads_bytes,
     )
-    return planned_in_blocks(trials, seed, kind, _SET_UP_SECONDS)
+    return planned_in_blocks(trials, seed, kind, __SET_UP_SECONDS)
 
 
 def measure(testbed: Testbed, trial: Trial, measured: Measurement) -> None:

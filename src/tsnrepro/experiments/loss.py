@@ -79,6 +79,7 @@ def _trial(
         "generator": part.generator,
         "receive_buffer_bytes": reader[0],
         "realtime_listener": reader[1],
+        "send_buffer_bytes": part.send_buffer_bytes,
         "member_link_rate_mbps": part.member_link_rate_mbps,
     }
     label = f"{question}{configuration}-{part.payload_bytes}B-{rate_mbps:g}M{_label(*reader)}"

@@ -67,7 +67,15 @@ def _measure(declared: Experiment, testbed_name: str, campaign_name: str) -> dic
     bring_up = partial(open_for, experiment, testbed_name, settings, purpose)
     # A model has no caches to warm, and every job of a guest boots its own.
     warm_up = settings.warm_up and kind == "emulated"
-    return run_trials(store, planned, settings.attempts, bring_up, module.measure, warm_up=warm_up)
+    return run_trials(
+        store,
+        planned,
+        settings.attempts,
+        bring_up,
+        module.measure,
+        warm_up=warm_up,
+        max_stall_ms=settings.max_stall_ms,
+    )
 
 
 def open_testbed(name: str, campaign: Campaign, purpose: str, **overrides: Any) -> Testbed:

@@ -17,6 +17,11 @@ from tsnrepro.experiments.progress import Progress
 from tsnrepro.records.store import RawStore, Trial, canonical
 from tsnrepro.testbed.protocol import Testbed
 
+
+class UnsteadyError(ToolError):
+    """A trial was measured while its machine stood still for longer than the campaign allows."""
+
+
 # Fills the measurement as it goes, so that a failure keeps what was printed before it.
 Measure = Callable[[Testbed, Trial, Measurement], None]
 
@@ -29,14 +34,16 @@ def run_trials(
     measure: Measure,
     *,
     warm_up: bool = False,
+    max_stall_ms: float | None = None,
 ) -> dict[str, Any]:
     """Measure what the store does not hold yet and return the run's manifest.
 
     The testbed is brought up only when a trial is missing, and again for trials that need other
     settings of it, which ``open_testbed`` takes by name. A trial that fails is recorded with
-    its reason and tried again until ``attempts`` are recorded. With ``warm_up`` the first missing
-    trial is measured once before it counts, since caches, neighbours and processors are cold then;
-    this is recorded too, as a trial that no manifest lists.
+    its reason and tried again until ``attempts`` are recorded; so is, but for the last attempt, one
+    during which a machine stalled for longer than ``max_stall_ms``, whatever came out. With
+    ``warm_up`` the first missing trial is measured once before it counts, since caches, neighbours
+    and processors are cold then; this is recorded too, as a trial that no manifest lists.
 
     Raises
     ------
@@ -50,12 +57,14 @@ def run_trials(
     for overrides, group in _by_testbed(missing):
         with open_testbed(**overrides) as testbed:
             environment = store.put_environment(testbed.describe())
+            metered = partial(_metered, measure, testbed)
             if warm_up and not position:
-                _warm_up(store, group[0], partial(_metered, measure, testbed), environment)
+                _warm_up(store, group[0], metered, environment)
             for item in group:
                 progress.begin(position, item.trial.label)
                 context = {"order": item.order, "environment": environment}
-                _measure(store, item.trial, attempts, partial(_metered, measure, testbed), context)
+                steady = partial(_steady, metered, max_stall_ms)
+                _measure(store, item.trial, attempts, (steady, metered), context)
                 progress.end(position)
                 position += 1
     return manifest(store, planned)
@@ -65,6 +74,23 @@ def _metered(measure: Measure, testbed: Testbed, trial: Trial, measured: Measure
     """Measure a trial beside stall meters: a column of every trial is how steady its hosts were."""
     with stalls_metered(testbed, measured):
         measure(testbed, trial, measured)
+
+
+def _steady(
+    measure: Callable[[Trial, Measurement], None],
+    max_stall_ms: float | None,
+    trial: Trial,
+    measured: Measurement,
+) -> None:
+    """Measure a trial, and refuse it if a machine stalled for too long meanwhile."""
+    measure(trial, measured)
+    stalls = {name: each["longest_ms"] for name, each in measured.values.get("stalls", {}).items()}
+    if max_stall_ms is not None and (longest := max(stalls.values(), default=0.0)) > max_stall_ms:
+        machine = max(stalls, key=lambda name: stalls[name])
+        raise UnsteadyError(
+            f"the machine stalled for {longest:.1f} ms, more than max_stall_ms of {max_stall_ms:g}",
+            machine,
+        )
 
 
 def _by_testbed(missing: list[Planned]) -> Iterator[tuple[dict[str, Any], list[Planned]]]:
@@ -106,11 +132,15 @@ def _measure(
     store: RawStore,
     trial: Trial,
     attempts: int,
-    measure: Callable[[Trial, Measurement], None],
+    measures: tuple[Callable[[Trial, Measurement], None], Callable[[Trial, Measurement], None]],
     context: dict[str, Any],
 ) -> None:
-    """Record attempts at a trial until one succeeds or none is left."""
+    """Record attempts at a trial until one succeeds or none is left.
+
+    The second way to measure is that of the last attempt, which is as good as it gets.
+    """
     for attempt in _open_attempts(store, trial, attempts):
+        measure = measures[attempt == attempts]
         if _measure_once(store, trial, attempt, measure, context) == "measured":
             return
 
@@ -138,6 +168,8 @@ def _try(
     try:
         measure(trial, measured)
         document |= {"status": "measured"}
+    except UnsteadyError as error:
+        document |= {"status": "unsteady", "reason": str(error)}
     except (CommandError, ToolError) as error:
         # Not TestbedError: with the testbed gone no further trial can succeed.
         measured.outputs["failure.txt"] = f"{type(error).__name__}: {error}\n"
@@ -166,9 +198,10 @@ def manifest(store: RawStore, planned: list[Planned]) -> dict[str, Any]:
         failed += [
             {"trial": d["trial"], "reason": d["reason"]}
             for d in documents
-            if d["status"] == "failed"
+            if d["status"] != "measured"
         ]
         good = [d for d in documents if d["status"] == "measured"]
+        good = good or [d for d in documents if d["status"] == "unsteady"]
         if not good:
             reason = documents[-1]["reason"] if documents else "it was never tried"
             raise RecordError(

@@ -26,15 +26,24 @@ _FRAMES = (64, 128, 256, 512, 1024, 1518)
 _IMAGES = {".svg": "image/svg+xml", ".png": "image/png"}
 _CONVERT_SECONDS = 60
 
+_HIGHER = {
+    "frer higher": "Yes, on this testbed: its threshold is higher.",
+    "control higher": "No, on this testbed its threshold is lower.",
+    "equivalent": "No: the two thresholds are equivalent within the margin.",
+    "cannot tell": "The trials do not tell the two apart.",
+}
 _VERDICTS = {
+    "loss.limit.end_to_end.verdict": (
+        "Does FRER raise the UDP load that reaches a program with a large buffer?",
+        _HIGHER,
+    ),
+    "loss.bottleneck.network.verdict": (
+        "Does FRER raise the load at which the network itself begins to lose?",
+        _HIGHER,
+    ),
     "loss.threshold.verdict": (
-        "Does FRER raise the UDP load without loss?",
-        {
-            "frer higher": "Yes, on this testbed: its threshold is higher.",
-            "control higher": "No, on this testbed its threshold is lower.",
-            "equivalent": "No: the two thresholds are equivalent within the margin.",
-            "cannot tell": "The trials do not tell the two apart.",
-        },
+        "Does FRER raise the UDP load without loss, measured as the documents did?",
+        _HIGHER,
     ),
     "tcp.equivalence.verdict": (
         "Does FRER change TCP goodput?",
@@ -44,12 +53,12 @@ _VERDICTS = {
             "cannot tell": "Neither equivalence nor a larger difference is shown.",
         },
     ),
-    "latency.mean.verdict": (
-        "Does FRER change mean latency?",
+    "latency.p50.equivalence.verdict": (
+        "Does FRER change median latency?",
         {
-            "lower": "Yes: it is lower with FRER.",
-            "higher": "Yes: it is higher with FRER.",
-            "cannot tell": "The trials do not tell the two apart.",
+            "equivalent": "No: equivalent within the margin.",
+            "different": "Yes, by more than the margin.",
+            "cannot tell": "Neither equivalence nor a larger difference is shown.",
         },
     ),
 }
@@ -84,6 +93,19 @@ _COMPARED = (
     ),
     *(
         _Compared(
+            f"UDP load {words}",
+            "Mb/s",
+            f"loss.{question}.{scope}.{{}}.mbps",
+            f"loss.{question}.{scope}.difference.mbps",
+        )
+        for question, scope, words in (
+            ("limit", "end_to_end", "that reaches a program with a large buffer"),
+            ("limit", "network", "that the network carries"),
+            ("bottleneck", "network", "that the network carries over slower member links"),
+        )
+    ),
+    *(
+        _Compared(
             f"UDP loss, {frame}-byte frames at their highest load",
             "%",
             f"loss.frame_{frame}.{{}}.percent",
@@ -107,11 +129,12 @@ _COMPARED = (
             "us",
             f"latency.{name}.{{}}.us",
             f"latency.{name}.difference.percent",
-            f"table-4-4/{row}/single_path_latency_us",
-            f"table-4-4/{row}/frer_latency_us",
+            f"table-4-4/{row}/single_path_latency_us" if row else "",
+            f"table-4-4/{row}/frer_latency_us" if row else "",
         )
         for label, name, row in (
             ("Mean", "mean", "average"),
+            ("Median", "p50", ""),
             ("P99", "p99", "p99"),
             ("P99.9", "p99_9", "p99-9"),
         )

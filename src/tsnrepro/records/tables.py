@@ -41,9 +41,10 @@ OWN_LOSS = {
         "Int64", pa.Check.gt(0), nullable=True, coerce=True, required=False
     ),
     "realtime_listener": pa.Column("boolean", nullable=True, coerce=True, required=False),
-    "longest_stall_ms": pa.Column(
-        float, pa.Check.ge(0), nullable=True, coerce=True, required=False
-    ),
+    **{
+        name: pa.Column(float, pa.Check.ge(0), nullable=True, coerce=True, required=False)
+        for name in ("longest_stall_ms", "stall_checks", "stalls", "stalled_ms", "stall_least_ms")
+    },
 }
 
 
@@ -208,14 +209,24 @@ def _loss(document: dict[str, Any]) -> dict[str, Any]:
         "member_link_rate_mbps": factors.get("member_link_rate_mbps"),
         "receive_buffer_bytes": factors.get("receive_buffer_bytes"),
         "realtime_listener": factors.get("realtime_listener"),
-        "longest_stall_ms": _longest_stall(values),
+        **_stalls(values),
         **{drop_column(place): count for place, count in accounting["drops"].items()},
     }
 
 
-def _longest_stall(values: dict[str, Any]) -> float | None:
-    """Return the longest stall in milliseconds that a meter saw on any of a trial's machines."""
-    return max((each["longest_ms"] for each in values.get("stalls", {}).values()), default=None)
+def _stalls(values: dict[str, Any]) -> dict[str, float | None]:
+    """Return what meters saw on all of a trial's machines: their longest stall, and sums."""
+    meters = values.get("stalls", {}).values()
+    processors = [each for meter in meters for each in meter["processors"].values()]
+    sums = {"stall_checks": "checks", "stalls": "stalls", "stalled_ms": "stalled_ms"}
+    return {
+        "longest_stall_ms": max((meter["longest_ms"] for meter in meters), default=None),
+        "stall_least_ms": max((meter["threshold_ms"] for meter in meters), default=None),
+        **{
+            name: sum(each[key] for each in processors) if processors else None
+            for name, key in sums.items()
+        },
+    }
 
 
 def drop_column(place: str) -> str:

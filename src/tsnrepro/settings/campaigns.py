@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import create_model
 
 from tsnrepro.registry import experiments
-from tsnrepro.settings.strict import Attempts, Distinct, Name, Seed, Strict
+from tsnrepro.settings.strict import Attempts, Distinct, Name, PositiveFloat, Seed, Strict
 
 
 class CampaignBase(Strict):
@@ -20,6 +20,9 @@ class CampaignBase(Strict):
     """The file of config/studies, on the model, that a paper prints beside the trials."""
     warm_up: bool = False
     """Measure the first trial of each experiment once before it counts."""
+    max_stall_ms: PositiveFloat | None = None
+    """Measure a trial again, within its attempts, if a machine kept a thread from running for
+    longer; the trial is kept too."""
 
     def section(self, experiment: str) -> Strict | None:
         """Return the settings of one experiment, None where the campaign leaves it out."""

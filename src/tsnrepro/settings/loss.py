@@ -43,6 +43,9 @@ class LossPart(Strict):
     testbed's settings say, the kernel's default where they say nothing."""
     realtime_listeners: Annotated[Distinct[bool | None], Field(min_length=1)] = [None]
     """Whether the receiving program runs under SCHED_FIFO; null is what the testbed says."""
+    send_buffer_bytes: SocketBufferBytes | None = None
+    """Buffer of our talker's socket, as above. Where switches share the talker's machine it bounds
+    what lies in all queues together: a switch can drop only what the talker could still send."""
     member_link_rate_mbps: LinkRateMbps | None = None
     """Wire rate of the member paths in this part, where it is not the testbed's."""
 
@@ -50,6 +53,8 @@ class LossPart(Strict):
     def _can_be_asked(self) -> "LossPart":
         if self.generator == "iperf3" and self.duration_s != int(self.duration_s):
             raise ValueError("iperf3 takes whole seconds; `generator: talker` any duration_s")
+        if self.generator == "iperf3" and self.send_buffer_bytes:
+            raise ValueError("iperf3 has no send_buffer_bytes of its own; `generator: talker` has")
         readers = len(self.receive_buffers_bytes) * len(self.realtime_listeners)
         if readers > 1 and self.question != "intervention":
             raise ValueError(
@@ -73,12 +78,14 @@ class LossSettings(Strict):
                 part.generator,
                 part.receive_buffers_bytes,
                 part.realtime_listeners,
+                part.send_buffer_bytes,
                 part.member_link_rate_mbps,
             )
             if ways.setdefault(part.question, way) != way:
                 raise ValueError(
                     f"all parts of the {part.question} need the same generator, "
-                    "receive_buffers_bytes, realtime_listeners and member_link_rate_mbps"
+                    "receive_buffers_bytes, realtime_listeners, send_buffer_bytes and "
+                    "member_link_rate_mbps"
                 )
         return self
 
@@ -108,6 +115,8 @@ EXPERIMENT = Experiment(
         "loss.intervention.size_*.{ordinary,realtime}.{control,frer}.{percent,lossy.percent}",
         "loss.intervention.{buffer,realtime,frer}.difference.percent",
         "loss.intervention.{duration_s,highest.mbps,trials.count}",
+        "loss.prediction.{control,frer}.{mbps,error.percent}",
+        "loss.stalls.{longest.ms,median.ms,interval_s,length_ms}",
         "loss.{frame_*,size_*}.{control,frer,difference}.percent",
         "loss.{frame_*,size_*}.{target_mbps,control.offered_mbps,frer.offered_mbps}",
         "loss.size_*.{payload_bytes,frame_bytes}",

@@ -191,7 +191,15 @@ def compare_thresholds(
     ratio = _within(grid, weights, possible, pairs, level)
     if ratio.decides and Limits.BRACKET in (of_a.limits, of_b.limits):
         method = f"{Limits.BRACKET}: {_NARROWEST}; {ratio.method}"
-        ratio = replace(ratio, method=method, limits=Limits.BRACKET)
+        # Nothing tells where between its loads a threshold lies, nor so where their ratio does.
+        below, above = _quotients(of_a, of_b)
+        ratio = replace(
+            ratio,
+            low=min(ratio.low, below),
+            high=max(ratio.high, above),
+            method=method,
+            limits=Limits.BRACKET,
+        )
     gaps = np.exp(second.grid)[:, None] * np.expm1(grid)
     order = np.argsort(gaps, axis=None)
     probability = np.cumsum((second.weights[:, None] * weights).ravel()[order])
@@ -205,6 +213,11 @@ def compare_thresholds(
             low=low if math.isfinite(ratio.low) else -math.inf,
             high=high if math.isfinite(ratio.high) else math.inf,
         )
+    if ratio.limits is Limits.BRACKET:
+        low, high = of_a.low - of_b.high, of_a.high - of_b.low
+        difference = replace(
+            difference, low=min(difference.low, low), high=max(difference.high, high)
+        )
     return ThresholdComparison(ratio, difference)
 
 
@@ -217,8 +230,7 @@ def _combined(a: Estimate, b: Estimate) -> ThresholdComparison:
         return ThresholdComparison(nothing, replace(nothing, unit=a.unit))
     kind = Limits.BOUND if sure else Limits.RANGE
     method = f"{kind}: from the limits of both thresholds, one beyond the loads tried"
-    below = low / b.high if math.isfinite(b.high) else 0.0
-    above = high / b.low if b.low > 0 else math.inf
+    below, above = _quotients(a, b)
     ratio = Estimate(math.nan, below, above, a.level, method, n, "", kind)
     gap = low - b.high, high - max(b.low, 0.0)
     return ThresholdComparison(ratio, replace(ratio, low=gap[0], high=gap[1], unit=a.unit))
@@ -250,6 +262,12 @@ def _typical(sweeps: Sequence[Sweep], level: float) -> _Typical:
         found = _within(grid, weights, (low, high), len(sweeps), level)
         found = _bracket(found, sweeps)
     return _Typical(found, grid, weights)
+
+
+def _quotients(a: Estimate, b: Estimate) -> tuple[float, float]:
+    """Return the least and the greatest ratio that the limits of two thresholds allow."""
+    below = max(a.low, 0.0) / b.high if math.isfinite(b.high) else 0.0
+    return below, a.high / b.low if b.low > 0 else math.inf
 
 
 def _bracket(found: Estimate, sweeps: Sequence[Sweep]) -> Estimate:

@@ -168,6 +168,7 @@ def talker(
     dont_fragment: bool = False,
     bind: str | None = None,
     device: str | None = None,
+    send_buffer_bytes: int | None = None,
 ) -> list[str]:
     """Return the command of a talker; the head of talker.c says what each option means.
 
@@ -193,6 +194,7 @@ def talker(
         "txtime-ahead-ns": txtime_ahead_ns,
         "bind": bind,
         "device": device,
+        "send-buffer": send_buffer_bytes,
     }
     return [program, *options(values), *pacing.options(), *flags]
 

@@ -21,6 +21,9 @@
  * Numbers. A number is used up when the kernel took its datagram, so 0 ... sent-1 were all sent;
  * what the kernel refused is counted in send_errors. --count counts attempts, refused included.
  *
+ * --send-buffer is what the kernel sets aside for datagrams that have not left the last queue of this
+ * machine; where hosts and switches share it, a smaller one holds the talker up before a switch drops.
+ *
  * Prints one JSON object at the end: after --count, after --seconds, at SIGTERM or SIGINT.
  */
 #define _GNU_SOURCE
@@ -54,7 +57,7 @@ struct options {
 	uint64_t start_ns, cycle_ns, phase_ns, spin_ns, late_ns, txtime_ahead_ns;
 	uint64_t then_after, then_interval_ns;
 	uint64_t stream;
-	int priority;
+	int priority, send_buffer;
 	enum stamps stamps;
 	const struct named_clock *clock;
 	bool saturate, txtime, dont_fragment, has_own, has_priority, has_ahead;
@@ -164,6 +167,19 @@ static void ask_for_txtime(void)
 	     strerror(errno));
 }
 
+/* Sets aside a buffer beyond the host's limit, or fails: a smaller one would bound the load. */
+static void ask_for_buffer(void)
+{
+	int half = options.send_buffer / 2, got = 0;
+	socklen_t length = sizeof(got);
+
+	if (setsockopt(fd, SOL_SOCKET, SO_SNDBUFFORCE, &half, sizeof(half)))
+		setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &half, sizeof(half));
+	if (getsockopt(fd, SOL_SOCKET, SO_SNDBUF, &got, &length) || got < 2 * half)
+		fail("the send buffer is %d bytes and not %d: that needs CAP_NET_ADMIN", got,
+		     options.send_buffer);
+}
+
 static void open_socket(void)
 {
 	int discover = IP_PMTUDISC_DO;
@@ -183,6 +199,8 @@ static void open_socket(void)
 	if (options.dont_fragment &&
 	    setsockopt(fd, IPPROTO_IP, IP_MTU_DISCOVER, &discover, sizeof(discover)))
 		fail("the kernel refuses --dont-fragment: %s", strerror(errno));
+	if (options.send_buffer)
+		ask_for_buffer();
 	if (options.txtime)
 		ask_for_txtime();
 	if (options.stamps)
@@ -469,7 +487,7 @@ static void print_report(const char *ended_by, uint64_t start, int64_t step)
 enum {
 	ADDRESS, PORT, PAYLOAD, INTERVAL, BURST, SATURATE, COUNT, SECONDS, START, CYCLE, PHASE,
 	PRIORITY, TXTIME, TXTIME_AHEAD, STREAM, LOG, STAMPS, CLOCK, SPIN, LATE, DONT_FRAGMENT,
-	BIND, DEVICE, SHOW_CLOCK, THEN_AFTER, THEN_INTERVAL,
+	BIND, DEVICE, SHOW_CLOCK, THEN_AFTER, THEN_INTERVAL, SEND_BUFFER,
 };
 
 static const struct option known_options[] = {
@@ -498,6 +516,7 @@ static const struct option known_options[] = {
 	{ "device", required_argument, NULL, DEVICE },
 	{ "then-after", required_argument, NULL, THEN_AFTER },
 	{ "then-interval-ns", required_argument, NULL, THEN_INTERVAL },
+	{ "send-buffer", required_argument, NULL, SEND_BUFFER },
 	{ "show-clock", no_argument, NULL, SHOW_CLOCK },
 	{ NULL, 0, NULL, 0 },
 };
@@ -553,6 +572,9 @@ static void read_option(int option)
 	case THEN_AFTER: o->then_after = parse_number("then-after", optarg, 1, UINT32_MAX); break;
 	case THEN_INTERVAL:
 		o->then_interval_ns = parse_number("then-interval-ns", optarg, 1, an_hour);
+		break;
+	case SEND_BUFFER:
+		o->send_buffer = (int)parse_number("send-buffer", optarg, 2, 1 << 30);
 		break;
 	case SHOW_CLOCK: print_clocks(); exit(0);
 	default: fail("see the head of talker.c for the options");

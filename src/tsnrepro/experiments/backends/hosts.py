@@ -344,7 +344,16 @@ class HostsBackend:
             then_interval_ns=round(1e9 / then.rate_pps) if then else None,
         )
         program, address = str(build.programs().talker), self._testbed.address(LISTENER)
-        return talker(program, address, port, pacing, extent, payload_bytes=load.payload_bytes)
+        buffer = self._trial.factors.get("send_buffer_bytes")
+        return talker(
+            program,
+            address,
+            port,
+            pacing,
+            extent,
+            payload_bytes=load.payload_bytes,
+            send_buffer_bytes=buffer,
+        )
 
     def _outcome(
         self,
