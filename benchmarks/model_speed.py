@@ -39,7 +39,9 @@ from tsnrepro.model.network import (
     Switch,
     TrafficStream,
 )
-from tsnrepro.model.recovery import VectorRecovery
+
+sys.path.append(str(Path(__file__).parents[1] / "tests"))
+from plain_recovery import VectorRecovery
 
 PAYLOAD_BYTES = 18
 FRAME_BYTES = 64

@@ -3,10 +3,12 @@
 import struct
 from dataclasses import dataclass, field
 
+from plain_recovery import VectorRecovery
+
 from tsnrepro.captures.capture_file import Capture, read_capture
 from tsnrepro.captures.counted import Counted, MemberCounts
 from tsnrepro.captures.report import WireReport, report_on
-from tsnrepro.model.recovery import COUNTERS, VectorRecovery
+from tsnrepro.model.recovery import COUNTERS
 from tsnrepro.settings.frer import FrerSettings
 from tsnrepro.tools.frerctl import StreamFilter
 

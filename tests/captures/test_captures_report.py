@@ -7,12 +7,12 @@ import pytest
 from crafted_captures import EPOCH_NS, STREAM, MadeTrial, frame
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from plain_recovery import MatchRecovery, VectorRecovery
 
 from tsnrepro.captures.counted import ReadingTimes
 from tsnrepro.captures.paths import first_copies, merge, path_order, unwrap
 from tsnrepro.captures.replay import replay, replay_orders
 from tsnrepro.captures.report import report_on
-from tsnrepro.model.recovery import MatchRecovery, VectorRecovery
 from tsnrepro.settings.frer import FrerSettings
 
 

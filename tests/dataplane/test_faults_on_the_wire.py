@@ -144,7 +144,7 @@ def test_a_repaired_link_is_what_it_was(testbed):
         links = json.loads(run(["ip", "-j", "link", "show", "m0"], deadline_s=5).stdout)[0]
         queues = json.loads(run(["tc", "-j", "qdisc", "show", "dev", "m0"], deadline_s=5).stdout)
         filters = run(["tc", "filter", "show", "dev", "m0", "ingress"], deadline_s=5).stdout
-        return links["mtu"], links["xdp"], queues, filters
+        return links["mtu"], queues, filters
 
     before = {host: state(host) for host in ("sw1", "sw2")}
     testbed.faults.cut(0)

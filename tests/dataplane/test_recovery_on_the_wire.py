@@ -11,8 +11,9 @@ import time
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from plain_recovery import MatchRecovery, VectorRecovery
 
-from tsnrepro.model.recovery import COUNTERS, MatchRecovery, VectorRecovery
+from tsnrepro.model.recovery import COUNTERS
 
 pytestmark = pytest.mark.namespaces
 

@@ -73,7 +73,7 @@ network = Network.model_validate(
         "links": [
             {"name": "in", "a": "t", "b": "s1"},
             {"name": "a1", "a": "s1", "b": "m", "loss": {"kind": "random", "probability": 0.01}},
-            {"name": "a2", "a": "m", "b": "s2", "failures": [{"down_ns": 3_000_000}]},
+            {"name": "a2", "a": "m", "b": "s2", "failures": [{"from_ns": 3_000_000}]},
             {
                 "name": "b",
                 "a": "s1",

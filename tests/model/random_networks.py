@@ -11,7 +11,6 @@ from tsnrepro.model.network import (
     Duration,
     EgressPort,
     EndStation,
-    Failure,
     LatentErrors,
     Listed,
     Network,
@@ -139,7 +138,7 @@ def links(draw, name):
     if draw(one_in(8)):
         down = draw(st.integers(0, DURATION_NS))
         lasts = draw(st.none() | st.integers(1, DURATION_NS))
-        failures = [Failure(down_ns=down, up_ns=None if lasts is None else down + lasts)]
+        failures = [Span(from_ns=down, until_ns=None if lasts is None else down + lasts)]
     return DuplexLink(
         name=name,
         a=ENDS[name][0],

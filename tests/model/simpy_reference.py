@@ -15,11 +15,10 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import simpy
 from numpy.random import SeedSequence
+from plain_recovery import LatentErrorDetection, MatchRecovery, VectorRecovery
 
 from tsnrepro.ethernet import ip_packets, skb_truesize, udp_frames
-from tsnrepro.model.latent import LatentErrorDetection
 from tsnrepro.model.network import picoseconds
-from tsnrepro.model.recovery import MatchRecovery, VectorRecovery
 from tsnrepro.model.variates import stream_state
 
 TESTS, RESETS, FAULTS = 0, 1, 2
@@ -558,8 +557,8 @@ class EgressPort:
         by_chance = self.is_lost() and within(self.link.loss, now)
         twice = self.is_duplicated(now)
         if any(
-            failure.down_ns * 1000 < arrival
-            and (failure.up_ns is None or failure.up_ns * 1000 > now)
+            failure.from_ns * 1000 < arrival
+            and (failure.until_ns is None or failure.until_ns * 1000 > now)
             for failure in self.link.failures
         ):
             counts.down[frame.name, self.name] += 1

@@ -104,7 +104,7 @@ def test_account_that_does_not_add_up_is_refused():
     plan = plan_network(busy_network(), 10**9, SeedSequence(0))
     tally = Tally(plan)
     read_result(plan, tally, 0.001, None)
-    at.sender_at(plan.memory, next(iter(plan.senders.values()))).entered += 1
+    at.sender(plan.memory, next(iter(plan.senders.values()))).entered += 1
     with pytest.raises(ConservationError, match="s0"):
         read_result(plan, tally, 0.001, None)
 

@@ -9,10 +9,10 @@ from tsnrepro.model.network import (
     BurstLoss,
     ConstantRate,
     DuplexLink,
-    Failure,
     Listed,
     RandomLoss,
     Recovery,
+    Span,
 )
 
 SEND = ConstantRate(rate_mbps=100.0)
@@ -88,7 +88,7 @@ def test_numbers_wrap_without_loss():
 
 
 def test_failure_costs_one_path_everything_and_two_paths_nothing():
-    down = {"failures": [Failure(down_ns=100_000_000, up_ns=150_000_000)]}
+    down = {"failures": [Span(from_ns=100_000_000, until_ns=150_000_000)]}
     single = simulate(two_switches(SEND, 1472, [[down]]), duration_s=0.3).streams["s0"]
     # A frame is lost from the one still on the line to the last that starts before the repair.
     per_second = 100e6 / (1472 * 8)
@@ -112,7 +112,7 @@ def test_failure_takes_what_is_on_the_link_to_the_nanosecond(
 ):
     """A full frame is on the link from 0 to 12,208 ns."""
     link = DuplexLink(
-        name="wire", a="talker", b="listener", failures=[Failure(down_ns=down_ns, up_ns=up_ns)]
+        name="wire", a="talker", b="listener", failures=[Span(from_ns=down_ns, until_ns=up_ns)]
     )
     network = one_hop([(Listed(times_ns=[0]), 1472, 0)], link=link)
     stream = simulate(network, duration_s=1e-3, general_ports=general_ports).streams["s0"]
@@ -120,7 +120,7 @@ def test_failure_takes_what_is_on_the_link_to_the_nanosecond(
 
 
 def test_frame_that_starts_when_the_link_is_up_again_arrives():
-    failure = Failure(down_ns=5_000, up_ns=20_000)
+    failure = Span(from_ns=5_000, until_ns=20_000)
     link = DuplexLink(name="wire", a="talker", b="listener", failures=[failure])
     network = one_hop([(Listed(times_ns=[19_999, 40_000, 60_000]), 1472, 0)], link=link)
     result = simulate(network, duration_s=1e-3, record=True)
@@ -152,7 +152,7 @@ def test_reset_before_the_slow_path_has_caught_up_repeats_frames():
     Without a reset its old numbers are rogue, then repeats, and the new ones pass: nothing is lost
     or repeated. A reset after 1 ms takes any number, so the 100 that follow are passed again.
     """
-    failure = {"failures": [Failure(down_ns=20_000_000)]}
+    failure = {"failures": [Span(from_ns=20_000_000)]}
     members = [[failure], [{"delay_ns": 2_000_000.0}]]
     send = ConstantRate(rate_mbps=51.2)
 

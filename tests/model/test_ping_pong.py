@@ -11,13 +11,13 @@ from tsnrepro.model.network import (
     ConstantRate,
     DuplexLink,
     Duration,
-    Failure,
     Network,
     PingPong,
     Poisson,
     RandomLoss,
     Replicated,
     SinglePath,
+    Span,
 )
 
 BACK = PingPong(answer_route=SinglePath(links=["wire"]))
@@ -60,7 +60,7 @@ def test_round_trip_is_the_sum_of_its_parts():
     # sockperf's check: round trips fill the test, none overlaps another.
     assert len(trips) == -(-10_000_000 // parts) == result.streams["s0"].ping_pong.answered
     assert np.diff(result.logs.answers["sent_ps"]).min() == parts * 1000
-    assert result.streams["s0"].ping_pong.half_quantile_ns(0.5) == parts / 2
+    assert result.streams["s0"].ping_pong.round_trip.quantile_ns(0.5) == parts
 
 
 def test_interval_sets_the_pace_and_answers_stream():
@@ -101,7 +101,7 @@ def test_lost_requests_and_answers_time_out():
 
 
 def test_failure_of_one_path_costs_no_round_trip():
-    down = {"failures": [Failure(down_ns=5_000_000, up_ns=20_000_000)]}
+    down = {"failures": [Span(from_ns=5_000_000, until_ns=20_000_000)]}
     whole = simulate(over_frer([[down], [{"delay_ns": 2_000.0}]]), duration_s=0.03)
     single = simulate(over_frer([[down]], timeout_ms=1.0), duration_s=0.03)
     assert whole.streams["s0"].ping_pong.timeouts == 0

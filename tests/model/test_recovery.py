@@ -1,12 +1,11 @@
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from plain_recovery import MatchRecovery, VectorRecovery
 
 from tsnrepro.model.recovery import (
     COUNTERS,
     NO_SEQUENCE,
-    MatchRecovery,
-    VectorRecovery,
     expire,
     lost_before_start,
     new_registers,

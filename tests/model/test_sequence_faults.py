@@ -5,13 +5,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from model_networks import VECTOR, two_switches
+from plain_recovery import LatentErrorDetection
 from pydantic import ValidationError
 
 from tsnrepro.model import latent, recovery
+from tsnrepro.model import layout as at
 from tsnrepro.model.compiled import words_of
 from tsnrepro.model.engine import simulate
-from tsnrepro.model.latent import LatentErrorDetection
-from tsnrepro.model.layout import ALARM_WORDS, LATENT, latent_at, recovery_at
 from tsnrepro.model.network import (
     ConstantRate,
     Duplication,
@@ -172,11 +172,11 @@ def test_compiled_detection_equals_the_text(steps, paths, difference, period, re
     """``steps`` are (time since the last frame, whether it is passed)."""
     stop = sum(gap for gap, _ in steps) + 50
     function = recovery.new_registers(4)
-    base, rows = len(function), len(function) + words_of(LATENT)
+    base, rows = len(function), len(function) + words_of(at.LATENT)
     memory = np.concatenate(
-        [function, np.zeros(words_of(LATENT) + latent.MOST_ALARMS * ALARM_WORDS, np.int64)]
+        [function, np.zeros(words_of(at.LATENT) + latent.MOST_ALARMS * at.ALARM_WORDS, np.int64)]
     )
-    detection, function = latent_at(memory, base), recovery_at(memory, 0)
+    detection, function = at.latent(memory, base), at.recovery(memory, 0)
     fields = latent.started(paths, difference, period, reset_period, stop)
     for name, value in (fields | {"rows": rows}).items():
         detection[name] = value

@@ -11,11 +11,11 @@ from tsnrepro.model.engine import simulate
 from tsnrepro.model.network import (
     DuplexLink,
     EgressPort,
-    Failure,
     Network,
     RandomLoss,
     Replicated,
     SinglePath,
+    Span,
     Switch,
     TcpBulk,
     TrafficStream,
@@ -166,7 +166,7 @@ def test_every_segment_arrives_through_heavy_loss():
 
 
 def test_transfer_survives_an_outage_by_time_out_and_not_at_all_with_two_paths():
-    down = {"failures": [Failure(down_ns=300_000_000, up_ns=700_000_000)]}
+    down = {"failures": [Span(from_ns=300_000_000, until_ns=700_000_000)]}
     options = {"segments": 60_000, "window_bytes": 300 * SEGMENT}
     single = simulate(transfer(paths=(down,), **options), duration_s=2.0, drain_s=60.0)
     stream = single.streams["bulk"]

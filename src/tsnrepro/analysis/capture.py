@@ -20,8 +20,6 @@ from tsnrepro.records.tables import open_run
 from tsnrepro.stats.quantiles import replicated_quantile
 from tsnrepro.stats.replication import mean_over_runs
 
-__all__ = ["analyse", "delays", "findings", "path_delay", "reports", "trials_of"]
-
 DELAYS = {"p1": 0.01, "p50": 0.5, "p99": 0.99}
 SUBJECTS = ("capture", "wire", "counters")
 

@@ -19,8 +19,6 @@ from numba import njit
 
 from tsnrepro.errors import RecordError
 
-__all__ = ["Capture", "read_capture"]
-
 ETHERNET: Final = 1  # LINKTYPE_ETHERNET
 CONVERT: Final = "Convert it: editcap -F nsecpcap OLD NEW"
 

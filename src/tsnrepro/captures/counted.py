@@ -7,13 +7,6 @@ from tsnrepro.settings.frer import FrerSettings
 from tsnrepro.tools.counters import CounterDifferences, Snapshot
 from tsnrepro.topology import CARD, HOST_PORT, LISTENER, SWITCHES
 
-__all__ = [
-    "Counted",
-    "MemberCounts",
-    "ReadingTimes",
-    "counted_between",
-]
-
 SENDING, RECEIVING = SWITCHES
 
 

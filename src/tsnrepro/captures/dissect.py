@@ -13,18 +13,6 @@ from numba import njit
 from tsnrepro.captures.capture_file import Capture
 from tsnrepro.tools.frerctl import StreamFilter
 
-__all__ = [
-    "FRAME",
-    "OTHER_TRAFFIC",
-    "STREAM_FRAGMENT",
-    "STREAM_FRAME",
-    "digests",
-    "dissect",
-    "mac",
-    "payload_numbers",
-    "stream_class",
-]
-
 FRAME: Final = np.dtype(
     [
         ("destination", "u8"),

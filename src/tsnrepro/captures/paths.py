@@ -9,16 +9,6 @@ from typing import Final
 
 import numpy as np
 
-__all__ = [
-    "Arrivals",
-    "FirstCopies",
-    "PathOrder",
-    "first_copies",
-    "merge",
-    "path_order",
-    "unwrap",
-]
-
 HALF: Final = 32_768
 
 

@@ -12,12 +12,6 @@ from tsnrepro.tools.counters import recorded_snapshot
 from tsnrepro.tools.frerctl import StreamFilter
 from tsnrepro.topology import LISTENER
 
-__all__ = [
-    "capture_name",
-    "recorded_counters",
-    "recorded_report",
-]
-
 READINGS = ("before", "after")
 # Drops behind the listener's card, by the first words of their place in the accounting.
 BEHIND_CARD = f"{LISTENER} "

@@ -16,8 +16,6 @@ from tsnrepro.model.compiled import SOURCE_DIGEST
 from tsnrepro.model.recovery import COUNTERS, expire, new_registers, read_counters, recover
 from tsnrepro.settings.frer import FrerSettings
 
-__all__ = ["replay", "replay_orders"]
-
 # How far one path's frames may have been behind where they were captured, against the other's,
 # by the time the recovery function took them in.
 BEHIND_NS: Final = tuple(

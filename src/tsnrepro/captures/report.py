@@ -27,8 +27,6 @@ from tsnrepro.captures.replay import replay, replay_orders
 from tsnrepro.tools.frerctl import StreamFilter
 from tsnrepro.topology import LISTENER
 
-__all__ = ["Finding", "WireReport", "report_on"]
-
 OUTCOMES: Final = "passed, discarded and rogue together"
 Subject = Literal["capture", "wire", "counters"]
 QUANTILES: Final = {

@@ -2,8 +2,6 @@
  *
  * Finding the maps of what runs on a port, reading and writing them.
  */
-#include <linux/if_link.h>
-
 #include "frerctl.h"
 
 #define MAX_MAPS 16
@@ -156,14 +154,13 @@ static void add_maps_of(struct running *found, int program)
 		keep_map(found, ids[index]);
 }
 
-/* The host port's program has no recovery map; a member port's XDP program has. The sequence
+/* The host port's program has no recovery map; a member port's has. The sequence
  * generators hang on the host port alone. */
 struct running find_running(const char *device)
 {
 	struct running found = {-1, -1, -1, -1, -1, -1, -1, -1};
 	struct switch_config config;
 	int program = program_at(ifindex_of(device));
-	__u32 id = 0;
 
 	if (program < 0)
 		die("no switch and no station runs on '%s'", device);
@@ -173,9 +170,10 @@ struct running find_running(const char *device)
 	config = get_config(found.config);
 	if (!config.paths)
 		return found;
-	if (bpf_xdp_query_id(config.member_ifindex[0], 0, &id) || !id)
-		die("the member port of '%s' has lost its XDP program", device);
-	add_maps_of(&found, bpf_prog_get_fd_by_id(id));
+	program = program_at(config.member_ifindex[0]);
+	if (program < 0)
+		die("the member port of '%s' has lost its program", device);
+	add_maps_of(&found, program);
 	if (config.host_ifindex != ifindex_of(device))
 		add_maps_of(&found, program_at(config.host_ifindex));
 	return found;

@@ -30,21 +30,6 @@ from numba.core import types
 from numba.core.typing.templates import AbstractTemplate, infer_global, signature
 from numba.extending import intrinsic, lower_builtin, overload
 
-__all__ = [
-    "CHECKED",
-    "SOURCE_DIGEST",
-    "entry_point",
-    "fields",
-    "handle",
-    "inlined",
-    "kernel",
-    "offset_of",
-    "read",
-    "record_at",
-    "words",
-    "words_of",
-]
-
 F = TypeVar("F", bound=Callable[..., Any])
 
 CHECKED: Final = os.environ.get("TSNREPRO_MODEL_CHECKED", "") not in ("", "0")
@@ -172,6 +157,12 @@ def fields(*names: str, **others: Any) -> np.dtype:
     if taken := sorted(set(dict(integers) | others) & set(dir(np.record))):
         raise ValueError(f"a record cannot have fields named {', '.join(taken)}")
     return np.dtype((np.record, [*others.items(), *integers]), align=True)
+
+
+def record(*names: str, **others: Any) -> tuple[np.dtype, int, Callable[[Any, int], Any]]:
+    """Return the type of a record (:func:`fields`), its words, and what gives it at an address."""
+    dtype = fields(*names, **others)
+    return dtype, words_of(dtype), record_at(dtype)
 
 
 def words_of(dtype: np.dtype) -> int:

@@ -6,9 +6,7 @@ Both are due at times of their own and are made up for when a frame comes, ahead
 from typing import Any
 
 from tsnrepro.model import latent, recovery
-from tsnrepro.model.layout import NONE, elimination_at, recovery_at
-
-__all__ = ["keep_up"]
+from tsnrepro.model import layout as at
 
 
 def keep_up(memory: Any, address: int, now: int) -> None:
@@ -17,10 +15,10 @@ def keep_up(memory: Any, address: int, now: int) -> None:
     ``now`` must not go back. The first of the elimination's functions is the stream's own; its
     counters must not have changed since the earliest time that is due.
     """
-    elimination = elimination_at(memory, address)
+    elimination = at.elimination(memory, address)
     first = elimination.functions
-    if elimination.latent != NONE:
-        latent.detect(memory, elimination.latent, recovery_at(memory, memory[first]), now)
+    if elimination.latent != at.NONE:
+        latent.detect(memory, elimination.latent, at.recovery(memory, memory[first]), now)
     while elimination.restart < elimination.restarts_end:
         time = memory[elimination.restart]
         if time > now:

@@ -13,15 +13,6 @@ from numpy.random import SeedSequence
 
 from tsnrepro.model import layout as at
 from tsnrepro.model.compiled import SOURCE_DIGEST, entry_point, handle, kernel, offset_of, words
-from tsnrepro.model.layout import (
-    FIFO_PORT,
-    NEVER,
-    RECEIVER,
-    TCP,
-    element_at,
-    run_at,
-    sender_at,
-)
 from tsnrepro.model.listeners import run_receiver
 from tsnrepro.model.logs import Block, Keeper, check_names
 from tsnrepro.model.network import (
@@ -39,8 +30,6 @@ from tsnrepro.model.result import SimulationResult, Tally, read_result
 from tsnrepro.model.rows import logs_need_room
 from tsnrepro.model.senders import plan_call, plan_entry
 
-__all__ = ["EngineFault", "simulate", "warm_up"]
-
 _PICOSECONDS: Final = 10**12
 _WINDOWS_A_VISIT: Final = 1024
 
@@ -51,13 +40,13 @@ class EngineFault(RuntimeError):
 
 @kernel
 def _start_senders(memory):
-    run = run_at(memory, 0)
+    run = at.run(memory, 0)
     first = run.senders
     for place in range(first, first + run.sender_count):
-        sender = sender_at(memory, memory[place])
-        if sender.kind == TCP:
+        sender = at.sender(memory, memory[place])
+        if sender.kind == at.TCP:
             continue
-        if element_at(memory, sender.port).kind == FIFO_PORT:
+        if at.element(memory, sender.port).kind == at.FIFO_PORT:
             plan_entry(memory, sender)
         else:
             plan_call(memory, sender)
@@ -65,14 +54,14 @@ def _start_senders(memory):
 
 @kernel
 def _run_window(memory, end):
-    run = run_at(memory, 0)
+    run = at.run(memory, 0)
     first = run.elements
     for place in range(first, first + run.element_count):
-        element = element_at(memory, memory[place])
+        element = at.element(memory, memory[place])
         kind = element.kind
-        if kind == FIFO_PORT:
+        if kind == at.FIFO_PORT:
             run_fifo(memory, element, end)
-        elif kind == RECEIVER:
+        elif kind == at.RECEIVER:
             run_receiver(memory, element, end)
         else:
             run_scheduled(memory, element, end)
@@ -81,7 +70,7 @@ def _run_window(memory, end):
 @kernel
 def _run_windows(memory, windows):
     """Run up to ``windows`` windows; stop early where a log needs room."""
-    run = run_at(memory, 0)
+    run = at.run(memory, 0)
     if not run.started:
         run.started = 1
         _start_senders(memory)
@@ -133,7 +122,7 @@ class _Visit:
     def is_idle(self) -> bool:
         """Tell whether nothing is left to happen."""
         memory = self._memory
-        if any(memory[event] < NEVER for event in self._events):  # mostly the first one is
+        if any(memory[event] < at.NEVER for event in self._events):  # mostly the first one is
             return False
         return bool((memory[self._read] == memory[self._written]).all())
 
@@ -194,7 +183,7 @@ def simulate(
     engine fails itself.
     """
     stop_ps = round(duration_s * _PICOSECONDS)
-    if not 0 < stop_ps < NEVER // 2:
+    if not 0 < stop_ps < at.NEVER // 2:
         raise ValueError(f"duration of {duration_s} s: give between 1e-12 and 2e6 s")
     if drain_s < 0:
         raise ValueError(f"drain of {drain_s} s: give 0 or more")

@@ -1,7 +1,7 @@
 """Where everything stands in the memory that the kernels work on.
 
 The state of a run is one array of int64, the *memory*. What is in it is found by its *address* (an
-index), and is a record with named fields: ``sender_at(memory, address).charged`` reads or writes
+index), and is a record with named fields: ``at.sender(memory, address).charged`` reads or writes
 the memory itself, in Python and in compiled code alike. One array, because a compiled function
 takes an array as seven machine words: a call with one is cheap, with twenty it is not.
 
@@ -17,7 +17,7 @@ from typing import Final
 
 import numpy as np
 
-from tsnrepro.model.compiled import fields, record_at, words_of
+from tsnrepro.model.compiled import fields, record
 
 NEVER: Final = 1 << 62
 """A time that does not come."""
@@ -29,39 +29,32 @@ LOG: Final = fields("start most room count")
 """A log of the run: rows for Python to take between visits, their most, the most that one window
 can add, their number. A log without room for rows is not kept."""
 
-RUN: Final = fields(
+RUN, _, run = record(
     "now window elements element_count senders sender_count started fault",
     deliveries=LOG,
     departures=LOG,
     answers=LOG,
 )
 """The run, at address 0."""
-run_at = record_at(RUN)
 
-RING: Final = fields("start mask read written")
+RING, _, ring = record("start mask read written")
 """A ring: where it starts, its places less one (a power of two), how far it is read and written."""
-ring_at = record_at(RING)
 
-FRAME: Final = fields("time sent ident meta")
+FRAME, FRAME_WORDS, frame = record("time sent ident meta")
 """A frame: when it arrives, when its write call began, which datagram, and META_* packed."""
-FRAME_WORDS: Final = words_of(FRAME)
-frame_at = record_at(FRAME)
 META_FLOW_MASK: Final = 0xFFFF
 META_FRAGMENT_SHIFT: Final = 16
 META_FRAGMENT_MASK: Final = 0x3F
 META_LAST: Final = 1 << 23
 META_SEQ_SHIFT: Final = 32
 
-HELD: Final = fields("until amount")
+HELD, HELD_WORDS, held = record("until amount")
 """What a port, a socket or a process holds: until when, how many bytes."""
-HELD_WORDS: Final = words_of(HELD)
-held_at = record_at(HELD)
 
-EDGE: Final = fields("sender", ring=RING)
+EDGE, _, edge = record("sender", ring=RING)
 """An edge: a ring of frames; acknowledgements go to the sender of the given address."""
-edge_at = record_at(EDGE)
 
-ELEMENT: Final = fields(
+ELEMENT, _, element = record(
     "kind inputs input_count senders sender_count hops classes line_free select_at gap delay ahead",
     "queue_bytes busy watched loss_kind failure failures_end",
     "release_at release_class release_bytes release_charge release_sender",
@@ -70,89 +63,62 @@ ELEMENT: Final = fields(
     "card_frames stack stack_free transports transport_count",
 )
 """An egress port, with the faults of its link, or the receiving side of a host."""
-element_at = record_at(ELEMENT)
-FIFO_PORT: Final = 0
-SCHEDULED_PORT: Final = 1
-RECEIVER: Final = 2
-NO_LOSS: Final = 0
-RANDOM_LOSS: Final = 1
-BURST_LOSS: Final = 2
+FIFO_PORT, SCHEDULED_PORT, RECEIVER = range(3)
+NO_LOSS, RANDOM_LOSS, BURST_LOSS = range(3)
 
-FAILURE: Final = fields("down up")
-FAILURE_WORDS: Final = words_of(FAILURE)
-failure_at = record_at(FAILURE)
+FAILURE, FAILURE_WORDS, failure = record("down up")
 
-QUEUE: Final = fields(
+QUEUE, QUEUE_WORDS, queue = record(
     "bytes peak idle_slope send_slope credit credit_at credit_max credit_min windows window_count",
     ring=RING,
 )
 """A traffic class of a port: its ring of waiting frames, its bytes, its shaper. FIFO ports and
 receiving sides use the first one's ring for what they hold (:data:`HELD`)."""
-QUEUE_WORDS: Final = words_of(QUEUE)
-queue_at = record_at(QUEUE)
 CLASSES: Final = 8
 ALWAYS_OPEN: Final = -1
 
-WINDOW: Final = fields("opens closes")
+WINDOW, WINDOW_WORDS, window = record("opens closes")
 """When a gate is open in its cycle; a window through the end of the cycle closes beyond it."""
-WINDOW_WORDS: Final = words_of(WINDOW)
-window_at = record_at(WINDOW)
 
-HOP: Final = fields(
+HOP, HOP_WORDS, hop = record(
     "outs out_count sequence recover individual elimination after done_full done_last",
     "bytes_full bytes_last traffic_class listener sender",
     "arrived eliminated queue_drops sent lost_random lost_down wait_sum wait_max",
     "nic_drops handed_on duplicated",
 )
 """A flow at an element, and its counts."""
-HOP_WORDS: Final = words_of(HOP)
-hop_at = record_at(HOP)
 
-OUT: Final = fields("edge flow")
+OUT, OUT_WORDS, out = record("edge flow")
 """Where a flow goes on from an element, and as which flow."""
-OUT_WORDS: Final = words_of(OUT)
-out_at = record_at(OUT)
 
-GENERATOR: Final = fields("number stuck event events_end")
+GENERATOR, _, generator = record("number stuck event events_end")
 """A sequence generator, and what goes wrong with it: its coming events, in order of time."""
-generator_at = record_at(GENERATOR)
 
-EVENT: Final = fields("time action")
-EVENT_WORDS: Final = words_of(EVENT)
-event_at = record_at(EVENT)
-UNSTICK: Final = 0
-STICK: Final = 1
-RESTART: Final = 2
+EVENT, EVENT_WORDS, event = record("time action")
+UNSTICK, STICK, RESTART = range(3)
 
-ELIMINATION: Final = fields("restart restarts_end functions function_count latent")
+ELIMINATION, _, elimination = record("restart restarts_end functions function_count latent")
 """What else there is to the elimination of a stream: the times of its restarts, the recovery
 functions that restart, the latent error detection."""
-elimination_at = record_at(ELIMINATION)
 
-RECOVERY: Final = fields(
+RECOVERY, _, recovery = record(
     "match length timeout take_no_sequence individual take_any last deadline head history",
     "out_of_order rogue passed discarded lost tagless resets",
 )
 """A sequence recovery function; ``history`` is the address of its bits, a ring."""
-recovery_at = record_at(RECOVERY)
 
-LATENT: Final = fields(
+LATENT, _, latent = record(
     "period reset_period next_test next_reset stop paths difference normal tests alarms rows"
 )
 """A latent error detection; ``rows`` is the address of its alarms."""
-latent_at = record_at(LATENT)
 
-ALARM: Final = fields("time moved")
-ALARM_WORDS: Final = words_of(ALARM)
-alarm_at = record_at(ALARM)
+ALARM, ALARM_WORDS, alarm = record("time moved")
 
-DURATION: Final = fields("kind mean_ps phases random")
+DURATION, _, duration = record("kind mean_ps phases random")
 """A duration that is drawn anew each time."""
-duration_at = record_at(DURATION)
 
-STALLS: Final = fields("begins ends interval length")
+STALLS, _, stalls = record("begins ends interval length")
 """A sequence of stalls: the next one, and what the following ones are drawn from."""
-stalls_at = record_at(STALLS)
 
 TIMES: Final = fields("total least most bins")
 """Times that are counted; ``bins`` is the address of their histogram."""
@@ -160,7 +126,7 @@ TIMES: Final = fields("total least most bins")
 HISTOGRAM_SUB_BITS: Final = 7
 HISTOGRAM_BINS: Final = 64 << HISTOGRAM_SUB_BITS
 
-SENDER: Final = fields(
+SENDER, _, sender = record(
     "kind port flow fragments limit stop index phase next begin free due due_rest",
     "step step_rest step_unit tick start gap times buffer charged charge_full charge_last drops",
     "cost stalls transport written socket_drops entered number logged",
@@ -170,39 +136,23 @@ SENDER: Final = fields(
 )
 """One stream's process and socket at its talker. The ring holds what the socket is charged for
 (:data:`HELD`)."""
-sender_at = record_at(SENDER)
-BURSTS: Final = 0
-CONSTANT_RATE: Final = 1
-POISSON: Final = 2
-LISTED: Final = 3
-SATURATING: Final = 4
-TCP: Final = 5
-PING_PONG: Final = 6
-CALLS: Final = 0
-ENTERS: Final = 1
-BLOCKED: Final = 2
-FINISHED: Final = 3
-WAITS: Final = 4
+BURSTS, CONSTANT_RATE, POISSON, LISTED, SATURATING, TCP, PING_PONG = range(7)
+CALLS, ENTERS, BLOCKED, FINISHED, WAITS = range(5)
 UNLIMITED: Final = -1
 
-LISTENER: Final = fields(
+LISTENER, _, listener = record(
     "kind number charge buffer charged free work stalls fragments pending seen newest",
     "frames complete incomplete stray_frames pending_frames socket_drops delivered",
-    "unique duplicates out_of_order first last edge return_flow transport logged",
+    "unique duplicates out_of_order last edge return_flow transport logged",
     "cost cost_stalls answers",
     ring=RING,
     latency=TIMES,
     transit=TIMES,
 )
 """A stream at its listener. The ring holds what the socket is charged for (:data:`HELD`)."""
-listener_at = record_at(LISTENER)
-TO_PROCESS: Final = 0
-TO_TCP_RECEIVER: Final = 1
-TO_TCP_SENDER: Final = 2
-TO_SERVER: Final = 3
-TO_CLIENT: Final = 4
+TO_PROCESS, TO_TCP_RECEIVER, TO_TCP_SENDER, TO_SERVER, TO_CLIENT = range(5)
 
-TRANSPORT: Final = fields(
+TRANSPORT, _, transport = record(
     "entry_at timeout_at unacked next pipe sacked highest_sacked lost lost_from state recover",
     "newest_sent newest_segment smoothed variation backoff window cubic epoch",
     "segments segment_mask retransmitted recoveries timeouts",
@@ -215,46 +165,31 @@ TRANSPORT: Final = fields(
     origin=np.float64,
 )
 """A TCP transfer: its sender, then its receiver, then the windows of congestion control."""
-transport_at = record_at(TRANSPORT)
-OPEN: Final = 0
-RECOVERING: Final = 1
-TIMED_OUT: Final = 2
+OPEN, RECOVERING, TIMED_OUT = range(3)
 
-SEGMENT: Final = fields("sent flag received")
-SEGMENT_WORDS: Final = words_of(SEGMENT)
-segment_at = record_at(SEGMENT)
-OUTSTANDING: Final = 0
-SACKED: Final = 1
-LOST: Final = 2
+SEGMENT, SEGMENT_WORDS, segment = record("sent flag received")
+OUTSTANDING, SACKED, LOST = range(3)
 ACK_NUMBER_BITS: Final = 32
 ACK_OFFSET_BITS: Final = 16
 MOST_SEGMENTS: Final = 1 << 14
 """Most segments a TCP window may hold, so that an acknowledgement packs into one word."""
 
-PENDING: Final = fields("ident mask")
+PENDING, PENDING_WORDS, pending = record("ident mask")
 """A datagram in reassembly, and which of its fragments have come."""
-PENDING_WORDS: Final = words_of(PENDING)
-pending_at = record_at(PENDING)
 PENDING_SLOTS: Final = 1024
 """Datagrams of one stream that reassembly holds at a time; a newer one evicts the oldest."""
 SEEN_SLOTS: Final = 65_536
 """How far back a repeated datagram is told from a late one."""
 SEEN_WORDS: Final = SEEN_SLOTS // 64
 
-DELIVERY: Final = fields("stream datagram sent_ps arrived_ps delivered_ps")
+DELIVERY, DELIVERY_WORDS, delivery = record("stream datagram sent_ps arrived_ps delivered_ps")
 """One datagram read by its listener for the first time: which stream (its place in the network's
 list), which datagram of it (from 0), when its write began, when its last frame came to the
 listener's card, and when the process had read it."""
-DELIVERY_WORDS: Final = words_of(DELIVERY)
-delivery_at = record_at(DELIVERY)
 
-ANSWER: Final = fields("stream request sent_ps answered_ps")
+ANSWER, ANSWER_WORDS, answer = record("stream request sent_ps answered_ps")
 """One request of a ping-pong that was answered in time: when its write began, when its answer had
 been read."""
-ANSWER_WORDS: Final = words_of(ANSWER)
-answer_at = record_at(ANSWER)
 
-STARTED: Final = fields("port datagram meta sent_ps queued_ps start_ps end_ps")
+STARTED, STARTED_WORDS, started = record("port datagram meta sent_ps queued_ps start_ps end_ps")
 """One frame that starts at a port, as the kernels note it."""
-STARTED_WORDS: Final = words_of(STARTED)
-started_at = record_at(STARTED)

@@ -3,42 +3,9 @@
 from numba.extending import register_jitable
 
 from tsnrepro.model import elimination, latent, recovery
+from tsnrepro.model import layout as at
 from tsnrepro.model.compiled import inlined, kernel
-from tsnrepro.model.layout import (
-    BURST_LOSS,
-    EVENT_WORDS,
-    FAILURE_WORDS,
-    FRAME_WORDS,
-    HOP_WORDS,
-    META_FLOW_MASK,
-    META_SEQ_SHIFT,
-    NEVER,
-    NO_LOSS,
-    NONE,
-    OUT_WORDS,
-    RESTART,
-    STICK,
-    edge_at,
-    event_at,
-    failure_at,
-    frame_at,
-    generator_at,
-    hop_at,
-    out_at,
-    run_at,
-)
 from tsnrepro.model.variates import draw_bits
-
-__all__ = [
-    "earliest_input",
-    "hand_on",
-    "hop_of",
-    "is_duplicated",
-    "pass_recovery",
-    "push",
-    "send_on",
-    "take",
-]
 
 for _function in (
     latent.detect,
@@ -59,7 +26,7 @@ _recover, _keep_up = recovery.recover, elimination.keep_up
 @inlined
 def frame_in(ring, number):
     """Return the address of a frame in a ring, by its running number there."""
-    return ring.start + (number & ring.mask) * FRAME_WORDS
+    return ring.start + (number & ring.mask) * at.FRAME_WORDS
 
 
 @inlined
@@ -67,9 +34,9 @@ def push(memory, ring, time, sent, ident, meta):  # noqa: PLR0917 - numba has no
     """Put a frame into a ring."""
     written = ring.written
     if written - ring.read > ring.mask:
-        run_at(memory, 0).fault = 1
+        at.run(memory, 0).fault = 1
         return
-    frame = frame_at(memory, frame_in(ring, written))
+    frame = at.frame(memory, frame_in(ring, written))
     frame.time = time
     frame.sent = sent
     frame.ident = ident
@@ -84,7 +51,7 @@ def take(memory, ring):
     A ring that runs empty starts at its beginning again, so that what is used stays in the cache.
     """
     read = ring.read
-    frame = frame_at(memory, frame_in(ring, read))
+    frame = at.frame(memory, frame_in(ring, read))
     read += 1
     if read == ring.written:
         read = 0
@@ -99,12 +66,12 @@ def earliest_input(memory, element):
 
     The first of several that are equally early is taken.
     """
-    best, best_time = NONE, NEVER
+    best, best_time = at.NONE, at.NEVER
     first = element.inputs
     for place in range(first, first + element.input_count):
-        ring = edge_at(memory, memory[place]).ring
+        ring = at.edge(memory, memory[place]).ring
         if ring.read != ring.written:
-            time = frame_at(memory, frame_in(ring, ring.read)).time
+            time = at.frame(memory, frame_in(ring, ring.read)).time
             if time < best_time:
                 best, best_time = memory[place], time
     return best, best_time
@@ -113,14 +80,14 @@ def earliest_input(memory, element):
 @kernel
 def hop_of(element, meta):
     """Return the address of what an element does with the flow of a frame."""
-    return element.hops + (meta & META_FLOW_MASK) * HOP_WORDS
+    return element.hops + (meta & at.META_FLOW_MASK) * at.HOP_WORDS
 
 
 @kernel
 def _lost_by_chance(memory, element):
     random = element.loss_random
     threshold = element.loss_good
-    if element.loss_kind == BURST_LOSS:
+    if element.loss_kind == at.BURST_LOSS:
         step = draw_bits(memory, random)
         bad = element.loss_state
         bad = step >= element.loss_leave if bad else step < element.loss_enter
@@ -133,16 +100,16 @@ def _lost_by_chance(memory, element):
 @kernel
 def _lost_in_failure(memory, element, start, arrival):
     failure, end = element.failure, element.failures_end
-    while failure < end and failure_at(memory, failure).up <= start:
-        failure += FAILURE_WORDS
+    while failure < end and at.failure(memory, failure).up <= start:
+        failure += at.FAILURE_WORDS
     element.failure = failure
-    return failure < end and failure_at(memory, failure).down < arrival
+    return failure < end and at.failure(memory, failure).down < arrival
 
 
 @kernel
 def _survives(memory, element, hop, start, done):
     """Tell whether a frame reaches the far end, and count it where it does not."""
-    by_chance = element.loss_kind != NO_LOSS and (
+    by_chance = element.loss_kind != at.NO_LOSS and (
         _lost_by_chance(memory, element) and element.loss_from <= start < element.loss_until
     )
     if element.failure < element.failures_end and _lost_in_failure(
@@ -159,7 +126,7 @@ def _survives(memory, element, hop, start, done):
 @kernel
 def is_duplicated(memory, element, start):
     """Tell whether the link hands a frame that starts at ``start`` on twice, if at all."""
-    if element.twice_random == NONE:
+    if element.twice_random == at.NONE:
         return False
     chance = draw_bits(memory, element.twice_random) < element.twice
     return chance and element.twice_from <= start < element.twice_until
@@ -169,14 +136,14 @@ def is_duplicated(memory, element, start):
 def _next_number(memory, generator, now):
     """Return the number of the frame that a generator numbers at ``now``."""
     while generator.event < generator.events_end:
-        event = event_at(memory, generator.event)
+        event = at.event(memory, generator.event)
         if event.time > now:
             break
-        if event.action == RESTART:
+        if event.action == at.RESTART:
             generator.number = 0
         else:
-            generator.stuck = event.action == STICK
-        generator.event += EVENT_WORDS
+            generator.stuck = event.action == at.STICK
+        generator.event += at.EVENT_WORDS
     number = generator.number
     if not generator.stuck:
         generator.number = (number + 1) & 0xFFFF
@@ -188,16 +155,16 @@ def hand_on(memory, element, hop, done, frame):
     """Put a frame on the edges to what follows, numbered and replicated where the flow splits."""
     sent, ident, meta = frame
     arrival = done + element.ahead
-    label = meta & ~META_FLOW_MASK
-    if hop.sequence != NONE:
-        number = _next_number(memory, generator_at(memory, hop.sequence), arrival)
-        label = (label & ((1 << META_SEQ_SHIFT) - 1)) | (number << META_SEQ_SHIFT)
+    label = meta & ~at.META_FLOW_MASK
+    if hop.sequence != at.NONE:
+        number = _next_number(memory, at.generator(memory, hop.sequence), arrival)
+        label = (label & ((1 << at.META_SEQ_SHIFT) - 1)) | (number << at.META_SEQ_SHIFT)
     place, count = hop.outs, hop.out_count
     for _ in range(count):
-        out = out_at(memory, place)
-        edge = edge_at(memory, out.edge)
+        out = at.out(memory, place)
+        edge = at.edge(memory, out.edge)
         push(memory, edge.ring, arrival, sent, ident, label | out.flow)
-        place += OUT_WORDS
+        place += at.OUT_WORDS
     hop.handed_on += count
 
 
@@ -221,16 +188,16 @@ def pass_recovery(memory, element, meta, now):
 
     Return its meta word, with the flow it belongs to from here, or NONE if it is eliminated.
     """
-    hop = hop_at(memory, hop_of(element, meta))
+    hop = at.hop(memory, hop_of(element, meta))
     hop.arrived += 1
-    if hop.recover == NONE:
+    if hop.recover == at.NONE:
         return meta
-    if hop.elimination != NONE:
+    if hop.elimination != at.NONE:
         _keep_up(memory, hop.elimination, now)
-    number = (meta >> META_SEQ_SHIFT) & 0xFFFF
-    if (hop.individual != NONE and not _recover(memory, hop.individual, number, now)) or (
+    number = (meta >> at.META_SEQ_SHIFT) & 0xFFFF
+    if (hop.individual != at.NONE and not _recover(memory, hop.individual, number, now)) or (
         not _recover(memory, hop.recover, number, now)
     ):
         hop.eliminated += 1
-        return NONE
-    return (meta & ~META_FLOW_MASK) | hop.after
+        return at.NONE
+    return (meta & ~at.META_FLOW_MASK) | hop.after

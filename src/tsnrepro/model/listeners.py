@@ -4,34 +4,13 @@ Every stage is first in, first out, so each frame is followed to its end at once
 the process, or where it is dropped.
 """
 
+from tsnrepro.model import layout as at
 from tsnrepro.model.compiled import kernel
-from tsnrepro.model.layout import (
-    META_FRAGMENT_MASK,
-    META_FRAGMENT_SHIFT,
-    META_LAST,
-    NONE,
-    PENDING_SLOTS,
-    PENDING_WORDS,
-    SEEN_SLOTS,
-    TO_CLIENT,
-    TO_SERVER,
-    TO_TCP_RECEIVER,
-    TO_TCP_SENDER,
-    duration_at,
-    edge_at,
-    held_at,
-    hop_at,
-    listener_at,
-    pending_at,
-    queue_at,
-)
 from tsnrepro.model.lines import earliest_input, hop_of, pass_recovery, push, take
 from tsnrepro.model.rows import count_time, log_delivery
-from tsnrepro.model.senders import held_in, work_until
+from tsnrepro.model.senders import hold, let_go, work_until
 from tsnrepro.model.tcp import acknowledge_late, receive_segment
 from tsnrepro.model.variates import draw_duration
-
-__all__ = ["run_receiver"]
 
 _WORD_BITS = 6
 _WORD_MASK = 63
@@ -40,20 +19,16 @@ _WORD_MASK = 63
 @kernel
 def _through_card(memory, receiver, now):
     """Return when the stack hands a frame up that arrives now, or NONE if the card is full."""
-    work = duration_at(memory, receiver.stack)
+    work = at.duration(memory, receiver.stack)
     if work.mean_ps == 0:
         return now
-    ring = queue_at(memory, receiver.classes).ring
-    read, written = ring.read, ring.written
-    while read != written and held_at(memory, held_in(ring, read)).until <= now:
-        read += 1
-    ring.read = read
-    if written - read >= receiver.card_frames:
-        return NONE
+    ring = at.queue(memory, receiver.classes).ring
+    let_go(memory, ring, now)
+    if ring.written - ring.read >= receiver.card_frames:
+        return at.NONE
     done = max(now, receiver.stack_free) + draw_duration(memory, work)
     receiver.stack_free = done
-    held_at(memory, held_in(ring, written)).until = done
-    ring.written = written + 1
+    hold(memory, ring, done, 1)
     return done
 
 
@@ -72,11 +47,11 @@ def _reassemble(memory, listener, ident, fragment):
     fragments = listener.fragments
     if fragments == 1:
         return True
-    pending = pending_at(memory, listener.pending + (ident % PENDING_SLOTS) * PENDING_WORDS)
+    pending = at.pending(memory, listener.pending + (ident % at.PENDING_SLOTS) * at.PENDING_WORDS)
     whole = (1 << fragments) - 1
     there, mask = pending.ident, pending.mask
     if there < ident:
-        if there != NONE and mask != whole:
+        if there != at.NONE and mask != whole:
             listener.incomplete += 1
             listener.pending_frames += _count_bits(mask)
         pending.ident = ident
@@ -95,13 +70,13 @@ def _is_repeat(memory, listener, ident):
     seen = listener.seen
     newest = listener.newest
     if ident > newest:
-        for skipped in range(max(newest + 1, ident - SEEN_SLOTS + 1), ident + 1):
-            slot = skipped % SEEN_SLOTS
+        for skipped in range(max(newest + 1, ident - at.SEEN_SLOTS + 1), ident + 1):
+            slot = skipped % at.SEEN_SLOTS
             memory[seen + (slot >> _WORD_BITS)] &= ~(1 << (slot & _WORD_MASK))
         listener.newest = ident
-    elif newest - ident >= SEEN_SLOTS:
+    elif newest - ident >= at.SEEN_SLOTS:
         return False
-    slot = ident % SEEN_SLOTS
+    slot = ident % at.SEEN_SLOTS
     word, bit = seen + (slot >> _WORD_BITS), 1 << (slot & _WORD_MASK)
     repeat = (memory[word] & bit) != 0
     memory[word] |= bit
@@ -112,7 +87,6 @@ def _is_repeat(memory, listener, ident):
 def _record(memory, listener, ident, times):
     """Count a delivered datagram and its times (sent, arrived, delivered)."""
     sent, arrived, delivered = times
-    listener.first = min(listener.first, delivered)
     listener.last = max(listener.last, delivered)
     count_time(memory, listener.latency, delivered - sent)
     count_time(memory, listener.transit, arrived - sent)
@@ -123,59 +97,51 @@ def _record(memory, listener, ident, times):
 @kernel
 def _to_socket(memory, listener, now):
     """Return when the process has read a datagram that is whole now, or NONE if it is dropped."""
-    ring, charge = listener.ring, listener.charge
-    read, written = ring.read, ring.written
-    while read != written and held_at(memory, held_in(ring, read)).until <= now:
-        listener.charged -= charge
-        read += 1
-    if read == written:
-        read = written = 0
-    ring.read = read
+    listener.charged -= let_go(memory, listener.ring, now)
     if listener.charged > listener.buffer:
         listener.socket_drops += 1
-        return NONE
-    work = draw_duration(memory, duration_at(memory, listener.work))
+        return at.NONE
+    work = draw_duration(memory, at.duration(memory, listener.work))
     begin = max(now, listener.free)
     done = work_until(memory, listener.stalls, begin, work)
     listener.free = done
-    held_at(memory, held_in(ring, written)).until = done
-    ring.written = written + 1
-    listener.charged += charge
+    hold(memory, listener.ring, done, listener.charge)
+    listener.charged += listener.charge
     return done
 
 
 @kernel
 def _answer(memory, listener, read, sent, ident):
     """Let the process that has read a request write its answer, and read on after that."""
-    cost = draw_duration(memory, duration_at(memory, listener.cost))
-    ring = edge_at(memory, listener.edge).ring
+    cost = draw_duration(memory, at.duration(memory, listener.cost))
+    ring = at.edge(memory, listener.edge).ring
     done = work_until(memory, listener.cost_stalls, read, cost)
     listener.free = done
     listener.answers += 1
     last = listener.fragments - 1
     for fragment in range(last + 1):
-        meta = listener.return_flow | (fragment << META_FRAGMENT_SHIFT)
+        meta = listener.return_flow | (fragment << at.META_FRAGMENT_SHIFT)
         if fragment == last:
-            meta |= META_LAST
+            meta |= at.META_LAST
         push(memory, ring, done, sent, ident, meta)
 
 
 @kernel
 def _to_process(memory, listener, now, frame):
     sent, ident, meta, arrived = frame
-    fragment = (meta >> META_FRAGMENT_SHIFT) & META_FRAGMENT_MASK
+    fragment = (meta >> at.META_FRAGMENT_SHIFT) & at.META_FRAGMENT_MASK
     if not _reassemble(memory, listener, ident, fragment):
         return
     listener.complete += 1
     delivered = _to_socket(memory, listener, now)
-    if delivered == NONE:
+    if delivered == at.NONE:
         return
     listener.delivered += 1
     kind = listener.kind
-    if kind == TO_SERVER:
+    if kind == at.TO_SERVER:
         _answer(memory, listener, delivered, sent, ident)
-    elif kind == TO_CLIENT:
-        push(memory, edge_at(memory, listener.edge).ring, delivered, sent, ident, meta)
+    elif kind == at.TO_CLIENT:
+        push(memory, at.edge(memory, listener.edge).ring, delivered, sent, ident, meta)
     if _is_repeat(memory, listener, ident):
         listener.duplicates += 1
         return
@@ -189,12 +155,12 @@ def _to_process(memory, listener, now, frame):
 def _hand_up(memory, receiver, now, frame):
     """Give a frame of the stack to whom it is for."""
     sent, ident, meta, arrived = frame
-    listener = listener_at(memory, hop_at(memory, hop_of(receiver, meta)).listener)
+    listener = at.listener(memory, at.hop(memory, hop_of(receiver, meta)).listener)
     listener.frames += 1
     kind = listener.kind
-    if kind == TO_TCP_SENDER:
-        push(memory, edge_at(memory, listener.edge).ring, now, sent, ident, meta)
-    elif kind == TO_TCP_RECEIVER:
+    if kind == at.TO_TCP_SENDER:
+        push(memory, at.edge(memory, listener.edge).ring, now, sent, ident, meta)
+    elif kind == at.TO_TCP_RECEIVER:
         if receive_segment(memory, listener, now, sent, ident):
             _record(memory, listener, ident, (sent, arrived, now))
     else:
@@ -208,16 +174,16 @@ def run_receiver(memory, receiver, end):
         edge, arrived = earliest_input(memory, receiver)
         if arrived >= end:
             break
-        _, sent, ident, meta = take(memory, edge_at(memory, edge).ring)
+        _, sent, ident, meta = take(memory, at.edge(memory, edge).ring)
         now = _through_card(memory, receiver, arrived)
-        if now == NONE:
-            hop = hop_at(memory, hop_of(receiver, meta))
+        if now == at.NONE:
+            hop = at.hop(memory, hop_of(receiver, meta))
             hop.arrived += 1
             hop.nic_drops += 1
             continue
         meta = pass_recovery(memory, receiver, meta, now)
-        if meta != NONE:
+        if meta != at.NONE:
             _hand_up(memory, receiver, now, (sent, ident, meta, arrived))
     first = receiver.transports
     for place in range(first, first + receiver.transport_count):
-        acknowledge_late(memory, listener_at(memory, memory[place]), end)
+        acknowledge_late(memory, at.listener(memory, memory[place]), end)

@@ -15,15 +15,7 @@ from tsnrepro.model.compiled import offset_of, words_of
 from tsnrepro.model.network import Network
 from tsnrepro.model.plan import LogRequest, Plan
 from tsnrepro.model.result import Logs
-
-__all__ = [
-    "ANSWER",
-    "DELIVERY",
-    "DEPARTURE",
-    "Block",
-    "Keeper",
-    "check_names",
-]
+from tsnrepro.model.routes import Port
 
 Block: TypeAlias = npt.NDArray[np.void]
 
@@ -160,7 +152,7 @@ class _FlowColumns:
 
     def __init__(self, plan: Plan) -> None:
         flows = plan.graph.flows
-        ports = [element for element in plan.graph.elements if element.link is not None]
+        ports = [element for element in plan.graph.elements if isinstance(element, Port)]
         self._port = np.zeros(len(plan.graph.elements), np.int64)
         self._port[[port.index for port in ports]] = np.arange(len(ports))
         self._stream = np.array([flow.traffic.sender for flow in flows])

@@ -15,36 +15,7 @@ from tsnrepro.settings import FrerSettings, PositiveFloat
 from tsnrepro.settings.failure import LatentSettings
 from tsnrepro.settings.shaping import GateControlList
 
-__all__ = [
-    "BurstLoss",
-    "Bursts",
-    "ConstantRate",
-    "DuplexLink",
-    "Duplication",
-    "Duration",
-    "EgressPort",
-    "EndStation",
-    "Failure",
-    "LatentErrors",
-    "Listed",
-    "Network",
-    "PingPong",
-    "Poisson",
-    "RandomLoss",
-    "Recovery",
-    "Replicated",
-    "Saturating",
-    "SendProcess",
-    "SequenceFaults",
-    "SinglePath",
-    "Span",
-    "Stalls",
-    "Switch",
-    "TcpBulk",
-    "TrafficStream",
-]
-
-LINUX_SOCKET_BUFFER_BYTES = 212_992
+_LINUX_SOCKET_BUFFER_BYTES = 212_992
 """net.core.rmem_default and wmem_default: 256 packets of SKB_TRUESIZE(256) (net/core/sock.c)."""
 
 Name: TypeAlias = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$", max_length=60)]
@@ -130,10 +101,10 @@ class EndStation(_Part):
     """
 
     port: EgressPort
-    send_buffer_bytes: Annotated[int, Field(gt=0)] = LINUX_SOCKET_BUFFER_BYTES
+    send_buffer_bytes: Annotated[int, Field(gt=0)] = _LINUX_SOCKET_BUFFER_BYTES
     when_full: Literal["wait", "drop"] = "wait"
     send_cost: Duration = Duration(mean_ns=0.0)
-    receive_buffer_bytes: Annotated[int, Field(gt=0)] = LINUX_SOCKET_BUFFER_BYTES
+    receive_buffer_bytes: Annotated[int, Field(gt=0)] = _LINUX_SOCKET_BUFFER_BYTES
     truesize_bytes: Annotated[int, Field(gt=0)] | None = None
     receive_time: Duration = Duration(mean_ns=0.0)
     stack_time: Duration = Duration(mean_ns=0.0)
@@ -162,6 +133,12 @@ class Span(_Part):
         if self.until_ns is not None and self.until_ns <= self.from_ns:
             raise ValueError(f"until {self.until_ns} ns is not after from {self.from_ns} ns")
         return self
+
+
+def _check_apart(what: str, spans: list[Span]) -> None:
+    for earlier, later in pairwise(spans):
+        if earlier.until_ns is None or earlier.until_ns > later.from_ns:
+            raise ValueError(f"{what} overlap or are out of order")
 
 
 class RandomLoss(Span):
@@ -200,25 +177,12 @@ class BurstLoss(Span):
     loss_in_good: Probability = 0.0
 
 
-class Failure(_Part):
-    """A time in which a link is down; frames on it or sent into it are lost."""
-
-    down_ns: Annotated[int, Field(ge=0)]
-    up_ns: Annotated[int, Field(ge=0)] | None = None
-
-    @model_validator(mode="after")
-    def _ends_after_it_starts(self) -> Self:
-        if self.up_ns is not None and self.up_ns <= self.down_ns:
-            raise ValueError(f"link up at {self.up_ns} ns, not after down at {self.down_ns} ns")
-        return self
-
-
 class DuplexLink(_Part):
     """A full-duplex link between two nodes.
 
     ``delay_ns`` is the propagation time from ``a`` to ``b``, ``reverse_delay_ns`` back (the same
-    where it is not given). Each direction loses and duplicates frames on its own; a failure takes
-    both.
+    where it is not given). Each direction loses and duplicates frames on its own; a failure, a time
+    in which frames on the link or sent into it are lost, takes both.
     """
 
     name: Name
@@ -229,7 +193,7 @@ class DuplexLink(_Part):
     reverse_delay_ns: Annotated[float, Field(ge=0.0)] | None = None
     loss: Annotated[RandomLoss | BurstLoss, Field(discriminator="kind")] | None = None
     duplication: Duplication | None = None
-    failures: list[Failure] = []
+    failures: list[Span] = []
 
     @model_validator(mode="after")
     def _joins_two_nodes(self) -> Self:
@@ -239,9 +203,7 @@ class DuplexLink(_Part):
 
     @model_validator(mode="after")
     def _failures_are_apart(self) -> Self:
-        for earlier, later in pairwise(self.failures):
-            if earlier.up_ns is None or earlier.up_ns > later.down_ns:
-                raise ValueError(f"failures of link {self.name} overlap or are out of order")
+        _check_apart(f"failures of link {self.name}", self.failures)
         return self
 
 
@@ -296,6 +258,11 @@ class SinglePath(_Part):
     kind: Literal["single"] = "single"
     links: Annotated[list[Name], Field(min_length=1)]
 
+    @property
+    def first_link(self) -> str:
+        """The link on which the talker sends."""
+        return self.links[0]
+
 
 class LatentErrors(LatentSettings):
     """Latent error detection of a stream's recovery (IEEE Std 802.1CB-2017, 7.4.4; 10.4.1.12).
@@ -326,9 +293,7 @@ class SequenceFaults(_Part):
 
     @model_validator(mode="after")
     def _in_order(self) -> Self:
-        for earlier, later in pairwise(self.stuck):
-            if earlier.until_ns is None or earlier.until_ns > later.from_ns:
-                raise ValueError("the spans of stuck overlap or are out of order")
+        _check_apart("the spans of stuck", self.stuck)
         for times in (self.generator_restarts_ns, self.recovery_restarts_ns):
             if any(later < earlier for earlier, later in pairwise(times)):
                 raise ValueError("times of restarts must not go back")
@@ -364,6 +329,11 @@ class Replicated(_Part):
     individual: Recovery | None = None
     latent_errors: LatentErrors | None = None
     faults: SequenceFaults = SequenceFaults()
+
+    @property
+    def first_link(self) -> str:
+        """The link on which the talker sends."""
+        return self.before[0]
 
 
 Route: TypeAlias = Annotated[SinglePath | Replicated, Field(discriminator="kind")]
@@ -563,18 +533,14 @@ class Network(_Part):
                 f"stream {stream.name} saturates a socket that drops: it would send without end; "
                 f"set when_full: wait on host {stream.talker}, or give a rate"
             )
-        first = (
-            stream.route.links[0]
-            if isinstance(stream.route, SinglePath)
-            else stream.route.before[0]
-        )
-        queue = self.port(stream.talker, first).queue_bytes
+        queue = self.port(stream.talker, stream.route.first_link).queue_bytes
         sharing = sum(other.talker == stream.talker for other in self.streams)
-        if host.send_cost.mean_ns == 0 and queue < sharing * (host.send_buffer_bytes + 65_536):
+        needed = sharing * (host.send_buffer_bytes + 65_536)
+        if host.send_cost.mean_ns == 0 and queue < needed:
             raise ValueError(
                 f"stream {stream.name} saturates without processor time and overruns the queue of "
-                f"{stream.talker} ({queue} bytes): give send_cost, or a queue of at least "
-                f"{sharing * (host.send_buffer_bytes + 65_536)} bytes"
+                f"{stream.talker} ({queue} bytes): give send_cost, or a queue of at least {needed} "
+                f"bytes"
             )
 
 

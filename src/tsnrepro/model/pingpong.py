@@ -5,20 +5,16 @@ event is then the time-out. An answer comes up from the receiving side of the ho
 which the process has read it; one that comes at the very instant of the time-out is in time.
 """
 
+from tsnrepro.model import layout as at
 from tsnrepro.model.compiled import kernel
-from tsnrepro.model.layout import (
-    WAITS,
-)
 from tsnrepro.model.rows import count_time, log_answer
 from tsnrepro.model.senders import plan_call
-
-__all__ = ["await_answer", "give_up", "on_answer"]
 
 
 @kernel
 def await_answer(sender):
     """Wait, now that the request is in the queue."""
-    sender.phase = WAITS
+    sender.phase = at.WAITS
     sender.next += sender.timeout
 
 
@@ -40,7 +36,7 @@ def give_up(memory, sender, now):
 @kernel
 def on_answer(memory, sender, now, ident):
     """Take in an answer that the process has read."""
-    if sender.phase != WAITS or sender.index != ident:
+    if sender.phase != at.WAITS or sender.index != ident:
         sender.disregarded += 1
         return
     sender.answered += 1

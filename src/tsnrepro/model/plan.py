@@ -27,19 +27,9 @@ from tsnrepro.model.network import (
     TcpBulk,
     picoseconds,
 )
-from tsnrepro.model.routes import Edge, Element, Graph, RouteFlow, Traffic, route_network
+from tsnrepro.model.routes import Edge, Element, Graph, Port, RouteFlow, Traffic, route_network
 from tsnrepro.model.variates import CONSTANT, ERLANG, PROBABILITY_ONE, stream_state
 from tsnrepro.settings.shaping import GateControlList
-
-__all__ = [
-    "NOTHING_LOGGED",
-    "EliminationPlace",
-    "LogRequest",
-    "Memory",
-    "Plan",
-    "RecoveryPlace",
-    "plan_network",
-]
 
 Fields: TypeAlias = dict[str, Any]
 """Values of a record's fields by name."""
@@ -65,16 +55,13 @@ class LogRequest:
     A log keeps at least ``rows`` rows between two visits of Python.
     """
 
-    streams: frozenset[str] | None
+    streams: frozenset[str] | None = frozenset()
     ports: frozenset[str] = frozenset()
     rows: int = 1 << 16
 
     def stream(self, traffic: Traffic) -> bool:
         """Tell whether what arrives of a stream is logged."""
         return not traffic.returns and (self.streams is None or traffic.name in self.streams)
-
-
-NOTHING_LOGGED = LogRequest(streams=frozenset())
 
 
 class Memory:
@@ -198,7 +185,7 @@ def plan_network(
     stop_ps: int,
     seed: SeedSequence,
     *,
-    requested: LogRequest = NOTHING_LOGGED,
+    requested: LogRequest = LogRequest(),
     general_ports: bool = False,
 ) -> Plan:
     """Lay a network out for the kernels.
@@ -239,6 +226,7 @@ class _Planner:
         self.fill_hops()
         for element in self.graph.elements:
             for traffic in element.senders:
+                assert isinstance(element, Port)
                 self.fill_sender(element, traffic)
         for traffic in self.graph.traffic:
             self.fill_listener(traffic)
@@ -264,22 +252,17 @@ class _Planner:
         window, which is no longer than the way over the edge at which the circle is cut.
         """
         requested, edges = self.requested, self.graph.edges
-        streams = any(requested.stream(traffic) for traffic in self.graph.traffic)
+        arriving = [edge for edge in edges if not isinstance(edge.target, Port)]
+        leaving = [edge for edge in edges if edge.source.name in requested.ports]
         pinging = [c for c in self.graph.traffic if isinstance(c.stream.send, PingPong)]
-        room = {
-            "deliveries": sum(places[e.index] for e in edges if e.target.link is None),
-            "departures": sum(places[e.index] for e in edges if e.source.name in requested.ports),
-            "answers": 2 * len(pinging),
-        }
-        words = {"deliveries": at.DELIVERY, "departures": at.STARTED, "answers": at.ANSWER}
-        kept = {
-            "deliveries": streams,
-            "departures": bool(requested.ports),
-            "answers": streams and bool(pinging),
-        }
-        for log, most in room.items():
-            rows = requested.rows + most if kept[log] else 0
-            address = self.memory.take(rows * words_of(words[log]))
+        streams = any(requested.stream(traffic) for traffic in self.graph.traffic)
+        for log, words, kept, most in (
+            ("deliveries", at.DELIVERY_WORDS, streams, sum(places[e.index] for e in arriving)),
+            ("departures", at.STARTED_WORDS, bool(leaving), sum(places[e.index] for e in leaving)),
+            ("answers", at.ANSWER_WORDS, streams and bool(pinging), 2 * len(pinging)),
+        ):
+            rows = requested.rows + most if kept else 0
+            address = self.memory.take(rows * words)
             self.memory.fill(at.RUN, run, {log: (address, rows, most, 0)})
 
     # Shared parts
@@ -309,25 +292,21 @@ class _Planner:
         length = self.duration(stalls.length, random)
         return self.memory.new(at.STALLS, {"interval": interval, "length": length})
 
-    def is_fifo(self, element: Element) -> bool:
+    def is_fifo(self, port: Port) -> bool:
         """Tell whether a port can be served frame by frame, without events."""
-        assert element.port is not None
-        waits = any(
-            isinstance(traffic.stream.send, TcpBulk | PingPong) for traffic in element.senders
-        )
-        return element.port.scheduler == "fifo" and not waits and not self.general
+        waits = any(isinstance(traffic.stream.send, TcpBulk | PingPong) for traffic in port.senders)
+        return port.egress.scheduler == "fifo" and not waits and not self.general
 
-    def class_of(self, element: Element, traffic: Traffic) -> int:
+    def class_of(self, port: Port, traffic: Traffic) -> int:
         """Return the class in which a port queues a stream: its own, or the only one."""
-        assert element.port is not None
-        return 0 if element.port.scheduler == "fifo" else traffic.stream.priority
+        return 0 if port.egress.scheduler == "fifo" else traffic.stream.priority
 
     # Edges
 
     def fill_edges(self) -> dict[int, int]:
         """Give each edge a ring that cannot run full; return what they hold, by index."""
         places: dict[int, int] = {}
-        for edge in sorted(self.graph.edges, key=lambda edge: edge.source.link is None):
+        for edge in sorted(self.graph.edges, key=lambda edge: not isinstance(edge.source, Port)):
             places[edge.index] = self.edge_places(edge, places)
             what = f"the way from {edge.source.name} to {edge.target.name}"
             sender = at.NONE
@@ -340,7 +319,7 @@ class _Planner:
     def edge_places(self, edge: Edge, places: dict[int, int]) -> int:
         """Return how many frames an edge can hold at a time."""
         source = edge.source
-        if source.link is None:
+        if not isinstance(source, Port):
             # At most one acknowledgement for a frame that came in or still was with the stack.
             arriving = [places[e.index] for e in self.graph.edges if e.target is source]
             host = self.network.hosts[source.node]
@@ -351,11 +330,9 @@ class _Planner:
                 if traffic.listener == source.node and isinstance(traffic.stream.send, PingPong)
             )
             return host.nic_ring_frames + 2 * sum(arriving) + ahead + _SPARE
-        assert source.port is not None
         span = self.graph.window_ps + self.graph.ahead_ps(source)
         # A FIFO port hands a frame on as soon as it is in the queue, ahead of its time.
-        early = source.port.queue_bytes // source.shortest_frame if self.is_fifo(source) else 0
-        assert source.link is not None
+        early = source.egress.queue_bytes // source.shortest_frame if self.is_fifo(source) else 0
         copies = 2 if source.link.duplication else 1
         return copies * (span // source.shortest_ps + early + _SPARE)
 
@@ -387,11 +364,11 @@ class _Planner:
             "logged": element.index if element.name in self.requested.ports else at.NONE,
             "watched": int(element.name in self.requested.ports),
         }
-        if element.link is None:
-            columns |= self.receiver_columns(element)
-        else:
+        if isinstance(element, Port):
             columns |= self.port_columns(element) | self.loss_columns(element)
             columns |= self.duplication_columns(element)
+        else:
+            columns |= self.receiver_columns(element)
         self.memory.fill(at.ELEMENT, self.made.elements[element.index], columns)
 
     def receiver_columns(self, element: Element) -> Fields:
@@ -417,36 +394,31 @@ class _Planner:
             "transport_count": len(transports),
         }
 
-    def port_columns(self, element: Element) -> Fields:
-        assert element.port is not None
-        assert element.link is not None
-        failures: list[int] = []
-        for failure in element.link.failures:
-            up = at.NEVER if failure.up_ns is None else failure.up_ns * 1000
-            failures += [failure.down_ns * 1000, up]
+    def port_columns(self, port: Port) -> Fields:
+        failures = [time for failure in port.link.failures for time in _span_ps(failure)]
         first = self.memory.put(failures)
         classes = self.memory.take(at.CLASSES * at.QUEUE_WORDS)
         columns = {
-            "kind": at.FIFO_PORT if self.is_fifo(element) else at.SCHEDULED_PORT,
+            "kind": at.FIFO_PORT if self.is_fifo(port) else at.SCHEDULED_PORT,
             "classes": classes,
-            "gap": element.gap_ps,
-            "delay": element.delay_ps,
-            "ahead": self.graph.ahead_ps(element),
-            "queue_bytes": element.port.queue_bytes,
+            "gap": port.gap_ps,
+            "delay": port.delay_ps,
+            "ahead": self.graph.ahead_ps(port),
+            "queue_bytes": port.egress.queue_bytes,
             "failure": first,
             "failures_end": first + len(failures),
         }
-        if self.is_fifo(element):
-            self.memory.fill(at.QUEUE, classes, self.queue_ring(element, at.HELD_WORDS))
+        if self.is_fifo(port):
+            self.memory.fill(at.QUEUE, classes, self.queue_ring(port, at.HELD_WORDS))
             return columns
-        used = {self.class_of(element, flow.traffic) for flow in element.flows}
+        used = {self.class_of(port, flow.traffic) for flow in port.flows}
         for number in range(at.CLASSES):
             queue = {"window_count": at.ALWAYS_OPEN}
             if number in used:
-                queue |= self.queue_ring(element, at.FRAME_WORDS)
-                queue |= self.shaper_columns(element, number)
+                queue |= self.queue_ring(port, at.FRAME_WORDS)
+                queue |= self.shaper_columns(port, number)
             self.memory.fill(at.QUEUE, classes + number * at.QUEUE_WORDS, queue)
-        gates, offset = element.port.gates, picoseconds(element.port.clock_offset_ns)
+        gates, offset = port.egress.gates, picoseconds(port.egress.clock_offset_ns)
         if gates is not None:
             columns |= {
                 "guard": int(gates.guard_band),
@@ -455,25 +427,22 @@ class _Planner:
             }
         return columns
 
-    def queue_ring(self, element: Element, words: int) -> Fields:
-        assert element.port is not None
-        places = element.port.queue_bytes // element.shortest_frame + 2
-        return self.memory.ring(f"the queue of {element.name}", places, words)
+    def queue_ring(self, port: Port, words: int) -> Fields:
+        places = port.egress.queue_bytes // port.shortest_frame + 2
+        return self.memory.ring(f"the queue of {port.name}", places, words)
 
-    def shaper_columns(self, element: Element, number: int) -> Fields:
-        assert element.port is not None
-        assert element.link is not None
+    def shaper_columns(self, port: Port, number: int) -> Fields:
         columns: Fields = {}
-        slope_mbps = element.port.idle_slopes_mbps.get(number)
+        slope_mbps = port.egress.idle_slopes_mbps.get(number)
         if slope_mbps is not None:
-            slope, rate = round(slope_mbps * 1000), round(element.link.rate_mbps * 1000)
+            slope, rate = round(slope_mbps * 1000), round(port.link.rate_mbps * 1000)
             if not 0 < slope < rate:
                 raise ValueError(
-                    f"port {element.name}: idle slope {slope_mbps} Mb/s of class {number} must be "
-                    f"at least 0.001 and below the link's {element.link.rate_mbps} Mb/s"
+                    f"port {port.name}: idle slope {slope_mbps} Mb/s of class {number} must be "
+                    f"at least 0.001 and below the link's {port.link.rate_mbps} Mb/s"
                 )
             columns |= {"idle_slope": slope, "send_slope": slope - rate}
-        windows = _gate_windows_ps(element.port.gates, number) if element.port.gates else None
+        windows = _gate_windows_ps(port.egress.gates, number) if port.egress.gates else None
         if windows is not None:
             columns |= {
                 "windows": self.memory.put([edge for window in windows for edge in window]),
@@ -481,12 +450,11 @@ class _Planner:
             }
         return columns
 
-    def loss_columns(self, element: Element) -> Fields:
-        assert element.link is not None
-        loss = element.link.loss
+    def loss_columns(self, port: Port) -> Fields:
+        loss = port.link.loss
         if loss is None:
             return {}
-        random = self.random(f"loss/{element.link.name}/{element.node}")
+        random = self.random(f"loss/{port.link.name}/{port.node}")
         since, until = _span_ps(loss)
         span = {"loss_from": since, "loss_until": until}
         if isinstance(loss, BurstLoss):
@@ -504,16 +472,15 @@ class _Planner:
             "loss_good": _threshold(loss.probability),
         }
 
-    def duplication_columns(self, element: Element) -> Fields:
-        assert element.link is not None
-        duplication = element.link.duplication
+    def duplication_columns(self, port: Port) -> Fields:
+        duplication = port.link.duplication
         if duplication is None:
             return {}
         since, until = _span_ps(duplication)
         return {
             "watched": 1,
             "twice": _threshold(duplication.probability),
-            "twice_random": self.random(f"duplication/{element.link.name}/{element.node}"),
+            "twice_random": self.random(f"duplication/{port.link.name}/{port.node}"),
             "twice_from": since,
             "twice_until": until,
         }
@@ -565,7 +532,7 @@ class _Planner:
             columns["recover"] = bases[traffic, None]
             columns["individual"] = bases.get((traffic, flow.member), at.NONE)
             columns["elimination"] = self.eliminations.get(traffic, at.NONE)
-        if element.link is not None:
+        if isinstance(element, Port):
             columns |= {
                 "traffic_class": self.class_of(element, flow.traffic),
                 "bytes_full": flow.frames[0],
@@ -642,18 +609,16 @@ class _Planner:
 
     # Streams
 
-    def fill_sender(self, element: Element, traffic: Traffic) -> None:
+    def fill_sender(self, port: Port, traffic: Traffic) -> None:
         """Fill a sending process."""
         stream, host = traffic.stream, self.network.hosts[traffic.talker]
         start = stream.start_ns * 1000
-        flow = next(
-            f for f in element.flows if f.traffic is traffic and f.part in ("path", "before")
-        )
-        fifo = self.is_fifo(element)
+        flow = next(f for f in port.flows if f.traffic is traffic and f.part in ("path", "before"))
+        fifo = self.is_fifo(port)
         places = host.send_buffer_bytes // min(traffic.truesizes) + len(traffic.frames) + 2
         columns = {
             "kind": _PROCESSES[stream.send.kind],
-            "port": self.made.elements[element.index],
+            "port": self.made.elements[port.index],
             "flow": flow.index,
             "fragments": len(traffic.frames),
             "limit": at.UNLIMITED if stream.datagrams is None else stream.datagrams,
@@ -757,7 +722,6 @@ class _Planner:
             "seen": self.memory.take(at.SEEN_WORDS),
             "latency": self.times(),
             "transit": self.times(),
-            "first": _HUGE,
             "last": at.NONE,
         }
         if isinstance(traffic.stream.send, TcpBulk):
@@ -801,7 +765,7 @@ class _Planner:
 
     def return_columns(self, traffic: Traffic, back: int, forth: int) -> Fields:
         """Return the kind of a listener, and where it puts what it gives for what it receives."""
-        receiver = self.graph.element(traffic.listener, None)
+        receiver = self.graph.receiver(traffic.listener)
         outgoing = [edge for edge in self.graph.edges if edge.source is receiver]
         if traffic.returns:
             edge = next(edge for edge in outgoing if edge.to_sender == traffic.sender)

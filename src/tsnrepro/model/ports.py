@@ -5,25 +5,8 @@ next frame is chosen. :func:`run_fifo` serves ports with one queue, where a fram
 departure is known when it arrives; :func:`run_scheduled` serves all ports, event by event.
 """
 
+from tsnrepro.model import layout as at
 from tsnrepro.model.compiled import inlined, kernel
-from tsnrepro.model.layout import (
-    CALLS,
-    CLASSES,
-    META_FRAGMENT_SHIFT,
-    META_LAST,
-    NEVER,
-    NONE,
-    PING_PONG,
-    QUEUE_WORDS,
-    TCP,
-    WAITS,
-    edge_at,
-    frame_at,
-    held_at,
-    hop_at,
-    queue_at,
-    sender_at,
-)
 from tsnrepro.model.lines import (
     earliest_input,
     frame_in,
@@ -40,7 +23,7 @@ from tsnrepro.model.rows import log_departure
 from tsnrepro.model.senders import (
     after_entry,
     call_write,
-    held_in,
+    hold,
     let_go,
     plan_entry,
     release,
@@ -54,16 +37,14 @@ from tsnrepro.model.tcp import (
     sent_segment,
 )
 
-__all__ = ["run_fifo", "run_scheduled"]
-
 
 @kernel
 def _earliest_sender(memory, port, before):
     """Return the address and time of the port's earliest sender ahead of ``before``, or NONE."""
-    best, best_time = NONE, before
+    best, best_time = at.NONE, before
     first = port.senders
     for place in range(first, first + port.sender_count):
-        time = sender_at(memory, memory[place]).next
+        time = at.sender(memory, memory[place]).next
         if time < best_time:
             best, best_time = memory[place], time
     return best, best_time
@@ -71,28 +52,18 @@ def _earliest_sender(memory, port, before):
 
 @inlined
 def _frame_bytes(hop, meta):
-    return hop.bytes_last if meta & META_LAST else hop.bytes_full
+    return hop.bytes_last if meta & at.META_LAST else hop.bytes_full
 
 
 @inlined
 def _line_time(hop, meta):
     """Return the time from a frame's start to its last bit."""
-    return hop.done_last if meta & META_LAST else hop.done_full
+    return hop.done_last if meta & at.META_LAST else hop.done_full
 
 
 @inlined
 def _charge(sender, meta):
-    return sender.charge_last if meta & META_LAST else sender.charge_full
-
-
-@kernel
-def _hold(memory, ring, until, size):
-    """Note in a ring that ``size`` bytes are held until a time."""
-    written = ring.written
-    held = held_at(memory, held_in(ring, written))
-    held.until = until
-    held.amount = size
-    ring.written = written + 1
+    return sender.charge_last if meta & at.META_LAST else sender.charge_full
 
 
 @kernel
@@ -111,7 +82,7 @@ def _fits(port, queue, hop, size):
 def _start(memory, port, times, frame):
     """Send a frame (sent, ident, meta), and count it: times are queued, start, done, free."""
     queued, start, done, free = times
-    hop = hop_at(memory, hop_of(port, frame[2]))
+    hop = at.hop(memory, hop_of(port, frame[2]))
     wait = start - queued
     hop.sent += 1
     hop.wait_sum += wait
@@ -125,10 +96,10 @@ def _start(memory, port, times, frame):
 @kernel
 def _watch(memory, port, times, frame, arrives):
     """Log a frame that starts, and hand it on again where the link duplicates it."""
-    if port.logged != NONE:
+    if port.logged != at.NONE:
         log_departure(memory, port.logged, times, frame)
     if is_duplicated(memory, port, times[1]) and arrives:
-        hop = hop_at(memory, hop_of(port, frame[2]))
+        hop = at.hop(memory, hop_of(port, frame[2]))
         hop.duplicated += 1
         hand_on(memory, port, hop, times[2], frame)
 
@@ -136,17 +107,17 @@ def _watch(memory, port, times, frame, arrives):
 @kernel
 def _send_in_turn(memory, port, now, frame):
     """Take a frame into the only queue; return when its last bit is sent, or NONE if dropped."""
-    queue = queue_at(memory, port.classes)
-    hop = hop_at(memory, hop_of(port, frame[2]))
+    queue = at.queue(memory, port.classes)
+    hop = at.hop(memory, hop_of(port, frame[2]))
     size = _frame_bytes(hop, frame[2])
     queue.bytes -= let_go(memory, queue.ring, now)
     if not _fits(port, queue, hop, size):
-        return NONE
+        return at.NONE
     start = max(now, port.line_free)
     done = start + _line_time(hop, frame[2])
     free = done + port.gap
     port.line_free = free
-    _hold(memory, queue.ring, done, size)
+    hold(memory, queue.ring, done, size)
     _start(memory, port, (now, start, done, free), frame)
     return done
 
@@ -154,9 +125,9 @@ def _send_in_turn(memory, port, now, frame):
 @kernel
 def _fragment_meta(sender, fragment):
     """Return the meta word of a fragment of a sender's datagram."""
-    meta = sender.flow | (fragment << META_FRAGMENT_SHIFT)
+    meta = sender.flow | (fragment << at.META_FRAGMENT_SHIFT)
     if fragment == sender.fragments - 1:
-        meta |= META_LAST
+        meta |= at.META_LAST
     return meta
 
 
@@ -168,11 +139,11 @@ def _enter_in_turn(memory, port, sender):
     sender.entered += 1
     for fragment in range(sender.fragments):
         meta = _fragment_meta(sender, fragment)
-        hop_at(memory, hop_of(port, meta)).arrived += 1
+        at.hop(memory, hop_of(port, meta)).arrived += 1
         done = _send_in_turn(memory, port, now, (sent, ident, meta))
-        if done != NONE:
+        if done != at.NONE:
             charge = _charge(sender, meta)
-            _hold(memory, sender.ring, done, charge)
+            hold(memory, sender.ring, done, charge)
             sender.charged += charge
     sender.free = now
     sender.index = ident + 1
@@ -187,27 +158,27 @@ def run_fifo(memory, port, end):
         sender, now = _earliest_sender(memory, port, now)
         if now >= end:
             return
-        if sender != NONE:
-            _enter_in_turn(memory, port, sender_at(memory, sender))
+        if sender != at.NONE:
+            _enter_in_turn(memory, port, at.sender(memory, sender))
             continue
-        now, sent, ident, meta = take(memory, edge_at(memory, edge).ring)
+        now, sent, ident, meta = take(memory, at.edge(memory, edge).ring)
         meta = pass_recovery(memory, port, meta, now)
-        if meta != NONE:
+        if meta != at.NONE:
             _send_in_turn(memory, port, now, (sent, ident, meta))
 
 
 @inlined
 def _class(port, traffic_class):
     """Return the address of the queue of a traffic class."""
-    return port.classes + traffic_class * QUEUE_WORDS
+    return port.classes + traffic_class * at.QUEUE_WORDS
 
 
 @kernel
 def _wait_in_class(memory, port, now, frame):
     """Put a frame into the queue of its class; tell whether it fits."""
     sent, ident, meta = frame
-    hop = hop_at(memory, hop_of(port, meta))
-    queue = queue_at(memory, _class(port, hop.traffic_class))
+    hop = at.hop(memory, hop_of(port, meta))
+    queue = at.queue(memory, _class(port, hop.traffic_class))
     if not _fits(port, queue, hop, _frame_bytes(hop, meta)):
         return False
     if queue.ring.read == queue.ring.written:
@@ -225,7 +196,7 @@ def _enter_class(memory, port, sender, now):
     sender.entered += 1
     for fragment in range(sender.fragments):
         meta = _fragment_meta(sender, fragment)
-        hop_at(memory, hop_of(port, meta)).arrived += 1
+        at.hop(memory, hop_of(port, meta)).arrived += 1
         if _wait_in_class(memory, port, now, (sent, ident, meta)):
             sender.charged += _charge(sender, meta)
 
@@ -233,18 +204,18 @@ def _enter_class(memory, port, sender, now):
 @kernel
 def _sender_event(memory, port, sender, now):
     kind = sender.kind
-    if kind == PING_PONG and sender.phase == WAITS:
+    if kind == at.PING_PONG and sender.phase == at.WAITS:
         give_up(memory, sender, now)
-    elif kind == TCP:
+    elif kind == at.TCP:
         on_sender_event(memory, sender, now)
         if sends_segment(memory, sender, now):
             _enter_class(memory, port, sender, now)
             sent_segment(memory, sender, now)
-    elif sender.phase == CALLS:
+    elif sender.phase == at.CALLS:
         call_write(memory, sender, now)
     else:
         _enter_class(memory, port, sender, now)
-        if kind == PING_PONG:
+        if kind == at.PING_PONG:
             await_answer(sender)
         else:
             after_entry(memory, sender)
@@ -253,23 +224,23 @@ def _sender_event(memory, port, sender, now):
 @kernel
 def _edge_event(memory, port, edge):
     now, sent, ident, meta = take(memory, edge.ring)
-    if edge.sender != NONE:
-        sender = sender_at(memory, edge.sender)
-        if sender.kind == TCP:
+    if edge.sender != at.NONE:
+        sender = at.sender(memory, edge.sender)
+        if sender.kind == at.TCP:
             on_acknowledgement(memory, sender, now, sent, ident)
         else:
             on_answer(memory, sender, now, ident)
         return
     meta = pass_recovery(memory, port, meta, now)
-    if meta != NONE:
+    if meta != at.NONE:
         _wait_in_class(memory, port, now, (sent, ident, meta))
 
 
 @kernel
 def _transmit(memory, port, traffic_class, now):
-    queue = queue_at(memory, _class(port, traffic_class))
+    queue = at.queue(memory, _class(port, traffic_class))
     arrived, sent, ident, meta = take(memory, queue.ring)
-    hop = hop_at(memory, hop_of(port, meta))
+    hop = at.hop(memory, hop_of(port, meta))
     done = now + _line_time(hop, meta)
     free = done + port.gap
     charge_credit(queue, now, free)
@@ -279,8 +250,8 @@ def _transmit(memory, port, traffic_class, now):
     port.release_class = traffic_class
     port.release_bytes = _frame_bytes(hop, meta)
     port.release_sender = hop.sender
-    if hop.sender != NONE:
-        port.release_charge = _charge(sender_at(memory, hop.sender), meta)
+    if hop.sender != at.NONE:
+        port.release_charge = _charge(at.sender(memory, hop.sender), meta)
     _start(memory, port, (arrived, now, done, free), (sent, ident, meta))
 
 
@@ -289,16 +260,16 @@ def _time_needed(memory, port, queue):
     """Return how long the gate must stay open for the first frame of a class."""
     if not port.guard:
         return 0
-    meta = frame_at(memory, frame_in(queue.ring, queue.ring.read)).meta
-    return _line_time(hop_at(memory, hop_of(port, meta)), meta)
+    meta = at.frame(memory, frame_in(queue.ring, queue.ring.read)).meta
+    return _line_time(at.hop(memory, hop_of(port, meta)), meta)
 
 
 @kernel
 def _choose(memory, port, now):
     """Start the frame of the highest class that may send, or set when to look again."""
-    earliest = NEVER
-    for traffic_class in range(CLASSES - 1, -1, -1):
-        queue = queue_at(memory, _class(port, traffic_class))
+    earliest = at.NEVER
+    for traffic_class in range(at.CLASSES - 1, -1, -1):
+        queue = at.queue(memory, _class(port, traffic_class))
         if queue.ring.read == queue.ring.written:
             continue
         settle_credit(memory, port, queue, True, now)
@@ -313,13 +284,13 @@ def _choose(memory, port, now):
 
 @kernel
 def _release_line(memory, port, now):
-    queue = queue_at(memory, _class(port, port.release_class))
+    queue = at.queue(memory, _class(port, port.release_class))
     queue.bytes -= port.release_bytes
-    port.release_at = NEVER
-    if port.release_sender != NONE:
-        sender = sender_at(memory, port.release_sender)
+    port.release_at = at.NEVER
+    if port.release_sender != at.NONE:
+        sender = at.sender(memory, port.release_sender)
         release(memory, sender, port.release_charge, now)
-        if sender.kind == TCP:
+        if sender.kind == at.TCP:
             plan_segment(memory, sender, now)
 
 
@@ -336,7 +307,7 @@ def run_scheduled(memory, port, end):
             _release_line(memory, port, now)
         elif now != arrives:
             _choose(memory, port, now)
-        elif sender != NONE:
-            _sender_event(memory, port, sender_at(memory, sender), now)
+        elif sender != at.NONE:
+            _sender_event(memory, port, at.sender(memory, sender), now)
         else:
-            _edge_event(memory, port, edge_at(memory, edge))
+            _edge_event(memory, port, at.edge(memory, edge))

@@ -4,6 +4,7 @@ Every frame is in exactly one place of its stream's :class:`FrameLedger`, every 
 its :class:`StreamAccount`; :func:`read_result` refuses to hand out a result that does not add up.
 """
 
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,27 +15,9 @@ from tsnrepro.model import latent, recovery
 from tsnrepro.model import layout as at
 from tsnrepro.model.compiled import offset_of, read
 from tsnrepro.model.elimination import keep_up
-from tsnrepro.model.network import Network, PingPong, TcpBulk
+from tsnrepro.model.network import Network, PingPong
 from tsnrepro.model.plan import EliminationPlace, Plan
-from tsnrepro.model.routes import Element, RouteFlow, Traffic
-
-__all__ = [
-    "ConservationError",
-    "FrameLedger",
-    "LatencyHistogram",
-    "LatentAccount",
-    "LatentErrorSignal",
-    "Logs",
-    "PingPongAccount",
-    "PortAccount",
-    "PortFlow",
-    "RecoveryAccount",
-    "SimulationResult",
-    "StreamAccount",
-    "Tally",
-    "TcpAccount",
-    "read_result",
-]
+from tsnrepro.model.routes import Element, Port, RouteFlow, Traffic
 
 _CARRY = 10**12
 
@@ -163,10 +146,6 @@ class PingPongAccount:
     round_trip: LatencyHistogram
     answer_frames: FrameLedger
 
-    def half_quantile_ns(self, probability: float) -> float:
-        """Return a quantile of half the round trip, in nanoseconds, as sockperf reports it."""
-        return self.round_trip.quantile_ns(probability) / 2
-
 
 @dataclass(frozen=True)
 class StreamAccount:
@@ -192,7 +171,6 @@ class StreamAccount:
     out_of_order: int
     incomplete: int
     receiver_socket_drops: int
-    first_delivered_ps: int | None
     last_delivered_ps: int | None
     latency: LatencyHistogram
     transit: LatencyHistogram
@@ -238,11 +216,6 @@ class PortFlow:
     wait_sum_ps: int
     wait_max_ps: int
     duplicated: int = 0
-
-    @property
-    def mean_wait_ns(self) -> float:
-        """Mean time from arrival in the queue to the start of sending, in nanoseconds."""
-        return self.wait_sum_ps / self.sent / 1000 if self.sent else float("nan")
 
 
 @dataclass(frozen=True)
@@ -349,7 +322,7 @@ def read_result(
         duration_s=duration_s,
         ended_s=read(at.RUN, plan.memory, 0).now / 1e12,
         streams={traffic.name: reader.stream(traffic) for traffic in data},
-        ports={e.name: reader.port(e) for e in plan.graph.elements if e.link is not None},
+        ports={e.name: reader.port(e) for e in plan.graph.elements if isinstance(e, Port)},
         recoveries=[
             RecoveryAccount(
                 place.traffic.name,
@@ -378,9 +351,6 @@ class _Reader:
     def _heard(self, traffic: Traffic) -> Any:
         return read(at.LISTENER, self.memory, self.plan.listeners[traffic.index])
 
-    def _transport(self, traffic: Traffic) -> Any:
-        return read(at.TRANSPORT, self.memory, self.plan.transports[traffic.index])
-
     def _count_left(self) -> npt.NDArray[np.int64]:
         """Return the frames of each traffic stream that are in rings."""
         left = np.zeros(len(self.plan.graph.traffic), np.int64)
@@ -396,7 +366,8 @@ class _Reader:
         """Return the account of a stream."""
         sender = read(at.SENDER, self.memory, self.plan.senders[traffic.index])
         heard, listener = self._heard(traffic), self.plan.listeners[traffic.index]
-        tcp = isinstance(traffic.stream.send, TcpBulk)
+        place = self.plan.transports.get(traffic.index)
+        transport = None if place is None else read(at.TRANSPORT, self.memory, place)
         pings = isinstance(traffic.stream.send, PingPong)
         entered = sender.entered
         incomplete, pending = self._unfinished(traffic)
@@ -406,7 +377,7 @@ class _Reader:
             fragments=len(traffic.frames),
             written=sender.written,
             sender_socket_drops=sender.socket_drops,
-            not_entered=int(not tcp and sender.phase in (at.ENTERS, at.BLOCKED)),
+            not_entered=int(not transport and sender.phase in (at.ENTERS, at.BLOCKED)),
             entered=entered,
             delivered=heard.delivered,
             unique=heard.unique,
@@ -414,13 +385,12 @@ class _Reader:
             out_of_order=heard.out_of_order,
             incomplete=incomplete,
             receiver_socket_drops=heard.socket_drops,
-            first_delivered_ps=heard.first if heard.unique else None,
             last_delivered_ps=heard.last if heard.unique else None,
             latency=self._times(listener + offset_of(at.LISTENER, "latency")),
             transit=self._times(listener + offset_of(at.LISTENER, "transit")),
             frames=self.ledger(traffic, entered * len(traffic.frames)),
-            tcp=_tcp_result(self._transport(traffic)) if tcp else None,
-            ack_frames=self._acknowledgements(traffic) if tcp else None,
+            tcp=_tcp_result(transport) if transport else None,
+            ack_frames=self.ledger(self._back(traffic), transport.acks) if transport else None,
             ping_pong=self._ping_pong(traffic, sender, heard) if pings else None,
         )
         self._check_datagrams(result, heard, pending)
@@ -429,9 +399,6 @@ class _Reader:
     def _back(self, traffic: Traffic) -> Traffic:
         """Return what comes back for a stream."""
         return next(c for c in self.plan.graph.traffic if c.returns and c.sender == traffic.index)
-
-    def _acknowledgements(self, traffic: Traffic) -> FrameLedger:
-        return self.ledger(self._back(traffic), self._transport(traffic).acks)
 
     def _ping_pong(self, traffic: Traffic, sender: Any, heard: Any) -> PingPongAccount:
         back = self._back(traffic)
@@ -451,11 +418,7 @@ class _Reader:
         return result
 
     def _check_ping_pong(
-        self,
-        traffic: Traffic,
-        sender: Any,
-        heard: Any,
-        result: PingPongAccount,
+        self, traffic: Traffic, sender: Any, heard: Any, result: PingPongAccount
     ) -> None:
         back = self._heard(self._back(traffic))
         ring = read(at.RING, self.memory, back.edge + offset_of(at.EDGE, "ring"))
@@ -498,10 +461,7 @@ class _Reader:
 
     def ledger(self, traffic: Traffic, entered: int) -> FrameLedger:
         """Return where the frames of a traffic stream went."""
-        drops: dict[str, int] = {}
-        random: dict[str, int] = {}
-        down: dict[str, int] = {}
-        twice: dict[str, int] = {}
+        drops, random, down, twice = Counter(), Counter(), Counter(), Counter()
         copied = eliminated = nic_drops = 0
         for element in self.plan.graph.elements:
             for flow in element.flows:
@@ -510,24 +470,24 @@ class _Reader:
                 counts = self._counts(element, flow)
                 eliminated += counts.eliminated
                 nic_drops += counts.nic_drops
-                if element.link is not None:
+                if isinstance(element, Port):
                     lost = counts.lost_random + counts.lost_down
                     copied += counts.handed_on - (counts.sent - lost)
-                    _add(drops, element.name, counts.queue_drops)
-                    _add(random, element.name, counts.lost_random)
-                    _add(down, element.name, counts.lost_down)
-                    _add(twice, element.name, counts.duplicated)
+                    drops[element.name] += counts.queue_drops
+                    random[element.name] += counts.lost_random
+                    down[element.name] += counts.lost_down
+                    twice[element.name] += counts.duplicated
         ledger = FrameLedger(
             entered=entered,
             copied=copied,
-            queue_drops=drops,
-            lost_random=random,
-            lost_down=down,
+            queue_drops=dict(+drops),
+            lost_random=dict(+random),
+            lost_down=dict(+down),
             eliminated=eliminated,
             nic_drops=nic_drops,
             taken=self._heard(traffic).frames,
             left=int(self.left[traffic.index]),
-            duplicated=twice,
+            duplicated=dict(+twice),
         )
         if ledger.unaccounted:
             raise ConservationError(
@@ -555,9 +515,8 @@ class _Reader:
             }
         _refuse(result.name, sums)
 
-    def port(self, element: Element) -> PortAccount:
+    def port(self, element: Port) -> PortAccount:
         """Return the account of a port."""
-        assert element.link is not None
         queues = [read(at.QUEUE, self.memory, q) for q in self.plan.queues(element.index)]
         return PortAccount(
             name=element.name,
@@ -604,11 +563,6 @@ def _refuse(name: str, sums: dict[str, int]) -> None:
     wrong = {what: difference for what, difference in sums.items() if difference}
     if wrong:
         raise ConservationError(f"{name}: do not add up, by: {wrong}")
-
-
-def _add(places: dict[str, int], name: str, count: int) -> None:
-    if count:
-        places[name] = places.get(name, 0) + int(count)
 
 
 def _tcp_result(row: Any) -> TcpAccount:

@@ -6,9 +6,10 @@ other in a circle (TCP and its acknowledgements, rings), the circle is cut at ed
 than a window to cross: what enters such an edge in a window arrives in a later one.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
+from graphlib import CycleError, TopologicalSorter
 from itertools import pairwise
 
 from tsnrepro.ethernet import (
@@ -33,8 +34,6 @@ from tsnrepro.model.network import (
     picoseconds,
     way_back,
 )
-
-__all__ = ["Edge", "Element", "Graph", "Hop", "RouteFlow", "Traffic", "route_network"]
 
 _WINDOW_FRAMES = 512
 """A window lasts as long as this many of the shortest frames on the fastest line."""
@@ -71,32 +70,46 @@ class RouteFlow:
     frames: tuple[int, ...]
 
 
-@dataclass
+@dataclass(eq=False, kw_only=True)
 class Element:
-    """An egress port (``link`` given) or the receiving side of a host."""
+    """The receiving side of a host, or an egress port (:class:`Port`)."""
 
     node: str
-    link: DuplexLink | None
-    port: EgressPort | None
     index: int = -1
     flows: list[RouteFlow] = field(default_factory=list)
     senders: list[Traffic] = field(default_factory=list)
 
     @property
     def name(self) -> str:
-        """The port as node:link, or the host's name."""
-        return f"{self.node}:{self.link.name}" if self.link else self.node
+        """The host's name."""
+        return self.node
+
+    @property
+    def shortest_frame(self) -> int:
+        """The smallest frame of any flow here, in bytes."""
+        return min(min(flow.frames) for flow in self.flows)
+
+
+@dataclass(eq=False, kw_only=True)
+class Port(Element):
+    """An egress port: what there is to it, and the times that its link takes."""
+
+    link: DuplexLink
+    egress: EgressPort
+
+    @property
+    def name(self) -> str:
+        """The port as node:link."""
+        return f"{self.node}:{self.link.name}"
 
     @property
     def far_end(self) -> str:
         """The node at the other end of the port's link."""
-        assert self.link is not None
         return self.link.b if self.node == self.link.a else self.link.a
 
     @property
     def delay_ps(self) -> int:
         """Propagation time from this port, in picoseconds."""
-        assert self.link is not None
         backward = self.node == self.link.b and self.link.reverse_delay_ns is not None
         delay = self.link.reverse_delay_ns if backward else self.link.delay_ns
         return picoseconds(delay or 0.0)
@@ -107,7 +120,6 @@ class Element:
 
     @cached_property
     def _rate_mbps(self) -> Fraction:
-        assert self.link is not None
         return Fraction(self.link.rate_mbps).limit_denominator(10**6)
 
     @property
@@ -118,11 +130,6 @@ class Element:
     def done_ps(self, frame_bytes: int) -> int:
         """Return the time from a frame's start to its last bit, in picoseconds."""
         return self.line_ps(frame_bytes + PREAMBLE_BYTES)
-
-    @property
-    def shortest_frame(self) -> int:
-        """The smallest frame of any flow here, in bytes."""
-        return min(min(flow.frames) for flow in self.flows)
 
     @property
     def shortest_ps(self) -> int:
@@ -136,7 +143,6 @@ class Hop:
 
     outs: list[tuple[Element, RouteFlow]] = field(default_factory=list)
     splits: bool = False
-    eliminates: bool = False
     after: RouteFlow | None = None
     sender: int | None = None
 
@@ -165,29 +171,33 @@ class Graph:
         self.traffic: list[Traffic] = []
         self.flows: list[RouteFlow] = []
         self.elements: list[Element] = []
-        self.hops: dict[tuple[int, int], Hop] = {}
+        self.hops: dict[tuple[Element, int], Hop] = {}
         self.edges: list[Edge] = []
         self.window_ps = 0
-        self._by_key: dict[tuple[str, str | None], Element] = {}
-        self._by_ends: dict[tuple[int, int, int | None, int | None], Edge] = {}
+        self._ports: dict[tuple[str, str], Port] = {}
+        self._receivers: dict[str, Element] = {}
+        self._edges: dict[tuple[Element, Element, int | None, int | None], Edge] = {}
         self._links = {link.name: link for link in network.links}
 
-    def element(self, node: str, link: str | None) -> Element:
-        """Return the port of ``node`` towards ``link``, or its receiving side, made once."""
+    def port(self, node: str, link: str) -> Port:
+        """Return the port of ``node`` towards ``link``, made once."""
         key = (node, link)
-        if key not in self._by_key:
-            made = Element(
-                node=node,
-                link=self._links[link] if link else None,
-                port=self.network.port(node, link) if link else None,
-            )
-            self._by_key[key] = made
-            self.elements.append(made)
-        return self._by_key[key]
+        if key not in self._ports:
+            egress = self.network.port(node, link)
+            self._ports[key] = Port(node=node, link=self._links[link], egress=egress)
+            self.elements.append(self._ports[key])
+        return self._ports[key]
+
+    def receiver(self, host: str) -> Element:
+        """Return the receiving side of a host, made once."""
+        if host not in self._receivers:
+            self._receivers[host] = Element(node=host)
+            self.elements.append(self._receivers[host])
+        return self._receivers[host]
 
     def hop(self, element: Element, flow: RouteFlow) -> Hop:
         """Return what ``element`` does with ``flow``, made once."""
-        key = (id(element), flow.index)
+        key = (element, flow.index)
         if key not in self.hops:
             self.hops[key] = Hop()
             element.flows.append(flow)
@@ -201,11 +211,11 @@ class Graph:
         answers: int | None = None,
     ) -> Edge:
         """Return the edge between two elements, made once."""
-        key = (id(source), id(target), to_sender, answers)
-        if key not in self._by_ends:
-            self._by_ends[key] = Edge(source, target, to_sender, answers)
-            self.edges.append(self._by_ends[key])
-        return self._by_ends[key]
+        key = (source, target, to_sender, answers)
+        if key not in self._edges:
+            self._edges[key] = Edge(*key)
+            self.edges.append(self._edges[key])
+        return self._edges[key]
 
     def add_flow(
         self, traffic: Traffic, part: str, member: int | None = None, tagged: bool = False
@@ -220,11 +230,11 @@ class Graph:
     def look_ahead_ps(self, edge: Edge) -> int:
         """Return the least time from a frame's choice to its arrival over the edge."""
         source = edge.source
-        if source.link is None:
+        if not isinstance(source, Port):
             return 0
         return min(source.done_ps(min(flow.frames)) + self.ahead_ps(source) for flow in edge.flows)
 
-    def ahead_ps(self, port: Element) -> int:
+    def ahead_ps(self, port: Port) -> int:
         """Return the time from a frame's last bit at the port to its arrival at what follows."""
         switch = self.network.switches.get(port.far_end)
         return port.delay_ps + (picoseconds(switch.processing_ns) if switch else 0)
@@ -249,8 +259,7 @@ def route_network(network: Network) -> Graph:
 
 def _carry_streams(graph: Graph) -> None:
     for stream in graph.network.streams:
-        tcp = isinstance(stream.send, TcpBulk)
-        if tcp:
+        if isinstance(stream.send, TcpBulk):
             frames = (tcp_frame(stream.payload_bytes, vlan=stream.vlan),)
             truesizes = (tcp_truesize(stream.payload_bytes),)
         else:
@@ -271,33 +280,28 @@ def _carry_streams(graph: Graph) -> None:
             )
         )
     for data in list(graph.traffic):
-        back = way_back(data.stream)
-        if back is None:
+        if (back := way_back(data.stream)) is None:
             continue
-        name, frames, truesizes = f"{data.name}.answer", data.frames, data.truesizes
-        if isinstance(data.stream.send, TcpBulk):
-            name = f"{data.name}.ack"
-            frames, truesizes = (tcp_ack_frame(vlan=data.stream.vlan),), (tcp_truesize(0),)
-        graph.traffic.append(
-            Traffic(
-                index=len(graph.traffic),
-                name=name,
-                stream=data.stream,
-                returns=True,
-                talker=data.listener,
-                listener=data.talker,
-                route=back,
-                frames=frames,
-                truesizes=truesizes,
-                sender=data.sender,
-            )
+        returning = replace(
+            data,
+            index=len(graph.traffic),
+            name=f"{data.name}.answer",
+            returns=True,
+            talker=data.listener,
+            listener=data.talker,
+            route=back,
         )
+        if isinstance(data.stream.send, TcpBulk):
+            frames, truesizes = (tcp_ack_frame(vlan=data.stream.vlan),), (tcp_truesize(0),)
+            name = f"{data.name}.ack"
+            returning = replace(returning, name=name, frames=frames, truesizes=truesizes)
+        graph.traffic.append(returning)
 
 
-def _lay_path(graph: Graph, flow: RouteFlow, start: str, links: list[str]) -> list[Element]:
+def _lay_path(graph: Graph, flow: RouteFlow, start: str, links: list[str]) -> list[Port]:
     """Lead a flow through its ports and return them."""
     nodes = graph.network.walk(flow.traffic.name, start, links)
-    ports = [graph.element(node, link) for node, link in zip(nodes, links, strict=False)]
+    ports = [graph.port(node, link) for node, link in zip(nodes, links, strict=False)]
     for port, following in pairwise(ports):
         graph.hop(port, flow).outs.append((following, flow))
     if ports:
@@ -306,7 +310,7 @@ def _lay_path(graph: Graph, flow: RouteFlow, start: str, links: list[str]) -> li
 
 
 def _lay_route(graph: Graph, traffic: Traffic) -> None:
-    receiver = graph.element(traffic.listener, None)
+    receiver = graph.receiver(traffic.listener)
     route = traffic.route
     if isinstance(route, SinglePath):
         flow = graph.add_flow(traffic, "path")
@@ -347,8 +351,7 @@ def _lay_replicated(
         path = _lay_path(graph, member, split, links)
         splitting.outs.append((path[0], member))
         graph.hop(path[-1], member).outs.append((end, member))
-        hop = graph.hop(end, member)
-        hop.eliminates, hop.after = True, after
+        graph.hop(end, member).after = after
     return ports[0], before
 
 
@@ -367,19 +370,13 @@ def _join_return(graph: Graph, traffic: Traffic) -> None:
     Answers have an edge to themselves, because each is put there ahead of its time; there and at
     acknowledgements, that is in order for one stream but not for two.
     """
-    route = traffic.route
-    back = route.links[0] if isinstance(route, SinglePath) else route.before[0]
     graph.edge(
-        graph.element(traffic.talker, None),
-        graph.element(traffic.talker, back),
+        graph.receiver(traffic.talker),
+        graph.port(traffic.talker, traffic.route.first_link),
         answers=traffic.index if isinstance(traffic.stream.send, PingPong) else None,
     )
-    stream_route = traffic.stream.route
-    forth = (
-        stream_route.links[0] if isinstance(stream_route, SinglePath) else stream_route.before[0]
-    )
-    talker = graph.element(traffic.listener, forth)
-    graph.edge(graph.element(traffic.listener, None), talker, traffic.sender)
+    forth = graph.port(traffic.listener, traffic.stream.route.first_link)
+    graph.edge(graph.receiver(traffic.listener), forth, traffic.sender)
 
 
 def _sort_edges(graph: Graph) -> None:
@@ -388,11 +385,11 @@ def _sort_edges(graph: Graph) -> None:
 
     def order(edge: Edge) -> tuple[int, int, int]:
         source = edge.source
-        if source.link is None and edge.answers is not None:
+        if isinstance(source, Port):
+            return (place[source.link.name], int(source.node != source.link.a), 0)
+        if edge.answers is not None:
             return (-1, 0, edge.answers)
-        if source.link is None:
-            return (-1, 1, -1 if edge.to_sender is None else edge.to_sender)
-        return (place[source.link.name], int(source.node != source.link.a), 0)
+        return (-1, 1, -1 if edge.to_sender is None else edge.to_sender)
 
     graph.edges.sort(key=order)
     for index, edge in enumerate(graph.edges):
@@ -401,7 +398,7 @@ def _sort_edges(graph: Graph) -> None:
 
 def _order_elements(graph: Graph) -> None:
     """Sort the elements and set the window."""
-    ports = [element for element in graph.elements if element.link is not None]
+    ports = [element for element in graph.elements if isinstance(element, Port)]
     longest = _WINDOW_FRAMES * min(port.shortest_ps for port in ports)
     order = _sorted_without(graph, None)
     window = longest
@@ -421,18 +418,11 @@ def _order_elements(graph: Graph) -> None:
 
 def _sorted_without(graph: Graph, cut_ps: int | None) -> list[Element] | None:
     """Sort topologically, disregarding edges that take ``cut_ps`` or longer; None: a circle."""
-    kept = [edge for edge in graph.edges if cut_ps is None or graph.look_ahead_ps(edge) < cut_ps]
-    waiting = {id(element): 0 for element in graph.elements}
-    for edge in kept:
-        waiting[id(edge.target)] += 1
-    ready = [element for element in graph.elements if waiting[id(element)] == 0]
-    order = []
-    while ready:
-        element = ready.pop(0)
-        order.append(element)
-        for edge in kept:
-            if edge.source is element:
-                waiting[id(edge.target)] -= 1
-                if waiting[id(edge.target)] == 0:
-                    ready.append(edge.target)
-    return order if len(order) == len(graph.elements) else None
+    sorter: TopologicalSorter[Element] = TopologicalSorter(dict.fromkeys(graph.elements, ()))
+    for edge in graph.edges:
+        if cut_ps is None or graph.look_ahead_ps(edge) < cut_ps:
+            sorter.add(edge.target, edge.source)
+    try:
+        return list(sorter.static_order())
+    except CycleError:
+        return None

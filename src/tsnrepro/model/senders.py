@@ -7,42 +7,14 @@ port. The port drives it: by events where the time of release is not known in ad
 frame leaves as soon as it has arrived).
 """
 
+from tsnrepro.model import layout as at
 from tsnrepro.model.compiled import inlined, kernel
-from tsnrepro.model.layout import (
-    BLOCKED,
-    BURSTS,
-    CALLS,
-    ENTERS,
-    FINISHED,
-    HELD_WORDS,
-    LISTED,
-    NEVER,
-    NONE,
-    PING_PONG,
-    POISSON,
-    SATURATING,
-    UNLIMITED,
-    duration_at,
-    held_at,
-    stalls_at,
-)
 from tsnrepro.model.variates import draw_duration
-
-__all__ = [
-    "after_entry",
-    "call_write",
-    "held_in",
-    "let_go",
-    "plan_call",
-    "plan_entry",
-    "release",
-    "work_until",
-]
 
 
 @kernel
 def _next_stall(memory, stalls):
-    interval, length = duration_at(memory, stalls.interval), duration_at(memory, stalls.length)
+    interval, length = at.duration(memory, stalls.interval), at.duration(memory, stalls.length)
     stalls.begins = stalls.ends + draw_duration(memory, interval)
     stalls.ends = stalls.begins + draw_duration(memory, length)
 
@@ -53,9 +25,9 @@ def work_until(memory, address, start, work):
 
     At ``address`` is its sequence of stalls, if not NONE. Starts must not go back.
     """
-    if address == NONE:
+    if address == at.NONE:
         return start + work
-    stalls = stalls_at(memory, address)
+    stalls = at.stalls(memory, address)
     while True:
         if start >= stalls.ends:
             _next_stall(memory, stalls)
@@ -71,7 +43,7 @@ def work_until(memory, address, start, work):
 @kernel
 def _write_until(memory, sender, start):
     """Return when a write is done that has room in its socket at ``start``."""
-    cost = draw_duration(memory, duration_at(memory, sender.cost))
+    cost = draw_duration(memory, at.duration(memory, sender.cost))
     return work_until(memory, sender.stalls, start, cost)
 
 
@@ -80,12 +52,12 @@ def _due(memory, sender):
     """Return when the coming write is due, and move on to the one after it."""
     kind = sender.kind
     due = sender.due
-    if kind in (SATURATING, PING_PONG):
+    if kind in (at.SATURATING, at.PING_PONG):
         return due
-    if kind == LISTED:
+    if kind == at.LISTED:
         return sender.start + memory[sender.times + sender.index]
-    if kind == POISSON:
-        due += draw_duration(memory, duration_at(memory, sender.gap))
+    if kind == at.POISSON:
+        due += draw_duration(memory, at.duration(memory, sender.gap))
         sender.due = due
         return due
     # The step is a whole number and a rest in parts of ``step_unit``, added up without rounding.
@@ -104,17 +76,17 @@ def _begin(memory, sender):
     """Return when the coming write call begins, or NEVER where there is none."""
     index = sender.index
     limit = sender.limit
-    if limit != UNLIMITED and index >= limit:
-        return NEVER
+    if limit != at.UNLIMITED and index >= limit:
+        return at.NEVER
     due = _due(memory, sender)
     free = sender.free
     begin = max(due, free)
-    if sender.kind == BURSTS and index > 0 and free <= due:
+    if sender.kind == at.BURSTS and index > 0 and free <= due:
         # The rate is reached: wait for the first tick at which it no longer is.
         start, tick = sender.start, sender.tick
         begin = start + ((due - start) // tick + 1) * tick
     if begin >= sender.stop:
-        return NEVER
+        return at.NEVER
     return begin
 
 
@@ -123,7 +95,7 @@ def plan_call(memory, sender):
     """Set the event of the coming write call."""
     begin = _begin(memory, sender)
     sender.next = begin
-    sender.phase = FINISHED if begin == NEVER else CALLS
+    sender.phase = at.FINISHED if begin == at.NEVER else at.CALLS
 
 
 @kernel
@@ -137,7 +109,7 @@ def _pass_over(memory, sender, begin):
 @kernel
 def _plan_enter(memory, sender, room):
     sender.next = _write_until(memory, sender, room)
-    sender.phase = ENTERS
+    sender.phase = at.ENTERS
 
 
 @kernel
@@ -151,15 +123,15 @@ def call_write(memory, sender, now):
         _pass_over(memory, sender, now)
         plan_call(memory, sender)
     else:
-        sender.next = NEVER
-        sender.phase = BLOCKED
+        sender.next = at.NEVER
+        sender.phase = at.BLOCKED
 
 
 @kernel
 def release(memory, sender, charge, now):
     """Take ``charge`` bytes off the socket; a blocked write goes on where there is room."""
     sender.charged -= charge
-    blocked = sender.phase == BLOCKED
+    blocked = sender.phase == at.BLOCKED
     if blocked and sender.charged < sender.buffer:
         _plan_enter(memory, sender, now)
 
@@ -173,18 +145,28 @@ def after_entry(memory, sender):
 
 
 @inlined
-def held_in(ring, number):
+def _held_in(ring, number):
     """Return the address of what is held in a ring, by its running number there."""
-    return ring.start + (number & ring.mask) * HELD_WORDS
+    return ring.start + (number & ring.mask) * at.HELD_WORDS
+
+
+@inlined
+def hold(memory, ring, until, amount):
+    """Note in a ring that ``amount`` is held until a time."""
+    written = ring.written
+    held = at.held(memory, _held_in(ring, written))
+    held.until = until
+    held.amount = amount
+    ring.written = written + 1
 
 
 @inlined
 def let_go(memory, ring, now):
-    """Take what is held until ``now`` at most out of a ring; return how many bytes that is."""
+    """Take what is held until ``now`` at most out of a ring; return what that amounts to."""
     read, written = ring.read, ring.written
     size = 0
     while read != written:
-        held = held_at(memory, held_in(ring, read))
+        held = at.held(memory, _held_in(ring, read))
         if held.until > now:
             break
         size += held.amount
@@ -205,7 +187,7 @@ def _take_back(memory, sender, now):
 @kernel
 def _room_at(memory, sender):
     """Return when the next frame of a full socket is sent."""
-    return held_at(memory, held_in(sender.ring, sender.ring.read)).until
+    return at.held(memory, _held_in(sender.ring, sender.ring.read)).until
 
 
 @kernel
@@ -213,9 +195,9 @@ def plan_entry(memory, sender):
     """Set when the next datagram enters, knowing when every frame of this socket is sent."""
     while True:
         begin = _begin(memory, sender)
-        if begin == NEVER:
-            sender.next = NEVER
-            sender.phase = FINISHED
+        if begin == at.NEVER:
+            sender.next = at.NEVER
+            sender.phase = at.FINISHED
             return
         sender.written += 1
         _take_back(memory, sender, begin)

@@ -4,18 +4,11 @@ Sources: IEEE Std 802.1Q-2022, 8.6.8.4 (gates) and 8.6.8.2 (credit). Credit is c
 bits: kilobits a second times picoseconds, so it is exact.
 """
 
+from tsnrepro.model import layout as at
 from tsnrepro.model.compiled import kernel
-from tsnrepro.model.layout import (
-    ALWAYS_OPEN,
-    NEVER,
-    WINDOW_WORDS,
-    window_at,
-)
 
 _MOST_CREDIT = 1 << 60
 """Where credit stops, far above what a port needs, so that a starved class does not overflow."""
-
-__all__ = ["charge_credit", "eligible_at", "gate_opens", "settle_credit"]
 
 
 @kernel
@@ -33,32 +26,32 @@ def gate_opens(memory, port, queue, now, need):
     that runs through the end of the cycle has an end beyond it.
     """
     count = queue.window_count
-    if count == ALWAYS_OPEN:
+    if count == at.ALWAYS_OPEN:
         return now
     begin = _cycle_before(port, now)
     # From the cycle before, whose last window may still be open, to the one after the next.
     for _ in range(4):
         for number in range(count):
-            window = window_at(memory, queue.windows + number * WINDOW_WORDS)
+            window = at.window(memory, queue.windows + number * at.WINDOW_WORDS)
             opens = max(now, begin + window.opens)
             closes = begin + window.closes
             if opens + need <= closes and opens < closes:
                 return opens
         begin += port.gate_cycle
-    return NEVER
+    return at.NEVER
 
 
 @kernel
 def _open_time(memory, port, queue, start, end):
     """Return how long the gate is open between two times."""
     count = queue.window_count
-    if count == ALWAYS_OPEN:
+    if count == at.ALWAYS_OPEN:
         return end - start
     begin = _cycle_before(port, start)
     total = 0
     while begin < end and count > 0:
         for number in range(count):
-            window = window_at(memory, queue.windows + number * WINDOW_WORDS)
+            window = at.window(memory, queue.windows + number * at.WINDOW_WORDS)
             opens = max(start, begin + window.opens)
             closes = min(end, begin + window.closes)
             total += max(0, closes - opens)
@@ -105,17 +98,17 @@ def charge_credit(queue, start, end):
 def _gate_closes(memory, port, queue, now):
     """Return when the gate, open at ``now``, closes."""
     count = queue.window_count
-    if count == ALWAYS_OPEN:
-        return NEVER
+    if count == at.ALWAYS_OPEN:
+        return at.NEVER
     begin = _cycle_before(port, now)
     for _ in range(2):
         for number in range(count):
-            window = window_at(memory, queue.windows + number * WINDOW_WORDS)
+            window = at.window(memory, queue.windows + number * at.WINDOW_WORDS)
             closes = begin + window.closes
             if begin + window.opens <= now < closes:
                 return closes
         begin += port.gate_cycle
-    return NEVER
+    return at.NEVER
 
 
 @kernel
@@ -126,8 +119,8 @@ def _credit_returns(memory, port, queue, now):
     time = now
     while missing > 0:
         time = gate_opens(memory, port, queue, time, 0)
-        if time == NEVER:
-            return NEVER
+        if time == at.NEVER:
+            return at.NEVER
         step = min(missing, _gate_closes(memory, port, queue, time) - time)
         time += step
         missing -= step
@@ -143,7 +136,7 @@ def eligible_at(memory, port, queue, now, need):
     start = now
     if queue.idle_slope > 0 and queue.credit < 0:
         start = _credit_returns(memory, port, queue, now)
-        if start == NEVER:
-            return NEVER
+        if start == at.NEVER:
+            return at.NEVER
     # Credit does not fall while the class waits, so the gate alone decides from here.
     return gate_opens(memory, port, queue, start, need)

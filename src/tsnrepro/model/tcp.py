@@ -12,38 +12,11 @@ that has arrived is lost), RFC 9438 (CUBIC), RFC 6298 (retransmission timer; 200
 
 from typing import Final
 
+from tsnrepro.model import layout as at
 from tsnrepro.model.compiled import kernel
-from tsnrepro.model.layout import (
-    ACK_NUMBER_BITS,
-    ACK_OFFSET_BITS,
-    LOST,
-    META_LAST,
-    NEVER,
-    OPEN,
-    OUTSTANDING,
-    RECOVERING,
-    SACKED,
-    SEGMENT_WORDS,
-    TIMED_OUT,
-    UNLIMITED,
-    duration_at,
-    edge_at,
-    segment_at,
-    transport_at,
-)
 from tsnrepro.model.lines import push
 from tsnrepro.model.senders import work_until
 from tsnrepro.model.variates import draw_duration
-
-__all__ = [
-    "acknowledge_late",
-    "on_acknowledgement",
-    "on_sender_event",
-    "plan_segment",
-    "receive_segment",
-    "sends_segment",
-    "sent_segment",
-]
 
 _DUPLICATE_THRESHOLD: Final = 3
 _LEAST_TIMEOUT: Final = 200_000_000_000
@@ -54,19 +27,19 @@ _CUBIC_C: Final = 0.4
 _CUBIC_BETA: Final = 0.7
 _CUBIC_ALPHA: Final = 3.0 * (1.0 - _CUBIC_BETA) / (1.0 + _CUBIC_BETA)
 _SECOND: Final = 1e12
-_NUMBER_MASK: Final = (1 << ACK_NUMBER_BITS) - 1
-_OFFSET_MASK: Final = (1 << ACK_OFFSET_BITS) - 1
+_NUMBER_MASK: Final = (1 << at.ACK_NUMBER_BITS) - 1
+_OFFSET_MASK: Final = (1 << at.ACK_OFFSET_BITS) - 1
 
 
 @kernel
 def _segment(tcp, number):
     """Return the address of a segment of the window."""
-    return tcp.segments + (number & tcp.segment_mask) * SEGMENT_WORDS
+    return tcp.segments + (number & tcp.segment_mask) * at.SEGMENT_WORDS
 
 
 @kernel
 def _may_send(memory, sender, now):
-    tcp = transport_at(memory, sender.transport)
+    tcp = at.transport(memory, sender.transport)
     if sender.charged >= sender.buffer:
         return False
     if tcp.pipe >= int(tcp.congestion):
@@ -75,7 +48,7 @@ def _may_send(memory, sender, now):
         return True
     coming = tcp.next
     limit = sender.limit
-    if limit != UNLIMITED and coming >= limit:
+    if limit != at.UNLIMITED and coming >= limit:
         return False
     room = coming - tcp.unacked < tcp.window
     return room and now < sender.stop
@@ -83,16 +56,16 @@ def _may_send(memory, sender, now):
 
 @kernel
 def _set_event(memory, sender):
-    tcp = transport_at(memory, sender.transport)
+    tcp = at.transport(memory, sender.transport)
     sender.next = min(tcp.entry_at, tcp.timeout_at)
 
 
 @kernel
 def plan_segment(memory, sender, now):
     """Set when the next segment enters the queue, if one may be sent."""
-    tcp = transport_at(memory, sender.transport)
-    if tcp.entry_at == NEVER and _may_send(memory, sender, now):
-        cost = draw_duration(memory, duration_at(memory, sender.cost))
+    tcp = at.transport(memory, sender.transport)
+    if tcp.entry_at == at.NEVER and _may_send(memory, sender, now):
+        cost = draw_duration(memory, at.duration(memory, sender.cost))
         begin = max(now, sender.free)
         entry = work_until(memory, sender.stalls, begin, cost)
         tcp.entry_at = sender.free = entry
@@ -102,24 +75,24 @@ def plan_segment(memory, sender, now):
 @kernel
 def on_sender_event(memory, sender, now):
     """Let the retransmission timer expire, if it is what this event is about."""
-    if transport_at(memory, sender.transport).timeout_at == now:
+    if at.transport(memory, sender.transport).timeout_at == now:
         _time_out(memory, sender, now)
 
 
 @kernel
 def sends_segment(memory, sender, now):
     """Choose the segment that enters the queue now and tell whether there is one."""
-    tcp = transport_at(memory, sender.transport)
+    tcp = at.transport(memory, sender.transport)
     if tcp.entry_at != now:
         return False
-    tcp.entry_at = NEVER
+    tcp.entry_at = at.NEVER
     if not _may_send(memory, sender, now):
         _set_event(memory, sender)
         return False
     number = tcp.next
     if tcp.lost > 0:
         number = tcp.lost_from
-        while segment_at(memory, _segment(tcp, number)).flag != LOST:
+        while at.segment(memory, _segment(tcp, number)).flag != at.LOST:
             number += 1
         tcp.lost_from = number + 1
     sender.begin = now
@@ -130,7 +103,7 @@ def sends_segment(memory, sender, now):
 @kernel
 def sent_segment(memory, sender, now):
     """Note that the chosen segment is in the queue."""
-    tcp = transport_at(memory, sender.transport)
+    tcp = at.transport(memory, sender.transport)
     number = sender.index
     if number == tcp.next:
         tcp.next += 1
@@ -138,11 +111,11 @@ def sent_segment(memory, sender, now):
     else:
         tcp.lost -= 1
         tcp.retransmitted += 1
-    segment = segment_at(memory, _segment(tcp, number))
+    segment = at.segment(memory, _segment(tcp, number))
     segment.sent = now
-    segment.flag = OUTSTANDING
+    segment.flag = at.OUTSTANDING
     tcp.pipe += 1
-    if tcp.timeout_at == NEVER:
+    if tcp.timeout_at == at.NEVER:
         _arm(tcp, now)
     plan_segment(memory, sender, now)
 
@@ -159,7 +132,7 @@ def _arm(tcp, now):
 
 @kernel
 def _lose(memory, tcp, number):
-    segment_at(memory, _segment(tcp, number)).flag = LOST
+    at.segment(memory, _segment(tcp, number)).flag = at.LOST
     tcp.pipe -= 1
     tcp.lost += 1
     tcp.lost_from = min(tcp.lost_from, number)
@@ -167,14 +140,14 @@ def _lose(memory, tcp, number):
 
 @kernel
 def _time_out(memory, sender, now):
-    tcp = transport_at(memory, sender.transport)
+    tcp = at.transport(memory, sender.transport)
     for number in range(tcp.unacked, tcp.next):
-        if segment_at(memory, _segment(tcp, number)).flag == OUTSTANDING:
+        if at.segment(memory, _segment(tcp, number)).flag == at.OUTSTANDING:
             _lose(memory, tcp, number)
-    if tcp.state != TIMED_OUT:
+    if tcp.state != at.TIMED_OUT:
         _reduce(tcp)
     tcp.congestion = 1.0
-    tcp.state = TIMED_OUT
+    tcp.state = at.TIMED_OUT
     tcp.recover = tcp.next
     tcp.backoff += 1
     tcp.timeouts += 1
@@ -195,7 +168,7 @@ def _reduce(tcp):
         threshold = max(2.0, congestion * _CUBIC_BETA)
     tcp.threshold = threshold
     tcp.congestion = threshold
-    tcp.epoch = NEVER
+    tcp.epoch = at.NEVER
 
 
 @kernel
@@ -226,7 +199,7 @@ def _grow(tcp, acknowledged, now):
 def _cubic(tcp, acknowledged, now):
     """Return the congestion window after ``acknowledged`` segments (RFC 9438, 4.2 to 4.5)."""
     congestion = tcp.congestion
-    if tcp.epoch == NEVER:
+    if tcp.epoch == at.NEVER:
         origin = max(congestion, tcp.before_loss)
         tcp.epoch = now
         tcp.estimate = congestion
@@ -256,11 +229,11 @@ def _measure(tcp, sample):
 @kernel
 def _arrived(memory, tcp, number, flag):
     """Take a segment known to have arrived out of the counts; note the one sent last."""
-    segment = segment_at(memory, _segment(tcp, number))
+    segment = at.segment(memory, _segment(tcp, number))
     before = segment.flag
-    if before == OUTSTANDING:
+    if before == at.OUTSTANDING:
         tcp.pipe -= 1
-    elif before == LOST:
+    elif before == at.LOST:
         tcp.lost -= 1
     else:
         tcp.sacked -= 1
@@ -273,7 +246,7 @@ def _arrived(memory, tcp, number, flag):
 @kernel
 def _sent_earlier(memory, tcp, number):
     """Tell whether a segment was sent before the newest one known to have arrived."""
-    sent = segment_at(memory, _segment(tcp, number)).sent
+    sent = at.segment(memory, _segment(tcp, number)).sent
     newest = tcp.newest_sent
     return sent < newest or (sent == newest and number < tcp.newest_segment)
 
@@ -282,11 +255,11 @@ def _sent_earlier(memory, tcp, number):
 def _find_lost(memory, tcp):
     """Mark as lost what was sent before a segment that has arrived, and tell if there was any."""
     found = False
-    if tcp.sacked < _DUPLICATE_THRESHOLD and tcp.state == OPEN:
+    if tcp.sacked < _DUPLICATE_THRESHOLD and tcp.state == at.OPEN:
         return found
     end = min(tcp.next, tcp.highest_sacked + 1)
     for number in range(tcp.unacked, end):
-        outstanding = segment_at(memory, _segment(tcp, number)).flag == OUTSTANDING
+        outstanding = at.segment(memory, _segment(tcp, number)).flag == at.OUTSTANDING
         if outstanding and _sent_earlier(memory, tcp, number):
             _lose(memory, tcp, number)
             found = True
@@ -298,16 +271,16 @@ def _score(memory, tcp, word):
     """Take in what an acknowledgement says has arrived; return how far it moves the window."""
     unacked = tcp.unacked
     expected = word & _NUMBER_MASK
-    first = expected + ((word >> ACK_NUMBER_BITS) & _OFFSET_MASK)
-    count = word >> (ACK_NUMBER_BITS + ACK_OFFSET_BITS)
+    first = expected + ((word >> at.ACK_NUMBER_BITS) & _OFFSET_MASK)
+    count = word >> (at.ACK_NUMBER_BITS + at.ACK_OFFSET_BITS)
     for number in range(unacked, expected):
-        _arrived(memory, tcp, number, OUTSTANDING)
+        _arrived(memory, tcp, number, at.OUTSTANDING)
     advanced = max(expected, unacked)
     tcp.unacked = advanced
     tcp.lost_from = max(tcp.lost_from, advanced)
     for number in range(max(first, advanced), first + count):
-        if segment_at(memory, _segment(tcp, number)).flag != SACKED:
-            _arrived(memory, tcp, number, SACKED)
+        if at.segment(memory, _segment(tcp, number)).flag != at.SACKED:
+            _arrived(memory, tcp, number, at.SACKED)
             tcp.sacked += 1
             tcp.highest_sacked = max(tcp.highest_sacked, number)
     return advanced - unacked
@@ -316,10 +289,10 @@ def _score(memory, tcp, word):
 @kernel
 def on_acknowledgement(memory, sender, now, echo, word):
     """Take in an acknowledgement that has come up to the talker's transport."""
-    tcp = transport_at(memory, sender.transport)
+    tcp = at.transport(memory, sender.transport)
     acknowledged = _score(memory, tcp, word)
-    if _find_lost(memory, tcp) and tcp.state == OPEN:
-        tcp.state = RECOVERING
+    if _find_lost(memory, tcp) and tcp.state == at.OPEN:
+        tcp.state = at.RECOVERING
         tcp.recover = tcp.next
         tcp.recoveries += 1
         _reduce(tcp)
@@ -327,11 +300,11 @@ def on_acknowledgement(memory, sender, now, echo, word):
         _measure(tcp, now - echo)
         tcp.backoff = 0
         recovered = tcp.unacked >= tcp.recover
-        if tcp.state != OPEN and recovered:
-            tcp.state = OPEN
-        if tcp.state != RECOVERING:
+        if tcp.state != at.OPEN and recovered:
+            tcp.state = at.OPEN
+        if tcp.state != at.RECOVERING:
             _grow(tcp, acknowledged, now)
-        tcp.timeout_at = NEVER
+        tcp.timeout_at = at.NEVER
         if tcp.unacked < tcp.next:
             _arm(tcp, now)
     plan_segment(memory, sender, now)
@@ -339,19 +312,19 @@ def on_acknowledgement(memory, sender, now, echo, word):
 
 @kernel
 def _acknowledge(memory, listener, now, block):
-    tcp = transport_at(memory, listener.transport)
+    tcp = at.transport(memory, listener.transport)
     word = tcp.expected | block
     tcp.held_back = 0
-    tcp.ack_at = NEVER
+    tcp.ack_at = at.NEVER
     tcp.acks += 1
-    meta = listener.return_flow | META_LAST
-    push(memory, edge_at(memory, listener.edge).ring, now, tcp.echo, word, meta)
+    meta = listener.return_flow | at.META_LAST
+    push(memory, at.edge(memory, listener.edge).ring, now, tcp.echo, word, meta)
 
 
 @kernel
 def acknowledge_late(memory, listener, before):
     """Send the acknowledgement whose delay ends ahead of ``before``, if there is one."""
-    due = transport_at(memory, listener.transport).ack_at
+    due = at.transport(memory, listener.transport).ack_at
     if due < before:
         _acknowledge(memory, listener, due, 0)
 
@@ -361,21 +334,21 @@ def _block_around(memory, tcp, number):
     """Return the run of received segments around ``number``, packed for an acknowledgement."""
     expected = tcp.expected
     first, last = number, number
-    while first - 1 > expected and segment_at(memory, _segment(tcp, first - 1)).received:
+    while first - 1 > expected and at.segment(memory, _segment(tcp, first - 1)).received:
         first -= 1
     highest = tcp.highest
-    while last < highest and segment_at(memory, _segment(tcp, last + 1)).received:
+    while last < highest and at.segment(memory, _segment(tcp, last + 1)).received:
         last += 1
     offset, count = first - expected, last - first + 1
-    return (offset << ACK_NUMBER_BITS) | (count << (ACK_NUMBER_BITS + ACK_OFFSET_BITS))
+    return (offset << at.ACK_NUMBER_BITS) | (count << (at.ACK_NUMBER_BITS + at.ACK_OFFSET_BITS))
 
 
 @kernel
 def receive_segment(memory, listener, now, sent, number):
     """Take in a segment at the listener's transport; tell whether it is the first copy of it."""
-    tcp = transport_at(memory, listener.transport)
+    tcp = at.transport(memory, listener.transport)
     acknowledge_late(memory, listener, now)
-    segment = segment_at(memory, _segment(tcp, number))
+    segment = at.segment(memory, _segment(tcp, number))
     expected = tcp.expected
     if number < expected or segment.received:
         listener.duplicates += 1
@@ -404,12 +377,12 @@ def receive_segment(memory, listener, now, sent, number):
 @kernel
 def _take_in_order(memory, listener):
     """Give the process what is in order now."""
-    tcp = transport_at(memory, listener.transport)
+    tcp = at.transport(memory, listener.transport)
     expected = tcp.expected
-    segment = segment_at(memory, _segment(tcp, expected))
+    segment = at.segment(memory, _segment(tcp, expected))
     while segment.received:
         segment.received = 0
         listener.delivered += 1
         expected += 1
-        segment = segment_at(memory, _segment(tcp, expected))
+        segment = at.segment(memory, _segment(tcp, expected))
     tcp.expected = expected

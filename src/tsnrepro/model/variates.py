@@ -17,17 +17,6 @@ from numpy.random import SeedSequence
 
 from tsnrepro.model.compiled import kernel
 
-__all__ = [
-    "PROBABILITY_ONE",
-    "STREAM_WORDS",
-    "child_seeds",
-    "draw_bits",
-    "draw_duration",
-    "draw_exponential",
-    "minus_log",
-    "stream_state",
-]
-
 STREAM_WORDS: Final = 8
 """Words of one stream's state: two of key, the counter, the lane, the block of four."""
 

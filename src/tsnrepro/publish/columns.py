@@ -16,7 +16,7 @@ from tsnrepro.registry import experiments, promising
 
 VALUES, TESTBED_FACTS = "values.json", "testbed.json"
 STUDY = "study"
-NOT_MEASURED = "not measured"
+_NOT_MEASURED = "not measured"
 
 
 @dataclass(frozen=True)
@@ -60,11 +60,15 @@ class Columns:
     def values(self) -> dict[str, Result]:
         """Return everything that is known, by the key that a manuscript names it by."""
         found = dict(load_file(self.study / VALUES)) if self.study else {}
-        for number, column in enumerate(self.columns):
-            prefix = f"{column.name}." if number else ""
+        for prefix, column in self._prefixed("."):
             for key, result in column.values().items():
                 found[prefix + key] = result.model_copy(update={"key": prefix + key})
         return found
+
+    def _prefixed(self, separator: str) -> Iterator[tuple[str, Column]]:
+        """Yield each column with what stands before its names: nothing for the first."""
+        for number, column in enumerate(self.columns):
+            yield f"{column.name}{separator}" if number else "", column
 
     def split(self, key: str) -> tuple[Column, str]:
         """Return the column that a key belongs to, and the key in that column."""
@@ -78,9 +82,9 @@ class Columns:
         """Return a promised key's place without a value; None for a key that nothing promises."""
         column, bare = self.split(key)
         if bare.split(".")[0] == STUDY:
-            reason = f"{NOT_MEASURED}: no study was computed" if self.study is None else ""
+            reason = f"{_NOT_MEASURED}: no study was computed" if self.study is None else ""
         elif bare in FACTS:
-            reason = f"{NOT_MEASURED}: this kind of testbed does not tell it"
+            reason = f"{_NOT_MEASURED}: this kind of testbed does not tell it"
         else:
             declared = promising(bare)
             reason = _why(column, declared.name) if declared else ""
@@ -92,8 +96,7 @@ class Columns:
     def files(self) -> Iterator[tuple[str, Path]]:
         """Yield the name and path of every figure, as manuscripts name them without ending."""
         folders = {f"{STUDY}/": self.study} if self.study else {}
-        for number, column in enumerate(self.columns):
-            prefix = f"{column.name}/" if number else ""
+        for prefix, column in self._prefixed("/"):
             folders |= {f"{prefix}{name}/": folder for name, folder in column.runs.items()}
         for prefix, folder in folders.items():
             for path in sorted((folder / "figures").glob("*.pdf")):
@@ -111,8 +114,8 @@ class Columns:
 
 def _why(column: Column, experiment: str) -> str:
     if experiment not in column.runs:
-        return f"{NOT_MEASURED}: the column {column.name} has no experiment {experiment}"
-    return f"{NOT_MEASURED}: this campaign's {experiment} does not give it"
+        return f"{_NOT_MEASURED}: the column {column.name} has no experiment {experiment}"
+    return f"{_NOT_MEASURED}: this campaign's {experiment} does not give it"
 
 
 def columns_of(named: Sequence[str], study: Path | None) -> Columns:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 # From five digits on, groups of three are set apart by a thin space (ISO 80000-1, 7.3.1).
-GROUPED_FROM = 10_000
+_GROUPED_FROM = 10_000
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ def number(value: float | None, digits: int, style: Style, *, signed: bool = Fal
         small = value > 0 and not signed
         return f"{style.below}{10.0**-digits:.{digits}f}" if small else text
     whole, point, decimals = text.partition(".")
-    if int(whole) >= GROUPED_FROM:
+    if int(whole) >= _GROUPED_FROM:
         whole = f"{int(whole):,}".replace(",", style.thin_space)
     sign = style.minus if value < 0 else "+" if signed else ""
     return f"{sign}{whole}{point}{decimals}"
@@ -76,8 +76,8 @@ def interval(
 ) -> str:
     """Return ``value [low, high]``, or what of it is known.
 
-    Without a value, a single limit prints as a bound (at least, at most): so a sweep in which
-    no trial lost anything still says from where on.
+    Without a value, a single limit prints as a bound (at least, at most), and two stand alone: so
+    a sweep in which no trial lost anything still says from where on.
     """
 
     def shown(item: float | None) -> str:
@@ -90,6 +90,7 @@ def interval(
             return f"{style.at_least}{shown(low)}"
         if low is None or low <= 0:
             return f"{style.at_most}{shown(high)}"
+        return limits(low, high, digits, style, signed=signed)
     return f"{shown(value)} {limits(low, high, digits, style, signed=signed)}"
 
 
@@ -116,6 +117,6 @@ def printed(text: str, qualifier: str | None, style: Style) -> str:
         "at-most": style.at_most,
     }
     body = f"{style.minus}{text[1:]}" if text.startswith("-") else text
-    if text.isdigit() and int(text) >= GROUPED_FROM:
+    if text.isdigit() and int(text) >= _GROUPED_FROM:
         body = f"{int(text):,}".replace(",", style.thin_space)
     return signs[qualifier] + body

@@ -4,30 +4,20 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
+from itertools import starmap
 from pathlib import Path
 from typing import Any
 
-from tsnrepro.audit.published import PublishedValue
+from tsnrepro.audit.tables import Cell
+from tsnrepro.latex import breakable, escape
 from tsnrepro.publish import numbers
 from tsnrepro.publish.numbers import TEX, TEX_UNITS
-from tsnrepro.publish.tex import breakable, escape
 from tsnrepro.records.values import Result
 
 # Up to so many trials are named in the appendix; provenance.json names all.
-NAMED_TRIALS = 6
-SHORT_SUM, SHORT_COMMIT = 16, 12
-
-
-@dataclass(frozen=True)
-class PublishedCell:
-    """A printed value of a document with the key that a manuscript names it by."""
-
-    key: str
-    document: str
-    table: str
-    row: str
-    column: str
-    cell: PublishedValue
+_NAMED_TRIALS = 6
+SHORT_SUM, _SHORT_COMMIT = 16, 12
+_OF_CELL = ("value", "printed", "unit", "origin", "qualifier")
 
 
 @dataclass(frozen=True)
@@ -44,7 +34,7 @@ class Provenance:
 
     commit: str
     measured: Mapping[str, Result]
-    published: Mapping[str, PublishedCell]
+    published: Mapping[str, Cell]
     files: tuple[PrintedFile, ...]
     places: Mapping[str, list[str]]
     columns: tuple[str, ...] = ()
@@ -58,8 +48,14 @@ class Provenance:
                 for key, item in self.measured.items()
             ],
             "published": [
-                asdict(item) | {"printed_at": self.places.get(key, [])}
-                for key, item in self.published.items()
+                {
+                    "key": key,
+                    "document": cell.source,
+                    **{name: getattr(cell, name) for name in ("table", "row", "column")},
+                    "cell": {name: getattr(cell, name) for name in _OF_CELL},
+                    "printed_at": self.places.get(key, []),
+                }
+                for key, cell in self.published.items()
             ],
             "files": [asdict(item) for item in self.files],
         }
@@ -73,7 +69,7 @@ class Provenance:
         return "".join(
             (
                 *_environment("measuredvalues", self._groups()),
-                *_environment("publishedvalues", map(_cell, self.published.values())),
+                *_environment("publishedvalues", starmap(_cell, self.published.items())),
                 *_environment("printedfiles", map(_file, self.files)),
             )
         )
@@ -105,7 +101,7 @@ def file_sum(path: Path) -> str:
 def short_commit(commit: str) -> str:
     """Return a commit's first digits, with the mark of uncommitted changes where it has one."""
     digits, plus, changes = commit.partition("+")
-    return digits[:SHORT_COMMIT] + plus + changes
+    return digits[:_SHORT_COMMIT] + plus + changes
 
 
 def unit(text: str) -> str:
@@ -113,7 +109,7 @@ def unit(text: str) -> str:
     return TEX_UNITS.get(text) or escape(text)
 
 
-def value_with_interval(item: Result) -> str:
+def _value_with_interval(item: Result) -> str:
     """Return a result as the appendix prints it: value, interval and unit; words as they are."""
     if isinstance(item.value, str):
         return breakable(item.value)
@@ -133,8 +129,8 @@ def _group(item: Result, label: str, commit: str) -> str:
     count = len(item.trials)
     if not count:
         return f"\\notrials{{{escape(label or 'configuration')}}}\n"
-    named = item.trials if count <= NAMED_TRIALS else [item.trials[0], item.trials[-1]]
-    names = f"{', ' if count <= NAMED_TRIALS else ' ... '}".join(map(breakable, named))
+    named = item.trials if count <= _NAMED_TRIALS else [item.trials[0], item.trials[-1]]
+    names = f"{', ' if count <= _NAMED_TRIALS else ' ... '}".join(map(breakable, named))
     return (
         f"\\trialgroup{{{escape(label)}}}{{{count}}}{{{names}}}"
         f"{{{item.sha256[:SHORT_SUM]}}}{{{escape(short_commit(commit))}}}\n"
@@ -144,17 +140,17 @@ def _group(item: Result, label: str, commit: str) -> str:
 def _value(item: Result) -> str:
     return (
         f"\\measuredvalue{{{item.key}}}{{{breakable(item.key)}}}"
-        f"{{{value_with_interval(item)}}}{{{escape(item.method)}}}\n"
+        f"{{{_value_with_interval(item)}}}{{{escape(item.method)}}}\n"
     )
 
 
-def _cell(item: PublishedCell) -> str:
-    shown = numbers.printed(escape(item.cell.printed), item.cell.qualifier, TEX)
-    has_unit = item.cell.printed and item.cell.unit not in ("", "1")
-    with_unit = f"{shown}~{unit(item.cell.unit)}" if has_unit else shown
+def _cell(key: str, cell: Cell) -> str:
+    shown = numbers.printed(escape(cell.printed), cell.qualifier, TEX)
+    has_unit = cell.printed and cell.unit not in ("", "1")
+    with_unit = f"{shown}~{unit(cell.unit)}" if has_unit else shown
     return (
-        f"\\publishedvalue{{{item.key}}}{{{breakable(item.key)}}}"
-        f"{{{with_unit}}}{{{escape(item.document)}}}{{{escape(item.cell.origin)}}}\n"
+        f"\\publishedvalue{{{key}}}{{{breakable(key)}}}"
+        f"{{{with_unit}}}{{{escape(cell.source)}}}{{{escape(cell.origin)}}}\n"
     )
 
 

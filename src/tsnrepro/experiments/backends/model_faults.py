@@ -6,7 +6,6 @@ from tsnrepro.experiments.faults import Fault, Timeline
 from tsnrepro.model.network import (
     DuplexLink,
     Duplication,
-    Failure,
     LatentErrors,
     Network,
     RandomLoss,
@@ -41,11 +40,7 @@ def _faulty_link(link: DuplexLink, faults: list[Fault]) -> DuplexLink:
     begins = [f for f in impaired if f.loss_percent or f.duplicate_percent]
     if len(begins) > 1:
         raise ValueError(f"link {link.name} is impaired twice")
-    failures = [
-        Failure(down_ns=span.from_ns, up_ns=span.until_ns)
-        for span in _spans(faults, "cut", "repair")
-    ]
-    values: dict[str, Any] = {"failures": failures}
+    values: dict[str, Any] = {"failures": _spans(faults, "cut", "repair")}
     for fault in begins:
         ends = [f.at_s for f in impaired if f.at_s > fault.at_s]
         span = {"from_ns": _ns(fault.at_s), "until_ns": _ns(ends[0]) if ends else None}
