@@ -181,9 +181,7 @@ class RawStore:
             batch.file(path, data)
         else:
             path.parent.mkdir(parents=True, exist_ok=True)
-            partial = path.with_name(f"{PARTIAL_PREFIX}{path.name}")
-            _write(partial, data)
-            partial.rename(path)
+            write_whole(path, data)
             _sync_folder(path.parent)
         return digest
 
@@ -274,6 +272,13 @@ def _write(path: Path, data: bytes) -> None:
         file.write(data)
         file.flush()
         os.fsync(file.fileno())
+
+
+def write_whole(path: Path, data: bytes) -> None:
+    """Write a file that is there whole or not at all, in the place of an older one."""
+    partial = path.with_name(f"{PARTIAL_PREFIX}{path.name}")
+    _write(partial, data)
+    partial.rename(path)
 
 
 def _sync_folder(path: Path) -> None:

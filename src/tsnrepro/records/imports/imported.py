@@ -12,7 +12,7 @@ from typing import Any
 
 from tsnrepro.errors import ConfigurationError, RecordError
 from tsnrepro.records.columns import EXPERIMENTS
-from tsnrepro.records.store import Batch
+from tsnrepro.records.store import write_whole
 
 _MARKER = "import.json"
 CAMPAIGN = "imported"
@@ -55,9 +55,7 @@ def add_import(raw_root: Path, testbed: str, entry: dict[str, Any]) -> None:
     imports = [*imports_of(raw_root, testbed), entry]
     path = raw_root / testbed / _MARKER
     document = {"testbed": testbed, "imports": imports}
-    batch = Batch(path.parent)
-    batch.file(path, json.dumps(document, indent=1, ensure_ascii=False).encode())
-    batch.commit()
+    write_whole(path, json.dumps(document, indent=1, ensure_ascii=False).encode())
 
 
 def imported_experiments(raw_root: Path, testbed: str) -> list[str]:
