@@ -5,6 +5,9 @@
   more than 1.5 times what pandas takes to read.
 - A full log of sockperf: our parser beside pyarrow's CSV reader on the same bytes; it should reach
   half its speed.
+- Times of single packets: a process that reads them by our reader beside one that reads the two
+  columns with pyarrow and subtracts, in nanoseconds and in seconds with nine decimals; at most 1.2
+  times pyarrow's time, and 500 MB.
 
 Each time is the best of several, taken in turn. Files are generated in a temporary folder, but for
 the data set, whose folder and mapping are named:
@@ -30,7 +33,7 @@ LINES = 10_000_000
 CHUNK = 100_000
 HEADER = "packet, txTime(sec), rxTime(sec), latency(usec)\n"
 RULE = "------------------------------\n"
-DATA_SET_LIMIT, LOG_LIMIT = 1.5, 0.5
+DATA_SET_LIMIT, LOG_LIMIT, TIMES_LIMIT = 1.5, 0.5, 1.2
 
 # Each process says how long its work took, after the modules were there.
 IMPORT = """
@@ -55,6 +58,31 @@ for path in sorted(Path(sys.argv[1]).rglob("*")):
         except ValueError:  # records of unlike lengths: as far as pandas goes
             pd.json_normalize(json.loads(path.read_text(encoding="utf-8")))
 print(time.perf_counter() - began)
+"""
+# Seconds of work, the most memory in kB, and how many packets there were.
+READ_TIMES = """
+import resource, sys, time
+from pathlib import Path
+from tsnrepro.records.imports.files import SourceFile
+from tsnrepro.records.imports.mapping import Times
+from tsnrepro.records.imports.readers import packet_times
+began = time.perf_counter()
+times = Times(sent="sent", received="received", unit=sys.argv[2])
+found = packet_times.read(SourceFile(Path(sys.argv[1]), "times.csv"), times)
+print(time.perf_counter() - began, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss,
+      len(found.latencies_us))
+"""
+PYARROW_TIMES = """
+import resource, sys, time
+import pyarrow as pa
+from pyarrow import compute, csv
+began = time.perf_counter()
+kind = pa.int64() if sys.argv[2] == "ns" else pa.decimal128(30, 12)
+options = csv.ConvertOptions(column_types={"sent": kind, "received": kind})
+table = csv.read_csv(sys.argv[1], convert_options=options)
+latency = compute.subtract(table["received"], table["sent"]).cast(pa.float64()).to_numpy()
+print(time.perf_counter() - began, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss,
+      len(latency))
 """
 
 
@@ -129,6 +157,39 @@ def full_log(lines: int, scratch: Path) -> None:
     print(f"  speed: {min(theirs) / min(ours):.2f} x pyarrow (limit {LOG_LIMIT:g})")
 
 
+def packet_times(lines: int, scratch: Path) -> None:
+    path = scratch / "times.csv"
+    for unit, template in (("ns", "{}{:09d},{}{:09d}\n"), ("s", "{}.{:09d},{}.{:09d}\n")):
+        _write_times(path, lines, template)
+        best = {}
+        for name, code in (("our reader", READ_TIMES), ("pyarrow", PYARROW_TIMES)):
+            said = [subprocess.run([sys.executable, "-c", code, str(path), unit], check=True,
+                                   capture_output=True, text=True).stdout.split()
+                    for _ in range(BEST_OF)]  # fmt: skip
+            best[name] = min(float(one[0]) for one in said), max(int(one[1]) for one in said)
+            if {int(one[2]) for one in said} != {lines}:
+                raise SystemExit(f"{name} did not read {lines} lines")
+        print(f"times of {lines:,} packets in {unit}, best of {BEST_OF} processes")
+        for name, (seconds, kilobytes) in best.items():
+            print(f"  {name:24}{seconds:8.2f} s{kilobytes / 1e3:10.0f} MB at most")
+        ratio = best["our reader"][0] / best["pyarrow"][0]
+        print(f"  time: {ratio:.2f} x pyarrow (limit {TIMES_LIMIT:g})")
+
+
+def _write_times(path: Path, lines: int, template: str) -> None:
+    rng = np.random.default_rng(1)
+    with path.open("w", encoding="utf-8") as file:
+        file.write("sent,received\n")
+        for first in range(0, lines, CHUNK):
+            count = min(CHUNK, lines - first)
+            sent = 1_700_000_000 * 10**9 + 20_000 * (first + np.arange(count))
+            received = sent + 3000 + rng.integers(0, 50_000, count)
+            pairs = zip(sent.tolist(), received.tolist(), strict=True)
+            file.write(
+                "".join(template.format(*divmod(s, 10**9), *divmod(r, 10**9)) for s, r in pairs)
+            )
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--lines", type=int, default=LINES)
@@ -141,6 +202,7 @@ def main() -> None:
         else:
             print("data set: not timed; name its folder with --data-set")
         full_log(arguments.lines, Path(folder))
+        packet_times(arguments.lines, Path(folder))
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ def plan(settings: LatencySettings, seed: int, kind: str) -> list[Planned]:
         configuration=settings.configurations,
         payload_bytes=settings.payloads_bytes,
     )
-    return planned_in_blocks(trials, seed, kind, __SET_UP_SECONDS)
+    return planned_in_blocks(trials, seed, kind, _SET_UP_SECONDS)
 
 
 def measure(testbed: Testbed, trial: Trial, measured: Measurement) -> None:

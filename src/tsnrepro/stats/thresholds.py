@@ -42,6 +42,8 @@ _TAILS = 0.7
 _FEWEST_REPETITIONS = 5
 _FEWEST_LOADS = 3
 _WIDEST_STEP = 0.1
+# Single precision is enough for sums of likelihoods, and twice as fast.
+_TINY = np.float32(1e-37)
 _NARROWEST = "as narrow as repetitions and loads tried allow"
 _CURVE = "logistic curve with lower and upper asymptote, normal shifts between repetitions"
 
@@ -367,11 +369,11 @@ def _posterior(a: Sequence[Sweep], b: Sequence[Sweep] = ()) -> tuple[Floats, Flo
     kernel = _shifts(grid.size, float(grid[1] - grid[0]), span)
     top = likelihood.max(axis=2, keepdims=True)
     # A row a curve and repetition, a column a threshold that the repetition may have.
-    scaled = (likelihood / top).reshape(-1, grid.size)
+    scaled = (likelihood / top).reshape(-1, grid.size).astype(np.float32)
     curves, repetitions = likelihood.shape[:2]
     total = np.log(top).sum(axis=(1, 2))[:, None]
     each = [
-        total + np.log(scaled @ law + 1e-300).reshape(curves, repetitions, -1).sum(axis=1)
+        total + np.log(scaled @ law + _TINY).reshape(curves, repetitions, -1).sum(axis=1)
         for law in kernel
     ]
     logs = np.stack(each)
@@ -409,12 +411,12 @@ def _curves(rates: bytes, first: float, last: float, span: float) -> tuple[Float
 
 
 @lru_cache(maxsize=8)
-def _shifts(size: int, step: float, span: float) -> Floats:
+def _shifts(size: int, step: float, span: float) -> NDArray[np.float32]:
     """Return the laws of repetitions' thresholds, shape (shifts, repetitions', typical)."""
     places = np.arange(size) * step
     edges = np.concatenate(([-np.inf], places[:-1] + step / 2, [np.inf]))
     scaled = (edges[:, None] - places) / (_SHIFT * span)[:, None, None]
-    return np.diff(special.ndtr(scaled), axis=1)
+    return np.diff(special.ndtr(scaled), axis=1).astype(np.float32)
 
 
 def _correlated(a: Floats, b: Floats) -> Floats:

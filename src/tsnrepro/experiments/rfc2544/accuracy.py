@@ -5,6 +5,7 @@ none: it keeps up with any load up to one over that time, and with no load above
 processor away now and then, as a scheduler does, and cost datagrams at any but the smallest loads.
 """
 
+from collections.abc import Collection
 from typing import Annotated
 
 import numpy as np
@@ -146,8 +147,10 @@ _SEARCHES = {
 }
 
 
-def run_accuracy(settings: AccuracySettings, seed: int) -> pd.DataFrame:
-    """Run every search on ``runs`` networks, without and with stalls.
+def run_accuracy(
+    settings: AccuracySettings, seed: int, methods: Collection[str] = tuple(SEARCHES)
+) -> pd.DataFrame:
+    """Run searches on ``runs`` networks, without and with stalls.
 
     The runs of one number share their capacity, over all methods and both kinds; seeds are
     independent otherwise, and the same seed gives the same table.
@@ -167,6 +170,8 @@ def run_accuracy(settings: AccuracySettings, seed: int) -> pd.DataFrame:
         )
         for stalls in (False, True):
             for number, method in enumerate(_SEARCHES):
+                if method not in methods:
+                    continue
                 own = SeedSequence((seed, run, int(stalls), number))
                 found = _answers(settings, method, drawn / 100, stalls=stalls, seed=own)
                 rows += [{"run": run} | answer for answer in found]
