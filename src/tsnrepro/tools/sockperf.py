@@ -111,12 +111,6 @@ def _check(result: SockperfResult) -> None:
         )
 
 
-def log_start(log: bytes) -> int:
-    """Return where the header line of a full log begins in a file, or -1."""
-    match = LOG_HEADER.search(log)
-    return match.start() if match else -1
-
-
 def parse_log(log: str | bytes):
     """Return every observation as a table of ``sent_s`` and ``half_round_trip_us``.
 
