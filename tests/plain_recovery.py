@@ -50,10 +50,10 @@ class _Reference:
         """Let the reset timer run up to ``now_ns``; call it before reading the counters."""
         if self._deadline_ns is not None and now_ns >= self._deadline_ns:
             self.reset()
-            self.counters["resets"] += 1
 
     def reset(self) -> None:
         """Forget all numbers and take any next one (IEEE Std 802.1CB-2017, 7.4.3.3)."""
+        self.counters["resets"] += 1
         self.take_any = True
         self.last_seq = SEQUENCE_SPACE - 1
         self._deadline_ns = None

@@ -1,5 +1,7 @@
 """The loss analysis on sweeps whose truth is known."""
 
+from itertools import product
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -232,3 +234,106 @@ def test_a_difference_of_two_clean_groups_is_not_located():
     difference = found["loss.frame_1518.difference.percent"]
     assert (difference["value"], difference["low"], difference["high"]) == (None, None, None)
     assert difference["method"] == "no interval: no trial of either lost"
+
+
+# --- questions ------------------------------------------------------------------------------------
+
+
+def part(question, trials, **columns):
+    """Return trials of another question, under names of their own."""
+    named = trials.assign(
+        question=question,
+        trial=question + trials["trial"],
+        sha256=[f"{question}{n}".encode().hex().ljust(64, "0")[:64] for n in trials["trial"]],
+    )
+    return named.assign(**columns)
+
+
+def near(loads, limits, place="sw2 queue p0", repetitions=6):
+    rows = [
+        trial(name, load, r, 10 * (load > limit), place=place)
+        for name, limit in limits.items()
+        for load in loads
+        for r in range(1, repetitions + 1)
+    ]
+    table = pd.DataFrame(rows)
+    return table.assign(offered_mbps=table["target_mbps"], duration_s=1.0)
+
+
+def all_questions():
+    none_lost = near((940, 945, 950), {"control": 999, "frer": 999})
+    slow = near((470, 474, 478, 482, 486, 490), {"control": 481, "frer": 479})
+    sizes = {"receive_buffer_bytes": 8_000_000}
+    readers = []
+    for buffer, realtime in product((None, 16_000_000), (False, True)):
+        limit = 400 if buffer is None and not realtime else 999
+        cell = near((300, 600, 900), {"control": limit, "frer": limit}, SOCKET_BUFFER)
+        names = cell["trial"] + f"-{buffer}-{realtime}"
+        readers.append(
+            part(
+                "intervention",
+                cell.assign(trial=names),
+                receive_buffer_bytes=buffer,
+                realtime_listener=realtime,
+            )
+        )
+    parts = [
+        part("sweep", sweep({"control": 450, "frer": 450})),
+        part("limit", none_lost, **sizes),
+        part("bottleneck", slow, member_link_rate_mbps=500, **sizes),
+        *readers,
+    ]
+    return LOSS.validate(pd.concat(parts, ignore_index=True))
+
+
+def test_questions_are_not_pooled():
+    table = all_questions()
+    alone = values(loss.analyse(sweep({"control": 450, "frer": 450}), 1000))
+    found = values(loss.analyse(table, 1000))
+    whole = {"loss.trials.count", "loss.sent.total.count", "loss.eliminated.total.count"}
+    for key, item in alone.items():
+        if not key.startswith(("loss.limit.", "loss.bottleneck.", "loss.intervention.")):
+            same = item["value"] == found[key]["value"]
+            assert same or key in whole or item["value"] is None, key
+    assert found["loss.trials.count"]["value"] == len(table)
+    assert len(loss.summary(table)) == len(loss.summary(sweep({"control": 450, "frer": 450})))
+
+
+def test_nothing_lost_near_the_line_decides():
+    found = values(loss.analyse(all_questions(), 1000))
+    assert found["loss.limit.end_to_end.verdict"]["value"] == "equivalent"
+    ratio = found["loss.limit.network.ratio"]
+    assert (ratio["low"], ratio["high"]) == pytest.approx(
+        (950 * 1538 / 1472e3, 1472e3 / 1544 / 950)
+    )
+    assert found["loss.limit.receive_buffer.mb"]["value"] == 8
+    assert found["loss.limit.line_limit.ratio"]["value"] == pytest.approx(1538 / 1544)
+    assert found["loss.limit.lost.total.count"]["value"] == 0
+
+
+def test_a_network_with_slow_links_loses_at_their_limit():
+    found = values(loss.analyse(all_questions(), 1000))
+    assert found["loss.bottleneck.line_limit.control.mbps"]["value"] == pytest.approx(
+        500 * 1472 / 1538
+    )
+    ratio = found["loss.bottleneck.network.ratio"]
+    assert 0.99 < ratio["low"] < ratio["high"] < 1.01
+    assert found["loss.bottleneck.network.verdict"]["value"] == "equivalent"
+    counts = [found[f"loss.bottleneck.{n}.total.count"]["value"] for n in ("lost", "network_lost")]
+    assert counts[0] == counts[1] > 0
+
+
+def test_an_intervention_finds_what_makes_the_difference():
+    found = values(loss.analyse(all_questions(), 1000))
+    # At two of three loads the default buffer loses with an ordinary reader, and nothing else.
+    for name, points in (("buffer", -200 / 3), ("realtime", -200 / 3), ("frer", 0)):
+        change = found[f"loss.intervention.{name}.difference.percent"]
+        assert change["value"] == pytest.approx(points), name
+    lossy = found["loss.intervention.size_1.ordinary.frer.lossy.percent"]["value"]
+    assert lossy == pytest.approx(200 / 3)
+    assert found["loss.intervention.size_2.mb"]["value"] == 16
+    assert found["loss.intervention.size_2.ordinary.frer.lossy.percent"]["value"] == 0
+    assert found["loss.intervention.size_3.mb"]["value"] is None
+    table = loss.intervention_summary(all_questions())
+    assert len(table) == 2 * 2 * 2 * 3
+    assert set(table["buffer_bytes"]) == {0, 16e6}

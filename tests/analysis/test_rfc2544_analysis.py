@@ -94,10 +94,20 @@ def test_buffer_recovery_and_latency_tables(documents):
     recovery = rfc2544.recovery_table(documents)
     assert recovery["recovery_ms"].tolist() == [0.0] * 4
     latencies = rfc2544.latency_table(documents)
-    assert set(latencies["quantity"]) == {"half_round_trip", "round_trip"}
+    # One-way latency with clocks that do not agree: named, without numbers.
+    assert latencies["mean_us"].isna().eq(latencies["quantity"] == "one_way").all()
     halves = latencies[latencies["quantity"] == "half_round_trip"]
     wholes = latencies[latencies["quantity"] == "round_trip"]
     assert (wholes["p99_us"].to_numpy() == 2 * halves["p99_us"].to_numpy()).all()
+
+
+@pytest.mark.parametrize(("repetitions", "compliant"), [(3, False), (20, True)])
+def test_few_repetitions_of_latency_are_not_compliant(repetitions, compliant):
+    of = RfcLatencySettings(frame_bytes=[64], repetitions=repetitions, loads=["idle"])
+    table = rfc2544.latency_table(record(Rfc2544Settings(latency=of))).set_index("quantity")
+    assert table.loc["one_way", "compliant"].eq(compliant).all()
+    said = "" if compliant else "3 repetitions, not 20 (RFC 2544, 26.2)"
+    assert table.loc["one_way", "reasons"].eq(said).all()
 
 
 def test_results_have_keys_that_a_manuscript_can_name(documents):

@@ -5,6 +5,7 @@ import json
 import pytest
 from run_folders import result, write_run
 
+from tsnrepro.audit import published
 from tsnrepro.audit.foreign import ForeignTable, foreign_source, read_table
 from tsnrepro.audit.measured import load_runs, measured_source
 from tsnrepro.audit.tables import (
@@ -12,8 +13,6 @@ from tsnrepro.audit.tables import (
     NotMeasuredError,
     UnknownNameError,
     machine_table,
-    published_sources,
-    published_table,
     unit_of,
 )
 from tsnrepro.errors import RecordError
@@ -21,7 +20,7 @@ from tsnrepro.errors import RecordError
 
 @pytest.fixture(scope="module")
 def documents():
-    return Catalog(published_sources())
+    return published.catalog()
 
 
 # --- published ---------------------------------------------------------------------------------
@@ -55,7 +54,7 @@ def test_a_heading_that_is_ours_is_shown_as_words(documents):
 
 
 def test_rows_are_selected_by_key_and_by_value():
-    table = published_table("frer-udp", "table-a-2")
+    table = published.published_table("frer-udp", "table-a-2")
     assert table.select(["frer-540", "single-path-390"]) == [9, 0]
     assert len(table.select(where={"configuration": "Single-Path"})) == 5
     assert len(table.select(where={"rate_mbps": [390, 540], "outcome": "pass"})) == 1

@@ -8,11 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from synthetic_record import catalog
 
+from tsnrepro.audit import published
 from tsnrepro.audit.checks import MEASURED_CHECKS, load_checks, make_check, run_checks
 from tsnrepro.audit.findings import Severity, Side, format_number
 from tsnrepro.audit.report import CHECKS_FILE, FOREIGN_CHECKS_FILE
 from tsnrepro.audit.rules import RULES, CheckError
-from tsnrepro.audit.tables import AuditTable, Catalog, TableColumn, published_sources
+from tsnrepro.audit.tables import AuditTable, Catalog, TableColumn
 from tsnrepro.errors import ConfigurationError
 
 PUBLISHED = Path(__file__).resolve().parents[2] / "data" / "published"
@@ -44,13 +45,12 @@ def find(entry, **columns):
 def test_files_of_checks_are_sound(path):
     layout = load_checks(path)
     assert layout.checks
-    assert all(one.rule is RULES[one.rule.name] for one in layout.checks)
+    assert all(isinstance(one, RULES[one.rule]) for one in layout.checks)
 
 
 def test_every_rule_says_what_holds_for_a_sound_record():
-    for rule in RULES.values():
-        assert rule.principle.endswith("."), rule.name
-        assert rule.find.__doc__, rule.name
+    for name, rule in RULES.items():
+        assert rule.principle().endswith("."), name
 
 
 @pytest.mark.parametrize(
@@ -68,11 +68,11 @@ def test_every_rule_says_what_holds_for_a_sound_record():
         ),
         (
             {"rule": "line_limit", "table": "a/b", "rate_mbps": "x.__class__"},
-            "rate_mbps: Value error, .*no attribute",
+            "rate_mbps: .*no attribute",
         ),
         (
             {"rule": "unit_of_column", "tables": ["a/b"], "severity": "bad"},
-            "'bad' is not a valid Severity",
+            "severity: Input should be 'impossible', ",
         ),
         (
             {
@@ -121,7 +121,7 @@ def test_a_file_with_a_mistake_is_refused_by_name(tmp_path, text, message):
     with pytest.raises(ConfigurationError, match=message) as caught:
         load_checks(path)
     assert "checks.yaml" in str(caught.value)
-    with pytest.raises(ConfigurationError, match="cannot read"):
+    with pytest.raises(ConfigurationError, match="no such file"):
         load_checks(tmp_path / "none.yaml")
 
 
@@ -178,11 +178,11 @@ def test_rows_with_empty_cells_say_nothing():
 
 
 def test_the_audit_of_all_published_tables_takes_well_under_a_second():
-    data = Catalog(published_sources())
+    data = published.catalog()
     checks = load_checks(PUBLISHED / CHECKS_FILE).checks
     run_checks(checks, data)  # imports scipy and statsmodels
     started = time.process_time()
-    findings, _ = run_checks(checks, Catalog(published_sources()))
+    findings, _ = run_checks(checks, published.catalog())
     assert findings
     assert time.process_time() - started < 0.5
 
@@ -323,7 +323,7 @@ def test_one_way_latencies_are_no_exchanges(quantity, found):
 
 
 def test_a_bound_and_a_value_of_one_quantity_disagree():
-    data = Catalog(published_sources())
+    data = published.catalog()
     entry = check(
         rule="same_quantity",
         quantity="worst latency",
@@ -363,9 +363,9 @@ def test_sides_are_shown_with_units():
     assert Side("version", "3.9").text == "3.9"
 
 
-def test_rule_names_are_those_of_their_functions():
-    assert all(name == rule.find.__name__ for name, rule in RULES.items())
-    modules = {rule.find.__module__.rsplit(".", 1)[1] for rule in RULES.values()}
+def test_rule_names_are_those_of_their_classes():
+    assert all(name.replace("_", "") == rule.__name__.lower() for name, rule in RULES.items())
+    modules = {rule.__module__.rsplit(".", 1)[1] for rule in RULES.values()}
     assert modules == {
         "arithmetic",
         "consistency",

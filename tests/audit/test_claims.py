@@ -24,13 +24,12 @@ from tsnrepro.audit.claims import (
     load_claims,
 )
 from tsnrepro.audit.report import CHECKS_FILE, CLAIMS_FILE, VERDICTS_FILE, run_audit
-from tsnrepro.audit.tables import Catalog, published_sources
 from tsnrepro.errors import ConfigurationError
 from tsnrepro.records.tables import SCHEMAS
 
 PUBLISHED = Path(__file__).resolve().parents[2] / "data" / "published"
 CLAIMS = {claim.id: claim for claim in load_claims(PUBLISHED / CLAIMS_FILE)}
-DATA = Catalog(published_sources())
+DATA = published.catalog()
 
 
 def verdict(claim, *results, testbed="model/quick", findings=None, link_rate_mbps=1000.0):
@@ -295,6 +294,32 @@ def test_an_interval_may_be_open_on_one_side(low, high, expected):
     assert verdict("udp-threshold-higher", measured).verdict is expected
 
 
+@pytest.mark.parametrize("value", [1.3, None])
+@pytest.mark.parametrize("ends", [(1.2, 1.4), (0.7, 0.9), (1.2, None), (None, 0.9)])
+def test_no_verdict_rests_on_a_range_of_what_was_seen(value, ends):
+    if value and ends[1] == 0.9:
+        value = 0.8
+    interval = verdict("udp-threshold-higher", result("loss.threshold.ratio", value, *ends))
+    assert interval.verdict in (Grade.SUPPORTED, Grade.CONTRADICTED)
+    words = "range over 2 runs, no interval: fewer than 3 runs"
+    seen = result("loss.threshold.ratio", value, *ends, method=words)
+    judgement = verdict("udp-threshold-higher", seen)
+    assert judgement.verdict is Grade.CANNOT_TELL
+    # The range is shown as what it is.
+    assert ("range seen [" if value else words) in judgement.numbers
+
+
+def test_a_range_in_a_sum_or_a_ratio_decides_nothing_either():
+    keys = [
+        "rfc2544.throughput.systematic.frame_1518.frer.payload_mbps",
+        "rfc2544.throughput.binary_search.frame_1518.frer.payload_mbps",
+    ]
+    sure = [result(key, 500.0, 499.0, 501.0) for key in keys]
+    assert verdict("ffo-gap", *sure).verdict is Grade.CONTRADICTED
+    seen = result(keys[1], 500.0, 499.0, 501.0, method="range over 2 runs")
+    assert verdict("ffo-gap", sure[0], seen).verdict is Grade.CANNOT_TELL
+
+
 def test_a_line_of_another_rate_says_nothing_of_rates():
     ratio = result("loss.threshold.ratio", 0.9, 0.8, 0.95)
     judgement = verdict("udp-threshold-higher", ratio, link_rate_mbps=100.0)
@@ -317,6 +342,51 @@ def test_latencies_of_another_medium_do_not_judge_absolute_ones():
     ):
         judgement = verdict("bridge-p99", result("shaping.medium", medium), *p99)
         assert judgement.verdict is expected
+
+
+@pytest.mark.parametrize(
+    ("claim", "measured", "expected"),
+    [
+        # By how much, and not only in which direction.
+        ("udp-latency-p99", {"latency.p99.difference.percent": (-0.6, -1.0, -0.2)}, "supported"),
+        ("udp-latency-p99", {"latency.p99.difference.percent": (-20.0, -25.0, -15.0)},
+         "contradicted"),
+        ("ffo-udp-overhead", {"loss.threshold.ratio": (0.2, 0.1, 0.3)}, "contradicted"),
+        ("ffo-tcp-overhead", {"tcp.difference.percent": (-20.0, -21.0, -19.0)}, "contradicted"),
+        ("ffo-tag-share", {"rfc2544.throughput.zero_loss.frame_1518.difference.payload_mbps":
+                           (-400.0, -410.0, -390.0)}, "contradicted"),
+        # Half of what one path loses, not merely something.
+        ("ffo-failover-rate", {"failure.silent_death.frer.lost": 2,
+                               "failure.silent_death.control.lost": 3000}, "contradicted"),
+        ("ffo-failover-rate", {"failure.silent_death.frer.lost": 1500,
+                               "failure.silent_death.control.lost": 3000}, "supported"),
+        # What is said of every size, or of high loads, is not shown by one size, or by a low load.
+        ("ffo-latency-300", {"latency.p99_9.frer.us": (50.0, 49.0, 51.0)}, "cannot tell"),
+        ("ffo-latency-300", {"latency.p99_9.frer.us": (200.0, 190.0, 210.0)}, "contradicted"),
+        ("ffo-loss-small-frames", {"loss.frame_64.frer.percent": (0.1, 0.0, 0.2),
+                                   "loss.frame_64.frer.offered_mbps": (20.0, 19.0, 21.0)},
+         "cannot tell"),
+        ("ffo-loss-small-frames", {"loss.frame_64.frer.percent": (0.1, 0.0, 0.2),
+                                   "loss.frame_64.frer.offered_mbps": (200.0, 190.0, 210.0)},
+         "contradicted"),
+    ],
+)  # fmt: skip
+def test_a_measurement_is_held_against_the_sentence_itself(claim, measured, expected):
+    results = [
+        result(key, *(numbers if isinstance(numbers, tuple) else (numbers,)))
+        for key, numbers in measured.items()
+    ]
+    assert verdict(claim, *results).verdict == expected
+
+
+def test_saturation_is_what_is_delivered_at_full_load():
+    # Both lose a tenth: what is left of 875.9 and of 957.1 Mb/s is not the same.
+    full_load = [
+        result(f"rfc2544.frame_loss.frame_{size}.frer.full_load.{name}", value, value, value)
+        for size in (512, 1518)
+        for name, value in (("offered_percent", 100.0), ("percent", 10.0))
+    ]
+    assert verdict("ffo-common-saturation", *full_load).verdict is Grade.CONTRADICTED
 
 
 def test_every_contradiction_rests_on_an_interval_or_on_arithmetic(by_check):

@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from tsnrepro.audit import published
 from tsnrepro.audit.checks import load_checks, run_checks
 from tsnrepro.audit.findings import Severity
 from tsnrepro.audit.foreign import foreign_source
 from tsnrepro.audit.report import CHECKS_FILE, FOREIGN_CHECKS_FILE
-from tsnrepro.audit.tables import Catalog, published_sources
+from tsnrepro.audit.tables import Catalog
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 PUBLISHED = REPOSITORY / "data" / "published"
@@ -48,7 +49,7 @@ class Findings(list):
 def record():
     """Return the findings in the published numbers alone."""
     checks = load_checks(PUBLISHED / CHECKS_FILE).checks
-    findings, not_run = run_checks(checks, Catalog(published_sources()))
+    findings, not_run = run_checks(checks, published.catalog())
     assert not_run == []
     return Findings(findings)
 
@@ -60,7 +61,7 @@ def public_set():
         pytest.skip(f"public data set not at hand ({PUBLIC_SET})")
     layout = load_checks(PUBLISHED / FOREIGN_CHECKS_FILE)
     source = foreign_source(layout.source, PUBLIC_SET, layout.tables)
-    data = Catalog({**published_sources(), layout.source: source})
+    data = Catalog({**published.catalog().sources, layout.source: source})
     findings, not_run = run_checks(layout.checks, data, lenient=True)
     assert not_run == []
     return Findings(findings)

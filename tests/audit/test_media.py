@@ -3,7 +3,7 @@
 import pytest
 
 from tsnrepro.audit.media import DifferentMediaError, refuse_across_media
-from tsnrepro.audit.published import cell
+from tsnrepro.audit.published import catalog
 
 
 def test_one_medium_is_compared_without_a_note():
@@ -33,8 +33,8 @@ def test_one_side_is_no_comparison():
 
 def test_published_ratio_of_unloaded_and_loaded_media_is_refused():
     """Strict priority under load printed faster than the idle card: another medium."""
-    loaded = cell("tas-i210-i225", "table-prio", "prio", "mean_latency_ns").value
-    idle = cell("tas-i210-i225", "table-idle", "no-tas", "mean_latency_ns").value
+    loaded = catalog().cell("tas-i210-i225/table-prio/prio/mean_latency_ns").value
+    idle = catalog().cell("tas-i210-i225/table-idle/no-tas/mean_latency_ns").value
     assert loaded < idle  # an added load cannot have made the same medium faster
     with pytest.raises(DifferentMediaError):
         refuse_across_media({"prio": "veth", "no-tas": "i210/i225"})

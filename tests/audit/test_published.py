@@ -12,6 +12,8 @@ import pandas as pd
 import pytest
 
 from tsnrepro.audit import published
+from tsnrepro.audit.tables import UnknownNameError
+from tsnrepro.errors import ConfigurationError
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 PUBLISHED = REPOSITORY / "data" / "published"
@@ -26,6 +28,7 @@ SEED_FILES = {
 PACKAGE = json.loads((PUBLISHED / published.PACKAGE_FILE).read_text(encoding="utf-8"))
 RESOURCES = {(r["tsnrepro:document"], r["tsnrepro:table"]): r for r in PACKAGE["resources"]}
 TABLES = list(RESOURCES)
+CATALOG = published.catalog()
 OURS = ("row", "origin")
 NUMBER = re.compile(r"(?<![\w.])[-+]?\d+(?:\.\d+)?")
 
@@ -121,7 +124,6 @@ def test_documents_have_a_folder_and_a_description_each():
         assert document.title
         assert document.platform
         assert document.description.endswith(".")
-        assert published.tables(name)
 
 
 def test_load_table_types_columns_by_the_schema():
@@ -136,39 +138,59 @@ def test_load_table_types_columns_by_the_schema():
     assert packets.dtype == "Int64"
 
 
-def test_cell_keeps_printed_digits_unit_origin_and_qualifier():
-    assert published.cell(
-        "frer-udp", "table-4-1", "single-path", "throughput_mbps"
-    ) == published.PublishedValue(941.0, "941.0", "Mb/s", "Table 4.1, row Single-Path")
-    assert published.cell(
-        "frer-udp", "table-4-3", "64", "frer_loss_percent"
-    ) == published.PublishedValue(0.5, "0.5", "%", "Table 4.3, row 64 bytes", "approximately")
-    assert published.cell(
-        "frer-udp", "text-values", "abstract-buffer-time-frer", "value"
-    ) == published.PublishedValue(60.0, "60", "ms", "Abstract, running text", "approximately")
+@pytest.mark.parametrize(
+    ("path", "value", "printed", "unit", "origin", "qualifier"),
+    [
+        (
+            *("frer-udp/table-4-1/single-path/throughput_mbps", 941.0, "941.0", "Mb/s"),
+            *("Table 4.1, row Single-Path", None),
+        ),
+        (
+            *("frer-udp/table-4-3/64/frer_loss_percent", 0.5, "0.5", "%"),
+            *("Table 4.3, row 64 bytes", "approximately"),
+        ),
+        (
+            *("frer-udp/text-values/abstract-buffer-time-frer/value", 60.0, "60", "ms"),
+            *("Abstract, running text", "approximately"),
+        ),
+    ],
+)
+def test_cell_keeps_printed_digits_unit_origin_and_qualifier(
+    path, value, printed, unit, origin, qualifier
+):
+    cell = CATALOG.cell(path)
+    assert (cell.value, cell.printed, cell.unit) == (value, printed, unit)
+    assert (cell.origin, cell.qualifier) == (origin, qualifier)
 
 
 def test_cell_of_words_truth_values_and_empty_cells():
-    word = published.cell("methodology", "text-values", "setup-iperf3-version", "text")
+    word = CATALOG.cell("methodology/text-values/setup-iperf3-version/text")
     assert (word.value, word.printed, word.unit) == ("3.9", "3.9", "")
-    assert published.cell("frer-udp", "table-a-2", "frer-530", "threshold").value is True
-    empty = published.cell("frer-udp", "table-a-3", "p50", "frer_latency_us")
+    assert CATALOG.cell("frer-udp/table-a-2/frer-530/threshold").value is True
+    empty = CATALOG.cell("frer-udp/table-a-3/p50/frer_latency_us")
     assert (empty.value, empty.printed, empty.unit) == (None, "", "us")
 
 
 @pytest.mark.parametrize(
-    ("names", "message"),
+    ("path", "message"),
     [
-        (("frer-tcp", "table-4-1", "single-path", "throughput_mbps"), r"frer-tcp.*frer-udp"),
-        (("frer-udp", "table-4.1", "single-path", "throughput_mbps"), r"table-4\.1.*table-4-1"),
-        (("frer-udp", "table-4-1", "singlepath", "throughput_mbps"), r"singlepath.*single-path"),
-        (("frer-udp", "table-4-1", "single-path", "throughput"), r"throughput'.*throughput_mbps"),
-        (("frer-udp", "table-4-1", "single-path", "###"), r"there are: row, origin"),
+        ("frer-tcp/table-4-1/single-path/throughput_mbps", r"frer-tcp.*frer-udp"),
+        ("frer-udp/table-4.1/single-path/throughput_mbps", r"table-4\.1.*table-4-1"),
+        ("frer-udp/table-4-1/singlepath/throughput_mbps", r"singlepath.*single-path"),
+        ("frer-udp/table-4-1/single-path/throughput", r"throughput'.*throughput_mbps"),
+        ("frer-udp/table-4-1/single-path/###", r"There are: row, origin"),
     ],
 )
-def test_unknown_names_are_answered_with_near_ones(names, message):
-    with pytest.raises(published.UnknownPublishedName, match=message):
-        published.cell(*names)
+def test_unknown_names_are_answered_with_near_ones(path, message):
+    with pytest.raises(UnknownNameError, match=message):
+        CATALOG.cell(path)
+
+
+def test_tables_are_found_by_document_and_name():
+    with pytest.raises(UnknownNameError, match=r"frer-tcp.*frer-udp"):
+        published.load_table("frer-tcp", "table-4-1")
+    with pytest.raises(UnknownNameError, match=r"table-4\.1.*table-4-1"):
+        published.load_table("frer-udp", "table-4.1")
 
 
 def test_a_folder_without_published_numbers_is_named(tmp_path):
@@ -207,7 +229,7 @@ def test_a_missing_file_and_a_broken_document_entry_are_named(copied):
     with pytest.raises(published.PublishedDataError, match=r"table-4-1\.csv is missing"):
         published.load_table("frer-udp", "table-4-1", root=copied)
     (copied / published.DOCUMENTS_FILE).write_text("frer-udp: {authors: [x], colour: red}\n")
-    with pytest.raises(published.PublishedDataError, match="'frer-udp'"):
+    with pytest.raises(ConfigurationError, match="'frer-udp'"):
         published.documents(root=copied)
 
 

@@ -1,8 +1,6 @@
 """Captures in the hosts of a testbed, and what tshark finds in them.
 
-dumpcap listens in the hosts, tshark dissects: its R-TAG dissector knows nothing of ours. On a
-member link the frames are captured where they leave, because XDP takes the tag off before a
-capture at the other end could see it.
+dumpcap listens in the hosts, tshark dissects: its R-TAG dissector knows nothing of ours.
 """
 
 import subprocess

@@ -144,7 +144,7 @@ def test_a_repaired_link_is_what_it_was(testbed):
         links = json.loads(run(["ip", "-j", "link", "show", "m0"], deadline_s=5).stdout)[0]
         queues = json.loads(run(["tc", "-j", "qdisc", "show", "dev", "m0"], deadline_s=5).stdout)
         filters = run(["tc", "filter", "show", "dev", "m0", "ingress"], deadline_s=5).stdout
-        return links["mtu"], links["xdp"], queues, filters
+        return links["mtu"], queues, filters
 
     before = {host: state(host) for host in ("sw1", "sw2")}
     testbed.faults.cut(0)
@@ -308,6 +308,7 @@ def test_a_restarted_receiver_takes_any_number(flow, testbed):
     found = flow.accounting()
     assert found.unaccounted == 0
     assert flow.after.hosts["sw2"].station["generator"]["next"] <= 2
+    assert flow.grown("resets") == 1
 
 
 def test_a_fault_of_one_stream_spares_the_others(testbed, sockets):

@@ -252,6 +252,18 @@ def test_an_expiry_shows_without_traffic(switch):
     assert first["resets"] == second["resets"] == switch._before["recovery"]["resets"] + 1
 
 
+def test_every_reset_counts_that_of_the_timer_and_that_by_configuration(switch):
+    """IEEE Std 802.1CB-2017, 7.4.3.3: BEGIN as well as RECOVERY_TIMEOUT, or both."""
+    switch.set(history=8, reset_ms=RESET_MS)
+    before = switch.document()["recovery"]["resets"]
+    switch.set(history=8, reset_ms=RESET_MS)
+    assert switch.document()["recovery"]["resets"] == before + 1
+    switch.inject(7)
+    time.sleep(EXPIRY_SECONDS)
+    switch.set(history=8)
+    assert switch.document()["recovery"]["resets"] == before + 3
+
+
 PAUSE = "pause"
 
 

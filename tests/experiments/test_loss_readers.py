@@ -15,21 +15,27 @@ from tsnrepro.settings.loss import LossSettings
 from tsnrepro.testbed.emulated import LISTENER
 from tsnrepro.testbed.model import ModelTestbed
 
-PART = {"payload_bytes": 1472, "rates_mbps": [100.0, 900.0], "duration_s": 1}
+PART = {
+    "question": "intervention",
+    "payload_bytes": 1472,
+    "rates_mbps": [100.0, 900.0],
+    "duration_s": 0.5,
+    "generator": "talker",
+}
 BUFFER_BYTES = 3_000_000
 
 
+def planned(*parts, repetitions=2):
+    settings = {"repetitions": repetitions, "parts": [PART | part for part in parts]}
+    return loss.plan(LossSettings.model_validate(settings), 1, "emulated")
+
+
 def test_every_reader_meets_every_load_and_configuration():
-    settings = LossSettings.model_validate(
-        {
-            "repetitions": 2,
-            "parts": [PART],
-            "generator": "talker",
-            "receive_buffers_bytes": [None, BUFFER_BYTES],
-            "realtime_listeners": [False, True],
-        }
-    )
-    trials = [item.trial for item in loss.plan(settings, 1, "emulated")]
+    readers = {
+        "receive_buffers_bytes": [None, BUFFER_BYTES],
+        "realtime_listeners": [False, True],
+    }
+    trials = [item.trial for item in planned(readers)]
     assert len(trials) == 2 * 2 * 2 * 2 * 2
     assert len({(trial.label, trial.repetition) for trial in trials}) == len(trials)
     assert len({(trial.digest, trial.repetition) for trial in trials}) == len(trials)
@@ -38,6 +44,34 @@ def test_every_reader_meets_every_load_and_configuration():
         for trial in trials
     }
     assert readers == {(None, False), (None, True), (BUFFER_BYTES, False), (BUFFER_BYTES, True)}
+
+
+def test_parts_have_repetitions_and_links_of_their_own_in_blocks():
+    slow = {"question": "bottleneck", "member_link_rate_mbps": 500}
+    items = planned({"repetitions": 3}, slow)
+    assert [item.order for item in items] == [*range(len(items))]
+    blocks = [(item.trial.repetition, item.testbed) for item in items]
+    # Four trials of a part in a repetition; a testbed with other links is brought up once in each.
+    expected = [(1, {})] * 4 + [(1, {"member_link_rate_mbps": 500})] * 4
+    expected += [(2, {})] * 4 + [(2, {"member_link_rate_mbps": 500})] * 4 + [(3, {})] * 4
+    assert blocks == expected
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"generator": "iperf3"}, "iperf3 takes whole seconds"),
+        ({"question": "limit", "realtime_listeners": [False, True]}, "2 ways to read"),
+    ],
+)
+def test_parts_that_cannot_be_asked_are_refused(changes, words):
+    with pytest.raises(ValueError, match=words):
+        planned(changes)
+
+
+def test_one_question_is_asked_in_one_way():
+    with pytest.raises(ValueError, match="all parts of the intervention need the same generator"):
+        planned({}, {"payload_bytes": 18, "duration_s": 1.0, "generator": "iperf3"})
 
 
 def measured(testbed, **factors) -> Measurement:
@@ -116,7 +150,7 @@ def stalled_model():
     return ModelTestbed(ModelSettings.model_validate(settings))
 
 
-def lost_on(model, **reader) -> dict:
+def lost_on(model, **factors) -> dict:
     trial = Trial(
         "loss",
         "label",
@@ -126,7 +160,7 @@ def lost_on(model, **reader) -> dict:
             "rate_mbps": 800.0,
             "duration_s": 1,
             "generator": "talker",
-            **reader,
+            **factors,
         },
         1,
     )
@@ -142,3 +176,17 @@ def test_on_the_model_a_large_buffer_or_priority_ends_the_loss_of_the_host(stall
     large = lost_on(stalled_model, receive_buffer_bytes=64_000_000)
     assert (large["host_lost"], large["unaccounted"]) == (0, 0)
     assert lost_on(stalled_model, realtime_listener=True)["host_lost"] == 0
+
+
+def test_on_the_model_slower_member_links_make_the_network_lose(stalled_model):
+    settings = stalled_model.settings.model_copy(
+        update={"member_link_rate_mbps": 500, "stalls": None}
+    )
+    slow = ModelTestbed(settings)
+    # Of 600 Mb/s a tagged frame's link of 500 Mb/s carries 476.7, and the queue 262 kB once.
+    found = lost_on(slow, rate_mbps=600.0)
+    carried = 476.7e6 / 8 / 1472 + 262_144 / 1524
+    sent = 600e6 / 8 / 1472
+    assert found["network_lost"] == pytest.approx(sent - carried, rel=0.01)
+    assert (found["host_lost"], found["unaccounted"]) == (0, 0)
+    assert lost_on(slow, rate_mbps=470.0)["network_lost"] == 0

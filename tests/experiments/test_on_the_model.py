@@ -1,18 +1,24 @@
 """Every experiment on the model testbed, against what is known in closed form."""
 
 import json
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
 
+from tsnrepro.analysis.rfc2544 import latency_table
 from tsnrepro.campaigns import campaign
 from tsnrepro.ethernet import payload_limit_mbps, tcp_limit_mbps
-from tsnrepro.experiments import failure, latency, loss, mausezahn, streams, tcp
+from tsnrepro.experiments import failure, latency, loss, mausezahn, rfc2544, streams, tcp
 from tsnrepro.experiments.measurement import Measurement
 from tsnrepro.experiments.measuring import open_testbed
+from tsnrepro.experiments.plan import Planned
+from tsnrepro.experiments.rfc2544.plan import plan as plan_rfc2544
+from tsnrepro.experiments.run import run_trials
 from tsnrepro.records.outputs import ARRIVALS, HALF_ROUND_TRIPS
-from tsnrepro.records.store import Trial
+from tsnrepro.records.store import RawStore, Trial
 from tsnrepro.settings.failure import LatentSettings
+from tsnrepro.settings.rfc2544 import Rfc2544Settings, RfcLatencySettings, ThroughputSettings
 from tsnrepro.streams.log import decompress
 from tsnrepro.testbed.model import spread
 
@@ -212,3 +218,28 @@ def test_the_same_trial_gives_the_same_record():
     first, second = (measured(testbed, loss, rate_mbps=700.0, **factors) for _ in range(2))
     assert first.values == second.values
     assert first.outputs == second.outputs
+
+
+@pytest.mark.parametrize(
+    ("method", "quantities"),
+    [("round-trip-throughput", {"half_round_trip", "round_trip"}),
+     ("one-way-throughput", {"one_way"})],
+)  # fmt: skip
+def test_latency_at_a_throughput_that_was_not_found_is_recorded_with_its_reason(
+    model, tmp_path, method, quantities
+):
+    settings = Rfc2544Settings(throughput=ThroughputSettings(), latency=RfcLatencySettings())
+    planned = plan_rfc2544(settings, 1, "model")
+    trial = next(item.trial for item in planned if item.trial.factors["method"] == method)
+    store = RawStore(tmp_path, "model", "test", "rfc2544")
+    item = Planned(trial, 1, 1.0)
+    run_trials(store, [item], 1, lambda: nullcontext(model), rfc2544.measure)
+    (document,) = store.documents()
+    assert document["status"] == "measured"
+    assert document["values"]["latencies"] == dict.fromkeys(quantities)
+    assert document["values"]["case"]["background_pps"] is None
+    table = latency_table([document])
+    assert set(table["quantity"]) == quantities
+    assert table["mean_us"].isna().all()
+    assert not table["compliant"].any()
+    assert table["reasons"].str.startswith("no throughput was found for this").all()

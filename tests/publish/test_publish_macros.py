@@ -6,7 +6,7 @@ from invented_results import COMMIT, columns_of, entry, write_results, write_run
 
 from tsnrepro.publish.columns import Column, Columns
 from tsnrepro.publish.errors import PublishError
-from tsnrepro.publish.macros import published_cell, write_paper_inputs
+from tsnrepro.publish.macros import write_paper_inputs
 from tsnrepro.publish.tex import breakable, escape
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -85,10 +85,17 @@ def test_a_published_cell_keeps_its_printed_digits_and_sign(written):
     assert found["unit"] == r"\%"
 
 
-def test_cells_of_other_documents_are_named_in_full():
-    cell = published_cell("methodology/section-2-3-results/phase-3-535/packets_lost", "frer-udp")
-    assert cell.cell.value == 1420
-    assert cell.document == "methodology"
+def test_cells_of_other_documents_are_named_in_full(written):
+    key = "methodology/section-2-3-results/phase-3-535/packets_lost"
+    (cell,) = json.loads((written(rf"\pub{{{key}}}") / "provenance.json").read_text())["published"]
+    assert (cell["key"], cell["document"], cell["row"]) == (key, "methodology", "phase-3-535")
+    assert cell["cell"] == {
+        "value": 1420,
+        "printed": "1420",
+        "unit": "packets",
+        "origin": cell["cell"]["origin"],
+        "qualifier": None,
+    }
 
 
 @pytest.mark.parametrize(

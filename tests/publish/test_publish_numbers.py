@@ -61,7 +61,7 @@ def test_signed_numbers_have_plus_and_minus():
         ((None, 700.0, None), "≥\N{NARROW NO-BREAK SPACE}700"),
         ((None, 0.0, 300.0), "≤\N{NARROW NO-BREAK SPACE}300"),
         ((None, None, 300.0), "≤\N{NARROW NO-BREAK SPACE}300"),
-        ((None, 200.0, 300.0), "– [200, 300]"),
+        ((None, 200.0, 300.0), "[200, 300]"),
     ],
 )
 def test_an_interval_prints_what_is_known(triple, expected):

@@ -61,9 +61,38 @@ def test_the_threshold_lies_where_loss_sets_in():
     assert found.low < 470 < found.high
     assert found.value == pytest.approx(math.sqrt(450 * 500), rel=0.02)
     # Every repetition says the same: the loads set the limits.
-    assert (found.n, found.unit, found.limits) == (5, "Mb/s", Limits.BOUND)
-    assert "as narrow as the loads" in found.method
-    assert threshold(steps(300, 370, 470, 590, 740)).limits is Limits.INTERVAL
+    assert (found.n, found.unit, found.limits) == (5, "Mb/s", Limits.BRACKET)
+    assert {found.low, found.high} <= set(RATES)
+    assert "fewer than 3 loads between the limits" in found.method
+
+
+FINE = np.geomspace(100, 950, 60)
+SCATTERED = (300, 370, 470, 590, 740)
+
+
+@pytest.mark.parametrize(
+    ("sweeps", "why"),
+    [
+        (steps(*SCATTERED[:4], rates=FINE), "fewer than 5 repetitions"),
+        (steps(*[470] * 5, rates=FINE), "fewer than 3 loads between the limits"),
+        (steps(*SCATTERED, rates=RATES[::2]), "loads more than 10 % apart"),
+        (steps(*SCATTERED, rates=FINE), ""),
+    ],
+)
+def test_what_chance_does_not_set_is_a_bracket_of_loads_tried(sweeps, why):
+    found = threshold(sweeps)
+    assert found.decides
+    assert found.limits is (Limits.BRACKET if why else Limits.INTERVAL)
+    assert why in found.method
+    ends = {found.low, found.high}
+    assert (ends <= set(sweeps[0].rates)) is bool(why)
+    assert compare_thresholds(sweeps, sweeps).ratio.limits is found.limits
+
+
+def test_loads_as_they_were_offered_count_once_a_repetition():
+    # Five repetitions of one load differ by a thousandth: that does not make it five loads.
+    offered = [Sweep(RATES * (1 + k / 1000), RATES > 470) for k in range(5)]
+    assert threshold(offered).limits is Limits.BRACKET
 
 
 def test_a_stall_far_below_moves_it_little():

@@ -22,7 +22,7 @@ from tsnrepro.testbed.emulated import HOSTS, EmulatedTestbed
 
 pytestmark = [pytest.mark.namespaces, pytest.mark.usefixtures("alone")]
 
-PROGRAMS = {"host_ingress", "member_ingress", "member_to_host", "station_egress"}
+PROGRAMS = {"host_ingress", "member_ingress", "station_egress"}
 PROGRAMS |= {"station_ingress", "stream_drop", "stream_drop_aga"}  # cut to 15 characters
 MAPS = {"frer_config", "frer_generator", "frer_recovery", "stations", "stream_drops"}
 # Python tries a temporary folder with a file of eight random letters, for an instant.

@@ -1,6 +1,7 @@
 """Figures of the manuscripts: column width, colour-blind safe, readable in black and white."""
 
 from collections.abc import Mapping
+from itertools import product
 from pathlib import Path
 
 import matplotlib as mpl
@@ -13,7 +14,7 @@ import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from tsnrepro.analysis.loss import frame_bytes, places
+from tsnrepro.analysis.loss import SWEEP, asked, frame_bytes, places
 
 COLUMN_INCHES = 3.4
 COLOURS: dict[str, tuple] = dict(
@@ -143,9 +144,61 @@ def loss_against_load(
     return figure
 
 
+def intervention(summary: pd.DataFrame, testbed: str) -> Figure:
+    """Draw loss over load, a row a receive buffer (0 is the default), a column a priority.
+
+    Marks are means over trials; where no trial lost anything they lie on the axis.
+    """
+    style()
+    buffers, priorities = sorted(summary["buffer_bytes"].unique()), (False, True)
+    figure, panels = plt.subplots(
+        len(buffers),
+        2,
+        figsize=(COLUMN_INCHES, 0.5 + 0.62 * len(buffers)),
+        sharex=True,
+        sharey=True,
+        squeeze=False,
+        layout="constrained",
+    )
+    smallest = 1e-3
+    for (row, size), (column, realtime) in product(enumerate(buffers), enumerate(priorities)):
+        axes = panels[row, column]
+        cell = summary[(summary["buffer_bytes"] == size) & (summary["realtime"] == realtime)]
+        for configuration, name in LABELS.items():
+            group = cell[cell["configuration"] == configuration].sort_values("offered_mbps")
+            axes.plot(
+                group["offered_mbps"],
+                group["loss_percent"].clip(lower=smallest),
+                STYLES[configuration],
+                marker=MARKERS[configuration],
+                color=COLOURS[configuration],
+                markerfacecolor="none" if configuration == "frer" else COLOURS[configuration],
+                clip_on=False,
+                label=name,
+            )
+        axes.set_yscale("log")
+        axes.set_ylim(smallest, 100)
+        axes.set_yticks([smallest, 1, 100], ["0", "1", "100"])
+        axes.minorticks_off()
+        axes.tick_params(width=0.6, length=2)
+        axes.set_xlim(0, 1000)
+        words = f"{size / 1e6:g} MB" if size else "default buffer"
+        axes.text(0.04, 0.78, words, transform=axes.transAxes, fontsize=6.5)
+    for column, words in enumerate(("ordinary reader", "reader with real-time priority")):
+        panels[0, column].set_title(words, fontsize=7)
+    sns.despine(figure)
+    handles, labels = panels[0, 0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside upper left", ncols=2)
+    figure.text(0.99, 0.99, testbed, ha="right", va="top", fontsize=6, color="0.35")
+    figure.supxlabel("offered load, payload (Mb/s)", fontsize=8)
+    figure.supylabel("frame loss (%)", fontsize=8)
+    return figure
+
+
 def where_lost(trials: pd.DataFrame, testbed: str) -> Figure:
-    """Draw the share of lost datagrams by place, one bar a configuration and frame size."""
+    """Draw where the sweep lost datagrams, one bar a configuration and frame size."""
     figure, axes = new(2.4, testbed)
+    trials = asked(trials, SWEEP)
     counts = places(trials).assign(
         frame=trials["payload_bytes"].map(frame_bytes), configuration=trials["configuration"]
     )
@@ -186,8 +239,9 @@ def where_lost(trials: pd.DataFrame, testbed: str) -> Figure:
 
 
 def frame_size(trials: pd.DataFrame, testbed: str) -> Figure:
-    """Draw the loss at the highest load of each frame size, a point a trial."""
+    """Draw the sweep's loss at the highest load of each frame size, a point a trial."""
     figure, axes = new(2.2, testbed)
+    trials = asked(trials, SWEEP)
     highest = trials.groupby("payload_bytes")["target_mbps"].transform("max")
     chosen = trials[trials["target_mbps"] == highest].copy()
     chosen["frame"] = chosen["payload_bytes"].map(frame_bytes)

@@ -2,10 +2,12 @@
 
 import math
 from dataclasses import replace
+from typing import get_args
 
 import numpy as np
 import pandas as pd
 
+from tsnrepro.analysis import intervention
 from tsnrepro.analysis.missing import (
     difference,
     known,
@@ -28,6 +30,7 @@ from tsnrepro.records.accounting import (
 )
 from tsnrepro.records.columns import CONFIGURATIONS
 from tsnrepro.records.tables import drop_column
+from tsnrepro.settings.loss import Question
 from tsnrepro.stats.estimate import Estimate, Limits
 from tsnrepro.stats.proportions import upper_bound_when_none_lost
 from tsnrepro.stats.thresholds import (
@@ -45,6 +48,8 @@ SIZES = len(FRAME_BYTES)
 MARGIN_PERCENT = 2.0
 # Loads further apart are not the same load.
 SAME_LOAD_PERCENT = 2.0
+
+SWEEP, LIMIT, BOTTLENECK, INTERVENTION = get_args(Question)
 
 PLACES = {
     "listener_socket": (SOCKET_BUFFER, SOCKET_CLOSED),
@@ -93,6 +98,13 @@ def of_the_path(trials: pd.DataFrame) -> pd.DataFrame:
     return trials.assign(lost=lost, loss_percent=trials["loss_percent"].where(unread == 0, percent))
 
 
+def asked(trials: pd.DataFrame, question: str) -> pd.DataFrame:
+    """Return the trials of one question; those that name none, as imported ones, are a sweep."""
+    if "question" not in trials:
+        return trials if question == SWEEP else trials.iloc[:0]
+    return trials[trials["question"] == question]
+
+
 def frame_bytes(payload_bytes: int) -> int:
     """Return the bytes of all frames that carry a payload, with FCS."""
     return sum(udp_frames(payload_bytes))
@@ -117,24 +129,39 @@ def target_mbps(trials: pd.DataFrame) -> pd.Series:
 
 
 def summary(trials: pd.DataFrame, payload_bytes: int | None = None) -> pd.DataFrame:
-    """Return one row a configuration and load: offered load, trials that lost, and loss.
+    """Return one row a configuration and load of the sweep; see :func:`by_load`.
 
-    The rows are those of one payload, that of the main sweep unless another is asked for, and
-    losses those of the path (:func:`of_the_path`). Counts are missing where not every trial of a
-    row has them. ``loss_limits`` says what the limits of ``loss_percent`` are; where no trial
+    The rows are those of one payload, that of the main sweep unless another is asked for.
+    """
+    sweep = asked(trials, SWEEP)
+    payload = main_payload(sweep) if payload_bytes is None else payload_bytes
+    return by_load(sweep[sweep["payload_bytes"] == payload], [])
+
+
+def intervention_summary(trials: pd.DataFrame) -> pd.DataFrame:
+    """Return one row a buffer, priority, configuration and load; see :func:`by_load`."""
+    cells = intervention.cells_of(asked(trials, INTERVENTION))
+    return by_load(cells, ["buffer_bytes", "realtime"])
+
+
+def by_load(trials: pd.DataFrame, factors: list[str]) -> pd.DataFrame:
+    """Return one row a configuration and load, and value of other factors: trials that lost, loss.
+
+    Losses are those of the path (:func:`of_the_path`). Counts are missing where not every trial of
+    a row has them. ``loss_limits`` says what the limits of ``loss_percent`` are; where no trial
     lost, ``chance_to_lose_high_percent`` bounds the chance that a trial does (95 %, one-sided).
     """
-    payload = main_payload(trials) if payload_bytes is None else payload_bytes
-    chosen = of_the_path(trials[trials["payload_bytes"] == payload])
+    chosen = of_the_path(trials)
+    chosen = chosen.assign(target_mbps=target_mbps(chosen))
+    by = [*factors, "configuration", "target_mbps"]
     rows = []
-    for (configuration, target), group in chosen.groupby(["configuration", target_mbps(chosen)]):
+    for values, group in chosen.groupby(by, dropna=False):
         estimate = loss(group, "loss_percent")
         lossy = int((group["loss_percent"] > 0).sum())
         chance = 100 * upper_bound_when_none_lost(estimate.n)
         rows.append(
             {
-                "configuration": configuration,
-                "target_mbps": target,
+                **dict(zip(by, values, strict=True)),
                 "offered_mbps": load_mbps(group).mean(),
                 "trials": len(group),
                 "trials_with_loss": lossy,
@@ -147,7 +174,7 @@ def summary(trials: pd.DataFrame, payload_bytes: int | None = None) -> pd.DataFr
                 "loss_limits": str(estimate.limits),
             }
         )
-    return pd.DataFrame(rows, columns=SUMMARY_COLUMNS)
+    return pd.DataFrame(rows, columns=[*factors, *SUMMARY_COLUMNS])
 
 
 def _sum_of_all(group: pd.DataFrame, column: str) -> int | None:
@@ -155,10 +182,34 @@ def _sum_of_all(group: pd.DataFrame, column: str) -> int | None:
 
 
 def analyse(trials: pd.DataFrame, link_rate_mbps: float | None = None) -> Results:
-    """Return all results of a sweep; without a link rate arithmetic sets no upper limit."""
+    """Return all results; without a link rate arithmetic sets no upper limit.
+
+    ``link_rate_mbps`` is that of the narrowest link, where a trial does not name its own.
+    """
     results = Results("loss", trials)
-    main = trials[trials["payload_bytes"] == main_payload(trials)]
-    _thresholds(results, main, link_rate_mbps)
+    sweep = asked(trials, SWEEP)
+    main = sweep[sweep["payload_bytes"] == main_payload(sweep)]
+    limits = _line_limits(main_payload(main), link_rate_mbps)
+    _thresholds(results, "loss.threshold", main, limits, whole="")
+    _clean_and_line(results, "loss", main, limits)
+    results.value(
+        "loss.threshold.margin.percent",
+        MARGIN_PERCENT,
+        [],
+        unit="%",
+        method="chosen before measuring",
+    )
+    for question in (LIMIT, BOTTLENECK):
+        _limit(results, question, asked(trials, question), link_rate_mbps)
+    intervention.add(results, of_the_path(asked(trials, INTERVENTION)))
+    _sizes(results, sweep)
+    _shares(results, sweep)
+    _totals(results, trials)
+    return results
+
+
+def _sizes(results: Results, trials: pd.DataFrame) -> None:
+    """Add the loss by frame size, and by payload whatever frames it makes."""
     tried = sorted(int(payload) for payload in set(trials["payload_bytes"]))
     sized: dict[int, list[int]] = {frame: [] for frame in FRAME_BYTES}
     for payload in tried:
@@ -178,9 +229,6 @@ def analyse(trials: pd.DataFrame, link_rate_mbps: float | None = None) -> Result
             results.value(
                 f"{name}.{key}", size, chosen["trial"], unit="bytes", method="configuration"
             )
-    _shares(results, trials)
-    _totals(results, trials)
-    return results
 
 
 def line_limit_mbps(configuration: str, payload_bytes: int, link_rate_mbps: float) -> float:
@@ -189,47 +237,93 @@ def line_limit_mbps(configuration: str, payload_bytes: int, link_rate_mbps: floa
     return payload_limit_mbps(payload_bytes, tagged=tagged, rate_mbps=link_rate_mbps)
 
 
-def _thresholds(results: Results, trials: pd.DataFrame, link_rate_mbps: float | None) -> None:
-    payload = main_payload(trials)
+def _line_limits(payload_bytes: int, link_rate_mbps: float | None) -> dict[str, float | None]:
+    return {
+        configuration: line_limit_mbps(configuration, payload_bytes, link_rate_mbps)
+        if link_rate_mbps
+        else None
+        for configuration in CONFIGURATIONS
+    }
+
+
+def _thresholds(
+    results: Results,
+    name: str,
+    trials: pd.DataFrame,
+    limits: dict[str, float | None],
+    *,
+    whole: str,
+    digits: int = 0,
+) -> None:
+    """Add the thresholds of the whole path under ``name`` and ``whole``, and of the network.
+
+    Loads have ``digits`` decimals, their ratio two more.
+    """
     path = of_the_path(trials)
     path = path[load_mbps(path).notna()]
-    losses = {"": path["loss_percent"] > 0}
     inside = places(path)["switches"]
     # Of the network alone: what queues, switches and links lost. Only counters tell it.
-    losses[".network"] = inside[inside.notna()] > 0
+    losses = {whole: path["loss_percent"] > 0, ".network": inside[inside.notna()] > 0}
+    ceilings = {c: math.inf if limit is None else limit for c, limit in limits.items()}
     for scope, lossy in losses.items():
-        ceilings = {}
-        for configuration in CONFIGURATIONS:
-            limit = math.inf
-            if link_rate_mbps:
-                limit = line_limit_mbps(configuration, payload, link_rate_mbps)
-            ceilings[configuration] = limit
-        counted = path.loc[lossy.index]
-        _compared(results, f"loss.threshold{scope}", counted, lossy, ceilings)
+        _compared(results, f"{name}{scope}", path.loc[lossy.index], lossy, ceilings, digits=digits)
+
+
+def _clean_and_line(
+    results: Results, name: str, trials: pd.DataFrame, limits: dict[str, float | None]
+) -> None:
+    """Add the highest load at which nothing was lost, and what the line carries."""
+    path = of_the_path(trials)
+    path = path[load_mbps(path).notna()]
     for configuration in CONFIGURATIONS:
         group = path[path["configuration"] == configuration]
         results.value(
-            f"loss.highest_clean.{configuration}.mbps",
+            f"{name}.highest_clean.{configuration}.mbps",
             _highest_clean_mbps(group) if len(group) else None,
             group["trial"],
             unit="Mb/s",
             method="offered at the highest load at and below which no trial lost a datagram",
         )
         results.value(
-            f"loss.line_limit.{configuration}.mbps",
-            line_limit_mbps(configuration, payload, link_rate_mbps) if link_rate_mbps else None,
+            f"{name}.line_limit.{configuration}.mbps",
+            limits[configuration],
             [],
             unit="Mb/s",
             digits=1,
             method="payload rate of the line, arithmetic",
         )
-    results.value(
-        "loss.threshold.margin.percent",
-        MARGIN_PERCENT,
-        [],
-        unit="%",
-        method="chosen before measuring",
-    )
+
+
+def _limit(
+    results: Results, question: str, trials: pd.DataFrame, link_rate_mbps: float | None
+) -> None:
+    """Add what the path carries to a program that can wait, and where the rest was lost."""
+    name, names = f"loss.{question}", trials["trial"]
+    members = {rate for rate in _column(trials, "member_link_rate_mbps") if pd.notna(rate)}
+    narrowest = float(min(members)) if members else link_rate_mbps
+    limits = _line_limits(main_payload(trials), narrowest if len(trials) else None)
+    # In a trial of a second a queue takes in what a narrow link does not carry: where loss begins
+    # then lies above the line's rate, for both configurations alike.
+    beyond = dict.fromkeys(limits) if question == BOTTLENECK else limits
+    _thresholds(results, name, trials, beyond, whole=".end_to_end", digits=1)
+    _clean_and_line(results, name, trials, limits)
+    ratio = limits["frer"] / limits["control"] if limits["frer"] and limits["control"] else None
+    results.value(f"{name}.line_limit.ratio", ratio, [], digits=4, method="arithmetic: the R-TAG")
+    path = of_the_path(trials)
+    for key, counts in (("lost", path["lost"]), ("network_lost", places(path)["switches"])):
+        lost = int(counts.sum()) if len(counts) and counts.notna().all() else None
+        results.value(f"{name}.{key}.total.count", lost, path["trial"])
+    buffers = trials.assign(buffer_mb=_column(trials, "receive_buffer_bytes") / 1e6)
+    shared(results, f"{name}.receive_buffer.mb", buffers, "buffer_mb", "MB")
+    rates = trials.assign(member=_column(trials, "member_link_rate_mbps"))
+    shared(results, f"{name}.member_link_rate_mbps", rates, "member", "Mb/s")
+    shared(results, f"{name}.duration_s", trials, "duration_s", "s")
+    results.value(f"{name}.trials.count", len(trials) or None, names)
+
+
+def _column(trials: pd.DataFrame, name: str) -> pd.Series:
+    """Return a column that imported trials lack."""
+    return trials[name] if name in trials else pd.Series(np.nan, trials.index)
 
 
 def _highest_clean_mbps(trials: pd.DataFrame) -> float | None:
@@ -245,6 +339,8 @@ def _compared(
     trials: pd.DataFrame,
     lossy: pd.Series,
     ceilings: dict[str, float],
+    *,
+    digits: int,
 ) -> None:
     """Add both thresholds, their ratio and difference, and the verdict."""
     groups = {c: trials[trials["configuration"] == c] for c in CONFIGURATIONS}
@@ -254,14 +350,15 @@ def _compared(
         found = unknown("Mb/s")
         if swept[configuration]:
             found = threshold(swept[configuration], ceiling=ceilings[configuration])
-        results.estimate(f"{name}.{configuration}.mbps", found, 0, group["trial"])
+        results.estimate(f"{name}.{configuration}.mbps", found, digits, group["trial"])
     ratio = gap = unknown(why="a configuration was not measured")
     if all(swept.values()):
         limits = ceilings["frer"], ceilings["control"]
         compared = compare_thresholds(swept["frer"], swept["control"], ceilings=limits)
         ratio, gap = compared.ratio, compared.difference
-    results.estimate(f"{name}.ratio", ratio, 2, trials["trial"])
-    results.estimate(f"{name}.difference.mbps", replace(gap, unit="Mb/s"), 0, trials["trial"])
+    results.estimate(f"{name}.ratio", ratio, digits + 2, trials["trial"])
+    gap = replace(gap, unit="Mb/s")
+    results.estimate(f"{name}.difference.mbps", gap, digits, trials["trial"])
     method = f"where the ratio's limits lie; equivalent within {MARGIN_PERCENT:g} %"
     results.value(f"{name}.verdict", _verdict(ratio), trials["trial"], method=method)
 
@@ -358,8 +455,9 @@ def _shares(results: Results, trials: pd.DataFrame) -> None:
 
 
 def _totals(results: Results, trials: pd.DataFrame) -> None:
-    for name in ("lost", "sent", "eliminated"):
-        counted = known(trials, name)
+    sweep = asked(trials, SWEEP)
+    for name, of in (("lost", sweep), ("sent", trials), ("eliminated", trials)):
+        counted = known(of, name)
         results.value(f"loss.{name}.total.count", total(counted, name), counted["trial"])
     unread = known(trials, _UNREAD) if _UNREAD in trials else trials.iloc[:0]
     waited = total(unread, _UNREAD) if len(unread) else None
@@ -368,5 +466,5 @@ def _totals(results: Results, trials: pd.DataFrame) -> None:
     unaccounted = total(counted.assign(unaccounted=counted["unaccounted"].abs()), "unaccounted")
     results.value("loss.unaccounted.total.count", unaccounted, counted["trial"])
     results.value("loss.trials.count", len(trials), trials["trial"])
-    main = trials[trials["payload_bytes"] == main_payload(trials)]
+    main = sweep[sweep["payload_bytes"] == main_payload(sweep)]
     shared(results, "loss.duration_s", main, "duration_s", "s")

@@ -85,7 +85,9 @@ def total(trials: pd.DataFrame, column: str) -> int | None:
     return int(counts.sum()) if len(counts) else None
 
 
-def shared(results: Results, key: str, trials: pd.DataFrame, column: str, unit: str) -> None:
+def shared(
+    results: Results, key: str, trials: pd.DataFrame, column: str, unit: str, *, digits: int = 0
+) -> None:
     """Add the one number that all trials share; of several there is only the range."""
     numbers = trials[column].dropna()
     if numbers.nunique() > 1:
@@ -94,7 +96,8 @@ def shared(results: Results, key: str, trials: pd.DataFrame, column: str, unit: 
         span = Estimate(
             math.nan, low, high, DEFAULT_LEVEL, method, len(numbers), unit, Limits.RANGE
         )
-        results.estimate(key, span, 0, trials["trial"])
+        results.estimate(key, span, digits, trials["trial"])
         return
     value = float(numbers.iloc[0]) if len(numbers) else None
-    results.value(key, value, trials["trial"], unit=unit, method="configuration")
+    method = "configuration"
+    results.value(key, value, trials["trial"], unit=unit, digits=digits, method=method)

@@ -15,6 +15,7 @@ from tsnrepro.analysis.results import Results
 from tsnrepro.audit import published
 from tsnrepro.errors import RecordError
 from tsnrepro.experiments.rfc2544 import rates
+from tsnrepro.experiments.rfc2544.latency import REPEATS
 from tsnrepro.records.columns import CONFIGURATIONS
 from tsnrepro.settings.rfc2544 import DOCUMENT_PAYLOADS_BYTES, FRAME_BYTES
 from tsnrepro.stats.proportions import share
@@ -201,7 +202,8 @@ def recovery_table(documents: Iterable[dict[str, Any]]) -> pd.DataFrame:
 def latency_table(documents: Iterable[dict[str, Any]]) -> pd.DataFrame:
     """Return the latencies: one row a trial and quantity, columns ``_LATENCY_COLUMNS``.
 
-    A quantity that could not be measured (clocks that do not agree) has no row.
+    A quantity that could not be measured (no throughput to load with, clocks that do not agree) has
+    no numbers, and its reasons.
     """
     rows = []
     for document in _of(documents, "latency"):
@@ -210,11 +212,19 @@ def latency_table(documents: Iterable[dict[str, Any]]) -> pd.DataFrame:
             name: values["case"][name] for name in ("load", "background_pps")
         }
         rows += [
-            head | found | _judged(values)
-            for found in values["latencies"].values()
-            if found is not None
+            head | {"quantity": name} | (found or {}) | _judged(values)
+            for name, found in values["latencies"].items()
         ]
-    return _table(rows, _LATENCY_COLUMNS)
+    table = _floats(_table(rows, _LATENCY_COLUMNS)).astype({"samples": "Int64"})
+    case = ["configuration", "payload_bytes", "load", "quantity"]
+    repetitions = table.groupby(case)["repetition"].transform("nunique")
+    few = repetitions < REPEATS
+    said = repetitions.astype(str) + f" repetitions, not {REPEATS} (RFC 2544, 26.2)"
+    reasons = (table["reasons"] + "; " + said).str.removeprefix("; ")
+    return table.assign(
+        compliant=table["compliant"].astype(bool) & ~few,
+        reasons=table["reasons"].mask(few, reasons),
+    )
 
 
 def published_throughput() -> pd.DataFrame:

@@ -4,35 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
-from tsnrepro.audit.expressions import readable
-from tsnrepro.audit.findings import AuditFinding, Observation, Severity
+from tsnrepro.audit.files import cached_by_change, twice
+from tsnrepro.audit.findings import AuditFinding
 from tsnrepro.audit.foreign import ForeignTable
-from tsnrepro.audit.rules import RULES, CheckError, Rule, RuleParameters
+from tsnrepro.audit.rules import RULES, Check, CheckError
 from tsnrepro.audit.tables import Catalog, NotMeasuredError, UnknownNameError
 from tsnrepro.errors import ConfigurationError, TsnreproError
+from tsnrepro.settings.strict import load, parse
 
 MEASURED_CHECKS = Path(__file__).with_name("measured-checks.yaml")
 """Checks of every measured record; their source is called ``measured``."""
-_YAML_LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-_OWN_KEYS = ("id", "rule", "severity", "remark")
-
-
-@dataclass(frozen=True)
-class Check:
-    """A rule with its parameters; ``remark`` says what a finding means for its document."""
-
-    id: str
-    rule: Rule
-    parameters: RuleParameters
-    severity: Severity
-    remark: str = ""
 
 
 @dataclass(frozen=True)
@@ -67,22 +53,7 @@ class _ChecksFile(BaseModel):
     checks: list[dict[str, Any]] = Field(min_length=1)
 
 
-def read_yaml(path: Path) -> Any:
-    """Return the content of a YAML file.
-
-    Raises
-    ------
-    ConfigurationError
-        The file is missing or not YAML.
-    """
-    try:
-        return yaml.load(path.read_text(encoding="utf-8"), Loader=_YAML_LOADER)
-    except OSError as error:
-        raise ConfigurationError(f"cannot read the file: {error.strerror}", str(path)) from error
-    except yaml.YAMLError as error:
-        raise ConfigurationError(f"not YAML: {error}", str(path)) from error
-
-
+@cached_by_change
 def load_checks(path: Path) -> CheckFile:
     """Return the checks of a file, every parameter checked against its rule.
 
@@ -92,25 +63,15 @@ def load_checks(path: Path) -> CheckFile:
         The file is missing, or a check has an unknown rule, an unknown or missing key, a formula
         outside the language, or an id that stands twice.
     """
-    return _load_checks(path, path.stat().st_mtime_ns if path.is_file() else 0)
-
-
-@lru_cache(maxsize=16)
-def _load_checks(path: Path, _changed_ns: int) -> CheckFile:
-    try:
-        layout = _ChecksFile.model_validate(read_yaml(path))
-    except ValidationError as error:
-        raise ConfigurationError(_problems(error), str(path)) from error
+    layout = load(_ChecksFile, path)
     checks = tuple(make_check(entry, str(path)) for entry in layout.checks)
-    ids = [check.id for check in checks]
-    repeated = sorted({one for one in ids if ids.count(one) > 1})
-    if repeated:
+    if repeated := twice(check.id for check in checks):
         raise ConfigurationError(f"checks stand twice: {', '.join(repeated)}", str(path))
     return CheckFile(checks, layout.source, layout.tables)
 
 
 def make_check(entry: dict[str, Any], where: str = "") -> Check:
-    """Return a check from its id, rule and parameters.
+    """Return a check from an entry of a file: its id, its rule and the rule's own keys.
 
     Raises
     ------
@@ -118,24 +79,11 @@ def make_check(entry: dict[str, Any], where: str = "") -> Check:
         See :func:`load_checks`.
     """
     place = f"{where}, check {entry.get('id', '(without id)')!r}"
-    absent = [key for key in ("id", "rule") if key not in entry]
-    if absent:
-        raise ConfigurationError(f"a check lacks {' and '.join(absent)}", place)
-    if entry["rule"] not in RULES:
-        known = ", ".join(sorted(RULES))
-        raise ConfigurationError(f"unknown rule {entry['rule']!r}", place, f"There are: {known}")
-    rule = RULES[entry["rule"]]
-    own = {key: value for key, value in entry.items() if key not in _OWN_KEYS}
-    try:
-        parameters = rule.parameters.model_validate(own)
-    except ValidationError as error:
-        known = ", ".join(rule.parameters.model_fields)
-        raise ConfigurationError(_problems(error), place, f"{rule.name} takes {known}") from error
-    try:
-        severity = Severity(entry.get("severity", rule.severity))
-    except ValueError as error:
-        raise ConfigurationError(str(error), place, f"Use {', '.join(Severity)}") from error
-    return Check(str(entry["id"]), rule, parameters, severity, str(entry.get("remark", "")))
+    name, own = entry.get("rule"), {key: value for key, value in entry.items() if key != "rule"}
+    if name not in RULES:
+        what = f"unknown rule {name!r}" if "rule" in entry else "a check lacks rule"
+        raise ConfigurationError(what, place, f"There are: {', '.join(sorted(RULES))}")
+    return parse(RULES[name], own, place)
 
 
 def run_checks(
@@ -163,7 +111,7 @@ def run_checks(
     for check in checks:
         looked = data.looked
         try:
-            observations = list(check.rule.find(data, check.parameters))
+            findings += check.find(data)
         except UnknownNameError as error:
             if not lenient:
                 raise CheckError(str(error), f"check {check.id!r}") from error
@@ -171,31 +119,6 @@ def run_checks(
             continue
         except (TsnreproError, LookupError, ArithmeticError, ValueError) as error:
             raise CheckError(str(error), f"check {check.id!r}") from error
-        findings += [_finding(check, observation) for observation in observations]
         if data.looked == looked:
             not_run.append(NotRun(check.id, "no row has the values that it compares", idle=True))
     return findings, not_run
-
-
-def _finding(check: Check, seen: Observation) -> AuditFinding:
-    remark = f" {check.remark}" if check.remark else ""
-    return AuditFinding(
-        check=check.id,
-        rule=check.rule.name,
-        severity=seen.severity or check.severity,
-        source=seen.cell.source,
-        place=seen.place or seen.cell.place,
-        table=seen.cell.table,
-        row=seen.cell.row,
-        column=seen.cell.column,
-        first=seen.first,
-        second=seen.second,
-        formula=readable(seen.formula),
-        explanation=seen.sentence + remark,
-    )
-
-
-def _problems(error: ValidationError) -> str:
-    return "; ".join(
-        f"{'.'.join(map(str, item['loc'])) or 'file'}: {item['msg']}" for item in error.errors()
-    )

@@ -12,16 +12,15 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Any
 
 import yaml
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from tsnrepro.audit import expressions
-from tsnrepro.audit.checks import read_yaml
 from tsnrepro.audit.expressions import EmptyCellError, ExpressionStep, MissingResultError, Operand
+from tsnrepro.audit.files import cached_by_change, twice
 from tsnrepro.audit.findings import AuditFinding, Severity, with_unit
 from tsnrepro.audit.intervals import Interval, format_number, format_range
 from tsnrepro.audit.measured import MeasuredRun
@@ -29,6 +28,8 @@ from tsnrepro.audit.rules.base import RowScope, content
 from tsnrepro.audit.tables import Catalog, heading
 from tsnrepro.errors import ConfigurationError, TsnreproError
 from tsnrepro.records.values import Result
+from tsnrepro.settings.strict import load
+from tsnrepro.settings.yaml_files import read_yaml
 
 PUBLISHED = "published"
 """Name of the testbed on which nothing runs: the documents' own numbers."""
@@ -86,6 +87,8 @@ class Evidence:
     """Digits as they stand in a document."""
     origin: str = ""
     """Whose measurement it is; empty for a printed or computed number."""
+    limits: str = ""
+    """What the two ends are where no verdict may rest on them: "range seen"."""
 
     @property
     def text(self) -> str:
@@ -98,7 +101,9 @@ class Evidence:
             return f"{self.label}: {number}"
         low = -math.inf if self.low is None else self.low
         high = math.inf if self.high is None else self.high
-        return f"{self.label}: {number} {format_range(low, high)}"
+        return " ".join(
+            filter(None, (f"{self.label}: {number}", self.limits, format_range(low, high)))
+        )
 
 
 @dataclass(frozen=True)
@@ -158,6 +163,7 @@ class _ClaimsFile(BaseModel):
     claims: list[Claim] = Field(min_length=1)
 
 
+@cached_by_change
 def load_claims(path: Path) -> tuple[Claim, ...]:
     """Return the claims of a file.
 
@@ -167,22 +173,8 @@ def load_claims(path: Path) -> tuple[Claim, ...]:
         The file is missing, a key is unknown or missing, an expression is outside the language, or
         an id stands twice.
     """
-    return _load_claims(path, path.stat().st_mtime_ns if path.is_file() else 0)
-
-
-@lru_cache(maxsize=4)
-def _load_claims(path: Path, _changed_ns: int) -> tuple[Claim, ...]:
-    try:
-        claims = _ClaimsFile.model_validate(read_yaml(path)).claims
-    except ValidationError as error:
-        problems = "; ".join(
-            f"{'.'.join(map(str, item['loc']))}: {item['msg']}" for item in error.errors()
-        )
-        known = ", ".join(Claim.model_fields)
-        raise ConfigurationError(problems, str(path), f"A claim has {known}") from error
-    ids = [claim.id for claim in claims]
-    repeated = sorted({one for one in ids if ids.count(one) > 1})
-    if repeated:
+    claims = load(_ClaimsFile, path).claims
+    if repeated := twice(claim.id for claim in claims):
         raise ConfigurationError(f"claims stand twice: {', '.join(repeated)}", str(path))
     return tuple(claims)
 
@@ -261,14 +253,19 @@ class _Scope:
         if result.value is None and result.low is None and result.high is None:
             why = f": {result.method}" if result.method else ""
             raise MissingResultError(f"{key} has no value here{why}")
-        # Without an interval nothing is known about the error, and no comparison decides.
-        low = -math.inf if result.low is None else float(result.low)
-        high = math.inf if result.high is None else float(result.high)
+        # Without an interval nothing is known about the error, and no comparison decides; what
+        # single trials were seen to give bounds it no more than that.
+        bounded = result.decides
+        low = float(result.low) if bounded and result.low is not None else -math.inf
+        high = float(result.high) if bounded and result.high is not None else math.inf
         value = result.value
         if value is None:  # only known to lie on one side
             value = low if math.isfinite(low) else high
+            if math.isinf(value):
+                raise MissingResultError(f"{key} is known only as a {result.method}")
+        limits = "" if bounded or result.low is result.high is None else "range seen"
         self.used[key] = Evidence(
-            key, value, result.low, result.high, result.unit, origin=run.origin
+            key, value, result.low, result.high, result.unit, origin=run.origin, limits=limits
         )
         if isinstance(value, str):
             return None if value == Grade.CANNOT_TELL else value

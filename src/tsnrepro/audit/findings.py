@@ -55,23 +55,8 @@ class Side:
 
 
 @dataclass(frozen=True)
-class Observation:
-    """What a rule saw, before it is known under which check."""
-
-    cell: Cell
-    first: Side
-    second: Side
-    formula: str
-    sentence: str
-    place: str | None = None
-    """In words, where the cell alone does not say it."""
-    severity: Severity | None = None
-    """Where it weighs otherwise than its check says."""
-
-
-@dataclass(frozen=True)
 class AuditFinding:
-    """One defect: what a rule found under one check."""
+    """One defect: what a rule found under one check, where, and the two numbers."""
 
     check: str
     rule: str

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import csv
 import json
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -31,17 +32,6 @@ class ForeignTable(BaseModel):
     """Columns that name a row."""
     explode: str | None = None
     """Column of lists to be given one row an entry."""
-
-
-class _Digits(float):
-    """A number that remembers how it was written."""
-
-    text: str
-
-    def __new__(cls, text: str) -> _Digits:
-        number = super().__new__(cls, text)
-        number.text = text
-        return number
 
 
 def foreign_source(
@@ -81,24 +71,18 @@ def read_table(source: str, name: str, folder: Path, layout: ForeignTable) -> Au
     """
     path = _only_file(folder, layout.file)
     if path.suffix == ".json":
-        records = list(_json_records(path, layout.records))
+        found = _json_records(path, layout.records)
     else:
-        records = _csv_records(path)
-    records = [one for record in records for one in _exploded(record, layout.explode)]
+        found = csv.DictReader(path.read_text(encoding="utf-8").splitlines(keepends=True))
+    records = [one for record in found for one in _exploded(record, layout.explode)]
     if not records:
         raise UnknownNameError("there are no records", f"{path}: {layout.records}")
     names = list(dict.fromkeys(column for record in records for column in record))
     keys = _keys(records, layout.key, path)
     columns = {}
     for column in names:
-        cells = [_cell(record.get(column)) for record in records]
-        columns[column] = TableColumn(
-            column,
-            column,
-            [value for value, _ in cells],
-            printed=[text for _, text in cells],
-            units=unit_of(column.lower()),
-        )
+        values, printed = zip(*(_cell(record.get(column)) for record in records), strict=True)
+        columns[column] = TableColumn(column, column, values, printed, unit_of(column.lower()))
     part = layout.records.replace(".*", "").strip("*") or "row"
     origins = [f"{path.name}, {part} {key}" for key in keys]
     return AuditTable(source, name, keys, origins, columns)
@@ -116,13 +100,11 @@ def _only_file(folder: Path, pattern: str) -> Path:
 
 def _json_records(path: Path, records: str) -> Iterator[dict[str, Any]]:
     try:
-        content = json.loads(
-            path.read_text(encoding="utf-8"), parse_float=_Digits, parse_int=_Digits
-        )
+        # Numbers as they are written: their digits count.
+        content = json.loads(path.read_text(encoding="utf-8"), parse_float=str, parse_int=str)
     except ValueError as error:
         raise RecordError(f"not JSON: {error}", str(path)) from error
-    parts = records.split(".") if records else []
-    yield from _walk(content, parts, {}, str(path))
+    return _walk(content, records.split(".") if records else [], {}, str(path))
 
 
 def _walk(
@@ -141,11 +123,6 @@ def _walk(
         raise UnknownNameError(f"there is no {'.'.join(parts) or 'record'}", where)
 
 
-def _csv_records(path: Path) -> list[dict[str, Any]]:
-    with path.open(encoding="utf-8", newline="") as handle:
-        return [dict(record) for record in csv.DictReader(handle)]
-
-
 def _exploded(record: dict[str, Any], column: str | None) -> list[dict[str, Any]]:
     if column is None:
         return [record]
@@ -159,18 +136,16 @@ def _keys(records: list[dict[str, Any]], key: list[str], path: Path) -> list[str
             f"there is no column {absent[0]!r}", str(path), f"There are: {', '.join(records[0])}"
         )
     keys = ["-".join(_cell(record[column])[1] for column in key) for record in records]
-    seen: dict[str, int] = {}
+    counts = Counter[str]()
     for position, one in enumerate(keys):
-        seen[one] = seen.get(one, 0) + 1
-        if seen[one] > 1:
-            keys[position] = f"{one}-{seen[one]}"
+        counts[one] += 1
+        if counts[one] > 1:
+            keys[position] = f"{one}-{counts[one]}"
     return keys
 
 
 def _cell(value: Any) -> tuple[Value, str]:
     """Return a value and its digits as written."""
-    if isinstance(value, _Digits):
-        return float(value), value.text
     if value is None or value in ("", "NA"):
         return None, ""
     if isinstance(value, bool):

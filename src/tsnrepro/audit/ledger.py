@@ -130,7 +130,7 @@ def _context(result: AuditResult) -> dict[str, Any]:
         "verdicts": _VERDICTS,
         "severity_counts": Counter(finding.severity for finding in result.findings),
         "verdict_counts": Counter(judgement.verdict for judgement in result.judgements),
-        "principles": {name: RULES[name].principle for name in used},
+        "principles": {name: RULES[name].principle() for name in used},
     }
 
 

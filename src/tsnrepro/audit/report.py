@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tsnrepro.audit import published
 from tsnrepro.audit.checks import MEASURED_CHECKS, Check, NotRun, load_checks, run_checks
 from tsnrepro.audit.claims import (
     PUBLISHED,
@@ -20,10 +21,10 @@ from tsnrepro.audit.claims import (
     judge,
     load_claims,
 )
-from tsnrepro.audit.findings import AuditFinding, Severity, plural
+from tsnrepro.audit.findings import AuditFinding, Severity, Side, plural
 from tsnrepro.audit.foreign import foreign_source
 from tsnrepro.audit.measured import MeasuredRun, find_runs, load_runs, measured_source
-from tsnrepro.audit.tables import Catalog, published_sources
+from tsnrepro.audit.tables import Catalog
 from tsnrepro.errors import ConfigurationError, RecordError
 from tsnrepro.repository import root
 
@@ -115,9 +116,7 @@ class AuditResult:
         """Return the claims with both verdicts as a data frame, one row each."""
         import pandas as pd  # noqa: PLC0415
 
-        return pd.DataFrame(
-            [_claim_row(here, there) for here, there in self.verdicts()],
-        )
+        return pd.DataFrame([_claim_row(here, there) for here, there in self.verdicts()])
 
     def verdicts(self) -> Iterator[tuple[Judgement, Judgement]]:
         """Yield each claim's judgement on this testbed and by the published numbers."""
@@ -153,7 +152,6 @@ def run_audit(
     runs: Mapping[str, Path],
     *,
     foreign: Path | None = None,
-    published_root: Path | None = None,
 ) -> AuditResult:
     """Check a record and judge the claims on it.
 
@@ -164,8 +162,6 @@ def run_audit(
         none audits the documents' own numbers.
     foreign
         Folder of the authors' public data set, to hold the documents against.
-    published_root
-        Folder of the published numbers; the repository's own by default.
 
     Raises
     ------
@@ -184,8 +180,8 @@ def run_audit(
             str(foreign),
             f"Audit {PUBLISHED!r} with it",
         )
-    base = published_root or root() / "data" / "published"
-    data = Catalog(published_sources(base))
+    base = root() / "data" / "published"
+    data = published.catalog()
     checks = load_checks(base / CHECKS_FILE).checks
     findings, not_run = run_checks(checks, data)
     by_check: dict[str, list[AuditFinding]] = {check.id: [] for check in checks}
@@ -215,9 +211,9 @@ def run_audit(
     )
 
 
-def accept(result: AuditResult, published_root: Path | None = None) -> list[Change]:
+def accept(result: AuditResult, folder: Path | None = None) -> list[Change]:
     """Accept the verdicts of an audit: write them to the file that tests hold them against."""
-    base = published_root or root() / "data" / "published"
+    base = folder or root() / "data" / "published"
     return accept_verdicts(result.judgements, base / VERDICTS_FILE)
 
 
@@ -289,11 +285,12 @@ def summary(result: AuditResult) -> str:
     )
 
 
-def _table(title: str) -> Any:
+def _table(title: str, **shares: int) -> Any:
+    """Return an empty table whose columns share the width so."""
     from rich import box  # noqa: PLC0415 - only a terminal needs it
     from rich.table import Table  # noqa: PLC0415
 
-    return Table(
+    table = Table(
         title=title,
         box=box.SIMPLE_HEAD,
         expand=True,
@@ -301,6 +298,9 @@ def _table(title: str) -> Any:
         padding=(0, 1, 1, 0),
         pad_edge=False,
     )
+    for name, share in shares.items():
+        table.add_column(name, ratio=share, overflow="fold")
+    return table
 
 
 def _print_findings(result: AuditResult, console: Console) -> None:
@@ -311,10 +311,7 @@ def _print_findings(result: AuditResult, console: Console) -> None:
         console.print(f"{result.name}: no findings\n", markup=False)
         return
     for source in dict.fromkeys(findings[0].source for findings in groups.values()):
-        table = _table(f"Findings: {source}")
-        table.add_column("Where", ratio=4, overflow="fold")
-        table.add_column("Numbers", ratio=3, overflow="fold")
-        table.add_column("Finding", ratio=7, overflow="fold")
+        table = _table(f"Findings: {source}", Where=4, Numbers=3, Finding=7)
         for findings in groups.values():
             first = findings[0]
             if first.source != source:
@@ -334,8 +331,7 @@ def _print_findings(result: AuditResult, console: Console) -> None:
 def _print_claims(result: AuditResult, console: Console) -> None:
     from rich.text import Text  # noqa: PLC0415
 
-    table = _table(f"Claims: {result.name}")
-    table.add_column("Claim", ratio=5, overflow="fold")
+    table = _table(f"Claims: {result.name}", Claim=5)
     table.add_column("Verdict", width=14)
     if not result.is_published:
         table.add_column("By the record", width=14)
@@ -354,39 +350,25 @@ def _print_claims(result: AuditResult, console: Console) -> None:
 
 # --- as rows -----------------------------------------------------------------------------------
 
+_OF_FINDING = ("rule", "check", "formula", "explanation")
+_OF_CLAIM = ("document", "place", "text", "needs")
+
 
 def _finding_row(finding: AuditFinding) -> dict[str, Any]:
-    return {
-        "document": finding.source,
-        "place": finding.place,
-        "table": finding.table,
-        "row": finding.row,
-        "column": finding.column,
-        "severity": str(finding.severity),
-        "rule": finding.rule,
-        "check": finding.check,
-        "first": finding.first.text,
-        "first_label": finding.first.label,
-        "first_value": finding.first.value,
-        "second": finding.second.text,
-        "second_label": finding.second.label,
-        "second_value": finding.second.value,
-        "formula": finding.formula,
-        "explanation": finding.explanation,
-    }
+    row: dict[str, Any] = {"document": finding.source, "severity": str(finding.severity)}
+    row |= {name: getattr(finding, name) for name in ("place", "table", "row", "column")}
+    for name in ("first", "second"):
+        side: Side = getattr(finding, name)
+        row |= {name: side.text, f"{name}_label": side.label, f"{name}_value": side.value}
+    return row | {name: getattr(finding, name) for name in _OF_FINDING}
 
 
 def _claim_row(here: Judgement, there: Judgement) -> dict[str, Any]:
     return {
         "claim": here.claim.id,
-        "document": here.claim.document,
-        "place": here.claim.place,
-        "text": here.claim.text,
+        **{name: getattr(here.claim, name) for name in _OF_CLAIM},
         "verdict": str(here.verdict),
         "verdict_by_record": str(there.verdict),
-        "ground": here.ground,
-        "numbers": here.numbers,
+        **{name: getattr(here, name) for name in ("ground", "numbers", "reason")},
         "measured_by": ", ".join(here.origins),
-        "reason": here.reason,
-        "needs": here.claim.needs,
     }

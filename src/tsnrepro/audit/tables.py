@@ -9,9 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
-from pathlib import Path
 
-from tsnrepro.audit import published
 from tsnrepro.audit.intervals import Interval
 from tsnrepro.errors import TsnreproError
 
@@ -142,7 +140,7 @@ class AuditTable:
             There is none; near names are given.
         """
         if name not in self.columns:
-            unknown = _unknown("column", name, self.columns, self.path)
+            unknown = unknown_name("column", name, self.columns, self.path)
             raise unknown if self.rounded else NotMeasuredError(unknown.what, self.path)
         return self.columns[name]
 
@@ -155,7 +153,7 @@ class AuditTable:
             There is none; near names are given.
         """
         if key not in self._index:
-            raise _unknown("row", key, self.keys, self.path)
+            raise unknown_name("row", key, self.keys, self.path)
         return self._index[key]
 
     def cell(self, index: int, column: str) -> Cell:
@@ -224,7 +222,7 @@ class Catalog:
         if path not in self._tables:
             source, _, name = path.partition("/")
             if source not in self.sources or not name:
-                raise _unknown("source", source, self.sources, f"table {path!r}")
+                raise unknown_name("source", source, self.sources, f"table {path!r}")
             try:
                 self._tables[path] = self.sources[source](name)
             except LookupError as error:
@@ -254,57 +252,6 @@ class Catalog:
             )
         table = self.table("/".join(parts[:2]))
         return table.cell(table.index(parts[2]), parts[3])
-
-
-def published_sources(root: Path | None = None) -> dict[str, Callable[[str], AuditTable]]:
-    """Return the documents as sources of a catalog.
-
-    Raises
-    ------
-    FileNotFoundError
-        ``root`` holds no published numbers.
-    """
-
-    def reader(document: str) -> Callable[[str], AuditTable]:
-        return lambda name: published_table(document, name, root)
-
-    return {document: reader(document) for document in published.documents(root)}
-
-
-def published_table(document: str, name: str, root: Path | None = None) -> AuditTable:
-    """Return one published table with digits, units and origins.
-
-    Raises
-    ------
-    UnknownPublishedName
-        There is no such document or table.
-    PublishedDataError
-        The file contradicts its schema.
-    """
-    printed = published.printed_table(document, name, root)
-    keys = printed.keys()
-    by_name = {
-        description["name"]: [line[position] for line in printed.lines]
-        for position, description in enumerate(printed.fields)
-    }
-    columns = {}
-    for description in printed.fields:
-        column = description["name"]
-        texts = by_name[column]
-        unit_column = description.get("tsnrepro:unit-column")
-        qualifier_column = description.get("tsnrepro:qualifier")
-        columns[column] = TableColumn(
-            name=column,
-            title=description["title"],
-            values=[
-                published.parse_cell(text, description, f"{printed.path}, row {key!r}")
-                for key, text in zip(keys, texts, strict=True)
-            ],
-            printed=texts,
-            units=by_name[unit_column] if unit_column else description.get("tsnrepro:unit", ""),
-            qualifiers=by_name[qualifier_column] if qualifier_column else None,
-        )
-    return AuditTable(document, name, keys, by_name["origin"], columns, label=printed.label)
 
 
 def machine_table(
@@ -345,7 +292,8 @@ def unit_of(column: str) -> str:
     return UNIT_SUFFIXES[max(fitting, key=len)] if fitting else ""
 
 
-def _unknown(kind: str, name: str, names: Iterable[str], where: str) -> UnknownNameError:
+def unknown_name(kind: str, name: str, names: Iterable[str], where: str) -> UnknownNameError:
+    """Return the error for a name that is not there, with the near ones."""
     known = [str(one) for one in names]
     near = get_close_matches(name, known, n=5, cutoff=0.4)
     listed = ", ".join(near or known[:20]) or "none"

@@ -99,8 +99,10 @@ static __always_inline __u32 stream_at(__u32 protocol, __be16 port)
 {
 	__u32 which = protocol == IPPROTO_TCP ? PORTS_TCP : PORTS_UDP;
 	struct port_table *table = bpf_map_lookup_elem(&stream_ports, &which);
+	__u32 index = bpf_ntohs(port);
 
-	return table ? table->stream[(__u16)bpf_ntohs(port)] : 0;
+	asm volatile("" : "+r"(index)); /* as in stream.bpf.h */
+	return table ? table->stream[index & 0xffff] : 0;
 }
 
 static __always_inline int

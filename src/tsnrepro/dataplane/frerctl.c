@@ -92,12 +92,23 @@ __u64 clock_ns(clockid_t clock)
 
 /* --- setting what runs ------------------------------------------------------- */
 
-static void start_afresh(const struct running *found, __u32 streams)
+static void start_afresh(const struct running *found, __u32 streams,
+			 const struct switch_config *ran)
 {
 	if (found->recovery >= 0)
-		begin_recovery(found->recovery, streams);
+		begin_recovery(found->recovery, streams, false, ran);
 	if (found->individual >= 0)
-		begin_recovery(found->individual, streams * FRER_MAX_PATHS);
+		begin_recovery(found->individual, streams, true, ran);
+}
+
+static void put_and_start(const struct running *found, const struct switch_config *config)
+{
+	struct switch_config ran = get_config(found->config);
+
+	put_config(found->config, found->ports, config);
+	start_afresh(found, FRER_MAX_STREAMS, &ran);
+	if (found->generator >= 0)
+		begin_generator(found->generator, false);
 }
 
 static void command_set(const char *device, int argc, char **argv)
@@ -107,10 +118,7 @@ static void command_set(const char *device, int argc, char **argv)
 
 	config.streams = config.one_stream = 1;
 	read_one_stream(argc, argv, &config);
-	put_config(found.config, found.ports, &config);
-	start_afresh(&found, FRER_MAX_STREAMS);
-	if (found.generator >= 0)
-		begin_generator(found.generator, false);
+	put_and_start(&found, &config);
 }
 
 static void command_streams(const char *device, int argc, char **argv)
@@ -119,10 +127,7 @@ static void command_streams(const char *device, int argc, char **argv)
 	struct switch_config config = get_config(found.config);
 
 	read_streams(argc, argv, &config);
-	put_config(found.config, found.ports, &config);
-	start_afresh(&found, FRER_MAX_STREAMS);
-	if (found.generator >= 0)
-		begin_generator(found.generator, false);
+	put_and_start(&found, &config);
 }
 
 /* --- faults --------------------------------------------------------------------- */
@@ -207,9 +212,10 @@ static void command_generator(const char *device, int argc, char **argv)
 static void command_restart(const char *device)
 {
 	struct running found = find_switch(device);
+	struct switch_config config = get_config(found.config);
 
 	begin_generator(found.generator, true);
-	start_afresh(&found, get_config(found.config).streams);
+	start_afresh(&found, config.streams, &config);
 }
 
 int main(int argc, char **argv)

@@ -110,14 +110,6 @@ static void print_stations(int fd, __u32 set, const struct switch_config *config
 
 /* --- a stream's functions -------------------------------------------------------------- */
 
-/* The timer is looked at when a frame comes; between frames it is looked at here,
- * so that an expiry shows without waiting for traffic. */
-static bool timer_expired(const struct recovery_value *state, const struct recovery_config *config)
-{
-	return state->reloaded_ns && config->reset_ns &&
-	       clock_ns(CLOCK_MONOTONIC) >= state->reloaded_ns + config->reset_ns;
-}
-
 static void print_recovery(int fd, __u32 key, const struct recovery_config *config)
 {
 	struct recovery_value state;

@@ -2,8 +2,6 @@
  *
  * Finding the maps of what runs on a port, reading and writing them.
  */
-#include <linux/if_link.h>
-
 #include "frerctl.h"
 
 #define MAX_MAPS 16
@@ -52,18 +50,31 @@ void put_config(int config_fd, int ports_fd, const struct switch_config *config)
 	put_ports(ports_fd, config);
 }
 
-/* BEGIN of IEEE 802.1CB-2017, 7.4.3.3: take any sequence number first. Counters go on. */
-void begin_recovery(int fd, __u32 entries)
+/* The timer is looked at when a frame comes; between frames it is looked at here,
+ * so that an expiry shows without waiting for traffic. */
+bool timer_expired(const struct recovery_value *state, const struct recovery_config *config)
 {
-	struct recovery_value old, state;
-	__u32 key;
+	return state->reloaded_ns && config->reset_ns &&
+	       clock_ns(CLOCK_MONOTONIC) >= state->reloaded_ns + config->reset_ns;
+}
 
-	for (key = 0; key < entries; key++) {
+/* BEGIN of IEEE 802.1CB-2017, 7.4.3.3: take any sequence number first. Counters go on; this is a
+ * reset too, after one by the timer that was due by the configuration that ran until now. */
+void begin_recovery(int fd, __u32 streams, bool individual, const struct switch_config *ran)
+{
+	__u32 key, functions = individual ? FRER_MAX_PATHS : 1;
+	struct recovery_value old, state;
+	const struct stream_config *of;
+
+	for (key = 0; key < streams * functions; key++) {
+		of = &ran->stream[key / functions];
 		read_value(fd, key, &old, "the recovery function");
 		memset(&state, 0, sizeof(state));
 		state.take_any = 1;
 		state.recov_seq_num = FRER_SEQUENCE_SPACE - 1;
 		memcpy(state.counters, old.counters, sizeof(state.counters));
+		state.counters[FRER_RESETS] +=
+		    1 + timer_expired(&old, individual ? &of->individual_recovery : &of->recovery);
 		write_value(fd, key, &state, "the recovery function");
 	}
 }
@@ -143,14 +154,13 @@ static void add_maps_of(struct running *found, int program)
 		keep_map(found, ids[index]);
 }
 
-/* The host port's program has no recovery map; a member port's XDP program has. The sequence
+/* The host port's program has no recovery map; a member port's has. The sequence
  * generators hang on the host port alone. */
 struct running find_running(const char *device)
 {
 	struct running found = {-1, -1, -1, -1, -1, -1, -1, -1};
 	struct switch_config config;
 	int program = program_at(ifindex_of(device));
-	__u32 id = 0;
 
 	if (program < 0)
 		die("no switch and no station runs on '%s'", device);
@@ -160,9 +170,10 @@ struct running find_running(const char *device)
 	config = get_config(found.config);
 	if (!config.paths)
 		return found;
-	if (bpf_xdp_query_id(config.member_ifindex[0], 0, &id) || !id)
-		die("the member port of '%s' has lost its XDP program", device);
-	add_maps_of(&found, bpf_prog_get_fd_by_id(id));
+	program = program_at(config.member_ifindex[0]);
+	if (program < 0)
+		die("the member port of '%s' has lost its program", device);
+	add_maps_of(&found, program);
 	if (config.host_ifindex != ifindex_of(device))
 		add_maps_of(&found, program_at(config.host_ifindex));
 	return found;

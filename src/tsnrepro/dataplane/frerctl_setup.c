@@ -3,7 +3,6 @@
  * Loading the eBPF programs and attaching them to ports.
  */
 #include <libgen.h>
-#include <linux/if_link.h>
 
 #include "frerctl.h"
 
@@ -59,14 +58,6 @@ static void attach_tc(unsigned int ifindex, enum bpf_tc_attach_point point, int 
 		die("cannot attach a tc program to device %u: %s", ifindex, strerror(-error));
 }
 
-static void attach_xdp(unsigned int ifindex, int fd)
-{
-	int error = bpf_xdp_attach(ifindex, fd, XDP_FLAGS_DRV_MODE, NULL);
-
-	if (error)
-		die("cannot attach the XDP program to device %u: %s", ifindex, strerror(-error));
-}
-
 /* A map that no program reads belongs to one all the same: it lives as long, and is found by it. */
 static void bind_map(int program, int map)
 {
@@ -99,14 +90,12 @@ void command_switch(char *ports, int argc, char **argv)
 
 	object = load_object("switch.bpf.o");
 	put_config(map_fd(object, "frer_config"), map_fd(object, "stream_ports"), &config);
-	begin_recovery(map_fd(object, "frer_recovery"), FRER_MAX_STREAMS);
-	begin_recovery(map_fd(object, "frer_individual"), FRER_MAX_STREAMS * FRER_MAX_PATHS);
+	begin_recovery(map_fd(object, "frer_recovery"), FRER_MAX_STREAMS, false, &config);
+	begin_recovery(map_fd(object, "frer_individual"), FRER_MAX_STREAMS, true, &config);
 	bind_map(program_fd(object, "member_ingress"), map_fd(object, "frer_latent"));
-	for (path = 0; path < config.paths; path++) {
-		attach_xdp(config.member_ifindex[path], program_fd(object, "member_ingress"));
+	for (path = 0; path < config.paths; path++)
 		attach_tc(config.member_ifindex[path], BPF_TC_INGRESS,
-			  program_fd(object, "member_to_host"));
-	}
+			  program_fd(object, "member_ingress"));
 	attach_tc(config.host_ifindex, BPF_TC_INGRESS, program_fd(object, "host_ingress"));
 }
 

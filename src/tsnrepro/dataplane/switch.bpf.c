@@ -4,11 +4,11 @@
  * replication, recovery and tag removal between one host port and up to eight
  * member ports, in both directions.
  *
- *   host port  -- tc ingress --> number, push the R-TAG, copy to each member port
- *   member port -- XDP ---------> recover, pop the R-TAG  -- tc ingress --> host port
+ *   host port   -- tc ingress --> number, push the R-TAG, copy to each member port
+ *   member port -- tc ingress --> recover, pop the R-TAG, send to the host port
  *
- * The push is in tc because one frame becomes several there, the pop in XDP
- * because only there the head of a frame with a foreign EtherType can move.
+ * Both are in tc: there a frame already is what an egress queue takes, where XDP would first
+ * copy each frame that a virtual link hands over, duplicates included.
  * As control the same programs at the same hooks forward the frame untouched
  * over the first member path.
  *
@@ -21,6 +21,9 @@
 #include "stream.bpf.h"
 
 char LICENSE[] SEC("license") = "Dual MIT/GPL";
+
+/* Ethernet, R-TAG, the longest IPv4 header or IPv6 with a fragment's, UDP. */
+#define HEADERS_BYTES (14 + 6 + 60 + 8)
 
 struct r_tag {
 	__be16 reserved;
@@ -87,6 +90,15 @@ settings_of(const struct switch_config *config, __u32 stream)
 
 /* --- from the host to the member paths ------------------------------------ */
 
+/* As far as headers are read and written, the bytes must lie in one piece. */
+static __always_inline void have_headers(struct __sk_buff *skb)
+{
+	__u32 wanted = skb->len < HEADERS_BYTES ? skb->len : HEADERS_BYTES;
+
+	if (skb->data_end - skb->data < wanted)
+		bpf_skb_pull_data(skb, wanted);
+}
+
 static __always_inline struct traffic
 classify_skb(struct __sk_buff *skb, const struct switch_config *config)
 {
@@ -98,17 +110,33 @@ classify_skb(struct __sk_buff *skb, const struct switch_config *config)
 	return classify(eth + 1, end, eth->h_proto, config);
 }
 
+struct tagged {
+	__be32 addresses[3];
+	__be16 ethertype;
+	struct r_tag tag;
+} __attribute__((packed));
+
 static __always_inline int push_tag(struct __sk_buff *skb, __u16 sequence)
 {
-	__u8 addresses[2 * ETH_ALEN];
-	__be16 tag[3] = {bpf_htons(FRER_ETHERTYPE), 0, bpf_htons(sequence)};
+	struct tagged *head;
+	__be32 *old;
 
 	/* change_head, not adjust_room: the latter knows IP only, and ARP must pass too. */
-	if (bpf_skb_change_head(skb, FRER_TAG_BYTES, 0) ||
-	    bpf_skb_load_bytes(skb, FRER_TAG_BYTES, addresses, sizeof(addresses)) ||
-	    bpf_skb_store_bytes(skb, 0, addresses, sizeof(addresses), 0))
+	if (bpf_skb_change_head(skb, FRER_TAG_BYTES, 0))
 		return -1;
-	return bpf_skb_store_bytes(skb, sizeof(addresses), tag, sizeof(tag), 0);
+	have_headers(skb);
+	head = (void *)(long)skb->data;
+	if ((void *)(head + 1) > (void *)(long)skb->data_end)
+		return -1;
+	old = (void *)head + FRER_TAG_BYTES;
+	head->addresses[0] = old[0];
+	head->addresses[1] = old[1];
+	head->addresses[2] = old[2];
+	/* The EtherType behind the tag stays where it is. */
+	head->ethertype = bpf_htons(FRER_ETHERTYPE);
+	head->tag.reserved = 0;
+	head->tag.sequence = bpf_htons(sequence);
+	return 0;
 }
 
 static __always_inline bool link_duplicates(__u32 path)
@@ -171,6 +199,7 @@ int host_ingress(struct __sk_buff *skb)
 
 	if (!config || !config->paths)
 		return TC_ACT_SHOT;
+	have_headers(skb);
 	traffic = classify_skb(skb, config);
 	stream = traffic.stream;
 	count_frame(STATION_IN(0), skb->len, &traffic);
@@ -364,68 +393,75 @@ static __always_inline __u32 port_of(const struct switch_config *config, __u32 i
 	return 0;
 }
 
-static __always_inline int pop_tag(struct xdp_md *ctx, bool vlan)
+/* The kernel moves the head of a frame (adjust_room) only where it takes it for IP, which it does
+ * not with our EtherType. It reads the EtherType again where it takes a VLAN tag off: so one is
+ * put on, the R-TAG is overwritten behind it, and it is taken off again. Where a frame came without
+ * VLAN tag two are put on, for the outermost is in the frame only as a note. */
+static __always_inline int take_for_ip(struct __sk_buff *skb)
 {
-	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
-	__u8 head[2 * ETH_ALEN + sizeof(__be16) + sizeof(struct vlan_header)];
+	bool vlan = skb->vlan_present;
+	const __be16 ipv4 = bpf_htons(ETH_P_IP);
 
-	/* The tag's EtherType goes and the one behind it stays where it is: what
-	 * stands before the tag moves up by the tag's length. */
-	if (vlan) {
-		const __u32 before = 2 * ETH_ALEN + 4;
+	if (!vlan && bpf_skb_vlan_push(skb, bpf_htons(ETH_P_8021Q), 1))
+		return -1;
+	if (bpf_skb_vlan_push(skb, bpf_htons(ETH_P_8021Q), 1) ||
+	    bpf_skb_store_bytes(skb, 2 * ETH_ALEN + 4, &ipv4, sizeof(ipv4), 0) ||
+	    bpf_skb_vlan_pop(skb))
+		return -1;
+	return vlan ? 0 : bpf_skb_vlan_pop(skb);
+}
 
-		if (data + before + FRER_TAG_BYTES > end)
-			return -1;
-		__builtin_memcpy(head, data, before);
-		__builtin_memcpy(data + FRER_TAG_BYTES, head, before);
-	} else {
-		const __u32 before = 2 * ETH_ALEN;
+static __always_inline int pop_tag(struct __sk_buff *skb, __be16 protocol)
+{
+	__u32 bytes = skb->len, least = ETH_HLEN + FRER_TAG_BYTES + sizeof(struct iphdr);
 
-		if (data + before + FRER_TAG_BYTES > end)
-			return -1;
-		__builtin_memcpy(head, data, before);
-		__builtin_memcpy(data + FRER_TAG_BYTES, head, before);
-	}
-	return bpf_xdp_adjust_head(ctx, FRER_TAG_BYTES);
+	/* What is shorter than an IP header is not let go, so it is longer meanwhile. */
+	if (bytes < least && bpf_skb_change_tail(skb, least, 0))
+		return -1;
+	if (take_for_ip(skb) ||
+	    bpf_skb_adjust_room(skb, -FRER_TAG_BYTES, BPF_ADJ_ROOM_MAC,
+				BPF_F_ADJ_ROOM_NO_CSUM_RESET))
+		return -1;
+	if (bytes < least && bpf_skb_change_tail(skb, bytes - FRER_TAG_BYTES, 0))
+		return -1;
+	if (protocol == bpf_htons(ETH_P_IP))
+		return 0;
+	return bpf_skb_store_bytes(skb, 2 * ETH_ALEN, &protocol, sizeof(protocol), 0);
 }
 
 struct parsed {
-	struct r_tag *tag; /* NULL where there is none */
+	bool tagged;
+	__u16 sequence;
+	__be16 protocol; /* behind the R-TAG */
 	struct traffic traffic;
-	bool vlan;
 };
 
+/* A VLAN tag that stood before the R-TAG is out of the frame by now: the kernel keeps it apart. */
 static __always_inline int
-parse_member_frame(struct xdp_md *ctx, const struct switch_config *config, struct parsed *frame)
+parse_member_frame(struct __sk_buff *skb, const struct switch_config *config, struct parsed *frame)
 {
-	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
-	struct ethhdr *eth = data;
-	void *next = eth + 1;
-	__be16 protocol;
+	void *data, *end, *next;
+	struct ethhdr *eth;
 
+	have_headers(skb);
+	data = (void *)(long)skb->data;
+	end = (void *)(long)skb->data_end;
+	eth = data;
+	next = eth + 1;
 	if (next > end)
 		return -1;
-	protocol = eth->h_proto;
-	frame->vlan = protocol == bpf_htons(ETH_P_8021Q) || protocol == bpf_htons(ETH_P_8021AD);
-	if (frame->vlan) {
-		struct vlan_header *vlan = next;
-
-		if ((void *)(vlan + 1) > end)
-			return -1;
-		protocol = vlan->protocol;
-		next = vlan + 1;
-	}
-	frame->tag = 0;
-	if (protocol == bpf_htons(FRER_ETHERTYPE)) {
+	frame->protocol = eth->h_proto;
+	frame->tagged = frame->protocol == bpf_htons(FRER_ETHERTYPE);
+	if (frame->tagged) {
 		struct r_tag *tag = next;
 
 		if ((void *)(tag + 1) > end)
 			return -1;
-		frame->tag = tag;
-		protocol = tag->protocol;
+		frame->sequence = bpf_ntohs(tag->sequence);
+		frame->protocol = tag->protocol;
 		next = tag + 1;
 	}
-	frame->traffic = classify(next, end, protocol, config);
+	frame->traffic = classify(next, end, frame->protocol, config);
 	return 0;
 }
 
@@ -459,69 +495,61 @@ static __always_inline enum verdict recover_frame(const struct stream_config *co
 	return recover(compound, &config->recovery, sequence, now, false);
 }
 
-static __always_inline int receive_untagged(const struct stream_config *config,
-					    const struct traffic *traffic, __u64 bytes, __u64 now)
+static __always_inline int send_to_host(struct __sk_buff *skb, const struct switch_config *config,
+					const struct traffic *traffic)
 {
-	struct recovery *state = bpf_map_lookup_elem(&frer_recovery, &traffic->stream);
-
-	if (state && accept_tagless(state, config, now))
-		return XDP_PASS;
-	count_frame(STATION_TAGLESS, bytes, traffic);
-	return XDP_DROP;
+	count_frame(STATION_OUT(0), skb->len, traffic);
+	return bpf_redirect(config->host_ifindex, 0);
 }
 
-static __always_inline int receive_best_effort(const struct parsed *frame, __u64 bytes)
+/* Takes the frame without a trace among the kernel's drops: it is counted here. */
+static __always_inline int refuse(struct __sk_buff *skb, __u32 station,
+				  const struct traffic *traffic)
 {
-	if (!frame->tag)
-		return XDP_PASS;
-	count_frame(STATION_UNIDENTIFIED, bytes, &frame->traffic);
-	return XDP_DROP;
+	count_frame(station, skb->len, traffic);
+	return TC_ACT_STOLEN;
 }
 
-SEC("xdp")
-int member_ingress(struct xdp_md *ctx)
+static __always_inline bool accept_untagged(const struct stream_config *config, __u32 stream,
+					    __u64 now)
 {
-	struct switch_config *config = bpf_map_lookup_elem(&frer_config, &only);
-	__u64 bytes = ctx->data_end - ctx->data, now = bpf_ktime_get_ns();
-	const struct stream_config *stream;
-	struct parsed frame;
-	enum verdict verdict;
-	__u32 port;
+	struct recovery *state = bpf_map_lookup_elem(&frer_recovery, &stream);
 
-	if (!config || parse_member_frame(ctx, config, &frame))
-		return XDP_DROP;
-	port = port_of(config, ctx->ingress_ifindex);
-	if (link_drops(port - 1)) {
-		count_frame(STATION_FAULT_DROPPED(port), bytes, &frame.traffic);
-		return XDP_DROP;
-	}
-	count_frame(STATION_IN(port), bytes, &frame.traffic);
-	if (frame.traffic.stream >= FRER_MAX_STREAMS)
-		return receive_best_effort(&frame, bytes);
-	stream = settings_of(config, frame.traffic.stream);
-	if (!stream->frer)
-		return XDP_PASS;
-	if (!frame.tag)
-		return receive_untagged(stream, &frame.traffic, bytes, now);
-	verdict = recover_frame(stream, frame.traffic.stream, port - 1,
-				bpf_ntohs(frame.tag->sequence), now);
-	if (verdict != ACCEPT) {
-		count_frame(verdict == ROGUE ? STATION_ROGUE : STATION_ELIMINATED, bytes,
-			    &frame.traffic);
-		return XDP_DROP;
-	}
-	return pop_tag(ctx, frame.vlan) ? XDP_DROP : XDP_PASS;
+	return state && accept_tagless(state, config, now);
 }
 
 SEC("tc")
-int member_to_host(struct __sk_buff *skb)
+int member_ingress(struct __sk_buff *skb)
 {
 	struct switch_config *config = bpf_map_lookup_elem(&frer_config, &only);
-	struct traffic traffic;
+	const struct stream_config *stream;
+	struct parsed frame;
+	enum verdict verdict;
+	__u64 now;
+	__u32 port;
 
-	if (!config || !config->host_ifindex)
+	if (!config || !config->host_ifindex || parse_member_frame(skb, config, &frame))
 		return TC_ACT_SHOT;
-	traffic = classify_skb(skb, config);
-	count_frame(STATION_OUT(0), skb->len, &traffic);
-	return bpf_redirect(config->host_ifindex, 0);
+	port = port_of(config, skb->ifindex);
+	if (link_drops(port - 1))
+		return refuse(skb, STATION_FAULT_DROPPED(port), &frame.traffic);
+	count_frame(STATION_IN(port), skb->len, &frame.traffic);
+	if (frame.traffic.stream >= FRER_MAX_STREAMS)
+		return frame.tagged ? refuse(skb, STATION_UNIDENTIFIED, &frame.traffic) :
+				      send_to_host(skb, config, &frame.traffic);
+	stream = settings_of(config, frame.traffic.stream);
+	if (!stream->frer)
+		return send_to_host(skb, config, &frame.traffic);
+	now = bpf_ktime_get_ns();
+	if (!frame.tagged)
+		return accept_untagged(stream, frame.traffic.stream, now) ?
+			       send_to_host(skb, config, &frame.traffic) :
+			       refuse(skb, STATION_TAGLESS, &frame.traffic);
+	verdict = recover_frame(stream, frame.traffic.stream, port - 1, frame.sequence, now);
+	if (verdict != ACCEPT)
+		return refuse(skb, verdict == ROGUE ? STATION_ROGUE : STATION_ELIMINATED,
+			      &frame.traffic);
+	if (pop_tag(skb, frame.protocol))
+		return TC_ACT_SHOT;
+	return send_to_host(skb, config, &frame.traffic);
 }

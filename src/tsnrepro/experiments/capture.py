@@ -1,8 +1,8 @@
 """Experiment ``capture``: every frame at the member ports and at the listener, kept.
 
-The members are captured where the first switch sends into them, behind the egress queue: XDP takes
-the frames in at the other end before a capture there could see them. So a time stamp is a frame's
-departure, and of two copies the first to leave is known, not the first to arrive.
+The members are captured where the first switch sends into them, behind the egress queue. So a
+time stamp is a frame's departure, and of two copies the first to leave is known, not the first to
+arrive.
 """
 
 import base64

@@ -4,48 +4,85 @@ Sent and received by iperf3 or by our own talker and listener. How the receiving
 factor: its socket's buffer and its priority.
 """
 
+from dataclasses import replace
 from itertools import product
+from typing import Any
 
 from tsnrepro.experiments.backends import backend
 from tsnrepro.experiments.measurement import Measurement
-from tsnrepro.experiments.plan import Planned, planned_in_blocks
+from tsnrepro.experiments.plan import Planned, nominal_seconds, randomised_blocks
 from tsnrepro.experiments.traffic import IntendedLoad
-from tsnrepro.records.store import Trial
-from tsnrepro.settings.loss import LossSettings
+from tsnrepro.records.store import Trial, canonical
+from tsnrepro.settings.loss import LossPart, LossSettings
 from tsnrepro.testbed.protocol import Testbed
 
-# Configuring, counters, server and connection; only the first estimate of time uses it.
-SET_UP_SECONDS = 1.5
+# Configuring, counters, and of iperf3 a connection; only the first estimate of time uses it.
+SET_UP_SECONDS = {"iperf3": 0.7, "talker": 0.4}
 
 
 def plan(settings: LossSettings, seed: int, kind: str) -> list[Planned]:
-    """Return the trials: every configuration, payload, load and repetition."""
-    return planned_in_blocks(_trials(settings), seed, kind, SET_UP_SECONDS)
+    """Return the trials: every part, configuration, load, way to read and repetition.
+
+    Within a repetition those that need another testbed than configured come last: it is brought
+    up anew for them.
+    """
+    trials = randomised_blocks(_trials(settings), seed)
+    planned = [Planned(trial, 0, _seconds(trial, kind), _testbed(trial)) for trial in trials]
+    ordered = sorted(
+        planned,
+        key=lambda item: (
+            item.trial.repetition,
+            bool(item.testbed),
+            canonical(item.testbed),
+        ),
+    )
+    return [replace(item, order=order) for order, item in enumerate(ordered)]
+
+
+def _seconds(trial: Trial, kind: str) -> float:
+    set_up = SET_UP_SECONDS[trial.factors["generator"]]
+    return nominal_seconds(kind, trial.factors["duration_s"], set_up)
+
+
+def _testbed(trial: Trial) -> dict[str, Any]:
+    """Return the settings of the testbed that a trial needs otherwise than configured."""
+    rate = trial.factors["member_link_rate_mbps"]
+    return {"member_link_rate_mbps": rate} if rate else {}
 
 
 def _trials(settings: LossSettings) -> list[Trial]:
-    readers = list(product(settings.receive_buffers_bytes, settings.realtime_listeners))
     return [
-        Trial(
-            "loss",
-            f"{configuration}-{part.payload_bytes}B-{rate:g}M{_label(*reader)}",
-            {
-                "configuration": configuration,
-                "payload_bytes": part.payload_bytes,
-                "rate_mbps": rate,
-                "duration_s": part.duration_s,
-                "generator": settings.generator,
-                "receive_buffer_bytes": reader[0],
-                "realtime_listener": reader[1],
-            },
-            repetition,
-        )
-        for repetition in range(1, settings.repetitions + 1)
+        _trial(part, configuration, rate, reader, repetition)
         for part in settings.parts
+        for repetition in range(1, (part.repetitions or settings.repetitions) + 1)
         for rate in part.rates_mbps
-        for reader in readers
+        for reader in product(part.receive_buffers_bytes, part.realtime_listeners)
         for configuration in settings.configurations
     ]
+
+
+def _trial(
+    part: LossPart,
+    configuration: str,
+    rate_mbps: float,
+    reader: tuple[int | None, bool | None],
+    repetition: int,
+) -> Trial:
+    question = "" if part.question == "sweep" else f"{part.question}-"
+    whole = part.duration_s == int(part.duration_s)
+    factors = {
+        "question": part.question,
+        "configuration": configuration,
+        "payload_bytes": part.payload_bytes,
+        "rate_mbps": rate_mbps,
+        "duration_s": int(part.duration_s) if whole else part.duration_s,
+        "generator": part.generator,
+        "receive_buffer_bytes": reader[0],
+        "realtime_listener": reader[1],
+        "member_link_rate_mbps": part.member_link_rate_mbps,
+    }
+    label = f"{question}{configuration}-{part.payload_bytes}B-{rate_mbps:g}M{_label(*reader)}"
+    return Trial("loss", label, factors, repetition)
 
 
 def _label(receive_buffer_bytes: int | None, realtime: bool | None) -> str:

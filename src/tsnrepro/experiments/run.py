@@ -162,6 +162,7 @@ def manifest(store: RawStore, planned: list[Planned]) -> dict[str, Any]:
         A planned trial has no measured attempt.
     """
     trials, failed = [], []
+    configured = ""
     for item in planned:
         folders = store.attempts(item.trial)
         documents = [store.read(folder) for folder in folders]
@@ -179,11 +180,15 @@ def manifest(store: RawStore, planned: list[Planned]) -> dict[str, Any]:
                 "Its attempts are recorded; raise `attempts` in the campaign to try again",
             )
         trials.append({"trial": good[-1]["trial"], "sha256": good[-1]["sha256"]})
+        # What the run says of its testbed is how it was configured, not what single trials changed.
+        if not (item.testbed and configured):
+            configured = good[-1]["environment"]
     return {
         "testbed": store.testbed,
         "campaign": store.campaign,
         "experiment": store.experiment,
         "folder": str(store.folder),
+        "environment": configured,
         "trials": trials,
         "failed_attempts": failed,
     }

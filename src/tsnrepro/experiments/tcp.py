@@ -9,7 +9,7 @@ from tsnrepro.records.store import Trial
 from tsnrepro.settings.tcp import TcpSettings
 from tsnrepro.testbed.protocol import Testbed
 
-SET_UP_SECONDS = 1.5
+SET_UP_SECONDS = 0.7
 
 
 def plan(settings: TcpSettings, seed: int, kind: str) -> list[Planned]:

@@ -9,7 +9,7 @@ from tsnrepro.model.variates import draw_bits
 
 for _function in (
     latent.detect,
-    recovery._forget,
+    recovery._reset,
     recovery.signed_distance,
     recovery.expire,
     recovery.restart,

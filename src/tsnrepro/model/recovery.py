@@ -15,6 +15,9 @@ Decisions where implementations differ, or where the text leaves a choice:
   first bit only, so the L - 1 numbers before it count as lost once they are shifted out: the
   counter overstates by L - 1 after each start and each reset that more than L frames follow.
   :func:`lost_before_start` gives the overstatement.
+- *Resets* counts each reset of a function that ran: by its timer, or because its switch was
+  restarted. What starts a function for the first time counts in the data plane only, before any
+  trial.
 - The reset timer expires at the instant ``last reload + timeout``; a frame that arrives at that
   very instant finds the function reset.
 """
@@ -113,20 +116,20 @@ def expire(memory: Any, address: int, now: int) -> None:
     """Let the reset timer of the function at an address run up to ``now``."""
     function = at.recovery(memory, address)
     if function.deadline != NEVER and now >= function.deadline:
-        _forget(function)
-        function.resets += 1
+        _reset(function)
 
 
 def restart(memory: Any, address: int, now: int) -> None:
     """Start the function at an address anew at ``now``, as its switch does; counters go on.
 
-    A reset that was due before is made first, and counted.
+    That counts as a reset, and one that was due before is made first.
     """
     expire(memory, address, now)
-    _forget(at.recovery(memory, address))
+    _reset(at.recovery(memory, address))
 
 
-def _forget(function: Any) -> None:
+def _reset(function: Any) -> None:
+    function.resets += 1
     function.take_any = 1
     function.last = SEQUENCE_SPACE - 1
     function.deadline = NEVER

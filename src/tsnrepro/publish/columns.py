@@ -60,11 +60,15 @@ class Columns:
     def values(self) -> dict[str, Result]:
         """Return everything that is known, by the key that a manuscript names it by."""
         found = dict(load_file(self.study / VALUES)) if self.study else {}
-        for number, column in enumerate(self.columns):
-            prefix = f"{column.name}." if number else ""
+        for prefix, column in self._prefixed("."):
             for key, result in column.values().items():
                 found[prefix + key] = result.model_copy(update={"key": prefix + key})
         return found
+
+    def _prefixed(self, separator: str) -> Iterator[tuple[str, Column]]:
+        """Yield each column with what stands before its names: nothing for the first."""
+        for number, column in enumerate(self.columns):
+            yield f"{column.name}{separator}" if number else "", column
 
     def split(self, key: str) -> tuple[Column, str]:
         """Return the column that a key belongs to, and the key in that column."""
@@ -92,8 +96,7 @@ class Columns:
     def files(self) -> Iterator[tuple[str, Path]]:
         """Yield the name and path of every figure, as manuscripts name them without ending."""
         folders = {f"{STUDY}/": self.study} if self.study else {}
-        for number, column in enumerate(self.columns):
-            prefix = f"{column.name}/" if number else ""
+        for prefix, column in self._prefixed("/"):
             folders |= {f"{prefix}{name}/": folder for name, folder in column.runs.items()}
         for prefix, folder in folders.items():
             for path in sorted((folder / "figures").glob("*.pdf")):

@@ -8,10 +8,12 @@ so that ``\val{tcp.goodput.frer.mbps}`` stands where a number would.
 """
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from tsnrepro.audit import published
+from tsnrepro.audit.tables import Cell
+from tsnrepro.errors import TsnreproError
 from tsnrepro.publish import numbers
 from tsnrepro.publish.columns import Columns
 from tsnrepro.publish.errors import PublishError
@@ -20,7 +22,6 @@ from tsnrepro.publish.numbers import TEX
 from tsnrepro.publish.provenance import (
     PrintedFile,
     Provenance,
-    PublishedCell,
     file_sum,
     short_commit,
     unit,
@@ -46,7 +47,6 @@ def write_paper_inputs(
     output: Path,
     columns: Columns,
     verdicts: Path | None = None,
-    published_root: Path | None = None,
 ) -> None:
     """Write everything of a manuscript that is generated, and bring its figures beside it.
 
@@ -62,8 +62,6 @@ def write_paper_inputs(
         The runs whose values and figures it prints.
     verdicts
         The audit's macros; without them the manuscript prints no verdicts.
-    published_root
-        Folder of the published numbers; the repository's own by default.
 
     Raises
     ------
@@ -76,14 +74,14 @@ def write_paper_inputs(
     document, columns = sources.document, columns.declaring(sources.columns)
     values = columns.values()
     used = scan(manuscript)
-    tables = _tables(used, columns, document, published_root)
+    tables = _tables(used, columns, document)
     for name, text in tables.items():
-        used.merge(scan_text(text, name))
+        scan_text(text, name, used)
     for key in used.measured:
         if key not in values and (empty := columns.unmeasured(key)):
             values[key] = empty
     check_known(used.measured, values, "measured value")
-    cells = _cells(used, document, published_root)
+    cells = _cells(used, document)
     provenance = Provenance(
         commit=_commit(values),
         measured={key: values[key] for key in sorted(used.measured)},
@@ -96,7 +94,7 @@ def write_paper_inputs(
         tables["verdicts.tex"] = verdicts.read_text(encoding="utf-8")
     for name, text in {
         "values.tex": "".join(_value_lines(values.values())),
-        "published.tex": "".join(_cell_lines(cells.values())),
+        "published.tex": "".join(_cell_lines(cells)),
         "provenance.tex": provenance.as_tex(),
         "provenance.json": provenance.as_json(),
         **tables,
@@ -106,44 +104,28 @@ def write_paper_inputs(
         path.write_text(text, encoding="utf-8")
 
 
-def published_cell(key: str, document: str, root: Path | None = None) -> PublishedCell:
-    """Return the cell that a key names, ``table/row/column`` or ``document/table/row/column``.
-
-    Raises
-    ------
-    LookupError
-        There is no such document, table, row or column; the message names the nearest ones.
-    PublishError
-        The key has other than three or four parts.
-
-    """
-    parts = key.split("/")
-    if len(parts) not in (3, 4):
-        raise PublishError(f"the key '{key}' is no published cell", "", "Write table/row/column")
-    document, table, row, column = parts if len(parts) == 4 else (document, *parts)
-    cell = published.cell(document, table, row, column, root)
-    return PublishedCell(key, document, table, row, column, cell)
-
-
-def _cells(used: Used, document: str, root: Path | None) -> dict[str, PublishedCell]:
-    found = {}
-    for key in sorted(used.published):
+def _cells(used: Used, document: str) -> dict[str, Cell]:
+    """Return the cells that keys name: ``table/row/column``, or with a document before it."""
+    tables, found = published.catalog(), {}
+    for key, places in sorted(used.published.items()):
+        where = ", ".join(places)
+        if key.count("/") not in (2, 3):
+            raise PublishError(f"'{key}' is no published cell: write table/row/column", where)
         try:
-            found[key] = published_cell(key, document, root)
-        except (LookupError, PublishError) as error:
-            message = error.what if isinstance(error, PublishError) else error.args[0]
-            raise PublishError(str(message), ", ".join(used.published[key])) from error
+            found[key] = tables.cell(key if key.count("/") == 3 else f"{document}/{key}")
+        except TsnreproError as error:
+            raise PublishError(f"{error.what}. {error.remedy}", where) from error
     return found
 
 
-def _tables(used: Used, columns: Columns, document: str, root: Path | None) -> dict[str, str]:
+def _tables(used: Used, columns: Columns, document: str) -> dict[str, str]:
     """Return the text of the generated tables that the manuscript inputs, by file."""
     check_known(used.tables, [LOSS_ROWS], "generated table")
     if not used.tables:
         return {}
     loss = columns.columns[0].runs.get("loss")
     points = load_loss_summary(loss) if loss else []
-    return {LOSS_ROWS: loss_rows(points, published_loss(document, root))}
+    return {LOSS_ROWS: loss_rows(points, published_loss(document))}
 
 
 def _table_files(used: Used, columns: Columns) -> Iterator[PrintedFile]:
@@ -195,7 +177,8 @@ def _value_fields(item: Result) -> dict[str, str]:
     if isinstance(item.value, str):
         word = escape(short_commit(item.value) if item.key == COMMIT_KEY else item.value)
         fields = dict.fromkeys(("print", "interval", "raw"), word)
-        return fields | {"lo": TEX.unknown, "hi": TEX.unknown, "bounds": TEX.unknown} | _words()
+        fields |= dict.fromkeys(("lo", "hi", "bounds"), TEX.unknown)
+        return fields | {"unit": "", "decimals": "0", "rawlo": NOTHING, "rawhi": NOTHING}
     digits, signed = item.digits, item.signed
 
     def shown(value: float | None) -> str:
@@ -215,10 +198,6 @@ def _value_fields(item: Result) -> dict[str, str]:
     }
 
 
-def _words() -> dict[str, str]:
-    return {"unit": "", "decimals": "0", "rawlo": NOTHING, "rawhi": NOTHING}
-
-
 def _raw(value: float | None) -> str:
     if value is None:
         return NOTHING
@@ -226,14 +205,14 @@ def _raw(value: float | None) -> str:
     return f"({value!r})" if value < 0 else repr(value)
 
 
-def _cell_lines(cells) -> Iterator[str]:
-    for item in cells:
-        text, value = item.cell.printed, item.cell.value
+def _cell_lines(cells: Mapping[str, Cell]) -> Iterator[str]:
+    for key, cell in cells.items():
+        text, value = cell.printed, cell.value
         fields = {
-            "print": numbers.printed(escape(text), item.cell.qualifier, TEX),
-            "unit": unit("" if item.cell.unit == "1" else item.cell.unit),
+            "print": numbers.printed(escape(text), cell.qualifier, TEX),
+            "unit": unit("" if cell.unit == "1" else cell.unit),
             "decimals": str(len(text.partition(".")[2])),
             # Truth values and words calculate as little as in measured values.
             "raw": escape(text) if isinstance(value, str | bool) else _raw(value),
         }
-        yield from _lines(item.key, fields)
+        yield from _lines(key, fields)

@@ -5,7 +5,7 @@ must stand there in full: a key put together by a macro is an error.
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -16,9 +16,13 @@ MEASURED_COMMANDS = (
     *("rawval", "rawlo", "rawhi", "ifval", "ifknown", "ifbounded", "caseval"),
 )
 PUBLISHED_COMMANDS = ("pub", "unitpub", "rawpub", "publink")
-# These take the number of decimals to align at as their first argument.
-ALIGNED = {"valto": "measured", "pubto": "published"}
-FILE_COMMANDS = {"measuredfigure": "files", "tablerows": "tables"}
+_KINDS = {
+    **dict.fromkeys(MEASURED_COMMANDS, "measured"),
+    **dict.fromkeys(PUBLISHED_COMMANDS, "published"),
+    # These take the number of decimals to align at as their first argument.
+    **{"valto": "measured", "pubto": "published"},
+    **{"measuredfigure": "files", "tablerows": "tables"},
+}
 
 _COMMENT = re.compile(r"(?<!\\)%.*")
 _COMMAND = re.compile(
@@ -36,17 +40,6 @@ class Used:
     files: dict[str, list[str]] = field(default_factory=dict)
     tables: dict[str, list[str]] = field(default_factory=dict)
 
-    def merge(self, other: "Used") -> None:
-        """Add what another text names."""
-        for mine, theirs in (
-            (self.measured, other.measured),
-            (self.published, other.published),
-            (self.files, other.files),
-            (self.tables, other.tables),
-        ):
-            for key, places in theirs.items():
-                mine.setdefault(key, []).extend(places)
-
 
 def scan(manuscript: Path) -> Used:
     """Return what the ``.tex`` files of a manuscript's folder name.
@@ -63,7 +56,7 @@ def scan(manuscript: Path) -> Used:
     used = Used()
     for path in paths:
         name = path.relative_to(manuscript).as_posix()
-        used.merge(scan_text(path.read_text(encoding="utf-8"), name))
+        scan_text(path.read_text(encoding="utf-8"), name, used)
     return used
 
 
@@ -72,17 +65,14 @@ def without_comments(text: str) -> str:
     return "\n".join(_COMMENT.sub("", line) for line in text.split("\n"))
 
 
-def scan_text(text: str, name: str) -> Used:
-    """Return what one LaTeX text names; ``name`` is how places call it."""
-    used = Used()
-    for kind, key, place in _named(without_comments(text), name):
-        getattr(used, kind).setdefault(key, []).append(place)
-    return used
+def scan_text(text: str, name: str, used: Used | None = None) -> Used:
+    """Return what one LaTeX text names, beside what is ``used`` already.
 
-
-def _named(text: str, name: str) -> Iterator[tuple[str, str, str]]:
+    ``name`` is how places call the text.
+    """
+    used, text = used or Used(), without_comments(text)
     for match in _COMMAND.finditer(text):
-        kind = _kind(match["command"])
+        kind = _KINDS.get(match["command"])
         if kind is None:
             continue
         place = f"{name}:{text.count(chr(10), 0, match.start()) + 1}"
@@ -93,15 +83,8 @@ def _named(text: str, name: str) -> Iterator[tuple[str, str, str]]:
                 place,
                 "Write the key in full",
             )
-        yield kind, key, place
-
-
-def _kind(command: str) -> str | None:
-    if command in MEASURED_COMMANDS:
-        return "measured"
-    if command in PUBLISHED_COMMANDS:
-        return "published"
-    return ALIGNED.get(command) or FILE_COMMANDS.get(command)
+        getattr(used, kind).setdefault(key, []).append(place)
+    return used
 
 
 def check_known(named: dict[str, list[str]], known: Iterable[str], what: str) -> None:

@@ -76,8 +76,8 @@ def interval(
 ) -> str:
     """Return ``value [low, high]``, or what of it is known.
 
-    Without a value, a single limit prints as a bound (at least, at most): so a sweep in which
-    no trial lost anything still says from where on.
+    Without a value, a single limit prints as a bound (at least, at most), and two stand alone: so
+    a sweep in which no trial lost anything still says from where on.
     """
 
     def shown(item: float | None) -> str:
@@ -90,6 +90,7 @@ def interval(
             return f"{style.at_least}{shown(low)}"
         if low is None or low <= 0:
             return f"{style.at_most}{shown(high)}"
+        return limits(low, high, digits, style, signed=signed)
     return f"{shown(value)} {limits(low, high, digits, style, signed=signed)}"
 
 

@@ -4,10 +4,11 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
+from itertools import starmap
 from pathlib import Path
 from typing import Any
 
-from tsnrepro.audit.published import PublishedValue
+from tsnrepro.audit.tables import Cell
 from tsnrepro.publish import numbers
 from tsnrepro.publish.numbers import TEX, TEX_UNITS
 from tsnrepro.publish.tex import breakable, escape
@@ -16,18 +17,7 @@ from tsnrepro.records.values import Result
 # Up to so many trials are named in the appendix; provenance.json names all.
 NAMED_TRIALS = 6
 SHORT_SUM, SHORT_COMMIT = 16, 12
-
-
-@dataclass(frozen=True)
-class PublishedCell:
-    """A printed value of a document with the key that a manuscript names it by."""
-
-    key: str
-    document: str
-    table: str
-    row: str
-    column: str
-    cell: PublishedValue
+_OF_CELL = ("value", "printed", "unit", "origin", "qualifier")
 
 
 @dataclass(frozen=True)
@@ -44,7 +34,7 @@ class Provenance:
 
     commit: str
     measured: Mapping[str, Result]
-    published: Mapping[str, PublishedCell]
+    published: Mapping[str, Cell]
     files: tuple[PrintedFile, ...]
     places: Mapping[str, list[str]]
     columns: tuple[str, ...] = ()
@@ -58,8 +48,14 @@ class Provenance:
                 for key, item in self.measured.items()
             ],
             "published": [
-                asdict(item) | {"printed_at": self.places.get(key, [])}
-                for key, item in self.published.items()
+                {
+                    "key": key,
+                    "document": cell.source,
+                    **{name: getattr(cell, name) for name in ("table", "row", "column")},
+                    "cell": {name: getattr(cell, name) for name in _OF_CELL},
+                    "printed_at": self.places.get(key, []),
+                }
+                for key, cell in self.published.items()
             ],
             "files": [asdict(item) for item in self.files],
         }
@@ -73,7 +69,7 @@ class Provenance:
         return "".join(
             (
                 *_environment("measuredvalues", self._groups()),
-                *_environment("publishedvalues", map(_cell, self.published.values())),
+                *_environment("publishedvalues", starmap(_cell, self.published.items())),
                 *_environment("printedfiles", map(_file, self.files)),
             )
         )
@@ -148,13 +144,13 @@ def _value(item: Result) -> str:
     )
 
 
-def _cell(item: PublishedCell) -> str:
-    shown = numbers.printed(escape(item.cell.printed), item.cell.qualifier, TEX)
-    has_unit = item.cell.printed and item.cell.unit not in ("", "1")
-    with_unit = f"{shown}~{unit(item.cell.unit)}" if has_unit else shown
+def _cell(key: str, cell: Cell) -> str:
+    shown = numbers.printed(escape(cell.printed), cell.qualifier, TEX)
+    has_unit = cell.printed and cell.unit not in ("", "1")
+    with_unit = f"{shown}~{unit(cell.unit)}" if has_unit else shown
     return (
-        f"\\publishedvalue{{{item.key}}}{{{breakable(item.key)}}}"
-        f"{{{with_unit}}}{{{escape(item.document)}}}{{{escape(item.cell.origin)}}}\n"
+        f"\\publishedvalue{{{key}}}{{{breakable(key)}}}"
+        f"{{{with_unit}}}{{{escape(cell.source)}}}{{{escape(cell.origin)}}}\n"
     )
 
 

@@ -196,6 +196,14 @@ def _verdicts(values: Mapping[str, Result]) -> Iterator[dict[str, str]]:
 
 
 def _rows(values: Mapping[str, Result]) -> Iterator[dict[str, str]]:
+    tables = published.catalog()
+
+    def printed(key: str) -> str:
+        if not key:
+            return ""
+        cell = tables.cell(f"{DOCUMENT}/{key}")
+        return numbers.printed(cell.printed, cell.qualifier, TEXT)
+
     for row in COMPARED:
         measured = [values.get(row.measured.format(name)) for name in ("control", "frer")]
         if not any(measured):
@@ -206,20 +214,12 @@ def _rows(values: Mapping[str, Result]) -> Iterator[dict[str, str]]:
         yield {
             "label": row.label,
             "unit": TEXT_UNITS.get(row.unit, row.unit),
-            "published_control": _published(row.published_control),
-            "published_frer": _published(row.published_frer),
+            "published_control": printed(row.published_control),
+            "published_frer": printed(row.published_frer),
             "control": control,
             "frer": frer,
             "change": shown(values[row.change]) if row.change in values else "",
         }
-
-
-def _published(key: str) -> str:
-    if not key:
-        return ""
-    table, row, column = key.split("/")
-    cell = published.cell(DOCUMENT, table, row, column)
-    return numbers.printed(cell.printed, cell.qualifier, TEXT)
 
 
 def _places(values: Mapping[str, Result]) -> Iterator[dict[str, str]]:

@@ -1,8 +1,9 @@
 """Generated tables: those that are too long to write by hand, one row a load."""
 
 import csv
-from dataclasses import dataclass
 from pathlib import Path
+
+from pydantic import BaseModel, ValidationError
 
 from tsnrepro.audit import published
 from tsnrepro.publish.errors import PublishError
@@ -11,10 +12,6 @@ from tsnrepro.records.columns import CONFIGURATIONS
 
 LOSS_SUMMARY = "tables/summary.csv"
 LOSS_ROWS = "tables/loss-rows.tex"
-COLUMNS = (
-    *("configuration", "target_mbps", "offered_mbps", "trials", "trials_with_loss"),
-    *("sent", "lost", "loss_percent", "loss_low_percent", "loss_high_percent"),
-)
 PUBLISHED_TABLE = "table-a-2"
 PUBLISHED_CONFIGURATIONS = {"Single-Path": "control", "FRER Dual-Path": "frer"}
 LOSS_DIGITS = 3
@@ -22,8 +19,7 @@ LOSS_DIGITS = 3
 PUBLISHED_DIGITS = 4
 
 
-@dataclass(frozen=True)
-class LossPoint:
+class LossPoint(BaseModel):
     """One configuration at one load: trials together, loss in percent with its interval."""
 
     configuration: str
@@ -50,36 +46,21 @@ def load_loss_summary(run: Path) -> list[LossPoint]:
         raise PublishError("a table of the analysis is missing", str(path), "Run the analysis")
     with path.open(encoding="utf-8", newline="") as file:
         reader = csv.DictReader(file)
-        if lacking := [name for name in COLUMNS if name not in (reader.fieldnames or ())]:
+        if lacking := [n for n in LossPoint.model_fields if n not in (reader.fieldnames or ())]:
             raise PublishError(f"columns are missing: {', '.join(lacking)}", str(path))
-        try:
-            return [_point(row) for row in reader]
-        except ValueError as error:
-            raise PublishError(f"no number: {error}", str(path)) from error
+        rows = [{name: text or None for name, text in row.items()} for row in reader]
+    try:
+        return [LossPoint.model_validate(row) for row in rows]
+    except ValidationError as error:
+        raise PublishError(f"no number: {error}", str(path)) from error
 
 
-def _point(row: dict[str, str]) -> LossPoint:
-    def optional(name: str) -> float | None:
-        return float(row[name]) if row[name] else None
-
-    return LossPoint(
-        configuration=row["configuration"],
-        target_mbps=float(row["target_mbps"]),
-        offered_mbps=float(row["offered_mbps"]),
-        trials=int(row["trials"]),
-        trials_with_loss=int(row["trials_with_loss"]),
-        loss_percent=float(row["loss_percent"]),
-        loss_low_percent=optional("loss_low_percent"),
-        loss_high_percent=optional("loss_high_percent"),
-    )
-
-
-def published_loss(document: str, root: Path | None = None) -> dict[tuple[str, float], str]:
+def published_loss(document: str) -> dict[tuple[str, float], str]:
     """Return the document's own loss cells as LaTeX, by configuration and load in Mb/s.
 
     Where the document prints no loss it prints why: the connection failed.
     """
-    table = published.load_table(document, PUBLISHED_TABLE, root)
+    table = published.load_table(document, PUBLISHED_TABLE)
     cells = {}
     for row in table.itertuples():
         loss, outcome = (f"{PUBLISHED_TABLE}/{row.row}/{c}" for c in ("loss_percent", "outcome"))

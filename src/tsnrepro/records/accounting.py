@@ -18,8 +18,8 @@ from tsnrepro.topology import CARD, HOST_PORT, LISTENER, SWITCHES, TALKER
 
 SENDING_SWITCH, RECEIVING_SWITCH = SWITCHES
 
-# Where the XDP program's own refusals are freed, already counted as eliminated or rogue. Which of
-# these the compiler made into one function differs by kernel.
+# Where switches that recovered in XDP freed what they refused and had counted: older records. Which
+# of these the compiler made into one function differs by kernel.
 REFUSED_BY_RECOVERY = ("veth_xdp_rcv", "veth_poll")
 # What waited for the neighbour's address in vain has not come to the talker's card: it is part of
 # what the talker's socket took in and the card was never given.

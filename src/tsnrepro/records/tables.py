@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pandas as pd
 import pandera.pandas as pa
@@ -18,6 +18,7 @@ from tsnrepro.records.columns import (
     NumberColumn,
 )
 from tsnrepro.records.store import RawStore
+from tsnrepro.settings.loss import Question
 
 COUNT = pa.Column(int, pa.Check.ge(0))
 # iperf3 and sockperf need room for a header of their own in every datagram.
@@ -32,7 +33,11 @@ OWN_LOSS = {
     "network_lost": pa.Column(int, required=False),
     "host_lost": pa.Column(int, required=False),
     "unread": pa.Column(int, pa.Check.ge(0), required=False),
+    "question": pa.Column(str, pa.Check.isin(get_args(Question)), required=False),
     "generator": pa.Column(str, pa.Check.isin(["iperf3", "talker"]), required=False),
+    "member_link_rate_mbps": pa.Column(
+        "Int64", pa.Check.gt(0), nullable=True, coerce=True, required=False
+    ),
     "receive_buffer_bytes": pa.Column(
         "Int64", pa.Check.gt(0), nullable=True, coerce=True, required=False
     ),
@@ -215,7 +220,9 @@ def _loss(document: dict[str, Any]) -> dict[str, Any]:
         "loss_percent": 100 * result["lost"] / result["sent"],
         **{name: accounting[name] for name in ("copies", "eliminated", "unaccounted")},
         **where_lost(accounting),
+        "question": document["factors"].get("question", "sweep"),
         "generator": document["factors"].get("generator", "iperf3"),
+        "member_link_rate_mbps": document["factors"].get("member_link_rate_mbps"),
         "receive_buffer_bytes": document["factors"].get("receive_buffer_bytes"),
         "realtime_listener": document["factors"].get("realtime_listener"),
         "longest_stall_ms": _longest_stall(document["values"]),

@@ -2,27 +2,60 @@
 
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from tsnrepro.registry import Experiment
 from tsnrepro.settings.strict import (
     Configurations,
+    Distinct,
+    LinkRateMbps,
     OneOrMore,
     RatesMbps,
     Repetitions,
+    Seconds,
     SocketBufferBytes,
     Strict,
     UdpPayload,
-    WholeSeconds,
 )
+
+Question = Literal["sweep", "limit", "bottleneck", "intervention"]
 
 
 class LossPart(Strict):
-    """Loads to try at one payload."""
+    """Loads to try at one payload, and the question that they answer."""
 
+    question: Question = "sweep"
+    """``sweep``: loss against load, as the documents measured it. ``limit``: what the path carries
+    to a program that can wait. ``bottleneck``: the same where the network is the narrowest place.
+    ``intervention``: what the listener's buffer and priority do to the loss. Results of different
+    questions are never pooled."""
     payload_bytes: UdpPayload
     rates_mbps: RatesMbps
-    duration_s: WholeSeconds
+    duration_s: Seconds
+    repetitions: Repetitions | None = None
+    """By default the experiment's."""
+    generator: Literal["iperf3", "talker"] = "iperf3"
+    """Who sends and receives: ``iperf3 -u`` as in the documents, or our own programs."""
+    receive_buffers_bytes: Annotated[Distinct[SocketBufferBytes | None], Field(min_length=1)] = [
+        None
+    ]
+    """Buffers of the receiving socket, on the scale of net.core.rmem_default; null is what the
+    testbed's settings say, the kernel's default where they say nothing."""
+    realtime_listeners: Annotated[Distinct[bool | None], Field(min_length=1)] = [None]
+    """Whether the receiving program runs under SCHED_FIFO; null is what the testbed says."""
+    member_link_rate_mbps: LinkRateMbps | None = None
+    """Wire rate of the member paths in this part, where it is not the testbed's."""
+
+    @model_validator(mode="after")
+    def _can_be_asked(self) -> "LossPart":
+        if self.generator == "iperf3" and self.duration_s != int(self.duration_s):
+            raise ValueError("iperf3 takes whole seconds; `generator: talker` any duration_s")
+        readers = len(self.receive_buffers_bytes) * len(self.realtime_listeners)
+        if readers > 1 and self.question != "intervention":
+            raise ValueError(
+                f"{readers} ways to read are an `intervention`; a {self.question} has one"
+            )
+        return self
 
 
 class LossSettings(Strict):
@@ -30,23 +63,34 @@ class LossSettings(Strict):
 
     configurations: Configurations = ["control", "frer"]
     repetitions: Repetitions
-    generator: Literal["iperf3", "talker"] = "iperf3"
-    """Who sends and receives: ``iperf3 -u`` as in the documents, or our own programs."""
-    receive_buffers_bytes: Annotated[list[SocketBufferBytes | None], Field(min_length=1)] = [None]
-    """Buffers of the receiving socket, on the scale of net.core.rmem_default; null is what the
-    testbed's settings say, the kernel's default where they say nothing."""
-    realtime_listeners: Annotated[list[bool | None], Field(min_length=1)] = [None]
-    """Whether the receiving program runs under SCHED_FIFO; null is what the testbed says."""
     parts: OneOrMore[LossPart]
+
+    @model_validator(mode="after")
+    def _one_way_a_question(self) -> "LossSettings":
+        ways: dict[str, tuple] = {}
+        for part in self.parts:
+            way = (
+                part.generator,
+                part.receive_buffers_bytes,
+                part.realtime_listeners,
+                part.member_link_rate_mbps,
+            )
+            if ways.setdefault(part.question, way) != way:
+                raise ValueError(
+                    f"all parts of the {part.question} need the same generator, "
+                    "receive_buffers_bytes, realtime_listeners and member_link_rate_mbps"
+                )
+        return self
 
 
 EXPERIMENT = Experiment(
     LossSettings,
     title="Loss against offered load",
     order=1,
-    tables=("summary",),
+    tables=("summary", "intervention"),
     figures={
         "loss-against-load": "Loss against offered load",
+        "intervention": "Loss against offered load by receive buffer and priority",
         "where-lost": "Where the lost datagrams were lost",
         "frame-size": "Loss by frame size",
     },
@@ -54,6 +98,16 @@ EXPERIMENT = Experiment(
         "loss.{threshold,highest_clean,line_limit}.{control,frer}.mbps",
         "loss.threshold.{ratio,difference.mbps,verdict,margin.percent}",
         "loss.threshold.network.{control.mbps,frer.mbps,ratio,difference.mbps,verdict}",
+        "loss.{limit,bottleneck}.{end_to_end,network}.{control.mbps,frer.mbps,ratio}",
+        "loss.{limit,bottleneck}.{end_to_end,network}.{difference.mbps,verdict}",
+        "loss.{limit,bottleneck}.{highest_clean,line_limit}.{control,frer}.mbps",
+        "loss.{limit,bottleneck}.line_limit.ratio",
+        "loss.{limit,bottleneck}.{lost,network_lost}.total.count",
+        "loss.{limit,bottleneck}.{receive_buffer.mb,member_link_rate_mbps,duration_s,trials.count}",
+        "loss.intervention.{size_1,size_2,size_3,size_4,size_5}.mb",
+        "loss.intervention.size_*.{ordinary,realtime}.{control,frer}.{percent,lossy.percent}",
+        "loss.intervention.{buffer,realtime,frer}.difference.percent",
+        "loss.intervention.{duration_s,highest.mbps,trials.count}",
         "loss.{frame_*,size_*}.{control,frer,difference}.percent",
         "loss.{frame_*,size_*}.{target_mbps,control.offered_mbps,frer.offered_mbps}",
         "loss.size_*.{payload_bytes,frame_bytes}",

@@ -133,6 +133,8 @@ class ModelSettings(Strict):
 
     kind: Literal["model"] = "model"
     link_rate_mbps: LinkRateMbps = 1000
+    member_link_rate_mbps: LinkRateMbps | None = None
+    """Rate of the member paths where it is another."""
     queue_bytes: QueueBytes = 262144
     """Limit of each egress queue, in frames with FCS."""
     cable_ns: Annotated[float, Field(ge=0, le=1e9)] = 25.0

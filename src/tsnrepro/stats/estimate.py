@@ -18,6 +18,9 @@ class Limits(StrEnum):
     """A confidence interval; simulated, it covers in 93 to 99 % of data sets at 95 %."""
     BOUND = "bound"
     """Limits that hold with at least the level, or by arithmetic: often wider than need be."""
+    BRACKET = "bracket"
+    """Loads tried that enclose it with at least the level: wider than need be where these are far
+    apart, or repetitions few."""
     RANGE = "range"
     """The smallest and the largest value seen, which say nothing about a further run."""
     NONE = "no interval"
@@ -71,8 +74,8 @@ class Estimate:
 
     @property
     def decides(self) -> bool:
-        """Tell whether a conclusion may rest on the limits: an interval or a bound."""
-        return self.limits in (Limits.INTERVAL, Limits.BOUND)
+        """Tell whether a conclusion may rest on the limits: they hold with at least the level."""
+        return self.limits in (Limits.INTERVAL, Limits.BOUND, Limits.BRACKET)
 
     def contains(self, number: float) -> bool:
         """Tell whether `number` lies within the limits; never without limits."""

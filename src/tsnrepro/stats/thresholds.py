@@ -37,8 +37,12 @@ _LEAST_RISE = 0.2
 _MARGIN, _POINTS = 0.5, 160
 # Share of the nominal tails that limits leave: at the nominal ones they cover in some 93 %.
 _TAILS = 0.7
-# Limits with no more loads between them are set by the distance of the loads and not by chance.
+# Else the limits hold more often than an interval should: what sets them is not chance, but how
+# many repetitions there are, and how far apart the loads.
+_FEWEST_REPETITIONS = 5
 _FEWEST_LOADS = 3
+_WIDEST_STEP = 0.1
+_NARROWEST = "as narrow as repetitions and loads tried allow"
 _CURVE = "logistic curve with lower and upper asymptote, normal shifts between repetitions"
 
 
@@ -107,7 +111,8 @@ def threshold(
     simulation (``benchmarks/coverage.py``), since neither likelihood ratios nor bootstraps do
     with three repetitions.
 
-    Limits between which hardly a load was tried hold more often than `level`: they are a bound.
+    With fewer than five repetitions, hardly a load between the limits, or loads more than 10 %
+    apart, limits hold more often than `level`. They are then a bracket: loads that were tried.
     Nothing is said outside the rates that were tried: there the value is nan, the limit infinite
     (or the ceiling), and the method tells on which side. Where no trial lost anything, k
     repetitions clean up to their highest rate refute a lower median at 1 - 2^-k; fewer than six
@@ -134,23 +139,7 @@ def threshold(
     ValueError
         There is no sweep.
     """
-    check_probability(level, "level")
-    if not sweeps:
-        raise ValueError("sweeps is empty: at least one repetition is needed")
-    lossy = np.concatenate([np.asarray(sweep.lost) for sweep in sweeps])
-    if not lossy.any() or lossy.all():
-        found = _censored(sweeps, level, unit, none_lost=not lossy.any())
-        return found.at_most(ceiling)
-    low, high = _span(sweeps)
-    if low == high:
-        return without_interval(math.nan, "a single load was tried", len(sweeps), unit, level)
-    grid, weights = _posterior(sweeps)
-    found = _within(grid, weights, (low, high), len(sweeps), level)
-    loads = np.unique(np.concatenate([np.asarray(sweep.rates) for sweep in sweeps]))
-    inside = np.count_nonzero((loads > found.low) & (loads < found.high))
-    if found.decides and inside <= _FEWEST_LOADS:
-        found = _by_loads(found)
-    return replace(found, unit=unit).at_most(ceiling)
+    return replace(_typical(sweeps, level).threshold, unit=unit).at_most(ceiling)
 
 
 @dataclass(frozen=True)
@@ -190,8 +179,9 @@ def compare_thresholds(
     ValueError
         One of the two has no sweep.
     """
-    of_a = threshold(a, level, unit, ceilings[0])
-    of_b = threshold(b, level, unit, ceilings[1])
+    first, second = _typical(a, level), _typical(b, level)
+    of_a = replace(first.threshold, unit=unit).at_most(ceilings[0])
+    of_b = replace(second.threshold, unit=unit).at_most(ceilings[1])
     if math.isnan(of_a.value) or math.isnan(of_b.value):
         return _combined(of_a, of_b)
     pairs = min(len(a), len(b))
@@ -199,12 +189,12 @@ def compare_thresholds(
     span_a, span_b = _span(a), _span(b)
     possible = span_a[0] / span_b[1], span_a[1] / span_b[0]
     ratio = _within(grid, weights, possible, pairs, level)
-    if ratio.decides and Limits.BOUND in (of_a.limits, of_b.limits):
-        ratio = _by_loads(ratio)
-    control_grid, control = _posterior(b)
-    gaps = np.exp(control_grid)[:, None] * np.expm1(grid)
+    if ratio.decides and Limits.BRACKET in (of_a.limits, of_b.limits):
+        method = f"{Limits.BRACKET}: {_NARROWEST}; {ratio.method}"
+        ratio = replace(ratio, method=method, limits=Limits.BRACKET)
+    gaps = np.exp(second.grid)[:, None] * np.expm1(grid)
     order = np.argsort(gaps, axis=None)
-    probability = np.cumsum((control[:, None] * weights).ravel()[order])
+    probability = np.cumsum((second.weights[:, None] * weights).ravel()[order])
     tail = _TAILS * (1 - level) / 2
     value, low, high = np.interp([0.5, tail, 1 - tail], probability, gaps.ravel()[order])
     difference = replace(ratio, value=value, unit=unit)
@@ -222,7 +212,7 @@ def _combined(a: Estimate, b: Estimate) -> ThresholdComparison:
     """Return what the limits of two thresholds say, one of which lies outside the loads tried."""
     n, sure = min(a.n, b.n), a.decides and b.decides
     low, high = max(a.low, 0.0), a.high
-    if math.isnan(low + high) or math.isnan(b.low + b.high):
+    if not all(math.isfinite(one.low) or math.isfinite(one.high) for one in (a, b)):
         nothing = without_interval(math.nan, "a threshold has no limits", n, level=a.level)
         return ThresholdComparison(nothing, replace(nothing, unit=a.unit))
     kind = Limits.BOUND if sure else Limits.RANGE
@@ -234,12 +224,67 @@ def _combined(a: Estimate, b: Estimate) -> ThresholdComparison:
     return ThresholdComparison(ratio, replace(ratio, low=gap[0], high=gap[1], unit=a.unit))
 
 
-def _by_loads(found: Estimate) -> Estimate:
-    method = f"{Limits.BOUND}: as narrow as the loads tried allow; {found.method}"
-    return replace(found, method=method, limits=Limits.BOUND)
+@dataclass(frozen=True)
+class _Typical:
+    """The threshold of a typical repetition, with its posterior where there is one."""
+
+    threshold: Estimate
+    grid: Floats
+    weights: Floats
 
 
-def _censored(sweeps: Sequence[Sweep], level: float, unit: str, *, none_lost: bool) -> Estimate:
+def _typical(sweeps: Sequence[Sweep], level: float) -> _Typical:
+    check_probability(level, "level")
+    if not sweeps:
+        raise ValueError("sweeps is empty: at least one repetition is needed")
+    lossy = np.concatenate([np.asarray(sweep.lost) for sweep in sweeps])
+    low, high = _span(sweeps)
+    grid = weights = np.empty(0)
+    if not lossy.any() or lossy.all():
+        found = _censored(sweeps, level, none_lost=not lossy.any())
+    elif low == high:
+        why = "a single load was tried"
+        found = without_interval(math.nan, why, len(sweeps), level=level)
+    else:
+        grid, weights = _posterior(sweeps)
+        found = _within(grid, weights, (low, high), len(sweeps), level)
+        found = _bracket(found, sweeps)
+    return _Typical(found, grid, weights)
+
+
+def _bracket(found: Estimate, sweeps: Sequence[Sweep]) -> Estimate:
+    """Return limits that the loads set as loads that were tried; an interval as it is."""
+    why = _why_bracket(found, sweeps) if found.decides else ""
+    if not why:
+        return found
+    loads = np.unique(np.concatenate([np.asarray(sweep.rates) for sweep in sweeps]))
+    low = loads[loads <= found.low].max(initial=-math.inf)
+    high = loads[loads >= found.high].min(initial=math.inf)
+    method = f"{Limits.BRACKET}, {_NARROWEST}: {why}; {found.method}"
+    return replace(found, low=low, high=high, method=method, limits=Limits.BRACKET)
+
+
+def _why_bracket(found: Estimate, sweeps: Sequence[Sweep]) -> str:
+    """Return what sets the limits if that is not chance, or nothing."""
+    lowest, highest = _span(sweeps)
+    low, high = max(found.low, lowest), min(found.high, highest)
+    # Loads are as they were offered, never twice the same: each repetition has its own.
+    inside = float(np.median([np.unique(_between(sweep, low, high)).size for sweep in sweeps]))
+    if len(sweeps) < _FEWEST_REPETITIONS:
+        return f"fewer than {_FEWEST_REPETITIONS} repetitions"
+    if inside < _FEWEST_LOADS:
+        return f"fewer than {_FEWEST_LOADS} loads between the limits"
+    if math.log(high / low) > _WIDEST_STEP * (inside + 1):
+        return f"loads more than {100 * _WIDEST_STEP:g} % apart"
+    return ""
+
+
+def _between(sweep: Sweep, low: float, high: float) -> Floats:
+    rates = np.asarray(sweep.rates)
+    return rates[(rates > low) & (rates < high)]
+
+
+def _censored(sweeps: Sequence[Sweep], level: float, *, none_lost: bool) -> Estimate:
     """Return the limits of a threshold that lies above all loads, or below them."""
     enough = 0.5 ** len(sweeps) <= (1 - level) / 2
     kind = Limits.BOUND if enough else Limits.RANGE
@@ -250,7 +295,7 @@ def _censored(sweeps: Sequence[Sweep], level: float, unit: str, *, none_lost: bo
     else:
         low, high = -math.inf, float(max(rates.min() for rates in ends))
         words = f"below the loads tried: every trial of {len(sweeps)} repetitions lost"
-    return Estimate(math.nan, low, high, level, f"{kind}: {words}", len(sweeps), unit, kind)
+    return Estimate(math.nan, low, high, level, f"{kind}: {words}", len(sweeps), limits=kind)
 
 
 def _within(

@@ -128,9 +128,12 @@ class ModelTestbed:
     def _links(self) -> list[DuplexLink]:
         settings = self.settings
         rate, cable = float(settings.link_rate_mbps), settings.cable_ns
+        member_rate = float(settings.member_link_rate_mbps or settings.link_rate_mbps)
         delays = [*settings.delay_us, *[0.0] * settings.paths]
         members = [
-            DuplexLink(name=name, a="sw1", b="sw2", rate_mbps=rate, delay_ns=cable + delay * 1000)
+            DuplexLink(
+                name=name, a="sw1", b="sw2", rate_mbps=member_rate, delay_ns=cable + delay * 1000
+            )
             for name, delay in zip(member_names(settings.paths), delays, strict=False)
         ]
         return [

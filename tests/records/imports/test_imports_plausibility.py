@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 from tool_outputs import sockperf_log
 
 from tsnrepro.ethernet import payload_limit_mbps
-from tsnrepro.records.imports.observations import statistics
 from tsnrepro.records.imports.plausibility import (
     against_log,
     computed_statistics,
@@ -17,6 +16,7 @@ from tsnrepro.records.imports.plausibility import (
     wrong_statistics,
 )
 from tsnrepro.records.imports.readers import sockperf_rows
+from tsnrepro.records.imports.readers.row import statistics
 from tsnrepro.records.imports.refusal import NoMeasurementError, says_generated
 
 PAYLOAD = NEEDED["payload_bytes"]

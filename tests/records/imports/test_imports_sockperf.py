@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tsnrepro.errors import ToolError
-from tsnrepro.records.imports.observations import statistics
 from tsnrepro.records.imports.readers import sockperf_rows
+from tsnrepro.records.imports.readers.row import statistics
 from tsnrepro.records.imports.refusal import NoMeasurementError
 from tsnrepro.tools.sockperf import COLOUR, parse_log
 

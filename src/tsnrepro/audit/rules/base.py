@@ -1,20 +1,22 @@
-"""What all rules share: parameters with checked keys, rows with names, registration."""
+"""What all rules share: parameters with checked keys, rows with names, findings."""
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Iterator, Mapping
+import math
+import re
+import statistics
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from typing import Annotated, Any, get_type_hints
+from typing import Annotated, Any, ClassVar
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, model_validator
 
 from tsnrepro.audit import expressions
-from tsnrepro.audit.expressions import EmptyCellError, Expression, Operand
-from tsnrepro.audit.findings import Observation, Severity, Side, format_number
+from tsnrepro.audit.expressions import EmptyCellError, Operand, readable
+from tsnrepro.audit.findings import AuditFinding, Severity, Side, format_number
 from tsnrepro.audit.intervals import Interval
-from tsnrepro.audit.tables import AuditTable, Catalog, Cell
+from tsnrepro.audit.tables import AuditTable, Catalog, Cell, TableColumn
 from tsnrepro.errors import TsnreproError
 
 Scalar = bool | int | float | str
@@ -28,13 +30,85 @@ Formula = Annotated[str, BeforeValidator(str), AfterValidator(expressions.valid)
 """An expression; bare names are columns of the row at hand."""
 
 
-class RuleParameters(BaseModel):
-    """Parameters of a rule; unknown keys are errors."""
+class _Parameters(BaseModel):
+    """Parameters with checked keys: unknown ones are errors."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class _Selection(RuleParameters):
+class Check(_Parameters):
+    """A rule bound to what it looks at; each rule is a subclass.
+
+    The subclass's docstring says in one sentence what holds for every sound record. Its name in
+    files of checks is that of the class in small letters.
+    """
+
+    rule: ClassVar[str]
+    weighs: ClassVar[Severity]
+    """How a finding weighs, unless the check says otherwise."""
+    id: str
+    severity: Severity | None = None
+    remark: str = ""
+    """What a finding means for its document."""
+
+    @classmethod
+    def __pydantic_init_subclass__(cls, **kwargs: Any) -> None:
+        super().__pydantic_init_subclass__(**kwargs)
+        if "weighs" in cls.__dict__:
+            cls.rule = re.sub(r"(?<!^)(?=[A-Z])", "_", cls.__name__).lower()
+            RULES[cls.rule] = cls
+
+    @classmethod
+    def principle(cls) -> str:
+        """Return what holds for every sound record."""
+        return (cls.__doc__ or "").partition("\n")[0]
+
+    def find(self, data: Catalog) -> list[AuditFinding]:
+        """Return what contradicts the rule."""
+        return list(self._find(data))
+
+    def _find(self, data: Catalog) -> Iterator[AuditFinding]:
+        raise NotImplementedError
+
+    def found(
+        self,
+        cell: Cell,
+        first: Side,
+        second: Side,
+        formula: str,
+        sentence: str,
+        *,
+        place: str | None = None,
+        severity: Severity | None = None,
+    ) -> AuditFinding:
+        """Return a finding at a cell.
+
+        ``first`` and ``second`` are the two numbers (or words) that it sets against each other,
+        ``formula`` is what was compared and ``sentence`` what came out. ``place`` says in words
+        where it stands, if the cell alone does not; ``severity`` is given where it weighs otherwise
+        than its check says.
+        """
+        return AuditFinding(
+            check=self.id,
+            rule=self.rule,
+            severity=severity or self.severity or self.weighs,
+            source=cell.source,
+            place=place or cell.place,
+            table=cell.table,
+            row=cell.row,
+            column=cell.column,
+            first=first,
+            second=second,
+            formula=readable(formula),
+            explanation=" ".join(filter(None, (sentence, self.remark))),
+        )
+
+
+RULES: dict[str, type[Check]] = {}
+"""All rules by name; importing ``tsnrepro.audit.rules`` fills it."""
+
+
+class _Selection(_Parameters):
     """Which rows of a table, all of them unless narrowed."""
 
     rows: list[str] | None = None
@@ -71,15 +145,39 @@ class RowScope:
     data: Catalog
     table: AuditTable | None = None
     index: int = 0
-    aliases: Mapping[str, Operand] | None = None
+    place: str | None = None
+    """What a check is about that has no row."""
 
     def name(self, name: str) -> Operand:
         """Return the value of a column in this row."""
-        if self.aliases and name in self.aliases:
-            return self.aliases[name]
+        return content(self.cell(name))
+
+    @property
+    def columns(self) -> Mapping[str, TableColumn]:
+        """Return the columns by name; none without a row."""
+        return self.table.columns if self.table else {}
+
+    @property
+    def key(self) -> str:
+        """Return the row's key; empty without a row."""
+        return self.table.keys[self.index] if self.table else ""
+
+    def cell(self, column: str) -> Cell:
+        """Return a cell of this row."""
         if self.table is None:
-            raise LookupError(f"no name {name!r}: there is no row; use published(...)")
-        return content(self.table.cell(self.index, name))
+            raise LookupError(f"no name {column!r}: there is no row; use published(...)")
+        return self.table.cell(self.index, column)
+
+    def at(self, formula: str) -> Cell:
+        """Return the cell that a finding about a formula stands at.
+
+        It is that of the first column that the formula names, else the row's key; without a row it
+        is the place that the check is about.
+        """
+        if self.table is None:
+            return self.data.cell(self.place or "")
+        names = [n for n in expressions.parse(formula).names if n in self.columns]
+        return self.cell(names[0] if names else next(iter(self.columns)))
 
     def functions(self) -> Mapping[str, Callable[..., Operand]]:
         """Return the functions that read tables."""
@@ -98,20 +196,17 @@ class RowScope:
     def number(self, formula: str) -> Interval:
         """Return a formula's number; raise CheckError where it is none."""
         value = self.evaluate(formula)
-        return _number(formula, value, self.table.path if self.table else "")
+        if not isinstance(value, Interval):
+            where = self.table.path if self.table else ""
+            raise CheckError(f"formula {formula!r} gives {value!r}, not a number", where)
+        return value
 
     def side(self, formula: str, label: str | None = None, unit: str = "") -> Side:
         """Return a formula's number as one side, with its printed digits if it is a cell."""
-        cell = self.cell_of(expressions.parse(formula))
-        if cell is not None:
-            return Side.of_cell(cell, label)
+        parsed = expressions.parse(formula)
+        if parsed.is_name and parsed.text in self.columns:
+            return Side.of_cell(self.cell(parsed.text), label)
         return Side.of_number(label or formula, self.number(formula), unit)
-
-    def cell_of(self, formula: Expression) -> Cell | None:
-        """Return the cell that a formula names alone, None where it computes."""
-        if formula.is_name and self.table is not None and formula.text in self.table.columns:
-            return self.table.cell(self.index, formula.text)
-        return None
 
     def _cell(self, *path: str) -> Operand:
         return content(self.data.cell("/".join(map(str, path))))
@@ -131,12 +226,6 @@ class RowScope:
         raise EmptyCellError(f"{path} has no row with {key} = {wanted}")
 
 
-def _number(formula: str, value: Operand, where: str) -> Interval:
-    if not isinstance(value, Interval):
-        raise CheckError(f"formula {formula!r} gives {value!r}, not a number", where)
-    return value
-
-
 def content(cell: Cell) -> Operand:
     """Return what a cell holds: a number with its range, words or a truth value."""
     if cell.value is None:
@@ -147,7 +236,7 @@ def content(cell: Cell) -> Operand:
 def rows_of(data: Catalog, selection: TableRows | RowsOrPlace) -> Iterator[RowScope]:
     """Yield the rows that a check is about."""
     if selection.table is None:
-        yield RowScope(data)
+        yield RowScope(data, place=getattr(selection, "place", None))
         return
     table = data.table(selection.table)
     there = {
@@ -157,38 +246,28 @@ def rows_of(data: Catalog, selection: TableRows | RowsOrPlace) -> Iterator[RowSc
     }
     patterns = selection.rows_like
     for index in table.select(selection.rows, {**(selection.where or {}), **there}):
-        if patterns is None or any(fnmatchcase(table.keys[index], one) for one in patterns):
-            yield RowScope(data, table, index)
+        row = RowScope(data, table, index)
+        if patterns is None or any(fnmatchcase(row.key, one) for one in patterns):
+            yield row
 
 
 def known_rows(
-    data: Catalog, selection: TableRows | RowsOrPlace, *formulas: str
+    data: Catalog, selection: TableRows | RowsOrPlace, *formulas: str, numbers: bool = True
 ) -> Iterator[tuple[Any, ...]]:
-    """Yield (row, value of each formula) for the rows in which no needed cell is empty."""
+    """Yield (row, value of each formula) for the rows in which no needed cell is empty.
+
+    Raises
+    ------
+    CheckError
+        A formula gives no number, where ``numbers`` are asked for.
+    """
     for row in rows_of(data, selection):
         try:
-            values = [row.evaluate(formula) for formula in formulas]
+            values = [(row.number if numbers else row.evaluate)(formula) for formula in formulas]
         except EmptyCellError:
             continue
         data.looked += 1
         yield (row, *values)
-
-
-def place_of(row: RowScope, selection: RowsOrPlace | TableRows, formula: str) -> Cell:
-    """Return the cell that a finding stands at: the place given, else the formula's column."""
-    place = getattr(selection, "place", None)
-    if place is not None:
-        return row.data.cell(place)
-    return first_cell(row, formula)
-
-
-def first_cell(row: RowScope, formula: str) -> Cell:
-    """Return the cell of the first column that a formula names, else the row's key column."""
-    if row.table is None:
-        raise CheckError("a check without a table needs a place", formula)
-    names = [n for n in expressions.parse(formula).names if n in row.table.columns]
-    column = names[0] if names else next(iter(row.table.columns))
-    return row.table.cell(row.index, column)
 
 
 def plain(value: Operand) -> object:
@@ -202,56 +281,7 @@ def shown(value: object) -> str:
     return format_number(bare) if isinstance(bare, int | float) else str(bare)
 
 
-Finder = Callable[[Catalog, Any], Iterator[Observation]]
-
-
-@dataclass(frozen=True)
-class Rule:
-    """A rule by name: how it looks, what parameters it takes and how its findings weigh."""
-
-    name: str
-    find: Finder
-    parameters: type[RuleParameters]
-    severity: Severity
-    principle: str
-
-
-RULES: dict[str, Rule] = {}
-"""All rules by name; importing ``tsnrepro.audit.rules`` fills it."""
-
-
-def rule(severity: Severity, principle: str) -> Callable[[Finder], Finder]:
-    """Register a function as a rule; its second argument's type is its parameter model.
-
-    ``principle`` says in one sentence what holds for every sound record.
-    """
-
-    def register(find: Finder) -> Finder:
-        model = list(get_type_hints(find).values())[1]
-        RULES[find.__name__] = Rule(find.__name__, find, model, severity, principle)
-        return find
-
-    return register
-
-
-def row_rule(severity: Severity, principle: str, *fields: str) -> Callable[[Any], Any]:
-    """Register a function of one row as a rule, as :func:`rule` does.
-
-    It is called with the row, the parameters and the values of the formulas that ``fields`` of the
-    parameters hold, for every row that has them all; it returns what it saw, or None.
-    """
-
-    def register(seen_in: Callable[..., Observation | None]) -> Any:
-        @functools.wraps(seen_in)
-        def find(data: Catalog, p: Any) -> Iterator[Observation]:
-            formulas = [getattr(p, field) for field in fields]
-            for row, *values in known_rows(data, p, *formulas):
-                for formula, value in zip(formulas, values, strict=True):
-                    _number(formula, value, p.table or "")
-                if (seen := seen_in(row, p, *values)) is not None:
-                    yield seen
-
-        rule(severity, principle)(find)
-        return seen_in
-
-    return register
+def relative_spread(values: Sequence[float]) -> float:
+    """Return the sample standard deviation over the magnitude of the mean."""
+    centre = statistics.fmean(values)
+    return statistics.stdev(values) / abs(centre) if centre else math.inf

@@ -7,56 +7,52 @@ from collections.abc import Iterator
 
 from pydantic import Field
 
-from tsnrepro.audit.findings import Observation, Severity, Side
+from tsnrepro.audit.findings import AuditFinding, Severity, Side
 from tsnrepro.audit.intervals import Interval
 from tsnrepro.audit.rules.base import (
+    Check,
     CheckError,
     Formula,
     RowsOrPlace,
-    RuleParameters,
     TableRows,
-    first_cell,
     known_rows,
-    place_of,
     plain,
-    rule,
     shown,
 )
 from tsnrepro.audit.tables import Catalog, Cell
 
 
-class SameQuantity(RuleParameters):
-    """Places that give one and the same quantity."""
+class SameQuantity(Check):
+    """One quantity has one value, as far as its digits go."""
 
+    weighs = Severity.CONTRADICTION
     quantity: str
     places: list[str] = Field(min_length=2)
     tolerance_percent: float = Field(default=0.0, ge=0)
 
-
-@rule(Severity.CONTRADICTION, "One quantity has one value, as far as its digits go.")
-def same_quantity(data: Catalog, p: SameQuantity) -> Iterator[Observation]:
-    """Find places that give one quantity different values."""
-    cells = [data.cell(path) for path in p.places]
-    settled: list[Cell] = cells[:1]
-    for cell in cells[1:]:
-        disagreeing = [c for c in settled if not _alike(c, cell, p.tolerance_percent / 100)]
-        if len(disagreeing) < len(settled):
-            continue  # it agrees with one value already met: no new conflict
-        settled.append(cell)
-        first = disagreeing[0]
-        yield Observation(
-            cell,
-            Side.of_cell(first, _where(first, cell)),
-            Side.of_cell(cell, "here"),
-            f"one value for the {p.quantity}",
-            f"The {p.quantity} is {Side.of_cell(first).text} in {_where(first, cell)}, "
-            f"and {Side.of_cell(cell).text} here.",
-        )
+    def _find(self, data: Catalog) -> Iterator[AuditFinding]:
+        cells = [data.cell(path) for path in self.places]
+        settled: list[Cell] = cells[:1]
+        for cell in cells[1:]:
+            tolerance = self.tolerance_percent / 100
+            if any(_bare(one).overlaps(_bare(cell), tolerance) for one in settled):
+                continue  # it agrees with one value already met: no new conflict
+            settled.append(cell)
+            first = settled[0]
+            yield self.found(
+                cell,
+                Side.of_cell(first, _where(first, cell)),
+                Side.of_cell(cell, "here"),
+                f"one value for the {self.quantity}",
+                f"The {self.quantity} is {Side.of_cell(first).text} in {_where(first, cell)}, "
+                f"and {Side.of_cell(cell).text} here.",
+            )
 
 
-class SameColumn(RuleParameters):
-    """Two tables that give one quantity by the same key."""
+class SameColumn(Check):
+    """A quantity that stands in two tables is the same in both, row by row."""
 
+    weighs = Severity.CONTRADICTION
     quantity: str
     first: TableRows
     first_value: Formula
@@ -66,34 +62,34 @@ class SameColumn(RuleParameters):
     second_key: list[Formula] = Field(min_length=1)
     tolerance_percent: float = Field(default=0.0, ge=0)
 
+    def _find(self, data: Catalog) -> Iterator[AuditFinding]:
+        by_key = {
+            tuple(map(plain, key)): (row, value)
+            for row, value, *key in known_rows(
+                data, self.first, self.first_value, *self.first_key, numbers=False
+            )
+        }
+        for row, value, *key in known_rows(
+            data, self.second, self.second_value, *self.second_key, numbers=False
+        ):
+            before, expected = by_key.get(tuple(map(plain, key)), (row, value))
+            if value.overlaps(expected, self.tolerance_percent / 100):
+                continue
+            original = before.at(self.first_value)
+            cell = row.at(self.second_value)
+            yield self.found(
+                cell,
+                before.side(self.first_value, _where(original, cell), original.unit),
+                row.side(self.second_value, "here", cell.unit),
+                f"one value for the {self.quantity}",
+                f"The {self.quantity} differs from that in {_where(original, cell)}.",
+            )
 
-@rule(
-    Severity.CONTRADICTION, "A quantity that stands in two tables is the same in both, row by row."
-)
-def same_column(data: Catalog, p: SameColumn) -> Iterator[Observation]:
-    """Find rows in which two tables disagree on one quantity."""
-    by_key = {
-        tuple(plain(key) for key in keys): (row, value)
-        for row, value, *keys in known_rows(data, p.first, p.first_value, *p.first_key)
-    }
-    for row, value, *keys in known_rows(data, p.second, p.second_value, *p.second_key):
-        found = by_key.get(tuple(plain(key) for key in keys))
-        if found is None or value.overlaps(found[1], p.tolerance_percent / 100):
-            continue
-        original = first_cell(found[0], p.first_value)
-        cell = first_cell(row, p.second_value)
-        yield Observation(
-            cell,
-            found[0].side(p.first_value, _where(original, cell), original.unit),
-            row.side(p.second_value, "here", cell.unit),
-            f"one value for the {p.quantity}",
-            f"The {p.quantity} differs from that in {_where(original, cell)}.",
-        )
 
+class SameThing(Check):
+    """One thing has one name: model, version, port, place."""
 
-class SameThing(RuleParameters):
-    """Places that name one and the same physical thing."""
-
+    weighs = Severity.CONTRADICTION
     thing: str
     places: list[str] = Field(min_length=2)
     pattern: str | None = None
@@ -101,91 +97,91 @@ class SameThing(RuleParameters):
     classes: dict[str, str] = Field(default_factory=dict)
     """What a text means, by a word that it contains."""
 
+    def _find(self, data: Catalog) -> Iterator[AuditFinding]:
+        named: dict[str, Cell] = {}
+        for cell in map(data.cell, self.places):
+            meaning = self._meaning(cell)
+            if meaning in named:
+                continue
+            named[meaning] = cell
+            said, first = next(iter(named.items()))
+            if first is not cell:
+                yield self.found(
+                    cell,
+                    Side(_where(first, cell), said),
+                    Side("here", meaning),
+                    f"one name for the {self.thing}",
+                    f"The {self.thing} is {said} in {_where(first, cell)}, and {meaning} here.",
+                )
 
-@rule(Severity.CONTRADICTION, "One thing has one name: model, version, port, place.")
-def same_thing(data: Catalog, p: SameThing) -> Iterator[Observation]:
-    """Find places that name one thing differently."""
-    named = [(data.cell(path), _meaning(data.cell(path), p)) for path in p.places]
-    met: list[tuple[Cell, str]] = []
-    for cell, meaning in named:
-        if not met or meaning in [other for _, other in met]:
-            met = met or [(cell, meaning)]
-            continue
-        first, first_meaning = met[0]
-        met.append((cell, meaning))
-        yield Observation(
-            cell,
-            Side(_where(first, cell), first_meaning),
-            Side("here", meaning),
-            f"one name for the {p.thing}",
-            f"The {p.thing} is {first_meaning} in {_where(first, cell)}, and {meaning} here.",
-        )
+    def _meaning(self, cell: Cell) -> str:
+        text = cell.printed
+        for word, meaning in self.classes.items():
+            if word.lower() in text.lower():
+                return meaning
+        if self.classes:
+            known = ", ".join(self.classes)
+            raise CheckError(f"{text!r} is in none of the classes {known}", cell.path)
+        if self.pattern is None:
+            return text.strip()
+        match = re.search(self.pattern, text)
+        if match is None:
+            raise CheckError(f"{text!r} does not contain {self.pattern!r}", cell.path)
+        return match[1] if match.groups() else match[0]
 
 
-class ValueUnderTwoLabels(RuleParameters):
-    """One value that two places give to different conditions."""
+class ValueUnderTwoLabels(Check):
+    """A measured value belongs to one condition; the same digits under two are one misplaced."""
 
+    weighs = Severity.CONTRADICTION
     places: list[str] = Field(min_length=2, max_length=2)
     labels: list[Formula] = Field(min_length=2, max_length=2)
     label: str
     unit: str = ""
 
-
-@rule(
-    Severity.CONTRADICTION,
-    "A measured value belongs to one condition; the same digits under two are one misplaced.",
-)
-def value_under_two_labels(data: Catalog, p: ValueUnderTwoLabels) -> Iterator[Observation]:
-    """Find one value that stands under two conditions."""
-    cells = [data.cell(path) for path in p.places]
-    labels = []
-    for path, formula in zip(p.places, p.labels, strict=True):
-        selection = RowsOrPlace(table="/".join(path.split("/")[:2]), rows=[path.split("/")[2]])
-        labels.append(next(value for _, value in known_rows(data, selection, formula)))
-    if cells[0].value != cells[1].value or plain(labels[0]) == plain(labels[1]):
-        return
-    first, second = (
-        Side(f"{p.label} in {_where(cell, cells[0])}", shown(label), p.unit)
-        for cell, label in zip(cells, labels, strict=True)
-    )
-    yield Observation(
-        cells[0],
-        first,
-        second,
-        f"{cells[0].printed} at one {p.label}",
-        f"{Side.of_cell(cells[0]).text} stands at {p.label} {shown(labels[0])} here and at "
-        f"{shown(labels[1])} in {_where(cells[1], cells[0])}.",
-    )
+    def _find(self, data: Catalog) -> Iterator[AuditFinding]:
+        cells = [data.cell(path) for path in self.places]
+        labels = []
+        for path, formula in zip(self.places, self.labels, strict=True):
+            selection = RowsOrPlace(table="/".join(path.split("/")[:2]), rows=[path.split("/")[2]])
+            ((_, label),) = known_rows(data, selection, formula, numbers=False)
+            labels.append(label)
+        if cells[0].value != cells[1].value or plain(labels[0]) == plain(labels[1]):
+            return
+        first, second = (
+            Side(f"{self.label} in {_where(cell, cells[0])}", shown(label), self.unit)
+            for cell, label in zip(cells, labels, strict=True)
+        )
+        yield self.found(
+            cells[0],
+            first,
+            second,
+            f"{cells[0].printed} at one {self.label}",
+            f"{Side.of_cell(cells[0]).text} stands at {self.label} {shown(labels[0])} here and at "
+            f"{shown(labels[1])} in {_where(cells[1], cells[0])}.",
+        )
 
 
-class CircularInput(RowsOrPlace):
-    """A model's input and the measured result that the model is to explain."""
+class CircularInput(Check, RowsOrPlace):
+    """A model whose input is the result it explains explains nothing."""
 
+    weighs = Severity.UNSUPPORTED
     input: Formula
     result: Formula
     input_label: str
     unit: str
     tolerance_percent: float = Field(default=1.0, gt=0)
 
-
-@rule(Severity.UNSUPPORTED, "A model whose input is the result it explains explains nothing.")
-def circular_input(data: Catalog, p: CircularInput) -> Iterator[Observation]:
-    """Find model inputs that are the result to be explained."""
-    for row, given, result in known_rows(data, p, p.input, p.result):
-        if not given.overlaps(result, p.tolerance_percent / 100):
-            continue
-        yield Observation(
-            place_of(row, p, p.input),
-            Side.of_number(p.input_label, given, p.unit),
-            row.side(p.result, "result to be explained", p.unit),
-            f"{p.input} = {p.result}",
-            "The model's input is the measured result itself.",
-        )
-
-
-def _alike(a: Cell, b: Cell, tolerance: float) -> bool:
-    """Tell whether two cells give one number; a bound counts as the number it names."""
-    return _bare(a).overlaps(_bare(b), tolerance)
+    def _find(self, data: Catalog) -> Iterator[AuditFinding]:
+        for row, given, result in known_rows(data, self, self.input, self.result):
+            if given.overlaps(result, self.tolerance_percent / 100):
+                yield self.found(
+                    row.at(self.input),
+                    Side.of_number(self.input_label, given, self.unit),
+                    row.side(self.result, "result to be explained", self.unit),
+                    f"{self.input} = {self.result}",
+                    "The model's input is the measured result itself.",
+                )
 
 
 def _where(cell: Cell, seen_from: Cell) -> str:
@@ -194,21 +190,7 @@ def _where(cell: Cell, seen_from: Cell) -> str:
 
 
 def _bare(cell: Cell) -> Interval:
+    """Return a cell's number; a bound counts as the number it names."""
     if cell.rounded and cell.qualifier != "approximately":
         return Interval.printed(cell.printed)
     return cell.interval
-
-
-def _meaning(cell: Cell, p: SameThing) -> str:
-    text = cell.printed
-    for word, meaning in p.classes.items():
-        if word.lower() in text.lower():
-            return meaning
-    if p.classes:
-        raise CheckError(f"{text!r} is in none of the classes {', '.join(p.classes)}", cell.path)
-    if p.pattern is None:
-        return text.strip()
-    match = re.search(p.pattern, text)
-    if match is None:
-        raise CheckError(f"{text!r} does not contain {p.pattern!r}", cell.path)
-    return match[1] if match.groups() else match[0]

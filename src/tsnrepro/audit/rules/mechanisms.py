@@ -6,23 +6,18 @@ from collections.abc import Iterator
 
 from pydantic import Field
 
-from tsnrepro.audit.findings import Observation, Severity, Side, format_number
-from tsnrepro.audit.rules.base import (
-    Formula,
-    TableRows,
-    first_cell,
-    known_rows,
-    rule,
-)
+from tsnrepro.audit.findings import AuditFinding, Severity, Side, format_number
+from tsnrepro.audit.rules.base import Check, Formula, TableRows, known_rows
 from tsnrepro.audit.tables import Catalog
 
 R_TAG_NUMBERS = 65_536
 """Sequence numbers of an R-TAG: 16 bits (IEEE Std 802.1CB-2017, 7.8)."""
 
 
-class StuckAfterWrap(TableRows):
-    """Counts of trials with elimination."""
+class StuckAfterWrap(Check, TableRows):
+    """A receiver that gets as many packets as there are numbers stopped at the wrap."""
 
+    weighs = Severity.IMPOSSIBLE
     sent: Formula
     received: Formula
     numbers: int = Field(default=R_TAG_NUMBERS, gt=1)
@@ -31,49 +26,40 @@ class StuckAfterWrap(TableRows):
     least_excess_percent: float = Field(default=5.0, gt=0)
     """How many packets more than numbers were sent, at least."""
 
-
-@rule(
-    Severity.IMPOSSIBLE,
-    "A receiver that gets as many packets as there are numbers stopped at the wrap.",
-)
-def stuck_after_wrap(data: Catalog, p: StuckAfterWrap) -> Iterator[Observation]:
-    """Find receivers that stopped after as many packets as there are numbers."""
-    for row, sent, received in known_rows(data, p, p.sent, p.received):
-        near = abs(received.value - p.numbers) <= p.numbers * p.tolerance_percent / 100
-        if not near or sent.value < p.numbers * (1 + p.least_excess_percent / 100):
-            continue
-        yield Observation(
-            first_cell(row, p.received),
-            row.side(p.received),
-            Side.of_number("sequence numbers there are", p.numbers, "packets"),
-            f"{p.received} = {p.numbers} while {p.sent} > {p.numbers}",
-            f"Of {format_number(sent.value)} packets as many arrived as there are numbers: "
-            "elimination never forgot.",
-        )
+    def _find(self, data: Catalog) -> Iterator[AuditFinding]:
+        for row, sent, received in known_rows(data, self, self.sent, self.received):
+            near = abs(received.value - self.numbers) <= self.numbers * self.tolerance_percent / 100
+            if not near or sent.value < self.numbers * (1 + self.least_excess_percent / 100):
+                continue
+            yield self.found(
+                row.at(self.received),
+                row.side(self.received),
+                Side.of_number("sequence numbers there are", self.numbers, "packets"),
+                f"{self.received} = {self.numbers} while {self.sent} > {self.numbers}",
+                f"Of {format_number(sent.value)} packets as many arrived as there are numbers: "
+                "elimination never forgot.",
+            )
 
 
-class RangeByDefinition(TableRows):
-    """A range that is shown as a result, and the range that the definition leaves."""
+class RangeByDefinition(Check, TableRows):
+    """A range that holds by definition is no evidence for anything."""
 
+    weighs = Severity.UNSUPPORTED
     low: Formula
     high: Formula
     defined_low: Formula
     defined_high: Formula
     quantity: str
 
-
-@rule(Severity.UNSUPPORTED, "A range that holds by definition is no evidence for anything.")
-def range_by_definition(data: Catalog, p: RangeByDefinition) -> Iterator[Observation]:
-    """Find ranges shown as results that the definition fixes."""
-    formulas = (p.low, p.high, p.defined_low, p.defined_high)
-    for row, low, high, least, most in known_rows(data, p, *formulas):
-        if not (low.overlaps(least) and high.overlaps(most)):
-            continue
-        cell = first_cell(row, p.high)
-        yield Observation(
-            cell,
-            row.side(p.high, cell.title),
-            Side.of_number("upper end by definition", most, cell.unit),
-            f"{format_number(least.value)} <= {p.quantity} < {format_number(most.value)}",
-            f"{p.quantity.capitalize()} lies in this range whatever the gates do.",
-        )
+    def _find(self, data: Catalog) -> Iterator[AuditFinding]:
+        formulas = (self.low, self.high, self.defined_low, self.defined_high)
+        for row, low, high, least, most in known_rows(data, self, *formulas):
+            if low.overlaps(least) and high.overlaps(most):
+                cell, ends = row.at(self.high), map(format_number, (least.value, most.value))
+                yield self.found(
+                    cell,
+                    row.side(self.high, cell.title),
+                    Side.of_number("upper end by definition", most, cell.unit),
+                    f" <= {self.quantity} < ".join(ends),
+                    f"{self.quantity.capitalize()} lies in this range whatever the gates do.",
+                )

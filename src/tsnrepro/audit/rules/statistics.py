@@ -5,62 +5,58 @@ from __future__ import annotations
 import itertools
 import math
 import statistics
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 
 from pydantic import Field
 
-from tsnrepro.audit.findings import Observation, Severity, Side, capital, format_number, plural
-from tsnrepro.audit.intervals import Interval
+from tsnrepro.audit.findings import AuditFinding, Severity, Side, capital, format_number, plural
+from tsnrepro.audit.intervals import Interval, format_range
 from tsnrepro.audit.rules.base import (
+    Check,
     CheckError,
     Formula,
+    RowScope,
     TableRows,
-    first_cell,
     known_rows,
+    relative_spread,
     rows_of,
-    rule,
 )
-from tsnrepro.audit.tables import AuditTable, Catalog, Cell
+from tsnrepro.audit.tables import Catalog, Cell
 
 _MOST_COMBINATIONS = 100_000
 
 
-class OrderOfStatistics(TableRows):
-    """Columns in ascending order; those of ``between`` lie between the first and the last."""
+class OrderOfStatistics(Check, TableRows):
+    """Minimum, quantiles and maximum of one sample never descend; the mean lies between."""
 
+    weighs = Severity.IMPOSSIBLE
     columns: list[str] = Field(min_length=2)
     between: list[str] = Field(default_factory=list)
 
-
-@rule(
-    Severity.IMPOSSIBLE,
-    "Minimum, quantiles and maximum of one sample never descend; the mean lies between.",
-)
-def order_of_statistics(data: Catalog, p: OrderOfStatistics) -> Iterator[Observation]:
-    """Find a quantile, minimum or maximum out of order."""
-    for row in rows_of(data, p):
-        assert row.table is not None
-        cells = [row.table.cell(row.index, column) for column in p.columns]
-        inner = [row.table.cell(row.index, column) for column in p.between]
-        pairs = list(itertools.combinations(cells, 2))
-        pairs += [(cells[0], cell) for cell in inner] + [(cell, cells[-1]) for cell in inner]
-        for lower, upper in pairs:
-            if lower.value is None or upper.value is None:
-                continue
-            data.looked += 1
-            if lower.interval.low > upper.interval.high:
-                yield Observation(
-                    upper,
-                    Side.of_cell(lower),
-                    Side.of_cell(upper),
-                    f"{lower.column} <= {upper.column}",
-                    f"{capital(upper.title)} is below {lower.title} of the same sample.",
-                )
+    def _find(self, data: Catalog) -> Iterator[AuditFinding]:
+        for row in rows_of(data, self):
+            cells = [row.cell(column) for column in self.columns]
+            inner = [row.cell(column) for column in self.between]
+            pairs = list(itertools.combinations(cells, 2))
+            pairs += [(cells[0], cell) for cell in inner] + [(cell, cells[-1]) for cell in inner]
+            for lower, upper in pairs:
+                if lower.value is None or upper.value is None:
+                    continue
+                data.looked += 1
+                if lower.interval.low > upper.interval.high:
+                    yield self.found(
+                        upper,
+                        Side.of_cell(lower),
+                        Side.of_cell(upper),
+                        f"{lower.column} <= {upper.column}",
+                        f"{capital(upper.title)} is below {lower.title} of the same sample.",
+                    )
 
 
-class ConstantRatio(TableRows):
-    """Statistics whose ratio to another statistic is looked at, row against row."""
+class ConstantRatio(Check, TableRows):
+    """Independent measurements have no fixed ratio over samples whose size differs."""
 
+    weighs = Severity.IMPOSSIBLE
     numerators: list[str] = Field(min_length=1)
     denominator: str
     largest_spread: float = Field(default=1e-3, gt=0)
@@ -69,45 +65,37 @@ class ConstantRatio(TableRows):
     """Coefficient of variation of the denominator, at least, for that to mean anything."""
     least_rows: int = Field(default=3, ge=3)
 
-
-@rule(
-    Severity.IMPOSSIBLE,
-    "Independent measurements have no fixed ratio over samples whose size differs.",
-)
-def constant_ratio(data: Catalog, p: ConstantRatio) -> Iterator[Observation]:
-    """Find statistics that are one factor times another in every row."""
-    for numerator in p.numerators:
-        pairs = [
-            (row, top, bottom)
-            for row, top, bottom in known_rows(data, p, numerator, p.denominator)
-            if bottom.value != 0
-        ]
-        ratios = [top.value / bottom.value for _, top, bottom in pairs]
-        if len(ratios) < p.least_rows:
-            continue
-        variation = _relative_spread([bottom.value for *_, bottom in pairs])
-        spread, centre = _relative_spread(ratios), sum(ratios) / len(ratios)
-        # A ratio of one is no spread at all: minimum, mean and maximum of a constant delay.
-        constant = spread < p.largest_spread and abs(centre - 1) > p.largest_spread
-        if not constant or variation < p.least_variation:
-            continue
-        row = pairs[0][0]
-        cell, base = (row.table.cell(row.index, name) for name in (numerator, p.denominator))
-        yield Observation(
-            cell,
-            Side(f"mean ratio to {base.title}", centre),
-            Side("relative spread of the ratio", spread),
-            f"sd({numerator} / {p.denominator}) / mean over {plural(len(ratios), 'row')} "
-            f"< {p.largest_spread:g}",
-            f"{capital(cell.title)} is {format_number(centre, 3)} times {base.title} in every "
-            "row: one factor made it, not measurements.",
-            place=f"{row.table.title}, {plural(len(ratios), 'row')}, {cell.title}",
-        )
+    def _find(self, data: Catalog) -> Iterator[AuditFinding]:
+        for numerator in self.numerators:
+            known = known_rows(data, self, numerator, self.denominator)
+            found = [(row, top.value, base.value) for row, top, base in known if base.value]
+            ratios = [top / base for _, top, base in found]
+            if len(ratios) < self.least_rows:
+                continue
+            variation = relative_spread([base for *_, base in found])
+            spread, centre = relative_spread(ratios), statistics.fmean(ratios)
+            # A ratio of one is no spread at all: minimum, mean and maximum of a constant delay.
+            constant = spread < self.largest_spread and abs(centre - 1) > self.largest_spread
+            if not constant or variation < self.least_variation:
+                continue
+            row = found[0][0]
+            cell, base = row.cell(numerator), row.cell(self.denominator)
+            yield self.found(
+                cell,
+                Side(f"mean ratio to {base.title}", centre),
+                Side("relative spread of the ratio", spread),
+                f"sd({numerator} / {self.denominator}) / mean over {plural(len(ratios), 'row')} "
+                f"< {self.largest_spread:g}",
+                f"{capital(cell.title)} is {format_number(centre, 3)} times {base.title} in every "
+                "row: one factor made it, not measurements.",
+                place=f"{row.table.title}, {plural(len(ratios), 'row')}, {cell.title}",
+            )
 
 
-class IntervalFromTrials(TableRows):
-    """A confidence interval and the trials it is said to rest on."""
+class IntervalFromTrials(Check, TableRows):
+    """An interval needs two trials, and on a grid Student's t leaves few intervals possible."""
 
+    weighs = Severity.IMPOSSIBLE
     low: Formula
     high: Formula
     trials: Formula
@@ -119,159 +107,127 @@ class IntervalFromTrials(TableRows):
     grid_column: Formula | None = None
     """A list of these values, by ``column(...)``."""
 
-
-@rule(
-    Severity.IMPOSSIBLE,
-    "An interval needs two trials, and on a grid Student's t leaves few intervals possible.",
-)
-def interval_from_trials(data: Catalog, p: IntervalFromTrials) -> Iterator[Observation]:
-    """Find intervals that no outcome of the stated trials gives."""
-    for row, low, high, count in known_rows(data, p, p.low, p.high, p.trials):
-        cell = first_cell(row, p.low)
-        trials = round(count.value)
-        printed = Side("printed half width", (high.value - low.value) / 2, cell.unit)
-        if trials < p.least_trials:
-            if high.value > low.value:
-                yield Observation(
-                    cell,
-                    printed,
-                    Side("trials", trials),
-                    f"an interval needs at least {plural(p.least_trials, 'trial')}",
-                    f"No interval follows from {plural(trials, 'trial')}.",
-                )
-            continue
-        grid = _grid(data, p)
-        if grid is None or trials < 2:
-            continue
-        level = row.number(p.level_percent).value / 100
-        reachable = list(_intervals(grid, trials, level))
-        if _gives(reachable, low, high):
-            continue
-        nearest = min(
-            reachable,
-            key=lambda pair: max(abs(pair[0].value - low.value), abs(pair[1].value - high.value)),
-        )
-        near = f"[{format_number(nearest[0].value)}, {format_number(nearest[1].value)}]"
-        sentence = f"No {trials} results on the tested rates give this interval"
-        normal = _gives(_intervals(grid, trials, level, normal=True), low, high)
-        if normal:
-            sentence = "Only the normal quantile gives this interval, which is too narrow for " + (
-                f"{trials} trials; Student's does not"
+    def _find(self, data: Catalog) -> Iterator[AuditFinding]:
+        for row, low, high, count in known_rows(data, self, self.low, self.high, self.trials):
+            cell = row.at(self.low)
+            trials = round(count.value)
+            printed = Side("printed half width", (high.value - low.value) / 2, cell.unit)
+            if trials < self.least_trials:
+                if high.value > low.value:
+                    yield self.found(
+                        cell,
+                        printed,
+                        Side("trials", trials),
+                        f"an interval needs at least {plural(self.least_trials, 'trial')}",
+                        f"No interval follows from {plural(trials, 'trial')}.",
+                    )
+                continue
+            grid = self._grid(row)
+            if not grid or trials < 2:
+                continue
+            level = row.number(self.level_percent).value / 100
+            reachable = list(_intervals(grid, trials, level))
+            if _gives(reachable, low, high):
+                continue
+            least, most = min(
+                reachable, key=lambda pair: max(abs(pair[0] - low.value), abs(pair[1] - high.value))
             )
-        yield Observation(
-            cell,
-            printed,
-            Side(
-                "nearest half width that trials give",
-                (nearest[1].value - nearest[0].value) / 2,
-                cell.unit,
-            ),
-            f"mean ± t({level:g}, {trials - 1}) sd / sqrt({trials}) over all "
-            f"{plural(trials, 'trial')} on {plural(len(grid), 'tested rate')}",
-            f"{sentence}; the nearest is {near}.",
-            severity=Severity.UNSUPPORTED if normal else None,
-        )
+            normal = _gives(_intervals(grid, trials, level, normal=True), low, high)
+            sentence = f"No {trials} results on the tested rates give this interval"
+            if normal:
+                sentence = (
+                    "Only the normal quantile gives this interval, which is too narrow for "
+                    f"{trials} trials; Student's does not"
+                )
+            yield self.found(
+                cell,
+                printed,
+                Side("nearest half width that trials give", (most - least) / 2, cell.unit),
+                f"mean ± t({level:g}, {trials - 1}) sd / sqrt({trials}) over all "
+                f"{plural(trials, 'trial')} on {plural(len(grid), 'tested rate')}",
+                f"{sentence}; the nearest is {format_range(least, most)}.",
+                severity=Severity.UNSUPPORTED if normal else None,
+            )
+
+    def _grid(self, row: RowScope) -> list[float]:
+        values = self.grid or []
+        if self.grid_column is not None:
+            values = [number.value for number in row.evaluate(self.grid_column)]
+        return sorted(set(values))
 
 
-class ConstantColumn(TableRows):
-    """Statistics that no two trials share, and one that shows that the trials differ."""
+class ConstantColumn(Check, TableRows):
+    """A statistic of samples that differ does not come out the same in every digit."""
 
+    weighs = Severity.UNSUPPORTED
     columns: list[str] = Field(min_length=1)
     beside: str
     least_rows: int = Field(default=3, ge=3)
 
-
-@rule(
-    Severity.UNSUPPORTED,
-    "A statistic of samples that differ does not come out the same in every digit.",
-)
-def constant_column(data: Catalog, p: ConstantColumn) -> Iterator[Observation]:
-    """Find statistics that are one number in every row."""
-    for column in p.columns:
-        pairs = list(known_rows(data, p, column, p.beside))
-        values = {value.value for _, value, _ in pairs}
-        others = {other.value for *_, other in pairs}
-        if len(pairs) < p.least_rows or len(values) > 1 or len(others) == 1 or values == {0}:
-            continue
-        row = pairs[0][0]
-        cell = row.table.cell(row.index, column)
-        yield Observation(
-            cell,
-            Side.of_cell(cell, f"{cell.title} of {plural(len(pairs), 'row')}"),
-            Side(f"different values of {p.beside}", len(others)),
-            f"{column} differs where {p.beside} does",
-            f"{capital(cell.title)} is the same in every row: one number was copied.",
-            place=f"{row.table.title}, {plural(len(pairs), 'row')}, {cell.title}",
-        )
+    def _find(self, data: Catalog) -> Iterator[AuditFinding]:
+        for column in self.columns:
+            pairs = list(known_rows(data, self, column, self.beside))
+            values = {value.value for _, value, _ in pairs}
+            others = {other.value for *_, other in pairs}
+            if len(pairs) < self.least_rows or len(values) > 1 or len(others) == 1 or values == {0}:
+                continue
+            row = pairs[0][0]
+            cell = row.cell(column)
+            yield self.found(
+                cell,
+                Side.of_cell(cell, f"{cell.title} of {plural(len(pairs), 'row')}"),
+                Side(f"different values of {self.beside}", len(others)),
+                f"{column} differs where {self.beside} does",
+                f"{capital(cell.title)} is the same in every row: one number was copied.",
+                place=f"{row.table.title}, {plural(len(pairs), 'row')}, {cell.title}",
+            )
 
 
-class RepeatedRows(TableRows):
-    """Columns whose values identify a measurement, over one table or several."""
+class RepeatedRows(Check, TableRows):
+    """Two measurements do not repeat each other in every digit: one is a copy."""
 
+    weighs = Severity.UNSUPPORTED
     columns: list[str] = Field(min_length=2)
     more_tables: list[str] = Field(default_factory=list)
     spread: str | None = None
     """Column that has to exceed zero: samples without any spread repeat each other rightly."""
 
-
-@rule(
-    Severity.UNSUPPORTED, "Two measurements do not repeat each other in every digit: one is a copy."
-)
-def repeated_rows(data: Catalog, p: RepeatedRows) -> Iterator[Observation]:
-    """Find rows whose statistics all repeat those of another row."""
-    seen: dict[tuple[object, ...], Cell] = {}
-    for path in (p.table, *p.more_tables):
-        table = data.table(path)
-        rows = p.rows if path == p.table else None
-        for index in table.select(rows, p.where if path == p.table else None):
-            cells = [table.cell(index, column) for column in p.columns]
-            values = tuple(cell.value for cell in cells)
-            if None in values or not any(values) or not _has_spread(table, index, p.spread):
-                continue
-            data.looked += 1
-            original = seen.setdefault(values, cells[0])
-            if original is not cells[0]:
-                yield Observation(
-                    cells[0],
-                    Side.of_cell(original, original.origin),
-                    Side.of_cell(cells[0], cells[0].origin),
-                    " and ".join(f"equal {column}" for column in p.columns),
-                    f"All {len(p.columns)} statistics repeat those of {original.origin}: "
-                    "one measurement stands in two places.",
-                )
+    def _find(self, data: Catalog) -> Iterator[AuditFinding]:
+        seen: dict[tuple[object, ...], Cell] = {}
+        for path in (self.table, *self.more_tables):
+            table = data.table(path)
+            rows = self.rows if path == self.table else None
+            for index in table.select(rows, self.where if path == self.table else None):
+                cells = [table.cell(index, column) for column in self.columns]
+                values = tuple(cell.value for cell in cells)
+                spread = table.cell(index, self.spread).value if self.spread else True
+                varies = isinstance(spread, int | float) and spread > 0
+                if None in values or not any(values) or not varies:
+                    continue
+                data.looked += 1
+                original = seen.setdefault(values, cells[0])
+                if original is not cells[0]:
+                    yield self.found(
+                        cells[0],
+                        Side.of_cell(original, original.origin),
+                        Side.of_cell(cells[0], cells[0].origin),
+                        " and ".join(f"equal {column}" for column in self.columns),
+                        f"All {len(self.columns)} statistics repeat those of {original.origin}: "
+                        "one measurement stands in two places.",
+                    )
 
 
-def _has_spread(table: AuditTable, index: int, column: str | None) -> bool:
-    if column is None:
-        return True
-    value = table.column(column).values[index]
-    return isinstance(value, int | float) and value > 0
+_Ends = tuple[float, float]
 
 
-def _relative_spread(values: Sequence[float]) -> float:
-    """Return the sample standard deviation over the magnitude of the mean."""
-    centre = statistics.fmean(values)
-    return statistics.stdev(values) / abs(centre) if centre else math.inf
-
-
-def _grid(data: Catalog, p: IntervalFromTrials) -> list[float] | None:
-    values = p.grid
-    if p.grid_column is not None:
-        row = next(rows_of(data, p))
-        values = [number.value for number in row.evaluate(p.grid_column)]
-    return sorted(set(values)) if values else None
-
-
-_Pair = tuple[Interval, Interval]
-
-
-def _gives(pairs: Iterable[_Pair], low: Interval, high: Interval) -> bool:
-    return any(low.overlaps(a) and high.overlaps(b) for a, b in pairs)
+def _gives(intervals: Iterable[_Ends], low: Interval, high: Interval) -> bool:
+    exact = Interval.exact
+    return any(low.overlaps(exact(a)) and high.overlaps(exact(b)) for a, b in intervals)
 
 
 def _intervals(
     grid: list[float], trials: int, level: float, *, normal: bool = False
-) -> Iterator[_Pair]:
+) -> Iterator[_Ends]:
     """Yield every Student's t interval, or normal one, that results on a grid can give."""
     if math.comb(len(grid) + trials - 1, trials) > _MOST_COMBINATIONS:
         raise CheckError(
@@ -287,4 +243,4 @@ def _intervals(
     for values in itertools.combinations_with_replacement(grid, trials):
         centre = statistics.fmean(values)
         half = factor * statistics.stdev(values)
-        yield Interval.exact(centre - half), Interval.exact(centre + half)
+        yield centre - half, centre + half

@@ -7,14 +7,17 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from tsnrepro.experiments.rfc2544.throughput import NO_THROUGHPUT
 from tsnrepro.settings.rfc2544 import RfcLatencySettings
 
 STREAM_SECONDS = 120.0
 REPEATS = 20
+"""Trials of one case that RFC 2544 (26.2) asks for; one trial alone cannot tell."""
 QUANTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p99_9": 0.999}
 MICRO = 1e6
 
 Kind = Literal["round-trip", "one-way"]
+QUANTITIES = {"round-trip": ("half_round_trip", "round_trip"), "one-way": ("one_way",)}
 
 
 @dataclass(frozen=True)
@@ -22,13 +25,14 @@ class LatencyCase:
     """What to measure: samples of one kind beside background traffic.
 
     ``background_pps`` is what runs beside the samples, in datagrams a second of the same size: 0
-    when idle, and at the throughput rate what the samples themselves leave of it.
+    when idle, and at the throughput rate what the samples themselves leave of it; None where that
+    rate is not known.
     """
 
     kind: Kind
     load: Literal["idle", "throughput"]
     payload_bytes: int
-    background_pps: float
+    background_pps: float | None
     duration_s: float
 
 
@@ -80,12 +84,10 @@ def case(
 
 
 def departures(settings: RfcLatencySettings, kind: Kind) -> tuple[str, ...]:
-    """Return what keeps the measurement from being RFC 2544's (26.2)."""
+    """Return what keeps one trial from being RFC 2544's (26.2)."""
     found = []
     if settings.duration_s < STREAM_SECONDS:
         found.append(f"streams of {settings.duration_s:g} s, not 120 s (RFC 2544, 26.2)")
-    if settings.repetitions < REPEATS:
-        found.append(f"{settings.repetitions} repetitions, not 20 (RFC 2544, 26.2)")
     if kind == "round-trip":
         found.append("round trips of two hosts, not one way through the device (RFC 2544, 26.2)")
     return tuple(found)
@@ -142,6 +144,18 @@ def record_of_latency(
         "compliant": not reasons,
         "reasons": list(reasons),
     }
+
+
+def without_throughput(
+    settings: RfcLatencySettings, kind: Kind, payload_bytes: int
+) -> dict[str, Any]:
+    """Return the ``values`` where no throughput was found, so that there is no rate to load with.
+
+    Every quantity is named and has no statistics, and the reasons begin with why.
+    """
+    of = LatencyCase(kind, "throughput", payload_bytes, None, settings.duration_s)
+    reasons = (NO_THROUGHPUT, *departures(settings, kind))
+    return record_of_latency(of, dict.fromkeys(QUANTITIES[kind]), reasons)
 
 
 def _checked(values: ArrayLike) -> NDArray[np.float64]:

@@ -31,20 +31,14 @@ def measure(
 ) -> None:
     """Measure one repetition and keep its samples.
 
-    Raises
-    ------
-    ToolError
-        The case is at the throughput rate, and no throughput was found.
+    Where no throughput was found there is no such rate: the record says so and has no samples.
     """
-    of = settings_of_trial(trial.factors)
+    of, payload_bytes = settings_of_trial(trial.factors), trial.factors["payload_bytes"]
     kind, _, load = trial.factors["method"].rpartition("-")
     if load == "throughput" and throughput_pps is None:
-        raise ToolError(
-            "latency at the throughput rate needs a throughput, and none was found",
-            trial.label,
-            "Measure throughput for the same configuration and size",
-        )
-    make_case = partial(latency.case, of, kind, load, trial.factors["payload_bytes"])
+        measured.values |= latency.without_throughput(of, cast(Kind, kind), payload_bytes)
+        return
+    make_case = partial(latency.case, of, kind, load, payload_bytes)
     sample = _round_trips if kind == "round-trip" else _one_way
     case, found, reasons = sample(requests, trial, throughput_pps, measured, make_case)
     departures = latency.departures(of, cast(Kind, kind))

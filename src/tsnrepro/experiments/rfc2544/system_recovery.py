@@ -5,6 +5,7 @@ from typing import Any
 
 from tsnrepro.errors import ToolError
 from tsnrepro.experiments.rfc2544.load_trial import Series
+from tsnrepro.experiments.rfc2544.throughput import NO_THROUGHPUT
 from tsnrepro.experiments.traffic import RateStep
 from tsnrepro.settings.rfc2544 import SystemRecoverySettings
 
@@ -44,8 +45,7 @@ class SystemRecoveryResult:
 
 def without_throughput() -> SystemRecoveryResult:
     """Return the result where no throughput was found, so that there is no rate to start from."""
-    reason = "no throughput was found for this configuration and size"
-    return SystemRecoveryResult(None, None, None, None, None, False, 0, (reason,))
+    return SystemRecoveryResult(None, None, None, None, None, False, 0, (NO_THROUGHPUT,))
 
 
 def measure(

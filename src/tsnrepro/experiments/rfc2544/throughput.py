@@ -9,6 +9,8 @@ from tsnrepro.experiments.rfc2544.load_trial import LimitedBy, LoadTrial, Series
 
 TRIAL_SECONDS = 60.0
 """Shortest trial of a benchmark's final result (RFC 2544, 24)."""
+NO_THROUGHPUT = "no throughput was found for this configuration and size"
+"""Why a benchmark that starts from the throughput has no result."""
 
 
 @dataclass(frozen=True)

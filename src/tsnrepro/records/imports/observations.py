@@ -1,4 +1,4 @@
-"""Single observations of imported trials: their statistics, and the way back to their file."""
+"""Single observations of imported trials: the way back to their file."""
 
 from pathlib import Path
 from typing import Any
@@ -6,30 +6,9 @@ from typing import Any
 import numpy as np
 
 from tsnrepro.errors import RecordError
-from tsnrepro.records.columns import QUANTILES
 from tsnrepro.records.imports.files import SourceFile
 from tsnrepro.records.imports.mapping import Times
 from tsnrepro.records.imports.readers import packet_times, sockperf_rows
-from tsnrepro.records.imports.readers.row import Known
-
-
-def statistics(latencies_us: np.ndarray) -> Known:
-    """Return the fields of the experiment ``latency`` that observations determine.
-
-    A quantile is the smallest observation that at least its share does not exceed. The standard
-    deviation is the sample's (n - 1); one observation has none.
-    """
-    found = np.quantile(latencies_us, list(QUANTILES.values()), method="inverted_cdf")
-    known: Known = {
-        "observations": len(latencies_us),
-        "mean_us": float(latencies_us.mean()),
-        "min_us": float(latencies_us.min()),
-        "max_us": float(latencies_us.max()),
-        **{name: float(value) for name, value in zip(QUANTILES, found, strict=True)},
-    }
-    if len(latencies_us) > 1:
-        known["sd_us"] = float(latencies_us.std(ddof=1))
-    return known
 
 
 def read_observations(file: SourceFile, how: dict[str, Any]) -> np.ndarray:

@@ -13,7 +13,7 @@ from tsnrepro.records.imports import plausibility
 from tsnrepro.records.imports.files import SourceFile
 from tsnrepro.records.imports.imported import ORIGINALS
 from tsnrepro.records.imports.mapping import MappedTable, Observations, match_names
-from tsnrepro.records.imports.readers.row import DataRow, FileRows, one_row
+from tsnrepro.records.imports.readers.row import DataRow, FileRows, one_row, statistics
 from tsnrepro.records.imports.refusal import NoMeasurementError, refuse_empty
 from tsnrepro.records.imports.rows import (
     Converted,
@@ -179,7 +179,6 @@ def _rows(file: SourceFile, table: MappedTable) -> FileRows:
         # A module a format: most imports need neither NumPy nor pyarrow.
         reader = import_module(f"tsnrepro.records.imports.readers.{_READERS[table.format]}")
         return reader.read(file, table)
-    from tsnrepro.records.imports.observations import statistics  # noqa: PLC0415
     from tsnrepro.records.imports.readers import packet_times  # noqa: PLC0415
 
     found = packet_times.read(file, table.times, table.row_range)
@@ -239,10 +238,7 @@ def _attach(
     groups: Mapping[str, str | None],
 ) -> dict[str, Any]:
     """Read the file of a row's observations and fill in the statistics that the row lacks."""
-    from tsnrepro.records.imports.observations import (  # noqa: PLC0415
-        read_observations,
-        statistics,
-    )
+    from tsnrepro.records.imports.observations import read_observations  # noqa: PLC0415
 
     assert table.observations is not None
     relative = _filled(table.observations, row, groups)

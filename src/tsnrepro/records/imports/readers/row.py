@@ -2,9 +2,13 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tsnrepro.errors import RecordError
+from tsnrepro.records.columns import QUANTILES
+
+if TYPE_CHECKING:
+    import numpy as np
 
 Known = dict[str, int | float | str]
 _SHOWN = 400
@@ -57,6 +61,27 @@ class FileRows:
 def one_row(known: Known, **more: Any) -> FileRows:
     """Return the rows of a file that holds one test."""
     return FileRows([DataRow("", dict(known), known)], **more)
+
+
+def statistics(latencies_us: "np.ndarray") -> Known:
+    """Return the fields of the experiment ``latency`` that observations determine.
+
+    A quantile is the smallest observation that at least its share does not exceed. The standard
+    deviation is the sample's (n - 1); one observation has none.
+    """
+    import numpy as np  # noqa: PLC0415 - most imports need none
+
+    found = np.quantile(latencies_us, list(QUANTILES.values()), method="inverted_cdf")
+    known: Known = {
+        "observations": len(latencies_us),
+        "mean_us": float(latencies_us.mean()),
+        "min_us": float(latencies_us.min()),
+        "max_us": float(latencies_us.max()),
+        **{name: float(value) for name, value in zip(QUANTILES, found, strict=True)},
+    }
+    if len(latencies_us) > 1:
+        known["sd_us"] = float(latencies_us.std(ddof=1))
+    return known
 
 
 def there_are(names: Any) -> str:

@@ -7,7 +7,7 @@ from tsnrepro.records.columns import QUANTILES
 from tsnrepro.records.imports.files import SourceFile
 from tsnrepro.records.imports.mapping import MappedTable
 from tsnrepro.records.imports.plausibility import against_log
-from tsnrepro.records.imports.readers.row import FileRows, Known, one_row
+from tsnrepro.records.imports.readers.row import FileRows, Known, one_row, statistics
 from tsnrepro.records.imports.refusal import NoMeasurementError, complaint
 from tsnrepro.tools import sockperf
 
@@ -28,8 +28,6 @@ def read(file: SourceFile, _: MappedTable) -> FileRows:
     start = _log(file)
     if start is None:
         return one_row(_summary(file.said()))
-    from tsnrepro.records.imports.observations import statistics  # noqa: PLC0415 - numpy
-
     counted = statistics(observations(file))
     head = file.head[: start[0]].decode("utf-8", "replace")
     if _SUMMARY not in head:
