@@ -2,6 +2,7 @@
 
 import argparse
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 from tsnrepro.errors import RecordError, TsnreproError
@@ -25,19 +26,21 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="tsnrepro", description=__doc__)
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
-    add = commands.add_parser("testbeds", help="which testbeds can run here, and why not others")
-    add.set_defaults(run=_testbeds)
+    def command(name: str, run: Callable[[argparse.Namespace], None], what: str):
+        added = commands.add_parser(name, help=what)
+        added.set_defaults(run=run)
+        return added
 
-    add = commands.add_parser("experiments", help="what can be measured, and on which testbeds")
-    add.set_defaults(run=_experiments)
+    command("testbeds", _testbeds, "which testbeds can run here, and why not others")
 
-    add = commands.add_parser("notebook", help="execute a parameterized notebook")
+    command("experiments", _experiments, "what can be measured, and on which testbeds")
+
+    add = command("notebook", _notebook, "execute a parameterized notebook")
     add.add_argument("source", type=Path)
     add.add_argument("target", type=Path)
     add.add_argument("-p", "--parameter", action="append", default=[], metavar="NAME=VALUE")
-    add.set_defaults(run=_notebook)
 
-    add = commands.add_parser("audit", help="check the numbers of a record, judge the claims on it")
+    add = command("audit", _audit, "check the numbers of a record, judge the claims on it")
     add.add_argument("testbed", nargs="?", default="published")
     add.add_argument("--campaign", default="quick")
     add.add_argument("--results", type=Path, default=Path("results"))
@@ -47,39 +50,31 @@ def _parser() -> argparse.ArgumentParser:
     add.add_argument(
         "--runs", type=Path, nargs="+", metavar="FOLDER", help="analysed runs, of any testbeds"
     )
-    add.set_defaults(run=_audit)
 
-    add = commands.add_parser("import", help="take a data set of others into the raw store")
+    add = command("import", _import, "take a data set of others into the raw store")
     add.add_argument("folder", type=Path)
     add.add_argument("--mapping", required=True, help="a file, or a name of config/imports")
     add.add_argument("--as", dest="name", required=True, help="the name of its testbed")
     add.add_argument("--replace", action="store_true", help="replace the import of this name")
-    add.set_defaults(run=_import)
 
-    add = commands.add_parser("page", help="write an executed notebook as a page without its code")
+    add = command("page", _page, "write an executed notebook as a page without its code")
     add.add_argument("run_folder", type=Path)
     add.add_argument("output", type=Path)
-    add.set_defaults(run=_page)
 
-    add = commands.add_parser(
-        "build", help="compile the data plane, talker and listener, and the model"
-    )
-    add.set_defaults(run=_build)
+    command("build", _build, "compile the data plane, talker and listener, and the model")
 
-    add = commands.add_parser("paper-inputs", help="write a manuscript's macros and tables")
+    add = command("paper-inputs", _paper_inputs, "write a manuscript's macros and tables")
     add.add_argument("manuscript", type=Path)
     add.add_argument("output", type=Path)
     add.add_argument("--run", action="append", default=[], metavar="COLUMN=FOLDER", dest="runs")
     add.add_argument("--study", type=Path, metavar="FOLDER")
     add.add_argument("--verdicts", type=Path, metavar="FILE")
-    add.set_defaults(run=_paper_inputs)
 
-    add = commands.add_parser("report", help="write the report of some runs")
+    add = command("report", _report, "write the report of some runs")
     add.add_argument("output", type=Path)
     add.add_argument("--runs", type=Path, nargs="+", metavar="FOLDER", required=True)
     add.add_argument("--papers", type=Path, nargs="*", metavar="FOLDER", default=[])
     add.add_argument("--reason", default="", help="why this testbed was chosen")
-    add.set_defaults(run=_report)
 
     add_study_command(commands)
     return parser
@@ -123,11 +118,7 @@ def _audit(arguments: argparse.Namespace) -> None:
             arguments.testbed, arguments.campaign, arguments.results, foreign=arguments.foreign
         )
     if arguments.ledger:
-        names = {kind: arguments.ledger / f"ledger.{kind}" for kind in ("html", "tex")}
-        macros = arguments.ledger / "verdicts.tex"
-        write_ledger(
-            result, html=names["html"], latex=names["tex"], macros=macros, report="index.html"
-        )
+        write_ledger(result, arguments.ledger, report="index.html")
         print(summary(result))
     else:
         print_audit(result, Console())

@@ -8,7 +8,7 @@ import re
 import sys
 from pathlib import Path
 
-HEADER = """\
+_HEADER = """\
 # Generated from requirements.lock by scripts/lock. Do not edit.
 # pip checks every package against the lock's hashes.
 name: tsnrepro
@@ -19,7 +19,7 @@ dependencies:
   - pip
   # main packages, as locked (conda users see what they get):
 """
-FOOTER = """\
+_FOOTER = """\
   - pip:
       - --requirement requirements.lock
       - --editable .
@@ -60,7 +60,7 @@ def locked_versions(lock: str, python: str = "3.11") -> dict[str, str]:
 def environment_yml(lock: str) -> str:
     """Return the text of environment.yml for a lock."""
     lines = [f"  #   {name} {version}\n" for name, version in sorted(locked_versions(lock).items())]
-    return HEADER + "".join(lines) + FOOTER
+    return _HEADER + "".join(lines) + _FOOTER
 
 
 if __name__ == "__main__":

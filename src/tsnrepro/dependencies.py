@@ -16,7 +16,7 @@ from tsnrepro.repository import root
 
 PACKAGE = "tsnrepro"
 # Read at run time, not imported.
-BESIDE = ("*.yaml", "*.c", "*.h", "*.sh")
+_BESIDE = ("*.yaml", "*.c", "*.h", "*.sh")
 
 
 def code_of(*entries: str) -> list[str]:
@@ -115,7 +115,7 @@ def _closure(module: str) -> set[str]:
 
 @cache
 def _beside(folder: Path) -> frozenset[str]:
-    found = (path for pattern in BESIDE for path in folder.glob(pattern))
+    found = (path for pattern in _BESIDE for path in folder.glob(pattern))
     return frozenset(path.relative_to(root()).as_posix() for path in found if path.is_file())
 
 

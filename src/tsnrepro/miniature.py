@@ -8,12 +8,12 @@ from typing import Any
 
 from tsnrepro.settings import Campaign, parse
 
-SECONDS = 1
-PACKETS = 300
+_SECONDS = 1
+_PACKETS = 300
 STUDY = "threshold-coarse"
 # What is done several times is done once. Searches end after so many steps.
-ONCE = ("repetitions", "last_repetitions", "searches", "attempts", "iterations")
-STEPS = {"steps": 5}
+_ONCE = ("repetitions", "last_repetitions", "searches", "attempts", "iterations")
+_STEPS = {"steps": 5}
 
 
 def miniature(campaign: Campaign) -> Campaign:
@@ -37,16 +37,16 @@ def _shrink(value: Any, name: str = "") -> Any:
         return [_shrink(item) for item in _ends(value)]
     if isinstance(value, bool) or not isinstance(value, int | float):
         return value
-    return 1 if name in ONCE else min(value, _largest(name, value))
+    return 1 if name in _ONCE else min(value, _largest(name, value))
 
 
 def _largest(name: str, value: float) -> float:
     """Return the largest number that a setting of this name may be."""
     if name == "packets":
-        return PACKETS
+        return _PACKETS
     # A deadline is no duration: what it ends would fail.
     short = name.endswith("_s") and name != "deadline_s"
-    return SECONDS if short else STEPS.get(name, value)
+    return _SECONDS if short else _STEPS.get(name, value)
 
 
 def _ends(items: list[Any]) -> list[Any]:

@@ -14,7 +14,7 @@ from tsnrepro.errors import ConfigurationError, TsnreproError
 from tsnrepro.temporary import temporary_folder
 
 # What an interrupted notebook is given to shut its kernel down.
-INTERRUPT_SECONDS = 3
+_INTERRUPT_SECONDS = 3
 
 
 class NotebookError(TsnreproError):
@@ -68,7 +68,7 @@ def _end_with_workflow() -> None:
         else:
             select.select([handle], [], [])
         os.kill(os.getpid(), signal.SIGINT)
-        time.sleep(INTERRUPT_SECONDS)
+        time.sleep(_INTERRUPT_SECONDS)
         os._exit(1)  # the kernel of the notebook ends when it has lost its parent
 
     threading.Thread(target=wait, daemon=True).start()

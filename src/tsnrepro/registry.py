@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from tsnrepro.settings.strict import Strict
 
 EMULATED, GUEST, MODEL = "emulated", "guest", "model"
-LAST = 100
+_LAST = 100
 
 _CHOICE = re.compile(r"\{([^{}]*)\}")
 
@@ -66,7 +66,7 @@ class Experiment:
     tables: tuple[str, ...] = ()
     figures: dict[str, str] = field(default_factory=dict, hash=False)
     keys: tuple[str, ...] = ()
-    order: int = LAST
+    order: int = _LAST
     name: str = ""
 
     def promises(self, key: str) -> bool:

@@ -16,7 +16,7 @@ from tsnrepro.settings.papers import Sources, manuscripts, sources_of
 from tsnrepro.testbed import choose
 
 RESULTS = "results"
-SELECTED = "selected"
+_SELECTED = "selected"
 
 
 @dataclass(frozen=True)
@@ -187,7 +187,7 @@ def _paper(name: str, sources: Sources, runs: tuple[SelectedRun, ...], study: st
     printed = [run for run in runs if run.experiment in sources.experiments]
     columns: dict[str, tuple[SelectedRun, ...]] = {}
     for column, testbed in sources.columns.items():
-        if testbed == SELECTED:
+        if testbed == _SELECTED:
             columns[column] = tuple(printed)
         elif printed[0].campaign != imported.CAMPAIGN:
             columns[column] = tuple(

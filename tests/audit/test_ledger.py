@@ -156,7 +156,7 @@ def test_macros_give_every_verdict(record):
 
 def test_the_three_files_are_written_where_they_are_wanted(record, tmp_path):
     paths = [tmp_path / "a" / name for name in ("ledger.html", "ledger.tex", "verdicts.tex")]
-    write_ledger(record, html=paths[0], latex=paths[1], macros=paths[2])
+    write_ledger(record, tmp_path / "a")
     assert [path.read_text(encoding="utf-8")[:2] for path in paths] == ["<!", "% ", "% "]
 
 
@@ -212,12 +212,7 @@ def _latex(folder, paper, body=""):
 @pytest.mark.skipif(shutil.which("lualatex") is None, reason="needs LuaLaTeX")
 @pytest.mark.parametrize("paper", ["a4paper", "letterpaper"])
 def test_the_printed_ledger_fits_the_page(record, tmp_path, paper):
-    write_ledger(
-        record,
-        html=tmp_path / "ledger.html",
-        latex=tmp_path / "ledger.tex",
-        macros=tmp_path / "verdicts.tex",
-    )
+    write_ledger(record, tmp_path)
     made = _latex(tmp_path, paper)
     assert made.returncode == 0, made.stdout[-2000:]
     assert (tmp_path / "paper.pdf").is_file()
@@ -228,12 +223,7 @@ def test_the_printed_ledger_fits_the_page(record, tmp_path, paper):
 @pytest.mark.latex
 @pytest.mark.skipif(shutil.which("lualatex") is None, reason="needs LuaLaTeX")
 def test_a_verdict_that_is_missing_stops_the_build(record, tmp_path):
-    write_ledger(
-        record,
-        html=tmp_path / "ledger.html",
-        latex=tmp_path / "ledger.tex",
-        macros=tmp_path / "verdicts.tex",
-    )
+    write_ledger(record, tmp_path)
     made = _latex(tmp_path, "a4paper", r"\verdict{no-such-claim}")
     assert made.returncode != 0
     assert "The audit has no claim `no-such-claim'" in made.stdout

@@ -4,10 +4,10 @@ from pathlib import Path
 import pytest
 from invented_results import COMMIT, columns_of, entry, write_results, write_run
 
+from tsnrepro.latex import breakable, escape
 from tsnrepro.publish.columns import Column, Columns
 from tsnrepro.publish.errors import PublishError
 from tsnrepro.publish.macros import write_paper_inputs
-from tsnrepro.publish.tex import breakable, escape
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 PAPER = REPOSITORY / "paper" / "frer-udp"

@@ -16,19 +16,19 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import yaml
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, Field
 
 from tsnrepro.audit import expressions
 from tsnrepro.audit.expressions import EmptyCellError, ExpressionStep, MissingResultError, Operand
 from tsnrepro.audit.files import cached_by_change, twice
-from tsnrepro.audit.findings import AuditFinding, Severity, with_unit
+from tsnrepro.audit.findings import AuditFinding, Severity, Side, with_unit
 from tsnrepro.audit.intervals import Interval, format_number, format_range
 from tsnrepro.audit.measured import MeasuredRun
 from tsnrepro.audit.rules.base import RowScope, content
 from tsnrepro.audit.tables import Catalog, heading
 from tsnrepro.errors import ConfigurationError, TsnreproError
 from tsnrepro.records.values import Result
-from tsnrepro.settings.strict import load
+from tsnrepro.settings.strict import Strict, load
 from tsnrepro.settings.yaml_files import read_yaml
 
 PUBLISHED = "published"
@@ -50,10 +50,8 @@ class Grade(StrEnum):
 ClaimExpression = Annotated[str, AfterValidator(expressions.valid)]
 
 
-class Claim(BaseModel):
+class Claim(Strict):
     """One claim of a document, in our own words."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     id: str = Field(pattern=r"^[a-z0-9][a-z0-9-]*$")
     document: str
@@ -66,25 +64,13 @@ class Claim(BaseModel):
     """Holds where the claim's own table says so, whatever that shows of the network."""
     measured: ClaimExpression | None = None
 
-    def result_keys(self) -> tuple[str, ...]:
-        """Return the measured results that the claim needs."""
-        if self.measured is None:
-            return ()
-        calls = expressions.parse(self.measured).arguments("measured")
-        return tuple(dict.fromkeys(key for key, *_ in calls))
 
-
-@dataclass(frozen=True)
-class Evidence:
+@dataclass(frozen=True, kw_only=True)
+class Evidence(Side):
     """One number, with its interval, that a verdict rests on."""
 
-    label: str
-    value: float | str
     low: float | None = None
     high: float | None = None
-    unit: str = ""
-    printed: str | None = None
-    """Digits as they stand in a document."""
     origin: str = ""
     """Whose measurement it is; empty for a printed or computed number."""
     limits: str = ""
@@ -93,17 +79,12 @@ class Evidence:
     @property
     def text(self) -> str:
         """Return label, number and interval."""
-        if isinstance(self.value, str):
-            return f"{self.label}: {self.value}"
-        number = with_unit(self.printed or format_number(self.value), self.unit)
-        ends = (self.low, self.high)
-        if ends == (None, None) or self.low == self.high:
-            return f"{self.label}: {number}"
-        low = -math.inf if self.low is None else self.low
-        high = math.inf if self.high is None else self.high
-        return " ".join(
-            filter(None, (f"{self.label}: {number}", self.limits, format_range(low, high)))
-        )
+        shown = [f"{self.label}: {super().text}"]
+        if not isinstance(self.value, str) and self.low != self.high:
+            low = -math.inf if self.low is None else self.low
+            high = math.inf if self.high is None else self.high
+            shown += [self.limits, format_range(low, high)]
+        return " ".join(filter(None, shown))
 
 
 @dataclass(frozen=True)
@@ -157,9 +138,7 @@ _COMPUTED = (
 )
 
 
-class _ClaimsFile(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class _ClaimsFile(Strict):
     claims: list[Claim] = Field(min_length=1)
 
 
@@ -265,7 +244,13 @@ class _Scope:
                 raise MissingResultError(f"{key} is known only as a {result.method}")
         limits = "" if bounded or result.low is result.high is None else "range seen"
         self.used[key] = Evidence(
-            key, value, result.low, result.high, result.unit, origin=run.origin, limits=limits
+            key,
+            value,
+            result.unit,
+            low=result.low,
+            high=result.high,
+            origin=run.origin,
+            limits=limits,
         )
         if isinstance(value, str):
             return None if value == Grade.CANNOT_TELL else value

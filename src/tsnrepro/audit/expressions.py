@@ -16,7 +16,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol
 
 from tsnrepro.audit import intervals
 from tsnrepro.audit.intervals import Interval, format_number, format_range
@@ -24,7 +24,6 @@ from tsnrepro.audit.tables import UnknownNameError
 from tsnrepro.errors import TsnreproError
 from tsnrepro.ethernet import payload_limit_mbps, tcp_limit_mbps, udp_payload
 
-_Node = TypeVar("_Node", bound=ast.expr)
 Operand = Any  # Interval, str, bool, None (unknown) or a list of these
 _LONGEST = 2000
 
@@ -73,27 +72,16 @@ class Expression:
     @property
     def names(self) -> tuple[str, ...]:
         """Return the bare names, without those of functions, in order of first use."""
-        called = {id(call.func) for call in self._nodes(ast.Call)}
-        found = [node.id for node in self._nodes(ast.Name) if id(node) not in called]
-        return tuple(dict.fromkeys(found))
+        nodes = list(ast.walk(self.body))
+        called = [node.func for node in nodes if isinstance(node, ast.Call)]
+        found = [n for n in nodes if isinstance(n, ast.Name) and n not in called]
+        found.sort(key=lambda node: (node.lineno, node.col_offset))
+        return tuple(dict.fromkeys(node.id for node in found))
 
     @property
     def is_name(self) -> bool:
         """Tell whether the expression is a bare name: a column, as a rule."""
         return isinstance(self.body, ast.Name)
-
-    def arguments(self, function: str) -> list[tuple[str, ...]]:
-        """Return the constant arguments of every call of a function, in order of the text."""
-        return [
-            tuple(str(a.value) for a in call.args if isinstance(a, ast.Constant))
-            for call in self._nodes(ast.Call)
-            if isinstance(call.func, ast.Name) and call.func.id == function
-        ]
-
-    def _nodes(self, kind: type[_Node]) -> list[_Node]:
-        """Return the nodes of one kind in order of the text."""
-        found = [node for node in ast.walk(self.body) if isinstance(node, kind)]
-        return sorted(found, key=lambda node: (node.lineno, node.col_offset))
 
     def evaluate(self, scope: Scope, steps: list[ExpressionStep] | None = None) -> Operand:
         """Return the value in a scope; comparisons on the way are added to ``steps``.
@@ -221,41 +209,31 @@ def _equal(a: Operand, b: Operand) -> bool | None:
     return None if a.overlaps(b) else False
 
 
-_COMPARISONS: dict[type, Callable[[Operand, Operand], bool | None]] = {
-    ast.Lt: _less,
-    ast.LtE: _less_or_equal,
-    ast.Gt: lambda a, b: _less(b, a),
-    ast.GtE: lambda a, b: _less_or_equal(b, a),
-    ast.Eq: _equal,
-    ast.NotEq: lambda a, b: negation(_equal(a, b)),
+_COMPARISONS: dict[type, tuple[str, Callable[[Operand, Operand], bool | None]]] = {
+    ast.Lt: ("<", _less),
+    ast.LtE: ("≤", _less_or_equal),
+    ast.Gt: (">", lambda a, b: _less(b, a)),
+    ast.GtE: ("≥", lambda a, b: _less_or_equal(b, a)),
+    ast.Eq: ("=", _equal),
+    ast.NotEq: ("≠", lambda a, b: _negation(_equal(a, b))),
 }
 
 
-_SIGNS = {
-    ast.Lt: "<",
-    ast.LtE: "≤",
-    ast.Gt: ">",
-    ast.GtE: "≥",
-    ast.Eq: "=",
-    ast.NotEq: "≠",
-}
-
-
-def negation(truth: bool | None) -> bool | None:
+def _negation(truth: bool | None) -> bool | None:
     """Return Kleene's negation."""
     return None if truth is None else not truth
 
 
-def conjunction(truths: Sequence[bool | None]) -> bool | None:
+def _conjunction(truths: Sequence[bool | None]) -> bool | None:
     """Return Kleene's conjunction: false where one is false, else unknown where one is."""
     if any(truth is False for truth in truths):
         return False
     return None if any(truth is None for truth in truths) else True
 
 
-def disjunction(truths: Sequence[bool | None]) -> bool | None:
+def _disjunction(truths: Sequence[bool | None]) -> bool | None:
     """Return Kleene's disjunction: true where one is true, else unknown where one is."""
-    return negation(conjunction([negation(truth) for truth in truths]))
+    return _negation(_conjunction([_negation(truth) for truth in truths]))
 
 
 class _Evaluation:
@@ -277,11 +255,10 @@ class _Evaluation:
     def _name(self, node: ast.Name) -> Operand:
         return self.scope.name(node.id)
 
-    def _list(self, node: ast.List) -> Operand:
+    def _list(self, node: ast.List | ast.Tuple) -> Operand:
         return [self.value(item) for item in node.elts]
 
-    def _tuple(self, node: ast.Tuple) -> Operand:
-        return [self.value(item) for item in node.elts]
+    _tuple = _list
 
     def _binop(self, node: ast.BinOp) -> Operand:
         return _spread(_ARITHMETIC[type(node.op)], self.value(node.left), self.value(node.right))
@@ -289,25 +266,26 @@ class _Evaluation:
     def _unaryop(self, node: ast.UnaryOp) -> Operand:
         operand = self.value(node.operand)
         if isinstance(node.op, ast.Not):
-            return negation(_truth(operand))
+            return _negation(_truth(operand))
         if isinstance(operand, list):
             return [-_number(n) if isinstance(node.op, ast.USub) else n for n in operand]
         return -_number(operand) if isinstance(node.op, ast.USub) else _number(operand)
 
     def _boolop(self, node: ast.BoolOp) -> Operand:
         truths = [_truth(self.value(item)) for item in node.values]
-        return (conjunction if isinstance(node.op, ast.And) else disjunction)(truths)
+        return (_conjunction if isinstance(node.op, ast.And) else _disjunction)(truths)
 
     def _compare(self, node: ast.Compare) -> Operand:
         sides = (node.left, *node.comparators)
         values = [self.value(item) for item in sides]
         truths = []
         for position, sign in enumerate(node.ops):
-            truth = _COMPARISONS[type(sign)](values[position], values[position + 1])
+            words, compare = _COMPARISONS[type(sign)]
             pair = slice(position, position + 2)
-            self._step(_SIGNS[type(sign)], sides[pair], values[pair], truth)
+            truth = compare(*values[pair])
+            self._step(words, sides[pair], values[pair], truth)
             truths.append(truth)
-        return conjunction(truths)
+        return _conjunction(truths)
 
     def _step(
         self, words: str, nodes: Sequence[ast.expr], values: Sequence[Operand], truth: bool | None
@@ -341,14 +319,11 @@ class _Evaluation:
 _COMPARING = ("agrees", "within")
 
 
-def _measured_here(node: ast.expr) -> bool:
-    calls = (n for n in ast.walk(node) if isinstance(n, ast.Call) and isinstance(n.func, ast.Name))
-    return any(call.func.id == "measured" for call in calls if isinstance(call.func, ast.Name))
-
-
 def _has_interval(node: ast.expr, value: Operand) -> bool:
     """Tell whether a side is a measured number with an interval."""
-    return isinstance(value, Interval) and not value.is_exact and _measured_here(node)
+    if not isinstance(value, Interval) or value.is_exact:
+        return False
+    return any(isinstance(n, ast.Name) and n.id == "measured" for n in ast.walk(node))
 
 
 def _with_value(node: ast.expr, value: Operand) -> str:
@@ -366,13 +341,11 @@ def _with_value(node: ast.expr, value: Operand) -> str:
 
 def _spread(function: Callable[[Interval, Interval], Interval], a: Operand, b: Operand) -> Operand:
     """Apply arithmetic to numbers, or to lists element by element."""
-    if isinstance(a, list) and isinstance(b, list):
-        return [function(_number(x), _number(y)) for x, y in zip(a, b, strict=True)]
-    if isinstance(a, list):
-        return [function(_number(x), _number(b)) for x in a]
-    if isinstance(b, list):
-        return [function(_number(a), _number(y)) for y in b]
-    return function(_number(a), _number(b))
+    if not isinstance(a, list) and not isinstance(b, list):
+        return function(_number(a), _number(b))
+    first = a if isinstance(a, list) else [a] * len(b)
+    second = b if isinstance(b, list) else [b] * len(a)
+    return [function(_number(x), _number(y)) for x, y in zip(first, second, strict=True)]
 
 
 def _number(value: Operand) -> Interval:
@@ -411,7 +384,7 @@ def _within(a: Operand, b: Operand, percent: Interval) -> bool | None:
     number, centre = _number(a), _number(b).value
     half = abs(centre) * percent.value / 100
     low, high = Interval.exact(centre - half), Interval.exact(centre + half)
-    return conjunction([_less_or_equal(low, number), _less_or_equal(number, high)])
+    return _conjunction([_less_or_equal(low, number), _less_or_equal(number, high)])
 
 
 def _given(condition: Operand, consequence: Operand) -> bool | None:
@@ -439,14 +412,17 @@ def _payload_limit(
     """Return the payload rate that a line carries at most; of a list of payloads one each."""
     if isinstance(payload_bytes, list):
         return [_payload_limit(one, tagged, line_mbps) for one in payload_bytes]
-    rate = 1000.0 if line_mbps is None else _number(line_mbps).value
-    limit = payload_limit_mbps(_whole(payload_bytes), tagged=bool(tagged), rate_mbps=rate)
-    return Interval.exact(limit)
+    line = _line(tagged, line_mbps)
+    return Interval.exact(payload_limit_mbps(_whole(payload_bytes), **line))
 
 
 def _tcp_limit(tagged: Operand = False, line_mbps: Operand = None) -> Interval:
+    return Interval.exact(tcp_limit_mbps(**_line(tagged, line_mbps)))
+
+
+def _line(tagged: Operand, line_mbps: Operand) -> dict[str, Any]:
     rate = 1000.0 if line_mbps is None else _number(line_mbps).value
-    return Interval.exact(tcp_limit_mbps(tagged=bool(tagged), rate_mbps=rate))
+    return {"tagged": bool(tagged), "rate_mbps": rate}
 
 
 def _datagrams(rate_mbps: Operand, duration_s: Operand, payload_bytes: Operand) -> Interval:
@@ -476,14 +452,6 @@ def _number_in(text: Operand) -> Interval:
     return Interval.exact(float(match[0]))
 
 
-def _all_of(truths: Operand) -> bool | None:
-    return conjunction([_truth(t) for t in truths])
-
-
-def _any_of(truths: Operand) -> bool | None:
-    return disjunction([_truth(t) for t in truths])
-
-
 FUNCTIONS: dict[str, Callable[..., Operand]] = {
     "abs": _absolute,
     "min": lambda *a: intervals.smallest(_numbers(a)),
@@ -494,8 +462,8 @@ FUNCTIONS: dict[str, Callable[..., Operand]] = {
     "agrees": _agrees,
     "within": _within,
     "given": _given,
-    "all_of": _all_of,
-    "any_of": _any_of,
+    "all_of": lambda truths: _conjunction([_truth(t) for t in truths]),
+    "any_of": lambda truths: _disjunction([_truth(t) for t in truths]),
     "change_percent": _change_percent,
     "contains": lambda text, part: str(part) in str(text),
     "number_in": _number_in,

@@ -6,18 +6,18 @@ from functools import lru_cache, wraps
 from pathlib import Path
 from typing import TypeVar
 
-Content = TypeVar("Content")
+_Content = TypeVar("_Content")
 
 
-def cached_by_change(read: Callable[[Path], Content]) -> Callable[[Path], Content]:
+def cached_by_change(read: Callable[[Path], _Content]) -> Callable[[Path], _Content]:
     """Return a reader that reads a file again only when its time of change is another."""
 
     @lru_cache(maxsize=256)
-    def cached(path: Path, _changed_ns: int) -> Content:
+    def cached(path: Path, _changed_ns: int) -> _Content:
         return read(path)
 
     @wraps(read)
-    def reader(path: Path) -> Content:
+    def reader(path: Path) -> _Content:
         return cached(path, path.stat().st_mtime_ns if path.is_file() else 0)
 
     return reader

@@ -20,6 +20,7 @@ from tsnrepro.audit.expressions import readable
 from tsnrepro.audit.findings import AuditFinding, Severity
 from tsnrepro.audit.report import FOREIGN_SOURCE, AuditResult
 from tsnrepro.audit.rules import RULES
+from tsnrepro.latex import SPECIAL
 
 _SEVERITIES = {
     Severity.IMPOSSIBLE: "against arithmetic, a definition or the physics of the line",
@@ -36,40 +37,20 @@ _VERDICTS = {
 }
 
 
-def write_ledger(
-    result: AuditResult,
-    *,
-    html: Path,
-    latex: Path,
-    macros: Path,
-    rows_per_check: int = 3,
-    report: str | None = None,
-) -> None:
-    r"""Write the ledger as HTML, as a LaTeX table and as LaTeX macros.
+def write_ledger(result: AuditResult, folder: Path, report: str | None = None) -> None:
+    r"""Write the ledger into a folder, which is made where missing.
 
-    Parameters
-    ----------
-    result
-        What the audit found.
-    html
-        File of the page.
-    latex
-        File of the table, to be input where it is to stand.
-    macros
-        File of ``\verdict``, ``\recordverdict`` and ``\verdictnumbers``, to be input before the
-        document begins.
-    rows_per_check
-        Findings of one check that the LaTeX table shows; the page shows all.
-    report
-        As :func:`html_ledger` takes it.
+    ``ledger.html`` is the page, ``ledger.tex`` a table to be input where it is to stand, and
+    ``verdicts.tex`` holds ``\verdict``, ``\recordverdict`` and ``\verdictnumbers``, to be input
+    before the document begins. ``report`` is as :func:`html_ledger` takes it.
     """
-    for path, text in (
-        (html, html_ledger(result, report)),
-        (latex, latex_ledger(result, rows_per_check)),
-        (macros, latex_macros(result)),
-    ):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, text in {
+        "ledger.html": html_ledger(result, report),
+        "ledger.tex": latex_ledger(result),
+        "verdicts.tex": latex_macros(result),
+    }.items():
+        (folder / name).write_text(text, encoding="utf-8")
 
 
 def html_ledger(result: AuditResult, report: str | None = None) -> str:
@@ -161,22 +142,13 @@ def _environment(*, latex: bool) -> Environment:
     return environment
 
 
-_LATEX = {
-    "\\": r"\textbackslash{}",
-    "{": r"\{",
-    "}": r"\}",
-    "$": r"\$",
-    "&": r"\&",
-    "#": r"\#",
-    "%": r"\%",
-    "^": r"\textasciicircum{}",
-    "~": r"\textasciitilde{}",
+_LATEX = SPECIAL | {
+    "_": r"\_\allowbreak{}",
     "<": r"\ensuremath{<}",
     ">": r"\ensuremath{>}",
     "|": r"\ensuremath{|}",
     '"': r"\textquotedbl{}",
     "*": r"\ensuremath{*}",
-    "_": r"\_\allowbreak{}",
     "\u00a0": "~",
     "µ": r"\textmu{}",
     "μ": r"\textmu{}",

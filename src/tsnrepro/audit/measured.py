@@ -20,7 +20,7 @@ from tsnrepro.errors import RecordError
 from tsnrepro.records.values import Result, load_file
 
 FACTS, VALUES, TABLES = "testbed.json", "values.json", "tables"
-LINK_RATE = "link_rate_mbps"
+_LINK_RATE = "link_rate_mbps"
 """Column that every table gets from its testbed's facts where it has none of its own."""
 _WITHOUT_SWITCHES = {
     "model": "Simulated: what the model's queues do",
@@ -72,7 +72,7 @@ class MeasuredRun:
     @property
     def link_rate_mbps(self) -> float | None:
         """Return the rate of its links, None where it is unknown."""
-        rate = self.fact(LINK_RATE)
+        rate = self.fact(_LINK_RATE)
         return float(rate) if isinstance(rate, int | float) else None
 
     def caveat(self, platform: str) -> str:
@@ -178,7 +178,7 @@ def table_of_columns(
     """Return columns of plain values as a table; nan counts as empty."""
     plain = {column: [_plain(value) for value in values] for column, values in columns.items()}
     length = len(next(iter(plain.values()), []))
-    plain.setdefault(LINK_RATE, [link_rate_mbps] * length)
+    plain.setdefault(_LINK_RATE, [link_rate_mbps] * length)
     keys = [str(key) for key in plain.get("trial", range(length))]
     origin = "{table}, trial {key}" if "trial" in plain else "{table}, row {key}"
     return machine_table(source, name, keys, plain, origin)
@@ -212,7 +212,7 @@ def _values_table(runs: Iterable[MeasuredRun]) -> AuditTable:
     }
     columns |= {
         "trials": [len(result.trials) for result, _ in found.values()],
-        LINK_RATE: [run.link_rate_mbps for _, run in found.values()],
+        _LINK_RATE: [run.link_rate_mbps for _, run in found.values()],
         **{
             f"{kind}_bytes": [float(m[2]) if m and m[1] == kind else None for m in sizes]
             for kind in ("frame", "payload")

@@ -14,7 +14,7 @@ from tsnrepro.audit.intervals import Interval
 from tsnrepro.errors import TsnreproError
 
 Value = float | str | bool | None
-RUNNING_TEXT = "text-values"
+_RUNNING_TEXT = "text-values"
 
 # By the longest suffix that fits; a column without one of these holds words or plain counts.
 UNIT_SUFFIXES = {
@@ -76,7 +76,7 @@ class Cell:
     @property
     def place(self) -> str:
         """Return the place in words: table, row and heading as printed."""
-        if self.table == RUNNING_TEXT:
+        if self.table == _RUNNING_TEXT:
             return f"{self.origin}: {self.title}"
         return f"{self.origin}, {self.title}"
 
@@ -160,7 +160,7 @@ class AuditTable:
         """Return one cell."""
         found = self.column(column)
         title = heading(found)
-        if self.name == RUNNING_TEXT and column in {"value", "text"}:
+        if self.name == _RUNNING_TEXT and column in {"value", "text"}:
             title = str(self.columns["quantity"].values[index])
         value = found.values[index]
         return Cell(
@@ -242,7 +242,7 @@ class Catalog:
         self.looked += 1
         parts = path.split("/")
         if len(parts) == 2:
-            table = self.table(f"{parts[0]}/{RUNNING_TEXT}")
+            table = self.table(f"{parts[0]}/{_RUNNING_TEXT}")
             index = table.index(parts[1])
             text = table.column("text").values[index]
             return table.cell(index, "value" if text is None else "text")

@@ -16,7 +16,7 @@ from tsnrepro.registry import experiments, promising
 
 VALUES, TESTBED_FACTS = "values.json", "testbed.json"
 STUDY = "study"
-NOT_MEASURED = "not measured"
+_NOT_MEASURED = "not measured"
 
 
 @dataclass(frozen=True)
@@ -82,9 +82,9 @@ class Columns:
         """Return a promised key's place without a value; None for a key that nothing promises."""
         column, bare = self.split(key)
         if bare.split(".")[0] == STUDY:
-            reason = f"{NOT_MEASURED}: no study was computed" if self.study is None else ""
+            reason = f"{_NOT_MEASURED}: no study was computed" if self.study is None else ""
         elif bare in FACTS:
-            reason = f"{NOT_MEASURED}: this kind of testbed does not tell it"
+            reason = f"{_NOT_MEASURED}: this kind of testbed does not tell it"
         else:
             declared = promising(bare)
             reason = _why(column, declared.name) if declared else ""
@@ -114,8 +114,8 @@ class Columns:
 
 def _why(column: Column, experiment: str) -> str:
     if experiment not in column.runs:
-        return f"{NOT_MEASURED}: the column {column.name} has no experiment {experiment}"
-    return f"{NOT_MEASURED}: this campaign's {experiment} does not give it"
+        return f"{_NOT_MEASURED}: the column {column.name} has no experiment {experiment}"
+    return f"{_NOT_MEASURED}: this campaign's {experiment} does not give it"
 
 
 def columns_of(named: Sequence[str], study: Path | None) -> Columns:

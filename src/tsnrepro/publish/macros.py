@@ -14,6 +14,7 @@ from pathlib import Path
 from tsnrepro.audit import published
 from tsnrepro.audit.tables import Cell
 from tsnrepro.errors import TsnreproError
+from tsnrepro.latex import escape
 from tsnrepro.publish import numbers
 from tsnrepro.publish.columns import Columns
 from tsnrepro.publish.errors import PublishError
@@ -33,13 +34,12 @@ from tsnrepro.publish.tables import (
     loss_rows,
     published_loss,
 )
-from tsnrepro.publish.tex import escape
 from tsnrepro.records.values import Result
 from tsnrepro.settings.papers import sources_of
 
-COMMIT_KEY = "testbed.commit"
+_COMMIT_KEY = "testbed.commit"
 # What a calculation in the manuscript meets where nothing is known: Lua's word for it.
-NOTHING = "nil"
+_NOTHING = "nil"
 
 
 def write_paper_inputs(
@@ -136,9 +136,9 @@ def _table_files(used: Used, columns: Columns) -> Iterator[PrintedFile]:
 
 
 def _commit(values: dict[str, Result]) -> str:
-    commit = values.get(COMMIT_KEY)
+    commit = values.get(_COMMIT_KEY)
     if commit is None or not isinstance(commit.value, str):
-        raise PublishError(f"the values lack '{COMMIT_KEY}'", "testbed.json")
+        raise PublishError(f"the values lack '{_COMMIT_KEY}'", "testbed.json")
     return commit.value
 
 
@@ -175,10 +175,10 @@ def _value_lines(values) -> Iterator[str]:
 
 def _value_fields(item: Result) -> dict[str, str]:
     if isinstance(item.value, str):
-        word = escape(short_commit(item.value) if item.key == COMMIT_KEY else item.value)
+        word = escape(short_commit(item.value) if item.key == _COMMIT_KEY else item.value)
         fields = dict.fromkeys(("print", "interval", "raw"), word)
         fields |= dict.fromkeys(("lo", "hi", "bounds"), TEX.unknown)
-        return fields | {"unit": "", "decimals": "0", "rawlo": NOTHING, "rawhi": NOTHING}
+        return fields | {"unit": "", "decimals": "0", "rawlo": _NOTHING, "rawhi": _NOTHING}
     digits, signed = item.digits, item.signed
 
     def shown(value: float | None) -> str:
@@ -200,7 +200,7 @@ def _value_fields(item: Result) -> dict[str, str]:
 
 def _raw(value: float | None) -> str:
     if value is None:
-        return NOTHING
+        return _NOTHING
     # In Lua two minus signs in a row begin a comment.
     return f"({value!r})" if value < 0 else repr(value)
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 # From five digits on, groups of three are set apart by a thin space (ISO 80000-1, 7.3.1).
-GROUPED_FROM = 10_000
+_GROUPED_FROM = 10_000
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ def number(value: float | None, digits: int, style: Style, *, signed: bool = Fal
         small = value > 0 and not signed
         return f"{style.below}{10.0**-digits:.{digits}f}" if small else text
     whole, point, decimals = text.partition(".")
-    if int(whole) >= GROUPED_FROM:
+    if int(whole) >= _GROUPED_FROM:
         whole = f"{int(whole):,}".replace(",", style.thin_space)
     sign = style.minus if value < 0 else "+" if signed else ""
     return f"{sign}{whole}{point}{decimals}"
@@ -117,6 +117,6 @@ def printed(text: str, qualifier: str | None, style: Style) -> str:
         "at-most": style.at_most,
     }
     body = f"{style.minus}{text[1:]}" if text.startswith("-") else text
-    if text.isdigit() and int(text) >= GROUPED_FROM:
+    if text.isdigit() and int(text) >= _GROUPED_FROM:
         body = f"{int(text):,}".replace(",", style.thin_space)
     return signs[qualifier] + body

@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from tsnrepro.audit.tables import Cell
+from tsnrepro.latex import breakable, escape
 from tsnrepro.publish import numbers
 from tsnrepro.publish.numbers import TEX, TEX_UNITS
-from tsnrepro.publish.tex import breakable, escape
 from tsnrepro.records.values import Result
 
 # Up to so many trials are named in the appendix; provenance.json names all.
-NAMED_TRIALS = 6
-SHORT_SUM, SHORT_COMMIT = 16, 12
+_NAMED_TRIALS = 6
+SHORT_SUM, _SHORT_COMMIT = 16, 12
 _OF_CELL = ("value", "printed", "unit", "origin", "qualifier")
 
 
@@ -101,7 +101,7 @@ def file_sum(path: Path) -> str:
 def short_commit(commit: str) -> str:
     """Return a commit's first digits, with the mark of uncommitted changes where it has one."""
     digits, plus, changes = commit.partition("+")
-    return digits[:SHORT_COMMIT] + plus + changes
+    return digits[:_SHORT_COMMIT] + plus + changes
 
 
 def unit(text: str) -> str:
@@ -109,7 +109,7 @@ def unit(text: str) -> str:
     return TEX_UNITS.get(text) or escape(text)
 
 
-def value_with_interval(item: Result) -> str:
+def _value_with_interval(item: Result) -> str:
     """Return a result as the appendix prints it: value, interval and unit; words as they are."""
     if isinstance(item.value, str):
         return breakable(item.value)
@@ -129,8 +129,8 @@ def _group(item: Result, label: str, commit: str) -> str:
     count = len(item.trials)
     if not count:
         return f"\\notrials{{{escape(label or 'configuration')}}}\n"
-    named = item.trials if count <= NAMED_TRIALS else [item.trials[0], item.trials[-1]]
-    names = f"{', ' if count <= NAMED_TRIALS else ' ... '}".join(map(breakable, named))
+    named = item.trials if count <= _NAMED_TRIALS else [item.trials[0], item.trials[-1]]
+    names = f"{', ' if count <= _NAMED_TRIALS else ' ... '}".join(map(breakable, named))
     return (
         f"\\trialgroup{{{escape(label)}}}{{{count}}}{{{names}}}"
         f"{{{item.sha256[:SHORT_SUM]}}}{{{escape(short_commit(commit))}}}\n"
@@ -140,7 +140,7 @@ def _group(item: Result, label: str, commit: str) -> str:
 def _value(item: Result) -> str:
     return (
         f"\\measuredvalue{{{item.key}}}{{{breakable(item.key)}}}"
-        f"{{{value_with_interval(item)}}}{{{escape(item.method)}}}\n"
+        f"{{{_value_with_interval(item)}}}{{{escape(item.method)}}}\n"
     )
 
 

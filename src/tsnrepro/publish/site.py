@@ -19,14 +19,14 @@ from tsnrepro.publish.provenance import SHORT_SUM
 from tsnrepro.publish.runs import AnalysedRun, bare, shown
 from tsnrepro.records.values import Result, load_values
 
-PAGE, LEDGER = "index.html", "ledger.html"
-TEMPLATE = "report.html.j2"
-DOCUMENT = "frer-udp"
-FRAMES = (64, 128, 256, 512, 1024, 1518)
-IMAGES = {".svg": "image/svg+xml", ".png": "image/png"}
-CONVERT_SECONDS = 60
+_PAGE, _LEDGER = "index.html", "ledger.html"
+_TEMPLATE = "report.html.j2"
+_DOCUMENT = "frer-udp"
+_FRAMES = (64, 128, 256, 512, 1024, 1518)
+_IMAGES = {".svg": "image/svg+xml", ".png": "image/png"}
+_CONVERT_SECONDS = 60
 
-VERDICTS = {
+_VERDICTS = {
     "loss.threshold.verdict": (
         "Does FRER raise the UDP load without loss?",
         {
@@ -56,7 +56,7 @@ VERDICTS = {
 
 
 @dataclass(frozen=True)
-class Compared:
+class _Compared:
     """A row of the comparison; ``measured`` holds ``{}`` where the configuration stands."""
 
     label: str
@@ -67,8 +67,8 @@ class Compared:
     published_frer: str = ""
 
 
-COMPARED = (
-    Compared(
+_COMPARED = (
+    _Compared(
         "UDP load without loss, highest tried",
         "Mb/s",
         "loss.highest_clean.{}.mbps",
@@ -76,14 +76,14 @@ COMPARED = (
         "table-4-2/single-path/zero_loss_threshold_mbps",
         "table-4-2/frer-dual-path/zero_loss_threshold_mbps",
     ),
-    Compared(
+    _Compared(
         "UDP load at which half of the trials lose",
         "Mb/s",
         "loss.threshold.{}.mbps",
         "loss.threshold.difference.mbps",
     ),
     *(
-        Compared(
+        _Compared(
             f"UDP loss, {frame}-byte frames at their highest load",
             "%",
             f"loss.frame_{frame}.{{}}.percent",
@@ -91,9 +91,9 @@ COMPARED = (
             f"table-4-3/{frame}/single_path_loss_percent",
             f"table-4-3/{frame}/frer_loss_percent",
         )
-        for frame in FRAMES
+        for frame in _FRAMES
     ),
-    Compared(
+    _Compared(
         "TCP goodput",
         "Mb/s",
         "tcp.goodput.{}.mbps",
@@ -102,7 +102,7 @@ COMPARED = (
         "table-4-1/frer-dual-path/throughput_mbps",
     ),
     *(
-        Compared(
+        _Compared(
             f"{label} of half round trips",
             "us",
             f"latency.{name}.{{}}.us",
@@ -156,7 +156,7 @@ def write_report(
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    page = environment.get_template(TEMPLATE).render(
+    page = environment.get_template(_TEMPLATE).render(
         campaign=found[0].facts["campaign"],
         verbs=sorted({run.facts["verb"].split()[0] for run in found}),
         commit=found[0].facts["commit"],
@@ -167,12 +167,12 @@ def write_report(
         runs=[run.described(output) for run in found],
         figures=[figure for run in found for figure in _figures(run)],
         testbeds=_testbeds(found),
-        ledger=LEDGER if (output / LEDGER).is_file() else "",
+        ledger=_LEDGER if (output / _LEDGER).is_file() else "",
         links=_links(found, papers, output),
         values=[_listed(item) for _, item in sorted(values.items())],
     )
     output.mkdir(parents=True, exist_ok=True)
-    (output / PAGE).write_text(page, encoding="utf-8")
+    (output / _PAGE).write_text(page, encoding="utf-8")
 
 
 def _testbeds(runs: Iterable[AnalysedRun]) -> list[dict[str, Any]]:
@@ -186,7 +186,7 @@ def _testbeds(runs: Iterable[AnalysedRun]) -> list[dict[str, Any]]:
 
 
 def _verdicts(values: Mapping[str, Result]) -> Iterator[dict[str, str]]:
-    for key, (question, answers) in VERDICTS.items():
+    for key, (question, answers) in _VERDICTS.items():
         if key not in values:
             continue
         word = str(values[key].value)
@@ -201,10 +201,10 @@ def _rows(values: Mapping[str, Result]) -> Iterator[dict[str, str]]:
     def printed(key: str) -> str:
         if not key:
             return ""
-        cell = tables.cell(f"{DOCUMENT}/{key}")
+        cell = tables.cell(f"{_DOCUMENT}/{key}")
         return numbers.printed(cell.printed, cell.qualifier, TEXT)
 
-    for row in COMPARED:
+    for row in _COMPARED:
         measured = [values.get(row.measured.format(name)) for name in ("control", "frer")]
         if not any(measured):
             continue
@@ -253,7 +253,7 @@ def _figures(run: AnalysedRun) -> Iterator[dict[str, str]]:
 
 def _embedded(stem: Path) -> str:
     """Return a figure as a data address: as it is where a browser shows it, else converted."""
-    for suffix, kind in IMAGES.items():
+    for suffix, kind in _IMAGES.items():
         path = stem.with_name(stem.name + suffix)
         if path.is_file():
             return _data_address(kind, path.read_bytes())
@@ -268,12 +268,12 @@ def _embedded(stem: Path) -> str:
     done = subprocess.run(
         [converter, "-svg", str(pdf), "-"],
         capture_output=True,
-        timeout=CONVERT_SECONDS,
+        timeout=_CONVERT_SECONDS,
         check=False,
     )
     if done.returncode:
         raise PublishError(f"pdftocairo failed: {done.stderr.decode().strip()}", str(pdf))
-    return _data_address(IMAGES[".svg"], done.stdout)
+    return _data_address(_IMAGES[".svg"], done.stdout)
 
 
 def _data_address(kind: str, data: bytes) -> str:

@@ -12,11 +12,11 @@ from tsnrepro.records.columns import CONFIGURATIONS
 
 LOSS_SUMMARY = "tables/summary.csv"
 LOSS_ROWS = "tables/loss-rows.tex"
-PUBLISHED_TABLE = "table-a-2"
-PUBLISHED_CONFIGURATIONS = {"Single-Path": "control", "FRER Dual-Path": "frer"}
-LOSS_DIGITS = 3
+_PUBLISHED_TABLE = "table-a-2"
+_PUBLISHED_CONFIGURATIONS = {"Single-Path": "control", "FRER Dual-Path": "frer"}
+_LOSS_DIGITS = 3
 # The document prints three or four decimals; the column is aligned at four.
-PUBLISHED_DIGITS = 4
+_PUBLISHED_DIGITS = 4
 
 
 class LossPoint(BaseModel):
@@ -60,13 +60,13 @@ def published_loss(document: str) -> dict[tuple[str, float], str]:
 
     Where the document prints no loss it prints why: the connection failed.
     """
-    table = published.load_table(document, PUBLISHED_TABLE)
+    table = published.load_table(document, _PUBLISHED_TABLE)
     cells = {}
     for row in table.itertuples():
-        loss, outcome = (f"{PUBLISHED_TABLE}/{row.row}/{c}" for c in ("loss_percent", "outcome"))
+        loss, outcome = (f"{_PUBLISHED_TABLE}/{row.row}/{c}" for c in ("loss_percent", "outcome"))
         failed = rf"\publink{{{outcome}}}{{failed}}"
-        found = rf"\pubto{{{PUBLISHED_DIGITS}}}{{{loss}}}"
-        key = PUBLISHED_CONFIGURATIONS[str(row.configuration)], float(str(row.rate_mbps))
+        found = rf"\pubto{{{_PUBLISHED_DIGITS}}}{{{loss}}}"
+        key = _PUBLISHED_CONFIGURATIONS[str(row.configuration)], float(str(row.rate_mbps))
         cells[key] = failed if row.outcome == "connection-failure" else found
     return cells
 
@@ -99,6 +99,6 @@ def _measured(point: LossPoint | None) -> list[str]:
     return [
         number(point.offered_mbps, 1, TEX),
         f"{point.trials_with_loss}/{point.trials}",
-        number(point.loss_percent, LOSS_DIGITS, TEX),
-        limits(low, high, LOSS_DIGITS, TEX),
+        number(point.loss_percent, _LOSS_DIGITS, TEX),
+        limits(low, high, _LOSS_DIGITS, TEX),
     ]

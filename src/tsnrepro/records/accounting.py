@@ -16,18 +16,18 @@ from tsnrepro.tools.counters import CounterDifferences, Snapshot
 from tsnrepro.tools.frerctl import Drops
 from tsnrepro.topology import CARD, HOST_PORT, LISTENER, SWITCHES, TALKER
 
-SENDING_SWITCH, RECEIVING_SWITCH = SWITCHES
+_SENDING_SWITCH, _RECEIVING_SWITCH = SWITCHES
 
 # Where switches that recovered in XDP freed what they refused and had counted: older records. Which
 # of these the compiler made into one function differs by kernel.
-REFUSED_BY_RECOVERY = ("veth_xdp_rcv", "veth_poll")
+_REFUSED_BY_RECOVERY = ("veth_xdp_rcv", "veth_poll")
 # What waited for the neighbour's address in vain has not come to the talker's card: it is part of
 # what the talker's socket took in and the card was never given.
-NO_NEIGHBOUR = "SKB_DROP_REASON_NEIGH"
+_NO_NEIGHBOUR = "SKB_DROP_REASON_NEIGH"
 
 # What the kernel of a delay line frees of the frames that the delay line itself has a copy of.
-DELAY_LINE = "delay"
-NOT_FOR_THIS_HOST = ("SKB_DROP_REASON_OTHERHOST", "SKB_DROP_REASON_UNHANDLED_PROTO")
+_DELAY_LINE = "delay"
+_NOT_FOR_THIS_HOST = ("SKB_DROP_REASON_OTHERHOST", "SKB_DROP_REASON_UNHANDLED_PROTO")
 
 TALKER_SOCKET = "talker socket"
 TALKER_QUEUE = "talker queue"
@@ -114,20 +114,20 @@ def account(
     drops = {TALKER_SOCKET: sent - path.out(TALKER, CARD)}
     drops |= _hop_drops(path, located)
     for port in path.members:
-        drops[f"sw2 link {port}, made lossy"] = path.fault(RECEIVING_SWITCH, port, "dropped")
+        drops[f"sw2 link {port}, made lossy"] = path.fault(_RECEIVING_SWITCH, port, "dropped")
     if located is not None and after.delays:
         drops["delay line"] = located.in_delay_line()
-    drops["recovery: rogue"] = path.at(RECEIVING_SWITCH, "rogue")
-    drops["recovery: tagless"] = path.at(RECEIVING_SWITCH, "tagless")
+    drops["recovery: rogue"] = path.at(_RECEIVING_SWITCH, "rogue")
+    drops["recovery: tagless"] = path.at(_RECEIVING_SWITCH, "tagless")
     drops |= _listener_drops(path, located, received)
     return Accounting(
         sent=sent,
         # Every member path but the first: the first frame to leave the switch is the original.
         # What a duplicating link adds on the first is a copy too.
-        copies=sum(path.out(SENDING_SWITCH, port) for port in path.members[1:])
-        + path.fault(SENDING_SWITCH, path.members[0], "copied"),
+        copies=sum(path.out(_SENDING_SWITCH, port) for port in path.members[1:])
+        + path.fault(_SENDING_SWITCH, path.members[0], "copied"),
         received=received,
-        eliminated=path.at(RECEIVING_SWITCH, "eliminated"),
+        eliminated=path.at(_RECEIVING_SWITCH, "eliminated"),
         drops=drops,
     )
 
@@ -137,7 +137,7 @@ class _StreamPath(CounterDifferences):
 
     def __init__(self, before: Snapshot, after: Snapshot) -> None:
         super().__init__(before, after)
-        ports = after.hosts[SENDING_SWITCH].station["ports"]
+        ports = after.hosts[_SENDING_SWITCH].station["ports"]
         self.members = [port for port in ports if port != HOST_PORT]
 
     def out(self, host: str, port: str) -> int:
@@ -149,12 +149,12 @@ class _StreamPath(CounterDifferences):
     def hops(self) -> list["_Hop"]:
         """Return the hops in the order of the path."""
         return [
-            _Hop(TALKER_QUEUE, TALKER, CARD, SENDING_SWITCH, HOST_PORT),
+            _Hop(TALKER_QUEUE, TALKER, CARD, _SENDING_SWITCH, HOST_PORT),
             *(
-                _Hop(f"sw1 queue {port}", SENDING_SWITCH, port, RECEIVING_SWITCH, port)
+                _Hop(f"sw1 queue {port}", _SENDING_SWITCH, port, _RECEIVING_SWITCH, port)
                 for port in self.members
             ),
-            _Hop("sw2 queue p0", RECEIVING_SWITCH, HOST_PORT, LISTENER, CARD),
+            _Hop("sw2 queue p0", _RECEIVING_SWITCH, HOST_PORT, LISTENER, CARD),
         ]
 
 
@@ -184,8 +184,8 @@ class _Located:
             (item, host_of(item.netns) if item.netns else None)
             for item in after.drops or []
             if not item.later_fragment
-            and not item.function.startswith(REFUSED_BY_RECOVERY)
-            and not item.reason.startswith(NO_NEIGHBOUR)
+            and not item.function.startswith(_REFUSED_BY_RECOVERY)
+            and not item.reason.startswith(_NO_NEIGHBOUR)
         ]
         self._items = [
             (item, host, item.frames - earlier.get(self._key(item), 0))
@@ -217,7 +217,7 @@ class _Located:
         return sum(
             n
             for item, where, n in self._items
-            if where == DELAY_LINE and not item.reason.startswith(NOT_FOR_THIS_HOST)
+            if where == _DELAY_LINE and not item.reason.startswith(_NOT_FOR_THIS_HOST)
         )
 
     def at_listener(self) -> int:

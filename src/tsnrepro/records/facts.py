@@ -3,11 +3,11 @@
 Each is a result of the key ``testbed.<name>``; what a kind of testbed does not tell has no value.
 """
 
-OF_EVERY_KIND = (
+_OF_EVERY_KIND = (
     *("kind", "label", "verb", "campaign", "environment", "commit"),
     *("kernel", "processor", "processors"),
 )
-OF_HOSTS = (
+_OF_HOSTS = (
     *("iperf3", "sockperf", "queue_bytes", "link_rate_mbps", "paths", "history_length", "reset_ms"),
     *("receive_buffer_bytes", "acceleration", "iproute2", "qemu"),
 )
@@ -21,7 +21,7 @@ OF_MODEL = (
 FACTS = frozenset(
     f"testbed.{name}"
     for name in (
-        *(*OF_EVERY_KIND, *OF_HOSTS, *OF_IMPORTS, "model_sources"),
+        *(*_OF_EVERY_KIND, *_OF_HOSTS, *OF_IMPORTS, "model_sources"),
         *(f"model.{name}" for name in OF_MODEL),
     )
 )

@@ -95,19 +95,13 @@ class Batch:
 
     def file(self, final: Path, data: bytes) -> None:
         """Add one file."""
-        final.parent.mkdir(parents=True, exist_ok=True)
-        partial = final.with_name(f"{PARTIAL_PREFIX}{final.name}")
-        partial.write_bytes(data)
-        self._moves.append((partial, final))
+        self._new(final).write_bytes(data)
 
     def copy(self, final: Path, source: BinaryIO) -> None:
         """Add a copy of an open file."""
-        final.parent.mkdir(parents=True, exist_ok=True)
-        partial = final.with_name(f"{PARTIAL_PREFIX}{final.name}")
-        with partial.open("wb") as target:
+        with self._new(final).open("wb") as target:
             while os.sendfile(target.fileno(), source.fileno(), None, 1 << 30):
                 pass
-        self._moves.append((partial, final))
 
     def folder(self, final: Path, files: dict[str, bytes]) -> None:
         """Add a folder of files."""
@@ -116,6 +110,12 @@ class Batch:
             with open(f"{partial}/{name}", "wb") as file:
                 file.write(data)
         self._moves.append((partial, final))
+
+    def _new(self, final: Path) -> Path:
+        final.parent.mkdir(parents=True, exist_ok=True)
+        partial = final.with_name(f"{PARTIAL_PREFIX}{final.name}")
+        self._moves.append((partial, final))
+        return partial
 
     def commit(self) -> None:
         """Make everything durable and give it its names.
@@ -184,9 +184,7 @@ class RawStore:
             batch.file(path, data)
         else:
             path.parent.mkdir(parents=True, exist_ok=True)
-            partial = path.with_name(f"{PARTIAL_PREFIX}{path.name}")
-            _write(partial, data)
-            partial.rename(path)
+            write_whole(path, data)
             _sync_folder(path.parent)
         return digest
 
@@ -277,6 +275,13 @@ def _write(path: Path, data: bytes) -> None:
         file.write(data)
         file.flush()
         os.fsync(file.fileno())
+
+
+def write_whole(path: Path, data: bytes) -> None:
+    """Write a file that is there whole or not at all, in the place of an older one."""
+    partial = path.with_name(f"{PARTIAL_PREFIX}{path.name}")
+    _write(partial, data)
+    partial.rename(path)
 
 
 def _sync_folder(path: Path) -> None:

@@ -91,7 +91,7 @@ _QUANTITY = {"quantity": pa.Column(str, pa.Check.isin(["half round trip", "one w
 
 LOSS, TCP, LATENCY = (_schema(experiment) for experiment in EXPERIMENTS)
 # Of the other experiments: what identifies a trial; their analyses check the columns they read.
-GENERAL = pa.DataFrameSchema(
+_GENERAL = pa.DataFrameSchema(
     _IDENTITY | {name: LOSS.columns[name] for name in ("repetition", "order", "started")},
     name="trials",
 )
@@ -147,10 +147,9 @@ def load_trials(manifest_path: str | Path) -> pd.DataFrame:
     try:
         if manifest.get("imported"):
             return _imported_table(documents, experiment)
-        if experiment not in SCHEMAS:
-            return GENERAL.validate(_table([_general(document) for document in documents]))
-        rows = [_common(document) | ROWS[experiment](document) for document in documents]
-        return SCHEMAS[experiment].validate(_table(rows))
+        row = _ROWS.get(experiment, _general)
+        schema = SCHEMAS.get(experiment, _GENERAL)
+        return schema.validate(_table([_identity(each) | row(each) for each in documents]))
     except pa.errors.SchemaError as error:
         raise RecordError(
             f"the trials do not fit their schema: {error}", str(store.folder)
@@ -164,16 +163,19 @@ def _table(rows: list[dict[str, Any]]) -> pd.DataFrame:
     return table.assign(**{place: table[place].fillna(0).astype(int) for place in places})
 
 
+def _identity(document: dict[str, Any]) -> dict[str, Any]:
+    return _picked(document, "trial", "sha256", "repetition", "order", "started")
+
+
+def _picked(values: dict[str, Any], *names: str) -> dict[str, Any]:
+    return {name: values[name] for name in names}
+
+
 def _general(document: dict[str, Any]) -> dict[str, Any]:
-    """Return a trial's identity, its factors, and each plain number or word of its result."""
-    identity = {key: document[key] for key in ("trial", "sha256", "repetition", "order", "started")}
+    """Return a trial's factors, and each plain number or word of its result."""
     result = document["values"].get("result", {})
-    plain = {
-        name: value
-        for name, value in result.items()
-        if value is None or isinstance(value, (bool, int, float, str))
-    }
-    return identity | document["factors"] | plain
+    plain = bool | int | float | str | None
+    return document["factors"] | {k: v for k, v in result.items() if isinstance(v, plain)}
 
 
 def _imported_table(documents: list[dict[str, Any]], experiment: str) -> pd.DataFrame:
@@ -192,9 +194,9 @@ def _imported_table(documents: list[dict[str, Any]], experiment: str) -> pd.Data
 def _imported(document: dict[str, Any]) -> dict[str, Any]:
     factors = dict(document["factors"])
     factors["target_mbps"] = factors.pop("rate_mbps", None)
-    names = ("trial", "sha256", "repetition", "order", "started", "generated")
     return {
-        **{name: document[name] for name in names},
+        **_identity(document),
+        "generated": document["generated"],
         **factors,
         **document["values"]["result"],
         "source_file": document["source"]["file"],
@@ -202,30 +204,23 @@ def _imported(document: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _common(document: dict[str, Any]) -> dict[str, Any]:
-    factors = document["factors"]
-    return {key: document[key] for key in ("trial", "sha256", "repetition", "order", "started")} | {
-        "configuration": factors["configuration"],
-        "duration_s": factors["duration_s"],
-    }
-
-
 def _loss(document: dict[str, Any]) -> dict[str, Any]:
-    result, accounting = document["values"]["result"], document["values"]["accounting"]
+    factors, values = document["factors"], document["values"]
+    result, accounting = values["result"], values["accounting"]
     names = ("offered_mbps", "delivered_mbps", "send_seconds", "sent", "received", "lost")
     return {
-        "payload_bytes": document["factors"]["payload_bytes"],
-        "target_mbps": document["factors"]["rate_mbps"],
-        **{name: result[name] for name in (*names, "out_of_order")},
+        **_picked(factors, "configuration", "duration_s", "payload_bytes"),
+        "target_mbps": factors["rate_mbps"],
+        **_picked(result, *names, "out_of_order"),
         "loss_percent": 100 * result["lost"] / result["sent"],
-        **{name: accounting[name] for name in ("copies", "eliminated", "unaccounted")},
+        **_picked(accounting, "copies", "eliminated", "unaccounted"),
         **where_lost(accounting),
-        "question": document["factors"].get("question", "sweep"),
-        "generator": document["factors"].get("generator", "iperf3"),
-        "member_link_rate_mbps": document["factors"].get("member_link_rate_mbps"),
-        "receive_buffer_bytes": document["factors"].get("receive_buffer_bytes"),
-        "realtime_listener": document["factors"].get("realtime_listener"),
-        "longest_stall_ms": _longest_stall(document["values"]),
+        "question": factors.get("question", "sweep"),
+        "generator": factors.get("generator", "iperf3"),
+        "member_link_rate_mbps": factors.get("member_link_rate_mbps"),
+        "receive_buffer_bytes": factors.get("receive_buffer_bytes"),
+        "realtime_listener": factors.get("realtime_listener"),
+        "longest_stall_ms": _longest_stall(values),
         **{drop_column(place): count for place, count in accounting["drops"].items()},
     }
 
@@ -242,15 +237,16 @@ def drop_column(place: str) -> str:
 
 
 def _tcp(document: dict[str, Any]) -> dict[str, Any]:
-    return document["values"]["result"]
+    factors = _picked(document["factors"], "configuration", "duration_s")
+    return factors | document["values"]["result"]
 
 
 def _latency(document: dict[str, Any]) -> dict[str, Any]:
     result = document["values"]["result"]
     names = ("observations", "sent", "received", "valid_seconds")
     return {
-        "payload_bytes": document["factors"]["payload_bytes"],
-        **{name: result[name] for name in (*names, "mean_us", "sd_us", "min_us", "max_us")},
+        **_picked(document["factors"], "configuration", "duration_s", "payload_bytes"),
+        **_picked(result, *names, "mean_us", "sd_us", "min_us", "max_us"),
         **{
             column: result["percentiles_us"][f"{100 * share:.3f}"]
             for column, share in QUANTILES.items()
@@ -259,4 +255,4 @@ def _latency(document: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-ROWS = {"loss": _loss, "tcp": _tcp, "latency": _latency}
+_ROWS = {"loss": _loss, "tcp": _tcp, "latency": _latency}

@@ -6,9 +6,9 @@ One JSON list of :class:`Result` for each analysed run. Analyses fill it through
 
 import json
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
 
@@ -16,7 +16,7 @@ from tsnrepro.errors import RecordError
 
 Number = Annotated[float, Field(allow_inf_nan=False)]
 # First words of the method of a result whose limits are the values seen, or that has none.
-NO_INTERVAL = ("range", "no interval")
+_NO_INTERVAL = ("range", "no interval")
 
 
 class Result(BaseModel):
@@ -85,7 +85,7 @@ class Result(BaseModel):
 
 def decides(method: str) -> bool:
     """Tell whether limits found by a method are an interval or a bound, and not only a range."""
-    return not method.startswith(NO_INTERVAL)
+    return not method.startswith(_NO_INTERVAL)
 
 
 _LIST = TypeAdapter(list[Result])
@@ -127,8 +127,16 @@ def load_file(path: Path) -> dict[str, Result]:
     """
     if not path.is_file():
         raise RecordError("no such values", str(path), "Analyse the campaign first")
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+        results = _LIST.validate_python(document)
+    except json.JSONDecodeError as error:
+        raise RecordError(f"not JSON: {error}", str(path)) from error
+    except ValidationError as error:
+        problems = "; ".join(_problem(document, item) for item in error.errors()[:5])
+        raise RecordError(problems, str(path), "Run the analysis again") from error
     found: dict[str, Result] = {}
-    for result in _load(path):
+    for result in results:
         if result.key in found:
             raise RecordError(f"the key '{result.key}' occurs twice", str(path))
         found[result.key] = result
@@ -142,22 +150,9 @@ def write_values(path: Path, results: Iterable[Result]) -> None:
     path.write_text(json.dumps(document, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
-def _load(path: Path) -> list[Result]:
-    try:
-        document = json.loads(path.read_text(encoding="utf-8"))
-    except json.JSONDecodeError as error:
-        raise RecordError(f"not JSON: {error}", str(path)) from error
-    try:
-        return _LIST.validate_python(document)
-    except ValidationError as error:
-        problems = "; ".join(_problem(document, item) for item in error.errors()[:5])
-        raise RecordError(problems, str(path), "Run the analysis again") from error
-
-
-def _problem(document: object, item: object) -> str:
+def _problem(document: object, item: Mapping[str, Any]) -> str:
     """Name the entry by its key where it has one, else by its place in the list."""
-    place = list(item["loc"])  # type: ignore[index]
-    message = item["msg"]  # type: ignore[index]
+    place, message = item["loc"], item["msg"]
     if not place or not isinstance(document, list) or not isinstance(place[0], int):
         return f"file: {message}"
     entry = document[place[0]]

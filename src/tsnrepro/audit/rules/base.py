@@ -104,6 +104,9 @@ class Check(_Parameters):
         )
 
 
+LEAST_ROWS = 3
+"""Rows that have to be alike before that is no chance."""
+
 RULES: dict[str, type[Check]] = {}
 """All rules by name; importing ``tsnrepro.audit.rules`` fills it."""
 

@@ -60,7 +60,6 @@ class SameColumn(Check):
     second: TableRows
     second_value: Formula
     second_key: list[Formula] = Field(min_length=1)
-    tolerance_percent: float = Field(default=0.0, ge=0)
 
     def _find(self, data: Catalog) -> Iterator[AuditFinding]:
         by_key = {
@@ -73,7 +72,7 @@ class SameColumn(Check):
             data, self.second, self.second_value, *self.second_key, numbers=False
         ):
             before, expected = by_key.get(tuple(map(plain, key)), (row, value))
-            if value.overlaps(expected, self.tolerance_percent / 100):
+            if value.overlaps(expected):
                 continue
             original = before.at(self.first_value)
             cell = row.at(self.second_value)
@@ -170,11 +169,10 @@ class CircularInput(Check, RowsOrPlace):
     result: Formula
     input_label: str
     unit: str
-    tolerance_percent: float = Field(default=1.0, gt=0)
 
     def _find(self, data: Catalog) -> Iterator[AuditFinding]:
         for row, given, result in known_rows(data, self, self.input, self.result):
-            if given.overlaps(result, self.tolerance_percent / 100):
+            if given.overlaps(result, tolerance=0.01):
                 yield self.found(
                     row.at(self.input),
                     Side.of_number(self.input_label, given, self.unit),

@@ -10,7 +10,7 @@ from tsnrepro.audit.findings import AuditFinding, Severity, Side, format_number
 from tsnrepro.audit.rules.base import Check, Formula, TableRows, known_rows
 from tsnrepro.audit.tables import Catalog
 
-R_TAG_NUMBERS = 65_536
+_R_TAG_NUMBERS = 65_536
 """Sequence numbers of an R-TAG: 16 bits (IEEE Std 802.1CB-2017, 7.8)."""
 
 
@@ -20,16 +20,13 @@ class StuckAfterWrap(Check, TableRows):
     weighs = Severity.IMPOSSIBLE
     sent: Formula
     received: Formula
-    numbers: int = Field(default=R_TAG_NUMBERS, gt=1)
-    # Numbers lost before the wrap pass after it, so the count ends at the very number of them.
-    tolerance_percent: float = Field(default=0.01, gt=0)
-    least_excess_percent: float = Field(default=5.0, gt=0)
-    """How many packets more than numbers were sent, at least."""
+    numbers: int = Field(default=_R_TAG_NUMBERS, gt=1)
 
     def _find(self, data: Catalog) -> Iterator[AuditFinding]:
         for row, sent, received in known_rows(data, self, self.sent, self.received):
-            near = abs(received.value - self.numbers) <= self.numbers * self.tolerance_percent / 100
-            if not near or sent.value < self.numbers * (1 + self.least_excess_percent / 100):
+            # Numbers lost before the wrap pass after it, so the count ends at the very number.
+            near = abs(received.value - self.numbers) <= 1e-4 * self.numbers
+            if not near or sent.value < 1.05 * self.numbers:
                 continue
             yield self.found(
                 row.at(self.received),

@@ -11,6 +11,7 @@ from pydantic import Field
 from tsnrepro.audit.findings import AuditFinding, Severity, Side, plural
 from tsnrepro.audit.intervals import format_number
 from tsnrepro.audit.rules.base import (
+    LEAST_ROWS,
     Check,
     Formula,
     RowsOrPlace,
@@ -81,23 +82,24 @@ class BottleneckAtLineLimit(Check, TableRows):
     rate_mbps: Formula
     limit_mbps: Formula
     ascribed_to: str
-    within_percent: float = Field(default=0.1, gt=0)
 
     def _find(self, data: Catalog) -> Iterator[AuditFinding]:
         known = list(known_rows(data, self, self.rate_mbps, self.limit_mbps))
         if not known:
             return
         row, rate, limit = max(known, key=lambda item: item[1].value)
-        if abs(rate.value / limit.value - 1) * 100 > self.within_percent:
+        if abs(rate.value / limit.value - 1) > 0.001:
             return
         yield self.found(
             row.at(self.rate_mbps),
             row.side(self.rate_mbps, "highest rate", "Mb/s"),
             Side.of_number("limit of the line", limit, "Mb/s"),
             f"max({self.rate_mbps}) = {self.limit_mbps}",
-            f"The rate is that of the line within {self.within_percent:g} %, so it shows no "
-            f"{self.ascribed_to}.",
+            f"The rate is that of the line within 0.1 %, so it shows no {self.ascribed_to}.",
         )
+
+
+_HEADERS_MBPS = "1000 - tcp_limit()"
 
 
 class OverheadOfHeaders(Check, RowsOrPlace):
@@ -105,23 +107,18 @@ class OverheadOfHeaders(Check, RowsOrPlace):
 
     weighs = Severity.CONTRADICTION
     overhead_mbps: Formula
-    headers_mbps: Formula = "1000 - tcp_limit()"
     ascribed_to: str
-    least_share_percent: float = Field(default=90.0, gt=0, le=100)
 
     def _find(self, data: Catalog) -> Iterator[AuditFinding]:
-        for row, overhead, headers in known_rows(data, self, self.overhead_mbps, self.headers_mbps):
-            if (
-                overhead.value <= 0
-                or headers.value < overhead.value * self.least_share_percent / 100
-            ):
+        for row, overhead, headers in known_rows(data, self, self.overhead_mbps, _HEADERS_MBPS):
+            if overhead.value <= 0 or headers.value < 0.9 * overhead.value:
                 continue
             share = 100 * headers.value / overhead.value
             yield self.found(
                 row.at(self.overhead_mbps),
                 Side.of_number(f"overhead ascribed to {self.ascribed_to}", overhead, "Mb/s"),
                 Side.of_number("headers, preamble and gap", headers, "Mb/s"),
-                self.headers_mbps,
+                _HEADERS_MBPS,
                 f"Headers that every frame has make up {share:.1f} % of what is ascribed to "
                 f"{self.ascribed_to}.",
             )
@@ -202,22 +199,19 @@ class ConstantPacketRate(Check, TableRows):
     weighs = Severity.UNSUPPORTED
     rate_mbps: Formula
     payload_bytes: Formula
-    largest_variation: float = Field(default=0.05, gt=0)
-    least_rows: int = Field(default=3, ge=3)
-    least_payload_ratio: float = Field(default=4.0, gt=1)
 
     def _find(self, data: Catalog) -> Iterator[AuditFinding]:
         known = sorted(
             known_rows(data, self, self.rate_mbps, self.payload_bytes),
             key=lambda item: item[2].value,
         )
-        for count in range(len(known), self.least_rows - 1, -1):
+        for count in range(len(known), LEAST_ROWS - 1, -1):
             taken = known[:count]
             rates = [rate.value for _, rate, _ in taken]
             packets = [rate.value * 1e6 / 8 / payload.value for _, rate, payload in taken]
             ratio = taken[-1][2].value / taken[0][2].value
             variation = relative_spread(packets)
-            if ratio < self.least_payload_ratio or variation > self.largest_variation:
+            if ratio < 4 or variation > 0.05:
                 continue
             cell = taken[0][0].at(self.rate_mbps)
             low, high = format_number(min(packets), 5), format_number(max(packets), 5)

@@ -12,6 +12,7 @@ from pydantic import Field
 from tsnrepro.audit.findings import AuditFinding, Severity, Side, capital, format_number, plural
 from tsnrepro.audit.intervals import Interval, format_range
 from tsnrepro.audit.rules.base import (
+    LEAST_ROWS,
     Check,
     CheckError,
     Formula,
@@ -24,6 +25,8 @@ from tsnrepro.audit.rules.base import (
 from tsnrepro.audit.tables import Catalog, Cell
 
 _MOST_COMBINATIONS = 100_000
+# Standard deviation of a ratio over its mean, at most, for it to count as constant.
+_LARGEST_SPREAD = 1e-3
 
 
 class OrderOfStatistics(Check, TableRows):
@@ -59,23 +62,20 @@ class ConstantRatio(Check, TableRows):
     weighs = Severity.IMPOSSIBLE
     numerators: list[str] = Field(min_length=1)
     denominator: str
-    largest_spread: float = Field(default=1e-3, gt=0)
-    """Standard deviation of the ratio over its mean, at most, for it to count as constant."""
     least_variation: float = Field(default=0.05, gt=0)
-    """Coefficient of variation of the denominator, at least, for that to mean anything."""
-    least_rows: int = Field(default=3, ge=3)
+    """Coefficient of variation of the denominator, at least, for a constant to mean anything."""
 
     def _find(self, data: Catalog) -> Iterator[AuditFinding]:
         for numerator in self.numerators:
             known = known_rows(data, self, numerator, self.denominator)
             found = [(row, top.value, base.value) for row, top, base in known if base.value]
             ratios = [top / base for _, top, base in found]
-            if len(ratios) < self.least_rows:
+            if len(ratios) < LEAST_ROWS:
                 continue
             variation = relative_spread([base for *_, base in found])
             spread, centre = relative_spread(ratios), statistics.fmean(ratios)
             # A ratio of one is no spread at all: minimum, mean and maximum of a constant delay.
-            constant = spread < self.largest_spread and abs(centre - 1) > self.largest_spread
+            constant = spread < _LARGEST_SPREAD and abs(centre - 1) > _LARGEST_SPREAD
             if not constant or variation < self.least_variation:
                 continue
             row = found[0][0]
@@ -85,7 +85,7 @@ class ConstantRatio(Check, TableRows):
                 Side(f"mean ratio to {base.title}", centre),
                 Side("relative spread of the ratio", spread),
                 f"sd({numerator} / {self.denominator}) / mean over {plural(len(ratios), 'row')} "
-                f"< {self.largest_spread:g}",
+                f"< {_LARGEST_SPREAD:g}",
                 f"{capital(cell.title)} is {format_number(centre, 3)} times {base.title} in every "
                 "row: one factor made it, not measurements.",
                 place=f"{row.table.title}, {plural(len(ratios), 'row')}, {cell.title}",
@@ -162,14 +162,13 @@ class ConstantColumn(Check, TableRows):
     weighs = Severity.UNSUPPORTED
     columns: list[str] = Field(min_length=1)
     beside: str
-    least_rows: int = Field(default=3, ge=3)
 
     def _find(self, data: Catalog) -> Iterator[AuditFinding]:
         for column in self.columns:
             pairs = list(known_rows(data, self, column, self.beside))
             values = {value.value for _, value, _ in pairs}
             others = {other.value for *_, other in pairs}
-            if len(pairs) < self.least_rows or len(values) > 1 or len(others) == 1 or values == {0}:
+            if len(pairs) < LEAST_ROWS or len(values) > 1 or len(others) == 1 or values == {0}:
                 continue
             row = pairs[0][0]
             cell = row.cell(column)

@@ -22,6 +22,11 @@ from tsnrepro.audit.rules.base import (
 )
 from tsnrepro.audit.tables import Catalog
 
+# Share of a test's duration that its round trips fill.
+_LEAST_FILL, _MOST_FILL = 0.6, 1.02
+# Share of a table's trials that end at one time, at least, for a timeout.
+_LEAST_SHARE = 0.8
+
 
 class RoundTripConvention(Check, RowsOrPlace):
     """One exchange follows the other, so round trips times their number fill the test."""
@@ -32,19 +37,16 @@ class RoundTripConvention(Check, RowsOrPlace):
     duration_s: Formula
     stated: Literal["half", "whole"]
     """Whether the mean is called half a round trip (one way) or a whole one."""
-    least_fill: float = Field(default=0.6, gt=0, lt=1)
-    """Share of the duration that the round trips fill at least."""
-    most_fill: float = Field(default=1.02, ge=1)
 
     def _find(self, data: Catalog) -> Iterator[AuditFinding]:
         halves = 2 if self.stated == "half" else 1
         formulas = (self.mean_us, self.observations, self.duration_s)
         for row, mean, count, duration in known_rows(data, self, *formulas):
             filled = halves * mean.value * 1e-6 * count.value
-            if self.least_fill <= filled / duration.value <= self.most_fill:
+            if _LEAST_FILL <= filled / duration.value <= _MOST_FILL:
                 continue
             other = (3 - halves) * mean.value * 1e-6 * count.value
-            fits_other = self.least_fill <= other / duration.value <= self.most_fill
+            fits_other = _LEAST_FILL <= other / duration.value <= _MOST_FILL
             if fits_other and (halves == 2 or other / duration.value > 0.85):
                 meant = "half" if halves == 1 else "whole"
                 first = Side.of_number(f"{3 - halves} n mean", other, "s")
@@ -78,8 +80,6 @@ class TimeoutAsResult(Check, TableRows):
     run_time_s: Formula
     planned_s: Formula
     tolerance_percent: float = Field(default=20.0, gt=0)
-    least_share: float = Field(default=0.8, gt=0, le=1)
-    """Share of the table's trials that end at one time, at least, for a timeout."""
 
     def _find(self, data: Catalog) -> Iterator[AuditFinding]:
         known = list(known_rows(data, self, self.run_time_s, self.planned_s))
@@ -89,7 +89,7 @@ class TimeoutAsResult(Check, TableRows):
             return
         common = median(item[1].value for item in off)
         together = [item for item in off if abs(item[1].value / common - 1) < 0.01]
-        if len(together) > 1 and len(together) >= self.least_share * len(known):
+        if len(together) > 1 and len(together) >= _LEAST_SHARE * len(known):
             row, _, planned = together[0]
             cell = row.at(self.run_time_s)
             yield self.found(
@@ -128,8 +128,6 @@ class LossBelowThreshold(Check, RowsOrPlace):
     weighs = Severity.CONTRADICTION
     threshold_mbps: Formula
     points: list[LossPoints] = Field(min_length=1)
-    lossless_percent: float = Field(default=0.0, ge=0)
-    """Loss, at most, that still counts as none."""
 
     def _find(self, data: Catalog) -> Iterator[AuditFinding]:
         points = [
@@ -137,7 +135,7 @@ class LossBelowThreshold(Check, RowsOrPlace):
             for point in self.points
             for row, rate, loss in known_rows(data, point, point.rate_mbps, point.loss_percent)
         ]
-        lossy = [item for item in points if item[3] > self.lossless_percent]
+        lossy = [item for item in points if item[3] > 0]
         if not lossy:
             return
         point, lossy_row, rate, loss = min(lossy, key=lambda item: item[2])
@@ -151,7 +149,7 @@ class LossBelowThreshold(Check, RowsOrPlace):
                 row.at(self.threshold_mbps),
                 row.side(self.threshold_mbps, "rate called free of loss", "Mb/s"),
                 Side(f"rate with {format_number(loss)} % loss ({point.label})", rate, "Mb/s"),
-                f"{self.threshold_mbps} <= min(rate with loss > {self.lossless_percent:g} %)",
+                f"{self.threshold_mbps} <= min(rate with loss > 0 %)",
                 f"{where} has {format_number(loss)} % loss at a lower rate{below}.",
             )
 
@@ -190,7 +188,7 @@ class EqualTreatment(Check):
         points = {group.label: self._points(data, group) for group in self._groups(data)}
         first, *others = points
         for other in others:
-            yield from self._compared(points[first], points[other], f"{first} against {other}")
+            yield from self._compared(points, first, other)
 
     def _groups(self, data: Catalog) -> list[Group]:
         """Return the groups; where a column splits the table, in order of appearance."""
@@ -212,14 +210,13 @@ class EqualTreatment(Check):
             found.setdefault(tuple(bare[:split]), []).append((row, bare[split:]))
         return found
 
-    def _compared(self, one: dict, two: dict, names: str) -> Iterator[AuditFinding]:
+    def _compared(self, points: dict[str, dict], first: str, other: str) -> Iterator[AuditFinding]:
         """Yield what differs between two groups, point by point."""
-        first, other = names.split(" against ")
-        for point in dict.fromkeys([*one, *two]):
-            here, there = one.get(point, []), two.get(point, [])
+        for point in points[first] | points[other]:
+            here, there = (points[group].get(point, []) for group in (first, other))
             anchor: RowScope = (here or there)[0][0]
             at = ", ".join(f"{name} {shown(v)}" for name, v in zip(self.match, point, strict=True))
-            place = names + (f" at {at}" if at else "")
+            place = f"{first} against {other}" + (f" at {at}" if at else "")
             if not (here and there) or (self.counts and len(here) != len(there)):
                 yield self.found(
                     anchor.at((self.match or self.same)[0]),

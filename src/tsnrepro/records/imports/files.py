@@ -24,11 +24,11 @@ _UTF_16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 _PASSED_OVER = (".git", "__pycache__")
 # Logs of single packets are read in blocks, small enough for the processor's cache; everything
 # else is read whole.
-BLOCK_BYTES = 1 << 21
+_BLOCK_BYTES = 1 << 21
 _LONGEST_LINE = 1 << 24
-WHOLE_BYTES = 1 << 26
+_WHOLE_BYTES = 1 << 26
 # The bytes of larger files are not kept until all files are read.
-KEPT_BYTES = 1 << 22
+_KEPT_BYTES = 1 << 22
 
 
 class SourceFile:
@@ -81,9 +81,9 @@ class SourceFile:
             It is larger than a file of its format can sensibly be.
         """
         with self._opened() as file:
-            data = file.read(WHOLE_BYTES + 1)
-            if len(data) > WHOLE_BYTES:
-                limit = f"{WHOLE_BYTES >> 20} MiB"
+            data = file.read(_WHOLE_BYTES + 1)
+            if len(data) > _WHOLE_BYTES:
+                limit = f"{_WHOLE_BYTES >> 20} MiB"
                 raise NoMeasurementError(f"it is larger than {limit}", "", "Split it")
             self._check_same(file.fileno())
         return data
@@ -105,7 +105,7 @@ class SourceFile:
     @property
     def known_sha256(self) -> str | None:
         """The checksum, but of a file that is too large and was not read."""
-        if "sha256" in self.__dict__ or self.size <= WHOLE_BYTES:
+        if "sha256" in self.__dict__ or self.size <= _WHOLE_BYTES:
             return self.sha256
         return None
 
@@ -117,7 +117,7 @@ class SourceFile:
     @cached_property
     def nul_bytes(self) -> int:
         """The number of NUL bytes that a crash or a full disk left in a text."""
-        if self.is_wide or ("data" not in self.__dict__ and self.size > WHOLE_BYTES):
+        if self.is_wide or ("data" not in self.__dict__ and self.size > _WHOLE_BYTES):
             return 0
         return self.data.count(0)
 
@@ -147,7 +147,7 @@ class SourceFile:
         digest, hashing, nul_bytes, rest = hashlib.sha256(), None, 0, b""
         wide = self._first[:2] if self.is_wide else b""
         with self._opened() as file, ThreadPoolExecutor(1) as pool:
-            while raw := file.read(BLOCK_BYTES):
+            while raw := file.read(_BLOCK_BYTES):
                 _await(hashing)
                 hashing = pool.submit(digest.update, raw)
                 if not wide and (found := raw.count(0)):
@@ -193,7 +193,7 @@ class SourceFile:
 
     def release(self) -> None:
         """Let go of the bytes of a large file; checksum and count of NUL bytes stay."""
-        if self.size > KEPT_BYTES and "data" in self.__dict__:
+        if self.size > _KEPT_BYTES and "data" in self.__dict__:
             _ = self.sha256, self.nul_bytes
             for name in ("data", "clean"):
                 self.__dict__.pop(name, None)

@@ -7,26 +7,26 @@ Trials of earlier imports stay in the store; only those of the last one are list
 """
 
 import json
-import os
 from pathlib import Path
 from typing import Any
 
 from tsnrepro.errors import ConfigurationError, RecordError
 from tsnrepro.records.columns import EXPERIMENTS
+from tsnrepro.records.store import write_whole
 
-MARKER = "import.json"
+_MARKER = "import.json"
 CAMPAIGN = "imported"
 ORIGINALS = "originals"
 
 
 def is_imported(raw_root: Path, testbed: str) -> bool:
     """Tell whether a testbed's trials were imported, so that nothing can be measured on it."""
-    return (raw_root / testbed / MARKER).is_file()
+    return (raw_root / testbed / _MARKER).is_file()
 
 
 def imported_testbeds(raw_root: Path) -> list[str]:
     """Return the names of all imported testbeds."""
-    return sorted(path.parent.name for path in raw_root.glob(f"*/{MARKER}"))
+    return sorted(path.parent.name for path in raw_root.glob(f"*/{_MARKER}"))
 
 
 def imports_of(raw_root: Path, testbed: str) -> list[dict[str, Any]]:
@@ -37,7 +37,7 @@ def imports_of(raw_root: Path, testbed: str) -> list[dict[str, Any]]:
     RecordError
         The mark cannot be read.
     """
-    path = raw_root / testbed / MARKER
+    path = raw_root / testbed / _MARKER
     if not path.is_file():
         return []
     try:
@@ -53,14 +53,9 @@ def imports_of(raw_root: Path, testbed: str) -> list[dict[str, Any]]:
 def add_import(raw_root: Path, testbed: str, entry: dict[str, Any]) -> None:
     """Add an import to the mark of a testbed, whole or not at all."""
     imports = [*imports_of(raw_root, testbed), entry]
-    path = raw_root / testbed / MARKER
-    partial = path.with_name(f".partial-{MARKER}")
+    path = raw_root / testbed / _MARKER
     document = {"testbed": testbed, "imports": imports}
-    with partial.open("w", encoding="utf-8") as file:
-        file.write(json.dumps(document, indent=1, ensure_ascii=False))
-        file.flush()
-        os.fsync(file.fileno())
-    partial.replace(path)
+    write_whole(path, json.dumps(document, indent=1, ensure_ascii=False).encode())
 
 
 def imported_experiments(raw_root: Path, testbed: str) -> list[str]:
@@ -97,7 +92,7 @@ def imported_manifest(
     if not last["trials"].get(experiment):
         raise ConfigurationError(
             f"the data set of testbed '{testbed}' has no trial of {experiment}",
-            str(raw_root / testbed / MARKER),
+            str(raw_root / testbed / _MARKER),
             f"It has trials of: {', '.join(imported_experiments(raw_root, testbed)) or 'nothing'}",
         )
     return {

@@ -346,19 +346,13 @@ def _facts(found: _DataSet, files: list[dict[str, Any]]) -> dict[str, Any]:
                 "original": _original_mapping(loaded),
             },
             "files": files,
-            "refused": [
-                {"file": item.file, "table": item.table, "reason": item.reason}
-                for item in report.refused
-            ],
-            "copies": [
-                {"file": item.file, "row": item.row, "reason": item.reason}
-                for item in report.copies
-            ],
+            "refused": _named(report.refused, "file", "table", "reason"),
+            "copies": _named(report.copies, "file", "row", "reason"),
             "nul_bytes": report.nul_bytes,
             "skipped_rows": report.skipped_rows,
             "left_out": [
-                {"table": table, "column": column, "reason": reason}
-                for table, column, reason in report.left_out
+                dict(zip(("table", "column", "reason"), item, strict=True))
+                for item in report.left_out
             ],
             "implausible": {
                 name: table.implausible
@@ -368,6 +362,10 @@ def _facts(found: _DataSet, files: list[dict[str, Any]]) -> dict[str, Any]:
         },
         "importer": {"commit": commit(), "python": sys.version.split()[0]},
     }
+
+
+def _named(items: list[Any], *names: str) -> list[dict[str, Any]]:
+    return [{name: getattr(item, name) for name in names} for item in items]
 
 
 def _contents(trials: list[ImportedTrial], loaded: MappingFile) -> dict[str, Any]:

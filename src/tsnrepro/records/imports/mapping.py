@@ -25,10 +25,10 @@ from tsnrepro.settings import Strict, parse
 from tsnrepro.settings.strict import PositiveFloat, PositiveInt, read_yaml
 
 Scalar = str | int | float | bool
-Character = Annotated[str, Key(min_length=1, max_length=1)]
+_Character = Annotated[str, Key(min_length=1, max_length=1)]
 Patterns = Annotated[list[Annotated[str, Key(min_length=1, max_length=400)]], Key(min_length=1)]
 Quantity = Literal["half round trip", "round trip", "one way"]
-Format = Literal["json", "csv", "iperf3", "sockperf", "times", "mausezahn"]
+_Format = Literal["json", "csv", "iperf3", "sockperf", "times", "mausezahn"]
 NEEDED = {
     "loss": ("configuration", "payload_bytes"),
     "tcp": ("configuration",),
@@ -111,7 +111,7 @@ class Times(Strict):
     latency: str | int | None = None
     unit: str
     """Of all columns: ``ns``, ``us``, ``ms`` or ``s``."""
-    delimiter: Character = ","
+    delimiter: _Character = ","
     missing: list[str] = Key(default_factory=list)
     """What stands in ``received`` or ``latency`` for a packet that never came, besides nothing."""
 
@@ -157,7 +157,7 @@ class Observations(Strict):
 class Csv(Strict):
     """How a CSV file is written."""
 
-    delimiter: Character = ","
+    delimiter: _Character = ","
     columns: list[str] = Key(default_factory=list)
     """Names of the columns where the file has no line of names."""
     comment: str = "#"
@@ -171,7 +171,7 @@ class MappedTable(Strict):
 
     files: Patterns
     """Patterns below the data set's folder; ``**`` is any number of folders."""
-    format: Format
+    format: _Format
     experiment: Literal["loss", "tcp", "latency"]
     fields: dict[str, FieldSource]
     rows: str = ""

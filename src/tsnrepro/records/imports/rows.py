@@ -3,7 +3,7 @@
 import hashlib
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from typing import Any
@@ -26,7 +26,7 @@ from tsnrepro.records.store import canonical
 
 FACTORS = ("configuration", "payload_bytes", "target_mbps", "duration_s")
 """Fields that say what was measured; the others, but for those below, what came out."""
-NUMBERING = ("repetition", "order", "started")
+_NUMBERING = ("repetition", "order", "started")
 _OUTCOMES = {
     "loss": ("loss_percent", "offered_mbps", "delivered_mbps"),
     "tcp": ("goodput_mbps",),
@@ -62,10 +62,7 @@ class ImportedTrial:
     @cached_property
     def digest(self) -> str:
         """SHA-256 (10 hex digits) of everything in the trial."""
-        identity = [
-            *(self.experiment, self.factors, self.result, self.source, self.repetition),
-            *(self.order, self.started, self.generated, self.failure),
-        ]
+        identity = [getattr(self, each.name) for each in fields(self)]
         return hashlib.sha256(canonical(identity)).hexdigest()[:10]
 
     @property
@@ -180,7 +177,7 @@ def trial_of(
                 "Name its columns under fields, or skip such rows; failed keeps them as failed",
             )
     factors = {_FACTOR.get(name, name): values[name] for name in FACTORS if name in values}
-    outside = (*FACTORS, *NUMBERING)
+    outside = (*FACTORS, *_NUMBERING)
     result = {} if failure else {k: v for k, v in values.items() if k not in outside}
     if table.experiment == "latency" and not failure:
         result["quantity"] = "one way" if table.latency_is == "one way" else "half round trip"
@@ -189,7 +186,7 @@ def trial_of(
         factors,
         result,
         source,
-        **{name: values.get(name) for name in NUMBERING},
+        **{name: values.get(name) for name in _NUMBERING},
         generated=bool(table.generated),
         failure=failure,
     )

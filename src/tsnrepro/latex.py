@@ -2,7 +2,7 @@
 
 import re
 
-_SPECIAL = {
+SPECIAL = {
     "\\": r"\textbackslash{}",
     "{": r"\{",
     "}": r"\}",
@@ -14,13 +14,14 @@ _SPECIAL = {
     "~": r"\textasciitilde{}",
     "%": r"\%",
 }
+"""What prints each character that is a command."""
 _LONG_SUM = re.compile(r"[0-9a-f]{24,}")
 _JOINTS = re.compile(r"([./+-]|\\_)(?=\S)")
 
 
 def escape(text: str) -> str:
     """Return plain text as LaTeX source that prints it."""
-    return "".join(_SPECIAL.get(letter, letter) for letter in text)
+    return "".join(SPECIAL.get(letter, letter) for letter in text)
 
 
 def breakable(name: str) -> str:
