@@ -2,8 +2,9 @@
 
 import pytest
 
-from tsnrepro.dependencies import code_of
+from tsnrepro.dependencies import code_digest, code_of
 from tsnrepro.registry import experiments
+from tsnrepro.repository import root
 
 
 @pytest.mark.parametrize("name", list(experiments()))
@@ -45,3 +46,15 @@ def test_templates_and_sources_beside_a_module_belong_to_it():
 def test_a_function_that_is_not_there_is_told():
     with pytest.raises(LookupError, match="no function _nothing"):
         code_of("tsnrepro.cli:_nothing")
+
+
+def test_code_has_another_digest_once_a_module_below_changes(monkeypatch, tmp_path):
+    entry, before = "tsnrepro.model.engine", code_digest("tsnrepro.model.engine")
+    for path in code_of(entry):
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_bytes((root() / path).read_bytes())
+    monkeypatch.setattr("tsnrepro.dependencies.root", lambda: tmp_path)
+    assert code_digest(entry) == before
+    ports = tmp_path / "src/tsnrepro/model/ports.py"
+    ports.write_text(ports.read_text() + "# changed\n")
+    assert code_digest(entry) != before

@@ -7,6 +7,7 @@ so a rule that runs such a thing names it as a further entry.
 """
 
 import ast
+import hashlib
 import json
 from functools import cache
 from pathlib import Path
@@ -40,6 +41,14 @@ def code_of(*entries: str) -> list[str]:
         for name in names:
             reached |= _closure(name)
     return sorted(reached)
+
+
+def code_digest(*entries: str) -> str:
+    """Return the SHA-256 (16 hex digits) of what :func:`code_of` finds, names included."""
+    digest = hashlib.sha256()
+    for path in code_of(*entries):
+        digest.update(path.encode() + b"\0" + (root() / path).read_bytes())
+    return digest.hexdigest()[:16]
 
 
 def _notebook_source(path: Path) -> str:

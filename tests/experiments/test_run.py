@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from contextlib import contextmanager
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -101,6 +102,27 @@ def test_a_finished_run_needs_no_testbed(store):
     again = run(store, items, 2, testbed, Script([AssertionError("measured twice")]))
     assert again == first
     assert (testbed.ups, testbed.downs) == (1, 1)
+
+
+def test_what_changed_code_computed_is_computed_again(store):
+    def under(code):
+        return [replace(item, trial=replace(item.trial, code=code)) for item in planned(2)]
+
+    seen = []
+
+    def measure(_testbed, trial, measured):
+        seen.append({d["code"] for d in measured.earlier()})
+        measured.values["code"] = trial.code
+
+    testbed = FakeTestbed()
+    for code, ups in (("old", 1), ("new", 2), ("new", 2)):
+        found = run(store, under(code), 1, testbed, measure)
+        recorded = [store.read(store.folder / entry["trial"]) for entry in found["trials"]]
+        assert [d["code"] for d in recorded] == [code, code]
+        assert testbed.ups == ups
+    # No trial takes what another state of the code has found.
+    assert seen == [set(), {"old"}, set(), {"new"}]
+    assert len(store.documents()) == 4
 
 
 @pytest.mark.parametrize("at", range(5))
@@ -228,6 +250,7 @@ def test_whatever_happens_every_trial_is_measured_once(tmp_path_factory, data):
 CAMPAIGN = """\
 import sys, time
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from tsnrepro.experiments.plan import Planned
 from tsnrepro.experiments.run import run_trials, write_manifest

@@ -5,7 +5,7 @@
 rule measure:
     input:
         # Trials that are recorded stay as they are: after a change of code only new ones are
-        # measured.
+        # measured, and the model's are computed again.
         lambda wildcards: code_of(
             f"notebooks/measure/{wildcards.experiment}.ipynb",
             f"tsnrepro.experiments.{wildcards.experiment}",

@@ -16,12 +16,12 @@ from tsnrepro.analysis.figures import LABELS, new
 from tsnrepro.analysis.results import Results
 from tsnrepro.captures.recorded import recorded_report
 from tsnrepro.captures.report import WireReport
-from tsnrepro.records.tables import open_run
+from tsnrepro.records.tables import open_run, recorded_trials
 from tsnrepro.stats.quantiles import replicated_quantile
 from tsnrepro.stats.replication import mean_over_runs
 
-DELAYS = {"p1": 0.01, "p50": 0.5, "p99": 0.99}
-SUBJECTS = ("capture", "wire", "counters")
+_DELAYS = {"p1": 0.01, "p50": 0.5, "p99": 0.99}
+_SUBJECTS = ("capture", "wire", "counters")
 
 
 def reports(manifest_path: str | Path) -> Iterator[tuple[dict[str, Any], WireReport]]:
@@ -32,9 +32,8 @@ def reports(manifest_path: str | Path) -> Iterator[tuple[dict[str, Any], WireRep
     RecordError
         A trial is missing, was altered, or its captures cannot be read.
     """
-    store, manifest = open_run(manifest_path)
-    for entry in manifest["trials"]:
-        document = store.read(store.folder / entry["trial"])
+    store, _ = open_run(manifest_path)
+    for document in recorded_trials(manifest_path):
         yield document, recorded_report(store, document)
 
 
@@ -62,7 +61,7 @@ def _row(document: dict[str, Any], report: WireReport) -> dict[str, Any]:
         "ties": report.ties,
         "single_copies": report.single_copies,
         **{f"delay_{name}_us": value for name, value in report.delay_us.items()},
-        **{f"{s}_disagreements": len(report.disagreements(s)) for s in SUBJECTS},
+        **{f"{s}_disagreements": len(report.disagreements(s)) for s in _SUBJECTS},
         "agrees": report.agrees,
     }
 
@@ -121,7 +120,7 @@ def analyse(trials: pd.DataFrame, path_delays: dict[str, np.ndarray]) -> Results
     agreeing = int(trials["agrees"].sum())
     results.value("capture.trials.count", len(trials), names)
     results.value("capture.trials.agreeing.count", agreeing, names, method=method)
-    for subject in SUBJECTS:
+    for subject in _SUBJECTS:
         count = int(trials[f"{subject}_disagreements"].sum())
         results.value(f"capture.disagreements.{subject}.count", count, names, method=method)
     for (payload, rate), group in _loads(trials[trials["configuration"] == "frer"]):
@@ -152,7 +151,7 @@ def _path_results(
     runs = [path_delays[trial] for trial in group["trial"] if trial in path_delays]
     if not runs:
         return
-    for name, q in DELAYS.items():
+    for name, q in _DELAYS.items():
         estimate = replicated_quantile(runs, q, unit="us")
         results.estimate(f"capture.path_delay.{name}.{load}.us", estimate, 3, group["trial"])
 

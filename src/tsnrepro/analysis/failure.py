@@ -15,14 +15,14 @@ from tsnrepro.records.outputs import ARRIVALS
 from tsnrepro.records.tables import open_run
 from tsnrepro.streams.log import decompress
 
-QUANTITIES = {
+_QUANTITIES = {
     "lost": ("1", 0),
     "duplicated": ("1", 0),
     "reordered": ("1", 0),
     "longest_silence_ms": ("ms", 1),
     "alarms": ("1", 0),
 }
-BINS = 120
+_BINS = 120
 
 
 def prepared(trials: pd.DataFrame) -> pd.DataFrame:
@@ -38,7 +38,7 @@ def analyse(trials: pd.DataFrame) -> Results:
     table = prepared(trials)
     for (variant, configuration), group in table.groupby(["variant", "configuration"]):
         name = str(variant).replace("-", "_").replace(" ", "_").replace(".", "_")
-        for quantity, (unit, digits) in QUANTITIES.items():
+        for quantity, (unit, digits) in _QUANTITIES.items():
             key = f"failure.{name}.{configuration}.{quantity}"
             found = count(group, quantity) if unit == "1" else mean(group, quantity, unit)
             results.estimate(key, found, digits, group["trial"])
@@ -52,10 +52,9 @@ def summary(trials: pd.DataFrame) -> pd.DataFrame:
     ``lost`` and the like are datagrams of ``sent``; ``first_alarm_s`` is when the first latent
     error was reported, in seconds after the first datagram.
     """
-    columns = ["sent", *QUANTITIES, "first_alarm_s"]
-    rows = prepared(trials).groupby(["variant", "configuration"], as_index=False)[columns].mean()
-    runs = prepared(trials).groupby(["variant", "configuration"]).size()
-    return rows.assign(trials=runs.to_numpy())
+    columns = ["sent", *_QUANTITIES, "first_alarm_s"]
+    groups = prepared(trials).groupby(["variant", "configuration"])
+    return groups[columns].mean().assign(trials=groups.size()).reset_index()
 
 
 def arrivals_of(manifest_path: str | Path, trial: str) -> npt.NDArray[np.void]:
@@ -76,7 +75,7 @@ def delivered_over_time(
     store, _ = open_run(manifest_path)
     for row in chosen.to_dict("records"):
         sequence = np.unique(arrivals_of(manifest_path, row["trial"])["sequence"])
-        edges = np.linspace(0, row["sent"], BINS + 1)
+        edges = np.linspace(0, row["sent"], _BINS + 1)
         arrived, _ = np.histogram(sequence, edges)
         offered, _ = np.histogram(np.arange(row["sent"]), edges)
         seconds = edges / row["rate_pps"]

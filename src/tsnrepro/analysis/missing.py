@@ -13,11 +13,11 @@ from tsnrepro.stats.comparisons import Comparison, difference_of_means, relative
 from tsnrepro.stats.estimate import DEFAULT_LEVEL, Estimate, Limits, without_interval
 from tsnrepro.stats.replication import loss_over_runs, mean_over_runs, range_over_runs
 
-NO_TRIAL = "no trial gives it"
+_NO_TRIAL = "no trial gives it"
 COUNTS = "counts over few runs"
 
 
-def unknown(unit: str = "", why: str = NO_TRIAL) -> Estimate:
+def unknown(unit: str = "", why: str = _NO_TRIAL) -> Estimate:
     """Return the estimate that says nothing but why."""
     return without_interval(math.nan, why, 1, unit)
 

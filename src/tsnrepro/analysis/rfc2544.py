@@ -17,11 +17,10 @@ from tsnrepro.errors import RecordError
 from tsnrepro.experiments.rfc2544 import rates
 from tsnrepro.experiments.rfc2544.latency import REPEATS
 from tsnrepro.records.columns import CONFIGURATIONS
-from tsnrepro.records.tables import open_run
 from tsnrepro.settings.rfc2544 import DOCUMENT_PAYLOADS_BYTES, FRAME_BYTES
 from tsnrepro.stats.proportions import share
 
-EXPERIMENT = "rfc2544"
+_EXPERIMENT = "rfc2544"
 # Answers of the searches: what is written in a key, and the words of tables and figures.
 ANSWERS = {
     "binary_search": "bisection",
@@ -43,40 +42,22 @@ LOSS_COLUMNS = [
     *("offered_payload_mbps", "offered_frame_mbps", "offered_wire_mbps", "offered", "lost"),
     *("loss_percent", "generator_limited", "compliant", "reasons"),
 ]
-BURST_COLUMNS = [
+_BURST_COLUMNS = [
     *("trial", "sha256", "repetition", "configuration", "frame_bytes", "payload_bytes"),
     "searches",
     *("mean_burst", "sd_burst", "min_burst", "max_burst", "unbounded", "achieved_pps"),
     *("throughput_pps", "implied_buffer_us", "corrected_buffer_us", "buffer_datagrams"),
     *("compliant", "reasons"),
 ]
-RECOVERY_COLUMNS = [
+_RECOVERY_COLUMNS = [
     *("trial", "sha256", "repetition", "configuration", "frame_bytes", "payload_bytes"),
     *("overload_pps", "lost", "recovery_ms", "compliant", "reasons"),
 ]
-LATENCY_COLUMNS = [
+_LATENCY_COLUMNS = [
     *("trial", "sha256", "repetition", "configuration", "frame_bytes", "payload_bytes", "load"),
     *("quantity", "background_pps", "samples", "mean_us", "sd_us", "min_us", "p50_us", "p90_us"),
     *("p99_us", "p99_9_us", "max_us", "compliant", "reasons"),
 ]
-
-
-def load_documents(manifest_path: str) -> list[dict[str, Any]]:
-    """Return the recorded trials of a run, checked against its checksums.
-
-    Raises
-    ------
-    RecordError
-        A trial is missing or was altered.
-    """
-    store, manifest = open_run(manifest_path)
-    documents = []
-    for entry in manifest["trials"]:
-        document = store.read(store.folder / entry["trial"])
-        if document["sha256"] != entry["sha256"]:
-            raise RecordError("the trial is not the one the manifest lists", entry["trial"])
-        documents.append(document)
-    return documents
 
 
 def trials_of(documents: Iterable[dict[str, Any]]) -> pd.DataFrame:
@@ -175,7 +156,7 @@ def loss_table(documents: Iterable[dict[str, Any]]) -> pd.DataFrame:
 
 
 def burst_table(documents: Iterable[dict[str, Any]]) -> pd.DataFrame:
-    """Return the back-to-back bursts, in datagrams: one row a trial, columns ``BURST_COLUMNS``."""
+    """Return the back-to-back bursts, in datagrams: one row a trial, columns ``_BURST_COLUMNS``."""
     rows = []
     for document in _of(documents, "back-to-back"):
         result = document["values"]["result"]
@@ -195,7 +176,7 @@ def burst_table(documents: Iterable[dict[str, Any]]) -> pd.DataFrame:
             }
             | _judged(result)
         )
-    table = _floats(_table(rows, BURST_COLUMNS))
+    table = _floats(_table(rows, _BURST_COLUMNS))
     return table.astype({"buffer_datagrams": float, "sd_burst": float})
 
 
@@ -204,7 +185,7 @@ def _micro(seconds: float | None) -> float | None:
 
 
 def recovery_table(documents: Iterable[dict[str, Any]]) -> pd.DataFrame:
-    """Return the system recoveries: one row a trial, columns ``RECOVERY_COLUMNS``."""
+    """Return the system recoveries: one row a trial, columns ``_RECOVERY_COLUMNS``."""
     rows = []
     for document in _of(documents, "system-recovery"):
         result = document["values"]["result"]
@@ -215,11 +196,11 @@ def recovery_table(documents: Iterable[dict[str, Any]]) -> pd.DataFrame:
             | {"recovery_ms": None if recovery is None else recovery * 1e3}
             | _judged(result)
         )
-    return _floats(_table(rows, RECOVERY_COLUMNS))
+    return _floats(_table(rows, _RECOVERY_COLUMNS))
 
 
 def latency_table(documents: Iterable[dict[str, Any]]) -> pd.DataFrame:
-    """Return the latencies: one row a trial and quantity, columns ``LATENCY_COLUMNS``.
+    """Return the latencies: one row a trial and quantity, columns ``_LATENCY_COLUMNS``.
 
     A quantity that could not be measured (no throughput to load with, clocks that do not agree) has
     no numbers, and its reasons.
@@ -234,7 +215,7 @@ def latency_table(documents: Iterable[dict[str, Any]]) -> pd.DataFrame:
             head | {"quantity": name} | (found or {}) | _judged(values)
             for name, found in values["latencies"].items()
         ]
-    table = _floats(_table(rows, LATENCY_COLUMNS)).astype({"samples": "Int64"})
+    table = _floats(_table(rows, _LATENCY_COLUMNS)).astype({"samples": "Int64"})
     case = ["configuration", "payload_bytes", "load", "quantity"]
     repetitions = table.groupby(case)["repetition"].transform("nunique")
     few = repetitions < REPEATS
@@ -322,7 +303,7 @@ def throughput_beside_published(
 def analyse(documents: list[dict[str, Any]]) -> Results:
     """Return all results of a run but accuracy's: see :func:`add_accuracy`."""
     trials = trials_of(documents)
-    results = Results(EXPERIMENT, trials)
+    results = Results(_EXPERIMENT, trials)
     throughput = throughput_table(documents)
     for frame in FRAME_BYTES:
         _throughput(results, f"frame_{frame}", throughput[throughput["frame_bytes"] == frame])
@@ -339,13 +320,13 @@ def analyse(documents: list[dict[str, Any]]) -> Results:
             _buffer(results, *place, _at(bursts, *place))
             _recovery(results, *place, _at(recoveries, *place))
             _latency(results, *place, _at(latencies, *place))
-    results.value(f"{EXPERIMENT}.trials.count", len(trials), trials["trial"])
+    results.value(f"{_EXPERIMENT}.trials.count", len(trials), trials["trial"])
     judged = pd.concat(
         [t[["trial", "compliant"]] for t in (throughput, losses, bursts, recoveries, latencies)]
     )
     compliant = judged.groupby("trial")["compliant"].all()
     results.value(
-        f"{EXPERIMENT}.compliant.count",
+        f"{_EXPERIMENT}.compliant.count",
         int(compliant.sum()),
         trials["trial"],
         method="trials that are RFC 2544's in every respect",
@@ -362,7 +343,7 @@ def _throughput(results: Results, size: str, table: pd.DataFrame) -> None:
     for goal in ANSWERS:
         found = table[table["goal"] == goal]
         of = {c: found[found["configuration"] == c] for c in CONFIGURATIONS}
-        name = f"{EXPERIMENT}.throughput.{goal}.{size}"
+        name = f"{_EXPERIMENT}.throughput.{goal}.{size}"
         for configuration, group in of.items():
             key, own = f"{name}.{configuration}", group["trial"].unique()
             limit = _line_limit(group)
@@ -398,13 +379,13 @@ def _threshold(results: Results, size: str, table: pd.DataFrame) -> None:
         limit = _line_limit(group)
         ceiling = limit.payload_mbps if limit else None
         estimate = mean(group.assign(mbps=mbps), "mbps", "Mb/s", ceiling)
-        key = f"{EXPERIMENT}.throughput.threshold.{size}.{configuration}.payload_mbps"
+        key = f"{_EXPERIMENT}.throughput.threshold.{size}.{configuration}.payload_mbps"
         results.estimate(key, estimate, 1, group["trial"].unique())
 
 
 def _loss(results: Results, frame: int, configuration: str, table: pd.DataFrame) -> None:
     full = table[(table["procedure"] == "downward") & (table["asked_percent"].round(6) == 100)]
-    name = f"{EXPERIMENT}.frame_loss.frame_{frame}.{configuration}"
+    name = f"{_EXPERIMENT}.frame_loss.frame_{frame}.{configuration}"
     lost = loss(full, "loss_percent")
     results.estimate(f"{name}.full_load.percent", lost, 3, full["trial"].unique())
     offered = mean(full, "offered_percent", "%", 100.0)
@@ -412,7 +393,7 @@ def _loss(results: Results, frame: int, configuration: str, table: pd.DataFrame)
 
 
 def _buffer(results: Results, frame: int, configuration: str, table: pd.DataFrame) -> None:
-    name = f"{EXPERIMENT}.back_to_back.frame_{frame}.{configuration}"
+    name = f"{_EXPERIMENT}.back_to_back.frame_{frame}.{configuration}"
     for column, key, unit, digits in (
         ("mean_burst", "burst.count", "", 0),
         ("corrected_buffer_us", "buffer_us", "µs", 0),
@@ -422,7 +403,7 @@ def _buffer(results: Results, frame: int, configuration: str, table: pd.DataFram
 
 
 def _recovery(results: Results, frame: int, configuration: str, table: pd.DataFrame) -> None:
-    key = f"{EXPERIMENT}.system_recovery.frame_{frame}.{configuration}.ms"
+    key = f"{_EXPERIMENT}.system_recovery.frame_{frame}.{configuration}.ms"
     results.estimate(key, mean(table, "recovery_ms", "ms"), 1, table["trial"])
 
 
@@ -430,7 +411,7 @@ def _latency(results: Results, frame: int, configuration: str, table: pd.DataFra
     for load in ("idle", "throughput"):
         for quantity in ("half_round_trip", "round_trip", "one_way"):
             chosen = table[(table["load"] == load) & (table["quantity"] == quantity)]
-            name = f"{EXPERIMENT}.latency.frame_{frame}.{configuration}.{load}.{quantity}"
+            name = f"{_EXPERIMENT}.latency.frame_{frame}.{configuration}.{load}.{quantity}"
             for statistic in ("mean", "p99"):
                 estimate = mean(chosen, f"{statistic}_us", "µs")
                 results.estimate(f"{name}.{statistic}_us", estimate, 1, chosen["trial"])
@@ -443,7 +424,7 @@ def add_accuracy(results: Results, accuracy: pd.DataFrame) -> None:
     """
     for (method, answer, stalls), group in accuracy.groupby(["method", "answer", "stalls"]):
         words = f"{str(method).replace('-', '_')}.{answer}" if method != answer else str(answer)
-        name = f"{EXPERIMENT}.accuracy.{words}.{'stalls' if stalls else 'calm'}"
+        name = f"{_EXPERIMENT}.accuracy.{words}.{'stalls' if stalls else 'calm'}"
         found = share(int(group["within"].sum()), len(group)).scaled(100.0, "%")
         found = replace(found, method=f"{found.method} on the model, whose truth is known")
         results.estimate(f"{name}.within_percent", found, 0, [])

@@ -14,17 +14,17 @@ from matplotlib.lines import Line2D
 from tsnrepro.analysis.figures import COLOURS, LABELS, MARKERS, STYLES, style
 from tsnrepro.analysis.rfc2544 import ANSWERS, limits_table, published_throughput
 
-COLUMN_INCHES = 3.5
-ANSWER_MARKERS = {
+_COLUMN_INCHES = 3.5
+_ANSWER_MARKERS = {
     "binary_search": "v",
     "zero_loss": "o",
     "half_percent": "D",
     "rfc2544": "s",
     "systematic": "^",
 }
-LOSS_FRAMES = (64, 512, 1518)
+_LOSS_FRAMES = (64, 512, 1518)
 # Published tables of loss against load, by the payload that their counts show.
-PUBLISHED_LOSS = {64: "table-9a", 512: "table-9b", 1518: "table-9c"}
+_PUBLISHED_LOSS = {64: "table-9a", 512: "table-9b", 1518: "table-9c"}
 ACCURACY_ROWS = (
     ("binary-search", "binary_search", "bisection, 10 × 30 s, 0.001 %"),
     ("binary-search-60s", "binary_search", "bisection, 10 × 60 s, no loss"),
@@ -34,8 +34,8 @@ ACCURACY_ROWS = (
     ("systematic", "systematic", "sweep, none lost below"),
     ("systematic", "threshold", "sweep, half lose"),
 )
-HALF_LOSE = "sweep, half of the trials lose"
-GREY = "0.35"
+_HALF_LOSE = "sweep, half of the trials lose"
+_GREY = "0.35"
 
 
 def _column(height: float, rows: int, testbed: str, **options) -> tuple[Figure, np.ndarray]:
@@ -43,18 +43,18 @@ def _column(height: float, rows: int, testbed: str, **options) -> tuple[Figure, 
     figure, axes = plt.subplots(
         rows,
         1,
-        figsize=(COLUMN_INCHES, height),
+        figsize=(_COLUMN_INCHES, height),
         layout="constrained",
         squeeze=False,
         **options,
     )
-    axes[0, 0].set_title(testbed, loc="right", fontsize=6, color=GREY, pad=3)
+    axes[0, 0].set_title(testbed, loc="right", fontsize=6, color=_GREY, pad=3)
     sns.despine(figure)
     return figure, axes[:, 0]
 
 
 def _empty(axes: Axes, words: str = "no trials") -> None:
-    axes.text(0.5, 0.5, words, ha="center", va="center", transform=axes.transAxes, color=GREY)
+    axes.text(0.5, 0.5, words, ha="center", va="center", transform=axes.transAxes, color=_GREY)
     axes.set(xticks=[], yticks=[])
 
 
@@ -91,15 +91,15 @@ def _throughput_legend(table: pd.DataFrame) -> list[Line2D]:
         for name, colour in COLOURS.items()
     ]
     shapes = [
-        Line2D([], [], color=GREY, linestyle="", marker=marker, label=ANSWERS[goal])
-        for goal, marker in ANSWER_MARKERS.items()
+        Line2D([], [], color=_GREY, linestyle="", marker=marker, label=ANSWERS[goal])
+        for goal, marker in _ANSWER_MARKERS.items()
         if (table["goal"] == goal).any()
     ]
     if table["threshold_pps"].notna().any():
-        shapes.append(Line2D([], [], color=GREY, linestyle="", marker="+", label=HALF_LOSE))
+        shapes.append(Line2D([], [], color=_GREY, linestyle="", marker="+", label=_HALF_LOSE))
     return [
-        Line2D([], [], color=GREY, linestyle="-", label="line's limit"),
-        Line2D([], [], color=GREY, linestyle=":", label="line's limit with R-TAG"),
+        Line2D([], [], color=_GREY, linestyle="-", label="line's limit"),
+        Line2D([], [], color=_GREY, linestyle=":", label="line's limit with R-TAG"),
         *colours,
         Line2D([], [], color="black", linestyle="", marker="x", label="published (bisection)"),
         *shapes,
@@ -123,9 +123,9 @@ def _throughput_panel(
     limits = limits_table(payload_of, link_rate_mbps).set_index("payload_bytes").loc[payload_of]
     for name, line in (("plain", "-"), ("tagged", ":")):
         rate = limits[f"{name}_payload_mbps"]
-        axes.plot(range(len(sizes)), rate, line, color=GREY, linewidth=0.9)
+        axes.plot(range(len(sizes)), rate, line, color=_GREY, linewidth=0.9)
     table = table.assign(threshold_mbps=table["threshold_pps"] * table["payload_bytes"] * 8 / 1e6)
-    marks = [(marker, goal, "offered_payload_mbps") for goal, marker in ANSWER_MARKERS.items()]
+    marks = [(marker, goal, "offered_payload_mbps") for goal, marker in _ANSWER_MARKERS.items()]
     marks.append(("+", "systematic", "threshold_mbps"))
     shown = [mark for mark in marks if table.loc[table["goal"] == mark[1], mark[2]].notna().any()]
     for number, (marker, goal, column) in enumerate(shown):
@@ -163,7 +163,7 @@ def frame_loss(table: pd.DataFrame, testbed: str) -> Figure:
     ``table`` is :func:`tsnrepro.analysis.rfc2544.loss_table`'s. Crosses are what fail-operational
     prints (tables 9A to 9C), its rates relative to the limit of the same payload.
     """
-    frames = [f for f in LOSS_FRAMES if table["frame_bytes"].eq(f).fillna(False).any()]
+    frames = [f for f in _LOSS_FRAMES if table["frame_bytes"].eq(f).fillna(False).any()]
     figure, panels = _column(0.5 + 1.25 * max(1, len(frames)), max(1, len(frames)), testbed)
     if not frames:
         _empty(panels[0])
@@ -195,7 +195,7 @@ def _loss_panel(axes: Axes, table: pd.DataFrame, frame: int) -> None:
             label=name,
             **_fill(configuration),
         )
-    if frame in PUBLISHED_LOSS:
+    if frame in _PUBLISHED_LOSS:
         load, loss = _published_loss(frame)
         axes.plot(
             load, loss, "x", color="black", markersize=3.5, label="published (payload of that size)"
@@ -210,7 +210,7 @@ def _loss_panel(axes: Axes, table: pd.DataFrame, frame: int) -> None:
 def _published_loss(size: int) -> tuple[pd.Series, pd.Series]:
     from tsnrepro.audit.published import load_table  # noqa: PLC0415
 
-    printed = load_table("frer-fail-operational", PUBLISHED_LOSS[size])
+    printed = load_table("frer-fail-operational", _PUBLISHED_LOSS[size])
     limit = float(limits_table([size])["plain_payload_mbps"].iloc[0])
     return 100 * printed["actual_mbps"] / limit, printed["loss_percent"]
 

@@ -20,23 +20,23 @@ from tsnrepro.experiments.shaping.log import (
     latency_us,
     network_latency_us,
 )
-from tsnrepro.records.tables import COUNT, open_run
+from tsnrepro.records.tables import COUNT, open_run, recorded_trials
 from tsnrepro.settings.shaping import GATED, LAUNCHED, ShapingPart
 from tsnrepro.stats.estimate import Estimate, without_interval
 from tsnrepro.stats.proportions import share
 from tsnrepro.stats.quantiles import replicated_quantile, sample_quantile
 from tsnrepro.stats.replication import mean_over_runs, range_over_runs
 
-QUANTILES = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p99_9": 0.999}
-STATISTICS = ("mean", *QUANTILES, "max", "jitter")
+_QUANTILES = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p99_9": 0.999}
+STATISTICS = ("mean", *_QUANTILES, "max", "jitter")
 """What is told of every mode and load. Jitter is P99 above the smallest latency of the run, the
 packet delay variation of RFC 5481, section 4.2."""
 IDLE, LOADED = "idle", "loaded"
-LATENCY, DEVIATION = "latency", "deviation from the launch time"
+LATENCY, _DEVIATION = "latency", "deviation from the launch time"
 
 _RATE = pa.Column(float, pa.Check.ge(0), coerce=True)
 _LATENCY = pa.Column(float, nullable=True)
-SCHEMA = pa.DataFrameSchema(
+_SCHEMA = pa.DataFrameSchema(
     {
         "trial": pa.Column(str, unique=True),
         "sha256": pa.Column(str, pa.Check.str_length(64, 64)),
@@ -58,7 +58,7 @@ SCHEMA = pa.DataFrameSchema(
         "out_of_order": COUNT,
         "load_offered_mbps": _RATE,
         "load_delivered_mbps": _RATE,
-        "quantity": pa.Column(str, pa.Check.isin([LATENCY, DEVIATION])),
+        "quantity": pa.Column(str, pa.Check.isin([LATENCY, _DEVIATION])),
         **{f"{name}_us": _LATENCY for name in ("sd", "min", *STATISTICS)},
         "network_max_us": _LATENCY,
     },
@@ -146,16 +146,14 @@ def read(manifest_path: str | Path) -> Run:
     RecordError
         A trial is missing, was altered, or does not fit the schema.
     """
-    store, manifest = open_run(manifest_path)
-    logs, departures, documents = {}, {}, {}
-    for entry in manifest["trials"]:
-        document = store.read(store.folder / entry["trial"])
-        if document["sha256"] != entry["sha256"]:
-            raise RecordError("the trial is not the one the manifest lists", entry["trial"])
-        documents[entry["trial"]] = document
-        logs[entry["trial"]] = decompress(store.output_bytes(entry["trial"], LOG))
-        if (store.folder / entry["trial"] / DEPARTURES).is_file():
-            departures[entry["trial"]] = decompress(store.output_bytes(entry["trial"], DEPARTURES))
+    store, _ = open_run(manifest_path)
+    documents = {document["trial"]: document for document in recorded_trials(manifest_path)}
+    logs = {trial: decompress(store.output_bytes(trial, LOG)) for trial in documents}
+    departures = {
+        trial: decompress(store.output_bytes(trial, DEPARTURES))
+        for trial in documents
+        if (store.folder / trial / DEPARTURES).is_file()
+    }
     return assemble(documents, logs, departures)
 
 
@@ -180,7 +178,7 @@ def assemble(
         for name, document in documents.items()
     ]
     try:
-        table = SCHEMA.validate(pd.DataFrame(rows))
+        table = _SCHEMA.validate(pd.DataFrame(rows))
         return Run(table, logs, documents, departures or {})
     except pa.errors.SchemaError as error:
         raise RecordError(f"the trials do not fit their schema: {error}", "shaping") from error
@@ -199,7 +197,7 @@ def _row(document: dict[str, Any], loads: set[float], log: Records) -> dict[str,
         "medium": values["medium"],
         "cycle_ns": float(part.gates.cycle) if part.gates else np.nan,
         **{key: values["result"][key] for key in (*counts, *rates)},
-        "quantity": DEVIATION if factors["mode"] in LAUNCHED else LATENCY,
+        "quantity": _DEVIATION if factors["mode"] in LAUNCHED else LATENCY,
         **_statistics(log),
     }
 
@@ -210,12 +208,12 @@ def _statistics(log: Records) -> dict[str, float]:
         return dict.fromkeys((*(f"{name}_us" for name in names), "network_max_us"), np.nan)
     latencies = latency_us(log)
     network = network_latency_us(log)
-    smallest, p99 = float(latencies.min()), sample_quantile(latencies, QUANTILES["p99"])
+    smallest, p99 = float(latencies.min()), sample_quantile(latencies, _QUANTILES["p99"])
     return {
         "mean_us": float(latencies.mean()),
         "sd_us": float(latencies.std(ddof=1)) if len(latencies) > 1 else np.nan,
         "min_us": smallest,
-        **{f"{name}_us": sample_quantile(latencies, q) for name, q in QUANTILES.items()},
+        **{f"{name}_us": sample_quantile(latencies, q) for name, q in _QUANTILES.items()},
         "max_us": float(latencies.max()),
         "jitter_us": p99 - smallest,
         "network_max_us": float(network.max()) if len(network) else np.nan,
@@ -267,7 +265,7 @@ def estimates(run: Run, part: str, mode: str, load: str) -> dict[str, Estimate]:
     largest = float(group["max_us"].max())
     return {
         "mean": mean_over_runs(group["mean_us"], unit="us"),
-        **{name: replicated_quantile(latencies, q, unit="us") for name, q in QUANTILES.items()},
+        **{name: replicated_quantile(latencies, q, unit="us") for name, q in _QUANTILES.items()},
         "max": without_interval(largest, "the largest seen", len(group), "us"),
         "jitter": mean_over_runs(group["jitter_us"], unit="us"),
     }

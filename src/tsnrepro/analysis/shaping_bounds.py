@@ -23,7 +23,7 @@ from tsnrepro.experiments.shaping.factors import part_of
 from tsnrepro.experiments.shaping.schedule import Flow, GateControlList, flows_of, wire_time_ns
 from tsnrepro.settings.shaping import ShapingPart
 
-NO_CLOSED_FORM = "best effort waits for as long as the queue is"
+_NO_CLOSED_FORM = "best effort waits for as long as the queue is"
 MAY_QUEUE = "datagrams of the stream may wait for each other"
 
 
@@ -69,7 +69,7 @@ def shaped_wait_ns(part: ShapingPart, mode: str) -> float | None:
     return other_ns if mode in ("prio", "mqprio", "etf", "cbs") and above else None
 
 
-def may_queue(part: ShapingPart, mode: str, wait_ns: float) -> bool:
+def _may_queue(part: ShapingPart, mode: str, wait_ns: float) -> bool:
     """Tell whether two datagrams of the stream can be at the shaped port at once."""
     stream = flows_of(part)[0]
     closest_ns = (part.interval_us - part.interval_spread_us) * 1000
@@ -85,8 +85,8 @@ def bound_ns(document: dict[str, Any]) -> tuple[float | None, str]:
     values = document["values"]
     wait = shaped_wait_ns(part, mode)
     if wait is None:
-        return None, NO_CLOSED_FORM
-    if may_queue(part, mode, wait):
+        return None, _NO_CLOSED_FORM
+    if _may_queue(part, mode, wait):
         return None, MAY_QUEUE
     parameters, cable = values["parameters"], values["cable_ns"]
     switches = {"end-station": 0, "bridge": 1, "tas-frer": 2}[part.kind]

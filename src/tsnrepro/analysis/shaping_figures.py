@@ -17,13 +17,13 @@ from matplotlib.ticker import NullFormatter
 
 from tsnrepro.analysis.figures import style
 from tsnrepro.analysis.shaping import IDLE, LOADED, Run, gate_of
-from tsnrepro.analysis.shaping_phase import Gate, Phases
+from tsnrepro.analysis.shaping_phase import Gate
 from tsnrepro.experiments.shaping.log import Records, latency_us, stamped
 from tsnrepro.settings.shaping import ShapingPart
 
-COLUMN_INCHES = 3.5
-MODES: tuple[str, ...] = ("tas", "fifo", "prio", "cbs", "etf", "mqprio", "direct")
-LABELS: dict[str, str] = {
+_COLUMN_INCHES = 3.5
+_MODES: tuple[str, ...] = ("tas", "fifo", "prio", "cbs", "etf", "mqprio", "direct")
+_LABELS: dict[str, str] = {
     "tas": "TAS",
     "fifo": "no shaping",
     "prio": "Prio",
@@ -32,15 +32,15 @@ LABELS: dict[str, str] = {
     "mqprio": "mqprio",
     "direct": "direct",
 }
-COLOURS: dict[str, tuple] = dict(
-    zip(MODES, sns.color_palette("colorblind", len(MODES)), strict=True)
+_COLOURS: dict[str, tuple] = dict(
+    zip(_MODES, sns.color_palette("colorblind", len(_MODES)), strict=True)
 )
-STYLES: dict[str, Any] = dict(
-    zip(MODES, ("-", "--", "-.", (0, (4, 1, 1, 1, 1, 1)), ":", ":", ":"), strict=True)
+_STYLES: dict[str, Any] = dict(
+    zip(_MODES, ("-", "--", "-.", (0, (4, 1, 1, 1, 1, 1)), ":", ":", ":"), strict=True)
 )
-MOST_POINTS = 1500
-BINS = 60
-WINDOW_COLOUR = "0.9"
+_MOST_POINTS = 1500
+_BINS = 60
+_WINDOW_COLOUR = "0.9"
 
 Array = npt.NDArray[np.float64]
 
@@ -48,7 +48,7 @@ Array = npt.NDArray[np.float64]
 def _panels(count: int, height_inches: float, testbed: str) -> tuple[Figure, list[Axes]]:
     style()
     figure, axes = plt.subplots(
-        1, count, figsize=(COLUMN_INCHES, height_inches), layout="constrained", squeeze=False
+        1, count, figsize=(_COLUMN_INCHES, height_inches), layout="constrained", squeeze=False
     )
     figure.suptitle(testbed, x=0.99, ha="right", fontsize=6, color="0.35")
     sns.despine(figure)
@@ -74,30 +74,21 @@ def _key(figure: Figure, axes: Axes, columns: int = 4) -> None:
         )
 
 
+def _line(mode: str) -> dict[str, Any]:
+    return {"color": _COLOURS[mode], "linestyle": _STYLES[mode]}
+
+
 # --- phases -----------------------------------------------------------------------------------
-
-
-def _gated(run: Run, part: ShapingPart, mode: str, load: str) -> tuple[Gate | None, list[Records]]:
-    rows = run.rows(part.name, mode, load)
-    gate = gate_of(run, rows["trial"].iloc[0]) if len(rows) else None
-    return gate, run.logs_of(rows)
 
 
 def _shade(axes: Axes, gate: Gate) -> None:
     """Shade the windows of the stream's class, the part that runs over the cycle's end folded."""
     cycle = gate.gates.cycle
     for begin, until in gate.gates.windows_ns(gate.traffic_class):
-        pieces = [(begin, min(until, cycle)), (0, until - cycle)]
-        for start, end in pieces:
+        look: dict[str, Any] = {"color": _WINDOW_COLOUR, "linewidth": 0, "zorder": 0}
+        for start, end in ((begin, min(until, cycle)), (0, until - cycle)):
             if end > start:
-                axes.axvspan(
-                    start / 1000,
-                    end / 1000,
-                    color=WINDOW_COLOUR,
-                    linewidth=0,
-                    zorder=0,
-                    label="gate open",
-                )
+                axes.axvspan(start / 1000, end / 1000, **look, label="gate open")
 
 
 def phase_scatter(run: Run, parts: Sequence[ShapingPart], testbed: str, load: str = IDLE) -> Figure:
@@ -109,39 +100,14 @@ def phase_scatter(run: Run, parts: Sequence[ShapingPart], testbed: str, load: st
     if not parts:
         _say(panels[0], "no part with a gate")
     for axes, part in zip(panels, parts, strict=False):
-        _scatter(axes, run, part, load)
+        modes = _over_the_cycle(axes, run, part, ("fifo", "tas"), load)
+        for mode, (gate, logs) in modes.items():
+            _scatter(axes, mode, gate, logs)
+        if not modes:
+            _say(axes, "no egress times")
     panels[0].set_ylabel("one-way latency (µs)")
     _key(figure, panels[0])
     return figure
-
-
-def _scatter(axes: Axes, run: Run, part: ShapingPart, load: str) -> None:
-    shaded = False
-    for mode in ("fifo", "tas"):
-        gate, logs = _gated(run, part, mode, load)
-        if gate is None or not logs:
-            continue
-        if not shaded:
-            _shade(axes, gate)
-            axes.set_xlim(0, gate.gates.cycle / 1000)
-            axes.set_title(f"cycle {gate.gates.cycle / 1000:g} µs", fontsize=7)
-            shaded = True
-        # Every run takes part; evenly spaced datagrams of each.
-        each = max(1, MOST_POINTS // len(logs))
-        thinned = [stamped(log)[:: max(1, len(log) // each)] for log in logs]
-        axes.scatter(
-            np.concatenate([gate.phases_ns(log) for log in thinned]) / 1000,
-            np.concatenate([latency_us(log) for log in thinned]),
-            s=1.5,
-            color=COLOURS[mode],
-            marker="o" if mode == "tas" else "x",
-            linewidths=0.3,
-            label=LABELS[mode],
-            rasterized=True,
-        )
-    axes.set_xlabel("place in the cycle (µs)")
-    if not shaded:
-        _say(axes, "no egress times")
 
 
 def phase_histogram(
@@ -152,32 +118,54 @@ def phase_histogram(
     if not parts:
         _say(panels[0], "no part with a gate")
     for axes, part in zip(panels, parts, strict=False):
-        shaded = False
-        for mode in ("tas", "fifo"):
-            gate, logs = _gated(run, part, mode, load)
-            if gate is None or not logs:
-                continue
-            if not shaded:
-                _shade(axes, gate)
-                axes.set_xlim(0, gate.gates.cycle / 1000)
-                axes.set_title(f"cycle {gate.gates.cycle / 1000:g} µs", fontsize=7)
-                shaded = True
-            _steps(axes, [gate.phases_ns(log) for log in logs], gate.gates.cycle, mode)
+        for mode, (gate, logs) in _over_the_cycle(axes, run, part, ("tas", "fifo"), load).items():
+            _steps(axes, mode, gate, logs)
         # Frames that waited for the gate leave together: thousands in the first bin.
         axes.set_yscale("log")
-        axes.set_xlabel("place in the cycle (µs)")
     panels[0].set_ylabel("share of frames (%)")
     _key(figure, panels[0])
     return figure
 
 
-def _steps(axes: Axes, phases: list[Phases], cycle_ns: float, mode: str) -> None:
-    together = np.concatenate(phases)
-    counts, edges = np.histogram(together, bins=50, range=(0, cycle_ns))
-    share = 100 * counts / max(1, len(together))
-    axes.stairs(
-        share, edges / 1000, color=COLOURS[mode], linestyle=STYLES[mode], label=LABELS[mode]
+def _over_the_cycle(
+    axes: Axes, run: Run, part: ShapingPart, modes: Sequence[str], load: str
+) -> dict[str, tuple[Gate, list[Records]]]:
+    """Prepare a panel over a part's cycle; return gate and logs of the modes that tell egress."""
+    found = {}
+    for mode in modes:
+        rows = run.rows(part.name, mode, load)
+        gate = gate_of(run, rows["trial"].iloc[0]) if len(rows) else None
+        if gate is not None:
+            found[mode] = gate, run.logs_of(rows)
+    for gate, _ in list(found.values())[:1]:
+        _shade(axes, gate)
+        axes.set_xlim(0, gate.gates.cycle / 1000)
+        axes.set_title(f"cycle {gate.gates.cycle / 1000:g} µs", fontsize=7)
+    axes.set_xlabel("place in the cycle (µs)")
+    return found
+
+
+def _scatter(axes: Axes, mode: str, gate: Gate, logs: list[Records]) -> None:
+    # Every run takes part; evenly spaced datagrams of each.
+    each = max(1, _MOST_POINTS // len(logs))
+    thinned = [stamped(log)[:: max(1, len(log) // each)] for log in logs]
+    axes.scatter(
+        np.concatenate([gate.phases_ns(log) for log in thinned]) / 1000,
+        np.concatenate([latency_us(log) for log in thinned]),
+        s=1.5,
+        color=_COLOURS[mode],
+        marker="o" if mode == "tas" else "x",
+        linewidths=0.3,
+        label=_LABELS[mode],
+        rasterized=True,
     )
+
+
+def _steps(axes: Axes, mode: str, gate: Gate, logs: list[Records]) -> None:
+    phases = np.concatenate([gate.phases_ns(log) for log in logs])
+    counts, edges = np.histogram(phases, bins=50, range=(0, gate.gates.cycle))
+    share = 100 * counts / max(1, len(phases))
+    axes.stairs(share, edges / 1000, **_line(mode), label=_LABELS[mode])
 
 
 # --- latencies --------------------------------------------------------------------------------
@@ -196,9 +184,9 @@ def _edges(samples: Mapping[str, Array], *, logarithmic: bool) -> Array:
     low = min(float(values.min()) for values in samples.values())
     high = max(float(values.max()) for values in samples.values())
     if logarithmic and low > 0:
-        return np.geomspace(low * 0.95, high * 1.05, BINS)
+        return np.geomspace(low * 0.95, high * 1.05, _BINS)
     margin = 0.02 * (high - low) or 0.5
-    return np.linspace(low - margin, high + margin, BINS)
+    return np.linspace(low - margin, high + margin, _BINS)
 
 
 def _wide(samples: Mapping[str, Array]) -> bool:
@@ -213,8 +201,10 @@ def _histogram(axes: Axes, samples: Mapping[str, Array]) -> None:
     for mode, values in samples.items():
         counts, _ = np.histogram(values, edges)
         share = 100 * counts / len(values)
-        axes.stairs(share, edges, color=COLOURS[mode], fill=True, alpha=0.25, linewidth=0)
-        axes.stairs(share, edges, color=COLOURS[mode], linestyle=STYLES[mode], label=LABELS[mode])
+        axes.stairs(share, edges, color=_COLOURS[mode], fill=True, alpha=0.25, linewidth=0)
+        axes.stairs(
+            share, edges, color=_COLOURS[mode], linestyle=_STYLES[mode], label=_LABELS[mode]
+        )
     if logarithmic:
         axes.set_xscale("log")
     axes.set_xlabel("one-way latency (µs)")
@@ -239,7 +229,7 @@ def histogram_and_cdf(
     _histogram(left, samples)
     left.set_ylabel("share of frames (%)")
     for mode, values in samples.items():
-        _distribution(right, values, color=COLOURS[mode], linestyle=STYLES[mode])
+        _distribution(right, values, **_line(mode))
     right.set_xlabel("one-way latency (µs)")
     right.set_ylabel("share at most")
     _key(figure, left)
@@ -274,7 +264,7 @@ def distributions(
 ) -> Figure:
     """Draw cumulative distributions of every mode, without load (dotted) and with it (solid)."""
     figure, (axes,) = _panels(1, 2.7, testbed)
-    known = dict(LABELS) | {"fifo": "best effort"} | dict(names or {})
+    known = dict(_LABELS) | {"fifo": "best effort"} | dict(names or {})
     drawn = {
         (mode, load): values
         for load in (IDLE, LOADED)
@@ -288,7 +278,7 @@ def distributions(
         _distribution(
             axes,
             values,
-            color=COLOURS[mode],
+            color=_COLOURS[mode],
             linestyle=":" if idle else "-",
             # Without load some curves are one: wide below narrow shows them all.
             linewidth=max(0.7, 2.8 - 0.6 * place) if idle else 1.2,
@@ -307,7 +297,7 @@ def distributions(
 
 # --- modes against each other -----------------------------------------------------------------
 
-STATISTIC_LABELS: dict[str, str] = {
+_STATISTIC_LABELS: dict[str, str] = {
     "p50": "P50",
     "p90": "P90",
     "p95": "P95",
@@ -329,7 +319,7 @@ def mode_against_mode(table: pd.DataFrame, testbed: str) -> Figure:
     for axes, part in zip(panels, parts, strict=True):
         _ratios(axes, table[table["part"] == part])
         axes.set_title(part, fontsize=7)
-    one, other = (LABELS[table[column].iloc[0]] for column in ("mode", "other_mode"))
+    one, other = (_LABELS[table[column].iloc[0]] for column in ("mode", "other_mode"))
     panels[0].set_ylabel(f"{one} / {other}")
     _key(figure, panels[0])
     return figure
@@ -346,7 +336,7 @@ def _ratios(axes: Axes, table: pd.DataFrame) -> None:
             yerr=np.nan_to_num(np.array(limits, float)),
             fmt="o" if load == IDLE else "s",
             markerfacecolor="white" if load == IDLE else None,
-            color=COLOURS["fifo"] if load == IDLE else COLOURS["tas"],
+            color=_COLOURS["fifo"] if load == IDLE else _COLOURS["tas"],
             linewidth=0.8,
             capsize=2,
             label=str(load),
@@ -359,7 +349,7 @@ def _ratios(axes: Axes, table: pd.DataFrame) -> None:
     axes.yaxis.set_minor_formatter("{x:g}" if high < 10 * low else NullFormatter())
     axes.tick_params(axis="y", which="minor", labelsize=6)
     axes.set_xticks(
-        range(len(statistics)), [STATISTIC_LABELS.get(str(n), str(n)) for n in statistics]
+        range(len(statistics)), [_STATISTIC_LABELS.get(str(n), str(n)) for n in statistics]
     )
 
 

@@ -30,7 +30,7 @@ SIGNIFICANCE = 0.05
 
 
 @dataclass(frozen=True)
-class Pair:
+class _Pair:
     """Two (mode, load) of a part, the second of which the first is held against."""
 
     part: str
@@ -39,7 +39,7 @@ class Pair:
     statistics: tuple[str, ...]
 
 
-def compared(run: Run, pairs: Iterable[Pair], *, across_media: bool = False) -> pd.DataFrame:
+def compared(run: Run, pairs: Iterable[_Pair], *, across_media: bool = False) -> pd.DataFrame:
     """Return the pairs that were measured, one row a statistic, as one family of tests.
 
     ``difference_us`` and ``ratio`` with their 95 % limits; ``p_value`` is of a ratio of one,
@@ -63,7 +63,7 @@ def compared(run: Run, pairs: Iterable[Pair], *, across_media: bool = False) -> 
     return table.assign(p_adjusted=adjusted, verdict=verdict)
 
 
-def _rows(run: Run, pair: Pair, *, across_media: bool) -> Iterator[dict]:
+def _rows(run: Run, pair: _Pair, *, across_media: bool) -> Iterator[dict]:
     sides = [run.rows(pair.part, mode, load) for mode, load in (pair.one, pair.other)]
     if any(rows.empty for rows in sides) or {pair.one[0], pair.other[0]} & {*LAUNCHED}:
         return
@@ -110,16 +110,16 @@ def _values(
 # --- what is compared -------------------------------------------------------------------------
 
 
-def reference_mode(part: ShapingPart) -> str:
+def _reference_mode(part: ShapingPart) -> str:
     """Return what a part's modes are held against: no shaping where that was measured."""
     return next((mode for mode in ("fifo", "prio", "direct") if mode in part.modes), part.modes[0])
 
 
 def against_reference(run: Run, part: ShapingPart, *, across_media: bool = False) -> pd.DataFrame:
     """Return each mode against the reference under the same load, a family a part."""
-    reference = reference_mode(part)
+    reference = _reference_mode(part)
     pairs = [
-        Pair(part.name, (mode, load), (reference, load), COMPARED)
+        _Pair(part.name, (mode, load), (reference, load), COMPARED)
         for mode, load in run.groups(part)
         if mode not in (reference, "direct")
     ]
@@ -130,7 +130,7 @@ def mode_against_mode(run: Run, one: str, other: str) -> pd.DataFrame:
     """Return a pair of :data:`HELD_AGAINST` in every part and under every load, as one family."""
     (found,) = (entry for entry in HELD_AGAINST if entry[:2] == (one, other))
     pairs = [
-        Pair(part.name, (one, load), (other, load), found[3])
+        _Pair(part.name, (one, load), (other, load), found[3])
         for part in run.parts(found[2])
         for mode, load in run.groups(part)
         if mode == one
@@ -141,7 +141,7 @@ def mode_against_mode(run: Run, one: str, other: str) -> pd.DataFrame:
 def load_effect(run: Run, part: ShapingPart) -> pd.DataFrame:
     """Return what the load adds to each mode's latency, a family a part."""
     pairs = [
-        Pair(part.name, (mode, load), (mode, IDLE), COMPARED)
+        _Pair(part.name, (mode, load), (mode, IDLE), COMPARED)
         for mode, load in run.groups(part)
         if load != IDLE
     ]
@@ -151,7 +151,7 @@ def load_effect(run: Run, part: ShapingPart) -> pd.DataFrame:
 def bridge_cost(run: Run, part: ShapingPart) -> pd.DataFrame:
     """Return what the switch adds to the direct link's mean latency, idle, one row a mode."""
     pairs = [
-        Pair(part.name, (mode, IDLE), ("direct", IDLE), ("mean",))
+        _Pair(part.name, (mode, IDLE), ("direct", IDLE), ("mean",))
         for mode, load in run.groups(part)
         if load == IDLE and mode != "direct"
     ]
@@ -164,7 +164,7 @@ def idle_alike(run: Run, part: ShapingPart) -> pd.DataFrame:
     By equivalence within :data:`ALIKE_MARGIN_PERCENT`, so that "alike" is shown and not merely
     not refuted: ``verdict`` is equivalent, different or cannot tell.
     """
-    reference, rows = reference_mode(part), []
+    reference, rows = _reference_mode(part), []
     for mode, load in run.groups(part):
         other = run.rows(part.name, reference, IDLE)
         if load != IDLE or other.empty or mode in (reference, "direct", *LAUNCHED):

@@ -11,16 +11,16 @@ import pandas as pd
 from tsnrepro.analysis.shaping import IDLE, LATENCY, LOADED
 from tsnrepro.audit.published import load_table
 
-MODES_003 = {"TAS": "tas", "No-TAS": "fifo", "Prio": "prio"}
-TABLES_003 = {"table-idle": IDLE, "table-load": LOADED, "table-prio": LOADED}
-STATISTICS_003 = {"mean": "mean", "p50": "p50", "p95": "p95", "p99": "p99", "max": "max"}
+_MODES_003 = {"TAS": "tas", "No-TAS": "fifo", "Prio": "prio"}
+_TABLES_003 = {"table-idle": IDLE, "table-load": LOADED, "table-prio": LOADED}
+_STATISTICS_003 = {"mean": "mean", "p50": "p50", "p95": "p95", "p99": "p99", "max": "max"}
 
-MODES_004 = {"direct": "direct", "TAS": "tas", "CBS": "cbs", "BE": "fifo"}
-STATISTICS_004 = {"mean": "mean", "p90": "p90", "p99": "p99", "p99.9": "p99_9"}
+_MODES_004 = {"direct": "direct", "TAS": "tas", "CBS": "cbs", "BE": "fifo"}
+_STATISTICS_004 = {"mean": "mean", "p90": "p90", "p99": "p99", "p99.9": "p99_9"}
 
-ORDER = ("direct", "tas", "cbs", "prio", "mqprio", "etf", "fifo")
+_ORDER = ("direct", "tas", "cbs", "prio", "mqprio", "etf", "fifo")
 
-MEDIA = {
+_MEDIA = {
     "tas-i210-i225": "Intel i210/i225 network cards",
     "software-bridge": "software bridge with i210 ports",
 }
@@ -41,12 +41,12 @@ def published_statistics(document: str, root: Path | None = None) -> pd.DataFram
 
 def _end_station(root: Path | None) -> pd.DataFrame:
     rows = []
-    for table, load in TABLES_003.items():
+    for table, load in _TABLES_003.items():
         for row in load_table("tas-i210-i225", table, root).to_dict("records"):
-            for printed, statistic in STATISTICS_003.items():
+            for printed, statistic in _STATISTICS_003.items():
                 rows.append(
                     {
-                        "mode": MODES_003[row["mode"]],
+                        "mode": _MODES_003[row["mode"]],
                         "load": load,
                         "statistic": statistic,
                         "published_us": row[f"{printed}_latency_ns"] / 1000,
@@ -61,9 +61,9 @@ def _bridge(root: Path | None) -> pd.DataFrame:
     table = load_table("software-bridge", "figure-4", root)
     return pd.DataFrame(
         {
-            "mode": table["shaper"].map(MODES_004),
+            "mode": table["shaper"].map(_MODES_004),
             "load": table["loaded"].map({True: LOADED, False: IDLE}),
-            "statistic": table["statistic"].map(STATISTICS_004),
+            "statistic": table["statistic"].map(_STATISTICS_004),
             "published_us": table["latency_us"],
             "origin": table["origin"],
         }
@@ -83,7 +83,7 @@ def beside_published(
     # A time since the launch is no latency.
     latencies = statistics[statistics["quantity"] == LATENCY]
     joined = latencies.merge(published, on=keys, how="outer", sort=False)
-    return joined.assign(published_medium=MEDIA[document])
+    return joined.assign(published_medium=_MEDIA[document])
 
 
 def percentile_table(beside: pd.DataFrame, statistics: list[str]) -> pd.DataFrame:
@@ -99,7 +99,7 @@ def percentile_table(beside: pd.DataFrame, statistics: list[str]) -> pd.DataFram
         cells[row["statistic"], "published"] = _number(row["published_us"])
         cells[row["statistic"], "here"] = _interval(row["value_us"], row["low_us"], row["high_us"])
     columns = pd.MultiIndex.from_product([statistics, ["published", "here"]])
-    ordered = sorted(rows, key=lambda key: (key[0] != IDLE, key[0], ORDER.index(key[1])))
+    ordered = sorted(rows, key=lambda key: (key[0] != IDLE, key[0], _ORDER.index(key[1])))
     index = pd.MultiIndex.from_tuples(ordered, names=["load", "mode"])
     cells = [rows[key] for key in ordered]
     return pd.DataFrame(cells, index=index, columns=columns).fillna("")

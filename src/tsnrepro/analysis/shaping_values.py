@@ -16,7 +16,7 @@ from tsnrepro.experiments.shaping.schedule import Flow, carried_bytes, flows_of,
 from tsnrepro.settings.shaping import LAUNCHED, ShapingPart
 from tsnrepro.stats.estimate import Estimate
 
-REQUIREMENTS_MS = (1, 10, 50)
+_REQUIREMENTS_MS = (1, 10, 50)
 """Latencies that the conclusion of software-bridge holds the largest one against."""
 FULL_PAYLOAD_BYTES = 1472
 
@@ -82,7 +82,7 @@ def _of_group(results: Results, run: Run, part: str, mode: str, load: str) -> No
     results.value(f"{key}.load.mbps", delivered, names, unit="Mb/s", digits=1, method=method)
     largest = group["max_us"].max()
     if mode not in LAUNCHED and pd.notna(largest):
-        for limit in REQUIREMENTS_MS:
+        for limit in _REQUIREMENTS_MS:
             word = "yes" if largest < 1000 * limit else "no"
             method = f"largest latency seen, {largest:.1f} us, in {len(group)} runs"
             results.value(f"{key}.max.below_{limit}ms", word, names, method=method)

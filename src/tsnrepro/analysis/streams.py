@@ -11,7 +11,7 @@ from tsnrepro.analysis.missing import loss
 from tsnrepro.analysis.results import Results
 from tsnrepro.analysis.testbed import settings_of
 from tsnrepro.model.recovery import lost_before_start
-from tsnrepro.records.tables import open_run
+from tsnrepro.records.tables import recorded_trials
 from tsnrepro.settings.frer import HISTORY_LENGTH
 
 
@@ -38,17 +38,15 @@ def per_stream(manifest_path: str | Path) -> pd.DataFrame:
     ``lost`` is what the listener did not count of what was sent. The counters of clause 10 have
     names of their own, ``recovery_lost`` without the numbers that only precede the first frame.
     """
-    store, manifest = open_run(manifest_path)
     frer = settings_of(manifest_path).get("frer") or {}
     history = frer.get("history_length", HISTORY_LENGTH)
     rows = []
-    for entry in manifest["trials"]:
-        document = store.read(store.folder / entry["trial"])
+    for document in recorded_trials(manifest_path):
         for stream in document["values"]["streams"]:
             plain = {key: value for key, value in stream.items() if key != "recovery"}
             plain["lost"] = stream["sent"] - stream["unique"]
             counters = _counters(stream["recovery"] or {}, stream["sent"], history)
-            rows.append({"trial": entry["trial"]} | document["factors"] | plain | counters)
+            rows.append({"trial": document["trial"]} | document["factors"] | plain | counters)
     return pd.DataFrame(rows)
 
 

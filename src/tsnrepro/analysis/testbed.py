@@ -11,22 +11,22 @@ from tsnrepro.analysis.results import Results
 from tsnrepro.records.tables import open_run
 from tsnrepro.stats.estimate import DEFAULT_LEVEL, Estimate
 
-LABELS = {
+_LABELS = {
     "emulated": "emulated testbed (network namespaces on one machine, eBPF switches)",
     "guest": "guest testbed (namespaces in a virtual machine with a kernel of its own)",
     "model": "model testbed (simulated queues, no measurement)",
 }
 # The emulated testbed without its switches: jobs, each with links and queues of its own.
-JOBS = "emulated testbed (network namespaces on one machine, queues of its own kernel)"
+_JOBS = "emulated testbed (network namespaces on one machine, queues of its own kernel)"
 # What is measured in virtual time says so wherever its testbed is named.
-VIRTUAL = (
+_VIRTUAL = (
     ", in virtual time: good for gate order, shaping, priority and loss, "
     "not for absolute latency or jitter"
 )
 # How a page introduces its numbers. A model's are not measured, and no page says they are.
-SIMULATED, MEASURED = "Simulated on", "Measured on"
+_SIMULATED, _MEASURED = "Simulated on", "Measured on"
 
-IMPORTED, MODEL = "imported", "model"
+_IMPORTED, _MODEL = "imported", "model"
 UNKNOWN = "unknown"
 
 
@@ -68,21 +68,21 @@ def label_of(manifest_path: str | Path) -> str:
     """Return the words that every page and figure of this testbed carries."""
     facts = facts_of(manifest_path)[1]
     kind: str = facts["testbed"]
-    if kind == IMPORTED:
+    if kind == _IMPORTED:
         return _imported_label(facts)
-    label = JOBS if facts.get("jobs") else LABELS.get(kind) or kind
-    return label + VIRTUAL if facts.get("virtual_time") else label
+    label = _JOBS if facts.get("jobs") else _LABELS.get(kind) or kind
+    return label + _VIRTUAL if facts.get("virtual_time") else label
 
 
 def short_label_of(manifest_path: str | Path) -> str:
     """Return the label that fits above a figure."""
     facts = facts_of(manifest_path)[1]
     kind: str = facts["testbed"]
-    if kind == IMPORTED:
+    if kind == _IMPORTED:
         return _imported_label(facts)
     if facts.get("virtual_time"):
         return f"{kind} testbed (virtual time)"
-    return f"{kind} testbed (simulated)" if kind == MODEL else f"{kind} testbed"
+    return f"{kind} testbed (simulated)" if kind == _MODEL else f"{kind} testbed"
 
 
 def _imported_label(facts: dict[str, Any]) -> str:
@@ -97,7 +97,7 @@ def analyse(manifest_path: str | Path, trials: pd.DataFrame) -> Results:
     values = {
         "kind": facts["testbed"],
         "label": label_of(manifest_path),
-        "verb": SIMULATED if facts["testbed"] == MODEL else MEASURED,
+        "verb": _SIMULATED if facts["testbed"] == _MODEL else _MEASURED,
         "campaign": manifest["campaign"],
         **_description(facts),
         "environment": digest,
@@ -123,7 +123,7 @@ def write_facts(manifest_path: str | Path, output: str | Path) -> None:
 def _ranges(results: Results, facts: dict[str, Any]) -> None:
     """Add the model's parameters: a range where the settings give one."""
     for name, (place, unit) in OF_MODEL.items():
-        setting: Any = facts["settings"] if facts["testbed"] == MODEL else None
+        setting: Any = facts["settings"] if facts["testbed"] == _MODEL else None
         for key in place:
             setting = (setting or {}).get(key)
         key, method = f"testbed.model.{name}", "configuration"
@@ -135,18 +135,23 @@ def _ranges(results: Results, facts: dict[str, Any]) -> None:
             results.value(key, setting, [], unit=unit, digits=2, method=method)
 
 
-def _simulated(facts: dict[str, Any]) -> dict[str, int | float | str | None]:
-    """Return the facts of the model; its programs are modelled after the named ones."""
+def _network(facts: dict[str, Any]) -> dict[str, int | float | str | None]:
+    """Return the machine that ran the network, and the network's settings."""
     settings, controller = facts["settings"], facts["controller"]
     return {
         **{name: controller[name] for name in ("kernel", "processor", "processors", "commit")},
+        **{name: settings[name] for name in ("queue_bytes", "link_rate_mbps", "paths")},
+        **{name: settings["frer"][name] for name in ("history_length", "reset_ms")},
+    }
+
+
+def _simulated(facts: dict[str, Any]) -> dict[str, int | float | str | None]:
+    """Return the facts of the model; its programs are modelled after the named ones."""
+    settings = facts["settings"]
+    return {
+        **_network(facts),
         "iperf3": "as modelled",
         "sockperf": "as modelled",
-        "queue_bytes": settings["queue_bytes"],
-        "link_rate_mbps": settings["link_rate_mbps"],
-        "paths": settings["paths"],
-        "history_length": settings["frer"]["history_length"],
-        "reset_ms": settings["frer"]["reset_ms"],
         "receive_buffer_bytes": settings["listener"]["receive_buffer_bytes"],
         "model_sources": facts["model_sources"],
         **dict.fromkeys(OF_IMPORTS),
@@ -154,24 +159,16 @@ def _simulated(facts: dict[str, Any]) -> dict[str, int | float | str | None]:
 
 
 def _description(facts: dict[str, Any]) -> dict[str, int | float | str | None]:
-    describe = _jobs if facts.get("jobs") else DESCRIPTIONS.get(facts["testbed"], _measured)
+    describe = _jobs if facts.get("jobs") else _DESCRIPTIONS.get(facts["testbed"], _measured)
     return describe(facts)
 
 
 def _measured(facts: dict[str, Any]) -> dict[str, int | float | str | None]:
-    settings, controller, talker = facts["settings"], facts["controller"], facts["hosts"]["talker"]
+    talker = facts["hosts"]["talker"]
     return {
-        "kernel": controller["kernel"],
-        "processor": controller["processor"],
-        "processors": controller["processors"],
-        "commit": controller["commit"],
+        **_network(facts),
         "iperf3": talker["iperf3"].split("(")[0].strip(),
         "sockperf": talker["sockperf"].splitlines()[0].split(",")[-1].strip(),
-        "queue_bytes": settings["queue_bytes"],
-        "link_rate_mbps": settings["link_rate_mbps"],
-        "paths": settings["paths"],
-        "history_length": settings["frer"]["history_length"],
-        "reset_ms": settings["frer"]["reset_ms"],
         "receive_buffer_bytes": _sysctl(talker["sysctl"], "net.core.rmem_default"),
         "model_sources": None,
         **dict.fromkeys(OF_IMPORTS),
@@ -209,7 +206,7 @@ def _virtual_machine(facts: dict[str, Any]) -> dict[str, int | float | str | Non
     }
 
 
-DESCRIPTIONS = {"guest": _virtual_machine, IMPORTED: _imported, MODEL: _simulated}
+_DESCRIPTIONS = {"guest": _virtual_machine, _IMPORTED: _imported, _MODEL: _simulated}
 
 
 def _sysctl(lines: list[str], name: str) -> int | str:

@@ -19,29 +19,29 @@ from numba import njit
 
 from tsnrepro.errors import RecordError
 
-ETHERNET: Final = 1  # LINKTYPE_ETHERNET
-CONVERT: Final = "Convert it: editcap -F nsecpcap OLD NEW"
+_ETHERNET: Final = 1  # LINKTYPE_ETHERNET
+_CONVERT: Final = "Convert it: editcap -F nsecpcap OLD NEW"
 
-PCAP_HEADER_BYTES: Final = 24
+_PCAP_HEADER_BYTES: Final = 24
 # Byte order and nanoseconds a tick, by the file's first four bytes.
-PCAP_MAGIC: Final = {
+_PCAP_MAGIC: Final = {
     b"\xd4\xc3\xb2\xa1": ("<", 1000),
     b"\x4d\x3c\xb2\xa1": ("<", 1),
     b"\xa1\xb2\xc3\xd4": (">", 1000),
     b"\xa1\xb2\x3c\x4d": (">", 1),
 }
 # libpcap's MAXIMUM_SNAPLEN: a longer record is no record.
-LONGEST_RECORD_BYTES: Final = 262_144
+_LONGEST_RECORD_BYTES: Final = 262_144
 
-SECTION_HEADER: Final = 0x0A0D0D0A
-INTERFACE_DESCRIPTION, ENHANCED_PACKET, INTERFACE_STATISTICS = 1, 6, 5
-UNSUPPORTED: Final = {2: "packet blocks of the obsolete kind", 3: "packets without a time stamp"}
-BYTE_ORDER: Final = {b"\x4d\x3c\x2b\x1a": "<", b"\x1a\x2b\x3c\x4d": ">"}
-IF_TSRESOL, IF_TSOFFSET = 9, 14
-ISB_IFRECV, ISB_IFDROP, ISB_OSDROP = 4, 5, 7
-NANOSECONDS: Final = 1_000_000_000
+_SECTION_HEADER: Final = 0x0A0D0D0A
+_INTERFACE_DESCRIPTION, _ENHANCED_PACKET, _INTERFACE_STATISTICS = 1, 6, 5
+_UNSUPPORTED: Final = {2: "packet blocks of the obsolete kind", 3: "packets without a time stamp"}
+_BYTE_ORDER: Final = {b"\x4d\x3c\x2b\x1a": "<", b"\x1a\x2b\x3c\x4d": ">"}
+_IF_TSRESOL, _IF_TSOFFSET = 9, 14
+ISB_IFRECV, _ISB_IFDROP, _ISB_OSDROP = 4, 5, 7
+_NANOSECONDS: Final = 1_000_000_000
 # A finer binary resolution would overflow 64 bits on the way to nanoseconds.
-FINEST_BINARY_RESOLUTION: Final = 33
+_FINEST_BINARY_RESOLUTION: Final = 33
 
 
 @dataclass(frozen=True)
@@ -87,11 +87,11 @@ def read_capture(source: Path | str | bytes, where: str = "") -> Capture:
     data = _bytes_of(source)
     place = where or (str(source) if not isinstance(source, bytes) else "capture")
     magic = data[:4].tobytes()
-    if magic in PCAP_MAGIC:
+    if magic in _PCAP_MAGIC:
         return _read_pcap(data, place)
-    if magic == struct.pack("<I", SECTION_HEADER):
+    if magic == struct.pack("<I", _SECTION_HEADER):
         return _PcapngReader(data, place).read()
-    raise RecordError("neither pcap nor pcapng", place, CONVERT)
+    raise RecordError("neither pcap nor pcapng", place, _CONVERT)
 
 
 def _bytes_of(source: Path | str | bytes) -> np.ndarray:
@@ -112,16 +112,16 @@ def _bytes_of(source: Path | str | bytes) -> np.ndarray:
 
 
 def _read_pcap(data: np.ndarray, where: str) -> Capture:
-    order, tick_ns = PCAP_MAGIC[data[:4].tobytes()]
-    if len(data) < PCAP_HEADER_BYTES:
+    order, tick_ns = _PCAP_MAGIC[data[:4].tobytes()]
+    if len(data) < _PCAP_HEADER_BYTES:
         raise RecordError("the file ends within its header", where)
     (link_type,) = struct.unpack_from(f"{order}I", data.data, 20)
     _check_link_type(link_type & 0xFFFF, where)
     nothing = np.empty((0, 4), np.int64)
     big = order == ">"
-    count, end, _ = _walk_pcap(data, PCAP_HEADER_BYTES, big, tick_ns, nothing)
+    count, end, _ = _walk_pcap(data, _PCAP_HEADER_BYTES, big, tick_ns, nothing)
     table = np.empty((count, 4), np.int64)
-    _, end, broken = _walk_pcap(data, PCAP_HEADER_BYTES, big, tick_ns, table)
+    _, end, broken = _walk_pcap(data, _PCAP_HEADER_BYTES, big, tick_ns, table)
     if broken:
         raise RecordError(
             f"record {count + 1}, at byte {end}, has an impossible length: the file is damaged",
@@ -147,13 +147,13 @@ def _walk_pcap(data, start, big, tick_ns, table):
     at, count, size = start, 0, len(data)
     while at + 16 <= size:
         captured = _unsigned(data, at + 8, big)
-        if captured > LONGEST_RECORD_BYTES:
+        if captured > _LONGEST_RECORD_BYTES:
             return count, at, True
         if at + 16 + captured > size:
             break
         if len(table):
             seconds, ticks = _unsigned(data, at, big), _unsigned(data, at + 4, big)
-            table[count, 0] = seconds * NANOSECONDS + ticks * tick_ns
+            table[count, 0] = seconds * _NANOSECONDS + ticks * tick_ns
             table[count, 1] = captured
             table[count, 2] = _unsigned(data, at + 12, big)
             table[count, 3] = at + 16
@@ -178,7 +178,7 @@ def _capture(
 
 
 def _check_link_type(link_type: int, where: str) -> None:
-    if link_type != ETHERNET:
+    if link_type != _ETHERNET:
         raise RecordError(
             f"it holds frames of link type {link_type}, not Ethernet (1)",
             where,
@@ -200,18 +200,18 @@ class _Interface:
         """Return ticks (uint64) as nanoseconds since the epoch (int64)."""
         exponent = self.resolution & 0x7F
         if self.resolution & 0x80:
-            if exponent > FINEST_BINARY_RESOLUTION:
-                raise RecordError(f"time stamps of 2^-{exponent} s are too fine", where, CONVERT)
+            if exponent > _FINEST_BINARY_RESOLUTION:
+                raise RecordError(f"time stamps of 2^-{exponent} s are too fine", where, _CONVERT)
             fraction = ticks & np.uint64((1 << exponent) - 1)
-            whole = (ticks >> np.uint64(exponent)) * np.uint64(NANOSECONDS)
-            scaled = whole + (fraction * np.uint64(NANOSECONDS) >> np.uint64(exponent))
+            whole = (ticks >> np.uint64(exponent)) * np.uint64(_NANOSECONDS)
+            scaled = whole + (fraction * np.uint64(_NANOSECONDS) >> np.uint64(exponent))
         elif exponent <= 9:
             scaled = ticks * np.uint64(10 ** (9 - exponent))
         elif exponent <= 19:
             scaled = ticks // np.uint64(10 ** (exponent - 9))
         else:
-            raise RecordError(f"time stamps of 10^-{exponent} s are too fine", where, CONVERT)
-        return scaled.astype(np.int64) + self.offset_s * NANOSECONDS
+            raise RecordError(f"time stamps of 10^-{exponent} s are too fine", where, _CONVERT)
+        return scaled.astype(np.int64) + self.offset_s * _NANOSECONDS
 
 
 class _PcapngReader:
@@ -249,11 +249,11 @@ class _PcapngReader:
 
     def _block(self) -> tuple[int, int]:
         kind, length = self._u32(self.at), self._u32(self.at + 4)
-        if kind == SECTION_HEADER:
+        if kind == _SECTION_HEADER:
             mark = self.data[self.at + 8 : self.at + 12].tobytes()
-            if mark not in BYTE_ORDER:
+            if mark not in _BYTE_ORDER:
                 self._damaged("a section without a byte order")
-            self.order = BYTE_ORDER[mark]
+            self.order = _BYTE_ORDER[mark]
             length = self._u32(self.at + 4)
         if length < 12 or length % 4:
             self._damaged(f"a block of {length} bytes")
@@ -263,16 +263,16 @@ class _PcapngReader:
         raise RecordError(f"{what} at byte {self.at}: the file is damaged", self.where)
 
     def _handle(self, kind: int, length: int) -> None:
-        if kind == ENHANCED_PACKET:
+        if kind == _ENHANCED_PACKET:
             self._packets()
             return
-        if kind in UNSUPPORTED:
-            raise RecordError(f"it has {UNSUPPORTED[kind]}", self.where, CONVERT)
-        if kind == SECTION_HEADER:
+        if kind in _UNSUPPORTED:
+            raise RecordError(f"it has {_UNSUPPORTED[kind]}", self.where, _CONVERT)
+        if kind == _SECTION_HEADER:
             self.first_interface = len(self.interfaces)
-        elif kind == INTERFACE_DESCRIPTION:
+        elif kind == _INTERFACE_DESCRIPTION:
             self._interface(length)
-        elif kind == INTERFACE_STATISTICS:
+        elif kind == _INTERFACE_STATISTICS:
             self._statistics(length)
         self.at += length
 
@@ -291,10 +291,10 @@ class _PcapngReader:
         (link_type,) = struct.unpack_from(f"{self.order}H", self.data.data, self.at + 8)
         _check_link_type(link_type, self.where)
         options, interface = self._options(16, length), _Interface()
-        if IF_TSRESOL in options:
-            interface.resolution = options[IF_TSRESOL][0]
-        if IF_TSOFFSET in options:
-            (interface.offset_s,) = struct.unpack(f"{self.order}q", options[IF_TSOFFSET][:8])
+        if _IF_TSRESOL in options:
+            interface.resolution = options[_IF_TSRESOL][0]
+        if _IF_TSOFFSET in options:
+            (interface.offset_s,) = struct.unpack(f"{self.order}q", options[_IF_TSOFFSET][:8])
         self.interfaces.append(interface)
 
     def _statistics(self, length: int) -> None:
@@ -302,7 +302,7 @@ class _PcapngReader:
         options = self._options(20, length)
         counts = [
             struct.unpack(f"{self.order}Q", options[code])[0]
-            for code in (ISB_IFDROP, ISB_OSDROP)
+            for code in (_ISB_IFDROP, _ISB_OSDROP)
             if len(options.get(code, b"")) == 8
         ]
         if counts:
@@ -330,7 +330,7 @@ def _walk_enhanced(data, start, big, interfaces, rows):
     The walk ends at the first block of another kind, or that the file does not hold as a whole.
     """
     at, count, size = start, 0, len(data)
-    while at + 32 <= size and _unsigned(data, at, big) == ENHANCED_PACKET:
+    while at + 32 <= size and _unsigned(data, at, big) == _ENHANCED_PACKET:
         length = _unsigned(data, at + 4, big)
         if at + length > size:
             break

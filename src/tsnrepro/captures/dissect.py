@@ -45,14 +45,14 @@ FRAME: Final = np.dtype(
 
 OTHER_TRAFFIC, STREAM_FRAME, STREAM_FRAGMENT = 0, 1, 2
 
-C_TAG, S_TAG, R_TAG = 0x8100, 0x88A8, 0xF1C1
-VLAN_BYTES, R_TAG_BYTES = 4, 6
-IPV4, IPV6 = 0x0800, 0x86DD
+_C_TAG, _S_TAG, R_TAG = 0x8100, 0x88A8, 0xF1C1
+_VLAN_BYTES, R_TAG_BYTES = 4, 6
+_IPV4, _IPV6 = 0x0800, 0x86DD
 TCP, UDP = 6, 17
-IPV6_FRAGMENT = 44
-UDP_HEADER_BYTES = 8
-PAYLOAD_NUMBER_BYTES: Final = 12
-DIGEST_BYTES: Final = 80
+_IPV6_FRAGMENT = 44
+_UDP_HEADER_BYTES = 8
+_PAYLOAD_NUMBER_BYTES: Final = 12
+_DIGEST_BYTES: Final = 80
 """How much of a frame, tags not counted, tells it from others: IPv6, TCP and some payload."""
 
 
@@ -93,9 +93,9 @@ def _dissect(data, offset, captured, frames):
         at = _ethernet(data, start, end, frame)
         if frame.cut:
             continue
-        if frame.ethertype == IPV4:
+        if frame.ethertype == _IPV4:
             _ipv4(data, start, at, end, frame)
-        elif frame.ethertype == IPV6:
+        elif frame.ethertype == _IPV6:
             _ipv6(data, start, at, end, frame)
 
 
@@ -125,8 +125,8 @@ def _ethernet(data, at, end, frame):
     frame.source = _u48(data, at + 6)
     ethertype = _u16(data, at + 12)
     at += 14
-    while ethertype in (C_TAG, S_TAG, R_TAG):
-        length = R_TAG_BYTES if ethertype == R_TAG else VLAN_BYTES
+    while ethertype in (_C_TAG, _S_TAG, R_TAG):
+        length = R_TAG_BYTES if ethertype == R_TAG else _VLAN_BYTES
         if at + length > end:
             frame.cut = True
             break
@@ -185,7 +185,7 @@ def _ipv6(data, start, at, end, frame):
     frame.fragment_offset = 0
     inside = _u16(data, at + 4)
     at += 40
-    if frame.protocol == IPV6_FRAGMENT:
+    if frame.protocol == _IPV6_FRAGMENT:
         if at + 8 > end:
             frame.cut = True
             return
@@ -204,14 +204,14 @@ def _transport(data, start, at, end, inside, frame):  # noqa: PLR0917
     """Read ports and payload; ``inside`` is the bytes that IP says it carries."""
     if frame.protocol not in (TCP, UDP):
         return
-    header = UDP_HEADER_BYTES if frame.protocol == UDP else 20
+    header = _UDP_HEADER_BYTES if frame.protocol == UDP else 20
     if at + header > end:
         frame.cut = True
         return
     frame.source_port = _u16(data, at)
     frame.destination_port = _u16(data, at + 2)
     if frame.protocol == UDP:
-        frame.payload_bytes = _u16(data, at + 4) - UDP_HEADER_BYTES
+        frame.payload_bytes = _u16(data, at + 4) - _UDP_HEADER_BYTES
     else:
         header = np.int64(data[at + 12] >> 4) * 4
         frame.payload_bytes = inside - header
@@ -256,9 +256,9 @@ def payload_numbers(capture: Capture, frames: np.ndarray) -> tuple[np.ndarray, n
 def _payload_numbers(data, offset, captured, frames, numbers, times):  # noqa: PLR0917
     for i in range(len(frames)):
         start = frames[i].payload_at
-        if start < 0 or frames[i].payload_bytes < PAYLOAD_NUMBER_BYTES:
+        if start < 0 or frames[i].payload_bytes < _PAYLOAD_NUMBER_BYTES:
             continue
-        if start + PAYLOAD_NUMBER_BYTES > np.int64(captured[i]):
+        if start + _PAYLOAD_NUMBER_BYTES > np.int64(captured[i]):
             continue
         at = offset[i] + start
         numbers[i] = _u32(data, at)
@@ -271,7 +271,7 @@ def _payload_numbers(data, offset, captured, frames, numbers, times):  # noqa: P
 def digests(capture: Capture, frames: np.ndarray) -> np.ndarray:
     """Return 64 bits that equal frames share whether they carry an R-TAG or not.
 
-    They cover the addresses and up to :data:`DIGEST_BYTES` bytes behind the tags. Zero stands for
+    They cover the addresses and up to :data:`_DIGEST_BYTES` bytes behind the tags. Zero stands for
     a frame of which too little was captured.
     """
     found = np.zeros(len(frames), np.uint64)
@@ -303,8 +303,8 @@ def _word(data, at):
 def _digests(data, offset, captured, original, frames, found):  # noqa: PLR0917
     for i in range(len(frames)):
         frame = frames[i]
-        head = 14 + VLAN_BYTES * frame.vlan_tags + R_TAG_BYTES * frame.r_tags
-        behind = min(np.int64(original[i]) - head, DIGEST_BYTES)
+        head = 14 + _VLAN_BYTES * frame.vlan_tags + R_TAG_BYTES * frame.r_tags
+        behind = min(np.int64(original[i]) - head, _DIGEST_BYTES)
         if frame.cut or behind < 0 or head + behind > np.int64(captured[i]):
             continue
         state = _mixed(np.uint64(0x9E3779B97F4A7C15), frame.destination)

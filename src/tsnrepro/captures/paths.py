@@ -9,7 +9,7 @@ from typing import Final
 
 import numpy as np
 
-HALF: Final = 32_768
+_HALF: Final = 32_768
 
 
 def unwrap(sequence: np.ndarray) -> np.ndarray:
@@ -21,7 +21,7 @@ def unwrap(sequence: np.ndarray) -> np.ndarray:
     if len(sequence) == 0:
         return np.empty(0, np.int64)
     steps = np.diff(sequence.astype(np.int64))
-    signed = ((steps + HALF) & 0xFFFF) - HALF
+    signed = ((steps + _HALF) & 0xFFFF) - _HALF
     return np.concatenate([[0], np.cumsum(signed)]) + int(sequence[0])
 
 
@@ -39,24 +39,24 @@ class Arrivals:
 
     def before(self, end: int) -> "Arrivals":
         """Return the frames with numbers below ``end``."""
-        kept = self.number < end
-        return Arrivals(self.time_ns[kept], self.number[kept], self.path[kept])
+        return self._in_order(self.number < end)
 
     def until(self, time_ns: int) -> "Arrivals":
         """Return the frames that came before a moment."""
-        kept = self.time_ns < time_ns
-        return Arrivals(self.time_ns[kept], self.number[kept], self.path[kept])
+        return self._in_order(self.time_ns < time_ns)
 
     def of_path(self, path: int) -> "Arrivals":
         """Return the frames of one path."""
-        kept = self.path == path
-        return Arrivals(self.time_ns[kept], self.number[kept], self.path[kept])
+        return self._in_order(self.path == path)
 
     def delayed(self, path: int, delay_ns: int) -> "Arrivals":
         """Return the order that came about had one path been slower by ``delay_ns``."""
         times = np.where(self.path == path, self.time_ns + delay_ns, self.time_ns)
         order = np.argsort(times, kind="stable")
         return Arrivals(times[order], self.number[order], self.path[order])
+
+    def _in_order(self, chosen: np.ndarray) -> "Arrivals":
+        return Arrivals(self.time_ns[chosen], self.number[chosen], self.path[chosen])
 
 
 def merge(times_ns: list[np.ndarray], sequences: list[np.ndarray]) -> Arrivals:

@@ -12,12 +12,12 @@ from tsnrepro.tools.counters import recorded_snapshot
 from tsnrepro.tools.frerctl import StreamFilter
 from tsnrepro.topology import LISTENER
 
-READINGS = ("before", "after")
+_READINGS = ("before", "after")
 # Drops behind the listener's card, by the first words of their place in the accounting.
-BEHIND_CARD = f"{LISTENER} "
+_BEHIND_CARD = f"{LISTENER} "
 
 
-class Outputs(Protocol):
+class _Outputs(Protocol):
     """Where a trial's outputs are read from; a raw store is one."""
 
     def output_bytes(self, trial: str, name: str) -> bytes:
@@ -34,7 +34,7 @@ def capture_name(host: str, port: str) -> str:
     return f"capture-{host}-{port}.pcapng.gz"
 
 
-def recorded_counters(outputs: Outputs, document: dict[str, Any]) -> Counted:
+def _recorded_counters(outputs: _Outputs, document: dict[str, Any]) -> Counted:
     """Return the counters of a recorded trial of the experiment ``capture``."""
     trial, values = document["trial"], document["values"]
     drops = values["accounting"]["drops"]
@@ -42,13 +42,13 @@ def recorded_counters(outputs: Outputs, document: dict[str, Any]) -> Counted:
         recorded_snapshot(outputs.output(trial, COUNTERS_BEFORE)),
         recorded_snapshot(outputs.output(trial, COUNTERS_AFTER)),
         received=values["result"]["received"],
-        dropped_behind_card={p: n for p, n in drops.items() if p.startswith(BEHIND_CARD)},
+        dropped_behind_card={p: n for p, n in drops.items() if p.startswith(_BEHIND_CARD)},
         take_no_sequence=values["capture"]["take_no_sequence"],
-        read=ReadingTimes(*(tuple(values["capture"]["counters_read_ns"][k]) for k in READINGS)),
+        read=ReadingTimes(*(tuple(values["capture"]["counters_read_ns"][k]) for k in _READINGS)),
     )
 
 
-def recorded_report(outputs: Outputs, document: dict[str, Any]) -> WireReport:
+def recorded_report(outputs: _Outputs, document: dict[str, Any]) -> WireReport:
     """Return the report of a recorded trial of the experiment ``capture``.
 
     Raises
@@ -69,6 +69,6 @@ def recorded_report(outputs: Outputs, document: dict[str, Any]) -> WireReport:
         {place.split()[1]: read(place) for place in kept["members"]},
         read(kept["listener"]),
         StreamFilter(**kept["stream"]),
-        recorded_counters(outputs, document),
+        _recorded_counters(outputs, document),
         mac(kept["talker"]),
     )

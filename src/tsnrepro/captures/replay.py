@@ -18,7 +18,7 @@ from tsnrepro.settings.frer import FrerSettings
 
 # How far one path's frames may have been behind where they were captured, against the other's,
 # by the time the recovery function took them in.
-BEHIND_NS: Final = tuple(
+_BEHIND_NS: Final = tuple(
     sign * delay for delay in (1_000, 10_000, 50_000, 200_000, 1_000_000) for sign in (1, -1)
 )
 
@@ -75,7 +75,7 @@ def replay_orders(
     """
     orders = [arrivals]
     for path in range(1, paths):
-        orders += [arrivals.delayed(path, by) for by in BEHIND_NS]
+        orders += [arrivals.delayed(path, by) for by in _BEHIND_NS]
     return [grown for order in orders for grown in _grown(order, variables, read)]
 
 

@@ -27,9 +27,9 @@ from tsnrepro.captures.replay import replay, replay_orders
 from tsnrepro.tools.frerctl import StreamFilter
 from tsnrepro.topology import LISTENER
 
-OUTCOMES: Final = "passed, discarded and rogue together"
-Subject = Literal["capture", "wire", "counters"]
-QUANTILES: Final = {
+_OUTCOMES: Final = "passed, discarded and rogue together"
+_Subject = Literal["capture", "wire", "counters"]
+_QUANTILES: Final = {
     **{"min": 0.0, "p0_1": 0.001, "p1": 0.01, "p5": 0.05, "p25": 0.25, "p50": 0.5},
     **{"p75": 0.75, "p95": 0.95, "p99": 0.99, "p99_9": 0.999, "max": 1.0},
 }
@@ -43,7 +43,7 @@ class Finding:
     the counters.
     """
 
-    subject: Subject
+    subject: _Subject
     name: str
     where: str
     expected: int | tuple[int, int]
@@ -97,7 +97,7 @@ class WireReport:
         """Tell whether every finding agrees."""
         return all(finding.agrees for finding in self.findings)
 
-    def disagreements(self, *subjects: Subject) -> list[Finding]:
+    def disagreements(self, *subjects: _Subject) -> list[Finding]:
         """Return the findings that do not agree, of some subjects or of all."""
         return [
             f for f in self.findings if not f.agrees and (not subjects or f.subject in subjects)
@@ -449,11 +449,11 @@ class _Trial:
 def _with_outcomes(counters: dict[str, int]) -> dict[str, int]:
     """Add what does not change with the order: every tagged frame has one of three outcomes."""
     outcomes = sum(counters[name] for name in ("passed", "discarded", "rogue"))
-    return counters | {OUTCOMES: outcomes}
+    return counters | {_OUTCOMES: outcomes}
 
 
 def _quantiles(values: np.ndarray) -> dict[str, float]:
     if len(values) == 0:
         return {}
-    levels = np.quantile(values, list(QUANTILES.values()), method="inverted_cdf")
-    return dict(zip(QUANTILES, levels.tolist(), strict=True))
+    levels = np.quantile(values, list(_QUANTILES.values()), method="inverted_cdf")
+    return dict(zip(_QUANTILES, levels.tolist(), strict=True))

@@ -1,10 +1,12 @@
 """From the names of an experiment, a testbed and a campaign to the run's trials."""
 
+from dataclasses import replace
 from functools import partial
 from importlib import import_module
 from typing import Any
 
 from tsnrepro.campaigns import campaign, raw_root, testbed_settings
+from tsnrepro.dependencies import code_digest
 from tsnrepro.errors import ConfigurationError
 from tsnrepro.experiments.run import run_trials, write_manifest
 from tsnrepro.records.imports.imported import imported_manifest, is_imported
@@ -62,6 +64,9 @@ def _measure(declared: Experiment, testbed_name: str, campaign_name: str) -> dic
             f"config/campaigns/{campaign_name}.yaml",
             f"It has: {', '.join(settings.experiments)}",
         )
+    if kind == "model":
+        code = code_digest("tsnrepro.testbed.model", module.__name__)
+        planned = [replace(item, trial=replace(item.trial, code=code)) for item in planned]
     store = RawStore(raw_root(), testbed_name, campaign_name, experiment)
     purpose = f"campaign {campaign_name}, experiment {experiment}"
     bring_up = partial(open_for, experiment, testbed_name, settings, purpose)

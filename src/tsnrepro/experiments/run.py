@@ -121,7 +121,9 @@ def _measure_once(
     context: dict[str, Any],
 ) -> str:
     """Record one attempt at a trial and return how it ended."""
-    measured = Measurement(earlier=store.documents)
+    measured = Measurement(
+        earlier=lambda: (d for d in store.documents() if d.get("code", "") == trial.code)
+    )
     document = _try(trial, measured, measure) | context | {"attempt": attempt}
     document |= {"testbed": store.testbed, "campaign": store.campaign}
     store.put(trial, attempt, document, measured.outputs)
@@ -162,6 +164,7 @@ def _try(
         "label": trial.label,
         "factors": trial.factors,
         "repetition": trial.repetition,
+        **({"code": trial.code} if trial.code else {}),
         "started": datetime.now(UTC).isoformat(timespec="milliseconds"),
     }
     began = time.monotonic()

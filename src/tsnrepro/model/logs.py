@@ -61,18 +61,13 @@ _KINDS: Final = (
 def check_names(network: Network, requested: LogRequest) -> None:
     """Raise ValueError for streams or ports to be logged that no frame passes."""
     streams = {stream.name for stream in network.streams}
-    unknown = sorted((requested.streams or frozenset()) - streams)
-    if unknown:
-        raise ValueError(
-            f"record: no stream {', '.join(unknown)} (there are {', '.join(sorted(streams))})"
-        )
     ports = {f"{end}:{link.name}" for link in network.links for end in (link.a, link.b)}
-    unknown = sorted(requested.ports - ports)
-    if unknown:
-        raise ValueError(
-            f"departures: no port {', '.join(unknown)} (a port is node:link, one of "
-            f"{', '.join(sorted(ports))})"
-        )
+    for option, asked, known, words in (
+        ("record: no stream", requested.streams or (), streams, "there are"),
+        ("departures: no port", requested.ports, ports, "a port is node:link, one of"),
+    ):
+        if unknown := sorted({*asked} - known):
+            raise ValueError(f"{option} {', '.join(unknown)} ({words} {', '.join(sorted(known))})")
 
 
 class _Rows:

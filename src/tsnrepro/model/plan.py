@@ -64,7 +64,7 @@ class LogRequest:
         return not traffic.returns and (self.streams is None or traffic.name in self.streams)
 
 
-class Memory:
+class _Memory:
     """Hands out addresses and notes what stands there at the start; all else is zero."""
 
     def __init__(self) -> None:
@@ -204,7 +204,7 @@ class _Planner:
     ) -> None:
         self.graph, self.network = graph, graph.network
         self.seed, self.general, self.requested = seed, general, requested
-        self.memory = Memory()
+        self.memory = _Memory()
         self.made = Plan(graph, stop_ps)
         self.eliminations: dict[int, int] = {}
 

@@ -19,7 +19,7 @@ def _cycle_before(port, now):
 
 
 @kernel
-def gate_opens(memory, port, queue, now, need):
+def _gate_opens(memory, port, queue, now, need):
     """Return the first time from ``now`` on at which the gate stays open for ``need`` ps.
 
     NEVER, where no window is long enough. Windows are [from, until) in the cycle, in order; one
@@ -118,7 +118,7 @@ def _credit_returns(memory, port, queue, now):
     missing = (-queue.credit + slope - 1) // slope  # open time needed
     time = now
     while missing > 0:
-        time = gate_opens(memory, port, queue, time, 0)
+        time = _gate_opens(memory, port, queue, time, 0)
         if time == at.NEVER:
             return at.NEVER
         step = min(missing, _gate_closes(memory, port, queue, time) - time)
@@ -139,4 +139,4 @@ def eligible_at(memory, port, queue, now, need):
         if start == at.NEVER:
             return at.NEVER
     # Credit does not fall while the class waits, so the gate alone decides from here.
-    return gate_opens(memory, port, queue, start, need)
+    return _gate_opens(memory, port, queue, start, need)

@@ -38,11 +38,14 @@ class Trial:
     factors: dict[str, Any]
     """All that decides what is measured; equal factors are the same trial."""
     repetition: int
+    code: str = ""
+    """Of what is computed, not measured: a digest of the code; changed code is another trial."""
 
     @property
     def digest(self) -> str:
-        """SHA-256 (10 hex digits) of experiment, factors and repetition."""
+        """SHA-256 (10 hex digits) of experiment, factors, repetition and, where given, code."""
         identity = [self.experiment, self.factors, self.repetition]
+        identity += [self.code] if self.code else []
         return hashlib.sha256(canonical(identity)).hexdigest()[:10]
 
     def name(self, attempt: int) -> str:

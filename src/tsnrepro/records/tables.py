@@ -1,6 +1,7 @@
 """Typed tables of a run's trials: one row a trial, units in the column names."""
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, get_args
 
@@ -115,6 +116,22 @@ def open_run(manifest_path: str | Path) -> tuple[RawStore, dict[str, Any]]:
     return RawStore(root, *names), manifest
 
 
+def recorded_trials(manifest_path: str | Path) -> Iterator[dict[str, Any]]:
+    """Yield the record of each trial that a manifest lists, checked against its checksums.
+
+    Raises
+    ------
+    RecordError
+        A trial is missing or was altered.
+    """
+    store, manifest = open_run(manifest_path)
+    for entry in manifest["trials"]:
+        document = store.read(store.folder / entry["trial"])
+        if document["sha256"] != entry["sha256"]:
+            raise RecordError("the trial is not the one the manifest lists", entry["trial"])
+        yield document
+
+
 def load_trials(manifest_path: str | Path) -> pd.DataFrame:
     """Return the trials that a manifest lists, checked against its checksums and its schema.
 
@@ -127,12 +144,7 @@ def load_trials(manifest_path: str | Path) -> pd.DataFrame:
         A trial is missing, was altered, or does not fit the schema.
     """
     store, manifest = open_run(manifest_path)
-    experiment, documents = manifest["experiment"], []
-    for entry in manifest["trials"]:
-        document = store.read(store.folder / entry["trial"])
-        if document["sha256"] != entry["sha256"]:
-            raise RecordError("the trial is not the one the manifest lists", entry["trial"])
-        documents.append(document)
+    experiment, documents = manifest["experiment"], list(recorded_trials(manifest_path))
     try:
         if manifest.get("imported"):
             return _imported_table(documents, experiment)

@@ -18,13 +18,13 @@ from tsnrepro.streams.delivery import Receipt
 from tsnrepro.testbed.host import RemoteHost
 
 COMMAND_SECONDS = 10
-ALLOWED_SHARE = 0.1
+_ALLOWED_SHARE = 0.1
 """The uncertainty that a one-way latency may have, as a share of it."""
-STEP_NOISE_NS = 10_000
+_STEP_NOISE_NS = 10_000
 """Two clocks are read one after the other; a smaller change of their difference is no step."""
 
-READ_CLOCKS = 'cat /proc/sys/kernel/random/boot_id && exec "$1" --show-clock'
-READ_LOG = 'tail -n "$1" "$2"'
+_READ_CLOCKS = 'cat /proc/sys/kernel/random/boot_id && exec "$1" --show-clock'
+_READ_LOG = 'tail -n "$1" "$2"'
 
 
 @dataclass(frozen=True)
@@ -109,7 +109,7 @@ def read_clocks(host: RemoteHost, program: str) -> ClockReading:
     ToolError
         It printed something else.
     """
-    argv = ["sh", "-c", READ_CLOCKS, "sh", program]
+    argv = ["sh", "-c", _READ_CLOCKS, "sh", program]
     printed = host.run(argv, deadline_s=COMMAND_SECONDS).check().stdout
     boot_id, _, document = printed.partition("\n")
     try:
@@ -135,7 +135,7 @@ def pmc(service: TimeService) -> list[str]:
     ]
 
 
-def parse_pmc(text: str) -> dict[str, list[dict[str, str]]]:
+def _parse_pmc(text: str) -> dict[str, list[dict[str, str]]]:
     """Return the data sets that ``pmc`` printed: name, then one dictionary an answer.
 
     Raises
@@ -172,7 +172,7 @@ def parse_ptp_state(text: str) -> PtpState:
     ToolError
         An answer or a value is missing or no number.
     """
-    answers = parse_pmc(text)
+    answers = _parse_pmc(text)
     try:
         current = answers["CURRENT_DATA_SET"][0]
         return PtpState(
@@ -263,7 +263,7 @@ def _ptp_state(host: RemoteHost, service: TimeService) -> PtpState:
 def _phc2sys(host: RemoteHost, service: TimeService) -> list[ClockOffset]:
     if service.phc2sys_log is None:
         return []
-    argv = ["sh", "-c", READ_LOG, "sh", str(service.phc2sys_lines), service.phc2sys_log]
+    argv = ["sh", "-c", _READ_LOG, "sh", str(service.phc2sys_lines), service.phc2sys_log]
     return parse_phc2sys(host.run(argv, deadline_s=COMMAND_SECONDS).check().stdout)
 
 
@@ -357,7 +357,7 @@ def why_not_one_way(
             return Refusal(f"{when} the run: {found.reason}")
         if not (math.isfinite(latency_ns) and latency_ns > 0):
             return Refusal(f"a one-way latency of {latency_ns} ns is none: the clocks disagree")
-        if found.uncertainty_ns > latency_ns * ALLOWED_SHARE:
+        if found.uncertainty_ns > latency_ns * _ALLOWED_SHARE:
             return Refusal(
                 f"{when} the run the clocks agree within {found.uncertainty_ns:.0f} ns "
                 f"({found.method}), more than a tenth of {latency_ns:.0f} ns"
@@ -381,7 +381,7 @@ def why_not_these_clocks(
             f"{got.tai_offset_s} s at the listener"
         )
     for name, step_ns in (("talker", sent.clock_step_ns), ("listener", got.clock_step_ns)):
-        if abs(step_ns) > STEP_NOISE_NS:
+        if abs(step_ns) > _STEP_NOISE_NS:
             return Refusal(f"the {name}'s clock was set by {step_ns} ns during the run")
     if receipt == "kernel" and got.stamp_clock == "none":
         return Refusal("the listener was not asked for receive stamps")

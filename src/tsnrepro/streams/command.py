@@ -10,7 +10,7 @@ from tsnrepro.errors import ToolError
 Clock = Literal["tai", "realtime", "monotonic"]
 Stamps = Literal["software", "hardware"]
 # Sequence number and send time; what is left of the payload is zeros.
-MIN_PAYLOAD_BYTES = 12
+_MIN_PAYLOAD_BYTES = 12
 READY = "ready"
 """The line that a listener prints as soon as its ports are open."""
 
@@ -177,7 +177,7 @@ def talker(
     ValueError
         The payload has no room for sequence number and send time.
     """
-    if payload_bytes < MIN_PAYLOAD_BYTES:
+    if payload_bytes < _MIN_PAYLOAD_BYTES:
         raise ValueError(f"a payload of {payload_bytes} bytes has no room for 12 bytes of head")
     flags = [*(["--txtime"] if txtime_ahead_ns else []), *(["--dont-fragment"] * dont_fragment)]
     values = {
@@ -328,7 +328,7 @@ _ACCEPTED: dict[Any, tuple[type, ...]] = {
 
 
 # How far a clock was set, and stamps against another clock.
-MAY_BE_NEGATIVE = ("clock_step_ns", "tai_offset_s", "worst_late_ns")
+_MAY_BE_NEGATIVE = ("clock_step_ns", "tai_offset_s", "worst_late_ns")
 
 
 def _refuse_negative(value: Any, tool: str, name: str) -> None:
@@ -356,6 +356,6 @@ def typed(kind: type[T], values: Any, tool: str) -> T:
         value = values[name]
         if accepted and (isinstance(value, bool) or not isinstance(value, accepted)):
             raise ToolError(f"the {tool}'s {name} is {value!r}, which is no {field.type}")
-        if name not in MAY_BE_NEGATIVE and field.type != dict[str, int]:
+        if name not in _MAY_BE_NEGATIVE and field.type != dict[str, int]:
             _refuse_negative(value, tool, name)
     return kind(**values)

@@ -15,18 +15,6 @@ from typing import Any
 from tsnrepro.errors import RecordError
 from tsnrepro.studies.study import Study, load_study
 
-CHUNKS = "chunks"
-
-
-def chunk_name(number: int) -> str:
-    """Return the name of a chunk's file without its ending."""
-    return f"{number:05d}"
-
-
-def chunk_names(study: Study) -> list[str]:
-    """Return the names of all chunks of a study, in order."""
-    return [chunk_name(number) for number in range(study.chunk_count())]
-
 
 def chunk_files(name: str) -> list[str]:
     """Return the files of all jobs of a study of config/studies, as the workflow names them.
@@ -37,7 +25,8 @@ def chunk_files(name: str) -> list[str]:
         There is no such study, or its file is none.
     """
     study = load_study(f"config/studies/{name}.yaml")
-    return [f"results/studies/{name}/{CHUNKS}/{chunk}.json" for chunk in chunk_names(study)]
+    folder = Path("results/studies") / name
+    return [str(chunk_path(folder, number)) for number in range(study.chunk_count())]
 
 
 def results_of_study(name: str | None) -> list[str]:
@@ -53,7 +42,7 @@ def results_of_study(name: str | None) -> list[str]:
 
 def chunk_path(folder: Path, number: int) -> Path:
     """Return where a chunk lies below its study's folder."""
-    return folder / CHUNKS / f"{chunk_name(number)}.json"
+    return folder / "chunks" / f"{number:05d}.json"
 
 
 def code_digest() -> str:
@@ -96,7 +85,7 @@ def replace_text(target: Path, text: str) -> None:
         partial.unlink(missing_ok=True)
 
 
-def read_rows(study: Study, folder: Path) -> list[dict[str, Any]]:
+def _read_rows(study: Study, folder: Path) -> list[dict[str, Any]]:
     """Return the rows of all chunks below a folder, in the order of the points.
 
     Raises
@@ -155,11 +144,11 @@ def collect(study: Study, folder: Path) -> int:
     Raises
     ------
     RecordError
-        As :func:`read_rows`.
+        As :func:`_read_rows`.
     """
     import pandas as pd  # noqa: PLC0415 - half a second that a chunk's job does not need
 
-    table = pd.DataFrame(read_rows(study, folder))
+    table = pd.DataFrame(_read_rows(study, folder))
     # A column without any value would else be of no type in one study and of numbers in the next.
     for name in ("threshold_mbps", "threshold_kpps", "loss_percent"):
         if name in table:

@@ -29,9 +29,9 @@ from tsnrepro.settings import (
 )
 from tsnrepro.settings.strict import named_file
 
-NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+_NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Probability = Annotated[float, Field(ge=0, le=1)]
-PartName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]
+_PartName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]
 Value = bool | int | float | str
 
 
@@ -49,19 +49,19 @@ class PointParameters(Strict):
     """Payload rate asked of the sender; none where the measure looks for it."""
     pacing_timer_us: PositiveFloat = 1000.0
     """iperf3 --pacing-timer."""
-    send_time_us: NotNegative = 2.0
+    send_time_us: _NotNegative = 2.0
     """Processor time of one write."""
     link_rate_mbps: PositiveFloat = 1000.0
     """Rate on the wire of every link."""
-    path_delay_us: NotNegative = 0.5
+    path_delay_us: _NotNegative = 0.5
     """Propagation on each member path: 100 m of cable."""
-    path_skew_us: NotNegative = 0.0
+    path_skew_us: _NotNegative = 0.0
     """How much longer the second member path takes."""
     path_loss_probability: Probability = 0.0
     """Chance of each frame to be lost on a member path, independently."""
     switch_queue_bytes: Annotated[int, Field(ge=64)] = 262_144
     """Limit of every egress queue of both switches."""
-    background_mbps: NotNegative = 0.0
+    background_mbps: _NotNegative = 0.0
     """Payload rate of another talker's unfragmented datagrams, at random times (Poisson), over the
     first member path to another listener."""
     history_length: Annotated[int, Field(ge=2, le=2048)] = FrerSettings().history_length
@@ -70,13 +70,13 @@ class PointParameters(Strict):
     """frerSeqRcvyResetMSec (10.4.1.7)."""
     receive_buffer_bytes: PositiveInt = 212_992
     """SO_RCVBUF as the kernel counts it: truesize, not payload (net.core.rmem_default)."""
-    receive_time_us: NotNegative = 3.0
+    receive_time_us: _NotNegative = 3.0
     """Processor time to read one datagram: select and read of iperf3."""
-    stack_time_us: NotNegative = 0.5
+    stack_time_us: _NotNegative = 0.5
     """Processor time of the network stack for one frame."""
     nic_ring_frames: Annotated[int, Field(gt=0, le=65_536)] = 256
     """Receive descriptors of the listener's card (default of igb and of many others)."""
-    stall_length_ms: NotNegative = 0.0
+    stall_length_ms: _NotNegative = 0.0
     """Mean time for which the scheduler takes the processor from the reading process; 0: never."""
     stall_interval_ms: PositiveFloat = 20.0
     """Mean time from the end of a stall to the next one, exponential."""
@@ -139,7 +139,7 @@ class Study(Strict):
     """Points of one job; a job has some seconds of overhead."""
     measure: Annotated[LossMeasure | ThresholdMeasure, Field(discriminator="kind")]
     base: Annotated[dict[str, Value], _NAMED] = {}
-    parts: Annotated[dict[PartName, Part], Field(min_length=1)]
+    parts: Annotated[dict[_PartName, Part], Field(min_length=1)]
 
     @model_validator(mode="after")
     def _parameters_are_known(self) -> Self:

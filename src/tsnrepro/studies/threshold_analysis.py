@@ -30,8 +30,7 @@ HOST_FACTORS = (
     "switch_queue_bytes",
     "configuration",
 )
-CENSORED_BELOW = "below the lowest load"
-LINE_LIMIT = "line limit"
+_LINE_LIMIT = "line limit"
 
 
 def load_table(path: str | Path) -> pd.DataFrame:
@@ -168,7 +167,7 @@ class _Analysis:
         table = self.table
         self._value("points.count", len(table))
         self._value("seeds.count", int(table["replication"].nunique()))
-        at_limit = int((table["censored"] == LINE_LIMIT).sum())
+        at_limit = int((table["censored"] == _LINE_LIMIT).sum())
         self._value("at_line_limit.count", at_limit, method="no loss up to the line's limit")
         paired = pairs(table)
         self._hosts(paired[paired["part"] == HOSTS])
@@ -182,7 +181,7 @@ class _Analysis:
 
     def _hosts(self, paired: pd.DataFrame) -> None:
         self._estimate("ratio.hosts", mean_ratio(paired), 3)
-        cells = _cells(paired)
+        cells = by_combination(paired)
         self._value("ratio.hosts.lowest", float(cells.min()), digits=3, method=_CELL)
         self._value("ratio.hosts.highest", float(cells.max()), digits=3, method=_CELL)
         self._value("combinations.hosts.count", len(cells))
@@ -193,7 +192,7 @@ class _Analysis:
         for name, rows in conditions(paired).items():
             known = rows[rows["ratio"].notna()]
             self._estimate(f"ratio.{name}", mean_ratio(known), 3)
-            cells = _cells(known)
+            cells = by_combination(known)
             self._value(f"ratio.{name}.lowest", float(cells.min()), digits=3, method=_CELL)
             self._value(f"ratio.{name}.highest", float(cells.max()), digits=3, method=_CELL)
             self._value(f"third.{name}", _verdict(cells), method=_THIRD)
@@ -208,10 +207,10 @@ def _short(factor: str) -> str:
     return factor.removesuffix("_bytes").removesuffix("_ms")
 
 
-def _cells(paired: pd.DataFrame) -> pd.Series:
-    """Return the geometric mean ratio of each combination of factors."""
-    names = [name for name in FACTORS if name in paired and name != "configuration"]
-    logs = paired.assign(log=np.log(paired["ratio"])).groupby(names)["log"].mean()
+def by_combination(paired: pd.DataFrame, names: Iterable[str] = FACTORS) -> pd.Series:
+    """Return the geometric mean ratio of each combination of some factors."""
+    known = [name for name in names if name in paired and name != "configuration"]
+    logs = paired.assign(log=np.log(paired["ratio"])).groupby(known)["log"].mean()
     return logs.map(math.exp)
 
 

@@ -15,12 +15,21 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from tsnrepro.analysis.figures import LABELS, MARKERS, STYLES, style
+from tsnrepro.analysis.loss import frame_bytes
 from tsnrepro.stats.replication import mean_over_runs
-from tsnrepro.studies.threshold_analysis import A_THIRD, HOSTS, PATHS, conditions, pairs, shares
+from tsnrepro.studies.threshold_analysis import (
+    A_THIRD,
+    HOSTS,
+    PATHS,
+    by_combination,
+    conditions,
+    pairs,
+    shares,
+)
 
-COLUMN_INCHES = 3.5
-PAGE_INCHES = 7.16
-FRAME_OVERHEAD_BYTES = 46
+_COLUMN_INCHES = 3.5
+_PAGE_INCHES = 7.16
+_WITHIN_PAYLOAD = ("receive_buffer_bytes", "stall_length_ms", "switch_queue_bytes")
 FACTOR_LABELS = {
     "payload_bytes": "datagram size",
     "receive_buffer_bytes": "socket buffer",
@@ -29,7 +38,7 @@ FACTOR_LABELS = {
     "configuration": "FRER or not",
     "interactions": "interactions",
 }
-RESPONSE_LABELS = {"threshold_mbps": "threshold in Mb/s", "threshold_kpps": "in datagrams/s"}
+_RESPONSE_LABELS = {"threshold_mbps": "threshold in Mb/s", "threshold_kpps": "in datagrams/s"}
 
 
 def dependence(table: pd.DataFrame) -> Figure:
@@ -41,13 +50,13 @@ def dependence(table: pd.DataFrame) -> Figure:
     hosts = table[table["part"] == HOSTS]
     payloads = sorted(hosts["payload_bytes"].unique())
     figure, panels = plt.subplots(
-        1, len(payloads), figsize=(PAGE_INCHES, 2.7), layout="constrained", squeeze=False
+        1, len(payloads), figsize=(_PAGE_INCHES, 2.7), layout="constrained", squeeze=False
     )
     buffers = sorted(hosts["receive_buffer_bytes"].unique())
     colours = dict(zip(buffers, sns.color_palette("viridis", len(buffers)), strict=True))
     for axes, payload in zip(panels[0], payloads, strict=True):
         _dependence_panel(axes, hosts[hosts["payload_bytes"] == payload], colours)
-        axes.set_title(f"{payload + FRAME_OVERHEAD_BYTES}-byte frames", fontsize=8)
+        axes.set_title(f"{frame_bytes(payload)}-byte frames", fontsize=8)
     _say_where(panels[0][-1])
     panels[0][0].set_ylabel("zero-loss threshold,\npayload (Mb/s)")
     handles = [
@@ -123,15 +132,16 @@ def replication(table: pd.DataFrame) -> Figure:
     style()
     paired = pairs(table).dropna(subset="ratio")
     groups = {"hosts": paired[paired["part"] == HOSTS]}
-    groups |= conditions(paired[paired["part"] == PATHS].pipe(_without_clean))
+    groups |= conditions(paired[paired["part"] == PATHS])
+    groups.pop("clean", None)
     labels = [_condition(name) for name in groups]
-    figure, axes = plt.subplots(figsize=(COLUMN_INCHES, 2.5), layout="constrained")
+    figure, axes = plt.subplots(figsize=(_COLUMN_INCHES, 2.5), layout="constrained")
     payloads = sorted(paired["payload_bytes"].unique())
     colours = dict(zip(payloads, sns.color_palette("colorblind", len(payloads)), strict=True))
     for place, rows in enumerate(groups.values()):
         for number, payload in enumerate(payloads):
             chosen = rows[rows["payload_bytes"] == payload]
-            ratios = _by_combination(chosen)
+            ratios = by_combination(chosen, _WITHIN_PAYLOAD).to_numpy()
             spread = (
                 np.linspace(-0.09, 0.09, len(ratios)) if len(ratios) > 1 else np.zeros(len(ratios))
             )
@@ -143,7 +153,7 @@ def replication(table: pd.DataFrame) -> Figure:
                 color=colours[payload],
                 linewidths=0,
                 alpha=0.8,
-                label=f"{payload + FRAME_OVERHEAD_BYTES} B" if place == 0 else None,
+                label=f"{frame_bytes(payload)} B" if place == 0 else None,
             )
     axes.axhline(1, color="0.3", linewidth=0.7)
     axes.axhline(A_THIRD, color="0.3", linewidth=0.8, linestyle="--")
@@ -160,18 +170,6 @@ def replication(table: pd.DataFrame) -> Figure:
     return figure
 
 
-def _without_clean(paired: pd.DataFrame) -> pd.DataFrame:
-    harmless = (paired["path_loss_probability"] == 0) & (paired["background_mbps"] == 0)
-    return paired[~harmless]
-
-
-def _by_combination(paired: pd.DataFrame) -> np.ndarray:
-    names = ["receive_buffer_bytes", "stall_length_ms", "switch_queue_bytes"]
-    return np.exp(
-        paired.assign(log=np.log(paired["ratio"])).groupby(names)["log"].mean().to_numpy()
-    )
-
-
 def _condition(name: str) -> str:
     """Return what stands below the axis for one condition of the paths."""
     kind, _, number = name.partition("_")
@@ -185,10 +183,10 @@ def _condition(name: str) -> str:
 def effects(table: pd.DataFrame) -> Figure:
     """Draw the share of variance that each factor explains, with Student's interval over seeds."""
     style()
-    figure, axes = plt.subplots(figsize=(COLUMN_INCHES, 2.2), layout="constrained")
+    figure, axes = plt.subplots(figsize=(_COLUMN_INCHES, 2.2), layout="constrained")
     height = 0.38
     palette = sns.color_palette("colorblind")
-    for number, (response, label) in enumerate(RESPONSE_LABELS.items()):
+    for number, (response, label) in enumerate(_RESPONSE_LABELS.items()):
         by_seed = shares(table, response)[list(FACTOR_LABELS)]
         found = [mean_over_runs(by_seed[name]) for name in FACTOR_LABELS]
         values = np.array([estimate.value for estimate in found])

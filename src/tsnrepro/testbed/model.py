@@ -6,14 +6,12 @@ It needs no privileges and no other host. What is uncertain of it has a range in
 of which each repetition takes another value.
 """
 
-import hashlib
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import count
-from pathlib import Path
 
-from tsnrepro import model as model_package
+from tsnrepro.dependencies import code_digest
 from tsnrepro.model.network import (
     DuplexLink,
     Duration,
@@ -147,17 +145,9 @@ class ModelTestbed:
         return {
             "testbed": self.kind,
             "settings": self.settings.model_dump(mode="json"),
-            "model_sources": source_digest(),
+            "model_sources": code_digest("tsnrepro.model.engine"),
             "controller": facts.controller(),
         }
-
-
-def source_digest() -> str:
-    """Return the SHA-256 (16 hex digits) of the model's sources, which decide its numbers."""
-    digest = hashlib.sha256()
-    for path in sorted(Path(model_package.__file__).parent.glob("*.py")):
-        digest.update(path.name.encode() + path.read_bytes())
-    return digest.hexdigest()[:16]
 
 
 def spread(seed: int, repetition: int, dimensions: int) -> Iterator[float]:

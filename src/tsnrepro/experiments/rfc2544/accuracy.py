@@ -148,7 +148,7 @@ _SEARCHES = {
 
 
 def run_accuracy(
-    settings: AccuracySettings, seed: int, methods: Collection[str] = tuple(SEARCHES)
+    settings: AccuracySettings, seed: int, methods: Collection[str] = tuple(_SEARCHES)
 ) -> pd.DataFrame:
     """Run searches on ``runs`` networks, without and with stalls.
 
