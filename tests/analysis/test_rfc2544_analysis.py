@@ -187,10 +187,28 @@ def test_figures_show_every_row(documents):
     plt.close("all")
 
 
+# What an emulated testbed tells of itself, as far as the analysis prints it.
+ENVIRONMENT = {
+    "testbed": "emulated",
+    "settings": {
+        **{"queue_bytes": 262_144, "link_rate_mbps": 1000, "paths": 2},
+        "frer": {"history_length": 512, "reset_ms": 2000},
+    },
+    "controller": {"kernel": "6.1", "processor": "any", "processors": 2, "commit": "0" * 40},
+    "hosts": {
+        "talker": {
+            "iperf3": "iperf 3.12 (cJSON 1.7.15)",
+            "sockperf": "sockperf, version 3.7-0.git",
+            "sysctl": ["net.core.rmem_default = 212992"],
+        }
+    },
+}
+
+
 def test_the_notebook_writes_tables_figures_and_values(documents, tmp_path):
     planned = plan(SETTINGS, 1, "emulated")
     store = RawStore(tmp_path / "raw", "emulated", "rfc2544", "rfc2544")
-    environment = store.put_environment({"testbed": "emulated", "settings": {}})
+    environment = store.put_environment(ENVIRONMENT)
     for item, document in zip(planned, documents, strict=True):
         kept = {k: v for k, v in document.items() if k not in ("trial", "sha256")}
         store.put(item.trial, 1, kept | {"environment": environment}, {})

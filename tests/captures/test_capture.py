@@ -44,10 +44,12 @@ def run(testbed, tmp_path_factory):
     root = tmp_path_factory.mktemp("raw")
     store = RawStore(root, "emulated", "test", "capture")
     items = [planned("frer"), planned("control")]
+    environment = store.put_environment(testbed.describe())
     for item in items:
         found = measured(testbed, item)
         document = {"values": found.values, "factors": item.trial.factors, "repetition": 1}
-        store.put(item.trial, 1, document | {"status": "measured"}, found.outputs)
+        document |= {"status": "measured", "environment": environment}
+        store.put(item.trial, 1, document, found.outputs)
     path = root / "run.json"
     path.write_text(json.dumps(manifest(store, items)), encoding="utf-8")
     return store, path
