@@ -1,4 +1,4 @@
-"""The short form of ``benchmarks/coverage.py``: every family, fewer data sets, a fixed seed."""
+"""The short form of ``benchmarks/intervals.py``: every family, fewer data sets, a fixed seed."""
 
 import importlib.util
 import sys
@@ -12,7 +12,7 @@ SETS = {"losses": 60, "means": 60, "quantiles": 400, "thresholds": 12}
 
 @pytest.fixture(scope="module")
 def coverage():
-    spec = importlib.util.spec_from_file_location("coverage", root() / "benchmarks/coverage.py")
+    spec = importlib.util.spec_from_file_location("intervals", root() / "benchmarks/intervals.py")
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module
     spec.loader.exec_module(module)

@@ -10,5 +10,5 @@ Import from the module that answers the question; nothing is loaded before that:
 - `comparisons`: differences and ratios of two configurations
 - `equivalence`: whether "no difference" is shown, refuted or open
 
-That the intervals cover is shown by ``benchmarks/coverage.py``.
+That the intervals cover is shown by ``benchmarks/intervals.py``.
 """

@@ -8,7 +8,7 @@ from enum import StrEnum
 
 DEFAULT_LEVEL = 0.95
 FEWEST_RUNS = 3
-"""Fewest runs from which an interval is given; ``benchmarks/coverage.py`` proves it from there."""
+"""Fewest runs from which an interval is given; ``benchmarks/intervals.py`` proves it from there."""
 
 
 class Limits(StrEnum):

@@ -110,7 +110,7 @@ def threshold(
     repetition's threshold. Thresholds scatter between repetitions as lognormal. The median of
     that law is estimated by its posterior, under the flat weights at the top of this module,
     summed over a grid: value and limits are quantiles of it. Whether that covers is shown by
-    simulation (``benchmarks/coverage.py``), since neither likelihood ratios nor bootstraps do
+    simulation (``benchmarks/intervals.py``), since neither likelihood ratios nor bootstraps do
     with three repetitions.
 
     With fewer than five repetitions, hardly a load between the limits, or loads more than 10 %

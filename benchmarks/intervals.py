@@ -7,8 +7,8 @@ at least 93 % of all limits, and 93 to 99 % of those that are called an interval
 bracket says that it may hold more often. What fewer than a twentieth of the data sets get is judged
 by how many of all data sets get wrong ones.
 
-    python benchmarks/coverage.py                     the grid, minutes on one processor
-    python benchmarks/coverage.py --sets 100 losses   one family, in short
+    python benchmarks/intervals.py                     the grid, minutes on one processor
+    python benchmarks/intervals.py --sets 100 losses   one family, in short
 """
 
 import argparse
