@@ -29,7 +29,7 @@ end
 function tsnrepro.calc(digits, what)
   local result = evaluate(what)
   if result == nil then return end
-  if type(result) ~= "number" then return stop(what, "the result is no number") end
+  if type(result) ~= "number" then return stop(what, "the result is not a number") end
   local sign = result < 0 and "\\ensuremath{-}" or ""
   tex.sprint(sign .. grouped(string.format("%." .. digits .. "f", math.abs(result))))
 end

@@ -22,7 +22,7 @@ def miniature(campaign: Campaign) -> Campaign:
     Raises
     ------
     ConfigurationError
-        What came out is no campaign: a setting cannot be as small as its name lets expect.
+        The result is not a valid campaign: some setting cannot be as small as its name suggests.
     """
     small = _shrink(campaign.model_dump(mode="json", exclude_none=True))
     small |= {"study": STUDY, "warm_up": False, "attempts": 2}
@@ -44,7 +44,7 @@ def _largest(name: str, value: float) -> float:
     """Return the largest number that a setting of this name may be."""
     if name == "packets":
         return _PACKETS
-    # A deadline is no duration: what it ends would fail.
+    # Not deadlines: a trial cut short by one fails.
     short = name.endswith("_s") and name != "deadline_s"
     return _SECONDS if short else _STEPS.get(name, value)
 

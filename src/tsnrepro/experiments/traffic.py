@@ -145,7 +145,7 @@ class LoadOutcome:
 
     @property
     def loss_percent(self) -> float:
-        """Lost of sent (RFC 2544, 26.3); what was never sent is no loss."""
+        """Lost of sent (RFC 2544, 26.3); what was never sent was not lost."""
         return 100 * self.lost / self.sent
 
     @property

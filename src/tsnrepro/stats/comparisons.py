@@ -164,7 +164,7 @@ def t_test(
 ) -> Any:
     """Return scipy's paired test, or Welch's."""
     with warnings.catch_warnings():
-        # One group may well be without spread: its variance of zero is no loss of precision.
+        # One group may well have no spread: its variance is then exactly zero, not imprecise.
         warnings.filterwarnings("ignore", "Precision loss", RuntimeWarning)
         if paired:
             return stats.ttest_rel(first, second, **options)

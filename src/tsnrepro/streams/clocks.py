@@ -356,7 +356,9 @@ def why_not_one_way(
         if isinstance(found, Refusal):
             return Refusal(f"{when} the run: {found.reason}")
         if not (math.isfinite(latency_ns) and latency_ns > 0):
-            return Refusal(f"a one-way latency of {latency_ns} ns is none: the clocks disagree")
+            return Refusal(
+                f"a one-way latency of {latency_ns} ns is impossible: the clocks disagree"
+            )
         if found.uncertainty_ns > latency_ns * _ALLOWED_SHARE:
             return Refusal(
                 f"{when} the run the clocks agree within {found.uncertainty_ns:.0f} ns "

@@ -345,7 +345,7 @@ def typed(kind: type[T], values: Any, tool: str) -> T:
         A field is missing, unknown, or of another type.
     """
     if not isinstance(values, dict):
-        raise ToolError(f"the {tool}'s report is no JSON object: {values!r}"[:300])
+        raise ToolError(f"the {tool}'s report is not a JSON object: {values!r}"[:300])
     known = {field.name: field for field in fields(kind)}  # pyright: ignore[reportArgumentType]
     if lacking := [n for n, f in known.items() if n not in values and f.default is MISSING]:
         raise ToolError(f"the {tool}'s report lacks {', '.join(lacking)}")

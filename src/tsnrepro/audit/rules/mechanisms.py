@@ -39,7 +39,7 @@ class StuckAfterWrap(Check, TableRows):
 
 
 class RangeByDefinition(Check, TableRows):
-    """A range that holds by definition is no evidence for anything."""
+    """A range that holds by definition is not evidence for anything."""
 
     weighs = Severity.UNSUPPORTED
     low: Formula
