@@ -20,7 +20,7 @@ from tsnrepro.streams.log import read_listener_log
 from tsnrepro.testbed.guest import requirements
 from tsnrepro.testbed.guest.testbed import GuestTestbed
 from tsnrepro.testbed.jobs import local, results
-from tsnrepro.testbed.jobs.job import Bridge, Job, Link, Pause, Port, Step, Stop, Vlan
+from tsnrepro.testbed.jobs.job import Bridge, Job, Link, LinkEnd, Pause, Step, Stop, Vlan
 from tsnrepro.tools.qdisc import VETH_MBPS, cbs, credits_of, pin_queues
 
 pytestmark = pytest.mark.guest
@@ -38,8 +38,8 @@ INTERVAL_NS = 970_000
 CLASSES = "num_tc 8 map 0 1 2 3 4 5 6 7 0 0 0 0 0 0 0 0 queues " + " ".join(
     f"1@{queue}" for queue in range(8)
 )
-TALKER = Port("talker", "eth0", ("10.0.0.1/24",))
-LISTENER = Port("listener", "eth0", ("10.0.0.2/24",))
+TALKER = LinkEnd("talker", "eth0", ("10.0.0.1/24",))
+LISTENER = LinkEnd("listener", "eth0", ("10.0.0.2/24",))
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -159,8 +159,8 @@ def test_a_switch_serves_a_frame_by_its_pcp_in_the_queue_it_is_pinned_to(guests)
         for number, name in enumerate(("talker", "listener"), 1)
     }
     links = (
-        Link(Port("talker", "eth0", vlans=vlans["talker"]), Port("sw", "p0")),
-        Link(Port("sw", "p1"), Port("listener", "eth0", vlans=vlans["listener"])),
+        Link(LinkEnd("talker", "eth0", vlans=vlans["talker"]), LinkEnd("sw", "p0")),
+        Link(LinkEnd("sw", "p1"), LinkEnd("listener", "eth0", vlans=vlans["listener"])),
     )
     # Every class is pinned: a frame that no filter takes keeps the queue that the talker's
     # kernel chose by its flow's hash, which may be any.
@@ -305,7 +305,7 @@ def test_commands_end_as_they_would_over_ssh(guests):
 
 
 def test_a_link_that_cannot_be_made_is_an_error_with_the_kernels_words(guests):
-    small = Port("listener", "eth0", mtu=20)
+    small = LinkEnd("listener", "eth0", mtu=20)
     with pytest.raises(TestbedError, match=r"could not set the topology up.*(?s:.*)mtu"):
         guests.run(job(links=(Link(TALKER, small),)))
 
@@ -351,11 +351,11 @@ def test_a_job_that_never_ends_is_ended(guests):
 
 
 KILLED = """
-    from tsnrepro.testbed.jobs.job import Job, Link, Port, Step
+    from tsnrepro.testbed.jobs.job import Job, Link, LinkEnd, Step
     from tsnrepro.testbed.guest.testbed import GuestTestbed
     spin = Step("spin", "a", ("sh", "-c", "while :; do :; done"), 1000)
     with GuestTestbed() as guests:
-        link = Link(Port("a", "eth0"), Port("b", "eth0"))
+        link = Link(LinkEnd("a", "eth0"), LinkEnd("b", "eth0"))
         guests.run(Job("killed", links=(link,), steps=(spin,)))
 """
 

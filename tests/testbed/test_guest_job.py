@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from tsnrepro.errors import CommandError, TestbedError
 from tsnrepro.testbed.host import Completed
 from tsnrepro.testbed.jobs import script
-from tsnrepro.testbed.jobs.job import Bridge, Job, JobResult, Link, Pause, Port, Step, Stop, Vlan
+from tsnrepro.testbed.jobs.job import Bridge, Job, JobResult, Link, LinkEnd, Pause, Step, Stop, Vlan
 
-TALKER = Port("talker", "eth0", ("10.0.0.1/24",), vlans=(Vlan(10, ("10.0.10.1/24",)),))
-LISTENER = Port("listener", "eth0", ("10.0.0.2/24",), vlans=(Vlan(10, ("10.0.10.2/24",)),))
-SWITCHED = (Link(TALKER, Port("sw", "p0")), Link(Port("sw", "p1"), LISTENER))
+TALKER = LinkEnd("talker", "eth0", ("10.0.0.1/24",), vlans=(Vlan(10, ("10.0.10.1/24",)),))
+LISTENER = LinkEnd("listener", "eth0", ("10.0.0.2/24",), vlans=(Vlan(10, ("10.0.10.2/24",)),))
+SWITCHED = (Link(TALKER, LinkEnd("sw", "p0")), Link(LinkEnd("sw", "p1"), LISTENER))
 
 
 def job(*steps, **changes) -> Job:
@@ -44,11 +44,11 @@ def say(name="say", host="talker", deadline_s=5.0, **changes) -> Step:
         (lambda: job(say("a", files=("/x",)), say("b", files=("/x",))), "two steps collect /x"),
         (lambda: job(links=()), "it has no link"),
         (lambda: job(links=(Link(TALKER, TALKER),)), "host talker has two devices eth0"),
-        (lambda: job(links=(Link(TALKER, Port("b", "a" * 16)),)), "cannot be a device's name"),
-        (lambda: job(links=(Link(TALKER, Port("b c", "x")),)), "'b c' cannot be a host's name"),
+        (lambda: job(links=(Link(TALKER, LinkEnd("b", "a" * 16)),)), "cannot be a device's name"),
+        (lambda: job(links=(Link(TALKER, LinkEnd("b c", "x")),)), "'b c' cannot be a host's name"),
         (lambda: job(bridges=(Bridge("talker", ("eth1",)),)), "names ports without a link"),
         (
-            lambda: job(links=(Link(TALKER, Port("b", "x", vlans=(Vlan(4095),))),)),
+            lambda: job(links=(Link(TALKER, LinkEnd("b", "x", vlans=(Vlan(4095),))),)),
             "VLAN 4095 on b x: it must be 1 to 4094",
         ),
         (lambda: job(inputs={"file": b""}), "input file is no absolute path"),
@@ -62,7 +62,7 @@ def test_what_cannot_be_done_is_refused_before_a_guest_boots(make, says):
 
 
 def test_an_address_that_is_none_names_its_port():
-    bad = job(links=(Link(Port("a", "eth0", ("10.0.0.300/24",)), LISTENER),))
+    bad = job(links=(Link(LinkEnd("a", "eth0", ("10.0.0.300/24",)), LISTENER),))
     with pytest.raises(TestbedError, match="a eth0"):
         script.text(bad)
 

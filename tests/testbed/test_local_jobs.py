@@ -17,15 +17,15 @@ from tsnrepro.errors import CommandError, TestbedError
 from tsnrepro.streams import build, command
 from tsnrepro.streams.log import read_listener_log
 from tsnrepro.testbed.jobs import local
-from tsnrepro.testbed.jobs.job import Bridge, Job, Link, Pause, Port, Step, Stop
+from tsnrepro.testbed.jobs.job import Bridge, Job, Link, LinkEnd, Pause, Step, Stop
 from tsnrepro.testbed.jobs.local import LocalJobs
 from tsnrepro.testbed.lock import TestbedLock
 from tsnrepro.tools import qdisc
 
 pytestmark = [pytest.mark.namespaces, pytest.mark.usefixtures("own_lock")]
 
-TALKER = Port("talker", "eth0", ("10.0.0.1/24",))
-LISTENER = Port("listener", "eth0", ("10.0.0.2/24",))
+TALKER = LinkEnd("talker", "eth0", ("10.0.0.1/24",))
+LISTENER = LinkEnd("listener", "eth0", ("10.0.0.2/24",))
 GONE_SECONDS = 5
 
 
@@ -96,7 +96,7 @@ def eventually(condition) -> bool:
 
 def test_a_stream_through_a_switch_comes_back_with_every_stamp():
     """Two hosts and a bridge between them; a line of 10 Mb/s holds a burst to its rate."""
-    links = (Link(TALKER, Port("sw", "p0")), Link(Port("sw", "p1"), LISTENER))
+    links = (Link(TALKER, LinkEnd("sw", "p0")), Link(LinkEnd("sw", "p1"), LISTENER))
     programs, count, payload = build.programs(), 100, 1000
     listen = command.listener(
         str(programs.listener),
@@ -171,7 +171,7 @@ def test_what_came_back_says_that_its_time_is_real():
 
 
 def test_a_link_that_cannot_be_made_is_an_error_with_the_kernels_words():
-    small = Port("listener", "eth0", mtu=20)
+    small = LinkEnd("listener", "eth0", mtu=20)
     with pytest.raises(TestbedError, match=r"could not set the topology up.*(?s:.*)mtu"):
         run(links=(Link(TALKER, small),))
 
@@ -230,7 +230,7 @@ def test_mounts_with_odd_names_are_seen_and_cannot_be_written(tmp_path):
     code = f"""
         import subprocess
         from tsnrepro.testbed.jobs.local import LocalJobs
-        from tsnrepro.testbed.jobs.job import Job, Link, Port, Step
+        from tsnrepro.testbed.jobs.job import Job, Link, LinkEnd, Step
         place = {str(odd)!r}
         subprocess.run(["mount", "-t", "tmpfs", "tmpfs", "/mnt"], check=True)
         subprocess.run(["mkdir", place], check=True)
@@ -238,7 +238,7 @@ def test_mounts_with_odd_names_are_seen_and_cannot_be_written(tmp_path):
         open(place + "/file", "w").write("seen")
         look = Step("look", "a", ("cat", place + "/file"), 5)
         write = Step("write", "a", ("touch", place + "/new"), 5)
-        links = (Link(Port("a", "eth0"), Port("b", "eth0")),)
+        links = (Link(LinkEnd("a", "eth0"), LinkEnd("b", "eth0")),)
         with LocalJobs() as jobs:
             done = jobs.run(Job("odd", links, (look, write))).steps
         print(done["look"].stdout, done["write"].stderr)
@@ -279,10 +279,10 @@ def test_what_a_job_left_running_ends_with_it():
 KILLED = """
     import sys
     from tsnrepro.testbed.jobs.local import LocalJobs
-    from tsnrepro.testbed.jobs.job import Job, Link, Port, Step
+    from tsnrepro.testbed.jobs.job import Job, Link, LinkEnd, Step
     spin = Step("spin", "a", ("sh", "-c", f"setsid sleep {sys.argv[1]} & sleep {sys.argv[1]}"), 900)
     with LocalJobs() as jobs:
-        link = Link(Port("a", "eth0"), Port("b", "eth0"))
+        link = Link(LinkEnd("a", "eth0"), LinkEnd("b", "eth0"))
         jobs.run(Job("killed", links=(link,), steps=(spin,)))
 """
 

@@ -34,7 +34,7 @@ from tsnrepro.experiments.shaping.schedule import flows_of, smallest_window_ns
 from tsnrepro.settings.shaping import LAUNCHED
 from tsnrepro.streams import build, command
 from tsnrepro.streams.log import read_listener_log
-from tsnrepro.testbed.jobs.job import Bridge, Job, JobResult, Link, Pause, Port, Step, Stop, Vlan
+from tsnrepro.testbed.jobs.job import Bridge, Job, JobResult, Link, LinkEnd, Pause, Step, Stop, Vlan
 from tsnrepro.tools import qdisc
 
 if TYPE_CHECKING:
@@ -186,15 +186,15 @@ def _topology_of(part: ShapingPart, mode: Mode) -> _Topology:
             "Give it testbeds: {model: {}}",
         )
     line = Bridge(LINE, (_LINE_IN, _LINE_OUT))
-    out = Link(Port(LINE, _LINE_OUT, mtu=_MTU), _end(part, LISTENER))
+    out = Link(LinkEnd(LINE, _LINE_OUT, mtu=_MTU), _end(part, LISTENER))
     if part.kind == "end-station" or mode == "direct":
-        link = Link(_end(part, TALKER), Port(LINE, _LINE_IN, mtu=_MTU))
+        link = Link(_end(part, TALKER), LinkEnd(LINE, _LINE_IN, mtu=_MTU))
         return _Topology((link, out), (line,), (TALKER, _DEVICE), TALKER)
     names = {TALKER: "p1", _LOADER: "p2"}
     links = tuple(
-        Link(_end(part, host), Port(_SWITCH, device, mtu=_MTU)) for host, device in names.items()
+        Link(_end(part, host), LinkEnd(_SWITCH, device, mtu=_MTU)) for host, device in names.items()
     )
-    last = Link(Port(_SWITCH, _TO_LINE, mtu=_MTU), Port(LINE, _LINE_IN, mtu=_MTU))
+    last = Link(LinkEnd(_SWITCH, _TO_LINE, mtu=_MTU), LinkEnd(LINE, _LINE_IN, mtu=_MTU))
     switch = Bridge(_SWITCH, (*names.values(), _TO_LINE))
     return _Topology((*links, last, out), (switch, line), (_SWITCH, _TO_LINE), _LOADER)
 
@@ -202,11 +202,11 @@ def _topology_of(part: ShapingPart, mode: Mode) -> _Topology:
 _MTU = 1504  # a tagged frame of a full packet
 
 
-def _end(part: ShapingPart, host: str) -> Port:
+def _end(part: ShapingPart, host: str) -> LinkEnd:
     address = (f"{_ADDRESSES[host]}/24",)
     if part.tagged:
-        return Port(host, _DEVICE, vlans=(Vlan(_VLAN_ID, address),), mtu=_MTU)
-    return Port(host, _DEVICE, address)
+        return LinkEnd(host, _DEVICE, vlans=(Vlan(_VLAN_ID, address),), mtu=_MTU)
+    return LinkEnd(host, _DEVICE, address)
 
 
 def _configuration(part: ShapingPart, mode: Mode, topology: _Topology) -> list[Step]:

@@ -7,14 +7,14 @@ from tsnrepro.testbed import facts
 from tsnrepro.testbed.guest import initramfs, kernel, machine
 from tsnrepro.testbed.guest.requirements import missing
 from tsnrepro.testbed.jobs import results
-from tsnrepro.testbed.jobs.job import Job, JobResult, Link, Port, Step
+from tsnrepro.testbed.jobs.job import Job, JobResult, Link, LinkEnd, Step
 from tsnrepro.testbed.lock import TestbedLock
 from tsnrepro.testbed.requirements import refuse
 
 # What a trial of KVM runs: hosts, a link, a command.
 _TRIAL = Job(
     "trial of KVM",
-    links=(Link(Port("a", "eth0"), Port("b", "eth0")),),
+    links=(Link(LinkEnd("a", "eth0"), LinkEnd("b", "eth0")),),
     steps=(Step("say", "a", ("ip", "link"), 5),),
 )
 

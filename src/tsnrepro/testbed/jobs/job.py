@@ -46,7 +46,7 @@ class Vlan:
 
 
 @dataclass(frozen=True)
-class Port:
+class LinkEnd:
     """One end of a link: a veth device of a host.
 
     ``addresses`` are IPv4 with prefix length (``10.0.0.1/24``). ``queues`` is the number of
@@ -66,8 +66,8 @@ class Port:
 class Link:
     """A cable between two ports. veth claims 10 Gb/s and serializes nothing: add a tbf for that."""
 
-    one: Port
-    other: Port
+    one: LinkEnd
+    other: LinkEnd
 
 
 @dataclass(frozen=True)
@@ -173,7 +173,7 @@ class Job:
         for problem in _problems(self):
             raise TestbedError(problem, f"job {self.name}", "Correct the job")
 
-    def ports(self) -> list[Port]:
+    def ports(self) -> list[LinkEnd]:
         """Return both ports of every link, in order."""
         return [port for link in self.links for port in (link.one, link.other)]
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tsnrepro.errors import TestbedError
-from tsnrepro.testbed.jobs.job import Job, Pause, Port, Step, Stop, Vlan
+from tsnrepro.testbed.jobs.job import Job, LinkEnd, Pause, Step, Stop, Vlan
 from tsnrepro.tools.kernel import without_offloads
 
 LIBRARY = Path(__file__).resolve().parent / "steps.sh"
@@ -44,7 +44,7 @@ def collected(job: Job) -> list[str]:
     return [path for step in job.commands() for path in step.files]
 
 
-def hardware_address(job: Job, port: Port) -> str:
+def hardware_address(job: Job, port: LinkEnd) -> str:
     """Return a port's MAC address: local, unicast, by its place in the topology."""
     return f"02:00:00:00:00:{job.ports().index(port) + 1:02x}"
 
@@ -84,13 +84,13 @@ def _links(job: Job) -> Iterator[list[str]]:
             yield [*ip, "set", port, "master", bridge.device]
 
 
-def _end(job: Job, port: Port) -> list[str]:
+def _end(job: Job, port: LinkEnd) -> list[str]:
     queues = ["numtxqueues", str(port.queues), "numrxqueues", str(port.queues)]
     facts = ["address", hardware_address(job, port), "mtu", str(port.mtu), *queues]
     return ["name", port.device, "netns", port.host, *facts]
 
 
-def _vlan(port: Port, vlan: Vlan) -> list[str]:
+def _vlan(port: LinkEnd, vlan: Vlan) -> list[str]:
     name = _vlan_device(port, vlan)
     add = ["ip", "-n", port.host, "link", "add", "link", port.device, "name", name]
     egress = [f"{priority}:{pcp}" for priority, pcp in vlan.egress_pcp]
@@ -100,7 +100,7 @@ def _vlan(port: Port, vlan: Vlan) -> list[str]:
     return [*add, "type", "vlan", "id", str(vlan.vlan_id), *maps]
 
 
-def _vlan_device(port: Port, vlan: Vlan) -> str:
+def _vlan_device(port: LinkEnd, vlan: Vlan) -> str:
     return f"{port.device}.{vlan.vlan_id}"
 
 
@@ -128,7 +128,7 @@ def _up(job: Job) -> Iterator[list[str]]:
                 yield ["ip", "-n", port.host, "neighbour", "replace", *entry]
 
 
-def _addresses(job: Job) -> Iterator[tuple[Port, str, ipaddress.IPv4Interface]]:
+def _addresses(job: Job) -> Iterator[tuple[LinkEnd, str, ipaddress.IPv4Interface]]:
     for port in job.ports():
         places = [(port.device, port.addresses)]
         places += [(_vlan_device(port, vlan), vlan.addresses) for vlan in port.vlans]
