@@ -147,6 +147,7 @@ def listed(text: str) -> list[list[str]]:
 def brought_by(packages: list[list[str]]) -> set[str]:
     """Return all packages that come with the given ones, of those that are installed."""
     every_debian = [[name] for name, (always, _) in installed().items() if always]
+    every_debian.append(["apt"])  # set-up itself installs by it; some archives call it important
     found: set[str] = set()
     open_ = [*packages, *every_debian]
     while open_:

@@ -110,7 +110,7 @@ def test_a_talkers_report_that_cannot_be_is_refused(change, said):
         ("ready\n", "printed no JSON but: ready"),
         ('{"tool": "listener", ', "broken JSON"),
         (json.dumps(LISTENER | {"streams": []}), "no streams"),
-        (json.dumps(LISTENER | {"streams": [3]}), "no JSON object: 3"),
+        (json.dumps(LISTENER | {"streams": [3]}), "not a JSON object: 3"),
         (
             json.dumps(LISTENER | {"streams": [STREAM | {"unique": 5}]}),
             "5 received are not 5 unique and 1 duplicates",
