@@ -118,7 +118,7 @@ class XdpfrerTestbed(EmulatedTestbed):
     def _start_stations(self) -> None:
         members, vlan = self.member_ports(), f":{VLAN}"
         for name in (TALKER, LISTENER):
-            self._run(name, [self._frerctl, "station", CARD])
+            self._run(name, [self.frerctl, "station", CARD])
         for name, port in [(LISTENER, CARD), *((SWITCHES[1], member) for member in members)]:
             self._run(name, ["ethtool", "-K", port, "gro", "on"])
         into = [word for port in members for word in ("-i", port + vlan)]

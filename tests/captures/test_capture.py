@@ -38,6 +38,11 @@ def tshark_numbers(path) -> list[int]:
     return [int(line, 16) if line else -1 for line in said.splitlines()]
 
 
+# Frames may change places on their way through a host of several processors, also between a capture
+# and the recovery function behind it.
+ORDER = {"numbers out of order", "recovery: out_of_order"}
+
+
 @pytest.fixture(scope="module")
 def run(testbed, tmp_path_factory):
     """Return the store and the manifest's path of a run of two trials."""
@@ -62,7 +67,7 @@ def test_a_real_trial_agrees_with_its_counters(run):
     for report in (frer, control):
         # Frames may change places on their way through a host of several processors: on a wire
         # that is so, and no fault of a capture or counter.
-        others = [f for f in report.disagreements() if f.name != "numbers out of order"]
+        others = [f for f in report.disagreements() if f.name not in ORDER]
         assert others == []
     assert frer.frer
     assert not control.frer
@@ -94,7 +99,8 @@ def test_a_spoiled_record_is_found_by_its_report(run):
     store, path = run
     document = store.read(store.folder / json.loads(path.read_text())["trials"][0]["trial"])
     document["values"]["result"]["received"] -= 1
-    (finding,) = recorded_report(store, document).disagreements("counters")
+    found = recorded_report(store, document).disagreements("counters")
+    (finding,) = (f for f in found if f.name not in ORDER)
     assert finding.name == "datagrams the program received"
 
 
@@ -106,7 +112,9 @@ def test_the_analysis_of_a_real_run(run, tmp_path):
     delays = analysis.delays(reported)
     results = analysis.analyse(trials, delays)
     assert results.of("capture.trials.count").value == 2
-    assert results.of("capture.disagreements.counters.count").value == 0
+    found = [f.name for _, report in reported for f in report.disagreements("counters")]
+    assert {*found} <= ORDER
+    assert results.of("capture.disagreements.counters.count").value == len(found)
     won = [results.of(f"capture.won.m{p}.b600.m20.percent").value for p in (0, 1)]
     assert sum(won) == pytest.approx(100, abs=0.5)
     assert results.of("capture.path_delay.p50.b600.m20.us").value == pytest.approx(

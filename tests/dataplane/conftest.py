@@ -91,7 +91,7 @@ def frerctl(testbed):
     """
 
     def run(host: str, *arguments: str) -> subprocess.CompletedProcess:
-        argv = testbed._spaces[host].enter([testbed._frerctl, *arguments])
+        argv = testbed._spaces[host].enter([testbed.frerctl, *arguments])
         return subprocess.run(argv, capture_output=True, text=True, timeout=10, check=False)
 
     return run

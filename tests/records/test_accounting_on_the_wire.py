@@ -175,7 +175,7 @@ def test_any_fragments_dropped_at_three_places(bench):
 def test_copies_later_than_the_history(bench, places):
     """Path B is slow and long: what comes beyond 8 numbers late is rogue."""
     bench.configure("frer")
-    bench.run("sw2", bench.testbed._frerctl, "set", "p0", "--history", "8")
+    bench.run("sw2", bench.testbed.frerctl, "set", "p0", "--history", "8")
     with bench.throttled("sw1", "m1", "100mbit", 2000, 2_000_000):
         found = bench.trial(settle_s=0.4)
     assert found.received == 400
@@ -188,7 +188,7 @@ def test_copies_later_than_the_history(bench, places):
 
 def test_untagged_at_a_switch_that_wants_tags(bench, places):
     bench.configure("frer")
-    bench.run("sw1", bench.testbed._frerctl, "set", "p0", "--frer", "off")
+    bench.run("sw1", bench.testbed.frerctl, "set", "p0", "--frer", "off")
     found = bench.trial(datagrams=100)
     assert (found.received, found.copies) == (0, 0)
     assert places(found) == {"recovery: tagless": 100}
@@ -198,7 +198,7 @@ def test_untagged_at_a_switch_that_wants_tags(bench, places):
 def test_copies_that_match_recovery_lets_pass(bench, places):
     """Late copies are no repeats of the last number: the listener gets them, and they count."""
     bench.configure("frer")
-    bench.run("sw2", bench.testbed._frerctl, "set", "p0", "--algorithm", "match")
+    bench.run("sw2", bench.testbed.frerctl, "set", "p0", "--algorithm", "match")
     with bench.throttled("sw1", "m1", "100mbit", 2000, 2_000_000):
         found = bench.trial(settle_s=0.4)
     assert found.received > found.sent

@@ -152,4 +152,4 @@ def test_the_description_can_be_understood_years_later(testbed):
 
 def test_a_command_that_the_testbed_needs_and_that_fails(testbed):
     with pytest.raises(TestbedError, match=r"exit status 1.*'m7'.*sw1"):
-        testbed._run("sw1", [testbed._frerctl, "counters", "m7"])
+        testbed._run("sw1", [testbed.frerctl, "counters", "m7"])
