@@ -53,6 +53,8 @@ class Experiment:
         Patterns of the keys of its results. ``{a,b}`` is one of several words, ``*`` any one word
         that follows from the campaign, such as a frame size. A paper may print any key that fits:
         where the campaign did not measure it, it prints a dash. Other keys stop the build.
+    reads
+        Files of the repository that its analysis reads beside the run.
     order
         Where it stands among the others; the name decides between equals.
     name
@@ -66,6 +68,7 @@ class Experiment:
     tables: tuple[str, ...] = ()
     figures: dict[str, str] = field(default_factory=dict, hash=False)
     keys: tuple[str, ...] = ()
+    reads: tuple[str, ...] = ()
     order: int = _LAST
     name: str = ""
 

@@ -5,6 +5,7 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 from tsnrepro.repository import root
@@ -30,28 +31,33 @@ def copy_of_repository(target: Path) -> Path:
     return target
 
 
-def environment_of(repository: Path) -> dict[str, str]:
+def environment_of(repository: Path, base: Mapping[str, str] = os.environ) -> dict[str, str]:
     """Return an environment in which the copy's own package comes first."""
-    return os.environ | {
+    return dict(base) | {
         "PYTHONPATH": str(repository / "src"),
-        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{base['PATH']}",
     }
 
 
-def snakemake(repository: Path, *arguments: str, campaign: str, **chosen: str):
-    """Run Snakemake with a campaign, and a testbed or other settings where given."""
-    config = [f"{name}={value}" for name, value in {"campaign": campaign, **chosen}.items()]
+def run_snakemake(repository: Path, *arguments: str, seconds: float = SECONDS):
+    """Run Snakemake in a copy; what it says, errors too, is in ``stdout``."""
     return subprocess.run(
-        ["snakemake", "--cores", "4", "--config", *config, *arguments],
+        ["snakemake", *arguments],
         cwd=repository,
         env=environment_of(repository),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        timeout=SECONDS,
+        timeout=seconds,
         check=False,
     )
+
+
+def snakemake(repository: Path, *arguments: str, campaign: str, **chosen: str):
+    """Run Snakemake with a campaign, and a testbed or other settings where given."""
+    config = [f"{name}={value}" for name, value in {"campaign": campaign, **chosen}.items()]
+    return run_snakemake(repository, "--cores", "4", "--config", *config, *arguments)
 
 
 def jobs_of(dry_run: str) -> set[str]:

@@ -1,8 +1,6 @@
 """A copy of the files that studies need, whose results and compiled model are its own."""
 
-import os
 import shutil
-import sys
 from pathlib import Path
 
 from tsnrepro.repository import root
@@ -15,10 +13,3 @@ def copy_for_studies(target: Path) -> Path:
         shutil.copytree(root() / name, target / name)  # with what is compiled, where it is
     (target / "profiles").symlink_to("workflow/profiles")
     return target
-
-
-def environment(repository: Path, base=os.environ) -> dict[str, str]:
-    return dict(base) | {
-        "PYTHONPATH": str(repository / "src"),
-        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{base['PATH']}",
-    }

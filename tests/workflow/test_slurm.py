@@ -12,8 +12,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from repository_copy import environment_of, run_snakemake
 from slurm_cluster import Cluster, lacking, wait_until
-from study_repository import copy_for_studies, environment
+from study_repository import copy_for_studies
 
 from tsnrepro.studies.study import load_study
 
@@ -62,17 +63,9 @@ def run_here(repository: Path, name: str) -> dict[str, bytes]:
     few, changes = re.subn(r"(?m)^points_per_job:.*$", "points_per_job: 60", as_it_is)
     assert changes == 1
     study.write_text(few, encoding="utf-8")
-    done = subprocess.run(
-        ["snakemake", "--cores", "2", "study", "--config", f"study={name}", "testbed=model"],
-        cwd=repository,
-        env=environment(repository),
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=SECONDS,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr[-4000:]
+    chosen = ["study", "--config", f"study={name}", "testbed=model"]
+    done = run_snakemake(repository, "--cores", "2", *chosen, seconds=SECONDS)
+    assert done.returncode == 0, done.stdout[-4000:]
     study.write_text(as_it_is, encoding="utf-8")
     folder = repository / "results" / "studies"
     tables = {table: (folder / name / table).read_bytes() for table in TABLES}
@@ -87,7 +80,7 @@ def start_on(cluster: Cluster, repository: Path, name: str, log) -> subprocess.P
     return subprocess.Popen(
         ["snakemake", *profile, "study", "--config", f"study={name}"],
         cwd=repository,
-        env=environment(repository, cluster.environment),
+        env=environment_of(repository, cluster.environment),
         stdin=subprocess.DEVNULL,
         stdout=log,
         stderr=subprocess.STDOUT,

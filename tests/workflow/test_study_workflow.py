@@ -1,10 +1,9 @@
 """Studies through Snakemake on this machine."""
 
-import subprocess
-
 import pandas as pd
 import pytest
-from study_repository import copy_for_studies, environment
+from repository_copy import run_snakemake
+from study_repository import copy_for_studies
 
 STUDY = """\
 description: As small as can be
@@ -32,18 +31,9 @@ def repository(tmp_path_factory):
 
 
 def snakemake(repository, *arguments, study="small"):
-    rules = ["--snakefile", "workflow/rules/study.smk"]
-    return subprocess.run(
-        ["snakemake", *rules, "--cores", "2", "study", "--config", f"study={study}", *arguments],
-        cwd=repository,
-        env=environment(repository),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=600,
-        check=False,
-    )
+    rules = ["--snakefile", "workflow/rules/study.smk", "--cores", "2"]
+    chosen = ["study", "--config", f"study={study}"]
+    return run_snakemake(repository, *rules, *chosen, *arguments, seconds=600)
 
 
 def test_every_point_is_in_the_table(repository):

@@ -5,6 +5,7 @@
 rule analyse:
     input:
         lambda wildcards: code_of(f"notebooks/analyse/{wildcards.experiment}.ipynb"),
+        lambda wildcards: experiments()[wildcards.experiment].reads,
         run="results/{testbed}/{campaign}/{experiment}/run.json",
         notebook="notebooks/analyse/{experiment}.ipynb",
     output:

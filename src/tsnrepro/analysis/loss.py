@@ -13,6 +13,7 @@ from tsnrepro.analysis.missing import (
     known,
     loss,
     mean,
+    recorded,
     repetitions,
     shared,
     total,
@@ -74,12 +75,10 @@ def places(trials: pd.DataFrame) -> pd.DataFrame:
     ending = [drop_column(part) for part in (REASSEMBLY, STACK)]
     columns = {name: [drop_column(place) for place in kinds] for name, kinds in PLACES.items()}
     needed = [c for those in (*columns.values(), ending) for c in those] + ["lost", "unaccounted"]
-    recorded = (
-        known(trials, *needed) if {*needed} <= {*trials} else trials.reindex(columns=needed)[:0]
-    )
-    counted = pd.DataFrame({name: recorded[those].sum(axis=1) for name, those in columns.items()})
-    counted["other"] = recorded[ending].sum(axis=1) + recorded["unaccounted"].clip(lower=0)
-    counted["switches"] = (recorded["lost"] - counted.sum(axis=1)).clip(lower=0)
+    told = recorded(trials, *needed)
+    counted = pd.DataFrame({name: told[those].sum(axis=1) for name, those in columns.items()})
+    counted["other"] = told[ending].sum(axis=1) + told["unaccounted"].clip(lower=0)
+    counted["switches"] = (told["lost"] - counted.sum(axis=1)).clip(lower=0)
     return counted.reindex(trials.index)
 
 
@@ -190,8 +189,9 @@ def analyse(trials: pd.DataFrame, link_rate_mbps: float | None = None) -> Result
     sweep = asked(trials, SWEEP)
     main = sweep[sweep["payload_bytes"] == main_payload(sweep)]
     limits = _line_limits(main_payload(main), link_rate_mbps)
-    _thresholds(results, "loss.threshold", main, limits, whole="")
-    _clean_and_line(results, "loss", main, limits)
+    path = _offered(main)
+    _thresholds(results, "loss.threshold", path, limits, whole="")
+    _clean_and_line(results, "loss", path, limits)
     results.value(
         "loss.threshold.margin.percent",
         MARGIN_PERCENT,
@@ -249,10 +249,16 @@ def _line_limits(payload_bytes: int, link_rate_mbps: float | None) -> dict[str, 
     }
 
 
+def _offered(trials: pd.DataFrame) -> pd.DataFrame:
+    """Return what the path lost, of the trials that tell their load."""
+    path = of_the_path(trials)
+    return path[load_mbps(path).notna()]
+
+
 def _thresholds(
     results: Results,
     name: str,
-    trials: pd.DataFrame,
+    path: pd.DataFrame,
     limits: dict[str, float | None],
     *,
     whole: str,
@@ -262,8 +268,6 @@ def _thresholds(
 
     Loads have ``digits`` decimals, their ratio two more.
     """
-    path = of_the_path(trials)
-    path = path[load_mbps(path).notna()]
     inside = places(path)["switches"]
     # Of the network alone: what queues, switches and links lost. Only counters tell it.
     losses = {whole: path["loss_percent"] > 0, ".network": inside[inside.notna()] > 0}
@@ -273,11 +277,9 @@ def _thresholds(
 
 
 def _clean_and_line(
-    results: Results, name: str, trials: pd.DataFrame, limits: dict[str, float | None]
+    results: Results, name: str, path: pd.DataFrame, limits: dict[str, float | None]
 ) -> None:
     """Add the highest load at which nothing was lost, and what the line carries."""
-    path = of_the_path(trials)
-    path = path[load_mbps(path).notna()]
     for configuration in CONFIGURATIONS:
         group = path[path["configuration"] == configuration]
         results.value(
@@ -308,11 +310,11 @@ def _limit(
     # In a trial of a second a queue takes in what a narrow link does not carry: where loss begins
     # then lies above the line's rate, for both configurations alike.
     beyond = dict.fromkeys(limits) if question == BOTTLENECK else limits
-    _thresholds(results, name, trials, beyond, whole=".end_to_end", digits=1)
-    _clean_and_line(results, name, trials, limits)
+    path = _offered(trials)
+    _thresholds(results, name, path, beyond, whole=".end_to_end", digits=1)
+    _clean_and_line(results, name, path, limits)
     ratio = limits["frer"] / limits["control"] if limits["frer"] and limits["control"] else None
     results.value(f"{name}.line_limit.ratio", ratio, [], digits=4, method="arithmetic: the R-TAG")
-    path = of_the_path(trials)
     for key, counts in (("lost", path["lost"]), ("network_lost", places(path)["switches"])):
         lost = int(counts.sum()) if len(counts) and counts.notna().all() else None
         results.value(f"{name}.{key}.total.count", lost, path["trial"])
@@ -462,9 +464,8 @@ def _totals(results: Results, trials: pd.DataFrame) -> None:
     for name, of in (("lost", sweep), ("sent", trials), ("eliminated", trials)):
         counted = known(of, name)
         results.value(f"loss.{name}.total.count", total(counted, name), counted["trial"])
-    unread = known(trials, _UNREAD) if _UNREAD in trials else trials.iloc[:0]
-    waited = total(unread, _UNREAD) if len(unread) else None
-    results.value("loss.unread.total.count", waited, unread["trial"])
+    unread = recorded(trials, _UNREAD)
+    results.value("loss.unread.total.count", total(unread, _UNREAD), unread["trial"])
     counted = known(trials, "unaccounted")
     unaccounted = total(counted.assign(unaccounted=counted["unaccounted"].abs()), "unaccounted")
     results.value("loss.unaccounted.total.count", unaccounted, counted["trial"])

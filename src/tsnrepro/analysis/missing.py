@@ -27,6 +27,12 @@ def known(trials: pd.DataFrame, *columns: str) -> pd.DataFrame:
     return trials[trials[list(columns)].notna().all(axis=1)]
 
 
+def recorded(trials: pd.DataFrame, *columns: str) -> pd.DataFrame:
+    """Return the trials as :func:`known` does, none of a record that lacks a column altogether."""
+    lacking = [column for column in columns if column not in trials]
+    return known(trials.reindex(columns=[*trials.columns, *lacking]), *columns)
+
+
 def by_repetition(trials: pd.DataFrame, column: str) -> pd.Series:
     """Return the mean of a column in each repetition that has a value, by its number."""
     numbers = known(trials, column)

@@ -23,6 +23,7 @@ from tsnrepro.analysis import figures, testbed
 from tsnrepro.analysis.results import Results
 from tsnrepro.errors import ConfigurationError, RecordError
 from tsnrepro.records.tables import load_trials, open_run
+from tsnrepro.records.values import FACTS_FILE, TABLES_FOLDER, VALUES_FILE
 from tsnrepro.registry import Experiment, experiment
 from tsnrepro.repository import root
 
@@ -47,7 +48,7 @@ class RunOutput:
         self.run = path if path.is_absolute() or path.is_file() else root() / path
         self.folder = self.run.parent
         self.experiment: Experiment = experiment(open_run(self.run)[1]["experiment"])
-        for part in ("tables", "figures"):
+        for part in (TABLES_FOLDER, "figures"):
             (self.folder / part).mkdir(parents=True, exist_ok=True)
 
     @cached_property
@@ -62,7 +63,7 @@ class RunOutput:
 
     def keep_trials(self, trials: pd.DataFrame) -> pd.DataFrame:
         """Write a table with one trial a row as the run's own and return it."""
-        trials.to_parquet(self.folder / "tables" / f"{self.experiment.name}.parquet")
+        trials.to_parquet(self.folder / TABLES_FOLDER / f"{self.experiment.name}.parquet")
         return trials
 
     def table(self, name: str, table: pd.DataFrame, *, index: bool = False) -> pd.DataFrame:
@@ -75,7 +76,7 @@ class RunOutput:
         """
         if not self.experiment.declares_table(name):
             raise self._undeclared("table", name, self.experiment.tables)
-        table.to_csv(self.folder / "tables" / f"{name}.csv", index=index)
+        table.to_csv(self.folder / TABLES_FOLDER / f"{name}.csv", index=index)
         return table
 
     def figure(
@@ -123,8 +124,8 @@ class RunOutput:
                 f"src/tsnrepro/settings/{self.experiment.name}.py, keys",
                 "Declare them there",
             )
-        testbed.write_facts(self.run, self.folder / "testbed.json")
-        found.write(self.folder / "values.json")
+        testbed.write_facts(self.run, self.folder / FACTS_FILE)
+        found.write(self.folder / VALUES_FILE)
         return found.frame()
 
     def _undeclared(self, kind: str, name: str, declared: tuple[str, ...]) -> ConfigurationError:

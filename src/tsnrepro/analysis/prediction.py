@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from tsnrepro.analysis.loss import SWEEP, asked, load_mbps, main_payload
-from tsnrepro.analysis.missing import known, unknown
+from tsnrepro.analysis.missing import recorded, unknown
 from tsnrepro.analysis.results import Results
 from tsnrepro.campaigns import testbed_settings
 from tsnrepro.errors import ConfigurationError
@@ -35,7 +35,7 @@ def stalls_of(trials: pd.DataFrame) -> ModelStalls | None:
     Lengths are taken as exponential, so what is left of a stall at a check is as long on average
     as a whole one, and a share exp(-least / length) of the checks within stalls counts as late.
     """
-    metered = known(trials, *_METERED) if {*_METERED} <= {*trials} else trials.iloc[:0]
+    metered = recorded(trials, *_METERED)
     late = float(metered["stalls"].sum()) if len(metered) else 0.0
     if not late:
         return None
@@ -51,7 +51,7 @@ def add(results: Results, trials: pd.DataFrame, link_rate_mbps: float) -> None:
     sweep = asked(trials, SWEEP)
     sweep = sweep[sweep["payload_bytes"] == main_payload(sweep)]
     names = sweep["trial"]
-    longest = known(trials, "longest_stall_ms") if "longest_stall_ms" in trials else trials[:0]
+    longest = recorded(trials, "longest_stall_ms")
     for name, of in (("longest", np.max), ("median", np.median)):
         found = float(of(longest["longest_stall_ms"])) if len(longest) else None
         method = f"{name} over trials of the longest time that a processor kept a thread waiting"

@@ -17,9 +17,14 @@ from typing import Any
 
 from tsnrepro.audit.tables import AuditTable, NotMeasuredError, Value, machine_table
 from tsnrepro.errors import RecordError
-from tsnrepro.records.values import Result, load_file
+from tsnrepro.records.values import (
+    FACTS_FILE,
+    TABLES_FOLDER,
+    VALUES_FILE,
+    Result,
+    load_file,
+)
 
-FACTS, VALUES, TABLES = "testbed.json", "values.json", "tables"
 _LINK_RATE = "link_rate_mbps"
 """Column that every table gets from its testbed's facts where it has none of its own."""
 _WITHOUT_SWITCHES = {
@@ -39,13 +44,13 @@ class MeasuredRun:
     @cached_property
     def values(self) -> Mapping[str, Result]:
         """Return its named results by key; none where it has only tables."""
-        path = self.folder / VALUES
+        path = self.folder / VALUES_FILE
         return load_file(path) if path.is_file() else {}
 
     @cached_property
     def facts(self) -> Mapping[str, Result]:
         """Return the facts of its testbed by key; none where they were not written."""
-        places = (self.folder / FACTS, self.folder.parent / FACTS)
+        places = (self.folder / FACTS_FILE, self.folder.parent / FACTS_FILE)
         return next((load_file(path) for path in places if path.is_file()), {})
 
     def fact(self, name: str) -> Any:
@@ -92,7 +97,7 @@ class MeasuredRun:
 
     def table_path(self, name: str) -> Path | None:
         """Return the file of a table, None where the run has none of that name."""
-        paths = (self.folder / TABLES / f"{name}{suffix}" for suffix in (".parquet", ".csv"))
+        paths = (self.folder / TABLES_FOLDER / f"{name}{suffix}" for suffix in (".parquet", ".csv"))
         return next((path for path in paths if path.is_file()), None)
 
 
@@ -105,7 +110,7 @@ def find_runs(results_root: Path, testbed: str, campaign: str) -> dict[str, Path
         Nothing is analysed there.
     """
     place = results_root / testbed / campaign
-    found = {path.parent.name: path.parent for path in sorted(place.glob(f"*/{VALUES}"))}
+    found = {path.parent.name: path.parent for path in sorted(place.glob(f"*/{VALUES_FILE}"))}
     if not found:
         raise RecordError(
             "nothing is measured or analysed there",
@@ -125,7 +130,7 @@ def load_runs(folders: Mapping[str, Path]) -> tuple[MeasuredRun, ...]:
     """
     runs = tuple(MeasuredRun(name, Path(folder)) for name, folder in folders.items())
     for run in runs:
-        if not (run.folder / VALUES).is_file() and not (run.folder / TABLES).is_dir():
+        if not (run.folder / VALUES_FILE).is_file() and not (run.folder / TABLES_FOLDER).is_dir():
             raise RecordError(
                 f"there are no results of {run.experiment}", str(run.folder), "Analyse it first"
             )

@@ -10,7 +10,7 @@ from typing import Any
 
 from tsnrepro.experiments.backends import backend
 from tsnrepro.experiments.measurement import Measurement
-from tsnrepro.experiments.plan import Planned, nominal_seconds, randomised_blocks
+from tsnrepro.experiments.plan import Planned, in_blocks, nominal_seconds
 from tsnrepro.experiments.traffic import IntendedLoad
 from tsnrepro.records.store import Trial, canonical
 from tsnrepro.settings.loss import LossPart, LossSettings
@@ -26,15 +26,10 @@ def plan(settings: LossSettings, seed: int, kind: str) -> list[Planned]:
     Within a repetition those that need another testbed than configured come last: it is brought
     up anew for them.
     """
-    trials = randomised_blocks(_trials(settings), seed)
-    planned = [Planned(trial, 0, _seconds(trial, kind), _testbed(trial)) for trial in trials]
+    planned = in_blocks(_trials(settings), seed, lambda trial: _seconds(trial, kind), _testbed)
     ordered = sorted(
         planned,
-        key=lambda item: (
-            item.trial.repetition,
-            bool(item.testbed),
-            canonical(item.testbed),
-        ),
+        key=lambda item: (item.trial.repetition, bool(item.testbed), canonical(item.testbed)),
     )
     return [replace(item, order=order) for order, item in enumerate(ordered)]
 

@@ -63,8 +63,7 @@ def run_trials(
             for item in group:
                 progress.begin(position, item.trial.label)
                 context = {"order": item.order, "environment": environment}
-                steady = partial(_steady, metered, max_stall_ms)
-                _measure(store, item.trial, attempts, (steady, metered), context)
+                _measure(store, item.trial, attempts, metered, context, max_stall_ms=max_stall_ms)
                 progress.end(position)
                 position += 1
     return manifest(store, planned)
@@ -134,16 +133,18 @@ def _measure(
     store: RawStore,
     trial: Trial,
     attempts: int,
-    measures: tuple[Callable[[Trial, Measurement], None], Callable[[Trial, Measurement], None]],
+    measure: Callable[[Trial, Measurement], None],
     context: dict[str, Any],
+    *,
+    max_stall_ms: float | None,
 ) -> None:
     """Record attempts at a trial until one succeeds or none is left.
 
-    The second way to measure is that of the last attempt, which is as good as it gets.
+    The last one is as good as it gets, however long a machine stalled meanwhile.
     """
     for attempt in _open_attempts(store, trial, attempts):
-        measure = measures[attempt == attempts]
-        if _measure_once(store, trial, attempt, measure, context) == "measured":
+        steady = partial(_steady, measure, max_stall_ms if attempt < attempts else None)
+        if _measure_once(store, trial, attempt, steady, context) == "measured":
             return
 
 

@@ -11,10 +11,9 @@ from pathlib import Path
 
 from tsnrepro.publish.errors import PublishError
 from tsnrepro.records.facts import FACTS
-from tsnrepro.records.values import Result, load_file
+from tsnrepro.records.values import FACTS_FILE, VALUES_FILE, Result, load_file
 from tsnrepro.registry import experiments, promising
 
-VALUES, TESTBED_FACTS = "values.json", "testbed.json"
 STUDY = "study"
 _NOT_MEASURED = "not measured"
 
@@ -30,9 +29,9 @@ class Column:
         """Return the results of all runs, and the facts of the first one's testbed, by key."""
         found: dict[str, Result] = {}
         for folder in self.runs.values():
-            found |= load_file(folder / VALUES)
+            found |= load_file(folder / VALUES_FILE)
         for folder in list(self.runs.values())[:1]:
-            found |= load_file(folder / TESTBED_FACTS)
+            found |= load_file(folder / FACTS_FILE)
         return found
 
 
@@ -59,7 +58,7 @@ class Columns:
 
     def values(self) -> dict[str, Result]:
         """Return everything that is known, by the key that a manuscript names it by."""
-        found = dict(load_file(self.study / VALUES)) if self.study else {}
+        found = dict(load_file(self.study / VALUES_FILE)) if self.study else {}
         for prefix, column in self._prefixed("."):
             for key, result in column.values().items():
                 found[prefix + key] = result.model_copy(update={"key": prefix + key})

@@ -6,11 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from tsnrepro.publish import numbers
-from tsnrepro.publish.columns import TESTBED_FACTS
 from tsnrepro.publish.errors import PublishError
 from tsnrepro.publish.numbers import TEXT, TEXT_UNITS
 from tsnrepro.publish.provenance import short_commit
-from tsnrepro.records.values import Result, load_file
+from tsnrepro.records.values import FACTS_FILE, Result, load_file
 from tsnrepro.registry import Experiment, experiment
 
 
@@ -28,12 +27,12 @@ class AnalysedRun:
         manifest = json.loads((folder / "run.json").read_text(encoding="utf-8"))
         facts = {
             key.removeprefix("testbed."): shown(item)
-            for key, item in load_file(folder / TESTBED_FACTS).items()
+            for key, item in load_file(folder / FACTS_FILE).items()
             if item.value is not None
         }
         for name in ("label", "campaign", "commit", "verb"):
             if name not in facts:
-                raise PublishError(f"the facts lack 'testbed.{name}'", str(folder / TESTBED_FACTS))
+                raise PublishError(f"the facts lack 'testbed.{name}'", str(folder / FACTS_FILE))
         return cls(folder, manifest, facts)
 
     @property

@@ -12,12 +12,11 @@ from typing import Any
 
 from tsnrepro.audit import published
 from tsnrepro.publish import numbers
-from tsnrepro.publish.columns import VALUES
 from tsnrepro.publish.errors import PublishError
 from tsnrepro.publish.numbers import TEXT, TEXT_UNITS
 from tsnrepro.publish.provenance import SHORT_SUM
 from tsnrepro.publish.runs import AnalysedRun, bare, shown
-from tsnrepro.records.values import Result, load_values
+from tsnrepro.records.values import VALUES_FILE, Result, load_values
 
 _PAGE, _LEDGER = "index.html", "ledger.html"
 _TEMPLATE = "report.html.j2"
@@ -171,7 +170,7 @@ def write_report(
 
     output = Path(output)
     found = [AnalysedRun.load(Path(folder)) for folder in runs]
-    values = load_values(run.folder / VALUES for run in found)
+    values = load_values(run.folder / VALUES_FILE for run in found)
     environment = Environment(
         loader=PackageLoader("tsnrepro.publish"),
         autoescape=True,
@@ -311,7 +310,7 @@ def _links(
         "Papers": [path for paper in papers for path in paper.glob("*.pdf")],
         "Provenance": [paper / "provenance.json" for paper in papers],
         "Executed notebooks": [path for folder in folders for path in folder.glob("*.ipynb")],
-        "Values": [folder / VALUES for folder in folders],
+        "Values": [folder / VALUES_FILE for folder in folders],
         "Tables": [path for folder in folders for path in (folder / "tables").glob("*.*")],
         "Runs": [folder / "run.json" for folder in folders],
     }

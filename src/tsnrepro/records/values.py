@@ -14,6 +14,9 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError,
 
 from tsnrepro.errors import RecordError
 
+# In the folder of an analysed run: its results, the facts of its testbed, and its tables.
+VALUES_FILE, FACTS_FILE, TABLES_FOLDER = "values.json", "testbed.json", "tables"
+
 Number = Annotated[float, Field(allow_inf_nan=False)]
 # First words of the method of a result whose limits are the values seen, or that has none.
 _NO_INTERVAL = ("range", "no interval")

@@ -125,4 +125,6 @@ EXPERIMENT = Experiment(
         "loss.{sent,lost,received,copies,eliminated,unaccounted,unread}.total.count",
         "loss.{trials.count,duration_s}",
     ),
+    # The model predicts what the metered stalls of the testbed cost.
+    reads=("config/testbeds/model.yaml",),
 )
