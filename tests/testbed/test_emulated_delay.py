@@ -57,13 +57,14 @@ class Flow:
                 time.sleep(0.001)
 
     def received(self) -> list[int]:
+        """Return the numbers that came, sorted: two processors may let frames change places."""
         self._receiver.setblocking(False)
         found = []
         while True:
             try:
                 found.append(struct.unpack("!I", self._receiver.recv(2048)[:4])[0])
             except BlockingIOError:
-                return found
+                return sorted(found)
 
 
 def test_the_longer_path_takes_that_much_longer(longer, sockets):
@@ -135,11 +136,12 @@ def test_a_cut_of_the_longer_path_is_one_at_both_ends(longer, sockets):
     time.sleep(0.05)
     assert flow.received() == list(range(100))
     longer.faults.repair(1)
-    before = longer.snapshot().hosts["sw2"].station["recovery"]["discarded"]
+    before = longer.snapshot().hosts["sw2"].station["eliminated"]
     flow.send(100)
     time.sleep(0.1)
-    after = longer.snapshot().hosts["sw2"].station["recovery"]["discarded"]
-    assert after - before == 100
+    after = longer.snapshot().hosts["sw2"].station["eliminated"]
+    # Of the stream: the hosts' own frames go both ways too.
+    assert (after - before).stream_frames == 100
 
 
 def test_what_is_on_its_way_at_a_cut_is_accounted_for(longer, sockets):
@@ -154,7 +156,7 @@ def test_what_is_on_its_way_at_a_cut_is_accounted_for(longer, sockets):
     time.sleep(0.1)
     received = flow.received()
     found = account(before, longer.snapshot(), 3000, len(received), longer.host_of)
-    assert received == list(range(1000)) * 3
+    assert received == sorted([*range(1000)] * 3)
     assert found.unaccounted == 0
     assert found.drops["sw1 queue m1"] + found.drops["delay line"] + found.eliminated == 3000
     assert found.drops["sw1 queue m1"] >= 1000
