@@ -2,7 +2,9 @@
 
 import statistics
 import struct
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -123,6 +125,29 @@ def test_a_path_longer_than_the_history_is_rogue(longer, sockets):
     assert flow.received() == list(range(2000))
     after = longer.snapshot().hosts["sw2"].station["recovery"]["rogue"]
     assert after - before > 1000
+
+
+def test_a_stray_frame_with_an_old_number_starts_no_recovery(longer, sockets):
+    """Frames that a host sends unasked are on their way, numbered, when streams start afresh."""
+    flow, stray = Flow(longer, sockets), sockets.raw(longer, TALKER, "eth0")
+    frame = bytes.fromhex("02000000000a02000000000b88b5") + b"." * 46
+    ended = threading.Event()
+
+    def send_unasked() -> None:
+        while not ended.wait(0.0005):
+            stray.send(frame)
+
+    with ThreadPoolExecutor(1) as pool:
+        sending = pool.submit(send_unasked)
+        try:
+            for _ in range(5):
+                longer.configure("frer", STREAM)
+                flow.send(300)
+                time.sleep(0.1)
+                assert flow.received() == list(range(300))
+        finally:
+            ended.set()
+        sending.result()
 
 
 def test_a_cut_of_the_longer_path_is_one_at_both_ends(longer, sockets):
