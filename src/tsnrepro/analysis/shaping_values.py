@@ -28,6 +28,7 @@ def analyse(run: Run) -> Results:
     method = "environment of the run"
     results.value("shaping.medium", " and ".join(media), run.trials["trial"], method=method)
     for part in run.parts():
+        _conditions(results, run, part)
         _arithmetic(results, run, part)
         for mode, load in run.groups(part):
             _of_group(results, run, part.name, mode, load)
@@ -48,6 +49,20 @@ def analyse(run: Run) -> Results:
 
 def _at(part: str, *words: str) -> str:
     return ".".join(["shaping", part.replace("-", "_"), *words])
+
+
+def _conditions(results: Results, run: Run, part: ShapingPart) -> None:
+    """Add what the part's trials share, which the campaign sets."""
+    names = run.rows(part.name)["trial"]
+    for name, value, unit in (
+        ("link.mbps", part.link_rate_mbps, "Mb/s"),
+        ("reserved.mbps", part.idle_slope_mbps, "Mb/s"),
+        ("interval.us", part.interval_us, "us"),
+        ("payload.bytes", part.payload_bytes, "B"),
+        ("load_payload.bytes", part.load_payload_bytes, "B"),
+    ):
+        key = _at(part.name, "conditions", name)
+        results.value(key, value, names, unit=unit, method="configuration")
 
 
 def _arithmetic(results: Results, run: Run, part: ShapingPart) -> None:
@@ -75,6 +90,7 @@ def _of_group(results: Results, run: Run, part: str, mode: str, load: str) -> No
     names = group["trial"]
     for name, estimate in estimates(run, part, mode, load).items():
         results.estimate(f"{key}.{_quantity(mode)}{name}.us", estimate, 2, names)
+    results.value(f"{key}.runs.count", len(group), names)
     results.value(f"{key}.sent.count", int(group["sent"].sum()), names)
     results.value(f"{key}.lost.count", int(group["lost"].sum()), names)
     delivered = float(group["load_delivered_mbps"].mean())
