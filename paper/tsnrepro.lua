@@ -39,6 +39,17 @@ function tsnrepro.decide(what)
   tex.sprint("\\csname " .. choice .. "\\endcsname")
 end
 
+-- The cells of a row: one command for each key that one with {a,b} stands for.
+function tsnrepro.cells(command, keys)
+  local before, words, after = keys:match("^([^{]*){([^{}]*)}([^}]*)$")
+  if not words then return stop(keys, "there is no {a,b} in it") end
+  local cells = {}
+  for word in words:gmatch("[^,]+") do
+    table.insert(cells, "\\" .. command .. "{" .. before .. word .. after .. "}")
+  end
+  tex.sprint(table.concat(cells, "&"))
+end
+
 function tsnrepro.pad(wanted, has)
   local missing = wanted - has
   if missing > 0 then

@@ -14,6 +14,7 @@ from tsnrepro.publish.errors import PublishError
 MEASURED_COMMANDS = (
     *("val", "unitval", "lo", "hi", "bounds", "interval", "unitinterval", "unitbounds"),
     *("rawval", "rawlo", "rawhi", "ifval", "ifknown", "ifbounded", "caseval"),
+    *("wordval", "unitrange"),
 )
 PUBLISHED_COMMANDS = ("pub", "unitpub", "rawpub", "publink")
 _KINDS = {
@@ -29,6 +30,8 @@ _COMMAND = re.compile(
     r"\\(?P<command>[A-Za-z]+)\*?\s*(?:\[[^\]]*\])?\s*(?:\{(?P<decimals>\d+)\}\s*(?=\{))?"
     r"\{(?P<key>[^{}]*)\}"
 )
+# A table's cells by several keys in one: \cells{a.{b,c}.d} is \val{a.b.d} & \val{a.c.d}.
+_CELLS = re.compile(r"\\(?P<published>pub)?cells(?:\[\w*\])?\{([^{}]*)\{([^{}]*)\}([^{}]*)\}")
 
 
 @dataclass
@@ -70,7 +73,7 @@ def scan_text(text: str, name: str, used: Used | None = None) -> Used:
 
     ``name`` is how places call the text.
     """
-    used, text = used or Used(), without_comments(text)
+    used, text = used or Used(), _CELLS.sub(_one_by_one, without_comments(text))
     for match in _COMMAND.finditer(text):
         kind = _KINDS.get(match["command"])
         if kind is None:
@@ -85,6 +88,12 @@ def scan_text(text: str, name: str, used: Used | None = None) -> Used:
             )
         getattr(used, kind).setdefault(key, []).append(place)
     return used
+
+
+def _one_by_one(cells: re.Match[str]) -> str:
+    _, before, words, after = cells.groups()
+    command = "pub" if cells["published"] else "val"
+    return "".join(f"\\{command}{{{before}{word}{after}}}" for word in words.split(","))
 
 
 def check_known(named: dict[str, list[str]], known: Iterable[str], what: str) -> None:
