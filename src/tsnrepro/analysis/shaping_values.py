@@ -76,6 +76,7 @@ def _arithmetic(results: Results, run: Run, part: ShapingPart) -> None:
     for name, value, unit, digits in (
         ("cycle.us", part.gates.cycle / 1000, "us", 0),
         ("window.us", window / 1000, "us", 0),
+        ("closed.us", (part.gates.cycle - window) / 1000, "us", 0),
         ("window.bytes", carried_bytes(window, rate), "B", 0),
         ("frame.bytes", max(stream.wire_bytes), "B", 0),
         ("frame_window.us", smallest_window_ns(stream, rate) / 1000, "us", 3),

@@ -272,7 +272,7 @@ EXPERIMENT = Experiment(
     # The first word is a part; after a mode comes its load: idle, loaded or a rate.
     keys=(
         "shaping.medium",
-        "shaping.*.schedule.{cycle,window,frame_window,full_frame_window}.us",
+        "shaping.*.schedule.{cycle,window,closed,frame_window,full_frame_window}.us",
         "shaping.*.schedule.{window,frame}.bytes",
         f"shaping.*.{_LATENCY_MODES}.*.{_STATISTICS}.us",
         f"shaping.*.etf.*.deviation.{_STATISTICS}.us",
