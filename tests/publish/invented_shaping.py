@@ -1,0 +1,71 @@
+"""Results of ``shaping`` that nobody measured, for the keys that a manuscript names."""
+
+from fnmatch import fnmatchcase
+
+from invented_results import entry, facts_of_testbed, trials, write_figures, write_run
+
+from tsnrepro.publish.columns import Column, Columns
+from tsnrepro.publish.macros import write_paper_inputs
+from tsnrepro.publish.manuscript import scan
+
+EXPERIMENT, SIMULATED = "shaping", "simulated"
+UNITS = {"us": "us", "mbps": "Mb/s", "bytes": "B", "percent": "%"}
+TESTBEDS = {
+    "model": ("model testbed (simulated queues, no measurement)", "Simulated on"),
+    "guest": ("guest testbed (namespaces in a virtual machine)", "Measured on"),
+    "emulated": ("emulated testbed (queues of its own kernel)", "Measured on"),
+}
+
+
+# By pattern, the first that fits; what has three numbers has limits.
+SUITING = {
+    "*.alike.verdict": "equivalent",
+    "*.verdict": "cannot tell",
+    "*.below_*": "yes",
+    "*.medium": "invented",
+    "*.runs.count": 3,
+    "*.count": 123_456,
+    "*.bytes": 1530,
+    "*.schedule.*": 1000.0,
+    "*.conditions.*": 1000.0,
+    "*.max.us": 1434.75,
+    "*.ratio": (1.234, 0.987, 65.432),
+    "*.percent": (12.345, 10.123, 14.567),
+    "*": (1234.5, 1034.25, 1434.75),
+}
+
+
+def invented(key, chosen):
+    """Return a result: what is chosen by pattern, else what suits the key."""
+    found = next(f for at, f in (*chosen.items(), *SUITING.items()) if fnmatchcase(key, at))
+    limits = found if isinstance(found, tuple) else (found, None, None)
+    words = {"unit": UNITS.get(key.split(".")[-1], ""), "names": trials(EXPERIMENT, "all", 12)}
+    digits = 0 if isinstance(found, int) else 2
+    return entry(key, *limits, digits=digits, run=EXPERIMENT, **words)
+
+
+def prepared(paper, folder, kind="guest", measured=True, chosen=None):
+    """Write invented results and a manuscript's inputs, and return their folder.
+
+    ``chosen`` has words and numbers by pattern of their keys.
+    """
+    used = scan(paper.folder)
+    label, verb = TESTBEDS[kind]
+    facts = [
+        fact | {"value": {"kind": kind, "label": label, "verb": verb}.get(name, fact["value"])}
+        for fact in facts_of_testbed()
+        for name in [fact["key"].removeprefix("testbed.")]
+    ]
+    columns = []
+    for column, prefix in (("selected", ""), (SIMULATED, f"{SIMULATED}.")):
+        bare = [key.removeprefix(prefix) for key in used.measured if key.startswith(prefix)]
+        keys = sorted(key for key in bare if key.startswith(f"{EXPERIMENT}."))
+        items = [invented(key, chosen or {}) for key in keys] if measured else []
+        run = folder / column / EXPERIMENT
+        write_run(run, items, facts, testbed=kind)
+        if measured:
+            names = {name.split("/")[-1] for name in used.files}
+            write_figures(run / "figures", sorted(names))
+        columns.append(Column(column, {EXPERIMENT: run}))
+    write_paper_inputs(paper.folder, folder / "paper", Columns(columns))
+    return folder

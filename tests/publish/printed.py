@@ -1,0 +1,160 @@
+"""What the tests of every manuscript share: typed numbers, printing, and the pages."""
+
+import os
+import re
+import shutil
+import subprocess
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from tsnrepro.publish.manuscript import (
+    MEASURED_COMMANDS,
+    PUBLISHED_COMMANDS,
+    without_comments,
+)
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+BUILD_SECONDS = 180
+CONSTANTS_FILE = "constants.tex"
+
+# What is no text: names of keys and files, lengths, column counts.
+_KEYED = "|".join((*MEASURED_COMMANDS, *PUBLISHED_COMMANDS, "input", "label", "ref", "cite"))
+_NO_TEXT = re.compile(
+    r"\\ifval\{[^{}]*\}\{0\}"
+    rf"|\\(?:{_KEYED}|(?:record)?verdict(?:word)?|measuredfigure|tablerows|bibliography)"
+    r"(?:\[[^]]*\])?\{[^{}]*\}"
+    r"|\\(?:valto|pubto)\{\d\}\{[^{}]*\}"
+    r"|\\(?:pub)?cells(?:\[\w*\])?\{[^{}]*\{[^{}]*\}[^{}]*\}"
+    r"|\\begin\{(?P<drawn>picture|tikzpicture)\}.*?\\end\{(?P=drawn)\}"
+    r"|\\(?:cmidrule\([lr]+\)|multicolumn)\{[\d-]+\}"
+    r"|\\fontsize\{[^{}]*\}\{[^{}]*\}|\\setlength\\\w+\{[^{}]*\}|p\{[\d.]+\\linewidth\}|\[\d+pt\]",
+    re.DOTALL,
+)
+# Numbers of calculations: units, percent, means of three, and limits between two sentences.
+_ARITHMETIC = {"0", "1", "2", "3", "8", "50", "100", "1000", "1e6", "0.05", "0.9"}
+_NUMBER = re.compile(r"\d+(?:[.,]\d+)*(?:e\d+)?")
+
+latex = [
+    pytest.mark.latex,
+    pytest.mark.skipif(
+        not shutil.which("latexmk") and not os.environ.get("CI"),
+        reason="latexmk is not installed",
+    ),
+]
+chktex = pytest.mark.skipif(not shutil.which("chktex"), reason="chktex is not installed")
+
+
+def _argument(text, start):
+    """Return the end of the braced argument that starts at ``start``."""
+    depth = 0
+    for index in range(start, len(text)):
+        depth += {"{": 1, "}": -1}.get(text[index], 0)
+        if depth == 0:
+            return index + 1
+    raise AssertionError(f"an argument does not end: {text[start : start + 60]}")
+
+
+def _calculations(text):
+    """Split LaTeX source into the text without calculations, and these."""
+    found = []
+    while match := re.search(r"\\(?:calc\{\d\}|ifcalc)\s*(?=\{)", text):
+        end = _argument(text, match.end())
+        found.append(text[match.end() : end])
+        text = text[: match.start()] + text[end:]
+    return text, found
+
+
+@dataclass(frozen=True)
+class Manuscript:
+    """A manuscript, with the numbers of its text that no measurement can change."""
+
+    name: str
+    names: re.Pattern = field(repr=False)
+
+    @property
+    def folder(self):
+        return REPOSITORY / "paper" / self.name
+
+    @property
+    def sources(self):
+        return sorted(self.folder.rglob("*.tex"))
+
+    @property
+    def hand_written(self):
+        """The files in which no number may be typed."""
+        return [path for path in self.sources if path.name != CONSTANTS_FILE]
+
+    def typed_numbers(self, source):
+        """Return the numbers that are typed into LaTeX source, apart from what never changes."""
+        before, _, body = without_comments(source).partition(r"\begin{document}")
+        text, expressions = _calculations(_NO_TEXT.sub(" ", body or before))
+        in_text = _NUMBER.findall(self.names.sub(" ", text))
+        in_calculations = _NUMBER.findall(" ".join(expressions))
+        return in_text + [number for number in in_calculations if number not in _ARITHMETIC]
+
+    def constants(self):
+        text = without_comments((self.folder / CONSTANTS_FILE).read_text(encoding="utf-8"))
+        return dict(re.findall(r"\\newcommand\\(\w+)\{(.*)\}", text))
+
+    def chktex(self):
+        """Return what ChkTeX has to say."""
+        names = [str(path.relative_to(self.folder)) for path in self.sources]
+        done = subprocess.run(
+            ["chktex", "-q", "-I0", *names],
+            cwd=self.folder,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        return done.stdout if done.returncode == 0 else f"{done.stdout}{done.stderr}failed"
+
+    def cited_and_listed(self):
+        """Return the keys of all citations, and of all references."""
+        text = "\n".join(path.read_text(encoding="utf-8") for path in self.sources)
+        cited = {key for keys in re.findall(r"\\cite\{([^}]*)\}", text) for key in keys.split(",")}
+        listed = (self.folder / "references.bib").read_text(encoding="utf-8")
+        return cited, set(re.findall(r"^@\w+\{([^,]+),", listed, re.MULTILINE))
+
+    # --- pages --------------------------------------------------------------------------------
+
+    def latexmk(self, results, **environment):
+        """Print the paper of some results; return the finished command."""
+        kept = {name: value for name, value in os.environ.items() if name != "SOURCE_DATE_EPOCH"}
+        return subprocess.run(
+            ["latexmk"],
+            cwd=self.folder,
+            env=kept | {"TSNREPRO_PAPER": str(results / "paper")} | environment,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=BUILD_SECONDS,
+            check=False,
+        )
+
+    def built(self, results, **environment):
+        """Print the paper of some results, which must succeed; return the results."""
+        done = self.latexmk(results, **environment)
+        assert done.returncode == 0, done.stdout[-3000:]
+        return results
+
+    def pdf(self, results):
+        return results / "paper" / f"{self.name}.pdf"
+
+    def text(self, results):
+        done = subprocess.run(
+            ["pdftotext", str(self.pdf(results)), "-"], capture_output=True, text=True, check=True
+        )
+        return " ".join(done.stdout.replace("-\n", "").split())
+
+    def squeezed(self, results):
+        """Return the text without spaces: a line of Korean may break anywhere."""
+        return re.sub(r"\s", "", self.text(results))
+
+    def assert_nothing_is_missing_or_off_the_page(self, results, points):
+        log = self.pdf(results).with_suffix(".log").read_text(encoding="utf-8", errors="replace")
+        assert not re.search(r"Missing character|has been referenced but does not exist", log)
+        assert not re.search(r"LaTeX Warning: (?:Reference|Citation).*undefined", log)
+        wide = [float(found) for found in re.findall(r"Overfull \\hbox \(([\d.]+)pt", log)]
+        assert max(wide, default=0) < points

@@ -1,0 +1,115 @@
+"""The manuscript on TAS and strict priority: the document's tables and figures, beside our own."""
+
+import re
+
+import pytest
+from invented_shaping import prepared
+from printed import Manuscript, chktex, latex
+
+from tsnrepro.analysis.shaping_modes import ALIKE_MARGIN_PERCENT
+from tsnrepro.audit import published
+
+DOCUMENT = "tas-i210-i225"
+CONSTANTS = {
+    **{"level": r"95\,\%", "familylevel": r"5\,\%", "gigabit": "1000", "ethernetload": "1500"},
+    "alikemargin": rf"{ALIKE_MARGIN_PERCENT:g}\,\%",
+}
+NAMES = re.compile(
+    r"802\.1Q(?:bv)?|RFC~5481|\bi2(?:10|25)|P(?:50|95|99)(?!\d)"
+    r"|보고서의 (?:방법|(?:Prio )?결과) \d절|보고서의 그림 \d(?:, \d)?|정의상 0과"
+)
+PAPER = Manuscript("tas-evaluation", NAMES)
+
+
+@pytest.mark.parametrize("path", PAPER.hand_written, ids=lambda path: path.name)
+def test_no_result_is_typed(path):
+    assert PAPER.typed_numbers(path.read_text(encoding="utf-8")) == []
+
+
+@pytest.mark.parametrize("typed", ["평균은 8.5", "194\\,µs로", "75배", "99개가", "결과는 3절"])
+def test_a_typed_result_would_be_found(typed):
+    assert PAPER.typed_numbers(f"앞 {typed} 뒤") != []
+
+
+def test_constants_are_those_of_standards():
+    assert PAPER.constants() == CONSTANTS
+
+
+@chktex
+def test_chktex_has_nothing_to_say():
+    assert PAPER.chktex() == ""
+
+
+def test_every_reference_is_cited_and_every_citation_has_one():
+    cited, listed = PAPER.cited_and_listed()
+    assert cited == listed
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory):
+    return PAPER.built(prepared(PAPER, tmp_path_factory.mktemp("built")))
+
+
+class TestPages:
+    pytestmark = latex
+
+    def test_every_table_of_the_document_stands_on_the_pages(self, built):
+        text = PAPER.squeezed(built)
+        for name in ("table-idle", "table-load", "table-prio"):
+            table = published.load_table(DOCUMENT, name)
+            latencies = [column for column in table if column.endswith("_latency_ns")]
+            for cell in table[latencies].to_numpy(float).ravel():
+                assert f"{cell / 1000:.2f}" in text, (name, cell)
+        for caption in ("방법2절", "결과3절", "결과4절", "Prio결과1절"):
+            assert f"(보고서의{caption})" in text
+
+    def test_every_figure_of_the_document_stands_on_the_pages(self, built):
+        text = PAPER.squeezed(built)
+        for figures in ("그림1,2", "그림3,4", "그림5", "마지막그림"):
+            assert f"(보고서의{figures})" in text
+        drawn = {path.stem for path in (built / "paper" / "figures").rglob("*.pdf")}
+        assert drawn >= {
+            *("phase-scatter-idle", "phase-histogram-loaded", "long-cycle-idle"),
+            *("long-cycle-loaded", "long-cycle-prio", "tas-against-prio"),
+        }
+
+    def test_nothing_is_missing_or_runs_off_the_page(self, built):
+        PAPER.assert_nothing_is_missing_or_off_the_page(built, points=2)
+        assert "??" not in PAPER.text(built)
+
+    def test_measured_and_simulated_stand_beside_each_other(self, built):
+        text = PAPER.squeezed(built)
+        assert "측정값(게스트테스트베드)과95%구간" in text
+        assert "시뮬레이션(모델테스트베드)과95%구간" in text
+
+    def test_a_model_alone_is_never_called_measured(self, tmp_path):
+        results = PAPER.built(prepared(PAPER, tmp_path, kind="model"))
+        text = PAPER.squeezed(results)
+        assert "시뮬레이션(모델테스트베드)과95%구간" in text
+        assert "측정값" not in text
+        PAPER.assert_nothing_is_missing_or_off_the_page(results, points=2)
+
+    @pytest.mark.parametrize(
+        ("verdict", "outside", "says"),
+        [
+            ("lower", 0, ["P99는TAS가더낮다.", "꼬리지연이낮다.", "게이트는지켜졌다."]),
+            ("higher", 17, ["P99는TAS가더높다.", "우선순위가꼬리지연을더", "17개가벗어났다."]),
+        ],
+    )
+    def test_sentences_follow_what_was_measured(self, tmp_path, verdict, outside, says):
+        chosen = {"*.alike.verdict": "different", "*.verdict": verdict, "*.outside.count": outside}
+        results = PAPER.built(prepared(PAPER, tmp_path, kind="emulated", chosen=chosen))
+        text = PAPER.squeezed(results)
+        for sentence in says:
+            assert sentence in text
+
+    def test_what_was_not_measured_prints_a_dash(self, tmp_path):
+        results = PAPER.built(prepared(PAPER, tmp_path, measured=False))
+        assert "이캠페인에서는재지않았다." in PAPER.squeezed(results)
+        PAPER.assert_nothing_is_missing_or_off_the_page(results, points=2)
+
+    def test_an_unexpected_verdict_stops_the_build(self, tmp_path):
+        chosen = {"*.tas_against_prio.*.verdict": "perhaps"}
+        done = PAPER.latexmk(prepared(PAPER, tmp_path, chosen=chosen))
+        assert done.returncode != 0
+        assert "No case for `perhaps'" in done.stdout
