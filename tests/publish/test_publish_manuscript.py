@@ -22,6 +22,13 @@ def test_keys_are_found_inside_other_commands():
     assert set(used.published) == {"t/r/c"}
 
 
+def test_the_keys_of_a_row_of_cells_are_found():
+    text = "\n\\cells[bounds]{a.{b,c_d}.us} & \\pubcells{t/{r,s}/c}"
+    used = scan_text(text, "x")
+    assert used.measured == {"a.b.us": ["x:2"], "a.c_d.us": ["x:2"]}
+    assert set(used.published) == {"t/r/c", "t/s/c"}
+
+
 def test_keys_of_every_branch_are_found():
     text = r"\ifval{a.a}{word}{\val{b.b}}{\val{c.c}} \caseval{d.d}{{x}{\lo{e.e}}{y}{\hi{f.f}}}"
     assert set(scan_text(text, "x").measured) == {"a.a", "b.b", "c.c", "d.d", "e.e", "f.f"}
@@ -38,7 +45,7 @@ def test_figures_and_generated_tables_are_found():
     assert list(used.tables) == ["tables/t.tex"]
 
 
-@pytest.mark.parametrize("text", [r"\val{a.\size.b}", r"\pub{t/#1/c}"])
+@pytest.mark.parametrize("text", [r"\val{a.\size.b}", r"\pub{t/#1/c}", r"\cells{a.#1.{b,c}}"])
 def test_a_key_from_a_macro_is_refused(text):
     with pytest.raises(PublishError, match=r"x\.tex:1"):
         scan_text(text, "x.tex")

@@ -18,6 +18,7 @@ VALUES = r"""
 \tsnset{a.low}{print}{\ensuremath{-}3}\tsnset{a.low}{raw}{(-3)}
 \tsnset{a.word}{print}{cannot tell}\tsnset{a.word}{raw}{cannot tell}
 \tsnset{a.word}{unit}{}\tsnset{a.word}{decimals}{0}
+\tsnset{testbed.kind}{print}{model}\tsnset{testbed.kind}{raw}{model}
 \tsnset{t-1/r/c_d}{print}{941.0}\tsnset{t-1/r/c_d}{raw}{941.0}\tsnset{t-1/r/c_d}{unit}{\%}
 """
 DOCUMENT = r"""
@@ -68,6 +69,11 @@ def test_every_command_prints_what_it_should(tmp_path):
         r"\ifval{a.word}{cannot tell}{yes}{no}": "yes",
         r"\ifval{a.word}{lower}{yes}{no}": "no",
         r"\caseval{a.word}{{lower}{one}{cannot tell}{two}}": "two",
+        r"\wordval{a.word}\wordval{a.no}": "cannot tell–",
+        r"\pubus{t-1/r/c_d}": "0.94",
+        r"\ours\unlessmodel{ and more}": "Simulated",
+        r"\begin{tabular}{ll}\cells{a.{b,no}}\end{tabular}": "12.5 –",
+        r"\begin{tabular}{l}\cells[interval]{a.{b}}\end{tabular}": "12.5 [11, 14]",
     }
     done = compiled(tmp_path, "\n\n".join(lines))
     assert done.returncode == 0, done.stdout[-2000:]
@@ -95,6 +101,8 @@ def test_every_command_prints_what_it_should(tmp_path):
         (r"\ifcalc{\rawhi{a.no} < 1}{y}{n}", "cannot calculate nil < 1"),
         (r"\calc{1}{\rawval{a.c}}", "cannot calculate"),
         (r"\calc{1}{1 +}", "cannot calculate"),
+        (r"\cells{a.b}", "cannot calculate a.b"),
+        (r"\cells{a.{c}}", "There is no value `a.c'"),
     ],
 )
 def test_what_cannot_be_printed_stops_the_build(tmp_path, body, says):

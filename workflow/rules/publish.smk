@@ -41,6 +41,7 @@ rule paper:
         lambda wildcards: tracked(f"paper/{wildcards.paper}"),
         "paper/tsnrepro.sty",
         "paper/tsnrepro.lua",
+        "paper/latexmkrc",
     output:
         "results/papers/{paper}/{paper}.pdf",
     log:
