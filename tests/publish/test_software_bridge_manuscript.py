@@ -116,5 +116,5 @@ class TestPages:
 
     def test_what_was_not_measured_prints_a_dash(self, tmp_path):
         results = PAPER.built(prepared(PAPER, tmp_path, measured=False))
-        assert "이캠페인에서는재지않았다." in PAPER.squeezed(results)
+        assert "이캠페인에서는측정하지않았다." in PAPER.squeezed(results)
         PAPER.assert_nothing_is_missing_or_off_the_page(results, points=2)
