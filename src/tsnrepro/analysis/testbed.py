@@ -1,6 +1,5 @@
 """The testbed's facts as results, so that a page can name what made its numbers."""
 
-import json
 import math
 from pathlib import Path
 from typing import Any
@@ -8,7 +7,7 @@ from typing import Any
 import pandas as pd
 
 from tsnrepro.analysis.results import Results
-from tsnrepro.records.tables import open_run
+from tsnrepro.records.runs import open_run
 from tsnrepro.stats.estimate import DEFAULT_LEVEL, Estimate
 
 _LABELS = {
@@ -55,8 +54,7 @@ def facts_of(manifest_path: str | Path) -> tuple[str, dict[str, Any]]:
     if digest is None:
         last = manifest["trials"][-1]["trial"]
         digest = store.read(store.folder / last)["environment"]
-    path = store.root / store.testbed / "environments" / f"{digest}.json"
-    return digest, json.loads(path.read_text(encoding="utf-8"))
+    return digest, store.environment(digest)
 
 
 def settings_of(manifest_path: str | Path) -> dict[str, Any]:
