@@ -223,6 +223,7 @@ def test_an_edit_of_an_experiment_measures_that_one_again(repository):
     assert measured == {f"measure {run}" for run in runs}
 
 
+@pytest.mark.long
 def test_deleted_results_are_rebuilt_without_measuring_again(repository, results):
     raw = repository / "data" / "raw" / "emulated" / CAMPAIGN
     before = {path: path.stat().st_mtime_ns for path in raw.rglob("*") if path.is_file()}
