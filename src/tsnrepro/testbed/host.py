@@ -87,3 +87,7 @@ class RemoteHost(Protocol):
     def start(self, argv: list[str], *, deadline_s: float) -> RemoteProcess:
         """Start a command and return at once."""
         ...
+
+    def write(self, path: str, content: bytes, *, deadline_s: float) -> None:
+        """Write an executable file in place of what is there; its folder has to exist."""
+        ...

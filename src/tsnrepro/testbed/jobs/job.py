@@ -5,7 +5,8 @@ by minutes, so that every time-out of an SSH session fires, on both sides. There
 that its hosts shall do goes in before it boots, as a job. Each step's ``argv`` is the one that
 :meth:`tsnrepro.testbed.host.Host.run` would take on the emulated and the hardware testbeds, and
 each comes back as the same :class:`tsnrepro.testbed.host.Completed`. The same job runs in a guest
-(:mod:`tsnrepro.testbed.guest.testbed`) and on this machine (:mod:`tsnrepro.testbed.jobs.local`).
+(:mod:`tsnrepro.testbed.guest.testbed`), on this machine (:mod:`tsnrepro.testbed.jobs.local`) and
+on hosts with cables of their own (:mod:`tsnrepro.testbed.jobs.sessions`).
 """
 
 import math
@@ -194,13 +195,15 @@ class Job:
         return values
 
 
-# What a guest's processor is, or ``none``: the job ran on this machine's own kernel.
+# What a guest's processor is, or ``none``: the job ran in no guest.
 Acceleration = Literal["kvm", "tcg", "none"]
 
 
 @dataclass(frozen=True)
 class JobResult:
     """What a job brought back.
+
+    ``testbed`` is the kind of testbed that it ran on.
 
     ``started_s`` and ``seconds`` of each step are a guest's clock, virtual where
     ``virtual_time`` is set, or this machine's. A guest's TAI clock equals its UTC clock (offset 0);
@@ -211,6 +214,7 @@ class JobResult:
     job: str
     steps: Mapping[str, Completed]
     files: Mapping[str, bytes]
+    testbed: str
     acceleration: Acceleration
     virtual_time: bool
     kernel: str
@@ -251,11 +255,6 @@ class JobResult:
                 f"It brought: {', '.join(self.files) or 'no file'}",
             )
         return self.files[path]
-
-    @property
-    def testbed(self) -> str:
-        """The kind of testbed that the job ran on."""
-        return "emulated" if self.acceleration == "none" else "guest"
 
     @property
     def note(self) -> str:
