@@ -68,7 +68,10 @@ class RemoteProcess(Protocol):
         ...
 
     def wait(self) -> Completed:
-        """Wait for the command's end (its deadline bounds this)."""
+        """Wait for the command's end (its deadline bounds this).
+
+        The exit status is -1 where :meth:`stop` ended it by the signal, which leaves none.
+        """
         ...
 
 
