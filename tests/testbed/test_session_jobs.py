@@ -2,12 +2,12 @@
 
 import shlex
 import subprocess
-import time
 from dataclasses import replace
 
 import paramiko
 import pytest
 
+from tsnrepro.analysis import testbed as facts_as_results
 from tsnrepro.errors import CommandError, TestbedError
 from tsnrepro.experiments.shaping import on_hosts
 from tsnrepro.settings import EmulatedSettings
@@ -42,6 +42,23 @@ def own_lock(monkeypatch, tmp_path):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
 
 
+_STATE = [
+    *("sh", "-c"),
+    # A device that was up has the kernel's own queue even when it is down again; and what the
+    # kernel does about IPv6 takes a while, so that the setting has to stand for it.
+    """exec 2>&1
+    ip -o -d link show | sed 's/ state [A-Z]*//; s/ qdisc [a-z_]*//'
+    ip -o -4 address show
+    sysctl net.ipv6.conf.eth0.disable_ipv6 net.ipv6.conf.p1.disable_ipv6
+    ip neighbour show nud permanent
+    tc qdisc show | grep -v ' 0: '
+    for device in eth0 p0 p1; do ethtool -k $device; done
+    find /tmp
+    pgrep -a -f -x "sleep $1" """,
+    *("sh", MARK),
+]
+
+
 class Rack:
     """Three hosts of namespaces in a row, each with sshd and a /tmp of its own, and two cables."""
 
@@ -72,24 +89,8 @@ class Rack:
         return self.hosts[host].run(list(argv), deadline_s=20).check().stdout
 
     def state(self) -> dict[str, str]:
-        """Return all of the hosts that a job sets up, and the processes that it could leave."""
-        commands = {
-            # A device that was up has the kernel's own queue even when it is down again.
-            "devices": "ip -o -d link show | sed 's/ state [A-Z]*//; s/ qdisc [a-z_]*//'",
-            "queues": "tc qdisc show | grep -v ' 0: '",
-            # What the kernel does about IPv6 takes a while; what it will do is a setting.
-            "addresses": "ip -o -4 address show",
-            "IPv6": "sysctl net.ipv6.conf.eth0.disable_ipv6 net.ipv6.conf.p1.disable_ipv6 2>&1",
-            "neighbours": "ip -4 neighbour show nud permanent",
-            "offloads": "for d in eth0 p0 p1; do ethtool -k $d 2>&1; done",
-            "files": "find /tmp",
-            "processes": f"pgrep -f -x 'sleep {MARK}'",
-        }
-        return {
-            f"{name} {what}": self.hosts[name].run(["sh", "-c", text], deadline_s=20).stdout
-            for name in self.hosts
-            for what, text in commands.items()
-        }
+        """Return what a job sets up on the hosts, and the processes that it could leave."""
+        return {name: self.hosts[name].run(_STATE, deadline_s=60).stdout for name in self.hosts}
 
     def close(self) -> None:
         self._stack.close()
@@ -274,7 +275,8 @@ def test_what_came_back_says_where_it_ran(rack):
     with SessionJobs(rack.hosts) as jobs:
         result = jobs.run(job(shell("kernel", "uname -r")))
         described = jobs.describe()
-    assert result.kernel == result.steps["kernel"].stdout.strip() == described["kernel"]
+    assert result.kernel == result.steps["kernel"].stdout.strip()
+    assert described["ran_on"]["kernel"] == result.kernel
     facts = result.describe()
     assert (facts["testbed"], facts["acceleration"], facts["qemu"]) == ("hardware", "none", None)
     assert (facts["virtual_time"], facts["note"]) == (False, "")
@@ -301,6 +303,13 @@ def test_kernels_that_differ_are_all_named(rack):
     hosts["line"] = Old(rack.hosts["line"], "5.10.0")
     result = SessionJobs(hosts).run(job(shell("say", "echo")))
     assert result.kernel == "5.10.0 (line), 6.1.0 (talker, listener)"
+
+
+def test_a_page_names_the_hosts_and_not_the_machine_that_asks_them(rack, monkeypatch):
+    facts = SessionJobs({"talker": Old(rack.hosts["talker"], "6.1.0")}).describe()
+    monkeypatch.setattr(facts_as_results, "facts_of", lambda path: ("digest", facts))
+    assert facts_as_results.label_of("run.json").startswith("hardware testbed")
+    assert facts_as_results._description(facts)["kernel"] == "6.1.0"
 
 
 # --- what is missing or in use ----------------------------------------------------------------
@@ -410,15 +419,11 @@ def test_a_step_that_runs_at_the_end_is_waited_for(rack, unchanged):
 
 def test_a_job_beyond_its_deadline_leaves_nothing(rack, lived_in, unchanged):
     steps = (SERVER, WRITE, shell("spin", f"sleep {MARK}"))
-    end = rack.hosts["talker"]  # set-up takes as long as the machine takes; the steps do not
-    asked = job(*steps, deadline_s=_set_up_seconds(rack) + 3, **SET_UP)
+    # The set-up takes as long as this machine needs for it.
+    set_up_s = SessionJobs(rack.hosts).run(job(**SET_UP)).wall_s
+    asked = job(*steps, deadline_s=set_up_s + 2, **SET_UP)
     with pytest.raises(TestbedError, match=r"did not end within .* s \(job test\)"):
         SessionJobs(rack.hosts).run(asked)
-    assert end.connected()
-
-
-def _set_up_seconds(rack) -> float:
-    return 2 * SessionJobs(rack.hosts).run(job(**SET_UP)).wall_s
 
 
 def test_a_set_up_that_fails_leaves_nothing(rack, lived_in, unchanged):
@@ -428,32 +433,49 @@ def test_a_set_up_that_fails_leaves_nothing(rack, lived_in, unchanged):
         SessionJobs(rack.hosts).run(job(links=(LINKS[0], Link(LINKS[1].one, small)), **SET_UP))
 
 
-def test_a_link_without_carrier_is_named_and_leaves_nothing(rack, unchanged, monkeypatch):
-    """The cable's other end is down: the job names another port in its place."""
+def test_a_link_without_carrier_is_named_and_leaves_nothing(rack, lived_in, unchanged, monkeypatch):
+    """The other end of the talker's cable is down: the job does not name it."""
     monkeypatch.setattr(devices, "_CARRIER_SECONDS", 1)
-    rack.cable("talker", "spare0", "talker", "spare1")
-    links = (Link(TALKER, LinkEnd("listener", "eth0")),)
+    queue = Step("queue", "talker", ("tc", "qdisc", "replace", "dev", "eth0", "root", "pfifo"), 20)
+    asked = job(SERVER, links=(Link(TALKER, LISTENER),), bridges=(), configure=(queue,))
     with pytest.raises(TestbedError, match=r"eth0 did not come up within 1 s .*host talker"):
-        SessionJobs(rack.hosts).run(job(SERVER, links=links, bridges=(), **_on_the_talker()))
-    rack.run("talker", "ip", "link", "delete", "spare0")
-
-
-def _on_the_talker() -> dict:
-    return {"configure": (shell("queue", "tc qdisc replace dev eth0 root pfifo"),)}
-
-
-def test_an_interrupt_leaves_nothing(rack, lived_in, unchanged, monkeypatch):
-    def interrupted(_seconds: float) -> None:
-        raise KeyboardInterrupt
-
-    asked = job(SERVER, WRITE, Pause(1), **SET_UP)
-    monkeypatch.setattr("tsnrepro.testbed.jobs.sessions.network.settle_seconds", lambda _: 0)
-    real = time.sleep
-    monkeypatch.setattr(
-        "tsnrepro.testbed.jobs.sessions.time.sleep", lambda s: interrupted(s) if s else real(s)
-    )
-    with pytest.raises(KeyboardInterrupt):
         SessionJobs(rack.hosts).run(asked)
+
+
+class Interrupting:
+    """A host on which a certain command is interrupted from the keyboard."""
+
+    def __init__(self, host) -> None:
+        self._host = host
+
+    def __getattr__(self, name):
+        return getattr(self._host, name)
+
+    def run(self, argv, **limits):
+        if "interrupt" in argv:
+            raise KeyboardInterrupt
+        return self._host.run(argv, **limits)
+
+
+def test_an_interrupt_leaves_nothing(rack, lived_in, unchanged):
+    hosts = rack.hosts | {"line": Interrupting(rack.hosts["line"])}
+    asked = job(SERVER, WRITE, Step("interrupt", "line", ("interrupt",), 5), **SET_UP)
+    with pytest.raises(KeyboardInterrupt):
+        SessionJobs(hosts).run(asked)
+
+
+def test_a_host_that_is_lost_keeps_no_other_from_being_given_back():
+    """And the error is that of the step, not of what could not be taken back after it."""
+    rack = Rack()
+    try:
+        before = rack.state()
+        lose = Step("lose", "line", ("pkill", "-KILL", "sshd"), 20)
+        with pytest.raises((CommandError, TestbedError), match=r"connection.*line: pkill"):
+            SessionJobs(rack.hosts).run(job(SERVER, WRITE, lose, **SET_UP))
+        del rack.hosts["line"]
+        assert rack.state() == {name: before[name] for name in rack.hosts}
+    finally:
+        rack.close()
 
 
 # --- an experiment ------------------------------------------------------------------------------

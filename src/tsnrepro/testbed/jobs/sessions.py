@@ -44,6 +44,12 @@ trap : TERM
 while wait $!; status=$?; kill -0 $!; do :; done
 exit $status"""
 
+_MACHINE = {
+    "kernel": ["uname", "-r"],
+    "processor": ["sed", "-n", "/^model name/{s/^[^:]*: //;p;q}", "/proc/cpuinfo"],
+    "processors": ["nproc"],
+}
+
 
 class SessionJobs:
     """A testbed for jobs of hosts that somebody else connected to, and disconnects from.
@@ -57,6 +63,7 @@ class SessionJobs:
     """
 
     machines = ()
+    """None: stalls are metered on hosts that stay what they are, which jobs set up anew."""
     acceleration: Acceleration = "none"
 
     def __init__(self, hosts: Mapping[str, RemoteHost], kind: str = "hardware") -> None:
@@ -76,7 +83,7 @@ class SessionJobs:
             "jobs": True,
             "acceleration": self.acceleration,
             "virtual_time": False,
-            "kernel": _kernels(self.hosts),
+            "ran_on": {name: _said_by(self.hosts, argv) for name, argv in _MACHINE.items()},
             "iproute2": _said_by(self.hosts, ["tc", "-V"]),
             "controller": facts.controller(),
             "hosts": {name: facts.host(host, []) for name, host in self.hosts.items()},
@@ -96,7 +103,7 @@ class SessionJobs:
         began = time.monotonic()
         hosts = self._hosts_of(job)
         with Undo() as undo:
-            kernel = _kernels(hosts)
+            kernel = _said_by(hosts, _MACHINE["kernel"])
             files.check_programs(job, hosts)
             devices = Devices(job, hosts)
             ready_s = time.monotonic() - began
@@ -227,10 +234,6 @@ def _errors_of(step: Step) -> Iterator[None]:
     except CommandError as error:
         where = f"{step.host}: {shlex.join(step.argv)}"
         raise CommandError(error.what, where, error.remedy) from error
-
-
-def _kernels(hosts: Mapping[str, RemoteHost]) -> str:
-    return _said_by(hosts, ["uname", "-r"])
 
 
 def _said_by(hosts: Mapping[str, RemoteHost], argv: list[str]) -> str:
