@@ -188,7 +188,7 @@ def test_links_are_as_in_namespaces(rack, unchanged):
         rack,
         job(
             *(shell(name, text) for name, text in shown.items()),
-            shell("line", f"({line}) | sed 's/^[0-9]*: //'", "line"),
+            shell("line", f"({line}) | sed 's/^[0-9]*: //; s/@[^:]*//'", "line"),
             Step("ping", "talker", ("ping", "-c", "1", "-W", "5", "10.0.0.2"), 20),
             configure=(WIRE, CLSACT, shell("down", "ip -o link | grep -c 'state UP'; true")),
         ),

@@ -1,7 +1,8 @@
 """Devices that a host has before a job and keeps after it: looked at, set up, given back.
 
 Only what the job's topology names is touched. A device that somebody uses is refused: its queues,
-its place in a bridge or its routes could not be given back as they were.
+its place in a bridge or its IPv4 routes could not be given back as they were. IPv6 routes that
+somebody gave it are not looked for, and do not come back.
 """
 
 import json
@@ -13,7 +14,7 @@ from tsnrepro.errors import TestbedError
 from tsnrepro.testbed.host import RemoteHost
 from tsnrepro.testbed.jobs import network
 from tsnrepro.testbed.jobs.job import Job, LinkEnd
-from tsnrepro.testbed.jobs.undo import COMMAND_SECONDS, Undo, must
+from tsnrepro.testbed.jobs.undo import Undo, must
 
 # Two cards agree on their speed within some 3 s; ten times that is no agreement.
 _CARRIER_SECONDS = 30
@@ -93,7 +94,7 @@ class Devices:
             must(self._hosts[name], argv)
 
     def _prepare(self, port: LinkEnd, undo: Undo) -> None:
-        """Take a device down and all off it that the job might inherit."""
+        """Take a device down, and from it what the job might inherit."""
         host, device, before = self._hosts[port.host], port.device, self._before[_key(port)]
         link, ipv6 = ["ip", "link", "set", "dev", device], f"net/ipv6/conf/{device}/disable_ipv6"
         flush = ["ip", "address", "flush", "dev", device]
@@ -121,10 +122,8 @@ def _key(port: LinkEnd) -> tuple[str, str]:
 
 def _shown(host: RemoteHost, device: str) -> dict[str, Any] | None:
     """Return what ``ip`` tells of a device, None where the host has no such device."""
-    done = host.run(["ip", "-j", "address", "show", "dev", device], deadline_s=COMMAND_SECONDS)
-    if done.exit_status == 1 and "does not exist" in done.stderr:
-        return None
-    return next(item for item in json.loads(done.check().stdout) if item.get("ifname") == device)
+    rows = _json(host, ["ip", "-j", "address", "show"])
+    return next((row for row in rows if row.get("ifname") == device), None)
 
 
 def _look(host: RemoteHost, device: str) -> dict[str, Any]:

@@ -48,11 +48,12 @@ class Vlan:
 
 @dataclass(frozen=True)
 class LinkEnd:
-    """One end of a link: a veth device of a host.
+    """One end of a link: a veth device of a host, or a network card that is there.
 
     ``addresses`` are IPv4 with prefix length (``10.0.0.1/24``). ``queues`` is the number of
-    transmit (and receive) queues, which taprio and mqprio need one of for each traffic class.
-    All offloads are off. Hosts know each other's addresses beforehand: no ARP is sent.
+    transmit (and receive) queues, which taprio and mqprio need one of for each traffic class;
+    a card has those that it has. All offloads are off. Hosts know each other's addresses
+    beforehand: no ARP is sent.
     """
 
     host: str
@@ -127,7 +128,7 @@ class Pause:
 
 @dataclass(frozen=True)
 class Job:
-    """Everything one guest does between boot and power-off, or this machine in its place.
+    """Everything one guest does between boot and power-off, or machines in its place.
 
     Attributes
     ----------
@@ -142,7 +143,7 @@ class Job:
         What follows once the links are up, in order.
     programs
         Programs of this machine, by name or absolute path, that the guest gets at the same
-        path, with the libraries they load.
+        path, with the libraries they load. A host reached over SSH has to have them.
     inputs
         Further files by absolute path; executable.
     seed
@@ -151,7 +152,8 @@ class Job:
         Seconds of wall time after which all of it is killed. A sender that blocks lets virtual
         time run for ever, so this one counts outside.
     memory_mb
-        The guest's memory; files and output lie in it too. On this machine it bounds only those.
+        The guest's memory; files and output lie in it too. On this machine it bounds only those,
+        over SSH each of them.
 
     Raises
     ------

@@ -30,10 +30,10 @@ _ENDED_BY_KILL, _ENDED_BY_TERM = 137, 143
 # No exit status came, because a signal ended what SSH started.
 _NO_STATUS = -1
 _STARTED = "started"
-# A shell that says how a signal ended a step, which SSH does not. TERM reaches it together with
-# the step, since timeout(1) passes it to all it started; it waits on, because the step may end in
-# its own way. Whether it was TERM that ended the wait is seen by the step being there still. Its
-# own words about signals are no output of the step.
+# A shell that reports the signal which ended a step as an exit status; SSH would leave none. TERM
+# reaches the shell together with the step, because timeout(1) passes it to all that it started.
+# The shell waits on, since the step may end in a way of its own: a wait that TERM cut short is one
+# after which the step is still there. What the shell says of signals is no output of the step.
 _REPORT = """\
 cd / || exit
 [ -z "$1" ] || echo "$1"
@@ -238,7 +238,7 @@ def _errors_of(step: Step) -> Iterator[None]:
 
 def _said_by(hosts: Mapping[str, RemoteHost], argv: list[str]) -> str:
     """Return what all hosts answer to a command; where they differ, with the hosts of each."""
-    answers = {name: must(host, argv).strip() for name, host in hosts.items()}
+    answers = {name: must(host, argv).strip() or "unknown" for name, host in hosts.items()}
     ordered = sorted(answers, key=lambda name: answers[name])
     groups = {said: list(names) for said, names in groupby(ordered, key=lambda n: answers[n])}
     if len(groups) < 2:
