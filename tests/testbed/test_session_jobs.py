@@ -9,7 +9,9 @@ import pytest
 
 from tsnrepro.analysis import testbed as facts_as_results
 from tsnrepro.errors import CommandError, TestbedError
+from tsnrepro.experiments.measurement import Measurement
 from tsnrepro.experiments.shaping import on_hosts
+from tsnrepro.experiments.shaping.plan import trials_of
 from tsnrepro.settings import EmulatedSettings
 from tsnrepro.settings.shaping import ShapingPart
 from tsnrepro.testbed.emulated import EmulatedTestbed
@@ -220,14 +222,14 @@ TAGGED = (
 
 
 def test_vlans_are_as_in_namespaces(rack, unchanged):
+    if not has_vlans(rack):
+        pytest.skip("this machine's kernel has no VLAN devices")
     shown = {
         "vlan": "ip -d link show eth0.10 | grep -E -o 'vlan protocol.*|qos-map.*'",
         "neighbours": "ip neighbour show nud permanent | sed 's/lladdr [^ ]*//' | sort",
     }
     ping = Step("ping", "talker", ("ping", "-c", "1", "-W", "5", "10.0.10.2"), 20)
     steps = (*(shell(name, text) for name, text in shown.items()), ping)
-    if not has_vlans(rack):
-        pytest.skip("this machine's kernel has no VLAN devices")
     local, sessions = both(rack, job(*steps, links=TAGGED))
     assert sessions.check().steps["vlan"].stdout
     for name in shown:
@@ -283,30 +285,30 @@ def test_what_came_back_says_where_it_ran(rack):
     assert 0 < result.ready_s < result.wall_s
 
 
-class Old:
-    """A host that answers with another kernel."""
+class Answering:
+    """A host that gives one command an answer of the test's."""
 
-    def __init__(self, host, release: str) -> None:
-        self._host, self._release = host, release
+    def __init__(self, host, word: str, answer: str) -> None:
+        self._host, self._word, self._answer = host, word, answer
 
     def __getattr__(self, name):
         return getattr(self._host, name)
 
     def run(self, argv, **limits):
-        if argv == ["uname", "-r"]:
-            return Completed("old", tuple(argv), 0, f"{self._release}\n", "", 0.0, 0.0)
+        if any(self._word in each for each in argv):
+            return Completed(self.name, tuple(argv), 0, f"{self._answer}\n", "", 0.0, 0.0)
         return self._host.run(argv, **limits)
 
 
 def test_kernels_that_differ_are_all_named(rack):
-    hosts = {name: Old(host, "6.1.0") for name, host in rack.hosts.items()}
-    hosts["line"] = Old(rack.hosts["line"], "5.10.0")
+    hosts = {name: Answering(host, "uname", "6.1.0") for name, host in rack.hosts.items()}
+    hosts["line"] = Answering(rack.hosts["line"], "uname", "5.10.0")
     result = SessionJobs(hosts).run(job(shell("say", "echo")))
     assert result.kernel == "5.10.0 (line), 6.1.0 (talker, listener)"
 
 
 def test_a_page_names_the_hosts_and_not_the_machine_that_asks_them(rack, monkeypatch):
-    facts = SessionJobs({"talker": Old(rack.hosts["talker"], "6.1.0")}).describe()
+    facts = SessionJobs({"talker": Answering(rack.hosts["talker"], "uname", "6.1.0")}).describe()
     monkeypatch.setattr(facts_as_results, "facts_of", lambda path: ("digest", facts))
     assert facts_as_results.label_of("run.json").startswith("hardware testbed")
     assert facts_as_results._description(facts)["kernel"] == "6.1.0"
@@ -366,6 +368,17 @@ def test_what_others_use_is_left_to_them(rack, unchanged, use):
     finally:
         for command in freed:
             rack.run("line", *command.split())
+
+
+def test_a_device_that_carries_the_session_is_left_to_it(rack, lived_in, unchanged):
+    talker = Answering(rack.hosts["talker"], "SSH_CONNECTION", "192.0.2.7")
+    with pytest.raises(TestbedError, match=r"eth0 is in use: the SSH session.*host talker"):
+        SessionJobs(rack.hosts | {"talker": talker}).run(job())
+
+
+def test_an_input_that_cannot_be_written_is_named(rack, unchanged):
+    with pytest.raises(TestbedError, match=r"cannot write /proc/version_of.*host talker"):
+        SessionJobs(rack.hosts).run(job(inputs={"/tmp/a/b": b"", "/proc/version_of": b""}))
 
 
 @pytest.mark.parametrize("kind", ["input", "collected"])
@@ -504,5 +517,18 @@ def test_a_stream_is_shaped_as_in_namespaces(rack, unchanged, mode):
     for values in counted:
         assert values["result"]["sent"] == values["result"]["received"] == settings.packets
     kinds = [[row["kind"] for row in values["qdiscs"]] for values in counted]
+    assert medium_of(settings, sessions) == "hardware cards"
     assert kinds[0] == kinds[1]
     assert ("prio" in kinds[1]) == (mode == "prio")
+
+
+def medium_of(settings, result) -> str:
+    """Return what a record calls the links of a rack that brought this result."""
+
+    class Brought(SessionJobs):
+        def run(self, job):
+            return result
+
+    measured = Measurement()
+    on_hosts.measure(Brought({}), trials_of(settings, 1)[0], measured)
+    return measured.values["medium"]
