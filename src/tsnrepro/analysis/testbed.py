@@ -13,6 +13,7 @@ from tsnrepro.stats.estimate import DEFAULT_LEVEL, Estimate
 _LABELS = {
     "emulated": "emulated testbed (network namespaces on one machine, eBPF switches)",
     "guest": "guest testbed (namespaces in a virtual machine with a kernel of its own)",
+    "hardware": "hardware testbed (network cards of hosts reached over SSH)",
     "model": "model testbed (simulated queues, no measurement)",
 }
 # The emulated testbed without its switches: jobs, each with links and queues of its own.
@@ -68,7 +69,8 @@ def label_of(manifest_path: str | Path) -> str:
     kind: str = facts["testbed"]
     if kind == _IMPORTED:
         return _imported_label(facts)
-    label = _JOBS if facts.get("jobs") else _LABELS.get(kind) or kind
+    jobs = facts.get("jobs") and kind == "emulated"
+    label = _JOBS if jobs else _LABELS.get(kind) or kind
     return label + _VIRTUAL if facts.get("virtual_time") else label
 
 
@@ -187,8 +189,11 @@ def _imported(facts: dict[str, Any]) -> dict[str, int | float | str | None]:
 
 def _jobs(facts: dict[str, Any]) -> dict[str, int | float | str | None]:
     controller = facts["controller"]
+    # Hosts that are machines of their own, or the machine that runs the campaign.
+    machine = facts.get("ran_on", controller)
     return {
-        **{name: controller[name] for name in ("kernel", "processor", "processors", "commit")},
+        **{name: machine[name] for name in ("kernel", "processor", "processors")},
+        "commit": controller["commit"],
         "acceleration": facts["acceleration"],
         "iproute2": facts["iproute2"],
     }
