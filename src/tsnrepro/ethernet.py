@@ -6,30 +6,6 @@ check sequence and without preamble and gap; its wire bytes include both.
 
 from typing import Final
 
-__all__ = [
-    "FCS_BYTES",
-    "FULL_FRAME_BYTES",
-    "FULL_PAYLOAD_BYTES",
-    "GAP_BYTES",
-    "LARGEST_UDP_PAYLOAD_BYTES",
-    "MIN_FRAME_BYTES",
-    "PREAMBLE_BYTES",
-    "R_TAG_BYTES",
-    "TCP_SEGMENT_BYTES",
-    "VLAN_TAG_BYTES",
-    "ip_packets",
-    "payload_limit_mbps",
-    "skb_truesize",
-    "tcp_ack_frame",
-    "tcp_frame",
-    "tcp_limit_mbps",
-    "tcp_truesize",
-    "udp_frames",
-    "udp_payload",
-    "udp_truesizes",
-    "wire_bytes",
-]
-
 PREAMBLE_BYTES: Final = 8
 """Preamble and start frame delimiter (IEEE Std 802.3-2022, 3.1.1)."""
 
@@ -48,9 +24,6 @@ MIN_FRAME_BYTES: Final = 64
 R_TAG_BYTES: Final = 6
 """EtherType, 16 reserved bits, sequence number (IEEE Std 802.1CB-2017, 7.8)."""
 
-FULL_PAYLOAD_BYTES: Final = 1472
-"""The largest UDP payload of a datagram that is not fragmented, on an MTU of 1500."""
-
 FULL_FRAME_BYTES: Final = 1518
 """maxBasicFrameSize (IEEE Std 802.3-2022, 4.4.2): an MTU of 1500, without tags."""
 
@@ -63,8 +36,8 @@ _UDP: Final = 8
 _TCP_WITH_TIMESTAMPS: Final = 20 + 12
 _MTU: Final = 1500
 _FRAGMENT: Final = (_MTU - _IPV4) // 8 * 8
-LARGEST_UDP_PAYLOAD_BYTES: Final = _MTU - _IPV4 - _UDP
-"""Largest payload of a datagram that needs no fragments, on an MTU of 1500 (RFC 768, RFC 791)."""
+FULL_PAYLOAD_BYTES: Final = _MTU - _IPV4 - _UDP
+"""Largest UDP payload of a datagram that needs no fragments, on an MTU of 1500 (RFC 768, 791)."""
 
 _MAX_UDP_PAYLOAD: Final = 65_535 - _IPV4 - _UDP
 
