@@ -74,9 +74,13 @@ def _frame(ip_bytes: int, vlan: bool) -> int:
     return max(MIN_FRAME_BYTES, ip_bytes + _HEADER_AND_FCS + (VLAN_TAG_BYTES if vlan else 0))
 
 
-def udp_frames(payload_bytes: int, *, vlan: bool = False) -> tuple[int, ...]:
-    """Return the frame sizes, in bytes with FCS and without R-TAG, of a UDP datagram, in order."""
-    return tuple(_frame(size, vlan) for size in ip_packets(payload_bytes))
+def udp_frames(payload_bytes: int, *, tagged: bool = False, vlan: bool = False) -> tuple[int, ...]:
+    """Return the frame sizes, in bytes with FCS, of a UDP datagram, in order.
+
+    ``tagged`` adds an R-TAG to every frame: behind the talker, which pads what is too short.
+    """
+    tag = R_TAG_BYTES if tagged else 0
+    return tuple(_frame(size, vlan) + tag for size in ip_packets(payload_bytes))
 
 
 def udp_payload(frame_bytes: int) -> int:
@@ -102,13 +106,9 @@ def wire_bytes(frame_bytes: int) -> int:
 def payload_limit_mbps(
     payload_bytes: int, *, tagged: bool = False, vlan: bool = False, rate_mbps: float = 1000.0
 ) -> float:
-    """Return the highest UDP payload rate, in Mb/s, that a line of ``rate_mbps`` carries.
-
-    ``tagged`` adds an R-TAG to every frame.
-    """
-    tag = R_TAG_BYTES if tagged else 0
-    wire = sum(wire_bytes(size + tag) for size in udp_frames(payload_bytes, vlan=vlan))
-    return rate_mbps * payload_bytes / wire
+    """Return the highest UDP payload rate, in Mb/s, that a line of ``rate_mbps`` carries."""
+    frames = udp_frames(payload_bytes, tagged=tagged, vlan=vlan)
+    return rate_mbps * payload_bytes / sum(map(wire_bytes, frames))
 
 
 def tcp_limit_mbps(

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tsnrepro.errors import ConfigurationError
-from tsnrepro.ethernet import R_TAG_BYTES, udp_frames, wire_bytes
+from tsnrepro.ethernet import udp_frames, wire_bytes
 from tsnrepro.settings.shaping import (
     GATED,
     GateControlList,
@@ -42,10 +42,8 @@ class Flow:
     @property
     def wire_bytes(self) -> tuple[int, ...]:
         """What each of a datagram's frames occupies, with every tag, FCS, preamble and gap."""
-        tag = R_TAG_BYTES if self.r_tag else 0
-        return tuple(
-            wire_bytes(size + tag) for size in udp_frames(self.payload_bytes, vlan=self.vlan)
-        )
+        frames = udp_frames(self.payload_bytes, tagged=self.r_tag, vlan=self.vlan)
+        return tuple(map(wire_bytes, frames))
 
 
 def wire_time_ns(wire: int, link_mbps: float) -> float:
