@@ -89,13 +89,11 @@ def udp_payload(frame_bytes: int) -> int:
 
 
 def tcp_frame(segment_bytes: int = TCP_SEGMENT_BYTES, *, vlan: bool = False) -> int:
-    """Return the frame size, in bytes, of a TCP segment with time stamps (RFC 7323)."""
+    """Return the frame size, in bytes, of a TCP segment with time stamps (RFC 7323).
+
+    A segment of 0 bytes is an acknowledgement.
+    """
     return _frame(segment_bytes + _TCP_WITH_TIMESTAMPS + _IPV4, vlan)
-
-
-def tcp_ack_frame(*, vlan: bool = False) -> int:
-    """Return the frame size, in bytes, of an acknowledgement that carries no data."""
-    return tcp_frame(0, vlan=vlan)
 
 
 def wire_bytes(frame_bytes: int) -> int:

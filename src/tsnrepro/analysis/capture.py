@@ -34,7 +34,7 @@ def reports(manifest_path: str | Path) -> Iterator[tuple[dict[str, Any], WireRep
     """
     store, _ = open_run(manifest_path)
     for document in recorded_trials(manifest_path):
-        yield document, recorded_report(store, document)
+        yield document, recorded_report(store.output_bytes, document)
 
 
 def trials_of(reported: list[tuple[dict[str, Any], WireReport]]) -> pd.DataFrame:

@@ -11,6 +11,7 @@ import numpy as np
 from numba import njit
 
 from tsnrepro.captures.capture_file import Capture
+from tsnrepro.ethernet import R_TAG_BYTES, VLAN_TAG_BYTES
 from tsnrepro.tools.frerctl import StreamFilter
 
 FRAME: Final = np.dtype(
@@ -45,7 +46,6 @@ FRAME: Final = np.dtype(
 OTHER_TRAFFIC, STREAM_FRAME, STREAM_FRAGMENT = 0, 1, 2
 
 _C_TAG, _S_TAG, R_TAG = 0x8100, 0x88A8, 0xF1C1
-_VLAN_BYTES, R_TAG_BYTES = 4, 6
 _IPV4, _IPV6 = 0x0800, 0x86DD
 TCP, UDP = 6, 17
 _IPV6_FRAGMENT = 44
@@ -123,7 +123,7 @@ def _ethernet(data, at, end, frame):
     ethertype = _u16(data, at + 12)
     at += 14
     while ethertype in (_C_TAG, _S_TAG, R_TAG):
-        length = R_TAG_BYTES if ethertype == R_TAG else _VLAN_BYTES
+        length = R_TAG_BYTES if ethertype == R_TAG else VLAN_TAG_BYTES
         if at + length > end:
             frame.cut = True
             break
@@ -274,7 +274,7 @@ def _word(data, at):
 def _digests(data, offset, captured, original, frames, found):  # noqa: PLR0917
     for i in range(len(frames)):
         frame = frames[i]
-        head = 14 + _VLAN_BYTES * frame.vlan_tags + R_TAG_BYTES * frame.r_tags
+        head = 14 + VLAN_TAG_BYTES * frame.vlan_tags + R_TAG_BYTES * frame.r_tags
         behind = min(np.int64(original[i]) - head, _DIGEST_BYTES)
         if frame.cut or behind < 0 or head + behind > np.int64(captured[i]):
             continue
