@@ -53,7 +53,7 @@ def measure(testbed: ModelTestbed, trial: Trial, measured: Measurement) -> None:
     part, mode = part_of(trial.factors), trial.factors["mode"]
     seed = int(trial.digest, 16) ^ testbed.seed
     parameters = testbed.parameters(trial.repetition)
-    network = _Layout(part, mode, parameters, testbed.settings.cable_ns, seed).network()
+    network = _TrialNetwork(part, mode, parameters, testbed.settings.cable_ns, seed).network()
     departures: list[Block] = []
 
     def keep(block: Block) -> None:
@@ -167,7 +167,7 @@ def _counts_of(result: SimulationResult, duration_s: float) -> dict[str, Any]:
 
 
 @dataclass(frozen=True)
-class _Layout:
+class _TrialNetwork:
     """What decides the network of one trial."""
 
     part: ShapingPart
