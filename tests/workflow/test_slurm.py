@@ -1,6 +1,6 @@
 """A study on a real Slurm loses its node in the middle and gives the same bytes as on this machine.
 
-In every job the plugin starts Snakemake twice, at three seconds of processor time each. Eight jobs
+In every job the plugin starts Snakemake twice, at three seconds of processor time each. Four jobs
 show what there is to see in about a minute; the study of hundreds takes a quarter of an hour.
 """
 
@@ -18,11 +18,11 @@ from study_repository import copy_for_studies
 
 from tsnrepro.studies.study import load_study
 
-# Eight points, one a job: twice what the node computes at once.
-EIGHT = """\
-description: Eight jobs
+# Four points, one a job: twice what the node computes at once.
+FOUR = """\
+description: Four jobs
 duration_s: 0.05
-replications: 2
+replications: 1
 points_per_job: 1
 measure: {kind: loss}
 base: {rate_mbps: 300, stall_length_ms: 2, stall_interval_ms: 20}
@@ -46,7 +46,7 @@ def repository(tmp_path_factory):
         pytest.skip(f"this machine lacks {', '.join(lacks)} for a Slurm of its own")
     assert not lacks, f"CI must run Slurm, and lacks {', '.join(lacks)}"
     copy = copy_for_studies(tmp_path_factory.mktemp("repository"))
-    (copy / "config" / "studies" / "eight.yaml").write_text(EIGHT, encoding="utf-8")
+    (copy / "config" / "studies" / "four.yaml").write_text(FOUR, encoding="utf-8")
     return copy
 
 
@@ -90,7 +90,7 @@ def start_on(cluster: Cluster, repository: Path, name: str, log) -> subprocess.P
 @pytest.mark.parametrize(
     ("name", "least_jobs", "before_loss"),
     # So many jobs are through when the node is lost: some before it, most after it.
-    [("eight", 8, 2), pytest.param("buffers", 200, 40, marks=pytest.mark.long)],
+    [("four", 4, 1), pytest.param("buffers", 200, 40, marks=pytest.mark.long)],
 )
 def test_a_study_survives_its_node(repository, cluster, tmp_path, name, least_jobs, before_loss):
     jobs = load_study(str(repository / "config" / "studies" / f"{name}.yaml")).chunk_count()
@@ -113,6 +113,7 @@ def test_a_study_survives_its_node(repository, cluster, tmp_path, name, least_jo
             wait_until(lambda: cluster.node_state() == "down", 120, "the node is given up")
             assert done_so_far() == after_loss, "something went on without a node"
             cluster.start_node()
+            cluster.start_waiting()
             assert snakemake.wait(SECONDS) == 0, Path(log.name).read_text()[-4000:] + cluster.logs()
         finally:
             snakemake.kill()

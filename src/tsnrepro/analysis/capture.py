@@ -16,7 +16,7 @@ from tsnrepro.analysis.figures import LABELS, new, say
 from tsnrepro.analysis.results import Results
 from tsnrepro.captures.recorded import recorded_report
 from tsnrepro.captures.report import WireReport
-from tsnrepro.records.tables import open_run, recorded_trials
+from tsnrepro.records.runs import open_run, recorded_trials
 from tsnrepro.stats.quantiles import replicated_quantile
 from tsnrepro.stats.replication import mean_over_runs
 

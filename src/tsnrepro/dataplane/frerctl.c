@@ -8,6 +8,7 @@
  *   frerctl set PORT OPTIONS        change a running switch; recovery starts afresh
  *   frerctl streams PORT STREAMS    set several streams; STREAMS is --stream NAME OPTIONS
  *                                   [--stream NAME OPTIONS ...]; recovery starts afresh
+ *   frerctl reset PORT              recovery starts afresh, sequence generation goes on
  *   frerctl counters PORT           every counter, as JSON
  *   frerctl latent PORT OPTIONS     latent error detection; prints a line for each alarm
  *   frerctl drops OPTIONS           locate drops of the streams until standard input ends;
@@ -209,6 +210,15 @@ static void command_generator(const char *device, int argc, char **argv)
 	write_value(found.generator, stream, &state, "the sequence generator");
 }
 
+/* SequenceRecoveryReset of IEEE 802.1CB-2017, 7.4.3.3, asked for by the control plane. */
+static void command_reset(const char *device)
+{
+	struct running found = find_switch(device);
+	struct switch_config config = get_config(found.config);
+
+	start_afresh(&found, config.streams, &config);
+}
+
 static void command_restart(const char *device)
 {
 	struct running found = find_switch(device);
@@ -231,6 +241,8 @@ int main(int argc, char **argv)
 		command_set(argv[2], argc - 2, argv + 2);
 	else if (!strcmp(command, "streams") && argc > 2)
 		command_streams(argv[2], argc - 2, argv + 2);
+	else if (!strcmp(command, "reset") && argc == 3)
+		command_reset(argv[2]);
 	else if (!strcmp(command, "counters") && argc == 3)
 		command_counters(argv[2]);
 	else if (!strcmp(command, "fault") && argc > 2)
@@ -245,7 +257,7 @@ int main(int argc, char **argv)
 		command_drops(argc - 1, argv + 1);
 	else
 		die("usage: frerctl switch PORTS | station DEV | set PORT | streams PORT | "
-		    "counters PORT | fault PORT | generator PORT | restart PORT | latent PORT | "
-		    "drops");
+		    "reset PORT | counters PORT | fault PORT | generator PORT | restart PORT | "
+		    "latent PORT | drops");
 	return 0;
 }

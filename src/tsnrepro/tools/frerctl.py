@@ -137,6 +137,14 @@ def configure_streams(
     return [program, "streams", port, *(word for s in streams for word in s.options(frer))]
 
 
+def reset(program: str, port: str) -> list[str]:
+    """Return the command after which a switch's recovery functions take any number next.
+
+    IEEE Std 802.1CB-2017, 7.4.3.3: SequenceRecoveryReset.
+    """
+    return [program, "reset", port]
+
+
 def frer_options(frer: FrerSettings) -> list[str]:
     """Return the options for the variables of the recovery function."""
     return [
