@@ -60,6 +60,6 @@ def _latency(factors, settings, throughput_pps):
     if kind == "round-trip":
         found = latency.round_trips(samples)
     else:
-        found = {"one_way": latency.one_way([1.0], [1.00001], clocks_agree=False)}
+        found = {"one_way": None}
     reasons = latency.departures(settings.latency, kind)
     return latency.record_of_latency(of, found, reasons)
