@@ -7,6 +7,7 @@ from typing import Any
 import pandas as pd
 
 from tsnrepro.analysis.results import Results
+from tsnrepro.records.facts import OF_IMPORTS, OF_MODEL
 from tsnrepro.records.runs import open_run
 from tsnrepro.stats.estimate import DEFAULT_LEVEL, Estimate
 
@@ -28,21 +29,6 @@ _SIMULATED, _MEASURED = "Simulated on", "Measured on"
 
 _IMPORTED, _MODEL = "imported", "model"
 UNKNOWN = "unknown"
-
-
-# What only an imported data set has to tell. A manuscript that can print both kinds names them, so
-# they are there, without a value, on a testbed of our own too.
-OF_IMPORTS = ("description", "imported_from", "imported_by", "switches", "measured")
-# And what only the model has: parameters, some known to a range, with where they stand in its
-# settings and their units.
-OF_MODEL = {
-    "switch_us": (("switch_us",), "us"),
-    "send_us": (("talker", "send_us"), "us"),
-    "receive_us": (("listener", "receive_us"), "us"),
-    "stack_us": (("listener", "stack_us"), "us"),
-    "stall_interval_s": (("stalls", "interval_s"), "s"),
-    "stall_length_ms": (("stalls", "length_ms"), "ms"),
-}
 
 
 def facts_of(manifest_path: str | Path) -> tuple[str, dict[str, Any]]:
