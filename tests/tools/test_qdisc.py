@@ -16,6 +16,7 @@ ENTRIES = [(0x20, 500_000), (0x01, 500_000)]
 MAP8 = "num_tc 8 map 0 1 2 3 4 5 6 7 0 0 0 0 0 0 0 0 queues " + " ".join(
     f"1@{number}" for number in range(8)
 )
+MAP4 = "num_tc 4 map 3 3 3 3 3 2 1 0 3 3 3 3 3 3 3 3 queues 1@0 1@1 1@2 1@3"
 
 
 def line(argv):
@@ -29,10 +30,53 @@ def test_taprio_in_software_names_its_clock():
     )
 
 
+def test_taprio_in_hardware_names_no_clock():
+    words = qdisc.taprio("eth0", ENTRIES, mode="offload")
+    assert words[-2:] == ["flags", "0x2"]
+    assert "clockid" not in words
+
+
+def test_launch_time_assistance_needs_its_delay_and_nothing_else_takes_one():
+    words = qdisc.taprio("eth0", ENTRIES, mode="txtime-assist", txtime_delay_ns=500_000)
+    assert line(words).endswith("flags 0x1 txtime-delay 500000 clockid CLOCK_TAI")
+    with pytest.raises(ConfigurationError, match="txtime-delay"):
+        qdisc.taprio("eth0", ENTRIES, mode="txtime-assist")
+    with pytest.raises(ConfigurationError, match="txtime-delay"):
+        qdisc.taprio("eth0", ENTRIES, txtime_delay_ns=500_000)
+
+
 @pytest.mark.parametrize("entry", [(0x100, 1_000), (-1, 1_000), (0x01, 0)])
 def test_impossible_entries_are_refused(entry):
     with pytest.raises(ConfigurationError, match="entry"):
         qdisc.taprio("eth0", [entry])
+
+
+def test_i225_gates_in_hardware_at_a_fixed_speed():
+    commands = qdisc.taprio_i225("eth0", [(0x01, 300_000), (0x0E, 700_000)], 1_000)
+    assert line(commands[-1]) == (
+        f"tc qdisc replace dev eth0 root handle 100: taprio {MAP4} base-time 1000"
+        " sched-entry S 01 300000 sched-entry S 0e 700000 flags 0x2"
+    )
+    assert ["ethtool", "--set-eee", "eth0", "eee", "off"] in commands[:-1]
+
+
+def test_i210_has_launch_times_but_no_gates():
+    gates, launch = qdisc.taprio_i210("eth0", [(0x01, 300_000), (0x0E, 700_000)], 0)
+    assert "0x1" in gates
+    assert "0x2" not in gates
+    assert line(launch) == (
+        "tc qdisc replace dev eth0 parent 100:1 etf clockid CLOCK_TAI delta 300000 offload"
+        " skip_sock_check"
+    )
+    with pytest.raises(ConfigurationError, match="below the txtime-delay"):
+        qdisc.taprio_i210("eth0", [(0x01, 1_000)], 0, etf_delta_ns=500_000)
+
+
+def test_lan966x_gates():
+    assert line(qdisc.taprio_lan966x("eth0", [(0x80, 10_000), (0x7F, 90_000)])) == (
+        f"tc qdisc add dev eth0 root handle 1: taprio {MAP8} base-time 0"
+        " sched-entry S 80 10000 sched-entry S 7f 90000 cycle-time 100000 flags 0x2"
+    )
 
 
 # Credit
@@ -42,6 +86,22 @@ def test_credit_of_a_class_a_stream_is_what_intel_documents():
     """98,688 kb/s and frames of 1542 bytes on the wire: hicredit 153, locredit -1389 (i210)."""
     found = qdisc.credits_of(98.688, 1000, frame_wire_bytes=1542, interference_wire_bytes=1542)
     assert found == qdisc.Credits(98_688, -901_312, 153, -1_389)
+
+
+def test_credit_of_class_b_waits_for_class_a_too():
+    """Annex L for the second class: 3,648 kb/s under the first of 98,688 kb/s gives 12 bytes."""
+    found = qdisc.credits_of(
+        3.648,
+        1000,
+        frame_wire_bytes=114,
+        interference_wire_bytes=1542,
+        above=(98.688, 1542),
+    )
+    assert (found.sendslope_kbps, found.hicredit_bytes, found.locredit_bytes) == (
+        -996_352,
+        12,
+        -113,
+    )
 
 
 def test_veth_claims_ten_gigabit():
@@ -61,18 +121,32 @@ def test_credit_limits_are_what_a_frame_gains_and_costs(slope, frame, interferen
     assert found.idleslope_kbps - found.sendslope_kbps == 1_000_000
 
 
-@pytest.mark.parametrize("slope", [0, 1000, float("nan")])
-def test_slopes_that_do_not_fit_the_port_are_refused(slope):
+@pytest.mark.parametrize(("slope", "above"), [(0, None), (1000, None), (600, (500.0, 1542))])
+def test_slopes_that_do_not_fit_the_port_are_refused(slope, above):
     with pytest.raises(ConfigurationError, match="does not fit"):
-        qdisc.credits_of(slope, 1000, frame_wire_bytes=1542, interference_wire_bytes=1542)
+        qdisc.credits_of(
+            slope, 1000, frame_wire_bytes=1542, interference_wire_bytes=1542, above=above
+        )
 
 
-def test_cbs_has_its_slopes_and_limits():
+def test_cbs_commands_of_the_cards():
     values = qdisc.Credits(98_688, -901_312, 153, -1_389)
-    assert line(qdisc.cbs("eth0", values, parent="2:3")) == (
-        "tc qdisc replace dev eth0 parent 2:3 cbs idleslope 98688 sendslope -901312"
-        " hicredit 153 locredit -1389 offload 0"
+    first, second = qdisc.cbs_i210("eth0", values)
+    assert line(first) == (
+        "tc qdisc replace dev eth0 root handle 100: mqprio num_tc 3 map 2 2 1 0 2 2 2 2 2 2 2 2 2"
+        " 2 2 2 queues 1@0 1@1 2@2 hw 0"
     )
+    assert line(second) == (
+        "tc qdisc replace dev eth0 parent 100:1 handle 7777: cbs idleslope 98688 sendslope -901312"
+        " hicredit 153 locredit -1389 offload 1"
+    )
+    switch = qdisc.Credits(10_000, -990_000, 15, -990)
+    assert line(qdisc.cbs_lan966x("eth0", 4, switch)[1]) == (
+        "tc qdisc replace dev eth0 parent 1:5 handle 2: cbs idleslope 10000 sendslope -990000"
+        " hicredit 15 locredit -990 offload 1"
+    )
+    with pytest.raises(ConfigurationError, match="100 kb/s"):
+        qdisc.cbs_lan966x("eth0", 4, values)
 
 
 # The others
@@ -80,11 +154,13 @@ def test_cbs_has_its_slopes_and_limits():
 
 def test_prio_serves_the_highest_priority_from_its_first_band():
     assert line(qdisc.prio("eth0")).endswith("prio bands 8 priomap 7 6 5 4 3 2 1 0 7 7 7 7 7 7 7 7")
+    with pytest.raises(ConfigurationError, match="bands below 3"):
+        qdisc.prio("eth0", bands=3, priority_map=[3] * 16)
 
 
 def test_etf_sends_at_the_sockets_time():
-    assert line(qdisc.etf("eth0", "100:6", delta_ns=200_000)) == (
-        "tc qdisc replace dev eth0 parent 100:6 etf clockid CLOCK_TAI delta 200000"
+    assert line(qdisc.etf("eth0", "100:6", delta_ns=200_000, deadline_mode=True)) == (
+        "tc qdisc replace dev eth0 parent 100:6 etf clockid CLOCK_TAI delta 200000 deadline_mode"
     )
 
 
@@ -104,6 +180,14 @@ def test_queues_are_pinned_by_pcp():
         "tc filter replace dev p0 egress pref 2 protocol 802.1Q flower vlan_prio 5"
         " action skbedit queue_mapping 5 priority 5",
     ]
+
+
+def test_vlan_carries_the_sockets_priority_both_ways():
+    add, _ = qdisc.vlan_link("eth0", 10, "eth0.10", priorities=[0, 5])
+    assert line(add) == (
+        "ip link add link eth0 name eth0.10 type vlan id 10 egress-qos-map 0:0 5:5"
+        " ingress-qos-map 0:0 5:5"
+    )
 
 
 # What tc prints
@@ -156,10 +240,14 @@ def test_other_output_is_no_statistics(text):
 
 SHAPED = [
     qdisc.taprio("v0", ENTRIES),
+    qdisc.taprio("v0", ENTRIES, mode="txtime-assist", txtime_delay_ns=500_000),
+    qdisc.taprio("v0", ENTRIES, mode="offload"),
     qdisc.cbs("v0", qdisc.Credits(98_688, -901_312, 153, -1_389)),
     qdisc.mqprio("v0"),
     qdisc.prio("v0"),
-    qdisc.etf("v0", "root", delta_ns=200_000),
+    qdisc.etf("v0", "root", delta_ns=200_000, deadline_mode=True, skip_sock_check=True),
+    qdisc.pfifo("v0", 100),
+    qdisc.bfifo("v0", 100_000),
     qdisc.tbf("v0", 100, burst_bytes=1600, limit_bytes=262_144),
 ]
 

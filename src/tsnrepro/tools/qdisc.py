@@ -1,4 +1,4 @@
-"""tc's queueing disciplines: taprio, cbs, etf, mqprio, prio, tbf; and what they counted.
+"""tc's queueing disciplines: taprio, cbs, etf, mqprio, prio, pfifo, tbf; and what they counted.
 
 Every function returns the words of one command. Names of options are those of tc-taprio(8),
 tc-cbs(8), tc-etf(8), tc-mqprio(8), tc-prio(8), tc-tbf(8), tc-flower(8) and tc-skbedit(8).
@@ -8,25 +8,27 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from tsnrepro.errors import ConfigurationError, ToolError
 from tsnrepro.ethernet import FCS_BYTES, GAP_BYTES, PREAMBLE_BYTES
 
-_CLASSES = 8
-_SAME_CLASS = (*range(_CLASSES), *((0,) * 8))
-"""Priority n to traffic class n; Linux maps 16 (TC_BITMASK + 1), and what no PCP carries is 0."""
-_CLASS_QUEUES = (
-    *("num_tc", str(_CLASSES), "map", *map(str, _SAME_CLASS)),
-    *("queues", *(f"1@{number}" for number in range(_CLASSES))),
-)
-"""Each traffic class has a transmit queue of its own."""
+_Clock = Literal["CLOCK_TAI", "CLOCK_REALTIME", "CLOCK_MONOTONIC", "CLOCK_BOOTTIME"]
+_TaprioMode = Literal["software", "txtime-assist", "offload"]
+
+_PRIORITIES = 16
+"""Linux maps 16 socket priorities to traffic classes (TC_BITMASK + 1)."""
+
+_SAME_CLASS = (0, 1, 2, 3, 4, 5, 6, 7, *((0,) * 8))
+"""Priority n to traffic class n; priorities that no PCP can carry go to class 0."""
 
 UNCOUNTED_BYTES = PREAMBLE_BYTES + FCS_BYTES + GAP_BYTES
 """What the kernel does not count of a frame that occupies a line."""
 
 VETH_MBPS = 10_000
 """Speed that veth reports, whatever shapes it: cbs reckons its sendslope from it."""
+
+_TXTIME_ASSIST, _OFFLOAD = 0x1, 0x2
 
 
 # --- taprio -----------------------------------------------------------------------------------
@@ -36,40 +38,153 @@ def taprio(
     device: str,
     entries: Sequence[tuple[int, int]],
     *,
+    mode: _TaprioMode = "software",
+    num_tc: int = 8,
+    priority_map: Sequence[int] = _SAME_CLASS,
+    queues: Sequence[str] = (),
     base_time_ns: int = 0,
     cycle_time_ns: int | None = None,
+    txtime_delay_ns: int | None = None,
+    clock: _Clock = "CLOCK_TAI",
+    handle: str = "100:",
+    verb: Literal["add", "replace"] = "replace",
 ) -> list[str]:
     """Return the command that gives a port a gate control list (IEEE Std 802.1Q-2022, 8.6.8.4).
 
-    An entry is a gate mask, whose bit n opens traffic class n, and an interval in ns. A kernel
-    timer opens and closes the gates.
+    An entry is a gate mask, whose bit n opens traffic class n, and an interval in ns. Mode
+    ``software`` opens gates by a kernel timer; ``txtime-assist`` gives each packet a launch time,
+    needs ``txtime_delay_ns`` (the longest time from the qdisc to the card) and an etf child;
+    ``offload`` leaves the gates to the network card. ``queues`` has ``COUNT@OFFSET`` for each
+    class, one queue each where not given.
 
     Raises
     ------
     ConfigurationError
-        A mask or an interval that no gate control list can have.
+        A mask or an interval that no gate control list can have, or an option that the mode
+        needs or refuses.
     """
     if not entries:
         raise ConfigurationError("a gate control list needs entries", f"taprio on {device}")
     for mask, interval in entries:
-        if not 0 <= mask < 1 << _CLASSES or interval <= 0:
+        if not 0 <= mask < 1 << num_tc or interval <= 0:
             raise ConfigurationError(
-                f"entry {mask:#x} {interval}: masks have {_CLASSES} bits, intervals are above 0 ns",
+                f"entry {mask:#x} {interval}: masks have {num_tc} bits, intervals are above 0 ns",
                 f"taprio on {device}",
             )
-    words = [*_add(device, "root", "100:", "taprio"), *_CLASS_QUEUES]
+    if (mode == "txtime-assist") != (txtime_delay_ns is not None):
+        raise ConfigurationError(
+            "txtime-delay belongs to mode txtime-assist and to no other", f"taprio on {device}"
+        )
+    words = [*_add(device, "root", handle, "taprio", verb), *_classes(num_tc, priority_map, queues)]
     words += ["base-time", str(base_time_ns)]
     for mask, interval in entries:
         words += ["sched-entry", "S", f"{mask:02x}", str(interval)]
     if cycle_time_ns is not None:
         words += ["cycle-time", str(cycle_time_ns)]
-    return [*words, "clockid", "CLOCK_TAI"]
+    if mode == "offload":
+        return [*words, "flags", f"{_OFFLOAD:#x}"]  # the card's clock counts: no clockid
+    if mode == "txtime-assist":
+        words += ["flags", f"{_TXTIME_ASSIST:#x}", "txtime-delay", str(txtime_delay_ns)]
+    return [*words, "clockid", clock]
 
 
-def _add(device: str, parent: str, handle: str | None, kind: str) -> list[str]:
+def _add(device: str, parent: str, handle: str | None, kind: str, verb: str) -> list[str]:
     place = ["root"] if parent == "root" else ["parent", parent]
-    named = ["handle", handle] if handle else []
-    return ["tc", "qdisc", "replace", "dev", device, *place, *named, kind]
+    return [
+        *("tc", "qdisc", verb, "dev", device),
+        *place,
+        *(("handle", handle) if handle else ()),
+        kind,
+    ]
+
+
+def _classes(num_tc: int, priority_map: Sequence[int], queues: Sequence[str]) -> list[str]:
+    if len(priority_map) != _PRIORITIES or not all(0 <= c < num_tc for c in priority_map):
+        raise ConfigurationError(
+            f"priority map {list(priority_map)}: {_PRIORITIES} traffic classes below {num_tc} "
+            "are needed",
+            "qdisc",
+        )
+    listed = list(queues) or [f"1@{number}" for number in range(num_tc)]
+    if len(listed) != num_tc:
+        raise ConfigurationError(f"{len(listed)} queue ranges for {num_tc} classes", "qdisc")
+    return ["num_tc", str(num_tc), "map", *map(str, priority_map), "queues", *listed]
+
+
+def taprio_i225(
+    device: str, entries: Sequence[tuple[int, int]], base_time_ns: int
+) -> list[list[str]]:
+    """Return the commands for i225 and i226, whose hardware has the gates (four queues).
+
+    The card schedules at 1 Gb/s only from a fixed speed, without Energy-Efficient Ethernet, and
+    with VLAN tags left in place. Priority 3 is queue 0, the first to be served.
+    """
+    return [
+        ["ethtool", "-s", device, "speed", "1000", "duplex", "full", "autoneg", "on"],
+        ["ethtool", "--set-eee", device, "eee", "off"],
+        ["ethtool", "-K", device, "rxvlan", "off"],
+        taprio(
+            device,
+            entries,
+            mode="offload",
+            num_tc=4,
+            priority_map=(3, 3, 3, 3, 3, 2, 1, 0, *((3,) * 8)),
+            base_time_ns=base_time_ns,
+        ),
+    ]
+
+
+def taprio_i210(
+    device: str,
+    entries: Sequence[tuple[int, int]],
+    base_time_ns: int,
+    *,
+    txtime_delay_ns: int = 500_000,
+    etf_delta_ns: int = 300_000,
+) -> list[list[str]]:
+    """Return the commands for i210, which has launch times on queue 0 but no gates.
+
+    The first class of the list goes to queue 0, whose etf child hands packets to the card
+    ``etf_delta_ns`` ahead; it must be below ``txtime_delay_ns``, or every packet comes too late.
+
+    Raises
+    ------
+    ConfigurationError
+        etf's delta is not below the delay.
+    """
+    if not 0 < etf_delta_ns < txtime_delay_ns:
+        raise ConfigurationError(
+            f"etf delta of {etf_delta_ns} ns must be below the txtime-delay of "
+            f"{txtime_delay_ns} ns",
+            f"taprio on {device}",
+        )
+    return [
+        taprio(
+            device,
+            entries,
+            mode="txtime-assist",
+            num_tc=4,
+            priority_map=(3, 3, 3, 3, 3, 2, 1, 0, *((3,) * 8)),
+            base_time_ns=base_time_ns,
+            txtime_delay_ns=txtime_delay_ns,
+        ),
+        etf(device, "100:1", delta_ns=etf_delta_ns, offload=True, skip_sock_check=True),
+    ]
+
+
+def taprio_lan966x(
+    device: str, entries: Sequence[tuple[int, int]], base_time_ns: int = 0
+) -> list[str]:
+    """Return the command for a port of LAN966x, whose eight queues have gates in hardware."""
+    return taprio(
+        device,
+        entries,
+        mode="offload",
+        base_time_ns=base_time_ns,
+        cycle_time_ns=sum(interval for _, interval in entries),
+        handle="1:",
+        verb="add",
+    )
 
 
 # --- credit-based shaper ----------------------------------------------------------------------
@@ -91,6 +206,7 @@ def credits_of(
     *,
     frame_wire_bytes: int,
     interference_wire_bytes: int,
+    above: tuple[float, int] | None = None,
     kernel_mbps: float | None = None,
     uncounted_bytes: int = 0,
 ) -> Credits:
@@ -107,6 +223,8 @@ def credits_of(
     frame_wire_bytes, interference_wire_bytes
         The class's own frames and the longest of others, with everything that is on the wire:
         tags, FCS, preamble and gap.
+    above
+        Idle slope in Mb/s and longest frame of a shaped class of higher priority.
     kernel_mbps
         The port's rate as the kernel knows it, where that is another (veth claims 10 Gb/s): it
         takes a frame's credit off at this rate, so sendslope and locredit have to go by it.
@@ -118,16 +236,20 @@ def credits_of(
     ConfigurationError
         The slopes do not fit the line.
     """
-    if not 0 < idle_slope_mbps < line_mbps:
+    reserved = above[0] if above else 0.0
+    if not idle_slope_mbps > 0 or idle_slope_mbps + reserved >= line_mbps:
         raise ConfigurationError(
-            f"idle slope of {idle_slope_mbps:g} Mb/s does not fit a port of {line_mbps:g} Mb/s",
+            f"idle slope of {idle_slope_mbps:g} Mb/s with {reserved:g} Mb/s above it does not fit "
+            f"a port of {line_mbps:g} Mb/s",
             "cbs",
-            "Idle slopes are above 0 and below the port's rate",
+            "Idle slopes are above 0 and together below the port's rate",
         )
     counted_bytes = frame_wire_bytes - uncounted_bytes
     idle_slope = idle_slope_mbps * counted_bytes / frame_wire_bytes
     port_mbps = kernel_mbps or line_mbps
-    waited = interference_wire_bytes / line_mbps
+    waited = interference_wire_bytes / (line_mbps - reserved)
+    if above:
+        waited += above[1] / line_mbps
     return Credits(
         idleslope_kbps=round(idle_slope * 1000),
         sendslope_kbps=round((idle_slope - port_mbps) * 1000),
@@ -136,38 +258,128 @@ def credits_of(
     )
 
 
-def cbs(device: str, credits_: Credits, *, parent: str = "root") -> list[str]:
+def cbs(
+    device: str,
+    credits_: Credits,
+    *,
+    parent: str = "root",
+    handle: str | None = None,
+    offload: bool = False,
+) -> list[str]:
     """Return the command that shapes a queue by credit."""
     return [
-        *_add(device, parent, None, "cbs"),
+        *_add(device, parent, handle, "cbs", "replace"),
         *("idleslope", str(credits_.idleslope_kbps), "sendslope", str(credits_.sendslope_kbps)),
         *("hicredit", str(credits_.hicredit_bytes), "locredit", str(credits_.locredit_bytes)),
-        *("offload", "0"),
+        *("offload", str(int(offload))),
+    ]
+
+
+def cbs_i210(device: str, credits_: Credits) -> list[list[str]]:
+    """Return the commands for i210: three classes, priority 3 on queue 0, shaped by the card."""
+    priority_map = (2, 2, 1, 0, *((2,) * 12))
+    return [
+        mqprio(device, num_tc=3, priority_map=priority_map, queues=("1@0", "1@1", "2@2")),
+        cbs(device, credits_, parent="100:1", handle="7777:", offload=True),
+    ]
+
+
+def cbs_lan966x(device: str, traffic_class: int, credits_: Credits) -> list[list[str]]:
+    """Return the commands for a port of LAN966x (slopes in steps of 100 kb/s).
+
+    Raises
+    ------
+    ConfigurationError
+        The idle slope is between two steps.
+    """
+    if credits_.idleslope_kbps % 100:
+        raise ConfigurationError(
+            f"idle slope of {credits_.idleslope_kbps} kb/s", "cbs of LAN966x", "Steps are 100 kb/s"
+        )
+    return [
+        ["tc", "qdisc", "add", "dev", device, "root", "handle", "1:", "mqprio"],
+        cbs(device, credits_, parent=f"1:{traffic_class + 1}", handle="2:", offload=True),
     ]
 
 
 # --- the others -------------------------------------------------------------------------------
 
 
-def mqprio(device: str) -> list[str]:
-    """Return the command that gives each traffic class its own transmit queue."""
-    return [*_add(device, "root", "100:", "mqprio"), *_CLASS_QUEUES, "hw", "0"]
+def mqprio(
+    device: str,
+    *,
+    num_tc: int = 8,
+    priority_map: Sequence[int] = _SAME_CLASS,
+    queues: Sequence[str] = (),
+    hardware: bool = False,
+    handle: str = "100:",
+) -> list[str]:
+    """Return the command that gives each traffic class its own transmit queues."""
+    words = _add(device, "root", handle, "mqprio", "replace")
+    return [*words, *_classes(num_tc, priority_map, queues), "hw", str(int(hardware))]
 
 
-def etf(device: str, parent: str, *, delta_ns: int) -> list[str]:
+def etf(
+    device: str,
+    parent: str,
+    *,
+    delta_ns: int,
+    clock: _Clock = "CLOCK_TAI",
+    offload: bool = False,
+    deadline_mode: bool = False,
+    skip_sock_check: bool = False,
+) -> list[str]:
     """Return the command that sends each packet at its SO_TXTIME time.
 
-    The qdisc wakes ``delta_ns`` early.
+    The qdisc wakes ``delta_ns`` early. ``skip_sock_check`` accepts packets of sockets without
+    SO_TXTIME, which taprio's txtime-assist gives times itself.
     """
-    words = _add(device, parent, None, "etf")
-    return [*words, "clockid", "CLOCK_TAI", "delta", str(delta_ns)]
+    return [
+        *_add(device, parent, None, "etf", "replace"),
+        *("clockid", clock, "delta", str(delta_ns)),
+        *(("offload",) if offload else ()),
+        *(("deadline_mode",) if deadline_mode else ()),
+        *(("skip_sock_check",) if skip_sock_check else ()),
+    ]
 
 
-def prio(device: str, *, parent: str = "root", handle: str = "1:") -> list[str]:
-    """Return the command of strict priority: band 0 is served first, and priority 7 is band 0."""
-    bands = [str(_CLASSES - 1 - number) for number in _SAME_CLASS]
-    words = _add(device, parent, handle, "prio")
-    return [*words, "bands", str(_CLASSES), "priomap", *bands]
+def prio(
+    device: str,
+    *,
+    bands: int = 8,
+    priority_map: Sequence[int] | None = None,
+    parent: str = "root",
+    handle: str = "1:",
+) -> list[str]:
+    """Return the command of strict priority: band 0 first; by default priority 7 is band 0.
+
+    Raises
+    ------
+    ConfigurationError
+        The map has not 16 bands below ``bands``.
+    """
+    given = priority_map or [bands - 1 - min(number, bands - 1) for number in _SAME_CLASS]
+    if len(given) != _PRIORITIES or not all(0 <= band < bands for band in given):
+        raise ConfigurationError(
+            f"priority map {list(given)}: {_PRIORITIES} bands below {bands} are needed",
+            f"prio on {device}",
+        )
+    words = _add(device, parent, handle, "prio", "replace")
+    return [*words, "bands", str(bands), "priomap", *map(str, given)]
+
+
+def pfifo(
+    device: str, limit_packets: int, *, parent: str = "root", handle: str | None = None
+) -> list[str]:
+    """Return the command of one queue of ``limit_packets``, first in first out."""
+    return [*_add(device, parent, handle, "pfifo", "replace"), "limit", str(limit_packets)]
+
+
+def bfifo(
+    device: str, limit_bytes: int, *, parent: str = "root", handle: str | None = None
+) -> list[str]:
+    """Return the command of one queue of ``limit_bytes``, first in first out."""
+    return [*_add(device, parent, handle, "bfifo", "replace"), "limit", str(limit_bytes)]
 
 
 def tbf(
@@ -182,7 +394,7 @@ def tbf(
 ) -> list[str]:
     """Return the command that holds a port to a wire rate, ``overhead_bytes`` a frame included."""
     return [
-        *_add(device, parent, handle, "tbf"),
+        *_add(device, parent, handle, "tbf", "replace"),
         *("rate", f"{round(rate_mbps * 1e6)}bit", "burst", str(burst_bytes)),
         *("limit", str(limit_bytes), "overhead", str(overhead_bytes)),
     ]
@@ -204,6 +416,20 @@ def pin_queues(device: str, queue_of_pcp: Mapping[int, int]) -> list[list[str]]:
             ]
         )
     return commands
+
+
+def vlan_link(
+    device: str, vlan: int, name: str, priorities: Sequence[int] = range(8)
+) -> list[list[str]]:
+    """Return the commands of a VLAN interface whose PCP is the socket's priority, both ways."""
+    same = [f"{number}:{number}" for number in priorities]
+    return [
+        [
+            *("ip", "link", "add", "link", device, "name", name, "type", "vlan", "id", str(vlan)),
+            *("egress-qos-map", *same, "ingress-qos-map", *same),
+        ],
+        ["ip", "link", "set", name, "up"],
+    ]
 
 
 # --- what they counted ------------------------------------------------------------------------
