@@ -200,7 +200,7 @@ def test_every_program_comes_with_the_listed_packages():
     [
         *("iperf3", "sockperf", "netsniff-ng", "tshark", "iproute2", "ethtool", "clang"),
         *("openssh-server", "kmod", "cpio", "qemu-system-x86", "munge", "slurmd", "poppler-utils"),
-        *("latexmk", "chktex", "git"),
+        *("latexmk", "chktex", "git", "linuxptp"),
     ],
 )
 def test_a_package_that_is_left_out_is_missed(package):

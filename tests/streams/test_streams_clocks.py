@@ -1,20 +1,123 @@
-"""Agreement of clocks: who is refused and why, and real clocks."""
+"""Agreement of clocks: what linuxptp prints, who is refused and why, and real clocks."""
 
+import os
+import shutil
 import subprocess
+import textwrap
 import time
 from dataclasses import replace
 
 import pytest
 
+from tsnrepro.errors import ToolError
 from tsnrepro.streams import build, clocks
-from tsnrepro.streams.clocks import Agreement, ClockReading, Refusal
+from tsnrepro.streams.clocks import Agreement, ClockOffset, ClockReading, PtpState, Refusal
 from tsnrepro.streams.command import ListenerResult, TalkerResult
 from tsnrepro.testbed.host import Completed
+
+# As linuxptp 3.1.1 prints them; the time receiver had free_running set.
+TRANSMITTER = """\
+sending: GET CURRENT_DATA_SET
+sending: GET PARENT_DATA_SET
+\t624c0b.fffe.e2f8c6-0 seq 0 RESPONSE MANAGEMENT CURRENT_DATA_SET 
+\t\tstepsRemoved     0
+\t\toffsetFromMaster 0.0
+\t\tmeanPathDelay    0.0
+sending: GET PORT_DATA_SET
+\t624c0b.fffe.e2f8c6-0 seq 1 RESPONSE MANAGEMENT PARENT_DATA_SET 
+\t\tparentPortIdentity                    624c0b.fffe.e2f8c6-0
+\t\tparentStats                           0
+\t\tobservedParentOffsetScaledLogVariance 0xffff
+\t\tobservedParentClockPhaseChangeRate    0x7fffffff
+\t\tgrandmasterPriority1                  128
+\t\tgm.ClockClass                         248
+\t\tgm.ClockAccuracy                      0xfe
+\t\tgm.OffsetScaledLogVariance            0xffff
+\t\tgrandmasterPriority2                  128
+\t\tgrandmasterIdentity                   624c0b.fffe.e2f8c6
+\t624c0b.fffe.e2f8c6-1 seq 2 RESPONSE MANAGEMENT PORT_DATA_SET 
+\t\tportIdentity            624c0b.fffe.e2f8c6-1
+\t\tportState               MASTER
+\t\tlogMinDelayReqInterval  -3
+\t\tpeerMeanPathDelay       0
+"""
+RECEIVER = """\
+sending: GET CURRENT_DATA_SET
+sending: GET PARENT_DATA_SET
+sending: GET PORT_DATA_SET
+\tc2dddd.fffe.33cb8e-0 seq 0 RESPONSE MANAGEMENT CURRENT_DATA_SET 
+\t\tstepsRemoved     1
+\t\toffsetFromMaster -573.0
+\t\tmeanPathDelay    1412.0
+\tc2dddd.fffe.33cb8e-0 seq 1 RESPONSE MANAGEMENT PARENT_DATA_SET 
+\t\tparentPortIdentity                    624c0b.fffe.e2f8c6-1
+\t\tgrandmasterIdentity                   624c0b.fffe.e2f8c6
+\tc2dddd.fffe.33cb8e-1 seq 2 RESPONSE MANAGEMENT PORT_DATA_SET 
+\t\tportIdentity            c2dddd.fffe.33cb8e-1
+\t\tportState               UNCALIBRATED
+\tc2dddd.fffe.33cb8e-2 seq 2 RESPONSE MANAGEMENT PORT_DATA_SET 
+\t\tportIdentity            c2dddd.fffe.33cb8e-2
+\t\tportState               LISTENING
+"""
+PHC2SYS = """\
+phc2sys[201.310]: Waiting for ptp4l...
+phc2sys[202.311]: CLOCK_REALTIME phc offset       -21 s2 freq  +10012 delay   1400
+phc2sys[203.311]: phc offset      9100 s1 freq  +16003 delay  87000
+phc2sys[204.311]: [ptp4l.0.config:6] CLOCK_REALTIME phc offset  130 s2 freq  -7005 delay    510
+phc2sys[205.311]: eth1 sys offset     -5300 s2 freq  -45001 delay   6700
+phc2sys[206.311]: CLOCK_REALTIME rms  380 max  390 freq  -9002 +/-  55 delay  1600 +/-   2
+phc2sys[207.311]: CLOCK_REALTIME rms 21 max 41 freq -17003 +/- 17 delay 0+/- 0
+"""
 
 MS = 1_000_000
 FIRST = ClockReading("one", 100 * MS, 10 * MS, 37, 1)
 OTHER = ClockReading("two", 102 * MS, 999 * MS, 37, 1)
 LAST = ClockReading("one", 104 * MS, 14 * MS, 37, 1)
+TALKER = PtpState("gm", 1, -40.0, 300.0, ("SLAVE",))
+LISTENER = PtpState("gm", 2, 60.0, 500.0, ("MASTER", "SLAVE"))
+LOCKED = [ClockOffset(-30, 200, "s2"), ClockOffset(10, 800, "s2")]
+
+
+def test_what_pmc_prints_is_read():
+    assert clocks.parse_ptp_state(TRANSMITTER) == PtpState(
+        "624c0b.fffe.e2f8c6", 0, 0.0, 0.0, ("MASTER",)
+    )
+    receiver = clocks.parse_ptp_state(RECEIVER)
+    assert (receiver.offset_ns, receiver.mean_path_delay_ns) == (-573.0, 1412.0)
+    assert receiver.port_states == ("UNCALIBRATED", "LISTENING")
+    assert not receiver.synchronised
+    old_spelling = TRANSMITTER.replace("MANAGEMENT", "MANAGMENT")
+    assert clocks.parse_ptp_state(old_spelling).synchronised
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "no answer from ptp4l: it printed nothing"),
+        ("sending: GET CURRENT_DATA_SET\n", "no answer from ptp4l: sending: GET CURRENT_DATA_SET"),
+        (RECEIVER.replace("offsetFromMaster", "offset"), "offsetFromMaster"),
+        (RECEIVER.replace("-573.0", "far"), "far"),
+        (
+            RECEIVER.replace("RESPONSE MANAGEMENT PARENT", "COMMAND MANAGEMENT PARENT"),
+            "PARENT_DATA",
+        ),
+    ],
+)
+def test_what_pmc_did_not_say_is_named(text, said):
+    with pytest.raises(ToolError, match=said):
+        clocks.parse_ptp_state(text)
+
+
+def test_what_phc2sys_prints_is_read():
+    found = clocks.parse_phc2sys(PHC2SYS)
+    assert [o.offset_ns for o in found] == [-21, 9100, 130, -5300, 390, 41]
+    assert [o.delay_ns for o in found] == [1400, 87000, 510, 6700, 1600, 0]
+    assert [o.state for o in found] == ["s2", "s1", "s2", "s2", None, None]
+    with pytest.raises(ToolError, match=r"tells no offset: .*Waiting"):
+        clocks.parse_phc2sys("phc2sys[1.000]: Waiting for ptp4l...\n")
+
+
+# --- judging --------------------------------------------------------------------------------
 
 
 def test_one_kernel_is_one_clock():
@@ -36,6 +139,45 @@ def test_one_kernel_is_one_clock():
 )
 def test_a_boot_identity_alone_proves_nothing(change, said):
     found = clocks.judge_one_kernel(FIRST, replace(OTHER, boot_id="one", **change), LAST)
+    assert isinstance(found, Refusal)
+    assert said in found.reason
+
+
+def test_the_uncertainty_is_the_sum_of_what_linuxptp_says():
+    """40 + (30 + 100 or 10 + 400, the larger) at the talker, 60 at the listener, 1 to read."""
+    found = clocks.judge_time_service(FIRST, OTHER, LAST, (TALKER, LISTENER), (LOCKED, []))
+    assert isinstance(found, Agreement)
+    assert found.uncertainty_ns == 40 + 410 + 60 + 1
+    assert found.evidence["shares_ns"] == [450, 60]
+
+
+@pytest.mark.parametrize(
+    ("readings", "states", "offsets", "said"),
+    [
+        ({}, (TALKER, replace(LISTENER, grandmaster="other")), ([], []), "two grandmasters"),
+        (
+            {},
+            (replace(TALKER, port_states=("UNCALIBRATED",)), LISTENER),
+            ([], []),
+            "talker's PTP ports are UNCALIBRATED, none SLAVE",
+        ),
+        (
+            {},
+            (TALKER, LISTENER),
+            ([], [*LOCKED, ClockOffset(5, 5, "s1")]),
+            "listener's phc2sys is in servo state s1",
+        ),
+        (
+            {"tai_offset_s": 0},
+            (TALKER, LISTENER),
+            ([], []),
+            "37 s ahead of UTC at the talker and 0",
+        ),
+        ({"tai_ns": 104 * MS + 102}, (TALKER, LISTENER), ([], []), "outside the talker's readings"),
+    ],
+)
+def test_a_time_service_that_does_not_hold_is_refused(readings, states, offsets, said):
+    found = clocks.judge_time_service(FIRST, replace(OTHER, **readings), LAST, states, offsets)
     assert isinstance(found, Refusal)
     assert said in found.reason
 
@@ -165,3 +307,78 @@ def test_show_clock_reads_this_machines_clocks(programs):
     assert before <= reading.tai_ns <= time.clock_gettime_ns(time.CLOCK_TAI)
     with open("/proc/sys/kernel/random/boot_id") as file:
         assert reading.boot_id == file.read().strip()
+
+
+PTP4L = """\
+[global]
+time_stamping software
+network_transport L2
+free_running 1
+slaveOnly {receiver}
+logAnnounceInterval -2
+logSyncInterval -4
+logMinDelayReqInterval -4
+uds_address {folder}/ptp4l-{receiver}
+[v{receiver}]
+"""
+# Two namespaces, one pair of cards; what is started in them ends with them.
+DOMAIN = """\
+set -e
+ip link set lo up
+unshare --net --kill-child sleep 60 & other=$!
+until [ "$(readlink /proc/$other/ns/net)" != "$(readlink /proc/self/ns/net)" ]; do sleep 0.05; done
+ip link add v0 type veth peer name v1 netns $other
+ip link set v0 up
+nsenter --target $other --net ip link set v1 up
+ptp4l -f "$1/conf-0" &
+nsenter --target $other --net ptp4l -f "$1/conf-1" &
+echo up
+wait
+"""
+
+
+@pytest.fixture
+def ptp_domain(tmp_path):
+    """Return the services of a transmitter and a receiver that follows it without steering."""
+    for receiver in (0, 1):
+        conf = PTP4L.format(receiver=receiver, folder=tmp_path)
+        (tmp_path / f"conf-{receiver}").write_text(textwrap.dedent(conf))
+    argv = ["unshare", "--net", "--pid", "--fork", "--kill-child=KILL", "--mount-proc"]
+    with subprocess.Popen(
+        [*argv, "sh", "-c", DOMAIN, "sh", str(tmp_path)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "up\n"
+        yield [clocks.TimeService(uds_address=f"{tmp_path}/ptp4l-{n}") for n in (0, 1)]
+        process.kill()
+
+
+@pytest.mark.namespaces
+@pytest.mark.skipif(
+    not (shutil.which("ptp4l") and shutil.which("pmc")) or os.geteuid() != 0,
+    reason="needs linuxptp and root",
+)
+def test_a_real_ptp4l_is_asked(ptp_domain, programs):
+    """Both read one clock, so the offset is the noise of software stamps: below a millisecond."""
+    talker, listener = ThisMachine("talker"), ThisMachine("listener", "other")
+    end = time.monotonic() + 30
+    while True:
+        printed = [
+            host.run(clocks.pmc(service), deadline_s=10).stdout
+            for host, service in zip((talker, listener), ptp_domain, strict=True)
+        ]
+        if "meanPathDelay    0.0" not in printed[1] and "meanPathDelay" in printed[1]:
+            break
+        assert time.monotonic() < end, printed
+        time.sleep(0.2)
+    states = [clocks.parse_ptp_state(text) for text in printed]
+    assert states[0].grandmaster == states[1].grandmaster
+    assert [state.steps_removed for state in states] == [0, 1]
+    assert abs(states[1].offset_ns) < 1_000_000
+    assert 0 < states[1].mean_path_delay_ns < 1_000_000
+    # A receiver that follows without steering stays uncalibrated, and is no basis for a latency.
+    found = clocks.clock_agreement(talker, listener, programs, tuple(ptp_domain))
+    assert found == Refusal("the listener's PTP ports are UNCALIBRATED, none SLAVE")

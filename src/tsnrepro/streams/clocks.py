@@ -1,11 +1,14 @@
 """How well the clocks of talker and listener agree, and which latencies that allows to state.
 
-Two hosts of one kernel read one clock. Of machines apart nothing here tells how far their clocks
-are apart, so no one-way latency between them is stated.
+Two hosts of one kernel read one clock. Hosts apart are as good as their time service says:
+linuxptp's ``pmc`` tells each host's last offset from the grandmaster, ``phc2sys`` that of the
+system clock from the card's. Neither sees an asymmetry of the path: an asymmetric path of mean
+delay D hides an error of up to D, which no number here includes.
 """
 
 import json
 import math
+import re
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,6 +24,7 @@ _STEP_NOISE_NS = 10_000
 """Two clocks are read one after the other; a smaller change of their difference is no step."""
 
 _READ_CLOCKS = 'cat /proc/sys/kernel/random/boot_id && exec "$1" --show-clock'
+_READ_LOG = 'tail -n "$1" "$2"'
 
 
 @dataclass(frozen=True)
@@ -48,6 +52,48 @@ class Refusal:
     """No one-way latency can be stated, and why."""
 
     reason: str
+
+
+@dataclass(frozen=True)
+class TimeService:
+    """Where a host's linuxptp is asked.
+
+    ``phc2sys_log`` is the file that ``phc2sys -m`` writes to; without one the system clock is
+    the clock that ptp4l steers (software time stamps). ``transport_specific`` is 1 in an IEEE
+    802.1AS domain.
+    """
+
+    uds_address: str | None = None
+    domain: int = 0
+    transport_specific: int = 0
+    phc2sys_log: str | None = None
+    phc2sys_lines: int = 10
+
+
+@dataclass(frozen=True)
+class PtpState:
+    """One host's place in its PTP domain, as ptp4l tells (IEEE 1588-2008, clause 8.2)."""
+
+    grandmaster: str
+    steps_removed: int
+    offset_ns: float
+    mean_path_delay_ns: float
+    port_states: tuple[str, ...]
+
+    @property
+    def synchronised(self) -> bool:
+        """Whether the host is the grandmaster or has a port that follows it."""
+        return self.steps_removed == 0 or "SLAVE" in self.port_states
+
+
+@dataclass(frozen=True)
+class ClockOffset:
+    """One line of phc2sys: offset (the largest of a summary), servo state, delay of reading."""
+
+    offset_ns: int
+    delay_ns: int
+    state: str | None
+    """``s2`` is locked; a summary has none."""
 
 
 # --- reading --------------------------------------------------------------------------------
@@ -79,15 +125,110 @@ def read_clocks(host: RemoteHost, program: str) -> ClockReading:
         raise ToolError(f"clocks cannot be read: {printed.strip()[:300]}", host.name) from error
 
 
+def pmc(service: TimeService) -> list[str]:
+    """Return the command that asks a host's ptp4l for its state."""
+    address = ["-s", service.uds_address] if service.uds_address else []
+    return [
+        *("pmc", "-u", "-b", "0", "-d", str(service.domain)),
+        *("-t", str(service.transport_specific), *address),
+        *("GET CURRENT_DATA_SET", "GET PARENT_DATA_SET", "GET PORT_DATA_SET"),
+    ]
+
+
+def _parse_pmc(text: str) -> dict[str, list[dict[str, str]]]:
+    """Return the data sets that ``pmc`` printed: name, then one dictionary an answer.
+
+    Raises
+    ------
+    ToolError
+        No answer is in the text: no ptp4l listens there, or the domain is another.
+    """
+    answers: dict[str, list[dict[str, str]]] = {}
+    current: dict[str, str] | None = None
+    for line in text.splitlines():
+        # linuxptp before 2.0 wrote MANAGMENT.
+        if head := re.match(r"\s+(\S+) seq \d+ (\w+) MANAGE?MENT (\w+)", line):
+            kind, name = head[2], head[3]
+            current = None
+            if kind == "RESPONSE":
+                current = {"answered_by": head[1]}
+                answers.setdefault(name, []).append(current)
+        elif current is not None and (pair := re.match(r"\s+(\S+)\s+(\S.*?)\s*$", line)):
+            current[pair[1]] = pair[2]
+    if not answers:
+        raise ToolError(
+            f"pmc got no answer from ptp4l: {text.strip()[:300] or 'it printed nothing'}",
+            "pmc",
+            "Check that ptp4l runs, its uds_address, domain and transportSpecific",
+        )
+    return answers
+
+
+def parse_ptp_state(text: str) -> PtpState:
+    """Return a host's state from what :func:`pmc` printed.
+
+    Raises
+    ------
+    ToolError
+        An answer or a value is missing or no number.
+    """
+    answers = _parse_pmc(text)
+    try:
+        current = answers["CURRENT_DATA_SET"][0]
+        return PtpState(
+            grandmaster=answers["PARENT_DATA_SET"][0]["grandmasterIdentity"],
+            steps_removed=int(current["stepsRemoved"]),
+            offset_ns=float(current["offsetFromMaster"]),
+            mean_path_delay_ns=float(current["meanPathDelay"]),
+            port_states=tuple(port["portState"] for port in answers["PORT_DATA_SET"]),
+        )
+    except (KeyError, ValueError) as error:
+        raise ToolError(f"pmc's answers lack or garble {error}", "pmc") from error
+
+
+_ONE = re.compile(r"\b(?:phc|sys|pps) offset\s+(-?\d+)\s+(s\d)\s+freq\s+[-+]?\d+\s+delay\s+(-?\d+)")
+_SUMMARY = re.compile(
+    r"\brms\s+\d+\s+max\s+(\d+)\s+freq\s+[-+]?\d+\s+\+/-\s*\d+\s+delay\s+(-?\d+)\s*\+/-\s*\d+"
+)
+
+
+def parse_phc2sys(text: str) -> list[ClockOffset]:
+    """Return the offsets that ``phc2sys -m`` printed, one line each; other lines are passed over.
+
+    Raises
+    ------
+    ToolError
+        No line tells an offset.
+    """
+    offsets = []
+    for line in text.splitlines():
+        if one := _ONE.search(line):
+            offsets.append(ClockOffset(int(one[1]), int(one[3]), one[2]))
+        elif summary := _SUMMARY.search(line):
+            offsets.append(ClockOffset(int(summary[1]), int(summary[2]), None))
+    if not offsets:
+        raise ToolError(
+            f"phc2sys tells no offset: {text.strip()[-300:] or 'nothing'}",
+            "phc2sys",
+            "Run it with -m, its output in the file that the testbed's configuration names",
+        )
+    return offsets
+
+
 # --- judging --------------------------------------------------------------------------------
 
 
 def clock_agreement(
-    talker: RemoteHost, listener: RemoteHost, programs: tuple[str, str]
+    talker: RemoteHost,
+    listener: RemoteHost,
+    programs: tuple[str, str],
+    services: tuple[TimeService, TimeService] | None = None,
 ) -> Agreement | Refusal:
     """Find how well the two hosts' CLOCK_TAI agree.
 
-    The listener's clock is read between two readings of the talker's, so it must lie between them.
+    The listener's clock is read between two readings of the talker's, so it must lie between
+    them whatever the method: a clock that is far off is found even where its time service is
+    content with it.
 
     Parameters
     ----------
@@ -95,6 +236,8 @@ def clock_agreement(
         The hosts.
     programs
         Path of a talker or listener program on each.
+    services
+        linuxptp on each; ``None`` where the hosts have none.
 
     Raises
     ------
@@ -106,7 +249,22 @@ def clock_agreement(
     last = read_clocks(talker, programs[0])
     if first.boot_id == other.boot_id:
         return judge_one_kernel(first, other, last)
-    return Refusal("talker and listener are machines apart, and no time service is configured")
+    if services is None:
+        return Refusal("talker and listener are machines apart, and no time service is configured")
+    states = (_ptp_state(talker, services[0]), _ptp_state(listener, services[1]))
+    offsets = (_phc2sys(talker, services[0]), _phc2sys(listener, services[1]))
+    return judge_time_service(first, other, last, states, offsets)
+
+
+def _ptp_state(host: RemoteHost, service: TimeService) -> PtpState:
+    return parse_ptp_state(host.run(pmc(service), deadline_s=COMMAND_SECONDS).check().stdout)
+
+
+def _phc2sys(host: RemoteHost, service: TimeService) -> list[ClockOffset]:
+    if service.phc2sys_log is None:
+        return []
+    argv = ["sh", "-c", _READ_LOG, "sh", str(service.phc2sys_lines), service.phc2sys_log]
+    return parse_phc2sys(host.run(argv, deadline_s=COMMAND_SECONDS).check().stdout)
 
 
 def judge_one_kernel(
@@ -117,11 +275,8 @@ def judge_one_kernel(
     Copies of a running machine share a boot identity too, so the clock since boot must lie
     between the talker's readings as well.
     """
-    if not first.tai_ns <= other.tai_ns <= last.tai_ns:
-        return Refusal(
-            f"the listener's CLOCK_TAI {other.tai_ns} is outside the talker's readings before and "
-            f"after it, {first.tai_ns} to {last.tai_ns}"
-        )
+    if refusal := _bracket(first, other, last, 0):
+        return refusal
     if not first.monotonic_ns <= other.monotonic_ns <= last.monotonic_ns:
         return Refusal(
             "the hosts show one boot identity, but their clocks since boot differ: "
@@ -129,6 +284,60 @@ def judge_one_kernel(
         )
     evidence = {"boot_id": first.boot_id, "round_trip_ns": last.tai_ns - first.tai_ns}
     return Agreement(float(first.resolution_ns), "one kernel, one clock", evidence)
+
+
+def judge_time_service(
+    first: ClockReading,
+    other: ClockReading,
+    last: ClockReading,
+    states: tuple[PtpState, PtpState],
+    offsets: tuple[list[ClockOffset], list[ClockOffset]],
+) -> Agreement | Refusal:
+    """Judge hosts apart by what linuxptp says of each: the sum of both hosts' offsets.
+
+    A host's share is its offset from the grandmaster, and where phc2sys carries the time on from
+    card to system, the largest offset it told and half the time a reading took.
+    """
+    if states[0].grandmaster != states[1].grandmaster:
+        return Refusal(
+            f"the hosts follow two grandmasters, {states[0].grandmaster} and "
+            f"{states[1].grandmaster}"
+        )
+    for name, state, told in zip(("talker", "listener"), states, offsets, strict=True):
+        if not state.synchronised:
+            return Refusal(f"the {name}'s PTP ports are {', '.join(state.port_states)}, none SLAVE")
+        if unlocked := [o.state for o in told if o.state not in (None, "s2")]:
+            return Refusal(f"the {name}'s phc2sys is in servo state {unlocked[-1]}, not s2")
+    if first.tai_offset_s != other.tai_offset_s:
+        return Refusal(
+            f"CLOCK_TAI is {first.tai_offset_s} s ahead of UTC at the talker and "
+            f"{other.tai_offset_s} s at the listener"
+        )
+    shares = [
+        abs(state.offset_ns) + max((abs(o.offset_ns) + o.delay_ns / 2 for o in told), default=0)
+        for state, told in zip(states, offsets, strict=True)
+    ]
+    uncertainty = sum(shares) + first.resolution_ns
+    if refusal := _bracket(first, other, last, uncertainty):
+        return refusal
+    evidence = {
+        "grandmaster": states[0].grandmaster,
+        "shares_ns": shares,
+        "mean_path_delays_ns": [state.mean_path_delay_ns for state in states],
+        "round_trip_ns": last.tai_ns - first.tai_ns,
+    }
+    return Agreement(uncertainty, "linuxptp", evidence)
+
+
+def _bracket(
+    first: ClockReading, other: ClockReading, last: ClockReading, tolerance_ns: float
+) -> Refusal | None:
+    if first.tai_ns - tolerance_ns <= other.tai_ns <= last.tai_ns + tolerance_ns:
+        return None
+    return Refusal(
+        f"the listener's CLOCK_TAI {other.tai_ns} is outside the talker's readings before and "
+        f"after it, {first.tai_ns} to {last.tai_ns}"
+    )
 
 
 def why_not_one_way(
@@ -164,7 +373,7 @@ def why_not_these_clocks(
     """Say why the times of two reports do not compare, or ``None`` where they do.
 
     Stamps of a network card (``receipt`` of ``kernel`` with hardware stamps) are in the card's
-    clock, which a time service keeps on TAI.
+    clock, which linuxptp keeps on TAI.
     """
     if sent.clock != got.clock:
         return Refusal(f"the talker's times are on {sent.clock}, the listener's on {got.clock}")
