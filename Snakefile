@@ -10,6 +10,7 @@ import sys
 import tsnrepro.selection
 import tsnrepro.settings
 from tsnrepro.errors import TsnreproError
+from tsnrepro.records.seal import refuse_altered
 from tsnrepro.registry import experiments
 from tsnrepro.workflow_lock import release_stale_lock
 
@@ -49,6 +50,13 @@ include: "workflow/rules/analyse.smk"
 include: "workflow/rules/audit.smk"
 include: "workflow/rules/study.smk"
 include: "workflow/rules/publish.smk"
+
+
+# Of what is up to date nothing is read again: so it has to be what it was when it was read.
+try:
+    refuse_altered(run.folder for run in RUNS)
+except TsnreproError as error:
+    sys.exit(f"tsnrepro: {error}")
 
 
 onstart:

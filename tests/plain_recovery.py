@@ -5,7 +5,8 @@ moves every element, and need nothing but Python: the reference for the compiled
 :mod:`tsnrepro.model.recovery` and :mod:`tsnrepro.model.latent`, and for the switch in eBPF.
 """
 
-from tsnrepro.model.recovery import COUNTERS, SEQUENCE_SPACE, signed_distance
+from tsnrepro.model.recovery import SEQUENCE_SPACE, signed_distance
+from tsnrepro.settings.frer import RECOVERY_COUNTERS
 
 
 class _Reference:
@@ -26,7 +27,7 @@ class _Reference:
         self.individual = individual
         self.take_any = True
         self.last_seq = SEQUENCE_SPACE - 1
-        self.counters: dict[str, int] = dict.fromkeys(COUNTERS, 0)
+        self.counters: dict[str, int] = dict.fromkeys(RECOVERY_COUNTERS, 0)
         self._deadline_ns: int | None = None
 
     def accept(self, seq: int | None, now_ns: int) -> bool:
@@ -89,7 +90,7 @@ class VectorRecovery(_Reference):
 
     Source: IEEE Std 802.1CB-2017, 7.4.3.4 (VectorRecoveryAlgorithm) and 7.4.3.4.3
     (ShiftSequenceHistory). Plain Python, one list element a number: a reference, not for speed.
-    Counters are in ``counters``, keyed as :data:`COUNTERS`.
+    Counters are in ``counters``, keyed as :data:`RECOVERY_COUNTERS`.
     """
 
     def __init__(

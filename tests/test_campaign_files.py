@@ -4,12 +4,12 @@ from importlib import import_module
 
 import pytest
 import yaml
+from miniature import miniature
 
 from tsnrepro import campaigns
 from tsnrepro.analysis.loss import frame_bytes
 from tsnrepro.analysis.tcp import DURATIONS
 from tsnrepro.campaigns import campaign
-from tsnrepro.miniature import miniature
 from tsnrepro.registry import experiments
 from tsnrepro.repository import root
 from tsnrepro.settings import Selection, load

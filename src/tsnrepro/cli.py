@@ -57,6 +57,12 @@ def _parser() -> argparse.ArgumentParser:
     add.add_argument("--as", dest="name", required=True, help="the name of its testbed")
     add.add_argument("--replace", action="store_true", help="replace the import of this name")
 
+    add = command("seal", _seal, "note what an analysed run rests on")
+    add.add_argument("run_folder", type=Path)
+
+    add = command("verify", _verify, "check every byte of the record and of the results")
+    add.add_argument("results", type=Path, nargs="?", default=Path("results"))
+
     add = command("page", _page, "write an executed notebook as a page without its code")
     add.add_argument("run_folder", type=Path)
     add.add_argument("output", type=Path)
@@ -138,6 +144,18 @@ def _import(arguments: argparse.Namespace) -> None:
 
     folder, mapping, name = arguments.folder, arguments.mapping, arguments.name
     print(import_folder(folder, mapping, name, raw_root(), replace=arguments.replace))
+
+
+def _seal(arguments: argparse.Namespace) -> None:
+    from tsnrepro.records.seal import write_seal  # noqa: PLC0415
+
+    write_seal(arguments.run_folder)
+
+
+def _verify(arguments: argparse.Namespace) -> None:
+    from tsnrepro.records.verify import verify  # noqa: PLC0415
+
+    verify(arguments.results)
 
 
 def _page(arguments: argparse.Namespace) -> None:

@@ -6,30 +6,6 @@ check sequence and without preamble and gap; its wire bytes include both.
 
 from typing import Final
 
-__all__ = [
-    "FCS_BYTES",
-    "FULL_FRAME_BYTES",
-    "FULL_PAYLOAD_BYTES",
-    "GAP_BYTES",
-    "LARGEST_UDP_PAYLOAD_BYTES",
-    "MIN_FRAME_BYTES",
-    "PREAMBLE_BYTES",
-    "R_TAG_BYTES",
-    "TCP_SEGMENT_BYTES",
-    "VLAN_TAG_BYTES",
-    "ip_packets",
-    "payload_limit_mbps",
-    "skb_truesize",
-    "tcp_ack_frame",
-    "tcp_frame",
-    "tcp_limit_mbps",
-    "tcp_truesize",
-    "udp_frames",
-    "udp_payload",
-    "udp_truesizes",
-    "wire_bytes",
-]
-
 PREAMBLE_BYTES: Final = 8
 """Preamble and start frame delimiter (IEEE Std 802.3-2022, 3.1.1)."""
 
@@ -48,9 +24,6 @@ MIN_FRAME_BYTES: Final = 64
 R_TAG_BYTES: Final = 6
 """EtherType, 16 reserved bits, sequence number (IEEE Std 802.1CB-2017, 7.8)."""
 
-FULL_PAYLOAD_BYTES: Final = 1472
-"""The largest UDP payload of a datagram that is not fragmented, on an MTU of 1500."""
-
 FULL_FRAME_BYTES: Final = 1518
 """maxBasicFrameSize (IEEE Std 802.3-2022, 4.4.2): an MTU of 1500, without tags."""
 
@@ -63,8 +36,8 @@ _UDP: Final = 8
 _TCP_WITH_TIMESTAMPS: Final = 20 + 12
 _MTU: Final = 1500
 _FRAGMENT: Final = (_MTU - _IPV4) // 8 * 8
-LARGEST_UDP_PAYLOAD_BYTES: Final = _MTU - _IPV4 - _UDP
-"""Largest payload of a datagram that needs no fragments, on an MTU of 1500 (RFC 768, RFC 791)."""
+FULL_PAYLOAD_BYTES: Final = _MTU - _IPV4 - _UDP
+"""Largest UDP payload of a datagram that needs no fragments, on an MTU of 1500 (RFC 768, 791)."""
 
 _MAX_UDP_PAYLOAD: Final = 65_535 - _IPV4 - _UDP
 
@@ -101,9 +74,13 @@ def _frame(ip_bytes: int, vlan: bool) -> int:
     return max(MIN_FRAME_BYTES, ip_bytes + _HEADER_AND_FCS + (VLAN_TAG_BYTES if vlan else 0))
 
 
-def udp_frames(payload_bytes: int, *, vlan: bool = False) -> tuple[int, ...]:
-    """Return the frame sizes, in bytes with FCS and without R-TAG, of a UDP datagram, in order."""
-    return tuple(_frame(size, vlan) for size in ip_packets(payload_bytes))
+def udp_frames(payload_bytes: int, *, tagged: bool = False, vlan: bool = False) -> tuple[int, ...]:
+    """Return the frame sizes, in bytes with FCS, of a UDP datagram, in order.
+
+    ``tagged`` adds an R-TAG to every frame: behind the talker, which pads what is too short.
+    """
+    tag = R_TAG_BYTES if tagged else 0
+    return tuple(_frame(size, vlan) + tag for size in ip_packets(payload_bytes))
 
 
 def udp_payload(frame_bytes: int) -> int:
@@ -112,13 +89,11 @@ def udp_payload(frame_bytes: int) -> int:
 
 
 def tcp_frame(segment_bytes: int = TCP_SEGMENT_BYTES, *, vlan: bool = False) -> int:
-    """Return the frame size, in bytes, of a TCP segment with time stamps (RFC 7323)."""
+    """Return the frame size, in bytes, of a TCP segment with time stamps (RFC 7323).
+
+    A segment of 0 bytes is an acknowledgement.
+    """
     return _frame(segment_bytes + _TCP_WITH_TIMESTAMPS + _IPV4, vlan)
-
-
-def tcp_ack_frame(*, vlan: bool = False) -> int:
-    """Return the frame size, in bytes, of an acknowledgement that carries no data."""
-    return tcp_frame(0, vlan=vlan)
 
 
 def wire_bytes(frame_bytes: int) -> int:
@@ -129,13 +104,9 @@ def wire_bytes(frame_bytes: int) -> int:
 def payload_limit_mbps(
     payload_bytes: int, *, tagged: bool = False, vlan: bool = False, rate_mbps: float = 1000.0
 ) -> float:
-    """Return the highest UDP payload rate, in Mb/s, that a line of ``rate_mbps`` carries.
-
-    ``tagged`` adds an R-TAG to every frame.
-    """
-    tag = R_TAG_BYTES if tagged else 0
-    wire = sum(wire_bytes(size + tag) for size in udp_frames(payload_bytes, vlan=vlan))
-    return rate_mbps * payload_bytes / wire
+    """Return the highest UDP payload rate, in Mb/s, that a line of ``rate_mbps`` carries."""
+    frames = udp_frames(payload_bytes, tagged=tagged, vlan=vlan)
+    return rate_mbps * payload_bytes / sum(map(wire_bytes, frames))
 
 
 def tcp_limit_mbps(

@@ -6,6 +6,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
+from gate_lists import two_windows
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from matplotlib.colors import to_rgb
@@ -22,9 +23,8 @@ from tsnrepro.audit.media import DifferentMediaError
 from tsnrepro.errors import RecordError
 from tsnrepro.experiments.shaping.log import LISTENER_DTYPE
 from tsnrepro.experiments.shaping.plan import factors_of
-from tsnrepro.experiments.shaping.schedule import GateControlList, GateWindow, two_windows
 from tsnrepro.registry import experiment
-from tsnrepro.settings.shaping import ShapingPart
+from tsnrepro.settings.shaping import GateControlList, GateWindow, ShapingPart
 
 DAY_NS = 1_790_000_000 * 10**9  # a time of day, which a float cannot hold to the nanosecond
 GATES = two_windows(20_000, 80_000, scheduled=5, others=[0])

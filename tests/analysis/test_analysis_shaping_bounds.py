@@ -1,6 +1,7 @@
 """Analytic bounds against the model: never exceeded, and nearly reached."""
 
 import pytest
+from gate_lists import two_windows
 
 from tsnrepro.analysis import shaping_bounds
 from tsnrepro.analysis.shaping_bounds import bound_ns, gate_wait_ns, shaped_wait_ns
@@ -8,9 +9,8 @@ from tsnrepro.experiments.measurement import Measurement
 from tsnrepro.experiments.shaping import on_model
 from tsnrepro.experiments.shaping.log import LOG, decompress, network_latency_us
 from tsnrepro.experiments.shaping.plan import trials_of
-from tsnrepro.experiments.shaping.schedule import GateControlList, GateWindow, two_windows
 from tsnrepro.settings import ModelSettings
-from tsnrepro.settings.shaping import ShapingPart
+from tsnrepro.settings.shaping import GateControlList, GateWindow, ShapingPart
 from tsnrepro.testbed.model import ModelTestbed
 
 SETTINGS = ModelSettings.model_validate(

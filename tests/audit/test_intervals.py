@@ -7,7 +7,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from tsnrepro.audit.intervals import Interval, largest, mean, smallest, total
+from tsnrepro.audit.intervals import Interval, extreme, mean, total
 
 NUMBERS = st.floats(min_value=-1e6, max_value=1e6, allow_nan=False)
 DECIMALS = st.integers(min_value=0, max_value=4)
@@ -72,8 +72,8 @@ def test_arithmetic_covers_every_reading_of_its_operands(first, second):
     assert holds(a ** Interval.exact(2), x * x)
     assert holds(total([a, b]), x + y)
     assert holds(mean([a, b]), (x + y) / 2)
-    assert holds(smallest([a, b]), min(x, y))
-    assert holds(largest([a, b]), max(x, y))
+    assert holds(extreme(min, [a, b]), min(x, y))
+    assert holds(extreme(max, [a, b]), max(x, y))
 
 
 @given(known_to_a_range(), known_to_a_range())

@@ -8,8 +8,7 @@ from plain_recovery import VectorRecovery
 from tsnrepro.captures.capture_file import Capture, read_capture
 from tsnrepro.captures.counted import Counted, MemberCounts
 from tsnrepro.captures.report import WireReport, report_on
-from tsnrepro.model.recovery import COUNTERS
-from tsnrepro.settings.frer import FrerSettings
+from tsnrepro.settings.frer import RECOVERY_COUNTERS, FrerSettings
 from tsnrepro.tools.frerctl import StreamFilter
 
 TALKER = bytes.fromhex("020000000001")
@@ -135,7 +134,7 @@ class MadeTrial:
         for time_ns, _, data in arrivals:
             tagged = data[12:14] == struct.pack("!H", R_TAG)
             recovery.accept(struct.unpack("!H", data[16:18])[0] if tagged else None, time_ns)
-        assert set(recovery.counters) == set(COUNTERS)
+        assert set(recovery.counters) == set(RECOVERY_COUNTERS)
         count = len(self.numbers)
         return Counted(
             frer=True,

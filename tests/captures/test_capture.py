@@ -99,7 +99,7 @@ def test_a_spoiled_record_is_found_by_its_report(run):
     store, path = run
     document = store.read(store.folder / json.loads(path.read_text())["trials"][0]["trial"])
     document["values"]["result"]["received"] -= 1
-    found = recorded_report(store, document).disagreements("counters")
+    found = recorded_report(store.output_bytes, document).disagreements("counters")
     (finding,) = (f for f in found if f.name not in ORDER)
     assert finding.name == "datagrams the program received"
 

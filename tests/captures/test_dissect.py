@@ -11,7 +11,6 @@ from crafted_captures import (
     PORT,
     R_TAG,
     TALKER,
-    MadeTrial,
     frame,
     pcap,
     udp,
@@ -27,7 +26,6 @@ from tsnrepro.captures.dissect import (
     digests,
     dissect,
     mac,
-    payload_numbers,
     stream_class,
 )
 from tsnrepro.tools.frerctl import StreamFilter
@@ -229,7 +227,6 @@ def test_a_frame_is_cut_where_its_headers_are_not_whole():
         assert found["cut"] == (snap < whole), snap
         assert found["sequence"] == (7 if snap >= 20 else -1)
         assert found["destination_port"] == (PORT if snap >= whole else -1)
-    assert only(data)["payload_at"] == whole
 
 
 @pytest.mark.parametrize(
@@ -255,17 +252,6 @@ def test_later_fragments_of_the_protocol_are_fragments_of_the_stream():
     assert frames["fragment_offset"][0] == 1480
     assert stream_class(frames, StreamFilter("udp", PORT, 16))[0] == STREAM_FRAGMENT
     assert stream_class(frames, StreamFilter("tcp", PORT))[0] == OTHER_TRAFFIC
-
-
-def test_our_own_payload_tells_number_and_time():
-    trial = MadeTrial(numbers=[0, 70_000, 2**32 - 1])
-    members, listener = trial.captures()
-    for capture in (*members.values(), listener):
-        numbers, times = payload_numbers(capture, dissect(capture))
-        assert numbers.tolist() == trial.numbers
-        assert times.tolist() == [5_000 + n for n in trial.numbers]
-    short = read_capture(pcap([(0, frame(udp(b"." * 11))), (0, frame(udp(b"." * 64)))], snap=53))
-    assert payload_numbers(short, dissect(short))[0].tolist() == [-1, -1]
 
 
 @given(st.lists(st.binary(min_size=0, max_size=120), max_size=20))

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from plain_recovery import MatchRecovery, VectorRecovery
 
-from tsnrepro.model.recovery import COUNTERS
+from tsnrepro.settings.frer import RECOVERY_COUNTERS
 
 pytestmark = pytest.mark.namespaces
 
@@ -21,7 +21,7 @@ START_ZEROS = 7
 
 
 def expected(**counters: int) -> dict[str, int]:
-    return dict.fromkeys(COUNTERS, 0) | counters
+    return dict.fromkeys(RECOVERY_COUNTERS, 0) | counters
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from tsnrepro.experiments.shaping.schedule import two_windows
+from gate_lists import two_windows
+
 from tsnrepro.settings.shaping import ShapingPart
 
 

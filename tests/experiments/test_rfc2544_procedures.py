@@ -1,6 +1,7 @@
 """Frame loss, back-to-back, system recovery and latency, against closed forms."""
 
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -9,14 +10,23 @@ from hypothesis import strategies as st
 from rfc2544_networks import KnownNetwork, series
 
 from tsnrepro.errors import ToolError
-from tsnrepro.experiments.rfc2544 import back_to_back, frame_loss, latency, system_recovery
+from tsnrepro.experiments.measurement import Measurement
+from tsnrepro.experiments.rfc2544 import (
+    back_to_back,
+    frame_loss,
+    latency,
+    latency_trial,
+    system_recovery,
+)
 from tsnrepro.experiments.traffic import LoadOutcome
+from tsnrepro.records.store import Trial
 from tsnrepro.settings.rfc2544 import (
     BackToBackSettings,
     FrameLossSettings,
     RfcLatencySettings,
     SystemRecoverySettings,
 )
+from tsnrepro.streams.clocks import Agreement, Refusal
 from tsnrepro.streams.log import LISTENER_DTYPE
 
 LINE = 1e9 / (8 * 1538)
@@ -283,14 +293,33 @@ def test_the_whole_round_trip_is_twice_the_half():
     assert order == sorted(order)
 
 
-def test_one_way_needs_clocks_that_agree():
-    sent, received = [1.0, 2.0], [1.00001, 2.00003]
-    assert latency.one_way(sent, received, clocks_agree=False) is None
-    found = latency.one_way(sent, received, clocks_agree=True)
+def test_one_way_latencies_are_positive():
+    found = latency.one_way([10.0, 30.0])["one_way"]
     assert found.quantity == "one_way"
     assert found.mean_us == pytest.approx(20)
     with pytest.raises(ValueError, match="must be positive"):
-        latency.one_way(received, sent, clocks_agree=True)
+        latency.one_way([10.0, -30.0])
+
+
+@pytest.mark.parametrize(
+    "clock", [Agreement(1.0, "exact"), Refusal("machines apart")], ids=["agree", "do not"]
+)
+def test_one_way_latencies_are_stated_only_where_the_clocks_agree(clock):
+    arrivals = np.zeros(2, LISTENER_DTYPE)
+    arrivals["sequence"], arrivals["sent_ns"] = [0, 1], [1000, 2000]
+    arrivals["stamped_ns"] = arrivals["sent_ns"] + 20_000
+    outcome = LoadOutcome(2, 2, 2, 1.0, arrivals=arrivals, clocks=(clock, clock))
+    requests = SimpleNamespace(constant_rate=lambda loads, arrivals: [outcome])
+    factors = {"benchmark": "latency", "method": "one-way-idle", "settings": {"duration_s": 1.0}}
+    factors |= {"configuration": "control", "payload_bytes": 64, "duration_s": 1.0}
+    measured = Measurement()
+    latency_trial.measure(requests, Trial("rfc2544", "a", factors, 1), None, measured)
+    found = measured.values["latencies"]["one_way"]
+    if isinstance(clock, Agreement):
+        assert (found["samples"], found["mean_us"]) == (2, pytest.approx(20))
+    else:
+        assert found is None
+        assert any("machines apart" in reason for reason in measured.values["reasons"])
 
 
 def test_samples_are_part_of_the_throughput_rate():

@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tsnrepro.ethernet import udp_frames
 from tsnrepro.experiments.rfc2544 import rates
 
 # Payload: limit on 1 Gb/s in Mb/s of payload, without and with an R-TAG.
@@ -33,7 +34,7 @@ def test_payload_limits_to_six_digits(payload):
 @pytest.mark.parametrize("frame", RFC2544_ETHERNET)
 def test_maximum_frame_rates_of_rfc2544(frame):
     payload = rates.payload_of_frame(frame)
-    assert rates.frames(payload) == (frame,)
+    assert udp_frames(payload) == (frame,)
     assert int(rates.limit_pps(payload, 10.0)) == RFC2544_ETHERNET[frame]
 
 
@@ -41,15 +42,15 @@ def test_maximum_frame_rates_of_rfc2544(frame):
 def test_a_tag_that_counts_keeps_the_frame_size(frame):
     payload = rates.payload_of_frame(frame, tag_counts=True)
     assert payload == frame - 52
-    assert rates.frames(payload, tagged=True) == (frame,)
+    assert udp_frames(payload, tagged=True) == (frame,)
 
 
 def test_the_smallest_frame_grows_with_its_tag():
-    assert rates.frames(rates.payload_of_frame(64, tag_counts=True), tagged=True) == (70,)
+    assert udp_frames(rates.payload_of_frame(64, tag_counts=True), tagged=True) == (70,)
 
 
 def test_1518_bytes_of_payload_are_two_frames():
-    assert rates.frames(1518) == (1518, 84)
+    assert udp_frames(1518) == (1518, 84)
     at = rates.at_layers(1518, 1000.0)
     assert at.frames_per_s == 2000.0
     assert at.frame_mbps == pytest.approx((1518 + 84) * 8 / 1000)
@@ -67,6 +68,6 @@ def test_every_layer_leads_back_to_the_datagrams(payload, pps, tagged):
     at = rates.at_layers(payload, pps, tagged=tagged)
     assert at.payload_mbps < at.frame_mbps < at.wire_mbps
     assert rates.pps_of_payload_rate(payload, at.payload_mbps) == pytest.approx(pps)
-    frames_bits = 8 * sum(rates.frames(payload, tagged=tagged))
+    frames_bits = 8 * sum(udp_frames(payload, tagged=tagged))
     assert at.frame_mbps * 1e6 / frames_bits == pytest.approx(pps)
     assert rates.limit_pps(payload, at.wire_mbps, tagged=tagged) == pytest.approx(pps)

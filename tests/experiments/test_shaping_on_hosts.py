@@ -4,6 +4,7 @@ import time
 
 import numpy as np
 import pytest
+from gate_lists import two_windows
 from shaping_parts import part
 
 from tsnrepro import campaigns
@@ -14,7 +15,6 @@ from tsnrepro.experiments.measurement import Measurement
 from tsnrepro.experiments.shaping import on_hosts
 from tsnrepro.experiments.shaping.log import LOG, decompress
 from tsnrepro.experiments.shaping.plan import plan, trials_of
-from tsnrepro.experiments.shaping.schedule import two_windows
 from tsnrepro.settings.shaping import MODES_OF, GateControlList, GateWindow
 from tsnrepro.testbed.guest import requirements
 from tsnrepro.testbed.guest.testbed import GuestTestbed

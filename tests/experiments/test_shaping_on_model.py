@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from gate_lists import two_windows
 from shaping_parts import part
 
 from tsnrepro.analysis.shaping_phase import Gate, held
@@ -9,7 +10,6 @@ from tsnrepro.experiments.measurement import Measurement
 from tsnrepro.experiments.shaping import on_model
 from tsnrepro.experiments.shaping.log import DEPARTURES, LOG, decompress, network_latency_us
 from tsnrepro.experiments.shaping.plan import trials_of
-from tsnrepro.experiments.shaping.schedule import two_windows
 from tsnrepro.settings import ModelSettings
 from tsnrepro.testbed.model import ModelTestbed
 

@@ -1,6 +1,7 @@
 """Settings and trials of the experiment ``shaping``."""
 
 import pytest
+from gate_lists import two_windows
 from pydantic import ValidationError
 from shaping_parts import part
 
@@ -8,7 +9,7 @@ from tsnrepro.errors import ConfigurationError
 from tsnrepro.experiments import shaping
 from tsnrepro.experiments.shaping.factors import factors_of, part_of
 from tsnrepro.experiments.shaping.plan import trials_of
-from tsnrepro.experiments.shaping.schedule import flows_of, two_windows
+from tsnrepro.experiments.shaping.schedule import flows_of
 from tsnrepro.settings.shaping import ShapingSettings
 
 

@@ -1,23 +1,21 @@
 """Schedules against line arithmetic: what fits, what does not, and which window would."""
 
 import pytest
+from gate_lists import two_windows
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tsnrepro.errors import ConfigurationError
 from tsnrepro.ethernet import payload_limit_mbps as line_limit_mbps
 from tsnrepro.experiments.shaping.schedule import (
-    LAN966X,
     Flow,
-    GateControlList,
-    GateWindow,
     arithmetic,
     carried_bytes,
     check_schedule,
     payload_limit_mbps,
     smallest_window_ns,
-    two_windows,
 )
+from tsnrepro.settings.shaping import GateControlList, GateWindow
 
 GIGABIT = 1000.0
 
@@ -97,15 +95,6 @@ def test_a_stream_that_its_windows_cannot_carry_is_refused():
     check_schedule(gates, [stream(1472, rate_mbps=117.76)], GIGABIT)
     with pytest.raises(ConfigurationError, match=r"carry 117\.76 Mb/s"):
         check_schedule(gates, [stream(1472, rate_mbps=118.0)], GIGABIT)
-
-
-def test_a_device_bounds_entries_and_intervals():
-    short = two_windows(999, 10_000, scheduled=5, others=[0])
-    with pytest.raises(ConfigurationError, match="LAN966x takes 1000 ns"):
-        check_schedule(short, [], GIGABIT, LAN966X)
-    long = GateControlList(entries=[GateWindow(open_classes=[0], interval_ns=1_000)] * 257)
-    with pytest.raises(ConfigurationError, match="257 entries, but LAN966x holds 256"):
-        check_schedule(long, [], GIGABIT, LAN966X)
 
 
 def test_masks_are_those_of_taprio():

@@ -4,7 +4,6 @@ from hypothesis import strategies as st
 from plain_recovery import MatchRecovery, VectorRecovery
 
 from tsnrepro.model.recovery import (
-    COUNTERS,
     NO_SEQUENCE,
     expire,
     lost_before_start,
@@ -13,6 +12,7 @@ from tsnrepro.model.recovery import (
     recover,
     signed_distance,
 )
+from tsnrepro.settings.frer import RECOVERY_COUNTERS
 
 L = 8
 
@@ -172,6 +172,6 @@ def test_ring_and_reference_agree_frame_by_frame(steps, length, timeout, match, 
     expire(registers, 0, now + 1000)
     counters = read_counters(registers)
     assert counters == reference.counters
-    assert tuple(counters) == COUNTERS
+    assert tuple(counters) == RECOVERY_COUNTERS
     untaken = 0 if options["take_no_sequence"] else counters["tagless"]
     assert received == counters["passed"] + counters["discarded"] + counters["rogue"] + untaken

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from model_networks import HOST, ROOMY, VECTOR
 
-from tsnrepro.ethernet import tcp_ack_frame, tcp_frame, tcp_limit_mbps
+from tsnrepro.ethernet import tcp_frame, tcp_limit_mbps
 from tsnrepro.model.engine import simulate
 from tsnrepro.model.network import (
     DuplexLink,
@@ -89,7 +89,7 @@ def test_window_limits_the_rate_by_the_round_trip():
     delay = 500_000.0
     network = transfer(paths=({"delay_ns": delay},), window_bytes=2 * SEGMENT)
     result = simulate(network, duration_s=1.0)
-    data, ack = (tcp_frame() + 8) * 8, (tcp_ack_frame() + 8) * 8
+    data, ack = (tcp_frame() + 8) * 8, (tcp_frame(0) + 8) * 8
     # Three hops each way; the second segment is one frame and gap behind the first.
     round_trip_ns = 3 * data + (tcp_frame() + 20) * 8 + 3 * ack + 2 * delay
     expected = 2 * SEGMENT * 8 / round_trip_ns * 1000

@@ -6,8 +6,8 @@ import json
 from itertools import product
 from pathlib import Path
 
-from tsnrepro.analysis.testbed import OF_IMPORTS, OF_MODEL
 from tsnrepro.publish.columns import Column, Columns
+from tsnrepro.records.facts import OF_IMPORTS, OF_MODEL
 from tsnrepro.repository import root
 
 CONFIGURATIONS = ("control", "frer")

@@ -102,9 +102,10 @@ def test_a_stop_is_one_stall_with_its_length_and_time(meter):
     after = time.clock_gettime_ns(time.CLOCK_TAI)
     time.sleep(0.1)
     for each in running.report().processors:
-        stopped = [(due, late) for due, late in each.kept if late > 0.25e9]
+        stopped = [(at, late) for at, late in each.kept if late > 0.25e9]
         assert len(stopped) == 1
-        assert before < stopped[0][0] < after
+        # A program that is let go on runs a moment later, and may be late for that too.
+        assert before < stopped[0][0] < after + 0.1e9
         assert stopped[0][1] == each.longest_ns < (after - before) + 0.1e9
 
 

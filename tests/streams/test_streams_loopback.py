@@ -11,11 +11,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from talker_logs import pacing_errors, read_talker_log
 
 from tsnrepro.streams import command
 from tsnrepro.streams.command import Extent, Pacing
-from tsnrepro.streams.delivery import deliver, of_stream, one_way, pacing_errors
-from tsnrepro.streams.log import read_listener_log, read_talker_log
+from tsnrepro.streams.delivery import deliver, of_stream, one_way
+from tsnrepro.streams.log import read_listener_log
 
 COUNT = 3000
 INTERVAL_NS = 50_000
@@ -190,8 +191,6 @@ def test_all_times_are_on_the_clock_chosen(loopback, ports, tmp_path, clock):
     kernel = one_way(arrivals, "kernel")
     assert kernel.missing_stamps == got.stream(port).missing_stamps
     assert np.median(kernel.latency_ns) < np.median(whole.latency_ns)
-    between = one_way(arrivals, "kernel", departures)
-    assert len(between.latency_ns) == np.count_nonzero(stamped)
 
 
 def test_several_ports_are_several_streams(loopback, ports, tmp_path):

@@ -146,7 +146,7 @@ def result(*statuses: int, virtual_time=True) -> JobResult:
         for n, status in enumerate(statuses)
     }
     facts = {"kernel": "6", "qemu": "7", "seed": 1, "wall_s": 1.0, "ready_s": 1.0, "console": ""}
-    facts |= {"acceleration": "tcg", "kernel_packages": ("k",)}
+    facts |= {"testbed": "guest", "acceleration": "tcg", "kernel_packages": ("k",)}
     return JobResult("test", steps, {"/log": b"1"}, virtual_time=virtual_time, **facts)
 
 

@@ -1,5 +1,6 @@
 """paramiko against a real OpenSSH server in a namespace: what arrives is what was asked for."""
 
+import hashlib
 import os
 import socket
 import subprocess
@@ -207,6 +208,27 @@ def test_many_at_once(host):
     for thread in threads:
         thread.join(20)
     assert results == {number: str(number) for number in range(16)}
+
+
+# --- files --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("size", [0, 1, 3_000_000])
+def test_a_file_arrives_as_it_is_and_can_be_executed(host, size):
+    path, content = "/run/a file's", (bytes(range(256)) * (size // 256 + 1))[:size]
+    host.write(path, b"longer than what comes next", deadline_s=20)
+    host.write(path, content, deadline_s=20)
+    said = host.run(["sha256sum", "--binary", path], deadline_s=20).check().stdout
+    assert hashlib.sha256(content).hexdigest() in said
+    assert host.run(["stat", "-c", "%a", path], deadline_s=5).stdout == "755\n"
+    host.run(["rm", path], deadline_s=5).check()
+
+
+def test_a_file_that_cannot_be_written_says_why_and_breaks_nothing(host):
+    for _ in range(5):
+        with pytest.raises(CommandError, match=r"(?s)/no/folder/file.*talker: sh -c"):
+            host.write("/no/folder/file", b"x" * 3_000_000, deadline_s=20)
+    host.run(["true"], deadline_s=5).check()
 
 
 # --- deadlines ------------------------------------------------------------------------------------

@@ -5,10 +5,10 @@ import shutil
 
 import pytest
 import yaml
+from miniature import miniature
 from repository_copy import copy_of_repository
 
 from tsnrepro.campaigns import campaign
-from tsnrepro.miniature import miniature
 from tsnrepro.testbed.requirements import missing
 
 

@@ -107,6 +107,22 @@ def test_a_second_run_does_nothing(repository):
     assert "Nothing to be done" in done.stdout
 
 
+@pytest.mark.parametrize(
+    "name", ["data/raw/emulated/quick/tcp", "results/emulated/quick/tcp/values.json"]
+)
+def test_what_was_altered_is_not_used_although_all_is_up_to_date(repository, name):
+    path = repository / name
+    path = path if path.is_file() else next(path.glob("*-r1-*/trial.json"))
+    kept, times = path.read_bytes(), path.stat()
+    path.write_bytes(kept.replace(b"1", b"2", 1))
+    done = snakemake(repository, campaign=CAMPAIGN)
+    path.write_bytes(kept)
+    os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
+    assert done.returncode == 1
+    assert str(path.relative_to(repository)) in done.stdout
+    assert "Traceback" not in done.stdout
+
+
 def after_edit(repository, name, old, new):
     """Return the jobs that an edit of a file makes necessary; the file is then as before."""
     path = repository / name
@@ -207,6 +223,7 @@ def test_an_edit_of_an_experiment_measures_that_one_again(repository):
     assert measured == {f"measure {run}" for run in runs}
 
 
+@pytest.mark.long
 def test_deleted_results_are_rebuilt_without_measuring_again(repository, results):
     raw = repository / "data" / "raw" / "emulated" / CAMPAIGN
     before = {path: path.stat().st_mtime_ns for path in raw.rglob("*") if path.is_file()}

@@ -13,9 +13,11 @@ rule analyse:
         facts="results/{testbed}/{campaign}/{experiment}/testbed.json",
         tables=directory("results/{testbed}/{campaign}/{experiment}/tables"),
         figures=directory("results/{testbed}/{campaign}/{experiment}/figures"),
+        seal="results/{testbed}/{campaign}/{experiment}/seal.json",
     log:
         notebook="results/{testbed}/{campaign}/{experiment}/analyse.ipynb",
     conda:
         "../../environment.yml"
     shell:
         "tsnrepro notebook {input.notebook:q} {log.notebook:q} -p run={input.run:q}"
+        " && tsnrepro seal results/{wildcards.testbed:q}/{wildcards.campaign:q}/{wildcards.experiment:q}"

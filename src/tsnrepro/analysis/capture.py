@@ -12,11 +12,11 @@ import pandas as pd
 import seaborn as sns
 from matplotlib.figure import Figure
 
-from tsnrepro.analysis.figures import LABELS, new
+from tsnrepro.analysis.figures import LABELS, new, say
 from tsnrepro.analysis.results import Results
 from tsnrepro.captures.recorded import recorded_report
 from tsnrepro.captures.report import WireReport
-from tsnrepro.records.tables import open_run, recorded_trials
+from tsnrepro.records.runs import open_run, recorded_trials
 from tsnrepro.stats.quantiles import replicated_quantile
 from tsnrepro.stats.replication import mean_over_runs
 
@@ -34,7 +34,7 @@ def reports(manifest_path: str | Path) -> Iterator[tuple[dict[str, Any], WireRep
     """
     store, _ = open_run(manifest_path)
     for document in recorded_trials(manifest_path):
-        yield document, recorded_report(store, document)
+        yield document, recorded_report(store.output_bytes, document)
 
 
 def trials_of(reported: list[tuple[dict[str, Any], WireReport]]) -> pd.DataFrame:
@@ -164,8 +164,7 @@ def path_delay(trials: pd.DataFrame, path_delays: dict[str, np.ndarray], testbed
     figure, axes = new(2.4, testbed)
     shown = trials[trials["trial"].isin(list(path_delays))]
     if shown.empty:
-        axes.text(0.5, 0.5, "no trial with FRER", ha="center", transform=axes.transAxes)
-        axes.set(xticks=[], yticks=[])
+        say(axes, "no trial with FRER")
         return figure
     loads = sorted({(row.payload_bytes, row.target_mbps) for row in shown.itertuples()})
     colours = sns.color_palette("colorblind", len(loads))

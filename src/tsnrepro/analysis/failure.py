@@ -12,7 +12,7 @@ from tsnrepro.analysis.missing import count, mean
 from tsnrepro.analysis.results import Results
 from tsnrepro.records.columns import CONFIGURATIONS
 from tsnrepro.records.outputs import ARRIVALS
-from tsnrepro.records.tables import open_run
+from tsnrepro.records.runs import open_run
 from tsnrepro.streams.log import decompress
 
 _QUANTITIES = {

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import matplotlib as mpl
 
@@ -31,6 +32,7 @@ PLACE_LABELS = {
 }
 # Where nothing was lost there is only an upper limit; zero itself has no place on a log axis.
 SMALLEST_LOSS_PERCENT = 1e-4
+GREY = "0.35"
 
 
 def _show_in_notebooks() -> None:
@@ -67,12 +69,35 @@ def style() -> None:
     )
 
 
+def panels(
+    rows: int, columns: int, height_inches: float, **options: Any
+) -> tuple[Figure, np.ndarray]:
+    """Return an empty figure of a column's width and its panels, shape (rows, columns)."""
+    style()
+    figure, axes = plt.subplots(
+        rows,
+        columns,
+        figsize=(COLUMN_INCHES, height_inches),
+        layout="constrained",
+        squeeze=False,
+        **options,
+    )
+    sns.despine(figure)
+    return figure, axes
+
+
+def stacked(
+    height_inches: float, testbed: str, rows: int, **options: Any
+) -> tuple[Figure, np.ndarray]:
+    """Return an empty figure of panels above each other that names its testbed."""
+    figure, axes = panels(rows, 1, height_inches, **options)
+    axes[0, 0].set_title(testbed, loc="right", fontsize=6, color=GREY, pad=3)
+    return figure, axes[:, 0]
+
+
 def new(height_inches: float, testbed: str) -> tuple[Figure, Axes]:
     """Return an empty figure of a column's width that names its testbed."""
-    style()
-    figure, axes = plt.subplots(figsize=(COLUMN_INCHES, height_inches), layout="constrained")
-    axes.set_title(testbed, loc="right", fontsize=6, color="0.35", pad=3)
-    sns.despine(figure)
+    figure, (axes,) = stacked(height_inches, testbed, 1)
     return figure, axes
 
 
@@ -86,10 +111,10 @@ def save(figure: Figure, folder: str | Path, name: str) -> None:
     plt.close(figure)
 
 
-def _without_data(figure: Figure, axes: Axes, words: str = "no trials") -> Figure:
-    axes.text(0.5, 0.5, words, ha="center", va="center", transform=axes.transAxes, color="0.35")
+def say(axes: Axes, words: str = "no trials") -> None:
+    """Write into a panel why it shows nothing."""
+    axes.text(0.5, 0.5, words, ha="center", va="center", transform=axes.transAxes, color=GREY)
     axes.set(xticks=[], yticks=[])
-    return figure
 
 
 def loss_against_load(
@@ -101,7 +126,8 @@ def loss_against_load(
     """
     figure, axes = new(2.5, testbed)
     if summary.empty:
-        return _without_data(figure, axes)
+        say(axes)
+        return figure
     ordered = summary.sort_values("offered_mbps")
     for configuration, name in LABELS.items():
         group = ordered[ordered["configuration"] == configuration]
@@ -149,20 +175,12 @@ def intervention(summary: pd.DataFrame, testbed: str) -> Figure:
 
     Marks are means over trials; where no trial lost anything they lie on the axis.
     """
-    style()
     buffers, priorities = sorted(summary["buffer_bytes"].unique()), (False, True)
-    figure, panels = plt.subplots(
-        len(buffers),
-        2,
-        figsize=(COLUMN_INCHES, 0.5 + 0.62 * len(buffers)),
-        sharex=True,
-        sharey=True,
-        squeeze=False,
-        layout="constrained",
-    )
+    height = 0.5 + 0.62 * len(buffers)
+    figure, grid = panels(len(buffers), 2, height, sharex=True, sharey=True)
     smallest = 1e-3
     for (row, size), (column, realtime) in product(enumerate(buffers), enumerate(priorities)):
-        axes = panels[row, column]
+        axes = grid[row, column]
         cell = summary[(summary["buffer_bytes"] == size) & (summary["realtime"] == realtime)]
         for configuration, name in LABELS.items():
             group = cell[cell["configuration"] == configuration].sort_values("offered_mbps")
@@ -185,11 +203,10 @@ def intervention(summary: pd.DataFrame, testbed: str) -> Figure:
         words = f"{size / 1e6:g} MB" if size else "default buffer"
         axes.text(0.04, 0.78, words, transform=axes.transAxes, fontsize=6.5)
     for column, words in enumerate(("ordinary reader", "reader with real-time priority")):
-        panels[0, column].set_title(words, fontsize=7)
-    sns.despine(figure)
-    handles, labels = panels[0, 0].get_legend_handles_labels()
+        grid[0, column].set_title(words, fontsize=7)
+    handles, labels = grid[0, 0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside upper left", ncols=2)
-    figure.text(0.99, 0.99, testbed, ha="right", va="top", fontsize=6, color="0.35")
+    figure.text(0.99, 0.99, testbed, ha="right", va="top", fontsize=6, color=GREY)
     figure.supxlabel("offered load, payload (Mb/s)", fontsize=8)
     figure.supylabel("frame loss (%)", fontsize=8)
     return figure
@@ -206,7 +223,8 @@ def where_lost(trials: pd.DataFrame, testbed: str) -> Figure:
     lost = total.sum(axis=1, min_count=1)
     share = total.div(lost.where(lost > 0), axis=0).fillna(0) * 100
     if share.empty:
-        return _without_data(figure, axes)
+        say(axes)
+        return figure
     rows = np.arange(len(share))[::-1]
     left = np.zeros(len(share))
     hatches = ("", "////", "....", "xxxx")
@@ -227,7 +245,7 @@ def where_lost(trials: pd.DataFrame, testbed: str) -> Figure:
         left += share[place].to_numpy()
     for row, number in zip(rows, lost, strict=True):
         if pd.isna(number):
-            axes.text(1, row, "places not recorded", va="center", fontsize=6, color="0.35")
+            axes.text(1, row, "places not recorded", va="center", fontsize=6, color=GREY)
         else:
             axes.text(101, row, f"{number:,.0f}", va="center", fontsize=6)
     names = [f"{frame} B, {LABELS[configuration]}" for frame, configuration in share.index]
@@ -248,7 +266,8 @@ def frame_size(trials: pd.DataFrame, testbed: str) -> Figure:
     chosen["configuration"] = chosen["configuration"].map(LABELS)
     palette = {LABELS[name]: colour for name, colour in COLOURS.items()}
     if chosen.empty:
-        return _without_data(figure, axes)
+        say(axes)
+        return figure
     sns.stripplot(
         chosen,
         x="frame",
@@ -283,7 +302,8 @@ def latency_distribution(
     """
     figure, axes = new(2.4, testbed)
     if not any(len(run) for runs in samples.values() for run in runs):
-        return _without_data(figure, axes, "statistics only, no observations")
+        say(axes, "statistics only, no observations")
+        return figure
     for configuration, runs in samples.items():
         for index, run in enumerate(run for run in runs if len(run)):
             # The tail matters: points spaced evenly in the logarithm of the share above.

@@ -13,8 +13,8 @@ from tsnrepro.errors import RecordError
 from tsnrepro.records.columns import CONFIGURATIONS
 from tsnrepro.records.imports.observations import observations_of
 from tsnrepro.records.outputs import HALF_ROUND_TRIPS, SOCKPERF_LOG
+from tsnrepro.records.runs import open_run
 from tsnrepro.records.store import RawStore
-from tsnrepro.records.tables import open_run
 from tsnrepro.stats.comparisons import holm
 from tsnrepro.stats.equivalence import Verdict, equivalence
 from tsnrepro.stats.estimate import Estimate

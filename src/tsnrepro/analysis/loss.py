@@ -20,7 +20,7 @@ from tsnrepro.analysis.missing import (
     unknown,
 )
 from tsnrepro.analysis.results import Results
-from tsnrepro.ethernet import LARGEST_UDP_PAYLOAD_BYTES, payload_limit_mbps, udp_frames
+from tsnrepro.ethernet import FULL_PAYLOAD_BYTES, payload_limit_mbps, udp_frames
 from tsnrepro.records.accounting import (
     REASSEMBLY,
     SOCKET_BUFFER,
@@ -112,8 +112,8 @@ def frame_bytes(payload_bytes: int) -> int:
 def main_payload(trials: pd.DataFrame) -> int:
     """Return the payload of the main sweep: 1472 bytes, or else the largest that was tried."""
     payloads = trials["payload_bytes"]
-    if payloads.empty or (payloads == LARGEST_UDP_PAYLOAD_BYTES).any():
-        return LARGEST_UDP_PAYLOAD_BYTES
+    if payloads.empty or (payloads == FULL_PAYLOAD_BYTES).any():
+        return FULL_PAYLOAD_BYTES
     return int(payloads.max())
 
 

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pandas as pd
-import seaborn as sns
 from matplotlib.figure import Figure
 
 from tsnrepro.analysis.figures import COLOURS, LABELS, MARKERS, new
@@ -74,5 +73,4 @@ def achieved_against_target(trials: pd.DataFrame, testbed: str) -> Figure:
     axes.set_xlabel("target (frames/s)")
     axes.set_ylabel("at the first switch (frames/s)")
     axes.legend(loc="upper left")
-    sns.despine(figure)
     return figure

@@ -22,7 +22,8 @@ from matplotlib.figure import Figure
 from tsnrepro.analysis import figures, testbed
 from tsnrepro.analysis.results import Results
 from tsnrepro.errors import ConfigurationError, RecordError
-from tsnrepro.records.tables import load_trials, open_run
+from tsnrepro.records.runs import open_run
+from tsnrepro.records.tables import load_trials
 from tsnrepro.records.values import FACTS_FILE, TABLES_FOLDER, VALUES_FILE
 from tsnrepro.registry import Experiment, experiment
 from tsnrepro.repository import root

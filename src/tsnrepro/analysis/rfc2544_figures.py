@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from typing import Any
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import seaborn as sns
@@ -11,10 +10,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from tsnrepro.analysis.figures import COLOURS, LABELS, MARKERS, STYLES, style
+from tsnrepro.analysis.figures import COLOURS, GREY, LABELS, MARKERS, STYLES, new, say, stacked
 from tsnrepro.analysis.rfc2544 import ANSWERS, limits_table, published_throughput
 
-_COLUMN_INCHES = 3.5
 _ANSWER_MARKERS = {
     "binary_search": "v",
     "zero_loss": "o",
@@ -35,27 +33,6 @@ ACCURACY_ROWS = (
     ("systematic", "threshold", "sweep, half lose"),
 )
 _HALF_LOSE = "sweep, half of the trials lose"
-_GREY = "0.35"
-
-
-def _column(height: float, rows: int, testbed: str, **options) -> tuple[Figure, np.ndarray]:
-    style()
-    figure, axes = plt.subplots(
-        rows,
-        1,
-        figsize=(_COLUMN_INCHES, height),
-        layout="constrained",
-        squeeze=False,
-        **options,
-    )
-    axes[0, 0].set_title(testbed, loc="right", fontsize=6, color=_GREY, pad=3)
-    sns.despine(figure)
-    return figure, axes[:, 0]
-
-
-def _empty(axes: Axes, words: str = "no trials") -> None:
-    axes.text(0.5, 0.5, words, ha="center", va="center", transform=axes.transAxes, color=_GREY)
-    axes.set(xticks=[], yticks=[])
 
 
 def throughput(table: pd.DataFrame, testbed: str, link_rate_mbps: float = 1000.0) -> Figure:
@@ -67,7 +44,7 @@ def throughput(table: pd.DataFrame, testbed: str, link_rate_mbps: float = 1000.0
     framed = table[table["frame_bytes"].notna()].assign(size=lambda t: t["frame_bytes"].astype(int))
     plain = table[table["frame_bytes"].isna()].assign(size=lambda t: t["payload_bytes"])
     panels = 1 if plain.empty else 2
-    figure, axes = _column(1.2 + 1.6 * panels, panels, testbed)
+    figure, axes = stacked(1.2 + 1.6 * panels, testbed, panels)
     _throughput_panel(axes[0], framed, link_rate_mbps)
     axes[0].set_xlabel("frame size (bytes with FCS)")
     if panels == 2:
@@ -91,15 +68,15 @@ def _throughput_legend(table: pd.DataFrame) -> list[Line2D]:
         for name, colour in COLOURS.items()
     ]
     shapes = [
-        Line2D([], [], color=_GREY, linestyle="", marker=marker, label=ANSWERS[goal])
+        Line2D([], [], color=GREY, linestyle="", marker=marker, label=ANSWERS[goal])
         for goal, marker in _ANSWER_MARKERS.items()
         if (table["goal"] == goal).any()
     ]
     if table["threshold_pps"].notna().any():
-        shapes.append(Line2D([], [], color=_GREY, linestyle="", marker="+", label=_HALF_LOSE))
+        shapes.append(Line2D([], [], color=GREY, linestyle="", marker="+", label=_HALF_LOSE))
     return [
-        Line2D([], [], color=_GREY, linestyle="-", label="line's limit"),
-        Line2D([], [], color=_GREY, linestyle=":", label="line's limit with R-TAG"),
+        Line2D([], [], color=GREY, linestyle="-", label="line's limit"),
+        Line2D([], [], color=GREY, linestyle=":", label="line's limit with R-TAG"),
         *colours,
         Line2D([], [], color="black", linestyle="", marker="x", label="published (bisection)"),
         *shapes,
@@ -115,7 +92,7 @@ def _throughput_panel(
     axes: Axes, table: pd.DataFrame, link_rate_mbps: float, *, printed: bool = False
 ) -> None:
     if table.empty:
-        _empty(axes)
+        say(axes)
         return
     sizes = sorted(table["size"].unique())
     place = {size: number for number, size in enumerate(sizes)}
@@ -123,7 +100,7 @@ def _throughput_panel(
     limits = limits_table(payload_of, link_rate_mbps).set_index("payload_bytes").loc[payload_of]
     for name, line in (("plain", "-"), ("tagged", ":")):
         rate = limits[f"{name}_payload_mbps"]
-        axes.plot(range(len(sizes)), rate, line, color=_GREY, linewidth=0.9)
+        axes.plot(range(len(sizes)), rate, line, color=GREY, linewidth=0.9)
     table = table.assign(threshold_mbps=table["threshold_pps"] * table["payload_bytes"] * 8 / 1e6)
     marks = [(marker, goal, "offered_payload_mbps") for goal, marker in _ANSWER_MARKERS.items()]
     marks.append(("+", "systematic", "threshold_mbps"))
@@ -164,9 +141,9 @@ def frame_loss(table: pd.DataFrame, testbed: str) -> Figure:
     prints (tables 9A to 9C), its rates relative to the limit of the same payload.
     """
     frames = [f for f in _LOSS_FRAMES if table["frame_bytes"].eq(f).fillna(False).any()]
-    figure, panels = _column(0.5 + 1.25 * max(1, len(frames)), max(1, len(frames)), testbed)
+    figure, panels = stacked(0.5 + 1.25 * max(1, len(frames)), testbed, max(1, len(frames)))
     if not frames:
-        _empty(panels[0])
+        say(panels[0])
         return figure
     for axes, frame in zip(panels, frames, strict=True):
         chosen = table[table["frame_bytes"].eq(frame).fillna(False)]
@@ -221,11 +198,11 @@ def buffer_time(table: pd.DataFrame, testbed: str) -> Figure:
     ``table`` is :func:`tsnrepro.analysis.rfc2544.burst_table`'s. Bars reach from the shortest to
     the longest burst that was found.
     """
-    figure, (times, counts) = _column(3.2, 2, testbed, sharex=True)
+    figure, (times, counts) = stacked(3.2, testbed, 2, sharex=True)
     known = table[table["frame_bytes"].notna() & table["corrected_buffer_us"].notna()]
     if known.empty:
-        _empty(times, "no buffer time")
-        _empty(counts, "no buffer time")
+        say(times, "no buffer time")
+        say(counts, "no buffer time")
         return figure
     sizes = sorted(known["frame_bytes"].astype(int).unique())
     place = {size: number for number, size in enumerate(sizes)}
@@ -266,9 +243,9 @@ def accuracy(table: pd.DataFrame, tolerance_percent: float = 1.0) -> Figure:
     ``table`` is :func:`tsnrepro.experiments.rfc2544.accuracy.run_accuracy`'s. At the right stands
     how many runs came within the tolerance, which is shaded.
     """
-    figure, (axes,) = _column(2.9, 1, "model testbed")
+    figure, axes = new(2.9, "model testbed")
     if table.empty:
-        _empty(axes, "no runs")
+        say(axes, "no runs")
         return figure
     calm, stalled = sns.color_palette("colorblind")[:2]
     looks: Mapping[bool, dict] = {

@@ -20,7 +20,8 @@ from tsnrepro.experiments.shaping.log import (
     latency_us,
     network_latency_us,
 )
-from tsnrepro.records.tables import COUNT, open_run, recorded_trials
+from tsnrepro.records.runs import open_run, recorded_trials
+from tsnrepro.records.tables import COUNT
 from tsnrepro.settings.shaping import GATED, LAUNCHED, ShapingPart
 from tsnrepro.stats.estimate import Estimate, without_interval
 from tsnrepro.stats.proportions import share

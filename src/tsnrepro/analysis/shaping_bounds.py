@@ -20,8 +20,8 @@ import pandas as pd
 from tsnrepro.analysis.shaping import Run
 from tsnrepro.ethernet import GAP_BYTES, R_TAG_BYTES
 from tsnrepro.experiments.shaping.factors import part_of
-from tsnrepro.experiments.shaping.schedule import Flow, GateControlList, flows_of, wire_time_ns
-from tsnrepro.settings.shaping import ShapingPart
+from tsnrepro.experiments.shaping.schedule import Flow, flows_of, wire_time_ns
+from tsnrepro.settings.shaping import GateControlList, ShapingPart
 
 _NO_CLOSED_FORM = "best effort waits for as long as the queue is"
 MAY_QUEUE = "datagrams of the stream may wait for each other"

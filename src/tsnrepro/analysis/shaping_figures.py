@@ -6,7 +6,6 @@ Column width, colour-blind safe; modes differ by line style as well as by colour
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import matplotlib.pyplot as plt
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
@@ -15,13 +14,12 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter
 
-from tsnrepro.analysis.figures import style
+from tsnrepro.analysis.figures import GREY, panels, say
 from tsnrepro.analysis.shaping import IDLE, LOADED, Run, gate_of
 from tsnrepro.analysis.shaping_phase import Gate
 from tsnrepro.experiments.shaping.log import Records, latency_us, stamped
 from tsnrepro.settings.shaping import ShapingPart
 
-_COLUMN_INCHES = 3.5
 _MODES: tuple[str, ...] = ("tas", "fifo", "prio", "cbs", "etf", "mqprio", "direct")
 _LABELS: dict[str, str] = {
     "tas": "TAS",
@@ -46,18 +44,9 @@ Array = npt.NDArray[np.float64]
 
 
 def _panels(count: int, height_inches: float, testbed: str) -> tuple[Figure, list[Axes]]:
-    style()
-    figure, axes = plt.subplots(
-        1, count, figsize=(_COLUMN_INCHES, height_inches), layout="constrained", squeeze=False
-    )
-    figure.suptitle(testbed, x=0.99, ha="right", fontsize=6, color="0.35")
-    sns.despine(figure)
+    figure, axes = panels(1, count, height_inches)
+    figure.suptitle(testbed, x=0.99, ha="right", fontsize=6, color=GREY)
     return figure, list(axes[0])
-
-
-def _say(axes: Axes, words: str) -> None:
-    axes.text(0.5, 0.5, words, ha="center", va="center", transform=axes.transAxes, color="0.35")
-    axes.set(xticks=[], yticks=[])
 
 
 def _key(figure: Figure, axes: Axes, columns: int = 4) -> None:
@@ -96,17 +85,17 @@ def phase_scatter(run: Run, parts: Sequence[ShapingPart], testbed: str, load: st
 
     Grey is where the gate is open. Beside the gated frames stand those of the port without a gate.
     """
-    figure, panels = _panels(max(1, len(parts)), 2.3, testbed)
+    figure, row = _panels(max(1, len(parts)), 2.3, testbed)
     if not parts:
-        _say(panels[0], "no part with a gate")
-    for axes, part in zip(panels, parts, strict=False):
+        say(row[0], "no part with a gate")
+    for axes, part in zip(row, parts, strict=False):
         modes = _over_the_cycle(axes, run, part, ("fifo", "tas"), load)
         for mode, (gate, logs) in modes.items():
             _scatter(axes, mode, gate, logs)
         if not modes:
-            _say(axes, "no egress times")
-    panels[0].set_ylabel("one-way latency (µs)")
-    _key(figure, panels[0])
+            say(axes, "no egress times")
+    row[0].set_ylabel("one-way latency (µs)")
+    _key(figure, row[0])
     return figure
 
 
@@ -114,16 +103,16 @@ def phase_histogram(
     run: Run, parts: Sequence[ShapingPart], testbed: str, load: str = IDLE
 ) -> Figure:
     """Draw how many frames began at each place in the cycle, with and without a gate."""
-    figure, panels = _panels(max(1, len(parts)), 2.1, testbed)
+    figure, row = _panels(max(1, len(parts)), 2.1, testbed)
     if not parts:
-        _say(panels[0], "no part with a gate")
-    for axes, part in zip(panels, parts, strict=False):
+        say(row[0], "no part with a gate")
+    for axes, part in zip(row, parts, strict=False):
         for mode, (gate, logs) in _over_the_cycle(axes, run, part, ("tas", "fifo"), load).items():
             _steps(axes, mode, gate, logs)
         # Frames that waited for the gate leave together: thousands in the first bin.
         axes.set_yscale("log")
-    panels[0].set_ylabel("share of frames (%)")
-    _key(figure, panels[0])
+    row[0].set_ylabel("share of frames (%)")
+    _key(figure, row[0])
     return figure
 
 
@@ -223,8 +212,8 @@ def histogram_and_cdf(
     figure, (left, right) = _panels(2, 2.2, testbed)
     samples = latencies(run, part, modes, IDLE)
     if not samples:
-        _say(left, "not measured")
-        _say(right, "not measured")
+        say(left, "not measured")
+        say(right, "not measured")
         return figure
     _histogram(left, samples)
     left.set_ylabel("share of frames (%)")
@@ -247,7 +236,7 @@ def loaded_histogram(
     figure, (axes,) = _panels(1, 2.2, testbed)
     samples = latencies(run, part, modes, load)
     if not samples:
-        _say(axes, "not measured")
+        say(axes, "not measured")
         return figure
     _histogram(axes, samples)
     axes.set_ylabel("share of frames (%)")
@@ -271,7 +260,7 @@ def distributions(
         for mode, values in latencies(run, part, modes, load).items()
     }
     if not drawn:
-        _say(axes, "not measured")
+        say(axes, "not measured")
         return figure
     for place, ((mode, load), values) in enumerate(drawn.items()):
         idle = load == IDLE
@@ -312,16 +301,16 @@ def mode_against_mode(table: pd.DataFrame, testbed: str) -> Figure:
     ``table`` is :func:`tsnrepro.analysis.shaping_modes.mode_against_mode`'s.
     """
     parts = [] if table.empty else list(dict.fromkeys(table["part"]))
-    figure, panels = _panels(max(1, len(parts)), 2.0, testbed)
+    figure, row = _panels(max(1, len(parts)), 2.0, testbed)
     if not parts:
-        _say(panels[0], "not measured")
+        say(row[0], "not measured")
         return figure
-    for axes, part in zip(panels, parts, strict=True):
+    for axes, part in zip(row, parts, strict=True):
         _ratios(axes, table[table["part"] == part])
         axes.set_title(part, fontsize=7)
     one, other = (_LABELS[table[column].iloc[0]] for column in ("mode", "other_mode"))
-    panels[0].set_ylabel(f"{one} / {other}")
-    _key(figure, panels[0])
+    row[0].set_ylabel(f"{one} / {other}")
+    _key(figure, row[0])
     return figure
 
 

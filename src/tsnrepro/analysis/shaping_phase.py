@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from tsnrepro.errors import RecordError
 from tsnrepro.experiments.shaping.log import Records, stamped
-from tsnrepro.experiments.shaping.schedule import GateControlList
+from tsnrepro.settings.shaping import GateControlList
 
 Phases = npt.NDArray[np.float64]
 

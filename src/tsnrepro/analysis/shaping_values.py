@@ -12,13 +12,13 @@ import pandas as pd
 from tsnrepro.analysis import shaping_modes as modes
 from tsnrepro.analysis.results import Results
 from tsnrepro.analysis.shaping import IDLE, Run, estimates, held_runs
+from tsnrepro.ethernet import FULL_PAYLOAD_BYTES
 from tsnrepro.experiments.shaping.schedule import Flow, carried_bytes, flows_of, smallest_window_ns
 from tsnrepro.settings.shaping import LAUNCHED, ShapingPart
 from tsnrepro.stats.estimate import Estimate
 
 _REQUIREMENTS_MS = (1, 10, 50)
 """Latencies that the conclusion of software-bridge holds the largest one against."""
-FULL_PAYLOAD_BYTES = 1472
 
 
 def analyse(run: Run) -> Results:

@@ -11,7 +11,7 @@ from tsnrepro.analysis.missing import loss
 from tsnrepro.analysis.results import Results
 from tsnrepro.analysis.testbed import settings_of
 from tsnrepro.model.recovery import lost_before_start
-from tsnrepro.records.tables import recorded_trials
+from tsnrepro.records.runs import recorded_trials
 from tsnrepro.settings.frer import HISTORY_LENGTH
 
 

@@ -23,27 +23,36 @@ def line_limit_mbps(configuration: str, link_rate_mbps: float) -> float:
 def analyse(trials: pd.DataFrame, link_rate_mbps: float | None) -> Results:
     """Return all results of the experiment ``tcp``; without a link rate no limit of the line."""
     results = Results("tcp", trials)
-    of = {c: trials[trials["configuration"] == c] for c in CONFIGURATIONS}
+    limits = {
+        c: line_limit_mbps(c, link_rate_mbps) if link_rate_mbps else None for c in CONFIGURATIONS
+    }
+    of = _goodput(results, trials, "", limits)
     for configuration, group in of.items():
-        limit = line_limit_mbps(configuration, link_rate_mbps) if link_rate_mbps else None
-        goodput = mean(group, "goodput_mbps", "Mb/s", limit)
-        results.estimate(f"tcp.goodput.{configuration}.mbps", goodput, 1, group["trial"])
         counted = known(group, "retransmits")
         retransmits = total(counted, "retransmits")
         results.value(f"tcp.retransmits.{configuration}.count", retransmits, counted["trial"])
-        results.value(
-            f"tcp.line_limit.{configuration}.mbps",
-            limit,
-            [],
-            unit="Mb/s",
-            digits=2,
-            method="closed form",
-        )
+        key, limit = f"tcp.line_limit.{configuration}.mbps", limits[configuration]
+        results.value(key, limit, [], unit="Mb/s", digits=2, method="closed form")
     for name, duration in _durations(trials).items():
         chosen = trials[trials["duration_s"] == duration]
-        _duration(results, name, duration, chosen, link_rate_mbps)
+        key, method = f"tcp.duration.{name}.s", "configuration"
+        results.value(key, duration, chosen["trial"], unit="s", method=method)
+        alike = _goodput(results, chosen, f".{name}", limits)
+        change = relative(alike["frer"], alike["control"], "goodput_mbps")
+        results.estimate(f"tcp.difference.{name}.percent", change.estimate, 2, chosen["trial"])
     _compare(results, of["frer"], of["control"], trials)
     return results
+
+
+def _goodput(
+    results: Results, trials: pd.DataFrame, suffix: str, limits: dict[str, float | None]
+) -> dict[str, pd.DataFrame]:
+    """Add the mean goodput of each configuration; return its trials."""
+    of = {c: trials[trials["configuration"] == c] for c in CONFIGURATIONS}
+    for configuration, group in of.items():
+        goodput = mean(group, "goodput_mbps", "Mb/s", limits[configuration])
+        results.estimate(f"tcp.goodput.{configuration}{suffix}.mbps", goodput, 1, group["trial"])
+    return of
 
 
 def _durations(trials: pd.DataFrame) -> dict[str, float | None]:
@@ -52,25 +61,6 @@ def _durations(trials: pd.DataFrame) -> dict[str, float | None]:
     short, long = (tried[0], tried[-1]) if len(tried) > 1 else ([*tried, None][0], None)
     middle = tried[len(tried) // 2] if len(tried) > 2 else None
     return dict(zip(DURATIONS, (short, middle, long), strict=True))
-
-
-def _duration(
-    results: Results,
-    name: str,
-    duration: float | None,
-    trials: pd.DataFrame,
-    link_rate_mbps: float | None,
-) -> None:
-    of = {c: trials[trials["configuration"] == c] for c in CONFIGURATIONS}
-    for configuration, group in of.items():
-        limit = line_limit_mbps(configuration, link_rate_mbps) if link_rate_mbps else None
-        goodput = mean(group, "goodput_mbps", "Mb/s", limit)
-        results.estimate(f"tcp.goodput.{configuration}.{name}.mbps", goodput, 1, group["trial"])
-    results.value(
-        f"tcp.duration.{name}.s", duration, trials["trial"], unit="s", method="configuration"
-    )
-    change = relative(of["frer"], of["control"], "goodput_mbps")
-    results.estimate(f"tcp.difference.{name}.percent", change.estimate, 2, trials["trial"])
 
 
 def _compare(
@@ -86,11 +76,5 @@ def _compare(
         verdict, p_value = tested.verdict, tested.p_value
     results.value("tcp.equivalence.verdict", str(verdict), trials["trial"], method=method)
     results.value("tcp.equivalence.p", p_value, trials["trial"], digits=4, method=method)
-    results.value(
-        "tcp.equivalence.margin.percent",
-        MARGIN_PERCENT,
-        [],
-        unit="%",
-        digits=0,
-        method="chosen before measuring",
-    )
+    key, method = "tcp.equivalence.margin.percent", "chosen before measuring"
+    results.value(key, MARGIN_PERCENT, [], unit="%", method=method)

@@ -1,6 +1,5 @@
 """The testbed's facts as results, so that a page can name what made its numbers."""
 
-import json
 import math
 from pathlib import Path
 from typing import Any
@@ -8,12 +7,14 @@ from typing import Any
 import pandas as pd
 
 from tsnrepro.analysis.results import Results
-from tsnrepro.records.tables import open_run
+from tsnrepro.records.facts import OF_IMPORTS, OF_MODEL
+from tsnrepro.records.runs import open_run
 from tsnrepro.stats.estimate import DEFAULT_LEVEL, Estimate
 
 _LABELS = {
     "emulated": "emulated testbed (network namespaces on one machine, eBPF switches)",
     "guest": "guest testbed (namespaces in a virtual machine with a kernel of its own)",
+    "hardware": "hardware testbed (network cards of hosts reached over SSH)",
     "model": "model testbed (simulated queues, no measurement)",
 }
 # The emulated testbed without its switches: jobs, each with links and queues of its own.
@@ -30,21 +31,6 @@ _IMPORTED, _MODEL = "imported", "model"
 UNKNOWN = "unknown"
 
 
-# What only an imported data set has to tell. A manuscript that can print both kinds names them, so
-# they are there, without a value, on a testbed of our own too.
-OF_IMPORTS = ("description", "imported_from", "imported_by", "switches", "measured")
-# And what only the model has: parameters, some known to a range, with where they stand in its
-# settings and their units.
-OF_MODEL = {
-    "switch_us": (("switch_us",), "us"),
-    "send_us": (("talker", "send_us"), "us"),
-    "receive_us": (("listener", "receive_us"), "us"),
-    "stack_us": (("listener", "stack_us"), "us"),
-    "stall_interval_s": (("stalls", "interval_s"), "s"),
-    "stall_length_ms": (("stalls", "length_ms"), "ms"),
-}
-
-
 def facts_of(manifest_path: str | Path) -> tuple[str, dict[str, Any]]:
     """Return the environment that the run's last trial was measured in: its digest and facts.
 
@@ -55,8 +41,7 @@ def facts_of(manifest_path: str | Path) -> tuple[str, dict[str, Any]]:
     if digest is None:
         last = manifest["trials"][-1]["trial"]
         digest = store.read(store.folder / last)["environment"]
-    path = store.root / store.testbed / "environments" / f"{digest}.json"
-    return digest, json.loads(path.read_text(encoding="utf-8"))
+    return digest, store.environment(digest)
 
 
 def settings_of(manifest_path: str | Path) -> dict[str, Any]:
@@ -70,7 +55,8 @@ def label_of(manifest_path: str | Path) -> str:
     kind: str = facts["testbed"]
     if kind == _IMPORTED:
         return _imported_label(facts)
-    label = _JOBS if facts.get("jobs") else _LABELS.get(kind) or kind
+    jobs = facts.get("jobs") and kind == "emulated"
+    label = _JOBS if jobs else _LABELS.get(kind) or kind
     return label + _VIRTUAL if facts.get("virtual_time") else label
 
 
@@ -189,8 +175,11 @@ def _imported(facts: dict[str, Any]) -> dict[str, int | float | str | None]:
 
 def _jobs(facts: dict[str, Any]) -> dict[str, int | float | str | None]:
     controller = facts["controller"]
+    # Hosts that are machines of their own, or the machine that runs the campaign.
+    machine = facts.get("ran_on", controller)
     return {
-        **{name: controller[name] for name in ("kernel", "processor", "processors", "commit")},
+        **{name: machine[name] for name in ("kernel", "processor", "processors")},
+        "commit": controller["commit"],
         "acceleration": facts["acceleration"],
         "iproute2": facts["iproute2"],
     }

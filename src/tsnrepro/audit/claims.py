@@ -329,21 +329,18 @@ def judge(
         An expression does not fit the numbers it names.
     """
     scope = _Scope(data, runs, findings or {})
-    judge_one = _by_record if testbed == PUBLISHED else _by_results
-    return [judge_one(claim, testbed, scope) for claim in claims]
+    if testbed == PUBLISHED:
+        return [_by_record(claim, scope) for claim in claims]
+    return [_judged(claim, testbed, claim.measured, scope) for claim in claims]
 
 
-def _by_results(claim: Claim, testbed: str, scope: _Scope) -> Judgement:
-    return _judged(claim, testbed, claim.measured, scope)
-
-
-def _by_record(claim: Claim, testbed: str, scope: _Scope) -> Judgement:
+def _by_record(claim: Claim, scope: _Scope) -> Judgement:
     """Judge by the published numbers, with the grades between true and false that they allow."""
-    strict = _judged(claim, testbed, claim.record, scope)
+    strict = _judged(claim, PUBLISHED, claim.record, scope)
     if strict.verdict is Grade.SUPPORTED:
         return strict
     if claim.own_table is not None:
-        own = _judged(claim, testbed, claim.own_table, scope)
+        own = _judged(claim, PUBLISHED, claim.own_table, scope)
         if own.verdict is Grade.SUPPORTED:
             against = strict.ground or strict.reason
             return replace(
@@ -354,7 +351,7 @@ def _by_record(claim: Claim, testbed: str, scope: _Scope) -> Judgement:
                 ground=f"{own.ground}; but {against}",
             )
     if strict.verdict is Grade.CONTRADICTED:
-        forgiven = _judged(claim, testbed, claim.record, replace(scope, forgiving=True))
+        forgiven = _judged(claim, PUBLISHED, claim.record, replace(scope, forgiving=True))
         if forgiven.verdict is Grade.SUPPORTED:
             return replace(strict, verdict=Grade.ROUNDING)
     return strict

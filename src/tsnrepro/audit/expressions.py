@@ -454,8 +454,8 @@ def _number_in(text: Operand) -> Interval:
 
 FUNCTIONS: dict[str, Callable[..., Operand]] = {
     "abs": _absolute,
-    "min": lambda *a: intervals.smallest(_numbers(a)),
-    "max": lambda *a: intervals.largest(_numbers(a)),
+    "min": lambda *a: intervals.extreme(min, _numbers(a)),
+    "max": lambda *a: intervals.extreme(max, _numbers(a)),
     "mean": lambda *a: intervals.mean(_numbers(a)),
     "sum": lambda *a: intervals.total(_numbers(a)),
     "count": lambda items: Interval.exact(len(items)),

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from decimal import Decimal
 
@@ -148,19 +148,11 @@ def mean(numbers: Iterable[Interval]) -> Interval:
     return total(values) / Interval.exact(len(values))
 
 
-def smallest(numbers: Iterable[Interval]) -> Interval:
-    """Return the minimum; raise ValueError for no numbers."""
+def extreme(pick: Callable[[Iterable[float]], float], numbers: Iterable[Interval]) -> Interval:
+    """Return what ``pick``, min or max, gives of numbers; raise ValueError for none."""
     values = list(numbers)
     return Interval(
-        min(n.value for n in values), min(n.low for n in values), min(n.high for n in values)
-    )
-
-
-def largest(numbers: Iterable[Interval]) -> Interval:
-    """Return the maximum; raise ValueError for no numbers."""
-    values = list(numbers)
-    return Interval(
-        max(n.value for n in values), max(n.low for n in values), max(n.high for n in values)
+        pick(n.value for n in values), pick(n.low for n in values), pick(n.high for n in values)
     )
 
 

@@ -2,8 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from tsnrepro.model.recovery import COUNTERS
-from tsnrepro.settings.frer import FrerSettings
+from tsnrepro.settings.frer import RECOVERY_COUNTERS, FrerSettings
 from tsnrepro.tools.counters import CounterDifferences, Snapshot
 from tsnrepro.topology import CARD, HOST_PORT, LISTENER, SWITCHES
 
@@ -71,7 +70,7 @@ def counted_between(
         numbered_before=before.hosts[SENDING].station["generator"]["numbered"],
         numbered=switch["generator"]["numbered"],
         members={p: _member(counts, p) for p in switch["ports"] if p != HOST_PORT},
-        recovery={name: recovery[name] for name in COUNTERS},
+        recovery={name: recovery[name] for name in RECOVERY_COUNTERS},
         variables=FrerSettings(
             **{name: recovery[name] for name in ("algorithm", "history_length", "reset_ms")},
             take_no_sequence=take_no_sequence,

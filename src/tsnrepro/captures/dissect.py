@@ -11,6 +11,7 @@ import numpy as np
 from numba import njit
 
 from tsnrepro.captures.capture_file import Capture
+from tsnrepro.ethernet import R_TAG_BYTES, VLAN_TAG_BYTES
 from tsnrepro.tools.frerctl import StreamFilter
 
 FRAME: Final = np.dtype(
@@ -25,7 +26,6 @@ FRAME: Final = np.dtype(
         ("source_port", "i4"),  # -1: none, or in another fragment
         ("destination_port", "i4"),
         ("payload_bytes", "i4"),  # behind UDP or TCP, as the headers say; -1: unknown
-        ("payload_at", "i4"),  # where it starts in the frame; -1: unknown
         ("ethertype", "u2"),  # behind all tags
         ("reserved", "u2"),  # of the first R-TAG
         ("vid", "i2"),  # outer VLAN tag; -1: none
@@ -46,12 +46,10 @@ FRAME: Final = np.dtype(
 OTHER_TRAFFIC, STREAM_FRAME, STREAM_FRAGMENT = 0, 1, 2
 
 _C_TAG, _S_TAG, R_TAG = 0x8100, 0x88A8, 0xF1C1
-_VLAN_BYTES, R_TAG_BYTES = 4, 6
 _IPV4, _IPV6 = 0x0800, 0x86DD
 TCP, UDP = 6, 17
 _IPV6_FRAGMENT = 44
 _UDP_HEADER_BYTES = 8
-_PAYLOAD_NUMBER_BYTES: Final = 12
 _DIGEST_BYTES: Final = 80
 """How much of a frame, tags not counted, tells it from others: IPv6, TCP and some payload."""
 
@@ -94,9 +92,9 @@ def _dissect(data, offset, captured, frames):
         if frame.cut:
             continue
         if frame.ethertype == _IPV4:
-            _ipv4(data, start, at, end, frame)
+            _ipv4(data, at, end, frame)
         elif frame.ethertype == _IPV6:
-            _ipv6(data, start, at, end, frame)
+            _ipv6(data, at, end, frame)
 
 
 @njit(cache=True, nogil=True)
@@ -107,7 +105,6 @@ def _clear(frame):
     frame.source_port = -1
     frame.destination_port = -1
     frame.payload_bytes = -1
-    frame.payload_at = -1
     frame.vid = -1
     frame.inner_vid = -1
     frame.protocol = -1
@@ -126,7 +123,7 @@ def _ethernet(data, at, end, frame):
     ethertype = _u16(data, at + 12)
     at += 14
     while ethertype in (_C_TAG, _S_TAG, R_TAG):
-        length = R_TAG_BYTES if ethertype == R_TAG else _VLAN_BYTES
+        length = R_TAG_BYTES if ethertype == R_TAG else VLAN_TAG_BYTES
         if at + length > end:
             frame.cut = True
             break
@@ -155,7 +152,7 @@ def _vlan(frame, control):
 
 
 @njit(cache=True, nogil=True)
-def _ipv4(data, start, at, end, frame):
+def _ipv4(data, at, end, frame):
     if at + 20 > end:
         frame.cut = True
         return
@@ -172,11 +169,11 @@ def _ipv4(data, start, at, end, frame):
     frame.ip_destination = _u32(data, at + 16)
     if frame.fragment_offset == 0:
         inside = _u16(data, at + 2) - header
-        _transport(data, start, at + header, end, inside, frame)
+        _transport(data, at + header, end, inside, frame)
 
 
 @njit(cache=True, nogil=True)
-def _ipv6(data, start, at, end, frame):
+def _ipv6(data, at, end, frame):
     if at + 40 > end:
         frame.cut = True
         return
@@ -196,11 +193,11 @@ def _ipv6(data, start, at, end, frame):
         inside -= 8
         at += 8
     if frame.fragment_offset == 0:
-        _transport(data, start, at, end, inside, frame)
+        _transport(data, at, end, inside, frame)
 
 
 @njit(cache=True, nogil=True)
-def _transport(data, start, at, end, inside, frame):  # noqa: PLR0917
+def _transport(data, at, end, inside, frame):
     """Read ports and payload; ``inside`` is the bytes that IP says it carries."""
     if frame.protocol not in (TCP, UDP):
         return
@@ -215,7 +212,6 @@ def _transport(data, start, at, end, inside, frame):  # noqa: PLR0917
     else:
         header = np.int64(data[at + 12] >> 4) * 4
         frame.payload_bytes = inside - header
-    frame.payload_at = at + header - start
 
 
 # --- the stream -------------------------------------------------------------------------------
@@ -238,31 +234,6 @@ def stream_class(frames: np.ndarray, stream: StreamFilter) -> np.ndarray:
     return np.where(later, STREAM_FRAGMENT, np.where(whole, STREAM_FRAME, OTHER_TRAFFIC)).astype(
         np.uint8
     )
-
-
-def payload_numbers(capture: Capture, frames: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the sequence number and the send time in ns that our own datagrams start with.
-
-    Both are int64, -1 where the first 12 bytes of a payload were not captured. The payload is
-    big-endian: 32 bits of number, 64 bits of time.
-    """
-    numbers = np.full(len(frames), -1, np.int64)
-    times = np.full(len(frames), -1, np.int64)
-    _payload_numbers(capture.data, capture.offset, capture.captured_bytes, frames, numbers, times)
-    return numbers, times
-
-
-@njit(cache=True, nogil=True)
-def _payload_numbers(data, offset, captured, frames, numbers, times):  # noqa: PLR0917
-    for i in range(len(frames)):
-        start = frames[i].payload_at
-        if start < 0 or frames[i].payload_bytes < _PAYLOAD_NUMBER_BYTES:
-            continue
-        if start + _PAYLOAD_NUMBER_BYTES > np.int64(captured[i]):
-            continue
-        at = offset[i] + start
-        numbers[i] = _u32(data, at)
-        times[i] = _u32(data, at + 4) << 32 | _u32(data, at + 8)
 
 
 # --- the same frame at two places ---------------------------------------------------------------
@@ -303,7 +274,7 @@ def _word(data, at):
 def _digests(data, offset, captured, original, frames, found):  # noqa: PLR0917
     for i in range(len(frames)):
         frame = frames[i]
-        head = 14 + _VLAN_BYTES * frame.vlan_tags + R_TAG_BYTES * frame.r_tags
+        head = 14 + VLAN_TAG_BYTES * frame.vlan_tags + R_TAG_BYTES * frame.r_tags
         behind = min(np.int64(original[i]) - head, _DIGEST_BYTES)
         if frame.cut or behind < 0 or head + behind > np.int64(captured[i]):
             continue

@@ -119,7 +119,6 @@ class FirstCopies:
     copies: np.ndarray
     """Paths that carried the number."""
     number: np.ndarray
-    delay_number: np.ndarray
     delay_ns: np.ndarray
 
 
@@ -130,7 +129,7 @@ def first_copies(arrivals: Arrivals, paths: int) -> FirstCopies:
     """
     empty = np.empty(0, np.int64)
     if len(arrivals.number) == 0:
-        return FirstCopies(empty, empty, empty, empty, empty)
+        return FirstCopies(empty, empty, empty, empty)
     base = int(arrivals.number.min())
     span = int(arrivals.number.max()) - base + 1
     # The numbers are dense but for losses: a table by number is smaller than a sort.
@@ -150,6 +149,5 @@ def first_copies(arrivals: Arrivals, paths: int) -> FirstCopies:
         winner=winner[present],
         copies=came.sum(axis=0)[present],
         number=np.flatnonzero(present) + base,
-        delay_number=np.flatnonzero(both) + base,
         delay_ns=first[1, both] - first[0, both],
     )

@@ -1,6 +1,7 @@
 """The report of a recorded trial, computed again from its captures and counters alone."""
 
-from typing import Any, Protocol
+from collections.abc import Callable
+from typing import Any
 
 from tsnrepro.captures.capture_file import Capture, read_capture
 from tsnrepro.captures.counted import Counted, ReadingTimes, counted_between
@@ -8,25 +9,15 @@ from tsnrepro.captures.dissect import mac
 from tsnrepro.captures.report import WireReport, report_on
 from tsnrepro.errors import RecordError
 from tsnrepro.records.outputs import COUNTERS_AFTER, COUNTERS_BEFORE
-from tsnrepro.tools.counters import recorded_snapshot
+from tsnrepro.tools.counters import Snapshot, recorded_snapshot
 from tsnrepro.tools.frerctl import StreamFilter
 from tsnrepro.topology import LISTENER
 
+_Output = Callable[[str, str], bytes]
+"""Gives an output of a trial, unpacked, by the names of both, as a raw store does."""
 _READINGS = ("before", "after")
 # Drops behind the listener's card, by the first words of their place in the accounting.
 _BEHIND_CARD = f"{LISTENER} "
-
-
-class _Outputs(Protocol):
-    """Where a trial's outputs are read from; a raw store is one."""
-
-    def output_bytes(self, trial: str, name: str) -> bytes:
-        """Return an output, unpacked."""
-        ...
-
-    def output(self, trial: str, name: str) -> str:
-        """Return an output as text."""
-        ...
 
 
 def capture_name(host: str, port: str) -> str:
@@ -34,13 +25,17 @@ def capture_name(host: str, port: str) -> str:
     return f"capture-{host}-{port}.pcapng.gz"
 
 
-def _recorded_counters(outputs: _Outputs, document: dict[str, Any]) -> Counted:
+def _recorded_counters(output: _Output, document: dict[str, Any]) -> Counted:
     """Return the counters of a recorded trial of the experiment ``capture``."""
     trial, values = document["trial"], document["values"]
+
+    def read(name: str) -> Snapshot:
+        return recorded_snapshot(output(trial, name).decode())
+
     drops = values["accounting"]["drops"]
     return counted_between(
-        recorded_snapshot(outputs.output(trial, COUNTERS_BEFORE)),
-        recorded_snapshot(outputs.output(trial, COUNTERS_AFTER)),
+        read(COUNTERS_BEFORE),
+        read(COUNTERS_AFTER),
         received=values["result"]["received"],
         dropped_behind_card={p: n for p, n in drops.items() if p.startswith(_BEHIND_CARD)},
         take_no_sequence=values["capture"]["take_no_sequence"],
@@ -48,7 +43,7 @@ def _recorded_counters(outputs: _Outputs, document: dict[str, Any]) -> Counted:
     )
 
 
-def recorded_report(outputs: _Outputs, document: dict[str, Any]) -> WireReport:
+def recorded_report(output: _Output, document: dict[str, Any]) -> WireReport:
     """Return the report of a recorded trial of the experiment ``capture``.
 
     Raises
@@ -63,12 +58,12 @@ def recorded_report(outputs: _Outputs, document: dict[str, Any]) -> WireReport:
 
     def read(place: str) -> Capture:
         name = capture_name(*place.split())
-        return read_capture(outputs.output_bytes(trial, name), f"{trial}/{name}")
+        return read_capture(output(trial, name), f"{trial}/{name}")
 
     return report_on(
         {place.split()[1]: read(place) for place in kept["members"]},
         read(kept["listener"]),
         StreamFilter(**kept["stream"]),
-        _recorded_counters(outputs, document),
+        _recorded_counters(output, document),
         mac(kept["talker"]),
     )

@@ -13,8 +13,8 @@ from tsnrepro.captures.counted import ReadingTimes
 from tsnrepro.captures.paths import Arrivals
 from tsnrepro.model import lines  # noqa: F401 - makes the recovery function known to numba
 from tsnrepro.model.compiled import SOURCE_DIGEST
-from tsnrepro.model.recovery import COUNTERS, expire, new_registers, read_counters, recover
-from tsnrepro.settings.frer import FrerSettings
+from tsnrepro.model.recovery import expire, new_registers, read_counters, recover
+from tsnrepro.settings.frer import RECOVERY_COUNTERS, FrerSettings
 
 # How far one path's frames may have been behind where they were captured, against the other's,
 # by the time the recovery function took them in.
@@ -89,4 +89,4 @@ def _grown(
         [replay(order.until(at), variables, at)[0] for at in moments]
         for moments in (read.before_ns, read.after_ns)
     )
-    return [{n: end[n] - begin[n] for n in COUNTERS} for begin in begins for end in ends]
+    return [{n: end[n] - begin[n] for n in RECOVERY_COUNTERS} for begin in begins for end in ends]

@@ -14,7 +14,14 @@ import numpy as np
 
 from tsnrepro.captures.capture_file import Capture
 from tsnrepro.captures.counted import SENDING, Counted
-from tsnrepro.captures.dissect import OTHER_TRAFFIC, STREAM_FRAME, digests, dissect, stream_class
+from tsnrepro.captures.dissect import (
+    OTHER_TRAFFIC,
+    STREAM_FRAGMENT,
+    STREAM_FRAME,
+    digests,
+    dissect,
+    stream_class,
+)
 from tsnrepro.captures.paths import (
     Arrivals,
     FirstCopies,
@@ -229,7 +236,7 @@ class _Trial:
             ties=int((copies.winner == -1).sum()),
             single_copies=int((copies.copies == 1).sum()),
             listener_stream_frames=self.end.count(STREAM_FRAME),
-            listener_stream_fragments=int(self.end.of_stream.sum()) - self.end.count(STREAM_FRAME),
+            listener_stream_fragments=self.end.count(STREAM_FRAGMENT),
             delay_us=_quantiles(delay_us),
             delayed_numbers=len(delay_us),
             replayed=replayed,
@@ -243,12 +250,11 @@ class _Trial:
 
     def _path(self, path: int, port: str, copies: FirstCopies) -> PathReport:
         point = self.points[port]
-        stream_frames = point.count(STREAM_FRAME)
         return PathReport(
             port=port,
             frames=len(point.frames),
-            stream_frames=stream_frames,
-            stream_fragments=int(point.of_stream.sum()) - stream_frames,
+            stream_frames=point.count(STREAM_FRAME),
+            stream_fragments=point.count(STREAM_FRAGMENT),
             tagged=int(point.tagged.sum()),
             order=self._order(path),
             won=int((copies.winner == path).sum()),
@@ -363,7 +369,7 @@ class _Trial:
             recovered = sum(counted.recovery.values())
             found.append(Finding("counters", "recovery: frames counted", "sw2", 0, recovered))
         where, frames = self.end.where, self.end.count(STREAM_FRAME)
-        fragments = int(self.end.of_stream.sum()) - frames
+        fragments = self.end.count(STREAM_FRAGMENT)
         found += [
             Finding("counters", "stream frames in", where, frames, counted.listener_frames),
             Finding("counters", "later fragments in", where, fragments, counted.listener_fragments),

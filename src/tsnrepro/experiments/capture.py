@@ -101,27 +101,18 @@ def measure(testbed: Testbed, trial: Trial, measured: Measurement) -> None:
 def _report(trial: Trial, measured: Measurement) -> None:
     """Report on the captures as they are in the record, so that anyone can do the same from it."""
     document = {"trial": trial.label, "values": measured.values}
-    report = recorded_report(_Kept(measured), document)
+
+    def output(_: str, name: str) -> bytes:
+        data = measured.outputs[name]
+        return data.encode() if isinstance(data, str) else data
+
+    report = recorded_report(output, document)
     measured.values["wire"] = report.document()
     for finding in report.disagreements("capture", "counters"):
         print(
             f"{trial.label}: {finding.where}, {finding.name}: {finding.found},"
             f" expected {finding.expected}"
         )
-
-
-class _Kept:
-    """The outputs of a measurement, read as those of a record."""
-
-    def __init__(self, measured: Measurement) -> None:
-        self._outputs = measured.outputs
-
-    def output_bytes(self, trial: str, name: str) -> bytes:
-        data = self._outputs[name]
-        return data.encode() if isinstance(data, str) else data
-
-    def output(self, trial: str, name: str) -> str:
-        return self.output_bytes(trial, name).decode()
 
 
 class _Capturing:

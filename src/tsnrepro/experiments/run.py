@@ -3,7 +3,7 @@
 import json
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
 from itertools import groupby
@@ -50,20 +50,20 @@ def run_trials(
     RecordError
         A trial failed in all its attempts; everything else has been measured and recorded.
     """
-    missing = [item for item in planned if _open_attempts(store, item.trial, attempts)]
+    recorder = _Recorder(store, attempts, max_stall_ms)
+    missing = [item for item in planned if recorder.open_attempts(item.trial)]
     print(f"{store.experiment}: {len(planned)} trials, {len(planned) - len(missing)} recorded")
     progress = Progress(store.experiment, [item.nominal_s for item in missing])
     position = 0
     for overrides, group in _by_testbed(missing):
         with open_testbed(**overrides) as testbed:
-            environment = store.put_environment(testbed.describe())
-            metered = partial(_metered, measure, testbed)
+            recorder.environment = store.put_environment(testbed.describe())
+            recorder.measure = partial(_metered, measure, testbed)
             if warm_up and not position:
-                _warm_up(store, group[0], metered, environment)
+                recorder.warm_up(group[0])
             for item in group:
                 progress.begin(position, item.trial.label)
-                context = {"order": item.order, "environment": environment}
-                _measure(store, item.trial, attempts, metered, context, max_stall_ms=max_stall_ms)
+                recorder.record(item)
                 progress.end(position)
                 position += 1
     return manifest(store, planned)
@@ -75,23 +75,6 @@ def _metered(measure: Measure, testbed: Testbed, trial: Trial, measured: Measure
         measure(testbed, trial, measured)
 
 
-def _steady(
-    measure: Callable[[Trial, Measurement], None],
-    max_stall_ms: float | None,
-    trial: Trial,
-    measured: Measurement,
-) -> None:
-    """Measure a trial, and refuse it if a machine stalled for too long meanwhile."""
-    measure(trial, measured)
-    stalls = {name: each["longest_ms"] for name, each in measured.values.get("stalls", {}).items()}
-    if max_stall_ms is not None and (longest := max(stalls.values(), default=0.0)) > max_stall_ms:
-        machine = max(stalls, key=lambda name: stalls[name])
-        raise UnsteadyError(
-            f"the machine stalled for {longest:.1f} ms, more than max_stall_ms of {max_stall_ms:g}",
-            machine,
-        )
-
-
 def _by_testbed(missing: list[Planned]) -> Iterator[tuple[dict[str, Any], list[Planned]]]:
     """Yield the trials in their order, in groups that one testbed serves."""
     for _, group in groupby(missing, key=lambda item: canonical(item.testbed)):
@@ -99,61 +82,72 @@ def _by_testbed(missing: list[Planned]) -> Iterator[tuple[dict[str, Any], list[P
         yield items[0].testbed, items
 
 
-def _warm_up(
-    store: RawStore,
-    first: Planned,
-    measure: Callable[[Trial, Measurement], None],
-    environment: str,
-) -> None:
-    """Measure a trial before it counts; repetition 0 keeps it apart from those that do."""
-    trial = replace(first.trial, label=f"warm-up-{first.trial.label}", repetition=0)
-    attempt = len(store.attempts(trial)) + 1
-    print(f"{store.experiment}: warming up")
-    _measure_once(store, trial, attempt, measure, {"order": 0, "environment": environment})
+@dataclass
+class _Recorder:
+    """Records attempts at trials, measured on a testbed of which ``environment`` is the digest."""
 
+    store: RawStore
+    attempts: int
+    max_stall_ms: float | None
+    measure: Callable[[Trial, Measurement], None] = field(init=False)
+    environment: str = field(init=False)
 
-def _measure_once(
-    store: RawStore,
-    trial: Trial,
-    attempt: int,
-    measure: Callable[[Trial, Measurement], None],
-    context: dict[str, Any],
-) -> str:
-    """Record one attempt at a trial and return how it ended."""
-    measured = Measurement(
-        earlier=lambda: (d for d in store.documents() if d.get("code", "") == trial.code)
-    )
-    document = _try(trial, measured, measure) | context | {"attempt": attempt}
-    document |= {"testbed": store.testbed, "campaign": store.campaign}
-    store.put(trial, attempt, document, measured.outputs)
-    return str(document["status"])
+    def warm_up(self, first: Planned) -> None:
+        """Measure a trial before it counts; repetition 0 keeps it apart from those that do."""
+        trial = replace(first.trial, label=f"warm-up-{first.trial.label}", repetition=0)
+        print(f"{self.store.experiment}: warming up")
+        self._attempt(trial, len(self.store.attempts(trial)) + 1, 0, self.measure)
 
+    def record(self, item: Planned) -> None:
+        """Record attempts at a trial until one succeeds or none is left.
 
-def _measure(
-    store: RawStore,
-    trial: Trial,
-    attempts: int,
-    measure: Callable[[Trial, Measurement], None],
-    context: dict[str, Any],
-    *,
-    max_stall_ms: float | None,
-) -> None:
-    """Record attempts at a trial until one succeeds or none is left.
+        The last one is as good as it gets, however long a machine stalled meanwhile.
+        """
+        for attempt in self.open_attempts(item.trial):
+            measure = self._steady if attempt < self.attempts else self.measure
+            if self._attempt(item.trial, attempt, item.order, measure) == "measured":
+                return
 
-    The last one is as good as it gets, however long a machine stalled meanwhile.
-    """
-    for attempt in _open_attempts(store, trial, attempts):
-        steady = partial(_steady, measure, max_stall_ms if attempt < attempts else None)
-        if _measure_once(store, trial, attempt, steady, context) == "measured":
-            return
+    def open_attempts(self, trial: Trial) -> range:
+        """Return the numbers of the attempts still to make: none after a success."""
+        made = self.store.attempts(trial)
+        if made and self.store.read(made[-1])["status"] == "measured":
+            return range(0)
+        return range(len(made) + 1, self.attempts + 1)
 
+    def _steady(self, trial: Trial, measured: Measurement) -> None:
+        """Measure a trial, and refuse it if a machine stalled for too long meanwhile."""
+        self.measure(trial, measured)
+        found = measured.values.get("stalls", {})
+        stalls = {name: each["longest_ms"] for name, each in found.items()}
+        most, longest = self.max_stall_ms, max(stalls.values(), default=0.0)
+        if most is not None and longest > most:
+            raise UnsteadyError(
+                f"the machine stalled for {longest:.1f} ms, more than max_stall_ms of {most:g}",
+                max(stalls, key=lambda name: stalls[name]),
+            )
 
-def _open_attempts(store: RawStore, trial: Trial, attempts: int) -> range:
-    """Return the numbers of the attempts still to make: none after a success."""
-    made = store.attempts(trial)
-    if made and store.read(made[-1])["status"] == "measured":
-        return range(0)
-    return range(len(made) + 1, attempts + 1)
+    def _attempt(
+        self,
+        trial: Trial,
+        attempt: int,
+        order: int,
+        measure: Callable[[Trial, Measurement], None],
+    ) -> str:
+        """Record one attempt at a trial and return how it ended."""
+        store = self.store
+        measured = Measurement(
+            earlier=lambda: (d for d in store.documents() if d.get("code", "") == trial.code)
+        )
+        document = _try(trial, measured, measure) | {
+            "order": order,
+            "environment": self.environment,
+            "attempt": attempt,
+            "testbed": store.testbed,
+            "campaign": store.campaign,
+        }
+        store.put(trial, attempt, document, measured.outputs)
+        return str(document["status"])
 
 
 def _try(

@@ -29,20 +29,10 @@ import numpy.typing as npt
 
 from tsnrepro.model import layout as at
 from tsnrepro.model.compiled import words_of
+from tsnrepro.settings.frer import RECOVERY_COUNTERS
 
 SEQUENCE_SPACE: Final = 65_536
 """Numbers an R-TAG can carry (IEEE Std 802.1CB-2017, 7.8)."""
-
-COUNTERS: Final = (
-    "out_of_order",
-    "rogue",
-    "passed",
-    "discarded",
-    "lost",
-    "tagless",
-    "resets",
-)
-"""Counter names in the order of IEEE Std 802.1CB-2017, 10.8."""
 
 NO_SEQUENCE: Final = -1
 """What :func:`recover` takes for a frame without an R-TAG."""
@@ -109,7 +99,7 @@ def new_registers(
 def read_counters(memory: npt.NDArray[np.int64], address: int = 0) -> dict[str, int]:
     """Return the clause 10 counters of the recovery function at an address, by name."""
     function = at.recovery(memory, address)
-    return {name: int(function[name]) for name in COUNTERS}
+    return {name: int(function[name]) for name in RECOVERY_COUNTERS}
 
 
 def expire(memory: Any, address: int, now: int) -> None:

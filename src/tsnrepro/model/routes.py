@@ -16,7 +16,6 @@ from tsnrepro.ethernet import (
     GAP_BYTES,
     PREAMBLE_BYTES,
     R_TAG_BYTES,
-    tcp_ack_frame,
     tcp_frame,
     tcp_truesize,
     udp_frames,
@@ -292,7 +291,7 @@ def _carry_streams(graph: Graph) -> None:
             route=back,
         )
         if isinstance(data.stream.send, TcpBulk):
-            frames, truesizes = (tcp_ack_frame(vlan=data.stream.vlan),), (tcp_truesize(0),)
+            frames, truesizes = (tcp_frame(0, vlan=data.stream.vlan),), (tcp_truesize(0),)
             name = f"{data.name}.ack"
             returning = replace(returning, name=name, frames=frames, truesizes=truesizes)
         graph.traffic.append(returning)

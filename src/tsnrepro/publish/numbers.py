@@ -59,10 +59,15 @@ def number(value: float | None, digits: int, style: Style, *, signed: bool = Fal
         small = value > 0 and not signed
         return f"{style.below}{10.0**-digits:.{digits}f}" if small else text
     whole, point, decimals = text.partition(".")
-    if int(whole) >= _GROUPED_FROM:
-        whole = f"{int(whole):,}".replace(",", style.thin_space)
+    whole = _grouped(whole, style)
     sign = style.minus if value < 0 else "+" if signed else ""
     return f"{sign}{whole}{point}{decimals}"
+
+
+def _grouped(digits: str, style: Style) -> str:
+    if int(digits) < _GROUPED_FROM:
+        return digits
+    return f"{int(digits):,}".replace(",", style.thin_space)
 
 
 def interval(
@@ -117,6 +122,6 @@ def printed(text: str, qualifier: str | None, style: Style) -> str:
         "at-most": style.at_most,
     }
     body = f"{style.minus}{text[1:]}" if text.startswith("-") else text
-    if text.isdigit() and int(text) >= _GROUPED_FROM:
-        body = f"{int(text):,}".replace(",", style.thin_space)
+    if text.isdigit():
+        body = _grouped(text, style)
     return signs[qualifier] + body

@@ -31,6 +31,11 @@ _HIGHER = {
     "equivalent": "No: the two thresholds are equivalent within the margin.",
     "cannot tell": "The trials do not tell the two apart.",
 }
+_CHANGED = {
+    "equivalent": "No: equivalent within the margin.",
+    "different": "Yes, by more than the margin.",
+    "cannot tell": "Neither equivalence nor a larger difference is shown.",
+}
 _VERDICTS = {
     "loss.limit.end_to_end.verdict": (
         "Does FRER raise the UDP load that reaches a program with a large buffer?",
@@ -44,22 +49,8 @@ _VERDICTS = {
         "Does FRER raise the UDP load without loss, measured as the documents did?",
         _HIGHER,
     ),
-    "tcp.equivalence.verdict": (
-        "Does FRER change TCP goodput?",
-        {
-            "equivalent": "No: equivalent within the margin.",
-            "different": "Yes, by more than the margin.",
-            "cannot tell": "Neither equivalence nor a larger difference is shown.",
-        },
-    ),
-    "latency.p50.equivalence.verdict": (
-        "Does FRER change median latency?",
-        {
-            "equivalent": "No: equivalent within the margin.",
-            "different": "Yes, by more than the margin.",
-            "cannot tell": "Neither equivalence nor a larger difference is shown.",
-        },
-    ),
+    "tcp.equivalence.verdict": ("Does FRER change TCP goodput?", _CHANGED),
+    "latency.p50.equivalence.verdict": ("Does FRER change median latency?", _CHANGED),
 }
 
 

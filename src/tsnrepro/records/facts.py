@@ -12,11 +12,19 @@ _OF_HOSTS = (
     *("receive_buffer_bytes", "acceleration", "iproute2", "qemu"),
 )
 OF_IMPORTS = ("description", "imported_from", "imported_by", "switches", "measured")
-"""What only an imported data set has to tell."""
-OF_MODEL = (
-    *("switch_us", "send_us", "receive_us", "stack_us", "stall_interval_s", "stall_length_ms"),
-)
-"""Parameters of the model, some known to a range."""
+"""What only an imported data set has to tell.
+
+A manuscript that can print both kinds names them, so they are there, without a value, on a testbed
+of our own too."""
+OF_MODEL = {
+    "switch_us": (("switch_us",), "us"),
+    "send_us": (("talker", "send_us"), "us"),
+    "receive_us": (("listener", "receive_us"), "us"),
+    "stack_us": (("listener", "stack_us"), "us"),
+    "stall_interval_s": (("stalls", "interval_s"), "s"),
+    "stall_length_ms": (("stalls", "length_ms"), "ms"),
+}
+"""Parameters of the model, some known to a range: where they stand in its settings, their units."""
 
 FACTS = frozenset(
     f"testbed.{name}"

@@ -175,8 +175,8 @@ class RawStore:
 
         As part of a batch, they are there when the batch is committed.
         """
-        digest = hashlib.sha256(canonical(facts)).hexdigest()[:16]
-        path = self.root / self.testbed / "environments" / f"{digest}.json"
+        digest = _digest(facts)
+        path = self._environment(digest)
         if path.exists():
             return digest
         data = json.dumps(facts, indent=1, ensure_ascii=False).encode()
@@ -188,7 +188,33 @@ class RawStore:
             _sync_folder(path.parent)
         return digest
 
+    def _environment(self, digest: str) -> Path:
+        return self.root / self.testbed / "environments" / f"{digest}.json"
+
     # --- reading ------------------------------------------------------------------------------
+
+    def environment(self, digest: str) -> dict[str, Any]:
+        """Return the facts about the testbed's machines that have a digest.
+
+        Raises
+        ------
+        RecordError
+            They are missing, or others than those that were recorded.
+        """
+        path = self._environment(digest)
+        try:
+            facts: dict[str, Any] = json.loads(path.read_bytes())
+        except (OSError, ValueError) as error:
+            raise RecordError(
+                f"the facts of the testbed cannot be read: {error}", str(path)
+            ) from error
+        if _digest(facts) != digest:
+            raise RecordError(
+                "the facts of the testbed do not match their digest: they were altered",
+                str(path),
+                "Restore the file from a copy",
+            )
+        return facts
 
     def attempts(self, trial: Named) -> list[Path]:
         """Return the recorded attempts at a trial, in order."""
@@ -242,6 +268,10 @@ class RawStore:
     def output(self, trial: str, name: str) -> str:
         """Return what a tool printed during a trial, as text."""
         return self.output_bytes(trial, name).decode()
+
+
+def _digest(facts: dict[str, Any]) -> str:
+    return hashlib.sha256(canonical(facts)).hexdigest()[:16]
 
 
 def _listed(sums: bytes, folder: Path) -> dict[str, str]:

@@ -1,7 +1,5 @@
 """Typed tables of a run's trials: one row a trial, units in the column names."""
 
-import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, get_args
 
@@ -17,7 +15,7 @@ from tsnrepro.records.columns import (
     QUANTILES,
     NumberColumn,
 )
-from tsnrepro.records.store import RawStore
+from tsnrepro.records.runs import open_run, recorded_trials
 from tsnrepro.settings.loss import Question
 
 COUNT = pa.Column(int, pa.Check.ge(0))
@@ -97,39 +95,6 @@ _GENERAL = pa.DataFrameSchema(
     name="trials",
 )
 SCHEMAS = {"loss": LOSS, "tcp": TCP, "latency": LATENCY}
-
-
-def open_run(manifest_path: str | Path) -> tuple[RawStore, dict[str, Any]]:
-    """Return the store and the manifest of a run.
-
-    Raises
-    ------
-    RecordError
-        There is no such manifest.
-    """
-    path = Path(manifest_path)
-    if not path.is_file():
-        raise RecordError("no such run", str(path), "Measure it first: snakemake --cores 4")
-    manifest = json.loads(path.read_text(encoding="utf-8"))
-    root = Path(manifest["folder"]).parents[2]
-    names = (manifest[key] for key in ("testbed", "campaign", "experiment"))
-    return RawStore(root, *names), manifest
-
-
-def recorded_trials(manifest_path: str | Path) -> Iterator[dict[str, Any]]:
-    """Yield the record of each trial that a manifest lists, checked against its checksums.
-
-    Raises
-    ------
-    RecordError
-        A trial is missing or was altered.
-    """
-    store, manifest = open_run(manifest_path)
-    for entry in manifest["trials"]:
-        document = store.read(store.folder / entry["trial"])
-        if document["sha256"] != entry["sha256"]:
-            raise RecordError("the trial is not the one the manifest lists", entry["trial"])
-        yield document
 
 
 def load_trials(manifest_path: str | Path) -> pd.DataFrame:

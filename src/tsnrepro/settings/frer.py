@@ -21,6 +21,9 @@ HISTORY_LENGTH = 512
 RESET_MS = 2000
 """frerSeqRcvyResetMSec: what a stream's silence may last before any number is taken."""
 
+RECOVERY_COUNTERS = ("out_of_order", "rogue", "passed", "discarded", "lost", "tagless", "resets")
+"""What the counters of a recovery function (10.8) are called, in the standard's order."""
+
 
 class FrerSettings(Strict):
     """The recovery function of a stream (managed objects of IEEE Std 802.1CB-2017, 10.4.1)."""

@@ -1,11 +1,11 @@
 """Command lines of talker and listener, and the JSON that they print at the end."""
 
-import json
 import math
 from dataclasses import MISSING, dataclass, fields
 from typing import Any, Literal, TypeVar
 
 from tsnrepro.errors import ToolError
+from tsnrepro.tools.plausible import printed_json
 
 Clock = Literal["tai", "realtime", "monotonic"]
 Stamps = Literal["software", "hardware"]
@@ -304,13 +304,7 @@ def read_document(text: str, tool: str) -> dict[str, Any]:
     ToolError
         It is broken, or another program's.
     """
-    start = text.find("{")
-    try:
-        document = json.loads(text[start:]) if start >= 0 else None
-    except json.JSONDecodeError as error:
-        raise ToolError(f"the {tool} printed broken JSON: {error}") from error
-    if not isinstance(document, dict):
-        raise ToolError(f"the {tool} printed no JSON but: {text.strip()[:300] or 'nothing'}")
+    document = printed_json(text, f"the {tool}")
     if document.get("tool") != tool:
         raise ToolError(f"this is the report of {document.get('tool')!r}, not of a {tool}")
     del document["tool"]

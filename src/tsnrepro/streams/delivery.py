@@ -102,32 +102,17 @@ def deliver(sent: int, arrivals: Records, receipt: Receipt = "application") -> D
     )
 
 
-def one_way(
-    arrivals: Records, receipt: Receipt = "application", sent: Records | None = None
-) -> OneWay:
+def one_way(arrivals: Records, receipt: Receipt = "application") -> OneWay:
     """Return the latency of every first arrival, in nanoseconds.
 
-    It runs from the time in the payload or, with the talker's log ``sent``, from the transmit
-    stamp in it, to the receipt. The caller knows that both are times of one clock, or how far
-    their clocks may be apart (:mod:`tsnrepro.streams.clocks`).
-
-    Raises
-    ------
-    ToolError
-        The talker's log lacks a number that arrived.
+    It runs from the time in the payload to the receipt. The caller knows that both are times of one
+    clock, or how far their clocks may be apart (:mod:`tsnrepro.streams.clocks`).
     """
     first = arrivals[_first_arrivals(arrivals)]
-    sequence = _numbers(first)
-    begin = _times(first["sent_ns"]) if sent is None else _transmit_stamps(sent, sequence)
-    end = _times(first[_COLUMN[receipt]])
+    begin, end = _times(first["sent_ns"]), _times(first[_COLUMN[receipt]])
     known = (begin != 0) & (end != 0)
-    return OneWay(end[known] - begin[known], sequence[known], int(np.count_nonzero(~known)))
-
-
-def pacing_errors(sent: Records) -> Times:
-    """Return how much later than wanted each datagram of a talker's log was sent, in ns."""
-    paced = sent[sent["wanted_ns"] != 0]
-    return _times(paced["sent_ns"]) - _times(paced["wanted_ns"])
+    missing = int(np.count_nonzero(~known))
+    return OneWay(end[known] - begin[known], _numbers(first)[known], missing)
 
 
 def of_stream(records: Records, stream: int) -> Records:
@@ -188,11 +173,3 @@ def _longest_gap(first: Records, lost: Times, receipt: Receipt) -> Gap | None:
     after, before = (int(number) for number in timed["sequence"][at : at + 2])
     inside = np.searchsorted(lost, before) - np.searchsorted(lost, after)
     return Gap(int(gaps[at]), after, before, max(0, int(inside)))
-
-
-def _transmit_stamps(sent: Records, sequence: Times) -> Times:
-    if len(sequence) and sequence.max() >= len(sent):
-        raise ToolError(
-            f"number {sequence.max()} arrived, but the talker's log ends at {len(sent) - 1}"
-        )
-    return _times(sent["stamped_ns"])[sequence]

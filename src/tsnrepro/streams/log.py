@@ -1,4 +1,4 @@
-"""Logs of talker and listener: 32 bytes a datagram, read whole or refused."""
+"""Logs of the listener: 32 bytes a datagram, read whole or refused."""
 
 import base64
 import binascii
@@ -23,17 +23,6 @@ LISTENER_DTYPE = np.dtype(
 )
 """One arrival: UDP port, number, time in the payload, time of the program, stamp (0: none)."""
 
-TALKER_DTYPE = np.dtype(
-    [
-        ("stream", "<u4"),
-        ("sequence", "<u4"),
-        ("wanted_ns", "<u8"),
-        ("sent_ns", "<u8"),
-        ("stamped_ns", "<u8"),
-    ]
-)
-"""One datagram sent: stream, number, slot (0 where saturating), clock before the call, stamp."""
-
 Records = npt.NDArray[np.void]
 
 
@@ -45,42 +34,16 @@ def read_listener_log(log: Path | bytes) -> Records:
     ToolError
         The log ends within a record.
     """
-    return _read(log, LISTENER_DTYPE, "listener")
-
-
-def read_talker_log(log: Path | bytes) -> Records:
-    """Return a talker's log, from its file or its bytes, in order of sequence numbers.
-
-    Raises
-    ------
-    ToolError
-        The log ends within a record, or its sequence numbers are not 0, 1, 2, ...
-    """
-    records = _read(log, TALKER_DTYPE, "talker")
-    wrong = np.flatnonzero(records["sequence"] != np.arange(len(records)))
-    if len(wrong):
-        at = int(wrong[0])
-        raise ToolError(
-            f"record {at} of a talker's log has number {records['sequence'][at]}", _place(log)
-        )
-    return records
-
-
-def _read(log: Path | bytes, dtype: np.dtype, tool: str) -> Records:
     data = log if isinstance(log, bytes) else log.read_bytes()
-    whole, rest = divmod(len(data), dtype.itemsize)
+    whole, rest = divmod(len(data), LISTENER_DTYPE.itemsize)
     if rest:
         raise ToolError(
-            f"a {tool}'s log of {len(data)} bytes ends {rest} bytes into record {whole}",
-            _place(log),
-            f"{whole} whole records of {dtype.itemsize} bytes come before; the program was "
-            "killed or the disk was full",
+            f"a listener's log of {len(data)} bytes ends {rest} bytes into record {whole}",
+            "" if isinstance(log, bytes) else str(log),
+            f"{whole} whole records of {LISTENER_DTYPE.itemsize} bytes come before; the program "
+            "was killed or the disk was full",
         )
-    return np.frombuffer(data, dtype)
-
-
-def _place(log: Path | bytes) -> str:
-    return "" if isinstance(log, bytes) else str(log)
+    return np.frombuffer(data, LISTENER_DTYPE)
 
 
 def decoded(text: str) -> bytes:
@@ -117,7 +80,7 @@ def compress(records: Records) -> bytes:
 
 
 def decompress(data: bytes) -> Records:
-    """Return the records of :func:`compress`, of a talker or a listener as their columns say.
+    """Return the records of :func:`compress`.
 
     Raises
     ------
@@ -128,10 +91,9 @@ def decompress(data: bytes) -> Records:
         table = pq.read_table(io.BytesIO(data))
     except (pa.ArrowException, OSError, ValueError) as error:
         raise RecordError(f"a compressed log cannot be read: {error}") from error
-    for dtype in (LISTENER_DTYPE, TALKER_DTYPE):
-        if tuple(table.column_names) == dtype.names:
-            records = np.empty(table.num_rows, dtype)
-            for name in table.column_names:
-                records[name] = table.column(name).to_numpy()
-            return records
-    raise RecordError(f"a compressed log has the columns {', '.join(table.column_names)}")
+    if tuple(table.column_names) != LISTENER_DTYPE.names:
+        raise RecordError(f"a compressed log has the columns {', '.join(table.column_names)}")
+    records = np.empty(table.num_rows, LISTENER_DTYPE)
+    for name in table.column_names:
+        records[name] = table.column(name).to_numpy()
+    return records

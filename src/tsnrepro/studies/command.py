@@ -10,7 +10,6 @@ def add_study_command(commands: Any) -> None:
     """Add ``study`` and what it can do to the command line's parsers."""
     study = commands.add_parser("study", help="parameter studies on the model of the network")
     actions = study.add_subparsers(required=True, metavar="ACTION")
-    folder = {"type": Path, "default": None, "help": "where results go (results/studies/STUDY)"}
 
     add = actions.add_parser("plan", help="which points and jobs a study has")
     add.add_argument("study", help="a name of config/studies, or a file")
@@ -19,7 +18,7 @@ def add_study_command(commands: Any) -> None:
     add = actions.add_parser("run", help="compute what is missing on this machine, then collect")
     add.add_argument("study")
     add.add_argument("--jobs", type=int, default=1, help="processes at once")
-    add.add_argument("--folder", **folder)
+    add.add_argument("--folder", type=Path, help="where results go (results/studies/STUDY)")
     add.set_defaults(run=_run)
 
     add = actions.add_parser("compile", help="compile the model once, before many jobs load it")

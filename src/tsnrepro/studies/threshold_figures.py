@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
-from tsnrepro.analysis.figures import LABELS, MARKERS, STYLES, style
+from tsnrepro.analysis.figures import GREY, LABELS, MARKERS, STYLES, new, style
 from tsnrepro.analysis.loss import frame_bytes
 from tsnrepro.stats.replication import mean_over_runs
 from tsnrepro.studies.threshold_analysis import (
@@ -27,7 +27,6 @@ from tsnrepro.studies.threshold_analysis import (
     shares,
 )
 
-_COLUMN_INCHES = 3.5
 _PAGE_INCHES = 7.16
 _WITHIN_PAYLOAD = ("receive_buffer_bytes", "stall_length_ms", "switch_queue_bytes")
 FACTOR_LABELS = {
@@ -57,8 +56,8 @@ def dependence(table: pd.DataFrame) -> Figure:
     for axes, payload in zip(panels[0], payloads, strict=True):
         _dependence_panel(axes, hosts[hosts["payload_bytes"] == payload], colours)
         axes.set_title(f"{frame_bytes(payload)}-byte frames", fontsize=8)
-    _say_where(panels[0][-1])
-    panels[0][0].set_ylabel("zero-loss threshold,\npayload (Mb/s)")
+    panels[0, -1].set_title("model", loc="right", fontsize=6, color=GREY, pad=3)
+    panels[0, 0].set_ylabel("zero-loss threshold,\npayload (Mb/s)")
     handles = [
         Line2D([], [], color=colour, label=f"{buffer / 1024:,.0f} KiB")
         for buffer, colour in reversed(colours.items())
@@ -101,10 +100,6 @@ def _dependence_panel(axes: Axes, shown: pd.DataFrame, colours: dict) -> None:
     axes.yaxis.set_minor_formatter(FuncFormatter(_half_decades))
 
 
-def _say_where(axes: Axes) -> None:
-    axes.set_title("model", loc="right", fontsize=6, color="0.35", pad=3)
-
-
 def _plain(value: float, _: int | None = None) -> str:
     return f"{value:g}"
 
@@ -129,13 +124,12 @@ def _handle(configuration: str) -> Line2D:
 
 def replication(table: pd.DataFrame) -> Figure:
     """Draw FRER's threshold over control's, a mark a combination, by what happens on the paths."""
-    style()
     paired = pairs(table).dropna(subset="ratio")
     groups = {"hosts": paired[paired["part"] == HOSTS]}
     groups |= conditions(paired[paired["part"] == PATHS])
     groups.pop("clean", None)
     labels = [_condition(name) for name in groups]
-    figure, axes = plt.subplots(figsize=(_COLUMN_INCHES, 2.5), layout="constrained")
+    figure, axes = new(2.5, "model")
     payloads = sorted(paired["payload_bytes"].unique())
     colours = dict(zip(payloads, sns.color_palette("colorblind", len(payloads)), strict=True))
     for place, rows in enumerate(groups.values()):
@@ -165,8 +159,6 @@ def replication(table: pd.DataFrame) -> Figure:
     axes.set_xlabel("on the member paths (others on the first, loss on both)")
     axes.set_ylabel("threshold, FRER / control")
     axes.legend(title="frames", title_fontsize=7, loc="upper left")
-    _say_where(axes)
-    sns.despine(figure)
     return figure
 
 
@@ -182,8 +174,7 @@ def _condition(name: str) -> str:
 
 def effects(table: pd.DataFrame) -> Figure:
     """Draw the share of variance that each factor explains, with Student's interval over seeds."""
-    style()
-    figure, axes = plt.subplots(figsize=(_COLUMN_INCHES, 2.2), layout="constrained")
+    figure, axes = new(2.2, "model")
     height = 0.38
     palette = sns.color_palette("colorblind")
     for number, (response, label) in enumerate(_RESPONSE_LABELS.items()):
@@ -211,6 +202,4 @@ def effects(table: pd.DataFrame) -> Figure:
     axes.set_xlim(0, 100)
     axes.set_xlabel("share of the variance of log threshold (%)")
     axes.legend(loc="lower right")
-    _say_where(axes)
-    sns.despine(figure)
     return figure

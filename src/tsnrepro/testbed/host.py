@@ -68,7 +68,10 @@ class RemoteProcess(Protocol):
         ...
 
     def wait(self) -> Completed:
-        """Wait for the command's end (its deadline bounds this)."""
+        """Wait for the command's end (its deadline bounds this).
+
+        The exit status is -1 where :meth:`stop` ended it by the signal, which leaves none.
+        """
         ...
 
 
@@ -86,4 +89,8 @@ class RemoteHost(Protocol):
 
     def start(self, argv: list[str], *, deadline_s: float) -> RemoteProcess:
         """Start a command and return at once."""
+        ...
+
+    def write(self, path: str, content: bytes, *, deadline_s: float) -> None:
+        """Write an executable file in place of what is there; its folder has to exist."""
         ...

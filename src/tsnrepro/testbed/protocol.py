@@ -85,7 +85,7 @@ class HostTestbed(Testbed, Protocol):
 
 @runtime_checkable
 class JobTestbed(Testbed, Protocol):
-    """A testbed that does jobs: a guest, or this machine's own kernel."""
+    """A testbed that does jobs: a guest, this machine's own kernel, or hosts of a rack."""
 
     def run(self, job: Job) -> JobResult:
         """Do a job and return what it brought back; a step's failure is in its exit status.

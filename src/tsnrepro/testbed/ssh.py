@@ -30,6 +30,9 @@ _ANNOUNCE_PID = 'echo $$; exec "$@"'
 # Nothing comes to its standard input. The host itself sees to that: an end of input sent from here
 # may cross the close of a command that was quick, upon which sshd ends the whole connection.
 _WITHOUT_INPUT = 'exec "$@" </dev/null'
+# Reads so many bytes and no end of input, for the same reason. It says when it is ready, because
+# what is sent to a command that has ended may cross its close as well.
+_WRITE = '{ echo ready >&3; head -c "$1"; } 3>&1 >"$2" && chmod 755 "$2"'
 
 
 class SshProcess:
@@ -85,6 +88,20 @@ class SshProcess:
         self._ended = self._ended or not line
         return line.decode(errors="replace").strip()
 
+    def send(self, content: bytes) -> None:
+        """Write to standard input.
+
+        Raises
+        ------
+        CommandError
+            The command has ended, or does not read within its deadline.
+        """
+        try:
+            self._channel.sendall(content)
+        except (TimeoutError, OSError) as error:
+            self._ended = True
+            raise CommandError(f"it takes no more input: {error}", self._place()) from error
+
     def send_line(self, line: str) -> str:
         """Write one line to standard input and return the next line of standard output.
 
@@ -93,11 +110,7 @@ class SshProcess:
         CommandError
             The command has ended, or gives no answer within its deadline.
         """
-        try:
-            self._channel.sendall(line.encode() + b"\n")
-        except (TimeoutError, OSError) as error:
-            self._ended = True
-            raise CommandError(f"it takes no more input: {error}", self._place()) from error
+        self.send(line.encode() + b"\n")
         return self.read_line()
 
     @property
@@ -239,6 +252,20 @@ class SshHost:
         bounded = ["timeout", f"--kill-after={KILL_AFTER_SECONDS}", f"{deadline_s:g}", *argv]
         remote = ["sh", "-c", _WITHOUT_INPUT, "sh", *bounded]
         return SshProcess(self, argv, self._execute(remote, argv), deadline_s, limit_bytes).wait()
+
+    def write(self, path: str, content: bytes, *, deadline_s: float) -> None:
+        """Write an executable file in place of what is there; its folder has to exist.
+
+        Raises
+        ------
+        CommandError
+            The host cannot write it, or not within ``deadline_s`` seconds.
+        """
+        argv = ["sh", "-c", _WRITE, "sh", str(len(content)), path]
+        process = self.start(argv, deadline_s=deadline_s)
+        if process.read_line() == "ready":
+            process.send(content)
+        process.wait().check()
 
     def _execute(self, remote: list[str], argv: list[str]) -> paramiko.Channel:
         try:

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from tsnrepro.errors import RecordError
+from tsnrepro.settings.frer import RECOVERY_COUNTERS
 from tsnrepro.tools import frerctl, kernel
 from tsnrepro.tools.delayline import DelayStatistics
 from tsnrepro.tools.frerctl import Station
@@ -141,5 +142,4 @@ class CounterDifferences:
     def recovery(self, host: str) -> dict:
         """Return a recovery function's state afterwards, its clause 10 counters as differences."""
         after, before = (hosts[host].station["recovery"] for hosts in (self.after, self.before))
-        names = frerctl.RECOVERY_COUNTERS
-        return after | {n: after[n] - before[n] for n in names if n in after}
+        return after | {n: after[n] - before[n] for n in RECOVERY_COUNTERS if n in after}

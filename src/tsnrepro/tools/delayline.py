@@ -60,14 +60,6 @@ def _statistics(wanted_us: float, item: dict) -> DelayStatistics:
     delay = item["delay_us"]
     return DelayStatistics(
         wanted_us=wanted_us,
-        frames=item["frames"],
-        bytes=item["bytes"],
-        ring_drops=item["ring_drops"],
-        send_errors=item["send_errors"],
-        min_us=delay["min"],
-        p50_us=delay["p50"],
-        p90_us=delay["p90"],
-        p99_us=delay["p99"],
-        p999_us=delay["p999"],
-        max_us=delay["max"],
+        **{name: item[name] for name in ("frames", "bytes", "ring_drops", "send_errors")},
+        **{f"{name}_us": delay[name] for name in ("min", "p50", "p90", "p99", "p999", "max")},
     )

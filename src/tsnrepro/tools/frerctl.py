@@ -1,7 +1,7 @@
 """frerctl, the control program of the emulated switch."""
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import astuple, dataclass
 from typing import Literal
 
 from tsnrepro.errors import ConfigurationError, ToolError
@@ -10,8 +10,6 @@ from tsnrepro.settings.frer import LatentSettings
 from tsnrepro.tools.plausible import count
 
 _MAX_STREAMS = 16
-# What the counters of IEEE Std 802.1CB-2017, 10.8 and 10.9 are called here.
-RECOVERY_COUNTERS = ("out_of_order", "rogue", "passed", "discarded", "lost", "tagless", "resets")
 
 
 @dataclass(frozen=True)
@@ -75,11 +73,7 @@ class Station:
     stream_fragments: int
 
     def __sub__(self, before: "Station") -> "Station":
-        return Station(*(a - b for a, b in zip(_values(self), _values(before), strict=True)))
-
-
-def _values(station: Station) -> list[int]:
-    return list(asdict(station).values())
+        return Station(*(a - b for a, b in zip(astuple(self), astuple(before), strict=True)))
 
 
 @dataclass(frozen=True)

@@ -1,10 +1,9 @@
 """iperf3: UDP at a rate and payload, TCP as fast as it goes."""
 
-import json
 from dataclasses import dataclass
 
 from tsnrepro.errors import ToolError
-from tsnrepro.tools.plausible import amount, count
+from tsnrepro.tools.plausible import amount, count, printed_json
 
 PORT = 5201
 # A client's first UDP packet has 4 bytes of payload; every measured datagram has at least 16.
@@ -91,14 +90,7 @@ def failed(text: str) -> bool:
 
 
 def _document(text: str) -> dict:
-    # A warning may stand before the JSON.
-    start = text.find("{")
-    try:
-        document = json.loads(text[start:]) if start >= 0 else None
-    except json.JSONDecodeError as error:
-        raise ToolError(f"iperf3 printed broken JSON: {error}") from error
-    if document is None:
-        raise ToolError(f"iperf3 printed no JSON but: {text.strip()[:300] or 'nothing'}")
+    document = printed_json(text, "iperf3")
     if "error" in document:
         raise ToolError(f"iperf3 reports an error: {document['error']}")
     return document

@@ -32,13 +32,11 @@ class QueueCounters:
 
 @dataclass(frozen=True)
 class LinkCounters:
-    """A network device since it was made; ``*_dropped`` as the driver counts them."""
+    """A network device since it was made."""
 
     ifindex: int
-    rx_packets: int
-    rx_dropped: int
-    tx_packets: int
     tx_dropped: int
+    """As the driver counts them."""
 
 
 def snapshot(frerctl: str, port: str) -> list[str]:
@@ -81,13 +79,7 @@ def parse_queues(text: str) -> dict[str, QueueCounters]:
 def parse_links(text: str) -> dict[str, LinkCounters]:
     """Return the devices from ``ip -s -j link show``."""
     return {
-        item["ifname"]: LinkCounters(
-            item["ifindex"],
-            item["stats64"]["rx"]["packets"],
-            item["stats64"]["rx"]["dropped"],
-            item["stats64"]["tx"]["packets"],
-            item["stats64"]["tx"]["dropped"],
-        )
+        item["ifname"]: LinkCounters(item["ifindex"], item["stats64"]["tx"]["dropped"])
         for item in _json(text, "ip")
         if item.get("ifname") != "lo"
     }

@@ -1,9 +1,27 @@
-"""Numbers that a tool reports, refused where no measurement can have given them."""
+"""What a tool reports: JSON found and numbers refused that no measurement can have given."""
 
+import json
 import math
 from typing import Any
 
 from tsnrepro.errors import ToolError
+
+
+def printed_json(text: str, tool: str) -> Any:
+    """Return the JSON that a tool printed; a warning may stand before it.
+
+    Raises
+    ------
+    ToolError
+        There is none, or it is broken.
+    """
+    start = text.find("{")
+    if start < 0:
+        raise ToolError(f"{tool} printed no JSON but: {text.strip()[:300] or 'nothing'}")
+    try:
+        return json.loads(text[start:])
+    except json.JSONDecodeError as error:
+        raise ToolError(f"{tool} printed broken JSON: {error}") from error
 
 
 def count(value: Any, name: str) -> int:

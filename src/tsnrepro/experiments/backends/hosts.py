@@ -235,10 +235,8 @@ class HostsBackend:
             time.sleep(_REST_SECONDS)
         clocks += [self._judge_clocks()] if arrivals else []
         records = self._fetch_arrivals() if log else None
-        sent, got = (
-            [parse_talker(each.check().stdout) for each in done],
-            parse_listener(heard.stdout),
-        )
+        sent = [parse_talker(each.check().stdout) for each in done]
+        got = parse_listener(heard.stdout)
         return [
             self._outcome(
                 *(sent[number], got, PORT + number, counters, streams.get(number)),
@@ -395,11 +393,9 @@ class HostsBackend:
 
     def _free_prefix(self) -> str:
         """Return a start for the names of a run's outputs: a search has many runs in one record."""
-        for number in count(1):
-            prefix = f"run-{number:03d}-"
-            if f"{prefix}listener.json" not in self._measured.outputs:
-                return prefix
-        raise AssertionError("count ended")
+        prefixes = (f"run-{number:03d}-" for number in count(1))
+        taken = self._measured.outputs
+        return next(each for each in prefixes if f"{each}listener.json" not in taken)
 
     def _keep_programs(self, prefix: str, done: list[Completed], heard: Completed) -> None:
         self._measured.commands += [each.as_record() for each in (*done, heard)]

@@ -14,7 +14,6 @@ _STREAM_SECONDS = 120.0
 REPEATS = 20
 """Trials of one case that RFC 2544 (26.2) asks for; one trial alone cannot tell."""
 QUANTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p99_9": 0.999}
-_MICRO = 1e6
 
 Kind = Literal["round-trip", "one-way"]
 QUANTITIES = {"round-trip": ("half_round_trip", "round_trip"), "one-way": ("one_way",)}
@@ -110,24 +109,15 @@ def round_trips(half_us: ArrayLike) -> dict[str, LatencySamples]:
     }
 
 
-def one_way(
-    sent_s: ArrayLike, received_s: ArrayLike, *, clocks_agree: bool
-) -> LatencySamples | None:
-    """Return the statistics of one-way latency, or None where the clocks do not agree.
-
-    Times are seconds on the talker's and on the listener's clock, shape (n,).
+def one_way(latencies_us: ArrayLike) -> dict[str, LatencySamples]:
+    """Return the statistics of one-way latencies, by hosts whose clocks agree.
 
     Raises
     ------
     ValueError
-        The arrays differ in length, are empty, or a datagram arrives before it was sent.
+        There are no samples, or a datagram arrived before it was sent.
     """
-    if not clocks_agree:
-        return None
-    sent, received = np.asarray(sent_s, float), np.asarray(received_s, float)
-    if sent.shape != received.shape:
-        raise ValueError(f"{sent.size} sending times and {received.size} receiving times")
-    return _statistics("one_way", _checked((received - sent) * _MICRO))
+    return {"one_way": _statistics("one_way", _checked(latencies_us))}
 
 
 def record_of_latency(
@@ -135,8 +125,8 @@ def record_of_latency(
 ) -> dict[str, Any]:
     """Return one repetition for a trial's ``values``: the case and its statistics by quantity.
 
-    ``found`` is what :func:`round_trips` gave, or ``{"one_way": one_way(...)}``; where the clocks
-    do not agree the quantity is named and has no statistics.
+    ``found`` is what :func:`round_trips` or :func:`one_way` gave; where the clocks do not agree
+    the quantity is named and has no statistics.
     """
     return {
         "case": asdict(of),

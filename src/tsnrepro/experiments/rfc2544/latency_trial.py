@@ -1,9 +1,8 @@
 """One stored trial of latency (RFC 2544, 26.2): samples, idle or beside the throughput's load."""
 
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
-
-import numpy as np
 
 from tsnrepro.errors import ToolError
 from tsnrepro.experiments.backends import Backend
@@ -70,7 +69,7 @@ def _fastest(requests: Backend, factors: dict[str, Any]) -> float:
 
 def _one_way(
     requests: Backend, trial: Trial, rate_pps: float, measured: Measurement
-) -> tuple[dict[str, LatencySamples | None], str | None]:
+) -> tuple[Mapping[str, LatencySamples | None], str | None]:
     """Return the latencies of a stream, every datagram a sample, or None and why there are none."""
     load = IntendedLoad(*_ends(trial.factors), rate_pps, trial.factors["duration_s"])
     (outcome,) = requests.constant_rate([load], arrivals=True)
@@ -80,5 +79,4 @@ def _one_way(
     if not len(delays_ns):
         raise ToolError("no datagram arrived with a time stamp", trial.label)
     refused = outcome.why_not_one_way(float(delays_ns.min()))
-    sent = np.zeros(len(delays_ns))
-    return {"one_way": latency.one_way(sent, delays_ns / 1e9, clocks_agree=not refused)}, refused
+    return {"one_way": None} if refused else latency.one_way(delays_ns / 1e3), refused

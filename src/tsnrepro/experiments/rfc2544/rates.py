@@ -28,7 +28,7 @@ def payload_of_frame(frame_bytes: int, *, tag_counts: bool = False) -> int:
 
     ``tag_counts`` makes the R-TAG part of the size. A frame of 64 bytes cannot carry one, for the
     talker pads what is shorter before it is tagged: its payload is that of 58 bytes then, and
-    :func:`frames` tells the 70 bytes that are sent.
+    :func:`tsnrepro.ethernet.udp_frames` tells the 70 bytes that are sent.
 
     Raises
     ------
@@ -40,20 +40,15 @@ def payload_of_frame(frame_bytes: int, *, tag_counts: bool = False) -> int:
     return udp_payload(frame_bytes) - (R_TAG_BYTES if tag_counts else 0)
 
 
-def frames(payload_bytes: int, *, tagged: bool = False) -> tuple[int, ...]:
-    """Return the sizes (bytes, with FCS) of the frames that carry a payload, in order."""
-    tag = R_TAG_BYTES if tagged else 0
-    return tuple(size + tag for size in udp_frames(payload_bytes))
-
-
 def limit_pps(payload_bytes: int, link_rate_mbps: float, *, tagged: bool = False) -> float:
     """Return the datagrams a second that a link carries (RFC 2544, 20: maximum frame rate)."""
-    return link_rate_mbps * _MEGA / 8 / sum(map(wire_bytes, frames(payload_bytes, tagged=tagged)))
+    frames = udp_frames(payload_bytes, tagged=tagged)
+    return link_rate_mbps * _MEGA / 8 / sum(map(wire_bytes, frames))
 
 
 def at_layers(payload_bytes: int, datagrams_per_s: float, *, tagged: bool = False) -> Rates:
     """Return a load in datagrams a second as frames a second and Mb/s at each layer."""
-    sizes = frames(payload_bytes, tagged=tagged)
+    sizes = udp_frames(payload_bytes, tagged=tagged)
     bits = 8 * datagrams_per_s / _MEGA
     return Rates(
         datagrams_per_s=datagrams_per_s,

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
+from tsnrepro.ethernet import udp_frames
 from tsnrepro.experiments.rfc2544 import rates
 from tsnrepro.experiments.rfc2544.load_trial import BenchmarkResult, LimitedBy, LoadTrial, Series
 
@@ -83,7 +84,7 @@ def record_of_search(results: Sequence[ThroughputResult]) -> dict[str, Any]:
     """Return one search for a trial's ``values``: its results by goal, and all its load trials."""
     series = results[0].series
     return series.as_record() | {
-        "frames_bytes": list(rates.frames(series.sut.payload_bytes)),
+        "frames_bytes": list(udp_frames(series.sut.payload_bytes)),
         "results": {result.goal: result.as_record() for result in results},
     }
 

@@ -31,6 +31,7 @@ from tsnrepro.ethernet import VLAN_TAG_BYTES
 from tsnrepro.experiments.shaping.factors import part_of
 from tsnrepro.experiments.shaping.log import LOG, compress
 from tsnrepro.experiments.shaping.schedule import flows_of, smallest_window_ns
+from tsnrepro.registry import EMULATED, GUEST
 from tsnrepro.settings.shaping import LAUNCHED
 from tsnrepro.streams import build, command
 from tsnrepro.streams.log import read_listener_log
@@ -64,6 +65,8 @@ _GOLDEN = (5**0.5 - 1) / 2
 _WALL_SECONDS = 400.0
 # Kernel timers open gates late by 2 to 3 us, and the bridge takes a few more to the stamp.
 _STAMP_UNCERTAINTY_NS = 10_000
+# Kinds of testbeds whose links are a job's own.
+_OF_VETH = (EMULATED, GUEST)
 
 
 @dataclass(frozen=True)
@@ -90,7 +93,7 @@ def measure(testbed: JobTestbed, trial: Trial, measured: Measurement) -> None:
     measured.outputs[LOG] = compress(log)
     measured.values |= {
         "seed": seed,
-        "medium": f"{testbed.kind} veth",
+        "medium": f"{testbed.kind} {'veth' if testbed.kind in _OF_VETH else 'cards'}",
         "egress": {
             "source": "kernel receive stamp behind the line",
             "before_stamp_ns": 0,

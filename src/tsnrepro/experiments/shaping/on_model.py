@@ -6,7 +6,7 @@ mode alike and are no port's doing.
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -33,7 +33,6 @@ from tsnrepro.model.network import (
 
 if TYPE_CHECKING:
     from tsnrepro.experiments.measurement import Measurement
-    from tsnrepro.model.network import SendProcess
     from tsnrepro.model.result import SimulationResult
     from tsnrepro.records.store import Trial
     from tsnrepro.settings.shaping import Mode, ShapingPart
@@ -54,7 +53,7 @@ def measure(testbed: ModelTestbed, trial: Trial, measured: Measurement) -> None:
     part, mode = part_of(trial.factors), trial.factors["mode"]
     seed = int(trial.digest, 16) ^ testbed.seed
     parameters = testbed.parameters(trial.repetition)
-    network = network_of(part, mode, parameters, testbed.settings.cable_ns, seed)
+    network = _TrialNetwork(part, mode, parameters, testbed.settings.cable_ns, seed).network()
     departures: list[Block] = []
 
     def keep(block: Block) -> None:
@@ -167,180 +166,162 @@ def _counts_of(result: SimulationResult, duration_s: float) -> dict[str, Any]:
 # --- networks ---------------------------------------------------------------------------------
 
 
-def network_of(
-    part: ShapingPart, mode: Mode, parameters: ModelParameters, cable_ns: float, seed: int
-) -> Network:
-    """Return the network of one trial."""
-    build = {"end-station": _end_station, "bridge": _bridge, "tas-frer": _members}[part.kind]
-    return build(part, mode, parameters, cable_ns, seed)
+@dataclass(frozen=True)
+class _TrialNetwork:
+    """What decides the network of one trial."""
 
+    part: ShapingPart
+    mode: Mode
+    parameters: ModelParameters
+    cable_ns: float
+    seed: int
 
-def _shaped_port(part: ShapingPart, mode: Mode) -> EgressPort:
-    """Return the port that a mode stands for; on a card mqprio is strict priority of queues."""
-    if mode in ("fifo", "direct"):
-        return EgressPort(queue_bytes=part.queue_bytes)
-    slopes = {}
-    if mode == "cbs":
-        assert part.idle_slope_mbps is not None
-        slopes = {part.priority: part.idle_slope_mbps}
-    return EgressPort(
-        queue_bytes=part.queue_bytes,
-        scheduler="strict_priority",
-        gates=part.gates if mode == "tas" else None,
-        idle_slopes_mbps=slopes,
-    )
+    def network(self) -> Network:
+        """Return the network."""
+        if self.part.kind == "tas-frer":
+            return self._members()
+        # On the direct link there is no switch.
+        if self.part.kind == "bridge" and self.mode != "direct":
+            return self._bridge()
+        return self._end_station()
 
+    def _end_station(self) -> Network:
+        """Talker and listener on one cable; stream and load leave by the talker's shaped port."""
+        link = self._link(TALKER, LISTENER)
+        streams = self._streams(SinglePath(links=[link.name]), [(TALKER, LISTENER, [link.name])])
+        # Room for all that its sockets may hold: a socket waits instead.
+        port = self._shaped_port().model_copy(update={"queue_bytes": self._host_queue_bytes})
+        return Network(
+            hosts={
+                TALKER: self._host(launches=self.mode == "etf"),
+                LISTENER: self._host(),
+            },
+            links=[link],
+            streams=streams,
+            ports={f"{TALKER}:{link.name}": port},
+        )
 
-def _host(part: ShapingPart, parameters: ModelParameters, *, launches: bool = False) -> EndStation:
-    """Return a host; one that ``launches`` hands frames over at their launch time exactly."""
-    send_us = 0.0 if launches else parameters.send_us
-    return EndStation(
-        port=EgressPort(queue_bytes=max(part.queue_bytes, 1 << 20)),
-        send_cost=Duration(mean_ns=send_us * 1000),
-        receive_time=Duration(mean_ns=parameters.receive_us * 1000),
-        stack_time=Duration(mean_ns=parameters.stack_us * 1000),
-    )
+    def _bridge(self) -> Network:
+        """Talker and load each on a port of a switch, whose port to the listener is shaped."""
+        first, last = self._link(TALKER, _SWITCH), self._link(_SWITCH, LISTENER)
+        other = _slower(self._link(_LOADER, _SWITCH))
+        streams = self._streams(
+            SinglePath(links=[first.name, last.name]),
+            [(_LOADER, LISTENER, [other.name, last.name])],
+        )
+        return Network(
+            hosts=dict.fromkeys((TALKER, _LOADER, LISTENER), self._host()),
+            switches={_SWITCH: self._switch()},
+            links=[first, other, last],
+            streams=streams,
+            ports={f"{_SWITCH}:{last.name}": self._shaped_port()},
+        )
 
+    def _members(self) -> Network:
+        """Two switches, the stream replicated over shaped member ports, each under its own load.
 
-def _streams(
-    part: ShapingPart, route: SinglePath | Replicated, loads: list[tuple[str, str, list[str]]]
-) -> list[TrafficStream]:
-    """Return the stream on its route and the loads, each from a host to a host over links."""
-    times: SendProcess = Listed(times_ns=[])
-    stream = TrafficStream(
-        name=STREAM,
-        talker=TALKER,
-        listener=LISTENER,
-        payload_bytes=part.payload_bytes,
-        send=times,
-        route=route,
-        priority=part.priority,
-        vlan=part.tagged,
-        start_ns=_START_NS,
-    )
-    rate = part.loads_mbps[0]
-    return [
-        stream,
-        *(
+        Loads come from hosts on the first switch and leave the second for hosts of their own, so
+        that only the member paths are shared.
+        """
+        first, last = self._link(TALKER, "sw1"), self._link("sw2", LISTENER)
+        members = [self._link("sw1", "sw2", name) for name in _MEMBERS]
+        sources = [_slower(self._link(f"loader-{name}", "sw1")) for name in _MEMBERS]
+        sinks = [self._link("sw2", f"sink-{name}") for name in _MEMBERS]
+        route = Replicated(
+            before=[first.name], members=[[name] for name in _MEMBERS], after=[last.name]
+        )
+        loads = [
+            (source.a, sink.b, [source.name, name, sink.name])
+            for source, sink, name in zip(sources, sinks, _MEMBERS, strict=True)
+        ]
+        hosts = [TALKER, LISTENER, *(source.a for source in sources), *(sink.b for sink in sinks)]
+        return Network(
+            hosts=dict.fromkeys(hosts, self._host()),
+            switches=dict.fromkeys(("sw1", "sw2"), self._switch()),
+            links=[first, *members, *sources, *sinks, last],
+            streams=self._streams(route, loads),
+            ports={f"sw1:{name}": self._shaped_port() for name in _MEMBERS},
+        )
+
+    def _shaped_port(self) -> EgressPort:
+        """Return the port that the mode stands for; on a card mqprio is strict priority."""
+        part, mode = self.part, self.mode
+        if mode in ("fifo", "direct"):
+            return EgressPort(queue_bytes=part.queue_bytes)
+        slopes = {}
+        if mode == "cbs":
+            assert part.idle_slope_mbps is not None
+            slopes = {part.priority: part.idle_slope_mbps}
+        return EgressPort(
+            queue_bytes=part.queue_bytes,
+            scheduler="strict_priority",
+            gates=part.gates if mode == "tas" else None,
+            idle_slopes_mbps=slopes,
+        )
+
+    @property
+    def _host_queue_bytes(self) -> int:
+        return max(self.part.queue_bytes, 1 << 20)
+
+    def _host(self, *, launches: bool = False) -> EndStation:
+        """Return a host; one that ``launches`` hands frames over at their launch time exactly."""
+        send_us = 0.0 if launches else self.parameters.send_us
+        return EndStation(
+            port=EgressPort(queue_bytes=self._host_queue_bytes),
+            send_cost=Duration(mean_ns=send_us * 1000),
+            receive_time=Duration(mean_ns=self.parameters.receive_us * 1000),
+            stack_time=Duration(mean_ns=self.parameters.stack_us * 1000),
+        )
+
+    def _switch(self) -> Switch:
+        port = EgressPort(queue_bytes=self.part.queue_bytes)
+        return Switch(port=port, processing_ns=self.parameters.switch_us * 1000)
+
+    def _link(self, a: str, b: str, name: str = "") -> DuplexLink:
+        rate = self.part.link_rate_mbps
+        return DuplexLink(name=name or f"{a}-{b}", a=a, b=b, rate_mbps=rate, delay_ns=self.cable_ns)
+
+    def _streams(
+        self, route: SinglePath | Replicated, loads: list[tuple[str, str, list[str]]]
+    ) -> list[TrafficStream]:
+        """Return the stream on its route and the loads, each from a host to a host over links."""
+        part = self.part
+        rate = part.loads_mbps[0]
+        return [
             TrafficStream(
-                name=f"{_LOAD}{number}" if number else _LOAD,
-                talker=source,
-                listener=sink,
-                payload_bytes=part.load_payload_bytes,
-                send=ConstantRate(rate_mbps=rate),
-                route=SinglePath(links=links),
-                priority=part.load_priority,
+                name=STREAM,
+                talker=TALKER,
+                listener=LISTENER,
+                payload_bytes=part.payload_bytes,
+                send=Listed(times_ns=self._send_times_ns()),
+                route=route,
+                priority=part.priority,
                 vlan=part.tagged,
-            )
-            for number, (source, sink, links) in enumerate(loads)
-            if rate > 0
-        ),
-    ]
+                start_ns=_START_NS,
+            ),
+            *(
+                TrafficStream(
+                    name=f"{_LOAD}{number}" if number else _LOAD,
+                    talker=source,
+                    listener=sink,
+                    payload_bytes=part.load_payload_bytes,
+                    send=ConstantRate(rate_mbps=rate),
+                    route=SinglePath(links=links),
+                    priority=part.load_priority,
+                    vlan=part.tagged,
+                )
+                for number, (source, sink, links) in enumerate(loads)
+                if rate > 0
+            ),
+        ]
 
-
-def _send_times_ns(part: ShapingPart, seed: int) -> list[int]:
-    """Return when the stream's datagrams are sent, after its start: evenly, each late by chance."""
-    chance = np.random.default_rng([seed, 1]).random(part.packets)
-    times = np.arange(part.packets) * part.interval_us + chance * part.interval_spread_us
-    return np.floor(times * 1000).astype(np.int64).tolist()
-
-
-def _timed(streams: list[TrafficStream], part: ShapingPart, seed: int) -> list[TrafficStream]:
-    first, *others = streams
-    send = Listed(times_ns=_send_times_ns(part, seed))
-    return [first.model_copy(update={"send": send}), *others]
-
-
-def _link(part: ShapingPart, a: str, b: str, cable_ns: float, name: str = "") -> DuplexLink:
-    return DuplexLink(
-        name=name or f"{a}-{b}", a=a, b=b, rate_mbps=part.link_rate_mbps, delay_ns=cable_ns
-    )
+    def _send_times_ns(self) -> list[int]:
+        """Return when the stream's datagrams are sent: evenly, each late by chance."""
+        part = self.part
+        chance = np.random.default_rng([self.seed, 1]).random(part.packets)
+        times = np.arange(part.packets) * part.interval_us + chance * part.interval_spread_us
+        return np.floor(times * 1000).astype(np.int64).tolist()
 
 
 def _slower(link: DuplexLink) -> DuplexLink:
     return link.model_copy(update={"rate_mbps": link.rate_mbps * _LOADER_CLOCK})
-
-
-def _end_station(
-    part: ShapingPart, mode: Mode, parameters: ModelParameters, cable_ns: float, seed: int
-) -> Network:
-    """Talker and listener on one cable; stream and load leave by the talker's shaped port."""
-    link = _link(part, TALKER, LISTENER, cable_ns)
-    streams = _streams(part, SinglePath(links=[link.name]), [(TALKER, LISTENER, [link.name])])
-    return Network(
-        hosts={
-            TALKER: _host(part, parameters, launches=mode == "etf"),
-            LISTENER: _host(part, parameters),
-        },
-        links=[link],
-        streams=_timed(streams, part, seed),
-        ports={f"{TALKER}:{link.name}": _roomy(part, _shaped_port(part, mode))},
-    )
-
-
-def _roomy(part: ShapingPart, port: EgressPort) -> EgressPort:
-    """Return a host's port with room for all that its sockets may hold: a socket waits instead."""
-    return port.model_copy(update={"queue_bytes": max(part.queue_bytes, 1 << 20)})
-
-
-def _bridge(
-    part: ShapingPart, mode: Mode, parameters: ModelParameters, cable_ns: float, seed: int
-) -> Network:
-    """Talker and load each on a port of a switch, whose port to the listener is shaped.
-
-    ``direct`` leaves the switch out.
-    """
-    if mode == "direct":
-        return _end_station(part, mode, parameters, cable_ns, seed)
-    first = _link(part, TALKER, _SWITCH, cable_ns)
-    other = _slower(_link(part, _LOADER, _SWITCH, cable_ns))
-    last = _link(part, _SWITCH, LISTENER, cable_ns)
-    streams = _streams(
-        part,
-        SinglePath(links=[first.name, last.name]),
-        [(_LOADER, LISTENER, [other.name, last.name])],
-    )
-    return Network(
-        hosts={name: _host(part, parameters) for name in (TALKER, _LOADER, LISTENER)},
-        switches={
-            _SWITCH: Switch(
-                port=EgressPort(queue_bytes=part.queue_bytes),
-                processing_ns=parameters.switch_us * 1000,
-            )
-        },
-        links=[first, other, last],
-        streams=_timed(streams, part, seed),
-        ports={f"{_SWITCH}:{last.name}": _shaped_port(part, mode)},
-    )
-
-
-def _members(
-    part: ShapingPart, mode: Mode, parameters: ModelParameters, cable_ns: float, seed: int
-) -> Network:
-    """Two switches, the stream replicated over shaped member ports, each under a load of its own.
-
-    Loads come from hosts on the first switch and leave the second for hosts of their own, so that
-    only the member paths are shared.
-    """
-    first, last = _link(part, TALKER, "sw1", cable_ns), _link(part, "sw2", LISTENER, cable_ns)
-    members = [_link(part, "sw1", "sw2", cable_ns, name) for name in _MEMBERS]
-    sources = [_slower(_link(part, f"loader-{name}", "sw1", cable_ns)) for name in _MEMBERS]
-    sinks = [_link(part, "sw2", f"sink-{name}", cable_ns) for name in _MEMBERS]
-    route = Replicated(
-        before=[first.name], members=[[name] for name in _MEMBERS], after=[last.name]
-    )
-    loads = [
-        (source.a, sink.b, [source.name, name, sink.name])
-        for source, sink, name in zip(sources, sinks, _MEMBERS, strict=True)
-    ]
-    hosts = [TALKER, LISTENER, *(source.a for source in sources), *(sink.b for sink in sinks)]
-    switch = Switch(
-        port=EgressPort(queue_bytes=part.queue_bytes), processing_ns=parameters.switch_us * 1000
-    )
-    return Network(
-        hosts={name: _host(part, parameters) for name in hosts},
-        switches={"sw1": switch, "sw2": switch},
-        links=[first, *members, *sources, *sinks, last],
-        streams=_timed(_streams(part, route, loads), part, seed),
-        ports={f"sw1:{name}": _shaped_port(part, mode) for name in _MEMBERS},
-    )

@@ -12,30 +12,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tsnrepro.errors import ConfigurationError
-from tsnrepro.ethernet import R_TAG_BYTES, udp_frames, wire_bytes
+from tsnrepro.ethernet import udp_frames, wire_bytes
 from tsnrepro.settings.shaping import (
     GATED,
     GateControlList,
-    GateWindow,
     ShapingPart,
     ShapingSettings,
 )
-from tsnrepro.settings.strict import PositiveInt, Strict
 
 if TYPE_CHECKING:
     import pandas as pd
-
-
-class GateLimits(Strict):
-    """What a device can hold: entries of a list, and the shortest interval."""
-
-    device: str
-    entries: PositiveInt
-    shortest_ns: PositiveInt
-
-
-LAN966X = GateLimits(device="LAN966x", entries=256, shortest_ns=1000)
-"""Microchip's BSP documentation, time-aware shaper: 256 entries, intervals from 1 us."""
 
 
 @dataclass(frozen=True)
@@ -56,10 +42,8 @@ class Flow:
     @property
     def wire_bytes(self) -> tuple[int, ...]:
         """What each of a datagram's frames occupies, with every tag, FCS, preamble and gap."""
-        tag = R_TAG_BYTES if self.r_tag else 0
-        return tuple(
-            wire_bytes(size + tag) for size in udp_frames(self.payload_bytes, vlan=self.vlan)
-        )
+        frames = udp_frames(self.payload_bytes, tagged=self.r_tag, vlan=self.vlan)
+        return tuple(map(wire_bytes, frames))
 
 
 def wire_time_ns(wire: int, link_mbps: float) -> float:
@@ -76,7 +60,6 @@ def check_schedule(
     gates: GateControlList,
     flows: Iterable[Flow],
     link_mbps: float,
-    limits: GateLimits | None = None,
     *,
     where: str = "gate control list",
 ) -> None:
@@ -85,13 +68,11 @@ def check_schedule(
     Raises
     ------
     ConfigurationError
-        The intervals do not add up to the cycle, a device cannot hold the list, a class is never
-        open, a window is shorter than a frame (naming the smallest that fits), or a scheduled
-        flow has more to send than its windows carry.
+        The intervals do not add up to the cycle, a class is never open, a window is shorter than
+        a frame (naming the smallest that fits), or a scheduled flow has more to send than its
+        windows carry.
     """
     _check_cycle(gates, where)
-    if limits is not None:
-        _check_limits(gates, limits, where)
     for flow in flows:
         _check_flow(gates, flow, link_mbps, where)
 
@@ -105,23 +86,6 @@ def _check_cycle(gates: GateControlList, where: str) -> None:
             where,
             # 802.1Q holds the last entry to the cycle's end, software taprio starts over at once.
             "Give the rest of the cycle as an entry, or leave cycle_ns out",
-        )
-
-
-def _check_limits(gates: GateControlList, limits: GateLimits, where: str) -> None:
-    if len(gates.entries) > limits.entries:
-        raise ConfigurationError(
-            f"{len(gates.entries)} entries, but {limits.device} holds {limits.entries}",
-            where,
-            "Join entries with the same gate states",
-        )
-    shortest = min(entry.interval_ns for entry in gates.entries)
-    if shortest < limits.shortest_ns:
-        raise ConfigurationError(
-            f"an interval of {shortest} ns, but {limits.device} takes {limits.shortest_ns} ns "
-            "and longer",
-            where,
-            "Lengthen the interval",
         )
 
 
@@ -217,18 +181,6 @@ def arithmetic(gates: GateControlList, flows: Sequence[Flow], link_mbps: float) 
                 }
             )
     return pd.DataFrame(rows)
-
-
-def two_windows(
-    open_ns: int, closed_ns: int, *, scheduled: int, others: Sequence[int]
-) -> GateControlList:
-    """Return the usual list: a window for the scheduled class, the rest for all others."""
-    return GateControlList(
-        entries=[
-            GateWindow(open_classes=[scheduled], interval_ns=open_ns),
-            GateWindow(open_classes=list(others), interval_ns=closed_ns),
-        ]
-    )
 
 
 def flows_of(part: ShapingPart) -> list[Flow]:

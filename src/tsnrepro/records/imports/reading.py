@@ -13,7 +13,7 @@ from tsnrepro.records.imports import plausibility
 from tsnrepro.records.imports.files import SourceFile
 from tsnrepro.records.imports.imported import ORIGINALS
 from tsnrepro.records.imports.mapping import MappedTable, Observations, match_names
-from tsnrepro.records.imports.readers.row import DataRow, FileRows, one_row, statistics
+from tsnrepro.records.imports.readers.row import DataRow, FileRows, numbers_of, one_row, statistics
 from tsnrepro.records.imports.refusal import NoMeasurementError, refuse_empty
 from tsnrepro.records.imports.rows import (
     Converted,
@@ -248,8 +248,7 @@ def _attach(
     how = _how(file, table.observations.format, table)
     known = statistics(read_observations(file, how))
     file.release()  # a log of observations is large, and the next row has its own
-    numbers = {name: value for name, value in known.items() if isinstance(value, int | float)}
-    wrong = plausibility.against_log(converted.numbers(), numbers, converted.digits)
+    wrong = plausibility.against_log(converted.numbers(), numbers_of(known), converted.digits)
     if said := next(wrong, None):
         raise RecordError(f"{relative}: {said}", row.place, "Correct the row, or leave it out")
     converted.values = known | converted.values

@@ -21,7 +21,7 @@ from tsnrepro.records.imports.mapping import (
     RowRule,
     Scalar,
 )
-from tsnrepro.records.imports.readers.row import DataRow
+from tsnrepro.records.imports.readers.row import DataRow, numbers_of
 from tsnrepro.records.store import canonical
 
 FACTORS = ("configuration", "payload_bytes", "target_mbps", "duration_s")
@@ -93,7 +93,7 @@ class Converted:
 
     def numbers(self) -> dict[str, float]:
         """Return the values that are numbers."""
-        return {k: v for k, v in self.values.items() if isinstance(v, int | float)}
+        return numbers_of(self.values)
 
 
 def chosen(row: DataRow, where: Mapping[str, Scalar]) -> bool:

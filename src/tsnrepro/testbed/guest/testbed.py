@@ -77,6 +77,7 @@ class GuestTestbed:
         return results.result_of(
             results.unpack(ended.disk, job),
             job,
+            testbed=self.kind,
             acceleration=guest.acceleration,
             virtual_time=guest.acceleration == "tcg",
             qemu=machine.version(),

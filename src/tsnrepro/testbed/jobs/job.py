@@ -5,7 +5,8 @@ by minutes, so that every time-out of an SSH session fires, on both sides. There
 that its hosts shall do goes in before it boots, as a job. Each step's ``argv`` is the one that
 :meth:`tsnrepro.testbed.host.Host.run` would take on the emulated and the hardware testbeds, and
 each comes back as the same :class:`tsnrepro.testbed.host.Completed`. The same job runs in a guest
-(:mod:`tsnrepro.testbed.guest.testbed`) and on this machine (:mod:`tsnrepro.testbed.jobs.local`).
+(:mod:`tsnrepro.testbed.guest.testbed`), on this machine (:mod:`tsnrepro.testbed.jobs.local`) and
+on hosts with cables of their own (:mod:`tsnrepro.testbed.jobs.sessions`).
 """
 
 import math
@@ -47,11 +48,12 @@ class Vlan:
 
 @dataclass(frozen=True)
 class LinkEnd:
-    """One end of a link: a veth device of a host.
+    """One end of a link: a veth device of a host, or a network card that is there.
 
     ``addresses`` are IPv4 with prefix length (``10.0.0.1/24``). ``queues`` is the number of
-    transmit (and receive) queues, which taprio and mqprio need one of for each traffic class.
-    All offloads are off. Hosts know each other's addresses beforehand: no ARP is sent.
+    transmit (and receive) queues, which taprio and mqprio need one of for each traffic class;
+    a card has those that it has. All offloads are off. Hosts know each other's addresses
+    beforehand: no ARP is sent.
     """
 
     host: str
@@ -126,7 +128,7 @@ class Pause:
 
 @dataclass(frozen=True)
 class Job:
-    """Everything one guest does between boot and power-off, or this machine in its place.
+    """Everything one guest does between boot and power-off, or machines in its place.
 
     Attributes
     ----------
@@ -141,7 +143,7 @@ class Job:
         What follows once the links are up, in order.
     programs
         Programs of this machine, by name or absolute path, that the guest gets at the same
-        path, with the libraries they load.
+        path, with the libraries they load. A host reached over SSH has to have them.
     inputs
         Further files by absolute path; executable.
     seed
@@ -150,7 +152,8 @@ class Job:
         Seconds of wall time after which all of it is killed. A sender that blocks lets virtual
         time run for ever, so this one counts outside.
     memory_mb
-        The guest's memory; files and output lie in it too. On this machine it bounds only those.
+        The guest's memory; files and output lie in it too. On this machine it bounds only those,
+        over SSH each of them.
 
     Raises
     ------
@@ -194,13 +197,15 @@ class Job:
         return values
 
 
-# What a guest's processor is, or ``none``: the job ran on this machine's own kernel.
+# What a guest's processor is, or ``none``: the job ran in no guest.
 Acceleration = Literal["kvm", "tcg", "none"]
 
 
 @dataclass(frozen=True)
 class JobResult:
     """What a job brought back.
+
+    ``testbed`` is the kind of testbed that it ran on.
 
     ``started_s`` and ``seconds`` of each step are a guest's clock, virtual where
     ``virtual_time`` is set, or this machine's. A guest's TAI clock equals its UTC clock (offset 0);
@@ -211,6 +216,7 @@ class JobResult:
     job: str
     steps: Mapping[str, Completed]
     files: Mapping[str, bytes]
+    testbed: str
     acceleration: Acceleration
     virtual_time: bool
     kernel: str
@@ -251,11 +257,6 @@ class JobResult:
                 f"It brought: {', '.join(self.files) or 'no file'}",
             )
         return self.files[path]
-
-    @property
-    def testbed(self) -> str:
-        """The kind of testbed that the job ran on."""
-        return "emulated" if self.acceleration == "none" else "guest"
 
     @property
     def note(self) -> str:

@@ -112,6 +112,7 @@ class LocalJobs:
         return results.result_of(
             brought,
             job,
+            testbed=self.kind,
             acceleration=self.acceleration,
             virtual_time=False,
             qemu=None,

@@ -63,6 +63,11 @@ def one_row(known: Known, **more: Any) -> FileRows:
     return FileRows([DataRow("", dict(known), known)], **more)
 
 
+def numbers_of(values: Mapping[str, Any]) -> dict[str, float]:
+    """Return the values that are numbers."""
+    return {name: value for name, value in values.items() if isinstance(value, int | float)}
+
+
 def statistics(latencies_us: "np.ndarray") -> Known:
     """Return the fields of the experiment ``latency`` that observations determine.
 

@@ -7,7 +7,7 @@ from tsnrepro.records.columns import QUANTILES
 from tsnrepro.records.imports.files import SourceFile
 from tsnrepro.records.imports.mapping import MappedTable
 from tsnrepro.records.imports.plausibility import against_log
-from tsnrepro.records.imports.readers.row import FileRows, Known, one_row, statistics
+from tsnrepro.records.imports.readers.row import FileRows, Known, numbers_of, one_row, statistics
 from tsnrepro.records.imports.refusal import NoMeasurementError, complaint
 from tsnrepro.tools import sockperf
 
@@ -33,7 +33,7 @@ def read(file: SourceFile, _: MappedTable) -> FileRows:
     if _SUMMARY not in head:
         return one_row(counted, has_observations=True)
     known = _summary(head)
-    if wrong := next(against_log(_numbers(known), _numbers(counted), {}), None):
+    if wrong := next(against_log(numbers_of(known), numbers_of(counted), {}), None):
         raise NoMeasurementError(wrong)
     return one_row(known, has_observations=True)
 
@@ -123,7 +123,3 @@ def _summary(text: str) -> Known:
         "valid_seconds": result.valid_seconds,
         **{name: half * value for name, value in latencies.items()},
     }
-
-
-def _numbers(known: Known) -> dict[str, float]:
-    return {name: value for name, value in known.items() if isinstance(value, int | float)}

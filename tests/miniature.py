@@ -50,6 +50,9 @@ def _largest(name: str, value: float) -> float:
 
 
 def _ends(items: list[Any]) -> list[Any]:
-    """Return the first and last of a list of numbers; parts, modes and scenarios all stay."""
-    numbers = all(isinstance(item, int | float) for item in items)
+    """Return the first and last of a list of numbers; parts, modes and scenarios all stay.
+
+    None stands for what a number is by default.
+    """
+    numbers = all(item is None or isinstance(item, int | float) for item in items)
     return [items[0], items[-1]] if numbers and len(items) > 2 else items

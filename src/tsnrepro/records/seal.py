@@ -1,0 +1,155 @@
+"""The seal of an analysed run: the files its numbers rest on and the files that hold them.
+
+An analysis checks every record that it reads. Its run is sealed afterwards, so that what happens to
+these files later is noticed although nothing has to be made again: at every start of the workflow
+by sizes and times, and whatever these tell of by checksums; by ``tsnrepro verify`` altogether.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from tsnrepro.errors import RecordError
+from tsnrepro.records.runs import open_run
+from tsnrepro.records.store import RawStore, write_whole
+from tsnrepro.records.values import FACTS_FILE, TABLES_FOLDER, VALUES_FILE
+
+SEAL_FILE, RUN_FILE = "seal.json", "run.json"
+_MADE_BY_ANALYSIS = (VALUES_FILE, FACTS_FILE, f"{TABLES_FOLDER}/*", "figures/*")
+_TO_MEASURE_AGAIN = "Restore it from a copy, or remove {what} to measure it again"
+
+
+def write_seal(folder: Path) -> None:
+    """Seal an analysed run.
+
+    Parameters
+    ----------
+    folder
+        The run's, with ``run.json`` and what its analysis wrote.
+
+    Raises
+    ------
+    RecordError
+        A file of the record is missing.
+    """
+    store, manifest = open_run(folder / RUN_FILE)
+    made = [path for pattern in _MADE_BY_ANALYSIS for path in sorted(folder.glob(pattern))]
+    seal = {
+        "run": sha256_of(folder / RUN_FILE),
+        "record": {
+            entry["trial"]: _stamps(store.folder / entry["trial"]) for entry in manifest["trials"]
+        },
+        "made": {str(path.relative_to(folder)): [_stamp(path), sha256_of(path)] for path in made},
+    }
+    write_whole(folder / SEAL_FILE, json.dumps(seal, indent=0).encode())
+
+
+def refuse_altered(folders: Iterable[str]) -> None:
+    """Refuse runs whose files are not what they were when they were analysed.
+
+    Raises
+    ------
+    RecordError
+        It names the first such file and counts the others.
+    """
+    refuse([problem for folder in folders for problem in touched(Path(folder))])
+
+
+def refuse(problems: list[RecordError]) -> None:
+    """Raise the first of some problems, with their number; none is no error.
+
+    Raises
+    ------
+    RecordError
+        There is a problem.
+    """
+    if not problems:
+        return
+    first = problems[0]
+    others = f", and {len(problems) - 1} more" if len(problems) > 1 else ""
+    raise RecordError(first.what, f"{first.where}{others}", first.remedy)
+
+
+def touched(folder: Path) -> Iterator[RecordError]:
+    """Yield what is wrong with a run, looking only where sizes or times tell of a change.
+
+    A run that was not analysed since it was last measured is left to its analysis.
+    """
+    seal, run = seal_of(folder), folder / RUN_FILE
+    if seal is None:
+        return
+    if sha256_of(run) != seal["run"]:
+        if run.stat().st_mtime_ns <= (folder / SEAL_FILE).stat().st_mtime_ns:
+            yield RecordError(
+                "the run is not the one that was analysed", str(run), f"Remove {folder / SEAL_FILE}"
+            )
+        return
+    store, manifest = open_run(run)
+    for entry in manifest["trials"]:
+        trial = store.folder / entry["trial"]
+        if not trial.is_dir() or _stamps(trial) != seal["record"].get(entry["trial"]):
+            yield from trial_problems(store, entry, folder)
+    for name, (stamp, expected) in seal["made"].items():
+        if not (folder / name).is_file() or _stamp(folder / name) != stamp:
+            yield from made_problems(folder, name, expected)
+
+
+def seal_of(folder: Path) -> dict[str, Any] | None:
+    """Return the seal of a run, None where it is not analysed.
+
+    Raises
+    ------
+    RecordError
+        The seal was altered.
+    """
+    path = folder / SEAL_FILE
+    if not all((folder / name).is_file() for name in (RUN_FILE, VALUES_FILE, SEAL_FILE)):
+        return None  # it is measured or analysed anew
+    try:
+        seal = json.loads(path.read_bytes())
+        return {name: seal[name] for name in ("run", "record", "made")}
+    except (ValueError, KeyError, TypeError) as error:
+        remedy = "Remove it, and the run is analysed again"
+        raise RecordError("the seal was altered", str(path), remedy) from error
+
+
+def trial_problems(store: RawStore, entry: dict[str, Any], folder: Path) -> Iterator[RecordError]:
+    """Yield what is wrong with a trial that the run of a folder lists, reading every byte."""
+    try:
+        document = store.read(store.folder / entry["trial"])
+    except RecordError as error:
+        remedy = _TO_MEASURE_AGAIN.format(what=f"the trial's folder and {folder / RUN_FILE}")
+        yield RecordError(error.what, error.where, remedy)
+        return
+    if document["sha256"] != entry["sha256"]:
+        yield RecordError(
+            "the trial is not the one that the run lists", str(store.folder / entry["trial"])
+        )
+
+
+def made_problems(folder: Path, name: str, expected: str) -> Iterator[RecordError]:
+    """Yield what is wrong with a file that the analysis of a run wrote, reading every byte."""
+    path, remedy = (
+        folder / name,
+        f"Remove {folder / VALUES_FILE}: all is made again from the record",
+    )
+    if not path.is_file():
+        yield RecordError("what the analysis wrote is missing", str(path), remedy)
+    elif sha256_of(path) != expected:
+        yield RecordError("the file is not what the analysis wrote", str(path), remedy)
+
+
+def _stamps(folder: Path) -> dict[str, list[int]]:
+    return {path.name: _stamp(path) for path in sorted(folder.iterdir())}
+
+
+def _stamp(path: Path) -> list[int]:
+    status = path.stat()
+    return [status.st_size, status.st_mtime_ns]
+
+
+def sha256_of(path: Path) -> str:
+    """Return the SHA-256 of a file, in hex digits."""
+    return hashlib.sha256(path.read_bytes()).hexdigest()

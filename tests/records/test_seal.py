@@ -1,0 +1,191 @@
+"""What happens to the files of a run after its analysis is noticed, cheaply and altogether."""
+
+import json
+import os
+import shutil
+
+import pytest
+
+from tsnrepro.errors import RecordError
+from tsnrepro.records.seal import refuse_altered, touched, write_seal
+from tsnrepro.records.store import SUMS, RawStore, Trial, packed
+from tsnrepro.records.verify import verified, verify
+
+RUN = ("model", "quick", "loss")
+
+
+class Run:
+    """An analysed run of three trials, as the workflow leaves it."""
+
+    def __init__(self, root) -> None:
+        self.store = RawStore(root / "raw", *RUN)
+        self.folder = root / "results" / "/".join(RUN)
+        digest = self.store.put_environment({"testbed": "model", "settings": {}})
+        self.environment = self.store.root / "model" / "environments" / f"{digest}.json"
+        self.trials = [self._measure(repetition, digest) for repetition in (1, 2, 3)]
+        entries = [{"trial": t.name, "sha256": self.store.sha256(t)} for t in self.trials]
+        names = dict(zip(("testbed", "campaign", "experiment"), RUN, strict=True))
+        run = {**names, "folder": str(self.store.folder), "environment": digest, "trials": entries}
+        for name in ("tables", "figures"):
+            (self.folder / name).mkdir(parents=True)
+        self.write("run.json", json.dumps(run))
+        self.write("values.json", '[{"key": "loss.trials.count", "value": 3}]')
+        self.write("testbed.json", "[]")
+        self.write("tables/summary.csv", "load,lost\n100,0\n")
+        self.write("figures/loss.pdf", "%PDF")
+        write_seal(self.folder)
+
+    def _measure(self, repetition, digest):
+        trial = Trial("loss", "frer-1472B-500M", {"configuration": "frer"}, repetition)
+        document = {"label": trial.label, "factors": trial.factors, "repetition": repetition}
+        document |= dict(zip(("testbed", "campaign", "experiment"), RUN, strict=True))
+        document |= {"attempt": 1, "environment": digest, "values": {"lost": repetition}}
+        return self.store.put(trial, 1, document, {"talker.json": "{}"})
+
+    def write(self, name, text) -> None:
+        (self.folder / name).write_text(text, encoding="utf-8")
+
+
+@pytest.fixture
+def run(tmp_path):
+    return Run(tmp_path)
+
+
+def alter(path) -> None:
+    """Change one byte, as bit rot does; the size stays."""
+    data = bytearray(path.read_bytes())
+    data[-2] ^= 1
+    path.write_bytes(bytes(data))
+
+
+def said(problems) -> list[str]:
+    return [str(problem) for problem in problems]
+
+
+def test_a_run_that_nobody_touched_is_sound(run, capsys):
+    assert said(touched(run.folder)) == []
+    assert said(verified(run.folder)) == []
+    verify(run.folder.parents[2])
+    assert f"{run.folder}: 3 trials, sound" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", ["trial.json", "talker.json", SUMS])
+def test_an_altered_record_stops_everything_that_rests_on_it(run, name):
+    path = run.trials[1] / name
+    alter(path)
+    for problems in (touched(run.folder), verified(run.folder)):
+        found = said(problems)
+        assert found
+        assert all(run.trials[1].name in each for each in found)
+    with pytest.raises(RecordError, match=run.trials[1].name):
+        refuse_altered([str(run.folder)])
+
+
+def test_a_record_that_agrees_with_itself_but_not_with_the_run_is_another(run):
+    """Whoever alters a file and its checksum does not alter the run's."""
+    document = json.loads((run.trials[0] / "trial.json").read_bytes()) | {"values": {"lost": 0}}
+    for name, data in packed(document, {"talker.json": "{}"}).items():
+        (run.trials[0] / name).write_bytes(data)
+    (found,) = said(touched(run.folder))
+    assert "not the one that the run lists" in found
+
+
+@pytest.mark.parametrize("name", ["values.json", "testbed.json", "tables/summary.csv"])
+def test_a_result_that_no_analysis_wrote_is_found(run, name):
+    run.write(name, "[]\n")
+    for problems in (touched(run.folder), verified(run.folder)):
+        (found,) = said(problems)
+        assert f"not what the analysis wrote ({run.folder / name})" in found
+
+
+def test_same_size_and_time_are_seen_by_verify_alone(run):
+    path = run.trials[2] / "trial.json"
+    times = path.stat()
+    alter(path)
+    os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
+    assert said(touched(run.folder)) == []
+    with pytest.raises(RecordError, match="altered"):
+        verify(run.folder)
+
+
+def test_a_copy_with_new_times_is_still_the_record(run):
+    for path in [*run.store.folder.rglob("*"), *run.folder.rglob("*.csv")]:
+        os.utime(path)
+    assert said(touched(run.folder)) == []
+
+
+def test_the_remedies_of_the_messages_work(run):
+    """What is removed is made again: the run is then not up to date any more."""
+    shutil.rmtree(run.trials[0])
+    (found,) = said(touched(run.folder))
+    assert f"remove the trial's folder and {run.folder / 'run.json'}" in found
+    kept = (run.folder / "run.json").read_bytes()
+    (run.folder / "run.json").unlink()
+    assert said(touched(run.folder)) == []
+    (run.folder / "run.json").write_bytes(kept)
+    (run.folder / "values.json").unlink()
+    assert said(touched(run.folder)) == []
+
+
+def test_a_run_that_was_measured_again_is_left_to_its_analysis(run):
+    path = run.folder / "run.json"
+    manifest = json.loads(path.read_bytes())
+    manifest["trials"].pop()
+    run.write("run.json", json.dumps(manifest))
+    assert said(touched(run.folder)) == []
+    os.utime(path, ns=(0, 0))
+    (found,) = said(touched(run.folder))
+    assert "not the one that was analysed" in found
+
+
+def test_foreign_trials_and_copies_are_named(run):
+    shutil.copytree(run.trials[0], run.store.folder / "copied")
+    (run.store.folder / "empty").mkdir()
+    foreign = json.loads((run.trials[0] / "trial.json").read_bytes()) | {"campaign": "other"}
+    place = run.store.folder / "foreign"
+    place.mkdir()
+    for name, data in packed(foreign, {}).items():
+        (place / name).write_bytes(data)
+    found = "\n".join(said(verified(run.folder)))
+    assert "its factors belong to frer-1472B-500M-r1" in found
+    assert "a copy of trial" in found
+    assert "it was measured as campaign other" in found
+    assert f"a file of the record is missing ({place.parent / 'empty' / SUMS})" in found
+    assert said(touched(run.folder)) == []  # nothing uses them
+
+
+def test_a_trial_that_is_listed_twice_is_named(run):
+    manifest = json.loads((run.folder / "run.json").read_bytes())
+    manifest["trials"].append(manifest["trials"][0])
+    run.write("run.json", json.dumps(manifest))
+    found = "\n".join(said(verified(run.folder)))
+    assert "2 times" in found
+    assert "not the one that was analysed" in found
+
+
+def test_forged_facts_of_the_testbed_are_refused(run):
+    facts = json.loads(run.environment.read_bytes()) | {"processor": "a faster one"}
+    run.environment.write_text(json.dumps(facts))
+    (found,) = said(verified(run.folder))
+    assert "do not match their digest" in found
+    with pytest.raises(RecordError, match="do not match their digest"):
+        run.store.environment(run.environment.stem)
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"run": 1}', "\x00"])
+def test_an_altered_seal_says_so(run, text):
+    run.write("seal.json", text)
+    with pytest.raises(RecordError, match="the seal was altered"):
+        refuse_altered([str(run.folder)])
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"folder": "x", "trials": [1]}', "\x00"])
+def test_a_list_of_trials_that_is_none_says_so(run, text):
+    run.write("run.json", text)
+    with pytest.raises(RecordError, match=r"run\.json"):
+        list(verified(run.folder))
+
+
+def test_nothing_to_verify_is_an_error(tmp_path):
+    with pytest.raises(RecordError, match="there is no run"):
+        verify(tmp_path)
