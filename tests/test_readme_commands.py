@@ -44,6 +44,7 @@ COVERED = {
     r"tsnrepro study plan \w+": "tests/test_readme_commands.py::test_a_command_runs",
     r"tsnrepro import FOLDER --mapping \w+ --as \w+": "tests/records/imports",
     r"cd paper/[\w-]+ && latexmk": "tests/publish/test_frer_udp_manuscript.py",
+    r"tsnrepro verify": f"{WHOLE_WAY}::test_every_byte_is_verified",
     r"tsnrepro experiments": "tests/test_readme_commands.py::test_a_command_runs",
 }
 # These take seconds and change nothing, so they are run as they stand.

@@ -107,6 +107,20 @@ def test_a_second_run_does_nothing(repository):
     assert "Nothing to be done" in done.stdout
 
 
+def test_every_byte_is_verified(repository):
+    done = subprocess.run(
+        [sys.executable, "-m", "tsnrepro.cli", "verify"],
+        cwd=repository,
+        env=environment_of(repository),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    for name in EXPERIMENTS:
+        assert re.search(rf"emulated/{CAMPAIGN}/{name}: \d+ trials, sound", done.stdout)
+
+
 @pytest.mark.parametrize(
     "name", ["data/raw/emulated/quick/tcp", "results/emulated/quick/tcp/values.json"]
 )
