@@ -14,6 +14,7 @@ from tsnrepro.experiments.shaping import on_hosts
 from tsnrepro.experiments.shaping.plan import trials_of
 from tsnrepro.settings import EmulatedSettings
 from tsnrepro.settings.shaping import ShapingPart
+from tsnrepro.streams.build import programs
 from tsnrepro.testbed.emulated import EmulatedTestbed
 from tsnrepro.testbed.host import Completed
 from tsnrepro.testbed.jobs import devices, script
@@ -61,6 +62,17 @@ _STATE = [
 ]
 
 
+# The checkout may lie below /tmp, and its compiled programs are to be seen all the same.
+OWN_TMP = """\
+set -e
+mkdir /run/kept
+mount --bind "$1" /run/kept
+mount -t tmpfs tmpfs /tmp
+mkdir -p "$1"
+mount --bind /run/kept "$1"
+"""
+
+
 class Rack:
     """Three hosts of namespaces in a row, each with sshd and a /tmp of its own, and two cables."""
 
@@ -71,7 +83,8 @@ class Rack:
         for name in ("talker", "line", "listener"):
             space = testbed._spaces[name] = NamespaceHost(name)
             self._stack.callback(space.close)
-            subprocess.run(space.enter(["mount", "-t", "tmpfs", "tmpfs", "/tmp"]), check=True)
+            kept = str(programs().talker.parents[1])
+            subprocess.run(space.enter(["sh", "-c", OWN_TMP, "sh", kept]), check=True)
             self.hosts[name] = testbed._connect(name, key)
             self._stack.callback(self.hosts[name].close)
         self._spaces = testbed._spaces
