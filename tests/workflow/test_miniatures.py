@@ -20,8 +20,8 @@ from tsnrepro.testbed.choose import availability
 # Testbeds that the README gives each campaign. What takes minutes runs with scripts/test --all.
 RUNS = [
     ("quick", "auto", ()),
-    ("rfc2544", "model", (pytest.mark.long,)),
-    ("shaping", "model", (pytest.mark.long,)),
+    ("rfc2544", "model", ()),
+    ("shaping", "model", ()),
     ("shaping", "guest", (pytest.mark.guest, pytest.mark.long)),
     ("rfc2544", "auto", (pytest.mark.long,)),
     ("rfc2544-full", "auto", (pytest.mark.long,)),

@@ -31,7 +31,7 @@ def add(results: Results, trials: pd.DataFrame) -> None:
         _size(results, f"{NAME}.size_{number + 1}", cells[cells["buffer_bytes"] == size], size)
     for name, change in _effects(cells, sizes).items():
         results.estimate(f"{NAME}.{name}.difference.percent", change, 1, trials["trial"])
-    shared(results, f"{NAME}.duration_s", trials, "duration_s", "s", digits=1)
+    shared(results, f"{NAME}.duration_s", trials, "duration_s", "s", digits=2)
     highest = float(trials["target_mbps"].max())
     method = "configuration"
     results.value(f"{NAME}.highest.mbps", highest, trials["trial"], unit="Mb/s", method=method)
