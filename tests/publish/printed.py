@@ -158,3 +158,36 @@ class Manuscript:
         assert not re.search(r"LaTeX Warning: (?:Reference|Citation).*undefined", log)
         wide = [float(found) for found in re.findall(r"Overfull \\hbox \(([\d.]+)pt", log)]
         assert max(wide, default=0) < points
+
+
+class SourceChecks:
+    """What holds for the sources of every manuscript."""
+
+    paper: Manuscript
+    constants: dict[str, str]
+    typed: list[str]
+    """Texts with a typed result, each of which has to be found."""
+
+    def pytest_generate_tests(self, metafunc):
+        if "path" in metafunc.fixturenames:
+            paths = self.paper.hand_written
+            metafunc.parametrize("path", paths, ids=[path.name for path in paths])
+        if "text" in metafunc.fixturenames:
+            metafunc.parametrize("text", self.typed)
+
+    def test_no_result_is_typed(self, path):
+        assert self.paper.typed_numbers(path.read_text(encoding="utf-8")) == []
+
+    def test_a_typed_result_would_be_found(self, text):
+        assert self.paper.typed_numbers(text) != []
+
+    def test_constants_are_those_of_standards(self):
+        assert self.paper.constants() == self.constants
+
+    @chktex
+    def test_chktex_has_nothing_to_say(self):
+        assert self.paper.chktex() == ""
+
+    def test_every_reference_is_cited_and_every_citation_has_one(self):
+        cited, listed = self.paper.cited_and_listed()
+        assert cited == listed

@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 from invented_results import columns_of, widen, write_results
-from printed import REPOSITORY, Manuscript, chktex, latex
+from printed import REPOSITORY, Manuscript, SourceChecks, latex
 
 from tsnrepro.publish.macros import write_paper_inputs
 
@@ -28,36 +28,23 @@ NAMES = re.compile(
 PAPER = Manuscript("frer-udp", NAMES)
 
 
-@pytest.mark.parametrize("path", PAPER.hand_written, ids=lambda path: path.name)
-def test_no_result_is_typed(path):
-    assert PAPER.typed_numbers(path.read_text(encoding="utf-8")) == []
-
-
-@pytest.mark.parametrize(
-    "typed",
-    [
-        *("at 398\\,\\units{}", "a loss of 0.053\\,\\%", "612 datagrams", "1.33 times", "33\\,\\%"),
-        *("& 941.42 &", "941", "a gain of 30", "95 trials", "in 60 trials", "1518 trials"),
-        *("\\calc{1}{100*0.34}", "\\calc{1}{398/\\rawval{a.b}}", "P99 of 181.5", "64 lost"),
-        *("\\ifcalc{\\rawval{a.b} < 1.33}{then}{else}", "1000 datagrams", "for 64 datagrams"),
-    ],
-)
-def test_a_typed_result_would_be_found(typed):
-    assert PAPER.typed_numbers(f"Text before {typed} and after.")
-
-
-def test_constants_are_those_of_standards():
-    assert PAPER.constants() == CONSTANTS
-
-
-@chktex
-def test_chktex_has_nothing_to_say():
-    assert PAPER.chktex() == ""
-
-
-def test_every_reference_is_cited_and_every_citation_has_one():
-    cited, listed = PAPER.cited_and_listed()
-    assert cited == listed
+class TestSources(SourceChecks):
+    paper, constants = PAPER, CONSTANTS
+    typed = [
+        f"Text before {typed} and after."
+        for typed in (
+            *(
+                "at 398\\,\\units{}",
+                "a loss of 0.053\\,\\%",
+                "612 datagrams",
+                "1.33 times",
+                "33\\,\\%",
+            ),
+            *("& 941.42 &", "941", "a gain of 30", "95 trials", "in 60 trials", "1518 trials"),
+            *("\\calc{1}{100*0.34}", "\\calc{1}{398/\\rawval{a.b}}", "P99 of 181.5", "64 lost"),
+            *("\\ifcalc{\\rawval{a.b} < 1.33}{then}{else}", "1000 datagrams", "for 64 datagrams"),
+        )
+    ]
 
 
 # --- pages -----------------------------------------------------------------------------------

@@ -3,8 +3,8 @@
 import re
 
 import pytest
-from invented_shaping import prepared
-from printed import Manuscript, chktex, latex
+from invented_shaping import PagesOfShaping, prepared
+from printed import Manuscript, SourceChecks, latex
 
 from tsnrepro.analysis.shaping_modes import ALIKE_MARGIN_PERCENT
 from tsnrepro.audit import published
@@ -21,37 +21,16 @@ NAMES = re.compile(
 PAPER = Manuscript("tas-evaluation", NAMES)
 
 
-@pytest.mark.parametrize("path", PAPER.hand_written, ids=lambda path: path.name)
-def test_no_result_is_typed(path):
-    assert PAPER.typed_numbers(path.read_text(encoding="utf-8")) == []
+class TestSources(SourceChecks):
+    paper, constants = PAPER, CONSTANTS
+    typed = [
+        f"앞 {typed} 뒤" for typed in ("평균은 8.5", "194\\,µs로", "75배", "99개가", "결과는 3절")
+    ]
 
 
-@pytest.mark.parametrize("typed", ["평균은 8.5", "194\\,µs로", "75배", "99개가", "결과는 3절"])
-def test_a_typed_result_would_be_found(typed):
-    assert PAPER.typed_numbers(f"앞 {typed} 뒤") != []
-
-
-def test_constants_are_those_of_standards():
-    assert PAPER.constants() == CONSTANTS
-
-
-@chktex
-def test_chktex_has_nothing_to_say():
-    assert PAPER.chktex() == ""
-
-
-def test_every_reference_is_cited_and_every_citation_has_one():
-    cited, listed = PAPER.cited_and_listed()
-    assert cited == listed
-
-
-@pytest.fixture(scope="module")
-def built(tmp_path_factory):
-    return PAPER.built(prepared(PAPER, tmp_path_factory.mktemp("built")))
-
-
-class TestPages:
+class TestPages(PagesOfShaping):
     pytestmark = latex
+    paper = PAPER
 
     def test_every_table_of_the_document_stands_on_the_pages(self, built):
         text = PAPER.squeezed(built)
@@ -73,22 +52,6 @@ class TestPages:
             *("long-cycle-loaded", "long-cycle-prio", "tas-against-prio"),
         }
 
-    def test_nothing_is_missing_or_runs_off_the_page(self, built):
-        PAPER.assert_nothing_is_missing_or_off_the_page(built, points=2)
-        assert "??" not in PAPER.text(built)
-
-    def test_measured_and_simulated_stand_beside_each_other(self, built):
-        text = PAPER.squeezed(built)
-        assert "측정값(게스트테스트베드)과95%구간" in text
-        assert "시뮬레이션(모델테스트베드)과95%구간" in text
-
-    def test_a_model_alone_is_never_called_measured(self, tmp_path):
-        results = PAPER.built(prepared(PAPER, tmp_path, kind="model"))
-        text = PAPER.squeezed(results)
-        assert "시뮬레이션(모델테스트베드)과95%구간" in text
-        assert "측정값" not in text
-        PAPER.assert_nothing_is_missing_or_off_the_page(results, points=2)
-
     @pytest.mark.parametrize(
         ("verdict", "outside", "says"),
         [
@@ -102,11 +65,6 @@ class TestPages:
         text = PAPER.squeezed(results)
         for sentence in says:
             assert sentence in text
-
-    def test_what_was_not_measured_prints_a_dash(self, tmp_path):
-        results = PAPER.built(prepared(PAPER, tmp_path, measured=False))
-        assert "이캠페인에서는측정하지않았다." in PAPER.squeezed(results)
-        PAPER.assert_nothing_is_missing_or_off_the_page(results, points=2)
 
     def test_an_unexpected_verdict_stops_the_build(self, tmp_path):
         chosen = {"*.tas_against_prio.*.verdict": "perhaps"}
