@@ -45,7 +45,19 @@ def recorded_trials(manifest_path: str | Path) -> Iterator[dict[str, Any]]:
     """
     store, manifest = open_run(manifest_path)
     for entry in manifest["trials"]:
-        document = store.read(store.folder / entry["trial"])
-        if document["sha256"] != entry["sha256"]:
-            raise RecordError("the trial is not the one the manifest lists", entry["trial"])
-        yield document
+        yield listed_trial(store, entry)
+
+
+def listed_trial(store: RawStore, entry: dict[str, Any]) -> dict[str, Any]:
+    """Return the record of a trial that a run lists, checked against its checksums and the run's.
+
+    Raises
+    ------
+    RecordError
+        The trial is missing, was altered, or is another.
+    """
+    folder = store.folder / entry["trial"]
+    document = store.read(folder)
+    if document["sha256"] != entry["sha256"]:
+        raise RecordError("the trial is not the one that the run lists", str(folder))
+    return document

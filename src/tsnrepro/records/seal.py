@@ -12,13 +12,12 @@ from pathlib import Path
 from typing import Any
 
 from tsnrepro.errors import RecordError
-from tsnrepro.records.runs import open_run
+from tsnrepro.records.runs import listed_trial, open_run
 from tsnrepro.records.store import RawStore, write_whole
 from tsnrepro.records.values import FACTS_FILE, TABLES_FOLDER, VALUES_FILE
 
 SEAL_FILE, RUN_FILE = "seal.json", "run.json"
 _MADE_BY_ANALYSIS = (VALUES_FILE, FACTS_FILE, f"{TABLES_FOLDER}/*", "figures/*")
-_TO_MEASURE_AGAIN = "Restore it from a copy, or remove {what} to measure it again"
 
 
 def write_seal(folder: Path) -> None:
@@ -118,23 +117,19 @@ def seal_of(folder: Path) -> dict[str, Any] | None:
 def trial_problems(store: RawStore, entry: dict[str, Any], folder: Path) -> Iterator[RecordError]:
     """Yield what is wrong with a trial that the run of a folder lists, reading every byte."""
     try:
-        document = store.read(store.folder / entry["trial"])
+        listed_trial(store, entry)
     except RecordError as error:
-        remedy = _TO_MEASURE_AGAIN.format(what=f"the trial's folder and {folder / RUN_FILE}")
-        yield RecordError(error.what, error.where, remedy)
-        return
-    if document["sha256"] != entry["sha256"]:
-        yield RecordError(
-            "the trial is not the one that the run lists", str(store.folder / entry["trial"])
+        remedy = (
+            "Restore it from a copy, or remove the trial's folder and "
+            f"{folder / RUN_FILE} to measure it again"
         )
+        yield RecordError(error.what, error.where, remedy)
 
 
 def made_problems(folder: Path, name: str, expected: str) -> Iterator[RecordError]:
     """Yield what is wrong with a file that the analysis of a run wrote, reading every byte."""
-    path, remedy = (
-        folder / name,
-        f"Remove {folder / VALUES_FILE}: all is made again from the record",
-    )
+    path = folder / name
+    remedy = f"Remove {folder / VALUES_FILE}: all is made again from the record"
     if not path.is_file():
         yield RecordError("what the analysis wrote is missing", str(path), remedy)
     elif sha256_of(path) != expected:
