@@ -206,7 +206,7 @@ def latency_by_size(table: pd.DataFrame, testbed: str) -> Figure:
     """
     figure, panels = stacked(3.4, testbed, len(_PANELS), sharex=True)
     shown = table[table["value"].notna()]
-    sizes = sorted(table["frame_bytes"].unique())
+    sizes = sorted(shown["frame_bytes"].unique())
     place = {size: number for number, size in enumerate(sizes)}
     for axes, (statistic, label) in zip(panels, _PANELS.items(), strict=True):
         of = shown[shown["statistic"] == statistic]
