@@ -10,7 +10,7 @@ import pytest
 import yaml
 from run_folders import result, write_run
 
-from tsnrepro.analysis import latency, loss, rfc2544, tcp
+from tsnrepro.analysis import latency, latency_sizes, loss, loss_phases, rfc2544, tcp
 from tsnrepro.audit import published
 from tsnrepro.audit.checks import load_checks, run_checks
 from tsnrepro.audit.claims import (
@@ -74,6 +74,7 @@ def test_every_claim_has_a_place_a_sentence_and_what_it_needs():
 BY_FACTOR = re.compile(
     r"failure\.(none|silent_death)\.(control|frer)\.(lost|duplicated)"
     r"|mausezahn\.frame_\d+\.(control|frer)\.achieved_frame_mbps"
+    r"|loss\.phase_[34]\.(rate_5[36]5\.frer\.(percent|delivered_mbps)|collapse\.frer\.mbps)"
     r"|shaping\.medium"
     r"|shaping\.(short_cycle|long_cycle|bridge)\.(direct|tas|cbs|prio|fifo)\.(idle|loaded)"
     r"\.((mean|p50|p90|p95|p99|p99_9|max)\.us|outside\.count)"
@@ -88,6 +89,8 @@ def written_keys():
         tcp.analyse(none["tcp"], 1000.0),
         latency.analyse(none["latency"], {}),
     )
+    loss_phases.add(analysed[0], none["loss"])
+    latency_sizes.add(analysed[2], none["latency"], {})
     return {key for results in (*analysed, rfc2544.analyse([])) for key in results.frame()["key"]}
 
 
