@@ -31,7 +31,7 @@ def estimates(clock, nominal, actual) -> list[tuple[float, float]]:
     shown, found = Progress("loss", nominal), []
     for index, seconds in enumerate(actual):
         shown.begin(index, "label")
-        found.append((shown.remaining_s(index), sum(actual[index:])))
+        found.append((shown.remaining_s(), sum(actual[index:])))
         clock.now += seconds
         shown.end(index)
     return found
