@@ -34,6 +34,9 @@ COVERED = {
     r"snakemake --cores \d+ measurements": WHOLE_WAY,
     r"snakemake --cores \d+ --config testbed=d10test": "tests/records/imports",
     r"snakemake --cores \d+ --config (\w+=[\w-]+ ?)+": MINIATURES,
+    r"snakemake --cores \d+ --config (\w+=\w+ )?'experiments=\[.+\]'": (
+        f"{WHOLE_WAY}::test_some_experiments_of_a_campaign_have_a_report_of_their_own"
+    ),
     r"snakemake .*workflow/rules/study\.smk study( --config study=\w+)?": (
         "tests/workflow/test_study_workflow.py"
     ),

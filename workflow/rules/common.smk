@@ -34,6 +34,11 @@ def what_to_measure(wildcards):
     ]
 
 
+def threads_to_measure(wildcards):
+    """Return all cores where whatever else ran here would be measured too, one on the model."""
+    return 1 if wildcards.testbed == "model" else workflow.cores
+
+
 def run_of(wildcards):
     """Return the selected run of an experiment."""
     return next(run for run in PLAN.runs if run.experiment == wildcards.experiment)
