@@ -133,6 +133,8 @@ def test_the_example_of_the_readme_runs(results, tmp_path, monkeypatch):
     readme = (root() / "README.md").read_text(encoding="utf-8")
     (example,) = re.findall(r"```python\n(.*?)```", readme, re.DOTALL)
     shutil.copytree(results / "model" / "short", tmp_path / "results" / "model" / "quick")
-    shutil.copytree(results / "model" / "short" / "tcp", tmp_path / "results/model/quick/loss")
+    loss = tmp_path / "results/model/quick/loss"
+    shutil.copytree(results / "model" / "short" / "tcp", loss)
+    (loss / "values.json").write_text("[]", encoding="utf-8")
     monkeypatch.setattr(explore, "root", lambda: tmp_path)
     exec(compile(example, "README.md", "exec"), {})
