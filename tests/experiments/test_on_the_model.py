@@ -10,11 +10,13 @@ from tsnrepro.analysis.rfc2544 import latency_table
 from tsnrepro.campaigns import campaign
 from tsnrepro.ethernet import payload_limit_mbps, tcp_limit_mbps
 from tsnrepro.experiments import failure, latency, loss, mausezahn, rfc2544, streams, tcp
+from tsnrepro.experiments.backends import backend
 from tsnrepro.experiments.measurement import Measurement
 from tsnrepro.experiments.measuring import open_testbed
 from tsnrepro.experiments.plan import Planned
 from tsnrepro.experiments.rfc2544.plan import plan as plan_rfc2544
 from tsnrepro.experiments.run import run_trials
+from tsnrepro.experiments.traffic import IntendedLoad
 from tsnrepro.records.outputs import ARRIVALS, HALF_ROUND_TRIPS
 from tsnrepro.records.store import RawStore, Trial
 from tsnrepro.settings.failure import LatentSettings
@@ -243,3 +245,13 @@ def test_latency_at_a_throughput_that_was_not_found_is_recorded_with_its_reason(
     assert table["mean_us"].isna().all()
     assert not table["compliant"].any()
     assert table["reasons"].str.startswith("no throughput was found for this").all()
+
+
+@BOTH
+def test_no_more_is_offered_than_the_talkers_line_carries(model, configuration):
+    line_pps = payload_limit_mbps(1472) * 1e6 / (8 * 1472)
+    trial = Trial("rfc2544", "label", {"configuration": configuration}, 1)
+    load = IntendedLoad(configuration, 1472, 1.1 * line_pps, 0.2)
+    (outcome,) = backend(model, trial, Measurement()).constant_rate([load])
+    assert outcome.sent == load.datagrams
+    assert outcome.offered_pps == pytest.approx(line_pps)
