@@ -8,6 +8,7 @@ from dataclasses import asdict
 from typing import Any
 
 from tsnrepro.experiments.backends import backend
+from tsnrepro.experiments.failover import failover
 from tsnrepro.experiments.faults import Fault, Timeline
 from tsnrepro.experiments.measurement import Measurement
 from tsnrepro.experiments.plan import Planned, in_blocks, nominal_seconds
@@ -29,7 +30,7 @@ def plan(settings: FailureSettings, seed: int, kind: str) -> list[Planned]:
 
 def _trials(settings: FailureSettings) -> list[Trial]:
     common = settings.model_dump(
-        exclude={"scenarios", "configurations", "repetitions", "delays_ms"}
+        exclude={"scenarios", "configurations", "repetitions", "delays_ms", "failover"}
     )
     return [
         Trial(
@@ -41,6 +42,7 @@ def _trials(settings: FailureSettings) -> list[Trial]:
                 "paths": 3 if scenario == "three-paths" else None,
                 "configuration": configuration,
                 **common,
+                **(_failover_load(settings) if scenario == "failover" else {}),
             },
             repetition,
         )
@@ -49,6 +51,12 @@ def _trials(settings: FailureSettings) -> list[Trial]:
         for delay_ms in (settings.delays_ms if scenario == "delay" else [None])
         for configuration in settings.configurations
     ]
+
+
+def _failover_load(settings: FailureSettings) -> dict[str, Any]:
+    load = settings.failover
+    rate_pps = load.rate_mbps * 1e6 / 8 / load.payload_bytes
+    return load.model_dump(exclude={"rate_mbps"}) | {"rate_pps": rate_pps}
 
 
 def _testbed(trial: Trial) -> dict[str, Any]:
@@ -61,8 +69,9 @@ def _testbed(trial: Trial) -> dict[str, Any]:
 def _timeline(factors: dict[str, Any]) -> Timeline:
     """Return what goes wrong in a scenario, at fixed shares of the trial's duration.
 
-    ``cuts``: both paths live, then one, then none, then one, then both. Latent errors are looked
-    for in every scenario of FRER.
+    ``cuts``: both paths live, then one, then none, then one, then both. ``failover``: both, then
+    one, then both, a third of the trial each. Latent errors are looked for in every scenario of
+    FRER.
     """
     duration = factors["duration_s"]
     events: dict[str, tuple[Fault, ...]] = {
@@ -84,6 +93,10 @@ def _timeline(factors: dict[str, Any]) -> Timeline:
             Fault(0.3 * duration, "cut", path=0),
             Fault(0.6 * duration, "cut", path=1),
         ),
+        "failover": (
+            Fault(duration / 3, "cut", path=0),
+            Fault(2 * duration / 3, "repair", path=0),
+        ),
     }
     frer = factors["configuration"] == "frer"
     latent = LatentSettings(**factors["latent"]) if frer else None
@@ -98,8 +111,11 @@ def measure(testbed: Testbed, trial: Trial, measured: Measurement) -> None:
     )
     assert outcome.arrivals is not None
     measured.outputs[ARRIVALS] = compress(outcome.arrivals)
+    found = result(outcome, load)
+    if trial.factors["scenario"] == "failover":
+        found |= failover(outcome, load)
     measured.values |= {
-        "result": result(outcome, load),
+        "result": found,
         "faults": [fault.as_record() for fault in outcome.faults],
         "alarms": [asdict(alarm) for alarm in outcome.alarms],
         "accounting": outcome.accounting,
