@@ -27,7 +27,8 @@ def failover(outcome: LoadOutcome, load: IntendedLoad) -> dict[str, float | int]
         ``before_mbps``, ``during_mbps``, ``after_mbps``: payload rate at the listener.
         ``recovery_ms``: the longest time without an arrival around the cut, the usual gap
         included. ``elsewhere_ms``: the longest one that touches neither cut nor repair, which is
-        what the hosts alone do. ``lost_at_cut``: datagrams sent around the cut that never came.
+        what the hosts alone do. ``lost_while_cut``: datagrams sent from
+        the cut to the repair that never came, with those on their way when the link went down.
 
     Raises
     ------
@@ -47,7 +48,7 @@ def failover(outcome: LoadOutcome, load: IntendedLoad) -> dict[str, float | int]
         **dict(zip(("before_mbps", "during_mbps", "after_mbps"), rates, strict=True)),
         "recovery_ms": 1e3 * around,
         "elsewhere_ms": 1e3 * elsewhere,
-        "lost_at_cut": int(_touches(lost_s, lost_s, cut).sum()),
+        "lost_while_cut": int(_sent_within(lost_s, cut.from_s, repair.until_s).sum()),
     }
 
 
@@ -84,6 +85,10 @@ def _longest_gaps(
     touched = {fault: _touches(edges[:-1], edges[1:], fault) for fault in (cut, repair)}
     elsewhere = gaps[~(touched[cut] | touched[repair])]
     return float(gaps[touched[cut]].max(initial=0.0)), float(elsewhere.max(initial=0.0))
+
+
+def _sent_within(times: npt.NDArray[np.float64], begin: float, end: float) -> npt.NDArray[np.bool_]:
+    return (times >= begin - _IN_FLIGHT_S) & (times <= end)
 
 
 def _touches(

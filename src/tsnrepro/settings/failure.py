@@ -76,8 +76,8 @@ EXPERIMENT = Experiment(
     keys=(
         "failure.*.{control,frer}.{lost,duplicated,reordered,longest_silence_ms,alarms}",
         "failure.failover.{control,frer}.{before,during,after}.mbps",
-        "failure.failover.{control,frer}.{during_share.percent,lost_at_cut}",
-        "failure.failover.{control,frer}.{recovery.ms,recovery.verdict,highest.ms,elsewhere.ms}",
+        "failure.failover.{control,frer}.{during_share.percent,lost_while_cut}",
+        "failure.failover.{control,frer}.{recovery.ms,within,highest.ms,elsewhere.ms}",
         "failure.failover.{target.mbps,payload_bytes,duration_s,receive_buffer.mb,limit.ms}",
         "failure.failover.{control,frer}.trials.count",
         "failure.trials.count",
