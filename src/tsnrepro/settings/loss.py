@@ -110,7 +110,7 @@ EXPERIMENT = Experiment(
         "loss.{limit,bottleneck}.{highest_clean,line_limit}.{control,frer}.mbps",
         "loss.{limit,bottleneck}.line_limit.ratio",
         "loss.{limit,bottleneck}.{lost,network_lost}.total.count",
-        "loss.{limit,bottleneck}.{receive_buffer.mb,member_link_rate_mbps,duration_s,trials.count}",
+        "loss.{limit,bottleneck}.{receive_buffer.mb,member_link_rate_mbps,payload_bytes,duration_s,trials.count}",
         "loss.intervention.{size_1,size_2,size_3,size_4,size_5}.mb",
         "loss.intervention.size_*.{ordinary,realtime}.{control,frer}.{percent,lossy.percent}",
         "loss.intervention.{buffer,realtime,frer}.difference.percent",
@@ -123,7 +123,7 @@ EXPERIMENT = Experiment(
         "loss.share.{listener_socket,talker,switches,other}.percent",
         "loss.share.{listener_socket,talker,switches,other}.{control,frer}.percent",
         "loss.{sent,lost,received,copies,eliminated,unaccounted,unread}.total.count",
-        "loss.{trials.count,duration_s}",
+        "loss.{trials.count,duration_s,payload_bytes}",
     ),
     # The model predicts what the metered stalls of the testbed cost.
     reads=("config/testbeds/model.yaml",),
