@@ -112,7 +112,7 @@ def test_the_top_of_the_configuration_is_good():
         (Campaign, CAMPAIGN, ("loss", "rates"), "Known keys of loss: configurations, repetitions"),
         (
             *(Campaign, CAMPAIGN, ("loss", "parts", 0, "rate_mbps")),
-            "Known keys of loss.parts.0: question, payload_bytes, rates_mbps, duration_s",
+            "Known keys of loss.parts.0: question, phase, payload_bytes, rates_mbps, duration_s",
         ),
         (Campaign, CAMPAIGN, ("tcp", "duration_s"), "Known keys of tcp: configurations, "),
         (Campaign, CAMPAIGN, ("latency", "payload_bytes"), "Known keys of latency: "),
