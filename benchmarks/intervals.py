@@ -46,10 +46,10 @@ CORRELATIONS = (0.0, 0.5, 0.9, 0.99)
 SAMPLES = (2000, 20_000)
 QUANTILES = (0.5, 0.9, 0.99, 0.999)
 BURST, SENT = 300, 30_000
-# The campaigns quick and paper: loads in Mb/s.
+# The campaigns quick and documents: loads in Mb/s.
 SWEEPS = {
     "quick": np.arange(100.0, 901.0, 100.0),
-    "paper": np.array(
+    "documents": np.array(
         [*(200, 250, 300, 350, 380, 390, 395, 398, 399, 400, 450, 480, 500, 520, 525, 530, 535),
          *(540, 560, 580, 600, 650, 700, 750, 800, 850, 900, 950)], float,
     ),
