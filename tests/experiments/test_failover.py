@@ -3,9 +3,11 @@
 import numpy as np
 import pytest
 
+from tsnrepro.experiments import failure
 from tsnrepro.experiments.failover import failover
 from tsnrepro.experiments.faults import AppliedFault, Fault
 from tsnrepro.experiments.traffic import IntendedLoad, LoadOutcome
+from tsnrepro.settings.failure import FailureSettings
 from tsnrepro.streams.log import LISTENER_DTYPE
 
 PPS, SECONDS, PAYLOAD = 1000, 3.0, 1000
@@ -89,3 +91,23 @@ def test_a_cut_that_took_effect_late_is_looked_for_as_long():
 def test_other_faults_are_no_failover():
     with pytest.raises(ValueError, match="one cut and one repair"):
         failover(outcome(all_came(), faults=(CUT,)), LOAD)
+
+
+def test_its_load_and_repetitions_are_its_own():
+    settings = FailureSettings.model_validate(
+        {
+            **{"scenarios": ["cuts", "failover"], "repetitions": 1, "duration_s": 2},
+            "failover": {"rate_mbps": 400, "repetitions": 3},
+        }
+    )
+    trials = [planned.trial for planned in failure.plan(settings, 1, "model")]
+    own = [trial for trial in trials if trial.factors["scenario"] == "failover"]
+    assert len(own) == 2 * 3
+    assert {trial.factors["receive_buffer_bytes"] for trial in own} == {8_000_000}
+    for trial in own:
+        load = IntendedLoad.of_factors(trial.factors)
+        assert load.rate_mbps == pytest.approx(400)
+    others = [trial for trial in trials if trial.factors["scenario"] == "cuts"]
+    assert len(others) == 2
+    # What other scenarios are does not change with it: their trials stay those on record.
+    assert all("receive_buffer_bytes" not in trial.factors for trial in others)

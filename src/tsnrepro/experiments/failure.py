@@ -32,6 +32,11 @@ def _trials(settings: FailureSettings) -> list[Trial]:
     common = settings.model_dump(
         exclude={"scenarios", "configurations", "repetitions", "delays_ms", "failover"}
     )
+
+    def repetitions(scenario: str) -> int:
+        own = settings.failover.repetitions if scenario == "failover" else None
+        return own or settings.repetitions
+
     return [
         Trial(
             "failure",
@@ -46,8 +51,9 @@ def _trials(settings: FailureSettings) -> list[Trial]:
             },
             repetition,
         )
-        for repetition in range(1, settings.repetitions + 1)
+        for repetition in range(1, max(map(repetitions, settings.scenarios)) + 1)
         for scenario in settings.scenarios
+        if repetition <= repetitions(scenario)
         for delay_ms in (settings.delays_ms if scenario == "delay" else [None])
         for configuration in settings.configurations
     ]
@@ -56,7 +62,8 @@ def _trials(settings: FailureSettings) -> list[Trial]:
 def _failover_load(settings: FailureSettings) -> dict[str, Any]:
     load = settings.failover
     rate_pps = load.rate_mbps * 1e6 / 8 / load.payload_bytes
-    return load.model_dump(exclude={"rate_mbps"}) | {"rate_pps": rate_pps}
+    kept = load.model_dump(include={"payload_bytes", "receive_buffer_bytes"})
+    return kept | {"rate_pps": rate_pps}
 
 
 def _testbed(trial: Trial) -> dict[str, Any]:

@@ -43,6 +43,8 @@ class FailoverSettings(Strict):
     receive_buffer_bytes: SocketBufferBytes | None = 8_000_000
     """Of the listener's socket. The kernel's default overflows while the program is kept waiting,
     and that loss would hide what the path did."""
+    repetitions: Repetitions | None = None
+    """By default the experiment's."""
 
 
 class FailureSettings(Strict):
