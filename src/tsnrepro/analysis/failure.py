@@ -74,6 +74,8 @@ def _failover(results: Results, trials: pd.DataFrame) -> None:
 def _of_failover(results: Results, name: str, group: pd.DataFrame) -> None:
     names = group["trial"]
     results.value(f"{name}.trials.count", len(group), names)
+    offered = group.assign(mbps=group["achieved_pps"] * group["payload_bytes"] * 8 / 1e6)
+    results.estimate(f"{name}.offered.mbps", mean(offered, "mbps", "Mb/s"), 1, names)
     for phase in ("before", "during", "after"):
         rate = mean(group, f"{phase}_mbps", "Mb/s")
         results.estimate(f"{name}.{phase}.mbps", rate, 1, names)

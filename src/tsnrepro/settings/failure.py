@@ -77,7 +77,7 @@ EXPERIMENT = Experiment(
     },
     keys=(
         "failure.*.{control,frer}.{lost,duplicated,reordered,longest_silence_ms,alarms}",
-        "failure.failover.{control,frer}.{before,during,after}.mbps",
+        "failure.failover.{control,frer}.{offered,before,during,after}.mbps",
         "failure.failover.{control,frer}.{during_share.percent,lost_while_cut}",
         "failure.failover.{control,frer}.{recovery.ms,within,highest.ms,elsewhere.ms}",
         "failure.failover.{target.mbps,payload_bytes,duration_s,receive_buffer.mb,limit.ms}",
