@@ -10,7 +10,10 @@ To look into what was measured::
     tsnrepro.simulate(rate_mbps=[300, 600], configuration=["control", "frer"])
 """
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tsnrepro.explore import compare, load, simulate
 
 __all__ = ["compare", "load", "simulate"]
 
