@@ -16,6 +16,7 @@ from tsnrepro.experiments.backends.model_faults import faulty_network, faulty_ro
 from tsnrepro.experiments.faults import NOTHING, AppliedFault, LatentAlarm, Timeline
 from tsnrepro.experiments.measurement import Measurement
 from tsnrepro.experiments.round_trips import RoundTrips
+from tsnrepro.experiments.simulated.run import counts_of
 from tsnrepro.experiments.traffic import IntendedLoad, LoadOutcome
 from tsnrepro.model.engine import simulate
 from tsnrepro.model.network import (
@@ -79,7 +80,7 @@ class ModelBackend:
         if values["runs"] == 1:
             values |= {"parameters": asdict(self._parameters), "seed": self._seed}
             outputs["network.json.gz"] = network.model_dump_json(indent=1)
-            outputs["counts.json.gz"] = json.dumps(_counts(result), indent=1)
+            outputs["counts.json.gz"] = json.dumps(counts_of(result), indent=1)
         return result
 
     def _stream(
@@ -250,23 +251,6 @@ def _outcome(result: SimulationResult, stream: str, **others: Any) -> LoadOutcom
         recovery=_recovery(result, stream),
         **others,
     )
-
-
-def _counts(result: SimulationResult) -> dict[str, Any]:
-    """Return the counts of every port, stream and recovery function."""
-    return {
-        "ended_s": result.ended_s,
-        "streams": {name: asdict(s.frames) for name, s in result.streams.items()},
-        "ports": {
-            name: {
-                "busy_ps": port.busy_ps,
-                "peak_queue_bytes": port.peak_queue_bytes,
-                "streams": [asdict(part) for part in port.streams],
-            }
-            for name, port in result.ports.items()
-        },
-        "recoveries": [asdict(recovery) for recovery in result.recoveries],
-    }
 
 
 def _recovery(result: SimulationResult, stream: str) -> dict[str, int] | None:
