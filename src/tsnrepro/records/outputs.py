@@ -10,3 +10,8 @@ COUNTERS_BEFORE, COUNTERS_AFTER = "counters-before.json.gz", "counters-after.jso
 """What the tools printed on every host."""
 QUEUE_DEPTH = "queue-depth.csv.gz"
 """The model's: how full a queue was at most in each of many spans of time."""
+
+
+def arrivals_of(stream: int) -> str:
+    """Return the name of a listener's record of one of several streams."""
+    return f"arrivals-{stream:02d}.parquet"
