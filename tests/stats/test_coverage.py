@@ -7,7 +7,7 @@ import pytest
 
 from tsnrepro.repository import root
 
-SETS = {"losses": 60, "means": 60, "quantiles": 400, "thresholds": 12}
+SETS = {"losses": 60, "means": 60, "quantiles": 400, "thresholds": 12, "trends": 200}
 
 
 @pytest.fixture(scope="module")

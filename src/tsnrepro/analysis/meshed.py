@@ -101,6 +101,13 @@ def _names(trials: pd.DataFrame) -> list[str]:
     ]
 
 
+def _words(trial: Any) -> str:
+    """Return a pattern as a legend names it."""
+    words = trial["pattern"].replace("_", " ").replace("full", "full mesh")
+    uplink = trial["uplink_mbps"]
+    return words if pd.isna(uplink) else f"{words}, {uplink / 1000:g} Gb/s"
+
+
 def _add_cell(results: Results, key: str, cell: pd.DataFrame) -> float:
     """Add one cell; return how far its forwarding rate is from the closed form, in percent."""
     first, trials = cell.iloc[0], cell["trial"]
@@ -146,11 +153,9 @@ def forwarding(trials: pd.DataFrame, testbed: str) -> Figure:
     chosen = trials[trials["ports"] == trials["ports"].max()]
     chosen = chosen[chosen["load_percent"] == chosen["load_percent"].max()]
     chosen = chosen.assign(name=_names(chosen))
-    for mark, (name, group) in zip(_MARKS, chosen.groupby("name", sort=True), strict=False):
+    for mark, (_, group) in zip(_MARKS, chosen.groupby("name"), strict=False):
         by_size = group.groupby("frame_bytes")["forwarding_fps"].mean() / 1e6
-        words = str(name).replace("_", " ").replace("000", "") + (
-            " Gb/s" if "devices" in str(name) else ""
-        )
+        words = _words(group.iloc[0])
         axes.plot(by_size.index, by_size, mark, label=words, markerfacecolor="none")
         firsts = group.drop_duplicates("frame_bytes").sort_values("frame_bytes")
         expected = [expected_fps(trial) / 1e6 for _, trial in firsts.iterrows()]
