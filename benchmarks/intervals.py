@@ -30,7 +30,7 @@ from tsnrepro.stats.comparisons import difference_of_means, relative_difference
 from tsnrepro.stats.estimate import Estimate, Limits
 from tsnrepro.stats.proportions import share, upper_bound_when_none_lost
 from tsnrepro.stats.quantiles import correlated_quantile
-from tsnrepro.stats.replication import loss_over_runs, mean_over_runs
+from tsnrepro.stats.replication import loss_over_runs, mean_over_runs, variation_over_runs
 from tsnrepro.stats.thresholds import Sweep, compare_thresholds, threshold
 from tsnrepro.stats.trends import trend_over_runs
 
@@ -47,10 +47,10 @@ CORRELATIONS = (0.0, 0.5, 0.9, 0.99)
 SAMPLES = (2000, 20_000)
 QUANTILES = (0.5, 0.9, 0.99, 0.999)
 BURST, SENT = 300, 30_000
-# The campaigns quick and paper: loads in Mb/s.
+# The campaigns quick and documents: loads in Mb/s.
 SWEEPS = {
     "quick": np.arange(100.0, 901.0, 100.0),
-    "paper": np.array(
+    "documents": np.array(
         [*(200, 250, 300, 350, 380, 390, 395, 398, 399, 400, 450, 480, 500, 520, 525, 530, 535),
          *(540, 560, 580, 600, 650, 700, 750, 800, 850, 900, 950)], float,
     ),
@@ -211,6 +211,30 @@ def means(rng: Generator) -> Iterator[tuple[str, Callable[[], list[Outcome]]]]:
         yield f"log-sd {skew:g}, {runs} runs", one
 
 
+def variations(rng: Generator) -> Iterator[tuple[str, Callable[[], list[Outcome]]]]:
+    """Coefficients of variation of rates: one load, loads of their own, loads that shift alike."""
+    for skew, runs in product(SKEWS, REPETITIONS):
+
+        def one(skew: float = skew, runs: int = runs) -> list[Outcome]:
+            truth = 100 * np.sqrt(np.expm1(skew**2))
+            levels = np.array([400.0, 450.0, 500.0])
+            shared = shifts(rng, skew, runs)
+            # Half of the variance is the hour's, which all loads of a repetition share.
+            half = skew / np.sqrt(2)
+            partly = shifts(rng, half, runs) * np.exp(rng.normal(0, half, (levels.size, runs)))
+            return [
+                ("variation", variation_over_runs([shared]), truth),
+                ("variation, loads apart",
+                 variation_over_runs([level * shifts(rng, skew, runs) for level in levels]), truth),
+                ("variation, loads alike",
+                 variation_over_runs([level * shared for level in levels]), truth),
+                ("variation, loads partly alike",
+                 variation_over_runs(levels[:, None] * partly), truth),
+            ]  # fmt: skip
+
+        yield f"log-sd {skew:g}, {runs} runs", one
+
+
 def quantiles(rng: Generator) -> Iterator[tuple[str, Callable[[], list[Outcome]]]]:
     """Quantiles of one run's samples, lognormal and autoregressive."""
     for correlation, n in product(CORRELATIONS, SAMPLES):
@@ -236,7 +260,7 @@ def _as_bound(estimate: Estimate) -> Estimate:
     )  # fmt: skip
 
 
-FAMILIES = {f.__name__: f for f in (losses, thresholds, means, quantiles, trends)}
+FAMILIES = {f.__name__: f for f in (losses, thresholds, means, quantiles, variations, trends)}
 
 
 def run(names: list[str], sets: int, seed: int = 1) -> list[Cell]:

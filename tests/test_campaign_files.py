@@ -26,7 +26,7 @@ def test_the_testbed_file_holds_the_defaults():
     assert campaigns.testbed_settings("emulated").model_dump(mode="json") == written
 
 
-@pytest.mark.parametrize("name", ["smoke", "quick", "paper"])
+@pytest.mark.parametrize("name", ["smoke", "quick", "documents"])
 def test_a_campaign_measures_what_the_papers_print(name):
     settings = campaign(name)
     assert settings.loss
@@ -65,8 +65,9 @@ def nominal_s(name):
     return sum(item.nominal_s for planned in planned_of(name).values() for item in planned)
 
 
-def test_the_quick_campaign_takes_minutes():
-    assert nominal_s("quick") < 8 * 60
+def test_the_quick_campaign_takes_half_an_hour_at_most():
+    """Guests counted one at a time, and trials with generous set-ups."""
+    assert nominal_s("quick") < 35 * 60
 
 
 def test_the_soak_campaign_takes_a_day():

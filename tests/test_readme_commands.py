@@ -34,6 +34,9 @@ COVERED = {
     r"snakemake --cores \d+ measurements": WHOLE_WAY,
     r"snakemake --cores \d+ --config testbed=d10test": "tests/records/imports",
     r"snakemake --cores \d+ --config (\w+=[\w-]+ ?)+": MINIATURES,
+    r"snakemake --cores \d+ --config (\w+=\w+ )?'experiments=\[.+\]'": (
+        f"{WHOLE_WAY}::test_some_experiments_of_a_campaign_have_a_report_of_their_own"
+    ),
     r"snakemake .*workflow/rules/study\.smk study( --config study=\w+)?": (
         "tests/workflow/test_study_workflow.py"
     ),
@@ -43,6 +46,7 @@ COVERED = {
     r"tsnrepro audit \w+.*": "tests/audit/test_report.py",
     r"tsnrepro study plan \w+": "tests/test_readme_commands.py::test_a_command_runs",
     r"tsnrepro import FOLDER --mapping \w+ --as \w+": "tests/records/imports",
+    r"snakemake --cores \d+ (arxiv|anonymous|wordcount)": f"{WHOLE_WAY}::test_papers_are_packed",
     r"cd paper/[\w-]+ && latexmk": "tests/publish/test_frer_udp_manuscript.py",
     r"tsnrepro verify": f"{WHOLE_WAY}::test_every_byte_is_verified",
     r"tsnrepro experiments": "tests/test_readme_commands.py::test_a_command_runs",

@@ -112,7 +112,7 @@ def test_the_top_of_the_configuration_is_good():
         (Campaign, CAMPAIGN, ("loss", "rates"), "Known keys of loss: configurations, repetitions"),
         (
             *(Campaign, CAMPAIGN, ("loss", "parts", 0, "rate_mbps")),
-            "Known keys of loss.parts.0: question, payload_bytes, rates_mbps, duration_s",
+            "Known keys of loss.parts.0: question, phase, payload_bytes, rates_mbps, duration_s",
         ),
         (Campaign, CAMPAIGN, ("tcp", "duration_s"), "Known keys of tcp: configurations, "),
         (Campaign, CAMPAIGN, ("latency", "payload_bytes"), "Known keys of latency: "),
@@ -299,14 +299,14 @@ def test_a_file_that_is_no_mapping(tmp_path, values):
 
 
 def test_a_missing_file_names_those_there_are(tmp_path):
-    for name in ("quick", "paper"):
+    for name in ("quick", "documents"):
         written(tmp_path, CAMPAIGN, name)
-    with pytest.raises(ConfigurationError, match=r"no such file; there are: paper, quick"):
+    with pytest.raises(ConfigurationError, match=r"no such file; there are: documents, quick"):
         load(Campaign, tmp_path / "fast.yaml")
 
 
 def test_a_missing_campaign_names_those_of_the_repository():
-    with pytest.raises(ConfigurationError, match=r"there are: .*paper, quick.*fast\.yaml"):
+    with pytest.raises(ConfigurationError, match=r"there are: documents, quick.*fast\.yaml"):
         campaigns.campaign("fast")
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tsnrepro.errors import RecordError, TsnreproError
+from tsnrepro.publish.command import add_submission_commands
 from tsnrepro.studies.command import add_study_command
 
 
@@ -83,6 +84,7 @@ def _parser() -> argparse.ArgumentParser:
     add.add_argument("--reason", default="", help="why this testbed was chosen")
 
     add_study_command(commands)
+    add_submission_commands(commands)
     return parser
 
 

@@ -59,7 +59,8 @@ class SelectionPlan:
     Attributes
     ----------
     name
-        Of the selection, for the folder of its report.
+        Of the selection, for the folder of its report: the campaign, the testbed where it was
+        named, the experiments where they were.
     campaign
         Of its runs.
     runs
@@ -106,12 +107,13 @@ def plan(selection: Selection) -> SelectionPlan:
     testbeds = imported.imported_testbeds(raw_root())
     choose.check_name(selection.testbed, testbeds)
     if selection.testbed in testbeds:
-        runs = _imported_runs(selection.testbed)
+        runs = _imported_runs(selection)
         name, study = selection.testbed, selection.study
         grounds, left_out = {selection.testbed: "it was imported"}, {}
     else:
         settings = campaign(selection.campaign)
-        wanted = [experiment(name) for name in settings.experiments]
+        where = f"campaign '{selection.campaign}'"
+        wanted = [experiment(name) for name in _asked_for(selection, settings.experiments, where)]
         chosen, left_out = _choose(wanted, selection.testbed)
         runs = tuple(
             SelectedRun(found, selection.campaign, name) for name, (found, _) in chosen.items()
@@ -129,12 +131,28 @@ def plan(selection: Selection) -> SelectionPlan:
             "Choose another testbed or campaign: tsnrepro testbeds",
         )
     papers = _papers(selection.papers, runs, study)
+    name = "-".join([name, *(run.experiment for run in runs if selection.experiments)])
     return SelectionPlan(name, runs[0].campaign, runs, grounds, left_out, papers)
 
 
-def _imported_runs(testbed: str) -> tuple[SelectedRun, ...]:
+def _asked_for(selection: Selection, there: Iterable[str], where: str) -> list[str]:
+    """Return the experiments to measure, in their order: those asked for, or all there are."""
+    there = list(there)
+    for name in selection.experiments:
+        if name not in there:
+            raise ConfigurationError(
+                f"{where} has no experiment '{name}'",
+                "experiments",
+                f"It has: {', '.join(there)}",
+            )
+    return [name for name in there if name in selection.experiments or not selection.experiments]
+
+
+def _imported_runs(selection: Selection) -> tuple[SelectedRun, ...]:
+    testbed = selection.testbed
     held = imported.imported_experiments(raw_root(), testbed)
-    return tuple(SelectedRun(testbed, imported.CAMPAIGN, name) for name in held)
+    asked_for = _asked_for(selection, held, f"imported testbed '{testbed}'")
+    return tuple(SelectedRun(testbed, imported.CAMPAIGN, name) for name in asked_for)
 
 
 def _choose(

@@ -150,7 +150,7 @@ def test_a_load_trial_with_the_waits_of_rfc_2544_tells_when_its_rate_fell(testbe
 
 
 def test_the_campaign_measures_rfc2544(testbed):
-    settings = campaign("rfc2544")
+    settings = campaign("quick")
     (planned,) = [
         p
         for p in experiment.plan(settings.rfc2544, settings.seed, "emulated")
@@ -159,5 +159,5 @@ def test_the_campaign_measures_rfc2544(testbed):
     found = Measurement()
     experiment.measure(testbed, planned.trial, found)
     one_way = found.values["latencies"]["one_way"]
-    assert one_way["samples"] > 2900
+    assert one_way["samples"] > 900
     assert 0 < one_way["p50_us"] < 10_000

@@ -13,7 +13,7 @@ from tsnrepro.records.store import Trial
 from tsnrepro.settings.loss import LossSettings
 
 MODULES = {"loss": loss, "tcp": tcp, "latency": latency}
-CAMPAIGNS = ("smoke", "quick", "paper")
+CAMPAIGNS = ("smoke", "quick", "documents")
 
 
 @st.composite

@@ -8,6 +8,7 @@ import sys
 import time
 from contextlib import contextmanager
 from dataclasses import replace
+from threading import Barrier
 
 import pytest
 from hypothesis import given, settings
@@ -30,6 +31,7 @@ class FakeTestbed:
     """Counts how often it was up; a trial's number is all that is measured on it."""
 
     machines = ()
+    at_once = 1
 
     def __init__(self) -> None:
         self.ups = self.downs = 0
@@ -94,6 +96,45 @@ def test_all_trials_are_recorded_in_their_order(store, capsys):
     printed = capsys.readouterr().out
     assert "loss: 4 trials, 0 recorded" in printed
     assert "loss: trial 2 of 4 (trial-1)" in printed
+
+
+class Wide(FakeTestbed):
+    """Takes three trials at a time."""
+
+    at_once = 3
+
+
+def test_trials_that_cannot_disturb_each_other_run_side_by_side(store):
+    items, testbed, together = planned(6), Wide(), Barrier(3, timeout=20)
+
+    def measure(_testbed, trial, measured):
+        together.wait()
+        measured.values["number"] = trial.factors["number"]
+
+    found = run(store, items, 1, testbed, measure)
+    assert [entry["trial"] for entry in found["trials"]] == [item.trial.name(1) for item in items]
+    assert [one[0]["values"]["number"] for one in documents(store, items)] == [*range(6)]
+    assert (testbed.ups, testbed.downs) == (1, 1)
+
+
+def test_side_by_side_too_a_lost_testbed_ends_the_run_and_the_next_goes_on(store):
+    items, begun = planned(40), []
+
+    def measure(_testbed, trial, _measured):
+        begun.append(trial.factors["number"])
+        time.sleep(0.02)
+        if trial.factors["number"] == 5:
+            raise TestbedError("gone", "sw1")
+
+    with pytest.raises(TestbedError, match="gone"):
+        run(store, items, 2, Wide(), measure)
+    assert len(begun) < 20
+    after = Script()
+    run(store, items, 2, Wide(), after)
+    recorded = [one for one in documents(store, items) if len(one) == 1]
+    assert len(recorded) == 40
+    assert 5 in after.measured
+    assert not {0, 1} & {*after.measured}
 
 
 def test_a_finished_run_needs_no_testbed(store):
@@ -260,6 +301,7 @@ root, done = Path(sys.argv[1]), Path(sys.argv[2])
 
 class Testbed:
     machines = ()
+    at_once = 1
 
     def describe(self):
         return {"testbed": "fake"}

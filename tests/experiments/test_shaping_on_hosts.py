@@ -277,14 +277,14 @@ def test_a_trial_without_gates_runs_on_any_kernel(monkeypatch, tmp_path):
 
 
 def test_an_emulated_testbed_runs_shaping_as_jobs():
-    settings = campaigns.campaign("shaping")
+    settings = campaigns.campaign("documents")
     opened = measuring.open_for("shaping", "emulated", settings, "a test")
     assert isinstance(opened, LocalJobs)
     assert not isinstance(measuring.open_for("loss", "emulated", settings, "a test"), LocalJobs)
 
 
 def test_an_emulated_testbed_runs_the_parts_of_a_guest():
-    settings = campaigns.campaign("shaping")
+    settings = campaigns.campaign("documents")
     plans = {
         kind: plan(settings.shaping, settings.seed, kind) for kind in ("guest", "emulated", "model")
     }

@@ -252,7 +252,7 @@ def test_other_campaigns_and_experiments_are_elsewhere(tmp_path):
         for names in (
             ("emulated", "quick", "loss"),
             ("emulated", "quick", "tcp"),
-            ("emulated", "paper", "loss"),
+            ("emulated", "documents", "loss"),
             ("guest", "quick", "loss"),
         )
     ]

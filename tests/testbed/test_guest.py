@@ -9,6 +9,7 @@ import subprocess
 import sys
 import textwrap
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +18,7 @@ import pytest
 from tsnrepro.errors import TestbedError
 from tsnrepro.streams import build, command
 from tsnrepro.streams.log import read_listener_log
-from tsnrepro.testbed.guest import requirements
+from tsnrepro.testbed.guest import initramfs, kernel, requirements
 from tsnrepro.testbed.guest.testbed import GuestTestbed
 from tsnrepro.testbed.jobs import local, results
 from tsnrepro.testbed.jobs.job import Bridge, Job, Link, LinkEnd, Pause, Step, Stop, Vlan
@@ -347,6 +348,44 @@ def test_a_job_that_never_ends_is_ended(guests):
     with pytest.raises(TestbedError, match=r"did not end within 12 s of wall time.*guest: ready"):
         guests.run(job(spin, deadline_s=12))
     assert time.monotonic() - began < 20
+    assert running_qemu(os.getpid()) == []
+
+
+def test_a_guest_beside_others_measures_the_same(guests):
+    """Its time is virtual: what else the machine does cannot show in it.
+
+    The moment of the first packet is not the same in any two guests, and with it the phases are
+    not; the way from an open gate to the stamp takes the same instructions in all.
+    """
+    with ThreadPoolExecutor(2) as pool:
+        beside = list(pool.map(guests.run, [taprio_job(3)] * 2))
+    alone = delays_through_the_open_gate(guests.run(taprio_job(3)))
+    for result in beside:
+        np.testing.assert_allclose(delays_through_the_open_gate(result), alone, rtol=0.02)
+
+
+def delays_through_the_open_gate(result) -> np.ndarray:
+    """Return quantiles, in ns, over the packets that no gate held up."""
+    arrivals = read_listener_log(result.check().file("/tmp/arrivals"))
+    sent = arrivals["sent_ns"].astype(np.int64)
+    delays = arrivals["stamped_ns"].astype(np.int64) - sent
+    passed = delays[(sent % CYCLE_NS >= OPEN_NS + EDGE_NS) & (sent % CYCLE_NS < CLOSE_NS - EDGE_NS)]
+    assert len(passed) > PACKETS / 5
+    return np.quantile(passed, [0, 0.01, 0.5, 0.9])
+
+
+def test_a_testbed_that_closes_ends_its_guests():
+    spin = Step("spin", "talker", ("sh", "-c", "while :; do :; done"), 1000)
+    testbed = GuestTestbed(purpose="the test suite")
+    testbed._kernel = kernel.get(None)
+    testbed._base = initramfs.base(testbed._kernel)
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(testbed.run, job(spin, deadline_s=100))
+        while not running_qemu(os.getpid()):
+            time.sleep(0.05)
+        testbed.__exit__(None, None, None)
+        with pytest.raises(TestbedError, match="stopped with its testbed"):
+            running.result(timeout=20)
     assert running_qemu(os.getpid()) == []
 
 

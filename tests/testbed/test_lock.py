@@ -14,7 +14,7 @@ HOLDER = """\
 import sys, tempfile, time
 from tsnrepro.testbed.lock import TestbedLock
 tempfile.tempdir = sys.argv[1]
-with TestbedLock("emulated", "campaign paper, experiment sweep"):
+with TestbedLock("emulated", "campaign quick, experiment loss"):
     print("held", flush=True)
     time.sleep(600)
 """
@@ -38,7 +38,7 @@ def test_a_second_holder_is_refused_with_the_first_ones_name(holder):
     with pytest.raises(TestbedError) as refused, TestbedLock("emulated"):
         pass
     message = str(refused.value)
-    assert f"in use by process {holder.pid} (campaign paper, experiment sweep) since 20" in message
+    assert f"in use by process {holder.pid} (campaign quick, experiment loss) since 20" in message
     assert "tsnrepro-emulated.lock" in message
 
 

@@ -20,13 +20,10 @@ from tsnrepro.testbed.choose import availability
 # Testbeds that the README gives each campaign. What takes minutes runs with scripts/test --all.
 RUNS = [
     ("quick", "auto", ()),
-    ("rfc2544", "model", ()),
-    ("shaping", "model", ()),
-    ("shaping", "guest", (pytest.mark.guest, pytest.mark.long)),
-    ("rfc2544", "auto", (pytest.mark.long,)),
+    ("quick", "model", (pytest.mark.long,)),
     ("rfc2544-full", "auto", (pytest.mark.long,)),
-    ("paper", "auto", (pytest.mark.long,)),
-    ("paper", "model", (pytest.mark.long,)),
+    ("documents", "auto", (pytest.mark.long,)),
+    ("documents", "model", (pytest.mark.long,)),
     ("soak", "auto", (pytest.mark.long,)),
     ("smoke", "auto", (pytest.mark.long,)),
 ]

@@ -69,6 +69,24 @@ def test_the_paper_names_its_testbed_and_holds_every_table(results, paper):
     assert "Nanum" in fonts.stdout
 
 
+def test_some_experiments_of_a_campaign_have_a_report_of_their_own(repository):
+    done = snakemake(repository, campaign=CAMPAIGN, testbed="model", experiments="[tcp, latency]")
+    assert done.returncode == 0, done.stdout[-6000:]
+    pages = (repository / "results" / "reports" / "model-quick-tcp-latency").glob("*.html")
+    assert {page.stem for page in pages} == {"index", "ledger", "tcp", "latency"}
+
+
+def test_papers_are_packed(repository):
+    """One of them stands for all, which take a minute."""
+    folder = repository / "results" / "papers" / "tas-evaluation" / "submission"
+    tarball = folder / "tas-evaluation-anonymous.tar.gz"
+    done = snakemake(repository, "wordcount", str(tarball), campaign=CAMPAIGN)
+    assert done.returncode == 0, done.stdout[-6000:]
+    assert re.search(r"tas-evaluation +text +\d{3,} +\d{4,}", done.stdout)
+    assert tarball.is_file()
+    assert (folder / "tas-evaluation-anonymous.pdf").is_file()
+
+
 def test_the_paper_has_measured_and_simulated_columns(repository, paper):
     """The model runs beside the namespaces, and each number says whose it is."""
     simulated = values_of(repository / "results" / "model" / CAMPAIGN / "tcp")

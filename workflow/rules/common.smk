@@ -18,6 +18,11 @@ def paper_of(wildcards):
     return next(paper for paper in PLAN.papers if paper.name == wildcards.paper)
 
 
+def submissions_of(papers, target):
+    """Return the tarballs of papers for a target."""
+    return [f"{paper.folder}/submission/{paper.name}-{target}.tar.gz" for paper in papers]
+
+
 def tracked(folder):
     """Return the files below a folder that are an input by being there."""
     return sorted(str(path) for path in Path(folder).rglob("*") if path.is_file())
@@ -32,6 +37,11 @@ def what_to_measure(wildcards):
         f"config/campaigns/{wildcards.campaign}.yaml",
         f"config/testbeds/{wildcards.testbed}.yaml",
     ]
+
+
+def threads_to_measure(wildcards):
+    """Return all cores where whatever else ran here would be measured too, one on the model."""
+    return 1 if wildcards.testbed == "model" else workflow.cores
 
 
 def run_of(wildcards):

@@ -18,8 +18,7 @@ rule measure:
         notebook="results/{testbed}/{campaign}/{experiment}/measure.ipynb",
     conda:
         "../../environment.yml"
-    # All cores and the testbed: whatever else ran here would be measured too.
-    threads: workflow.cores
+    threads: threads_to_measure
     resources:
         testbed=1,
     shell:

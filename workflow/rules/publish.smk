@@ -39,6 +39,7 @@ rule paper:
     input:
         rules.paper_inputs.output,
         lambda wildcards: tracked(f"paper/{wildcards.paper}"),
+        "paper/authors.tex",
         "paper/tsnrepro.sty",
         "paper/tsnrepro.lua",
         "paper/latexmkrc",
@@ -54,6 +55,52 @@ rule paper:
         "export TSNREPRO_PAPER=$PWD/{params.folder:q}; log=$PWD/{log:q};"
         " cd paper/{wildcards.paper:q} && latexmk > $log 2>&1"
         " || {{ tail -n 40 $log >&2; exit 1; }}"
+
+
+# For submission: a tarball that compiles alone, with the PDF that it compiles to.
+rule submission:
+    input:
+        code_of("tsnrepro.publish.command:_submission"),
+        lambda wildcards: tracked(f"paper/{wildcards.paper}"),
+        "paper/authors.tex",
+        pdf="results/papers/{paper}/{paper}.pdf",
+    output:
+        tarball="results/papers/{paper}/submission/{paper}-{target}.tar.gz",
+        pdf="results/papers/{paper}/submission/{paper}-{target}.pdf",
+    log:
+        "results/papers/{paper}/submission/{target}.log",
+    wildcard_constraints:
+        target="arxiv|anonymous",
+    conda:
+        "../../environment.yml"
+    params:
+        folder=lambda wildcards, input: Path(input.pdf).parent,
+    shell:
+        "tsnrepro submission {wildcards.target} paper/{wildcards.paper:q} {params.folder:q}"
+        " {output.tarball:q} 2> >(tee {log:q} >&2)"
+
+
+rule arxiv:
+    input:
+        submissions_of(PLAN.papers, "arxiv"),
+    localrule: True
+
+
+rule anonymous:
+    input:
+        submissions_of(PLAN.papers, "anonymous"),
+    localrule: True
+
+
+rule wordcount:
+    input:
+        [f"{paper.folder}/{paper.name}.pdf" for paper in PLAN.papers],
+    log:
+        f"{PLAN.report}/words.txt",
+    conda:
+        "../../environment.yml"
+    shell:
+        "tsnrepro words {input:q} | tee {log:q} >&2"
 
 
 # The executed notebook as a page: tables and figures in their context, for reading.

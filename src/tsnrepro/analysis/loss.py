@@ -98,10 +98,18 @@ def of_the_path(trials: pd.DataFrame) -> pd.DataFrame:
 
 
 def asked(trials: pd.DataFrame, question: str) -> pd.DataFrame:
-    """Return the trials of one question; those that name none, as imported ones, are a sweep."""
+    """Return the trials of one question; those that name none, as imported ones, are a sweep.
+
+    Phases of the sweep are series of their own: see :func:`phased`.
+    """
     if "question" not in trials:
         return trials if question == SWEEP else trials.iloc[:0]
-    return trials[trials["question"] == question]
+    return trials[(trials["question"] == question) & column_of(trials, "phase").isna()]
+
+
+def phased(trials: pd.DataFrame) -> pd.DataFrame:
+    """Return the trials of all phases of the sweep, each phase with trials of one length."""
+    return trials[column_of(trials, "phase").notna()]
 
 
 def frame_bytes(payload_bytes: int) -> int:
@@ -284,7 +292,7 @@ def _clean_and_line(
         group = path[path["configuration"] == configuration]
         results.value(
             f"{name}.highest_clean.{configuration}.mbps",
-            _highest_clean_mbps(group) if len(group) else None,
+            highest_clean_mbps(group) if len(group) else None,
             group["trial"],
             unit="Mb/s",
             method="offered at the highest load at and below which no trial lost a datagram",
@@ -304,7 +312,7 @@ def _limit(
 ) -> None:
     """Add what the path carries to a program that can wait, and where the rest was lost."""
     name, names = f"loss.{question}", trials["trial"]
-    members = {rate for rate in _column(trials, "member_link_rate_mbps") if pd.notna(rate)}
+    members = {rate for rate in column_of(trials, "member_link_rate_mbps") if pd.notna(rate)}
     narrowest = float(min(members)) if members else link_rate_mbps
     limits = _line_limits(main_payload(trials), narrowest)
     # In a trial of a second a queue takes in what a narrow link does not carry: where loss begins
@@ -318,20 +326,21 @@ def _limit(
     for key, counts in (("lost", path["lost"]), ("network_lost", places(path)["switches"])):
         lost = int(counts.sum()) if len(counts) and counts.notna().all() else None
         results.value(f"{name}.{key}.total.count", lost, path["trial"])
-    buffers = trials.assign(buffer_mb=_column(trials, "receive_buffer_bytes") / 1e6)
+    buffers = trials.assign(buffer_mb=column_of(trials, "receive_buffer_bytes") / 1e6)
     shared(results, f"{name}.receive_buffer.mb", buffers, "buffer_mb", "MB")
-    rates = trials.assign(member=_column(trials, "member_link_rate_mbps"))
+    rates = trials.assign(member=column_of(trials, "member_link_rate_mbps"))
     shared(results, f"{name}.member_link_rate_mbps", rates, "member", "Mb/s")
     shared(results, f"{name}.duration_s", trials, "duration_s", "s")
     results.value(f"{name}.trials.count", len(trials), names)
 
 
-def _column(trials: pd.DataFrame, name: str) -> pd.Series:
+def column_of(trials: pd.DataFrame, name: str) -> pd.Series:
     """Return a column that imported trials lack."""
     return trials[name] if name in trials else pd.Series(np.nan, trials.index)
 
 
-def _highest_clean_mbps(trials: pd.DataFrame) -> float | None:
+def highest_clean_mbps(trials: pd.DataFrame) -> float | None:
+    """Return the load offered at the highest target at and below which no trial lost a datagram."""
     targets = target_mbps(trials)
     clean = highest_rate_without_loss(targets, trials["loss_percent"] > 0)
     # What a generator did not reach is not credited.
@@ -350,7 +359,7 @@ def _compared(
     """Add both thresholds, their ratio and difference, and the verdict."""
     groups = {c: trials[trials["configuration"] == c] for c in CONFIGURATIONS}
     both = set(repetitions(groups["control"])) & set(repetitions(groups["frer"]))
-    swept = {c: _sweeps(group, lossy, both) for c, group in groups.items()}
+    swept = {c: sweeps_of(group, lossy, both) for c, group in groups.items()}
     for configuration, group in groups.items():
         found = unknown("Mb/s")
         if swept[configuration]:
@@ -368,7 +377,7 @@ def _compared(
     results.value(f"{name}.verdict", _verdict(ratio), trials["trial"], method=method)
 
 
-def _sweeps(group: pd.DataFrame, lossy: pd.Series, first: set[int]) -> list[Sweep]:
+def sweeps_of(group: pd.DataFrame, lossy: pd.Series, first: set[int]) -> list[Sweep]:
     """Return a sweep a repetition, those of some repetitions before others."""
     numbers = repetitions(group)
     ordered = sorted(set(numbers), key=lambda number: (number not in first, number))

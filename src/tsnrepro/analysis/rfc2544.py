@@ -12,6 +12,13 @@ import pandas as pd
 
 from tsnrepro.analysis.missing import count, difference, known, loss, mean
 from tsnrepro.analysis.results import Results
+from tsnrepro.analysis.rfc2544_loads import (
+    NARROW_MBPS,
+    add_loads,
+    add_search,
+    bracket_mbps,
+    efficiency,
+)
 from tsnrepro.audit import published
 from tsnrepro.errors import RecordError
 from tsnrepro.experiments.rfc2544 import rates
@@ -34,7 +41,8 @@ THROUGHPUT_COLUMNS = [
     *("payload_bytes", "lower_pps", "upper_pps", "offered_payload_mbps", "offered_frame_mbps"),
     *("offered_wire_mbps", "delivered_payload_mbps", "limited_by", "threshold_pps"),
     *("threshold_low_pps", "threshold_high_pps", "ceiling_pps", "line_pps", "path_pps"),
-    *("load_trials", "sending_s", "search_s", "compliant", "reasons"),
+    *("load_trials", "iterations", "bracket_mbps", "converged", "sending_s", "search_s"),
+    *("compliant", "reasons"),
 ]
 LOSS_COLUMNS = [
     *("trial", "sha256", "repetition", "procedure", "configuration", "frame_bytes"),
@@ -119,6 +127,7 @@ def throughput_table(documents: Iterable[dict[str, Any]]) -> pd.DataFrame:
                 | {name: result[name] for name in ("ceiling_pps", "line_pps", "path_pps")}
                 | {f"offered_{at}_mbps": offered.get(f"{at}_mbps") for at in _LAYERS}
                 | {name: values[name] for name in ("load_trials", "sending_s", "search_s")}
+                | _ended(document, result)
                 | {
                     "goal": goal,
                     "delivered_payload_mbps": delivered.get("payload_mbps"),
@@ -130,6 +139,23 @@ def throughput_table(documents: Iterable[dict[str, Any]]) -> pd.DataFrame:
                 | _judged(result)
             )
     return _floats(_table(rows, THROUGHPUT_COLUMNS))
+
+
+def _ended(document: dict[str, Any], result: dict[str, Any]) -> dict[str, Any]:
+    """Return how many loads a search tried, and how far it narrowed its answer down.
+
+    Older records do not list their load trials.
+    """
+    tried = document["values"].get("trials")
+    bracket = bracket_mbps(
+        document["factors"]["payload_bytes"],
+        *(result[name] for name in ("lower_pps", "upper_pps", "ceiling_pps")),
+    )
+    return {
+        "iterations": None if tried is None else sum(t["purpose"] == "search" for t in tried),
+        "bracket_mbps": bracket,
+        "converged": bracket <= NARROW_MBPS,
+    }
 
 
 _LAYERS = ("payload", "frame", "wire")
@@ -320,6 +346,7 @@ def analyse(documents: list[dict[str, Any]]) -> Results:
             _buffer(results, *place, _at(bursts, *place))
             _recovery(results, *place, _at(recoveries, *place))
             _latency(results, *place, _at(latencies, *place))
+    add_loads(results, losses, throughput)
     results.value(f"{_EXPERIMENT}.trials.count", len(trials), trials["trial"])
     judged = pd.concat(
         [t[["trial", "compliant"]] for t in (throughput, losses, bursts, recoveries, latencies)]
@@ -353,6 +380,10 @@ def _throughput(results: Results, size: str, table: pd.DataFrame) -> None:
                 results.estimate(f"{key}.{layer}_mbps", rate, 1, own)
             pps = mean(group, "lower_pps", "1/s", limit.datagrams_per_s if limit else None)
             results.estimate(f"{key}.pps", pps, 0, own)
+            own_rate = mean(group, "offered_payload_mbps", "Mb/s", limit and limit.payload_mbps)
+            share = efficiency(own_rate, limit and limit.payload_mbps)
+            results.estimate(f"{key}.efficiency_percent", share, 1, own)
+            add_search(results, key, group)
             results.estimate(f"{key}.search_s", mean(group, "search_s", "s"), 0, own)
             results.estimate(f"{key}.load_trials.count", count(group, "load_trials"), 0, own)
             limits = sorted(set(group["limited_by"]))

@@ -12,6 +12,7 @@ from matplotlib.lines import Line2D
 
 from tsnrepro.analysis.figures import COLOURS, GREY, LABELS, MARKERS, STYLES, new, say, stacked
 from tsnrepro.analysis.rfc2544 import ANSWERS, limits_table, published_throughput
+from tsnrepro.analysis.rfc2544_loads import LOSS_SIZES, Size, published_loss, sizes_of
 
 _ANSWER_MARKERS = {
     "binary_search": "v",
@@ -20,9 +21,6 @@ _ANSWER_MARKERS = {
     "rfc2544": "s",
     "systematic": "^",
 }
-_LOSS_FRAMES = (64, 512, 1518)
-# Published tables of loss against load, by the payload that their counts show.
-_PUBLISHED_LOSS = {64: "table-9a", 512: "table-9b", 1518: "table-9c"}
 ACCURACY_ROWS = (
     ("binary-search", "binary_search", "bisection, 10 × 30 s, 0.001 %"),
     ("binary-search-60s", "binary_search", "bisection, 10 × 60 s, no loss"),
@@ -137,17 +135,17 @@ def _throughput_panel(
 def frame_loss(table: pd.DataFrame, testbed: str) -> Figure:
     """Draw frame loss over the load that was offered, a panel a size.
 
-    ``table`` is :func:`tsnrepro.analysis.rfc2544.loss_table`'s. Crosses are what fail-operational
-    prints (tables 9A to 9C), its rates relative to the limit of the same payload.
+    ``table`` is :func:`tsnrepro.analysis.rfc2544.loss_table`'s; sizes asked for as payloads have
+    panels of their own. Crosses are what fail-operational prints (tables 9A to 9C), its rates
+    relative to the limit of the same payload.
     """
-    frames = [f for f in _LOSS_FRAMES if table["frame_bytes"].eq(f).fillna(False).any()]
-    figure, panels = stacked(0.5 + 1.25 * max(1, len(frames)), testbed, max(1, len(frames)))
-    if not frames:
+    sizes = [s for s in sizes_of(table) if s.size_bytes in LOSS_SIZES and len(s.of(table))]
+    figure, panels = stacked(0.5 + 1.25 * max(1, len(sizes)), testbed, max(1, len(sizes)))
+    if not sizes:
         say(panels[0])
         return figure
-    for axes, frame in zip(panels, frames, strict=True):
-        chosen = table[table["frame_bytes"].eq(frame).fillna(False)]
-        _loss_panel(axes, chosen, frame)
+    for axes, size in zip(panels, sizes, strict=True):
+        _loss_panel(axes, size.of(table), size)
         axes.set_xlim(0, 1.03 * max(100, table["offered_percent"].max()))
         axes.tick_params(labelbottom=axes is panels[-1])
     panels[-1].set_xlabel("offered load (% of the line's limit)")
@@ -156,7 +154,7 @@ def frame_loss(table: pd.DataFrame, testbed: str) -> Figure:
     return figure
 
 
-def _loss_panel(axes: Axes, table: pd.DataFrame, frame: int) -> None:
+def _loss_panel(axes: Axes, table: pd.DataFrame, size: Size) -> None:
     for configuration, name in LABELS.items():
         group = table[table["configuration"] == configuration]
         # Loads above the line come out as one offered load: one mark for each that was asked for.
@@ -172,24 +170,23 @@ def _loss_panel(axes: Axes, table: pd.DataFrame, frame: int) -> None:
             label=name,
             **_fill(configuration),
         )
-    if frame in _PUBLISHED_LOSS:
-        load, loss = _published_loss(frame)
-        axes.plot(
-            load, loss, "x", color="black", markersize=3.5, label="published (payload of that size)"
-        )
+    load, loss = _published_loss(size.size_bytes)
+    axes.plot(
+        load, loss, "x", color="black", markersize=3.5, label="published (payload of that size)"
+    )
     axes.set_yscale("symlog", linthresh=0.01, linscale=0.5)
     axes.set_ylim(-0.003, 100)
     axes.set_yticks([0, 0.01, 1, 100], ["0", "0.01", "1", "100"])
     axes.minorticks_off()
-    axes.set_ylabel(f"{frame} B:\nloss (%)")
+    payload = " payload" if size.kind == "payload" else ""
+    axes.set_ylabel(f"{size.size_bytes} B{payload}:\nloss (%)")
 
 
 def _published_loss(size: int) -> tuple[pd.Series, pd.Series]:
-    from tsnrepro.audit.published import load_table  # noqa: PLC0415
-
-    printed = load_table("frer-fail-operational", _PUBLISHED_LOSS[size])
+    printed = published_loss()
+    printed = printed[printed["size_bytes"] == size]
     limit = float(limits_table([size])["plain_payload_mbps"].iloc[0])
-    return 100 * printed["actual_mbps"] / limit, printed["loss_percent"]
+    return 100 * printed["published_offered_mbps"] / limit, printed["published_loss_percent"]
 
 
 def buffer_time(table: pd.DataFrame, testbed: str) -> Figure:

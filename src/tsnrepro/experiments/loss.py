@@ -64,6 +64,7 @@ def _trial(
     repetition: int,
 ) -> Trial:
     question = "" if part.question == "sweep" else f"{part.question}-"
+    phase = f"phase{part.phase}-" if part.phase else ""
     whole = part.duration_s == int(part.duration_s)
     factors = {
         "question": part.question,
@@ -77,7 +78,11 @@ def _trial(
         "send_buffer_bytes": part.send_buffer_bytes,
         "member_link_rate_mbps": part.member_link_rate_mbps,
     }
-    label = f"{question}{configuration}-{part.payload_bytes}B-{rate_mbps:g}M{_label(*reader)}"
+    if part.phase:
+        factors["phase"] = part.phase
+    label = (
+        f"{question}{phase}{configuration}-{part.payload_bytes}B-{rate_mbps:g}M{_label(*reader)}"
+    )
     return Trial("loss", label, factors, repetition)
 
 

@@ -10,22 +10,24 @@ class Progress:
     """Prints one line a trial: experiment, trial i of n, and the time that remains.
 
     The estimate is the time that the trials left take by their nominal seconds, scaled by how
-    much longer than that the finished ones took. Lines go to the terminal that started the
-    campaign where there is one (a notebook's own output is kept with the notebook), else to
-    standard output.
+    much longer, or shorter where several run at a time, the finished ones took. Lines go to the
+    terminal that started the campaign where there is one (a notebook's own output is kept with the
+    notebook), else to standard output.
     """
 
     def __init__(self, experiment: str, nominal_s: list[float]) -> None:
         self._experiment, self._nominal = experiment, nominal_s
-        self._spent = self._done_nominal = 0.0
-        self._began = time.monotonic()
+        self._done: set[int] = set()
+        self._began: float | None = None
+        self._spent = 0.0
         self._terminal = _terminal()
 
     def begin(self, index: int, label: str) -> None:
         """Say that trial ``index`` (from 0) starts."""
-        self._began = time.monotonic()
+        if self._began is None:
+            self._began = time.monotonic()
         total = len(self._nominal)
-        left = duration(self.remaining_s(index))
+        left = duration(self.remaining_s())
         line = f"{self._experiment}: trial {index + 1} of {total} ({label}), {left} left"
         print(line, flush=True)
         if self._terminal:
@@ -33,13 +35,14 @@ class Progress:
 
     def end(self, index: int) -> None:
         """Say that trial ``index`` is recorded."""
-        self._spent += time.monotonic() - self._began
-        self._done_nominal += self._nominal[index]
+        self._done.add(index)
+        self._spent = time.monotonic() - (self._began or 0.0)
 
-    def remaining_s(self, index: int) -> float:
-        """Return the estimate of the seconds from the start of trial ``index`` to the end."""
-        ratio = self._spent / self._done_nominal if self._done_nominal else 1.0
-        return ratio * sum(self._nominal[index:])
+    def remaining_s(self) -> float:
+        """Return the estimate of the seconds until the last trial is recorded."""
+        done = sum(self._nominal[index] for index in self._done)
+        ratio = self._spent / done if done else 1.0
+        return ratio * (sum(self._nominal) - done)
 
 
 def _terminal() -> TextIO | None:

@@ -3,6 +3,7 @@
 import json
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -61,12 +62,37 @@ def run_trials(
             recorder.measure = partial(_metered, measure, testbed)
             if warm_up and not position:
                 recorder.warm_up(group[0])
-            for item in group:
-                progress.begin(position, item.trial.label)
-                recorder.record(item)
-                progress.end(position)
-                position += 1
+            tell = partial(_told, progress, recorder)
+            _each(testbed.at_once, tell, list(enumerate(group, start=position)))
+            position += len(group)
     return manifest(store, planned)
+
+
+def _told(progress: Progress, recorder: "_Recorder", numbered: tuple[int, Planned]) -> None:
+    """Record a trial and say so."""
+    position, item = numbered
+    progress.begin(position, item.trial.label)
+    recorder.record(item)
+    progress.end(position)
+
+
+def _each(
+    at_once: int, act: Callable[[tuple[int, Planned]], None], items: list[tuple[int, Planned]]
+) -> None:
+    """Act on each in its order, on some at a time; after the first error no further one begins.
+
+    What runs beside the one that failed ends with its testbed.
+    """
+    if at_once == 1:
+        for item in items:
+            act(item)
+        return
+    pool = ThreadPoolExecutor(at_once)
+    try:
+        for ended in as_completed([pool.submit(act, item) for item in items]):
+            ended.result()
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
 
 
 def _metered(measure: Measure, testbed: Testbed, trial: Trial, measured: Measurement) -> None:

@@ -32,6 +32,7 @@ OWN_LOSS = {
     "host_lost": pa.Column(int, required=False),
     "unread": pa.Column(int, pa.Check.ge(0), required=False),
     "question": pa.Column(str, pa.Check.isin(get_args(Question)), required=False),
+    "phase": pa.Column("Int64", pa.Check.gt(0), nullable=True, coerce=True, required=False),
     "generator": pa.Column(str, pa.Check.isin(["iperf3", "talker"]), required=False),
     "member_link_rate_mbps": pa.Column(
         "Int64", pa.Check.gt(0), nullable=True, coerce=True, required=False
@@ -182,6 +183,7 @@ def _loss(document: dict[str, Any]) -> dict[str, Any]:
         **_picked(accounting, "copies", "eliminated", "unaccounted"),
         **where_lost(accounting),
         "question": factors.get("question", "sweep"),
+        "phase": factors.get("phase"),
         "generator": factors.get("generator", "iperf3"),
         "member_link_rate_mbps": factors.get("member_link_rate_mbps"),
         "receive_buffer_bytes": factors.get("receive_buffer_bytes"),

@@ -52,7 +52,9 @@ class Selection(Strict):
 
     testbed: Name = "auto"
     campaign: Name = "quick"
+    experiments: Distinct[Name] = []
+    """Of the campaign; empty: all."""
     papers: Distinct[Name] = []
-    """Empty: all whose experiments the campaign has."""
+    """Empty: all whose experiments are measured."""
     study: Name = "threshold"
     """The file of config/studies that the target ``study`` computes."""

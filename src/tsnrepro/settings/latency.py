@@ -21,7 +21,11 @@ EXPERIMENT = Experiment(
     LatencySettings,
     title="Latency",
     order=3,
-    figures={"latency-distribution": "Distribution of half round trips"},
+    tables=("latency-by-size",),
+    figures={
+        "latency-distribution": "Distribution of half round trips",
+        "latency-by-size": "Latency by frame size",
+    },
     keys=(
         "latency.{mean,sd,min,p25,p50,p75,p90,p99,p99_9,max}.{control,frer}.us",
         "latency.{mean,sd,min,p25,p50,p75,p90,p99,p99_9,max}.difference.percent",
@@ -29,5 +33,10 @@ EXPERIMENT = Experiment(
         "latency.p50.equivalence.{verdict,margin.percent}",
         "latency.observations.{control,frer}.count",
         "latency.{duration_s,quantity,payload_bytes}",
+        "latency.payload_*.{mean,min,max,p50,p90,p99,p99_9,p99_99,jitter}.{control,frer}.us",
+        "latency.payload_*.{margin,round_trip_margin}.{control,frer}.percent",
+        "latency.payload_*.{mean,p50,p99,p99_9}.difference.percent",
+        "latency.payload_*.{observations,runs}.{control,frer}.count",
+        "latency.payload_*.{duration_s,frame_bytes}",
     ),
 )

@@ -10,6 +10,7 @@ from tsnrepro.settings.strict import (
     Distinct,
     LinkRateMbps,
     OneOrMore,
+    PositiveInt,
     RatesMbps,
     Repetitions,
     Seconds,
@@ -29,6 +30,10 @@ class LossPart(Strict):
     to a program that can wait. ``bottleneck``: the same where the network is the narrowest place.
     ``intervention``: what the listener's buffer and priority do to the loss. Results of different
     questions are never pooled."""
+    phase: PositiveInt | None = None
+    """Number of a phase of the sweep, where loads of one payload are tried in trials of different
+    length, as the documents did: trials of a phase are pooled neither with those of another nor
+    with the rest of the sweep."""
     payload_bytes: UdpPayload
     rates_mbps: RatesMbps
     duration_s: Seconds
@@ -51,6 +56,8 @@ class LossPart(Strict):
 
     @model_validator(mode="after")
     def _can_be_asked(self) -> "LossPart":
+        if self.phase is not None and self.question != "sweep":
+            raise ValueError(f"a phase belongs to the sweep; the {self.question} has none")
         if self.generator == "iperf3" and self.duration_s != int(self.duration_s):
             raise ValueError("iperf3 takes whole seconds; `generator: talker` any duration_s")
         if self.generator == "iperf3" and self.send_buffer_bytes:
@@ -89,12 +96,29 @@ class LossSettings(Strict):
                 )
         return self
 
+    @model_validator(mode="after")
+    def _one_length_a_series(self) -> "LossSettings":
+        lengths: dict[tuple, float] = {}
+        payloads: dict[int, int] = {}
+        for part in self.parts:
+            if part.question != "sweep":
+                continue
+            series = (part.phase, part.payload_bytes)
+            if lengths.setdefault(series, part.duration_s) != part.duration_s:
+                raise ValueError(
+                    f"trials of {part.payload_bytes} bytes and different duration_s are never "
+                    "pooled: give each length a phase of its own"
+                )
+            if part.phase and payloads.setdefault(part.phase, part.payload_bytes) != series[1]:
+                raise ValueError(f"phase {part.phase} needs one payload_bytes")
+        return self
+
 
 EXPERIMENT = Experiment(
     LossSettings,
     title="Loss against offered load",
     order=1,
-    tables=("summary", "intervention", "over-time"),
+    tables=("summary", "by-phase", "intervention", "over-time"),
     figures={
         "loss-against-load": "Loss against offered load",
         "intervention": "Loss against offered load by receive buffer and priority",
@@ -127,6 +151,14 @@ EXPERIMENT = Experiment(
         "loss.time.{control,frer}.{earlier.percent,later.percent,trend.percent,lossy.count}",
         "loss.time.{span.hours,repetitions.count}",
         "loss.{trials.count,duration_s}",
+        "loss.phase_*.{duration_s,trials.count}",
+        "loss.phase_*.{highest_clean,threshold,collapse}.{control,frer}.mbps",
+        "loss.phase_*.rate_*.{control,frer}.{percent,lost.count,offered_mbps,delivered_mbps}",
+        "loss.collapse.{control,frer}.{mbps,lowest_share.percent}",
+        "loss.phase_*.collapse.{control,frer}.lowest_share.percent",
+        "loss.variation.{zero_loss,loss_onset,catastrophic}.{control,frer}.delivered.percent",
+        "loss.variation.{zero_loss,loss_onset,catastrophic}.{control,frer}.loss.percent",
+        "loss.precision.{resolution,accuracy}.{percent,mbps}",
     ),
     # The model predicts what the metered stalls of the testbed cost.
     reads=("config/testbeds/model.yaml",),

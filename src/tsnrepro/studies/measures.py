@@ -5,12 +5,13 @@ from typing import Any
 
 from numpy.random import SeedSequence
 
+from tsnrepro.errors import ConfigurationError
 from tsnrepro.ethernet import payload_limit_mbps
 from tsnrepro.model.engine import simulate
 from tsnrepro.model.result import StreamAccount
 from tsnrepro.model.variates import child_seeds
 from tsnrepro.studies.scenario import STREAM, network_of
-from tsnrepro.studies.study import Point, Study, ThresholdMeasure
+from tsnrepro.studies.study import Point, PointParameters, Study, ThresholdMeasure
 
 
 def measure_point(study: Study, point: Point) -> dict[str, Any]:
@@ -24,7 +25,7 @@ def measure_point(study: Study, point: Point) -> dict[str, Any]:
     rate = point.parameters.rate_mbps
     if rate is None:
         raise ValueError(f"point {point.number} has no rate_mbps to measure the loss at")
-    return point.factors() | _loss(study, point, seed, rate)
+    return point.factors() | loss_at(point.parameters, study.duration_s, seed)
 
 
 def _trial(study: Study, point: Point, seed: SeedSequence, rate_mbps: float) -> StreamAccount:
@@ -32,13 +33,26 @@ def _trial(study: Study, point: Point, seed: SeedSequence, rate_mbps: float) -> 
     return simulate(network, duration_s=study.duration_s, seed=seed).streams[STREAM]
 
 
-def _loss(study: Study, point: Point, seed: SeedSequence, rate_mbps: float) -> dict[str, Any]:
-    stream = _trial(study, point, seed, rate_mbps)
+def loss_at(
+    parameters: PointParameters, duration_s: float, seed: SeedSequence | int
+) -> dict[str, Any]:
+    """Return loss, its places, rates and latencies of a stream at its ``rate_mbps``.
+
+    Raises
+    ------
+    ConfigurationError
+        The parameters have no rate.
+    """
+    rate_mbps = parameters.rate_mbps
+    if rate_mbps is None:
+        raise ConfigurationError("no load to simulate", "rate_mbps", "Give it in Mb/s of payload")
+    network = network_of(parameters, rate_mbps)
+    stream = simulate(network, duration_s=duration_s, seed=seed).streams[STREAM]
     frames = stream.frames
     return {
         "target_mbps": rate_mbps,
-        "offered_mbps": stream.offered_mbps(study.duration_s),
-        "goodput_mbps": stream.goodput_mbps(study.duration_s),
+        "offered_mbps": stream.offered_mbps(duration_s),
+        "goodput_mbps": stream.goodput_mbps(duration_s),
         "sent": stream.entered,
         "lost": stream.lost,
         "loss_percent": 100 * stream.loss_ratio if stream.entered else None,

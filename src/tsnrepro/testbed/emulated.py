@@ -93,6 +93,7 @@ class EmulatedTestbed:
 
     kind = "emulated"
     machines = (LISTENER,)
+    at_once = 1
     """A host of each machine: all hosts are on this one."""
     faults: Faults
     """What may go wrong on the way, once the testbed is up."""

@@ -57,6 +57,7 @@ class ModelTestbed:
 
     kind = "model"
     machines = ()
+    at_once = 1
     """None: what is computed waits for no processor."""
 
     def __init__(self, settings: ModelSettings, seed: int = 1) -> None:

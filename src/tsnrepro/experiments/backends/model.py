@@ -11,7 +11,7 @@ import numpy.typing as npt
 from numpy.random import SeedSequence
 
 from tsnrepro.errors import ToolError
-from tsnrepro.ethernet import TCP_SEGMENT_BYTES
+from tsnrepro.ethernet import TCP_SEGMENT_BYTES, payload_limit_mbps
 from tsnrepro.experiments.backends.model_faults import faulty_network, faulty_route
 from tsnrepro.experiments.faults import NOTHING, AppliedFault, LatentAlarm, Timeline
 from tsnrepro.experiments.load import IntendedLoad, LoadOutcome
@@ -161,10 +161,15 @@ class ModelBackend:
         ]
 
     def _sending_seconds(self, load: IntendedLoad) -> float:
-        """Return how long sending takes: as asked for, unless a send costs more than the gap."""
+        """Return how long sending takes: as asked for, unless a send or the line takes longer.
+
+        Beyond the line's limit the talker's socket blocks, so no more than the line is offered.
+        """
         if load.poisson is not None:
             return load.duration_s
-        fastest = 1e6 / self._parameters.send_us
+        payload = load.payload_bytes
+        line_pps = payload_limit_mbps(payload, rate_mbps=self.link_rate_mbps) * 1e6 / (8 * payload)
+        fastest = min(1e6 / self._parameters.send_us, line_pps)
         seconds = load.before_step / min(load.rate_pps, fastest)
         if load.then:
             seconds += load.then.datagrams / min(load.then.rate_pps, fastest)

@@ -8,7 +8,7 @@ _METHOD = "binary-search"
 
 
 def search(series: Series, settings: BinarySearchSettings) -> ThroughputResult:
-    """Halve the range from nothing to the highest load a fixed number of times.
+    """Halve the range from nothing to the highest load, a fixed number of times at most.
 
     A trial passes with at most ``loss_percent`` of loss. RFC 2544 (26.1) asks for none, in trials
     of 60 s. Each trial is believed: one stall of a host halves the range on the wrong side, and
@@ -27,6 +27,8 @@ def search(series: Series, settings: BinarySearchSettings) -> ThroughputResult:
     failed: LoadTrial | None = None
     high_tried = False
     for _ in range(settings.steps):
+        if _narrow(series, high - low, settings):
+            break
         rate = (low + high) / 2
         trial = series.run(rate, settings.duration_s)
         if trial.outcome.loss_percent > settings.loss_percent:
@@ -43,7 +45,7 @@ def search(series: Series, settings: BinarySearchSettings) -> ThroughputResult:
         goal="binary_search",
         criterion=(
             f"at most {settings.loss_percent:g} % lost in one trial of {settings.duration_s:g} s, "
-            f"{settings.steps} steps"
+            f"{settings.steps} steps{_end(settings)}"
         ),
         loss_percent=settings.loss_percent,
         lower_pps=lower,
@@ -54,3 +56,14 @@ def search(series: Series, settings: BinarySearchSettings) -> ThroughputResult:
         series=series,
         reasons=departures(settings.duration_s, settings.loss_percent, *series.departures),
     )
+
+
+def _narrow(series: Series, width_pps: float, settings: BinarySearchSettings) -> bool:
+    """Tell whether the range is as narrow as the search is to end with."""
+    width_mbps = width_pps * series.sut.payload_bytes * 8 / 1e6
+    return settings.resolution_mbps is not None and width_mbps <= settings.resolution_mbps
+
+
+def _end(settings: BinarySearchSettings) -> str:
+    ends = settings.resolution_mbps
+    return "" if ends is None else f" at most, to {ends:g} Mb/s of payload"

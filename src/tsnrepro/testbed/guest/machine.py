@@ -10,6 +10,7 @@ import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Event
 from typing import Literal
 
 from tsnrepro.errors import TestbedError
@@ -106,17 +107,22 @@ def version() -> str:
 
 
 def boot(
-    guest: Guest, initrd: bytes, *, deadline_s: float, ready_s: float = READY_SECONDS
+    guest: Guest,
+    initrd: bytes,
+    *,
+    deadline_s: float,
+    ready_s: float = READY_SECONDS,
+    stop: Event | None = None,
 ) -> Ended:
-    """Run a guest until it powers itself off.
+    """Run a guest until it powers itself off, or until another thread sets ``stop``.
 
     It ends with this process, however that ends.
 
     Raises
     ------
     TestbedError
-        It was not ready in time, did not end in time, or ended without its results; with the
-        end of its console.
+        It was not ready in time, did not end in time, was stopped, or ended without its
+        results; with the end of its console.
     """
     with tempfile.TemporaryDirectory(prefix="tsnrepro-guest-") as folder:
         place = Path(folder)
@@ -126,7 +132,7 @@ def boot(
         with disk.open("wb") as file:
             file.truncate(guest.memory_mb * 2**20)
         argv = _bounded(command(guest, image, disk, console), deadline_s)
-        times = _run(argv, console, deadline_s, ready_s)
+        times = _run(argv, console, (deadline_s, ready_s), stop or Event())
         said = _read(console)
         if DONE not in said:
             raise TestbedError(
@@ -143,8 +149,11 @@ def _bounded(argv: list[str], deadline_s: float) -> list[str]:
     return [*with_parent, "timeout", f"{deadline_s + GRACE_SECONDS:g}", *with_parent, *argv]
 
 
-def _run(argv: list[str], console: Path, deadline_s: float, ready_s: float) -> tuple[float, float]:
+def _run(
+    argv: list[str], console: Path, within_s: tuple[float, float], stop: Event
+) -> tuple[float, float]:
     """Run qemu to its end; return the seconds it took in all and until it was ready."""
+    deadline_s, ready_s = within_s
     began = time.monotonic()
     # A session of its own: a terminal's interrupt is for us, and we end the guest.
     qemu = subprocess.Popen(
@@ -169,7 +178,8 @@ def _run(argv: list[str], console: Path, deadline_s: float, ready_s: float) -> t
                     QEMU,
                     "Give the job a longer deadline_s, or find the step that blocks",
                 )
-            time.sleep(_POLL_SECONDS)
+            if stop.wait(_POLL_SECONDS):
+                raise TestbedError("the guest was stopped with its testbed", QEMU)
         if qemu.returncode:
             said = qemu.stderr.read().strip()[-_TAIL_CHARACTERS:] if qemu.stderr else ""
             raise TestbedError(f"qemu ended with {qemu.returncode}: {said}", QEMU)

@@ -1,6 +1,8 @@
 """The guest testbed: jobs, each in a guest of its own, their results as records of commands."""
 
+import os
 from contextlib import ExitStack
+from threading import Event
 
 from tsnrepro.settings.testbeds import GuestSettings
 from tsnrepro.testbed import facts
@@ -36,6 +38,7 @@ class GuestTestbed:
         self._purpose = purpose
         self._stack = ExitStack()
         self.acceleration: machine.Acceleration = "tcg"
+        self._closed = Event()
 
     def __enter__(self) -> "GuestTestbed":
         refuse(missing(), self.kind)
@@ -51,7 +54,13 @@ class GuestTestbed:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._closed.set()
         self._stack.close()
+
+    @property
+    def at_once(self) -> int:
+        """As many as there are processors where time is virtual, which no other guest slows."""
+        return len(os.sched_getaffinity(0)) if self.acceleration == "tcg" else 1
 
     def describe(self) -> dict:
         """Return the facts that every record of this testbed carries."""
@@ -73,7 +82,7 @@ class GuestTestbed:
         """Boot a guest, let it do the job, and return what it brought back; see ``JobTestbed``."""
         guest = self._guest(self.acceleration, job)
         initrd = self._base + initramfs.of_job(job)
-        ended = machine.boot(guest, initrd, deadline_s=job.deadline_s)
+        ended = machine.boot(guest, initrd, deadline_s=job.deadline_s, stop=self._closed)
         return results.result_of(
             results.unpack(ended.disk, job),
             job,

@@ -64,6 +64,7 @@ class LocalJobs:
 
     kind = "emulated"
     machines = ()
+    at_once = 1
     acceleration: Acceleration = "none"
 
     def __init__(

@@ -63,6 +63,7 @@ class SessionJobs:
     """
 
     machines = ()
+    at_once = 1
     """None: stalls are metered on hosts that stay what they are, which jobs set up anew."""
     acceleration: Acceleration = "none"
 

@@ -1,0 +1,275 @@
+"""What was measured, as tables to look into: ``tsnrepro.load``, ``compare`` and ``simulate``.
+
+Columns carry their units. Everything is read when it is asked for, and checked against the record's
+checksums then.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from tsnrepro.errors import RecordError
+from tsnrepro.records.runs import listed_trial, open_run
+from tsnrepro.records.tables import load_trials
+from tsnrepro.records.values import VALUES_FILE, load_file
+from tsnrepro.repository import root
+
+# Of several testbeds that measured the same experiment, one that is no model comes first.
+_LAST = "model"
+_NUMBERS = ["value", "low", "high"]
+
+
+@dataclass(frozen=True)
+class RawTrial:
+    """One trial of the raw store, checked against its checksums.
+
+    Attributes
+    ----------
+    folder
+        Where it lies.
+    record
+        Its ``trial.json``: factors, values, commands, accounting.
+    """
+
+    folder: Path
+    record: dict[str, Any]
+
+    @property
+    def outputs(self) -> list[str]:
+        """The names of what tools printed or wrote."""
+        return sorted(path.name for path in self.folder.iterdir())
+
+    def output(self, name: str) -> bytes:
+        """Return one output as it was, unpacked where its name ends in ``.gz``.
+
+        Raises
+        ------
+        RecordError
+            The trial has no such output.
+        """
+        import gzip  # noqa: PLC0415
+
+        path = self.folder / name
+        if name not in self.outputs:
+            raise RecordError(
+                f"no output '{name}'", str(self.folder), f"There are: {', '.join(self.outputs)}"
+            )
+        data = path.read_bytes()
+        return gzip.decompress(data) if name.endswith(".gz") else data
+
+
+class Measured:
+    """The analysed runs of a campaign, by experiment.
+
+    Parameters
+    ----------
+    runs
+        Folder of results by experiment.
+    """
+
+    def __init__(self, runs: dict[str, Path]) -> None:
+        self._runs = runs
+
+    def __repr__(self) -> str:
+        said = ", ".join(f"{name} on {testbed}" for name, testbed in self.testbeds.items())
+        return f"<measured: {said}>"
+
+    @property
+    def experiments(self) -> list[str]:
+        """The names of what was measured."""
+        return list(self._runs)
+
+    @property
+    def testbeds(self) -> dict[str, str]:
+        """The testbed of each experiment."""
+        return {name: folder.parents[1].name for name, folder in self._runs.items()}
+
+    def trials(self, experiment: str) -> pd.DataFrame:
+        """Return the trials of an experiment, one a row, units in the column names.
+
+        Raises
+        ------
+        RecordError
+            It was not measured, or its record was altered.
+        """
+        return load_trials(self._manifest(experiment))
+
+    @cached_property
+    def values(self) -> pd.DataFrame:
+        """All results, one a row, by key: value, limits, unit, method, trials."""
+        found = [
+            result.model_dump(exclude={"digits", "sha256", "run"}) | {"experiment": name}
+            for name, folder in self._runs.items()
+            for result in load_file(folder / VALUES_FILE).values()
+        ]
+        return pd.DataFrame(found).set_index("key")
+
+    def samples(self, experiment: str = "latency") -> pd.DataFrame:
+        """Return every single latency of an experiment, in order.
+
+        Of ``latency`` the column ``half_round_trip_us``, of ``shaping`` the column ``latency_us``,
+        beside the trial's name and factors.
+
+        Raises
+        ------
+        RecordError
+            It was not measured, or has no single latencies.
+        """
+        manifest = self._manifest(experiment)
+        if experiment == "latency":
+            from tsnrepro.analysis.latency import samples  # noqa: PLC0415
+
+            return _stacked(samples(manifest), self.trials(experiment), "half_round_trip_us")
+        if experiment == "shaping":
+            from tsnrepro.analysis.shaping import read  # noqa: PLC0415
+            from tsnrepro.experiments.shaping.log import latency_us  # noqa: PLC0415
+
+            run = read(manifest)
+            found = {name: latency_us(log) for name, log in run.logs.items()}
+            return _stacked(found, run.trials, "latency_us")
+        raise RecordError(
+            f"experiment '{experiment}' keeps no single latencies",
+            str(manifest),
+            "latency and shaping do",
+        )
+
+    def raw(self, trial: str) -> RawTrial:
+        """Return one trial of the raw store by its name.
+
+        Raises
+        ------
+        RecordError
+            No run has it, or it was altered.
+        """
+        for folder in self._runs.values():
+            store, manifest = open_run(folder / "run.json")
+            for entry in manifest["trials"]:
+                if entry["trial"] == trial:
+                    return RawTrial(store.folder / trial, listed_trial(store, entry))
+        raise RecordError(f"no trial '{trial}'", repr(self), "Names stand in the column `trial`")
+
+    def _manifest(self, experiment: str) -> Path:
+        if experiment not in self._runs:
+            raise RecordError(
+                f"experiment '{experiment}' was not measured",
+                repr(self),
+                f"There are: {', '.join(self.experiments)}",
+            )
+        return self._runs[experiment] / "run.json"
+
+
+def _stacked(samples: dict[str, np.ndarray], trials: pd.DataFrame, name: str) -> pd.DataFrame:
+    """Return samples as one table, beside what tells their trials apart."""
+    told = ("configuration", "payload_bytes", "part", "mode", "load", "repetition")
+    factors = trials.set_index("trial")[[column for column in told if column in trials]]
+    parts = [
+        pd.DataFrame({"trial": trial, **factors.loc[trial].to_dict(), name: values})
+        for trial, values in samples.items()
+    ]
+    return pd.concat(parts, ignore_index=True)
+
+
+def load(name: str, results: Path | None = None) -> Measured:
+    """Return what was measured and analysed under a campaign.
+
+    Parameters
+    ----------
+    name
+        ``quick``: a campaign, each experiment on the testbed that measured it (the model's only
+        where nothing else did). ``model/quick``: a campaign on one testbed.
+    results
+        The folder of results; by default the repository's.
+
+    Raises
+    ------
+    RecordError
+        There is nothing of this name.
+    """
+    folder = results or root() / "results"
+    testbed, _, campaign = name.rpartition("/")
+    found: dict[str, Path] = {}
+    places = sorted(folder.glob(f"{testbed or '*'}/{campaign}"), key=_testbeds_order)
+    for place in places:
+        for run in sorted(place.glob(f"*/{VALUES_FILE}")):
+            found.setdefault(run.parent.name, run.parent)
+    if not found:
+        there = sorted({"/".join(p.parts[-4:-2]) for p in folder.glob(f"*/*/*/{VALUES_FILE}")})
+        raise RecordError(
+            f"nothing analysed is called '{name}'",
+            str(folder),
+            f"There are: {', '.join(there)}" if there else "Measure first: snakemake --cores 4",
+        )
+    return Measured(found)
+
+
+def _testbeds_order(place: Path) -> tuple[bool, str]:
+    return place.parent.name == _LAST, place.parent.name
+
+
+def compare(one: Measured | str, other: Measured | str) -> pd.DataFrame:
+    """Return the results that both have, side by side, with the change from the first.
+
+    Columns: value, low and high of each, unit, ``difference`` and ``ratio`` of the values, and
+    ``apart``: whether both have limits and these do not overlap. That is no test: intervals that
+    overlap may still differ.
+    """
+    left, right = (load(side) if isinstance(side, str) else side for side in (one, other))
+    sides = [left.values[_NUMBERS].add_suffix("_one"), left.values[["unit"]]]
+    sides.append(right.values[_NUMBERS].add_suffix("_other"))
+    table = pd.concat(sides, axis=1, join="inner")
+    numbers = table.drop(columns="unit").apply(pd.to_numeric, errors="coerce")
+    table[numbers.columns] = numbers
+    table = table[numbers[["value_one", "value_other"]].notna().all(axis=1)].copy()
+    table["difference"] = table["value_other"] - table["value_one"]
+    table["ratio"] = table["value_other"] / table["value_one"].replace(0, np.nan)
+    table["apart"] = (table["low_other"] > table["high_one"]) | (
+        table["high_other"] < table["low_one"]
+    )
+    return table
+
+
+def simulate(*, duration_s: float = 0.5, seed: int = 0, **parameters: Any) -> pd.DataFrame:
+    """Return what the model says of one stream over two switches: loss, its places, latency.
+
+    Every combination of the parameters' values is one row, all under the same random numbers.
+
+    Parameters
+    ----------
+    duration_s
+        Simulated time of sending.
+    seed
+        Of the random numbers.
+    **parameters
+        Those of :class:`tsnrepro.studies.study.PointParameters`, a value or a sequence of values
+        each; ``rate_mbps`` is needed.
+
+    Raises
+    ------
+    ConfigurationError
+        A parameter is unknown or out of range.
+    """
+    from tsnrepro.studies.measures import loss_at  # noqa: PLC0415
+    from tsnrepro.studies.study import PointParameters  # noqa: PLC0415
+
+    names = list(parameters)
+    rows = []
+    for chosen in product(*(_values(parameters[name]) for name in names)):
+        point = _parsed(PointParameters, dict(zip(names, chosen, strict=True)))
+        rows.append(dict(zip(names, chosen, strict=True)) | loss_at(point, duration_s, seed))
+    return pd.DataFrame(rows)
+
+
+def _values(given: Any) -> Sequence[Any]:
+    return list(given) if isinstance(given, Iterable) and not isinstance(given, str) else [given]
+
+
+def _parsed(kind: Any, values: dict[str, Any]) -> Any:
+    from tsnrepro.settings import parse  # noqa: PLC0415
+
+    return parse(kind, values, "tsnrepro.simulate")

@@ -1,0 +1,137 @@
+"""Phases, collapse, variation and precision of trials whose truth is known."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from test_analysis_loss import SENT, trial
+
+from tsnrepro.analysis import loss, loss_phases
+from tsnrepro.analysis.results import Results
+from tsnrepro.experiments.loss import plan
+from tsnrepro.records.tables import LOSS
+from tsnrepro.settings.loss import EXPERIMENT, LossPart, LossSettings
+
+PHASE_RATES = {1: (400, 500, 550), 3: (535, 540), 4: (555, 557, 559, 560, 561, 563, 565)}
+DURATIONS = {1: 5.0, 3: 30.0, 4: 10.0}
+REPETITIONS = 3
+
+
+def row(phase, rate, repetition, lost=0, delivered=None, configuration="frer"):
+    found = trial(configuration, rate, repetition, lost)
+    name = f"{found['trial']}-{phase}"
+    kept = {} if delivered is None else {"delivered_mbps": delivered}
+    return found | kept | {
+        "trial": name,
+        "sha256": name.encode().hex().ljust(64, "0")[:64],
+        "question": "sweep",
+        "phase": phase,
+        "duration_s": DURATIONS.get(phase, 10.0),
+    }  # fmt: skip
+
+
+def phases(**changes):
+    """Nothing is lost but at 535 Mb/s; at 565 Mb/s a fifth of the load is delivered."""
+    scatter = np.random.default_rng(3)
+    rows = [
+        row(
+            phase,
+            rate,
+            number,
+            lost=changes.get("lost", 53) * (rate == 535),
+            delivered=changes.get("at_565") if rate == 565 else rate * scatter.normal(1, 0.001),
+        )
+        for phase, rates in PHASE_RATES.items()
+        for rate in rates
+        for number in range(1, REPETITIONS + 1)
+    ]
+    return LOSS.validate(pd.DataFrame(rows))
+
+
+def results(trials):
+    found = Results("loss", trials)
+    loss_phases.add(found, trials)
+    assert [key for key in found.keys if not EXPERIMENT.promises(key)] == []
+    return found
+
+
+def test_a_phase_is_pooled_with_nothing():
+    sweep = [row(None, 500, number, lost=900) for number in range(1, REPETITIONS + 1)]
+    trials = LOSS.validate(pd.concat([phases(), pd.DataFrame(sweep)], ignore_index=True))
+    found = results(trials)
+    assert found.of("loss.phase_1.rate_500.frer.percent").value == 0
+    assert found.of("loss.phase_3.duration_s").value == 30
+    assert list(loss.summary(trials)["target_mbps"]) == [500]
+    assert loss.summary(trials)["loss_percent"].iloc[0] == pytest.approx(9)
+    everything = loss.analyse(trials, 1000)
+    assert everything.of("loss.lost.total.count").value == 900 * REPETITIONS
+
+
+def test_the_document_stands_beside_each_load():
+    table = loss_phases.by_phase(phases()).set_index(["phase", "target_mbps"])
+    onset = table.loc[(3, 535.0)]
+    assert onset["loss_percent"] == pytest.approx(100 * 53 / SENT)
+    assert (onset["published_loss_percent"], onset["published_lost"]) == (0.053, 1420)
+    assert table.loc[(3, 540.0), "published_outcome"] == "connection-failure"
+    assert pd.isna(table.loc[(2, 532.0), "trials"])
+    assert table.loc[(1, 400.0), "published_duration_s"] == table.loc[(1, 400.0), "duration_s"] == 5
+
+
+def test_a_collapse_lies_between_the_loads_around_it():
+    found = results(phases(at_565=112.0))
+    value, low, high = found.interval("loss.phase_4.collapse.frer.mbps")
+    # Nothing collapsed at 563 Mb/s; above 565 nothing was tried, so nothing bounds it there.
+    assert low == 561
+    assert 563 < value < 565
+    assert high is None
+    key = "loss.phase_4.collapse.frer.lowest_share.percent"
+    assert found.of(key).value == pytest.approx(100 * 112 / 565)
+
+
+def test_without_a_collapse_there_is_a_reason_and_no_number():
+    found = results(phases(at_565=563.0)).of("loss.phase_4.collapse.frer.mbps")
+    assert (found.value, found.low, found.high) == (None, None, None)
+    assert "none of 21 trials delivered less than 50 %" in found.method
+
+
+def test_variation_is_that_of_repetitions_and_not_of_loads():
+    found = results(phases(at_565=563.0))
+    value, low, high = found.interval("loss.variation.zero_loss.frer.delivered.percent")
+    # Loads differ by a quarter, repetitions by a thousandth.
+    assert low < 0.1 < high
+    assert value == pytest.approx(0.1, rel=0.9)
+    onset = found.of("loss.variation.loss_onset.frer.loss.percent")
+    assert (onset.value, onset.low) == (0, None)
+    assert "no interval" in onset.method
+
+
+def test_what_no_counter_explains_is_the_error_of_the_count():
+    trials = phases()
+    trials.loc[0, "unaccounted"] = -7
+    found = results(trials)
+    assert found.of("loss.precision.accuracy.percent").value == pytest.approx(100 * 7 / SENT)
+    assert found.of("loss.precision.accuracy.mbps").value == pytest.approx(7 * 1472 * 8 / 2 / 1e6)
+    assert found.of("loss.precision.resolution.percent").value == pytest.approx(100 / SENT)
+
+
+def part(**changes):
+    return LossPart(**({"payload_bytes": 1472, "rates_mbps": [535], "duration_s": 5} | changes))
+
+
+def test_trials_of_two_lengths_need_a_phase_each():
+    with pytest.raises(ValueError, match="give each length a phase"):
+        LossSettings(repetitions=1, parts=[part(), part(duration_s=30)])
+    settings = LossSettings(repetitions=1, parts=[part(), part(phase=3, duration_s=30)])
+    planned = [item.trial for item in plan(settings, 1, "model")]
+    assert sorted({trial.factors.get("phase", 0) for trial in planned}) == [0, 3]
+    assert len({trial.digest for trial in planned}) == len(planned) == 4
+
+
+def test_a_trial_without_a_phase_keeps_its_name():
+    (trial, _) = (item.trial for item in plan(LossSettings(repetitions=1, parts=[part()]), 1, ""))
+    assert "phase" not in trial.factors
+    assert trial.label.endswith("-1472B-535M")
+
+
+def test_a_phase_belongs_to_the_sweep():
+    with pytest.raises(ValueError, match="the limit has none"):
+        part(question="limit", phase=1)

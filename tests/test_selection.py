@@ -1,0 +1,33 @@
+"""What one call of ``snakemake`` measures and prints."""
+
+import pytest
+
+from tsnrepro.campaigns import campaign
+from tsnrepro.errors import ConfigurationError
+from tsnrepro.selection import plan
+from tsnrepro.settings import Selection
+
+
+def test_all_of_a_campaign_that_the_testbed_can_measure():
+    found = plan(Selection(testbed="model", campaign="quick"))
+    assert {run.experiment for run in found.runs} | {*found.left_out} == {
+        *campaign("quick").experiments
+    }
+    assert found.name == "model-quick"
+
+
+def test_some_experiments_of_a_campaign_with_the_papers_that_they_fill():
+    found = plan(Selection(testbed="model", experiments=["tcp", "shaping"]))
+    assert [run.experiment for run in found.runs] == ["tcp", "shaping"]
+    assert [paper.name for paper in found.papers] == ["software-bridge", "tas-evaluation"]
+    assert found.report == "results/reports/model-quick-tcp-shaping"
+
+
+def test_an_experiment_that_the_campaign_has_not_is_an_error_with_those_it_has():
+    with pytest.raises(ConfigurationError, match=r"'smoke' has no experiment 'shaping'.*loss, tcp"):
+        plan(Selection(campaign="smoke", experiments=["shaping"]))
+
+
+def test_a_paper_that_prints_nothing_of_what_is_asked_for_is_an_error():
+    with pytest.raises(ConfigurationError, match=r"'tas-evaluation' prints shaping"):
+        plan(Selection(testbed="model", experiments=["tcp"], papers=["tas-evaluation"]))
