@@ -54,3 +54,33 @@ def test_a_wide_spread_cannot_tell():
 def test_durations_are_named_in_order():
     found = tcp.analyse(trials((941.4, 0.1), (937.8, 0.1)), 1000)
     assert [found.of(f"tcp.duration.{n}.s").value for n in tcp.DURATIONS] == [1, 2, 3]
+
+
+def test_what_the_sender_did_is_told_by_duration():
+    table = trials((941.4, 0.1), (937.8, 0.1))
+    of_frer = table["configuration"] == "frer"
+    table["retransmits"] = (of_frer & (table["duration_s"] == 2)).astype(int) * 5
+    table["largest_window_bytes"] = 400_000 + 1000 * table["repetition"]
+    found = tcp.analyse(TCP.validate(table), 1000)
+    assert found.of("tcp.retransmits.frer.middle.count").value == 15
+    assert found.of("tcp.retransmits.frer.long.count").value == 0
+    assert found.of("tcp.retransmits.control.middle.count").value == 0
+    window = found.of("tcp.window.frer.short.kb")
+    assert window.value == pytest.approx(402, abs=0.01)
+    assert 399 < window.low < 401
+    assert 403 < window.high < 405
+    assert found.of("tcp.trials.middle.count").value == 3
+
+
+def test_efficiency_is_of_the_line_and_of_its_limit():
+    found = tcp.analyse(trials((941.4, 0.1), (900.0, 0.1)), 1000)
+    assert found.of("tcp.efficiency.frer.long.line.percent").value == pytest.approx(90.0, abs=1e-3)
+    share = found.of("tcp.efficiency.frer.long.limit.percent")
+    assert share.value == pytest.approx(100 * 900 / 937.824, abs=1e-3)
+    assert share.low < share.value < share.high <= 100
+
+
+def test_a_window_that_nobody_kept_is_unknown():
+    found = tcp.analyse(trials((941.4, 0.1), (937.8, 0.1)), None)
+    assert found.of("tcp.window.frer.short.kb").value is None
+    assert found.of("tcp.efficiency.frer.short.line.percent").value is None

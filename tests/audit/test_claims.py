@@ -10,7 +10,7 @@ import pytest
 import yaml
 from run_folders import result, write_run
 
-from tsnrepro.analysis import latency, loss, rfc2544, tcp
+from tsnrepro.analysis import latency, latency_sizes, loss, loss_phases, rfc2544, tcp
 from tsnrepro.audit import published
 from tsnrepro.audit.checks import load_checks, run_checks
 from tsnrepro.audit.claims import (
@@ -73,7 +73,9 @@ def test_every_claim_has_a_place_a_sentence_and_what_it_needs():
 # Keys that an analysis writes for what was measured only; the others it writes always.
 BY_FACTOR = re.compile(
     r"failure\.(none|silent_death)\.(control|frer)\.(lost|duplicated)"
-    r"|mausezahn\.frame_\d+\.(control|frer)\.achieved_frame_mbps"
+    r"|failure\.failover\.frer\.(lost_while_cut|during_share\.percent)"
+    r"|mausezahn\.frame_\d+\.(control|frer)\.(achieved_frame_mbps|efficiency_percent)"
+    r"|loss\.phase_[34]\.(rate_5[36]5\.frer\.(percent|delivered_mbps)|collapse\.frer\.mbps)"
     r"|shaping\.medium"
     r"|shaping\.(short_cycle|long_cycle|bridge)\.(direct|tas|cbs|prio|fifo)\.(idle|loaded)"
     r"\.((mean|p50|p90|p95|p99|p99_9|max)\.us|outside\.count)"
@@ -88,6 +90,8 @@ def written_keys():
         tcp.analyse(none["tcp"], 1000.0),
         latency.analyse(none["latency"], {}),
     )
+    loss_phases.add(analysed[0], none["loss"])
+    latency_sizes.add(analysed[2], none["latency"], {})
     return {key for results in (*analysed, rfc2544.analyse([])) for key in results.frame()["key"]}
 
 
@@ -313,7 +317,7 @@ def test_no_verdict_rests_on_a_range_of_what_was_seen(value, ends):
 
 def test_a_range_in_a_sum_or_a_ratio_decides_nothing_either():
     keys = [
-        "rfc2544.throughput.systematic.frame_1518.frer.payload_mbps",
+        "loss.threshold.frer.mbps",
         "rfc2544.throughput.binary_search.frame_1518.frer.payload_mbps",
     ]
     sure = [result(key, 500.0, 499.0, 501.0) for key in keys]
@@ -357,20 +361,33 @@ def test_latencies_of_another_medium_do_not_judge_absolute_ones():
         ("ffo-tcp-overhead", {"tcp.difference.percent": (-20.0, -21.0, -19.0)}, "contradicted"),
         ("ffo-tag-share", {"rfc2544.throughput.zero_loss.frame_1518.difference.payload_mbps":
                            (-400.0, -410.0, -390.0)}, "contradicted"),
-        # Half of what one path loses, not merely something.
-        ("ffo-failover-rate", {"failure.silent_death.frer.lost": 2,
-                               "failure.silent_death.control.lost": 3000}, "contradicted"),
-        ("ffo-failover-rate", {"failure.silent_death.frer.lost": 1500,
-                               "failure.silent_death.control.lost": 3000}, "supported"),
-        # What is said of every size, or of high loads, is not shown by one size, or by a low load.
-        ("ffo-latency-300", {"latency.p99_9.frer.us": (50.0, 49.0, 51.0)}, "cannot tell"),
-        ("ffo-latency-300", {"latency.p99_9.frer.us": (200.0, 190.0, 210.0)}, "contradicted"),
-        ("ffo-loss-small-frames", {"loss.frame_64.frer.percent": (0.1, 0.0, 0.2),
-                                   "loss.frame_64.frer.offered_mbps": (20.0, 19.0, 21.0)},
-         "cannot tell"),
-        ("ffo-loss-small-frames", {"loss.frame_64.frer.percent": (0.1, 0.0, 0.2),
-                                   "loss.frame_64.frer.offered_mbps": (200.0, 190.0, 210.0)},
+        # Half of the rate, and not merely less of it.
+        ("ffo-failover-rate", {"failure.failover.frer.during_share.percent": 99.9},
          "contradicted"),
+        ("ffo-failover-rate", {"failure.failover.frer.during_share.percent": 50.1}, "supported"),
+        ("ffo-failover", {"failure.failover.frer.lost_while_cut": 0.3}, "contradicted"),
+        # What is said of every size, or of every load, is not shown by one.
+        ("ffo-latency-300", {"latency.payload_18.p99_9.frer.us": (50.0, 49.0, 51.0)},
+         "cannot tell"),
+        ("ffo-latency-300", {f"latency.payload_{n}.p99_9.frer.us": (50.0, 49.0, 51.0)
+                             for n in (18, 210, 466, 978, 1472)}, "supported"),
+        ("ffo-latency-300", {f"latency.payload_{n}.p99_9.frer.us": (n / 5, n / 6, n / 4)
+                             for n in (18, 210, 466, 978, 1472)}, "contradicted"),
+        ("ffo-loss-small-frames", {"rfc2544.frame_loss.payload_64.frer.load_50.percent":
+                                   (10.0, 9.0, 11.0)}, "cannot tell"),
+        ("ffo-loss-small-frames", {f"rfc2544.frame_loss.payload_64.frer.load_{n}.percent":
+                                   (n / 10, n / 11, n / 9)
+                                   for n in (50, 60, 70, 80, 90, 95, 98, 100)}, "supported"),
+        ("ffo-loss-small-frames", {f"rfc2544.frame_loss.payload_64.frer.load_{n}.percent":
+                                   (n - 50, max(0, n - 51), n - 49)
+                                   for n in (50, 60, 70, 80, 90, 95, 98, 100)}, "contradicted"),
+        # A tag's share of the line is no bottleneck.
+        ("ffo-bottleneck-512", {"rfc2544.saturation.payload_512.frer.payload_mbps":
+                                (876.0, 875.0, 876.7),
+                                "rfc2544.saturation.payload_512.control.payload_mbps":
+                                (885.0, 884.0, 885.8)}, "contradicted"),
+        ("ffo-loads-above-line", {"rfc2544.frame_loss.payload_1518.frer.load_110.offered_percent":
+                                  (99.9, 99.8, 100.0)}, "contradicted"),
     ],
 )  # fmt: skip
 def test_a_measurement_is_held_against_the_sentence_itself(claim, measured, expected):
@@ -381,14 +398,12 @@ def test_a_measurement_is_held_against_the_sentence_itself(claim, measured, expe
     assert verdict(claim, *results).verdict == expected
 
 
-def test_saturation_is_what_is_delivered_at_full_load():
-    # Both lose a tenth: what is left of 875.9 and of 957.1 Mb/s is not the same.
-    full_load = [
-        result(f"rfc2544.frame_loss.frame_{size}.frer.full_load.{name}", value, value, value)
-        for size in (512, 1518)
-        for name, value in (("offered_percent", 100.0), ("percent", 10.0))
+def test_two_sizes_that_saturate_at_their_own_limits_do_not_share_one():
+    saturated = [
+        result(f"rfc2544.saturation.payload_{size}.frer.payload_mbps", rate, rate - 1, rate)
+        for size, rate in ((512, 876.7), (1518, 917.8))
     ]
-    assert verdict("ffo-common-saturation", *full_load).verdict is Grade.CONTRADICTED
+    assert verdict("ffo-common-saturation", *saturated).verdict is Grade.CONTRADICTED
 
 
 def test_every_contradiction_rests_on_an_interval_or_on_arithmetic(by_check):

@@ -116,6 +116,19 @@ def test_frer_loses_while_no_path_lives_and_until_recovery_takes_any(model):
     assert found["recovery"]["resets"] >= 1
 
 
+@pytest.mark.parametrize(
+    ("configuration", "during", "silence_ms"), [("frer", 1, 1), ("control", 0, 2000)]
+)
+def test_one_path_carries_the_whole_rate_while_the_other_is_cut(
+    model, configuration, during, silence_ms
+):
+    result = failing(model, "failover", configuration).values["result"]
+    # Full copies take both paths, so the surviving one has the whole rate and not half of it.
+    assert result["during_mbps"] / result["before_mbps"] == pytest.approx(during, abs=0.01)
+    assert result["after_mbps"] == pytest.approx(result["before_mbps"], rel=0.01)
+    assert result["recovery_ms"] == pytest.approx(silence_ms, abs=2)
+
+
 @pytest.mark.parametrize("scenario", ["silent-death", "lossy", "duplicating", "restart-sw2"])
 def test_frer_hides_what_befalls_one_path(model, scenario):
     result = failing(model, scenario, "frer").values["result"]

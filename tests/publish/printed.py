@@ -26,6 +26,7 @@ _NO_TEXT = re.compile(
     rf"|\\(?:{_KEYED}|(?:record)?verdict(?:word)?|measuredfigure|tablerows|bibliography)"
     r"(?:\[[^]]*\])?\{[^{}]*\}"
     r"|\\(?:valto|pubto)\{\d\}\{[^{}]*\}"
+    r"|\\pubrange\{[^{}]*\}\{[^{}]*\}"
     r"|\\(?:pub)?cells(?:\[\w*\])?\{[^{}]*\{[^{}]*\}[^{}]*\}"
     r"|\\begin\{(?P<drawn>picture|tikzpicture)\}.*?\\end\{(?P=drawn)\}"
     r"|\\(?:cmidrule\([lr]+\)|multicolumn)\{[\d-]+\}"

@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from tsnrepro.analysis.figures import LABELS, new, say
 from tsnrepro.analysis.results import Results
 from tsnrepro.captures.recorded import recorded_report
-from tsnrepro.captures.report import WireReport
+from tsnrepro.captures.report import BEYOND_FIRST, ONE_TAG, WireReport
 from tsnrepro.records.runs import open_run, recorded_trials
 from tsnrepro.stats.quantiles import replicated_quantile
 from tsnrepro.stats.replication import mean_over_runs
@@ -57,6 +57,9 @@ def _row(document: dict[str, Any], report: WireReport) -> dict[str, Any]:
         "missing": sum(order.missing for order in orders),
         "out_of_order": sum(order.out_of_order for order in orders),
         "repeated": sum(order.repeated for order in orders),
+        "tagged_stream": sum(f.found for f in report.findings if f.name == ONE_TAG),
+        "beyond_first": sum(f.found for f in report.findings if f.name == BEYOND_FIRST),
+        "first_number": min((p.first for p in report.paths if p.first is not None), default=None),
         **won,
         "ties": report.ties,
         "single_copies": report.single_copies,
@@ -123,9 +126,45 @@ def analyse(trials: pd.DataFrame, path_delays: dict[str, np.ndarray]) -> Results
     for subject in _SUBJECTS:
         count = int(trials[f"{subject}_disagreements"].sum())
         results.value(f"capture.disagreements.{subject}.count", count, names, method=method)
+    _shown(results, trials[trials["configuration"] == "frer"])
     for (payload, rate), group in _loads(trials[trials["configuration"] == "frer"]):
         _path_results(results, f"b{payload}.m{_digits(rate)}", group, path_delays)
     return results
+
+
+def _shown(results: Results, trials: pd.DataFrame) -> None:
+    """Add what the captures show of FRER's steps: counts, and whether they bear each step out.
+
+    Every frame of every trial counts, so a word needs no interval: it is about these trials.
+    """
+    names, method = trials["trial"], "recomputed from the captures"
+    if trials.empty:
+        return
+    sums = {name: int(trials[column].sum()) for name, column in _COUNTED.items()}
+    for name, number in {"trials": len(trials), **sums}.items():
+        results.value(f"capture.frer.{name}.count", number, names, method=method)
+    first = trials["first_number"]
+    for name, number in (("lowest", first.min()), ("highest", first.max())):
+        value = None if pd.isna(number) else int(number)
+        results.value(f"capture.frer.first_number.{name}", value, names, method=method)
+    seen = sums["stream_frames"] > 0
+    for name, shown in {
+        "tagged": sums["tagged_stream"] == sums["stream_frames"],
+        "from_zero": bool((first == 0).all()),
+        "ordered": sums["out_of_order"] == 0 and sums["repeated"] == 0,
+        "both_paths": sums["single_copies"] == 0,
+        "single_delivery": sums["beyond_first"] == 0,
+    }.items():
+        word = "yes" if seen and shown else "no"
+        results.value(f"capture.shown.{name}", word, names, method=method)
+
+
+# Results of the trials with FRER, and the columns that they sum.
+_COUNTED = {
+    "stream_frames": "member_stream_frames",
+    **{name: name for name in ("tagged_stream", "single_copies", "beyond_first")},
+    **{name: name for name in ("out_of_order", "repeated")},
+}
 
 
 def _digits(number: float) -> str:

@@ -1,6 +1,8 @@
 """Failure: what a stream lost in each scenario, FRER beside control, and when."""
 
+from collections.abc import Hashable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -8,7 +10,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from tsnrepro.analysis.figures import COLOURS, LABELS, new
-from tsnrepro.analysis.missing import count, mean
+from tsnrepro.analysis.missing import count, mean, shared
 from tsnrepro.analysis.results import Results
 from tsnrepro.records.columns import CONFIGURATIONS
 from tsnrepro.records.outputs import ARRIVALS
@@ -23,6 +25,9 @@ _QUANTITIES = {
     "alarms": ("1", 0),
 }
 _BINS = 120
+FAILOVER = "failover"
+# What documents on FRER name for its recovery.
+RECOVERY_MS = 1.0
 
 
 def prepared(trials: pd.DataFrame) -> pd.DataFrame:
@@ -42,8 +47,49 @@ def analyse(trials: pd.DataFrame) -> Results:
             key = f"failure.{name}.{configuration}.{quantity}"
             found = count(group, quantity) if unit == "1" else mean(group, quantity, unit)
             results.estimate(key, found, digits, group["trial"])
+    _failover(results, trials[trials["scenario"] == FAILOVER])
     results.value("failure.trials.count", len(trials), trials["trial"])
     return results
+
+
+def _failover(results: Results, trials: pd.DataFrame) -> None:
+    """Add what a path's cut under load did to the rate at the listener, and for how long."""
+    if trials.empty:
+        return
+    name = f"failure.{FAILOVER}"
+    loads = trials.assign(
+        target=trials["rate_pps"] * trials["payload_bytes"] * 8 / 1e6,
+        buffer_mb=trials["receive_buffer_bytes"].astype(float) / 1e6,
+    )
+    shared(results, f"{name}.target.mbps", loads, "target", "Mb/s")
+    shared(results, f"{name}.payload_bytes", loads, "payload_bytes", "bytes")
+    shared(results, f"{name}.duration_s", loads, "duration_s", "s")
+    shared(results, f"{name}.receive_buffer.mb", loads, "buffer_mb", "MB")
+    results.value(f"{name}.limit.ms", RECOVERY_MS, [], unit="ms", method="chosen before measuring")
+    for configuration in CONFIGURATIONS:
+        group = loads[loads["configuration"] == configuration]
+        _of_failover(results, f"{name}.{configuration}", group)
+
+
+def _of_failover(results: Results, name: str, group: pd.DataFrame) -> None:
+    names = group["trial"]
+    results.value(f"{name}.trials.count", len(group), names)
+    offered = group.assign(mbps=group["achieved_pps"] * group["payload_bytes"] * 8 / 1e6)
+    results.estimate(f"{name}.offered.mbps", mean(offered, "mbps", "Mb/s"), 1, names)
+    for phase in ("before", "during", "after"):
+        rate = mean(group, f"{phase}_mbps", "Mb/s")
+        results.estimate(f"{name}.{phase}.mbps", rate, 1, names)
+    share = group.assign(share=100 * group["during_mbps"] / group["before_mbps"])
+    results.estimate(f"{name}.during_share.percent", mean(share, "share", "%"), 1, names)
+    results.estimate(f"{name}.recovery.ms", mean(group, "recovery_ms", "ms"), 2, names)
+    highest = float(group["recovery_ms"].max()) if len(group) else None
+    method = "the longest of all repetitions"
+    results.value(f"{name}.highest.ms", highest, names, unit="ms", digits=2, method=method)
+    within = group["recovery_ms"] <= RECOVERY_MS
+    word = None if group.empty else "all" if within.all() else "some" if within.any() else "none"
+    results.value(f"{name}.within", word, names, method="trials that recovered within the limit")
+    results.estimate(f"{name}.elsewhere.ms", mean(group, "elsewhere_ms", "ms"), 2, names)
+    results.estimate(f"{name}.lost_while_cut", count(group, "lost_while_cut"), 0, names)
 
 
 def summary(trials: pd.DataFrame) -> pd.DataFrame:
@@ -89,6 +135,39 @@ def delivered_over_time(
     axes.set_ylabel("arrived (%)")
     figure.legend(loc="outside upper left", ncols=2)
     return figure
+
+
+def failover(manifest_path: str | Path, trials: pd.DataFrame, testbed: str) -> Figure:
+    """Draw the payload rate at the listener over time, a line a repetition, with the cut."""
+    figure, axes = new(2.3, testbed)
+    chosen = trials[trials["scenario"] == FAILOVER]
+    store, _ = open_run(manifest_path)
+    for row in chosen.to_dict("records"):
+        seconds, rate = _rate_over_time(arrivals_of(manifest_path, row["trial"]), row)
+        name, first = row["configuration"], row["repetition"] == 1
+        label = LABELS[name] if first else None
+        axes.stairs(rate, seconds, color=COLOURS[name], label=label, linewidth=0.9, alpha=0.8)
+        for fault in store.read(store.folder / row["trial"])["values"]["faults"] if first else ():
+            axes.axvline(fault["until_s"], color="0.7", linewidth=0.5, zorder=0)
+    axes.set_ylim(bottom=0)
+    axes.set_xlabel("time (s)")
+    axes.set_ylabel("delivered payload (Mb/s)")
+    figure.legend(loc="outside upper left", ncols=2)
+    return figure
+
+
+def _rate_over_time(
+    arrivals: npt.NDArray[np.void], row: dict[Hashable, Any]
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    """Return the edges of the bins in seconds, and the payload rate in each in Mb/s."""
+    _, first = np.unique(arrivals["sequence"], return_index=True)
+    edges = np.linspace(0, row["duration_s"], _BINS + 1)
+    if not len(first):
+        return edges, np.zeros(_BINS)
+    times = arrivals["received_ns"][first].astype(np.int64)
+    began = arrivals["sent_ns"].astype(np.int64).min()
+    came, _ = np.histogram((times - began) / 1e9, edges)
+    return edges, came * row["payload_bytes"] * 8 / 1e6 / np.diff(edges)
 
 
 def losses(trials: pd.DataFrame, testbed: str) -> Figure:

@@ -105,6 +105,7 @@ def _estimates(group: _Group) -> Iterator[tuple[str, Estimate]]:
                 yield "margin", _margin(found)
                 yield "round_trip_margin", _margin(found.scaled(2, "us"))
     yield "jitter", _jitter(group)
+    yield "waiting", _waiting(group)
 
 
 def _quantile(group: _Group, name: str, q: float) -> Estimate:
@@ -116,6 +117,18 @@ def _quantile(group: _Group, name: str, q: float) -> Estimate:
         why = f"{beyond} samples of a run lie beyond it, fewer than {FEWEST_BEYOND}"
         return unknown("us", why)
     return replicated_quantile(group.runs, q, unit="us")
+
+
+def _waiting(group: _Group) -> Estimate:
+    """Return the share of the time that all latencies together make, in percent.
+
+    One request follows the answer to the one before, so whole round trips fill the time nearly, and
+    half ones half of it: it tells which of them a tool prints.
+    """
+    told = recorded(group.trials, "mean_us", "observations", "valid_seconds")
+    seconds = told["mean_us"].astype(float) * told["observations"].astype(float) / 1e6
+    share = 100 * seconds / told["valid_seconds"].astype(float)
+    return mean(told.assign(share=share), "share", "%")
 
 
 def _jitter(group: _Group) -> Estimate:

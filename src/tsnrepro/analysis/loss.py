@@ -331,6 +331,7 @@ def _limit(
     rates = trials.assign(member=column_of(trials, "member_link_rate_mbps"))
     shared(results, f"{name}.member_link_rate_mbps", rates, "member", "Mb/s")
     shared(results, f"{name}.duration_s", trials, "duration_s", "s")
+    shared(results, f"{name}.payload_bytes", trials, "payload_bytes", "bytes")
     results.value(f"{name}.trials.count", len(trials), names)
 
 
@@ -481,3 +482,4 @@ def _totals(results: Results, trials: pd.DataFrame) -> None:
     results.value("loss.trials.count", len(trials), trials["trial"])
     main = sweep[sweep["payload_bytes"] == main_payload(sweep)]
     shared(results, "loss.duration_s", main, "duration_s", "s")
+    shared(results, "loss.payload_bytes", main, "payload_bytes", "bytes")

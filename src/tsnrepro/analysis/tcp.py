@@ -4,7 +4,15 @@ import math
 
 import pandas as pd
 
-from tsnrepro.analysis.missing import in_pairs, known, mean, relative, total
+from tsnrepro.analysis.missing import (
+    in_pairs,
+    known,
+    mean,
+    recorded,
+    relative,
+    total,
+    unknown,
+)
 from tsnrepro.analysis.results import Results
 from tsnrepro.ethernet import tcp_limit_mbps
 from tsnrepro.records.columns import CONFIGURATIONS
@@ -13,6 +21,7 @@ from tsnrepro.stats.equivalence import Verdict, equivalence
 DURATIONS = ("short", "middle", "long")
 # Chosen before measuring: the R-TAG alone takes 0.39 % of the line, five times that would matter.
 MARGIN_PERCENT = 2.0
+_WINDOW = "largest_window_bytes"
 
 
 def line_limit_mbps(configuration: str, link_rate_mbps: float) -> float:
@@ -40,8 +49,37 @@ def analyse(trials: pd.DataFrame, link_rate_mbps: float | None) -> Results:
         alike = _goodput(results, chosen, f".{name}", limits)
         change = relative(alike["frer"], alike["control"], "goodput_mbps")
         results.estimate(f"tcp.difference.{name}.percent", change.estimate, 2, chosen["trial"])
+        # Each configuration alike.
+        counted = min(len(group) for group in alike.values())
+        results.value(f"tcp.trials.{name}.count", counted or None, chosen["trial"])
+        for configuration, group in alike.items():
+            _sender(results, f"{configuration}.{name}", group)
+            efficiencies = {"line": link_rate_mbps, "limit": limits[configuration]}
+            _efficiency(results, f"{configuration}.{name}", group, efficiencies)
     _compare(results, of["frer"], of["control"], trials)
     return results
+
+
+def _sender(results: Results, name: str, trials: pd.DataFrame) -> None:
+    """Add what the sender repeated, and its largest congestion window."""
+    counted = known(trials, "retransmits")
+    resent = total(counted, "retransmits")
+    results.value(f"tcp.retransmits.{name}.count", resent, counted["trial"])
+    told = recorded(trials, _WINDOW)
+    windows = told.assign(kb=told[_WINDOW].astype(float) / 1e3)
+    results.estimate(f"tcp.window.{name}.kb", mean(windows, "kb", "kB"), 0, told["trial"])
+
+
+def _efficiency(
+    results: Results, name: str, trials: pd.DataFrame, rates: dict[str, float | None]
+) -> None:
+    """Add goodput as a share of the line's rate, and of what the line leaves to payload."""
+    for of, rate in rates.items():
+        found = unknown("%", "the line's rate is not known")
+        if rate:
+            goodput = mean(trials, "goodput_mbps", "Mb/s", rates["limit"])
+            found = goodput.scaled(100 / rate, "%")
+        results.estimate(f"tcp.efficiency.{name}.{of}.percent", found, 1, trials["trial"])
 
 
 def _goodput(

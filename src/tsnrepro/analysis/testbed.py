@@ -1,6 +1,7 @@
 """The testbed's facts as results, so that a page can name what made its numbers."""
 
 import math
+import re
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ from tsnrepro.analysis.results import Results
 from tsnrepro.records.facts import OF_IMPORTS, OF_MODEL
 from tsnrepro.records.runs import open_run
 from tsnrepro.stats.estimate import DEFAULT_LEVEL, Estimate
+from tsnrepro.topology import HOST_PORT, LISTENER, TALKER, member_names
 
 _LABELS = {
     "emulated": "emulated testbed (network namespaces on one machine, eBPF switches)",
@@ -29,6 +31,7 @@ _SIMULATED, _MEASURED = "Simulated on", "Measured on"
 
 _IMPORTED, _MODEL = "imported", "model"
 UNKNOWN = "unknown"
+_NAME_AND_VERSION = re.compile(r"\b(Mausezahn|Dumpcap)\b\D*?(\d+(?:\.\d+)+)")
 
 
 def facts_of(manifest_path: str | Path) -> tuple[str, dict[str, Any]]:
@@ -128,6 +131,9 @@ def _network(facts: dict[str, Any]) -> dict[str, int | float | str | None]:
         **{name: controller[name] for name in ("kernel", "processor", "processors", "commit")},
         **{name: settings[name] for name in ("queue_bytes", "link_rate_mbps", "paths")},
         **{name: settings["frer"][name] for name in ("history_length", "reset_ms")},
+        "python": controller.get("python"),
+        "member_ports": ", ".join(member_names(settings["paths"])),
+        "host_ports": HOST_PORT,
     }
 
 
@@ -138,6 +144,7 @@ def _simulated(facts: dict[str, Any]) -> dict[str, int | float | str | None]:
         **_network(facts),
         "iperf3": "as modelled",
         "sockperf": "as modelled",
+        "mausezahn": "as modelled",
         "receive_buffer_bytes": settings["listener"]["receive_buffer_bytes"],
         "model_sources": facts["model_sources"],
         **dict.fromkeys(OF_IMPORTS),
@@ -155,6 +162,8 @@ def _measured(facts: dict[str, Any]) -> dict[str, int | float | str | None]:
         **_network(facts),
         "iperf3": talker["iperf3"].split("(")[0].strip(),
         "sockperf": talker["sockperf"].splitlines()[0].split(",")[-1].strip(),
+        **{name: _version(talker.get(name)) for name in ("mausezahn", "dumpcap")},
+        **{f"{name}_address": facts.get("addresses", {}).get(name) for name in (TALKER, LISTENER)},
         "receive_buffer_bytes": _sysctl(talker["sysctl"], "net.core.rmem_default"),
         "model_sources": None,
         **dict.fromkeys(OF_IMPORTS),
@@ -196,6 +205,12 @@ def _virtual_machine(facts: dict[str, Any]) -> dict[str, int | float | str | Non
 
 
 _DESCRIPTIONS = {"guest": _virtual_machine, _IMPORTED: _imported, _MODEL: _simulated}
+
+
+def _version(said: str | None) -> str | None:
+    """Return a program's name and version as it prints them; records of old lack them."""
+    found = _NAME_AND_VERSION.search(said or "")
+    return f"{found[1].lower()} {found[2]}" if found else None
 
 
 def _sysctl(lines: list[str], name: str) -> int | str:

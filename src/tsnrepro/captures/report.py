@@ -34,6 +34,8 @@ from tsnrepro.captures.replay import replay, replay_orders
 from tsnrepro.tools.frerctl import StreamFilter
 from tsnrepro.topology import LISTENER
 
+ONE_TAG: Final = "stream frames with one R-TAG"
+BEYOND_FIRST: Final = "copies beyond the first"
 _OUTCOMES: Final = "passed, discarded and rogue together"
 _Subject = Literal["capture", "wire", "counters"]
 _QUANTILES: Final = {
@@ -77,6 +79,8 @@ class PathReport:
     order: PathOrder | None
     won: int
     """Numbers whose first copy this path carried."""
+    first: int | None = None
+    """The number in the first R-TAG captured on it."""
 
 
 @dataclass(frozen=True)
@@ -258,6 +262,7 @@ class _Trial:
             tagged=int(point.tagged.sum()),
             order=self._order(path),
             won=int((copies.winner == path).sum()),
+            first=int(point.frames["sequence"][point.tagged][0]) if point.tagged.any() else None,
         )
 
     # --- the rules of FRER --------------------------------------------------------------------
@@ -269,9 +274,8 @@ class _Trial:
             tagged = int((point.r_tags[point.of_stream] == 1).sum())
             reserved = int((point.frames["reserved"] != 0).sum())
             expected = stream if self.frer else 0
-            name = "stream frames with one R-TAG"
             found += [
-                Finding("wire", name, point.where, expected, tagged),
+                Finding("wire", ONE_TAG, point.where, expected, tagged),
                 Finding("wire", "R-TAGs with reserved bits set", point.where, 0, reserved),
             ]
         untagged = int((~self.end.tagged[self.end.of_stream]).sum())
@@ -323,7 +327,7 @@ class _Trial:
         missing = int(np.maximum(sent - came, 0).sum())
         where = self.end.where
         found = [
-            Finding("wire", "copies beyond the first", where, 0, beyond),
+            Finding("wire", BEYOND_FIRST, where, 0, beyond),
             Finding("wire", "stream frames that no path carried", where, 0, unknown),
         ]
         lost: int | tuple[int, int] = 0

@@ -8,6 +8,7 @@ from dataclasses import asdict
 from typing import Any
 
 from tsnrepro.experiments.backends import backend
+from tsnrepro.experiments.failover import failover
 from tsnrepro.experiments.faults import Fault, Timeline
 from tsnrepro.experiments.load import IntendedLoad, LoadOutcome
 from tsnrepro.experiments.measurement import Measurement
@@ -29,8 +30,13 @@ def plan(settings: FailureSettings, seed: int, kind: str) -> list[Planned]:
 
 def _trials(settings: FailureSettings) -> list[Trial]:
     common = settings.model_dump(
-        exclude={"scenarios", "configurations", "repetitions", "delays_ms"}
+        exclude={"scenarios", "configurations", "repetitions", "delays_ms", "failover"}
     )
+
+    def repetitions(scenario: str) -> int:
+        own = settings.failover.repetitions if scenario == "failover" else None
+        return own or settings.repetitions
+
     return [
         Trial(
             "failure",
@@ -41,14 +47,23 @@ def _trials(settings: FailureSettings) -> list[Trial]:
                 "paths": 3 if scenario == "three-paths" else None,
                 "configuration": configuration,
                 **common,
+                **(_failover_load(settings) if scenario == "failover" else {}),
             },
             repetition,
         )
-        for repetition in range(1, settings.repetitions + 1)
+        for repetition in range(1, max(map(repetitions, settings.scenarios)) + 1)
         for scenario in settings.scenarios
+        if repetition <= repetitions(scenario)
         for delay_ms in (settings.delays_ms if scenario == "delay" else [None])
         for configuration in settings.configurations
     ]
+
+
+def _failover_load(settings: FailureSettings) -> dict[str, Any]:
+    load = settings.failover
+    rate_pps = load.rate_mbps * 1e6 / 8 / load.payload_bytes
+    kept = load.model_dump(include={"payload_bytes", "receive_buffer_bytes"})
+    return kept | {"rate_pps": rate_pps}
 
 
 def _testbed(trial: Trial) -> dict[str, Any]:
@@ -61,8 +76,9 @@ def _testbed(trial: Trial) -> dict[str, Any]:
 def _timeline(factors: dict[str, Any]) -> Timeline:
     """Return what goes wrong in a scenario, at fixed shares of the trial's duration.
 
-    ``cuts``: both paths live, then one, then none, then one, then both. Latent errors are looked
-    for in every scenario of FRER.
+    ``cuts``: both paths live, then one, then none, then one, then both. ``failover``: both, then
+    one, then both, a third of the trial each. Latent errors are looked for in every scenario of
+    FRER.
     """
     duration = factors["duration_s"]
     events: dict[str, tuple[Fault, ...]] = {
@@ -84,6 +100,10 @@ def _timeline(factors: dict[str, Any]) -> Timeline:
             Fault(0.3 * duration, "cut", path=0),
             Fault(0.6 * duration, "cut", path=1),
         ),
+        "failover": (
+            Fault(duration / 3, "cut", path=0),
+            Fault(2 * duration / 3, "repair", path=0),
+        ),
     }
     frer = factors["configuration"] == "frer"
     latent = LatentSettings(**factors["latent"]) if frer else None
@@ -98,8 +118,11 @@ def measure(testbed: Testbed, trial: Trial, measured: Measurement) -> None:
     )
     assert outcome.arrivals is not None
     measured.outputs[ARRIVALS] = compress(outcome.arrivals)
+    found = result(outcome, load)
+    if trial.factors["scenario"] == "failover":
+        found |= failover(outcome, load)
     measured.values |= {
-        "result": result(outcome, load),
+        "result": found,
         "faults": [fault.as_record() for fault in outcome.faults],
         "alarms": [asdict(alarm) for alarm in outcome.alarms],
         "accounting": outcome.accounting,

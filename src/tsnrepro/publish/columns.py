@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from tsnrepro.audit.derived import derive
 from tsnrepro.publish.errors import PublishError
 from tsnrepro.records.facts import FACTS
 from tsnrepro.records.values import FACTS_FILE, VALUES_FILE, Result, load_file
@@ -26,13 +27,14 @@ class Column:
     runs: Mapping[str, Path]
 
     def values(self) -> dict[str, Result]:
-        """Return the results of all runs, and the facts of the first one's testbed, by key."""
+        """Return the results of all runs, the first one's facts, and what follows, by key."""
         found: dict[str, Result] = {}
         for folder in self.runs.values():
             found |= load_file(folder / VALUES_FILE)
         for folder in list(self.runs.values())[:1]:
             found |= load_file(folder / FACTS_FILE)
-        return found
+        places = {experiment: folder.parent for experiment, folder in self.runs.items()}
+        return found | derive(found, places)
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from tsnrepro.audit.tables import Cell
 from tsnrepro.errors import TsnreproError
 from tsnrepro.latex import escape
 from tsnrepro.publish import numbers
-from tsnrepro.publish.columns import Columns
+from tsnrepro.publish.columns import Column, Columns
 from tsnrepro.publish.errors import PublishError
 from tsnrepro.publish.manuscript import Used, check_known, scan, scan_text
 from tsnrepro.publish.numbers import TEX
@@ -30,11 +30,14 @@ from tsnrepro.publish.provenance import (
 from tsnrepro.publish.tables import (
     LOSS_ROWS,
     LOSS_SUMMARY,
+    SWEEP_ROWS,
     load_loss_summary,
     loss_rows,
     published_loss,
+    sweep_rows,
 )
 from tsnrepro.records.values import Result
+from tsnrepro.registry import MODEL
 from tsnrepro.settings.papers import sources_of
 
 _COMMIT_KEY = "testbed.commit"
@@ -120,19 +123,35 @@ def _cells(used: Used, document: str) -> dict[str, Cell]:
 
 def _tables(used: Used, columns: Columns, document: str) -> dict[str, str]:
     """Return the text of the generated tables that the manuscript inputs, by file."""
-    check_known(used.tables, [LOSS_ROWS], "generated table")
+    check_known(used.tables, [LOSS_ROWS, SWEEP_ROWS], "generated table")
     if not used.tables:
         return {}
-    loss = columns.columns[0].runs.get("loss")
-    points = load_loss_summary(loss) if loss else []
-    return {LOSS_ROWS: loss_rows(points, published_loss(document))}
+    first, *others = [
+        load_loss_summary(loss) if (loss := column.runs.get("loss")) else []
+        for column in columns.columns
+    ]
+    found = {}
+    if LOSS_ROWS in used.tables:
+        found[LOSS_ROWS] = loss_rows(first, published_loss(document))
+    if SWEEP_ROWS in used.tables:
+        beside = others[0] if others and not _of_model(columns.columns[0]) else None
+        found[SWEEP_ROWS] = sweep_rows(first, beside, document)
+    return found
+
+
+def _of_model(column: Column) -> bool:
+    """Tell whether a column is the model's: what is simulated has no second column beside it."""
+    kind = column.values().get("testbed.kind")
+    return kind is not None and kind.value == MODEL
 
 
 def _table_files(used: Used, columns: Columns) -> Iterator[PrintedFile]:
     """Yield the tables of results that generated tables were made from."""
-    loss = columns.columns[0].runs.get("loss")
-    if LOSS_ROWS in used.tables and loss:
-        yield PrintedFile(f"loss/{LOSS_SUMMARY}", file_sum(loss / LOSS_SUMMARY))
+    for number, column in enumerate(columns.columns):
+        loss = column.runs.get("loss")
+        if loss and (SWEEP_ROWS in used.tables or (LOSS_ROWS in used.tables and not number)):
+            prefix = f"{column.name}/" if number else ""
+            yield PrintedFile(f"{prefix}loss/{LOSS_SUMMARY}", file_sum(loss / LOSS_SUMMARY))
 
 
 def _commit(values: dict[str, Result]) -> str:

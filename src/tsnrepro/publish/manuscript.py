@@ -16,7 +16,7 @@ MEASURED_COMMANDS = (
     *("rawval", "rawlo", "rawhi", "ifval", "ifknown", "ifbounded", "caseval"),
     *("wordval", "unitrange"),
 )
-PUBLISHED_COMMANDS = ("pub", "unitpub", "rawpub", "publink")
+PUBLISHED_COMMANDS = ("pub", "unitpub", "rawpub", "publink", "wordpub")
 _KINDS = {
     **dict.fromkeys(MEASURED_COMMANDS, "measured"),
     **dict.fromkeys(PUBLISHED_COMMANDS, "published"),
@@ -30,6 +30,8 @@ _COMMAND = re.compile(
     r"\\(?P<command>[A-Za-z]+)\*?\s*(?:\[[^\]]*\])?\s*(?:\{(?P<decimals>\d+)\}\s*(?=\{))?"
     r"\{(?P<key>[^{}]*)\}"
 )
+# Two published cells as one range: \pubrange{low}{high}.
+_RANGE = re.compile(r"\\pubrange\{([^{}]*)\}\{([^{}]*)\}")
 # A table's cells by several keys in one: \cells{a.{b,c}.d} is \val{a.b.d} & \val{a.c.d}.
 _CELLS = re.compile(r"\\(?P<published>pub)?cells(?:\[\w*\])?\{([^{}]*)\{([^{}]*)\}([^{}]*)\}")
 
@@ -73,7 +75,8 @@ def scan_text(text: str, name: str, used: Used | None = None) -> Used:
 
     ``name`` is how places call the text.
     """
-    used, text = used or Used(), _CELLS.sub(_one_by_one, without_comments(text))
+    text = _RANGE.sub(r"\\pub{\1}\\pub{\2}", without_comments(text))
+    used, text = used or Used(), _CELLS.sub(_one_by_one, text)
     for match in _COMMAND.finditer(text):
         kind = _KINDS.get(match["command"])
         if kind is None:

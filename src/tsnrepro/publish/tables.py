@@ -12,7 +12,8 @@ from tsnrepro.records.columns import CONFIGURATIONS
 
 LOSS_SUMMARY = "tables/summary.csv"
 LOSS_ROWS = "tables/loss-rows.tex"
-_PUBLISHED_TABLE = "table-a-2"
+SWEEP_ROWS = "tables/sweep-rows.tex"
+_PUBLISHED_TABLE, _SWEEP_TABLE = "table-a-2", "table-6"
 _PUBLISHED_CONFIGURATIONS = {"Single-Path": "control", "FRER Dual-Path": "frer"}
 _LOSS_DIGITS = 3
 # The document prints three or four decimals; the column is aligned at four.
@@ -80,6 +81,37 @@ def loss_rows(points: list[LossPoint], cells: dict[tuple[str, float], str]) -> s
     measured = {(point.configuration, point.target_mbps): point for point in points}
     loads = sorted({load for _, load in (*measured, *cells)})
     return "".join(f"{_row(load, measured, cells)} \\\\\n" for load in loads)
+
+
+def sweep_rows(measured: list[LossPoint], simulated: list[LossPoint] | None, document: str) -> str:
+    """Return the rows of the sweep with FRER by load: published, measured, and simulated.
+
+    Columns: load; the document's actual rate, loss and zone; offered load, trials with loss of
+    all, loss and its interval; simulated loss and its interval, which ``None`` leaves out.
+    """
+    table = published.load_table(document, _SWEEP_TABLE)
+    printed = {float(str(row.target_mbps)): str(row.row) for row in table.itertuples()}
+    ours = {p.target_mbps: p for p in measured if p.configuration == "frer"}
+    model = {p.target_mbps: p for p in simulated or () if p.configuration == "frer"}
+    rows = []
+    for load in sorted({*printed, *ours, *model}):
+        cells = [f"{load:g}", *_printed_sweep(printed.get(load)), *_measured(ours.get(load))]
+        if simulated is not None:
+            cells += _measured(model.get(load))[2:]
+        rows.append(" & ".join(cells))
+    return "".join(f"{row} \\\\\n" for row in rows)
+
+
+def _printed_sweep(row: str | None) -> list[str]:
+    """Return the document's rate, loss and zone of a load; dashes where it has none."""
+    if row is None:
+        return [TEX.unknown] * 3
+    cell = f"{_SWEEP_TABLE}/{row}"
+    ranges = [
+        rf"\pubrange{{{cell}/{name}_low_{unit}}}{{{cell}/{name}_high_{unit}}}"
+        for name, unit in (("actual", "mbps"), ("loss", "percent"))
+    ]
+    return [*ranges, rf"\wordpub{{{cell}/zone}}"]
 
 
 def _row(

@@ -47,6 +47,12 @@ OWN_LOSS = {
     },
 }
 
+OWN_TCP = {
+    "largest_window_bytes": pa.Column(
+        "Int64", pa.Check.ge(0), nullable=True, coerce=True, required=False
+    )
+}
+
 
 def _column(kind: NumberColumn, least: float | None, imported: bool) -> pa.Column:
     """Return a column of a schema; what others may not have recorded can be missing."""
@@ -76,6 +82,8 @@ def _schema(experiment: str, imported: bool = False) -> pa.DataFrameSchema:
         columns["^drop_.*$"] = pa.Column(
             drops, pa.Check.ge(0), regex=True, nullable=imported, required=not imported
         )
+    if experiment == "tcp" and not imported:
+        columns |= OWN_TCP
     if imported:
         columns |= _ORIGIN | (_QUANTITY if experiment == "latency" else {})
     name = f"imported {experiment}" if imported else experiment

@@ -41,11 +41,14 @@ class Result(BaseModel):
     method
         How the value and its interval were found.
     run
-        Experiment whose trials these are; empty for what rests on none.
+        Experiment whose trials these are; several are joined by ``+``, and it is empty for what
+        rests on none.
     trials
-        Names of the trials' folders in the raw store.
+        Names of the trials' folders in the raw store; of several experiments each begins with its
+        experiment and a slash.
     sha256
-        Checksum over the checksums of the trials (64 hex digits, or empty).
+        Checksum over the checksums of the trials (64 hex digits, or empty); of a result that
+        follows from others, over theirs.
 
     """
 
@@ -58,7 +61,7 @@ class Result(BaseModel):
     unit: str
     digits: Annotated[int, Field(ge=0, le=9)]
     method: str
-    run: Annotated[str, Field(pattern=r"^([a-z][a-z0-9_]*)?$")]
+    run: Annotated[str, Field(pattern=r"^([a-z][a-z0-9_]*(\+[a-z][a-z0-9_]*)*)?$")]
     trials: list[str]
     sha256: Annotated[str, Field(pattern=r"^([0-9a-f]{64})?$")]
 

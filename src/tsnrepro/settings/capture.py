@@ -37,6 +37,10 @@ EXPERIMENT = Experiment(
     figures={"path-delay": "By how much the second copy came later"},
     keys=(
         "capture.{captured,tagged,missing,out_of_order,repeated,ties,trials,trials.agreeing}.count",
+        "capture.frer.{trials,stream_frames,tagged_stream,single_copies,beyond_first}.count",
+        "capture.frer.{out_of_order,repeated}.count",
+        "capture.frer.first_number.{lowest,highest}",
+        "capture.shown.{tagged,from_zero,ordered,both_paths,single_delivery}",
         "capture.disagreements.{capture,wire,counters}.count",
         "capture.won.*.*.*.percent",
         "capture.path_delay.*.*.*.us",

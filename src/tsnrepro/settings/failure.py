@@ -12,8 +12,10 @@ from tsnrepro.settings.strict import (
     OneOrMore,
     PacketsPerSecond,
     Percent,
+    PositiveFloat,
     Repetitions,
     Seconds,
+    SocketBufferBytes,
     Strict,
 )
 
@@ -28,7 +30,21 @@ _Scenario = Literal[
     "restart-sw2",
     "delay",
     "three-paths",
+    "failover",
 ]
+
+
+class FailoverSettings(Strict):
+    """The load of the scenario ``failover``: one member path is cut and repaired under it."""
+
+    rate_mbps: PositiveFloat = 530.0
+    """Payload rate; the default is what the documents call the capacity of the path."""
+    payload_bytes: Annotated[int, Field(ge=12, le=1472)] = 1472
+    receive_buffer_bytes: SocketBufferBytes | None = 8_000_000
+    """Of the listener's socket. The kernel's default overflows while the program is kept waiting,
+    and that loss would hide what the path did."""
+    repetitions: Repetitions | None = None
+    """By default the experiment's."""
 
 
 class FailureSettings(Strict):
@@ -47,6 +63,7 @@ class FailureSettings(Strict):
     delays_ms: Distinct[Annotated[float, Field(ge=0, le=100)]] = [0.0, 1.0, 10.0]
     """By which the second member path is longer, one trial each."""
     latent: LatentSettings = LatentSettings()
+    failover: FailoverSettings = FailoverSettings()
 
 
 EXPERIMENT = Experiment(
@@ -56,9 +73,15 @@ EXPERIMENT = Experiment(
     figures={
         "losses": "Datagrams lost by scenario",
         "delivered-over-time": "Delivered datagrams while member paths are cut and repaired",
+        "failover": "Delivered rate while a member path is cut under load",
     },
     keys=(
         "failure.*.{control,frer}.{lost,duplicated,reordered,longest_silence_ms,alarms}",
+        "failure.failover.{control,frer}.{offered,before,during,after}.mbps",
+        "failure.failover.{control,frer}.{during_share.percent,lost_while_cut}",
+        "failure.failover.{control,frer}.{recovery.ms,within,highest.ms,elsewhere.ms}",
+        "failure.failover.{target.mbps,payload_bytes,duration_s,receive_buffer.mb,limit.ms}",
+        "failure.failover.{control,frer}.trials.count",
         "failure.trials.count",
     ),
 )

@@ -34,7 +34,7 @@ EXPERIMENT = Experiment(
         "latency.observations.{control,frer}.count",
         "latency.{duration_s,quantity,payload_bytes}",
         "latency.payload_*.{mean,min,max,p50,p90,p99,p99_9,p99_99,jitter}.{control,frer}.us",
-        "latency.payload_*.{margin,round_trip_margin}.{control,frer}.percent",
+        "latency.payload_*.{margin,round_trip_margin,waiting}.{control,frer}.percent",
         "latency.payload_*.{mean,p50,p99,p99_9}.difference.percent",
         "latency.payload_*.{observations,runs}.{control,frer}.count",
         "latency.payload_*.{duration_s,frame_bytes}",

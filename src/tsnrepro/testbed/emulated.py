@@ -402,6 +402,8 @@ class EmulatedTestbed:
             "settings": self.settings.model_dump(mode="json"),
             "dataplane_sources": build.source_digest(),
             "controller": facts.controller(),
+            "addresses": _ADDRESSES,
+            "ports": {name: self._ports(name) for name in self.hosts},
             "hosts": {
                 name: facts.host(host, self._ports(name)) for name, host in self.hosts.items()
             },

@@ -48,6 +48,8 @@ def host(remote: RemoteHost, ports: list[str]) -> dict:
         "kernel": _said(remote, ["uname", "-a"]),
         "iperf3": _said(remote, ["iperf3", "--version"]).splitlines()[0],
         "sockperf": _said(remote, ["sockperf", "--version"]),
+        "mausezahn": _said(remote, ["mausezahn", "-V"]),
+        "dumpcap": _said(remote, ["dumpcap", "--version"]),
         "ssh_server": _said(remote, ["/usr/sbin/sshd", "-V"]),
         "sysctl": _said(remote, ["sysctl", "--ignore", *_SYSCTLS]).splitlines(),
         "queues": _said(remote, ["tc", "qdisc", "show"]).splitlines(),

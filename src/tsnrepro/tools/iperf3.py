@@ -39,6 +39,8 @@ class Iperf3TcpResult:
     sent_mbps: float
     retransmits: int
     seconds: float
+    largest_window_bytes: int | None = None
+    """Of the sender's congestion window; ``None`` where it is not reported."""
 
 
 def server() -> list[str]:
@@ -145,9 +147,18 @@ def parse_tcp(text: str) -> Iperf3TcpResult:
             sent_mbps=_positive(end["sum_sent"], "bits_per_second") / 1e6,
             retransmits=count(end["sum_sent"]["retransmits"], "iperf3's retransmits"),
             seconds=_positive(end["sum_received"], "seconds"),
+            largest_window_bytes=_largest_window(end["streams"]),
         )
     except (KeyError, TypeError) as error:
         raise ToolError(f"iperf3's JSON lacks {error} of a TCP test") from error
+
+
+def _largest_window(streams: list[dict]) -> int | None:
+    """Return the sum of the streams' largest congestion windows; not every kernel tells them."""
+    windows = [stream["sender"].get("max_snd_cwnd") for stream in streams]
+    if not windows or None in windows:
+        return None
+    return sum(count(window, "iperf3's largest window") for window in windows)
 
 
 def _positive(sums: dict, name: str) -> float:

@@ -1,0 +1,69 @@
+"""Failover: rates around the cut, recovery against its limit, and what was offered."""
+
+import pandas as pd
+import pytest
+
+from tsnrepro.analysis import failure
+from tsnrepro.registry import experiment
+
+NAME = "failure.failover.frer"
+
+
+def trials(**changed):
+    """Return three repetitions of either configuration; ``changed`` columns are those of FRER."""
+    rows = []
+    for configuration in ("control", "frer"):
+        for number in range(3):
+            frer = configuration == "frer"
+            row = {
+                **{"trial": f"{configuration}-{number}", "sha256": f"{number}".ljust(64, "a")},
+                **{"repetition": number + 1, "scenario": "failover", "delay_ms": None},
+                **{"configuration": configuration, "rate_pps": 45_000.0, "payload_bytes": 1472},
+                **{"duration_s": 3.0, "receive_buffer_bytes": 8_000_000, "achieved_pps": 44_000.0},
+                **{"lost": 0, "duplicated": 0, "reordered": 0, "alarms": 0},
+                **{"longest_gap_ms": 1.5, "silent_at_end_ms": 0.0, "elsewhere_ms": 1.5},
+                **{"before_mbps": 500.0 + number, "after_mbps": 501.0 + number},
+                "during_mbps": 500.0 + number if frer else 0.0,
+                "recovery_ms": 0.5 + 0.1 * number if frer else 1000.0 + number,
+                "lost_while_cut": 0 if frer else 45_000,
+            }
+            rows.append(row | ({k: v[number] for k, v in changed.items()} if frer else {}))
+    return pd.DataFrame(rows)
+
+
+def test_rates_and_what_is_left_of_them_on_one_path():
+    found = failure.analyse(trials())
+    assert found.of(f"{NAME}.during.mbps").value == pytest.approx(501, abs=0.01)
+    share = found.of(f"{NAME}.during_share.percent")
+    assert share.value == pytest.approx(100)
+    assert found.of("failure.failover.control.during_share.percent").value == 0
+    assert found.of(f"{NAME}.lost_while_cut").value == 0
+    assert found.of("failure.failover.control.lost_while_cut").value == 45_000
+
+
+def test_what_the_talker_did_not_reach_is_told():
+    found = failure.analyse(trials())
+    assert found.of("failure.failover.target.mbps").value == pytest.approx(529.92)
+    assert found.of(f"{NAME}.offered.mbps").value == pytest.approx(44_000 * 1472 * 8 / 1e6)
+
+
+@pytest.mark.parametrize(
+    ("recovery", "word", "highest"),
+    [((0.4, 0.5, 1.0), "all", 1.0), ((0.4, 0.5, 1.1), "some", 1.1), ((2, 3, 4), "none", 4)],
+)
+def test_recovery_is_held_against_its_limit_trial_by_trial(recovery, word, highest):
+    found = failure.analyse(trials(recovery_ms=recovery))
+    assert found.of(f"{NAME}.within").value == word
+    assert found.of(f"{NAME}.highest.ms").value == highest
+    estimate = found.of(f"{NAME}.recovery.ms")
+    assert estimate.low < estimate.value < estimate.high
+
+
+def test_every_key_is_promised():
+    declared = experiment("failure")
+    assert [key for key in failure.analyse(trials()).keys if not declared.promises(key)] == []
+
+
+def test_without_such_trials_there_are_no_such_results():
+    others = trials().assign(scenario="none")
+    assert not [key for key in failure.analyse(others).keys if key.startswith("failure.failover")]

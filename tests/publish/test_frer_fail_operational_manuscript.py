@@ -1,0 +1,205 @@
+"""The manuscript on fail-operational FRER: the document's tables and figures, beside our own."""
+
+import re
+from fnmatch import fnmatchcase
+
+import pytest
+from invented_results import (
+    entry,
+    facts_of_testbed,
+    trials,
+    write_figures,
+    write_run,
+    write_summary,
+)
+from printed import Manuscript, SourceChecks, latex
+
+from tsnrepro.audit import published
+from tsnrepro.publish.columns import Column, Columns
+from tsnrepro.publish.macros import write_paper_inputs
+from tsnrepro.publish.manuscript import scan
+from tsnrepro.registry import experiments, promising
+
+DOCUMENT = "frer-fail-operational"
+CONSTANTS = {
+    **{"level": r"95\,\%", "payload": "1472", "longestframe": "1518", "segment": "1448"},
+    **{"headers": "46", "onwire": "20", "tagbytes": "6", "sequencebits": "16"},
+    **{"gigabit": "1000", "planningshare": r"80\,\%"},
+}
+NAMES = re.compile(
+    r"802\.1CB|RFC 2544|0xF1C1|iperf3|sw[12]\b|P(?:50|90|99(?:\.9)?)(?!\d)"
+    r"|문서의 (?:그림 \d|\d\.\d(?:\.\d)?절)|(?:문서의 )?표 \d+[A-D]?(?:, \d+[A-D]?)*"
+    r"|와 \d\.\d\.\d절"
+)
+PAPER = Manuscript(DOCUMENT, NAMES)
+SIMULATED = "simulated"
+UNITS = {"us": "us", "ms": "ms", "mbps": "Mb/s", "percent": "%", "mb": "MB", "kb": "kB", "s": "s"}
+# By pattern, the first that fits; what has three numbers has limits.
+SUITING = {
+    "failure.failover.*.within": "all",
+    "capture.shown.*": "yes",
+    "tcp.equivalence.verdict": "equivalent",
+    "*.verdict": "cannot tell",
+    "*.limited_by": "network",
+    "*.lost_while_cut": 0.0,
+    "*.count": 1234,
+    "*.payload_bytes": 1472.0,
+    "*.line_limit.*": 950.25,
+    "*.margin.percent": (12.3, 10.1, 14.5),
+    "*.difference.*": (-12.5, -20.5, 4.5),
+    "*": (512.3, 487.6, 534.9),
+}
+
+
+def invented(key, chosen):
+    found = next(f for at, f in (*chosen.items(), *SUITING.items()) if fnmatchcase(key, at))
+    limits = found if isinstance(found, tuple) else (found, None, None)
+    run = promising(key).name
+    words = {"unit": UNITS.get(key.split(".")[-1], ""), "names": trials(run, "all", 12)}
+    return entry(key, *limits, digits=0 if isinstance(found, int) else 1, run=run, **words)
+
+
+def prepared(folder, kind="emulated", measured=True, chosen=None):
+    """Write invented results and the manuscript's inputs, and return their folder."""
+    used = scan(PAPER.folder)
+    verb = "Simulated on" if kind == "model" else "Measured on"
+    facts = [
+        fact | {"value": {"kind": kind, "verb": verb}.get(name, fact["value"])}
+        for fact in facts_of_testbed()
+        for name in [fact["key"].removeprefix("testbed.")]
+    ]
+    keys = {key.removeprefix(f"{SIMULATED}.") for key in used.measured}
+    promised = {key: promising(key).name for key in keys if promising(key)}
+    # What derived results follow from, whether or not it is printed itself.
+    promised |= {
+        key: promising(key).name
+        for key in (
+            *("loss.payload_bytes", "loss.limit.payload_bytes", "loss.limit.end_to_end.frer.mbps"),
+            *("mausezahn.frame_1518.frer.achieved_frame_mbps", "latency.p99_9.frer.us"),
+            "rfc2544.throughput.binary_search.frame_1518.frer.payload_mbps",
+        )
+    }
+    columns = []
+    for column in ("selected", SIMULATED):
+        runs = {}
+        for name, declared in experiments().items():
+            if name not in set(promised.values()) | {"streams"}:
+                continue
+            if "model" in (column, kind) and "model" not in declared.kinds:
+                continue
+            if column == SIMULATED and "model" not in declared.kinds:
+                continue
+            run = folder / column / "testbed" / name
+            its = sorted(key for key, of in promised.items() if of == name)
+            items = [invented(key, chosen or {}) for key in its] if measured else []
+            write_run(run, items, facts, testbed=kind)
+            if name == "loss":
+                write_summary(run / "tables" / "summary.csv")
+            if measured:
+                write_figures(
+                    run / "figures",
+                    [path.split("/")[-1] for path in used.files if path.split("/")[-2] == name],
+                )
+            runs[name] = run
+        columns.append(Column(column, runs))
+    write_paper_inputs(PAPER.folder, folder / "paper", Columns(columns))
+    return folder
+
+
+class TestSources(SourceChecks):
+    paper, constants = PAPER, CONSTANTS
+    typed = [
+        f"앞 {typed} 뒤"
+        for typed in (
+            "임계는 530",
+            "341\\,Mb/s로",
+            "2.15배",
+            "64개를",
+            "손실 0\\,\\%",
+            "47\\,\\%의",
+        )
+    ]
+
+
+class TestPages:
+    pytestmark = latex
+
+    @pytest.fixture(scope="class")
+    @classmethod
+    def built(cls, tmp_path_factory):
+        return PAPER.built(prepared(tmp_path_factory.mktemp("built")))
+
+    def test_nothing_is_missing_or_runs_off_the_page(self, built):
+        PAPER.assert_nothing_is_missing_or_off_the_page(built, points=3)
+        assert "??" not in PAPER.text(built)
+
+    def test_every_table_and_figure_of_the_document_is_named(self, built):
+        text = PAPER.squeezed(built)
+        named = set(re.findall(r"표(\d+[A-D]?)", text))
+        # Of lists such as "표 9A, 9B, 9C".
+        for numbers in re.findall(r"표((?:\d+[A-D]?,)+\d+[A-D]?)", text):
+            named |= set(numbers.split(","))
+        assert named >= {
+            *map(str, range(1, 13)),
+            *("7A", "9A", "9B", "9C", "9D", "10A", "10B"),
+        }
+        assert {number for number in "12345" if f"(문서의그림{number})" in text} == set("12345")
+
+    @pytest.mark.parametrize(
+        ("table", "columns"),
+        [
+            ("table-4", ["throughput_mbps"]),
+            ("table-7a", ["theoretical_mbps", "zero_loss_mbps"]),
+            ("table-8", ["mean_latency_us", "max_latency_us", "p99_9_latency_us"]),
+            ("table-9a", ["actual_mbps", "loss_percent"]),
+            ("table-9b", ["actual_mbps", "loss_percent"]),
+            ("table-9c", ["actual_mbps", "loss_percent"]),
+            ("table-9d", ["saturation_mbps", "gap_factor"]),
+            ("table-10", ["measured_mbps"]),
+        ],
+    )
+    def test_every_number_of_a_table_stands_on_the_pages(self, built, table, columns):
+        text = PAPER.squeezed(built)
+        rows = published.load_table(DOCUMENT, table)
+        cells = published.catalog()
+        for row in rows["row"]:
+            for column in columns:
+                printed = cells.cell(f"{DOCUMENT}/{table}/{row}/{column}").printed
+                assert printed in text, (table, row, column)
+
+    def test_measured_and_simulated_stand_beside_each_other(self, built):
+        text = PAPER.squeezed(built)
+        assert "측정값(에뮬레이션테스트베드)과95%구간" in text
+        assert "시뮬레이션(모델테스트베드)과95%구간" in text
+
+    def test_a_model_alone_is_never_called_measured(self, tmp_path):
+        results = PAPER.built(prepared(tmp_path, kind="model"))
+        text = PAPER.squeezed(results)
+        assert "시뮬레이션(모델테스트베드)과95%구간" in text
+        assert "측정값(" not in text
+        assert "캡처는프레임이있는테스트베드에서만" in text
+        PAPER.assert_nothing_is_missing_or_off_the_page(results, points=3)
+
+    def test_what_was_not_measured_prints_a_dash(self, tmp_path):
+        results = PAPER.built(prepared(tmp_path, measured=False))
+        assert "이캠페인에서는측정하지않았다." in PAPER.squeezed(results)
+        PAPER.assert_nothing_is_missing_or_off_the_page(results, points=3)
+
+    @pytest.mark.parametrize(
+        ("chosen", "says"),
+        [
+            (
+                {"*.lost_while_cut": 0.0, "*.within": "all"},
+                ["잃은데이터그램이없다.", "하나도잃지않았고", "복구시간은모든반복에서1"],
+            ),
+            (
+                {"*.lost_while_cut": 7.0, "*.within": "none", "capture.shown.tagged": "no"},
+                ["평균7.0개를잃었다.", "데이터그램일부를잃었다.", "R-TAG가없는스트림프레임이있다."],
+            ),
+        ],
+    )
+    def test_sentences_follow_what_was_measured(self, tmp_path, chosen, says):
+        chosen = {"failure.failover.limit.ms": 1.0} | chosen
+        text = PAPER.squeezed(PAPER.built(prepared(tmp_path, chosen=chosen)))
+        for sentence in says:
+            assert sentence in text
