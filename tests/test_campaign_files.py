@@ -65,9 +65,9 @@ def nominal_s(name):
     return sum(item.nominal_s for planned in planned_of(name).values() for item in planned)
 
 
-def test_the_quick_campaign_takes_half_an_hour_at_most():
+def test_the_quick_campaign_takes_less_than_an_hour():
     """Guests counted one at a time, and trials with generous set-ups."""
-    assert nominal_s("quick") < 35 * 60
+    assert nominal_s("quick") < 40 * 60
 
 
 def test_the_soak_campaign_takes_a_day():
