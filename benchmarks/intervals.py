@@ -32,6 +32,7 @@ from tsnrepro.stats.proportions import share, upper_bound_when_none_lost
 from tsnrepro.stats.quantiles import correlated_quantile
 from tsnrepro.stats.replication import loss_over_runs, mean_over_runs, variation_over_runs
 from tsnrepro.stats.thresholds import Sweep, compare_thresholds, threshold
+from tsnrepro.stats.trends import trend_over_runs
 
 Generator = np.random.Generator
 # What one data set gives: the method, its estimate, and the truth.
@@ -132,6 +133,25 @@ def losses(rng: Generator) -> Iterator[tuple[str, Callable[[], list[Outcome]]]]:
             ]
 
         yield f"{stalls:g} stalls a trial, {runs} runs", one
+
+
+def trends(rng: Generator) -> Iterator[tuple[str, Callable[[], list[Outcome]]]]:
+    """Losses in bursts whose mean grows over the runs: by nothing, or threefold."""
+    percent = 100 * BURST / SENT
+    for stalls, runs, growth in product(STALLS_A_TRIAL, (6, 12, 36), (0.0, 1.0)):
+        # Repetitions are not quite evenly spaced: a trial that failed was measured again.
+        times = np.arange(runs) + 0.2 * np.sin(np.arange(runs))
+        middle = times.mean()
+        slope = growth * stalls / runs
+        expected = stalls + slope * (times - middle)
+
+        def one(
+            expected: np.ndarray = expected, times: np.ndarray = times, slope: float = slope
+        ) -> list[Outcome]:
+            lost = percent * rng.poisson(expected)
+            return [("trend of losses", trend_over_runs(lost, times), percent * slope)]
+
+        yield f"{stalls:g} stalls a trial, {runs} runs, growth {growth:g}", one
 
 
 def thresholds(rng: Generator) -> Iterator[tuple[str, Callable[[], list[Outcome]]]]:
@@ -240,7 +260,7 @@ def _as_bound(estimate: Estimate) -> Estimate:
     )  # fmt: skip
 
 
-FAMILIES = {f.__name__: f for f in (losses, thresholds, means, quantiles, variations)}
+FAMILIES = {f.__name__: f for f in (losses, thresholds, means, quantiles, variations, trends)}
 
 
 def run(names: list[str], sets: int, seed: int = 1) -> list[Cell]:

@@ -151,7 +151,9 @@ def test_talker_and_listener_compile_without_a_warning(tmp_path, compiler, progr
     if not shutil.which(compiler):
         pytest.skip(f"{compiler} is not installed")
     source = str(streams.SOURCES / f"{program}.c")
-    check_quiet([compiler, *streams.FLAGS, source, "-o", str(tmp_path / program)])
+    check_quiet(
+        [compiler, *streams.FLAGS, source, *streams.LIBRARIES, "-o", str(tmp_path / program)]
+    )
 
 
 @pytest.mark.namespaces

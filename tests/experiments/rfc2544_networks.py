@@ -5,8 +5,8 @@ import random
 
 import numpy as np
 
+from tsnrepro.experiments.load import LoadOutcome
 from tsnrepro.experiments.rfc2544.load_trial import Series, SystemUnderTest
-from tsnrepro.experiments.traffic import LoadOutcome
 from tsnrepro.streams.log import LISTENER_DTYPE
 
 

@@ -6,7 +6,7 @@ import pytest
 from tsnrepro.experiments import failure
 from tsnrepro.experiments.failover import failover
 from tsnrepro.experiments.faults import AppliedFault, Fault
-from tsnrepro.experiments.traffic import IntendedLoad, LoadOutcome
+from tsnrepro.experiments.load import IntendedLoad, LoadOutcome
 from tsnrepro.settings.failure import FailureSettings
 from tsnrepro.streams.log import LISTENER_DTYPE
 

@@ -5,11 +5,11 @@ import json
 import pytest
 
 from tsnrepro.campaigns import campaign
-from tsnrepro.experiments import failure, mausezahn, streams
+from tsnrepro.experiments import failure, mausezahn, streams, traffic
 from tsnrepro.experiments.backends import backend
+from tsnrepro.experiments.load import IntendedLoad, RateStep
 from tsnrepro.experiments.measurement import Measurement
 from tsnrepro.experiments.rfc2544 import experiment
-from tsnrepro.experiments.traffic import IntendedLoad, RateStep
 from tsnrepro.records.store import Trial
 from tsnrepro.settings.failure import LatentSettings
 
@@ -62,6 +62,29 @@ def test_a_silently_dead_path_is_noticed_and_costs_frer_nothing(testbed):
     assert frer["alarms"]
     assert 0.9 < frer["alarms"][0]["at_s"] < 0.9 + 3 * 0.3
     assert failing(testbed, "silent-death", "control")["result"]["lost"] > 1800
+
+
+@pytest.mark.parametrize("configuration", ["control", "frer"])
+def test_every_source_of_a_car_is_counted_on_its_own(testbed, configuration):
+    sources = [
+        {"kind": "camera", "name": "camera", "pictures_per_s": 20, "picture_bytes": 40_000},
+        {"kind": "constant", "name": "lidar", "rate_mbps": 10, "payload_bytes": 1248},
+        {"kind": "random", "name": "v2x", "count": 2, "rate_pps": 500, "payload_bytes": 256},
+    ]
+    factors = {"mix": "car", "sources": sources, "receive_buffer_bytes": 8_000_000}
+    of = measured(testbed, traffic, configuration=configuration, duration_s=0.5, **factors).values
+    camera, lidar, *random = of["streams"]
+    assert camera["sent"] == 10 * 28  # 40,000 bytes are 27.2 datagrams
+    assert lidar["sent"] == round(0.5 * 10e6 / 8 / 1248)
+    for stream in random:  # a Poisson count of mean 250
+        assert stream["sent"] == pytest.approx(250, abs=4 * 250**0.5)
+    for stream in of["streams"]:
+        accounting, copies = stream["accounting"], stream["recovery"]["discarded"]
+        assert accounting["unaccounted"] == 0
+        assert copies == (stream["sent"] if configuration == "frer" else 0)
+        assert stream["unique"] == stream["sent"]
+        assert 0 < stream["p50_us"] <= stream["p99_us"] <= stream["max_us"]
+    assert camera["pictures"]["whole"] == camera["pictures"]["sent"] == 10
 
 
 def test_the_testbed_is_whole_again_after_a_fault(testbed):

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from rfc2544_networks import KnownNetwork, series
 
 from tsnrepro.errors import ToolError
+from tsnrepro.experiments.load import LoadOutcome
 from tsnrepro.experiments.measurement import Measurement
 from tsnrepro.experiments.rfc2544 import (
     back_to_back,
@@ -18,7 +19,6 @@ from tsnrepro.experiments.rfc2544 import (
     latency_trial,
     system_recovery,
 )
-from tsnrepro.experiments.traffic import LoadOutcome
 from tsnrepro.records.store import Trial
 from tsnrepro.settings.rfc2544 import (
     BackToBackSettings,

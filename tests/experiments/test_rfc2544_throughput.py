@@ -6,9 +6,9 @@ from hypothesis import strategies as st
 from rfc2544_networks import KnownNetwork, series
 
 from tsnrepro.errors import ToolError
+from tsnrepro.experiments.load import LoadOutcome
 from tsnrepro.experiments.rfc2544 import binary_search, mlr, systematic
 from tsnrepro.experiments.rfc2544.throughput import record_of_search
-from tsnrepro.experiments.traffic import LoadOutcome
 from tsnrepro.settings.rfc2544 import (
     RFC2544_GOAL,
     BinarySearchSettings,

@@ -7,7 +7,14 @@ import pytest
 
 from tsnrepro.repository import root
 
-SETS = {"losses": 60, "means": 60, "quantiles": 400, "thresholds": 12, "variations": 200}
+SETS = {
+    "losses": 60,
+    "means": 60,
+    "quantiles": 400,
+    "thresholds": 12,
+    "variations": 200,
+    "trends": 200,
+}
 
 
 @pytest.fixture(scope="module")

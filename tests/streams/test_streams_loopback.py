@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy import stats
 from talker_logs import pacing_errors, read_talker_log
 
 from tsnrepro.streams import command
@@ -81,6 +82,28 @@ def test_a_second_rate_follows_without_a_pause(loopback, ports, tmp_path):
     assert (gaps[:99] == INTERVAL_NS).all()
     assert (gaps[100:] == 3 * INTERVAL_NS).all()
     assert gaps[99] == 3 * INTERVAL_NS, "the slot after the hundredth is the second rate's"
+
+
+def test_random_slots_are_a_poisson_process_that_a_seed_repeats(loopback, ports, tmp_path):
+    port, mean_ns = ports()[0], 200_000
+
+    def slots(seed, seconds=1.0):
+        log = tmp_path / f"sent-{seed}"
+        sent = loopback.talk(
+            port, Pacing(mean_ns, poisson=seed), Extent(seconds=seconds), log=str(log)
+        )
+        return read_talker_log(log)["wanted_ns"].astype(np.int64) - sent.start_ns
+
+    loopback.listen([port], Extent(seconds=20))
+    first, again, other = slots(7), slots(7), slots(8)
+    np.testing.assert_array_equal(first, again)
+    assert not np.array_equal(first[:100], other[:100])
+    for found in (first, other):
+        gaps = np.diff(found, prepend=0)
+        assert stats.kstest(gaps, "expon", args=(0, mean_ns)).pvalue > 1e-3
+        # Gaps of such a process do not depend on each other, and its counts scatter by their root.
+        assert abs(np.corrcoef(gaps[:-1], gaps[1:])[0, 1]) < 4 / np.sqrt(len(gaps))
+        assert len(found) == pytest.approx(5000, abs=4 * np.sqrt(5000))
 
 
 def test_slots_stand_on_the_grid_whatever_happened_before(loopback, ports, tmp_path):
@@ -402,6 +425,7 @@ def test_a_talker_that_cannot_keep_up_ends_and_says_what_it_owed(loopback, ports
         (["--address", "here"], "--address takes an IPv4 address, not 'here'"),
         (["--clock", "utc"], "--clock takes tai, realtime or monotonic, not 'utc'"),
         (["--timestamps", "software"], "--timestamps needs --log"),
+        (["--poisson", "-1"], "--poisson takes a whole number from 0"),
         (["--txtime"], "--txtime and --txtime-ahead-ns go together"),
         (["--phase-ns", "5"], "--phase-ns must be below --cycle-ns"),
         (["--device", "nowhere0"], "device nowhere0"),

@@ -24,9 +24,9 @@ from tsnrepro.experiments.backends.hosts import (
     CountersAround,
     HostsBackend,
 )
+from tsnrepro.experiments.load import IntendedLoad
 from tsnrepro.experiments.measurement import Measurement
 from tsnrepro.experiments.plan import Planned, planned_in_blocks
-from tsnrepro.experiments.traffic import IntendedLoad
 from tsnrepro.records.outputs import COUNTERS_AFTER, COUNTERS_BEFORE
 from tsnrepro.records.store import Trial
 from tsnrepro.settings.capture import CaptureSettings

@@ -4,7 +4,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tsnrepro.experiments.faults import AppliedFault
-from tsnrepro.experiments.traffic import IntendedLoad, LoadOutcome
+from tsnrepro.experiments.load import IntendedLoad, LoadOutcome
 
 _MEGA = 1e6
 # What was on its way when a link went down arrives within this; queues are empty at such loads.

@@ -10,9 +10,9 @@ from typing import Any
 from tsnrepro.experiments.backends import backend
 from tsnrepro.experiments.failover import failover
 from tsnrepro.experiments.faults import Fault, Timeline
+from tsnrepro.experiments.load import IntendedLoad, LoadOutcome
 from tsnrepro.experiments.measurement import Measurement
 from tsnrepro.experiments.plan import Planned, in_blocks, nominal_seconds
-from tsnrepro.experiments.traffic import IntendedLoad, LoadOutcome
 from tsnrepro.records.outputs import ARRIVALS
 from tsnrepro.records.store import Trial
 from tsnrepro.settings.failure import FailureSettings, LatentSettings

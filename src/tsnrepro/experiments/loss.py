@@ -9,9 +9,9 @@ from itertools import product
 from typing import Any
 
 from tsnrepro.experiments.backends import backend
+from tsnrepro.experiments.load import IntendedLoad
 from tsnrepro.experiments.measurement import Measurement
 from tsnrepro.experiments.plan import Planned, in_blocks, nominal_seconds
-from tsnrepro.experiments.traffic import IntendedLoad
 from tsnrepro.records.store import Trial, canonical
 from tsnrepro.settings.loss import LossPart, LossSettings
 from tsnrepro.testbed.protocol import Testbed

@@ -10,9 +10,9 @@ from typing import Any, Literal
 
 from tsnrepro.ethernet import udp_payload, wire_bytes
 from tsnrepro.experiments.backends import backend
+from tsnrepro.experiments.load import IntendedLoad, LoadOutcome
 from tsnrepro.experiments.measurement import Measurement
 from tsnrepro.experiments.plan import Planned, crossed, planned_in_blocks
-from tsnrepro.experiments.traffic import IntendedLoad, LoadOutcome
 from tsnrepro.records.store import Trial
 from tsnrepro.settings.mausezahn import MausezahnSettings
 from tsnrepro.testbed.protocol import Testbed

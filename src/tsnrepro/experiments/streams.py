@@ -8,9 +8,9 @@ from typing import Any
 
 from tsnrepro.ethernet import udp_payload
 from tsnrepro.experiments.backends import backend
+from tsnrepro.experiments.load import IntendedLoad
 from tsnrepro.experiments.measurement import Measurement
 from tsnrepro.experiments.plan import Planned, crossed, planned_in_blocks
-from tsnrepro.experiments.traffic import IntendedLoad
 from tsnrepro.records.store import Trial
 from tsnrepro.settings.streams import StreamsSettings
 from tsnrepro.testbed.protocol import Testbed

@@ -118,12 +118,13 @@ EXPERIMENT = Experiment(
     LossSettings,
     title="Loss against offered load",
     order=1,
-    tables=("summary", "by-phase", "intervention"),
+    tables=("summary", "by-phase", "intervention", "over-time"),
     figures={
         "loss-against-load": "Loss against offered load",
         "intervention": "Loss against offered load by receive buffer and priority",
         "where-lost": "Where the lost datagrams were lost",
         "frame-size": "Loss by frame size",
+        "loss-over-time": "Loss over the time of the run, a mark a repetition",
     },
     keys=(
         "loss.{threshold,highest_clean,line_limit}.{control,frer}.mbps",
@@ -147,6 +148,8 @@ EXPERIMENT = Experiment(
         "loss.share.{listener_socket,talker,switches,other}.percent",
         "loss.share.{listener_socket,talker,switches,other}.{control,frer}.percent",
         "loss.{sent,lost,received,copies,eliminated,unaccounted,unread}.total.count",
+        "loss.time.{control,frer}.{earlier.percent,later.percent,trend.percent,lossy.count}",
+        "loss.time.{span.hours,repetitions.count}",
         "loss.{trials.count,duration_s,payload_bytes}",
         "loss.phase_*.{duration_s,trials.count}",
         "loss.phase_*.{highest_clean,threshold,collapse}.{control,frer}.mbps",

@@ -7,6 +7,8 @@ from tsnrepro.c_sources import build_folder, compile_whole
 
 SOURCES = Path(__file__).resolve().parent
 FLAGS = ("-std=c11", "-O2", "-Wall", "-Wextra", "-Werror", "-pthread")
+LIBRARIES = ("-lm",)
+"""What the linker needs behind the source."""
 
 
 @dataclass(frozen=True)
@@ -30,6 +32,7 @@ def programs() -> Programs:
     made = Programs(*(folder / name for name in ("talker", "listener", "stallmeter")))
     for program in (made.talker, made.listener, made.stallmeter):
         if not program.exists():
-            command = ["clang", *FLAGS, str(SOURCES / f"{program.name}.c"), "-o"]
+            source = str(SOURCES / f"{program.name}.c")
+            command = ["clang", *FLAGS, source, *LIBRARIES, "-o"]
             compile_whole(program, command, "talker, listener and stall meter", "those of libc")
     return made

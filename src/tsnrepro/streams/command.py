@@ -23,7 +23,8 @@ class Pacing:
 
     ``interval_ns`` of ``None`` saturates the way out. The first slot is at ``start_ns`` or, with
     ``cycle_ns``, at the next multiple of the cycle plus ``phase_ns``, both on the run's clock.
-    After ``then_after`` datagrams slots are ``then_interval_ns`` apart.
+    After ``then_after`` datagrams slots are ``then_interval_ns`` apart. With ``poisson``, a seed,
+    gaps are exponential with ``interval_ns`` as their mean.
     """
 
     interval_ns: int | None
@@ -35,6 +36,7 @@ class Pacing:
     late_ns: int | None = None
     then_after: int | None = None
     then_interval_ns: int | None = None
+    poisson: int | None = None
 
     @classmethod
     def at_rate(cls, rate_mbps: float, payload_bytes: int, burst: int = 1) -> "Pacing":

@@ -11,6 +11,9 @@
  * after it are not moved, so a stall is followed by the datagrams that it held up. A talker that
  * cannot keep up ends a tenth of --seconds late at the latest; what it owed is counted as unsent.
  *
+ * Random slots. With --poisson SEED the gaps before and between slots are independent and exponential
+ * with --interval-ns as their mean; a seed gives the same slots again.
+ *
  * A second rate. From attempt --then-after on slots are --then-interval-ns apart.
  *
  * Times. The payload carries the reading of the clock just before the kernel is called; the
@@ -28,6 +31,7 @@
  */
 #define _GNU_SOURCE
 #include <getopt.h>
+#include <math.h>
 #include <net/if.h>
 #include <netinet/in.h>
 #include <arpa/inet.h>
@@ -56,11 +60,11 @@ struct options {
 	uint64_t payload, interval_ns, burst, count, seconds_ns;
 	uint64_t start_ns, cycle_ns, phase_ns, spin_ns, late_ns, txtime_ahead_ns;
 	uint64_t then_after, then_interval_ns;
-	uint64_t stream;
+	uint64_t stream, random;
 	int priority, send_buffer;
 	enum stamps stamps;
 	const struct named_clock *clock;
-	bool saturate, txtime, dont_fragment, has_own, has_priority, has_ahead;
+	bool saturate, poisson, txtime, dont_fragment, has_own, has_priority, has_ahead;
 };
 
 struct counts {
@@ -369,12 +373,31 @@ static unsigned int burst_now(void)
 	return (unsigned int)(left < options.burst ? left : options.burst);
 }
 
-/* Time from the present slot to the next. */
+/* Time from the present slot to the next: of random slots, the mean. */
 static uint64_t slot_ns(void)
 {
 	bool second = options.then_interval_ns && counts.attempts >= options.then_after;
 
 	return second ? options.then_interval_ns : options.interval_ns;
+}
+
+/* splitmix64 (Steele, Lea, Flood 2014): any seed will do, zero too. */
+static uint64_t next_random(void)
+{
+	uint64_t z = options.random += 0x9e3779b97f4a7c15ULL;
+
+	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ULL;
+	z = (z ^ (z >> 27)) * 0x94d049bb133111ebULL;
+	return z ^ (z >> 31);
+}
+
+static uint64_t gap_ns(void)
+{
+	if (!options.poisson)
+		return slot_ns();
+	/* 53 bits and a half: never 0, whose logarithm is none. */
+	double share = ((double)(next_random() >> 11) + 0.5) * 0x1p-53;
+	return (uint64_t)(-log(share) * (double)slot_ns() + 0.5);
 }
 
 /* Datagrams of the slots from `due` to the end of the time, or of the count if that is less. */
@@ -392,7 +415,9 @@ static const char *send_paced(uint64_t start)
 {
 	uint64_t longest_ns = options.seconds_ns + options.seconds_ns / 10;
 
-	for (uint64_t due = start;; due += slot_ns()) {
+	uint64_t first = options.poisson ? start + gap_ns() : start;
+
+	for (uint64_t due = first;; due += gap_ns()) {
 		if (options.count && counts.attempts >= options.count)
 			return "count";
 		if (options.seconds_ns && due - start >= options.seconds_ns)
@@ -487,7 +512,7 @@ static void print_report(const char *ended_by, uint64_t start, int64_t step)
 enum {
 	ADDRESS, PORT, PAYLOAD, INTERVAL, BURST, SATURATE, COUNT, SECONDS, START, CYCLE, PHASE,
 	PRIORITY, TXTIME, TXTIME_AHEAD, STREAM, LOG, STAMPS, CLOCK, SPIN, LATE, DONT_FRAGMENT,
-	BIND, DEVICE, SHOW_CLOCK, THEN_AFTER, THEN_INTERVAL, SEND_BUFFER,
+	BIND, DEVICE, SHOW_CLOCK, THEN_AFTER, THEN_INTERVAL, SEND_BUFFER, POISSON,
 };
 
 static const struct option known_options[] = {
@@ -517,6 +542,7 @@ static const struct option known_options[] = {
 	{ "then-after", required_argument, NULL, THEN_AFTER },
 	{ "then-interval-ns", required_argument, NULL, THEN_INTERVAL },
 	{ "send-buffer", required_argument, NULL, SEND_BUFFER },
+	{ "poisson", required_argument, NULL, POISSON },
 	{ "show-clock", no_argument, NULL, SHOW_CLOCK },
 	{ NULL, 0, NULL, 0 },
 };
@@ -576,6 +602,10 @@ static void read_option(int option)
 	case SEND_BUFFER:
 		o->send_buffer = (int)parse_number("send-buffer", optarg, 2, 1 << 30);
 		break;
+	case POISSON:
+		o->random = parse_number("poisson", optarg, 0, INT64_MAX);
+		o->poisson = true;
+		break;
 	case SHOW_CLOCK: print_clocks(); exit(0);
 	default: fail("see the head of talker.c for the options");
 	}
@@ -591,6 +621,8 @@ static void check_options(void)
 		fail("one of --interval-ns and --saturate is needed, not both");
 	if (o->saturate && o->txtime)
 		fail("--txtime needs a time for each datagram: --interval-ns, not --saturate");
+	if (o->saturate && o->poisson)
+		fail("--poisson needs a mean gap: --interval-ns, not --saturate");
 	if (o->txtime != o->has_ahead)
 		fail("--txtime and --txtime-ahead-ns go together");
 	if (o->start_ns && o->cycle_ns)

@@ -6,9 +6,9 @@ from typing import Any, Protocol
 from tsnrepro.errors import TestbedError
 from tsnrepro.experiments.backends.hosts import HostsBackend
 from tsnrepro.experiments.faults import NOTHING, Timeline
+from tsnrepro.experiments.load import IntendedLoad, LoadOutcome
 from tsnrepro.experiments.measurement import Measurement
 from tsnrepro.experiments.round_trips import RoundTrips
-from tsnrepro.experiments.traffic import IntendedLoad, LoadOutcome
 from tsnrepro.records.store import Trial
 from tsnrepro.settings import Configuration
 from tsnrepro.testbed.protocol import HostTestbed, Testbed
@@ -47,7 +47,8 @@ class Backend(Protocol):
         """Send loads at the same time, each by a talker of ours to one listener.
 
         One load is a trial's stream, under its configuration. Of several, those with FRER are
-        streams of their own and the others are best effort: untagged, over the first path.
+        streams of their own and the others are best effort: untagged, over the first path. Where
+        none has FRER, each is a stream that is counted on its own.
 
         Parameters
         ----------

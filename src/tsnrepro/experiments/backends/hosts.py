@@ -13,9 +13,9 @@ from tsnrepro.errors import CommandError, ToolError
 from tsnrepro.experiments.backends.hosts_faults import FaultInjector
 from tsnrepro.experiments.backends.reader import Reader, check_window, reader_of
 from tsnrepro.experiments.faults import NOTHING, Timeline
+from tsnrepro.experiments.load import IntendedLoad, LoadOutcome
 from tsnrepro.experiments.measurement import Measurement
 from tsnrepro.experiments.round_trips import RoundTrips
-from tsnrepro.experiments.traffic import IntendedLoad, LoadOutcome
 from tsnrepro.records.accounting import account
 from tsnrepro.records.outputs import COUNTERS_AFTER, COUNTERS_BEFORE, SOCKPERF_LOG
 from tsnrepro.records.store import Trial
@@ -255,6 +255,10 @@ class HostsBackend:
             self._testbed.configure(loads[0].configuration, StreamFilter("udp", PORT))
             return {0: 0}
         frer = [n for n, load in enumerate(loads) if load.configuration == "frer"]
+        if not frer:
+            single = [StreamFilter("udp", PORT + number) for number in range(len(loads))]
+            self._testbed.configure_streams([SwitchStream(each, "control") for each in single])
+            return {number: number for number in range(len(loads))}
         filters = [StreamFilter("udp", PORT + number) for number in frer]
         self._testbed.configure_streams([SwitchStream(each) for each in filters])
         return {number: index for index, number in enumerate(frer)}
@@ -324,6 +328,8 @@ class HostsBackend:
             for number, load in enumerate(loads):
                 # What it cannot send in this time stays unsent, and is reported.
                 extent = Extent(load.datagrams, load.sending_s * 1.001 + _STALL_SECONDS)
+                if load.poisson is not None:
+                    extent = Extent(seconds=load.duration_s)
                 argv = self._talker_command(PORT + number, load, extent)
                 sending.append(self._talker.start(argv, deadline_s=deadline_s))
             injector.run()
@@ -335,9 +341,13 @@ class HostsBackend:
             raise
 
     def _talker_command(self, port: int, load: IntendedLoad, extent: Extent) -> list[str]:
-        then = load.then
+        then, slot_ns = load.then, max(1, round(1e9 * load.slot_s))
         pacing = Pacing(
-            interval_ns=max(1, round(1e9 / load.rate_pps)),
+            interval_ns=slot_ns,
+            burst=load.train if load.train > 1 else None,
+            cycle_ns=slot_ns if load.phase_s is not None else None,
+            phase_ns=None if load.phase_s is None else round(load.phase_s * 1e9) % slot_ns,
+            poisson=load.poisson,
             then_after=load.before_step if then else None,
             then_interval_ns=round(1e9 / then.rate_pps) if then else None,
         )

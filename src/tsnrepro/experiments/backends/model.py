@@ -14,9 +14,10 @@ from tsnrepro.errors import ToolError
 from tsnrepro.ethernet import TCP_SEGMENT_BYTES, payload_limit_mbps
 from tsnrepro.experiments.backends.model_faults import faulty_network, faulty_route
 from tsnrepro.experiments.faults import NOTHING, AppliedFault, LatentAlarm, Timeline
+from tsnrepro.experiments.load import IntendedLoad, LoadOutcome
 from tsnrepro.experiments.measurement import Measurement
 from tsnrepro.experiments.round_trips import RoundTrips
-from tsnrepro.experiments.traffic import IntendedLoad, LoadOutcome
+from tsnrepro.experiments.simulated.run import counts_of
 from tsnrepro.model.engine import simulate
 from tsnrepro.model.network import (
     Bursts,
@@ -79,7 +80,7 @@ class ModelBackend:
         if values["runs"] == 1:
             values |= {"parameters": asdict(self._parameters), "seed": self._seed}
             outputs["network.json.gz"] = network.model_dump_json(indent=1)
-            outputs["counts.json.gz"] = json.dumps(_counts(result), indent=1)
+            outputs["counts.json.gz"] = json.dumps(counts_of(result), indent=1)
         return result
 
     def _stream(
@@ -138,25 +139,25 @@ class ModelBackend:
         """Simulate constant-rate talkers; faults take effect at once."""
         names = [f"{STREAM}-{number}" for number in range(len(loads))]
         streams = [
-            self._stream(load, _sender(load), name, timeline=timeline, datagrams=load.datagrams)
+            self._stream(load, _sender(load), name, timeline=timeline, datagrams=_count(load))
             for name, load in zip(names, loads, strict=True)
         ]
         sending_s = [self._sending_seconds(load) for load in loads]
         # A talker that was stalled goes on until all is sent.
         longest = 1.2 * max(sending_s) + 1
         result = self._simulate(streams, longest, record=arrivals, timeline=timeline)
-        logged = result.logs.deliveries if len(loads) == 1 else None
+        logged = result.logs.deliveries
         return [
             _outcome(
                 result,
                 name,
                 sending_s=seconds,
                 elapsed_s=seconds + _PAUSE_SECONDS,
-                arrivals=None if logged is None else _arrivals(logged),
+                arrivals=None if logged is None else _arrivals(logged, number),
                 faults=tuple(AppliedFault(f, f.at_s, f.at_s) for f in timeline.faults),
                 alarms=_alarms(result, name, seconds),
             )
-            for name, seconds in zip(names, sending_s, strict=True)
+            for number, (name, seconds) in enumerate(zip(names, sending_s, strict=True))
         ]
 
     def _sending_seconds(self, load: IntendedLoad) -> float:
@@ -164,6 +165,8 @@ class ModelBackend:
 
         Beyond the line's limit the talker's socket blocks, so no more than the line is offered.
         """
+        if load.poisson is not None:
+            return load.duration_s
         payload = load.payload_bytes
         line_pps = payload_limit_mbps(payload, rate_mbps=self.link_rate_mbps) * 1e6 / (8 * payload)
         fastest = min(1e6 / self._parameters.send_us, line_pps)
@@ -257,23 +260,6 @@ def _outcome(result: SimulationResult, stream: str, **others: Any) -> LoadOutcom
     )
 
 
-def _counts(result: SimulationResult) -> dict[str, Any]:
-    """Return the counts of every port, stream and recovery function."""
-    return {
-        "ended_s": result.ended_s,
-        "streams": {name: asdict(s.frames) for name, s in result.streams.items()},
-        "ports": {
-            name: {
-                "busy_ps": port.busy_ps,
-                "peak_queue_bytes": port.peak_queue_bytes,
-                "streams": [asdict(part) for part in port.streams],
-            }
-            for name, port in result.ports.items()
-        },
-        "recoveries": [asdict(recovery) for recovery in result.recoveries],
-    }
-
-
 def _recovery(result: SimulationResult, stream: str) -> dict[str, int] | None:
     """Return the clause 10 counters of a stream's recovery function, None without one."""
     found = [r.counters for r in result.recoveries if (r.stream, r.member) == (stream, None)]
@@ -311,12 +297,31 @@ def _account(result: SimulationResult, stream: StreamAccount) -> Accounting:
     )
 
 
+def _count(load: IntendedLoad) -> int | None:
+    """Return how many datagrams a load has, None where chance decides."""
+    return load.datagrams if load.poisson is None else None
+
+
 def _sender(load: IntendedLoad) -> ConstantRate | Listed:
+    if load.poisson is not None:
+        return Listed(times_ns=_poisson_times_ns(load, load.poisson))
+    if load.train > 1 or load.phase_s is not None:
+        slots = (load.phase_s or 0) + np.arange(load.datagrams // load.train) * load.slot_s
+        return Listed(times_ns=np.repeat(slots * 1e9, load.train).astype(np.int64).tolist())
     if load.then is None:
         return ConstantRate(rate_mbps=load.rate_mbps)
     first = np.arange(load.before_step) * (1e9 / load.rate_pps)
     after = load.step_s * 1e9 + np.arange(load.then.datagrams) * (1e9 / load.then.rate_pps)
     return Listed(times_ns=np.concatenate([first, after]).astype(np.int64).tolist())
+
+
+def _poisson_times_ns(load: IntendedLoad, seed: int) -> list[int]:
+    """Return the times of a Poisson process within the load's duration."""
+    rng = np.random.default_rng(seed)
+    mean = load.rate_pps * load.duration_s
+    # Given their number, the times are independent and uniform (Kingman, Poisson Processes, 2.1).
+    times = rng.uniform(0, load.duration_s * 1e9, rng.poisson(mean))
+    return np.sort(times).astype(np.int64).tolist()
 
 
 def _alarms(result: SimulationResult, stream: str, sending_s: float) -> tuple[LatentAlarm, ...]:
@@ -326,9 +331,10 @@ def _alarms(result: SimulationResult, stream: str, sending_s: float) -> tuple[La
     return tuple(alarm for alarm in alarms if alarm.at_s <= sending_s)
 
 
-def _arrivals(deliveries: npt.NDArray[np.void]) -> Records:
-    """Return first arrivals as a listener's log has them, in order of reading."""
-    ordered = deliveries[np.argsort(deliveries["delivered_ps"], kind="stable")]
+def _arrivals(deliveries: npt.NDArray[np.void], stream: int) -> Records:
+    """Return a stream's first arrivals as a listener's log has them, in order of reading."""
+    own = deliveries[deliveries["stream"] == stream]
+    ordered = own[np.argsort(own["delivered_ps"], kind="stable")]
     records = np.zeros(len(ordered), LISTENER_DTYPE)
     records["sequence"] = ordered["datagram"]
     for name, source in (

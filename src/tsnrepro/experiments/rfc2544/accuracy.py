@@ -14,10 +14,10 @@ from numpy.random import SeedSequence
 from pydantic import Field
 
 from tsnrepro.ethernet import udp_truesizes
+from tsnrepro.experiments.load import IntendedLoad, LoadOutcome
 from tsnrepro.experiments.rfc2544 import binary_search, mlr, systematic
 from tsnrepro.experiments.rfc2544.load_trial import Series, SystemUnderTest
 from tsnrepro.experiments.rfc2544.throughput import ThroughputResult
-from tsnrepro.experiments.traffic import IntendedLoad, LoadOutcome
 from tsnrepro.model.engine import simulate
 from tsnrepro.model.network import (
     ConstantRate,

@@ -1,10 +1,10 @@
 """Experiment ``rfc2544``: the benchmarks of RFC 2544 as stored trials on any testbed."""
 
 from tsnrepro.experiments.backends import Backend, backend
+from tsnrepro.experiments.load import IntendedLoad, LoadOutcome
 from tsnrepro.experiments.measurement import Measurement
 from tsnrepro.experiments.rfc2544 import benchmarks, latency_trial
 from tsnrepro.experiments.rfc2544.plan import plan
-from tsnrepro.experiments.traffic import IntendedLoad, LoadOutcome
 from tsnrepro.records.store import Trial
 from tsnrepro.testbed.protocol import Testbed
 

@@ -6,11 +6,11 @@ from typing import Any
 
 from tsnrepro.errors import ToolError
 from tsnrepro.experiments.backends import Backend
+from tsnrepro.experiments.load import IntendedLoad
 from tsnrepro.experiments.measurement import Measurement
 from tsnrepro.experiments.rfc2544 import latency
 from tsnrepro.experiments.rfc2544.latency import LatencySamples
 from tsnrepro.experiments.rfc2544.plan import settings_of_trial
-from tsnrepro.experiments.traffic import IntendedLoad
 from tsnrepro.records.outputs import ARRIVALS
 from tsnrepro.records.store import Trial
 from tsnrepro.settings import Configuration

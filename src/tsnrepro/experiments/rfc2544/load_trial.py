@@ -6,8 +6,8 @@ from functools import cached_property
 from typing import Any, Literal, NamedTuple
 
 from tsnrepro.errors import ToolError
+from tsnrepro.experiments.load import IntendedLoad, LoadOutcome, RateStep
 from tsnrepro.experiments.rfc2544 import rates
-from tsnrepro.experiments.traffic import IntendedLoad, LoadOutcome, RateStep
 from tsnrepro.settings import Configuration
 
 LimitedBy = Literal["network", "generator", "line"]

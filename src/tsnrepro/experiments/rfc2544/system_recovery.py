@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 
 from tsnrepro.errors import ToolError
+from tsnrepro.experiments.load import RateStep
 from tsnrepro.experiments.rfc2544.load_trial import BenchmarkResult, Series
 from tsnrepro.experiments.rfc2544.throughput import NO_THROUGHPUT
-from tsnrepro.experiments.traffic import RateStep
 from tsnrepro.settings.rfc2544 import SystemRecoverySettings
 
 _OVERLOAD_SECONDS = 60.0

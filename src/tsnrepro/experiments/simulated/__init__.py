@@ -1,0 +1,1 @@
+"""What experiments simulate on networks that no other testbed has."""

@@ -1,0 +1,141 @@
+"""Settings of the experiment ``traffic``."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field, model_validator
+
+from tsnrepro.registry import Experiment
+from tsnrepro.settings.strict import (
+    Configurations,
+    Name,
+    OneOrMore,
+    PacketsPerSecond,
+    RateMbps,
+    Repetitions,
+    Seconds,
+    SocketBufferBytes,
+    Strict,
+)
+
+_MOST_STREAMS = 16
+# What our talker hands over by one call.
+_LONGEST_TRAIN = 1024
+_Payload = Annotated[int, Field(ge=16, le=1472)]
+
+
+class _Source(Strict):
+    name: Name
+    count: Annotated[int, Field(ge=1, le=_MOST_STREAMS)] = 1
+    """How many streams of this kind there are at once."""
+
+
+class Camera(_Source):
+    """Pictures in even intervals, each a train of full datagrams as fast as the talker sends."""
+
+    kind: Literal["camera"] = "camera"
+    pictures_per_s: Annotated[float, Field(ge=0.1, le=1000)]
+    picture_bytes: Annotated[int, Field(ge=1, le=_LONGEST_TRAIN * 1472)]
+    payload_bytes: _Payload = 1472
+
+    @property
+    def train(self) -> int:
+        """Datagrams of a picture."""
+        return -(-self.picture_bytes // self.payload_bytes)
+
+    @property
+    def rate_pps(self) -> float:
+        """Datagrams a second on average."""
+        return self.train * self.pictures_per_s
+
+    @model_validator(mode="after")
+    def _picture_is_a_train(self) -> "Camera":
+        if self.train > _LONGEST_TRAIN:
+            raise ValueError(
+                f"a picture of {self.picture_bytes} bytes is {self.train} datagrams of "
+                f"{self.payload_bytes}; a train has {_LONGEST_TRAIN} at most"
+            )
+        return self
+
+
+class Constant(_Source):
+    """Evenly spaced datagrams: a LiDAR, or any stream of one size."""
+
+    kind: Literal["constant"] = "constant"
+    rate_mbps: RateMbps
+    """Payload rate."""
+    payload_bytes: _Payload
+
+    @property
+    def rate_pps(self) -> float:
+        """Datagrams a second."""
+        return self.rate_mbps * 1e6 / 8 / self.payload_bytes
+
+
+class Random(_Source):
+    """Datagrams at independent times (a Poisson process): V2X messages, control."""
+
+    kind: Literal["random"] = "random"
+    rate_pps: PacketsPerSecond
+    """On average."""
+    payload_bytes: _Payload
+
+
+Source = Annotated[Camera | Constant | Random, Field(discriminator="kind")]
+
+
+class Mix(Strict):
+    """Streams that are sent at the same time."""
+
+    name: Name
+    sources: OneOrMore[Source]
+
+    @model_validator(mode="after")
+    def _can_be_told_apart(self) -> "Mix":
+        names = [source.name for source in self.sources]
+        if twice := sorted({name for name in names if names.count(name) > 1}):
+            raise ValueError(f"source name used twice: {', '.join(twice)}")
+        if sum(source.count for source in self.sources) > _MOST_STREAMS:
+            raise ValueError(f"a switch tells {_MOST_STREAMS} streams apart; the mix has more")
+        return self
+
+
+class TrafficSettings(Strict):
+    """What the sensors of a car send, together."""
+
+    configurations: Configurations = ["control", "frer"]
+    repetitions: Repetitions
+    duration_s: Seconds
+    mixes: OneOrMore[Mix]
+    receive_buffer_bytes: SocketBufferBytes | None = None
+    """Buffer of each receiving socket; null is what the testbed says."""
+
+    @model_validator(mode="after")
+    def _mixes_have_names(self) -> "TrafficSettings":
+        names = [mix.name for mix in self.mixes]
+        if len({*names}) < len(names):
+            raise ValueError("two mixes have one name")
+        return self
+
+
+_SOURCE = "traffic.*.*.{control,frer}"
+
+EXPERIMENT = Experiment(
+    TrafficSettings,
+    title="Traffic of a car",
+    order=7,
+    tables=("by-source",),
+    figures={
+        "latency-*": "One-way latency by source",
+        "lost-by-source": "Datagrams lost by source",
+    },
+    # The first word is a mix, the second one of its sources.
+    keys=(
+        f"{_SOURCE}.{{lost.percent,offered.mbps,late.percent,sent.count}}",
+        f"{_SOURCE}.{{p50,p99,max}}.us",
+        f"{_SOURCE}.pictures.{{sent.count,incomplete.percent,p50.us,p99.us}}",
+        "traffic.*.*.{p50,p99}.difference.percent",
+        "traffic.*.*.pictures.p50.difference.percent",
+        "traffic.*.*.{payload_bytes,streams.count,train.count}",
+        "traffic.{duration_s,trials.count}",
+    ),
+)
