@@ -67,7 +67,7 @@ def nominal_s(name):
 
 def test_the_quick_campaign_takes_less_than_an_hour():
     """Guests counted one at a time, and trials with generous set-ups."""
-    assert nominal_s("quick") < 40 * 60
+    assert nominal_s("quick") < 45 * 60
 
 
 def test_the_soak_campaign_takes_a_day():
