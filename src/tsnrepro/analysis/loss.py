@@ -109,7 +109,8 @@ def asked(trials: pd.DataFrame, question: str) -> pd.DataFrame:
 
 def phased(trials: pd.DataFrame) -> pd.DataFrame:
     """Return the trials of all phases of the sweep, each phase with trials of one length."""
-    return trials[column_of(trials, "phase").notna()]
+    phase = column_of(trials, "phase")
+    return trials.assign(phase=phase)[phase.notna()]
 
 
 def frame_bytes(payload_bytes: int) -> int:

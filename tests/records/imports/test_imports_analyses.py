@@ -183,7 +183,14 @@ def test_the_notebooks_run_on_it(round_trip, tmp_path):
     _, again, _ = round_trip
     run_notebooks(again, tmp_path)
     names = {path.stem for path in tmp_path.glob("*/figures/*.png")}
-    assert names == {"loss-against-load", "where-lost", "frame-size", "latency-distribution"}
+        assert names == {
+        "latency-by-size",
+        "latency-distribution",
+        "loss-against-load",
+        "loss-over-time",
+        "frame-size",
+        "where-lost",
+    }
     label = {i["key"]: i["value"] for i in json.loads((tmp_path / "loss/testbed.json").read_text())}
     assert label["testbed.label"] == "imported: again"
     assert label["testbed.link_rate_mbps"] == "unknown"
