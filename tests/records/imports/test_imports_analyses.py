@@ -183,7 +183,7 @@ def test_the_notebooks_run_on_it(round_trip, tmp_path):
     _, again, _ = round_trip
     run_notebooks(again, tmp_path)
     names = {path.stem for path in tmp_path.glob("*/figures/*.png")}
-        assert names == {
+    assert names == {
         "latency-by-size",
         "latency-distribution",
         "loss-against-load",
