@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tsnrepro.repository import root
 
-SECONDS = 900
+SECONDS = 2400
 
 
 def copy_of_repository(target: Path) -> Path:
