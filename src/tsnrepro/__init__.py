@@ -10,18 +10,19 @@ To look into what was measured::
     tsnrepro.simulate(rate_mbps=[300, 600], configuration=["control", "frer"])
 """
 
-from typing import TYPE_CHECKING, Any
+from importlib import import_module
+from typing import Any
 
-if TYPE_CHECKING:
-    from tsnrepro.explore import compare, load, simulate
-
-__all__ = ["compare", "load", "simulate"]
+_OFFERED = ("compare", "load", "simulate")
 
 
 def __getattr__(name: str) -> Any:
-    # Not imported with the package: every command would wait for pandas.
-    if name in __all__:
-        from tsnrepro import explore  # noqa: PLC0415
-
-        return getattr(explore, name)
+    # By name, not by an import statement: what a rule depends on follows import statements, and
+    # no measurement depends on what looks into it. Commands would also wait for pandas.
+    if name in _OFFERED:
+        return getattr(import_module("tsnrepro.explore"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_OFFERED])

@@ -1,0 +1,3 @@
+from tsnrepro.explore import compare, load, simulate
+
+__all__ = ["compare", "load", "simulate"]
