@@ -5,6 +5,7 @@ without a new test.
 """
 
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -59,7 +60,19 @@ def test_a_campaign_runs_to_its_pages_and_papers(miniatures, name, testbed):
     assert measured == expected
     for manuscript in manuscripts():
         if {*sources_of(manuscript).experiments} <= expected:
-            assert (miniatures / "results/papers" / manuscript / f"{manuscript}.pdf").is_file()
+            folder = miniatures / "results/papers" / manuscript
+            assert (folder / f"{manuscript}.pdf").is_file()
+            log = (folder / f"{manuscript}.log").read_text(encoding="utf-8", errors="replace")
+            assert not off_the_page(log), manuscript
+
+
+def off_the_page(log):
+    """Return what LaTeX says of glyphs it lacks, and of what is too large for its place."""
+    overfull = re.findall(r"^Overfull .*?\((\d+\.\d+)pt too.*", log, re.MULTILINE)
+    lines = re.findall(
+        r"^(?:Missing character|LaTeX Warning: Float too large).*", log, re.MULTILINE
+    )
+    return lines + [f"{points} pt overfull" for points in overfull if float(points) > 2]
 
 
 def expected_experiments(name, testbed):
