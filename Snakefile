@@ -1,7 +1,7 @@
 # From the configuration to the papers: measure, analyse, audit, publish.
 #
 #   snakemake --cores 4                                   the default: config/config.yaml
-#   snakemake --cores 4 --config campaign=documents           the documents' durations (hours)
+#   snakemake --cores 4 --config campaign=documents       the documents' durations (hours)
 #   snakemake --cores 4 measurements                      measure only, print nothing
 
 import os

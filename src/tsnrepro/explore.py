@@ -16,6 +16,7 @@ import pandas as pd
 
 from tsnrepro.errors import RecordError
 from tsnrepro.records.runs import listed_trial, open_run
+from tsnrepro.records.store import RawStore
 from tsnrepro.records.tables import load_trials
 from tsnrepro.records.values import VALUES_FILE, load_file
 from tsnrepro.repository import root
@@ -31,14 +32,19 @@ class RawTrial:
 
     Attributes
     ----------
-    folder
-        Where it lies.
+    store
+        The store that holds it.
     record
         Its ``trial.json``: factors, values, commands, accounting.
     """
 
-    folder: Path
+    store: RawStore
     record: dict[str, Any]
+
+    @property
+    def folder(self) -> Path:
+        """Where it lies."""
+        return self.store.folder / self.record["trial"]
 
     @property
     def outputs(self) -> list[str]:
@@ -53,15 +59,11 @@ class RawTrial:
         RecordError
             The trial has no such output.
         """
-        import gzip  # noqa: PLC0415
-
-        path = self.folder / name
         if name not in self.outputs:
             raise RecordError(
                 f"no output '{name}'", str(self.folder), f"There are: {', '.join(self.outputs)}"
             )
-        data = path.read_bytes()
-        return gzip.decompress(data) if name.endswith(".gz") else data
+        return self.store.output_bytes(self.record["trial"], name)
 
 
 class Measured:
@@ -151,7 +153,7 @@ class Measured:
             store, manifest = open_run(folder / "run.json")
             for entry in manifest["trials"]:
                 if entry["trial"] == trial:
-                    return RawTrial(store.folder / trial, listed_trial(store, entry))
+                    return RawTrial(store, listed_trial(store, entry))
         raise RecordError(f"no trial '{trial}'", repr(self), "Names stand in the column `trial`")
 
     def _manifest(self, experiment: str) -> Path:
@@ -254,22 +256,18 @@ def simulate(*, duration_s: float = 0.5, seed: int = 0, **parameters: Any) -> pd
     ConfigurationError
         A parameter is unknown or out of range.
     """
+    from tsnrepro.settings import parse  # noqa: PLC0415
     from tsnrepro.studies.measures import loss_at  # noqa: PLC0415
     from tsnrepro.studies.study import PointParameters  # noqa: PLC0415
 
     names = list(parameters)
     rows = []
     for chosen in product(*(_values(parameters[name]) for name in names)):
-        point = _parsed(PointParameters, dict(zip(names, chosen, strict=True)))
-        rows.append(dict(zip(names, chosen, strict=True)) | loss_at(point, duration_s, seed))
+        given = dict(zip(names, chosen, strict=True))
+        point = parse(PointParameters, given, "tsnrepro.simulate")
+        rows.append(given | loss_at(point, duration_s, seed))
     return pd.DataFrame(rows)
 
 
 def _values(given: Any) -> Sequence[Any]:
     return list(given) if isinstance(given, Iterable) and not isinstance(given, str) else [given]
-
-
-def _parsed(kind: Any, values: dict[str, Any]) -> Any:
-    from tsnrepro.settings import parse  # noqa: PLC0415
-
-    return parse(kind, values, "tsnrepro.simulate")

@@ -291,13 +291,7 @@ def _clean_and_line(
     """Add the highest load at which nothing was lost, and what the line carries."""
     for configuration in CONFIGURATIONS:
         group = path[path["configuration"] == configuration]
-        results.value(
-            f"{name}.highest_clean.{configuration}.mbps",
-            highest_clean_mbps(group) if len(group) else None,
-            group["trial"],
-            unit="Mb/s",
-            method="offered at the highest load at and below which no trial lost a datagram",
-        )
+        add_highest_clean(results, f"{name}.highest_clean.{configuration}.mbps", group)
         results.value(
             f"{name}.line_limit.{configuration}.mbps",
             limits[configuration],
@@ -339,6 +333,17 @@ def _limit(
 def column_of(trials: pd.DataFrame, name: str) -> pd.Series:
     """Return a column that imported trials lack."""
     return trials[name] if name in trials else pd.Series(np.nan, trials.index)
+
+
+def add_highest_clean(results: Results, key: str, trials: pd.DataFrame) -> None:
+    """Add the highest load at which nothing was lost, of one configuration's trials."""
+    results.value(
+        key,
+        highest_clean_mbps(trials) if len(trials) else None,
+        trials["trial"],
+        unit="Mb/s",
+        method="offered at the highest load at and below which no trial lost a datagram",
+    )
 
 
 def highest_clean_mbps(trials: pd.DataFrame) -> float | None:

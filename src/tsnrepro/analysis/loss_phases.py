@@ -14,9 +14,9 @@ import pandas as pd
 
 from tsnrepro.analysis.loss import (
     SWEEP,
+    add_highest_clean,
     asked,
     by_load,
-    highest_clean_mbps,
     main_payload,
     of_the_path,
     phased,
@@ -119,13 +119,7 @@ def _phase(results: Results, name: str, trials: pd.DataFrame) -> None:
     path = of_the_path(trials)
     for configuration in CONFIGURATIONS:
         group = path[path["configuration"] == configuration]
-        results.value(
-            f"{name}.highest_clean.{configuration}.mbps",
-            highest_clean_mbps(group) if len(group) else None,
-            group["trial"],
-            unit="Mb/s",
-            method="offered at the highest load at and below which no trial lost a datagram",
-        )
+        add_highest_clean(results, f"{name}.highest_clean.{configuration}.mbps", group)
         onset = unknown("Mb/s")
         if len(group):
             onset = threshold(sweeps_of(group, group["loss_percent"] > 0, set()), unit="Mb/s")
