@@ -54,6 +54,13 @@ def test_a_failed_notebook_is_kept_with_its_error(tmp_path):
     assert "ZeroDivisionError" in kept
 
 
+def test_all_lines_of_an_error_are_told(tmp_path):
+    source = tmp_path / "in.ipynb"
+    write(source, ("", ["parameters"]), ("raise ValueError('rate: not a number\\nsee there')", []))
+    with pytest.raises(NotebookError, match=r"ValueError: rate: not a number\nsee there"):
+        execute(source, tmp_path / "out.ipynb", {})
+
+
 def test_parameters_reach_the_notebook(tmp_path):
     source, target = tmp_path / "in.ipynb", tmp_path / "out.ipynb"
     write(source, ("rate = 1", ["parameters"]), ("rate * 2", []))

@@ -3,6 +3,7 @@
 import os
 import select
 import signal
+import sys
 import threading
 import time
 from pathlib import Path
@@ -74,6 +75,16 @@ def _end_with_workflow() -> None:
     threading.Thread(target=wait, daemon=True).start()
 
 
+def _leave_out_iri_grammar() -> None:
+    """Keep jsonschema from compiling a grammar of IRIs, which would be half of papermill's import.
+
+    A schema of notebooks has no such format, and jsonschema does without the grammar where its
+    package is missing, which is what a name without a module means to an import.
+    """
+    modules: dict[str, Any] = sys.modules
+    modules.setdefault("rfc3987_syntax", None)
+
+
 def execute(source: Path, target: Path, parameters: dict[str, Any]) -> None:
     """Execute a notebook into ``target``, which is written even when a cell fails.
 
@@ -95,6 +106,7 @@ def execute(source: Path, target: Path, parameters: dict[str, Any]) -> None:
             str(source),
             f"The notebook's parameters: {', '.join(sorted(known))}",
         )
+    _leave_out_iri_grammar()
     import papermill  # noqa: PLC0415 - a second, paid only when there is something to run
     from papermill.exceptions import PapermillExecutionError  # noqa: PLC0415
     from traitlets.config import Config  # noqa: PLC0415
@@ -118,7 +130,8 @@ def execute(source: Path, target: Path, parameters: dict[str, Any]) -> None:
                 extra_arguments=["--IPKernelApp.log_level=CRITICAL"],
             )
         except PapermillExecutionError as error:
-            said = str(error).strip().splitlines()[-1]
+            # All of its lines: the last one alone may be no more than "Name: trial".
+            said = f"{error.ename}: {error.evalue}".strip()
             raise NotebookError(
                 f"cell {error.cell_index} failed: {said}", str(source), f"Executed so far: {target}"
             ) from error
@@ -145,6 +158,7 @@ def write_page(notebook: Path, output: Path, banner: str) -> None:
         raise ConfigurationError("no such notebook", str(notebook))
     import html  # noqa: PLC0415
 
+    _leave_out_iri_grammar()
     from nbconvert import HTMLExporter  # noqa: PLC0415 - a second
 
     exporter = HTMLExporter(exclude_input=True, exclude_output_prompt=True, embed_images=True)
