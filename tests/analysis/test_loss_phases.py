@@ -104,6 +104,23 @@ def test_variation_is_that_of_repetitions_and_not_of_loads():
     assert "no interval" in onset.method
 
 
+def test_jitter_is_of_the_main_sweep_by_configuration():
+    rows = [
+        row(None, 500, number, configuration=name) | {"jitter_ms": 0.02 * factor}
+        for name, factor in (("frer", 1), ("control", 2))
+        for number in range(1, REPETITIONS + 1)
+    ]
+    # A talker of our own reports none, and a phase is no part of the main sweep.
+    rows += [row(1, 500, 9) | {"jitter_ms": 9.0}, row(None, 300, 4) | {"jitter_ms": None}]
+    found = results(LOSS.validate(pd.DataFrame(rows)))
+    assert found.of("loss.jitter.frer.us").value == pytest.approx(20)
+    assert found.of("loss.jitter.control.us").value == pytest.approx(40)
+
+
+def test_records_without_jitter_give_none():
+    assert results(phases()).of("loss.jitter.frer.us").value is None
+
+
 def test_what_no_counter_explains_is_the_error_of_the_count():
     trials = phases()
     trials.loc[0, "unaccounted"] = -7

@@ -2,8 +2,8 @@
 
 from fnmatch import fnmatchcase
 
-import pytest
 from invented_results import entry, facts_of_testbed, trials, write_figures, write_run
+from printed import PageChecks
 
 from tsnrepro.publish.columns import Column, Columns
 from tsnrepro.publish.macros import write_paper_inputs
@@ -72,17 +72,14 @@ def prepared(paper, folder, kind="guest", measured=True, chosen=None):
     return folder
 
 
-class PagesOfShaping:
+class PagesOfShaping(PageChecks):
     """What holds for the pages of every manuscript that prints ``shaping``."""
 
-    @pytest.fixture(scope="class")
-    @classmethod
-    def built(cls, tmp_path_factory):
-        return cls.paper.built(prepared(cls.paper, tmp_path_factory.mktemp("built")))
+    points = 2
 
-    def test_nothing_is_missing_or_runs_off_the_page(self, built):
-        self.paper.assert_nothing_is_missing_or_off_the_page(built, points=2)
-        assert "??" not in self.paper.text(built)
+    @classmethod
+    def prepared(cls, folder, **options):
+        return prepared(cls.paper, folder, **options)
 
     def test_measured_and_simulated_stand_beside_each_other(self, built):
         text = self.paper.squeezed(built)
@@ -90,13 +87,13 @@ class PagesOfShaping:
         assert "시뮬레이션(모델테스트베드)과95%구간" in text
 
     def test_a_model_alone_is_never_called_measured(self, tmp_path):
-        results = self.paper.built(prepared(self.paper, tmp_path, kind="model"))
+        results = self.paper.built(self.prepared(tmp_path, kind="model"))
         text = self.paper.squeezed(results)
         assert "시뮬레이션(모델테스트베드)과95%구간" in text
         assert "측정값" not in text
         self.paper.assert_nothing_is_missing_or_off_the_page(results, points=2)
 
     def test_what_was_not_measured_prints_a_dash(self, tmp_path):
-        results = self.paper.built(prepared(self.paper, tmp_path, measured=False))
+        results = self.paper.built(self.prepared(tmp_path, measured=False))
         assert "이캠페인에서는측정하지않았다." in self.paper.squeezed(results)
         self.paper.assert_nothing_is_missing_or_off_the_page(results, points=2)

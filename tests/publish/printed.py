@@ -6,6 +6,7 @@ import shutil
 import subprocess
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 
@@ -14,6 +15,8 @@ from tsnrepro.publish.manuscript import (
     PUBLISHED_COMMANDS,
     without_comments,
 )
+from tsnrepro.publish.numbered import places
+from tsnrepro.settings.papers import sources_of
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 BUILD_SECONDS = 180
@@ -192,3 +195,32 @@ class SourceChecks:
     def test_every_reference_is_cited_and_every_citation_has_one(self):
         cited, listed = self.paper.cited_and_listed()
         assert cited == listed
+
+
+class PageChecks:
+    """What holds for the pages of every manuscript."""
+
+    paper: Manuscript
+    points = 3
+    """How far a line may stand out."""
+    environment: ClassVar[dict[str, str]] = {}
+
+    @staticmethod
+    def prepared(folder, **options):
+        """Write results and the manuscript's inputs, and return their folder."""
+        raise NotImplementedError
+
+    @pytest.fixture(scope="class")
+    @classmethod
+    def built(cls, tmp_path_factory):
+        results = cls.prepared(tmp_path_factory.mktemp("built"))
+        return cls.paper.built(results, **cls.environment)
+
+    def test_nothing_is_missing_or_runs_off_the_page(self, built):
+        self.paper.assert_nothing_is_missing_or_off_the_page(built, self.points)
+        assert "??" not in self.paper.text(built)
+
+    def test_all_that_the_document_numbers_is_on_a_page(self, built):
+        found = places(self.paper.pdf(built), sources_of(self.paper.name).document)
+        missing = [item for item, page in found.items() if page is None]
+        assert not missing, missing

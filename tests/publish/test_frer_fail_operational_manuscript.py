@@ -12,7 +12,7 @@ from invented_results import (
     write_run,
     write_summary,
 )
-from printed import Manuscript, SourceChecks, latex
+from printed import Manuscript, PageChecks, SourceChecks, latex
 
 from tsnrepro.audit import published
 from tsnrepro.publish.columns import Column, Columns
@@ -121,29 +121,10 @@ class TestSources(SourceChecks):
     ]
 
 
-class TestPages:
+class TestPages(PageChecks):
     pytestmark = latex
-
-    @pytest.fixture(scope="class")
-    @classmethod
-    def built(cls, tmp_path_factory):
-        return PAPER.built(prepared(tmp_path_factory.mktemp("built")))
-
-    def test_nothing_is_missing_or_runs_off_the_page(self, built):
-        PAPER.assert_nothing_is_missing_or_off_the_page(built, points=3)
-        assert "??" not in PAPER.text(built)
-
-    def test_every_table_and_figure_of_the_document_is_named(self, built):
-        text = PAPER.squeezed(built)
-        named = set(re.findall(r"표(\d+[A-D]?)", text))
-        # Of lists such as "표 9A, 9B, 9C".
-        for numbers in re.findall(r"표((?:\d+[A-D]?,)+\d+[A-D]?)", text):
-            named |= set(numbers.split(","))
-        assert named >= {
-            *map(str, range(1, 13)),
-            *("7A", "9A", "9B", "9C", "9D", "10A", "10B"),
-        }
-        assert {number for number in "12345" if f"(문서의그림{number})" in text} == set("12345")
+    paper = PAPER
+    prepared = staticmethod(prepared)
 
     @pytest.mark.parametrize(
         ("table", "columns"),

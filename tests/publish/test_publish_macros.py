@@ -1,9 +1,11 @@
+import hashlib
 import json
 from pathlib import Path
 
 import pytest
 from invented_results import COMMIT, columns_of, entry, write_results, write_run
 
+from tsnrepro.dependencies import code_digest
 from tsnrepro.latex import breakable, escape
 from tsnrepro.publish.columns import Column, Columns
 from tsnrepro.publish.errors import PublishError
@@ -128,7 +130,24 @@ def test_the_appendix_holds_what_is_used_and_nothing_else(written):
     assert breakable(NAMES[7]) not in text
     assert items[1]["sha256"][:16] in text
     assert "0123456789ab+changes" in text
-    assert r"\printedfile{tcp/\allowbreak{}f.\allowbreak{}pdf}" in text
+    assert r"\printedfile{tcp/f}{tcp/\allowbreak{}f.\allowbreak{}pdf}" in text
+
+
+def test_a_printed_figure_says_what_made_it_and_from_which_trials(written):
+    output = written(r"\measuredfigure{tcp/f}", figures=["f.pdf"])
+    (printed,) = json.loads((output / "provenance.json").read_text())["files"]
+    listed = (output.parent / "tcp" / "run.json").read_bytes()
+    assert printed["made"] == {
+        "rule": "analyse",
+        "program": "notebooks/analyse/tcp.ipynb",
+        "code": code_digest("notebooks/analyse/tcp.ipynb"),
+        "experiment": "tcp",
+        "trials": len(json.loads(listed)["trials"]),
+        "run": hashlib.sha256(listed).hexdigest(),
+    }
+    text = (output / "provenance.tex").read_text()
+    assert printed["made"]["code"] in text
+    assert printed["made"]["run"][:16] in text
 
 
 def test_the_record_holds_all_trials_and_full_checksums(written):

@@ -3,9 +3,8 @@
 import re
 from fnmatch import fnmatchcase
 
-import pytest
 from invented_results import entry, facts_of_testbed, trials, write_figures, write_run
-from printed import Manuscript, SourceChecks, latex
+from printed import Manuscript, PageChecks, SourceChecks, latex
 
 from tsnrepro.publish.columns import Column, Columns
 from tsnrepro.publish.macros import write_paper_inputs
@@ -105,17 +104,10 @@ class TestSources(SourceChecks):
         assert tables >= {f"section-{number}" for number in (*numbered, *more, *last)}
 
 
-class TestPages:
+class TestPages(PageChecks):
     pytestmark = latex
-
-    @pytest.fixture(scope="class")
-    @classmethod
-    def built(cls, tmp_path_factory):
-        return PAPER.built(prepared(tmp_path_factory.mktemp("built")))
-
-    def test_nothing_is_missing_or_runs_off_the_page(self, built):
-        PAPER.assert_nothing_is_missing_or_off_the_page(built, points=3)
-        assert "??" not in PAPER.text(built)
+    paper = PAPER
+    prepared = staticmethod(prepared)
 
     def test_measured_and_simulated_stand_beside_the_published(self, built):
         text = PAPER.text(built)

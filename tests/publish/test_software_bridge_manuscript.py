@@ -41,13 +41,9 @@ class TestPages(PagesOfShaping):
             assert f"{number:g}" in text
         for word in published.load_table(DOCUMENT, "table-3")["text"].dropna():
             assert re.sub(r"\s", "", str(word)) in text
-        for caption in ("문서의표1,2", "문서의표3"):
-            assert f"({caption})" in text
 
     def test_every_figure_of_the_document_stands_on_the_pages(self, built):
         text = PAPER.squeezed(built)
-        for figure in ("그림1", "그림3", "그림4"):
-            assert f"(문서의{figure})" in text
         assert "문서의그림2는옮길수없다" in text
         for drawn in ("Rx프로세서", "Tx프로세서", "OS프로세서", "PTP큐", "단말A", "단말C"):
             assert drawn in text

@@ -13,6 +13,7 @@ from repository_copy import SECONDS, environment_of, snakemake
 
 from tsnrepro.campaigns import campaign
 from tsnrepro.notebooks import execute
+from tsnrepro.publish.numbered import places
 from tsnrepro.registry import experiments
 from tsnrepro.repository import root
 from tsnrepro.settings.papers import manuscripts, sources_of
@@ -64,6 +65,8 @@ def test_a_campaign_runs_to_its_pages_and_papers(miniatures, name, testbed):
             assert (folder / f"{manuscript}.pdf").is_file()
             log = (folder / f"{manuscript}.log").read_text(encoding="utf-8", errors="replace")
             assert not off_the_page(log), manuscript
+            named = places(folder / f"{manuscript}.pdf", sources_of(manuscript).document)
+            assert None not in named.values(), named
 
 
 def off_the_page(log):

@@ -111,6 +111,7 @@ def add(results: Results, trials: pd.DataFrame) -> None:
     _collapse(results, "loss.collapse", sweep[sweep["payload_bytes"] == main_payload(sweep)])
     _variation(results, trials)
     _precision(results, trials)
+    _jitter(results, trials)
 
 
 def _phase(results: Results, name: str, trials: pd.DataFrame) -> None:
@@ -229,6 +230,17 @@ def _precision(results: Results, trials: pd.DataFrame) -> None:
         results.value(
             f"loss.precision.{key}", largest, path["trial"], unit=unit, digits=digits, method=words
         )
+
+
+def _jitter(results: Results, trials: pd.DataFrame) -> None:
+    """Add the jitter that iperf3 smooths over a trial (RFC 3550, 6.4.1), over all loads."""
+    sweep = recorded(asked(trials, SWEEP), "jitter_ms")
+    sweep = sweep[(sweep["payload_bytes"] == main_payload(sweep)) & (sweep["jitter_ms"] > 0)]
+    sweep = sweep.assign(jitter_us=1000 * sweep["jitter_ms"].astype(float))
+    for configuration in CONFIGURATIONS:
+        group = sweep[sweep["configuration"] == configuration]
+        found = mean(group, "jitter_us", "us")
+        results.estimate(f"loss.jitter.{configuration}.us", found, 1, group["trial"])
 
 
 _DISAGREE = "programs' counts against the counters of every hop, in"

@@ -12,7 +12,9 @@ import json
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
+
+from pydantic import Field
 
 from tsnrepro.audit.files import cached_by_change, twice
 from tsnrepro.audit.tables import AuditTable, Catalog, TableColumn, Value, unknown_name
@@ -44,6 +46,8 @@ class Document(Strict):
     language: str
     platform: str
     description: str
+    numbered: list[Annotated[str, Field(pattern=r"^(table|figure|section) [0-9A-Z.]+$")]]
+    """What it numbers and a paper has to print: tables, figures, or the sections of its tables."""
 
 
 def documents(root: Path | None = None) -> dict[str, Document]:

@@ -1,4 +1,4 @@
-"""The commands ``tsnrepro submission`` and ``tsnrepro words``: a printed paper on its way out."""
+"""Commands on printed papers: ``tsnrepro submission``, ``words`` and ``numbered``."""
 
 import argparse
 from pathlib import Path
@@ -6,7 +6,7 @@ from typing import Any
 
 
 def add_submission_commands(commands: Any) -> None:
-    """Add the two to the command line."""
+    """Add them to the command line."""
     submission = commands.add_parser(
         "submission", help="pack a printed paper so that it compiles alone"
     )
@@ -20,6 +20,12 @@ def add_submission_commands(commands: Any) -> None:
     words.add_argument("papers", type=Path, nargs="+", metavar="PDF")
     words.set_defaults(run=_words)
 
+    numbered = commands.add_parser(
+        "numbered", help="where printed papers have the tables and figures that documents number"
+    )
+    numbered.add_argument("papers", type=Path, nargs="+", metavar="PDF")
+    numbered.set_defaults(run=_numbered)
+
 
 def _submission(arguments: argparse.Namespace) -> None:
     from tsnrepro.publish.submission import write_submission  # noqa: PLC0415
@@ -31,3 +37,24 @@ def _words(arguments: argparse.Namespace) -> None:
     from tsnrepro.publish.words import as_table, lengths  # noqa: PLC0415
 
     print(as_table({path.stem: lengths(path) for path in arguments.papers}))
+
+
+def _numbered(arguments: argparse.Namespace) -> None:
+    from tsnrepro.publish.errors import PublishError  # noqa: PLC0415
+    from tsnrepro.publish.numbered import as_table, places  # noqa: PLC0415
+    from tsnrepro.settings.papers import sources_of  # noqa: PLC0415
+
+    found = {path.stem: places(path, sources_of(path.stem).document) for path in arguments.papers}
+    print(as_table(found))
+    missing = [
+        f"{item} in {paper}"
+        for paper, items in found.items()
+        for item, page in items.items()
+        if page is None
+    ]
+    if missing:
+        raise PublishError(
+            f"not on any page: {', '.join(missing)}",
+            "",
+            'A caption says which it is: "Table 4.2 of the report", "문서의 표 9A"',
+        )

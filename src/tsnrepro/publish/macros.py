@@ -7,12 +7,14 @@ r"""The generated inputs of a manuscript: values as LaTeX macros, tables, and pr
 so that ``\val{tcp.goodput.frer.mbps}`` stands where a number would.
 """
 
+import json
 import shutil
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from tsnrepro.audit import published
 from tsnrepro.audit.tables import Cell
+from tsnrepro.dependencies import code_digest
 from tsnrepro.errors import TsnreproError
 from tsnrepro.latex import escape
 from tsnrepro.publish import numbers
@@ -21,6 +23,7 @@ from tsnrepro.publish.errors import PublishError
 from tsnrepro.publish.manuscript import Used, check_known, scan, scan_text
 from tsnrepro.publish.numbers import TEX
 from tsnrepro.publish.provenance import (
+    Made,
     PrintedFile,
     Provenance,
     file_sum,
@@ -36,6 +39,7 @@ from tsnrepro.publish.tables import (
     published_loss,
     sweep_rows,
 )
+from tsnrepro.records.seal import RUN_FILE
 from tsnrepro.records.values import Result
 from tsnrepro.registry import MODEL
 from tsnrepro.settings.papers import sources_of
@@ -151,7 +155,8 @@ def _table_files(used: Used, columns: Columns) -> Iterator[PrintedFile]:
         loss = column.runs.get("loss")
         if loss and (SWEEP_ROWS in used.tables or (LOSS_ROWS in used.tables and not number)):
             prefix = f"{column.name}/" if number else ""
-            yield PrintedFile(f"{prefix}loss/{LOSS_SUMMARY}", file_sum(loss / LOSS_SUMMARY))
+            name = f"{prefix}loss/{LOSS_SUMMARY}"
+            yield PrintedFile(name, file_sum(loss / LOSS_SUMMARY), _made(loss))
 
 
 def _commit(values: dict[str, Result]) -> str:
@@ -178,8 +183,26 @@ def _figures(used: Used, columns: Columns, output: Path) -> list[PrintedFile]:
         target = folder / f"{name}.pdf"
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(there[name], target)
-        printed.append(PrintedFile(f"{name}.pdf", file_sum(target)))
+        made = _made(there[name].parent.parent)
+        printed.append(PrintedFile(f"{name}.pdf", file_sum(target), made))
     return printed
+
+
+def _made(folder: Path) -> Made | None:
+    """Return what the files of an analysed run were made by; None of what is no run, a study."""
+    run = folder / RUN_FILE
+    if not run.is_file():
+        return None
+    listed = json.loads(run.read_text(encoding="utf-8"))
+    program = f"notebooks/analyse/{listed['experiment']}.ipynb"
+    return Made(
+        rule="analyse",
+        program=program,
+        code=code_digest(program),
+        experiment=listed["experiment"],
+        trials=len(listed["trials"]),
+        run=file_sum(run),
+    )
 
 
 def _lines(key: str, fields: dict[str, str]) -> Iterator[str]:

@@ -21,11 +21,28 @@ _OF_CELL = ("value", "printed", "unit", "origin", "qualifier")
 
 
 @dataclass(frozen=True)
+class Made:
+    """What a file of results was made by and from.
+
+    ``program`` is the notebook that a rule ran, and ``code`` the digest of all that it reaches;
+    ``trials`` of an experiment are those that the list with the checksum ``run`` holds.
+    """
+
+    rule: str
+    program: str
+    code: str
+    experiment: str
+    trials: int
+    run: str
+
+
+@dataclass(frozen=True)
 class PrintedFile:
     """A figure or table file that a manuscript prints; ``path`` is below the results."""
 
     path: str
     sha256: str
+    made: Made | None = None
 
 
 @dataclass(frozen=True)
@@ -155,4 +172,14 @@ def _cell(key: str, cell: Cell) -> str:
 
 
 def _file(item: PrintedFile) -> str:
-    return f"\\printedfile{{{breakable(item.path)}}}{{{item.sha256[:SHORT_SUM]}}}\n"
+    made, by, source = item.made, "", ""
+    if made is not None:
+        by = f"{escape(made.rule)}: {breakable(made.program)} {made.code}"
+        source = (
+            f"\\trialsof{{{escape(made.experiment)}}}{{{made.trials}}}{{{made.run[:SHORT_SUM]}}}"
+        )
+    place = item.path.removesuffix(".pdf")
+    return (
+        f"\\printedfile{{{place}}}{{{breakable(item.path)}}}{{{item.sha256[:SHORT_SUM]}}}"
+        f"{{{by}}}{{{source}}}\n"
+    )

@@ -1,11 +1,10 @@
 """How long a printed paper is, as journals ask: words and characters of text and appendix."""
 
 import re
-import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from tsnrepro.publish.errors import PublishError
+from tsnrepro.publish.numbered import pages
 
 # Headings alone on their line, as the papers of both languages have them.
 _REFERENCES = re.compile(r"^\s*(REFERENCES|References|참고문헌)\s*$", re.M)
@@ -33,11 +32,7 @@ def lengths(pdf: Path) -> list[Length]:
     PublishError
         The PDF cannot be read.
     """
-    done = subprocess.run(["pdftotext", str(pdf), "-"], capture_output=True, check=False)
-    if done.returncode:
-        said = done.stderr.decode(errors="replace").strip()
-        raise PublishError(f"a PDF without text: {said}", str(pdf))
-    return lengths_of_text(done.stdout.decode(errors="replace"))
+    return lengths_of_text("\n".join(pages(pdf)))
 
 
 def lengths_of_text(text: str) -> list[Length]:

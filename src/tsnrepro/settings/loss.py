@@ -159,6 +159,7 @@ EXPERIMENT = Experiment(
         "loss.variation.{zero_loss,loss_onset,catastrophic}.{control,frer}.delivered.percent",
         "loss.variation.{zero_loss,loss_onset,catastrophic}.{control,frer}.loss.percent",
         "loss.precision.{resolution,accuracy}.{percent,mbps}",
+        "loss.jitter.{control,frer}.us",
     ),
     # The model predicts what the metered stalls of the testbed cost.
     reads=("config/testbeds/model.yaml",),
