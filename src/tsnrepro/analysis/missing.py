@@ -6,6 +6,7 @@ the repetition: trials of one repetition share its hour, so of several their mea
 
 import math
 
+import numpy as np
 import pandas as pd
 
 from tsnrepro.analysis.results import Results
@@ -35,8 +36,12 @@ def recorded(trials: pd.DataFrame, *columns: str) -> pd.DataFrame:
 
 def by_repetition(trials: pd.DataFrame, column: str) -> pd.Series:
     """Return the mean of a column in each repetition that has a value, by its number."""
-    numbers = known(trials, column)
-    return numbers[column].astype(float).groupby(repetitions(numbers)).mean()
+    # By arrays: thousands of results are means of a handful of trials, and a groupby costs 3 ms.
+    values = trials[column].to_numpy(dtype=float, na_value=np.nan)
+    there = ~np.isnan(values)
+    numbers, place = np.unique(repetitions(trials).to_numpy()[there], return_inverse=True)
+    means = np.bincount(place, values[there]) / np.bincount(place)
+    return pd.Series(means, index=pd.Index(numbers, name="repetition"), name=column)
 
 
 def repetitions(trials: pd.DataFrame) -> pd.Series:
