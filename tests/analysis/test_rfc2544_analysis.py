@@ -9,6 +9,7 @@ from matplotlib import pyplot as plt
 from rfc2544_documents import CAPACITY_PPS, capacity_pps, record
 
 from tsnrepro.analysis import rfc2544, rfc2544_figures
+from tsnrepro.experiments.rfc2544.accuracy import AccuracySettings, run_accuracy
 from tsnrepro.experiments.rfc2544.plan import plan
 from tsnrepro.experiments.run import manifest, write_manifest
 from tsnrepro.notebooks import execute
@@ -213,10 +214,12 @@ def test_the_notebook_writes_tables_figures_and_values(documents, tmp_path):
         kept = {k: v for k, v in document.items() if k not in ("trial", "sha256")}
         store.put(item.trial, 1, kept | {"environment": environment}, {})
     write_manifest(manifest(store, planned), str(tmp_path / "run.json"))
+    accuracy = tmp_path / "accuracy.csv"
+    run_accuracy(AccuracySettings(runs=1), 1).to_csv(accuracy, index=False)
     execute(
         root() / "notebooks" / "analyse" / "rfc2544.ipynb",
         tmp_path / "out.ipynb",
-        {"run": str(tmp_path / "run.json"), "accuracy_runs": 1},
+        {"run": str(tmp_path / "run.json"), "accuracy": str(accuracy)},
     )
     figures = {path.stem for path in (tmp_path / "figures").glob("*.pdf")}
     assert figures == {"throughput", "frame-loss", "buffer-time", "accuracy"}

@@ -3,7 +3,9 @@
 import pandas as pd
 import pytest
 
-from tsnrepro.experiments.rfc2544.accuracy import AccuracySettings, run_accuracy, summarise
+from tsnrepro.analysis.rfc2544 import load_accuracy, summarise_accuracy
+from tsnrepro.errors import RecordError
+from tsnrepro.experiments.rfc2544.accuracy import AccuracySettings, run_accuracy
 
 SETTINGS = AccuracySettings(runs=3)
 
@@ -60,9 +62,19 @@ def test_the_same_seed_gives_the_same_table():
 
 
 def test_the_summary_has_exact_limits(table):
-    summary = summarise(table)
+    summary = summarise_accuracy(table)
     assert len(summary) == 14
     sure = summary[summary["within"] == 3]
     # Clopper-Pearson for 3 of 3: (alpha / 2)^(1/3).
     assert sure["within_low_percent"].to_numpy() == pytest.approx(100 * 0.025 ** (1 / 3))
     assert (sure["within_high_percent"] == 100).all()
+
+
+def test_the_table_is_read_as_it_was_written(table, tmp_path):
+    table.to_csv(tmp_path / "accuracy.csv", index=False)
+    pd.testing.assert_frame_equal(load_accuracy(tmp_path / "accuracy.csv"), table)
+
+
+def test_a_missing_table_says_how_to_make_it(tmp_path):
+    with pytest.raises(RecordError, match="Run: tsnrepro study accuracy"):
+        load_accuracy(tmp_path / "accuracy.csv")

@@ -90,3 +90,17 @@ rule analyse_threshold_study:
     shell:
         "tsnrepro notebook {input.notebook:q} {log.notebook:q}"
         " -p table={input.table:q} -p results=results/studies/{wildcards.study:q}"
+
+
+# How often the searches of RFC 2544 find a truth that is known: the same beside every measurement.
+rule search_accuracy:
+    input:
+        code_of("tsnrepro.studies.command:_accuracy"),
+    output:
+        "results/studies/search-accuracy/accuracy.csv",
+    log:
+        "results/studies/search-accuracy/accuracy.log",
+    conda:
+        "../../environment.yml"
+    shell:
+        "tsnrepro study accuracy {output:q} > {log:q} 2>&1 || {{ cat {log:q} >&2; exit 1; }}"

@@ -6,6 +6,7 @@ the frame size (with FCS) where one was asked for.
 
 from collections.abc import Iterable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -24,6 +25,7 @@ from tsnrepro.errors import RecordError
 from tsnrepro.experiments.rfc2544 import rates
 from tsnrepro.experiments.rfc2544.latency import REPEATS
 from tsnrepro.records.columns import CONFIGURATIONS
+from tsnrepro.repository import root
 from tsnrepro.settings.rfc2544 import DOCUMENT_PAYLOADS_BYTES, FRAME_BYTES
 from tsnrepro.stats.proportions import share
 
@@ -446,6 +448,49 @@ def _latency(results: Results, frame: int, configuration: str, table: pd.DataFra
             for statistic in ("mean", "p99"):
                 estimate = mean(chosen, f"{statistic}_us", "µs")
                 results.estimate(f"{name}.{statistic}_us", estimate, 1, chosen["trial"])
+
+
+def load_accuracy(path: str | Path) -> pd.DataFrame:
+    """Return the table of searches for a known truth that ``tsnrepro study accuracy`` wrote.
+
+    A relative path counts from the repository's root where the working directory does not have it.
+
+    Raises
+    ------
+    RecordError
+        There is no such table.
+    """
+    found = Path(path) if Path(path).is_file() else root() / path
+    if not found.is_file():
+        raise RecordError(
+            "the searches for a known truth were not computed yet",
+            str(path),
+            f"Run: tsnrepro study accuracy {path}",
+        )
+    return pd.read_csv(found)
+
+
+def summarise_accuracy(table: pd.DataFrame) -> pd.DataFrame:
+    """Return one row a method, answer and kind: the share within the tolerance, and the cost.
+
+    ``within_low_percent`` and ``within_high_percent`` are the exact binomial limits (Clopper and
+    Pearson) at 95 %; ``ratio`` columns are of result to truth, over the runs with an answer.
+    """
+    rows = table.groupby(["method", "answer", "stalls"], sort=False, as_index=False).agg(
+        runs=("run", "size"),
+        within=("within", "sum"),
+        ratio_median=("ratio", "median"),
+        ratio_min=("ratio", "min"),
+        ratio_max=("ratio", "max"),
+        load_trials=("load_trials", "mean"),
+        sending_s=("sending_s", "mean"),
+        search_s=("search_s", "mean"),
+    )
+    shares = [share(k, n).scaled(100.0, "%") for k, n in rows[["within", "runs"]].to_numpy()]
+    after = list(rows).index("within") + 1
+    for name, limit in (("high_", "high"), ("low_", "low"), ("", "value")):
+        rows.insert(after, f"within_{name}percent", [getattr(found, limit) for found in shares])
+    return rows
 
 
 def add_accuracy(results: Results, accuracy: pd.DataFrame) -> None:

@@ -259,4 +259,6 @@ EXPERIMENT = Experiment(
         "rfc2544.accuracy.*.*.{calm,stalls}.{within_percent,median_ratio_percent}",
         "rfc2544.{compliant,trials}.count",
     ),
+    # Which search to believe: simulated once, whatever testbed made the trials.
+    reads=("results/studies/search-accuracy/accuracy.csv",),
 )

@@ -36,6 +36,12 @@ def add_study_command(commands: Any) -> None:
     add.add_argument("folder", type=Path)
     add.set_defaults(run=_collect)
 
+    add = actions.add_parser("accuracy", help="try each search on networks whose truth is known")
+    add.add_argument("output", type=Path, metavar="CSV")
+    add.add_argument("--runs", type=int, default=20, help="networks (20)")
+    add.add_argument("--seed", type=int, default=1, help="of the networks (1)")
+    add.set_defaults(run=_accuracy)
+
 
 def _plan(arguments: argparse.Namespace) -> None:
     from tsnrepro.studies.study import load_study  # noqa: PLC0415
@@ -85,3 +91,13 @@ def _collect(arguments: argparse.Namespace) -> None:
     from tsnrepro.studies.study import load_study  # noqa: PLC0415
 
     print(f"{collect(load_study(arguments.study), arguments.folder)} points: {arguments.folder}")
+
+
+def _accuracy(arguments: argparse.Namespace) -> None:
+    from tsnrepro.experiments.rfc2544.accuracy import AccuracySettings, run_accuracy  # noqa: PLC0415
+    from tsnrepro.settings.strict import parse  # noqa: PLC0415
+
+    settings = parse(AccuracySettings, {"runs": arguments.runs}, "--runs")
+    table = run_accuracy(settings, arguments.seed)
+    arguments.output.parent.mkdir(parents=True, exist_ok=True)
+    table.to_csv(arguments.output, index=False)

@@ -38,7 +38,6 @@ from tsnrepro.settings.rfc2544 import (
     Percent,
     SystematicSettings,
 )
-from tsnrepro.stats.proportions import share
 
 _QUEUE_BYTES = 1_000_000
 _NANO = 1e9
@@ -216,26 +215,3 @@ def _results(results: list[ThroughputResult]) -> list[tuple[str, float | None, f
     answers = [(result.goal, result.lower_pps, result.loss_percent) for result in results]
     thresholds = [result.threshold for result in results if result.threshold is not None]
     return answers + [("threshold", found["value"], 0.0) for found in thresholds]
-
-
-def summarise(table: pd.DataFrame) -> pd.DataFrame:
-    """Return one row a method, answer and kind: the share within the tolerance, and the cost.
-
-    ``within_low_percent`` and ``within_high_percent`` are the exact binomial limits (Clopper and
-    Pearson) at 95 %; ``ratio`` columns are of result to truth, over the runs with an answer.
-    """
-    rows = table.groupby(["method", "answer", "stalls"], sort=False, as_index=False).agg(
-        runs=("run", "size"),
-        within=("within", "sum"),
-        ratio_median=("ratio", "median"),
-        ratio_min=("ratio", "min"),
-        ratio_max=("ratio", "max"),
-        load_trials=("load_trials", "mean"),
-        sending_s=("sending_s", "mean"),
-        search_s=("search_s", "mean"),
-    )
-    shares = [share(k, n).scaled(100.0, "%") for k, n in rows[["within", "runs"]].to_numpy()]
-    after = list(rows).index("within") + 1
-    for name, limit in (("high_", "high"), ("low_", "low"), ("", "value")):
-        rows.insert(after, f"within_{name}percent", [getattr(found, limit) for found in shares])
-    return rows
