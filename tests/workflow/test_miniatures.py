@@ -70,11 +70,10 @@ def test_a_campaign_runs_to_its_pages_and_papers(miniatures, name, testbed):
 
 
 def off_the_page(log):
-    """Return what LaTeX says of glyphs it lacks, and of what is too large for its place."""
+    """Return what LaTeX says of glyphs and citations it lacks, and of what is too large."""
     overfull = re.findall(r"^Overfull .*?\((\d+\.\d+)pt too.*", log, re.MULTILINE)
-    lines = re.findall(
-        r"^(?:Missing character|LaTeX Warning: Float too large).*", log, re.MULTILINE
-    )
+    said = r"(?:Float too large|(?:Citation|Reference) .*undefined)"
+    lines = re.findall(rf"^(?:Missing character|LaTeX Warning: {said}).*", log, re.MULTILINE)
     return lines + [f"{points} pt overfull" for points in overfull if float(points) > 2]
 
 

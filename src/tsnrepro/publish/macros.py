@@ -18,7 +18,7 @@ from tsnrepro.dependencies import code_digest
 from tsnrepro.errors import TsnreproError
 from tsnrepro.latex import escape
 from tsnrepro.publish import numbers
-from tsnrepro.publish.columns import Column, Columns
+from tsnrepro.publish.columns import STUDY, Column, Columns
 from tsnrepro.publish.errors import PublishError
 from tsnrepro.publish.manuscript import Used, check_known, scan, scan_text
 from tsnrepro.publish.numbers import TEX
@@ -188,11 +188,11 @@ def _figures(used: Used, columns: Columns, output: Path) -> list[PrintedFile]:
     return printed
 
 
-def _made(folder: Path) -> Made | None:
-    """Return what the files of an analysed run were made by; None of what is no run, a study."""
+def _made(folder: Path) -> Made:
+    """Return what the files of an analysed run, or of a study, were made by."""
     run = folder / RUN_FILE
     if not run.is_file():
-        return None
+        return _made_of_study(folder)
     listed = json.loads(run.read_text(encoding="utf-8"))
     program = f"notebooks/analyse/{listed['experiment']}.ipynb"
     return Made(
@@ -202,6 +202,21 @@ def _made(folder: Path) -> Made | None:
         experiment=listed["experiment"],
         trials=len(listed["trials"]),
         run=file_sum(run),
+    )
+
+
+def _made_of_study(folder: Path) -> Made:
+    program = "notebooks/analyse/threshold-study.ipynb"
+    table = folder / "study.csv"
+    # The table has its columns' names in the first line, and a line a search.
+    searches = table.read_bytes().count(b"\n") - 1 if table.is_file() else 0
+    return Made(
+        rule="analyse_threshold_study",
+        program=program,
+        code=code_digest(program),
+        experiment=f"{STUDY} {folder.name}",
+        trials=searches,
+        run=file_sum(table) if table.is_file() else "",
     )
 
 

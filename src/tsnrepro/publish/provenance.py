@@ -25,7 +25,8 @@ class Made:
     """What a file of results was made by and from.
 
     ``program`` is the notebook that a rule ran, and ``code`` the digest of all that it reaches;
-    ``trials`` of an experiment are those that the list with the checksum ``run`` holds.
+    ``trials`` of an experiment, or searches of a study, are those that the list with the checksum
+    ``run`` holds.
     """
 
     rule: str
@@ -42,7 +43,7 @@ class PrintedFile:
 
     path: str
     sha256: str
-    made: Made | None = None
+    made: Made
 
 
 @dataclass(frozen=True)

@@ -156,7 +156,7 @@ def replication(table: pd.DataFrame) -> Figure:
     axes.yaxis.set_major_formatter(FuncFormatter(_plain))
     axes.yaxis.set_minor_formatter(FuncFormatter(_half_decades))
     axes.set_xticks(range(len(labels)), labels, fontsize=6.5)
-    axes.set_xlabel("on the member paths (others on the first, loss on both)")
+    axes.set_xlabel("on the member paths")
     axes.set_ylabel("threshold, FRER / control")
     axes.legend(title="frames", title_fontsize=7, loc="upper left")
     return figure
