@@ -34,6 +34,24 @@ def _parser() -> argparse.ArgumentParser:
 
     command("testbeds", _testbeds, "which testbeds can run here, and why not others")
 
+    add = command(
+        "doctor", _doctor, "tell what keeps a rack from measuring, and what to do about it"
+    )
+    add.add_argument("testbed")
+    add.add_argument("--json", action="store_true", help="print the findings for machines")
+    add.add_argument("--frer", action="store_true", help="set FRER up, send, and put all back")
+
+    add = command("restore", _restore, "bring a rack back to what it was before a campaign")
+    add.add_argument("testbed")
+    add.add_argument("--dry-run", action="store_true", help="print the commands, change nothing")
+
+    add = command(
+        "configure", _configure, "set a rack up as a campaign would, until it is restored"
+    )
+    add.add_argument("testbed")
+    add.add_argument("configuration", choices=("frer", "control"))
+    add.add_argument("--dry-run", action="store_true", help="print the commands, change nothing")
+
     command("experiments", _experiments, "what can be measured, and on which testbeds")
 
     add = command("notebook", _notebook, "execute a parameterized notebook")
@@ -93,6 +111,24 @@ def _testbeds(_: argparse.Namespace) -> None:
 
     for name, lacks in availability().items():
         print(f"{name}: {'can run here' if not lacks else 'lacks ' + ', '.join(lacks)}")
+
+
+def _doctor(arguments: argparse.Namespace) -> None:
+    from tsnrepro.testbed.hardware.command import doctor  # noqa: PLC0415
+
+    doctor(arguments.testbed, as_json=arguments.json, frer=arguments.frer)
+
+
+def _restore(arguments: argparse.Namespace) -> None:
+    from tsnrepro.testbed.hardware.command import restore_rack  # noqa: PLC0415
+
+    restore_rack(arguments.testbed, dry_run=arguments.dry_run)
+
+
+def _configure(arguments: argparse.Namespace) -> None:
+    from tsnrepro.testbed.hardware.command import configure  # noqa: PLC0415
+
+    configure(arguments.testbed, arguments.configuration, dry_run=arguments.dry_run)
 
 
 def _experiments(_: argparse.Namespace) -> None:
