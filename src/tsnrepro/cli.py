@@ -8,6 +8,7 @@ from pathlib import Path
 from tsnrepro.errors import RecordError, TsnreproError
 from tsnrepro.publish.command import add_submission_commands
 from tsnrepro.studies.command import add_study_command
+from tsnrepro.testbed.hardware.command import add_rack_commands
 
 
 def main() -> None:
@@ -33,24 +34,6 @@ def _parser() -> argparse.ArgumentParser:
         return added
 
     command("testbeds", _testbeds, "which testbeds can run here, and why not others")
-
-    add = command(
-        "doctor", _doctor, "tell what keeps a rack from measuring, and what to do about it"
-    )
-    add.add_argument("testbed")
-    add.add_argument("--json", action="store_true", help="print the findings for machines")
-    add.add_argument("--frer", action="store_true", help="set FRER up, send, and put all back")
-
-    add = command("restore", _restore, "bring a rack back to what it was before a campaign")
-    add.add_argument("testbed")
-    add.add_argument("--dry-run", action="store_true", help="print the commands, change nothing")
-
-    add = command(
-        "configure", _configure, "set a rack up as a campaign would, until it is restored"
-    )
-    add.add_argument("testbed")
-    add.add_argument("configuration", choices=("frer", "control"))
-    add.add_argument("--dry-run", action="store_true", help="print the commands, change nothing")
 
     command("experiments", _experiments, "what can be measured, and on which testbeds")
 
@@ -101,6 +84,7 @@ def _parser() -> argparse.ArgumentParser:
     add.add_argument("--papers", type=Path, nargs="*", metavar="FOLDER", default=[])
     add.add_argument("--reason", default="", help="why this testbed was chosen")
 
+    add_rack_commands(commands)
     add_study_command(commands)
     add_submission_commands(commands)
     return parser
@@ -111,24 +95,6 @@ def _testbeds(_: argparse.Namespace) -> None:
 
     for name, lacks in availability().items():
         print(f"{name}: {'can run here' if not lacks else 'lacks ' + ', '.join(lacks)}")
-
-
-def _doctor(arguments: argparse.Namespace) -> None:
-    from tsnrepro.testbed.hardware.command import doctor  # noqa: PLC0415
-
-    doctor(arguments.testbed, as_json=arguments.json, frer=arguments.frer)
-
-
-def _restore(arguments: argparse.Namespace) -> None:
-    from tsnrepro.testbed.hardware.command import restore_rack  # noqa: PLC0415
-
-    restore_rack(arguments.testbed, dry_run=arguments.dry_run)
-
-
-def _configure(arguments: argparse.Namespace) -> None:
-    from tsnrepro.testbed.hardware.command import configure  # noqa: PLC0415
-
-    configure(arguments.testbed, arguments.configuration, dry_run=arguments.dry_run)
 
 
 def _experiments(_: argparse.Namespace) -> None:

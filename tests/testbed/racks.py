@@ -150,6 +150,7 @@ class Rack:
     def _make_board(self, space: NamespaceHost) -> None:
         board = {"ports": CHIP_PORTS, "frerctl": str(build.frerctl())}
         space.file("/run/lan966x-board.json").write_text(json.dumps(board), encoding="utf-8")
+        space.file("/run/lan966x.json").touch()
         shell = space.file(BOARD_SHELL)
         shell.mkdir()
         for command in ("frer", "vcap", "ip", "bridge", "ethtool"):

@@ -89,6 +89,9 @@ class Lan966xDriver:
         self._configured: tuple[Configuration, FrerSettings, StreamFilter] | None = None
         # By flow, as allocated in this campaign.
         self._member_streams: dict[int, str] = {}
+        # Commands to come, in one session, and what settings they must have led to.
+        self._commands: list[list[str]] = []
+        self._expected: dict[tuple[str, ...], dict[str, str]] = {}
 
     @property
     def _members(self) -> list[str]:
@@ -108,18 +111,21 @@ class Lan966xDriver:
         """Return bridge, VLANs, links, flows and compound streams as they are."""
         links = ports.links(self._shell)
         for device in self.devices.values():
-            ports.link_of(self._shell, device) if device not in links else None
+            if device not in links:
+                raise ports.no_device(self._shell, device, links)
         bridge = links.get(self._settings.bridge)
+        vlan = str(self._settings.vlan)
+        flows, compound = [str(f.isdx) for f in self._flows], [str(c) for c in _COMPOUND.values()]
+        kinds = [("iflow", i) for i in flows] + [("cs", c) for c in compound] + [("vlan", vlan)]
+        told = self._frer_all(kinds)
         return {
             "ports": {device: _port(links[device]) for device in self.devices.values()},
             "bridge": bridge and {"up": "UP" in bridge["flags"], "filtering": _filtering(bridge)},
             "vlans": self._vlans(),
-            "flooding": self._frer(["vlan", str(self._settings.vlan)]),
-            "flows": {
-                str(flow.isdx): self._frer(["iflow", str(flow.isdx)]) for flow in self._flows
-            },
-            "compound": {str(cs): self._frer(["cs", str(cs)]) for cs in _COMPOUND.values()},
-            "rules": [rule for rule in self._all_rules() if self._hits(rule) is not None],
+            "flooding": told["vlan", vlan],
+            "flows": {i: told["iflow", i] for i in flows},
+            "compound": {c: told["cs", c] for c in compound},
+            "rules": self._present_rules(),
         }
 
     def refuse(self, state: dict[str, Any]) -> None:
@@ -136,7 +142,7 @@ class Lan966xDriver:
         now = self.save()
         for rule in now["rules"]:
             if rule not in state["rules"]:
-                self._shell.change(["vcap", "del", str(rule)])
+                self._change(["vcap", "del", str(rule)])
         for isdx, flow in state["flows"].items():
             self._restore_frer(["iflow", isdx], now["flows"][isdx], flow)
         self._free_member_streams()
@@ -145,6 +151,7 @@ class Lan966xDriver:
         self._restore_bridge(now, state)
         vlan = ["vlan", str(self._settings.vlan)]
         self._restore_frer(vlan, now["flooding"], state["flooding"])
+        self._carry_out()
 
     def _restore_frer(self, of: list[str], now: dict[str, str], was: dict[str, str]) -> None:
         if now != was:
@@ -155,16 +162,21 @@ class Lan966xDriver:
         for device, port in state["ports"].items():
             if now["ports"][device]["master"] != port["master"]:
                 master = ["master", port["master"]] if port["master"] else ["nomaster"]
-                self._shell.change(["ip", "link", "set", "dev", device, *master])
-            self._restore_vlans(device, state["vlans"].get(device, []))
-            ports.restore_link(self._shell, device, now["ports"][device], port)
+                self._change(["ip", "link", "set", "dev", device, *master])
+            for link in ports.link_commands(device, now["ports"][device], port):
+                self._change(link)
+        self._carry_out()
+        vlans = self._vlans()
+        for device, entries in state["vlans"].items():
+            if vlans[device] != entries:
+                self._restore_vlans(device, vlans[device], entries)
         if now["bridge"] and not state["bridge"]:
-            self._shell.change(["ip", "link", "del", "dev", bridge])
+            self._change(["ip", "link", "del", "dev", bridge])
         elif state["bridge"] and now["bridge"] != state["bridge"]:
             kind = ["type", "bridge", "vlan_filtering", str(state["bridge"]["filtering"])]
-            self._shell.change(["ip", "link", "set", "dev", bridge, *kind])
+            self._change(["ip", "link", "set", "dev", bridge, *kind])
             up = "up" if state["bridge"]["up"] else "down"
-            self._shell.change(["ip", "link", "set", "dev", bridge, up])
+            self._change(["ip", "link", "set", "dev", bridge, up])
 
     # --- what every configuration needs --------------------------------------------------------
 
@@ -173,62 +185,66 @@ class Lan966xDriver:
         vlan = ["vlan", str(self._settings.vlan)]
         self._set_frer(vlan, {"flood_disable": "1", "learn_disable": "1"})
         self._prepare_bridge()
-        for flow in self._flows:
-            if flow.port != HOST_PORT:
-                self._allocate(flow)
+        self._prepare_ports()
+        self._carry_out()
+        self._allocate_member_streams()
 
     def _prepare_bridge(self) -> None:
-        bridge, vlan = self._settings.bridge, str(self._settings.vlan)
-        links, change = ports.links(self._shell), self._shell.change
+        bridge, links = self._settings.bridge, ports.links(self._shell)
         if bridge not in links:
-            change(["ip", "link", "add", "name", bridge, "type", "bridge"])
+            self._change(["ip", "link", "add", "name", bridge, "type", "bridge"])
         if bridge not in links or not _filtering(links[bridge]):
-            change(["ip", "link", "set", "dev", bridge, "type", "bridge", "vlan_filtering", "1"])
-        for name, device in self.devices.items():
+            kind = ["type", "bridge", "vlan_filtering", "1"]
+            self._change(["ip", "link", "set", "dev", bridge, *kind])
+        for device in self.devices.values():
             if links[device].get("master") != bridge:
-                change(["ip", "link", "set", "dev", device, "master", bridge])
+                self._change(["ip", "link", "set", "dev", device, "master", bridge])
+        self._carry_out()
+        self._change(["ip", "link", "set", "dev", bridge, "up"])
+
+    def _prepare_ports(self) -> None:
+        vlan, vlans = str(self._settings.vlan), self._vlans()
+        for name, device in self.devices.items():
             # Two cables in one VLAN that floods would be a loop.
-            self._leave_vlans(device, keep=vlan)
+            self._leave_vlans(device, [e for e in vlans[device] if str(e["vlan"]) != vlan])
             access = ["pvid", "untagged"] if name == HOST_PORT else []
-            change(["bridge", "vlan", "add", "dev", device, "vid", vlan, *access])
+            self._change(["bridge", "vlan", "add", "dev", device, "vid", vlan, *access])
             mtu = ["mtu", str(ports.MEMBER_MTU)] if name in self._members else []
-            change(["ip", "link", "set", "dev", device, *mtu, "up"])
-        change(["ip", "link", "set", "dev", bridge, "up"])
+            self._change(["ip", "link", "set", "dev", device, *mtu, "up"])
 
     def _vlans(self) -> dict[str, list[dict[str, Any]]]:
         shown = json.loads(self._shell.read(["bridge", "-j", "vlan", "show"]) or "[]")
         known = {entry["ifname"]: entry.get("vlans", []) for entry in shown}
         return {device: known.get(device, []) for device in self.devices.values()}
 
-    def _leave_vlans(self, device: str, keep: str = "") -> None:
-        for entry in self._vlans()[device]:
-            if str(entry["vlan"]) != keep:
-                vid = ["vid", str(entry["vlan"])]
-                self._shell.change(["bridge", "vlan", "del", "dev", device, *vid])
+    def _leave_vlans(self, device: str, entries: list[dict[str, Any]]) -> None:
+        for entry in entries:
+            vid = ["vid", str(entry["vlan"])]
+            self._change(["bridge", "vlan", "del", "dev", device, *vid])
 
-    def _restore_vlans(self, device: str, entries: list[dict[str, Any]]) -> None:
-        if self._vlans()[device] == entries:
-            return
-        self._leave_vlans(device)
+    def _restore_vlans(
+        self, device: str, now: list[dict[str, Any]], entries: list[dict[str, Any]]
+    ) -> None:
+        self._leave_vlans(device, now)
         for entry in entries:
             flags = [word.lower() for word in entry.get("flags", [])]
             words = [word for word in ("pvid", "untagged") if any(word in flag for flag in flags)]
             vid = ["vid", str(entry["vlan"])]
-            self._shell.change(["bridge", "vlan", "add", "dev", device, *vid, *words])
+            self._change(["bridge", "vlan", "add", "dev", device, *vid, *words])
 
     # --- member streams ------------------------------------------------------------
 
-    def _allocate(self, flow: _Flow) -> None:
-        """Allocate a member stream; the board itself notes which it was."""
-        argv = ["sh", "-c", _ALLOCATE, "sh", self.devices[HOST_PORT], str(flow.isdx)]
-        said = self._shell.change(argv).strip()
-        if self._shell.dry:
-            said = f"MEMBER-STREAM-{flow.isdx}"
-        elif not said.isdigit():
-            raise TestbedError(
-                f"no member stream: {said or 'it printed nothing'}", self._shell.name
-            )
-        self._member_streams[flow.isdx] = said
+    def _allocate_member_streams(self) -> None:
+        """Allocate a member stream a flow; the board itself notes which they were."""
+        flows = [flow for flow in self._flows if flow.port != HOST_PORT]
+        words = ["sh", "-c", _ALLOCATE, "sh", self.devices[HOST_PORT]]
+        printed = self._shell.change_all([[*words, str(flow.isdx)] for flow in flows])
+        for flow, said in zip(flows, map(str.strip, printed), strict=True):
+            if not said.isdigit() and not self._shell.dry:
+                raise TestbedError(
+                    f"no member stream: {said or 'frer msa printed nothing'}", self._shell.name
+                )
+            self._member_streams[flow.isdx] = said or f"MEMBER-STREAM-{flow.isdx}"
 
     def _free_member_streams(self) -> None:
         noted = self._shell.read(["sh", "-c", _ALLOCATED]).split()
@@ -237,7 +253,7 @@ class Lan966xDriver:
             self._tell_frer([*member, "--enable", "0", "--cs_id", "0"])
             self._tell_frer(["msf", number])
         if noted:
-            self._shell.change(["rm", "-f", _MEMBER_STREAMS])
+            self._change(["rm", "-f", _MEMBER_STREAMS])
 
     # --- a configuration ------------------------------------------------------------
 
@@ -257,6 +273,7 @@ class Lan966xDriver:
                 self._set_flow(flow, on, frer)
         self._set_rules(before[2] if before else None, stream)
         self._clear_counters()
+        self._carry_out()
         self._configured = configuration, frer, stream
 
     def _set_flow(self, flow: _Flow, on: bool, frer: FrerSettings) -> None:
@@ -288,8 +305,8 @@ class Lan966xDriver:
                 if before and kind != "stream":
                     continue
                 if before:
-                    self._shell.change(["vcap", "del", str(rule)])
-                self._shell.change(self._add_rule(kind, rule, number, name, stream))
+                    self._change(["vcap", "del", str(rule)])
+                self._change(self._add_rule(kind, rule, number, name, stream))
 
     def _add_rule(
         self, kind: str, rule: int, number: int, name: str, stream: StreamFilter
@@ -313,7 +330,7 @@ class Lan966xDriver:
             member = [self.devices[HOST_PORT], self._member_streams[flow.isdx]]
             self._tell_frer(["ms", *member, "--clr"])
         for number in range(len(self._names)):
-            self._shell.change(["vcap", "reset", str(self._rules_of(number)["stream"])])
+            self._change(["vcap", "reset", str(self._rules_of(number)["stream"])])
 
     def start_afresh(self, frer: FrerSettings) -> None:
         """Wait until the recovery functions have timed out: then they take any number."""
@@ -331,42 +348,62 @@ class Lan966xDriver:
     def _rules_of(number: int) -> dict[str, int]:
         return {kind: _FIRST_RULE + 10 * number + n for n, kind in enumerate(_PRIORITIES)}
 
-    def _all_rules(self) -> list[int]:
-        rules = (self._rules_of(number).values() for number in range(len(self._names)))
-        return list(chain.from_iterable(rules))
-
-    def _hits(self, rule: int) -> int | None:
-        """Return how many frames a rule met, None where there is no such rule."""
-        done = self._shell.ask(["vcap", "get", str(rule)])
-        found = _HITS.search(done.stdout)
-        return int(found[1]) if done.exit_status == 0 and found else None
+    def _present_rules(self) -> list[int]:
+        """Return which rules of our numbers there are."""
+        numbers = range(len(self._names))
+        rules = [*chain.from_iterable(self._rules_of(number).values() for number in numbers)]
+        ended = self._shell.ask_all([["vcap", "get", str(rule)] for rule in rules])
+        return [
+            rule
+            for rule, (status, printed) in zip(rules, ended, strict=True)
+            if status == 0 and _HITS.search(printed)
+        ]
 
     # --- Microchip's tool ------------------------------------------------------------
 
-    def _frer(self, of: list[str]) -> dict[str, str]:
-        """Return what a flow, a stream or a VLAN is set to."""
-        printed = self._shell.read(["frer", *of])
-        fields = dict(_FIELD.findall(printed))
-        if _FAILED.search(printed) or not fields:
-            raise TestbedError(
-                f"frer {' '.join(of)} printed {printed.strip()[:300]!r}",
-                self._shell.name,
-                "Is it a LAN966x with Microchip's kernel and qos-utils?",
-            )
-        return fields
-
-    def _tell_frer(self, words: list[str]) -> None:
-        printed = self._shell.change(["frer", *words])
-        if _FAILED.search(printed):
-            said = printed.strip()[:300]
-            raise TestbedError(f"frer {' '.join(words)} failed: {said}", self._shell.name)
+    def _frer_all(self, kinds: "list[tuple[str, ...]]") -> dict[tuple[str, ...], dict[str, str]]:
+        """Return what flows, streams or VLANs are set to."""
+        ended = self._shell.ask_all([["frer", *of] for of in kinds])
+        found = {}
+        for of, (_, printed) in zip(kinds, ended, strict=True):
+            found[of] = dict(_FIELD.findall(printed))
+            if _FAILED.search(printed) or not found[of]:
+                raise TestbedError(
+                    f"frer {' '.join(of)} printed {printed.strip()[:300]!r}",
+                    self._shell.name,
+                    "Is it a LAN966x with Microchip's kernel and qos-utils?",
+                )
+        return found
 
     def _set_frer(self, of: list[str], settings: dict[str, str]) -> None:
-        """Set fields and make sure that the switch took them."""
+        """Set fields; that the switch took them is seen when all is carried out."""
         self._tell_frer([*of, *chain.from_iterable((f"--{k}", v) for k, v in settings.items())])
+        self._expected.setdefault(tuple(of), {}).update(settings)
+
+    def _tell_frer(self, words: list[str]) -> None:
+        self._change(["frer", *words])
+
+    def _change(self, argv: list[str]) -> None:
+        self._commands.append(argv)
+
+    def _carry_out(self) -> None:
+        """Run the commands so far and make sure that they had their effect."""
+        commands, self._commands = self._commands, []
+        expected, self._expected = self._expected, {}
+        printed = self._shell.change_all(commands)
+        for argv, said in zip(commands, printed, strict=True):
+            if argv[0] == "frer" and _FAILED.search(said):
+                text = said.strip()[:300]
+                raise TestbedError(f"{' '.join(argv)} failed: {text}", self._shell.name)
         if self._shell.dry:
             return
-        taken = self._frer(of)
+        taken = self._frer_all([*expected])
+        for of, settings in expected.items():
+            self._see_taken(of, settings, taken[of])
+
+    def _see_taken(
+        self, of: tuple[str, ...], settings: dict[str, str], taken: dict[str, str]
+    ) -> None:
         if wrong := {k: taken.get(k) for k, v in settings.items() if taken.get(k) != v}:
             asked = ", ".join(f"{name} {settings[name]}" for name in wrong)
             has = ", ".join(f"{name} {value}" for name, value in wrong.items())
@@ -384,24 +421,27 @@ class Lan966xDriver:
         A place that the chip does not count at is null. Frames of the stream that a measuring tool
         sends ahead of its test are left out, as frerctl does by their size.
         """
-        printed: dict[str, str] = {}
+        printed = self._read_counters()
         on = self._configured is not None and self._configured[0] == "frer"
-        stream = self._read_stream(printed)
-        members = [self._read_member(flow, printed) for flow in self._stream_flows()]
+        stream = _counters(printed["frer cs"], self._shell.name)
+        members = [
+            _counters(printed[f"frer ms of {flow.port}"], self._shell.name)
+            for flow in self._stream_flows()
+        ]
         station = {
             "replicates": 2 if on and len(self._members) > 1 else 1,
             "ports": {
                 name: {
-                    "in": _station(self._without_first(self._rule_hits(n, printed))),
+                    "in": _station(self._without_first(_hits(printed[f"vcap of {name}"]))),
                     "out": None,
                 }
-                for n, name in enumerate(self._names)
+                for name in self._names
             },
             "recovery": {
                 name: self._without_first(value) if name in ("passed", "discarded") else value
                 for name, value in stream.items()
             },
-            "dropped": {name: self._dropped(name, printed) for name in self._names},
+            "dropped": {name: _dropped(printed[f"ethtool of {name}"]) for name in self._names},
         }
         for place, counter in _PLACES.items():
             total = stream[counter] + sum(member[counter] for member in members)
@@ -416,42 +456,18 @@ class Lan966xDriver:
     def _stream_flows(self) -> list[_Flow]:
         return [f for f in self._flows if f.port != HOST_PORT and f.traffic == "stream"]
 
-    def _read_stream(self, printed: dict[str, str]) -> dict[str, int]:
-        return self._read_counters(["cs", str(_COMPOUND["stream"])], printed)
-
-    def _read_member(self, flow: _Flow, printed: dict[str, str]) -> dict[str, int]:
-        member = [self.devices[HOST_PORT], self._member_streams[flow.isdx]]
-        return self._read_counters(["ms", *member], printed, flow.port)
-
-    def _read_counters(
-        self, of: list[str], printed: dict[str, str], where: str = HOST_PORT
-    ) -> dict[str, int]:
-        text = self._shell.read(["frer", *of, "--cnt"])
-        printed[f"frer {of[0]} of {where}"] = text
-        found = {_COUNTERS[n]: int(value) for n, value in _COUNTED.findall(text) if n in _COUNTERS}
-        if missing := set(_COUNTERS.values()) - set(found):
-            raise TestbedError(
-                f"frer {' '.join(of)} --cnt lacks {', '.join(sorted(missing))}: {text[:300]!r}",
-                self._shell.name,
-            )
-        return found
-
-    def _rule_hits(self, number: int, printed: dict[str, str]) -> int:
-        rule = self._rules_of(number)["stream"]
-        text = self._shell.ask(["vcap", "get", str(rule)]).stdout
-        printed[f"vcap of {self._names[number]}"] = text
-        found = _HITS.search(text)
-        return int(found[1]) if found else 0
-
-    def _dropped(self, name: str, printed: dict[str, str]) -> int:
-        """Return the frames of any kind that the chip dropped at a port."""
-        text = self._shell.read(["ethtool", "-S", self.devices[name]])
-        printed[f"ethtool of {name}"] = text
-        return sum(
-            int(value)
-            for statistic, value in _STATISTIC.findall(text)
-            if statistic.startswith("dr_") or "drop" in statistic
-        )
+    def _read_counters(self) -> dict[str, str]:
+        """Return what the tools print, by tool and port."""
+        host_port = self.devices[HOST_PORT]
+        asked = {"frer cs": ["frer", "cs", str(_COMPOUND["stream"]), "--cnt"]}
+        for flow in self._stream_flows():
+            member = ["ms", host_port, self._member_streams[flow.isdx]]
+            asked[f"frer ms of {flow.port}"] = ["frer", *member, "--cnt"]
+        for number, name in enumerate(self._names):
+            asked[f"vcap of {name}"] = ["vcap", "get", str(self._rules_of(number)["stream"])]
+            asked[f"ethtool of {name}"] = ["ethtool", "-S", self.devices[name]]
+        ended = self._shell.ask_all([*asked.values()])
+        return {what: printed for what, (_, printed) in zip(asked, ended, strict=True)}
 
     def _without_first(self, frames: int) -> int:
         """Leave out a handshake's datagram, which frerctl would know by its size."""
@@ -485,3 +501,33 @@ def _port(link: dict[str, Any]) -> dict[str, Any]:
 
 def _filtering(link: dict[str, Any]) -> int:
     return int(link.get("linkinfo", {}).get("info_data", {}).get("vlan_filtering", 0))
+
+
+def _hits(printed: str) -> int:
+    """Return how many frames a rule met; none where no stream was set yet."""
+    found = _HITS.search(printed)
+    return int(found[1]) if found else 0
+
+
+def _dropped(printed: str) -> int:
+    """Return the frames of any kind that the chip dropped at a port."""
+    return sum(
+        int(value)
+        for statistic, value in _STATISTIC.findall(printed)
+        if statistic.startswith("dr_") or "drop" in statistic
+    )
+
+
+def _counters(printed: str, where: str) -> dict[str, int]:
+    """Return what a recovery function counted.
+
+    Raises
+    ------
+    TestbedError
+        A counter is missing.
+    """
+    found = {_COUNTERS[n]: int(value) for n, value in _COUNTED.findall(printed) if n in _COUNTERS}
+    if missing := set(_COUNTERS.values()) - set(found):
+        lacks = ", ".join(sorted(missing))
+        raise TestbedError(f"frer --cnt lacks {lacks}: {printed.strip()[:300]!r}", where)
+    return found

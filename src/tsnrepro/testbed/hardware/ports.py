@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Iterator
 from typing import Any
 
 from tsnrepro.errors import TestbedError
@@ -52,12 +53,14 @@ def link_of(shell: Shell, device: str) -> dict[str, Any]:
     """
     found = links(shell)
     if device not in found:
-        raise TestbedError(
-            f"there is no network device '{device}'",
-            shell.name,
-            f"It has: {', '.join(sorted(found))}",
-        )
+        raise no_device(shell, device, found)
     return found[device]
+
+
+def no_device(shell: Shell, device: str, found: dict[str, Any]) -> TestbedError:
+    """Return the error for a device that a host does not have."""
+    has = f"It has: {', '.join(sorted(found))}"
+    return TestbedError(f"there is no network device '{device}'", shell.name, has)
 
 
 def save(shell: Shell, device: str) -> dict[str, Any]:
@@ -112,15 +115,15 @@ def restore(shell: Shell, device: str, state: dict[str, Any]) -> None:
         shell.change(["ethtool", "-K", device, *words])
     if now["disable_ipv6"] != state["disable_ipv6"]:
         shell.change(["sysctl", "-qw", f"{_ipv6_key(device)}={state['disable_ipv6']}"])
-    restore_link(shell, device, now, state)
+    shell.change_all([*link_commands(device, now, state)])
 
 
-def restore_link(shell: Shell, device: str, now: dict[str, Any], state: dict[str, Any]) -> None:
-    """Bring back a port's MTU and whether it is up."""
+def link_commands(device: str, now: dict[str, Any], state: dict[str, Any]) -> Iterator[list[str]]:
+    """Yield the commands that bring back a port's MTU and whether it is up."""
     if now["mtu"] != state["mtu"]:
-        shell.change(["ip", "link", "set", "dev", device, "mtu", str(state["mtu"])])
+        yield ["ip", "link", "set", "dev", device, "mtu", str(state["mtu"])]
     if now["up"] != state["up"]:
-        shell.change(["ip", "link", "set", "dev", device, "up" if state["up"] else "down"])
+        yield ["ip", "link", "set", "dev", device, "up" if state["up"] else "down"]
 
 
 def _ipv6_key(device: str) -> str:

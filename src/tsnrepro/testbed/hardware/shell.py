@@ -7,6 +7,10 @@ from tsnrepro.errors import CommandError, TestbedError
 from tsnrepro.testbed.host import Completed, RemoteHost
 
 _COMMAND_SECONDS = 20
+# Between what commands of one session print and their exit statuses.
+_SEPARATOR = "\x1e"
+_SAY_STATUS = r"status=$?; printf '\036%d\036' $status"
+_OR_END = "; [ $status = 0 ] || exit 0"
 
 Tell = Callable[[str, list[str]], None]
 
@@ -58,12 +62,38 @@ class Shell:
             return ""
         return self._output(self.ask(argv))
 
-    def attempt(self, argv: list[str]) -> None:
-        """Run a command whose failure says that there was nothing to change."""
+    def ask_all(self, commands: list[list[str]]) -> list[tuple[int, str]]:
+        """Run commands that change nothing in one session; return exit statuses and outputs."""
+        return self._all(commands, "")
+
+    def change_all(self, commands: list[list[str]]) -> list[str]:
+        """Run commands that change the host in one session and return what each prints.
+
+        Raises
+        ------
+        TestbedError
+            One failed; those behind it did not run.
+        """
         if self._tell:
-            self._tell(self.name, argv)
-        else:
-            self.ask(argv)
+            for argv in commands:
+                self._tell(self.name, argv)
+            return [""] * len(commands)
+        ended = self._all(commands, _OR_END)
+        if ended and ended[-1][0]:
+            status, printed = ended[-1]
+            raise TestbedError(
+                f"command ended with exit status {status}: {printed.strip()[-500:]}",
+                as_line(self.name, commands[len(ended) - 1]),
+            )
+        return [printed for _, printed in ended]
+
+    def _all(self, commands: list[list[str]], then: str) -> list[tuple[int, str]]:
+        if not commands:
+            return []
+        lines = [f"{shlex.join(argv)} 2>&1; {_SAY_STATUS}{then}" for argv in commands]
+        done = self.host.run(["sh", "-c", "\n".join(lines)], deadline_s=_COMMAND_SECONDS * 3)
+        parts = self._output(done).split(_SEPARATOR)
+        return [(int(status), text) for text, status in zip(parts[::2], parts[1::2], strict=False)]
 
     @staticmethod
     def _output(done: Completed) -> str:
