@@ -10,7 +10,8 @@ import socket
 import subprocess
 import sys
 import threading
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import paramiko
@@ -164,6 +165,38 @@ class Rack:
             self.spaces[role].enter(list(argv)), capture_output=True, text=True, check=True
         )
         return done.stdout
+
+    @contextmanager
+    def jump_host(self) -> Iterator[dict]:
+        """Give access to a host outside of the rack that lets connections through."""
+        space = NamespaceHost("jump")
+        host_key = paramiko.ECDSAKey.generate()
+        try:
+            folder = space.file(KEYS)
+            folder.mkdir(mode=0o700)
+            host_key.write_private_key_file(str(folder / "host_key"))
+            login = paramiko.ECDSAKey.from_private_key_file(str(self.folder / "key"))
+            public = f"{login.get_name()} {login.get_base64()}\n"
+            (folder / "authorized_keys").write_text(public, encoding="ascii")
+            text = SSHD_CONFIGURATION.format(keys=KEYS, path=SYSTEM, forwarding="yes")
+            (folder / "sshd_config").write_text(text, encoding="ascii")
+
+            def enter(argv: list[str]) -> list[str]:
+                # Its own files, and the network that the rack is reached over.
+                spaces = ["--pid", "--mount", "--uts"]
+                return ["nsenter", "--target", str(space.pid), *spaces, "--", *argv]
+
+            server = Server(enter)
+            try:
+                known = f"[127.0.0.1]:{server.port} {host_key.get_name()} {host_key.get_base64()}"
+                with (self.folder / "known_hosts").open("a", encoding="ascii") as file:
+                    file.write(f"{known}\n")
+                self.ports["jump"] = server.port
+                yield self._access("jump")
+            finally:
+                server.close()
+        finally:
+            space.close()
 
     # --- the testbed's file -----------------------------------------------------------------
 

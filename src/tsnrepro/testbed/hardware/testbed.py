@@ -345,7 +345,16 @@ class HardwareTestbed:
         ports = list(self._rack.parts[role].devices)
         node = shell.read(["uname", "-n"]).strip()
         found = facts.host(self.hosts[role], ports)
-        return found | {"kernel": found["kernel"].replace(node, role)}
+        # tc names devices without quotes.
+        names = {device: name for name, device in self._rack.parts[role].devices.items()}
+        queues = [" ".join(names.get(w, w) for w in line.split()) for line in found["queues"]]
+        # Mausezahn tells the addresses of all devices along with its version.
+        version = [n for n in found["mausezahn"].splitlines() if n.startswith("Mausezahn ")]
+        return found | {
+            "kernel": found["kernel"].replace(node, role),
+            "queues": queues,
+            "mausezahn": "".join(version) or "unknown",
+        }
 
     def _listener_machine(self) -> dict[str, Any]:
         shell = self._rack.shells[LISTENER]
