@@ -360,7 +360,21 @@ def frer_vlan(state, board, argv):
 # --- vcap --------------------------------------------------
 
 
+VCAP_HELP = """\
+Usage:
+        vcap [options] [command] [arguments]
+Command:
+        add     RULE_ID                         Add a new rule with id, keys and actions
+        del     RULE_ID                         Delete an existing
+        get     RULE_ID                         Get and display an existing rule
+        reset   RULE_ID                         Reset the counter of an existing rule
+"""
+
+
 def vcap(state, board, argv):
+    if argv == ["-h"]:
+        print(VCAP_HELP)
+        return
     if len(argv) < 2 or argv[0] not in ("add", "del", "get", "reset") or not argv[1].isdigit():
         fail("Usage: vcap [options] [command] [arguments]", 2)
     command, key = argv[0], argv[1]

@@ -216,7 +216,7 @@ class Rack:
             hosts[role] = self._access(role) | described
         return {
             **{"kind": "hardware", "known_hosts": str(self.folder / "known_hosts")},
-            **{"hosts": hosts, "frer": {"history_length": 64, "reset_ms": 200}},
+            **{"hosts": hosts, "frer": {"history_length": 512, "reset_ms": 200}},
         }
 
     def _access(self, role: str) -> dict:

@@ -53,10 +53,9 @@ def configure(name: str, configuration: str, *, dry_run: bool) -> None:
     """
     settings = rack_settings(name, testbed_settings(name))
     if not dry_run:
-        testbed = HardwareTestbed(settings, name, "set up by hand")
-        testbed.__enter__()
-        testbed.configure(cast("Configuration", configuration), _STREAM)
-        testbed.leave_as_it_is()
+        with HardwareTestbed(settings, name, "set up by hand") as testbed:
+            testbed.configure(cast("Configuration", configuration), _STREAM)
+            testbed.leave_as_it_is()
         print(f"{name}: set up as {configuration}; `tsnrepro restore {name}` undoes it")
         return
     with ExitStack() as stack:

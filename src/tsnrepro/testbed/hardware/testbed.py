@@ -213,7 +213,7 @@ class HardwareTestbed:
         self.settings = settings
         self._name, self._purpose = name, purpose
         self._journal = Journal(name, journals)
-        self._stack = ExitStack()
+        self._stack, self._undoing = ExitStack(), ExitStack()
         self.hosts: dict[str, RackHost] = {}
 
     def __enter__(self) -> "HardwareTestbed":
@@ -231,6 +231,7 @@ class HardwareTestbed:
         self._stack.enter_context(TestbedLock(self._name, self._purpose))
         restore(self._name, self._journal)
         self._rack = Rack(self.settings, self._stack)
+        self._stack.enter_context(self._undoing)
         self._reservation = Reservation(
             self._rack.shells, self.settings.reserved_minutes, self._purpose
         )
@@ -240,7 +241,7 @@ class HardwareTestbed:
         self._journal.write(entry)
         try:
             self._reservation.take()
-            self._stack.callback(self._reservation.release)
+            self._undoing.callback(self._reservation.release)
             state = self._rack.save()
             self._rack.refuse(state)
         except BaseException:
@@ -248,7 +249,7 @@ class HardwareTestbed:
             raise
         self._journal.write(entry | {"state": state})
         # In the reverse order: restored first, and forgotten only if that succeeded.
-        self._stack.callback(partial(_undo, self._rack, state, self._journal))
+        self._undoing.callback(partial(_undo, self._rack, state, self._journal))
         self._rack.prepare()
         on_host = programs.on_host()
         for role, driver in self._rack.parts.items():
@@ -282,7 +283,7 @@ class HardwareTestbed:
 
     def leave_as_it_is(self) -> None:
         """Let the rack stay set up, and reserved, when this ends; the journal remembers it."""
-        self._stack.pop_all()
+        self._undoing.pop_all()
 
     def pin_neighbours(self) -> None:
         """Let talker and listener keep each other's MAC address without asking for it again."""
