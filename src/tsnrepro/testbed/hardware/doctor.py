@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
+from itertools import chain
 from typing import Any
 
 from tsnrepro.errors import TestbedError
@@ -13,7 +14,7 @@ from tsnrepro.settings import HardwareSettings
 from tsnrepro.settings.hardware import Lan966xSwitch
 from tsnrepro.testbed.hardware import ports
 from tsnrepro.testbed.hardware.shell import Shell
-from tsnrepro.testbed.hardware.testbed import Rack
+from tsnrepro.testbed.hardware.testbed import Rack, everywhere
 from tsnrepro.topology import HOST_PORT, HOSTS, SWITCHES
 
 PASS, WARN, STOP = "pass", "warn", "stop"
@@ -62,11 +63,14 @@ def examine(settings: HardwareSettings) -> list[Finding]:
         except TestbedError as error:
             return [Finding("reachable", error.where or "rack", STOP, error.what, error.remedy)]
         findings += [_reached(role) for role in HOSTS]
-        for role in HOSTS:
-            for check in _CHECKS:
-                findings += _checked(check, _Host(rack, role))
+        examined = everywhere(lambda role: _examined(_Host(rack, role)), HOSTS)
+        findings += chain.from_iterable(examined.values())
         findings += _clocks(rack)
     return findings
+
+
+def _examined(host: "_Host") -> list[Finding]:
+    return [*chain.from_iterable(_checked(check, host) for check in _CHECKS)]
 
 
 def _reached(role: str) -> Finding:

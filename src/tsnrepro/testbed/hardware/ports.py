@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from tsnrepro.errors import TestbedError
-from tsnrepro.testbed.hardware.shell import Shell
+from tsnrepro.testbed.hardware.shell import Shell, as_line
 from tsnrepro.tools import kernel
 
 # Room for the R-TAG and a VLAN tag.
@@ -66,12 +66,22 @@ def no_device(shell: Shell, device: str, found: dict[str, Any]) -> TestbedError:
 def save(shell: Shell, device: str) -> dict[str, Any]:
     """Return the state of a port, as far as :func:`restore` brings it back."""
     link = link_of(shell, device)
+    asked = [
+        ["ethtool", "-k", device],
+        ["tc", "-j", "qdisc", "show", "dev", device],
+        ["sysctl", "-n", _ipv6_key(device)],
+    ]
+    ended = shell.ask_all(asked)
+    for argv, (status, printed) in zip(asked, ended, strict=True):
+        if status:
+            raise TestbedError(printed.strip()[-300:], as_line(shell.name, argv))
+    offloads, queues, ipv6 = (printed for _, printed in ended)
     return {
         "up": "UP" in link["flags"],
         "mtu": link["mtu"],
-        "offloads": _offloads(shell, device),
-        "clsact": _has_clsact(shell, device),
-        "disable_ipv6": shell.read(["sysctl", "-n", _ipv6_key(device)]).strip(),
+        "offloads": _offloads(offloads),
+        "clsact": any(q["kind"] in ("clsact", "ingress") for q in json.loads(queues or "[]")),
+        "disable_ipv6": ipv6.strip(),
     }
 
 
@@ -97,25 +107,25 @@ def prepare(shell: Shell, device: str, mtu: int | None, *, silent: bool) -> None
 
     ``silent`` keeps the kernel from speaking on the port by itself, as befits a switch's.
     """
-    shell.change(kernel.without_offloads(device))
+    commands = [kernel.without_offloads(device)]
     if silent:
-        shell.change(["sysctl", "-qw", f"{_ipv6_key(device)}=1"])
+        commands.append(["sysctl", "-qw", f"{_ipv6_key(device)}=1"])
     size = ["mtu", str(mtu)] if mtu else []
-    shell.change(["ip", "link", "set", "dev", device, *size, "up"])
+    shell.change_all([*commands, ["ip", "link", "set", "dev", device, *size, "up"]])
 
 
 def restore(shell: Shell, device: str, state: dict[str, Any]) -> None:
     """Bring a port back to a state that :func:`save` returned; what is as it was is left alone."""
-    now = save(shell, device)
+    now, commands = save(shell, device), []
     if now["clsact"] and not state["clsact"]:
-        shell.change(["tc", "qdisc", "del", "dev", device, "clsact"])
+        commands.append(["tc", "qdisc", "del", "dev", device, "clsact"])
     differing = [name for name, on in state["offloads"].items() if now["offloads"].get(name) != on]
     if differing:
         words = [word for n in differing for word in (n, "on" if state["offloads"][n] else "off")]
-        shell.change(["ethtool", "-K", device, *words])
+        commands.append(["ethtool", "-K", device, *words])
     if now["disable_ipv6"] != state["disable_ipv6"]:
-        shell.change(["sysctl", "-qw", f"{_ipv6_key(device)}={state['disable_ipv6']}"])
-    shell.change_all([*link_commands(device, now, state)])
+        commands.append(["sysctl", "-qw", f"{_ipv6_key(device)}={state['disable_ipv6']}"])
+    shell.change_all([*commands, *link_commands(device, now, state)])
 
 
 def link_commands(device: str, now: dict[str, Any], state: dict[str, Any]) -> Iterator[list[str]]:
@@ -131,16 +141,8 @@ def _ipv6_key(device: str) -> str:
     return f"net/ipv6/conf/{device}/disable_ipv6"
 
 
-def _offloads(shell: Shell, device: str) -> dict[str, bool]:
+def _offloads(printed: str) -> dict[str, bool]:
     """Return the features that :func:`prepare` turns off, where the card lets them be set."""
-    printed = {
-        name: (value == "on", bool(fixed))
-        for name, value, fixed in _FEATURE.findall(shell.read(["ethtool", "-k", device]))
-    }
-    found = {short: printed.get(long) for short, long in _FEATURES.items()}
+    known = {name: (value == "on", bool(fixed)) for name, value, fixed in _FEATURE.findall(printed)}
+    found = {short: known.get(long) for short, long in _FEATURES.items()}
     return {short: state[0] for short, state in found.items() if state and not state[1]}
-
-
-def _has_clsact(shell: Shell, device: str) -> bool:
-    shown = shell.read(["tc", "-j", "qdisc", "show", "dev", device])
-    return any(item["kind"] in ("clsact", "ingress") for item in json.loads(shown or "[]"))
