@@ -5,15 +5,21 @@ import random
 import subprocess
 import sys
 import time
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 
 import pytest
 from racks import CARDS, Rack
 
+from tsnrepro.analysis.loss import analyse as analyse_loss
+from tsnrepro.analysis.testbed import label_of, settings_of, write_facts
 from tsnrepro.errors import TestbedError
 from tsnrepro.experiments import latency, loss, mausezahn, ping, tcp
 from tsnrepro.experiments.measurement import Measurement
-from tsnrepro.records.store import Trial
+from tsnrepro.experiments.run import run_trials, write_manifest
+from tsnrepro.records.store import RawStore, Trial
+from tsnrepro.records.tables import load_trials
+from tsnrepro.settings import parse
+from tsnrepro.settings.loss import LossSettings
 from tsnrepro.testbed.hardware import actions, journal
 from tsnrepro.testbed.hardware.access import connect
 from tsnrepro.testbed.hardware.doctor import PASS, STOP, WARN, examine
@@ -158,7 +164,10 @@ def test_control_sends_each_datagram_once(rack, request):
     ("experiment", "factors"),
     [
         (tcp, {"configuration": "frer", "duration_s": 1}),
-        (latency, {"configuration": "frer", "payload_bytes": 64, "duration_s": 1}),
+        pytest.param(
+            *(latency, {"configuration": "frer", "payload_bytes": 64, "duration_s": 1}),
+            marks=pytest.mark.long,
+        ),
         (ping, {"payload_bytes": 64, "requests": 20, "interval_ms": 10}),
         (mausezahn, MAUSEZAHN),
     ],
@@ -197,6 +206,27 @@ def test_what_a_narrow_path_drops_is_named_where_it_was_dropped(rack, request):
     # Beside the stream, what the queue dropped may be the tool's own connection.
     assert 0 <= lost - accounting["drops"]["sw1 queue m0"] <= 5, accounting["drops"]
     assert accounting["unaccounted"] == 0
+
+
+def test_a_run_on_a_rack_is_recorded_and_analysed(computers_up, tmp_path):
+    parts = [{"payload_bytes": 1472, "rates_mbps": [10, 30], "duration_s": 0.5}]
+    parts[0]["generator"] = "talker"
+    narrow = {"question": "bottleneck", "payload_bytes": 1472, "rates_mbps": [10]}
+    narrow |= {"duration_s": 1, "member_link_rate_mbps": 5}
+    settings = parse(LossSettings, {"repetitions": 2, "parts": [*parts, narrow]}, "a test")
+    planned = loss.plan(settings, 1, "hardware")
+    assert len(planned) == 8  # a rack's links are as fast as they are
+    store = RawStore(tmp_path, "a-rack", "a-test", "loss")
+    found = run_trials(store, planned, 1, lambda: nullcontext(computers_up), loss.measure)
+    manifest = tmp_path / "run.json"
+    write_manifest(found, str(manifest))
+    trials = load_trials(manifest)
+    assert set(trials["unaccounted"]) == {0}
+    assert list(trials["lost"]) == [0] * 8
+    results = analyse_loss(trials, settings_of(manifest)["link_rate_mbps"])
+    assert results.of("loss.trials.count").value == 8
+    assert "rack" in label_of(manifest)
+    write_facts(manifest, tmp_path / "facts.json")
 
 
 def test_what_a_cable_loses_is_named_after_its_ends(computers, computers_up):
