@@ -160,6 +160,9 @@ def _programs(host: _Host) -> Iterator[Finding]:
     remedy = "Run the campaign on a machine of the hosts' kind"
     yield host.finding("processor", PASS if same else STOP, machine, remedy)
     btf = bool(host.said("ls", "/sys/kernel/btf/vmlinux"))
+    library = host.shell.ask(["sh", "-c", "ldconfig -p | grep -q libbpf.so.1"]).exit_status == 0
+    found = "there" if library else "no libbpf.so.1, which frerctl needs"
+    yield host.finding("libbpf", PASS if library else STOP, found, "Install libbpf1")
     remedy = "Boot a kernel with CONFIG_DEBUG_INFO_BTF"
     found = "the kernel has BTF" if btf else "the kernel has no BTF, which our counters need"
     yield host.finding("eBPF", PASS if btf else STOP, found, remedy)

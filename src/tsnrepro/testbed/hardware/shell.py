@@ -6,7 +6,7 @@ from collections.abc import Callable
 from tsnrepro.errors import CommandError, TestbedError
 from tsnrepro.testbed.host import Completed, RemoteHost
 
-_COMMAND_SECONDS = 20
+_COMMAND_SECONDS, _SESSION_SECONDS = 20, 60
 # Between what commands of one session print and their exit statuses.
 _SEPARATOR = "\x1e"
 _SAY_STATUS = r"status=$?; printf '\036%d\036' $status"
@@ -36,8 +36,20 @@ class Shell:
         return self._tell is not None
 
     def ask(self, argv: list[str]) -> Completed:
-        """Run a command that changes nothing; its exit status is the caller's to judge."""
-        return self.host.run(argv, deadline_s=_COMMAND_SECONDS)
+        """Run a command that changes nothing; its exit status is the caller's to judge.
+
+        Raises
+        ------
+        TestbedError
+            No exit status came: the host or the way to it is gone.
+        """
+        return self._run(argv, _COMMAND_SECONDS)
+
+    def _run(self, argv: list[str], deadline_s: float) -> Completed:
+        try:
+            return self.host.run(argv, deadline_s=deadline_s)
+        except CommandError as error:
+            raise TestbedError(error.what, error.where, error.remedy) from error
 
     def read(self, argv: list[str]) -> str:
         """Run a command that changes nothing and return what it prints.
@@ -91,7 +103,7 @@ class Shell:
         if not commands:
             return []
         lines = [f"{shlex.join(argv)} 2>&1; {_SAY_STATUS}{then}" for argv in commands]
-        done = self.host.run(["sh", "-c", "\n".join(lines)], deadline_s=_COMMAND_SECONDS * 3)
+        done = self._run(["sh", "-c", "\n".join(lines)], _SESSION_SECONDS)
         parts = self._output(done).split(_SEPARATOR)
         return [(int(status), text) for text, status in zip(parts[::2], parts[1::2], strict=False)]
 

@@ -348,7 +348,7 @@ class HardwareTestbed:
         found = facts.host(self.hosts[role], ports)
         # tc names devices without quotes.
         names = {device: name for name, device in self._rack.parts[role].devices.items()}
-        queues = [" ".join(names.get(w, w) for w in line.split()) for line in found["queues"]]
+        queues = [" ".join(names.get(w) or w for w in line.split()) for line in found["queues"]]
         # Mausezahn tells the addresses of all devices along with its version.
         version = [n for n in found["mausezahn"].splitlines() if n.startswith("Mausezahn ")]
         return found | {
