@@ -49,6 +49,16 @@ COVERED = {
     r"snakemake --cores \d+ (arxiv|anonymous|wordcount)": f"{WHOLE_WAY}::test_papers_are_packed",
     r"cd paper/[\w-]+ && latexmk": "tests/publish/test_frer_udp_manuscript.py",
     r"tsnrepro verify": f"{WHOLE_WAY}::test_every_byte_is_verified",
+    r"tsnrepro doctor [\w-]+": (
+        "tests/testbed/test_hardware.py::test_the_doctor_finds_what_is_wrong_and_changes_nothing"
+    ),
+    r"tsnrepro doctor [\w-]+ --frer": (
+        "tests/testbed/test_hardware.py::test_frer_is_proved_by_frames"
+    ),
+    r"tsnrepro configure [\w-]+ (frer|control) --dry-run": (
+        "tests/testbed/test_hardware.py::test_a_dry_run_prints_every_command_and_changes_nothing"
+    ),
+    r"tsnrepro restore [\w-]+": "tests/testbed/test_hardware.py::test_the_commands_of_a_rack",
     r"tsnrepro experiments": "tests/test_readme_commands.py::test_a_command_runs",
 }
 # These take seconds and change nothing, so they are run as they stand.

@@ -8,6 +8,7 @@ from pathlib import Path
 from tsnrepro.errors import RecordError, TsnreproError
 from tsnrepro.publish.command import add_submission_commands
 from tsnrepro.studies.command import add_study_command
+from tsnrepro.testbed.hardware.command import add_rack_commands
 
 
 def main() -> None:
@@ -83,16 +84,21 @@ def _parser() -> argparse.ArgumentParser:
     add.add_argument("--papers", type=Path, nargs="*", metavar="FOLDER", default=[])
     add.add_argument("--reason", default="", help="why this testbed was chosen")
 
+    add_rack_commands(commands)
     add_study_command(commands)
     add_submission_commands(commands)
     return parser
 
 
 def _testbeds(_: argparse.Namespace) -> None:
-    from tsnrepro.testbed.choose import availability  # noqa: PLC0415
+    from tsnrepro.campaigns import testbed_settings  # noqa: PLC0415
+    from tsnrepro.testbed.choose import availability, configured  # noqa: PLC0415
 
     for name, lacks in availability().items():
         print(f"{name}: {'can run here' if not lacks else 'lacks ' + ', '.join(lacks)}")
+    for name in configured():
+        if testbed_settings(name).kind == "hardware":
+            print(f"{name}: a rack, measured on when it is named; ask `tsnrepro doctor {name}`")
 
 
 def _experiments(_: argparse.Namespace) -> None:

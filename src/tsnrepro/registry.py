@@ -24,7 +24,7 @@ from tsnrepro.errors import ConfigurationError
 if TYPE_CHECKING:
     from tsnrepro.settings.strict import Strict
 
-EMULATED, GUEST, MODEL = "emulated", "guest", "model"
+EMULATED, GUEST, MODEL, HARDWARE = "emulated", "guest", "model", "hardware"
 _LAST = 100
 
 _CHOICE = re.compile(r"\{([^{}]*)\}")
@@ -41,7 +41,8 @@ class Experiment:
     title
         What it measures, for headings and lists.
     kinds
-        The kinds of testbed that it can be measured on, the one to prefer first.
+        The kinds of testbed that it can be measured on, the one to prefer first. A rack is never
+        taken unasked.
     qdiscs
         Queueing disciplines that it needs of the kernel.
     tables

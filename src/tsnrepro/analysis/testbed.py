@@ -16,7 +16,7 @@ from tsnrepro.topology import HOST_PORT, LISTENER, TALKER, member_names
 _LABELS = {
     "emulated": "emulated testbed (network namespaces on one machine, eBPF switches)",
     "guest": "guest testbed (namespaces in a virtual machine with a kernel of its own)",
-    "hardware": "hardware testbed (network cards of hosts reached over SSH)",
+    "hardware": "hardware testbed (hosts and switches of a rack, reached over SSH)",
     "model": "model testbed (simulated queues, no measurement)",
 }
 # The emulated testbed without its switches: jobs, each with links and queues of its own.
@@ -127,8 +127,11 @@ def _ranges(results: Results, facts: dict[str, Any]) -> None:
 def _network(facts: dict[str, Any]) -> dict[str, int | float | str | None]:
     """Return the machine that ran the network, and the network's settings."""
     settings, controller = facts["settings"], facts["controller"]
+    # Hosts that are machines of their own, or the machine that runs the campaign.
+    machine = facts.get("ran_on", controller)
     return {
-        **{name: controller[name] for name in ("kernel", "processor", "processors", "commit")},
+        **{name: machine[name] for name in ("kernel", "processor", "processors")},
+        "commit": controller["commit"],
         **{name: settings[name] for name in ("queue_bytes", "link_rate_mbps", "paths")},
         **{name: settings["frer"][name] for name in ("history_length", "reset_ms")},
         "python": controller.get("python"),

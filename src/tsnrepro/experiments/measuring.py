@@ -13,7 +13,14 @@ from tsnrepro.records.imports.imported import imported_manifest, is_imported
 from tsnrepro.records.store import RawStore
 from tsnrepro.registry import Experiment
 from tsnrepro.registry import experiment as experiment_of
-from tsnrepro.settings import Campaign, EmulatedSettings, GuestSettings, ModelSettings, parse
+from tsnrepro.settings import (
+    Campaign,
+    EmulatedSettings,
+    GuestSettings,
+    HardwareSettings,
+    ModelSettings,
+    parse,
+)
 from tsnrepro.testbed.protocol import JobTestbed, Testbed
 
 
@@ -71,7 +78,7 @@ def _measure(declared: Experiment, testbed_name: str, campaign_name: str) -> dic
     purpose = f"campaign {campaign_name}, experiment {experiment}"
     bring_up = partial(open_for, experiment, testbed_name, settings, purpose)
     # A model has no caches to warm, and every job of a guest boots its own.
-    warm_up = settings.warm_up and kind == "emulated"
+    warm_up = settings.warm_up and kind in ("emulated", "hardware")
     return run_trials(
         store,
         planned,
@@ -106,6 +113,10 @@ def open_testbed(name: str, campaign: Campaign, purpose: str, **overrides: Any) 
 
         guest: JobTestbed = GuestTestbed(settings, purpose)
         return guest
+    if isinstance(settings, HardwareSettings):
+        from tsnrepro.testbed.hardware.testbed import HardwareTestbed  # noqa: PLC0415
+
+        return HardwareTestbed(settings, name, purpose)
     from tsnrepro.testbed.emulated import EmulatedTestbed  # noqa: PLC0415
 
     return EmulatedTestbed(settings, purpose)

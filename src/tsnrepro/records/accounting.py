@@ -35,11 +35,13 @@ SOCKET_BUFFER = "listener socket buffer"
 SOCKET_CLOSED = "listener socket, unread when the program closed it"
 REASSEMBLY = "listener reassembly"
 STACK = "listener network stack"
+BEHIND_CARD = "between the listener's card and its program"
+"""What no counter of the listener explains, where its kernel's drops are not traced."""
 
 
 # What a program's own host dropped before the first link or behind the last one. What it has not
 # read yet when it ends is neither: it arrived.
-HOST_PLACES = (TALKER_SOCKET, TALKER_QUEUE, SOCKET_BUFFER, STACK)
+HOST_PLACES = (TALKER_SOCKET, TALKER_QUEUE, SOCKET_BUFFER, STACK, BEHIND_CARD)
 
 
 @dataclass(frozen=True)

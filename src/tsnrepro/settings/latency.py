@@ -4,7 +4,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from tsnrepro.registry import Experiment
+from tsnrepro.registry import EMULATED, HARDWARE, MODEL, Experiment
 from tsnrepro.settings.strict import Configurations, OneOrMore, Repetitions, Strict, WholeSeconds
 
 
@@ -20,6 +20,7 @@ class LatencySettings(Strict):
 EXPERIMENT = Experiment(
     LatencySettings,
     title="Latency",
+    kinds=(EMULATED, MODEL, HARDWARE),
     order=3,
     tables=("latency-by-size",),
     figures={

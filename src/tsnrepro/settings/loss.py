@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from tsnrepro.registry import Experiment
+from tsnrepro.registry import EMULATED, HARDWARE, MODEL, Experiment
 from tsnrepro.settings.strict import (
     Configurations,
     Distinct,
@@ -117,6 +117,7 @@ class LossSettings(Strict):
 EXPERIMENT = Experiment(
     LossSettings,
     title="Loss against offered load",
+    kinds=(EMULATED, MODEL, HARDWARE),
     order=1,
     tables=("summary", "by-phase", "intervention", "over-time"),
     figures={

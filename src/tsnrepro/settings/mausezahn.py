@@ -4,7 +4,7 @@ from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
-from tsnrepro.registry import Experiment
+from tsnrepro.registry import EMULATED, HARDWARE, MODEL, Experiment
 from tsnrepro.settings.strict import (
     Configurations,
     OneOrMore,
@@ -39,6 +39,7 @@ class MausezahnSettings(Strict):
 EXPERIMENT = Experiment(
     MausezahnSettings,
     title="What mausezahn reaches",
+    kinds=(EMULATED, MODEL, HARDWARE),
     order=4,
     tables=("beside-published", "by-load"),
     figures={"achieved-against-target": "Packet rate that mausezahn achieved against its target"},

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from tsnrepro.registry import EMULATED, Experiment
+from tsnrepro.registry import EMULATED, HARDWARE, Experiment
 from tsnrepro.settings.strict import OneOrMore, Repetitions, Strict
 
 
@@ -21,7 +21,7 @@ class PingSettings(Strict):
 EXPERIMENT = Experiment(
     PingSettings,
     title="Round trips by ping",
-    kinds=(EMULATED,),
+    kinds=(EMULATED, HARDWARE),
     figures={"round-trips": "Round trips by ping, by payload"},
     keys=("ping.payload_*.{median,p99}.us", "ping.{sent,lost,trials}.count"),
 )

@@ -1,6 +1,6 @@
 """Settings of the experiment ``tcp``."""
 
-from tsnrepro.registry import Experiment
+from tsnrepro.registry import EMULATED, HARDWARE, MODEL, Experiment
 from tsnrepro.settings.strict import Configurations, OneOrMore, Repetitions, Strict, WholeSeconds
 
 
@@ -15,6 +15,7 @@ class TcpSettings(Strict):
 EXPERIMENT = Experiment(
     TcpSettings,
     title="TCP goodput",
+    kinds=(EMULATED, MODEL, HARDWARE),
     order=2,
     keys=(
         "tcp.goodput.{control,frer}.mbps",

@@ -7,6 +7,7 @@ from pydantic import Discriminator, Field, Tag, model_validator
 
 from tsnrepro.errors import ConfigurationError
 from tsnrepro.settings.frer import FrerSettings
+from tsnrepro.settings.hardware import HardwareSettings
 from tsnrepro.settings.strict import (
     BurstBytes,
     LinkRateMbps,
@@ -171,10 +172,11 @@ class GuestSettings(Strict):
     """The guest's UTC clock at its boot, where time is virtual."""
 
 
-TestbedSettings = EmulatedSettings | ModelSettings | GuestSettings
+TestbedSettings = EmulatedSettings | ModelSettings | GuestSettings | HardwareSettings
 _KINDS: dict[str, type[Strict]] = {
     "emulated": EmulatedSettings,
     "guest": GuestSettings,
+    "hardware": HardwareSettings,
     "model": ModelSettings,
 }
 

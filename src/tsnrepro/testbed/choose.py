@@ -3,7 +3,7 @@
 from functools import cache
 
 from tsnrepro.errors import ConfigurationError
-from tsnrepro.registry import EMULATED, GUEST, MODEL, Experiment
+from tsnrepro.registry import EMULATED, GUEST, HARDWARE, MODEL, Experiment
 from tsnrepro.repository import root
 from tsnrepro.testbed import requirements
 
@@ -62,6 +62,8 @@ def choose(experiment: Experiment) -> tuple[str, str]:
     """Return the testbed that suits an experiment best on this machine, and why, in one line."""
     passed_over = []
     for kind in experiment.kinds:
+        if kind == HARDWARE:  # a rack is somebody's: it is measured on when it is named
+            continue
         lacks = lacking(experiment, kind)
         if not lacks:
             return kind, "; ".join(passed_over) or _GROUNDS[kind]

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from tsnrepro.errors import ConfigurationError, ToolError
 from tsnrepro.settings.frer import LatentSettings
-from tsnrepro.settings.testbeds import EmulatedSettings
+from tsnrepro.settings.testbeds import EmulatedSettings, HardwareSettings
 from tsnrepro.testbed.host import RemoteHost, RemoteProcess
 from tsnrepro.tools import frerctl
 from tsnrepro.tools.frerctl import FrerctlAlarm
@@ -78,7 +78,10 @@ class Faults:
     """Number of streams that the switches tell apart now."""
 
     def __init__(
-        self, hosts: Mapping[str, RemoteHost], settings: EmulatedSettings, program: str
+        self,
+        hosts: Mapping[str, RemoteHost],
+        settings: EmulatedSettings | HardwareSettings,
+        program: str,
     ) -> None:
         self._hosts, self._settings, self._program = hosts, settings, program
 

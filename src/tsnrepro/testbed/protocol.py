@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Protocol, runtime_checkable
 
-from tsnrepro.settings import Configuration, EmulatedSettings
+from tsnrepro.settings import Configuration, EmulatedSettings, HardwareSettings
 from tsnrepro.testbed.faults import Faults
 from tsnrepro.testbed.host import RemoteHost
 from tsnrepro.testbed.jobs.job import Job, JobResult
@@ -42,7 +42,11 @@ class Testbed(Protocol):
 class HostTestbed(Testbed, Protocol):
     """A talker, two FRER switches and a listener that take commands, by the names of topology."""
 
-    settings: EmulatedSettings
+    @property
+    def settings(self) -> EmulatedSettings | HardwareSettings:
+        """Of the testbed."""
+        ...
+
     faults: Faults
     """What may go wrong on the way."""
 

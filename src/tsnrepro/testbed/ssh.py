@@ -8,6 +8,7 @@ import shlex
 import socket
 import threading
 import time
+from pathlib import Path
 
 import paramiko
 
@@ -33,6 +34,11 @@ _WITHOUT_INPUT = 'exec "$@" </dev/null'
 # Reads so many bytes and no end of input, for the same reason. It says when it is ready, because
 # what is sent to a command that has ended may cross its close as well.
 _WRITE = '{ echo ready >&3; head -c "$1"; } 3>&1 >"$2" && chmod 755 "$2"'
+
+
+def _bounded(argv: list[str], deadline_s: float) -> list[str]:
+    """Return the command that ends another at its deadline; the option is busybox's as well."""
+    return ["timeout", "-k", str(KILL_AFTER_SECONDS), f"{deadline_s:g}", *argv]
 
 
 class SshProcess:
@@ -177,9 +183,11 @@ class SshHost:
     name
         The host's name in the testbed and in every record.
     host_key
-        The key that the server must show. No other key is accepted.
+        The key that the server must show, or a file of known hosts that has it. No other key is
+        accepted.
     user, key
-        The login, by this private key alone: no agent, no key of the user's home.
+        The login, by this private key or key file alone: no agent, no key of the user's home.
+        Without a key the SSH agent is asked.
     sock
         A connected socket to the server, or ``None`` to connect to ``address``.
     address
@@ -194,33 +202,37 @@ class SshHost:
     def __init__(
         self,
         name: str,
-        host_key: paramiko.PKey,
+        host_key: paramiko.PKey | Path,
         user: str,
-        key: paramiko.PKey,
+        key: paramiko.PKey | Path | None,
         *,
-        sock: socket.socket | None = None,
+        sock: socket.socket | paramiko.Channel | None = None,
         address: tuple[str, int] | None = None,
     ) -> None:
         self.name = name
         hostname, port = address or (name, 22)
         self._client = paramiko.SSHClient()
         self._client.set_missing_host_key_policy(paramiko.RejectPolicy())
-        entry = hostname if port == 22 else f"[{hostname}]:{port}"
-        self._client.get_host_keys().add(entry, host_key.get_name(), host_key)
         try:
+            if isinstance(host_key, Path):
+                self._client.load_host_keys(str(host_key))
+            else:
+                entry = hostname if port == 22 else f"[{hostname}]:{port}"
+                self._client.get_host_keys().add(entry, host_key.get_name(), host_key)
             self._client.connect(
                 hostname,
                 port,
                 username=user,
-                pkey=key,
+                pkey=key if isinstance(key, paramiko.PKey) else None,
+                key_filename=str(key) if isinstance(key, Path) else None,
                 sock=sock,
-                allow_agent=False,
+                allow_agent=key is None,
                 look_for_keys=False,
                 timeout=CONNECT_SECONDS,
                 banner_timeout=CONNECT_SECONDS,
                 auth_timeout=CONNECT_SECONDS,
             )
-        except (paramiko.SSHException, OSError) as error:
+        except (paramiko.SSHException, OSError, ValueError) as error:
             self._client.close()
             raise TestbedError(
                 f"no SSH connection: {error}",
@@ -235,7 +247,7 @@ class SshHost:
 
     def start(self, argv: list[str], *, deadline_s: float) -> SshProcess:
         """Start a command; the host ends it when ``deadline_s`` seconds have passed."""
-        bounded = ["timeout", f"--kill-after={KILL_AFTER_SECONDS}", f"{deadline_s:g}", *argv]
+        bounded = _bounded(argv, deadline_s)
         remote = ["sh", "-c", _ANNOUNCE_PID, "sh", *bounded]
         process = SshProcess(self, argv, self._execute(remote, argv), deadline_s)
         process.read_pid()
@@ -249,7 +261,7 @@ class SshHost:
         More than ``limit_bytes`` of standard output are an error; of standard error the rest is
         let go.
         """
-        bounded = ["timeout", f"--kill-after={KILL_AFTER_SECONDS}", f"{deadline_s:g}", *argv]
+        bounded = _bounded(argv, deadline_s)
         remote = ["sh", "-c", _WITHOUT_INPUT, "sh", *bounded]
         return SshProcess(self, argv, self._execute(remote, argv), deadline_s, limit_bytes).wait()
 
@@ -286,6 +298,25 @@ class SshHost:
                 "Look whether the host and its sshd still run; what was measured is recorded",
             ) from error
         return channel
+
+    def open_tunnel(self, address: tuple[str, int]) -> paramiko.Channel:
+        """Return a connection from this host on to a TCP port of another.
+
+        Raises
+        ------
+        TestbedError
+            The host cannot reach it, or does not let connections through.
+        """
+        try:
+            return self._transport.open_channel(
+                "direct-tcpip", address, ("127.0.0.1", 0), timeout=CONNECT_SECONDS
+            )
+        except (paramiko.SSHException, OSError) as error:
+            raise TestbedError(
+                f"no way through to {address[0]}:{address[1]}: {error}",
+                self.name,
+                "Its sshd has to allow TCP forwarding",
+            ) from error
 
     def connected(self) -> bool:
         """Tell whether the connection is still up."""

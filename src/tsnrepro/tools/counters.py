@@ -40,6 +40,9 @@ class Snapshot:
     """``None`` where drops are not traced."""
     delays: dict[str, dict[str, DelayStatistics]] = field(default_factory=dict)
     """Delay lines by member port and direction (``forth``, ``back``), since they were started."""
+    apart: bool = False
+    """Whether the hosts are machines of their own, where nobody sees what a cable or a card lost:
+    what is missing between two places that count is then named after both."""
 
     def of_stream(self, index: int) -> "Snapshot":
         """Return the snapshot as if the stream were the only one: its stations and its drops.
@@ -56,7 +59,7 @@ class Snapshot:
             for name, counters in self.hosts.items()
         }
         drops = None if self.drops is None else [d for d in self.drops if d.stream == index]
-        return Snapshot(hosts, self.raw, drops, self.delays)
+        return replace(self, hosts=hosts, drops=drops)
 
 
 def _of_stream(station: dict, index: int, host: str) -> dict:

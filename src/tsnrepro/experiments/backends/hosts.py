@@ -16,7 +16,8 @@ from tsnrepro.experiments.faults import NOTHING, Timeline
 from tsnrepro.experiments.load import IntendedLoad, LoadOutcome
 from tsnrepro.experiments.measurement import Measurement
 from tsnrepro.experiments.round_trips import RoundTrips
-from tsnrepro.records.accounting import account
+from tsnrepro.records.accounting import Accounting, account
+from tsnrepro.records.accounting_apart import account_apart
 from tsnrepro.records.outputs import COUNTERS_AFTER, COUNTERS_BEFORE, SOCKPERF_LOG
 from tsnrepro.records.store import Trial
 from tsnrepro.settings import Configuration
@@ -124,9 +125,7 @@ class HostsBackend:
         with around or self._test(load.configuration, UDP_STREAM, load.payload_bytes) as counters:
             done = self._run_iperf3(client, load.duration_s)
         result = iperf3.parse_udp(done.check().stdout)
-        accounting = account(
-            *counters.of_stream(0), result.sent, result.received, self._testbed.host_of
-        )
+        accounting = self._account(counters.of_stream(0), result.sent, result.received)
         if accounting.unaccounted:
             print(f"{self._trial.label}: {accounting.unaccounted} datagrams are not accounted for")
         return LoadOutcome(
@@ -205,6 +204,11 @@ class HostsBackend:
 
     def _keep_counters(self, name: str, snapshot: Snapshot) -> None:
         self._measured.outputs[name] = json.dumps(snapshot.raw, indent=1)
+
+    def _account(self, around: tuple[Snapshot, Snapshot], sent: int, received: int) -> Accounting:
+        if around[1].apart:
+            return account_apart(*around, sent, received)
+        return account(*around, sent, received, self._testbed.host_of)
 
     # --- our own talker and listener ------------------------------------------------------------
 
@@ -383,7 +387,7 @@ class HostsBackend:
         counted: dict[str, Any] = {}
         if stream is not None:
             around = counters.of_stream(stream)
-            accounting = account(*around, sent.sent, report.received, self._testbed.host_of)
+            accounting = self._account(around, sent.sent, report.received)
             counted = {
                 "accounting": accounting.document(),
                 "recovery": counters.recovery(stream),
@@ -532,12 +536,11 @@ class HostsBackend:
         samples = []
         for _ in range(_SAMPLES):
             time.sleep(duration_s / (_SAMPLES + 2))
-            argv = ["cat", "/proc/uptime", "/proc/net/dev"]
+            frames = f"/sys/class/net/{HOST_PORT}/statistics/rx_packets"
             switch = self._testbed.hosts[SWITCHES[0]]
-            shown = switch.run(argv, deadline_s=_COMMAND_SECONDS).check().stdout
-            lines = shown.splitlines()
-            port = next(line for line in lines if line.strip().startswith(f"{HOST_PORT}:"))
-            samples.append((float(shown.split()[0]), int(port.split(":")[1].split()[1])))
+            argv = ["cat", "/proc/uptime", frames]
+            shown = switch.run(argv, deadline_s=_COMMAND_SECONDS).check().stdout.split()
+            samples.append((float(shown[0]), int(shown[2])))
         return samples
 
 

@@ -1,0 +1,144 @@
+"""Settings of a rack: hosts reached over SSH, what each is for, and which port leads where."""
+
+from typing import Annotated, Literal
+
+from pydantic import Discriminator, Field, Tag, model_validator
+
+from tsnrepro.settings.frer import FrerSettings
+from tsnrepro.settings.strict import Distinct, LinkRateMbps, SocketBufferBytes, Strict
+
+_Device = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.:-]{0,14}$")]
+"""A network device as Linux names it: at most 15 characters."""
+_Address = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9.:-]{0,252}$")]
+"""Host name or IP address."""
+_User = Annotated[str, Field(pattern=r"^[a-z_][a-z0-9_-]{0,31}$")]
+_Ipv4 = Annotated[str, Field(pattern=r"^(\d{1,3}\.){3}\d{1,3}$")]
+_TcpPort = Annotated[int, Field(ge=1, le=65535)]
+_File = Annotated[str, Field(min_length=1, max_length=4096)]
+
+
+class Access(Strict):
+    """How a host is reached over SSH. No password is taken anywhere."""
+
+    address: _Address
+    port: _TcpPort = 22
+    user: _User = "root"
+    """Who logs in: root, because queues, links and eBPF programs are root's."""
+    key_file: _File | None = None
+    """A private key without passphrase; ``~`` is the home of whoever measures. By default the SSH
+    agent's keys are used. Neither is ever copied or recorded."""
+
+
+class RackStation(Access):
+    """Talker or listener: a Linux PC with a card of its own for the measured network."""
+
+    card: _Device
+    ipv4: _Ipv4
+    """Address on the measured network, a /24; given to the card where it lacks it."""
+
+
+class EbpfSwitch(Access):
+    """A Linux PC whose ports our data plane joins: FRER without a TSN switch."""
+
+    driver: Literal["ebpf"] = "ebpf"
+    host_port: _Device
+    member_ports: Annotated[Distinct[_Device], Field(min_length=1, max_length=8)]
+
+
+class Lan966xPort(Strict):
+    """A port of a LAN966x, under both its names."""
+
+    device: _Device
+    chip_port: Annotated[int, Field(ge=0, le=8)]
+    """Number of the port in the chip, which the rules of its VCAP go by."""
+
+
+class Lan966xSwitch(Access):
+    """A Microchip LAN966x board with the Linux shell of Microchip's BSP."""
+
+    driver: Literal["lan966x"] = "lan966x"
+    host_port: Lan966xPort
+    member_ports: Annotated[Distinct[Lan966xPort], Field(min_length=1, max_length=2)]
+    """The chip splits a stream to two ports at most."""
+    bridge: _Device = "br0"
+    vlan: Annotated[int, Field(ge=2, le=4094)] = 10
+    """VLAN of the measured network; nothing is flooded or learned in it."""
+
+
+def _driver(value: object) -> str:
+    if isinstance(value, dict):
+        return str(value.get("driver"))
+    return str(getattr(value, "driver", None))
+
+
+RackSwitch = Annotated[
+    Annotated[EbpfSwitch, Tag("ebpf")] | Annotated[Lan966xSwitch, Tag("lan966x")],
+    Discriminator(_driver),
+]
+
+
+class RackHosts(Strict):
+    """The four hosts by their roles."""
+
+    talker: RackStation
+    sw1: RackSwitch
+    """The switch at the talker."""
+    sw2: RackSwitch
+    """The switch at the listener."""
+    listener: RackStation
+
+
+class HardwareSettings(Strict):
+    """A rack: a talker, two switches and a listener, each reached over SSH."""
+
+    kind: Literal["hardware"] = "hardware"
+    link_rate_mbps: LinkRateMbps = 1000
+    """Wire rate of every link."""
+    known_hosts: _File = "~/.ssh/known_hosts"
+    """File with the host keys; a host whose key is not in it is refused."""
+    jump: Access | None = None
+    """A host through which all others are reached."""
+    hosts: RackHosts
+    frer: FrerSettings = FrerSettings()
+    reserved_minutes: Annotated[int, Field(ge=1, le=10_080)] = 60
+    """How long a reservation of the hosts outlives the last sign of whoever made it."""
+    receive_buffer_bytes: SocketBufferBytes | None = None
+    """As on the emulated testbed."""
+    realtime_listener: bool = False
+    """As on the emulated testbed."""
+
+    @model_validator(mode="after")
+    def _one_network(self) -> "HardwareSettings":
+        hosts = self.hosts
+        if len(hosts.sw1.member_ports) != len(hosts.sw2.member_ports):
+            raise ValueError(
+                f"sw1 has {len(hosts.sw1.member_ports)} member_ports and sw2 "
+                f"{len(hosts.sw2.member_ports)}: the n-th of one is cabled to the n-th of the other"
+            )
+        for name, switch in (("sw1", hosts.sw1), ("sw2", hosts.sw2)):
+            ports = [_device(port) for port in (switch.host_port, *switch.member_ports)]
+            if len(set(ports)) != len(ports):
+                raise ValueError(f"{name} has one port twice among {', '.join(ports)}")
+        talker, listener = hosts.talker.ipv4, hosts.listener.ipv4
+        if talker == listener or talker.rpartition(".")[0] != listener.rpartition(".")[0]:
+            raise ValueError(f"{talker} and {listener} are not two addresses of one /24")
+        return self
+
+    @property
+    def paths(self) -> int:
+        """Number of member paths."""
+        return len(self.hosts.sw1.member_ports)
+
+    @property
+    def delayed_paths(self) -> dict[int, float]:
+        """Member paths that are made longer: cables are as long as they are."""
+        return {}
+
+    @property
+    def longest_delay_s(self) -> float:
+        """What the longest path takes beyond the cable's own time: nothing."""
+        return 0.0
+
+
+def _device(port: "str | Lan966xPort") -> str:
+    return port if isinstance(port, str) else port.device

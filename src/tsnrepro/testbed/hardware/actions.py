@@ -1,0 +1,81 @@
+"""What the commands of ``tsnrepro`` that are about a rack do: doctor, configure, restore."""
+
+import json
+from contextlib import ExitStack
+from typing import cast
+
+from tsnrepro.campaigns import testbed_settings
+from tsnrepro.errors import TestbedError
+from tsnrepro.settings import Configuration
+from tsnrepro.testbed.hardware.doctor import STOP, examine
+from tsnrepro.testbed.hardware.journal import Journal
+from tsnrepro.testbed.hardware.proof import prove_rack
+from tsnrepro.testbed.hardware.shell import as_line
+from tsnrepro.testbed.hardware.testbed import HardwareTestbed, Rack, rack_settings, restore
+from tsnrepro.testbed.lock import TestbedLock
+from tsnrepro.tools import iperf3
+from tsnrepro.tools.frerctl import StreamFilter
+
+# The stream that is shown: that of iperf3, which most experiments send.
+_STREAM = StreamFilter("udp", iperf3.PORT, iperf3.MIN_UDP_PAYLOAD_BYTES)
+
+
+def doctor(name: str, *, as_json: bool, frer: bool) -> None:
+    """Print what was found of a rack, each with its remedy.
+
+    With ``frer`` the rack is set up for FRER, sent through, and put back, if nothing else says
+    stop.
+
+    Raises
+    ------
+    TestbedError
+        Something was found that keeps the rack from measuring.
+    """
+    settings = rack_settings(name, testbed_settings(name))
+    findings = examine(settings)
+    if frer and all(finding.verdict != STOP for finding in findings):
+        findings += prove_rack(settings, name)
+    if as_json:
+        print(json.dumps([finding.document() for finding in findings], indent=1))
+    else:
+        for finding in findings:
+            print(finding.line())
+    if stops := [finding for finding in findings if finding.verdict == STOP]:
+        raise TestbedError(
+            f"{len(stops)} of {len(findings)} checks say stop", name, "Each names its remedy"
+        )
+
+
+def configure(name: str, configuration: str, *, dry_run: bool) -> None:
+    """Set a rack up as a campaign would, and leave it so until ``tsnrepro restore``.
+
+    With ``dry_run`` every command is printed and nothing is changed.
+    """
+    settings = rack_settings(name, testbed_settings(name))
+    if not dry_run:
+        with HardwareTestbed(settings, name, "set up by hand") as testbed:
+            testbed.configure(cast("Configuration", configuration), _STREAM)
+            testbed.leave_as_it_is()
+        print(f"{name}: set up as {configuration}; `tsnrepro restore {name}` undoes it")
+        return
+    with ExitStack() as stack:
+        rack = Rack(settings, stack, _tell)
+        rack.save()
+        rack.prepare()
+        rack.configure(cast("Configuration", configuration), _STREAM)
+
+
+def restore_rack(name: str, *, dry_run: bool) -> None:
+    """Bring a rack back to what it was before a campaign that did not end."""
+    rack_settings(name, testbed_settings(name))
+    with TestbedLock(name, f"restoring {name}"):
+        found = restore(name, Journal(name), _tell if dry_run else None)
+    if not found:
+        print(f"{name}: nothing to restore")
+    elif not dry_run:
+        print(f"{name}: as it was before the campaign")
+
+
+def _tell(role: str, argv: list[str]) -> None:
+    # One write, so that the lines of hosts that are told at once do not mix.
+    print(f"{as_line(role, argv)}\n", end="")

@@ -1,0 +1,432 @@
+"""The testbed of kind ``hardware``: a talker, two FRER switches and a listener in a rack."""
+
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tsnrepro.dataplane import build
+from tsnrepro.errors import ConfigurationError, TestbedError
+from tsnrepro.ethernet import ip_packets
+from tsnrepro.settings import Configuration, HardwareSettings, parse
+from tsnrepro.testbed import facts
+from tsnrepro.testbed.faults import Faults
+from tsnrepro.testbed.hardware import programs
+from tsnrepro.testbed.hardware.access import connect
+from tsnrepro.testbed.hardware.ebpf import EbpfDriver
+from tsnrepro.testbed.hardware.journal import Journal
+from tsnrepro.testbed.hardware.rack_host import RackHost
+from tsnrepro.testbed.hardware.reservation import Reservation
+from tsnrepro.testbed.hardware.shell import Shell, Tell
+from tsnrepro.testbed.hardware.station import Station
+from tsnrepro.testbed.hardware.switch import SwitchDriver, driver_of
+from tsnrepro.testbed.lock import TestbedLock
+from tsnrepro.testbed.protocol import HostTestbed
+from tsnrepro.tools.counters import Snapshot, read_host
+from tsnrepro.tools.frerctl import StreamFilter, SwitchStream
+from tsnrepro.topology import HOSTS, LISTENER, SWITCHES, TALKER, member_names
+
+_STATIONS = (TALKER, LISTENER)
+# What is in a switch's buffers or on its way to a program when a test has ended.
+_LATENESS_SECONDS = 0.1
+# IP reassembly gives up on a datagram after ipfrag_time, and its timer is late.
+_REASSEMBLY_SECONDS = 1.6
+# Other traffic than a trial's never goes on for so many.
+_MOST_READINGS = 20
+
+
+class Rack:
+    """The hosts of a rack, connected: what is set up on each, and undone.
+
+    Parameters
+    ----------
+    settings
+        Of the testbed.
+    stack
+        Closes the connections.
+    tell
+        Where changes are told instead of made, see :class:`Shell`.
+    """
+
+    def __init__(
+        self, settings: HardwareSettings, stack: ExitStack, tell: Tell | None = None
+    ) -> None:
+        self.settings = settings
+        self.connections = connect(settings, HOSTS, stack)
+        self.shells = {role: Shell(host, tell) for role, host in self.connections.items()}
+        program, hosts = programs.frerctl(), settings.hosts
+        self.switches: dict[str, SwitchDriver] = {
+            name: driver_of(self.shells[name], getattr(hosts, name), program) for name in SWITCHES
+        }
+        self.stations = {
+            TALKER: Station(self.shells[TALKER], hosts.talker, hosts.listener.ipv4, program),
+            LISTENER: Station(self.shells[LISTENER], hosts.listener, hosts.talker.ipv4, program),
+        }
+
+    @property
+    def parts(self) -> dict[str, SwitchDriver | Station]:
+        """Every host's driver, by role."""
+        return {**self.switches, **self.stations}
+
+    @property
+    def with_programs(self) -> list[str]:
+        """The hosts that our programs are needed on."""
+        return [*_STATIONS, *(n for n, driver in self.switches.items() if driver.needs_programs)]
+
+    def save(self) -> dict[str, Any]:
+        """Return the state of every host."""
+        return everywhere(lambda role: self.parts[role].save(), HOSTS)
+
+    def refuse(self, state: dict[str, Any]) -> None:
+        """Refuse a rack on which a campaign would destroy something of somebody's."""
+        for role in HOSTS:
+            self.parts[role].refuse(state[role])
+
+    def prepare(self) -> None:
+        """Bring our programs to the hosts and set everything up for measuring."""
+        everywhere(lambda role: programs.install(self.shells[role]), self.with_programs)
+        everywhere(lambda role: self.parts[role].prepare(), HOSTS)
+
+    def configure(self, configuration: Configuration, stream: StreamFilter) -> None:
+        """Set both switches and every station to one stream."""
+        frer = self.settings.frer
+
+        def on(role: str) -> None:
+            if role in self.switches:
+                self.switches[role].configure(configuration, frer, stream)
+            else:
+                self.stations[role].count(configuration, frer, stream)
+
+        everywhere(on, HOSTS)
+        self._start_afresh()
+
+    def configure_streams(self, streams: list[SwitchStream]) -> None:
+        """Set both switches and every station to several streams.
+
+        Raises
+        ------
+        TestbedError
+            A switch cannot tell streams apart.
+        """
+        frer = self.settings.frer
+
+        def on(role: str) -> None:
+            driver = self.parts[role]
+            if isinstance(driver, Station):
+                driver.count_streams(frer, streams)
+            elif isinstance(driver, EbpfDriver):
+                driver.configure_streams(frer, streams)
+            else:
+                raise TestbedError(
+                    "several streams at once are not supported on this switch's driver",
+                    role,
+                    "Switches of driver ebpf tell streams apart",
+                )
+
+        everywhere(on, HOSTS)
+        self._start_afresh()
+
+    def _start_afresh(self) -> None:
+        """Start recovery afresh once what was numbered before is off the paths."""
+        time.sleep(0 if self.shells[TALKER].dry else _LATENESS_SECONDS)
+        everywhere(lambda role: self.switches[role].start_afresh(self.settings.frer), SWITCHES)
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Bring every host back to a saved state, and see that it is.
+
+        Raises
+        ------
+        TestbedError
+            A host cannot be brought back, or something still differs; all others were brought
+            back as far as they can be.
+        """
+        problems: dict[str, str] = {}
+
+        def on(role: str) -> None:
+            try:
+                self.parts[role].restore(state[role])
+                if role in self.with_programs:
+                    programs.remove(self.shells[role])
+                if not self.shells[role].dry:
+                    _see_that_equal(self.parts[role].save(), state[role])
+            except TestbedError as error:
+                problems[role] = str(error)
+
+        everywhere(on, HOSTS)
+        if problems:
+            raise TestbedError(
+                "; ".join(problems[role] for role in sorted(problems)),
+                ", ".join(sorted(problems)),
+                "`tsnrepro restore` tries again",
+            )
+
+
+def everywhere(action: Callable[[str], Any], roles: "tuple[str, ...] | list[str]") -> dict:
+    """Do something for several hosts at the same time and return what came of it, by role."""
+    with ThreadPoolExecutor(len(roles)) as pool:
+        return dict(zip(roles, pool.map(action, roles), strict=True))
+
+
+def _see_that_equal(now: dict[str, Any], was: dict[str, Any]) -> None:
+    if differing := [key for key in was if now.get(key) != was[key]]:
+        shown = "; ".join(f"{key} is {now.get(key)} and was {was[key]}" for key in differing)
+        raise TestbedError(f"not as before: {shown}"[:1500])
+
+
+class HardwareTestbed:
+    """A rack that measures, up from ``with`` to its end; its hosts are then as they were before.
+
+    What a campaign that was killed has left is put back first.
+
+    Parameters
+    ----------
+    settings
+        Of the testbed.
+    name
+        Its name, for the journal.
+    purpose
+        What for, as others are told who want the rack meanwhile.
+    journals
+        Folder of the journal; by default that of the repository.
+
+    Raises
+    ------
+    TestbedError
+        A host cannot be reached or set up, or somebody else has reserved the rack.
+    """
+
+    kind = "hardware"
+    machines = _STATIONS
+    at_once = 1
+    faults: Faults
+
+    def __init__(
+        self,
+        settings: HardwareSettings,
+        name: str,
+        purpose: str = "",
+        journals: Path | None = None,
+    ) -> None:
+        self.settings = settings
+        self._name, self._purpose = name, purpose
+        self._journal = Journal(name, journals)
+        self._stack, self._undoing = ExitStack(), ExitStack()
+        self.hosts: dict[str, RackHost] = {}
+
+    def __enter__(self) -> "HardwareTestbed":
+        try:
+            self._bring_up()
+        except BaseException:
+            self._stack.close()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    def _bring_up(self) -> None:
+        self._stack.enter_context(TestbedLock(self._name, self._purpose))
+        restore(self._name, self._journal)
+        self._rack = Rack(self.settings, self._stack)
+        self._stack.enter_context(self._undoing)
+        self._reservation = Reservation(
+            self._rack.shells, self.settings.reserved_minutes, self._purpose
+        )
+        settings = self.settings.model_dump(mode="json")
+        entry = {"settings": settings, "token": self._reservation.token, "state": None}
+        # First, so that whoever finds our reservation after we were killed knows it for ours.
+        self._journal.write(entry)
+        try:
+            self._reservation.take()
+            self._undoing.callback(self._reservation.release)
+            state = self._rack.save()
+            self._rack.refuse(state)
+        except BaseException:
+            self._journal.remove()
+            raise
+        self._journal.write(entry | {"state": state})
+        # In the reverse order: restored first, and forgotten only if that succeeded.
+        self._undoing.callback(partial(_undo, self._rack, state, self._journal))
+        self._rack.prepare()
+        on_host = programs.on_host()
+        for role, driver in self._rack.parts.items():
+            self.hosts[role] = RackHost(self._rack.connections[role], driver.devices, on_host)
+        self.faults = Faults(self.hosts, self.settings, str(build.frerctl()))
+
+    # --- what experiments use ------------------------------------------------------------
+
+    def member_ports(self) -> list[str]:
+        """Return the names of a switch's member ports; both switches use the same."""
+        return member_names(self.settings.paths)
+
+    def address(self, name: str) -> str:
+        """Return the IPv4 address of the talker or the listener on the measured network."""
+        return getattr(self.settings.hosts, name).ipv4
+
+    def configure(self, configuration: Configuration, stream: StreamFilter) -> None:
+        """Set both switches to ``frer`` or ``control`` and every station to count ``stream``."""
+        self._reservation.renew()
+        self._rack.configure(configuration, stream)
+
+    def configure_streams(self, streams: list[SwitchStream]) -> None:
+        """Set both switches and every station to tell several streams apart."""
+        self._reservation.renew()
+        self._rack.configure_streams(streams)
+        self.pin_neighbours()
+
+    def set_member_link(self, port: str, *, up: bool) -> None:
+        """Take a member path's link down, or up again, at the first switch."""
+        self._rack.switches[SWITCHES[0]].set_link(port, up=up)
+
+    def leave_as_it_is(self) -> None:
+        """Let the rack stay set up, and reserved, when this ends; the journal remembers it."""
+        self._undoing.pop_all()
+
+    def pin_neighbours(self) -> None:
+        """Let talker and listener keep each other's MAC address without asking for it again."""
+        stations = self._rack.stations
+        stations[TALKER].pin(stations[LISTENER].mac())
+        stations[LISTENER].pin(stations[TALKER].mac())
+
+    def settle_seconds(self, payload_bytes: int) -> float:
+        """Return how long after a test's end its datagrams may still be on their way."""
+        fragmented = len(ip_packets(payload_bytes)) > 1
+        return _REASSEMBLY_SECONDS if fragmented else _LATENESS_SECONDS
+
+    def snapshot(self) -> Snapshot:
+        """Read the counters of all hosts; the caller has ended all traffic before."""
+
+        def read(role: str) -> str:
+            if role in self._rack.switches:
+                return self._rack.switches[role].counters()
+            return self.hosts[role].in_topology(self._rack.stations[role].counters())
+
+        raw = everywhere(read, HOSTS)
+        counted = {role: read_host(raw[role]) for role in HOSTS}
+        return Snapshot(counted, raw, None, apart=True)
+
+    def settled_snapshot(self) -> Snapshot:
+        """Read the counters of all hosts until no port counts a frame between two readings."""
+        last = self.snapshot()
+        for _ in range(_MOST_READINGS):
+            before, last = last, self.snapshot()
+            if all(_frames(last, role) == _frames(before, role) for role in HOSTS):
+                break
+        return last
+
+    def host_of(self, netns: int) -> str | None:
+        """Return no host: drops are not traced on machines of their own."""
+        del netns
+
+    def describe(self) -> dict[str, Any]:
+        """Return the facts that every record of this testbed carries.
+
+        Hosts go by their roles: neither their addresses, nor their names, nor logins are in it.
+        """
+        hosts = everywhere(self._describe_host, HOSTS)
+        measured = ("link_rate_mbps", "receive_buffer_bytes", "realtime_listener")
+        settings = self.settings.model_dump(mode="json", include={*measured, "frer"})
+        controller = facts.controller()
+        return {
+            "testbed": self.kind,
+            "settings": settings | {"paths": self.settings.paths, "queue_bytes": None},
+            "dataplane_sources": build.source_digest(),
+            "controller": controller,
+            "ran_on": self._listener_machine(),
+            "drivers": {n: getattr(self.settings.hosts, n).driver for n in SWITCHES},
+            "ports": {role: sorted(part.devices) for role, part in self._rack.parts.items()},
+            "hosts": hosts,
+        }
+
+    def _describe_host(self, role: str) -> dict[str, Any]:
+        shell = self._rack.shells[role]
+        ports = list(self._rack.parts[role].devices)
+        node = shell.read(["uname", "-n"]).strip()
+        found = facts.host(self.hosts[role], ports)
+        # tc names devices without quotes.
+        names = {device: name for name, device in self._rack.parts[role].devices.items()}
+        queues = [" ".join(names.get(w) or w for w in line.split()) for line in found["queues"]]
+        # Mausezahn tells the addresses of all devices along with its version.
+        version = [n for n in found["mausezahn"].splitlines() if n.startswith("Mausezahn ")]
+        return found | {
+            "kernel": found["kernel"].replace(node, role),
+            "queues": queues,
+            "mausezahn": "".join(version) or "unknown",
+        }
+
+    def _listener_machine(self) -> dict[str, Any]:
+        shell = self._rack.shells[LISTENER]
+        processors = shell.read(["nproc"]).strip()
+        models = shell.read(["sh", "-c", "grep -m1 'model name' /proc/cpuinfo || true"])
+        return {
+            "kernel": shell.read(["uname", "-r"]).strip(),
+            "processor": models.partition(":")[2].strip() or "unknown",
+            "processors": int(processors),
+        }
+
+
+def _frames(snapshot: Snapshot, role: str) -> dict:
+    station = snapshot.hosts[role].station
+    return station.get("ports", station)
+
+
+def _undo(rack: Rack, state: dict[str, Any], journal: Journal) -> None:
+    rack.restore(state)
+    journal.remove()
+
+
+def restore(name: str, journal: Journal, tell: Tell | None = None) -> bool:
+    """Bring a rack back to what it was before a campaign that did not end; tell if there was one.
+
+    Parameters
+    ----------
+    name
+        Of the testbed.
+    journal
+        Its journal.
+    tell
+        Where commands are told instead of run.
+
+    Raises
+    ------
+    TestbedError
+        A host cannot be reached, is meanwhile reserved by somebody else, or is not as it was.
+    """
+    entry = journal.read()
+    if entry is None:
+        return False
+    settings = parse(HardwareSettings, entry["settings"], str(journal.path))
+    with ExitStack() as stack:
+        rack = Rack(settings, stack, tell)
+        purpose = f"restoring {name}"
+        reserved = Reservation(rack.shells, settings.reserved_minutes, purpose, entry["token"])
+        if tell is None:
+            reserved.take()
+            stack.callback(reserved.release)
+        if entry["state"] is not None:
+            rack.restore(entry["state"])
+        if tell is None:
+            journal.remove()
+    return True
+
+
+def rack_settings(name: str, settings: object) -> HardwareSettings:
+    """Return the settings of a testbed that is a rack.
+
+    Raises
+    ------
+    ConfigurationError
+        It is of another kind.
+    """
+    if isinstance(settings, HardwareSettings):
+        return settings
+    raise ConfigurationError(
+        f"testbed '{name}' is not of kind hardware", f"config/testbeds/{name}.yaml"
+    )
+
+
+if TYPE_CHECKING:
+    _satisfied: type[HostTestbed] = HardwareTestbed

@@ -1,0 +1,130 @@
+"""Accounting on machines of their own: what no counter explains has a name all the same."""
+
+import json
+
+import pytest
+
+from tsnrepro.records.accounting import BEHIND_CARD, SOCKET_BUFFER, TALKER_SOCKET
+from tsnrepro.records.accounting_apart import account_apart
+from tsnrepro.tools import kernel
+from tsnrepro.tools.counters import Snapshot, read_host
+
+PORTS = {"talker": ("eth0",), "listener": ("eth0",), "sw1": ("p0", "m0", "m1")}
+PORTS["sw2"] = PORTS["sw1"]
+NOTHING = dict.fromkeys(("UdpRcvbufErrors", "UdpNoPorts", "UdpInCsumErrors", "IpReasmFails"), 0)
+
+
+def frames(number):
+    return {"frames": number, "bytes": 0, "stream_frames": number, "stream_fragments": 0}
+
+
+def printed(host: str, counts: dict, dropped: dict, stack: dict) -> str:
+    """Return what a host prints; a count of None is a place that nothing counts at."""
+    ports = {
+        port: {
+            way: None
+            if counts.get((host, port, way), 0) is None
+            else frames(counts.get((host, port, way), 0))
+            for way in ("in", "out")
+        }
+        for port in PORTS[host]
+    }
+    station = {"ports": ports}
+    for place in ("eliminated", "rogue", "tagless"):
+        station[place] = frames(counts.get((host, place), 0))
+    queues = [
+        {"dev": p, "root": True, "packets": 0, "bytes": 0, "qlen": 0}
+        | {"drops": dropped.get((host, p), 0)}
+        for p in PORTS[host]
+    ]
+    links = [
+        {"ifname": p, "ifindex": n, "stats64": {"tx": {"dropped": 0}}}
+        for n, p in enumerate(PORTS[host])
+    ]
+    values = NOTHING | stack
+    lines = []
+    for prefix in ("Udp", "Ip"):
+        names = [name for name in values if name.startswith(prefix)]
+        lines.append(f"{prefix}: {' '.join(name.removeprefix(prefix) for name in names)}")
+        lines.append(f"{prefix}: {' '.join(str(values[name]) for name in names)}")
+    parts = [json.dumps(station), json.dumps(queues), json.dumps(links), "\n".join(lines)]
+    return kernel.SEPARATOR.join(parts)
+
+
+def snapshot(counts=None, dropped=None, stack=None) -> Snapshot:
+    hosts = {
+        host: read_host(printed(host, counts or {}, dropped or {}, stack or {})) for host in PORTS
+    }
+    return Snapshot(hosts, {}, None, apart=True)
+
+
+WHOLE = {
+    ("talker", "eth0", "out"): 1000,
+    ("sw1", "p0", "in"): 1000,
+    **{("sw1", m, "out"): 1000 for m in ("m0", "m1")},
+    **{("sw2", m, "in"): 1000 for m in ("m0", "m1")},
+    ("sw2", "eliminated"): 1000,
+    ("sw2", "p0", "out"): 1000,
+    ("listener", "eth0", "in"): 1000,
+}
+UNCOUNTED = {
+    ("sw1", "m0", "out"): None,
+    ("sw1", "m1", "out"): None,
+    ("sw2", "p0", "out"): None,
+}
+
+
+def accounted(changes, received=1000, dropped=None, stack=None):
+    counts = WHOLE | changes
+    none = {place: None for place, count in counts.items() if count is None}
+    after = snapshot(counts, dropped, stack)
+    found = account_apart(snapshot(none), after, 1000, received)
+    assert found.unaccounted == 0
+    return found, {place: lost for place, lost in found.drops.items() if lost}
+
+
+@pytest.mark.parametrize("changes", [{}, UNCOUNTED], ids=["counted", "not counted"])
+def test_nothing_is_lost(changes):
+    found, drops = accounted(changes)
+    assert (found.copies, found.eliminated, drops) == (1000, 1000, {})
+
+
+@pytest.mark.parametrize("changes", [{}, UNCOUNTED], ids=["counted", "not counted"])
+@pytest.mark.parametrize(
+    ("lost", "received", "place"),
+    [
+        ({("sw2", "m1", "in"): 990, ("sw2", "eliminated"): 990}, 1000, "between sw1 m1 and sw2 m1"),
+        ({("listener", "eth0", "in"): 990}, 990, "between sw2 and listener"),
+    ],
+)
+def test_what_is_missing_between_two_places_is_named_after_both(changes, lost, received, place):
+    found, drops = accounted(changes | lost, received)
+    assert drops == {place: 10}
+    # Of a datagram that comes over the other path nothing is lost.
+    assert found.network_lost == 1000 - received
+
+
+def test_a_queue_that_says_so_has_the_loss():
+    lost = {("sw2", "m1", "in"): 990, ("sw2", "eliminated"): 990}
+    _, drops = accounted(lost, dropped={("sw1", "m1"): 7})
+    assert drops == {"sw1 queue m1": 7, "between sw1 m1 and sw2 m1": 3}
+
+
+def test_a_queue_cannot_have_dropped_more_than_is_missing():
+    """It drops frames of other traffic too."""
+    _, drops = accounted({}, dropped={("sw1", "m1"): 7})
+    assert drops == {}
+
+
+def test_the_hosts_own_losses():
+    found, drops = accounted({}, 980, stack={"UdpRcvbufErrors": 15})
+    assert drops == {SOCKET_BUFFER: 15, BEHIND_CARD: 5}
+    assert (found.host_lost, found.network_lost) == (20, 0)
+    less = {place: 995 for place, count in WHOLE.items() if count == 1000}
+    found, drops = accounted(less, 995)
+    assert drops == {TALKER_SOCKET: 5}
+
+
+def test_what_was_counted_before_the_trial_does_not_count():
+    found = account_apart(snapshot(WHOLE), snapshot(WHOLE), 0, 0)
+    assert set(found.drops.values()) == {0}

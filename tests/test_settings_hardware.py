@@ -1,0 +1,61 @@
+"""The file of a rack: what is read from it, and what is refused."""
+
+import pytest
+
+from tsnrepro import campaigns
+from tsnrepro.errors import ConfigurationError
+from tsnrepro.registry import HARDWARE, experiments
+from tsnrepro.settings import HardwareSettings, parse
+from tsnrepro.testbed.choose import choose
+
+EXAMPLE = campaigns.testbed_settings("d10-example").model_dump(mode="json")
+
+
+def changed(*path, to):
+    """Return the example with one value changed."""
+    document = parse(HardwareSettings, EXAMPLE, "a file").model_dump(mode="json")
+    place = document
+    for key in path[:-1]:
+        place = place[key]
+    place[path[-1]] = to
+    return document
+
+
+def test_the_example_is_the_published_network():
+    settings = campaigns.testbed_settings("d10-example")
+    assert isinstance(settings, HardwareSettings)
+    assert settings.paths == 2
+    ports = [port.device for port in settings.hosts.sw1.member_ports]
+    assert (settings.hosts.sw1.host_port.device, ports) == ("eth4", ["eth1", "eth2"])
+    assert settings.hosts.talker.ipv4 == "10.0.100.1"
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "said"),
+    [
+        (("hosts", "talker", "password"), "secret", "hosts.talker.password: Extra inputs"),
+        (("hosts", "talker", "address"), "-oProxyCommand=x", "hosts.talker.address"),
+        (("hosts", "talker", "card"), "eth0;reboot", "hosts.talker.card"),
+        (("hosts", "talker", "ipv4"), "10.0.101.1", "are not two addresses of one /24"),
+        (("hosts", "sw1", "driver"), "cisco", "does not match any of the expected tags"),
+        (("hosts", "sw1", "host_port", "chip_port"), 9, "less than or equal to 8"),
+        (("hosts", "sw1", "host_port", "device"), "eth1", "sw1 has one port twice"),
+        (("hosts", "sw2", "member_ports"), [{"device": "eth1", "chip_port": 1}], "2 member_ports"),
+        (("reserved_minutes",), 0, "reserved_minutes"),
+        (("queue_bytes",), 1600, "queue_bytes: Extra inputs"),
+    ],
+)
+def test_what_cannot_be_a_rack_is_refused(path, value, said):
+    with pytest.raises(ConfigurationError) as refused:
+        parse(HardwareSettings, changed(*path, to=value), "a file")
+    assert said in str(refused.value)
+
+
+def test_a_rack_is_never_taken_unasked(monkeypatch):
+    monkeypatch.setattr("tsnrepro.testbed.choose.missing_for", lambda kind: ["everything"])
+    on_racks = [e for e in experiments().values() if HARDWARE in e.kinds]
+    assert {e.name for e in on_racks} == {"loss", "tcp", "latency", "mausezahn", "ping"}
+    for experiment in on_racks:
+        chosen, why = choose(experiment)
+        assert chosen == ""
+        assert HARDWARE not in why

@@ -1,0 +1,228 @@
+"""Racks for tests: hosts and switches as namespaces, each behind an OpenSSH server on a TCP port.
+
+Nothing of the project knows that they are no machines: they are reached by address, port, key file
+and known_hosts. A LAN966x is a namespace whose shell is ``lan966x_shell.py``.
+"""
+
+import json
+import shlex
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import paramiko
+import yaml
+
+from tsnrepro.dataplane import build
+from tsnrepro.settings import HardwareSettings, parse
+from tsnrepro.testbed.namespace import NamespaceHost
+from tsnrepro.testbed.requirements import SSHD
+
+SYSTEM = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+SHELL = Path(__file__).with_name("lan966x_shell.py")
+KEYS = "/run/rack-sshd"
+BOARD_SHELL = "/run/board-shell"
+CARDS = {"talker": "enp2s0", "listener": "enx00051b5103bf"}
+CHIP_PORTS = {4: "eth4", 1: "eth1", 2: "eth2"}
+SSHD_CONFIGURATION = """\
+HostKey {keys}/host_key
+AuthorizedKeysFile {keys}/authorized_keys
+PermitRootLogin prohibit-password
+PasswordAuthentication no
+KbdInteractiveAuthentication no
+UsePAM no
+AllowTcpForwarding {forwarding}
+PidFile none
+LogLevel ERROR
+MaxSessions 50
+SetEnv PATH={path} TMPDIR=/run SHLVL=1
+"""
+
+
+class Server:
+    """An ``sshd -i`` for each connection to a port of the loopback, as inetd would start it."""
+
+    def __init__(self, enter) -> None:
+        self._enter = enter
+        self._listening = socket.create_server(("127.0.0.1", 0))
+        self.port = self._listening.getsockname()[1]
+        self._servers: list[subprocess.Popen] = []
+        threading.Thread(target=self._serve, daemon=True).start()
+
+    def _serve(self) -> None:
+        while True:
+            try:
+                accepted, _ = self._listening.accept()
+            except OSError:
+                return
+            with accepted:
+                argv = self._enter([SSHD, "-i", "-e", "-f", f"{KEYS}/sshd_config"])
+                self._servers.append(
+                    subprocess.Popen(
+                        argv,
+                        stdin=accepted.fileno(),
+                        stdout=accepted.fileno(),
+                        stderr=subprocess.DEVNULL,
+                    )
+                )
+
+    def close(self) -> None:
+        self._listening.close()
+        for server in self._servers:
+            server.kill()
+            server.wait()
+
+
+class Rack:
+    """A rack of four hosts, cabled as in the published measurements.
+
+    Parameters
+    ----------
+    folder
+        For keys and the testbed's file.
+    drivers
+        Of the two switches: ``ebpf`` or ``lan966x``.
+    """
+
+    def __init__(self, folder: Path, drivers: tuple[str, str]) -> None:
+        self.folder, self.drivers = folder, dict(zip(("sw1", "sw2"), drivers, strict=True))
+        self._stack = ExitStack()
+        self.spaces: dict[str, NamespaceHost] = {}
+        self.ports: dict[str, int] = {}
+
+    def __enter__(self) -> "Rack":
+        try:
+            self._build()
+        except BaseException:
+            self._stack.close()
+            raise
+        return self
+
+    def __exit__(self, *_) -> None:
+        self._stack.close()
+
+    def _build(self) -> None:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        login = paramiko.ECDSAKey.generate()
+        login.write_private_key_file(str(self.folder / "key"))
+        for role in ("talker", "sw1", "sw2", "listener"):
+            self.spaces[role] = NamespaceHost(role)
+            self._stack.callback(self.spaces[role].close)
+        self._cable("talker", CARDS["talker"], "sw1", "eth4")
+        for member in ("eth1", "eth2"):
+            self._cable("sw1", member, "sw2", member)
+        self._cable("sw2", "eth4", "listener", CARDS["listener"])
+        known = []
+        for role, space in self.spaces.items():
+            known.append(self._serve(role, space, login))
+        (self.folder / "known_hosts").write_text("".join(known), encoding="ascii")
+        text = yaml.safe_dump(self.document())
+        (self.folder / "rack.yaml").write_text(text, encoding="utf-8")
+
+    def _cable(self, one: str, port: str, other: str, other_port: str) -> None:
+        end = ["peer", "name", other_port, "netns", str(self.spaces[other].pid)]
+        space = ["netns", str(self.spaces[one].pid)]
+        argv = ["ip", "link", "add", "name", port, *space, "type", "veth", *end]
+        subprocess.run(argv, check=True)
+        self.run(one, "ip", "link", "set", port, "up")
+        self.run(other, "ip", "link", "set", other_port, "up")
+
+    def _serve(self, role: str, space: NamespaceHost, login: paramiko.PKey) -> str:
+        folder, host_key = space.file(KEYS), paramiko.ECDSAKey.generate()
+        folder.mkdir(mode=0o700)
+        host_key.write_private_key_file(str(folder / "host_key"))
+        public = f"{login.get_name()} {login.get_base64()}\n"
+        (folder / "authorized_keys").write_text(public, encoding="ascii")
+        path = SYSTEM
+        if self.drivers.get(role) == "lan966x":
+            self._make_board(space)
+            path = f"{BOARD_SHELL}:{SYSTEM}"
+        text = SSHD_CONFIGURATION.format(keys=KEYS, path=path, forwarding="no")
+        (folder / "sshd_config").write_text(text, encoding="ascii")
+        server = Server(space.enter)
+        self._stack.callback(server.close)
+        self.ports[role] = server.port
+        return f"[127.0.0.1]:{server.port} {host_key.get_name()} {host_key.get_base64()}\n"
+
+    def _make_board(self, space: NamespaceHost) -> None:
+        board = {"ports": CHIP_PORTS, "frerctl": str(build.frerctl())}
+        space.file("/run/lan966x-board.json").write_text(json.dumps(board), encoding="utf-8")
+        space.file("/run/lan966x.json").touch()
+        shell = space.file(BOARD_SHELL)
+        shell.mkdir()
+        for command in ("frer", "vcap", "ip", "bridge", "ethtool"):
+            words = [sys.executable, "-S", "-E", str(SHELL), command]
+            (shell / command).write_text(f'#!/bin/sh\nexec {shlex.join(words)} "$@"\n', "ascii")
+            (shell / command).chmod(0o755)
+
+    def run(self, role: str, *argv: str) -> str:
+        """Run a command on a host, past SSH and past a board's shell."""
+        done = subprocess.run(
+            self.spaces[role].enter(list(argv)), capture_output=True, text=True, check=True
+        )
+        return done.stdout
+
+    @contextmanager
+    def jump_host(self) -> Iterator[dict]:
+        """Give access to a host outside of the rack that lets connections through."""
+        space = NamespaceHost("jump")
+        host_key = paramiko.ECDSAKey.generate()
+        try:
+            folder = space.file(KEYS)
+            folder.mkdir(mode=0o700)
+            host_key.write_private_key_file(str(folder / "host_key"))
+            login = paramiko.ECDSAKey.from_private_key_file(str(self.folder / "key"))
+            public = f"{login.get_name()} {login.get_base64()}\n"
+            (folder / "authorized_keys").write_text(public, encoding="ascii")
+            text = SSHD_CONFIGURATION.format(keys=KEYS, path=SYSTEM, forwarding="yes")
+            (folder / "sshd_config").write_text(text, encoding="ascii")
+
+            def enter(argv: list[str]) -> list[str]:
+                # Its own files, and the network that the rack is reached over.
+                spaces = ["--pid", "--mount", "--uts"]
+                return ["nsenter", "--target", str(space.pid), *spaces, "--", *argv]
+
+            server = Server(enter)
+            try:
+                known = f"[127.0.0.1]:{server.port} {host_key.get_name()} {host_key.get_base64()}"
+                with (self.folder / "known_hosts").open("a", encoding="ascii") as file:
+                    file.write(f"{known}\n")
+                self.ports["jump"] = server.port
+                yield self._access("jump")
+            finally:
+                server.close()
+        finally:
+            space.close()
+
+    # --- the testbed's file -----------------------------------------------------------------
+
+    def document(self) -> dict:
+        """Return the testbed's file."""
+        addresses = {"talker": "10.0.100.1", "listener": "10.0.100.2"}
+        hosts = {
+            role: self._access(role) | {"card": CARDS[role], "ipv4": address}
+            for role, address in addresses.items()
+        }
+        for role, driver in self.drivers.items():
+            ports = [
+                {"device": device, "chip_port": chip} if driver == "lan966x" else device
+                for chip, device in CHIP_PORTS.items()
+            ]
+            described = {"driver": driver, "host_port": ports[0], "member_ports": ports[1:]}
+            hosts[role] = self._access(role) | described
+        return {
+            **{"kind": "hardware", "known_hosts": str(self.folder / "known_hosts")},
+            **{"hosts": hosts, "frer": {"history_length": 512, "reset_ms": 200}},
+        }
+
+    def _access(self, role: str) -> dict:
+        key = str(self.folder / "key")
+        return {"address": "127.0.0.1", "port": self.ports[role], "key_file": key}
+
+    def settings(self, **changes) -> HardwareSettings:
+        """Return the testbed's settings."""
+        return parse(HardwareSettings, self.document() | changes, "a rack of a test")
