@@ -1,4 +1,6 @@
-# From results to pages: the manuscripts' generated parts, the PDFs, the report.
+# From results to pages: the manuscripts' generated parts, the PDFs, the report, the deposit.
+
+DEPOSIT = f"tsnrepro-{PLAN.name}"
 
 
 rule paper_inputs:
@@ -141,3 +143,37 @@ rule report:
     shell:
         "tsnrepro report {params.folder:q} --runs {params.runs:q} --papers {params.papers:q}"
         " --reason {params.reason:q} 2> >(tee {log:q} >&2)"
+
+
+# Everything in one archive with the checksum of each file, for a repository such as Zenodo.
+rule deposit:
+    input:
+        f"results/deposits/{DEPOSIT}.tar.gz",
+    localrule: True
+
+
+rule archive:
+    input:
+        code_of("tsnrepro.publish.command:_deposit"),
+        files_of(RUNS, "run.json", "values.json", "testbed.json", "seal.json", "tables", "figures"),
+        f"{PLAN.report}/index.html",
+        f"{PLAN.report}/ledger.html",
+        [f"{paper.folder}/{paper.name}.pdf" for paper in PLAN.papers],
+        ["CITATION.cff", "LICENSE", "README.md", "requirements.lock"],
+    output:
+        archive=f"results/deposits/{DEPOSIT}.tar.gz",
+        sha256=f"results/deposits/{DEPOSIT}.tar.gz.sha256",
+    log:
+        f"results/deposits/{DEPOSIT}.log",
+    conda:
+        "../../environment.yml"
+    params:
+        runs=[run.folder for run in RUNS],
+        papers=[paper.folder for paper in PLAN.papers],
+        others=[
+            PLAN.report,
+            *dict.fromkeys(f"results/studies/{p.study}" for p in PLAN.papers if p.study),
+        ],
+    shell:
+        "tsnrepro deposit {output.archive:q} --runs {params.runs:q} --papers {params.papers:q}"
+        " --others {params.others:q} 2>&1 | tee {log:q} >&2"
