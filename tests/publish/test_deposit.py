@@ -11,48 +11,20 @@ from importlib.resources import files
 import pytest
 import yaml
 
-from tsnrepro import campaigns
-from tsnrepro.analysis import tcp as tcp_analysis
-from tsnrepro.analysis.output import RunOutput
 from tsnrepro.errors import RecordError
-from tsnrepro.experiments import measuring
 from tsnrepro.publish.archive import unpacked, verify_archive
 from tsnrepro.publish.deposit import write_deposit
 from tsnrepro.publish.errors import PublishError
-from tsnrepro.records.seal import write_seal
 from tsnrepro.repository import root
 
-CAMPAIGN = "description: A short experiment\ntcp: {repetitions: 3, durations_s: [1, 2]}\n"
 TOP = "tsnrepro-short"
 VALUES = "results/model/short/tcp/values.json"
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory):
-    """Return the folder of an analysed run of the model, in a repository of its own."""
-    folder = tmp_path_factory.mktemp("repository")
-    shutil.copytree(root() / "config", folder / "config")
-    (folder / "config/campaigns/short.yaml").write_text(CAMPAIGN, encoding="utf-8")
-    run = folder / "results/model/short/tcp/run.json"
-    run.parent.mkdir(parents=True)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(campaigns, "root", lambda: folder)
-        patch.setattr(measuring, "raw_root", lambda: folder / "data" / "raw")
-        measuring.run_experiment("tcp", "model", "short", str(run))
-    analysed(run)
-    write_seal(run.parent)
-    return run.parent
-
-
-def analysed(run):
-    output = RunOutput(run)
-    output.values(tcp_analysis.analyse(output.trials, 1000.0))
-
-
-@pytest.fixture(scope="module")
-def archive(run, tmp_path_factory):
+def archive(modelled_run, tmp_path_factory):
     target = tmp_path_factory.mktemp("deposit") / f"{TOP}.tar.gz"
-    write_deposit(target, [run])
+    write_deposit(target, [modelled_run])
     return target
 
 
@@ -102,9 +74,9 @@ def test_a_deposit_is_checked_and_made_again_elsewhere(archive, capsys):
     assert "0 different" in said
 
 
-def test_equal_files_give_equal_bytes(archive, run, tmp_path):
+def test_equal_files_give_equal_bytes(archive, modelled_run, tmp_path):
     again = tmp_path / archive.name
-    digest = write_deposit(again, [run])
+    digest = write_deposit(again, [modelled_run])
     assert again.read_bytes() == archive.read_bytes()
     assert (tmp_path / f"{archive.name}.sha256").read_text() == f"{digest}  {archive.name}\n"
 
@@ -211,7 +183,7 @@ def test_a_trial_is_held_against_its_own_checksums_too(archive, tmp_path):
         verify_archive(forged)
 
 
-def test_a_number_that_does_not_follow_from_the_trials_is_noticed(archive, tmp_path, monkeypatch):
+def test_a_number_that_does_not_follow_is_noticed(archive, analysed, tmp_path, monkeypatch):
     # The notebook's analysis, without the seconds that a kernel takes to start.
     monkeypatch.setattr(
         "tsnrepro.publish.archive.execute", lambda notebook, target, given: analysed(given["run"])
@@ -286,12 +258,12 @@ def test_what_is_no_archive_is_told(tmp_path):
         verify_archive(repacked(path, {"a/b": b"x"}))
 
 
-def test_altered_records_are_not_deposited(run, tmp_path):
+def test_altered_records_are_not_deposited(modelled_run, tmp_path):
     copy = tmp_path / "results/model/short/tcp"
-    shutil.copytree(run, copy)
+    shutil.copytree(modelled_run, copy)
     (copy / "values.json").write_text("[]", encoding="utf-8")
     with pytest.raises(RecordError, match="not deposited: the file is not what the analysis wrote"):
         write_deposit(tmp_path / "x.tar.gz", [copy])
     assert not (tmp_path / "x.tar.gz").exists()
     with pytest.raises(PublishError, match=r"does not end in \.tar\.gz"):
-        write_deposit(tmp_path / "x.zip", [run])
+        write_deposit(tmp_path / "x.zip", [modelled_run])

@@ -111,9 +111,9 @@ rule analysis_page:
         code_of("tsnrepro.cli:_page"),
         lambda wildcards: files_of([run_of(wildcards)], "values.json", "testbed.json"),
     output:
-        f"{PLAN.report}/{{experiment}}.html",
+        f"{PLAN.report}/notebooks/{{experiment}}.html",
     log:
-        f"{PLAN.report}/{{experiment}}.log",
+        f"{PLAN.report}/notebooks/{{experiment}}.log",
     conda:
         "../../environment.yml"
     params:
@@ -122,15 +122,26 @@ rule analysis_page:
         "tsnrepro page {params.run:q} {output:q} > {log:q} 2>&1 || {{ cat {log:q} >&2; exit 1; }}"
 
 
+rule site:
+    input:
+        f"{PLAN.report}/index.html",
+    localrule: True
+
+
+# Static pages that a browser opens from their folder.
 rule report:
     input:
         code_of("tsnrepro.cli:_report"),
         files_of(PLAN.runs, "run.json", "values.json", "testbed.json", "tables", "figures"),
-        [f"{PLAN.report}/{run.experiment}.html" for run in PLAN.runs],
+        [f"{PLAN.report}/notebooks/{run.experiment}.html" for run in PLAN.runs],
         f"{PLAN.report}/ledger.html",
         [f"{paper.folder}/{paper.name}.pdf" for paper in PLAN.papers],
     output:
         f"{PLAN.report}/index.html",
+        [f"{PLAN.report}/{run.experiment}.html" for run in PLAN.runs],
+        [f"{PLAN.report}/trials/{run.experiment}.html" for run in PLAN.runs],
+        [f"{PLAN.report}/{name}" for name in ("published.html", "provenance.html")],
+        [f"{PLAN.report}/{name}" for name in ("site.css", "site.js", "vega.js")],
     log:
         f"{PLAN.report}/report.log",
     conda:
