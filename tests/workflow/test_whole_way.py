@@ -225,7 +225,7 @@ EDITS = {
         {*PRINTED, f"report {REPORT}/index.html"},
     ),
     "template of the report": (
-        "src/tsnrepro/publish/templates/report.html.j2",
+        "src/tsnrepro/publish/templates/overview.html.j2",
         "<h2>Testbeds</h2>",
         "<h2>The testbeds</h2>",
         {f"report {REPORT}/index.html"},
