@@ -87,5 +87,8 @@ def test_tables_are_graded(tmp_path, change, grade, suffix):
 
 def test_a_file_that_is_not_made_is_told(tmp_path):
     (tmp_path / "there.csv").write_text("a\n1\n")
+    (tmp_path / "empty.csv").write_text("\n")
+    found = compare_files("x", tmp_path / "there.csv", tmp_path / "empty.csv")
+    assert (found.grade, found.reason) == (Grade.DIFFERENT, "other columns: a")
     found = compare_files("x", tmp_path / "there.csv", tmp_path / "gone.csv")
     assert (found.grade, found.reason) == (Grade.DIFFERENT, "it was not made again")

@@ -143,7 +143,12 @@ def _is_missing(value: Any) -> bool:
 
 
 def _table(path: Path) -> pd.DataFrame:
-    return pd.read_parquet(path) if path.suffix == ".parquet" else pd.read_csv(path)
+    if path.suffix == ".parquet":
+        return pd.read_parquet(path)
+    try:
+        return pd.read_csv(path)
+    except pd.errors.EmptyDataError:
+        return pd.DataFrame()  # of a part that was not measured
 
 
 def _tables(first: pd.DataFrame, again: pd.DataFrame) -> Iterator[tuple[Grade, str]]:

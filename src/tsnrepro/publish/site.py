@@ -232,7 +232,10 @@ def _tables_beside(run: AnalysedRun) -> dict[str, Any]:
 
     tables = []
     for path in sorted((run.folder / TABLES_FOLDER).glob("*.csv")):
-        table = pd.read_csv(path, dtype=str, keep_default_na=False, nrows=_MOST_ROWS)
+        try:
+            table = pd.read_csv(path, dtype=str, keep_default_na=False, nrows=_MOST_ROWS)
+        except pd.errors.EmptyDataError:
+            continue  # a part that was not measured
         if any(name.startswith("published_") for name in table.columns):
             tables.append(
                 {

@@ -1,6 +1,7 @@
 """Figures of a run as a page shows them: inside the page, whatever format they were drawn in."""
 
 import base64
+import io
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -12,6 +13,7 @@ from tsnrepro.publish.runs import AnalysedRun
 
 _IMAGES = {".svg": "image/svg+xml", ".png": "image/png"}
 _CONVERT_SECONDS = 60
+_COLOURS = 48
 
 
 def figures_of(run: AnalysedRun) -> Iterator[dict[str, str]]:
@@ -34,7 +36,8 @@ def _embedded(stem: Path) -> str:
     for suffix, kind in _IMAGES.items():
         path = stem.with_name(stem.name + suffix)
         if path.is_file():
-            return _data_address(kind, path.read_bytes())
+            data = path.read_bytes()
+            return _data_address(kind, _small(data) if suffix == ".png" else data)
     pdf = stem.with_name(f"{stem.name}.pdf")
     converter = shutil.which("pdftocairo")
     if converter is None:
@@ -52,6 +55,26 @@ def _embedded(stem: Path) -> str:
     if done.returncode:
         raise PublishError(f"pdftocairo failed: {done.stderr.decode().strip()}", str(pdf))
     return _data_address(_IMAGES[".svg"], done.stdout)
+
+
+def _small(data: bytes) -> bytes:
+    """Return a PNG with as many colours as a drawing needs, where that is smaller.
+
+    Raises
+    ------
+    PublishError
+        It is no picture.
+    """
+    from PIL import Image, UnidentifiedImageError  # noqa: PLC0415
+
+    try:
+        drawn = Image.open(io.BytesIO(data)).convert("RGB")
+    except UnidentifiedImageError as error:
+        raise PublishError(f"a figure is no picture: {error}") from error
+    packed = io.BytesIO()
+    few = drawn.quantize(_COLOURS, dither=Image.Dither.NONE)
+    few.save(packed, format="PNG", optimize=True)
+    return min(data, packed.getvalue(), key=len)
 
 
 def _data_address(kind: str, data: bytes) -> str:

@@ -13,7 +13,6 @@ from typing import Any
 import pandas as pd
 from markupsafe import Markup
 
-from tsnrepro.publish.runs import shown
 from tsnrepro.records.values import Result
 
 _HEIGHT = 340
@@ -61,19 +60,20 @@ def trials_plot(trials: pd.DataFrame, page: str) -> dict[str, Any] | None:
     import altair  # noqa: PLC0415 - a second
 
     data = _varying(trials)
-    numbers = [name for name in data if pd.api.types.is_numeric_dtype(data[name])]
+    columns = [str(name) for name in data.columns]
+    numbers = [name for name in columns if pd.api.types.is_numeric_dtype(data[name])]
     numbers = [name for name in numbers if data[name].dtype != bool]
-    words = [name for name in data if name not in numbers]
+    words = [name for name in columns if name not in numbers]
     if not numbers or len(data) < 2:
         return None
     outcomes = [name for name in numbers if name not in (*_ACROSS, "repetition")] or numbers
     chosen = {
-        "x": _first(_ACROSS, data) or numbers[0],
-        "y": _first(_UP, data) or outcomes[0],
-        "color": _first(_COLOUR, data) or (words or numbers)[0],
+        "x": _first(_ACROSS, numbers + words) or numbers[0],
+        "y": _first(_UP, numbers) or outcomes[0],
+        "color": _first(_COLOUR, words) or (words or numbers)[0],
     }
     few = [name for name in words if data[name].nunique() <= _MOST_COLOURS] + numbers
-    kinds = {name: "quantitative" if name in numbers else "nominal" for name in data}
+    kinds = {name: "quantitative" if name in numbers else "nominal" for name in columns}
     encoded = {
         name: getattr(altair, name.capitalize())(field=field, type=kinds[field])
         for name, field in chosen.items()
@@ -105,7 +105,7 @@ def trials_plot(trials: pd.DataFrame, page: str) -> dict[str, Any] | None:
                 "chosen": chosen[channel],
                 "options": [
                     {"name": name, "type": kinds[name]}
-                    for name in (few if channel == "color" else data)
+                    for name in (few if channel == "color" else columns)
                 ],
             }
             for channel, label in names.items()
@@ -163,23 +163,19 @@ def intervals_plot(values: Mapping[str, Result]) -> dict[str, Any] | None:
     rows = [
         {
             "key": key,
-            "value": item.value,
-            "low": item.low,
-            "high": item.high,
+            **{part: _number(getattr(item, part)) for part in ("value", "low", "high")},
             "unit": item.unit,
-            "said": shown(item),
-            "method": item.method,
-            "address": f"#{key}",
         }
         for key, item in sorted(values.items())
         if item.is_number and item.low is not None and item.high is not None
     ]
     if not rows:
         return None
-    base = altair.Chart().encode(
+    base = altair.Chart().transform_calculate(address="'#' + datum.key")
+    base = base.encode(
         y=altair.Y("key:N", title=None, sort=None),
         href="address:N",
-        tooltip=["key:N", "said:N", "method:N"],
+        tooltip=["key:N", "value:Q", "low:Q", "high:Q"],
     )
     chart = altair.layer(
         base.mark_rule().encode(x=altair.X("low:Q").scale(zero=False), x2="high:Q"),

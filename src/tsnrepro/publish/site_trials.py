@@ -69,11 +69,9 @@ def _factors(folder: Path) -> set[str]:
 
 def _said(cell: Any) -> str:
     """Return a cell as words; empty for what is missing, zero or no single value."""
-    if cell is None or cell is pd.NA or cell is pd.NaT or cell == "":
-        return ""
     if isinstance(cell, bool | str):
         return str(cell)
-    if hasattr(cell, "__len__"):
+    if hasattr(cell, "__len__") or pd.isna(cell):
         return ""
     try:
         number = float(cell)
