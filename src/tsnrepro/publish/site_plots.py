@@ -35,7 +35,7 @@ def vega_bundle() -> str:
     """Return the script that draws the plots: Vega, Vega-Lite and Vega-Embed in one."""
     import vl_convert  # noqa: PLC0415 - half a second
 
-    return vl_convert.javascript_bundle()
+    return vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")
 
 
 def as_script(document: Any) -> Markup:
