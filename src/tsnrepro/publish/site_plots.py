@@ -19,8 +19,9 @@ _HEIGHT = 340
 _IDENTITY = ("trial", "sha256", "order", "started")
 # What a trial was set to comes across, what came out goes up; the first that varies is taken.
 _ACROSS = (
+    "scenario",
     *("offered_mbps", "target_mbps", "rate_mbps", "load_percent", "load_mbps", "frame_bytes"),
-    *("payload_bytes", "switches", "hops", "duration_s", "load", "mode", "method", "scenario"),
+    *("payload_bytes", "switches", "hops", "duration_s", "load", "mode", "method"),
     "repetition",
 )
 _UP = (

@@ -19,7 +19,7 @@ function look(element) {
     range: { category: ["first", "second", "third", "fourth", "fifth", "sixth"].map(of) },
     mark: { color: of("first") },
     point: { size: 45, filled: true, opacity: 0.75 },
-    rule: { strokeWidth: 2 },
+    rule: { strokeWidth: 2, color: of("first") },
   };
 }
 
