@@ -39,7 +39,7 @@ def test_a_command_depends_on_what_its_function_imports_only():
 
 
 def test_templates_and_sources_beside_a_module_belong_to_it():
-    assert "src/tsnrepro/publish/templates/report.html.j2" in code_of("tsnrepro.publish.site")
+    assert "src/tsnrepro/publish/templates/overview.html.j2" in code_of("tsnrepro.publish.site")
     assert "src/tsnrepro/dataplane/switch.bpf.c" in code_of("tsnrepro.dataplane.build")
 
 

@@ -48,6 +48,9 @@ COVERED = {
     r"tsnrepro import FOLDER --mapping \w+ --as \w+": "tests/records/imports",
     r"snakemake --cores \d+ (arxiv|anonymous|wordcount)": f"{WHOLE_WAY}::test_papers_are_packed",
     r"cd paper/[\w-]+ && latexmk": "tests/publish/test_frer_udp_manuscript.py",
+    r"snakemake --cores \d+ site": "tests/workflow/test_site_and_deposit.py",
+    r"snakemake --cores \d+ deposit": "tests/workflow/test_site_and_deposit.py",
+    r"tsnrepro verify results/deposits/.+\.tar\.gz": "tests/workflow/test_site_and_deposit.py",
     r"tsnrepro verify": f"{WHOLE_WAY}::test_every_byte_is_verified",
     r"tsnrepro doctor [\w-]+": (
         "tests/testbed/test_hardware.py::test_the_doctor_finds_what_is_wrong_and_changes_nothing"

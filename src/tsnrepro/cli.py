@@ -63,7 +63,13 @@ def _parser() -> argparse.ArgumentParser:
     add.add_argument("run_folder", type=Path)
 
     add = command("verify", _verify, "check every byte of the record and of the results")
-    add.add_argument("results", type=Path, nargs="?", default=Path("results"))
+    add.add_argument(
+        "results",
+        type=Path,
+        nargs="?",
+        default=Path("results"),
+        help="folder of results, or an archive (.tar.gz): its tables are made again too",
+    )
 
     add = command("page", _page, "write an executed notebook as a page without its code")
     add.add_argument("run_folder", type=Path)
@@ -161,9 +167,14 @@ def _seal(arguments: argparse.Namespace) -> None:
 
 
 def _verify(arguments: argparse.Namespace) -> None:
-    from tsnrepro.records.verify import verify  # noqa: PLC0415
+    if arguments.results.name.endswith(".tar.gz"):
+        from tsnrepro.publish.archive import verify_archive  # noqa: PLC0415
 
-    verify(arguments.results)
+        verify_archive(arguments.results)
+    else:
+        from tsnrepro.records.verify import verify  # noqa: PLC0415
+
+        verify(arguments.results)
 
 
 def _page(arguments: argparse.Namespace) -> None:

@@ -161,7 +161,11 @@ def write_page(notebook: Path, output: Path, banner: str) -> None:
     _leave_out_iri_grammar()
     from nbconvert import HTMLExporter  # noqa: PLC0415 - a second
 
-    exporter = HTMLExporter(exclude_input=True, exclude_output_prompt=True, embed_images=True)
+    # Nothing of the page is a script or lies elsewhere, so a browser need not look for either.
+    elsewhere = dict.fromkeys(("mathjax_url", "require_js_url", "jquery_url"), "")
+    exporter = HTMLExporter(
+        exclude_input=True, exclude_output_prompt=True, embed_images=True, **elsewhere
+    )
     page, _ = exporter.from_filename(str(notebook))
     before, opening, after = page.partition("<main>")
     # The template's tables take the body's width, its text less; both fit a common window.

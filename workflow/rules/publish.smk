@@ -1,4 +1,6 @@
-# From results to pages: the manuscripts' generated parts, the PDFs, the report.
+# From results to pages: the manuscripts' generated parts, the PDFs, the report, the deposit.
+
+DEPOSIT = f"tsnrepro-{PLAN.name}"
 
 
 rule paper_inputs:
@@ -109,9 +111,9 @@ rule analysis_page:
         code_of("tsnrepro.cli:_page"),
         lambda wildcards: files_of([run_of(wildcards)], "values.json", "testbed.json"),
     output:
-        f"{PLAN.report}/{{experiment}}.html",
+        f"{PLAN.report}/notebooks/{{experiment}}.html",
     log:
-        f"{PLAN.report}/{{experiment}}.log",
+        f"{PLAN.report}/notebooks/{{experiment}}.log",
     conda:
         "../../environment.yml"
     params:
@@ -120,15 +122,26 @@ rule analysis_page:
         "tsnrepro page {params.run:q} {output:q} > {log:q} 2>&1 || {{ cat {log:q} >&2; exit 1; }}"
 
 
+rule site:
+    input:
+        f"{PLAN.report}/index.html",
+    localrule: True
+
+
+# Static pages that a browser opens from their folder.
 rule report:
     input:
         code_of("tsnrepro.cli:_report"),
         files_of(PLAN.runs, "run.json", "values.json", "testbed.json", "tables", "figures"),
-        [f"{PLAN.report}/{run.experiment}.html" for run in PLAN.runs],
+        [f"{PLAN.report}/notebooks/{run.experiment}.html" for run in PLAN.runs],
         f"{PLAN.report}/ledger.html",
         [f"{paper.folder}/{paper.name}.pdf" for paper in PLAN.papers],
     output:
         f"{PLAN.report}/index.html",
+        [f"{PLAN.report}/{run.experiment}.html" for run in PLAN.runs],
+        [f"{PLAN.report}/trials/{run.experiment}.html" for run in PLAN.runs],
+        [f"{PLAN.report}/{name}" for name in ("published.html", "provenance.html")],
+        [f"{PLAN.report}/{name}" for name in ("site.css", "site.js", "vega.js")],
     log:
         f"{PLAN.report}/report.log",
     conda:
@@ -141,3 +154,37 @@ rule report:
     shell:
         "tsnrepro report {params.folder:q} --runs {params.runs:q} --papers {params.papers:q}"
         " --reason {params.reason:q} 2> >(tee {log:q} >&2)"
+
+
+# Everything in one archive with the checksum of each file, for a repository such as Zenodo.
+rule deposit:
+    input:
+        f"results/deposits/{DEPOSIT}.tar.gz",
+    localrule: True
+
+
+rule archive:
+    input:
+        code_of("tsnrepro.publish.command:_deposit"),
+        files_of(RUNS, "run.json", "values.json", "testbed.json", "seal.json", "tables", "figures"),
+        f"{PLAN.report}/index.html",
+        f"{PLAN.report}/ledger.html",
+        [f"{paper.folder}/{paper.name}.pdf" for paper in PLAN.papers],
+        ["CITATION.cff", "LICENSE", "README.md", "requirements.lock"],
+    output:
+        archive=f"results/deposits/{DEPOSIT}.tar.gz",
+        sha256=f"results/deposits/{DEPOSIT}.tar.gz.sha256",
+    log:
+        f"results/deposits/{DEPOSIT}.log",
+    conda:
+        "../../environment.yml"
+    params:
+        runs=[run.folder for run in RUNS],
+        papers=[paper.folder for paper in PLAN.papers],
+        others=[
+            PLAN.report,
+            *dict.fromkeys(f"results/studies/{p.study}" for p in PLAN.papers if p.study),
+        ],
+    shell:
+        "tsnrepro deposit {output.archive:q} --runs {params.runs:q} --papers {params.papers:q}"
+        " --others {params.others:q} 2>&1 | tee {log:q} >&2"

@@ -6,6 +6,8 @@ The LaTeX table needs the packages longtable, booktabs and array. It prints Kore
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import re
 from collections import Counter
 from functools import cache
@@ -13,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
 
 from tsnrepro.audit import published
 from tsnrepro.audit.claims import Grade, Judgement
@@ -22,6 +25,7 @@ from tsnrepro.audit.report import FOREIGN_SOURCE, AuditResult
 from tsnrepro.audit.rules import RULES
 from tsnrepro.latex import SPECIAL
 
+_FILTER = "ledger-filter.js"
 _SEVERITIES = {
     Severity.IMPOSSIBLE: "against arithmetic, a definition or the physics of the line",
     Severity.CONTRADICTION: "two statements that do not hold together",
@@ -59,7 +63,12 @@ def html_ledger(result: AuditResult, report: str | None = None) -> str:
     It refers to no other file but the page at ``report``, a link relative to where it will lie.
     """
     template = _environment(latex=False).get_template("ledger.html.j2")
-    return template.render(_context(result), report=report)
+    script = (Path(__file__).parent / "templates" / _FILTER).read_text(encoding="utf-8")
+    # The page's policy lets this script run and no other.
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    return template.render(
+        _context(result), report=report, script=Markup(script), script_sum=f"sha256-{digest}"
+    )
 
 
 def latex_ledger(result: AuditResult, rows_per_check: int = 3) -> str:

@@ -1,4 +1,4 @@
-"""Commands on printed papers: ``tsnrepro submission``, ``words`` and ``numbered``."""
+"""Commands on what goes out: ``submission``, ``words``, ``numbered`` and ``deposit``."""
 
 import argparse
 from pathlib import Path
@@ -25,6 +25,15 @@ def add_submission_commands(commands: Any) -> None:
     )
     numbered.add_argument("papers", type=Path, nargs="+", metavar="PDF")
     numbered.set_defaults(run=_numbered)
+
+    deposit = commands.add_parser("deposit", help="pack runs with their raw data for a repository")
+    deposit.add_argument("output", type=Path, help="the archive, .tar.gz")
+    deposit.add_argument("--runs", type=Path, nargs="+", metavar="FOLDER", required=True)
+    deposit.add_argument("--papers", type=Path, nargs="*", metavar="FOLDER", default=[])
+    deposit.add_argument(
+        "--others", type=Path, nargs="*", metavar="FOLDER", default=[], help="report, studies"
+    )
+    deposit.set_defaults(run=_deposit)
 
 
 def _submission(arguments: argparse.Namespace) -> None:
@@ -58,3 +67,10 @@ def _numbered(arguments: argparse.Namespace) -> None:
             "",
             'A caption says which it is: "Table 4.2 of the report", "문서의 표 9A"',
         )
+
+
+def _deposit(arguments: argparse.Namespace) -> None:
+    from tsnrepro.publish.deposit import write_deposit  # noqa: PLC0415
+
+    runs, papers, others = arguments.runs, arguments.papers, arguments.others
+    print(f"{write_deposit(arguments.output, runs, papers, others)}  {arguments.output}")

@@ -45,14 +45,13 @@ class AnalysedRun:
         """Whose numbers these are, as a page says it."""
         return f"{self.facts['verb']} the {self.facts['label']}"
 
-    def described(self, output: Path) -> dict[str, Any]:
-        """Return what the table of runs shows of it."""
+    def described(self) -> dict[str, Any]:
+        """Return what pages say of it."""
         name = self.experiment.name
         store = ("data", "raw", self.manifest["testbed"], self.manifest["campaign"], name)
         return {
             "name": name,
             "title": self.experiment.title,
-            "page": f"{name}.html" if (output / f"{name}.html").is_file() else "",
             "origin": self.origin,
             "trials": len(self.manifest["trials"]),
             "folder": "/".join(store),

@@ -1,147 +1,54 @@
-"""The report of one campaign on one testbed: a page that stands on its own."""
+"""The report of a selection: a site of static pages that needs no server and nothing from outside.
 
-import base64
+An overview, a page and a list of trials for each experiment, the executed notebooks, what was
+published beside what was measured, and what was made from what; the ledger of claims lies beside.
+Every number leads to the trials it rests on. All of it opens from a file, under a policy that
+forbids outside resources.
+"""
+
 import os
-import shutil
-import subprocess
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from fnmatch import fnmatchcase
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from tsnrepro.audit import published
-from tsnrepro.publish import numbers
-from tsnrepro.publish.errors import PublishError
-from tsnrepro.publish.numbers import TEXT, TEXT_UNITS
-from tsnrepro.publish.provenance import SHORT_SUM
-from tsnrepro.publish.runs import AnalysedRun, bare, shown
-from tsnrepro.records.values import VALUES_FILE, Result, load_values
+from tsnrepro.publish.runs import AnalysedRun, shown
+from tsnrepro.publish.site_answers import compared, document_title, places, verdicts
+from tsnrepro.publish.site_figures import figures_of
+from tsnrepro.publish.site_graph import Node, experiments_of_paper, graph
+from tsnrepro.publish.site_plots import as_script, intervals_plot, trials_plot, vega_bundle
+from tsnrepro.publish.site_trials import table_of, trial_rows, trials_behind
+from tsnrepro.records.values import TABLES_FOLDER, VALUES_FILE, Result, load_file, load_values
 
-_PAGE, _LEDGER = "index.html", "ledger.html"
-_TEMPLATE = "report.html.j2"
-_DOCUMENT = "frer-udp"
-_FRAMES = (64, 128, 256, 512, 1024, 1518)
-_IMAGES = {".svg": "image/svg+xml", ".png": "image/png"}
-_CONVERT_SECONDS = 60
-
-_HIGHER = {
-    "frer higher": "Yes, on this testbed: its threshold is higher.",
-    "control higher": "No, on this testbed its threshold is lower.",
-    "equivalent": "No: the two thresholds are equivalent within the margin.",
-    "cannot tell": "The trials do not tell the two apart.",
+_OVERVIEW, _LEDGER = "index.html", "ledger.html"
+_PUBLISHED, _PROVENANCE = "published.html", "provenance.html"
+_TEMPLATES = {
+    _OVERVIEW: "overview.html.j2",
+    _PUBLISHED: "published.html.j2",
+    _PROVENANCE: "provenance.html.j2",
+    "experiment": "experiment.html.j2",
+    "trials": "trials.html.j2",
 }
-_CHANGED = {
-    "equivalent": "No: equivalent within the margin.",
-    "different": "Yes, by more than the margin.",
-    "cannot tell": "Neither equivalence nor a larger difference is shown.",
-}
-_VERDICTS = {
-    "loss.limit.end_to_end.verdict": (
-        "Does FRER raise the UDP load that reaches a program with a large buffer?",
-        _HIGHER,
-    ),
-    "loss.bottleneck.network.verdict": (
-        "Does FRER raise the load at which the network itself begins to lose?",
-        _HIGHER,
-    ),
-    "loss.threshold.verdict": (
-        "Does FRER raise the UDP load without loss, measured as the documents did?",
-        _HIGHER,
-    ),
-    "tcp.equivalence.verdict": ("Does FRER change TCP goodput?", _CHANGED),
-    "latency.p50.equivalence.verdict": ("Does FRER change median latency?", _CHANGED),
-}
-
-
-@dataclass(frozen=True)
-class _Compared:
-    """A row of the comparison; ``measured`` holds ``{}`` where the configuration stands."""
-
-    label: str
-    unit: str
-    measured: str
-    change: str = ""
-    published_control: str = ""
-    published_frer: str = ""
-
-
-_COMPARED = (
-    _Compared(
-        "UDP load without loss, highest tried",
-        "Mb/s",
-        "loss.highest_clean.{}.mbps",
-        "",
-        "table-4-2/single-path/zero_loss_threshold_mbps",
-        "table-4-2/frer-dual-path/zero_loss_threshold_mbps",
-    ),
-    _Compared(
-        "UDP load at which half of the trials lose",
-        "Mb/s",
-        "loss.threshold.{}.mbps",
-        "loss.threshold.difference.mbps",
-    ),
-    *(
-        _Compared(
-            f"UDP load {words}",
-            "Mb/s",
-            f"loss.{question}.{scope}.{{}}.mbps",
-            f"loss.{question}.{scope}.difference.mbps",
-        )
-        for question, scope, words in (
-            ("limit", "end_to_end", "that reaches a program with a large buffer"),
-            ("limit", "network", "that the network carries"),
-            ("bottleneck", "network", "that the network carries over slower member links"),
-        )
-    ),
-    *(
-        _Compared(
-            f"UDP loss, {frame}-byte frames at their highest load",
-            "%",
-            f"loss.frame_{frame}.{{}}.percent",
-            f"loss.frame_{frame}.difference.percent",
-            f"table-4-3/{frame}/single_path_loss_percent",
-            f"table-4-3/{frame}/frer_loss_percent",
-        )
-        for frame in _FRAMES
-    ),
-    _Compared(
-        "TCP goodput",
-        "Mb/s",
-        "tcp.goodput.{}.mbps",
-        "tcp.difference.percent",
-        "table-4-1/single-path/throughput_mbps",
-        "table-4-1/frer-dual-path/throughput_mbps",
-    ),
-    *(
-        _Compared(
-            f"{label} of half round trips",
-            "us",
-            f"latency.{name}.{{}}.us",
-            f"latency.{name}.difference.percent",
-            f"table-4-4/{row}/single_path_latency_us" if row else "",
-            f"table-4-4/{row}/frer_latency_us" if row else "",
-        )
-        for label, name, row in (
-            ("Mean", "mean", "average"),
-            ("Median", "p50", ""),
-            ("P99", "p99", "p99"),
-            ("P99.9", "p99_9", "p99-9"),
-        )
-    ),
+# What these extend and import: "base.html.j2", "macros.html.j2".
+_ASSETS = ("site.css", "site.js")
+_VEGA = "vega.js"
+# Only what lies beside a page runs or is shown; styles may stand in a page, as plots set them.
+_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; "
+    "img-src 'self' data:; base-uri 'none'; form-action 'none'"
 )
+_MOST_ROWS = 400
 
 
 def write_report(
     output: Path, runs: Sequence[Path], papers: Sequence[Path] = (), reason: str = ""
 ) -> None:
-    """Write the report page of some runs into a folder.
+    """Write the site of some runs into a folder.
 
     Parameters
     ----------
     output
-        Folder for ``index.html``; made where missing. The pages of the analyses, the ledger and
-        whatever else lies in it are linked.
+        Folder for ``index.html`` and the other pages; made where missing. The executed notebooks in
+        its folder ``notebooks`` and the ledger that lies in it are linked.
     runs
         Folders of analysed runs, one an experiment; they may be of several testbeds.
     papers
@@ -157,35 +64,199 @@ def write_report(
         Its facts do not name its testbed.
 
     """
-    from jinja2 import Environment, PackageLoader, StrictUndefined  # noqa: PLC0415
-
-    output = Path(output)
-    found = [AnalysedRun.load(Path(folder)) for folder in runs]
-    values = load_values(run.folder / VALUES_FILE for run in found)
-    environment = Environment(
-        loader=PackageLoader("tsnrepro.publish"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    page = environment.get_template(_TEMPLATE).render(
-        campaign=found[0].facts["campaign"],
-        verbs=sorted({run.facts["verb"].split()[0] for run in found}),
-        commit=found[0].facts["commit"],
+    site = _Site(Path(output), [AnalysedRun.load(Path(folder)) for folder in runs], papers)
+    site.output.mkdir(parents=True, exist_ok=True)
+    for run in site.runs:
+        site.write_experiment(run)
+    site.write(_PUBLISHED, _PUBLISHED, "Published against measured", **site.beside_published())
+    site.write(_PROVENANCE, _PROVENANCE, "Provenance", graph=graph(site.nodes()))
+    for name in _ASSETS:
+        (site.output / name).write_bytes((Path(__file__).parent / "templates" / name).read_bytes())
+    (site.output / _VEGA).write_text(vega_bundle(), encoding="utf-8")
+    site.write(
+        _OVERVIEW,
+        _OVERVIEW,
+        "Overview",
+        commit=site.runs[0].facts["commit"],
         reason=reason,
-        verdicts=list(_verdicts(values)),
-        rows=list(_rows(values)),
-        places=list(_places(values)),
-        runs=[run.described(output) for run in found],
-        figures=[figure for run in found for figure in _figures(run)],
-        testbeds=_testbeds(found),
-        ledger=_LEDGER if (output / _LEDGER).is_file() else "",
-        links=_links(found, papers, output),
-        values=[_listed(item) for _, item in sorted(values.items())],
+        verdicts=list(verdicts(site.values, site.addresses)),
+        rows=list(compared(site.values, site.addresses)),
+        places=list(places(site.values)),
+        runs=[site.described(run) for run in site.runs],
+        testbeds=_testbeds(site.runs),
+        links=_links(site.runs, site.papers, site.output),
     )
-    output.mkdir(parents=True, exist_ok=True)
-    (output / _PAGE).write_text(page, encoding="utf-8")
+
+
+class _Site:
+    """The pages of some runs, and where each value stands in them."""
+
+    def __init__(self, output: Path, runs: Sequence[AnalysedRun], papers: Sequence[Path]) -> None:
+        from jinja2 import Environment, PackageLoader, StrictUndefined  # noqa: PLC0415
+
+        self.output, self.runs = output, runs
+        self.papers = [Path(paper) for paper in papers]
+        self.values = load_values(run.folder / VALUES_FILE for run in runs)
+        self.values_of = {run.experiment.name: load_file(run.folder / VALUES_FILE) for run in runs}
+        self.addresses = {
+            key: f"{name}.html#{key}" for name, found in self.values_of.items() for key in found
+        }
+        self.titles = {run.experiment.name: run.experiment.title for run in runs}
+        self._environment = Environment(
+            loader=PackageLoader("tsnrepro.publish"),
+            autoescape=True,
+            undefined=StrictUndefined,
+            trim_blocks=True,
+            lstrip_blocks=True,
+        )
+
+    def write(self, template: str, place: str, title: str, **content: Any) -> None:
+        """Write one page at its place in the site."""
+        page = self._environment.get_template(_TEMPLATES[template]).render(
+            {
+                "title": title,
+                "campaign": self.runs[0].facts["campaign"],
+                "pages": self._pages(),
+                "here": place,
+                "up": "../" * place.count("/"),
+                "policy": _POLICY,
+                **content,
+            }
+        )
+        path = self.output / place
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(page, encoding="utf-8")
+
+    def _pages(self) -> list[dict[str, str]]:
+        """Return what the head of every page leads to."""
+        named = {_OVERVIEW: "Overview", _PUBLISHED: "Published", _PROVENANCE: "Provenance"}
+        if (self.output / _LEDGER).is_file():
+            named[_LEDGER] = "Claims"
+        named |= {f"{name}.html": title for name, title in self.titles.items()}
+        return [{"address": address, "title": title} for address, title in named.items()]
+
+    def described(self, run: AnalysedRun) -> dict[str, Any]:
+        """Return what pages say of a run."""
+        name = run.experiment.name
+        return run.described() | {"page": f"{name}.html", "trial_page": f"trials/{name}.html"}
+
+    def write_experiment(self, run: AnalysedRun) -> None:
+        """Write the page of an experiment and that of its trials."""
+        name, title = run.experiment.name, run.experiment.title
+        described, table = self.described(run), table_of(run)
+        notebook = f"notebooks/{name}.html"
+        values = self.values_of[name]
+        self.write(
+            "experiment",
+            described["page"],
+            title,
+            run=described,
+            notebook=notebook if (self.output / notebook).is_file() else "",
+            plot=None if table is None else trials_plot(table, described["trial_page"]),
+            intervals=intervals_plot(values),
+            figures=list(figures_of(run)),
+            values=[self._listed(item) for _, item in sorted(values.items())],
+        )
+        rows = trial_rows(run, table, (self.output / described["trial_page"]).parent)
+        behind = trials_behind(name, rows, self.values)
+        self.write(
+            "trials",
+            described["trial_page"],
+            f"{title}: trials",
+            run=described,
+            rows=rows,
+            sets=as_script(behind),
+        )
+
+    def _listed(self, item: Result) -> dict[str, Any]:
+        """Return a value's row, with links to its trials by experiment."""
+        whose = [name for name in item.run.split("+") if name in self.titles]
+        counts = {
+            name: sum("/" not in trial or trial.startswith(f"{name}/") for trial in item.trials)
+            for name in whose
+        }
+        return {
+            "key": item.key,
+            "value": shown(item),
+            "method": item.method,
+            "links": [
+                {
+                    "address": f"trials/{name}.html#of:{item.key}",
+                    "text": f"{count} of {name}" if len(whose) > 1 else str(count),
+                }
+                for name, count in counts.items()
+                if count
+            ],
+        }
+
+    def beside_published(self) -> dict[str, Any]:
+        """Return what the page of published and measured numbers shows."""
+        return {
+            "rows": list(compared(self.values, self.addresses)),
+            "ledger": _LEDGER if (self.output / _LEDGER).is_file() else "",
+            "document": document_title(),
+            "verbs": sorted({run.facts["verb"].split()[0] for run in self.runs}),
+            "tables": [found for run in self.runs if (found := _tables_beside(run))["tables"]],
+        }
+
+    def nodes(self) -> list[Node]:
+        """Return what was made from what."""
+        nodes, testbeds, values = [], {}, {}
+        for run in self.runs:
+            label = run.manifest["testbed"]
+            if label not in testbeds:
+                under = f"{run.facts['verb']} the {label} testbed"
+                testbeds[label] = Node(0, label, under, f"{_OVERVIEW}#testbeds")
+                nodes.append(testbeds[label])
+        for run in self.runs:
+            name, described = run.experiment.name, self.described(run)
+            under = f"{described['trials']} trials"
+            source = [testbeds[run.manifest["testbed"]]]
+            trials = Node(1, name, under, described["trial_page"], source)
+            count = len(self.values_of[name])
+            values[name] = Node(2, name, f"{count} values", described["page"], [trials])
+            nodes += [trials, values[name]]
+        for paper in self.papers:
+            pdf = paper / f"{paper.name}.pdf"
+            if pdf.is_file():
+                used = [values[name] for name in values if name in experiments_of_paper(paper)]
+                nodes.append(Node(3, paper.name, "paper", _relative(pdf, self.output), used))
+        if (self.output / _LEDGER).is_file():
+            nodes.append(Node(3, "claims", "ledger", _LEDGER, [*values.values()]))
+        return nodes
+
+
+def _tables_beside(run: AnalysedRun) -> dict[str, Any]:
+    """Return the tables of a run in which published numbers stand beside measured ones."""
+    import pandas as pd  # noqa: PLC0415 - half a second
+
+    tables = []
+    for path in sorted((run.folder / TABLES_FOLDER).glob("*.csv")):
+        try:
+            table = pd.read_csv(path, dtype=str, keep_default_na=False, nrows=_MOST_ROWS)
+        except pd.errors.EmptyDataError:
+            continue  # a part that was not measured
+        if any(name.startswith("published_") for name in table.columns):
+            tables.append(
+                {
+                    "title": path.stem.replace("-", " "),
+                    "columns": [name.replace("_", " ") for name in table.columns],
+                    "rows": [[_shortened(cell) for cell in row] for row in table.to_numpy()],
+                }
+            )
+    return {"title": run.experiment.title, "origin": run.origin, "tables": tables}
+
+
+def _shortened(cell: str) -> str:
+    """Return a number with the digits that a reader can use; words as they are."""
+    try:
+        return f"{float(cell):.5g}" if "." in cell else cell
+    except ValueError:
+        return cell
+
+
+def _relative(path: Path, start: Path) -> str:
+    return Path(os.path.relpath(path, start)).as_posix()
 
 
 def _testbeds(runs: Iterable[AnalysedRun]) -> list[dict[str, Any]]:
@@ -196,101 +267,6 @@ def _testbeds(runs: Iterable[AnalysedRun]) -> list[dict[str, Any]]:
         entry = found.setdefault(facts, {"label": run.facts["label"], "facts": run.facts, "of": []})
         entry["of"].append(run.experiment.title)
     return list(found.values())
-
-
-def _verdicts(values: Mapping[str, Result]) -> Iterator[dict[str, str]]:
-    for key, (question, answers) in _VERDICTS.items():
-        if key not in values:
-            continue
-        word = str(values[key].value)
-        if word not in answers:
-            raise PublishError(f"no answer for the verdict '{word}'", key)
-        yield {"question": question, "answer": answers[word]}
-
-
-def _rows(values: Mapping[str, Result]) -> Iterator[dict[str, str]]:
-    tables = published.catalog()
-
-    def printed(key: str) -> str:
-        if not key:
-            return ""
-        cell = tables.cell(f"{_DOCUMENT}/{key}")
-        return numbers.printed(cell.printed, cell.qualifier, TEXT)
-
-    for row in _COMPARED:
-        measured = [values.get(row.measured.format(name)) for name in ("control", "frer")]
-        if not any(measured):
-            continue
-        if wrong := [item.key for item in measured if item and item.unit != row.unit]:
-            raise PublishError(f"the report expects the unit {row.unit}", ", ".join(wrong))
-        control, frer = (bare(item) if item else "" for item in measured)
-        yield {
-            "label": row.label,
-            "unit": TEXT_UNITS.get(row.unit, row.unit),
-            "published_control": printed(row.published_control),
-            "published_frer": printed(row.published_frer),
-            "control": control,
-            "frer": frer,
-            "change": shown(values[row.change]) if row.change in values else "",
-        }
-
-
-def _places(values: Mapping[str, Result]) -> Iterator[dict[str, str]]:
-    names = {
-        "listener_socket": "listener's socket",
-        "switches": "switches",
-        "talker": "talker",
-        "other": "elsewhere",
-    }
-    for name, label in names.items():
-        keys = [f"loss.share.{name}{part}.percent" for part in ("", ".control", ".frer")]
-        if keys[0] in values:
-            both, control, frer = (shown(values[key]) if key in values else "" for key in keys)
-            yield {"label": label, "both": both, "control": control, "frer": frer}
-
-
-def _figures(run: AnalysedRun) -> Iterator[dict[str, str]]:
-    """Yield the figures of a run in the order of their declaration."""
-    declared = run.experiment
-    names = {path.stem for path in (run.folder / "figures").glob("*.*")}
-    for pattern, caption in declared.figures.items():
-        for name in sorted(name for name in names if fnmatchcase(name, pattern)):
-            title = caption if name == pattern else f"{caption} ({name.replace('-', ' ')})"
-            yield {
-                "name": f"{declared.name}-{name}",
-                "caption": title,
-                "origin": run.origin,
-                "source": _embedded(run.folder / "figures" / name),
-            }
-
-
-def _embedded(stem: Path) -> str:
-    """Return a figure as a data address: as it is where a browser shows it, else converted."""
-    for suffix, kind in _IMAGES.items():
-        path = stem.with_name(stem.name + suffix)
-        if path.is_file():
-            return _data_address(kind, path.read_bytes())
-    pdf = stem.with_name(f"{stem.name}.pdf")
-    converter = shutil.which("pdftocairo")
-    if converter is None:
-        raise PublishError(
-            "a figure is there as PDF only, which a page cannot show",
-            str(pdf),
-            "Install poppler-utils, or save the figure as PNG too",
-        )
-    done = subprocess.run(
-        [converter, "-svg", str(pdf), "-"],
-        capture_output=True,
-        timeout=_CONVERT_SECONDS,
-        check=False,
-    )
-    if done.returncode:
-        raise PublishError(f"pdftocairo failed: {done.stderr.decode().strip()}", str(pdf))
-    return _data_address(_IMAGES[".svg"], done.stdout)
-
-
-def _data_address(kind: str, data: bytes) -> str:
-    return f"data:{kind};base64,{base64.b64encode(data).decode()}"
 
 
 def _links(
@@ -321,14 +297,3 @@ def _links(
         for title, paths in groups.items()
         if (found := sorted(path for path in paths if path.is_file() and path.name[0] != "."))
     ]
-
-
-def _listed(item: Result) -> dict[str, str]:
-    return {
-        "key": item.key,
-        "value": shown(item),
-        "method": item.method,
-        "run": item.run or "–",
-        "trials": str(len(item.trials)) if item.trials else "–",
-        "sha256": item.sha256[:SHORT_SUM] or "–",
-    }

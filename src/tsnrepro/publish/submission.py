@@ -5,16 +5,14 @@ is unpacked and compiled with LuaLaTeX, which sees nothing of the repository, be
 made.
 """
 
-import gzip
-import io
 import json
 import os
 import subprocess
-import tarfile
 from collections.abc import Mapping
 from pathlib import Path
 
 from tsnrepro.publish.errors import PublishError
+from tsnrepro.publish.tarball import write_tarball
 from tsnrepro.temporary import temporary_folder
 
 TARGETS = ("arxiv", "anonymous")
@@ -28,7 +26,6 @@ _ANONYMOUS = "% For blind review.\n\\newcommand\\paperauthors{Anonymous}\n"
 _RUNS = 3
 _RUN_SECONDS = 300
 _TAIL_LINES = 25
-_READ_ALL = 0o644
 
 
 def write_submission(manuscript: Path, results: Path, target: str, output: Path) -> None:
@@ -56,7 +53,8 @@ def write_submission(manuscript: Path, results: Path, target: str, output: Path)
     files = _files(manuscript, results, target)
     pdf = _compiled(files, manuscript.name)
     output.parent.mkdir(parents=True, exist_ok=True)
-    output.write_bytes(_packed(files))
+    with output.open("wb") as opened:
+        write_tarball(opened, files)
     output.with_name(output.name.removesuffix(".tar.gz") + ".pdf").write_bytes(pdf)
 
 
@@ -93,20 +91,6 @@ def _instructions(name: str) -> bytes:
         "sources": [{"filename": f"{name}.tex", "usage": "toplevel"}],
     }
     return (json.dumps(said, indent=1) + "\n").encode()
-
-
-def _packed(files: Mapping[str, bytes]) -> bytes:
-    """Return a tarball without times, owners or order of this machine."""
-    packed = io.BytesIO()
-    with (
-        gzip.GzipFile(fileobj=packed, mode="wb", mtime=0) as zipped,
-        tarfile.open(fileobj=zipped, mode="w", format=tarfile.PAX_FORMAT) as archive,
-    ):
-        for place in sorted(files):
-            entry = tarfile.TarInfo(place)
-            entry.size, entry.mode = len(files[place]), _READ_ALL
-            archive.addfile(entry, io.BytesIO(files[place]))
-    return packed.getvalue()
 
 
 def _compiled(files: Mapping[str, bytes], name: str) -> bytes:

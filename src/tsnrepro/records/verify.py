@@ -42,13 +42,22 @@ def verify(results: Path) -> None:
     refuse(found)
 
 
-def verified(folder: Path) -> Iterator[RecordError]:
+def verified(folder: Path, root: Path | None = None) -> Iterator[RecordError]:
     """Yield what is wrong with a run, reading every byte of its record and its results.
 
     That is: trials that are missing, altered, listed twice, copies of another or of another run;
     facts of the machines that are not those of the record; results that no analysis wrote.
+
+    Parameters
+    ----------
+    folder
+        The run's.
+    root
+        Folder of the raw store, where it does not lie where the run was measured.
     """
     store, manifest = open_run(folder / RUN_FILE)
+    if root is not None:
+        store = RawStore(root, store.testbed, store.campaign, store.experiment)
     listed = Counter(entry["trial"] for entry in manifest["trials"])
     for trial, times in listed.items():
         if times > 1:

@@ -1,0 +1,24 @@
+"use strict";
+// Shows the claims that have the chosen verdicts and document, and the words that are looked for.
+const form = document.getElementById("filter");
+const rows = [...document.querySelectorAll("tr[data-verdict]")];
+const apply = () => {
+  const { verdict, record, document: of, words } = form.elements;
+  const wanted = words.value.toLowerCase().split(/\s+/);
+  for (const row of rows) {
+    const text = row.textContent.toLowerCase();
+    row.hidden = (verdict.value && row.dataset.verdict !== verdict.value)
+      || (record && record.value && row.dataset.record !== record.value)
+      || (of.value && row.dataset.document !== of.value)
+      || !wanted.every((word) => text.includes(word));
+  }
+  for (const part of document.querySelectorAll("div[data-claims]"))
+    part.hidden = !part.querySelector("tr[data-verdict]:not([hidden])");
+  document.getElementById("shown").textContent =
+    `${rows.filter((row) => !row.hidden).length} of ${rows.length} claims`;
+};
+form.hidden = false;
+form.addEventListener("submit", (event) => event.preventDefault());
+form.addEventListener("input", apply);
+form.addEventListener("reset", () => setTimeout(apply));
+apply();

@@ -1,0 +1,46 @@
+"""Tarballs without times, owners or order of this machine: equal files give equal bytes."""
+
+import gzip
+import io
+import tarfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import BinaryIO
+
+_READ_ALL = 0o644
+
+
+def write_tarball(target: BinaryIO, files: Mapping[str, bytes | Path]) -> None:
+    """Write files as a compressed tarball, in the order of their places.
+
+    Parameters
+    ----------
+    target
+        Where it goes.
+    files
+        Content, or the file that holds it, by place in the tarball.
+
+    Raises
+    ------
+    OSError
+        A file cannot be read.
+    """
+    write_in_order(target, {place: files[place] for place in sorted(files)})
+
+
+def write_in_order(target: BinaryIO, files: Mapping[str, bytes | Path]) -> None:
+    """Write files as a compressed tarball, in the order in which they are given."""
+    with (
+        gzip.GzipFile(filename="", fileobj=target, mode="wb", mtime=0, compresslevel=6) as zipped,
+        tarfile.open(fileobj=zipped, mode="w", format=tarfile.PAX_FORMAT) as archive,
+    ):
+        for place, content in files.items():
+            entry = tarfile.TarInfo(place)
+            entry.mode = _READ_ALL
+            if isinstance(content, Path):
+                entry.size = content.stat().st_size
+                with content.open("rb") as opened:
+                    archive.addfile(entry, opened)
+            else:
+                entry.size = len(content)
+                archive.addfile(entry, io.BytesIO(content))

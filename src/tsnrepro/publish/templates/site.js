@@ -1,0 +1,112 @@
+"use strict";
+// Plots that follow their controls and the page's colours; lists of trials that show what a value rests on.
+
+const ROWS_SHOWN = 40;
+const STEP_PIXELS = 20;
+const byId = (id) => document.getElementById(id);
+const held = (id) => JSON.parse(byId(id).textContent);
+
+function look(element) {
+  const style = getComputedStyle(document.documentElement);
+  const of = (name) => style.getPropertyValue(`--${name}`).trim();
+  const ink = of("ink"), line = of("line");
+  return {
+    font: getComputedStyle(element).fontFamily,
+    background: of("ground"),
+    view: { stroke: line },
+    axis: { labelColor: ink, titleColor: ink, gridColor: line, domainColor: of("soft"), tickColor: of("soft"), labelLimit: element.clientWidth / 2 },
+    legend: { labelColor: ink, titleColor: ink, orient: "top", titleLimit: 0 },
+    range: { category: ["first", "second", "third", "fourth", "fifth", "sixth"].map(of) },
+    mark: { color: of("first") },
+    point: { size: 45, filled: true, opacity: 0.75 },
+    rule: { strokeWidth: 2, color: of("first") },
+  };
+}
+
+function show(element, spec) {
+  return vegaEmbed(element, spec, {
+    renderer: "svg", ast: true, actions: false, defaultStyle: false, config: look(element),
+    tooltip: { disableDefaultStyle: true }, loader: { target: "_self" },
+  }).then(() => { element.dataset.drawn = String(Number(element.dataset.drawn || 0) + 1); });
+}
+
+function trialsPlot(element) {
+  const spec = held("trials-spec"), columns = held("trials-columns");
+  spec.data.values = columns.trial.map((_, row) =>
+    Object.fromEntries(Object.entries(columns).map(([name, cells]) => [name, cells[row]])));
+  const selects = [...document.querySelectorAll("select[data-channel]")];
+  const draw = () => {
+    for (const select of selects) {
+      const channel = spec.encoding[select.dataset.channel];
+      const option = select.selectedOptions[0];
+      channel.field = option.value;
+      channel.type = option.dataset.type;
+      channel.title = option.textContent;
+    }
+    // A click in the legend keeps one colour; shift and wheel, or dragging, move along the axes.
+    const { x, y, color } = spec.encoding;
+    spec.params = [];
+    spec.encoding.opacity = { value: 0.75 };
+    if (color.type === "nominal") {
+      spec.params.push({ name: "kept", select: { type: "point", fields: [color.field] }, bind: "legend" });
+      spec.encoding.opacity = { condition: { param: "kept", value: 0.75 }, value: 0.06 };
+    }
+    if (x.type === "quantitative" && y.type === "quantitative") {
+      spec.params.push({ name: "seen", select: { type: "interval", zoom: "wheel![event.shiftKey]" }, bind: "scales" });
+    }
+    const wanted = selects.map((select) => select.value);
+    spec.encoding.tooltip = ["trial", ...new Set(wanted)].map((field) => ({ field }));
+    return show(element, spec);
+  };
+  selects.forEach((select) => select.addEventListener("change", draw));
+  return draw;
+}
+
+function intervalsPlot(element) {
+  const spec = held("intervals-spec");
+  const all = spec.data.values;
+  const draw = () => {
+    const unit = byId("unit").value, words = byId("wanted").value.toLowerCase().split(/\s+/);
+    const fitting = all.filter((row) => row.unit === unit && words.every((word) => row.key.includes(word)));
+    spec.data.values = fitting.slice(0, ROWS_SHOWN);
+    spec.height = STEP_PIXELS * spec.data.values.length;
+    for (const layer of spec.layer) layer.encoding.x.title = unit || "value";
+    byId("shown").textContent = fitting.length > ROWS_SHOWN
+      ? `the first ${ROWS_SHOWN} of ${fitting.length}` : `${fitting.length} values`;
+    return show(element, spec);
+  };
+  byId("unit").addEventListener("change", draw);
+  byId("wanted").addEventListener("input", draw);
+  return draw;
+}
+
+// "#of:key" shows the trials that a value rests on, "#trial" the one of that name.
+function chosenTrials() {
+  const banner = byId("banner"), rows = [...document.querySelectorAll("#trial-table tbody tr")];
+  const { keys, sets } = held("sets");
+  const apply = () => {
+    const said = decodeURIComponent(location.hash.slice(1));
+    const key = said.startsWith("of:") ? said.slice(3) : null;
+    const wanted = key !== null && key in keys ? new Set(sets[keys[key]].flatMap(([from, to]) =>
+      Array.from({ length: to - from + 1 }, (_, index) => from + index))) : null;
+    rows.forEach((row, index) => { row.hidden = wanted !== null && !wanted.has(index); });
+    banner.hidden = wanted === null;
+    banner.replaceChildren();
+    if (wanted !== null) {
+      const all = Object.assign(document.createElement("a"), { href: "#", textContent: "Show all trials" });
+      const name = Object.assign(document.createElement("code"), { textContent: key });
+      banner.append(`${wanted.size} trials behind `, name, ". ", all);
+    }
+  };
+  addEventListener("hashchange", apply);
+  apply();
+}
+
+const drawings = [];
+if (byId("trials-plot")) drawings.push(trialsPlot(byId("trials-plot")));
+if (byId("intervals-plot")) drawings.push(intervalsPlot(byId("intervals-plot")));
+if (byId("trial-table")) chosenTrials();
+document.querySelectorAll("form.controls").forEach((form) => form.addEventListener("submit", (event) => event.preventDefault()));
+const drawAll = () => drawings.forEach((draw) => draw());
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", drawAll);
+drawAll();

@@ -1,0 +1,55 @@
+"""``snakemake site`` and ``snakemake deposit`` on a short campaign of the model, then verified."""
+
+import subprocess
+import sys
+
+import pytest
+from repository_copy import copy_of_repository, environment_of, snakemake
+
+CAMPAIGN = "description: A short experiment\ntcp: {repetitions: 3, durations_s: [1, 2]}\n"
+NAME = "model-short"
+
+pytestmark = [pytest.mark.long, pytest.mark.timeout(1200)]
+
+
+@pytest.fixture(scope="module")
+def repository(tmp_path_factory):
+    copy = copy_of_repository(tmp_path_factory.mktemp("deposit"))
+    (copy / "config/campaigns/short.yaml").write_text(CAMPAIGN, encoding="utf-8")
+    done = snakemake(copy, "--", "deposit", campaign="short", testbed="model")
+    assert done.returncode == 0, done.stdout[-6000:]
+    return copy
+
+
+def verify(repository, archive):
+    return subprocess.run(
+        [sys.executable, "-m", "tsnrepro.cli", "verify", str(archive)],
+        cwd=repository,
+        env=environment_of(repository),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_the_site_is_made_on_the_way(repository):
+    report = repository / "results" / "reports" / NAME
+    for page in ("index", "tcp", "trials/tcp", "notebooks/tcp", "published", "provenance"):
+        assert (report / f"{page}.html").is_file()
+    done = snakemake(repository, "--", "site", campaign="short", testbed="model")
+    assert done.returncode == 0, done.stdout[-6000:]
+    assert "Nothing to be done" in done.stdout
+
+
+def test_the_archive_is_verified_and_one_byte_refused(repository):
+    archive = repository / "results" / "deposits" / f"tsnrepro-{NAME}.tar.gz"
+    done = verify(repository, archive)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "record sound" in done.stdout
+    assert "0 different" in done.stdout
+    data = bytearray(archive.read_bytes())
+    data[len(data) // 2] ^= 1
+    archive.write_bytes(data)
+    done = verify(repository, archive)
+    assert done.returncode == 1
+    assert "Fetch the archive again" in done.stderr
