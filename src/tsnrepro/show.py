@@ -195,7 +195,9 @@ def _outputs(store: RawStore, folder: Path) -> Iterator[str]:
         if path.name in (DOCUMENT, SUMS):
             continue
         yield f"  {path.name}, {_size(path.stat().st_size)}"
-        yield from (f"    {line}" for line in _beginning(store.output_bytes(folder.name, path.name)))
+        yield from (
+            f"    {line}" for line in _beginning(store.output_bytes(folder.name, path.name))
+        )
 
 
 def _beginning(data: bytes) -> Iterable[str]:

@@ -22,7 +22,6 @@ from tsnrepro.selection import plan
 from tsnrepro.settings import Selection, load
 from tsnrepro.settings.papers import manuscripts
 
-
 Run = tuple[str, str, str]
 """Testbed, campaign and experiment."""
 
@@ -89,11 +88,11 @@ def status_of(testbed: str, campaign_name: str, experiment: str) -> RunStatus:
         try:
             planned = planned_trials(experiment, testbed, campaign_name)
             attempts = campaign(campaign_name).attempts
-        except ConfigurationError as error:
+        except ConfigurationError:
             if not there:
                 raise
             # Records outlive the campaign that asked for them.
-            recorded, gone = len(there), error.what
+            recorded, gone = len(there), f"campaign {campaign_name} asks for none of it any more"
     failed, left_s, asked_for = 0, 0.0, set[str]()
     for item in planned:
         made = store.attempts(item.trial)
@@ -202,12 +201,10 @@ def statuses(
         runs |= {(testbed, campaign_name, name) for name in _asked_for(testbed, campaign_name)}
     wanted = (testbed, campaign_name, experiment)
     chosen = [
-        run
-        for run in runs
-        if all(w in (None, own) for w, own in zip(wanted, run, strict=True))
+        run for run in runs if all(w in (None, own) for w, own in zip(wanted, run, strict=True))
     ]
     if not chosen:
-        known = ", ".join(sorted({"/".join(run[:2]) for run in runs}))
+        known = ", ".join(sorted({f"{run[1]} on {run[0]}" for run in runs}))
         raise ConfigurationError(
             "nothing of this name was begun or is configured",
             "/".join(name or "*" for name in wanted),
@@ -268,9 +265,8 @@ def as_text(runs: Iterable[RunStatus]) -> str:
         if reason:
             stale.setdefault(reason, []).append(f"{place}, {run.experiment}")
         left = f"  about {duration(run.left_s)}" if run.missing and run.left_s else ""
-        lines.append(
-            f"  {run.experiment:30}  {run.planned:6}  {run.recorded:9}  {run.missing:7}  {state}{left}"
-        )
+        counts = f"{run.planned:6}  {run.recorded:9}  {run.missing:7}"
+        lines.append(f"  {run.experiment:30}  {counts}  {state}{left}")
         lines += [f"    {said}" for said in _further(run)]
     lines += _reasons(stale)
     return "\n".join([*lines, "", *_pages()]).strip()

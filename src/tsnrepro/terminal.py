@@ -47,7 +47,7 @@ EXAMPLES = {
     "report": ["tsnrepro report report --runs results/emulated/quick/loss"],
     "study": ["tsnrepro study plan threshold", "tsnrepro study run buffers --jobs 4"],
     "submission": [
-        "tsnrepro submission arxiv paper/frer-udp results/papers/frer-udp frer-udp.tar.gz",
+        "tsnrepro submission arxiv paper/frer-udp results/papers/frer-udp a.tar.gz",
     ],
     "words": ["tsnrepro words results/papers/frer-udp/frer-udp.pdf"],
 }

@@ -81,9 +81,7 @@ def test_lines_go_to_the_terminal_of_the_campaign_too(clock, capsys, monkeypatch
     assert terminal.read_text() == capsys.readouterr().out
 
 
-def test_a_file_in_the_terminals_place_gets_a_line_every_two_minutes(
-    clock, monkeypatch, tmp_path
-):
+def test_a_file_in_the_terminals_place_gets_a_line_every_two_minutes(clock, monkeypatch, tmp_path):
     file = tmp_path / "file"
     monkeypatch.setenv("TSNREPRO_PROGRESS", str(file))
     estimates(clock, [50.0] * 6, [50.0] * 6)
