@@ -48,7 +48,11 @@ def test_there_are_notebooks_for_people():
     assert {"explore", "one_trial", "compare", "what_if"} <= {*FOR_PEOPLE}
 
 
-@pytest.mark.parametrize("name", FOR_PEOPLE)
+# Each starts a kernel and reads a package of its own, half a minute: one of them is run always.
+EACH = [n if n == "explore" else pytest.param(n, marks=pytest.mark.long) for n in FOR_PEOPLE]
+
+
+@pytest.mark.parametrize("name", EACH)
 def test_a_notebook_shows_pictures_and_no_error(repository, name):
     folder = {"explore": "data", "compare": "."}.get(name, HERE)
     (repository / folder).mkdir(exist_ok=True)
@@ -60,6 +64,7 @@ def test_a_notebook_shows_pictures_and_no_error(repository, name):
     assert name == "what_if" or any("model/short" in each for each in offered)
 
 
+@pytest.mark.long
 def test_where_nothing_is_measured_a_notebook_says_what_to_do(repository, tmp_path):
     bare = tmp_path / "bare"
     shutil.copytree(repository, bare, ignore=shutil.ignore_patterns("results", "raw"))

@@ -11,6 +11,7 @@ import matplotlib as mpl
 
 mpl.use("Agg")
 import matplotlib.pyplot as plt
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
 
@@ -118,9 +119,12 @@ def draw() -> Figure:
         _arrow(axes, places[used], places[user])
     for room, (x, y) in places.items():
         corner = (x - _WIDTH / 2, y - _HEIGHT / 2)
-        look = {"boxstyle": "round,pad=0.02", "facecolor": "#e8f0f8", "edgecolor": "#34607f"}
-        axes.add_patch(FancyBboxPatch(corner, _LEGEND = "An arrow leads from a room to one that uses it; what follows from others is left out."
-_WIDTH, _HEIGHT, **look))
+        look: dict[str, Any] = {
+            "boxstyle": "round,pad=0.02",
+            "facecolor": "#e8f0f8",
+            "edgecolor": "#34607f",
+        }
+        axes.add_patch(FancyBboxPatch(corner, _WIDTH, _HEIGHT, **look))
         axes.text(x, y - 0.08, room, ha="center", va="center", weight="bold", fontsize=9)
         axes.text(x, y + 0.14, ABOUT[room], ha="center", va="center", fontsize=6, color="0.25")
     axes.set(xlim=(-0.9, width - _STEP + 0.9), ylim=(height - 0.3, -0.6))
@@ -134,7 +138,7 @@ _WIDTH, _HEIGHT, **look))
     return figure
 
 
-def _arrow(axes: plt.Axes, start: tuple[float, float], end: tuple[float, float]) -> None:
+def _arrow(axes: Axes, start: tuple[float, float], end: tuple[float, float]) -> None:
     bend = 0.0 if end[0] - start[0] <= 1.01 * _STEP else -0.12
     axes.add_patch(
         FancyArrowPatch(

@@ -126,7 +126,7 @@ def _row(document: dict[str, Any]) -> dict[str, Any]:
 
 def _factors(trials: pd.DataFrame) -> list[str]:
     return [
-        name
+        str(name)
         for name in trials
         if str(name).startswith("factor ") and trials[name].nunique(dropna=True) > 1
         if str(name).removeprefix("factor ") not in _KINDS

@@ -82,13 +82,14 @@ def loss_curves(trials: pd.DataFrame) -> Figure:
             middle = by_load.median().sort_values("offered_mbps")
             look = _look(configuration)
             marks = {k: v for k, v in look.items() if k != "linestyle"}
+            without_marks: dict[str, Any] = look | {"marker": ""}
             panel.scatter(
                 group["offered_mbps"], group["loss_percent"], s=9, alpha=0.45, linewidths=0, **marks
             )
             panel.plot(
                 middle["offered_mbps"],
                 middle["loss_percent"],
-                **(look | {"marker": ""}),
+                **without_marks,
                 label=_name(configuration),
             )
         _percent_axis(panel)
@@ -102,7 +103,7 @@ def loss_curves(trials: pd.DataFrame) -> Figure:
 def where_lost(trials: pd.DataFrame) -> Figure:
     """Draw the share of datagrams lost at each place, a bar for each load and configuration."""
     swept = asked(trials, SWEEP)
-    told = swept.assign(**places(swept).fillna(0))
+    told = pd.concat([swept, places(swept).fillna(0)], axis=1)
     largest = told["payload_bytes"].max()
     told = told[(told["payload_bytes"] == largest) & (told["lost"] > 0)]
     loads = sorted(told["target_mbps"].dropna().unique())[-_MOST_LOADS:]
@@ -247,7 +248,7 @@ def compared(table: pd.DataFrame, of: str = "") -> Figure:
         The beginning of the keys to draw; the largest changes come first.
     """
     chosen = table[table.index.str.startswith(of) & (table["ratio"] > 0)]
-    order = np.log(chosen["ratio"]).abs().sort_values(ascending=False).index[:_MOST_ROWS]
+    order = chosen["ratio"].transform(np.log).abs().sort_values(ascending=False).index[:_MOST_ROWS]
     chosen = chosen.loc[order]
     figure, (panel,) = _panels(1, 0.6 + 0.19 * max(4, len(chosen)))
     if chosen.empty:

@@ -48,7 +48,7 @@ def _trials(name: str, experiment: str) -> pd.DataFrame:
     return _loaded(name).trials(experiment)
 
 
-def choose(description: str, options: list[Any], value: Any = None) -> widgets.Dropdown:
+def choose(description: str, options: list[Any], value: Any = None) -> Any:
     """Return a list to choose from; ``value`` is chosen where it is one of them."""
     chosen = value if value in options else (options[0] if options else None)
     return widgets.Dropdown(options=options, value=chosen, description=description, style=_STYLE)
@@ -75,7 +75,7 @@ def picture(figure: Figure, dots_per_inch: int = _DOTS_PER_INCH) -> bytes:
     return target.getvalue()
 
 
-def _following(act: Callable[..., list[Any]], **controls: widgets.Widget) -> widgets.VBox:
+def _following(act: Callable[..., list[Any]], **controls: Any) -> widgets.VBox:
     """Return what an action gives for the controls' values, again at every change of one.
 
     Whatever it returns becomes a widget, so that nothing hangs on where output is sent to.

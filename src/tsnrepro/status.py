@@ -167,7 +167,7 @@ def begun() -> list[Run]:
     """Return testbed, campaign and experiment of all that has records or results."""
     places = [*raw_root().glob("*/*/*/"), *(root() / "results").glob(f"*/*/*/{RUN_FILE}")]
     folders = {place.parent if place.name == RUN_FILE else place for place in places}
-    named = {(*folder.parts[-3:-1], folder.name) for folder in folders}
+    named = {(folder.parts[-3], folder.parts[-2], folder.name) for folder in folders}
     return [run for run in named if run[2] in experiments()]
 
 

@@ -162,6 +162,6 @@ def _show(arguments: argparse.Namespace) -> None:
 
 
 def _completion(arguments: argparse.Namespace) -> None:
-    import argcomplete  # noqa: PLC0415
+    from argcomplete.shell_integration import shellcode  # noqa: PLC0415
 
-    print(argcomplete.shellcode(["tsnrepro"], shell=arguments.shell))
+    print(shellcode(["tsnrepro"], shell=arguments.shell))
