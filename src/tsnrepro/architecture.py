@@ -5,7 +5,9 @@ python -m tsnrepro.architecture docs/architecture.svg
 
 import ast
 import sys
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 import matplotlib as mpl
 
@@ -47,6 +49,7 @@ _LEGEND = "An arrow leads from a room to one that uses it; what follows from oth
 _WIDTH, _HEIGHT, _STEP, _ROW = 1.3, 0.5, 1.8, 0.9
 
 
+@cache
 def rooms() -> list[str]:
     """Return the sub-packages of the package, sorted."""
     return sorted(path.parent.name for path in _package().glob("*/__init__.py"))
@@ -56,6 +59,7 @@ def _package() -> Path:
     return root() / "src" / "tsnrepro"
 
 
+@cache
 def arrows() -> set[tuple[str, str]]:
     """Return which room's code is used by which other: (used, user)."""
     found = set()
