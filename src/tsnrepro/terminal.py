@@ -49,6 +49,13 @@ EXAMPLES = {
     "submission": [
         "tsnrepro submission arxiv paper/frer-udp results/papers/frer-udp a.tar.gz",
     ],
+    "numbered": ["tsnrepro numbered results/papers/frer-udp/frer-udp.pdf"],
+    "doctor": [
+        "tsnrepro doctor d10-example          # changes nothing",
+        "tsnrepro doctor d10-example --frer   # sets FRER up, sends, puts all back",
+    ],
+    "configure": ["tsnrepro configure d10-example frer --dry-run"],
+    "restore": ["tsnrepro restore d10-example"],
     "words": ["tsnrepro words results/papers/frer-udp/frer-udp.pdf"],
 }
 
