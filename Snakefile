@@ -9,9 +9,12 @@ import sys
 
 import tsnrepro.selection
 import tsnrepro.settings
+from tsnrepro.campaign_output import EXPECTED
 from tsnrepro.errors import TsnreproError
+from tsnrepro.experiments.progress import duration
 from tsnrepro.records.seal import refuse_altered
 from tsnrepro.registry import experiments
+from tsnrepro.status import seconds_to_measure
 from tsnrepro.workflow_lock import release_stale_lock
 
 
@@ -60,13 +63,19 @@ except TsnreproError as error:
 
 
 onstart:
-    print(f"tsnrepro: {PLAN.sentence()}", file=sys.stderr)
+    expected = seconds_to_measure((run.testbed, run.campaign, run.experiment) for run in RUNS)
+    left = (
+        f"; about {duration(sum(expected.values()))} of measuring"
+        if any(expected.values())
+        else ""
+    )
+    logger.info(f"tsnrepro: {PLAN.sentence()}{left}", extra={EXPECTED: expected})
 
 
 onsuccess:
     for path in [*PAPERS, REPORT, LEDGER]:
         if Path(path).exists():
-            print(f"tsnrepro: {path}", file=sys.stderr)
+            logger.info(f"tsnrepro: {path}")
 
 
 rule all:

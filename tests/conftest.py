@@ -7,6 +7,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from short_campaign import measure_short_campaign
 
 from tsnrepro.errors import TestbedError
 from tsnrepro.settings import EmulatedSettings
@@ -208,3 +209,12 @@ def module_sockets():
 def frames_arrived():
     """Return the function that reads what a raw socket has received."""
     return arrived
+
+
+# --- a short campaign on the model ----------------------------------------------------------------
+
+
+@pytest.fixture(scope="session")
+def short_repository(tmp_path_factory):
+    """Return a repository with the campaign ``short``, measured and analysed on the model."""
+    return measure_short_campaign(tmp_path_factory.mktemp("short-campaign"))

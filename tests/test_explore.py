@@ -7,45 +7,14 @@ import numpy as np
 import pytest
 
 import tsnrepro
-from tsnrepro import campaigns, explore
-from tsnrepro.analysis import latency as latency_analysis
-from tsnrepro.analysis import tcp as tcp_analysis
-from tsnrepro.analysis.output import RunOutput
+from tsnrepro import explore
 from tsnrepro.errors import ConfigurationError, RecordError
-from tsnrepro.experiments import measuring
 from tsnrepro.repository import root
-
-CAMPAIGN = """\
-description: Two short experiments
-tcp: {repetitions: 3, durations_s: [1, 2, 3]}
-latency: {repetitions: 3, payloads_bytes: [1472], duration_s: 1}
-"""
 
 
 @pytest.fixture(scope="module")
-def results(tmp_path_factory):
-    """Return the results of a campaign on the model, in a repository of its own."""
-    folder = tmp_path_factory.mktemp("repository")
-    shutil.copytree(root() / "config", folder / "config")
-    (folder / "config/campaigns/short.yaml").write_text(CAMPAIGN, encoding="utf-8")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(campaigns, "root", lambda: folder)
-        patch.setattr(measuring, "raw_root", lambda: folder / "data" / "raw")
-        for name, analyse in (("tcp", _tcp), ("latency", _latency)):
-            run = folder / "results" / "model" / "short" / name / "run.json"
-            run.parent.mkdir(parents=True)
-            measuring.run_experiment(name, "model", "short", str(run))
-            output = RunOutput(run)
-            output.values(analyse(output))
-    return folder / "results"
-
-
-def _tcp(output):
-    return tcp_analysis.analyse(output.trials, 1000.0)
-
-
-def _latency(output):
-    return latency_analysis.analyse(output.trials, latency_analysis.samples(output.run))
+def results(short_repository):
+    return short_repository / "results"
 
 
 @pytest.fixture
@@ -54,8 +23,8 @@ def short(results):
 
 
 def test_a_campaign_is_found_by_its_name(short, results):
-    assert short.testbeds == {"latency": "model", "tcp": "model"}
-    assert tsnrepro.load("model/short", results).experiments == ["latency", "tcp"]
+    assert short.testbeds == {"latency": "model", "loss": "model", "tcp": "model"}
+    assert tsnrepro.load("model/short", results).experiments == ["latency", "loss", "tcp"]
     with pytest.raises(RecordError, match=r"nothing analysed is called 'long'.*model/short"):
         tsnrepro.load("long", results)
 
@@ -65,7 +34,7 @@ def test_what_was_measured_comes_before_the_models(short, results, tmp_path):
     shutil.copytree(results / "model", tmp_path / "results" / "emulated")
     shutil.rmtree(tmp_path / "results" / "emulated" / "short" / "tcp")
     both = tsnrepro.load("short", tmp_path / "results")
-    assert both.testbeds == {"latency": "emulated", "tcp": "model"}
+    assert both.testbeds == {"latency": "emulated", "loss": "emulated", "tcp": "model"}
 
 
 def test_trials_samples_and_values(short):
@@ -97,7 +66,7 @@ def test_a_trial_down_to_its_outputs(short):
 @pytest.mark.parametrize(
     ("ask", "says"),
     [
-        (lambda found: found.trials("loss"), "'loss' was not measured.*latency, tcp"),
+        (lambda found: found.trials("ping"), "'ping' was not measured.*latency, loss, tcp"),
         (lambda found: found.samples("tcp"), "'tcp' keeps no single latencies"),
     ],
 )
@@ -133,8 +102,5 @@ def test_the_example_of_the_readme_runs(results, tmp_path, monkeypatch):
     readme = (root() / "README.md").read_text(encoding="utf-8")
     (example,) = re.findall(r"```python\n(.*?)```", readme, re.DOTALL)
     shutil.copytree(results / "model" / "short", tmp_path / "results" / "model" / "quick")
-    loss = tmp_path / "results/model/quick/loss"
-    shutil.copytree(results / "model" / "short" / "tcp", loss)
-    (loss / "values.json").write_text("[]", encoding="utf-8")
     monkeypatch.setattr(explore, "root", lambda: tmp_path)
     exec(compile(example, "README.md", "exec"), {})

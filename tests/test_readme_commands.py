@@ -51,6 +51,9 @@ COVERED = {
     r"snakemake --cores \d+ site": "tests/workflow/test_site_and_deposit.py",
     r"snakemake --cores \d+ deposit": "tests/workflow/test_site_and_deposit.py",
     r"tsnrepro verify results/deposits/.+\.tar\.gz": "tests/workflow/test_site_and_deposit.py",
+    r"tsnrepro status": "tests/test_readme_commands.py::test_a_command_runs",
+    r"tsnrepro show [\w-]+": "tests/test_show.py",
+    r"source <\(tsnrepro completion bash\)": "tests/test_terminal.py",
     r"tsnrepro verify": f"{WHOLE_WAY}::test_every_byte_is_verified",
     r"tsnrepro doctor [\w-]+": (
         "tests/testbed/test_hardware.py::test_the_doctor_finds_what_is_wrong_and_changes_nothing"
@@ -65,7 +68,9 @@ COVERED = {
     r"tsnrepro experiments": "tests/test_readme_commands.py::test_a_command_runs",
 }
 # These take seconds and change nothing, so they are run as they stand.
-RUN_HERE = re.compile(r"tsnrepro (testbeds|experiments|audit|audit published|study plan \w+)")
+RUN_HERE = re.compile(
+    r"tsnrepro (testbeds|experiments|status|audit|audit published|study plan \w+)"
+)
 
 
 @dataclass(frozen=True)

@@ -13,14 +13,20 @@ To look into what was measured::
 from importlib import import_module
 from typing import Any
 
-_OFFERED = ("compare", "load", "simulate")
+_OFFERED = {
+    "compare": "tsnrepro.explore",
+    "first_look": "tsnrepro.at_a_glance",
+    "load": "tsnrepro.explore",
+    "planned": "tsnrepro.at_a_glance",
+    "simulate": "tsnrepro.explore",
+}
 
 
 def __getattr__(name: str) -> Any:
     # By name, not by an import statement: what a rule depends on follows import statements, and
     # no measurement depends on what looks into it. Commands would also wait for pandas.
     if name in _OFFERED:
-        return getattr(import_module("tsnrepro.explore"), name)
+        return getattr(import_module(_OFFERED[name]), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

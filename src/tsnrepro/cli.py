@@ -1,6 +1,7 @@
 """The command line: ``tsnrepro COMMAND``."""
 
 import argparse
+import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -8,12 +9,15 @@ from pathlib import Path
 from tsnrepro.errors import RecordError, TsnreproError
 from tsnrepro.publish.command import add_submission_commands
 from tsnrepro.studies.command import add_study_command
+from tsnrepro.terminal import add_examples, add_terminal_commands, complete
 from tsnrepro.testbed.hardware.command import add_rack_commands
 
 
 def main() -> None:
     """Run one command; a failure prints what, where and what to do, and exits with 1."""
-    arguments = _parser().parse_args()
+    parser = _parser()
+    complete(parser)
+    arguments = parser.parse_args()
     try:
         arguments.run(arguments)
     except TsnreproError as error:
@@ -22,10 +26,16 @@ def main() -> None:
     except KeyboardInterrupt:
         print("tsnrepro: interrupted; what was measured is recorded", file=sys.stderr)
         sys.exit(130)
+    except BrokenPipeError:
+        # Whoever read, such as `head`, has enough; nothing more can be written, not even at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="tsnrepro", description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog="tsnrepro",
+        description="Measure time-sensitive networks, look into records, print papers.",
+    )
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
     def command(name: str, run: Callable[[argparse.Namespace], None], what: str):
@@ -91,8 +101,10 @@ def _parser() -> argparse.ArgumentParser:
     add.add_argument("--reason", default="", help="why this testbed was chosen")
 
     add_rack_commands(commands)
+    add_terminal_commands(commands)
     add_study_command(commands)
     add_submission_commands(commands)
+    add_examples(parser, commands)
     return parser
 
 

@@ -1,10 +1,15 @@
 """The remaining time: right within a factor of two after a tenth, and said plainly."""
 
+import os
+import pty
 import random
+import termios
 
+import nbformat
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from nbclient import NotebookClient
 
 from tsnrepro.campaigns import campaign
 from tsnrepro.experiments import latency, loss, progress, tcp
@@ -74,6 +79,44 @@ def test_lines_go_to_the_terminal_of_the_campaign_too(clock, capsys, monkeypatch
     monkeypatch.setenv("TSNREPRO_PROGRESS", str(terminal))
     estimates(clock, [1.0], [1.0])
     assert terminal.read_text() == capsys.readouterr().out
+
+
+def test_a_file_in_the_terminals_place_gets_a_line_every_two_minutes(clock, monkeypatch, tmp_path):
+    file = tmp_path / "file"
+    monkeypatch.setenv("TSNREPRO_PROGRESS", str(file))
+    estimates(clock, [50.0] * 6, [50.0] * 6)
+    said = [line.split(" (")[0] for line in file.read_text().splitlines()]
+    assert said == ["loss: trial 1 of 6", "loss: trial 4 of 6"]
+
+
+def test_a_terminal_has_one_line_that_is_cleared_in_the_end(clock, monkeypatch):
+    ours, theirs = pty.openpty()
+    termios.tcsetwinsize(theirs, (24, 30))
+    monkeypatch.setenv("TSNREPRO_PROGRESS", os.ttyname(theirs))
+    estimates(clock, [60.0, 60.0], [90.0, 90.0])
+    said = os.read(ours, 10_000).decode()
+    os.close(theirs)
+    os.close(ours)
+    lines = said.split("\r\x1b[K")
+    assert lines == ["", "loss: trial 1 of 2 (label), 2", "loss: trial 2 of 2 (label), 1", ""]
+    assert max(map(len, lines)) < 30
+
+
+def test_a_notebook_shows_a_bar(tmp_path):
+    cells = [
+        nbformat.v4.new_code_cell(
+            "from tsnrepro.experiments.progress import Progress\n"
+            "shown = Progress('loss', [1.0, 1.0])\n"
+            "for index in range(2):\n"
+            "    shown.begin(index, 'label')\n"
+            "    shown.end(index)"
+        )
+    ]
+    notebook = nbformat.v4.new_notebook(cells=cells)
+    NotebookClient(notebook, kernel_name="python3").execute()
+    (output,) = notebook.cells[0].outputs
+    assert '<progress value="2" max="2"' in output.data["text/html"]
+    assert output.data["text/plain"] == "loss: 2 trials recorded in 0 s"
 
 
 def test_a_terminal_that_is_gone_stops_nothing(clock, capsys, monkeypatch, tmp_path):

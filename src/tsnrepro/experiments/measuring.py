@@ -8,10 +8,10 @@ from typing import Any
 from tsnrepro.campaigns import campaign, raw_root, testbed_settings
 from tsnrepro.dependencies import code_digest
 from tsnrepro.errors import ConfigurationError
+from tsnrepro.experiments.plan import Planned
 from tsnrepro.experiments.run import run_trials, write_manifest
 from tsnrepro.records.imports.imported import imported_manifest, is_imported
 from tsnrepro.records.store import RawStore
-from tsnrepro.registry import Experiment
 from tsnrepro.registry import experiment as experiment_of
 from tsnrepro.settings import (
     Campaign,
@@ -43,15 +43,21 @@ def run_experiment(
     if is_imported(raw_root(), testbed_name):
         found = imported_manifest(raw_root(), testbed_name, experiment, campaign_name)
     else:
-        found = _measure(declared, testbed_name, campaign_name)
+        found = _measure(declared.name, testbed_name, campaign_name)
     if manifest:
         write_manifest(found, manifest)
     return found
 
 
-def _measure(declared: Experiment, testbed_name: str, campaign_name: str) -> dict[str, Any]:
-    """Measure what is missing on a testbed of this project's own."""
-    experiment = declared.name
+def planned_trials(experiment: str, testbed_name: str, campaign_name: str) -> list[Planned]:
+    """Return the trials that an experiment comes to on a testbed under a campaign, in their order.
+
+    Raises
+    ------
+    ConfigurationError
+        The experiment is unknown, not part of the campaign, or not for this kind of testbed.
+    """
+    declared = experiment_of(experiment)
     settings = campaign(campaign_name)
     kind = testbed_settings(testbed_name).kind
     if kind not in declared.kinds:
@@ -74,9 +80,18 @@ def _measure(declared: Experiment, testbed_name: str, campaign_name: str) -> dic
     if kind == "model":
         code = code_digest("tsnrepro.testbed.model", module.__name__)
         planned = [replace(item, trial=replace(item.trial, code=code)) for item in planned]
+    return planned
+
+
+def _measure(experiment: str, testbed_name: str, campaign_name: str) -> dict[str, Any]:
+    """Measure what is missing on a testbed of this project's own."""
+    planned = planned_trials(experiment, testbed_name, campaign_name)
+    settings = campaign(campaign_name)
+    module = import_module(f"tsnrepro.experiments.{experiment}")
     store = RawStore(raw_root(), testbed_name, campaign_name, experiment)
     purpose = f"campaign {campaign_name}, experiment {experiment}"
     bring_up = partial(open_for, experiment, testbed_name, settings, purpose)
+    kind = testbed_settings(testbed_name).kind
     # A model has no caches to warm, and every job of a guest boots its own.
     warm_up = settings.warm_up and kind in ("emulated", "hardware")
     return run_trials(

@@ -1,0 +1,296 @@
+"""How far a campaign is: what is measured, what is missing, what is stale, where the PDFs are."""
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from tsnrepro.campaigns import campaign, raw_root, testbed_settings
+from tsnrepro.dependencies import code_of
+from tsnrepro.errors import ConfigurationError, RecordError
+from tsnrepro.experiments.measuring import planned_trials
+from tsnrepro.experiments.plan import Planned
+from tsnrepro.experiments.progress import duration
+from tsnrepro.records.imports.imported import is_imported
+from tsnrepro.records.seal import RUN_FILE, SEAL_FILE, sha256_of
+from tsnrepro.records.store import DOCUMENT, PARTIAL_PREFIX, RawStore
+from tsnrepro.records.values import VALUES_FILE
+from tsnrepro.registry import experiment as experiment_of
+from tsnrepro.registry import experiments
+from tsnrepro.repository import root
+from tsnrepro.selection import plan
+from tsnrepro.settings import Selection, load
+from tsnrepro.settings.papers import manuscripts
+
+Run = tuple[str, str, str]
+"""Testbed, campaign and experiment."""
+
+
+@dataclass(frozen=True)
+class RunStatus:
+    """How far one experiment on one testbed under one campaign is.
+
+    Attributes
+    ----------
+    testbed, campaign, experiment
+        Which.
+    planned
+        Trials that the campaign asks for today.
+    recorded
+        Of these, those that need not be measured any more.
+    failed
+        Of the others, those whose last attempt failed.
+    other
+        Recorded trials that the campaign does not ask for: of other settings or, on the model, of
+        other code.
+    left_s
+        Nominal seconds of what is missing.
+    analysis
+        ``current``, ``none``, or in words why the results are stale.
+    """
+
+    testbed: str
+    campaign: str
+    experiment: str
+    planned: int
+    recorded: int
+    failed: int
+    other: int
+    left_s: float
+    analysis: str
+
+    @property
+    def missing(self) -> int:
+        """Trials still to measure."""
+        return self.planned - self.recorded
+
+
+def status_of(testbed: str, campaign_name: str, experiment: str) -> RunStatus:
+    """Return how far one experiment is, by what lies in the raw store and the results.
+
+    Checksums are left to ``tsnrepro verify``: what is counted here is what is there.
+
+    Raises
+    ------
+    ConfigurationError
+        The campaign has no such experiment on this testbed.
+    """
+    store = RawStore(raw_root(), testbed, campaign_name, experiment)
+    there = {
+        path.parent.name
+        for path in store.folder.glob(f"*/{DOCUMENT}")
+        if not path.parent.name.startswith(PARTIAL_PREFIX)
+    }
+    planned, attempts, recorded, gone = [], 1, 0, ""
+    if is_imported(raw_root(), testbed):
+        recorded = len(there)
+    else:
+        try:
+            planned = planned_trials(experiment, testbed, campaign_name)
+            attempts = campaign(campaign_name).attempts
+        except ConfigurationError:
+            if not there:
+                raise
+            # Records outlive the campaign that asked for them.
+            recorded, gone = len(there), f"campaign {campaign_name} asks for none of it any more"
+    failed, left_s, asked_for = 0, 0.0, set[str]()
+    for item in planned:
+        made = store.attempts(item.trial)
+        asked_for |= {folder.name for folder in made}
+        ended = _ended(made)
+        if _counts(ended, attempts):
+            recorded += 1
+        else:
+            failed += bool(ended)
+            left_s += item.nominal_s
+    return RunStatus(
+        testbed,
+        campaign_name,
+        experiment,
+        planned=len(planned) or recorded,
+        recorded=recorded,
+        failed=failed,
+        other=len([name for name in there - asked_for if not name.startswith("warm-up-")])
+        if planned
+        else 0,
+        left_s=left_s,
+        analysis=f"stale: {gone}"
+        if gone
+        else _analysis(testbed, campaign_name, experiment, _names(planned, store)),
+    )
+
+
+def _ended(folders: list[Path]) -> list[str]:
+    """Return how each attempt ended; a good one is the last."""
+    return [str(json.loads((folder / DOCUMENT).read_bytes())["status"]) for folder in folders]
+
+
+def _counts(ended: list[str], attempts: int) -> bool:
+    """Tell whether a trial is done with: measured, or as steady as it gets in all its attempts."""
+    if not ended:
+        return False
+    return ended[-1] == "measured" or (len(ended) >= attempts and "unsteady" in ended)
+
+
+def _names(planned: list[Planned], store: RawStore) -> set[str]:
+    return {folder.name for item in planned for folder in store.attempts(item.trial)[-1:]}
+
+
+def _analysis(testbed: str, campaign_name: str, experiment: str, names: set[str]) -> str:
+    folder = root() / "results" / testbed / campaign_name / experiment
+    if not (folder / VALUES_FILE).is_file():
+        return "none"
+    run = folder / RUN_FILE
+    listed = {entry["trial"] for entry in json.loads(run.read_bytes())["trials"]}
+    if names and listed != names:
+        return "stale: other trials are asked for than were analysed"
+    seal = folder / SEAL_FILE
+    if not seal.is_file():
+        return "stale: the analysis did not end"
+    if json.loads(seal.read_bytes())["run"] != sha256_of(run):
+        return "stale: measured again since"
+    made = (folder / VALUES_FILE).stat().st_mtime
+    rests_on = [*code_of(f"notebooks/analyse/{experiment}.ipynb"), *experiment_of(experiment).reads]
+    newer = [path for path in rests_on if _modified(root() / path) > made]
+    return f"stale: {_newest(newer)} is newer" if newer else "current"
+
+
+def _modified(path: Path) -> float:
+    return path.stat().st_mtime if path.exists() else 0.0
+
+
+def _newest(paths: list[str]) -> str:
+    return max(paths, key=lambda path: _modified(root() / path))
+
+
+def begun() -> list[Run]:
+    """Return testbed, campaign and experiment of all that has records or results."""
+    places = [*raw_root().glob("*/*/*/"), *(root() / "results").glob(f"*/*/*/{RUN_FILE}")]
+    folders = {place.parent if place.name == RUN_FILE else place for place in places}
+    named = {(folder.parts[-3], folder.parts[-2], folder.name) for folder in folders}
+    return [run for run in named if run[2] in experiments()]
+
+
+def configured() -> list[Run]:
+    """Return what ``snakemake`` without further words measures on this machine.
+
+    Raises
+    ------
+    ConfigurationError
+        config/config.yaml is none.
+    """
+    chosen = plan(load(Selection, root() / "config" / "config.yaml"))
+    runs = [*chosen.runs, *(run for paper in chosen.papers for run in paper.runs)]
+    return [(run.testbed, run.campaign, run.experiment) for run in runs]
+
+
+def statuses(
+    testbed: str | None = None, campaign_name: str | None = None, experiment: str | None = None
+) -> Iterator[RunStatus]:
+    """Yield how far each run is: all that was begun or is configured, or what is asked for.
+
+    Raises
+    ------
+    ConfigurationError
+        A name is unknown, or nothing of it can be measured.
+    """
+    if experiment:
+        experiment_of(experiment)
+    runs = {*begun(), *configured()}
+    if testbed and campaign_name:
+        runs |= {(testbed, campaign_name, name) for name in _asked_for(testbed, campaign_name)}
+    wanted = (testbed, campaign_name, experiment)
+    chosen = [
+        run for run in runs if all(w in (None, own) for w, own in zip(wanted, run, strict=True))
+    ]
+    if not chosen:
+        known = ", ".join(sorted({f"{run[1]} on {run[0]}" for run in runs}))
+        raise ConfigurationError(
+            "nothing of this name was begun or is configured",
+            "/".join(name or "*" for name in wanted),
+            f"There are: {known}",
+        )
+    order = list(experiments())
+    for on, under, name in sorted(chosen, key=lambda run: (run[1], run[0], order.index(run[2]))):
+        yield status_of(on, under, name)
+
+
+def _asked_for(testbed: str, campaign_name: str) -> list[str]:
+    """Return what a campaign has for a testbed of this project's own."""
+    if is_imported(raw_root(), testbed):
+        return []
+    kind = testbed_settings(testbed).kind
+    return [n for n in campaign(campaign_name).experiments if kind in experiments()[n].kinds]
+
+
+def seconds_to_measure(runs: Iterable[Run]) -> dict[Run, float]:
+    """Return the nominal seconds of what is missing, by testbed, campaign and experiment.
+
+    What cannot be told, such as an imported run, takes none.
+    """
+    found = {}
+    for run in runs:
+        try:
+            found[run] = status_of(*run).left_s
+        except (ConfigurationError, RecordError):
+            found[run] = 0.0
+    return found
+
+
+def papers() -> dict[str, str]:
+    """Return, for each manuscript, its PDF relative to the repository, or that there is none."""
+    found = {}
+    for name in manuscripts():
+        pdf = f"results/papers/{name}/{name}.pdf"
+        found[name] = pdf if (root() / pdf).is_file() else ""
+    return found
+
+
+def reports() -> list[str]:
+    """Return the reports that there are, relative to the repository."""
+    folder = root() / "results" / "reports"
+    return sorted(str(path.relative_to(root())) for path in folder.glob("*/index.html"))
+
+
+def as_text(runs: Iterable[RunStatus]) -> str:
+    """Return what there is to say, in lines of at most 80 columns."""
+    lines: list[str] = []
+    heading = ""
+    stale: dict[str, list[str]] = {}
+    for run in runs:
+        if (place := f"{run.campaign} on {run.testbed}") != heading:
+            heading = place
+            lines += ["", f"{place:32}  trials   measured  missing  results"]
+        state, _, reason = run.analysis.partition(": ")
+        if reason:
+            stale.setdefault(reason, []).append(f"{place}, {run.experiment}")
+        left = f"  about {duration(run.left_s)}" if run.missing and run.left_s else ""
+        counts = f"{run.planned:6}  {run.recorded:9}  {run.missing:7}"
+        lines.append(f"  {run.experiment:30}  {counts}  {state}{left}")
+        lines += [f"    {said}" for said in _further(run)]
+    lines += _reasons(stale)
+    return "\n".join([*lines, "", *_pages()]).strip()
+
+
+def _further(run: RunStatus) -> list[str]:
+    said = []
+    if run.failed:
+        said.append(f"{run.failed} of the missing failed when they were last tried")
+    if run.other:
+        said.append(f"{run.other} recorded trials are of other settings or other code")
+    return said
+
+
+def _reasons(stale: dict[str, list[str]]) -> list[str]:
+    lines = []
+    for reason, runs in stale.items():
+        others = f" and {len(runs) - 1} more" if len(runs) > 1 else ""
+        lines += ["", f"stale: {runs[0]}{others}", f"  {reason}"]
+    return lines
+
+
+def _pages() -> list[str]:
+    lines = [f"report: {path}" for path in reports()] or ["no report yet"]
+    for name, pdf in papers().items():
+        lines.append(f"paper:  {pdf}" if pdf else f"paper:  {name} is not printed yet")
+    return lines

@@ -1,0 +1,44 @@
+"""A short campaign on the model, measured and analysed in seconds in a repository of its own."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tsnrepro.repository import root
+
+CAMPAIGN = """\
+description: Three short experiments
+loss: {repetitions: 1, parts: [{payload_bytes: 1472, rates_mbps: [300, 900], duration_s: 1}]}
+tcp: {repetitions: 3, durations_s: [1, 2, 3]}
+latency: {repetitions: 3, payloads_bytes: [1472], duration_s: 1}
+"""
+
+
+def measure_short_campaign(folder: Path) -> Path:
+    """Measure and analyse the campaign ``short`` on the model and return the repository."""
+    # Imported here: most sessions of the suite need none of it.
+    from tsnrepro import campaigns  # noqa: PLC0415
+    from tsnrepro.analysis import latency, loss, tcp  # noqa: PLC0415
+    from tsnrepro.analysis.output import RunOutput  # noqa: PLC0415
+    from tsnrepro.experiments import measuring  # noqa: PLC0415
+    from tsnrepro.records.seal import write_seal  # noqa: PLC0415
+
+    analyses = {
+        "loss": lambda output: loss.analyse(output.trials, 1000.0),
+        "tcp": lambda output: tcp.analyse(output.trials, 1000.0),
+        "latency": lambda output: latency.analyse(output.trials, latency.samples(output.run)),
+    }
+    for part in ("config", "notebooks"):
+        shutil.copytree(root() / part, folder / part)
+    (folder / "config/campaigns/short.yaml").write_text(CAMPAIGN, encoding="utf-8")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(campaigns, "root", lambda: folder)
+        for name, analyse in analyses.items():
+            run = folder / "results" / "model" / "short" / name / "run.json"
+            run.parent.mkdir(parents=True)
+            measuring.run_experiment(name, "model", "short", str(run))
+            output = RunOutput(run)
+            output.values(analyse(output))
+            write_seal(run.parent)
+    return folder
