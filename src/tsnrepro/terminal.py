@@ -55,7 +55,7 @@ EXAMPLES = {
         "tsnrepro doctor d10-example --frer   # sets FRER up, sends, puts all back",
     ],
     "configure": ["tsnrepro configure d10-example frer --dry-run"],
-    "deposit": ["tsnrepro deposit deposit --runs results/emulated/quick/loss"],
+    "deposit": ["tsnrepro deposit loss.tar.gz --runs results/emulated/quick/loss"],
     "restore": ["tsnrepro restore d10-example"],
     "words": ["tsnrepro words results/papers/frer-udp/frer-udp.pdf"],
 }
