@@ -102,5 +102,6 @@ def test_the_example_of_the_readme_runs(results, tmp_path, monkeypatch):
     readme = (root() / "README.md").read_text(encoding="utf-8")
     (example,) = re.findall(r"```python\n(.*?)```", readme, re.DOTALL)
     shutil.copytree(results / "model" / "short", tmp_path / "results" / "model" / "quick")
+    (tmp_path / "data").symlink_to(results.parent / "data")
     monkeypatch.setattr(explore, "root", lambda: tmp_path)
     exec(compile(example, "README.md", "exec"), {})

@@ -171,7 +171,8 @@ def _arrow(axes: Axes, start: tuple[float, float], end: tuple[float, float]) -> 
 
 def write(target: Path) -> None:
     """Write the picture as SVG; the same code gives the same bytes."""
-    with mpl.rc_context({"svg.hashsalt": "tsnrepro", "svg.fonttype": "none"}):
+    # Whatever was set before in this process, such as by a figure of an analysis.
+    with mpl.rc_context(mpl.rcParamsDefault | {"svg.hashsalt": "tsnrepro", "svg.fonttype": "none"}):
         draw().savefig(target, metadata={"Date": None}, bbox_inches="tight")
 
 

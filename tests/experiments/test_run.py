@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from tsnrepro.errors import CommandError, RecordError, TestbedError, ToolError
 from tsnrepro.experiments.plan import Planned
 from tsnrepro.experiments.run import manifest, run_trials, write_manifest
+from tsnrepro.records.runs import recorded_trials
 from tsnrepro.records.store import RawStore, Trial
 
 
@@ -359,10 +360,25 @@ def test_a_manifest_is_written_and_names_what_is_missing(store, tmp_path):
         manifest(store, items)
     found = run(store, items, 1, FakeTestbed(), Script())
     write_manifest(found, str(tmp_path / "run.json"))
-    assert json.loads((tmp_path / "run.json").read_text()) == found
+    written = json.loads((tmp_path / "run.json").read_text())
+    assert written | {"folder": found["folder"]} == found
     assert found["folder"] == str(store.folder)
+    assert (tmp_path / written["folder"]).resolve() == store.folder.resolve()
     for entry in found["trials"]:
         assert entry["sha256"] == store.sha256(store.folder / entry["trial"])
+
+
+def test_a_run_is_found_again_where_its_repository_was_moved_to(tmp_path):
+    before, after = tmp_path / "before", tmp_path / "after"
+    store = RawStore(before / "data" / "raw", "emulated", "quick", "loss")
+    found = run(store, planned(2), 1, FakeTestbed(), Script())
+    listed = before / "results" / "run.json"
+    listed.parent.mkdir()
+    write_manifest(found, str(listed))
+    before.rename(after)
+    kept = list(recorded_trials(after / "results" / "run.json"))
+    assert [document["trial"] for document in kept] == [t["trial"] for t in found["trials"]]
+    assert str(tmp_path) not in (after / "results" / "run.json").read_text()
 
 
 def test_a_failure_keeps_its_time(store):

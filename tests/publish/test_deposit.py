@@ -261,6 +261,7 @@ def test_what_is_no_archive_is_told(tmp_path):
 def test_altered_records_are_not_deposited(modelled_run, tmp_path):
     copy = tmp_path / "results/model/short/tcp"
     shutil.copytree(modelled_run, copy)
+    (tmp_path / "data").symlink_to(modelled_run.parents[3] / "data")
     (copy / "values.json").write_text("[]", encoding="utf-8")
     with pytest.raises(RecordError, match="not deposited: the file is not what the analysis wrote"):
         write_deposit(tmp_path / "x.tar.gz", [copy])

@@ -34,8 +34,9 @@ def folder(tmp_path):
 
 
 def start(folder: Path) -> subprocess.Popen:
+    # Tests that are run under nohup have SIGHUP ignored, and so would what they start.
     return subprocess.Popen(
-        [Path(sys.executable).parent / "snakemake", "--cores", "1"],
+        ["env", "--default-signal=HUP", Path(sys.executable).parent / "snakemake", "--cores", "1"],
         cwd=folder,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

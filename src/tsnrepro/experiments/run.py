@@ -1,6 +1,7 @@
 """A run: the trials of one experiment, measured in order and resumed where they were left."""
 
 import json
+import os
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
@@ -8,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
 from itertools import groupby
+from pathlib import Path
 from typing import Any
 
 from tsnrepro.errors import CommandError, RecordError, ToolError
@@ -249,6 +251,10 @@ def manifest(store: RawStore, planned: list[Planned]) -> dict[str, Any]:
 
 
 def write_manifest(document: dict[str, Any], path: str) -> None:
-    """Write a run's manifest as JSON."""
+    """Write a run's manifest as JSON; its store stands there as seen from the manifest's folder.
+
+    So a repository that is moved takes its runs along, and no path of the machine is told.
+    """
+    from_here = os.path.relpath(Path(document["folder"]).resolve(), Path(path).resolve().parent)
     with open(path, "w", encoding="utf-8") as file:
-        json.dump(document, file, indent=1)
+        json.dump(document | {"folder": from_here}, file, indent=1)

@@ -22,7 +22,7 @@ def open_run(manifest_path: str | Path) -> tuple[RawStore, dict[str, Any]]:
         raise RecordError("no such run", str(path), "Measure it first: snakemake --cores 4")
     try:
         manifest = json.loads(path.read_text(encoding="utf-8"))
-        root = Path(manifest["folder"]).parents[2]
+        root = (path.parent / manifest["folder"]).resolve().parents[2]
         store = RawStore(root, *(manifest[key] for key in ("testbed", "campaign", "experiment")))
         complete = all({"trial", "sha256"} <= {*entry} for entry in manifest["trials"])
     except (ValueError, KeyError, TypeError, IndexError) as error:
