@@ -81,7 +81,8 @@ def test_some_experiments_of_a_campaign_have_a_report_of_their_own(repository):
     done = snakemake(repository, campaign=CAMPAIGN, testbed="model", experiments="[tcp, latency]")
     assert done.returncode == 0, done.stdout[-6000:]
     pages = (repository / "results" / "reports" / "model-quick-tcp-latency").glob("*.html")
-    assert {page.stem for page in pages} == {"index", "ledger", "tcp", "latency"}
+    common = {"index", "ledger", "published", "provenance"}
+    assert {page.stem for page in pages} == {*common, "tcp", "latency"}
 
 
 def test_papers_are_packed(repository):
@@ -193,7 +194,7 @@ def analysed(*experiments):
             for testbed in ("emulated", "model")
             if testbed in registry.experiment(name).kinds
         }
-        | {f"analysis_page {REPORT}/{name}.html" for name in experiments}
+        | {f"analysis_page {REPORT}/notebooks/{name}.html" for name in experiments}
         | {*AUDITED, *PRINTED}
     )
 
@@ -226,8 +227,8 @@ EDITS = {
     ),
     "template of the report": (
         "src/tsnrepro/publish/templates/overview.html.j2",
-        "<h2>Testbeds</h2>",
-        "<h2>The testbeds</h2>",
+        'heading("Experiments"',
+        'heading("The experiments"',
         {f"report {REPORT}/index.html"},
     ),
     "manuscript": (
