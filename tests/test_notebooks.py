@@ -9,7 +9,13 @@ import time
 import pytest
 
 from tsnrepro.errors import ConfigurationError
-from tsnrepro.notebooks import NotebookError, execute, known_parameters, parse_parameters
+from tsnrepro.notebooks import (
+    NotebookError,
+    append_only,
+    execute,
+    known_parameters,
+    parse_parameters,
+)
 from tsnrepro.repository import root
 
 
@@ -59,6 +65,26 @@ def test_all_lines_of_an_error_are_told(tmp_path):
     write(source, ("", ["parameters"]), ("raise ValueError('rate: not a number\\nsee there')", []))
     with pytest.raises(NotebookError, match=r"ValueError: rate: not a number\nsee there"):
         execute(source, tmp_path / "out.ipynb", {})
+
+
+def test_a_log_that_two_write_to_keeps_the_lines_of_both(tmp_path):
+    path = tmp_path / "log"
+    with path.open("wb", buffering=0) as workflow:
+        workflow.write(b"step 1\n")
+        append_only(workflow.fileno())
+        with path.open("a") as kernel:
+            kernel.write("trial 1 of 9\n")
+        workflow.write(b"step 2\n")
+    assert path.read_text() == "step 1\ntrial 1 of 9\nstep 2\n"
+
+
+def test_what_is_no_file_is_left_as_it_is():
+    ends = os.pipe()
+    append_only(ends[1])
+    os.write(ends[1], b"x")
+    assert os.read(ends[0], 1) == b"x"
+    for end in ends:
+        os.close(end)
 
 
 def test_parameters_reach_the_notebook(tmp_path):

@@ -1,8 +1,10 @@
 """Run a parameterized notebook with papermill; an unknown parameter is an error."""
 
+import fcntl
 import os
 import select
 import signal
+import stat
 import sys
 import threading
 import time
@@ -16,6 +18,7 @@ from tsnrepro.temporary import temporary_folder
 
 # What an interrupted notebook is given to shut its kernel down.
 _INTERRUPT_SECONDS = 3
+_STDERR = 2
 
 
 class NotebookError(TsnreproError):
@@ -75,6 +78,17 @@ def _end_with_workflow() -> None:
     threading.Thread(target=wait, daemon=True).start()
 
 
+def append_only(handle: int) -> None:
+    """Have all who share an open file write at its end; what is no file is left as it is.
+
+    A log that was opened by ``> log`` is written to by the workflow, and opened once more by the
+    kernel for its progress: each at a place of its own, over the other's lines.
+    """
+    if stat.S_ISREG(os.fstat(handle).st_mode):
+        flags = fcntl.fcntl(handle, fcntl.F_GETFL)
+        fcntl.fcntl(handle, fcntl.F_SETFL, flags | os.O_APPEND)
+
+
 def _leave_out_iri_grammar() -> None:
     """Keep jsonschema from compiling a grammar of IRIs, which would be half of papermill's import.
 
@@ -114,7 +128,8 @@ def execute(source: Path, target: Path, parameters: dict[str, Any]) -> None:
     target.parent.mkdir(parents=True, exist_ok=True)
     _end_with_workflow()
     # The notebook's own output is kept with it; what is running and how long is left belongs here.
-    os.environ.setdefault("TSNREPRO_PROGRESS", f"/proc/{os.getpid()}/fd/2")
+    append_only(_STDERR)
+    os.environ.setdefault("TSNREPRO_PROGRESS", f"/proc/{os.getpid()}/fd/{_STDERR}")
     # Sockets in a folder of this user's and this run's own, instead of TCP ports on loopback that
     # anyone on the machine could reach.
     with temporary_folder("tsnrepro-", socket="kernel-5") as sockets:
