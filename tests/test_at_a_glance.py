@@ -1,6 +1,5 @@
 """What measuring notebooks show before and after, on a short campaign of the model."""
 
-import json
 import shutil
 
 import nbformat
@@ -8,6 +7,7 @@ import pytest
 
 import tsnrepro
 from tsnrepro import campaigns
+from tsnrepro.records.runs import open_run
 from tsnrepro.registry import experiments
 from tsnrepro.repository import root
 
@@ -32,12 +32,18 @@ def test_what_is_planned_is_a_table_of_trials_and_seconds(repository):
     assert again["nominal_s"].sum() == pytest.approx(3 * 2 * 6 * 0.1)
 
 
+def run_of(repository, experiment):
+    """Return what measuring returned: the list of trials, with the place of their store."""
+    store, run = open_run(repository / f"results/model/short/{experiment}/run.json")
+    return run | {"folder": str(store.folder)}
+
+
 @pytest.mark.parametrize(
     ("experiment", "x", "y"),
     [("tcp", "duration_s", "goodput_mbps"), ("loss", "rate_mbps", "loss_percent")],
 )
 def test_a_first_look_has_a_mark_for_each_trial(repository, experiment, x, y):
-    run = json.loads((repository / f"results/model/short/{experiment}/run.json").read_text())
+    run = run_of(repository, experiment)
     (axes,) = tsnrepro.first_look(run).axes
     assert (axes.get_xlabel(), axes.get_ylabel()) == (x, y)
     assert sum(len(line.get_xdata()) for line in axes.lines) == len(run["trials"])
@@ -45,7 +51,7 @@ def test_a_first_look_has_a_mark_for_each_trial(repository, experiment, x, y):
 
 
 def test_what_fits_no_picture_is_said_in_words(repository):
-    run = json.loads((repository / "results/model/short/tcp/run.json").read_text())
+    run = run_of(repository, "tcp")
     assert isinstance(tsnrepro.first_look(run | {"trials": []}), str)
 
 
