@@ -171,8 +171,10 @@ def _arrow(axes: Axes, start: tuple[float, float], end: tuple[float, float]) -> 
 
 def write(target: Path) -> None:
     """Write the picture as SVG; the same code gives the same bytes."""
-    # Whatever was set before in this process, such as by a figure of an analysis.
-    with mpl.rc_context(mpl.rcParamsDefault | {"svg.hashsalt": "tsnrepro", "svg.fonttype": "none"}):
+    with mpl.rc_context():
+        # Whatever was set before in this process, such as by a figure of an analysis.
+        mpl.rcdefaults()
+        mpl.rcParams["svg.hashsalt"], mpl.rcParams["svg.fonttype"] = "tsnrepro", "none"
         draw().savefig(target, metadata={"Date": None}, bbox_inches="tight")
 
 
