@@ -111,12 +111,18 @@ def overview(campaign: str = "") -> widgets.Widget:
     there = campaigns()
     if not there:
         return widgets.HTML(_NOTHING)
-    name = choose("campaign", there, campaign)
-    experiment = choose("experiment", _loaded(name.value).experiments)
-    _follow(name, experiment, lambda chosen: _loaded(chosen).experiments)
+    name, experiment = _campaign_and_experiment(there, campaign)
     return widgets.VBox(
         [name, experiment, _following(_experiment, name=name, experiment=experiment)]
     )
+
+
+def _campaign_and_experiment(there: list[str], campaign: str) -> tuple[Any, Any]:
+    """Return lists to choose a campaign from, and an experiment of it."""
+    name = choose("campaign", there, campaign)
+    experiment = choose("experiment", _loaded(name.value).experiments)
+    _follow(name, experiment, lambda chosen: _loaded(chosen).experiments)
+    return name, experiment
 
 
 def _follow(
@@ -184,9 +190,7 @@ def one_trial(campaign: str = "") -> widgets.Widget:
     there = campaigns()
     if not there:
         return widgets.HTML(_NOTHING)
-    name = choose("campaign", there, campaign)
-    experiment = choose("experiment", _loaded(name.value).experiments)
-    _follow(name, experiment, lambda chosen: _loaded(chosen).experiments)
+    name, experiment = _campaign_and_experiment(there, campaign)
     trial = choose("trial", _names(name.value, experiment.value))
     trial.layout.width = "40em"
     _follow(experiment, trial, lambda chosen: _names(name.value, chosen))

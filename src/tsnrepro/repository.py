@@ -26,6 +26,15 @@ def root() -> Path:
     return folder
 
 
+def here_or_in_root(path: str | Path) -> Path:
+    """Return a file of the working directory, or else the one of the repository's root.
+
+    So a notebook finds results from its own folder too.
+    """
+    given = Path(path)
+    return given if given.is_file() else root() / given
+
+
 @cache
 def commit() -> str:
     """Return the commit of the repository, with ``+changes`` where files differ from it."""

@@ -1,6 +1,7 @@
 """The commands that tell how far things are, ``status`` and ``show``, and shell completion."""
 
 import argparse
+import os
 import sys
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -98,6 +99,8 @@ def add_examples(parser: argparse.ArgumentParser, commands: Any) -> None:
 
 def complete(parser: argparse.ArgumentParser) -> None:
     """Answer the shell when it asks what may stand at the cursor; else do nothing."""
+    if "_ARGCOMPLETE" not in os.environ:
+        return
     import argcomplete  # noqa: PLC0415
 
     _name_values(parser)

@@ -26,7 +26,7 @@ from tsnrepro.records.runs import open_run
 from tsnrepro.records.tables import load_trials
 from tsnrepro.records.values import FACTS_FILE, TABLES_FOLDER, VALUES_FILE
 from tsnrepro.registry import Experiment, experiment
-from tsnrepro.repository import root
+from tsnrepro.repository import here_or_in_root
 
 
 class RunOutput:
@@ -45,8 +45,7 @@ class RunOutput:
     """
 
     def __init__(self, run: str | Path) -> None:
-        path = Path(run)
-        self.run = path if path.is_absolute() or path.is_file() else root() / path
+        self.run = here_or_in_root(run)
         self.folder = self.run.parent
         self.experiment: Experiment = experiment(open_run(self.run)[1]["experiment"])
         for part in (TABLES_FOLDER, "figures"):

@@ -25,7 +25,7 @@ from tsnrepro.errors import RecordError
 from tsnrepro.experiments.rfc2544 import rates
 from tsnrepro.experiments.rfc2544.latency import REPEATS
 from tsnrepro.records.columns import CONFIGURATIONS
-from tsnrepro.repository import root
+from tsnrepro.repository import here_or_in_root
 from tsnrepro.settings.rfc2544 import DOCUMENT_PAYLOADS_BYTES, FRAME_BYTES
 from tsnrepro.stats.proportions import share
 
@@ -460,7 +460,7 @@ def load_accuracy(path: str | Path) -> pd.DataFrame:
     RecordError
         There is no such table.
     """
-    found = Path(path) if Path(path).is_file() else root() / path
+    found = here_or_in_root(path)
     if not found.is_file():
         raise RecordError(
             "the searches for a known truth were not computed yet",

@@ -15,7 +15,7 @@ from tsnrepro.errors import RecordError
 from tsnrepro.notebooks import execute
 from tsnrepro.publish.compared import Compared, Grade, compare_files
 from tsnrepro.records.runs import open_run
-from tsnrepro.records.seal import RUN_FILE, refuse
+from tsnrepro.records.seal import RUN_FILE, refuse, sha256_of
 from tsnrepro.records.store import SUMS
 from tsnrepro.records.values import FACTS_FILE, TABLES_FOLDER, VALUES_FILE
 from tsnrepro.records.verify import verified
@@ -98,8 +98,7 @@ def _is_as_noted_beside(archive: Path) -> bool:
 
     What of it is altered, the look into it says.
     """
-    with archive.open("rb") as opened:
-        digest = hashlib.file_digest(opened, "sha256").hexdigest()
+    digest = sha256_of(archive)
     print(f"{archive.name}: SHA-256 {digest}")
     sidecar = archive.with_name(f"{archive.name}.sha256")
     return not sidecar.is_file() or sidecar.read_text(encoding="utf-8").split()[:1] == [digest]

@@ -27,7 +27,7 @@ from tsnrepro.publish.errors import PublishError
 from tsnrepro.publish.runs import AnalysedRun
 from tsnrepro.publish.tarball import write_in_order
 from tsnrepro.records.runs import open_run
-from tsnrepro.records.seal import RUN_FILE
+from tsnrepro.records.seal import RUN_FILE, sha256_of
 from tsnrepro.records.store import SUMS, RawStore
 from tsnrepro.records.values import VALUES_FILE
 from tsnrepro.records.verify import verified
@@ -182,8 +182,7 @@ def _below(path: Path, place: str) -> dict[str, bytes | Path]:
 def _sum(content: bytes | Path) -> str:
     if isinstance(content, bytes):
         return hashlib.sha256(content).hexdigest()
-    with content.open("rb") as opened:
-        return hashlib.file_digest(opened, "sha256").hexdigest()
+    return sha256_of(content)
 
 
 def _described(

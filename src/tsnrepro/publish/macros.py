@@ -7,9 +7,9 @@ r"""The generated inputs of a manuscript: values as LaTeX macros, tables, and pr
 so that ``\val{tcp.goodput.frer.mbps}`` stands where a number would.
 """
 
-import json
 import shutil
 from collections.abc import Iterator, Mapping
+from functools import cache
 from pathlib import Path
 
 from tsnrepro.audit import published
@@ -26,7 +26,6 @@ from tsnrepro.publish.provenance import (
     Made,
     PrintedFile,
     Provenance,
-    file_sum,
     short_commit,
     unit,
 )
@@ -39,7 +38,8 @@ from tsnrepro.publish.tables import (
     published_loss,
     sweep_rows,
 )
-from tsnrepro.records.seal import RUN_FILE
+from tsnrepro.records.runs import open_run
+from tsnrepro.records.seal import RUN_FILE, sha256_of
 from tsnrepro.records.values import Result
 from tsnrepro.registry import MODEL
 from tsnrepro.settings.papers import sources_of
@@ -156,7 +156,7 @@ def _table_files(used: Used, columns: Columns) -> Iterator[PrintedFile]:
         if loss and (SWEEP_ROWS in used.tables or (LOSS_ROWS in used.tables and not number)):
             prefix = f"{column.name}/" if number else ""
             name = f"{prefix}loss/{LOSS_SUMMARY}"
-            yield PrintedFile(name, file_sum(loss / LOSS_SUMMARY), _made(loss))
+            yield PrintedFile(name, sha256_of(loss / LOSS_SUMMARY), _made(loss))
 
 
 def _commit(values: dict[str, Result]) -> str:
@@ -174,6 +174,8 @@ def _figures(used: Used, columns: Columns, output: Path) -> list[PrintedFile]:
     folder = output / "figures"
     shutil.rmtree(folder, ignore_errors=True)
     there = dict(columns.files())
+    # Of a run many figures are printed.
+    made = cache(_made)
     printed = []
     for name, places in sorted(used.files.items()):
         if name not in there:
@@ -183,8 +185,9 @@ def _figures(used: Used, columns: Columns, output: Path) -> list[PrintedFile]:
         target = folder / f"{name}.pdf"
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(there[name], target)
-        made = _made(there[name].parent.parent)
-        printed.append(PrintedFile(f"{name}.pdf", file_sum(target), made))
+        printed.append(
+            PrintedFile(f"{name}.pdf", sha256_of(target), made(there[name].parent.parent))
+        )
     return printed
 
 
@@ -193,7 +196,7 @@ def _made(folder: Path) -> Made:
     run = folder / RUN_FILE
     if not run.is_file():
         return _made_of_study(folder)
-    listed = json.loads(run.read_text(encoding="utf-8"))
+    _, listed = open_run(run)
     program = f"notebooks/analyse/{listed['experiment']}.ipynb"
     return Made(
         rule="analyse",
@@ -201,7 +204,7 @@ def _made(folder: Path) -> Made:
         code=code_digest(program),
         experiment=listed["experiment"],
         trials=len(listed["trials"]),
-        run=file_sum(run),
+        run=sha256_of(run),
     )
 
 
@@ -216,7 +219,7 @@ def _made_of_study(folder: Path) -> Made:
         code=code_digest(program),
         experiment=f"{STUDY} {folder.name}",
         trials=searches,
-        run=file_sum(table) if table.is_file() else "",
+        run=sha256_of(table) if table.is_file() else "",
     )
 
 

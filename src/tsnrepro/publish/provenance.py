@@ -1,11 +1,9 @@
 """Where every printed number comes from: as JSON, and as the appendix of a manuscript."""
 
-import hashlib
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from itertools import starmap
-from pathlib import Path
 from typing import Any
 
 from tsnrepro.audit.tables import Cell
@@ -109,11 +107,6 @@ class Provenance:
         """Return the number of the column that a key stands in."""
         first = key.split(".", maxsplit=1)[0]
         return self.columns.index(first) if first in self.columns[1:] else 0
-
-
-def file_sum(path: Path) -> str:
-    """Return the SHA-256 of a file (64 hex digits)."""
-    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def short_commit(commit: str) -> str:

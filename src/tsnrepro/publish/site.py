@@ -16,7 +16,7 @@ from tsnrepro.publish.site_answers import compared, document_title, places, verd
 from tsnrepro.publish.site_figures import figures_of
 from tsnrepro.publish.site_graph import Node, experiments_of_paper, graph
 from tsnrepro.publish.site_plots import as_script, intervals_plot, trials_plot, vega_bundle
-from tsnrepro.publish.site_trials import table_of, trial_rows, trials_behind
+from tsnrepro.publish.site_trials import relative, table_of, trial_rows, trials_behind
 from tsnrepro.records.values import TABLES_FOLDER, VALUES_FILE, Result, load_file, load_values
 
 _OVERVIEW, _LEDGER = "index.html", "ledger.html"
@@ -80,7 +80,7 @@ def write_report(
         commit=site.runs[0].facts["commit"],
         reason=reason,
         verdicts=list(verdicts(site.values, site.addresses)),
-        rows=list(compared(site.values, site.addresses)),
+        rows=site.compared,
         places=list(places(site.values)),
         runs=[site.described(run) for run in site.runs],
         testbeds=_testbeds(site.runs),
@@ -101,6 +101,7 @@ class _Site:
         self.addresses = {
             key: f"{name}.html#{key}" for name, found in self.values_of.items() for key in found
         }
+        self.compared = list(compared(self.values, self.addresses))
         self.titles = {run.experiment.name: run.experiment.title for run in runs}
         self._environment = Environment(
             loader=PackageLoader("tsnrepro.publish"),
@@ -192,7 +193,7 @@ class _Site:
     def beside_published(self) -> dict[str, Any]:
         """Return what the page of published and measured numbers shows."""
         return {
-            "rows": list(compared(self.values, self.addresses)),
+            "rows": self.compared,
             "ledger": _LEDGER if (self.output / _LEDGER).is_file() else "",
             "document": document_title(),
             "verbs": sorted({run.facts["verb"].split()[0] for run in self.runs}),
@@ -220,7 +221,7 @@ class _Site:
             pdf = paper / f"{paper.name}.pdf"
             if pdf.is_file():
                 used = [values[name] for name in values if name in experiments_of_paper(paper)]
-                nodes.append(Node(3, paper.name, "paper", _relative(pdf, self.output), used))
+                nodes.append(Node(3, paper.name, "paper", relative(pdf, self.output), used))
         if (self.output / _LEDGER).is_file():
             nodes.append(Node(3, "claims", "ledger", _LEDGER, [*values.values()]))
         return nodes
@@ -253,10 +254,6 @@ def _shortened(cell: str) -> str:
         return f"{float(cell):.5g}" if "." in cell else cell
     except ValueError:
         return cell
-
-
-def _relative(path: Path, start: Path) -> str:
-    return Path(os.path.relpath(path, start)).as_posix()
 
 
 def _testbeds(runs: Iterable[AnalysedRun]) -> list[dict[str, Any]]:

@@ -50,7 +50,7 @@ def trial_rows(run: AnalysedRun, table: pd.DataFrame | None, page: Path) -> list
         rows.append(
             {
                 "trial": entry["trial"],
-                "address": f"{_relative(folder, page)}/{DOCUMENT}" if factors else "",
+                "address": f"{relative(folder, page)}/{DOCUMENT}" if factors else "",
                 "sha256": entry["sha256"][:SHORT_SUM],
                 "factors": {name: cell for name, cell in known.items() if name in factors},
                 "more": {name: cell for name, cell in known.items() if name not in factors},
@@ -80,7 +80,8 @@ def _said(cell: Any) -> str:
     return "" if math.isnan(number) or number == 0 else f"{number:.7g}"
 
 
-def _relative(path: Path, start: Path) -> str:
+def relative(path: Path, start: Path) -> str:
+    """Return the address of a file as a page in a folder names it."""
     return Path(os.path.relpath(path, start)).as_posix()
 
 

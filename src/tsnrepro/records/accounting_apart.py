@@ -44,13 +44,10 @@ def account_apart(before: Snapshot, after: Snapshot, sent: int, received: int) -
     }
     departed = _departed(counted, arrived)
     came = _over_the_paths(counted, arrived, departed, drops)
-    eliminated, refused = (
-        counted.at(_RECEIVING, "eliminated"),
-        {
-            "recovery: rogue": counted.at(_RECEIVING, "rogue"),
-            "recovery: tagless": counted.at(_RECEIVING, "tagless"),
-        },
-    )
+    eliminated = counted.at(_RECEIVING, "eliminated")
+    refused = {
+        f"recovery: {reason}": counted.at(_RECEIVING, reason) for reason in ("rogue", "tagless")
+    }
     passed = came - eliminated - sum(refused.values())
     drops |= refused | _to_the_listener(counted, passed) | _at_the_listener(counted, received)
     return Accounting(

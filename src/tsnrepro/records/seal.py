@@ -147,4 +147,5 @@ def _stamp(path: Path) -> list[int]:
 
 def sha256_of(path: Path) -> str:
     """Return the SHA-256 of a file, in hex digits."""
-    return hashlib.sha256(path.read_bytes()).hexdigest()
+    with path.open("rb") as opened:
+        return hashlib.file_digest(opened, "sha256").hexdigest()
