@@ -4,6 +4,7 @@ import argparse
 import os
 import sys
 from collections.abc import Callable
+from importlib.metadata import version
 from pathlib import Path
 
 from tsnrepro.errors import RecordError, TsnreproError
@@ -36,6 +37,7 @@ def _parser() -> argparse.ArgumentParser:
         prog="tsnrepro",
         description="Measure time-sensitive networks, look into records, print papers.",
     )
+    parser.add_argument("--version", action="version", version=f"tsnrepro {version('tsnrepro')}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
     def command(name: str, run: Callable[[argparse.Namespace], None], what: str):

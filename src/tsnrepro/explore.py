@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,7 @@ from tsnrepro.repository import root
 
 # Of several testbeds that measured the same experiment, one that is no model comes first.
 _LAST = "model"
+_ARCHIVE = ".tar.gz"
 _NUMBERS = ["value", "low", "high"]
 
 
@@ -73,10 +75,12 @@ class Measured:
     ----------
     runs
         Folder of results by experiment.
+    unpacked
+        The temporary folder that holds them, if any: it lives as long as this object.
     """
 
-    def __init__(self, runs: dict[str, Path]) -> None:
-        self._runs = runs
+    def __init__(self, runs: dict[str, Path], unpacked: TemporaryDirectory | None = None) -> None:
+        self._runs, self._unpacked = runs, unpacked
 
     def __repr__(self) -> str:
         said = ", ".join(f"{name} on {testbed}" for name, testbed in self.testbeds.items())
@@ -184,22 +188,21 @@ def load(name: str, results: Path | None = None) -> Measured:
     ----------
     name
         ``quick``: a campaign, each experiment on the testbed that measured it (the model's only
-        where nothing else did). ``model/quick``: a campaign on one testbed.
+        where nothing else did). ``model/quick``: a campaign on one testbed. ``quick.tar.gz``: the
+        file of a deposit, every byte of which is checked first.
     results
         The folder of results; by default the repository's.
 
     Raises
     ------
     RecordError
-        There is nothing of this name.
+        There is nothing of this name, or the archive is damaged or altered.
     """
+    if name.endswith(_ARCHIVE):
+        return _of_archive(Path(name))
     folder = results or root() / "results"
     testbed, _, campaign = name.rpartition("/")
-    found: dict[str, Path] = {}
-    places = sorted(folder.glob(f"{testbed or '*'}/{campaign}"), key=_testbeds_order)
-    for place in places:
-        for run in sorted(place.glob(f"*/{VALUES_FILE}")):
-            found.setdefault(run.parent.name, run.parent)
+    found = _analysed(folder.glob(f"{testbed or '*'}/{campaign}"))
     if not found:
         there = sorted({"/".join(p.parts[-4:-2]) for p in folder.glob(f"*/*/*/{VALUES_FILE}")})
         raise RecordError(
@@ -208,6 +211,28 @@ def load(name: str, results: Path | None = None) -> Measured:
             f"There are: {', '.join(there)}" if there else "Measure first: snakemake --cores 4",
         )
     return Measured(found)
+
+
+def _of_archive(archive: Path) -> Measured:
+    from tsnrepro.publish.archive import unpacked  # noqa: PLC0415
+
+    if not archive.is_file():
+        raise RecordError("there is no archive", str(archive), "Make it: snakemake deposit")
+    scratch = TemporaryDirectory(prefix="tsnrepro-")
+    folder = unpacked(archive, Path(scratch.name))
+    found = _analysed((folder / "results").glob("*/*"))
+    if not found:
+        raise RecordError("the archive holds no analysed run", str(archive))
+    return Measured(found, scratch)
+
+
+def _analysed(places: Iterable[Path]) -> dict[str, Path]:
+    """Return the analysed runs below folders of campaigns, by experiment."""
+    found: dict[str, Path] = {}
+    for place in sorted(places, key=_testbeds_order):
+        for run in sorted(place.glob(f"*/{VALUES_FILE}")):
+            found.setdefault(run.parent.name, run.parent)
+    return found
 
 
 def _testbeds_order(place: Path) -> tuple[bool, str]:

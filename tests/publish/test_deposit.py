@@ -11,6 +11,7 @@ from importlib.resources import files
 import pytest
 import yaml
 
+import tsnrepro
 from tsnrepro.errors import RecordError
 from tsnrepro.publish.archive import unpacked, verify_archive
 from tsnrepro.publish.deposit import write_deposit
@@ -72,6 +73,21 @@ def test_a_deposit_is_checked_and_made_again_elsewhere(archive, capsys):
     assert "results/model/short/tcp: record sound" in said
     assert "  tables/tcp.parquet: same bytes" in said
     assert "0 different" in said
+
+
+def test_a_deposit_is_looked_into_as_a_campaign_is(archive, modelled_run):
+    deposited = tsnrepro.load(str(archive))
+    results = modelled_run.parents[2]
+    here = tsnrepro.load("short", results)
+    assert deposited.testbeds == {"tcp": "model"}
+    assert deposited.trials("tcp").equals(here.trials("tcp"))
+    name = here.trials("tcp")["trial"].iloc[0]
+    assert deposited.raw(name).record == here.raw(name).record
+    unpacked_to = deposited.raw(name).folder
+    del deposited
+    assert not unpacked_to.exists()
+    with pytest.raises(RecordError, match="there is no archive"):
+        tsnrepro.load("nothing.tar.gz")
 
 
 def test_equal_files_give_equal_bytes(archive, modelled_run, tmp_path):
