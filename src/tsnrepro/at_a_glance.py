@@ -12,10 +12,10 @@ import matplotlib.pyplot as plt
 import pandas as pd
 from matplotlib.figure import Figure
 
-from tsnrepro.campaigns import raw_root
+from tsnrepro import campaigns
 from tsnrepro.experiments.measuring import planned_trials
 from tsnrepro.records.imports.imported import is_imported
-from tsnrepro.records.store import DOCUMENT, RawStore
+from tsnrepro.records.store import DOCUMENT, RawStore, is_done
 
 # What one looks at first, the most telling before others.
 _TELLING = (
@@ -55,12 +55,13 @@ def planned(experiment: str, testbed: str, campaign: str) -> pd.DataFrame:
     ConfigurationError
         The campaign has no such experiment for this testbed.
     """
-    if is_imported(raw_root(), testbed):
+    if is_imported(campaigns.raw_root(), testbed):
         return pd.DataFrame({"trials": [], "recorded": [], "nominal_s": []})
-    store = RawStore(raw_root(), testbed, campaign, experiment)
+    store = RawStore(campaigns.raw_root(), testbed, campaign, experiment)
+    attempts = campaigns.campaign(campaign).attempts
     rows = []
     for item in planned_trials(experiment, testbed, campaign):
-        recorded = _is_measured(store.attempts(item.trial))
+        recorded = is_done(store.ended(item.trial), attempts)
         factors = {n: v for n, v in item.trial.factors.items() if not isinstance(v, dict | list)}
         rows.append(
             {
@@ -75,10 +76,6 @@ def planned(experiment: str, testbed: str, campaign: str) -> pd.DataFrame:
     varied = [c for c in table if c not in _COUNTED and table[c].nunique(dropna=False) > 1]
     sums = table.groupby("label", sort=False)[list(_COUNTED[1:])].sum()
     return sums.join(table.groupby("label", sort=False)[varied].first())
-
-
-def _is_measured(attempts: list[Path]) -> bool:
-    return bool(attempts) and _document(attempts[-1])["status"] == "measured"
 
 
 def _document(folder: Path) -> dict[str, Any]:

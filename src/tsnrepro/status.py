@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from tsnrepro.campaigns import campaign, raw_root, testbed_settings
@@ -13,7 +13,7 @@ from tsnrepro.experiments.plan import Planned
 from tsnrepro.experiments.progress import duration
 from tsnrepro.records.imports.imported import is_imported
 from tsnrepro.records.seal import RUN_FILE, SEAL_FILE, sha256_of
-from tsnrepro.records.store import DOCUMENT, PARTIAL_PREFIX, RawStore
+from tsnrepro.records.store import DOCUMENT, PARTIAL_PREFIX, RawStore, is_done
 from tsnrepro.records.values import VALUES_FILE
 from tsnrepro.registry import experiment as experiment_of
 from tsnrepro.registry import experiments
@@ -93,43 +93,45 @@ def status_of(testbed: str, campaign_name: str, experiment: str) -> RunStatus:
                 raise
             # Records outlive the campaign that asked for them.
             recorded, gone = len(there), f"campaign {campaign_name} asks for none of it any more"
-    failed, left_s, asked_for = 0, 0.0, set[str]()
-    for item in planned:
-        made = store.attempts(item.trial)
-        asked_for |= {folder.name for folder in made}
-        ended = _ended(made)
-        if _counts(ended, attempts):
-            recorded += 1
-        else:
-            failed += bool(ended)
-            left_s += item.nominal_s
+    counted = _count(planned, store, attempts)
     return RunStatus(
         testbed,
         campaign_name,
         experiment,
         planned=len(planned) or recorded,
-        recorded=recorded,
-        failed=failed,
-        other=len([name for name in there - asked_for if not name.startswith("warm-up-")])
+        recorded=recorded + counted.recorded,
+        failed=counted.failed,
+        other=len([name for name in there - counted.names if not name.startswith("warm-up-")])
         if planned
         else 0,
-        left_s=left_s,
+        left_s=counted.left_s,
         analysis=f"stale: {gone}"
         if gone
         else _analysis(testbed, campaign_name, experiment, _names(planned, store)),
     )
 
 
-def _ended(folders: list[Path]) -> list[str]:
-    """Return how each attempt ended; a good one is the last."""
-    return [str(json.loads((folder / DOCUMENT).read_bytes())["status"]) for folder in folders]
+@dataclass
+class _Counted:
+    """What became of planned trials; ``names`` are all attempts' of theirs."""
+
+    names: set[str] = field(default_factory=set)
+    recorded: int = 0
+    failed: int = 0
+    left_s: float = 0.0
 
 
-def _counts(ended: list[str], attempts: int) -> bool:
-    """Tell whether a trial is done with: measured, or as steady as it gets in all its attempts."""
-    if not ended:
-        return False
-    return ended[-1] == "measured" or (len(ended) >= attempts and "unsteady" in ended)
+def _count(planned: list[Planned], store: RawStore, attempts: int) -> _Counted:
+    counted = _Counted()
+    for item in planned:
+        counted.names |= {folder.name for folder in store.attempts(item.trial)}
+        ended = store.ended(item.trial)
+        if is_done(ended, attempts):
+            counted.recorded += 1
+        else:
+            counted.failed += bool(ended)
+            counted.left_s += item.nominal_s
+    return counted
 
 
 def _names(planned: list[Planned], store: RawStore) -> set[str]:
@@ -228,13 +230,16 @@ def seconds_to_measure(runs: Iterable[Run]) -> dict[Run, float]:
 
     What cannot be told, such as an imported run, takes none.
     """
-    found = {}
-    for run in runs:
-        try:
-            found[run] = status_of(*run).left_s
-        except (ConfigurationError, RecordError):
-            found[run] = 0.0
-    return found
+    return {run: _left_s(*run) for run in runs}
+
+
+def _left_s(testbed: str, campaign_name: str, experiment: str) -> float:
+    try:
+        planned = planned_trials(experiment, testbed, campaign_name)
+        store = RawStore(raw_root(), testbed, campaign_name, experiment)
+        return _count(planned, store, campaign(campaign_name).attempts).left_s
+    except (ConfigurationError, RecordError):
+        return 0.0
 
 
 def papers() -> dict[str, str]:

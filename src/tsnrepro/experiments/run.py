@@ -17,7 +17,7 @@ from tsnrepro.experiments.measurement import Measurement
 from tsnrepro.experiments.metering import stalls_metered
 from tsnrepro.experiments.plan import Planned
 from tsnrepro.experiments.progress import Progress
-from tsnrepro.records.store import RawStore, Trial, canonical
+from tsnrepro.records.store import RawStore, Trial, canonical, is_done
 from tsnrepro.testbed.protocol import Testbed
 
 
@@ -138,10 +138,10 @@ class _Recorder:
 
     def open_attempts(self, trial: Trial) -> range:
         """Return the numbers of the attempts still to make: none after a success."""
-        made = self.store.attempts(trial)
-        if made and self.store.read(made[-1])["status"] == "measured":
+        ended = [str(self.store.read(made)["status"]) for made in self.store.attempts(trial)]
+        if is_done(ended, self.attempts):
             return range(0)
-        return range(len(made) + 1, self.attempts + 1)
+        return range(len(ended) + 1, self.attempts + 1)
 
     def _steady(self, trial: Trial, measured: Measurement) -> None:
         """Measure a trial, and refuse it if a machine stalled for too long meanwhile."""

@@ -16,7 +16,7 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol
@@ -132,6 +132,14 @@ class Batch:
         self._moves.clear()
 
 
+def is_done(ended: Sequence[str], attempts: int) -> bool:
+    """Tell by how its attempts ended whether a trial is done with.
+
+    It is once it was measured, and once it was as steady as it gets in all its attempts.
+    """
+    return "measured" in ended[-1:] or (len(ended) >= attempts and "unsteady" in ended)
+
+
 class RawStore:
     """The trials of one run: one experiment on one testbed under one campaign."""
 
@@ -222,6 +230,11 @@ class RawStore:
         while (folder := self.folder / trial.name(len(found) + 1)).is_dir():
             found.append(folder)
         return found
+
+    def ended(self, trial: Named) -> list[str]:
+        """Return how each recorded attempt at a trial ended, without a look at checksums."""
+        folders = self.attempts(trial)
+        return [str(json.loads((folder / DOCUMENT).read_bytes())["status"]) for folder in folders]
 
     def documents(self) -> list[dict[str, Any]]:
         """Return the documents of all trials of this run, whatever became of them."""
