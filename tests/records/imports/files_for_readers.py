@@ -1,18 +1,21 @@
 """Files for readers: bytes on the disk, read by the table of a mapping."""
 
 import tempfile
+from itertools import count
 from pathlib import Path
 
 from tsnrepro.records.imports.files import SourceFile
 from tsnrepro.records.imports.mapping import MappedTable
 
+# Gone with the process; a fixture would be one for all examples of a property test.
+_FOLDER = tempfile.TemporaryDirectory(prefix="tsnrepro-readers-")
+_NUMBERS = count()
 NEEDED = {"configuration": "frer", "payload_bytes": 1472}
 
 
 def source_file(content, relative="some.txt"):
     """Return a file with a content, which stays while tests run."""
-    folder = Path(tempfile.mkdtemp(prefix="readers-"))
-    path = folder / "content"
+    path = Path(_FOLDER.name) / f"{next(_NUMBERS)}"
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
     return SourceFile(path, relative)
 
