@@ -32,7 +32,8 @@ def miniature(campaign: Campaign) -> Campaign:
 
 def _shrink(value: Any, name: str = "") -> Any:
     if isinstance(value, dict):
-        return {key: _shrink(item, key) for key, item in value.items()}
+        # What maps names to seconds has a name of seconds itself.
+        return {k: _shrink(v, name if name.endswith("_s") else k) for k, v in value.items()}
     if isinstance(value, list):
         return [_shrink(item) for item in _ends(value)]
     if isinstance(value, bool) or not isinstance(value, int | float):

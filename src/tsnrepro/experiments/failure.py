@@ -24,13 +24,23 @@ _SET_UP_SECONDS = 3.0
 
 def plan(settings: FailureSettings, seed: int, kind: str) -> list[Planned]:
     """Return the trials: every scenario, configuration and repetition."""
-    nominal_s = nominal_seconds(kind, settings.duration_s, _SET_UP_SECONDS)
-    return in_blocks(_trials(settings), seed, lambda _: nominal_s, _testbed)
+
+    def seconds(trial: Trial) -> float:
+        return nominal_seconds(kind, trial.factors["duration_s"], _SET_UP_SECONDS)
+
+    return in_blocks(_trials(settings), seed, seconds, _testbed)
 
 
 def _trials(settings: FailureSettings) -> list[Trial]:
     common = settings.model_dump(
-        exclude={"scenarios", "configurations", "repetitions", "delays_ms", "failover"}
+        exclude={
+            "scenarios",
+            "configurations",
+            "repetitions",
+            "durations_s",
+            "delays_ms",
+            "failover",
+        }
     )
 
     def repetitions(scenario: str) -> int:
@@ -47,6 +57,7 @@ def _trials(settings: FailureSettings) -> list[Trial]:
                 "paths": 3 if scenario == "three-paths" else None,
                 "configuration": configuration,
                 **common,
+                "duration_s": settings.durations_s.get(scenario, settings.duration_s),
                 **(_failover_load(settings) if scenario == "failover" else {}),
             },
             repetition,

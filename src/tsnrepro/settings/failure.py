@@ -54,6 +54,8 @@ class FailureSettings(Strict):
     configurations: Configurations = ["control", "frer"]
     repetitions: Repetitions
     duration_s: Seconds
+    durations_s: dict[_Scenario, Seconds] = {}
+    """Of scenarios that need more, or less, than ``duration_s``."""
     rate_pps: PacketsPerSecond = 5000.0
     payload_bytes: Annotated[int, Field(ge=12, le=1472)] = 256
     loss_percent: Percent = 10.0
