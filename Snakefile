@@ -7,6 +7,7 @@
 import os
 import sys
 
+import tsnrepro.preloaded
 import tsnrepro.selection
 import tsnrepro.settings
 from tsnrepro.campaign_output import EXPECTED
@@ -31,6 +32,9 @@ except TsnreproError as error:
     sys.exit(f"tsnrepro: {error}")
 
 release_stale_lock()
+
+# A job on a node of a cluster belongs to the cluster, whatever was told to the one who sent it.
+os.environ.pop(tsnrepro.preloaded.NAME, None)
 
 # A notebook ends with this process, however it ends.
 os.environ.setdefault("TSNREPRO_WORKFLOW_PID", str(os.getpid()))
@@ -63,6 +67,7 @@ except TsnreproError as error:
 
 
 onstart:
+    tsnrepro.preloaded.start_server(os.getpid())
     expected = seconds_to_measure((run.testbed, run.campaign, run.experiment) for run in RUNS)
     left = (
         f"; about {duration(sum(expected.values()))} of measuring"

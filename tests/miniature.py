@@ -9,7 +9,7 @@ from typing import Any
 from tsnrepro.settings import Campaign, parse
 
 _SECONDS = 1
-_PACKETS = 300
+_PACKETS = 100
 STUDY = "threshold-coarse"
 # What is done several times is done once. Searches end after so many steps.
 _ONCE = ("repetitions", "last_repetitions", "searches", "attempts", "iterations")

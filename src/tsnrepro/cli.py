@@ -8,6 +8,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from tsnrepro.errors import RecordError, TsnreproError
+from tsnrepro.preloaded import run_preloaded
 from tsnrepro.publish.command import add_submission_commands
 from tsnrepro.studies.command import add_study_command
 from tsnrepro.terminal import add_examples, add_terminal_commands, complete
@@ -15,7 +16,16 @@ from tsnrepro.testbed.hardware.command import add_rack_commands
 
 
 def main() -> None:
-    """Run one command; a failure prints what, where and what to do, and exits with 1."""
+    """Run one command, under a workflow in a copy of a process that has imported what it needs."""
+    status = run_preloaded(sys.argv[1:])
+    if status is None:
+        run_command()
+    else:
+        sys.exit(status)
+
+
+def run_command() -> None:
+    """Run one command here; a failure prints what, where and what to do, and exits with 1."""
     parser = _parser()
     complete(parser)
     arguments = parser.parse_args()

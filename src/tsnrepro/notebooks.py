@@ -89,7 +89,7 @@ def append_only(handle: int) -> None:
         fcntl.fcntl(handle, fcntl.F_SETFL, flags | os.O_APPEND)
 
 
-def _leave_out_iri_grammar() -> None:
+def leave_out_iri_grammar() -> None:
     """Keep jsonschema from compiling a grammar of IRIs, which would be half of papermill's import.
 
     A schema of notebooks has no such format, and jsonschema does without the grammar where its
@@ -120,7 +120,7 @@ def execute(source: Path, target: Path, parameters: dict[str, Any]) -> None:
             str(source),
             f"The notebook's parameters: {', '.join(sorted(known))}",
         )
-    _leave_out_iri_grammar()
+    leave_out_iri_grammar()
     import papermill  # noqa: PLC0415 - a second, paid only when there is something to run
     from papermill.exceptions import PapermillExecutionError  # noqa: PLC0415
     from traitlets.config import Config  # noqa: PLC0415
@@ -173,7 +173,7 @@ def write_page(notebook: Path, output: Path, banner: str) -> None:
         raise ConfigurationError("no such notebook", str(notebook))
     import html  # noqa: PLC0415
 
-    _leave_out_iri_grammar()
+    leave_out_iri_grammar()
     from nbconvert import HTMLExporter  # noqa: PLC0415 - a second
 
     # Nothing of the page is a script or lies elsewhere, so a browser need not look for either.

@@ -32,6 +32,7 @@ from tsnrepro.records.store import Trial
 from tsnrepro.settings.capture import CaptureSettings
 from tsnrepro.testbed.host import RemoteProcess
 from tsnrepro.testbed.protocol import HostTestbed, Testbed
+from tsnrepro.testbed.settling import settle
 from tsnrepro.tools import dumpcap
 from tsnrepro.tools.counters import Snapshot
 from tsnrepro.topology import CARD, LISTENER, SWITCHES, TALKER
@@ -155,7 +156,7 @@ class _Capturing:
             counters = CountersAround(self._begin())
             self._keep(COUNTERS_BEFORE, counters.before)
             yield counters
-            time.sleep(self.testbed.settle_seconds(self.load.payload_bytes))
+            settle(self.testbed, self.load.payload_bytes)
             # The last reading is one of its own: when it was made must be known closely.
             self.testbed.settled_snapshot()
             counters.after = self._read_counters("after")

@@ -22,7 +22,6 @@ import paramiko
 
 from tsnrepro.dataplane import build
 from tsnrepro.errors import CommandError, TestbedError
-from tsnrepro.ethernet import ip_packets
 from tsnrepro.settings import Configuration, EmulatedSettings
 from tsnrepro.testbed import facts
 from tsnrepro.testbed.delay import DELAY, DelayLine, ports
@@ -48,8 +47,6 @@ _HOST_SYSCTLS = ("net.ipv4.ipfrag_time=1",)
 _COMMAND_SECONDS = 20
 # How late a frame may be beyond what its path takes: the kernel's timers and programs.
 _LATENESS_SECONDS = 0.05
-# IP reassembly gives up on a datagram after ipfrag_time, and its timer is late.
-_REASSEMBLY_SECONDS = 1.6
 # A server that does not end with its connection is ended.
 _SERVER_END_SECONDS = 2
 # Longer than any campaign's notebook: the tracer ends with the testbed.
@@ -343,18 +340,13 @@ class EmulatedTestbed:
     def _drops_line(self) -> str:
         return " ".join(each.line() for each in self._counted)
 
-    def settle_seconds(self, payload_bytes: int) -> float:
-        """Return how long after a test's end its datagrams may still be on their way.
-
-        That is the longest path's delay and three full queues; where datagrams are fragmented,
-        also the time after which reassembly gives them up.
-        """
+    @property
+    def transit_seconds(self) -> float:
+        """The longest that a frame may be on its way: the longest path, and three full queues."""
         settings = self.settings
         rates = settings.link_rate_mbps, settings.member_link_rate_mbps or settings.link_rate_mbps
         queues_s = 3 * settings.queue_bytes * 8 / (min(rates) * 1e6)
-        fragmented = len(ip_packets(payload_bytes)) > 1
-        reassembly_s = _REASSEMBLY_SECONDS if fragmented else _LATENESS_SECONDS
-        return settings.longest_delay_s + queues_s + reassembly_s
+        return settings.longest_delay_s + queues_s + _LATENESS_SECONDS
 
     def snapshot(self) -> Snapshot:
         """Read the counters of all hosts; the caller has ended all traffic before."""

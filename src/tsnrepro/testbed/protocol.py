@@ -75,8 +75,9 @@ class HostTestbed(Testbed, Protocol):
         """Let talker and listener keep each other's MAC address without asking for it again."""
         ...
 
-    def settle_seconds(self, payload_bytes: int) -> float:
-        """Return how long after a test's end its datagrams may still be on their way."""
+    @property
+    def transit_seconds(self) -> float:
+        """The longest that a frame may be on its way."""
         ...
 
     def snapshot(self) -> Snapshot:

@@ -39,6 +39,7 @@ from tsnrepro.streams.delivery import of_stream
 from tsnrepro.streams.log import Records, decoded, read_listener_log
 from tsnrepro.testbed.host import Completed, RemoteProcess
 from tsnrepro.testbed.protocol import HostTestbed
+from tsnrepro.testbed.settling import settle
 from tsnrepro.tools import iperf3, mausezahn, sockperf
 from tsnrepro.tools.counters import CounterDifferences, Snapshot
 from tsnrepro.tools.frerctl import StreamFilter, SwitchStream
@@ -191,7 +192,7 @@ class HostsBackend:
         self._testbed.configure(configuration, stream)
         with self._counted() as counters:
             yield counters
-            time.sleep(self._testbed.settle_seconds(payload_bytes))
+            settle(self._testbed, payload_bytes)
 
     @contextmanager
     def _counted(self, prefix: str = "") -> Iterator[CountersAround]:
@@ -292,15 +293,15 @@ class HostsBackend:
             with injector:
                 done = self._run_talkers(loads, injector, deadline)
         finally:
-            time.sleep(max(self._late_seconds(load) for load in loads))
+            self._settle(loads)
             receiving.stop()
             heard = receiving.wait()
         return done, heard
 
-    def _late_seconds(self, load: IntendedLoad) -> float:
-        """Return how long after a load's end its datagrams are waited for."""
-        settle_s = self._testbed.settle_seconds(load.payload_bytes)
-        return max(_LATE_SECONDS, settle_s) if load.full_waits else settle_s
+    def _settle(self, loads: Sequence[IntendedLoad]) -> None:
+        """Wait for what is late."""
+        at_least_s = _LATE_SECONDS if any(load.full_waits for load in loads) else 0.0
+        settle(self._testbed, max(load.payload_bytes for load in loads), at_least_s)
 
     def _start_listener(
         self, ports: list[int], deadline_s: float, log: str | None = None

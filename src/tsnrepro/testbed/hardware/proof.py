@@ -11,6 +11,7 @@ from tsnrepro.streams import build
 from tsnrepro.streams.command import Extent, Pacing, talker
 from tsnrepro.testbed.hardware.doctor import PASS, STOP, Finding
 from tsnrepro.testbed.hardware.testbed import HardwareTestbed
+from tsnrepro.testbed.settling import settle
 from tsnrepro.tools.counters import CounterDifferences
 from tsnrepro.tools.frerctl import StreamFilter
 from tsnrepro.topology import CARD, LISTENER, SWITCHES, TALKER
@@ -64,7 +65,7 @@ def _send(testbed: HardwareTestbed) -> CounterDifferences:
     )
     # Nobody listens there, which is the listener's business: what comes to its card counts.
     testbed.hosts[TALKER].run(argv, deadline_s=_SECONDS).check()
-    time.sleep(testbed.settle_seconds(_PAYLOAD_BYTES))
+    settle(testbed, _PAYLOAD_BYTES)
     return CounterDifferences(before, testbed.settled_snapshot())
 
 

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 from tsnrepro.dataplane import build
 from tsnrepro.errors import ConfigurationError, TestbedError
-from tsnrepro.ethernet import ip_packets
 from tsnrepro.settings import Configuration, HardwareSettings, parse
 from tsnrepro.testbed import facts
 from tsnrepro.testbed.faults import Faults
@@ -32,8 +31,6 @@ from tsnrepro.topology import HOSTS, LISTENER, SWITCHES, TALKER, member_names
 _STATIONS = (TALKER, LISTENER)
 # What is in a switch's buffers or on its way to a program when a test has ended.
 _LATENESS_SECONDS = 0.1
-# IP reassembly gives up on a datagram after ipfrag_time, and its timer is late.
-_REASSEMBLY_SECONDS = 1.6
 # Other traffic than a trial's never goes on for so many.
 _MOST_READINGS = 20
 
@@ -291,10 +288,10 @@ class HardwareTestbed:
         stations[TALKER].pin(stations[LISTENER].mac())
         stations[LISTENER].pin(stations[TALKER].mac())
 
-    def settle_seconds(self, payload_bytes: int) -> float:
-        """Return how long after a test's end its datagrams may still be on their way."""
-        fragmented = len(ip_packets(payload_bytes)) > 1
-        return _REASSEMBLY_SECONDS if fragmented else _LATENESS_SECONDS
+    @property
+    def transit_seconds(self) -> float:
+        """The longest that a frame may be on its way."""
+        return _LATENESS_SECONDS
 
     def snapshot(self) -> Snapshot:
         """Read the counters of all hosts; the caller has ended all traffic before."""
