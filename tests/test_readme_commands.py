@@ -28,7 +28,7 @@ MINIATURES = "tests/workflow/test_miniatures.py"
 COVERED = {
     r"(sudo )?scripts/reproduce": f"{WHOLE_WAY}",
     r"scripts/setup( --python-only)?": "scripts/fresh-machine",
-    r"scripts/test( --all| -m .+)?": ".ci/run",
+    r"scripts/test( --all| --campaigns| -m .+)?": ".ci/run",
     r"source \.venv/bin/activate": ".ci/run",
     r"snakemake --cores \d+": WHOLE_WAY,
     r"snakemake --cores \d+ measurements": WHOLE_WAY,
