@@ -39,6 +39,7 @@ os.environ.pop(tsnrepro.preloaded.NAME, None)
 # A notebook ends with this process, however it ends.
 os.environ.setdefault("TSNREPRO_WORKFLOW_PID", str(os.getpid()))
 
+AGAINST = config.get("against", "")
 PAPERS = [f"{paper.folder}/{paper.name}.pdf" for paper in PLAN.papers]
 REPORT = f"{PLAN.report}/index.html"
 LEDGER = f"{PLAN.report}/ledger.html"

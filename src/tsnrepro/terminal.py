@@ -50,6 +50,9 @@ EXAMPLES = {
     "submission": [
         "tsnrepro submission arxiv paper/frer-udp results/papers/frer-udp a.tar.gz",
     ],
+    "difference": [
+        "tsnrepro difference paper/frer-udp results/papers/frer-udp v1.0 changed.pdf",
+    ],
     "numbered": ["tsnrepro numbered results/papers/frer-udp/frer-udp.pdf"],
     "doctor": [
         "tsnrepro doctor d10-example          # changes nothing",

@@ -1,11 +1,10 @@
 """A tarball compiles without the repository, and says of its authors what its target allows."""
 
-import shutil
-import subprocess
 import tarfile
 
 import pytest
 import yaml
+from small_paper import small_paper, text_of
 
 from tsnrepro.publish import submission
 from tsnrepro.publish.errors import PublishError
@@ -13,39 +12,6 @@ from tsnrepro.publish.submission import write_submission
 from tsnrepro.publish.words import lengths, lengths_of_text
 from tsnrepro.repository import root
 
-MAIN = r"""
-\documentclass[journal]{IEEEtran}
-\usepackage{graphicx}
-\usepackage[hangul]{tsnrepro}
-\input{values.tex}
-\begin{document}
-\title{A Title}\author{\paperauthors}\maketitle
-The rate was \unitval{a.rate.mbps}, as others saw~\cite{one}. 두 단어.
-\measuredfigure[width=2cm]{loss/a-figure}
-\bibliographystyle{IEEEtran}
-\bibliography{references}
-\clearpage\onecolumn\appendices
-\section{More}
-\input{provenance.tex}
-\end{document}
-"""
-FIELDS = {
-    "print": "941.4",
-    "unit": "Mb/s",
-    "interval": "941.4",
-    "bounds": "--",
-    "lo": "--",
-    "hi": "--",
-    "decimals": "1",
-    "raw": "941.4",
-    "rawlo": "nil",
-    "rawhi": "nil",
-}
-BIBLIOGRAPHY = r"""
-\begin{thebibliography}{1}
-\bibitem{one} A.~Author, ``A paper.''
-\end{thebibliography}
-"""
 AUTHORS = "The tsnrepro authors"
 
 pytestmark = pytest.mark.latex
@@ -66,28 +32,6 @@ def submitted(tmp_path_factory):
     return folder
 
 
-def small_paper(folder):
-    papers, results = folder / "paper", folder / "results" / "small"
-    manuscript = papers / "small"
-    manuscript.mkdir(parents=True)
-    (manuscript / "main.tex").write_text(MAIN, encoding="utf-8")
-    for name in ("tsnrepro.sty", "tsnrepro.lua", "authors.tex"):
-        shutil.copy(root() / "paper" / name, papers / name)
-    (results / "figures" / "loss").mkdir(parents=True)
-    fields = "".join(f"\\tsnset{{a.rate.mbps}}{{{k}}}{{{v}}}\n" for k, v in FIELDS.items())
-    (results / "values.tex").write_text(fields, encoding="utf-8")
-    (results / "published.tex").write_text("", encoding="utf-8")
-    line = r"\begin{measuredvalues}\measuredvalue{a.rate.mbps}{a.rate.mbps}{941.4}{mean}"
-    (results / "provenance.tex").write_text(line + r"\end{measuredvalues}", encoding="utf-8")
-    (results / "small.bbl").write_text(BIBLIOGRAPHY, encoding="utf-8")
-    return manuscript, results
-
-
-def text_of(pdf):
-    done = subprocess.run(["pdftotext", str(pdf), "-"], capture_output=True, text=True, check=True)
-    return done.stdout
-
-
 def test_the_tarball_compiles_alone(submitted):
     text = text_of(submitted / "arxiv.pdf")
     assert "941.4" in text
@@ -99,7 +43,7 @@ def test_the_tarball_compiles_alone(submitted):
 
 
 def test_equal_sources_give_equal_bytes(printed, submitted, monkeypatch, tmp_path):
-    monkeypatch.setattr(submission, "_compiled", lambda files, name: b"")
+    monkeypatch.setattr(submission, "compiled", lambda files, name: b"")
     write_submission(*printed, "arxiv", tmp_path / "again.tar.gz")
     again = (tmp_path / "again.tar.gz").read_bytes()
     assert again == (submitted / "arxiv.tar.gz").read_bytes()

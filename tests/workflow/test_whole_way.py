@@ -94,6 +94,11 @@ def test_papers_are_packed(repository):
     assert re.search(r"frer-udp +text +\d{3,} +\d{4,}", done.stdout)
     assert tarball.is_file()
     assert (folder / "frer-udp-anonymous.pdf").is_file()
+    # Of the tarball's paper alone, in which no number moved.
+    against = str(tarball.relative_to(repository))
+    done = snakemake(repository, "--", "diff", campaign=CAMPAIGN, against=against)
+    assert done.returncode == 0, done.stdout[-6000:]
+    assert [path.name for path in repository.rglob("*-diff.pdf")] == ["frer-udp-diff.pdf"]
 
 
 def test_the_paper_has_measured_and_simulated_columns(repository, paper):

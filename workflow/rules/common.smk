@@ -1,6 +1,7 @@
 from pathlib import Path
 
 from tsnrepro.dependencies import code_of
+from tsnrepro.publish.difference import compared_with, files_compared_with, papers_compared
 from tsnrepro.records.imports.imported import is_imported
 from tsnrepro.studies.chunks import results_of_study
 
@@ -21,6 +22,13 @@ def paper_of(wildcards):
 def submissions_of(papers, target):
     """Return the tarballs of papers for a target."""
     return [f"{paper.folder}/submission/{paper.name}-{target}.tar.gz" for paper in papers]
+
+
+def differences_of(papers, against):
+    """Return the PDFs of what changed in papers: of the one that a tarball holds, else of all."""
+    folders = {paper.name: paper.folder for paper in papers}
+    found = papers_compared(list(folders), against)
+    return [f"{folders[name]}/submission/{name}-diff.pdf" for name in found]
 
 
 def tracked(folder):

@@ -94,6 +94,36 @@ rule anonymous:
     localrule: True
 
 
+# What changed since a git revision, or since a submission was packed.
+rule difference:
+    input:
+        code_of("tsnrepro.publish.command:_difference"),
+        lambda wildcards: tracked(f"paper/{wildcards.paper}"),
+        files_compared_with(AGAINST),
+        "paper/authors.tex",
+        "paper/tsnrepro.sty",
+        pdf="results/papers/{paper}/{paper}.pdf",
+    output:
+        pdf="results/papers/{paper}/submission/{paper}-diff.pdf",
+        source="results/papers/{paper}/submission/{paper}-diff.tex",
+    log:
+        "results/papers/{paper}/submission/diff.log",
+    conda:
+        "../../environment.yml"
+    params:
+        folder=lambda wildcards, input: Path(input.pdf).parent,
+        against=compared_with(AGAINST),
+    shell:
+        "tsnrepro difference paper/{wildcards.paper:q} {params.folder:q} {params.against:q}"
+        " {output.pdf:q} 2> >(tee {log:q} >&2)"
+
+
+rule diff:
+    input:
+        lambda _: differences_of(PLAN.papers, AGAINST),
+    localrule: True
+
+
 rule wordcount:
     input:
         [f"{paper.folder}/{paper.name}.pdf" for paper in PLAN.papers],

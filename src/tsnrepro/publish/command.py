@@ -1,4 +1,4 @@
-"""Commands on what goes out: ``submission``, ``words``, ``numbered`` and ``deposit``."""
+"""Commands on what goes out: papers packed, compared and counted, and the deposit."""
 
 import argparse
 from pathlib import Path
@@ -15,6 +15,17 @@ def add_submission_commands(commands: Any) -> None:
     submission.add_argument("results", type=Path, help="the folder of the printed paper")
     submission.add_argument("output", type=Path)
     submission.set_defaults(run=_submission)
+
+    difference = commands.add_parser(
+        "difference", help="mark what a printed paper says otherwise than before"
+    )
+    difference.add_argument("manuscript", type=Path)
+    difference.add_argument("results", type=Path, help="the folder of the printed paper")
+    difference.add_argument(
+        "against", help="a tarball that the target arxiv made, a folder of them, or a git revision"
+    )
+    difference.add_argument("output", type=Path, help="the PDF")
+    difference.set_defaults(run=_difference)
 
     words = commands.add_parser("words", help="count the words of printed papers")
     words.add_argument("papers", type=Path, nargs="+", metavar="PDF")
@@ -40,6 +51,12 @@ def _submission(arguments: argparse.Namespace) -> None:
     from tsnrepro.publish.submission import write_submission  # noqa: PLC0415
 
     write_submission(arguments.manuscript, arguments.results, arguments.target, arguments.output)
+
+
+def _difference(arguments: argparse.Namespace) -> None:
+    from tsnrepro.publish.difference import write_difference  # noqa: PLC0415
+
+    write_difference(arguments.manuscript, arguments.results, arguments.against, arguments.output)
 
 
 def _words(arguments: argparse.Namespace) -> None:

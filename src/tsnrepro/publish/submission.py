@@ -50,16 +50,22 @@ def write_submission(manuscript: Path, results: Path, target: str, output: Path)
     """
     if target not in TARGETS:
         raise PublishError(f"unknown target '{target}'", "", f"There are: {', '.join(TARGETS)}")
-    files = _files(manuscript, results, target)
-    pdf = _compiled(files, manuscript.name)
+    files = files_of(manuscript, results, target)
+    pdf = compiled(files, manuscript.name)
     output.parent.mkdir(parents=True, exist_ok=True)
     with output.open("wb") as opened:
         write_tarball(opened, files)
     output.with_name(output.name.removesuffix(".tar.gz") + ".pdf").write_bytes(pdf)
 
 
-def _files(manuscript: Path, results: Path, target: str) -> dict[str, bytes]:
-    """Return the content of each file by its place in the tarball."""
+def files_of(manuscript: Path, results: Path, target: str) -> dict[str, bytes]:
+    """Return the content of each file of a manuscript's tarball by its place there.
+
+    Raises
+    ------
+    PublishError
+        The paper was not printed before.
+    """
     name, style = manuscript.name, manuscript.parent
     bibliography = results / f"{name}.bbl"
     if not bibliography.is_file():
@@ -93,8 +99,8 @@ def _instructions(name: str) -> bytes:
     return (json.dumps(said, indent=1) + "\n").encode()
 
 
-def _compiled(files: Mapping[str, bytes], name: str) -> bytes:
-    """Return the PDF of the files alone.
+def compiled(files: Mapping[str, bytes], name: str, what: str = "the tarball") -> bytes:
+    """Return the PDF of files alone, of which ``NAME.tex`` is the one to start from.
 
     Raises
     ------
@@ -124,5 +130,5 @@ def _compiled(files: Mapping[str, bytes], name: str) -> bytes:
             )
             if done.returncode:
                 said = done.stdout.decode(errors="replace").splitlines()[-_TAIL_LINES:]
-                raise PublishError("the tarball does not compile alone:\n" + "\n".join(said), name)
+                raise PublishError(f"{what} does not compile alone:\n" + "\n".join(said), name)
         return (Path(folder) / f"{name}.pdf").read_bytes()

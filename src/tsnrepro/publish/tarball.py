@@ -3,9 +3,12 @@
 import gzip
 import io
 import tarfile
+import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import BinaryIO
+
+from tsnrepro.publish.errors import PublishError
 
 _READ_ALL = 0o644
 
@@ -44,3 +47,24 @@ def write_in_order(target: BinaryIO, files: Mapping[str, bytes | Path]) -> None:
             else:
                 entry.size = len(content)
                 archive.addfile(entry, io.BytesIO(content))
+
+
+def read_tarball(path: Path) -> dict[str, bytes]:
+    """Return the content of a tarball's files by their places.
+
+    Raises
+    ------
+    PublishError
+        It is no tarball, or a broken one.
+    """
+    try:
+        with tarfile.open(path, "r:gz") as archive:
+            entries = [entry for entry in archive if entry.isfile()]
+            return {entry.name: _content(archive, entry) for entry in entries}
+    except (tarfile.TarError, EOFError, zlib.error, OSError) as error:
+        raise PublishError(f"no tarball: {error}", str(path)) from error
+
+
+def _content(archive: tarfile.TarFile, entry: tarfile.TarInfo) -> bytes:
+    opened = archive.extractfile(entry)
+    return opened.read() if opened else b""

@@ -58,3 +58,5 @@ class Selection(Strict):
     """Empty: all whose experiments are measured."""
     study: Name = "threshold"
     """The file of config/studies that the target ``study`` computes."""
+    against: str = ""
+    """What the target ``diff`` compares with: a git revision, or what ``arxiv`` has packed."""
