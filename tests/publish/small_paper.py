@@ -33,6 +33,12 @@ FIELDS = {
     "rawlo": "nil",
     "rawhi": "nil",
 }
+KOREAN = MAIN.replace("[hangul]", "[korean]").replace(
+    r"\maketitle",
+    "\\markboth{\\val{a.rate.mbps}}{\\val{a.rate.mbps}}\n\\maketitle\n"
+    r"\begin{abstract}요약이다.\end{abstract}\begin{IEEEkeywords}낱말\end{IEEEkeywords}"
+    r"\begin{englishabstract}In English.\end{englishabstract}\section{서론}",
+)
 BIBLIOGRAPHY = r"""
 \begin{thebibliography}{1}
 \bibitem{one} A.~Author, ``A paper.''
@@ -46,7 +52,7 @@ def small_paper(folder, number="941.4", main=MAIN):
     manuscript = papers / "small"
     manuscript.mkdir(parents=True)
     (manuscript / "main.tex").write_text(main, encoding="utf-8")
-    for name in ("tsnrepro.sty", "tsnrepro.lua", "authors.tex"):
+    for name in ("tsnrepro.sty", "tsnrepro.lua", "authors.tex", "korean-journal.cls"):
         shutil.copy(root() / "paper" / name, papers / name)
     (results / "figures" / "loss").mkdir(parents=True)
     fields = "".join(

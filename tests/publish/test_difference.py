@@ -29,9 +29,9 @@ def packed(paper, path):
 def repository_with(paper):
     """Make a paper's folder a git repository with one commit."""
     folder = paper[0].parents[1]
-    identity = ("-c", "user.name=A", "-c", "user.email=a@example.org")
-    for words in (("init", "-q"), ("add", "paper"), (*identity, "commit", "-q", "-m", "One")):
-        subprocess.run(["git", "-C", folder, *words], check=True)
+    identity = "-c user.name=A -c user.email=a@example.org"
+    for words in ("init -q", "add paper", f"{identity} commit -q -m One"):
+        subprocess.run(["git", "-C", folder, *words.split()], check=True)
     return folder
 
 
@@ -68,9 +68,7 @@ def test_a_revision_has_its_text_and_the_present_numbers(tmp_path):
     assert re.search(r"\\DIFdel\{beside", source)
     assert r"\texttt{a.\allowbreak{}gone" in source
     assert not re.search(r"\\DIF\w+\{[^}]*941", source)
-    assert "both have the present record's numbers" in " ".join(
-        text_of(tmp_path / "diff.pdf").split()
-    )
+    assert "both have the present record" in " ".join(text_of(tmp_path / "diff.pdf").split())
 
 
 def test_tables_that_cannot_hold_marks_are_shown_as_they_are(tmp_path, monkeypatch):

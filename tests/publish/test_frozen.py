@@ -71,7 +71,7 @@ def test_words_of_a_korean_paper_are_korean(tmp_path):
 
 def test_values_may_be_links(tmp_path):
     text = written(tmp_path, r"\unitval{a.b}", value=linked)
-    assert text == r"\hyperlink{tsn:a.b}{12.5\,Mb/s}"
+    assert text == r"\frozenvalue{a.b}{12.5\,Mb/s}"
 
 
 @pytest.mark.parametrize(

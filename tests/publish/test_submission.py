@@ -1,14 +1,16 @@
 """A tarball compiles without the repository, and says of its authors what its target allows."""
 
+import re
 import tarfile
 
 import pytest
 import yaml
-from small_paper import small_paper, text_of
+from small_paper import KOREAN, small_paper, text_of
 
 from tsnrepro.publish import submission
 from tsnrepro.publish.errors import PublishError
-from tsnrepro.publish.submission import write_submission
+from tsnrepro.publish.submission import files_of, write_submission
+from tsnrepro.publish.tarball import read_tarball
 from tsnrepro.publish.words import lengths, lengths_of_text
 from tsnrepro.repository import root
 
@@ -58,6 +60,25 @@ def test_for_blind_review_nobody_has_written_it(submitted):
             assert AUTHORS.encode() not in archive.extractfile(entry).read(), entry.name
 
 
+def test_a_journal_has_one_text_with_values(tmp_path):
+    files = files_of(*small_paper(tmp_path), "journal")
+    source = files["small.tex"].decode()
+    assert r"was \frozenvalue{a.rate.mbps}{941.4\,Mb/s}," in source
+    assert r"\documentclass[journal]{IEEEtran}" in source
+    assert not {"values.tex", "published.tex", "00README.json"} & {*files}
+
+
+def test_a_korean_journal_has_its_own_layout(tmp_path):
+    write_submission(*small_paper(tmp_path, main=KOREAN), "journal", tmp_path / "j.tar.gz")
+    files = read_tarball(tmp_path / "j.tar.gz")
+    assert "korean-journal.cls" in files
+    # In a running head a value is no link.
+    assert r"\markboth{941.4}{941.4}" in files["small.tex"].decode()
+    text = "".join(text_of(tmp_path / "j.pdf").split())
+    assert re.search("초록요약이다.*주제어낱말.*AbstractInEnglish.*1서론", text)
+    assert "was941.4Mb/s,asotherssaw[1]" in text
+
+
 def test_what_was_not_printed_cannot_be_submitted(printed, tmp_path):
     (printed[1] / "small.bbl").unlink()
     with pytest.raises(PublishError, match=r"not printed yet .*small\.bbl.* Run snakemake first"):
@@ -72,8 +93,8 @@ def test_a_tarball_that_does_not_compile_is_not_written(printed, tmp_path):
 
 
 def test_an_unknown_target_is_an_error_with_those_there_are(printed, tmp_path):
-    with pytest.raises(PublishError, match=r"unknown target 'journal'.*arxiv, anonymous"):
-        write_submission(*printed, "journal", tmp_path / "a.tar.gz")
+    with pytest.raises(PublishError, match=r"unknown target 'letter'.*arxiv, anonymous, journal"):
+        write_submission(*printed, "letter", tmp_path / "a.tar.gz")
 
 
 def test_the_authors_are_those_to_be_cited():

@@ -65,6 +65,7 @@ rule submission:
         code_of("tsnrepro.publish.command:_submission"),
         lambda wildcards: tracked(f"paper/{wildcards.paper}"),
         "paper/authors.tex",
+        "paper/korean-journal.cls",
         pdf="results/papers/{paper}/{paper}.pdf",
     output:
         tarball="results/papers/{paper}/submission/{paper}-{target}.tar.gz",
@@ -72,7 +73,7 @@ rule submission:
     log:
         "results/papers/{paper}/submission/{target}.log",
     wildcard_constraints:
-        target="arxiv|anonymous",
+        target="arxiv|anonymous|journal",
     conda:
         "../../environment.yml"
     params:
@@ -91,6 +92,12 @@ rule arxiv:
 rule anonymous:
     input:
         submissions_of(PLAN.papers, "anonymous"),
+    localrule: True
+
+
+rule journal:
+    input:
+        submissions_of(PLAN.papers, "journal"),
     localrule: True
 
 

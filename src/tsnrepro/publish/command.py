@@ -10,7 +10,7 @@ def add_submission_commands(commands: Any) -> None:
     submission = commands.add_parser(
         "submission", help="pack a printed paper so that it compiles alone"
     )
-    submission.add_argument("target", help="arxiv, or anonymous for blind review")
+    submission.add_argument("target", help="arxiv, anonymous for blind review, or journal")
     submission.add_argument("manuscript", type=Path)
     submission.add_argument("results", type=Path, help="the folder of the printed paper")
     submission.add_argument("output", type=Path)

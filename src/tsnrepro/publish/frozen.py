@@ -26,6 +26,8 @@ from tsnrepro.publish.lua_calculations import Calculations
 
 # What only sets fields and words, and the commands that bring it in.
 FIELDS = ("values.tex", "published.tex", "verdicts.tex")
+# A written value that leads to its entry in the appendix: \frozenvalue{key}{text}.
+LINK = "frozenvalue"
 _APPENDIX = "provenance.tex"
 _STYLE, _AUTHORS = "tsnrepro.sty", "authors.tex"
 _KOREAN = re.compile(r"\\usepackage\[korean\]\{tsnrepro\}")
@@ -64,7 +66,12 @@ def plain(key: str, text: str) -> str:
 
 def linked(key: str, text: str) -> str:
     """Return a printed value as a link to its entry of the appendix."""
-    return f"\\hyperlink{{tsn:{key}}}{{{text}}}"
+    return f"\\{LINK}{{{key}}}{{{text}}}"
+
+
+def is_korean(main: str) -> bool:
+    """Tell whether a manuscript is a paper in Korean, by its source."""
+    return bool(_KOREAN.search(main))
 
 
 def frozen(
@@ -121,7 +128,7 @@ class _Freezing:
         self._files, self._name = files, name
         self._value, self._missing, self._calculations = value, missing, calculations
         self._main = uncommented(self._read(f"{name}.tex"))
-        self._korean = bool(_KOREAN.search(self._main))
+        self._korean = is_korean(self._main)
         style = uncommented(self._read(_STYLE))
         self._fields = fields_of(files)
         self._named = self._named_words(style)

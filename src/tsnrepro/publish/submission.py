@@ -7,16 +7,22 @@ made.
 
 import json
 import os
+import re
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
 from tsnrepro.publish.errors import PublishError
+from tsnrepro.publish.frozen import LINK, frozen, is_korean, linked
 from tsnrepro.publish.tarball import write_tarball
 from tsnrepro.temporary import temporary_folder
 
-TARGETS = ("arxiv", "anonymous")
+TARGETS = ("arxiv", "anonymous", "journal")
 AUTHORS_FILE = "authors.tex"
+KOREAN_CLASS = "korean-journal.cls"
+_CLASS = re.compile(r"\\documentclass\[journal\]\{IEEEtran\}")
+_HEADS = re.compile(r"\\markboth\{.*?\}\n\\maketitle", re.S)
+_LINK = re.compile(rf"\\{LINK}\{{[^{{}}]*\}}\{{([^{{}}]*)\}}")
 _STYLE = ("tsnrepro.sty", "tsnrepro.lua")
 # Written for the paper by `paper-inputs`; verdicts only where the audit judges its document.
 _INPUTS = ("values.tex", "published.tex", "provenance.tex", "verdicts.tex")
@@ -39,7 +45,8 @@ def write_submission(manuscript: Path, results: Path, target: str, output: Path)
         The folder of its printed results, with values, figures and bibliography.
     target
         ``arxiv``: with the file that names the compiler and the source to start from.
-        ``anonymous``: without authors.
+        ``anonymous``: without authors. ``journal``: one text, with the values written in, in a
+        journal's layout: IEEEtran's, or for a paper in Korean that of ``korean-journal.cls``.
     output
         The tarball, ``.tar.gz``. Equal sources and results give equal bytes.
 
@@ -85,9 +92,28 @@ def files_of(manuscript: Path, results: Path, target: str) -> dict[str, bytes]:
     content[f"{name}.bbl"] = bibliography.read_bytes()
     if target == "anonymous":
         content[AUTHORS_FILE] = _ANONYMOUS.encode()
+    elif target == "journal":
+        return _for_journal(content, name, style / KOREAN_CLASS)
     else:
         content["00README.json"] = _instructions(name)
     return content
+
+
+def _for_journal(files: Mapping[str, bytes], name: str, korean: Path) -> dict[str, bytes]:
+    """Return the files with one text, with the values written in, in the place of all sources."""
+    text = frozen(files, name, value=linked)
+    kept = (AUTHORS_FILE, *_STYLE, "provenance.tex", f"{name}.bbl")
+    found = {
+        place: content
+        for place, content in files.items()
+        if place in kept or place.startswith("figures/")
+    }
+    if is_korean(text):
+        text = _CLASS.sub(rf"\\documentclass{{{korean.stem}}}", text)
+        found[korean.name] = korean.read_bytes()
+    # A running head is set in capitals, a link's target with it.
+    text = _HEADS.sub(lambda head: _LINK.sub(r"\1", head[0]), text)
+    return found | {f"{name}.tex": text.encode()}
 
 
 def _instructions(name: str) -> bytes:
