@@ -46,7 +46,9 @@ COVERED = {
     r"tsnrepro audit \w+.*": "tests/audit/test_report.py",
     r"tsnrepro study plan \w+": "tests/test_readme_commands.py::test_a_command_runs",
     r"tsnrepro import FOLDER --mapping \w+ --as \w+": "tests/records/imports",
-    r"snakemake --cores \d+ (arxiv|anonymous|journal|wordcount)": f"{WHOLE_WAY}::test_papers_are_packed",
+    r"snakemake --cores \d+ (arxiv|anonymous|journal|html|wordcount)": (
+        f"{WHOLE_WAY}::test_papers_are_packed"
+    ),
     r"snakemake --cores \d+ diff --config against=\S+": (f"{WHOLE_WAY}::test_papers_are_packed"),
     r"cd paper/[\w-]+ && latexmk": "tests/publish/test_frer_udp_manuscript.py",
     r"snakemake --cores \d+ site": "tests/workflow/test_site_and_deposit.py",

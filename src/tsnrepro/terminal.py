@@ -53,6 +53,7 @@ EXAMPLES = {
     "difference": [
         "tsnrepro difference paper/frer-udp results/papers/frer-udp v1.0 changed.pdf",
     ],
+    "twin": ["tsnrepro twin paper/frer-udp results/papers/frer-udp frer-udp.html"],
     "numbered": ["tsnrepro numbered results/papers/frer-udp/frer-udp.pdf"],
     "doctor": [
         "tsnrepro doctor d10-example          # changes nothing",

@@ -88,12 +88,13 @@ def test_some_experiments_of_a_campaign_have_a_report_of_their_own(repository):
 def test_papers_are_packed(repository):
     folder = repository / "results" / "papers" / "frer-udp" / "submission"
     tarball = folder / "frer-udp-anonymous.tar.gz"
-    wanted = ("--", "wordcount", str(tarball.relative_to(repository)))
+    wanted = ("--", "html", "wordcount", str(tarball.relative_to(repository)))
     done = snakemake(repository, *wanted, campaign=CAMPAIGN)
     assert done.returncode == 0, done.stdout[-6000:]
     assert re.search(r"frer-udp +text +\d{3,} +\d{4,}", done.stdout)
     assert tarball.is_file()
     assert (folder / "frer-udp-anonymous.pdf").is_file()
+    assert (folder.parent / "frer-udp.html").is_file()
     # Of the tarball's paper alone, in which no number moved.
     against = str(tarball.relative_to(repository))
     done = snakemake(repository, "--", "diff", campaign=CAMPAIGN, against=against)

@@ -47,6 +47,8 @@ rule paper:
         "paper/latexmkrc",
     output:
         "results/papers/{paper}/{paper}.pdf",
+        # What LaTeX numbered, which the paper's HTML twin takes over.
+        "results/papers/{paper}/{paper}.aux",
     log:
         "results/papers/{paper}/latexmk.log",
     conda:
@@ -57,6 +59,32 @@ rule paper:
         "export TSNREPRO_PAPER=$PWD/{params.folder:q}; log=$PWD/{log:q};"
         " cd paper/{wildcards.paper:q} && latexmk > $log 2>&1"
         " || {{ tail -n 40 $log >&2; exit 1; }}"
+
+
+# The paper as one page for a browser, with the numbers of the printed one.
+rule twin:
+    input:
+        code_of("tsnrepro.publish.command:_twin"),
+        rules.paper_inputs.output,
+        rules.paper.output,
+        lambda wildcards: tracked(f"paper/{wildcards.paper}"),
+        "paper/authors.tex",
+    output:
+        "results/papers/{paper}/{paper}.html",
+    log:
+        "results/papers/{paper}/twin.log",
+    conda:
+        "../../environment.yml"
+    params:
+        folder=lambda wildcards, output: Path(output[0]).parent,
+    shell:
+        "tsnrepro twin paper/{wildcards.paper:q} {params.folder:q} {output:q} 2> >(tee {log:q} >&2)"
+
+
+rule html:
+    input:
+        [f"{paper.folder}/{paper.name}.html" for paper in PLAN.papers],
+    localrule: True
 
 
 # For submission: a tarball that compiles alone, with the PDF that it compiles to.
@@ -172,7 +200,11 @@ rule report:
         files_of(PLAN.runs, "run.json", "values.json", "testbed.json", "tables", "figures"),
         [f"{PLAN.report}/notebooks/{run.experiment}.html" for run in PLAN.runs],
         f"{PLAN.report}/ledger.html",
-        [f"{paper.folder}/{paper.name}.pdf" for paper in PLAN.papers],
+        [
+            f"{paper.folder}/{paper.name}.{kind}"
+            for paper in PLAN.papers
+            for kind in ("pdf", "html")
+        ],
     output:
         f"{PLAN.report}/index.html",
         [f"{PLAN.report}/{run.experiment}.html" for run in PLAN.runs],

@@ -27,6 +27,12 @@ def add_submission_commands(commands: Any) -> None:
     difference.add_argument("output", type=Path, help="the PDF")
     difference.set_defaults(run=_difference)
 
+    twin = commands.add_parser("twin", help="write a printed paper as one HTML page")
+    twin.add_argument("manuscript", type=Path)
+    twin.add_argument("results", type=Path, help="the folder of the printed paper")
+    twin.add_argument("output", type=Path, help="the page, .html")
+    twin.set_defaults(run=_twin)
+
     words = commands.add_parser("words", help="count the words of printed papers")
     words.add_argument("papers", type=Path, nargs="+", metavar="PDF")
     words.set_defaults(run=_words)
@@ -57,6 +63,12 @@ def _difference(arguments: argparse.Namespace) -> None:
     from tsnrepro.publish.difference import write_difference  # noqa: PLC0415
 
     write_difference(arguments.manuscript, arguments.results, arguments.against, arguments.output)
+
+
+def _twin(arguments: argparse.Namespace) -> None:
+    from tsnrepro.publish.twin import write_twin  # noqa: PLC0415
+
+    write_twin(arguments.manuscript, arguments.results, arguments.output)
 
 
 def _words(arguments: argparse.Namespace) -> None:

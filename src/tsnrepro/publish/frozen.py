@@ -13,11 +13,11 @@ from pathlib import PurePosixPath
 from tsnrepro.publish.errors import PublishError
 from tsnrepro.publish.latex_source import (
     Macro,
-    after_blanks,
+    after_word,
     argument,
     arguments,
     definitions,
-    group_end,
+    escaped,
     groups,
     option,
     uncommented,
@@ -192,7 +192,7 @@ class _Freezing:
             raise PublishError("a macro that stands in its own meaning", text[:60])
         parts, place = [], 0
         for match in _COMMAND.finditer(text):
-            if match.start() < place or _escaped(text, match.start()):
+            if match.start() < place or escaped(text, match.start()):
                 continue
             found = self._command(match[1], text, match.end())
             if found is not None:
@@ -222,7 +222,7 @@ class _Freezing:
             return None
         given, end = arguments(text, place, macro.arguments)
         if not macro.arguments:
-            end = _after_word(text, place)
+            end = after_word(text, place)
         return self._expanded(macro.filled(given)), end
 
     def _all_commands(self) -> dict[str, tuple[int, Callable[..., str]]]:
@@ -336,12 +336,6 @@ class _Freezing:
         return self._expanded(self._defining(uncommented(self._read(place)))).rstrip("\n")
 
 
-def _escaped(text: str, place: int) -> bool:
-    r"""Tell whether the backslash there is the second of ``\\``."""
-    before = len(text[:place]) - len(text[:place].rstrip("\\"))
-    return before % 2 == 1
-
-
 def _in_line(text: str) -> str:
     """Return a sentence's case with ends of lines at its ends as spaces, as TeX reads them.
 
@@ -355,9 +349,3 @@ def _after_nothing(text: str, start: int, end: int) -> int:
     alone = text[:start].rstrip(" \t").endswith("\n")
     rest = _END_OF_LINE.match(text, end)
     return rest.end() if alone and rest else end
-
-
-def _after_word(text: str, place: int) -> int:
-    """Return the place after a command without arguments, with the blanks or braces that end it."""
-    place = after_blanks(text, place)
-    return group_end(text, place) if text[place : place + 2] == "{}" else place

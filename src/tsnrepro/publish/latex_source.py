@@ -4,7 +4,7 @@ Enough for manuscripts, which change no category codes and use no verbatim text.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from tsnrepro.publish.errors import PublishError
@@ -144,3 +144,41 @@ def definitions(text: str) -> tuple[dict[str, Macro], str]:
             kept.append(text[place : match.start()])
             place = end
     return found, "".join(kept) + text[place:]
+
+
+def rewritten(text: str, commands: Mapping[str, tuple[int, Callable[..., str]]]) -> str:
+    """Return a text with commands written otherwise, in their arguments too.
+
+    Parameters
+    ----------
+    text
+        LaTeX source without comments.
+    commands
+        By name how many mandatory arguments a command has, and what it is written as, given these.
+        Where it has none, the blanks after it go with it. An optional argument before them goes.
+    """
+    parts, place = [], 0
+    for match in _CONTROL_WORD.finditer(text):
+        if match.start() < place or match[1] not in commands or escaped(text, match.start()):
+            continue
+        count, written = commands[match[1]]
+        _, end = option(text, match.end()) if count else ("", after_word(text, match.end()))
+        given, end = arguments(text, end, count)
+        parts += [
+            text[place : match.start()],
+            written(*(rewritten(one, commands) for one in given)),
+        ]
+        place = end
+    return "".join(parts) + text[place:]
+
+
+def after_word(text: str, place: int) -> int:
+    """Return the place after a command without arguments, with the blanks or braces that end it."""
+    place = after_blanks(text, place)
+    return group_end(text, place) if text[place : place + 2] == "{}" else place
+
+
+def escaped(text: str, place: int) -> bool:
+    r"""Tell whether the backslash there is the second of ``\\``."""
+    before = len(text[:place]) - len(text[:place].rstrip("\\"))
+    return before % 2 == 1

@@ -37,6 +37,8 @@ _POLICY = (
     "img-src 'self' data:; base-uri 'none'; form-action 'none'"
 )
 _MOST_ROWS = 400
+# A paper as it is printed, and its twin for a browser.
+_PAPER = ("*.pdf", "*.html")
 
 
 def write_report(
@@ -271,7 +273,7 @@ def _links(
 ) -> list[dict[str, Any]]:
     folders = [run.folder for run in runs]
     groups: dict[str, list[Path]] = {
-        "Papers": [path for paper in papers for path in paper.glob("*.pdf")],
+        "Papers": [path for paper in papers for kind in _PAPER for path in paper.glob(kind)],
         "Provenance": [paper / "provenance.json" for paper in papers],
         "Executed notebooks": [path for folder in folders for path in folder.glob("*.ipynb")],
         "Values": [folder / VALUES_FILE for folder in folders],

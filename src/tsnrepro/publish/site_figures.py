@@ -1,18 +1,15 @@
 """Figures of a run as a page shows them: inside the page, whatever format they were drawn in."""
 
-import base64
 import io
-import shutil
-import subprocess
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
 from pathlib import Path
 
+from tsnrepro.publish.drawings import data_address, svg_of
 from tsnrepro.publish.errors import PublishError
 from tsnrepro.publish.runs import AnalysedRun
 
 _IMAGES = {".svg": "image/svg+xml", ".png": "image/png"}
-_CONVERT_SECONDS = 60
 _COLOURS = 48
 
 
@@ -37,24 +34,9 @@ def _embedded(stem: Path) -> str:
         path = stem.with_name(stem.name + suffix)
         if path.is_file():
             data = path.read_bytes()
-            return _data_address(kind, _small(data) if suffix == ".png" else data)
+            return data_address(kind, _small(data) if suffix == ".png" else data)
     pdf = stem.with_name(f"{stem.name}.pdf")
-    converter = shutil.which("pdftocairo")
-    if converter is None:
-        raise PublishError(
-            "a figure is there as PDF only, which a page cannot show",
-            str(pdf),
-            "Install poppler-utils, or save the figure as PNG too",
-        )
-    done = subprocess.run(
-        [converter, "-svg", str(pdf), "-"],
-        capture_output=True,
-        timeout=_CONVERT_SECONDS,
-        check=False,
-    )
-    if done.returncode:
-        raise PublishError(f"pdftocairo failed: {done.stderr.decode().strip()}", str(pdf))
-    return _data_address(_IMAGES[".svg"], done.stdout)
+    return data_address(_IMAGES[".svg"], svg_of(pdf))
 
 
 def _small(data: bytes) -> bytes:
@@ -75,7 +57,3 @@ def _small(data: bytes) -> bytes:
     few = drawn.quantize(_COLOURS, dither=Image.Dither.NONE)
     few.save(packed, format="PNG", optimize=True)
     return min(data, packed.getvalue(), key=len)
-
-
-def _data_address(kind: str, data: bytes) -> str:
-    return f"data:{kind};base64,{base64.b64encode(data).decode()}"
