@@ -1,6 +1,6 @@
 """JSON Schema of every configuration file, from the models that check them, for editors.
 
-``python -m tsnrepro.schemas`` writes config/schemas/. A comment at the head of each YAML file names
+``python -m tsnrepro.schemas`` writes config/schemas/, and the glossary's page. A comment at the head of each YAML file names
 its schema, so that an editor with a YAML language server completes keys, shows what they mean and
 marks what is wrong. A schema knows less than its model: what several keys must agree on is checked
 when the file is read.
@@ -12,6 +12,7 @@ from typing import Annotated, Any
 
 from pydantic import Field, TypeAdapter
 
+from tsnrepro.publish.glossary import PRINTED, Glossary, as_page, glossary
 from tsnrepro.records.imports.mapping import ImportMapping
 from tsnrepro.repository import root
 from tsnrepro.settings import Campaign, Selection, TestbedSettings
@@ -27,6 +28,7 @@ SCHEMAS: dict[str, tuple[Any, str]] = {
     "study": (Study, "config/studies/*.yaml"),
     "import": (ImportMapping, "config/imports/*.yaml"),
     "sources": (Sources, "paper/*/sources.yaml"),
+    "glossary": (Glossary, "paper/glossary.yaml"),
 }
 
 
@@ -71,3 +73,4 @@ if __name__ == "__main__":
     folder().mkdir(exist_ok=True)
     for each in SCHEMAS:
         (folder() / f"{each}.json").write_text(text(each), encoding="utf-8")
+    (root() / PRINTED).write_text(as_page(glossary()), encoding="utf-8")

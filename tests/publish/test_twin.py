@@ -4,9 +4,12 @@ import html
 import json
 import re
 import shutil
+from contextlib import chdir
+from pathlib import Path
 
 import pytest
 from in_browser import CHROMIUM
+from invented_results import write_figures
 from printed import latex
 from small_paper import MAIN, small_paper
 from test_frer_udp_manuscript import PAPER as ENGLISH
@@ -46,6 +49,15 @@ TABLE = r"""
 """
 
 
+FIGURE = {
+    **{"path": "loss/a-figure.pdf", "sha256": "0" * 64},
+    "made": {
+        **{"rule": "analyse", "program": "loss.ipynb", "code": "0123", "experiment": "loss"},
+        **{"trials": 2, "run": "4" * 64},
+    },
+}
+
+
 def source(body, korean=False, aux=AUX):
     text = f"\\begin{{document}}{body}\\end{{document}}"
     return twin_source(text, Numbers.read(aux), BIBLIOGRAPHY, korean)
@@ -57,7 +69,11 @@ def small_twin(folder):
     drawing = r"\begin{figure}\begin{picture}(40,20)\put(0,0){\framebox(40,20){두}}\end{picture}"
     drawing += r"\caption{A box of \val{a.rate.mbps}}\label{fig:one}\end{figure}"
     main = MAIN.replace("\\begin{document}", "\\hypersetup{pdftitle={A Title}}\n\\begin{document}")
-    main = main.replace(r"\bibliographystyle", f"{drawing}{table}\n\\bibliographystyle", 1)
+    main = main.replace(
+        r"\bibliographystyle",
+        f"{drawing}{table}\\measuredfigure{{loss/none}}\n\\bibliographystyle",
+        1,
+    )
     manuscript, results = small_paper(folder, main=main)
     aux = re.sub(r"(?m)^.*(?:numberline|tab:one).*\n", "", AUX)
     (results / "small.aux").write_text(aux, encoding="utf-8")
@@ -65,9 +81,11 @@ def small_twin(folder):
     value |= {"digits": 1, "method": "mean", "run": "tcp", "trials": ["one", "two"]}
     record = {"commit": "0" * 40, "measured": [value | {"sha256": "ab" * 32, "printed_at": []}]}
     (results / "provenance.json").write_text(
-        json.dumps(record | {"published": [], "files": []}), encoding="utf-8"
+        json.dumps(record | {"published": [], "files": [FIGURE]}), encoding="utf-8"
     )
-    write_twin(manuscript, results, folder / "small.html")
+    write_figures(results / "figures" / "loss", ["a-figure"])
+    with chdir(folder):
+        write_twin(manuscript, results.relative_to(folder), Path("small.html"))
     return folder / "small.html"
 
 
@@ -133,7 +151,7 @@ def test_every_link_has_its_place(twin):
     there = re.findall(r'\bid="([^"]*)"', page)
     assert len(there) == len({*there})
     assert {place for place, _ in links(page)} <= {*map(html.unescape, there)}
-    assert ("tsn:a.rate.mbps", "941.4Mb/s") in links(page)
+    assert {("tsn:a.rate.mbps", "941.4Mb/s"), ("tsn:loss/a-figure", "")} <= {*links(page)}
     assert "Experiment tcp, 2 trials" in page
 
 

@@ -66,7 +66,7 @@ def svg_of(pdf: Path, page: int = 1) -> bytes:
         pdftocairo cannot convert it.
     """
     pages = ["-f", str(page), "-l", str(page)]
-    return _run(["pdftocairo", "-svg", *pages, str(pdf), "-"], pdf.parent)
+    return _run(["pdftocairo", "-svg", *pages, str(pdf.absolute()), "-"], pdf.parent)
 
 
 def data_address(kind: str, data: bytes) -> str:
