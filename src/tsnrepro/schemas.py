@@ -1,9 +1,9 @@
 """JSON Schema of every configuration file, from the models that check them, for editors.
 
-``python -m tsnrepro.schemas`` writes config/schemas/, and the glossary's page. A comment at the head of each YAML file names
-its schema, so that an editor with a YAML language server completes keys, shows what they mean and
-marks what is wrong. A schema knows less than its model: what several keys must agree on is checked
-when the file is read.
+``python -m tsnrepro.schemas`` writes config/schemas/, and the glossary's page. A comment at the
+head of each YAML file names its schema, so that an editor with a YAML language server completes
+keys, shows what they mean and marks what is wrong. A schema knows less than its model: what several
+keys must agree on is checked when the file is read.
 """
 
 import json

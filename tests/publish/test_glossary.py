@@ -4,9 +4,9 @@ import re
 
 import pytest
 
+from tsnrepro.publish.glossary import PRINTED, as_page, glossary
 from tsnrepro.publish.manuscript import without_comments
 from tsnrepro.repository import root
-from tsnrepro.publish.glossary import PRINTED, as_page, glossary
 
 TERMS = glossary()
 # A Korean word of the text may begin with a term, and end with a particle.

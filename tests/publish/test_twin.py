@@ -114,6 +114,13 @@ def test_numbers_are_those_of_the_printed_pages():
     assert r"\section{Appendix A. More}\section*{Not numbered}" in text
 
 
+def test_a_formula_of_one_value_is_its_link():
+    text = source(
+        r"$\hyperlink{tsn:a}{68}\times$, a $-$ b and $\hyperlink{tsn:a}{1}+\hyperlink{tsn:b}{2}$"
+    )
+    assert text.text == r"\hyperlink{tsn:a}{68×}, a − b and $1+2$"
+
+
 def test_captions_are_counted_and_checked():
     first, second = TABLE % "tab:none", TABLE % "tab:one"
     text = source(first + second).text
@@ -184,6 +191,9 @@ def test_a_browser_shows_it_on_a_small_screen(twin, tab, scheme):
     assert page.evaluate("document.images[0].naturalWidth") > 40
     dark = page.evaluate("getComputedStyle(document.body).backgroundColor") != "rgb(255, 255, 255)"
     assert dark == (scheme == "dark")
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
+    found = axe.run(page, options={"preload": False}).response["violations"]
+    assert [item["id"] for item in found] == []
 
 
 @pytest.mark.long

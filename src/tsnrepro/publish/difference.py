@@ -176,7 +176,7 @@ def _printed(
 ) -> tuple[str, bytes]:
     """Return the marked source, and its PDF; ``unmarked`` environments are as they are now."""
     marked = _marked(*texts, unmarked)
-    return marked, compiled(files | {f"{name}.tex": marked.encode()}, name, "what latexdiff made")
+    return marked, compiled({**files, f"{name}.tex": marked.encode()}, name, "what latexdiff made")
 
 
 class _Printing:

@@ -8,6 +8,7 @@ import json
 import re
 import subprocess
 from collections.abc import Iterable, Mapping
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,8 @@ _POLICY = (
     "base-uri 'none'; form-action 'none'"
 )
 _KOREAN, _ENGLISH = "koreanabstract", "englishabstract"
+# A corner of a table, where two heads meet, is no head itself.
+_EMPTY_HEAD = re.compile(r"<th\b([^>]*)></th>")
 # What pandoc reads as a division, and the element that it is.
 _ELEMENTS = {"paperfloat": "figure", "papercaption": "figcaption", "papertitle": "h1"}
 
@@ -136,17 +139,19 @@ class _Page:
         """Return the body."""
         document = json.loads(tree)
         document["blocks"] = self._blocks(document["blocks"])
-        return _pandoc(json.dumps(document), "json", "html5", "--mathml")
+        made = _pandoc(json.dumps(document), "json", "html5", "--mathml")
+        return _EMPTY_HEAD.sub(r"<td\1></td>", made)
 
     def _blocks(self, blocks: list[dict[str, Any]], caption: str = "") -> list[dict[str, Any]]:
         return [made for block in blocks for made in self._block(block, caption)]
 
     def _block(self, block: dict[str, Any], caption: str) -> Iterable[dict[str, Any]]:
-        kind, content = block["t"], block.get("c")
+        kind, content = block["t"], block.get("c", [])
         if kind == "Div":
             return self._division(content, caption)
         if kind == "Table":
-            return [_raw(_WIDE), {"t": kind, "c": self._table(content)}, _raw("</div>")]
+            before = _raw(_WIDE % escape(caption.partition(".")[0] or kind))
+            return [before, {"t": kind, "c": self._table(content)}, _raw("</div>")]
         if kind in ("Para", "Plain"):
             if _text(content).strip() == PROVENANCE:
                 return [_raw(self._provenance)]
@@ -195,7 +200,7 @@ class _Page:
         return data_address(_SVG, svg_of(self._results / place) if svg is None else svg)
 
 
-_WIDE = '<div class="wide" tabindex="0" role="region" aria-label="Table">'
+_WIDE = '<div class="wide" tabindex="0" role="region" aria-label="%s">'
 
 
 def _raw(html: str) -> dict[str, Any]:
@@ -210,7 +215,7 @@ def _text(node: Any) -> str:
         return ""
     if node["t"] in ("Space", "SoftBreak", "LineBreak"):
         return " "
-    content = node.get("c")
+    content = node.get("c", [])
     if node["t"] in ("Str", "Code"):
         return content if isinstance(content, str) else content[1]
     if node["t"] == "Math":

@@ -27,7 +27,8 @@ _MATH = re.compile(r"(?<!\\)\$[^$]*\$|\\begin\{equation\}.*?\\end\{equation\}", 
 _EQUATION = re.compile(r"\\begin\{equation\}(.*?)\\end\{equation\}", re.S)
 _BREAK = re.compile(r"\\\\(?:\[[^]]*\])?")
 _ITEM = re.compile(r"\\bibitem\{([^}]*)\}\s*(.*?)(?=\\bibitem|\\end\{thebibliography\})", re.S)
-_SIGNS = {"-": "−", "<": "<", r"\ge": "≥", r"\le": "≤", r"\sim": "∼"}
+_SIGNS = {"-": "−", "/": "/", r"\times": "×", "<": "<", r"\ge": "≥", r"\le": "≤", r"\sim": "∼"}
+_SIMPLE = re.compile(r"\A\$([\d.,]*)\s*(-|/|\\times)\$\Z")
 _NOTHING = {
     **dict.fromkeys(
         (
@@ -258,7 +259,18 @@ def _plain(columns: str) -> str:
 
 
 def _without_links(math: str) -> str:
-    return rewritten(math, {"hyperlink": (2, lambda _, text: text)})
+    """Return mathematics without the links in it; a formula of one value is the link itself."""
+    places: list[str] = []
+
+    def text_alone(place: str, text: str) -> str:
+        places.append(place)
+        return text
+
+    bare = rewritten(math, {"hyperlink": (2, text_alone)})
+    # Where signs do, no formula is needed, which not every reader reads aloud.
+    bare = _SIMPLE.sub(lambda found: found[1] + _SIGNS[found[2]], bare)
+    alone = math.startswith("$") and len(places) == 1
+    return f"\\hyperlink{{{places[0]}}}{{{bare}}}" if alone else bare
 
 
 def _bare(text: str) -> str:
