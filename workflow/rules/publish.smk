@@ -47,8 +47,6 @@ rule paper:
         "paper/latexmkrc",
     output:
         "results/papers/{paper}/{paper}.pdf",
-        # What LaTeX numbered, which the paper's HTML twin takes over.
-        "results/papers/{paper}/{paper}.aux",
     log:
         "results/papers/{paper}/latexmk.log",
     conda:
@@ -61,7 +59,9 @@ rule paper:
         " || {{ tail -n 40 $log >&2; exit 1; }}"
 
 
-# The paper as one page for a browser, with the numbers of the printed one.
+# The paper as one page for a browser, with the numbers of the printed one: they are in the .aux that
+# latexmk leaves beside the PDF. It is no output of the rule above, because Snakemake would take it away
+# before the next run, and latexmk starts BibTeX on it.
 rule twin:
     input:
         code_of("tsnrepro.publish.command:_twin"),
