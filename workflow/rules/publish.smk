@@ -200,11 +200,7 @@ rule report:
         files_of(PLAN.runs, "run.json", "values.json", "testbed.json", "tables", "figures"),
         [f"{PLAN.report}/notebooks/{run.experiment}.html" for run in PLAN.runs],
         f"{PLAN.report}/ledger.html",
-        [
-            f"{paper.folder}/{paper.name}.{kind}"
-            for paper in PLAN.papers
-            for kind in ("pdf", "html")
-        ],
+        [f"{paper.folder}/{paper.name}.{kind}" for paper in PLAN.papers for kind in ("pdf", "html")],
     output:
         f"{PLAN.report}/index.html",
         [f"{PLAN.report}/{run.experiment}.html" for run in PLAN.runs],
