@@ -10,6 +10,7 @@ from types import ModuleType
 
 import pytest
 
+from tsnrepro.bridge import build as bridge
 from tsnrepro.c_sources import source_digest
 from tsnrepro.dataplane import build as dataplane
 from tsnrepro.errors import TestbedError
@@ -18,7 +19,7 @@ from tsnrepro.streams import build as streams
 
 @dataclass(frozen=True)
 class Build:
-    """A folder of sources; ``steps`` is how often it takes the compiler."""
+    """A folder of sources; ``steps`` is how often it takes the compiler, or what goes before."""
 
     module: ModuleType
     programs: tuple[str, ...]
@@ -29,6 +30,8 @@ class Build:
         """Build and return the programs."""
         if self.module is streams:
             return list(vars(streams.programs()).values())
+        if self.module is bridge:
+            return [bridge.bridge(), bridge.replay()]
         return [dataplane.frerctl(), dataplane.delayline()]
 
 
@@ -36,10 +39,13 @@ STREAMS = Build(streams, ("talker", "listener", "stallmeter"), (), 3)
 DATAPLANE = Build(
     dataplane, ("frerctl", "delayline"), ("switch.bpf.o", "station.bpf.o", "drops.bpf.o"), 5
 )
-# clang and libbpf's headers come with what namespaces need.
+# pkg-config is asked twice before tsn-bridge is compiled.
+BRIDGE = Build(bridge, ("tsn-bridge", "bridge-replay"), (), 4)
+# clang, libbpf's and DPDK's headers come with what namespaces need.
 KINDS = [
     pytest.param(STREAMS, id="streams"),
     pytest.param(DATAPLANE, id="dataplane", marks=pytest.mark.namespaces),
+    pytest.param(BRIDGE, id="bridge", marks=pytest.mark.namespaces),
 ]
 
 
@@ -81,6 +87,7 @@ def test_it_is_built_once(build, sources, monkeypatch):
 CHANGED = {
     STREAMS: ["talker.c", "listener.c", "stallmeter.c", "stream.h"],
     DATAPLANE: ["frer.h", "frerctl.c", "switch.bpf.c", "stream.bpf.h"],
+    BRIDGE: ["bridge.c", "scheduler.h"],
 }
 
 
@@ -102,6 +109,7 @@ def test_a_renamed_source_is_another_build(tmp_path):
 BROKEN = {
     STREAMS: [("listener.c", "print_report(ended_by", "print_nothing(ended_by", "print_nothing")],
     DATAPLANE: [("station.bpf.c", "return TC_ACT_UNSPEC;", "return TC_ACT_NONE;", "TC_ACT_NONE")],
+    BRIDGE: [("scheduler.c", "release_line(port);", "release_word(port);", "release_word")],
 }
 
 
@@ -161,6 +169,15 @@ def test_talker_and_listener_compile_without_a_warning(tmp_path, compiler, progr
 def test_the_data_planes_programs_compile_without_a_warning(tmp_path, sources):
     command = ["clang", "-O2", "-Wall", "-Wextra", "-Werror", "-lbpf", "-o", str(tmp_path / "f")]
     check_quiet([*command, *map(str, dataplane.SOURCES.glob(sources))])
+
+
+@pytest.mark.namespaces
+def test_dpdk_that_is_not_there_is_said_with_what_to_do(tmp_path, monkeypatch):
+    monkeypatch.setattr(sys, "prefix", str(tmp_path / "environment"))
+    monkeypatch.setenv("PKG_CONFIG_LIBDIR", str(tmp_path))
+    with pytest.raises(TestbedError, match="DPDK is not found: .*libdpdk") as error:
+        bridge.bridge()
+    assert "scripts/setup" in error.value.remedy
 
 
 def check_quiet(command):

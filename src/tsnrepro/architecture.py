@@ -22,7 +22,7 @@ from tsnrepro.repository import root
 # From left to right: no room uses one to its right. A test holds it, and that every room is here.
 COLUMNS = (
     ("settings",),
-    ("dataplane", "tools", "model"),
+    ("dataplane", "bridge", "tools", "model"),
     ("testbed", "streams", "records", "stats"),
     ("captures",),
     ("experiments", "audit"),
@@ -32,6 +32,7 @@ COLUMNS = (
 ABOUT = {
     "settings": "configuration",
     "dataplane": "switches in eBPF",
+    "bridge": "switch on DPDK",
     "streams": "talker, listener",
     "tools": "iperf3, sockperf, tc",
     "model": "compiled queues",

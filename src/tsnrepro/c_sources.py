@@ -46,5 +46,6 @@ def compile_whole(program: Path, command: list[str], what: str, needs: str) -> N
         raise TestbedError("clang is not installed", f"building {what}", remedy) from error
     if done.returncode:
         message = done.stderr.strip()[-2000:]
-        raise TestbedError(f"clang failed:\n{message}", " ".join(command[-4:-1]), remedy)
+        sources = " ".join(word for word in command if word.endswith(".c"))
+        raise TestbedError(f"clang failed:\n{message}", sources, remedy)
     partial.rename(program)
