@@ -18,7 +18,7 @@
 
 #include <linux/if_packet.h>
 
-enum { REQUEST_BYTES = 65536, REQUEST_MS = 1000 };
+enum { REQUEST_BYTES = 65536, REQUEST_MS = 1000, TRIES = 100, TRY_US = 20000 };
 
 static int listening = -1;
 
@@ -234,16 +234,27 @@ static bool send_request(int server, int count, char **words)
 	return shutdown(server, SHUT_WR) == 0;
 }
 
-int control_ask(const char *name, int count, char **words)
+/* A bridge that is being started takes a moment; it answers once it forwards frames. */
+static int connect_patiently(const char *name)
 {
 	struct sockaddr_un address;
 	socklen_t length = abstract(&address, name);
 	int server = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	for (int tries = 0; server >= 0 && tries < TRIES; tries++, usleep(TRY_US))
+		if (connect(server, (struct sockaddr *)&address, length) == 0)
+			return server;
+	return -1;
+}
+
+int control_ask(const char *name, int count, char **words)
+{
+	int server = connect_patiently(name);
 	char answer[4096];
 	ssize_t bytes;
 	bool failed = false, any = false;
 
-	if (server < 0 || connect(server, (struct sockaddr *)&address, length) != 0) {
+	if (server < 0) {
 		fprintf(stderr, "tsn-bridge: no bridge answers as %s in this network namespace\n", name);
 		return 1;
 	}

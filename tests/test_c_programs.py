@@ -19,7 +19,7 @@ from tsnrepro.streams import build as streams
 
 @dataclass(frozen=True)
 class Build:
-    """A folder of sources; ``steps`` is how often it takes the compiler, or what goes before."""
+    """A folder of sources; ``steps`` are those of the compiler that are interrupted."""
 
     module: ModuleType
     programs: tuple[str, ...]
@@ -31,7 +31,7 @@ class Build:
         if self.module is streams:
             return list(vars(streams.programs()).values())
         if self.module is bridge:
-            return [bridge.bridge(), bridge.replay()]
+            return [bridge.replay(), bridge.bridge(), bridge.tagger()]
         return [dataplane.frerctl(), dataplane.delayline()]
 
 
@@ -39,8 +39,7 @@ STREAMS = Build(streams, ("talker", "listener", "stallmeter"), (), 3)
 DATAPLANE = Build(
     dataplane, ("frerctl", "delayline"), ("switch.bpf.o", "station.bpf.o", "drops.bpf.o"), 5
 )
-# pkg-config is asked twice before tsn-bridge is compiled.
-BRIDGE = Build(bridge, ("tsn-bridge", "bridge-replay"), (), 4)
+BRIDGE = Build(bridge, ("tsn-bridge", "bridge-replay"), ("tag.bpf.o",), 1)
 # clang, libbpf's and DPDK's headers come with what namespaces need.
 KINDS = [
     pytest.param(STREAMS, id="streams"),
@@ -175,7 +174,7 @@ def test_the_data_planes_programs_compile_without_a_warning(tmp_path, sources):
 def test_dpdk_that_is_not_there_is_said_with_what_to_do(tmp_path, monkeypatch):
     monkeypatch.setattr(sys, "prefix", str(tmp_path / "environment"))
     monkeypatch.setenv("PKG_CONFIG_LIBDIR", str(tmp_path))
-    with pytest.raises(TestbedError, match="DPDK is not found: .*libdpdk") as error:
+    with pytest.raises(TestbedError, match=r"DPDK is not found: .*libdpdk") as error:
         bridge.bridge()
     assert "scripts/setup" in error.value.remedy
 

@@ -3,6 +3,7 @@
 import hashlib
 import subprocess
 import sys
+import sysconfig
 from pathlib import Path
 
 from tsnrepro.errors import TestbedError
@@ -25,6 +26,15 @@ def build_folder(sources: Path) -> Path:
     folder = Path(sys.prefix) / "libexec" / "tsnrepro" / source_digest(sources)
     folder.mkdir(parents=True, exist_ok=True)
     return folder
+
+
+def bpf_command() -> list[str]:
+    """Return the words with which clang compiles for eBPF; the source and ``-o`` follow."""
+    # Where Debian and Ubuntu keep <asm/types.h>; the bpf target does not look there by itself.
+    multiarch = sysconfig.get_config_var("MULTIARCH")
+    headers = [f"-I/usr/include/{multiarch}"] if multiarch else []
+    warnings = ["-Wall", "-Wextra", "-Werror"]
+    return ["clang", "-O2", *warnings, "-g", "-target", "bpf", *headers, "-c"]
 
 
 def compile_whole(program: Path, command: list[str], what: str, needs: str) -> None:

@@ -91,13 +91,9 @@ def modelled(port, rate, offered):
             for place, (number, payload, times) in enumerate(offered)
         ],
     )
-    result = simulate(
-        network, duration_s=HORIZON_S, drain_s=DRAIN_S, departures=["talker:wire"]
-    )
+    result = simulate(network, duration_s=HORIZON_S, drain_s=DRAIN_S, departures=["talker:wire"])
     rows = result.logs.departures
-    leaves = (
-        (offered[row["stream"]][0], int(row["start_ps"]), int(row["end_ps"])) for row in rows
-    )
+    leaves = ((offered[row["stream"]][0], int(row["start_ps"]), int(row["end_ps"])) for row in rows)
     return sorted(row for row in leaves if row[1] < END_PS)
 
 

@@ -1,5 +1,6 @@
 """The bridge's scheduler against closed forms of IEEE Std 802.1Q, and what it says of settings."""
 
+import itertools
 import struct
 
 import pytest
@@ -77,7 +78,7 @@ def test_a_backlog_gets_exactly_its_idle_slope(tmp_path, idle):
     """Alone, a frame starts each (frame and gap) x line rate / idle slope."""
     rows = sent(replay(tmp_path, PortSettings(shapers={5: Shaper(idle)}), backlog(5, 100)))
     period = WIRE * 1000 // idle
-    assert {b.start_ps - a.start_ps for a, b in zip(rows, rows[1:], strict=False)} == {period}
+    assert {b.start_ps - a.start_ps for a, b in itertools.pairwise(rows)} == {period}
 
 
 def test_hi_credit_of_a_class_is_what_it_gains_behind_the_longest_frame(tmp_path):
@@ -88,7 +89,7 @@ def test_hi_credit_of_a_class_is_what_it_gains_behind_the_longest_frame(tmp_path
     frame, gained = 220 * BYTE, WIRE - 1
     # Each frame costs half its time: as many back to back as the credit gained pays before.
     assert stream[0] == WIRE
-    back_to_back = [b - a == frame for a, b in zip(stream, stream[1:], strict=False)]
+    back_to_back = [b - a == frame for a, b in itertools.pairwise(stream)]
     assert back_to_back == [place * frame <= gained for place in range(1, 6)]
 
 
@@ -100,7 +101,7 @@ def test_a_given_hi_credit_ends_the_burst_sooner(tmp_path):
     stream = [row.start_ps for row in rows if row.queue == 5]
     frame = 220 * BYTE
     # The second frame leaves 860 bits of debt, paid back in 1.72 us, with the line's own 1.76.
-    assert [b - a for a, b in zip(stream, stream[1:], strict=False)] == [
+    assert [b - a for a, b in itertools.pairwise(stream)] == [
         frame,
         frame + 1_720_000,
         *[2 * frame] * 3,
@@ -108,11 +109,12 @@ def test_a_given_hi_credit_ends_the_burst_sooner(tmp_path):
 
 
 def test_a_given_lo_credit_forgives_debt(tmp_path):
-    rows = sent(replay(tmp_path, PortSettings(shapers={5: Shaper(100, lo_bits=-1000)}),
-                       backlog(5, 3)))
+    rows = sent(
+        replay(tmp_path, PortSettings(shapers={5: Shaper(100, lo_bits=-1000)}), backlog(5, 3))
+    )
     starts = [row.start_ps for row in rows]
     # 1000 bits at 100 Mb/s are 10 us, instead of the 9 x 12.336 us that the frame cost.
-    assert [b - a for a, b in zip(starts, starts[1:], strict=False)] == [WIRE + 10_000_000] * 2
+    assert [b - a for a, b in itertools.pairwise(starts)] == [WIRE + 10_000_000] * 2
 
 
 def test_credit_is_lost_when_nothing_waits(tmp_path):
@@ -200,7 +202,7 @@ def test_whatever_comes_the_line_carries_one_frame_at_a_time(
     assert len(rows) == len(arrivals)
     assert all(row.outcome in ("sent", "dropped") for row in rows)
     line = sent(rows)
-    for earlier, later in zip(line, line[1:], strict=False):
+    for earlier, later in itertools.pairwise(line):
         assert later.start_ps >= earlier.start_ps + (earlier.bytes + 20) * BYTE
     for row in line:
         phase = row.start_ps % 100_000_000
@@ -258,8 +260,12 @@ def test_a_capture_goes_in_and_what_left_comes_out(tmp_path):
     best_effort, stream, ruled = frame(0), frame(5), frame(0, vlan=20)
     write_capture(
         tmp_path / "in.pcap",
-        [(begin + 1_000, best_effort), (begin + 1_001, ptp), (begin + 30_000, stream),
-         (begin + 30_001, ruled)],
+        [
+            (begin + 1_000, best_effort),
+            (begin + 1_001, ptp),
+            (begin + 30_000, stream),
+            (begin + 30_001, ruled),
+        ],
     )
     # The window of class 5 opens 20 us after whole 100 us of the clock.
     gates = two_windows(20_000, 80_000, scheduled=5, others=OTHERS).model_copy(

@@ -1,9 +1,9 @@
-"""Compile the software bridge and its replay, once for each state of their sources."""
+"""Compile the software bridge, its replay and its hosts' tagger, once a state of the sources."""
 
 import subprocess
 from pathlib import Path
 
-from tsnrepro.c_sources import build_folder, compile_whole
+from tsnrepro.c_sources import bpf_command, build_folder, compile_whole
 from tsnrepro.errors import TestbedError
 from tsnrepro.repository import root
 
@@ -39,6 +39,21 @@ def bridge() -> Path:
     if not program.exists():
         flags, libraries = _of_dpdk("--cflags"), _of_dpdk("--libs")
         _compile(program, _BRIDGE, flags, [*libraries, "-lm"], "libdpdk-dev")
+    return program
+
+
+def tagger() -> Path:
+    """Return the path of the eBPF object that tags a host's frames, built when it is missing.
+
+    Raises
+    ------
+    TestbedError
+        clang or the headers of libbpf are missing, or a source does not compile.
+    """
+    program = build_folder(SOURCES) / "tag.bpf.o"
+    if not program.exists():
+        command = [*bpf_command(), str(SOURCES / "tag.bpf.c"), "-o"]
+        compile_whole(program, command, "the tagger", "libbpf-dev")
     return program
 
 

@@ -71,7 +71,7 @@ class BridgeCounters(_Counted):
 
     @property
     def unaccounted(self) -> int:
-        """Frames received and copied that no counter says the end of; 0 while none is on its way."""
+        """Frames and copies whose end no counter tells; 0 while none is on its way."""
         copies = sum(
             port.received
             - port.runt

@@ -1,12 +1,12 @@
 """Compile the eBPF programs and frerctl with clang, once for each state of their sources."""
 
-import sysconfig
 from pathlib import Path
 
 from tsnrepro import c_sources
 
 SOURCES = Path(__file__).resolve().parent
 PROGRAMS = ("switch", "station", "drops")
+_WHAT, _NEEDS = "the data plane", "libbpf-dev"
 
 
 def source_digest() -> str:
@@ -34,12 +34,9 @@ def delayline() -> Path:
 
 
 def _build(frerctl: Path) -> None:
-    # Where Debian and Ubuntu keep <asm/types.h>; the bpf target does not look there by itself.
-    multiarch = sysconfig.get_config_var("MULTIARCH")
-    headers = [f"-I/usr/include/{multiarch}"] if multiarch else []
-    bpf = ["-g", "-Werror", "-target", "bpf", *headers, "-c"]
     for name in PROGRAMS:
-        _compile(frerctl.with_name(f"{name}.bpf.o"), *bpf, str(SOURCES / f"{name}.bpf.c"))
+        command = [*c_sources.bpf_command(), str(SOURCES / f"{name}.bpf.c"), "-o"]
+        c_sources.compile_whole(frerctl.with_name(f"{name}.bpf.o"), command, _WHAT, _NEEDS)
     _compile(frerctl.with_name("delayline"), str(SOURCES / "delayline.c"), "-lpthread")
     # Last: frerctl's presence says that the folder is complete.
     _compile(frerctl, *map(str, sorted(SOURCES.glob("frerctl*.c"))), "-lbpf")
@@ -47,4 +44,4 @@ def _build(frerctl: Path) -> None:
 
 def _compile(target: Path, *arguments: str) -> None:
     command = ["clang", "-O2", "-Wall", "-Wextra", *arguments, "-o"]
-    c_sources.compile_whole(target, command, "the data plane", "libbpf-dev")
+    c_sources.compile_whole(target, command, _WHAT, _NEEDS)

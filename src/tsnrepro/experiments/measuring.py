@@ -21,6 +21,7 @@ from tsnrepro.settings import (
     ModelSettings,
     parse,
 )
+from tsnrepro.settings.shaping import ShapingSettings
 from tsnrepro.testbed.protocol import JobTestbed, Testbed
 
 
@@ -149,6 +150,9 @@ def open_for(
     if needs and isinstance(settings, EmulatedSettings):
         from tsnrepro.testbed.jobs.local import LocalJobs  # noqa: PLC0415
 
+        section = campaign.section(experiment)
+        if isinstance(section, ShapingSettings) and not section.needs_of_the_kernel(settings.kind):
+            needs = ()
         jobs: JobTestbed = LocalJobs(settings, purpose, needs)
         return jobs
     return open_testbed(name, campaign, purpose, **overrides)

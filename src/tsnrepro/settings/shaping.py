@@ -85,6 +85,7 @@ class GateControlList(Strict):
 
 Mode = Literal["tas", "prio", "cbs", "mqprio", "etf", "fifo", "direct"]
 Kind = Literal["end-station", "bridge", "tas-frer"]
+Switch = Literal["kernel", "bridge"]
 TestbedKind = Literal["model", "guest", "emulated", "hardware"]
 
 # The sequence number and the time of sending that every datagram carries.
@@ -104,6 +105,9 @@ class _Conditions(Strict):
     """What the trials of a part share, as far as it may differ between kinds of testbeds."""
 
     modes: OneOrMore[Mode]
+    switch: Switch = "kernel"
+    """What switches and shapes in a part ``bridge`` on hosts: the kernel's bridge and queueing
+    disciplines, or ``bridge``, the software bridge, which needs none of these of the kernel."""
     link_rate_mbps: RateMbps = 1000.0
     """Wire rate of every link."""
     queue_bytes: QueueBytes = 262144
@@ -174,6 +178,8 @@ class ShapingPart(_Conditions):
             raise ValueError("mode tas needs gates")
         if self.idle_slope_mbps is None and "cbs" in self.modes:
             raise ValueError("mode cbs needs idle_slope_mbps")
+        if self.switch == "bridge" and self.kind != "bridge":
+            raise ValueError(f"{self.kind} has no switch that the software bridge could be")
         if self.priority == self.load_priority:
             raise ValueError(
                 f"stream and load are both of class {self.priority}: no mode could tell them apart"
@@ -234,6 +240,11 @@ class ShapingSettings(Strict):
 
     repetitions: Repetitions
     parts: Annotated[list[ShapingPart], Field(min_length=1)]
+
+    def needs_of_the_kernel(self, kind: TestbedKind) -> bool:
+        """Tell whether any part takes a kernel's queueing disciplines on a kind of testbed."""
+        parts = [part.on(kind) for part in self.parts if kind in part.testbeds]
+        return any(part.switch == "kernel" for part in parts)
 
     @model_validator(mode="after")
     def _names_are_unique(self) -> ShapingSettings:

@@ -418,6 +418,25 @@ def pin_queues(device: str, queue_of_pcp: Mapping[int, int]) -> list[list[str]]:
     return commands
 
 
+def tag_by_priority(device: str, program: str) -> list[list[str]]:
+    """Return the commands that tag frames where the kernel has no VLAN devices.
+
+    ``program`` is an eBPF object with a section ``push``, which gives what leaves a tag with the
+    socket's priority as its PCP, and a section ``pop``, which takes it off what comes in.
+    """
+    sides = (("egress", "push"), ("ingress", "pop"))
+    return [
+        ["tc", "qdisc", "replace", "dev", device, "clsact"],
+        *(
+            [
+                *("tc", "filter", "replace", "dev", device, side, "pref", "1"),
+                *("bpf", "direct-action", "object-file", program, "section", section),
+            ]
+            for side, section in sides
+        ),
+    ]
+
+
 def vlan_link(
     device: str, vlan: int, name: str, priorities: Sequence[int] = range(8)
 ) -> list[list[str]]:

@@ -8,6 +8,9 @@ from tsnrepro.settings.shaping import Mode, ShapingPart
 def factors_of(part: ShapingPart, mode: Mode, load_mbps: float) -> dict[str, Any]:
     """Return a trial's factors: the part with one mode and one load, without the testbeds."""
     common = part.model_dump(mode="json", exclude={"modes", "loads_mbps", "testbeds", "name"})
+    # Trials from before there was another switch have none among their factors.
+    if part.switch == "kernel":
+        del common["switch"]
     return {"part": part.name, "mode": mode, "load_mbps": load_mbps} | common
 
 

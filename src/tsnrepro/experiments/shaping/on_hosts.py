@@ -13,6 +13,10 @@ scheduler where one qdisc can hold it, below each class where it cannot (taprio,
 - with launch times or separate queues alone (etf, mqprio) nothing arbitrates between classes, so
   the load's bucket has what the stream leaves of the line.
 
+Where the switch is the software bridge, it does all that itself: it holds its port to the line's
+rate and closes frames' gates in time, so that its port has no queueing disciplines. Frames are
+tagged by eBPF then, which needs no VLAN devices of the kernel.
+
 Egress is told by the kernel's receive stamp behind the line, at the frame's first bit, late by the
 few microseconds of bridge and network stack.
 """
@@ -22,10 +26,14 @@ from __future__ import annotations
 import json
 from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, Any
 
+from tsnrepro.bridge import build as software_bridge
+from tsnrepro.bridge import counters as bridge_counters
+from tsnrepro.bridge import words as bridge_words
+from tsnrepro.bridge.words import BridgeSettings, PortSettings, Shaper
 from tsnrepro.errors import ConfigurationError, ToolError
 from tsnrepro.ethernet import VLAN_TAG_BYTES
 from tsnrepro.experiments.shaping.factors import part_of
@@ -50,6 +58,7 @@ _VLAN_ID = 10
 _ADDRESSES = {TALKER: "10.0.0.1", LISTENER: "10.0.0.2", _LOADER: "10.0.0.3"}
 _STREAM_PORT, _LOAD_PORT = 5005, 5006
 _LOG_PATH = "/tmp/stream.log"
+_SETTINGS_PATH, _TAGGER_PATH = "/tmp/bridge.settings", "/tmp/tag.bpf.o"
 
 # The load fills queues and sockets before the stream starts; the last datagrams come in after it.
 _LEAD_S, _DRAIN_S = 0.2, 0.5
@@ -132,9 +141,15 @@ def _counts_of(part: ShapingPart, result: JobResult) -> dict[str, Any]:
         },
         "talker": asdict(sent),
         "listener": asdict(got),
-        "qdiscs": _counted(result, "qdisc"),
+        "qdiscs": [] if _bridged(part) else _counted(result, "qdisc"),
         "line": _counted(result, "line"),
+        **(_bridge_counts(result) if _BRIDGE in result.steps else {}),
     }
+
+
+def _bridge_counts(result: JobResult) -> dict[str, Any]:
+    counted = bridge_counters.parse(result.steps[_BRIDGE].stdout)
+    return {"bridge": bridge_counters.describe(counted)}
 
 
 def _counted(result: JobResult, name: str) -> list[dict[str, Any]]:
@@ -168,13 +183,20 @@ def job_of(part: ShapingPart, mode: Mode, seed: int) -> Job:
     """
     topology = _topology_of(part, mode)
     programs = build.programs()
+    names = [str(programs.talker), str(programs.listener)]
+    inputs = {}
+    if _bridged(part):
+        names.append(str(software_bridge.bridge()))
+        inputs[_TAGGER_PATH] = software_bridge.tagger().read_bytes()
+        inputs[_SETTINGS_PATH] = bridge_settings(part, mode).text().encode()
     return Job(
         name=f"shaping {part.name} {mode}",
         links=topology.links,
         bridges=topology.bridges,
         configure=tuple(_configuration(part, mode, topology)),
         steps=tuple(_steps(part, mode, topology)),
-        programs=(str(programs.talker), str(programs.listener)),
+        programs=tuple(names),
+        inputs=inputs,
         seed=seed,
         deadline_s=_WALL_SECONDS,
     )
@@ -198,8 +220,8 @@ def _topology_of(part: ShapingPart, mode: Mode) -> _Topology:
         Link(_end(part, host), LinkEnd(_SWITCH, device, mtu=_MTU)) for host, device in names.items()
     )
     last = Link(LinkEnd(_SWITCH, _TO_LINE, mtu=_MTU), LinkEnd(LINE, _LINE_IN, mtu=_MTU))
-    switch = Bridge(_SWITCH, (*names.values(), _TO_LINE))
-    return _Topology((*links, last, out), (switch, line), (_SWITCH, _TO_LINE), _LOADER)
+    switches = () if _bridged(part) else (Bridge(_SWITCH, (*names.values(), _TO_LINE)),)
+    return _Topology((*links, last, out), (*switches, line), (_SWITCH, _TO_LINE), _LOADER)
 
 
 _MTU = 1504  # a tagged frame of a full packet
@@ -207,7 +229,7 @@ _MTU = 1504  # a tagged frame of a full packet
 
 def _end(part: ShapingPart, host: str) -> LinkEnd:
     address = (f"{_ADDRESSES[host]}/24",)
-    if part.tagged:
+    if part.tagged and not _bridged(part):
         return LinkEnd(host, _DEVICE, vlans=(Vlan(_VLAN_ID, address),), mtu=_MTU)
     return LinkEnd(host, _DEVICE, address)
 
@@ -216,11 +238,24 @@ def _configuration(part: ShapingPart, mode: Mode, topology: _Topology) -> list[S
     host, device = topology.shaped
     commands = _shaping_commands(part, mode, device)
     wired = [("line", LINE, _LINE_OUT)]
-    if host == _SWITCH:
+    tagged = sorted({TALKER, LISTENER, topology.load_from}) if _bridged(part) else []
+    if host == _SWITCH and _bridged(part):
+        commands = []
+    elif host == _SWITCH:
         classes = {part.priority: part.priority, part.load_priority: part.load_priority}
         commands = [*qdisc.pin_queues(device, classes), *commands]
+    if host == _SWITCH:
         wired += [("wire-talker", TALKER, _DEVICE), ("wire-loader", _LOADER, _DEVICE)]
     return [
+        *(
+            step
+            for name in tagged
+            for step in _numbered(
+                f"tag-{name}",
+                name,
+                qdisc.tag_by_priority(_DEVICE, _TAGGER_PATH),
+            )
+        ),
         *_numbered("shape", host, commands),
         *(step for name, at, port in wired for step in _numbered(name, at, [_wire(part, port)])),
     ]
@@ -257,6 +292,62 @@ def _wire(
         parent=parent,
         handle=handle,
     )
+
+
+# --- the software bridge ----------------------------------------------------------------------
+
+_BRIDGE = "bridge"
+# Frames may be handed over so far ahead of their time on the line, which holds them: a thread that
+# wakes up late by less costs the line nothing.
+_AHEAD_US = 50.0
+_LONGEST_SLEEP_US = 200
+
+
+def _bridged(part: ShapingPart) -> bool:
+    return part.switch == "bridge"
+
+
+def bridge_settings(part: ShapingPart, mode: Mode) -> BridgeSettings:
+    """Return what the software bridge is told for a mode: the port to the line shapes."""
+    assert mode != "cbs" or part.idle_slope_mbps is not None
+    shapers = {part.priority: Shaper(part.idle_slope_mbps or 0.0)} if mode == "cbs" else {}
+    plain = PortSettings(
+        rate_mbps=part.link_rate_mbps, queue_bytes=part.queue_bytes, ahead_us=_AHEAD_US
+    )
+    shaped = replace(
+        plain,
+        gates=part.gates if mode == "tas" else None,
+        guard="frame" if part.gates is None or part.gates.guard_band else "none",
+        shapers=shapers,
+    )
+    return BridgeSettings(
+        every_port=plain,
+        ports={_TO_LINE: shaped},
+        # Without priorities all frames are of one class.
+        classes=[(None, pcp, 0) for pcp in range(8)] if mode == "fifo" else [],
+        sleep_us=_LONGEST_SLEEP_US,
+        realtime=True,
+    )
+
+
+def _bridge_steps(topology: _Topology, deadline: float) -> list[Step | Stop | Pause]:
+    """Start the bridge, and go on when it answers: it forwards from then on."""
+    program = str(software_bridge.bridge())
+    ports = [
+        end.device
+        for link in topology.links
+        for end in (link.one, link.other)
+        if end.host == _SWITCH
+    ]
+    run = bridge_words.command(program, _SETTINGS_PATH, ports)
+    ask = bridge_words.ask(program, "counters")
+    return [
+        Step(_BRIDGE, _SWITCH, tuple(run), deadline, background=True),
+        Step(f"{_BRIDGE}-before", _SWITCH, tuple(ask), _COMMAND_S),
+    ]
+
+
+# --- queueing disciplines ---------------------------------------------------------------------
 
 
 def _shaping_commands(part: ShapingPart, mode: Mode, device: str) -> list[list[str]]:
@@ -366,10 +457,9 @@ def _pacing(part: ShapingPart, mode: Mode) -> command.Pacing:
 def _steps(part: ShapingPart, mode: Mode, topology: _Topology) -> list[Step | Stop | Pause]:
     programs = build.programs()
     host, device = topology.shaped
-    shows = {
-        "qdisc": (host, tuple(qdisc.show(device))),
-        "line": (LINE, tuple(qdisc.show(_LINE_OUT))),
-    }
+    shows = {"line": (LINE, tuple(qdisc.show(_LINE_OUT)))}
+    if not _bridged(part):
+        shows["qdisc"] = (host, tuple(qdisc.show(device)))
     seconds = part.packets * part.interval_us / 1e6
     deadline = seconds + _LEAD_S + _DRAIN_S + 2 * _COMMAND_S
     forever = command.Extent()
@@ -386,7 +476,9 @@ def _steps(part: ShapingPart, mode: Mode, topology: _Topology) -> list[Step | St
         priority=part.priority,
         txtime_ahead_ns=_LAUNCH_AHEAD_NS if mode in LAUNCHED else None,
     )
+    has_bridge = _bridged(part) and host == _SWITCH
     steps: list[Step | Stop | Pause] = [
+        *(_bridge_steps(topology, deadline) if has_bridge else []),
         Step("listener", LISTENER, tuple(listen), deadline, background=True, files=(_LOG_PATH,)),
         *(Step(f"{name}-before", *show, _COMMAND_S) for name, show in shows.items()),
     ]
@@ -397,6 +489,7 @@ def _steps(part: ShapingPart, mode: Mode, topology: _Topology) -> list[Step | St
     if loaded:
         steps += [Stop("load")]
     steps += [Pause(_DRAIN_S), Stop("listener"), *([Stop("load-listener")] if loaded else [])]
+    steps += [Stop(_BRIDGE)] if has_bridge else []
     return [*steps, *(Step(f"{name}-after", *show, _COMMAND_S) for name, show in shows.items())]
 
 
