@@ -1,12 +1,11 @@
 """What tests of several rooms share: one emulated testbed, and sockets inside its hosts."""
 
-import ctypes
 import os
 import socket
 import time
-from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from network_namespaces import in_network_of
 from short_campaign import measure_short_campaign
 
 from tsnrepro.errors import TestbedError
@@ -15,7 +14,6 @@ from tsnrepro.testbed import emulated
 from tsnrepro.testbed.lock import TestbedLock
 
 LOCK_PATIENCE_SECONDS = 120
-CLONE_NEWNET = 0x40000000
 ETH_P_ALL = 0x0003
 PACKET_OUTGOING = 4
 SO_RCVBUFFORCE = 33
@@ -122,20 +120,8 @@ def testbed(bring_up):
 
 
 def inside(testbed: emulated.EmulatedTestbed, host: str, make):
-    """Return what ``make`` returns when a host's network namespace surrounds it.
-
-    A socket belongs to the namespace it was opened in, whoever uses it later; so a test sends and
-    receives in the hosts at the price of one thread a socket.
-    """
-
-    def work():
-        with open(f"/proc/{testbed._spaces[host].pid}/ns/net") as space:
-            if ctypes.CDLL(None, use_errno=True).setns(space.fileno(), CLONE_NEWNET):
-                raise OSError(ctypes.get_errno(), f"cannot enter the namespace of {host}")
-            return make()
-
-    with ThreadPoolExecutor(1) as thread:
-        return thread.submit(work).result()
+    """Return what ``make`` returns when a host's network namespace surrounds it."""
+    return in_network_of(testbed._spaces[host].pid, make)
 
 
 class Sockets:

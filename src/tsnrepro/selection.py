@@ -130,7 +130,9 @@ def plan(selection: Selection) -> SelectionPlan:
             reasons or "it names no experiment",
             "Choose another testbed or campaign: tsnrepro testbeds",
         )
-    papers = _papers(selection.papers, runs, study)
+    papers: tuple[Paper, ...] = ()
+    if selection.papers or selection.testbed in testbeds or campaign(selection.campaign).papers:
+        papers = _papers(selection.papers, runs, study)
     name = "-".join([name, *(run.experiment for run in runs if selection.experiments)])
     return SelectionPlan(name, runs[0].campaign, runs, grounds, left_out, papers)
 

@@ -18,6 +18,8 @@ class CampaignBase(Strict):
     """How often a trial that failed is tried, over all runs of the campaign."""
     study: Name = "threshold"
     """The file of config/studies, on the model, that a paper prints beside the trials."""
+    papers: bool = True
+    """Whether papers are printed of it unasked; not of one that leaves out parts they print."""
     warm_up: bool = False
     """Measure the first trial of each experiment once before it counts."""
     max_stall_ms: PositiveFloat | None = None
