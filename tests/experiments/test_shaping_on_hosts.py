@@ -302,3 +302,95 @@ def test_a_kernel_without_the_queues_is_refused_in_one_sentence(monkeypatch):
         local.refuse_without(("taprio", "cbs", "etf"))
     assert "\n" not in str(error.value)
     local.refuse_without(("etf",))
+
+
+# --- the software bridge ------------------------------------------------------------------------
+
+
+def software(**changes):
+    values = {"switch": "bridge", "link_rate_mbps": 100.0, "idle_slope_mbps": 20.0}
+    return part("bridge", **values | changes)
+
+
+def test_the_software_bridge_needs_no_queues_and_no_vlans_of_the_kernel():
+    job = on_hosts.job_of(software(), "tas", 1)
+    assert [bridge.host for bridge in job.bridges] == ["line"]
+    assert not [vlan for port in job.ports() for vlan in port.vlans]
+    qdiscs = {s.argv[s.argv.index("dev") + 2 :] for s in job.configure if s.argv[1] == "qdisc"}
+    assert {words[0] for words in qdiscs} <= {"clsact", "root"}
+    assert all("tbf" in words for words in qdiscs if words[0] == "root")
+    tagged = {s.host for s in job.configure if s.name.startswith("tag-")}
+    assert tagged == {"talker", "loader", "listener"}
+
+
+@pytest.mark.parametrize(
+    ("mode", "has", "lacks"),
+    [
+        ("tas", ["gates 0 100000", "gate 0x20 20000", "guard frame"], ["shape 5 20"]),
+        ("cbs", ["shape 5 20 -80"], ["gate 0x20 20000"]),
+        ("prio", ["shape 5 0"], ["gate 0x20 20000", "class * 5 0"]),
+        ("fifo", ["class * 5 0", "class * 0 0"], ["gate 0x20 20000"]),
+    ],
+)
+def test_a_mode_is_what_the_software_bridge_is_told(mode, has, lacks):
+    lines = on_hosts.bridge_settings(software(), mode).text().splitlines()
+    shaped = lines[lines.index("port p0") :]
+    assert "rate_mbps 100" in shaped
+    for line in has:
+        assert line in (lines if line.startswith("class") else shaped)
+    assert not {*lacks} & {*lines}
+
+
+def test_a_part_of_the_kernels_has_the_factors_it_always_had():
+    (trial,) = trials_of(part("bridge", modes=["fifo"]), 1)
+    assert "switch" not in trial.factors
+    (trial,) = trials_of(software(modes=["fifo"]), 1)
+    assert trial.factors["switch"] == "bridge"
+
+
+def test_only_a_switch_can_be_the_software_bridge():
+    with pytest.raises(ValueError, match="end-station has no switch that the software bridge"):
+        part("end-station", switch="bridge")
+
+
+def test_a_campaign_of_the_software_bridge_needs_nothing_of_the_kernel():
+    settings = campaigns.campaign("bridge")
+    opened = measuring.open_for("shaping", "emulated", settings, "the test suite")
+    assert isinstance(opened, LocalJobs)
+    assert not opened._needs
+    quick = measuring.open_for("shaping", "emulated", campaigns.campaign("quick"), "the test suite")
+    assert "taprio" in quick._needs
+
+
+@pytest.mark.namespaces
+def test_the_software_bridge_holds_gates_and_credit(monkeypatch, tmp_path):
+    """Sent at any time of cycles of 10 ms, hardly any frame is beside its window; all are counted.
+
+    Credit of 20 Mb/s never holds back a stream of 1 Mb/s, which overtakes the load.
+    """
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))  # a lock of its own
+    settings = software(
+        gates=two_windows(5_000_000, 5_000_000, scheduled=5, others=[0]),
+        packets=150,
+        interval_us=12_000.0,
+        interval_spread_us=10_000.0,
+        loads_mbps=[100.0],
+        payload_bytes=1460,
+    )
+    with LocalJobs(purpose="the test suite") as jobs:
+        for mode in ("tas", "cbs"):
+            (trial,) = trials_of(settings.model_copy(update={"modes": [mode]}), 1)
+            measured = Measurement()
+            on_hosts.measure(jobs, trial, measured)
+            result, bridge = measured.values["result"], measured.values["bridge"]
+            assert (result["sent"], result["received"]) == (150, 150)
+            assert bridge["unaccounted"] == 0
+            queues = {row["queue"]: row for row in bridge["ports"][-1]["queues"]}
+            assert queues[5]["sent"] == 150
+            if mode == "tas":
+                log = decompress(measured.outputs[LOG])
+                gate = Gate.of({"values": measured.values, "trial": ""}, settings.gates, 5)
+                assert held(gate, log).outside <= 7
+                assert result["load_delivered_mbps"] < 0.6 * result["load_offered_mbps"]
+            else:
+                assert result["load_delivered_mbps"] > 60
