@@ -97,6 +97,27 @@ def test_a_port_that_goes_down_loses_what_was_on_it_and_comes_back(bridge):
     assert (done.port("p1").port_down, done.unaccounted) == (lost, 0)
 
 
+@pytest.mark.parametrize(
+    "threads",
+    [{"threads": 2}, {"threads": 0, "burst": 1}, {"receivers": "each", "sleep_us": 1000}],
+)
+def test_threads_share_the_work(bridge, threads):
+    """Every frame of both directions arrives once and in order, whoever receives and sends."""
+    bridge.start(BridgeSettings(PortSettings(ahead_us=100), **threads))
+    one, two, three = bridge.stations
+    for station in (one, two):
+        station.send(frame(three.mac, station.mac))
+    three.heard()
+    one.heard(0.1)
+    two.heard(0.1)
+    for number in range(500):
+        one.send(frame(two.mac, one.mac, number=number))
+        two.send(frame(one.mac, two.mac, number=number))
+    for to, source in ((one, two), (two, one)):
+        assert to.heard() == [frame(to.mac, source.mac, number=n) for n in range(500)]
+    assert bridge.end().unaccounted == 0
+
+
 # --- classes
 
 
