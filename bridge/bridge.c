@@ -182,15 +182,33 @@ static int frame_room(const struct bridge *bridge)
 	return room;
 }
 
+/* Remove a folder and those that it lies in, up to the outermost: they are empty. */
+static void remove_folders(const char *inner, const char *outermost)
+{
+	char path[ARGUMENT_BYTES];
+
+	snprintf(path, sizeof path, "%s", inner);
+	while (!strncmp(path, outermost, strlen(outermost)) && rmdir(path) == 0 &&
+	       strcmp(path, outermost))
+		*strrchr(path, '/') = 0;
+}
+
 static void start_dpdk(struct bridge *bridge, const struct options *options)
 {
 	static char texts[MOST_ARGUMENTS][ARGUMENT_BYTES * 2];
 	char *arguments[MOST_ARGUMENTS], all[ARGUMENT_BYTES];
+	/*
+	 * DPDK makes folders to share with other processes, which there are none of: in a place of
+	 * our own, and gone before the bridge works, so that they do not outlive one that is killed.
+	 */
+	char folder[] = "/tmp/tsn-bridge-XXXXXX";
 	static const char *const fixed[] = {
 		"tsn-bridge", "--no-huge", "--no-shconf", "--no-telemetry", "--log-level=error", "-m",
 	};
 	int count = 0, cards = 0, processor_count = processors(all, sizeof all);
 
+	if (!mkdtemp(folder) || setenv("RUNTIME_DIRECTORY", folder, 1))
+		fail("%s: it cannot be made", folder);
 	for (size_t number = 0; number < sizeof fixed / sizeof *fixed; number++)
 		snprintf(texts[count++], sizeof *texts, "%s", fixed[number]);
 	snprintf(texts[count++], sizeof *texts, "%d",
@@ -215,10 +233,11 @@ static void start_dpdk(struct bridge *bridge, const struct options *options)
 		snprintf(texts[count++], sizeof *texts, "--no-pci");
 	for (int number = 0; number < count; number++)
 		arguments[number] = texts[number];
-	if (rte_eal_init(count, arguments) < 0)
-		fail("DPDK does not start: %s; its ports need CAP_NET_RAW", rte_strerror(rte_errno));
-	/* Empty, since nothing is shared: gone now, it does not outlive a bridge that is killed. */
-	rmdir(rte_eal_get_runtime_dir());
+	bool started = rte_eal_init(count, arguments) >= 0;
+	int problem = rte_errno;
+	remove_folders(rte_eal_get_runtime_dir(), folder);
+	if (!started)
+		fail("DPDK does not start with these ports: %s", rte_strerror(problem));
 }
 
 static void check(int status, const char *what, const char *port)

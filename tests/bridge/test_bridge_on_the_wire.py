@@ -282,7 +282,8 @@ def test_a_loop_does_not_stop_it(bridge):
 def traces():
     """Return what DPDK keeps on disk, where it keeps it."""
     places = (Path("/run"), Path("/tmp"), Path("/dev/shm"), Path("/dev/hugepages"))
-    return {path for place in places if place.exists() for path in place.glob("*dpdk*/**")}
+    names = ("*dpdk*/**", "tsn-bridge*")
+    return {path for place in places for name in names for path in place.glob(name)}
 
 
 def test_killed_it_leaves_nothing(bridge):
@@ -315,6 +316,14 @@ def test_a_second_one_of_the_same_name_is_refused(bridge):
 def test_what_it_cannot_do_is_said(bridge, settings, said):
     with pytest.raises(AssertionError, match=said):
         bridge.start(settings)
+
+
+def test_a_port_that_is_not_there_is_said(bridge):
+    before = traces()
+    bridge.ports = ("p0", "p9")
+    with pytest.raises(AssertionError, match=r"tsn-bridge: port p9: .*No such device"):
+        bridge.start()
+    assert traces() == before
 
 
 def test_its_memory_stays_flat(bridge):
