@@ -102,7 +102,7 @@ def folder(tmp_path_factory):
     return tmp_path_factory.mktemp("replay")
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(data=st.data())
 def test_departures_are_the_models(folder, data):
     rate = data.draw(st.sampled_from([100, 1000]))
