@@ -6,7 +6,9 @@ import random
 import signal
 import socket
 import struct
+import subprocess
 import time
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -342,3 +344,42 @@ def test_its_memory_stays_flat(bridge):
     before = load(2_000)
     assert load(10_000) - before < 500 * 4096 // os.sysconf("SC_PAGE_SIZE")
     assert bridge.end().port("p0").received <= 17_000
+
+
+@pytest.mark.long
+def test_linuxptp_finds_its_master_through_a_full_bridge(bridge):
+    """ptp4l at two stations: what overflows is the load beside it, whatever its class."""
+    bridge.start(BridgeSettings(PortSettings(rate_mbps=50, queue_bytes=100_000)))
+    one, two, _ = bridge.stations
+    common = ["ptp4l", "-2", "-S", "-m", "-q", "-i", "eth0", "--free_running=1"]
+    quick = ["--logSyncInterval=-3", "--logAnnounceInterval=-1", "--logMinDelayReqInterval=-3"]
+    slave_says, number = [], 0
+    with (
+        until_its_end(one.host, ["timeout", "12", *common, *quick, "--priority1=1"]),
+        until_its_end(two.host, ["timeout", "12", *common, *quick, "-s"], slave_says),
+    ):
+        end = time.monotonic() + 11
+        while time.monotonic() < end:
+            # About the line's rate, so that the load's own queue is rarely empty.
+            for _ in range(50):
+                one.send(frame(two.mac, one.mac, pcp=7, size=1400, number=number))
+                number += 1
+            time.sleep(0.01)
+    master = "selected best master clock 020000.fffe.000001"
+    assert any(master in line for line in slave_says), "".join(slave_says)
+    done = bridge.end()
+    assert done.port("p1").queues[7].dropped > 0
+    assert done.port("p1").queues[PTP_QUEUE].dropped == 0
+    assert done.port("p0").ptp > 20
+
+
+@contextmanager
+def until_its_end(host, argv, said=None):
+    """Run a program that ends by itself beside the block; ``said`` gets its lines."""
+    process = subprocess.Popen(host.enter(argv), stdout=subprocess.PIPE, text=True)
+    try:
+        yield
+    finally:
+        lines = process.communicate()[0].splitlines(keepends=True)
+        if said is not None:
+            said += lines
