@@ -457,9 +457,8 @@ def _pacing(part: ShapingPart, mode: Mode) -> command.Pacing:
 def _steps(part: ShapingPart, mode: Mode, topology: _Topology) -> list[Step | Stop | Pause]:
     programs = build.programs()
     host, device = topology.shaped
-    shows = {"line": (LINE, tuple(qdisc.show(_LINE_OUT)))}
-    if not _bridged(part):
-        shows["qdisc"] = (host, tuple(qdisc.show(device)))
+    shows = {} if _bridged(part) else {"qdisc": (host, tuple(qdisc.show(device)))}
+    shows["line"] = (LINE, tuple(qdisc.show(_LINE_OUT)))
     seconds = part.packets * part.interval_us / 1e6
     deadline = seconds + _LEAD_S + _DRAIN_S + 2 * _COMMAND_S
     forever = command.Extent()
