@@ -1,1 +1,1 @@
-"""The software bridge: how its C programs are built, told what to do, and what they counted."""
+"""The software bridge: its sources, how they are built, told what to do, and what they counted."""

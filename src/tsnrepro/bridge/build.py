@@ -5,9 +5,8 @@ from pathlib import Path
 
 from tsnrepro.c_sources import bpf_command, build_folder, compile_whole
 from tsnrepro.errors import TestbedError
-from tsnrepro.repository import root
 
-SOURCES = root() / "bridge"
+SOURCES = Path(__file__).resolve().parent
 FLAGS = ("-std=c11", "-O2", "-Wall", "-Wextra", "-Werror")
 _SCHEDULER = ("settings.c", "scheduler.c")
 _BRIDGE = ("bridge.c", "receive.c", "transmit.c", "table.c", "control.c", *_SCHEDULER)

@@ -1,6 +1,6 @@
 """What the bridge's programs are told: their settings as text, and their command lines.
 
-The words are those of ``bridge/settings.h``.
+The words are those of ``settings.h``.
 """
 
 from collections.abc import Mapping, Sequence
