@@ -112,7 +112,7 @@ def status_of(testbed: str, campaign_name: str, experiment: str) -> RunStatus:
 
 
 @dataclass
-class _Counted:
+class _Tally:
     """What became of planned trials; ``names`` are all attempts' of theirs."""
 
     names: set[str] = field(default_factory=set)
@@ -121,8 +121,8 @@ class _Counted:
     left_s: float = 0.0
 
 
-def _count(planned: list[Planned], store: RawStore, attempts: int) -> _Counted:
-    counted = _Counted()
+def _count(planned: list[Planned], store: RawStore, attempts: int) -> _Tally:
+    counted = _Tally()
     for item in planned:
         counted.names |= {folder.name for folder in store.attempts(item.trial)}
         ended = store.ended(item.trial)

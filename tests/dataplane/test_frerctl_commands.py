@@ -8,7 +8,7 @@ from tsnrepro.errors import ConfigurationError, RecordError, ToolError
 from tsnrepro.settings import FrerSettings
 from tsnrepro.tools import frerctl
 from tsnrepro.tools.counters import HostCounters, Snapshot
-from tsnrepro.tools.frerctl import Drops, FrerctlAlarm, Station, StreamFilter, SwitchStream
+from tsnrepro.tools.frerctl import Drops, FrameCounts, FrerctlAlarm, StreamFilter, SwitchStream
 
 ALARM = {"time_ns": 5, "stream": 1, "difference": 7, "base": -2, "passed": 9, "discarded": 0}
 
@@ -59,7 +59,7 @@ def test_a_line_that_is_no_alarm_is_named(line):
 
 def snapshot() -> Snapshot:
     def station(frames: int) -> dict:
-        return {"eth0": {"in": Station(frames, 0, 0, 0)}}
+        return {"eth0": {"in": FrameCounts(frames, 0, 0, 0)}}
 
     several = station(9) | {"streams": [station(4), station(5)]}
     drops = [Drops("f", "r", 1, 1, False, frames, stream) for stream, frames in ((0, 3), (1, 6))]

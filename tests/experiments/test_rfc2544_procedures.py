@@ -26,8 +26,8 @@ from tsnrepro.settings.rfc2544 import (
     RfcLatencySettings,
     SystemRecoverySettings,
 )
-from tsnrepro.streams.clocks import Agreement, Refusal
 from tsnrepro.streams.log import LISTENER_DTYPE
+from tsnrepro.testbed.clocks import Agreement, Refusal
 
 LINE = 1e9 / (8 * 1538)
 

@@ -3,10 +3,11 @@
 import numpy as np
 import pytest
 
-from tsnrepro.streams import build, clocks, command, log
-from tsnrepro.streams.clocks import Agreement
+from tsnrepro.streams import build, command, log
 from tsnrepro.streams.command import Extent, Pacing
 from tsnrepro.streams.delivery import deliver, one_way
+from tsnrepro.testbed import clocks
+from tsnrepro.testbed.clocks import Agreement
 from tsnrepro.tools.frerctl import StreamFilter
 
 pytestmark = pytest.mark.namespaces

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tsnrepro.errors import ToolError
 from tsnrepro.tools import kernel
 from tsnrepro.tools.counters import read_host
-from tsnrepro.tools.frerctl import Drops, Station, StreamFilter, parse_counters, parse_drops
+from tsnrepro.tools.frerctl import Drops, FrameCounts, StreamFilter, parse_counters, parse_drops
 from tsnrepro.tools.kernel import LinkCounters, QueueCounters
 
 counts = st.integers(0, 2**63)
@@ -110,7 +110,9 @@ def test_a_snapshot_is_read_whole():
     counters = {"eth0": {"in": STATION, "out": STATION}}
     parts = [json.dumps(part) for part in (counters, QUEUES, [link("eth0", 2)])]
     host = read_host(snapshot(*parts, STACK))
-    assert host.station == {"eth0": {"in": Station(5, 500, 3, 1), "out": Station(5, 500, 3, 1)}}
+    assert host.station == {
+        "eth0": {"in": FrameCounts(5, 500, 3, 1), "out": FrameCounts(5, 500, 3, 1)}
+    }
     assert host.queues["eth0"].dropped == 7
     assert host.indices == {"eth0": 2}
     assert host.stack == {"UdpNoPorts": 4}
@@ -143,15 +145,15 @@ def test_a_switch_that_cannot_be_read_fails_the_snapshot():
 
 @given(st.lists(counts, min_size=4, max_size=4), st.lists(counts, min_size=4, max_size=4))
 def test_stations_subtract_count_by_count(after, before):
-    difference = Station(*after) - Station(*before)
-    assert difference == Station(*(a - b for a, b in zip(after, before, strict=True)))
+    difference = FrameCounts(*after) - FrameCounts(*before)
+    assert difference == FrameCounts(*(a - b for a, b in zip(after, before, strict=True)))
 
 
 def test_counters_keep_what_is_no_station():
     text = json.dumps({"frer": True, "ports": {"p0": {"in": STATION}}, "recovery": {"lost": 3}})
     assert parse_counters(text) == {
         "frer": True,
-        "ports": {"p0": {"in": Station(5, 500, 3, 1)}},
+        "ports": {"p0": {"in": FrameCounts(5, 500, 3, 1)}},
         "recovery": {"lost": 3},
     }
 

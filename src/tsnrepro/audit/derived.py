@@ -79,12 +79,12 @@ def derive(values: Mapping[str, Result], places: Mapping[str, Path]) -> dict[str
     """
     found: dict[str, Result] = {}
     for item in declared():
-        found[item.key] = _follow(item, _Scope({**values, **found}, places))
+        found[item.key] = _follow(item, _RecordedValues({**values, **found}, places))
     return found
 
 
 @dataclass
-class _Scope:
+class _RecordedValues:
     """Where an expression finds its numbers; it keeps the results that it used."""
 
     values: Mapping[str, Result]
@@ -132,7 +132,7 @@ def _ends(result: Result) -> tuple[float, float]:
     return low, high
 
 
-def _follow(item: Derived, scope: _Scope) -> Result:
+def _follow(item: Derived, scope: _RecordedValues) -> Result:
     try:
         found = expressions.parse(item.expression).evaluate(scope)
         scope.check_places()
@@ -144,7 +144,7 @@ def _follow(item: Derived, scope: _Scope) -> Result:
     return _number(item, scope, found)
 
 
-def _number(item: Derived, scope: _Scope, found: Interval) -> Result:
+def _number(item: Derived, scope: _RecordedValues, found: Interval) -> Result:
     formula = expressions.readable(item.expression)
     low, high = _finite(found.low), _finite(found.high)
     located = all(result.value is not None for result in scope.used.values())
@@ -161,7 +161,7 @@ def _finite(number: float) -> float | None:
     return number if math.isfinite(number) else None
 
 
-def _result(item: Derived, scope: _Scope, **fields: Any) -> Result:
+def _result(item: Derived, scope: _RecordedValues, **fields: Any) -> Result:
     nothing: dict[str, Any] = {"value": None, "low": None, "high": None}
     return Result(
         key=item.key,
@@ -174,7 +174,7 @@ def _result(item: Derived, scope: _Scope, **fields: Any) -> Result:
     )
 
 
-def _trials(scope: _Scope) -> set[str]:
+def _trials(scope: _RecordedValues) -> set[str]:
     """Return the trials behind all results; of several experiments each with its experiment."""
     several = len(scope.experiments) > 1
     return {

@@ -14,7 +14,7 @@ class _Counted(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
 
-class QueueCounters(_Counted):
+class ClassQueueCounters(_Counted):
     """One queue of a port: a class, or PTP's (8).
 
     ``outside`` is how many of those sent the device had only when their gate was closed again.
@@ -51,7 +51,7 @@ class PortCounters(_Counted):
     port_down: _Count
     refused: _Count
     sent_bytes: _Count
-    queues: list[QueueCounters]
+    queues: list[ClassQueueCounters]
 
     @property
     def sent(self) -> int:

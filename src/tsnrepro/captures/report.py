@@ -45,7 +45,7 @@ _QUANTILES: Final = {
 
 
 @dataclass(frozen=True)
-class Finding:
+class CaptureFinding:
     """One comparison. ``expected`` is a number, or the lowest and highest that there may be.
 
     ``subject`` says what a disagreement is about: the capture itself, what was on the wire, or
@@ -99,7 +99,7 @@ class WireReport:
     delayed_numbers: int
     replayed: dict[str, int]
     """Counters of clause 10 from the replay of the captured order; empty as control."""
-    findings: list[Finding]
+    findings: list[CaptureFinding]
     delay_ns: np.ndarray
     """Every difference behind ``delay_us``, in the order of the numbers."""
 
@@ -108,7 +108,7 @@ class WireReport:
         """Tell whether every finding agrees."""
         return all(finding.agrees for finding in self.findings)
 
-    def disagreements(self, *subjects: _Subject) -> list[Finding]:
+    def disagreements(self, *subjects: _Subject) -> list[CaptureFinding]:
         """Return the findings that do not agree, of some subjects or of all."""
         return [
             f for f in self.findings if not f.agrees and (not subjects or f.subject in subjects)
@@ -177,21 +177,26 @@ class _Point:
     def count(self, kind: int) -> int:
         return int((self.kind == kind).sum())
 
-    def findings(self) -> list[Finding]:
+    def findings(self) -> list[CaptureFinding]:
         """Say whether the capture itself is whole."""
         where, capture = self.where, self.capture
         found = [
-            Finding("capture", "bytes behind the last whole record", where, 0, c)
+            CaptureFinding("capture", "bytes behind the last whole record", where, 0, c)
             for c in [capture.truncated_bytes]
         ]
         if capture.dropped is not None:
             note = "the capture is incomplete" if capture.dropped else ""
             found.append(
-                Finding("capture", "frames the capture missed", where, 0, capture.dropped, note)
+                CaptureFinding(
+                    "capture", "frames the capture missed", where, 0, capture.dropped, note
+                )
             )
         short = int((self.digest == 0).sum())
         note = "capture more bytes of each frame" if short else ""
-        return [*found, Finding("capture", "frames captured too short", where, 0, short, note)]
+        return [
+            *found,
+            CaptureFinding("capture", "frames captured too short", where, 0, short, note),
+        ]
 
 
 class _Trial:
@@ -267,7 +272,7 @@ class _Trial:
 
     # --- the rules of FRER --------------------------------------------------------------------
 
-    def _tag_findings(self) -> list[Finding]:
+    def _tag_findings(self) -> list[CaptureFinding]:
         found = []
         for point in self.members:
             stream = int(point.of_stream.sum())
@@ -275,17 +280,17 @@ class _Trial:
             reserved = int((point.frames["reserved"] != 0).sum())
             expected = stream if self.frer else 0
             found += [
-                Finding("wire", ONE_TAG, point.where, expected, tagged),
-                Finding("wire", "R-TAGs with reserved bits set", point.where, 0, reserved),
+                CaptureFinding("wire", ONE_TAG, point.where, expected, tagged),
+                CaptureFinding("wire", "R-TAGs with reserved bits set", point.where, 0, reserved),
             ]
         untagged = int((~self.end.tagged[self.end.of_stream]).sum())
         name, expected = "stream frames without R-TAG", int(self.end.of_stream.sum())
-        return [*found, Finding("wire", name, self.end.where, expected, untagged)]
+        return [*found, CaptureFinding("wire", name, self.end.where, expected, untagged)]
 
-    def _path_findings(self) -> list[Finding]:
+    def _path_findings(self) -> list[CaptureFinding]:
         if not self.frer:
             return [
-                Finding("wire", "stream frames on a path not used", p.where, 0, int(n))
+                CaptureFinding("wire", "stream frames on a path not used", p.where, 0, int(n))
                 for p in self.members[1:]
                 for n in [p.of_stream.sum()]
             ]
@@ -297,13 +302,15 @@ class _Trial:
             if order.missing != dropped and order.missing:
                 note = f"first {order.first_missing}, longest run {order.longest_missing_run}"
             found += [
-                Finding("wire", "numbers missing", point.where, dropped, order.missing, note),
-                Finding("wire", "numbers repeated", point.where, 0, order.repeated),
-                Finding("wire", "numbers out of order", point.where, 0, order.out_of_order),
+                CaptureFinding(
+                    "wire", "numbers missing", point.where, dropped, order.missing, note
+                ),
+                CaptureFinding("wire", "numbers repeated", point.where, 0, order.repeated),
+                CaptureFinding("wire", "numbers out of order", point.where, 0, order.out_of_order),
             ]
         return [*found, self._same_content()]
 
-    def _same_content(self) -> Finding:
+    def _same_content(self) -> CaptureFinding:
         """Compare what the paths carried under one number."""
         number = np.concatenate([np.empty(0, np.int64), *self.numbers])
         digest = np.concatenate(
@@ -313,9 +320,9 @@ class _Trial:
         number, digest = number[order], digest[order]
         unlike = (number[1:] == number[:-1]) & (digest[1:] != digest[:-1])
         where = f"{SENDING}, all member ports"
-        return Finding("wire", "numbers with unlike frames", where, 0, int(unlike.sum()))
+        return CaptureFinding("wire", "numbers with unlike frames", where, 0, int(unlike.sum()))
 
-    def _listener_findings(self) -> list[Finding]:
+    def _listener_findings(self) -> list[CaptureFinding]:
         """Hold the listener's frames against those that the paths carried, by their content."""
         carried = self._carried_once()
         arrived = self.end.digest[self.end.of_stream]
@@ -327,8 +334,8 @@ class _Trial:
         missing = int(np.maximum(sent - came, 0).sum())
         where = self.end.where
         found = [
-            Finding("wire", BEYOND_FIRST, where, 0, beyond),
-            Finding("wire", "stream frames that no path carried", where, 0, unknown),
+            CaptureFinding("wire", BEYOND_FIRST, where, 0, beyond),
+            CaptureFinding("wire", "stream frames that no path carried", where, 0, unknown),
         ]
         lost: int | tuple[int, int] = 0
         note = ""
@@ -337,7 +344,7 @@ class _Trial:
             lost = (0, self.counted.host_queue_dropped)
             note = "what the last egress queue dropped is missing"
         name = "stream frames that did not arrive"
-        return [*found, Finding("wire", name, where, lost, missing, note)]
+        return [*found, CaptureFinding("wire", name, where, lost, missing, note)]
 
     def _carried_once(self) -> np.ndarray:
         """Return the digests of the stream's frames, one for each that recovery should pass."""
@@ -365,28 +372,34 @@ class _Trial:
         passed = tagless if self.counted.variables.take_no_sequence else 0
         return counters | {"tagless": tagless, "passed": counters["passed"] + passed}
 
-    def _counter_findings(self, counted: Counted, replayed: dict[str, int]) -> list[Finding]:
+    def _counter_findings(self, counted: Counted, replayed: dict[str, int]) -> list[CaptureFinding]:
         found = self._member_findings(counted)
         if self.frer:
             found += self._generator_findings(counted) + self._recovery_findings(counted, replayed)
         else:
             recovered = sum(counted.recovery.values())
-            found.append(Finding("counters", "recovery: frames counted", "sw2", 0, recovered))
+            found.append(
+                CaptureFinding("counters", "recovery: frames counted", "sw2", 0, recovered)
+            )
         where, frames = self.end.where, self.end.count(STREAM_FRAME)
         fragments = self.end.count(STREAM_FRAGMENT)
         found += [
-            Finding("counters", "stream frames in", where, frames, counted.listener_frames),
-            Finding("counters", "later fragments in", where, fragments, counted.listener_fragments),
+            CaptureFinding("counters", "stream frames in", where, frames, counted.listener_frames),
+            CaptureFinding(
+                "counters", "later fragments in", where, fragments, counted.listener_fragments
+            ),
         ]
         if counted.received is not None:
             expected = frames - sum(counted.dropped_behind_card.values())
             places = ", ".join(f"{n} in {p}" for p, n in counted.dropped_behind_card.items() if n)
             note = f"dropped behind the card: {places}" if places else ""
             name = "datagrams the program received"
-            found.append(Finding("counters", name, LISTENER, expected, counted.received, note))
+            found.append(
+                CaptureFinding("counters", name, LISTENER, expected, counted.received, note)
+            )
         return found
 
-    def _member_findings(self, counted: Counted) -> list[Finding]:
+    def _member_findings(self, counted: Counted) -> list[CaptureFinding]:
         found = []
         for path, (port, point) in enumerate(self.points.items()):
             here = counted.members[port]
@@ -398,8 +411,8 @@ class _Trial:
             sent = here.replicated - here.queue_dropped
             arrived = self._within(point)
             found += [
-                Finding("counters", "frames out", point.where, left, sent),
-                Finding("counters", "frames in", f"sw2 {port}", arrived, here.arrived),
+                CaptureFinding("counters", "frames out", point.where, left, sent),
+                CaptureFinding("counters", "frames in", f"sw2 {port}", arrived, here.arrived),
             ]
         return found
 
@@ -413,20 +426,22 @@ class _Trial:
         perhaps = int(((time >= read.before_ns[0]) & (time < read.after_ns[1])).sum())
         return surely if surely == perhaps else (surely, perhaps)
 
-    def _generator_findings(self, counted: Counted) -> list[Finding]:
+    def _generator_findings(self, counted: Counted) -> list[CaptureFinding]:
         seen = len(np.unique(self.arrivals.number))
         # A number that every queue dropped is on no wire.
         gone = min((m.queue_dropped for m in counted.members.values()), default=0)
         expected = (seen, seen + gone) if gone else seen
         name = "numbers given before the capture"
         return [
-            Finding("counters", name, f"{SENDING} generator", 0, counted.numbered_before),
-            Finding(
+            CaptureFinding("counters", name, f"{SENDING} generator", 0, counted.numbered_before),
+            CaptureFinding(
                 "counters", "numbers given", f"{SENDING} generator", expected, counted.numbered
             ),
         ]
 
-    def _recovery_findings(self, counted: Counted, replayed: dict[str, int]) -> list[Finding]:
+    def _recovery_findings(
+        self, counted: Counted, replayed: dict[str, int]
+    ) -> list[CaptureFinding]:
         """Compare each counter of clause 10, exactly, or within what the order leaves open."""
         found, ranges = [], {}
         recorded = _with_outcomes(counted.recovery)
@@ -439,7 +454,9 @@ class _Trial:
                 if low < high:
                     allowed, note = (low, high), "depends on the order and moment of counting"
             found.append(
-                Finding("counters", f"recovery: {name}", "sw2", allowed, recorded[name], note)
+                CaptureFinding(
+                    "counters", f"recovery: {name}", "sw2", allowed, recorded[name], note
+                )
             )
         return found
 

@@ -11,9 +11,9 @@ import numpy.typing as npt
 
 from tsnrepro.experiments.faults import AppliedFault, LatentAlarm
 from tsnrepro.settings import Configuration
-from tsnrepro.streams.clocks import Agreement, Refusal, why_not_one_way
 from tsnrepro.streams.delivery import Delivery, deliver
 from tsnrepro.streams.log import Records
+from tsnrepro.testbed.clocks import Agreement, Refusal, why_not_one_way
 
 _MEGA = 1e6
 

@@ -13,7 +13,7 @@ from typing import IO
 
 from tsnrepro.errors import RecordError
 from tsnrepro.notebooks import execute
-from tsnrepro.publish.compared import Compared, Grade, compare_files
+from tsnrepro.publish.compared import Compared, Likeness, compare_files
 from tsnrepro.records.runs import open_run
 from tsnrepro.records.seal import RUN_FILE, refuse, sha256_of
 from tsnrepro.records.store import SUMS
@@ -75,7 +75,7 @@ def _say(item: Compared) -> None:
 
 def _judge(compared: list[tuple[Path, Compared]]) -> None:
     counts = Counter(item.grade for _, item in compared)
-    said = ", ".join(f"{counts[grade]} {grade.words}" for grade in Grade)
+    said = ", ".join(f"{counts[grade]} {grade.words}" for grade in Likeness)
     print(f"{len(compared)} files made again with commit {commit()[:12]}: {said}")
     refuse(
         [
@@ -85,7 +85,7 @@ def _judge(compared: list[tuple[Path, Compared]]) -> None:
                 "Compare the releases of the two: the archive holds its own code and lock",
             )
             for name, item in compared
-            if item.grade is Grade.DIFFERENT
+            if item.grade is Likeness.DIFFERENT
         ]
     )
 

@@ -21,7 +21,7 @@ RELATIVE_TOLERANCE = 1e-6
 _ABSOLUTE_TOLERANCE = 1e-12
 
 
-class Grade(IntEnum):
+class Likeness(IntEnum):
     """How well a file was made again, the best first."""
 
     SAME_BYTES = 0
@@ -50,7 +50,7 @@ class Compared:
     """
 
     name: str
-    grade: Grade
+    grade: Likeness
     reason: str = ""
 
 
@@ -65,11 +65,11 @@ def compare_files(name: str, first: Path, again: Path) -> Compared:
         The two: lists of results (``.json``) or tables (``.csv``, ``.parquet``).
     """
     if not again.is_file():
-        return Compared(name, Grade.DIFFERENT, "it was not made again")
+        return Compared(name, Likeness.DIFFERENT, "it was not made again")
     if not first.is_file():
-        return Compared(name, Grade.DIFFERENT, "it was not there before")
+        return Compared(name, Likeness.DIFFERENT, "it was not there before")
     if first.read_bytes() == again.read_bytes():
-        return Compared(name, Grade.SAME_BYTES)
+        return Compared(name, Likeness.SAME_BYTES)
     if first.suffix == ".json":
         found = _results(load_file(first), load_file(again))
     else:
@@ -78,9 +78,9 @@ def compare_files(name: str, first: Path, again: Path) -> Compared:
     return Compared(name, grade, reason)
 
 
-def _worst(found: Iterable[tuple[Grade, str]]) -> tuple[Grade, str]:
+def _worst(found: Iterable[tuple[Likeness, str]]) -> tuple[Likeness, str]:
     """Return the worst grade with its first reason; the same content in other bytes is within."""
-    worst = (Grade.WITHIN_TOLERANCE, "the same content in other bytes")
+    worst = (Likeness.WITHIN_TOLERANCE, "the same content in other bytes")
     for grade, reason in found:
         if grade > worst[0] or (grade == worst[0] and worst[1].startswith("the same content")):
             worst = (grade, reason)
@@ -90,17 +90,17 @@ def _worst(found: Iterable[tuple[Grade, str]]) -> tuple[Grade, str]:
 # --- results --------------------------------------------------------------------------------------
 
 
-def _results(first: dict[str, Result], again: dict[str, Result]) -> Iterator[tuple[Grade, str]]:
+def _results(first: dict[str, Result], again: dict[str, Result]) -> Iterator[tuple[Likeness, str]]:
     for key in sorted(first.keys() ^ again.keys()):
         where = "before" if key in first else "now"
-        yield Grade.DIFFERENT, f"{key} is there only {where}"
+        yield Likeness.DIFFERENT, f"{key} is there only {where}"
     for key in first.keys() & again.keys():
         one, other = first[key], again[key]
         if one == other:
             continue
         grade = _numbers(_limits(one), _limits(other))
         if (one.unit, one.run) != (other.unit, other.run):
-            grade = Grade.DIFFERENT
+            grade = Likeness.DIFFERENT
         yield grade, f"{key} was {_said(one)} and is {_said(other)}"
 
 
@@ -113,16 +113,16 @@ def _said(item: Result) -> str:
     return f"{value} [{low}, {high}]" if item.is_number else str(value)
 
 
-def _numbers(one: tuple[Any, Any, Any], other: tuple[Any, Any, Any]) -> Grade:
+def _numbers(one: tuple[Any, Any, Any], other: tuple[Any, Any, Any]) -> Likeness:
     """Return the grade of two numbers (or words) with their limits."""
     if all(_close(left, right) for left, right in zip(one, other, strict=True)):
-        return Grade.WITHIN_TOLERANCE
+        return Likeness.WITHIN_TOLERANCE
     # Words decide like numbers without an interval: they are equal or not.
     limits = (*one[1:], *other[1:])
     if not all(map(_is_number, limits)):
-        return Grade.DIFFERENT
+        return Likeness.DIFFERENT
     apart = one[1] > other[2] or other[1] > one[2]
-    return Grade.DIFFERENT if apart else Grade.INTERVALS_OVERLAP
+    return Likeness.DIFFERENT if apart else Likeness.INTERVALS_OVERLAP
 
 
 def _is_number(value: Any) -> bool:
@@ -151,14 +151,14 @@ def _table(path: Path) -> pd.DataFrame:
         return pd.DataFrame()  # of a part that was not measured
 
 
-def _tables(first: pd.DataFrame, again: pd.DataFrame) -> Iterator[tuple[Grade, str]]:
+def _tables(first: pd.DataFrame, again: pd.DataFrame) -> Iterator[tuple[Likeness, str]]:
     """Yield the grade of each cell that is not equal; rows keep their order."""
     if list(first.columns) != list(again.columns):
         odd = sorted({*first.columns} ^ {*again.columns})
-        yield Grade.DIFFERENT, f"other columns: {', '.join(odd) or 'their order'}"
+        yield Likeness.DIFFERENT, f"other columns: {', '.join(odd) or 'their order'}"
         return
     if len(first) != len(again):
-        yield Grade.DIFFERENT, f"{len(first)} rows before, {len(again)} now"
+        yield Likeness.DIFFERENT, f"{len(first)} rows before, {len(again)} now"
         return
     limits = _limit_columns(list(first.columns))
     for column in first.columns:
@@ -180,14 +180,14 @@ def _same_cell(one: Any, other: Any) -> bool:
     return bool(one == other) or (_is_missing(one) and _is_missing(other))
 
 
-def _cells(one: Any, other: Any) -> Grade:
+def _cells(one: Any, other: Any) -> Likeness:
     if isinstance(one, np.ndarray | list):
         one, other = np.asarray(one), np.asarray(other)
         if one.shape != other.shape or one.dtype.kind not in "iuf":
-            return Grade.DIFFERENT
+            return Likeness.DIFFERENT
         close = np.allclose(one, other, rtol=RELATIVE_TOLERANCE, atol=_ABSOLUTE_TOLERANCE)
-        return Grade.WITHIN_TOLERANCE if close else Grade.DIFFERENT
-    return Grade.WITHIN_TOLERANCE if _close(one, other) else Grade.DIFFERENT
+        return Likeness.WITHIN_TOLERANCE if close else Likeness.DIFFERENT
+    return Likeness.WITHIN_TOLERANCE if _close(one, other) else Likeness.DIFFERENT
 
 
 def _limit_columns(columns: list[str]) -> dict[str, tuple[str, str]]:

@@ -39,7 +39,7 @@ _FORMATS = {
 
 
 @dataclass(frozen=True)
-class Part:
+class CratePart:
     """A file or folder of a deposit that its metadata describes.
 
     Attributes
@@ -83,8 +83,8 @@ class Description:
     commit: str
     began: datetime
     ended: datetime
-    inputs: tuple[Part, ...]
-    results: tuple[Part, ...]
+    inputs: tuple[CratePart, ...]
+    results: tuple[CratePart, ...]
     origins: tuple[str, ...]
 
     @property
@@ -218,7 +218,7 @@ def _describe_workflow(workflow: Any, described: Description, whose: Any, terms:
     workflow["description"] = "From a testbed to records, results and papers"
 
 
-def _add(crate: Any, parts: Iterable[Part]) -> list[Any]:
+def _add(crate: Any, parts: Iterable[CratePart]) -> list[Any]:
     """Add described files and folders to a crate and return them."""
     made = []
     for part in parts:

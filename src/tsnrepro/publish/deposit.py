@@ -16,8 +16,8 @@ from tsnrepro.publish.crate import (
     CITATION,
     METADATA,
     ZENODO,
+    CratePart,
     Description,
-    Part,
     citation,
     load_citation,
     metadata,
@@ -217,7 +217,9 @@ def _written(path: Path) -> datetime:
     return datetime.fromtimestamp(int(path.stat().st_mtime), UTC)
 
 
-def _inputs(recorded: Iterable[_Recorded], files: Mapping[str, bytes | Path]) -> Iterator[Part]:
+def _inputs(
+    recorded: Iterable[_Recorded], files: Mapping[str, bytes | Path]
+) -> Iterator[CratePart]:
     names = {
         "config/config.yaml": "What is measured by default",
         "requirements.lock": "The Python packages, with versions and checksums",
@@ -233,10 +235,10 @@ def _inputs(recorded: Iterable[_Recorded], files: Mapping[str, bytes | Path]) ->
 
 def _results(
     recorded: Iterable[_Recorded], papers: Iterable[Path], files: Mapping[str, bytes | Path]
-) -> Iterator[Part]:
+) -> Iterator[CratePart]:
     for item in recorded:
         title, folder = item.run.experiment.title, _place(item.run.folder)
-        yield Part(f"{item.place}/", f"{title}: trials with raw outputs and counters")
+        yield CratePart(f"{item.place}/", f"{title}: trials with raw outputs and counters")
         yield _part(f"{folder}/{VALUES_FILE}", f"{title}: results with intervals", files)
         for place in sorted(files):
             if place.startswith(f"{folder}/tables/"):
@@ -247,6 +249,8 @@ def _results(
             yield _part(place, f"Paper {paper.name}", files)
 
 
-def _part(place: str, name: str, files: Mapping[str, bytes | Path]) -> Part:
+def _part(place: str, name: str, files: Mapping[str, bytes | Path]) -> CratePart:
     content = files[place]
-    return Part(place, name, len(content) if isinstance(content, bytes) else content.stat().st_size)
+    return CratePart(
+        place, name, len(content) if isinstance(content, bytes) else content.stat().st_size
+    )

@@ -16,7 +16,7 @@ from tsnrepro.records.accounting import (
     Accounting,
 )
 from tsnrepro.tools.counters import CounterDifferences, Snapshot
-from tsnrepro.tools.frerctl import Station
+from tsnrepro.tools.frerctl import FrameCounts
 from tsnrepro.topology import CARD, HOST_PORT, LISTENER, SWITCHES, TALKER
 
 _SENDING, _RECEIVING = SWITCHES
@@ -33,7 +33,7 @@ def account_apart(before: Snapshot, after: Snapshot, sent: int, received: int) -
         Datagrams that the sending program handed to its socket, and that the receiving program
         read from its own.
     """
-    counted = _Counted(before, after)
+    counted = _CountsApart(before, after)
     left = counted.frames(TALKER, CARD, "out") or 0
     arrived = counted.frames(_SENDING, HOST_PORT, "in") or 0
     queued = counted.dropped(TALKER, CARD, left - arrived)
@@ -60,7 +60,7 @@ def account_apart(before: Snapshot, after: Snapshot, sent: int, received: int) -
     )
 
 
-class _Counted(CounterDifferences):
+class _CountsApart(CounterDifferences):
     """The differences over a trial, where None is a place that nothing counts at."""
 
     def __init__(self, before: Snapshot, after: Snapshot) -> None:
@@ -72,7 +72,7 @@ class _Counted(CounterDifferences):
         ports = self.after[host].station
         if ports.get("ports", ports)[port][direction] is None:
             return None
-        counted: Station = self.port(host, port, direction)
+        counted: FrameCounts = self.port(host, port, direction)
         return counted.stream_frames
 
     def dropped(self, host: str, port: str, missing: int) -> int:
@@ -93,7 +93,7 @@ def _between(one: str, other: str) -> str:
     return f"between {one} and {other}"
 
 
-def _departed(counted: _Counted, arrived: int) -> list[int]:
+def _departed(counted: _CountsApart, arrived: int) -> list[int]:
     """Return the frames that the first switch sent over each path.
 
     Where its ports do not count the stream's, each path in use is taken to be sent all that came.
@@ -107,7 +107,7 @@ def _departed(counted: _Counted, arrived: int) -> list[int]:
 
 
 def _over_the_paths(
-    counted: _Counted, arrived: int, departed: list[int], drops: dict[str, int]
+    counted: _CountsApart, arrived: int, departed: list[int], drops: dict[str, int]
 ) -> int:
     """Add what was lost on the way to the second switch, and return what came there."""
     came = 0
@@ -127,7 +127,7 @@ def _over_the_paths(
     return came
 
 
-def _to_the_listener(counted: _Counted, passed: int) -> dict[str, int]:
+def _to_the_listener(counted: _CountsApart, passed: int) -> dict[str, int]:
     """Return what was lost between recovery and the listener's card."""
     drops = {}
     left = counted.frames(_RECEIVING, HOST_PORT, "out")
@@ -141,7 +141,7 @@ def _to_the_listener(counted: _Counted, passed: int) -> dict[str, int]:
     return drops
 
 
-def _at_the_listener(counted: _Counted, received: int) -> dict[str, int]:
+def _at_the_listener(counted: _CountsApart, received: int) -> dict[str, int]:
     """Return what the listener's kernel says that it dropped, and what else its program lacks."""
     came = counted.frames(LISTENER, CARD, "in") or 0
     left = came - received

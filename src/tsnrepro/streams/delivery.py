@@ -106,7 +106,7 @@ def one_way(arrivals: Records, receipt: Receipt = "application") -> OneWay:
     """Return the latency of every first arrival, in nanoseconds.
 
     It runs from the time in the payload to the receipt. The caller knows that both are times of one
-    clock, or how far their clocks may be apart (:mod:`tsnrepro.streams.clocks`).
+    clock, or how far their clocks may be apart (:mod:`tsnrepro.testbed.clocks`).
     """
     first = arrivals[_first_arrivals(arrivals)]
     begin, end = _times(first["sent_ns"]), _times(first[_COLUMN[receipt]])

@@ -8,7 +8,7 @@ from tsnrepro.errors import RecordError
 from tsnrepro.settings.frer import RECOVERY_COUNTERS
 from tsnrepro.tools import frerctl, kernel
 from tsnrepro.tools.delayline import DelayStatistics
-from tsnrepro.tools.frerctl import Station
+from tsnrepro.tools.frerctl import FrameCounts
 
 
 @dataclass(frozen=True)
@@ -106,13 +106,13 @@ class CounterDifferences:
     def __init__(self, before: Snapshot, after: Snapshot) -> None:
         self.before, self.after = before.hosts, after.hosts
 
-    def _difference(self, host: str, read: Callable[[HostCounters], Station]) -> Station:
+    def _difference(self, host: str, read: Callable[[HostCounters], FrameCounts]) -> FrameCounts:
         return read(self.after[host]) - read(self.before[host])
 
-    def port(self, host: str, port: str, direction: str) -> Station:
+    def port(self, host: str, port: str, direction: str) -> FrameCounts:
         """Return the frames that came ``in`` at a port or went ``out``."""
 
-        def read(counters: HostCounters) -> Station:
+        def read(counters: HostCounters) -> FrameCounts:
             return counters.station.get("ports", counters.station)[port][direction]
 
         return self._difference(host, read)
@@ -124,9 +124,9 @@ class CounterDifferences:
     def fault(self, host: str, port: str, what: str) -> int:
         """Return what a faulty link took (``dropped``) or added (``copied``) by design."""
 
-        def read(counters: HostCounters) -> Station:
+        def read(counters: HostCounters) -> FrameCounts:
             faults = counters.station.get("faults", {})
-            return faults[port][what] if port in faults else Station(0, 0, 0, 0)
+            return faults[port][what] if port in faults else FrameCounts(0, 0, 0, 0)
 
         return self._difference(host, read).stream_frames
 

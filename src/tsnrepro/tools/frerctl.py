@@ -64,7 +64,7 @@ class SwitchStream:
 
 
 @dataclass(frozen=True)
-class Station:
+class FrameCounts:
     """Frames counted at one place; ``stream_frames`` leaves out later fragments."""
 
     frames: int
@@ -72,8 +72,8 @@ class Station:
     stream_frames: int
     stream_fragments: int
 
-    def __sub__(self, before: "Station") -> "Station":
-        return Station(*(a - b for a, b in zip(astuple(self), astuple(before), strict=True)))
+    def __sub__(self, before: "FrameCounts") -> "FrameCounts":
+        return FrameCounts(*(a - b for a, b in zip(astuple(self), astuple(before), strict=True)))
 
 
 @dataclass(frozen=True)
@@ -203,7 +203,7 @@ def parse_alarms(text: str) -> list[FrerctlAlarm]:
 
 
 def parse_counters(text: str) -> dict:
-    """Return the JSON of ``frerctl counters``, stations as :class:`Station`.
+    """Return the JSON of ``frerctl counters``, stations as :class:`FrameCounts`.
 
     Raises
     ------
@@ -217,10 +217,10 @@ def parse_counters(text: str) -> dict:
     return document
 
 
-def _as_station(values: dict) -> "dict | Station":
+def _as_station(values: dict) -> "dict | FrameCounts":
     if "stream_fragments" not in values:
         return values
-    return Station(**{name: count(n, f"frerctl's {name}") for name, n in values.items()})
+    return FrameCounts(**{name: count(n, f"frerctl's {name}") for name, n in values.items()})
 
 
 def parse_drops(text: str) -> list[Drops]:

@@ -22,7 +22,6 @@ from tsnrepro.records.outputs import COUNTERS_AFTER, COUNTERS_BEFORE, SOCKPERF_L
 from tsnrepro.records.store import Trial
 from tsnrepro.settings import Configuration
 from tsnrepro.streams import build
-from tsnrepro.streams.clocks import clock_agreement, why_not_these_clocks
 from tsnrepro.streams.command import (
     READY,
     Extent,
@@ -37,6 +36,7 @@ from tsnrepro.streams.command import (
 )
 from tsnrepro.streams.delivery import of_stream
 from tsnrepro.streams.log import Records, decoded, read_listener_log
+from tsnrepro.testbed.clocks import clock_agreement, why_not_these_clocks
 from tsnrepro.testbed.host import Completed, RemoteProcess
 from tsnrepro.testbed.protocol import HostTestbed
 from tsnrepro.testbed.settling import settle

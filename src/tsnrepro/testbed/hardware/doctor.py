@@ -35,7 +35,7 @@ _ERRORS = re.compile(r"^\s*(\S*(?:crc|error|fifo|jabber|collision)\S*):\s*([1-9]
 
 
 @dataclass(frozen=True)
-class Finding:
+class HostFinding:
     """One thing that was looked at on one host: what was found, and what to do."""
 
     check: str
@@ -54,14 +54,14 @@ class Finding:
         return f"{self.verdict:4}  {self.role:8}  {self.check}: {self.found}{remedy}"
 
 
-def examine(settings: HardwareSettings) -> list[Finding]:
+def examine(settings: HardwareSettings) -> list[HostFinding]:
     """Look at every host of a rack; nothing is changed."""
-    findings: list[Finding] = []
+    findings: list[HostFinding] = []
     with ExitStack() as stack:
         try:
             rack = Rack(settings, stack)
         except TestbedError as error:
-            return [Finding("reachable", error.where or "rack", STOP, error.what, error.remedy)]
+            return [HostFinding("reachable", error.where or "rack", STOP, error.what, error.remedy)]
         findings += [_reached(role) for role in HOSTS]
         examined = everywhere(lambda role: _examined(_Host(rack, role)), HOSTS)
         findings += chain.from_iterable(examined.values())
@@ -69,12 +69,12 @@ def examine(settings: HardwareSettings) -> list[Finding]:
     return findings
 
 
-def _examined(host: "_Host") -> list[Finding]:
+def _examined(host: "_Host") -> list[HostFinding]:
     return [*chain.from_iterable(_checked(check, host) for check in _CHECKS)]
 
 
-def _reached(role: str) -> Finding:
-    return Finding("reachable", role, PASS, "logged in, and its host key is the known one")
+def _reached(role: str) -> HostFinding:
+    return HostFinding("reachable", role, PASS, "logged in, and its host key is the known one")
 
 
 class _Host:
@@ -86,8 +86,8 @@ class _Host:
         self.board = isinstance(self.settings, Lan966xSwitch)
         self.devices = rack.parts[role].devices
 
-    def finding(self, check: str, verdict: str, found: str, remedy: str = "") -> Finding:
-        return Finding(check, self.role, verdict, found, remedy)
+    def finding(self, check: str, verdict: str, found: str, remedy: str = "") -> HostFinding:
+        return HostFinding(check, self.role, verdict, found, remedy)
 
     def said(self, *argv: str) -> str:
         """Return what a command prints, nothing where it fails."""
@@ -95,10 +95,10 @@ class _Host:
         return done.stdout if done.exit_status == 0 else ""
 
 
-Check = Callable[[_Host], Iterator[Finding]]
+Check = Callable[[_Host], Iterator[HostFinding]]
 
 
-def _checked(check: Check, host: _Host) -> list[Finding]:
+def _checked(check: Check, host: _Host) -> list[HostFinding]:
     try:
         return list(check(host))
     except TestbedError as error:
@@ -109,14 +109,14 @@ def _checked(check: Check, host: _Host) -> list[Finding]:
 # --- the host ---------------------------------------------------------------------------------
 
 
-def _privileges(host: _Host) -> Iterator[Finding]:
+def _privileges(host: _Host) -> Iterator[HostFinding]:
     user = host.shell.read(["id", "-u"]).strip()
     good = user == "0"
     found = "root" if good else f"user number {user}"
     yield host.finding("privileges", PASS if good else STOP, found, "Log in as root: set `user`")
 
 
-def _tools(host: _Host) -> Iterator[Finding]:
+def _tools(host: _Host) -> Iterator[HostFinding]:
     station = host.role not in SWITCHES
     needed = _OF_BOARD if host.board else _OF_STATION if station else _BASE
     missing = [tool for tool in needed if not _has(host.shell, tool)]
@@ -143,7 +143,7 @@ def _versions(host: _Host, tools: tuple[str, ...]) -> list[str]:
     return shown
 
 
-def _dialect(host: _Host) -> Finding:
+def _dialect(host: _Host) -> HostFinding:
     """Tell which of two incompatible vcap tools a board has."""
     done = host.shell.ask(["vcap", "-h"])
     new = "RULE_ID" in done.stdout + done.stderr
@@ -152,7 +152,7 @@ def _dialect(host: _Host) -> Finding:
     return host.finding("classifier", PASS if new else STOP, found, remedy)
 
 
-def _programs(host: _Host) -> Iterator[Finding]:
+def _programs(host: _Host) -> Iterator[HostFinding]:
     if host.role not in host.rack.with_programs:
         return
     machine = host.shell.read(["uname", "-m"]).strip()
@@ -168,7 +168,7 @@ def _programs(host: _Host) -> Iterator[Finding]:
     yield host.finding("eBPF", PASS if btf else STOP, found, remedy)
 
 
-def _space(host: _Host) -> Iterator[Finding]:
+def _space(host: _Host) -> Iterator[HostFinding]:
     fields = host.shell.read(["df", "-P", "-k", "/run"]).splitlines()[-1].split()
     free = int(fields[3])
     verdict = STOP if free < _LEAST_FREE_KIB and not host.board else PASS
@@ -178,7 +178,7 @@ def _space(host: _Host) -> Iterator[Finding]:
     yield host.finding("space", verdict, f"{free // 1024} MiB free in /run", remedy)
 
 
-def _governor(host: _Host) -> Iterator[Finding]:
+def _governor(host: _Host) -> Iterator[HostFinding]:
     path = "/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"
     governor = host.said("cat", path).strip()
     steady = governor in ("", "performance")
@@ -187,7 +187,7 @@ def _governor(host: _Host) -> Iterator[Finding]:
     yield host.finding("processor speed", PASS if steady else WARN, found, remedy)
 
 
-def _idle(host: _Host) -> Iterator[Finding]:
+def _idle(host: _Host) -> Iterator[HostFinding]:
     before = {device: _packets(host, device) for device in host.devices.values()}
     time.sleep(_WATCHED_SECONDS)
     for device, packets in before.items():
@@ -206,7 +206,7 @@ def _packets(host: _Host, device: str) -> int:
 # --- its ports ----------------------------------------------------------------------------------
 
 
-def _links(host: _Host) -> Iterator[Finding]:
+def _links(host: _Host) -> Iterator[HostFinding]:
     for name, device in host.devices.items():
         link = ports.link_of(host.shell, device)
         carrier = host.said("cat", f"/sys/class/net/{device}/carrier").strip() == "1"
@@ -221,7 +221,7 @@ def _links(host: _Host) -> Iterator[Finding]:
             yield host.finding(f"MTU of {device}", verdict, f"up to {most} bytes", remedy)
 
 
-def _speed(host: _Host, device: str) -> Iterator[Finding]:
+def _speed(host: _Host, device: str) -> Iterator[HostFinding]:
     wanted = host.rack.settings.link_rate_mbps
     speed = host.said("cat", f"/sys/class/net/{device}/speed").strip()
     duplex = host.said("cat", f"/sys/class/net/{device}/duplex").strip()
@@ -231,7 +231,7 @@ def _speed(host: _Host, device: str) -> Iterator[Finding]:
     yield host.finding(f"speed of {device}", PASS if good else WARN, found, remedy)
 
 
-def _hardware(host: _Host) -> Iterator[Finding]:
+def _hardware(host: _Host) -> Iterator[HostFinding]:
     for device in host.devices.values():
         eee = "enabled" in host.said("ethtool", "--show-eee", device)
         remedy = f"`ethtool --set-eee {device} eee off`: waking up takes microseconds"
@@ -255,13 +255,13 @@ def _coalescing(host: _Host, device: str) -> str:
     return host.said("ethtool", "-c", device)
 
 
-def _free_ports(host: _Host) -> Iterator[Finding]:
+def _free_ports(host: _Host) -> Iterator[HostFinding]:
     driver = host.rack.parts[host.role]
     driver.refuse(driver.save())
     yield host.finding("ports", PASS, "free for a campaign")
 
 
-def _clock_hardware(host: _Host) -> Iterator[Finding]:
+def _clock_hardware(host: _Host) -> Iterator[HostFinding]:
     if host.role in SWITCHES:
         return
     for device in host.devices.values():
@@ -282,7 +282,7 @@ _CHECKS: tuple[Check, ...] = (
 )
 
 
-def _clocks(rack: Rack) -> list[Finding]:
+def _clocks(rack: Rack) -> list[HostFinding]:
     """Compare every host's clock with this machine's, within the time that asking takes."""
     findings = []
     for role, shell in rack.shells.items():
@@ -294,5 +294,5 @@ def _clocks(rack: Rack) -> list[Finding]:
         good = away <= _CLOCK_SECONDS + (after - before)
         found = "as this machine's, to a second" if good else f"{away:.0f} s away"
         remedy = "Set it, or start chrony or ptp4l: records are ordered by it"
-        findings.append(Finding("clock", role, PASS if good else WARN, found, remedy))
+        findings.append(HostFinding("clock", role, PASS if good else WARN, found, remedy))
     return findings

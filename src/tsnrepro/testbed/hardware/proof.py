@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from tsnrepro.settings import HardwareSettings
 from tsnrepro.streams import build
 from tsnrepro.streams.command import Extent, Pacing, talker
-from tsnrepro.testbed.hardware.doctor import PASS, STOP, Finding
+from tsnrepro.testbed.hardware.doctor import PASS, STOP, HostFinding
 from tsnrepro.testbed.hardware.testbed import HardwareTestbed
 from tsnrepro.testbed.settling import settle
 from tsnrepro.tools.counters import CounterDifferences
@@ -25,7 +25,7 @@ _LINK_SECONDS = 3.0
 """A copper link takes about that long to come up."""
 
 
-def prove(testbed: HardwareTestbed, *, link_s: float = _LINK_SECONDS) -> list[Finding]:
+def prove(testbed: HardwareTestbed, *, link_s: float = _LINK_SECONDS) -> list[HostFinding]:
     """Send a few datagrams through a rack that is up, over all paths and over each alone."""
     testbed.configure("frer", StreamFilter("udp", _PORT))
     testbed.pin_neighbours()
@@ -45,7 +45,7 @@ def prove(testbed: HardwareTestbed, *, link_s: float = _LINK_SECONDS) -> list[Fi
     return findings
 
 
-def prove_rack(settings: HardwareSettings, name: str) -> list[Finding]:
+def prove_rack(settings: HardwareSettings, name: str) -> list[HostFinding]:
     """Bring a rack up, prove that FRER works on it, and put it back."""
     with HardwareTestbed(settings, name, "the doctor's proof of FRER") as testbed:
         return prove(testbed)
@@ -73,12 +73,12 @@ def _arrived(counted: CounterDifferences, member: str) -> int:
     return counted.port(SWITCHES[1], member, "in").stream_frames
 
 
-def _all_paths(testbed: HardwareTestbed) -> Iterator[Finding]:
+def _all_paths(testbed: HardwareTestbed) -> Iterator[HostFinding]:
     counted = _send(testbed)
     came = {member: _arrived(counted, member) for member in testbed.member_ports()}
     shown = ", ".join(f"{frames} over {member}" for member, frames in came.items())
     good = all(frames == _DATAGRAMS for frames in came.values())
-    yield Finding(
+    yield HostFinding(
         "replication",
         SWITCHES[0],
         PASS if good else STOP,
@@ -90,7 +90,7 @@ def _all_paths(testbed: HardwareTestbed) -> Iterator[Finding]:
     expected = _DATAGRAMS * (len(came) - 1)
     # A frame without R-TAG would count as tagless: so that all were numbered is seen here.
     good = recovery["tagless"] == 0 and copies == expected
-    yield Finding(
+    yield HostFinding(
         "elimination",
         SWITCHES[1],
         PASS if good else STOP,
@@ -98,7 +98,7 @@ def _all_paths(testbed: HardwareTestbed) -> Iterator[Finding]:
         "Look at recovery: history length, reset time, and whether the tag survives between",
     )
     heard = counted.port(LISTENER, CARD, "in").stream_frames
-    yield Finding(
+    yield HostFinding(
         "delivery",
         LISTENER,
         PASS if heard == _DATAGRAMS else STOP,
@@ -107,12 +107,12 @@ def _all_paths(testbed: HardwareTestbed) -> Iterator[Finding]:
     )
 
 
-def _one_path(testbed: HardwareTestbed, alone: str, others: list[str]) -> Finding:
+def _one_path(testbed: HardwareTestbed, alone: str, others: list[str]) -> HostFinding:
     counted = _send(testbed)
     heard = counted.port(LISTENER, CARD, "in").stream_frames
     beside = sum(_arrived(counted, other) for other in others)
     good = heard == _DATAGRAMS and not beside
-    return Finding(
+    return HostFinding(
         f"path {alone} alone",
         "rack",
         PASS if good else STOP,

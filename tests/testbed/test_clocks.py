@@ -10,9 +10,10 @@ from dataclasses import replace
 import pytest
 
 from tsnrepro.errors import ToolError
-from tsnrepro.streams import build, clocks
-from tsnrepro.streams.clocks import Agreement, ClockOffset, ClockReading, PtpState, Refusal
+from tsnrepro.streams import build
 from tsnrepro.streams.command import ListenerResult, TalkerResult
+from tsnrepro.testbed import clocks
+from tsnrepro.testbed.clocks import Agreement, ClockOffset, ClockReading, PtpState, Refusal
 from tsnrepro.testbed.host import Completed
 
 # As linuxptp 3.1.1 prints them; the time receiver had free_running set.
