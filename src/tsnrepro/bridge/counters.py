@@ -1,13 +1,11 @@
 """What the software bridge counted, and whether every frame is accounted for."""
 
-import json
-from typing import Annotated, Any
+from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from tsnrepro.errors import ToolError
-
-_Count = Annotated[int, Field(ge=0)]
+from tsnrepro.tools.plausible import Count
 
 
 class _Counted(BaseModel):
@@ -20,13 +18,13 @@ class ClassQueueCounters(_Counted):
     ``outside`` is how many of those sent the device had only when their gate was closed again.
     """
 
-    queue: _Count
-    arrived: _Count
-    dropped: _Count
-    sent: _Count
-    waiting: _Count
-    peak_bytes: _Count
-    outside: _Count
+    queue: Count
+    arrived: Count
+    dropped: Count
+    sent: Count
+    waiting: Count
+    peak_bytes: Count
+    outside: Count
 
 
 class PortCounters(_Counted):
@@ -34,23 +32,23 @@ class PortCounters(_Counted):
 
     port: str
     up: bool
-    kernel_dropped: _Count
+    kernel_dropped: Count
     """Before the bridge could read them; not among those received."""
-    received: _Count
-    received_bytes: _Count
-    ptp: _Count
-    runt: _Count
-    oversized: _Count
-    bad_source: _Count
-    reserved: _Count
-    unswitched: _Count
-    flooded: _Count
-    extra_copies: _Count
-    handoff_full: _Count
-    handoff_waiting: _Count
-    port_down: _Count
-    refused: _Count
-    sent_bytes: _Count
+    received: Count
+    received_bytes: Count
+    ptp: Count
+    runt: Count
+    oversized: Count
+    bad_source: Count
+    reserved: Count
+    unswitched: Count
+    flooded: Count
+    extra_copies: Count
+    handoff_full: Count
+    handoff_waiting: Count
+    port_down: Count
+    refused: Count
+    sent_bytes: Count
     queues: list[ClassQueueCounters]
 
     @property
@@ -62,7 +60,7 @@ class PortCounters(_Counted):
 class BridgeCounters(_Counted):
     """The whole bridge; ``table_full`` counts addresses that were not learned."""
 
-    table_full: _Count
+    table_full: Count
     ports: list[PortCounters]
 
     def port(self, name: str) -> PortCounters:
@@ -102,8 +100,8 @@ def parse(text: str) -> BridgeCounters:
     """
     lines = text.strip().splitlines()
     try:
-        return BridgeCounters.model_validate(json.loads(lines[-1]))
-    except (IndexError, json.JSONDecodeError, ValidationError) as error:
+        return BridgeCounters.model_validate_json(lines[-1])
+    except (IndexError, ValidationError) as error:
         raise ToolError(
             f"the bridge printed no counters: {text.strip()[-200:] or 'nothing'}", "tsn-bridge"
         ) from error

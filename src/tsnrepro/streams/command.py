@@ -5,7 +5,7 @@ from dataclasses import MISSING, dataclass, fields
 from typing import Any, Literal, TypeVar
 
 from tsnrepro.errors import ToolError
-from tsnrepro.tools.plausible import printed_json
+from tsnrepro.tools.plausible import count, printed_json
 
 Clock = Literal["tai", "realtime", "monotonic"]
 Stamps = Literal["software", "hardware"]
@@ -351,7 +351,11 @@ def typed(kind: type[T], values: Any, tool: str) -> T:
         accepted = _ACCEPTED.get(field.type)
         value = values[name]
         if accepted and (isinstance(value, bool) or not isinstance(value, accepted)):
-            raise ToolError(f"the {tool}'s {name} is {value!r}, which is no {field.type}")
-        if name not in _MAY_BE_NEGATIVE and field.type != dict[str, int]:
+            shown = repr(value)[:200]
+            raise ToolError(f"the {tool}'s {name} is {shown}, which is no {field.type}")
+        if field.type == dict[str, int]:
+            for what, times in value.items():
+                count(times, f"the {tool}'s {name} {what[:50]}")
+        elif name not in _MAY_BE_NEGATIVE:
             _refuse_negative(value, tool, name)
     return kind(**values)

@@ -178,17 +178,25 @@ def parse_ptp_state(text: str) -> PtpState:
         return PtpState(
             grandmaster=answers["PARENT_DATA_SET"][0]["grandmasterIdentity"],
             steps_removed=int(current["stepsRemoved"]),
-            offset_ns=float(current["offsetFromMaster"]),
-            mean_path_delay_ns=float(current["meanPathDelay"]),
+            offset_ns=_finite(current["offsetFromMaster"]),
+            mean_path_delay_ns=_finite(current["meanPathDelay"]),
             port_states=tuple(port["portState"] for port in answers["PORT_DATA_SET"]),
         )
     except (KeyError, ValueError) as error:
-        raise ToolError(f"pmc's answers lack or garble {error}", "pmc") from error
+        raise ToolError(f"pmc's answers lack or garble {str(error)[:200]}", "pmc") from error
 
 
-_ONE = re.compile(r"\b(?:phc|sys|pps) offset\s+(-?\d+)\s+(s\d)\s+freq\s+[-+]?\d+\s+delay\s+(-?\d+)")
+def _finite(text: str) -> float:
+    if not math.isfinite(number := float(text)):
+        raise ValueError(f"{text} for a number")
+    return number
+
+
+_ONE = re.compile(
+    r"\b(?:phc|sys|pps) offset\s+(-?\d{1,18})\s+(s\d)\s+freq\s+[-+]?\d+\s+delay\s+(-?\d{1,18})\b"
+)
 _SUMMARY = re.compile(
-    r"\brms\s+\d+\s+max\s+(\d+)\s+freq\s+[-+]?\d+\s+\+/-\s*\d+\s+delay\s+(-?\d+)\s*\+/-\s*\d+"
+    r"\brms\s+\d+\s+max\s+(\d{1,18})\s+freq\s+[-+]?\d+\s+\+/-\s*\d+\s+delay\s+(-?\d{1,18})\s*\+/-\s*\d+"
 )
 
 

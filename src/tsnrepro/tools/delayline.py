@@ -2,8 +2,10 @@
 
 import json
 from dataclasses import dataclass
+from typing import Any
 
 from tsnrepro.errors import ToolError
+from tsnrepro.tools.plausible import amount, count
 
 
 @dataclass(frozen=True)
@@ -52,14 +54,16 @@ def parse(text: str, *, forth: str, back: str) -> dict[str, DelayStatistics]:
         found = json.loads(text)
         ways = {"forth": found[forth], "back": found[back]}
         return {way: _statistics(found["wanted_us"], item) for way, item in ways.items()}
-    except (json.JSONDecodeError, KeyError, TypeError) as error:
+    except (ValueError, RecursionError, KeyError, TypeError) as error:
         raise ToolError(f"delayline printed: {text.strip()[:300] or 'nothing'}") from error
 
 
 def _statistics(wanted_us: float, item: dict) -> DelayStatistics:
     delay = item["delay_us"]
-    return DelayStatistics(
-        wanted_us=wanted_us,
-        **{name: item[name] for name in ("frames", "bytes", "ring_drops", "send_errors")},
-        **{f"{name}_us": delay[name] for name in ("min", "p50", "p90", "p99", "p999", "max")},
-    )
+    counts = ("frames", "bytes", "ring_drops", "send_errors")
+    times = ("min", "p50", "p90", "p99", "p999", "max")
+    counted: dict[str, Any] = {name: count(item[name], f"delayline's {name}") for name in counts}
+    timed: dict[str, Any] = {
+        f"{name}_us": amount(delay[name], f"delayline's {name}") for name in times
+    }
+    return DelayStatistics(wanted_us=amount(wanted_us, "delayline's wanted_us"), **counted, **timed)

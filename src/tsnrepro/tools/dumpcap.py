@@ -12,7 +12,7 @@ FLUSH_SECONDS = 0.5
 # A capture's own errors go where its readiness is read.
 COMMAND = 'exec dumpcap -q "$@" 2>&1'
 
-_TOTALS = re.compile(r"received/dropped on interface '[^']*': (\d+)/(\d+)")
+_TOTALS = re.compile(r"received/dropped on interface '[^']*': (\d{1,18})/(\d{1,18})\b")
 
 
 @dataclass(frozen=True)

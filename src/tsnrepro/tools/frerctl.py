@@ -2,14 +2,17 @@
 
 import json
 from dataclasses import astuple, dataclass
-from typing import Literal
+from typing import Any, Literal
+
+from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from tsnrepro.errors import ConfigurationError, ToolError
 from tsnrepro.settings import Configuration, FrerSettings
 from tsnrepro.settings.frer import LatentSettings
-from tsnrepro.tools.plausible import count
+from tsnrepro.tools.plausible import Count, count
 
 _MAX_STREAMS = 16
+_AS_PRINTED = ConfigDict(strict=True, extra="forbid")
 
 
 @dataclass(frozen=True)
@@ -80,13 +83,15 @@ class FrameCounts:
 class Drops:
     """Frames of a stream that the kernel freed, by its function and reason."""
 
+    __pydantic_config__ = _AS_PRINTED
+
     function: str
     reason: str
-    ifindex: int
-    netns: int
+    ifindex: Count
+    netns: Count
     later_fragment: bool
-    frames: int
-    stream: int = 0
+    frames: Count
+    stream: Count = 0
     """Index of the stream; a later fragment's is not known where there are several."""
 
 
@@ -94,13 +99,18 @@ class Drops:
 class FrerctlAlarm:
     """A latent error, as detection at a switch reported it (IEEE Std 802.1CB-2017, 7.4.4)."""
 
-    time_ns: int
+    __pydantic_config__ = _AS_PRINTED
+
+    time_ns: Count
     """CLOCK_TAI of the switch at the end of the period that was tested."""
-    stream: int
+    stream: Count
     difference: int
     base: int
-    passed: int
-    discarded: int
+    passed: Count
+    discarded: Count
+
+
+_DROPS, _ALARM = TypeAdapter(list[Drops]), TypeAdapter(FrerctlAlarm)
 
 
 def configure(
@@ -196,8 +206,8 @@ def parse_alarms(text: str) -> list[FrerctlAlarm]:
         try:
             values = json.loads(line)
             if values.pop("event") == "latent error":
-                alarms.append(FrerctlAlarm(**values))
-        except (json.JSONDecodeError, TypeError, KeyError, AttributeError) as error:
+                alarms.append(_ALARM.validate_json(json.dumps(values)))
+        except (ValueError, RecursionError, TypeError, KeyError, AttributeError) as error:
             raise ToolError(f"frerctl latent printed: {line.strip()[:300]}") from error
     return alarms
 
@@ -211,16 +221,20 @@ def parse_counters(text: str) -> dict:
         The text is not what frerctl prints.
     """
     try:
-        document = json.loads(text, object_hook=_as_station)
-    except (json.JSONDecodeError, TypeError) as error:
+        document = json.loads(text, object_hook=_as_counted)
+    except (ValueError, RecursionError, TypeError) as error:
         raise ToolError(f"frerctl counters printed no JSON: {text.strip()[:300]}") from error
+    if not isinstance(document, dict):
+        raise ToolError(f"frerctl counters printed no counters: {text.strip()[:300]}")
     return document
 
 
-def _as_station(values: dict) -> "dict | FrameCounts":
-    if "stream_fragments" not in values:
-        return values
-    return FrameCounts(**{name: count(n, f"frerctl's {name}") for name, n in values.items()})
+def _as_counted(values: dict[str, Any]) -> "dict[str, Any] | FrameCounts":
+    """Return one JSON object, as a :class:`FrameCounts` where it is one; all numbers are counts."""
+    for name, value in values.items():
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            count(value, f"frerctl's {name}")
+    return FrameCounts(**values) if "stream_fragments" in values else values
 
 
 def parse_drops(text: str) -> list[Drops]:
@@ -232,6 +246,6 @@ def parse_drops(text: str) -> list[Drops]:
         The line is not what frerctl prints.
     """
     try:
-        return [Drops(**item) for item in json.loads(text)]
-    except (json.JSONDecodeError, TypeError) as error:
+        return _DROPS.validate_json(text)
+    except ValidationError as error:
         raise ToolError(f"frerctl drops printed: {text.strip()[:300] or 'nothing'}") from error

@@ -94,7 +94,7 @@ def failed(text: str) -> bool:
 def _document(text: str) -> dict:
     document = printed_json(text, "iperf3")
     if "error" in document:
-        raise ToolError(f"iperf3 reports an error: {document['error']}")
+        raise ToolError(f"iperf3 reports an error: {str(document['error'])[:500]}")
     return document
 
 
@@ -125,7 +125,7 @@ def parse_udp(text: str) -> Iperf3UdpResult:
             delivered_mbps=arrived * 8 / seconds / 1e6,
         )
     except (KeyError, ZeroDivisionError, TypeError, ValueError, AttributeError) as error:
-        raise ToolError(f"iperf3's JSON lacks {error} of a UDP test") from error
+        raise ToolError(f"iperf3's JSON lacks {str(error)[:200]} of a UDP test") from error
     if not 0 <= result.received <= result.sent or not result.sent:
         raise ToolError(f"iperf3 counts {result.received} received of {result.sent} sent")
     return result
@@ -149,8 +149,8 @@ def parse_tcp(text: str) -> Iperf3TcpResult:
             seconds=_positive(end["sum_received"], "seconds"),
             largest_window_bytes=_largest_window(end["streams"]),
         )
-    except (KeyError, TypeError) as error:
-        raise ToolError(f"iperf3's JSON lacks {error} of a TCP test") from error
+    except (KeyError, TypeError, AttributeError) as error:
+        raise ToolError(f"iperf3's JSON lacks {str(error)[:200]} of a TCP test") from error
 
 
 def _largest_window(streams: list[dict]) -> int | None:

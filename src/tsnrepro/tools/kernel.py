@@ -1,10 +1,11 @@
 """Counters that every Linux host keeps: queues, links and the IP stack."""
 
-import json
 from dataclasses import dataclass
 from itertools import zip_longest
+from typing import Any
 
 from tsnrepro.errors import ToolError
+from tsnrepro.tools.plausible import count, json_rows
 
 OFFLOADS = ("tso", "gso", "gro", "sg", "tx", "rx", "txvlan", "rxvlan")
 SEPARATOR = "--- tsnrepro ---"
@@ -70,8 +71,10 @@ def split_snapshot(text: str) -> list[str]:
 def parse_queues(text: str) -> dict[str, QueueCounters]:
     """Return the root queue of each device from ``tc -s -j qdisc show``."""
     return {
-        item["dev"]: QueueCounters(item["packets"], item["bytes"], item["drops"], item["qlen"])
-        for item in _json(text, "tc")
+        _name(item, "tc", "dev"): QueueCounters(
+            *(_count(item, "tc", name) for name in ("packets", "bytes", "drops", "qlen"))
+        )
+        for item in json_rows(text, "tc")
         if item.get("root")
     }
 
@@ -79,17 +82,25 @@ def parse_queues(text: str) -> dict[str, QueueCounters]:
 def parse_links(text: str) -> dict[str, LinkCounters]:
     """Return the devices from ``ip -s -j link show``."""
     return {
-        item["ifname"]: LinkCounters(item["ifindex"], item["stats64"]["tx"]["dropped"])
-        for item in _json(text, "ip")
+        _name(item, "ip", "ifname"): LinkCounters(
+            _count(item, "ip", "ifindex"), _count(item, "ip", "stats64", "tx", "dropped")
+        )
+        for item in json_rows(text, "ip")
         if item.get("ifname") != "lo"
     }
 
 
-def _json(text: str, tool: str) -> list[dict]:
-    try:
-        return json.loads(text)
-    except json.JSONDecodeError as error:
-        raise ToolError(f"{tool} printed no JSON: {text.strip()[:300]}") from error
+def _name(item: dict[str, Any], tool: str, key: str) -> str:
+    if not isinstance(name := item.get(key), str):
+        raise ToolError(f"{tool} printed an entry without {key}: {str(item)[:200]}")
+    return name
+
+
+def _count(item: dict[str, Any], tool: str, *path: str) -> int:
+    value: Any = item
+    for key in path:
+        value = value.get(key) if isinstance(value, dict) else None
+    return count(value, f"{tool}'s {' '.join(path)}")
 
 
 def parse_stack(text: str) -> dict[str, int]:
@@ -101,15 +112,17 @@ def parse_stack(text: str) -> dict[str, int]:
         Lines of names and lines of values do not pair.
     """
     counters: dict[str, int] = {}
-    lines = [line.split() for line in text.strip().splitlines()]
+    lines = [words for line in text.splitlines() if (words := line.split())]
     for names, values in zip_longest(lines[::2], lines[1::2], fillvalue=["nothing"]):
         if names[0] != values[0]:
-            raise ToolError(f"the kernel's counters {names[0]} and {values[0]} do not pair")
+            pair = f"{names[0][:50]} and {values[0][:50]}"
+            raise ToolError(f"the kernel's counters {pair} do not pair")
         prefix = names[0].removesuffix(":")
         try:
             counters |= {
                 prefix + name: int(value) for name, value in zip(names[1:], values[1:], strict=True)
             }
         except ValueError as error:
-            raise ToolError(f"the kernel's counters {names[0]} cannot be read: {error}") from error
+            why = str(error)[:200]
+            raise ToolError(f"the kernel's counters {prefix[:50]} cannot be read: {why}") from error
     return counters

@@ -8,8 +8,8 @@ import numpy as np
 from tsnrepro.errors import ToolError
 from tsnrepro.tools.plausible import amount
 
-_REPLY = re.compile(r"icmp_seq=(\d+) ttl=\d+ time=([\d.]+) ms( \(DUP!\))?")
-_SUMMARY = re.compile(r"(\d+) packets transmitted, (\d+) received")
+_REPLY = re.compile(r"icmp_seq=(\d+) ttl=\d+ time=(\d+(?:\.\d+)?) ms( \(DUP!\))?")
+_SUMMARY = re.compile(r"\b(\d{1,18}) packets transmitted, (\d{1,18}) received")
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,6 @@ Every function returns the words of one command. Names of options are those of t
 tc-cbs(8), tc-etf(8), tc-mqprio(8), tc-prio(8), tc-tbf(8), tc-flower(8) and tc-skbedit(8).
 """
 
-import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ from typing import Any, Literal
 
 from tsnrepro.errors import ConfigurationError, ToolError
 from tsnrepro.ethernet import FCS_BYTES, GAP_BYTES, PREAMBLE_BYTES
+from tsnrepro.tools.plausible import count, json_rows
 
 _Clock = Literal["CLOCK_TAI", "CLOCK_REALTIME", "CLOCK_MONOTONIC", "CLOCK_BOOTTIME"]
 _TaprioMode = Literal["software", "txtime-assist", "offload"]
@@ -481,21 +481,18 @@ def parse_statistics(text: str) -> list[dict[str, Any]]:
         It is no such output.
     """
     try:
-        found = json.loads(text)
-        if not isinstance(found, list):
-            raise TypeError("no list")
         return [
             {
                 "kind": item["kind"],
                 "handle": item["handle"],
                 "parent": "root" if item.get("root") else item.get("parent", ""),
-                **{name: item[printed] for name, printed in _COUNTERS.items()},
+                **{name: count(item[printed], printed) for name, printed in _COUNTERS.items()},
             }
-            for item in found
+            for item in json_rows(text, "tc")
         ]
-    except (json.JSONDecodeError, KeyError, TypeError, AttributeError) as error:
+    except (KeyError, ToolError) as error:
         raise ToolError(
-            f"tc printed no statistics of queueing disciplines ({error}): "
+            f"tc printed no statistics of queueing disciplines ({str(error)[:100]}): "
             f"{text.strip()[:200] or 'nothing'}"
         ) from error
 

@@ -172,7 +172,8 @@ def _log_columns(data: bytes, start: int):
         try:
             table = read(threads=False)  # slower, and tells the row
         except pa.ArrowInvalid as error:
-            raise ToolError(f"sockperf's full log has a row that is none: {error}") from error
+            why = str(error)[:300]
+            raise ToolError(f"sockperf's full log has a row that is none: {why}") from error
     return tuple(table[name].to_numpy() for name in kept)
 
 
