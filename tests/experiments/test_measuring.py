@@ -46,7 +46,7 @@ def test_sweep_without_loss(testbed, configuration):
     result, accounting = found.values["result"], found.values["accounting"]
     expected = 1e6 / 8 / 200
     assert result["sent"] == pytest.approx(expected, rel=0.05)
-    assert result["lost"] == 0
+    assert result["lost"] == 0, accounting
     assert result["payload_bytes"] == 200
     assert accounting["sent"] == accounting["received"] == result["sent"]
     assert accounting["copies"] == (result["sent"] if configuration == "frer" else 0)

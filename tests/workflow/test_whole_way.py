@@ -187,7 +187,8 @@ def after_edit(repository, name, old, new):
 
 
 REPORT, PAPER = f"results/reports/{SELECTION}", "results/papers/frer-udp"
-PRINTED = {f"paper_inputs {PAPER}/values.tex", f"paper {PAPER}/frer-udp.pdf"}
+PRINTED = {f"paper_inputs {PAPER}/values.tex"}
+PRINTED |= {f"paper {PAPER}/frer-udp.pdf", f"twin {PAPER}/frer-udp.html"}
 AUDITED = {f"audit {REPORT}/ledger.html", f"report {REPORT}/index.html"}
 
 
