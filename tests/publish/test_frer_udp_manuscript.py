@@ -4,7 +4,7 @@ import re
 import subprocess
 
 import pytest
-from invented_results import columns_of, widen, write_results
+from invented_results import RACK, columns_of, facts_of_testbed, widen, write_results
 from printed import REPOSITORY, Manuscript, PageChecks, SourceChecks, latex
 
 from tsnrepro.publish.macros import write_paper_inputs
@@ -16,7 +16,7 @@ CONSTANTS = {
 }
 # Numbers of the text that no measurement can change.
 NAMES = re.compile(
-    r"802\.1(?:CB|Q)|RFC~\d{4}|0xF1C1|R-TAG"
+    r"802\.1(?:CB|Q)|RFC~\d{4}|0xF1C1|R-TAG|V2X"
     r"|(?:Table|Section)[ ~](?:\d\.\d|A\.\d)(?= of|\)|, | add| \(our)"
     r"|\((?:1|2|3)\)~|SHA-256|iperf3|sw[12]|\bP\d\d(?:\.9)?\b"
     # the first column of the table by frame size, and its note
@@ -121,6 +121,16 @@ class TestPages(PageChecks):
         text = PAPER.text(results).replace("\u2009", " ")
         for sentence in says:
             assert sentence in text
+
+    @pytest.mark.parametrize("drivers", ["lan966x", "ebpf", "ebpf and lan966x"])
+    def test_a_rack_is_described_as_it_is(self, tmp_path, drivers):
+        facts = facts_of_testbed(**RACK | {"drivers": drivers})
+        text = PAPER.text(PAPER.built(prepared(tmp_path, facts=facts)))
+        assert "hardware testbed" in text
+        assert "LAN966x board" in text or drivers == "ebpf"
+        for word in ("namespace", "token bucket", "emulated", "takes processor time"):
+            assert word not in text, word
+        assert "네임스페이스" not in PAPER.squeezed(tmp_path)
 
     def test_a_missing_value_stops_the_build_and_is_named(self, tmp_path):
         results = prepared(tmp_path)
