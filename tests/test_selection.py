@@ -31,3 +31,18 @@ def test_an_experiment_that_the_campaign_has_not_is_an_error_with_those_it_has()
 def test_a_paper_that_prints_nothing_of_what_is_asked_for_is_an_error():
     with pytest.raises(ConfigurationError, match=r"'tas-evaluation' prints shaping"):
         plan(Selection(testbed="model", experiments=["tcp"], papers=["tas-evaluation"]))
+
+
+def test_a_paper_prints_what_the_campaign_has_beside_its_own_experiments():
+    found = {paper.name: paper for paper in plan(Selection(testbed="emulated")).papers}["frer-udp"]
+    measured = [run.experiment for run in found.columns["measured"]]
+    assert measured == ["loss", "tcp", "latency", "traffic"]
+    # The emulated testbed has no buffers to fill: the model does, in a column of its own.
+    assert [run.experiment for run in found.columns["simulated"]] == [*measured, "occupancy"]
+
+
+def test_a_paper_is_printed_without_what_it_only_prints_beside():
+    chosen = Selection(testbed="model", experiments=["loss", "tcp", "latency"])
+    (found,) = plan(chosen).papers
+    assert found.name == "frer-udp"
+    assert {run.experiment for run in found.runs} == {"loss", "tcp", "latency"}

@@ -110,11 +110,12 @@ def plan(selection: Selection) -> SelectionPlan:
         runs = _imported_runs(selection)
         name, study = selection.testbed, selection.study
         grounds, left_out = {selection.testbed: "it was imported"}, {}
+        asked: list[str] = []
     else:
         settings = campaign(selection.campaign)
         where = f"campaign '{selection.campaign}'"
-        wanted = [experiment(name) for name in _asked_for(selection, settings.experiments, where)]
-        chosen, left_out = _choose(wanted, selection.testbed)
+        asked = _asked_for(selection, settings.experiments, where)
+        chosen, left_out = _choose([experiment(name) for name in asked], selection.testbed)
         runs = tuple(
             SelectedRun(found, selection.campaign, name) for name, (found, _) in chosen.items()
         )
@@ -132,7 +133,7 @@ def plan(selection: Selection) -> SelectionPlan:
         )
     papers: tuple[Paper, ...] = ()
     if selection.papers or selection.testbed in testbeds or campaign(selection.campaign).papers:
-        papers = _papers(selection.papers, runs, study)
+        papers = _papers(selection.papers, runs, asked, study)
     name = "-".join([name, *(run.experiment for run in runs if selection.experiments)])
     return SelectionPlan(name, runs[0].campaign, runs, grounds, left_out, papers)
 
@@ -186,8 +187,13 @@ def _on_named(declared: Experiment, testbed: str) -> tuple[str, str]:
     return testbed, "it was asked for"
 
 
-def _papers(wanted: list[str], runs: tuple[SelectedRun, ...], study: str) -> tuple[Paper, ...]:
-    """Return the papers to print: those asked for, or all whose experiments are all there."""
+def _papers(
+    wanted: list[str], runs: tuple[SelectedRun, ...], asked: list[str], study: str
+) -> tuple[Paper, ...]:
+    """Return the papers to print: those asked for, or all whose experiments are all there.
+
+    ``asked`` are the experiments asked for, whether or not the selected testbed measures them.
+    """
     there = {run.experiment for run in runs}
     for name in wanted:
         if name not in manuscripts():
@@ -200,19 +206,24 @@ def _papers(wanted: list[str], runs: tuple[SelectedRun, ...], study: str) -> tup
                 f"manuscript '{name}' prints {needs}, and none of them is measured", "papers"
             )
     fitting = [name for name in manuscripts() if {*sources_of(name).experiments} <= there]
-    return tuple(_paper(name, sources_of(name), runs, study) for name in wanted or fitting)
+    return tuple(_paper(name, sources_of(name), runs, asked, study) for name in wanted or fitting)
 
 
-def _paper(name: str, sources: Sources, runs: tuple[SelectedRun, ...], study: str) -> Paper:
-    printed = [run for run in runs if run.experiment in sources.experiments]
+def _paper(
+    name: str, sources: Sources, runs: tuple[SelectedRun, ...], asked: list[str], study: str
+) -> Paper:
+    shown = {*sources.experiments, *sources.also}
+    printed = [run for run in runs if run.experiment in shown]
+    measured = {run.experiment for run in printed}
+    beside = [e for e in asked if e in measured or e in sources.also]
     columns: dict[str, tuple[SelectedRun, ...]] = {}
     for column, testbed in sources.columns.items():
         if testbed == _SELECTED:
             columns[column] = tuple(printed)
         elif printed[0].campaign != imported.CAMPAIGN:
             columns[column] = tuple(
-                SelectedRun(testbed, run.campaign, run.experiment)
-                for run in printed
-                if testbed_settings(testbed).kind in experiment(run.experiment).kinds
+                SelectedRun(testbed, printed[0].campaign, name)
+                for name in beside
+                if testbed_settings(testbed).kind in experiment(name).kinds
             )
     return Paper(name, columns, study if sources.study else None)

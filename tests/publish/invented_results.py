@@ -232,7 +232,13 @@ def study():
     return items
 
 
-def facts_of_testbed():
+RACK = {
+    **{"kind": "hardware", "queue_bytes": None, "drivers": "lan966x"},
+    "label": "hardware testbed (hosts and switches of a rack, reached over SSH)",
+}
+
+
+def facts_of_testbed(**others):
     facts = {
         **{"kind": "emulated", "campaign": "invented", "kernel": "6.1.0-18_amd64 #1"},
         "label": "emulated testbed (network namespaces on one machine, eBPF switches)",
@@ -243,6 +249,7 @@ def facts_of_testbed():
         **{"verb": "Measured on", "model_sources": None},
         **dict.fromkeys(OF_IMPORTS),
         **{f"model.{name}": None for name in OF_MODEL},
+        **others,
     }
     method = "environment of the run"
     return [entry(f"testbed.{name}", value, method=method) for name, value in facts.items()]
@@ -302,6 +309,7 @@ def write_results(
     lost=48_213,
     known=True,
     rates=RATES,
+    facts=None,
 ):
     """Write a whole campaign's results, a folder an experiment, and return their folder."""
     folder = Path(folder)
@@ -311,7 +319,7 @@ def write_results(
         "latency": latency(lower, known),
     }
     for name, found in items.items():
-        write_run(folder / name, found)
+        write_run(folder / name, found, facts)
     write_values(folder / "study" / "values.json", study())
     write_summary(folder / "loss" / "tables" / "summary.csv", rates, known)
     for name, figures in FIGURES.items():

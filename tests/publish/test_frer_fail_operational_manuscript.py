@@ -5,6 +5,7 @@ from fnmatch import fnmatchcase
 
 import pytest
 from invented_results import (
+    RACK,
     entry,
     facts_of_testbed,
     trials,
@@ -27,9 +28,11 @@ CONSTANTS = {
     **{"gigabit": "1000", "planningshare": r"80\,\%"},
 }
 NAMES = re.compile(
-    r"802\.1CB|RFC 2544|0xF1C1|iperf3|sw[12]\b|P(?:50|90|99(?:\.9)?)(?!\d)"
+    r"802\.1CB|RFC 2(?:544|889)|0xF1C1|iperf3|sw[12]\b|P(?:50|90|99(?:\.9)?)(?!\d)"
     r"|문서의 (?:그림 \d|\d\.\d(?:\.\d)?절)|(?:문서의 )?표 \d+[A-D]?(?:, \d+[A-D]?)*"
     r"|와 \d\.\d\.\d절"
+    # the sections of RFC 2889 in the table of its patterns
+    r"|\(5\.[123]\)(?=\n)"
 )
 PAPER = Manuscript(DOCUMENT, NAMES)
 SIMULATED = "simulated"
@@ -65,7 +68,7 @@ def prepared(folder, kind="emulated", measured=True, chosen=None):
     verb = "Simulated on" if kind == "model" else "Measured on"
     facts = [
         fact | {"value": {"kind": kind, "verb": verb}.get(name, fact["value"])}
-        for fact in facts_of_testbed()
+        for fact in facts_of_testbed(**RACK if kind == "hardware" else {})
         for name in [fact["key"].removeprefix("testbed.")]
     ]
     keys = {key.removeprefix(f"{SIMULATED}.") for key in used.measured}
@@ -88,6 +91,8 @@ def prepared(folder, kind="emulated", measured=True, chosen=None):
             if "model" in (column, kind) and "model" not in declared.kinds:
                 continue
             if column == SIMULATED and "model" not in declared.kinds:
+                continue
+            if kind == "hardware" and column != SIMULATED and kind not in declared.kinds:
                 continue
             run = folder / column / "testbed" / name
             its = sorted(key for key, of in promised.items() if of == name)
@@ -160,6 +165,12 @@ class TestPages(PageChecks):
         assert "측정값(" not in text
         assert "캡처는프레임이있는테스트베드에서만" in text
         PAPER.assert_nothing_is_missing_or_off_the_page(results, points=3)
+
+    def test_a_rack_is_described_as_it_is(self, tmp_path):
+        text = PAPER.squeezed(PAPER.built(prepared(tmp_path, "hardware")))
+        assert "LAN966x보드두대" in text
+        for word in ("네임스페이스", "토큰버킷", "이기계의", "에뮬레이션", "namespaces"):
+            assert word not in text, word
 
     def test_what_was_not_measured_prints_a_dash(self, tmp_path):
         results = PAPER.built(prepared(tmp_path, measured=False))

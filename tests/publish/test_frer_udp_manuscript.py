@@ -4,10 +4,20 @@ import re
 import subprocess
 
 import pytest
-from invented_results import columns_of, widen, write_results
+from invented_results import (
+    RACK,
+    columns_of,
+    entry,
+    facts_of_testbed,
+    widen,
+    write_results,
+    write_run,
+)
 from printed import REPOSITORY, Manuscript, PageChecks, SourceChecks, latex
 
+from tsnrepro.publish.columns import Column, Columns
 from tsnrepro.publish.macros import write_paper_inputs
+from tsnrepro.publish.manuscript import scan
 
 CONSTANTS = {
     **{"level": r"95\,\%", "familylevel": r"5\,\%", "payload": "1472", "longestframe": "1518"},
@@ -16,7 +26,7 @@ CONSTANTS = {
 }
 # Numbers of the text that no measurement can change.
 NAMES = re.compile(
-    r"802\.1(?:CB|Q)|RFC~\d{4}|0xF1C1|R-TAG"
+    r"802\.1(?:CB|Q)|RFC~\d{4}|0xF1C1|R-TAG|V2X"
     r"|(?:Table|Section)[ ~](?:\d\.\d|A\.\d)(?= of|\)|, | add| \(our)"
     r"|\((?:1|2|3)\)~|SHA-256|iperf3|sw[12]|\bP\d\d(?:\.9)?\b"
     # the first column of the table by frame size, and its note
@@ -56,6 +66,22 @@ def prepared(folder, wide=False, **options):
     if wide:
         widen(results)
     write_paper_inputs(PAPER.folder, results / "paper", columns_of(results))
+    return results
+
+
+def with_buffers(folder, frer_ms):
+    """Return invented results, of the model also how long buffers take to fill with FRER."""
+    results, run = write_results(folder), folder / "model" / "occupancy"
+    keys = {key.removeprefix("simulated.") for key in scan(PAPER.folder).measured}
+    of_frer = "frer.per_port.filled.ms"
+    items = [
+        entry(key, frer_ms if key.endswith(of_frer) else 100.0, digits=1, run="occupancy")
+        for key in sorted(keys)
+        if key.startswith("occupancy.")
+    ]
+    write_run(run, items, testbed="model")
+    columns = [*columns_of(results).columns, Column("simulated", {"occupancy": run})]
+    write_paper_inputs(PAPER.folder, results / "paper", Columns(columns, results / "study"))
     return results
 
 
@@ -121,6 +147,24 @@ class TestPages(PageChecks):
         text = PAPER.text(results).replace("\u2009", " ")
         for sentence in says:
             assert sentence in text
+
+    @pytest.mark.parametrize(
+        ("frer_ms", "says"), [(99.0, "FRER gains no time"), (200.0, "buffers take longer to fill")]
+    )
+    def test_what_is_said_of_buffers_follows_the_model(self, tmp_path, frer_ms, says):
+        text = PAPER.text(PAPER.built(with_buffers(tmp_path, frer_ms)))
+        assert says in text
+        assert f"{frer_ms}" in text
+
+    @pytest.mark.parametrize("drivers", ["lan966x", "ebpf", "ebpf and lan966x"])
+    def test_a_rack_is_described_as_it_is(self, tmp_path, drivers):
+        facts = facts_of_testbed(**RACK | {"drivers": drivers})
+        text = PAPER.text(PAPER.built(prepared(tmp_path, facts=facts)))
+        assert "hardware testbed" in text
+        assert "LAN966x board" in text or drivers == "ebpf"
+        for word in ("namespace", "token bucket", "emulated", "takes processor time"):
+            assert word not in text, word
+        assert "네임스페이스" not in PAPER.squeezed(tmp_path)
 
     def test_a_missing_value_stops_the_build_and_is_named(self, tmp_path):
         results = prepared(tmp_path)

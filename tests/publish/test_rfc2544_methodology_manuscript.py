@@ -3,7 +3,7 @@
 import re
 from fnmatch import fnmatchcase
 
-from invented_results import entry, facts_of_testbed, trials, write_figures, write_run
+from invented_results import RACK, entry, facts_of_testbed, trials, write_figures, write_run
 from printed import Manuscript, PageChecks, SourceChecks, latex
 
 from tsnrepro.publish.columns import Column, Columns
@@ -26,6 +26,7 @@ SIMULATED = "simulated"
 TESTBEDS = {
     "model": ("model testbed (simulated queues, no measurement)", "Simulated on"),
     "emulated": ("emulated testbed (network namespaces on one machine)", "Measured on"),
+    "hardware": (RACK["label"], "Measured on"),
 }
 UNITS = {"us": "us", "mbps": "Mb/s", "percent": "%", "payload_mbps": "Mb/s", "duration_s": "s"}
 # By pattern, the first that fits; what has three numbers has limits.
@@ -62,7 +63,7 @@ def prepared(folder, kind="emulated", measured=True, chosen=NO_COLLAPSE):
     label, verb = TESTBEDS[kind]
     facts = [
         fact | {"value": {"kind": kind, "label": label, "verb": verb}.get(name, fact["value"])}
-        for fact in facts_of_testbed()
+        for fact in facts_of_testbed(**RACK if kind == "hardware" else {})
         for name in [fact["key"].removeprefix("testbed.")]
     ]
     columns = []
@@ -133,6 +134,12 @@ class TestPages(PageChecks):
         assert "Nothing was measured for this copy" in text
         assert "Measured on the" not in text
         PAPER.assert_nothing_is_missing_or_off_the_page(results, points=3)
+
+    def test_a_rack_is_described_as_it_is(self, tmp_path):
+        text = PAPER.text(PAPER.built(prepared(tmp_path, "hardware")))
+        assert "two LAN966x boards" in text
+        for word in ("namespace", "token bucket", "emulated", "this machine"):
+            assert word not in text, word
 
     def test_what_was_not_measured_prints_a_dash(self, tmp_path):
         results = PAPER.built(prepared(tmp_path, measured=False))

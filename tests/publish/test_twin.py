@@ -63,7 +63,7 @@ def source(body, korean=False, aux=AUX):
     return twin_source(text, Numbers.read(aux), BIBLIOGRAPHY, korean)
 
 
-def small_twin(folder):
+def small_twin(folder, language="hangul"):
     """Return the twin of a small paper with a table and a drawing."""
     table = TABLE.replace("941.4", r"\val{a.rate.mbps}") % "tab:two"
     drawing = r"\begin{figure}\begin{picture}(40,20)\put(0,0){\framebox(40,20){두}}\end{picture}"
@@ -74,8 +74,10 @@ def small_twin(folder):
         f"{drawing}{table}\\measuredfigure{{loss/none}}\n\\bibliographystyle",
         1,
     )
+    main = main.replace("[hangul]", f"[{language}]")
     manuscript, results = small_paper(folder, main=main)
     aux = re.sub(r"(?m)^.*(?:numberline|tab:one).*\n", "", AUX)
+    aux = aux.replace("Appendix", "부록") if language == "korean" else aux
     (results / "small.aux").write_text(aux, encoding="utf-8")
     value = {"key": "a.rate.mbps", "value": 941.4, "low": None, "high": None, "unit": "Mb/s"}
     value |= {"digits": 1, "method": "mean", "run": "tcp", "trials": ["one", "two"]}
@@ -160,6 +162,19 @@ def test_every_link_has_its_place(twin):
     assert {place for place, _ in links(page)} <= {*map(html.unescape, there)}
     assert {("tsn:a.rate.mbps", "941.4Mb/s"), ("tsn:loss/a-figure", "")} <= {*links(page)}
     assert "Experiment tcp, 2 trials" in page
+
+
+def test_the_appendix_of_a_korean_paper_is_headed_in_korean(tmp_path):
+    page = small_twin(tmp_path, "korean").read_text(encoding="utf-8")
+    appendix = html.unescape(page.partition('class="provenance"')[2])
+    assert "실험 tcp, 시행 2회" in appendix
+    assert re.findall(r'<th scope="col">([^<]*)', appendix)[:3] == [
+        "값",
+        "추정값, 95 % 구간",
+        "방법",
+    ]
+    assert "loss의 시행 2회" in appendix
+    assert "Experiment" not in appendix
 
 
 def test_a_table_has_its_head_and_a_drawing_its_words(twin):

@@ -168,6 +168,8 @@ def _measured(facts: dict[str, Any]) -> dict[str, int | float | str | None]:
         **{name: _version(talker.get(name)) for name in ("mausezahn", "dumpcap")},
         **{f"{name}_address": facts.get("addresses", {}).get(name) for name in (TALKER, LISTENER)},
         "receive_buffer_bytes": _sysctl(talker["sysctl"], "net.core.rmem_default"),
+        # Of a rack alone: other testbeds have one kind of switch.
+        "drivers": " and ".join(sorted({*facts.get("drivers", {}).values()})) or None,
         "model_sources": None,
         **dict.fromkeys(OF_IMPORTS),
     }

@@ -38,7 +38,16 @@ _COMMAND = re.compile(r"\\([A-Za-z@]+)")
 _UNKNOWN = "nil"
 # Of the package's own macros, those that stand for words; the others are layout, and stay.
 _WORDS = (
-    *("ours", "testbedname", "bothcolumns", "units", "notprinted", "unitrange", "pubus"),
+    *(
+        "ours",
+        "testbedname",
+        "rackswitches",
+        "bothcolumns",
+        "units",
+        "notprinted",
+        "unitrange",
+        "pubus",
+    ),
     *("pubrange", "wordval", "wordpub", "verdictword", "recordverdictword", "provenancetext"),
 )
 _SHOWN = {

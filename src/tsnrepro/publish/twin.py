@@ -72,7 +72,9 @@ def write_twin(manuscript: Path, results: Path, output: Path) -> None:
     drawings = drawings_as_svg(frozen(files, name), source.drawings, files)
     images = {f"{DRAWING}{number}": svg for number, svg in enumerate(drawings, 1)}
     provenance = json.loads((results / "provenance.json").read_text(encoding="utf-8"))
-    page = _Page(images, results, _rendered("twin_provenance.html.j2", **_entries(provenance)))
+    page = _Page(
+        images, results, _rendered("twin_provenance.html.j2", korean=korean, **_entries(provenance))
+    )
     body = page.html(_pandoc(source.text, "latex", "json", _BELOW_TITLE))
     found = _TITLE.search(text)
     output.parent.mkdir(parents=True, exist_ok=True)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from tsnrepro.publish.errors import PublishError
 from tsnrepro.publish.latex_source import argument, rewritten
+from tsnrepro.publish.particles import PARTICLES, particle
 
 HEAD_ENDS, PROVENANCE, DRAWING = "@headends@", "@provenance@", "drawing-"
 _BODY = re.compile(r"\\begin\{document\}(.*)\\end\{document\}", re.S)
@@ -41,6 +42,11 @@ _NOTHING = {
     **dict.fromkeys(("phantom", "bibliographystyle"), 1),
     **dict.fromkeys(("setlength", "fontsize", "renewcommand", "setcounter", "markboth"), 2),
 }
+# luatexko reads one syllable as a command.
+_PARTICLE = re.compile(rf"\\([{PARTICLES}])")
+_LEADS = re.compile(r"\\hyperlink\{[^{}]*\}|\\[A-Za-z]+\*?|[{}$~,\s]")
+# What is read before a particle stands within so many characters.
+_BEFORE = 200
 _ROMAN = {40: "XL", 10: "X", 9: "IX", 5: "V", 4: "IV", 1: "I"}
 _WORDS = {
     False: {
@@ -125,7 +131,8 @@ class _Writing:
             body = body.replace(f"\\end{{{name}}}", f"\\end{{paper{name}}}")
         for name, word in (("koreanabstract", "국문 초록"), ("englishabstract", "Abstract")):
             body = body.replace(f"\\begin{{{name}}}", f"\\begin{{{name}}}\\textbf{{{word}.}} ")
-        return TwinSource(rewritten(body, self._commands()), self._drawings)
+        body = rewritten(body, self._commands())
+        return TwinSource(_with_particles(body), self._drawings)
 
     @staticmethod
     def _part(name: str, word: str) -> str:
@@ -227,6 +234,16 @@ class _Writing:
             text = re.sub(r"\\hskip.*?\\relax", " ", entry)
             text = rewritten(text, {name: (0, lambda: "") for name in _NOTHING if "BIB" in name})
             yield _block("bibentry", f"\\hypertarget{{bib:{key}}}{{[{number}]}} {text}")
+
+
+def _with_particles(text: str) -> str:
+    """Return a text with Korean particles as the words before them are read."""
+
+    def chosen(found: re.Match[str]) -> str:
+        before = _LEADS.sub("", text[max(0, found.start() - _BEFORE) : found.start()])
+        return particle(found[1], before, text[found.end() :])
+
+    return _PARTICLE.sub(chosen, text)
 
 
 def _block(name: str, text: str) -> str:

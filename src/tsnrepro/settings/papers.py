@@ -18,6 +18,9 @@ class Sources(Strict):
     """The published document of data/published whose cells stand in its column."""
     experiments: Annotated[list[str], Field(min_length=1)]
     """The experiments that it prints; it is printed where all of them are measured."""
+    also: list[str] = []
+    """Experiments that it prints too where the campaign has them. Those that the selected testbed
+    cannot measure stand in the columns of those that can."""
     columns: Annotated[dict[str, str], Field(min_length=1)]
     """Testbed by column: ``selected`` is the one that the configuration takes for each experiment.
 
