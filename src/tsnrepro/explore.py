@@ -21,11 +21,18 @@ from tsnrepro.records.store import RawStore
 from tsnrepro.records.tables import load_trials
 from tsnrepro.records.values import VALUES_FILE, load_file
 from tsnrepro.repository import root
+from tsnrepro.stats.long_series import LongSeries
 
 # Of several testbeds that measured the same experiment, one that is no model comes first.
 _LAST = "model"
 _ARCHIVE = ".tar.gz"
 _NUMBERS = ["value", "low", "high"]
+# A table of so many rows and their factors takes a gigabyte or two.
+_LONGEST_TABLE = 20_000_000
+LATENCY_COLUMNS = {"latency": "half_round_trip_us", "shaping": "latency_us"}
+"""What the single latencies of an experiment are called in tables."""
+
+Series = np.ndarray | LongSeries
 
 
 @dataclass(frozen=True)
@@ -125,20 +132,41 @@ class Measured:
         Raises
         ------
         RecordError
+            It was not measured, has no single latencies, or has more than a table should hold.
+        """
+        found = self.series(experiment)
+        # Each trial's length, until they are too many: a series in pieces is one.
+        count = sum(len(values) for values in found.values())
+        if count > _LONGEST_TABLE:
+            raise RecordError(
+                f"{count:,} latencies are too many for one table",
+                f"experiment {experiment}",
+                f"Take a trial at a time: .series('{experiment}')",
+            )
+        return _stacked(found, self.trials(experiment), LATENCY_COLUMNS[experiment])
+
+    def series(self, experiment: str = "latency") -> dict[str, Series]:
+        """Return the latencies of an experiment in microseconds, in order, by trial.
+
+        Arrays; of ``latency``, trials beyond the first 16 million samples are each a
+        :class:`~tsnrepro.stats.long_series.LongSeries`, whose ``pieces()`` are arrays, and which
+        answers for count, mean, ends, order statistics and intervals without being held.
+
+        Raises
+        ------
+        RecordError
             It was not measured, or has no single latencies.
         """
         manifest = self._manifest(experiment)
         if experiment == "latency":
             from tsnrepro.analysis.latency import samples  # noqa: PLC0415
 
-            return _stacked(samples(manifest), self.trials(experiment), "half_round_trip_us")
+            return samples(manifest)
         if experiment == "shaping":
             from tsnrepro.analysis.shaping import read  # noqa: PLC0415
             from tsnrepro.experiments.shaping.log import latency_us  # noqa: PLC0415
 
-            run = read(manifest)
-            found = {name: latency_us(log) for name, log in run.logs.items()}
-            return _stacked(found, run.trials, "latency_us")
+            return {name: latency_us(log) for name, log in read(manifest).logs.items()}
         raise RecordError(
             f"experiment '{experiment}' keeps no single latencies",
             str(manifest),
@@ -170,15 +198,19 @@ class Measured:
         return self._runs[experiment] / "run.json"
 
 
-def _stacked(samples: dict[str, np.ndarray], trials: pd.DataFrame, name: str) -> pd.DataFrame:
+def _stacked(samples: dict[str, Series], trials: pd.DataFrame, name: str) -> pd.DataFrame:
     """Return samples as one table, beside what tells their trials apart."""
     told = ("configuration", "payload_bytes", "part", "mode", "load", "repetition")
     factors = trials.set_index("trial")[[column for column in told if column in trials]]
     parts = [
-        pd.DataFrame({"trial": trial, **factors.loc[trial].to_dict(), name: values})
+        pd.DataFrame({"trial": trial, **factors.loc[trial].to_dict(), name: _whole(values)})
         for trial, values in samples.items()
     ]
     return pd.concat(parts, ignore_index=True)
+
+
+def _whole(series: Series) -> np.ndarray:
+    return series if isinstance(series, np.ndarray) else np.concatenate(list(series.pieces()))
 
 
 def load(name: str, results: Path | None = None) -> Measured:

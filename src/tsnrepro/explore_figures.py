@@ -1,6 +1,7 @@
 """Figures to look around with: wide as a notebook, from the tables that ``tsnrepro.load`` gives."""
 
 import io
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import matplotlib.pyplot as plt
@@ -12,10 +13,12 @@ from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, NullLocator
 
-from tsnrepro.analysis.figures import COLOURS, GREY, LABELS, MARKERS, STYLES, say, style
+from tsnrepro.analysis import latency
+from tsnrepro.analysis.figures import COLOURS, GREY, LABELS, MARKERS, STYLES, say, style, tail
 from tsnrepro.analysis.loss import SWEEP, asked, places
 from tsnrepro.explore import RawTrial
 from tsnrepro.records.outputs import ARRIVALS, HALF_ROUND_TRIPS, SOCKPERF_LOG
+from tsnrepro.stats.long_series import LongSeries
 
 WIDTH_INCHES = 8.0
 _MOST_PANELS = 6
@@ -24,6 +27,7 @@ _MOST_LOADS = 14
 _LINEAR_BELOW_PERCENT = 1e-3
 _MOST_ROWS = 30
 _SLICE_MS = 20
+_MOST_DOTS, _SLICE_SAMPLES = 400_000, 4096
 _PLACE_NAMES = {
     "listener_socket": "listener's socket buffer",
     "talker": "talker",
@@ -132,24 +136,27 @@ def where_lost(trials: pd.DataFrame) -> Figure:
     return figure
 
 
-def latency_distributions(samples: pd.DataFrame, column: str) -> Figure:
-    """Draw, for each payload, the share of latencies that are above a value.
+def latency_distributions(
+    trials: pd.DataFrame, series: Mapping[str, np.ndarray | LongSeries], column: str
+) -> Figure:
+    """Draw, for each payload, the share of latencies that are above a value, a line a trial.
 
     Parameters
     ----------
-    samples
-        What ``samples`` of a campaign gives.
+    trials
+        What ``trials`` of a campaign gives.
+    series
+        What its ``series`` gives: the latencies in microseconds by trial.
     column
-        The latencies' column, in microseconds.
+        What they are called.
     """
-    key = "payload_bytes" if "payload_bytes" in samples else "part"
-    kinds = "configuration" if "configuration" in samples else "mode"
-    chosen = sorted(samples[key].unique(), reverse=key == "payload_bytes")[:_MOST_PANELS]
+    key = "payload_bytes" if "payload_bytes" in trials else "part"
+    kinds = "configuration" if "configuration" in trials else "mode"
+    chosen = sorted(trials[key].unique(), reverse=key == "payload_bytes")[:_MOST_PANELS]
     figure, axes = _panels(len(chosen), 2.3, sharey=True)
     for panel, value in zip(axes, chosen, strict=False):
-        for kind, group in samples[samples[key] == value].groupby(kinds):
-            look = {k: v for k, v in _look(kind).items() if k != "marker"}
-            panel.plot(*_above(group[column].to_numpy()), label=_name(kind), **look)
+        for kind, group in trials[trials[key] == value].groupby(kinds):
+            _tails(panel, [series[trial] for trial in group["trial"]], kind)
         panel.set(xscale="log", yscale="log")
         _plain_ticks(panel.xaxis, panel.yaxis)
         panel.set_title(f"{value} bytes of payload" if key == "payload_bytes" else str(value))
@@ -157,6 +164,15 @@ def latency_distributions(samples: pd.DataFrame, column: str) -> Figure:
     axes[0].set_ylabel("share of datagrams above")
     axes[0].legend()
     return figure
+
+
+def _tails(panel: Axes, runs: list[np.ndarray | LongSeries], kind: object) -> None:
+    """Draw the runs of one kind in its colour."""
+    look = {k: v for k, v in _look(kind).items() if k != "marker"}
+    look.setdefault("color", panel.plot([], [])[0].get_color())  # the next one of the cycle
+    for index, run in enumerate(run for run in runs if len(run)):
+        label = None if index else _name(kind)
+        panel.plot(*tail(run), label=label, alpha=0.8, linewidth=0.9, **look)
 
 
 def _above(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -213,20 +229,30 @@ def over_time(trial: RawTrial) -> Figure:
     figure, (panel,) = _panels(1, 2.4)
     if ARRIVALS in trial.outputs:
         _arrivals(panel, pd.read_parquet(io.BytesIO(trial.output(ARRIVALS))))
-    elif HALF_ROUND_TRIPS in trial.outputs:
-        saved = trial.output(HALF_ROUND_TRIPS)
-        values = np.load(io.BytesIO(saved), allow_pickle=False) / 1e6
-        panel.plot(np.arange(len(values)), values, ",")
-        panel.set(xlabel="observation", ylabel="half round trip (µs)", yscale="log")
-    elif SOCKPERF_LOG in trial.outputs:
-        from tsnrepro.tools.sockperf import parse_log  # noqa: PLC0415
-
-        log = parse_log(trial.output(SOCKPERF_LOG))
-        panel.plot(np.arange(len(log)), log["half_round_trip_us"], ",")
-        panel.set(xlabel="observation", ylabel="half round trip (µs)", yscale="log")
+    elif {HALF_ROUND_TRIPS, SOCKPERF_LOG} & {*trial.outputs}:
+        _half_round_trips(panel, latency.pieces(trial.store, trial.record["trial"]))
     else:
         say(panel, "this trial kept no single datagrams")
     return figure
+
+
+def _half_round_trips(panel: Axes, pieces: Iterable[np.ndarray]) -> None:
+    """Draw a dot a round trip, and of so many that dots run together, the ends of each slice."""
+    least, greatest, plain, count = [], [], [], 0
+    for piece in pieces:
+        if count + len(piece) <= _MOST_DOTS:
+            plain.append(piece)
+        starts = np.arange(0, len(piece), _SLICE_SAMPLES)
+        least.append(np.minimum.reduceat(piece, starts))
+        greatest.append(np.maximum.reduceat(piece, starts))
+        count += len(piece)
+    if count <= _MOST_DOTS:
+        values = np.concatenate(plain) if plain else np.empty(0)
+        panel.plot(np.arange(len(values)), values, ",")
+    else:
+        low, high = np.concatenate(least), np.concatenate(greatest)
+        panel.fill_between(np.linspace(0, count, len(low)), low, high, linewidth=0.3)
+    panel.set(xlabel="observation", ylabel="half round trip (µs)", yscale="log")
 
 
 def _arrivals(panel: Axes, arrivals: pd.DataFrame) -> None:

@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 
 from tsnrepro import explore_figures as figures
 from tsnrepro.errors import TsnreproError
-from tsnrepro.explore import Measured, RawTrial, compare, load
+from tsnrepro.explore import LATENCY_COLUMNS, Measured, RawTrial, compare, load
 from tsnrepro.records.values import VALUES_FILE
 from tsnrepro.repository import root
 
@@ -146,9 +146,9 @@ def _experiment(name: str, experiment: str) -> list[Any]:
     if experiment == "loss":
         shown += [figures.loss_curves(trials), figures.where_lost(trials)]
     elif experiment in ("latency", "shaping"):
-        samples = _loaded(name).samples(experiment)
-        column = "half_round_trip_us" if experiment == "latency" else "latency_us"
-        shown.append(figures.latency_distributions(samples, column))
+        series = _loaded(name).series(experiment)
+        column = LATENCY_COLUMNS[experiment]
+        shown.append(figures.latency_distributions(trials, series, column))
     shown.append(_factors(trials))
     values = _loaded(name).values
     chosen = values[values["experiment"] == experiment]

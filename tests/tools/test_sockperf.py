@@ -1,5 +1,6 @@
 """What sockperf prints and logs, with and without colours, and when the test failed."""
 
+import io
 import re
 
 import numpy as np
@@ -142,3 +143,33 @@ def test_the_command_asks_for_every_observation():
     assert argv[argv.index("-m") + 1] == "1472"
     assert argv[argv.index("-t") + 1] == "60"
     assert argv[1] == "ping-pong"
+
+
+@pytest.mark.parametrize("piece_bytes", [5000, 6001, 7919, 8 << 20])
+def test_a_log_in_pieces_is_the_log(ping_pong_output, piece_bytes):
+    log = ping_pong_output[1]
+    # Three times the rows, so that even the longest piece but one is no whole log.
+    start, rule = sockperf.LOG_HEADER.search(log).end(), log.rfind(sockperf.LOG_RULE)
+    log = log[:start] + 3 * log[start : rule + 1] + log[rule + 1 :]
+    for text in (
+        log,
+        log[: log.rfind(sockperf.LOG_RULE) + 1],
+        log.replace(b"latency(usec)", b"rtt(usec)", 1),
+    ):
+        pieces = list(sockperf.log_pieces(io.BytesIO(text), piece_bytes))
+        whole = sockperf.parse_log(text)["half_round_trip_us"].to_numpy()
+        assert np.concatenate(pieces).tolist() == whole.tolist()
+        assert len(pieces) > 1 or piece_bytes > len(text)
+
+
+def test_a_log_in_pieces_that_is_none_is_said(ping_pong_output):
+    log = ping_pong_output[1]
+    header = sockperf.LOG_HEADER.search(log)
+    with pytest.raises(ToolError, match="header line is missing"):
+        list(sockperf.log_pieces(io.BytesIO(log[header.end() :])))
+    for rest in (b"", b"------\n"):
+        with pytest.raises(ToolError, match="holds no observation"):
+            list(sockperf.log_pieces(io.BytesIO(log[: header.end()] + rest)))
+    bad = log[: header.end()] + b"1, 2.0, 3.0, -4.0\n"
+    with pytest.raises(ToolError, match="negative or no number"):
+        list(sockperf.log_pieces(io.BytesIO(bad)))

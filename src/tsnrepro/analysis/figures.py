@@ -16,6 +16,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from tsnrepro.analysis.loss import SWEEP, asked, frame_bytes, places
+from tsnrepro.stats.long_series import LongSeries
 
 COLUMN_INCHES = 3.4
 COLOURS: dict[str, tuple] = dict(
@@ -288,8 +289,20 @@ def frame_size(trials: pd.DataFrame, testbed: str) -> Figure:
     return figure
 
 
+def tail(series: np.ndarray | LongSeries, points: int = 400) -> tuple[np.ndarray, np.ndarray]:
+    """Return values of a series and the share above each, shape (points,).
+
+    The tail matters: points are spaced evenly in the logarithm of the share above. Those of a long
+    series are right to a 32768th of an octave.
+    """
+    above = np.geomspace(1, 1 / len(series), points)
+    if isinstance(series, LongSeries):
+        return series.near_quantiles(1 - above), above
+    return np.quantile(series, 1 - above, method="inverted_cdf"), above
+
+
 def latency_distribution(
-    samples: Mapping[str, list[np.ndarray]],
+    samples: Mapping[str, list[np.ndarray | LongSeries]],
     testbed: str,
     points: int = 400,
     *,
@@ -306,9 +319,7 @@ def latency_distribution(
         return figure
     for configuration, runs in samples.items():
         for index, run in enumerate(run for run in runs if len(run)):
-            # The tail matters: points spaced evenly in the logarithm of the share above.
-            above = np.geomspace(1, 1 / len(run), points)
-            latency = np.quantile(run, 1 - above, method="inverted_cdf")
+            latency, above = tail(run, points)
             axes.plot(
                 latency,
                 100 * above,

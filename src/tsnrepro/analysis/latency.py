@@ -1,7 +1,7 @@
 """Latency: moments and quantiles of half round trips, and FRER against control."""
 
-import io
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -18,31 +18,67 @@ from tsnrepro.records.store import RawStore
 from tsnrepro.stats.comparisons import holm
 from tsnrepro.stats.equivalence import Verdict, equivalence
 from tsnrepro.stats.estimate import Estimate
+from tsnrepro.stats.long_series import LongSeries
 from tsnrepro.stats.quantiles import replicated_quantile
-from tsnrepro.tools.sockperf import parse_log
+from tsnrepro.tools.sockperf import log_pieces
 
 QUANTILES = {"p25": 0.25, "p50": 0.5, "p75": 0.75, "p90": 0.9, "p99": 0.99, "p99_9": 0.999}
+TOGETHER = (*QUANTILES.values(), 0.9999)
+"""Quantiles that one reading of a long series answers for: also those of ``latency_sizes``."""
 COMPARED = ("mean", "p50", "p90", "p99", "p99_9")
 SIGNIFICANCE = 0.05
 # Chosen before measuring: medians of equal runs on one day differ by several percent.
 MARGIN_PERCENT = 10.0
+# Of all trials together, 128 MiB.
+_HELD_SAMPLES = 1 << 24
+_PIECE_SAMPLES = 1 << 20
+
+Series = np.ndarray | LongSeries
 
 
-def samples(manifest_path: str | Path) -> dict[str, np.ndarray]:
+def samples(manifest_path: str | Path) -> dict[str, Series]:
     """Return every half round trip in microseconds, in order, by trial.
 
-    An imported trial that has statistics only has no observations, an empty array.
+    The first 16 million are arrays; trials beyond that are series that are read in pieces whenever
+    they are asked, so that memory does not grow with them. An imported trial is always an array,
+    and one that has statistics only has no observations, an empty array.
     """
     store, manifest = open_run(manifest_path)
-    read = _imported if manifest.get("imported") else _measured
-    return {entry["trial"]: read(store, entry["trial"]) for entry in manifest["trials"]}
+    names = [entry["trial"] for entry in manifest["trials"]]
+    if manifest.get("imported"):
+        return {name: _imported(store, name) for name in names}
+    found: dict[str, Series] = {}
+    room = _HELD_SAMPLES
+    for name in names:
+        read = partial(pieces, store, name)
+        held = _held(read(), room)
+        found[name] = LongSeries(read, together=TOGETHER) if held is None else held
+        room -= 0 if held is None else len(held)
+    return found
 
 
-def _measured(store: RawStore, trial: str) -> np.ndarray:
-    if (store.folder / trial / HALF_ROUND_TRIPS).is_file():
-        saved = store.output_bytes(trial, HALF_ROUND_TRIPS)
-        return np.load(io.BytesIO(saved), allow_pickle=False) / 1e6
-    return parse_log(store.output_bytes(trial, SOCKPERF_LOG))["half_round_trip_us"].to_numpy()
+def _held(series: Iterable[np.ndarray], most: int) -> np.ndarray | None:
+    """Return a series as an array, None where it is longer than can be held."""
+    parts, count = [], 0
+    for piece in series:
+        count += len(piece)
+        if count > most:
+            return None
+        parts.append(piece)
+    return np.concatenate(parts) if parts else np.empty(0)
+
+
+def pieces(store: RawStore, trial: str) -> Iterator[np.ndarray]:
+    """Yield the half round trips of a trial in microseconds, in order."""
+    if not (store.folder / trial / HALF_ROUND_TRIPS).is_file():
+        with store.opened_output(trial, SOCKPERF_LOG) as log:
+            yield from log_pieces(log)
+        return
+    with store.opened_output(trial, HALF_ROUND_TRIPS) as saved:
+        np.lib.format.read_magic(saved)
+        _, _, dtype = np.lib.format.read_array_header_1_0(saved)
+        while block := saved.read(_PIECE_SAMPLES * dtype.itemsize):
+            yield np.frombuffer(block, dtype) / 1e6
 
 
 def _imported(store: RawStore, trial: str) -> np.ndarray:
@@ -77,7 +113,7 @@ def quantity(trials: pd.DataFrame) -> str:
     return kinds[0] if kinds else "half round trip"
 
 
-def analyse(trials: pd.DataFrame, half_round_trips: dict[str, np.ndarray]) -> Results:
+def analyse(trials: pd.DataFrame, half_round_trips: Mapping[str, Series]) -> Results:
     """Return all results of the experiment ``latency``, from the trials of one payload.
 
     The run is the unit: every statistic is taken of each run, and its geometric mean over runs.
@@ -108,7 +144,7 @@ def analyse(trials: pd.DataFrame, half_round_trips: dict[str, np.ndarray]) -> Re
     return results
 
 
-def _estimates(group: pd.DataFrame, runs: list[np.ndarray]) -> Iterator[tuple[str, Estimate]]:
+def _estimates(group: pd.DataFrame, runs: list[Series]) -> Iterator[tuple[str, Estimate]]:
     for name in ("mean", "sd", "min", "max"):
         yield name, mean(group, f"{name}_us", "us")
     observed = len(runs) > 0 and all(len(run) > 1 for run in runs)

@@ -15,14 +15,15 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from tsnrepro.analysis.figures import COLOURS, LABELS, MARKERS, say, stacked
-from tsnrepro.analysis.latency import QUANTILES
+from tsnrepro.analysis.latency import QUANTILES, Series
 from tsnrepro.analysis.loss import frame_bytes
 from tsnrepro.analysis.missing import known, mean, recorded, relative, shared, total, unknown
 from tsnrepro.analysis.results import Results
 from tsnrepro.audit.published import load_table
 from tsnrepro.records.columns import CONFIGURATIONS
 from tsnrepro.stats.estimate import Estimate, Limits
-from tsnrepro.stats.quantiles import replicated_quantile
+from tsnrepro.stats.long_series import LongSeries
+from tsnrepro.stats.quantiles import replicated_quantile, sample_quantile
 from tsnrepro.stats.replication import mean_over_runs
 
 PAYLOADS_BYTES = (18, 82, 210, 466, 978, 1472)
@@ -39,14 +40,14 @@ _QUANTILES = {**QUANTILES, "p99_99": 0.9999}
 _PANELS = {"p50": "median (µs)", "p99_9": "P99.9 (µs)"}
 
 # One row a run in `trials`; samples by trial, empty where the record has statistics only.
-Samples = Mapping[str, np.ndarray]
+Samples = Mapping[str, Series]
 
 
 class _Group(NamedTuple):
     """The runs of one payload and configuration, and their samples in the same order."""
 
     trials: pd.DataFrame
-    runs: list[np.ndarray]
+    runs: list[Series]
 
     @property
     def observed(self) -> bool:
@@ -134,20 +135,16 @@ def _waiting(group: _Group) -> Estimate:
 def _jitter(group: _Group) -> Estimate:
     """Return P99 above the smallest latency of the run (RFC 5481)."""
     if group.observed:
-        columns = {name: [float(of(run)) for run in group.runs] for name, of in _ENDS.items()}
-        highest, lowest = columns["p99"], columns["min"]
+        highest = [sample_quantile(run, _QUANTILES["p99"]) for run in group.runs]
+        lowest = [
+            float(run.min if isinstance(run, LongSeries) else run.min()) for run in group.runs
+        ]
     else:
         told = recorded(group.trials, "p99_us", "min_us")
         highest, lowest = told["p99_us"].to_list(), told["min_us"].to_list()
     if not highest:
         return unknown("us")
     return mean_over_runs(np.asarray(highest, float) - np.asarray(lowest, float), unit="us")
-
-
-_ENDS = {
-    "p99": lambda run: np.quantile(run, 0.99, method="inverted_cdf"),
-    "min": np.min,
-}
 
 
 def _margin(latency: Estimate) -> Estimate:

@@ -16,10 +16,11 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, Protocol
+from typing import Any, BinaryIO, Protocol, cast
 
 from tsnrepro.errors import RecordError
 
@@ -256,7 +257,7 @@ class RawStore:
         try:
             sums = (folder / SUMS).read_bytes()
             for name, expected in _listed(sums, folder).items():
-                if hashlib.sha256((folder / name).read_bytes()).hexdigest() != expected:
+                if _sha256(folder / name) != expected:
                     raise RecordError(
                         "the file does not match its checksum: it was altered",
                         str(folder / name),
@@ -278,9 +279,21 @@ class RawStore:
         data = (self.folder / trial / name).read_bytes()
         return gzip.decompress(data) if name.endswith(".gz") else data
 
+    @contextmanager
+    def opened_output(self, trial: str, name: str) -> Iterator[BinaryIO]:
+        """Open what a tool printed, to be read from its beginning (``.gz`` is unpacked)."""
+        path = self.folder / trial / name
+        with gzip.open(path) if name.endswith(".gz") else path.open("rb") as file:
+            yield cast(BinaryIO, file)
+
     def output(self, trial: str, name: str) -> str:
         """Return what a tool printed during a trial, as text."""
         return self.output_bytes(trial, name).decode()
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _digest(facts: dict[str, Any]) -> str:

@@ -8,7 +8,7 @@ American Statistician 50(4)), so it is always a latency that was measured.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -17,6 +17,7 @@ from scipy import stats
 
 from tsnrepro.stats.checks import check_probability, finite_values
 from tsnrepro.stats.estimate import DEFAULT_LEVEL, Estimate, without_interval
+from tsnrepro.stats.long_series import LongSeries
 from tsnrepro.stats.replication import mean_over_runs
 
 # Shares of a count that differ by less are rounding: 0.9 * 1000 counts as 900.
@@ -30,19 +31,20 @@ _FEWEST_OF = {100: 18, _BATCHES: _BATCHES}
 
 
 def correlated_quantile(
-    samples: ArrayLike, q: float, *, level: float = DEFAULT_LEVEL, unit: str = ""
+    samples: ArrayLike | LongSeries, q: float, *, level: float = DEFAULT_LEVEL, unit: str = ""
 ) -> Estimate:
     """Estimate a quantile of one run's correlated samples from batches of neighbours.
 
     The share of samples at most the quantile varies from batch to batch; its standard error with
     Student's t over ten batches gives limits of the share, which are carried back to samples
     (Woodruff 1952, Journal of the American Statistical Association 47(260); batches: Schmeiser
-    1982, Operations Research 30(3)). In place: one copy of the samples is all that it needs.
+    1982, Operations Research 30(3)). One copy of the samples is all that
+    it needs, and of a long series one bit a sample.
 
     Parameters
     ----------
     samples
-        Measured values in the order of measurement, shape (n,).
+        Measured values in the order of measurement, shape (n,), or a series that is read in pieces.
     q
         The quantile's probability in (0, 1).
     level
@@ -63,38 +65,83 @@ def correlated_quantile(
     """
     check_probability(level, "level")
     check_probability(q, "q")
-    values = finite_values(samples, "samples")
-    n, length = values.size, values.size // _BATCHES
-    ordered = values.copy()
-    value = _order_statistic(ordered, q)
-    if n < max(_FEWEST_OF):
-        why = f"fewer than {max(_FEWEST_OF)} samples"
+    if isinstance(samples, LongSeries):
+        return _of_long(samples, q, level, unit)
+    ordered = finite_values(samples, "samples").copy()
+    rank = _rank(q, ordered.size)
+    value = _ranked(ordered, rank)
+    reach, why = _reach(np.asarray(samples, np.float64) <= value, q, level)
+    ranks = _limits_ranks(q, reach, ordered.size)
+    values = {rank: value} | {each: _ranked(ordered, each) for each in ranks if each is not None}
+    return _estimate(values, (rank, *ranks), why, (level, ordered.size, unit))
+
+
+def _of_long(series: LongSeries, q: float, level: float, unit: str) -> Estimate:
+    """Estimate a quantile of a long series, and with it those that will be asked for together."""
+    n, of = len(series), series.answers.setdefault(f"intervals at {level}", {})
+    if q not in of:
+        asked = {*series.together, q} - {*of}
+        found = series.at_most(_rank(each, n) for each in asked)
+        told = {}
+        for each in asked:
+            value, bits = found[_rank(each, n)]
+            reach, why = _reach(np.unpackbits(bits, count=n).view(bool), each, level)
+            told[each] = (value, why, _limits_ranks(each, reach, n))
+        ranks = {rank for *_, limits in told.values() for rank in limits if rank is not None}
+        values = series.order_statistics(ranks)
+        for each, (value, why, limits) in told.items():
+            rank = _rank(each, n)
+            of[each] = _estimate(values | {rank: value}, (rank, *limits), why, (level, n, ""))
+    return replace(of[q], unit=unit)
+
+
+def _estimate(
+    values: Mapping[int, float],
+    ranks: tuple[int, int | None, int | None],
+    why: str,
+    about: tuple[float, int, str],
+) -> Estimate:
+    """Return a quantile and its limits by their ranks; ``about`` is level, count and unit."""
+    level, n, unit = about
+    value, low, high = (None if rank is None else values[rank] for rank in ranks)
+    assert value is not None
+    if why:
         return without_interval(value, why, n, unit, level)
-    at_most = values <= value
+    low, high = -math.inf if low is None else low, math.inf if high is None else high
+    method = f"order statistics, Student t over {_BATCHES} batches"
+    return Estimate(value, low, high, level, method, n, unit)
+
+
+def _reach(at_most: NDArray[np.bool_], q: float, level: float) -> tuple[float, str]:
+    """Return how far the limits of the share reach, or nan and why they cannot be told.
+
+    ``at_most`` says of each sample, in order, whether it is at most the quantile.
+    """
+    n, length = at_most.size, at_most.size // _BATCHES
+    if n < max(_FEWEST_OF):
+        return math.nan, f"fewer than {max(_FEWEST_OF)} samples"
     lag = length // 4
     if _correlation(at_most, lag) > _QUIET:
-        why = f"samples are correlated over {lag} and more of {n}"
-        return without_interval(value, why, n, unit, level)
+        return math.nan, f"samples are correlated over {lag} and more of {n}"
     rarer = at_most if q < 0.5 else ~at_most
     if any(_occupied(rarer, parts) < fewest for parts, fewest in _FEWEST_OF.items()):
-        why = "too few clusters of samples beyond the quantile"
-        return without_interval(value, why, n, unit, level)
+        return math.nan, "too few clusters of samples beyond the quantile"
     shares = at_most[: length * _BATCHES].reshape(_BATCHES, length).mean(axis=1)
     error = float(shares.std(ddof=1)) / math.sqrt(_BATCHES)
     tail = (1 - level) / 2
     # No narrower than for independent samples: ten batches can agree by chance.
     least = float(stats.norm.isf(tail)) * math.sqrt(q * (1 - q) / n)
-    reach = max(float(stats.t.isf(tail, _BATCHES - 1)) * error, least)
-    low, high = (
-        _order_statistic(ordered, share) if 0 < share < 1 else math.copysign(math.inf, share - q)
-        for share in (q - reach, q + reach)
-    )
-    method = f"order statistics, Student t over {_BATCHES} batches"
-    return Estimate(value, low, high, level, method, n, unit)
+    return max(float(stats.t.isf(tail, _BATCHES - 1)) * error, least), ""
+
+
+def _limits_ranks(q: float, reach: float, n: int) -> tuple[int | None, int | None]:
+    """Return the ranks of the limits, None where a limit lies beyond all samples."""
+    low, high = (_rank(share, n) if 0 < share < 1 else None for share in (q - reach, q + reach))
+    return low, high
 
 
 def replicated_quantile(
-    runs: Iterable[ArrayLike], q: float, level: float = DEFAULT_LEVEL, unit: str = ""
+    runs: Iterable[ArrayLike | LongSeries], q: float, level: float = DEFAULT_LEVEL, unit: str = ""
 ) -> Estimate:
     """Estimate a quantile with the run as the unit: one value a run, averaged over runs.
 
@@ -115,7 +162,10 @@ def replicated_quantile(
         There is no run, or a run is empty or not finite.
     """
     check_probability(level, "level")
-    samples_of = [finite_values(run, f"run {index}") for index, run in enumerate(runs)]
+    samples_of = [
+        run if isinstance(run, LongSeries) else finite_values(run, f"run {index}")
+        for index, run in enumerate(runs)
+    ]
     if not samples_of:
         raise ValueError("runs is empty: at least one run is needed")
     if len(samples_of) == 1:
@@ -124,7 +174,7 @@ def replicated_quantile(
     return mean_over_runs([sample_quantile(run, q) for run in samples_of], level, unit)
 
 
-def sample_quantile(samples: ArrayLike, q: float) -> float:
+def sample_quantile(samples: ArrayLike | LongSeries, q: float) -> float:
     """Return the smallest sample that at least a share `q` of the samples does not exceed.
 
     Raises
@@ -133,12 +183,23 @@ def sample_quantile(samples: ArrayLike, q: float) -> float:
         `samples` is empty or not finite, or `q` is outside (0, 1).
     """
     check_probability(q, "q")
-    return _order_statistic(finite_values(samples, "samples").copy(), q)
+    if isinstance(samples, LongSeries):
+        n, known = len(samples), samples.answers.setdefault("order statistics", {})
+        if _rank(q, n) not in known:
+            asked = {_rank(each, n) for each in (*samples.together, q)} - {*known}
+            known |= samples.order_statistics(asked)
+        return known[_rank(q, n)]
+    ordered = finite_values(samples, "samples").copy()
+    return _ranked(ordered, _rank(q, ordered.size))
 
 
-def _order_statistic(values: NDArray[np.float64], q: float) -> float:
-    """Return the quantile of values that may be put in another order."""
-    rank = max(1, math.ceil(q * values.size - _COUNT_ROUNDING * values.size))
+def _rank(q: float, n: int) -> int:
+    """Return the rank, from 1, of a quantile of so many samples."""
+    return max(1, math.ceil(q * n - _COUNT_ROUNDING * n))
+
+
+def _ranked(values: NDArray[np.float64], rank: int) -> float:
+    """Return the value of a rank, of values that may be put in another order."""
     values.partition(rank - 1)
     return float(values[rank - 1])
 

@@ -1,7 +1,9 @@
 """sockperf ping-pong: half of each round trip, one request at a time."""
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any, BinaryIO
 
 from tsnrepro.errors import ToolError
 from tsnrepro.tools.plausible import amount
@@ -127,31 +129,76 @@ def parse_log(log: str | bytes):
     ToolError
         The log has no header of sockperf's, no observation, or a row that is none.
     """
-    import numpy as np  # noqa: PLC0415 - the command line starts faster without it
     import pandas as pd  # noqa: PLC0415 - the command line starts faster without it
+    import pyarrow as pa  # noqa: PLC0415
 
     data = log.encode() if isinstance(log, str) else log
-    header = LOG_HEADER.search(data)
-    if not header:
-        raise ToolError("not a full log of sockperf: its header line is missing")
-    sent, latency = _log_columns(data, header.end())
-    if not (np.isfinite(latency) & (latency >= 0)).all():
-        raise ToolError("sockperf's full log has a latency that is negative or no number")
-    if header[1] == b"rtt":
-        latency = latency / 2
+    header = _log_header(data)
+    body = pa.py_buffer(data)[header.end() : _log_end(data, header.end())]
+    if not body.size:
+        raise ToolError(_NO_OBSERVATION)
+    sent, latency = _log_columns(body, ["sent_s", "latency_us"])
+    latency = _half_round_trips(latency, header)
     return pd.DataFrame({"sent_s": sent, "half_round_trip_us": latency}, copy=False)
 
 
-def _log_columns(data: bytes, start: int):
-    """Return the columns of the times of sending and of the latencies, as arrays."""
+def log_pieces(log: BinaryIO, piece_bytes: int = 8 << 20) -> Iterator[Any]:
+    """Yield the half round trips of a log in microseconds, in order, an array a piece of the file.
+
+    Memory is that of a few pieces, however long the log.
+
+    Raises
+    ------
+    ToolError
+        As for :func:`parse_log`.
+    """
+    head = log.read(piece_bytes)
+    header = _log_header(head)
+    rows, more, found = head[header.end() :], True, False
+    while more:
+        read = log.read(piece_bytes)
+        rows, more = rows + read, bool(read)
+        # What closes a log is found in the last bytes, so these wait for what follows.
+        end = rows.rfind(b"\n", 0, max(0, len(rows) - LOG_TAIL_BYTES)) + 1 if more else _end(rows)
+        if end:
+            found = True
+            (latency,) = _log_columns(rows[:end], ["latency_us"])
+            yield _half_round_trips(latency, header)
+        rows = rows[end:]
+    if not found:
+        raise ToolError(_NO_OBSERVATION)
+
+
+def _end(rows: bytes) -> int:
+    """Return where the observations end in the last rows of a log."""
+    return 0 if rows.startswith(LOG_RULE[1:]) else _log_end(rows, 1)
+
+
+_NO_OBSERVATION = "sockperf's full log holds no observation"
+
+
+def _log_header(data: bytes) -> re.Match[bytes]:
+    header = LOG_HEADER.search(data)
+    if not header:
+        raise ToolError("not a full log of sockperf: its header line is missing")
+    return header
+
+
+def _half_round_trips(latency: Any, header: re.Match[bytes]) -> Any:
+    """Return what a log calls latency as half round trips."""
+    import numpy as np  # noqa: PLC0415
+
+    if not (np.isfinite(latency) & (latency >= 0)).all():
+        raise ToolError("sockperf's full log has a latency that is negative or no number")
+    return latency / 2 if header[1] == b"rtt" else latency
+
+
+def _log_columns(body: Any, kept: list[str]) -> tuple[Any, ...]:
+    """Return columns of a log's rows, as arrays."""
     import pyarrow as pa  # noqa: PLC0415
     from pyarrow import csv  # noqa: PLC0415
 
     names = ["packet", "sent_s", "received_s", "latency_us"]
-    kept = ["sent_s", "latency_us"]
-    body = pa.py_buffer(data)[start : _log_end(data, start)]
-    if not body.size:
-        raise ToolError("sockperf's full log holds no observation")
 
     def read(threads: bool):
         return csv.read_csv(
