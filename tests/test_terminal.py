@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pexpect
 import pytest
 
 from tsnrepro.cli import _parser
@@ -86,6 +87,30 @@ def test_a_shell_takes_what_completion_prints(shell):
     )
     assert done.returncode == 0, done.stderr
     assert "_python_argcomplete" in done.stdout
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh"])
+def test_a_shell_completes_at_the_tab_key(shell, tmp_path):
+    if shutil.which(shell) is None:
+        pytest.skip(f"this machine has no {shell}")
+    start = {
+        "bash": "",
+        "zsh": "autoload -U compinit && compinit -u; unsetopt zle_bracketed_paste\n",
+    }
+    plain = {"bash": ["--norc", "--noprofile", "-i"], "zsh": ["-f", "-i"]}
+    file = tmp_path / "completion"
+    printed = subprocess.run([COMMAND, "completion", shell], capture_output=True, check=True)
+    file.write_bytes(start[shell].encode() + printed.stdout)
+    path = f"{COMMAND.parent}:{os.environ['PATH']}"
+    environment = {**os.environ, "PATH": path, "TERM": "dumb", "HOME": str(tmp_path)}
+    session = pexpect.spawn(shell, plain[shell], env=environment, encoding="utf-8", timeout=60)
+    try:
+        session.sendline(f". {shlex.quote(str(file))}; echo it-is-$((40 + 2))")
+        session.expect("it-is-42")
+        session.send("tsnrepro status --experiment los\t")
+        session.expect(r"--experiment loss\b")
+    finally:
+        session.close(force=True)
 
 
 def test_a_reader_that_has_enough_is_no_error():
