@@ -85,6 +85,17 @@ def test_some_experiments_of_a_campaign_have_a_report_of_their_own(repository):
     assert {page.stem for page in pages} == {*common, "tcp", "latency"}
 
 
+def test_snakemakes_own_report_holds_figures_tables_and_papers(repository, tmp_path):
+    """It is one file that asks nothing of the network; its contents are in it as data."""
+    path = tmp_path / "report.html"
+    done = snakemake(repository, "--report", str(path), campaign=CAMPAIGN)
+    assert done.returncode == 0, done.stdout[-6000:]
+    page = path.read_text(encoding="utf-8")
+    for held in ("Figures", "Tables", "Papers", "frer-udp.pdf", "loss-curve.png"):
+        assert held in page, held
+    assert not re.search(r'<(?:script|link|img)[^>]+(?:src|href)="https?://', page)
+
+
 def test_papers_are_packed(repository):
     folder = repository / "results" / "papers" / "frer-udp" / "submission"
     tarball = folder / "frer-udp-anonymous.tar.gz"

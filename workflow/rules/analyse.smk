@@ -11,8 +11,20 @@ rule analyse:
     output:
         values="results/{testbed}/{campaign}/{experiment}/values.json",
         facts="results/{testbed}/{campaign}/{experiment}/testbed.json",
-        tables=directory("results/{testbed}/{campaign}/{experiment}/tables"),
-        figures=directory("results/{testbed}/{campaign}/{experiment}/figures"),
+        tables=report(
+            directory("results/{testbed}/{campaign}/{experiment}/tables"),
+            patterns=["{table}.csv"],
+            category="Tables",
+            subcategory="{experiment}",
+            labels={"testbed": "{testbed}", "table": "{table}"},
+        ),
+        figures=report(
+            directory("results/{testbed}/{campaign}/{experiment}/figures"),
+            patterns=["{figure}.png"],
+            category="Figures",
+            subcategory="{experiment}",
+            labels={"testbed": "{testbed}", "figure": "{figure}"},
+        ),
         seal="results/{testbed}/{campaign}/{experiment}/seal.json",
     log:
         notebook="results/{testbed}/{campaign}/{experiment}/analyse.ipynb",

@@ -46,7 +46,11 @@ rule paper:
         "paper/tsnrepro.lua",
         "paper/latexmkrc",
     output:
-        "results/papers/{paper}/{paper}.pdf",
+        report(
+            "results/papers/{paper}/{paper}.pdf",
+            category="Papers",
+            labels={"paper": "{paper}"},
+        ),
     log:
         "results/papers/{paper}/latexmk.log",
     conda:
