@@ -9,7 +9,7 @@ from tsnrepro.experiments import loss
 from tsnrepro.experiments.run import run_trials
 from tsnrepro.records.store import RawStore
 
-pytestmark = pytest.mark.namespaces
+pytestmark = [pytest.mark.namespaces, pytest.mark.slow]
 REPETITIONS = 4
 
 

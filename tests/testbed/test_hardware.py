@@ -31,7 +31,7 @@ from tsnrepro.testbed.hardware.shell import Shell
 from tsnrepro.testbed.hardware.station import Station
 from tsnrepro.testbed.hardware.testbed import HardwareTestbed, restore
 
-pytestmark = pytest.mark.namespaces
+pytestmark = [pytest.mark.namespaces, pytest.mark.slow]
 
 NAME = "rack-of-a-test"
 LINK_SECONDS = 0.05

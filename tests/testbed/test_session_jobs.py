@@ -24,7 +24,7 @@ from tsnrepro.testbed.jobs.sessions import SessionJobs
 from tsnrepro.testbed.namespace import NamespaceHost
 from tsnrepro.tools import qdisc
 
-pytestmark = [pytest.mark.namespaces, pytest.mark.usefixtures("own_lock")]
+pytestmark = [pytest.mark.namespaces, pytest.mark.slow, pytest.mark.usefixtures("own_lock")]
 
 TALKER = LinkEnd("talker", "eth0", ("10.0.0.1/24",), mtu=1504)
 LISTENER = LinkEnd("listener", "eth0", ("10.0.0.2/24",), mtu=1504)
