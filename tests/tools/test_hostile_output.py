@@ -43,6 +43,7 @@ COUNTERS = {
     "frer": True,
     "ports": {"p0": {"in": FRAMES, "out": FRAMES}},
     "recovery": {"passed": 3, "lost": 3},
+    "latent": {"tests": 5, "alarms": 0, "resets": 1, "base": -4014},
 }
 DROPS = [
     {

@@ -230,9 +230,13 @@ def parse_counters(text: str) -> dict:
 
 
 def _as_counted(values: dict[str, Any]) -> "dict[str, Any] | FrameCounts":
-    """Return one JSON object, as a :class:`FrameCounts` where it is one; all numbers are counts."""
+    """Return one JSON object, as a :class:`FrameCounts` where it is one.
+
+    All numbers are counts but CurBaseDifference of latent error detection, which is signed (IEEE
+    Std 802.1CB-2017, 7.4.4).
+    """
     for name, value in values.items():
-        if isinstance(value, int | float) and not isinstance(value, bool):
+        if name != "base" and isinstance(value, int | float) and not isinstance(value, bool):
             count(value, f"frerctl's {name}")
     return FrameCounts(**values) if "stream_fragments" in values else values
 
