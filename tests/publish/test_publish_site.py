@@ -97,7 +97,7 @@ def test_every_experiment_has_a_page_and_a_list_of_trials(results, page):
 def test_figures_are_inside_their_page(results, page):
     sources = re.findall(r'<img[^>]*src="([^"]*)"', page_of(results, "loss"))
     assert len(sources) == 3
-    assert all(source.startswith("data:image/png;base64,") for source in sources)
+    assert all(source.startswith("data:image/webp;base64,") for source in sources)
 
 
 def test_nothing_comes_from_outside(results, page):

@@ -7,7 +7,7 @@ forbids outside resources.
 """
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from tsnrepro.publish.site_trials import relative, table_of, trial_rows, trials_
 from tsnrepro.records.values import TABLES_FOLDER, VALUES_FILE, Result, load_file, load_values
 
 _OVERVIEW, _LEDGER = "index.html", "ledger.html"
+_NOT_GIVEN = "not-given"
 _PUBLISHED, _PROVENANCE = "published.html", "provenance.html"
 _TEMPLATES = {
     _OVERVIEW: "overview.html.j2",
@@ -101,7 +102,9 @@ class _Site:
         self.values = load_values(run.folder / VALUES_FILE for run in runs)
         self.values_of = {run.experiment.name: load_file(run.folder / VALUES_FILE) for run in runs}
         self.addresses = {
-            key: f"{name}.html#{key}" for name, found in self.values_of.items() for key in found
+            key: f"{name}.html#{_NOT_GIVEN if _not_given(item) else key}"
+            for name, found in self.values_of.items()
+            for key, item in found.items()
         }
         self.compared = list(compared(self.values, self.addresses))
         self.titles = {run.experiment.name: run.experiment.title for run in runs}
@@ -158,7 +161,11 @@ class _Site:
             plot=None if table is None else trials_plot(table, described["trial_page"]),
             intervals=intervals_plot(values),
             figures=list(figures_of(run)),
-            values=[self._listed(item) for _, item in sorted(values.items())],
+            values=[
+                self._listed(item) for _, item in sorted(values.items()) if not _not_given(item)
+            ],
+            not_given=_keys_by_reason(values),
+            not_given_anchor=_NOT_GIVEN,
         )
         rows = trial_rows(run, table, (self.output / described["trial_page"]).parent)
         behind = trials_behind(name, rows, self.values)
@@ -296,3 +303,17 @@ def _links(
         for title, paths in groups.items()
         if (found := sorted(path for path in paths if path.is_file() and path.name[0] != "."))
     ]
+
+
+def _not_given(item: Result) -> bool:
+    """Tell whether a value has neither a number nor trials: a line of reasons is all there is."""
+    return item.value is None and not item.trials
+
+
+def _keys_by_reason(values: Mapping[str, Result]) -> dict[str, list[str]]:
+    """Return the keys of values that are not given, by the reason why."""
+    found: dict[str, list[str]] = {}
+    for key, item in sorted(values.items()):
+        if _not_given(item):
+            found.setdefault(item.method, []).append(key)
+    return found
