@@ -27,7 +27,13 @@ def coverage():
     del sys.modules[spec.name]
 
 
-@pytest.mark.parametrize("family", SETS)
+MINUTE = {"thresholds"}  # a minute alone
+
+
+@pytest.mark.parametrize(
+    "family",
+    [pytest.param(name, marks=pytest.mark.slow if name in MINUTE else ()) for name in SETS],
+)
 def test_every_interval_covers_in_every_cell(coverage, family):
     cells = coverage.run([family], SETS[family])
     assert [cell for cell in cells if not cell.acceptable()] == []

@@ -18,7 +18,7 @@ parts:
 """
 TABLE = "results/studies/small/study.csv"
 
-pytestmark = pytest.mark.timeout(1200)
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
 
 
 @pytest.fixture(scope="module")
