@@ -87,6 +87,7 @@ def write_report(
         places=list(places(site.values)),
         runs=[site.described(run) for run in site.runs],
         testbeds=_testbeds(site.runs),
+        measured_where=_measured_where(site.runs),
         links=_links(site.runs, site.papers, site.output),
     )
 
@@ -263,6 +264,15 @@ def _shortened(cell: str) -> str:
         return f"{float(cell):.5g}" if "." in cell else cell
     except ValueError:
         return cell
+
+
+def _measured_where(runs: Iterable[AnalysedRun]) -> dict[tuple[str, str], list[str]]:
+    """Return the experiments by what was done with them, and on which testbed."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for run in runs:
+        where = (run.facts["verb"].lower(), run.facts["label"])
+        found.setdefault(where, []).append(run.experiment.title)
+    return found
 
 
 def _testbeds(runs: Iterable[AnalysedRun]) -> list[dict[str, Any]]:
