@@ -91,7 +91,7 @@ def test_snakemakes_own_report_holds_figures_tables_and_papers(repository, tmp_p
     done = snakemake(repository, "--report", str(path), campaign=CAMPAIGN)
     assert done.returncode == 0, done.stdout[-6000:]
     page = path.read_text(encoding="utf-8")
-    for held in ("Figures", "Tables", "Papers", "frer-udp.pdf", "loss-curve.png"):
+    for held in ("Figures", "Tables", "Papers", "frer-udp.pdf", "frame-size.png"):
         assert held in page, held
     assert not re.search(r'<(?:script|link|img)[^>]+(?:src|href)="https?://', page)
 
