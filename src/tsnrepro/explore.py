@@ -21,7 +21,7 @@ from tsnrepro.records.store import RawStore
 from tsnrepro.records.tables import load_trials
 from tsnrepro.records.values import VALUES_FILE, load_file
 from tsnrepro.repository import root
-from tsnrepro.stats.long_series import LongSeries
+from tsnrepro.stats.long_series import Series
 
 # Of several testbeds that measured the same experiment, one that is no model comes first.
 _LAST = "model"
@@ -31,8 +31,6 @@ _NUMBERS = ["value", "low", "high"]
 _LONGEST_TABLE = 20_000_000
 LATENCY_COLUMNS = {"latency": "half_round_trip_us", "shaping": "latency_us"}
 """What the single latencies of an experiment are called in tables."""
-
-Series = np.ndarray | LongSeries
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from tsnrepro.analysis.figures import COLOURS, GREY, LABELS, MARKERS, STYLES, sa
 from tsnrepro.analysis.loss import SWEEP, asked, places
 from tsnrepro.explore import RawTrial
 from tsnrepro.records.outputs import ARRIVALS, HALF_ROUND_TRIPS, SOCKPERF_LOG
-from tsnrepro.stats.long_series import LongSeries
+from tsnrepro.stats.long_series import Series
 
 WIDTH_INCHES = 8.0
 _MOST_PANELS = 6
@@ -137,7 +137,7 @@ def where_lost(trials: pd.DataFrame) -> Figure:
 
 
 def latency_distributions(
-    trials: pd.DataFrame, series: Mapping[str, np.ndarray | LongSeries], column: str
+    trials: pd.DataFrame, series: Mapping[str, Series], column: str
 ) -> Figure:
     """Draw, for each payload, the share of latencies that are above a value, a line a trial.
 
@@ -166,7 +166,7 @@ def latency_distributions(
     return figure
 
 
-def _tails(panel: Axes, runs: list[np.ndarray | LongSeries], kind: object) -> None:
+def _tails(panel: Axes, runs: list[Series], kind: object) -> None:
     """Draw the runs of one kind in its colour."""
     look = {k: v for k, v in _look(kind).items() if k != "marker"}
     look.setdefault("color", panel.plot([], [])[0].get_color())  # the next one of the cycle

@@ -12,8 +12,8 @@ from tsnrepro.experiments.measuring import planned_trials
 from tsnrepro.experiments.plan import Planned
 from tsnrepro.experiments.progress import duration
 from tsnrepro.records.imports.imported import is_imported
-from tsnrepro.records.seal import RUN_FILE, SEAL_FILE, sha256_of
-from tsnrepro.records.store import DOCUMENT, PARTIAL_PREFIX, RawStore, is_done
+from tsnrepro.records.seal import RUN_FILE, SEAL_FILE
+from tsnrepro.records.store import DOCUMENT, PARTIAL_PREFIX, RawStore, is_done, sha256_of
 from tsnrepro.records.values import VALUES_FILE
 from tsnrepro.registry import experiment as experiment_of
 from tsnrepro.registry import experiments

@@ -16,7 +16,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from tsnrepro.analysis.loss import SWEEP, asked, frame_bytes, places
-from tsnrepro.stats.long_series import LongSeries
+from tsnrepro.stats.long_series import LongSeries, Series
 
 COLUMN_INCHES = 3.4
 COLOURS: dict[str, tuple] = dict(
@@ -289,7 +289,7 @@ def frame_size(trials: pd.DataFrame, testbed: str) -> Figure:
     return figure
 
 
-def tail(series: np.ndarray | LongSeries, points: int = 400) -> tuple[np.ndarray, np.ndarray]:
+def tail(series: Series, points: int = 400) -> tuple[np.ndarray, np.ndarray]:
     """Return values of a series and the share above each, shape (points,).
 
     The tail matters: points are spaced evenly in the logarithm of the share above. Those of a long
@@ -302,7 +302,7 @@ def tail(series: np.ndarray | LongSeries, points: int = 400) -> tuple[np.ndarray
 
 
 def latency_distribution(
-    samples: Mapping[str, list[np.ndarray | LongSeries]],
+    samples: Mapping[str, list[Series]],
     testbed: str,
     points: int = 400,
     *,

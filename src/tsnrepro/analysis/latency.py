@@ -18,7 +18,7 @@ from tsnrepro.records.store import RawStore
 from tsnrepro.stats.comparisons import holm
 from tsnrepro.stats.equivalence import Verdict, equivalence
 from tsnrepro.stats.estimate import Estimate
-from tsnrepro.stats.long_series import LongSeries
+from tsnrepro.stats.long_series import LongSeries, Series
 from tsnrepro.stats.quantiles import replicated_quantile
 from tsnrepro.tools.sockperf import log_pieces
 
@@ -32,8 +32,6 @@ MARGIN_PERCENT = 10.0
 # Of all trials together, 128 MiB.
 _HELD_SAMPLES = 1 << 24
 _PIECE_SAMPLES = 1 << 20
-
-Series = np.ndarray | LongSeries
 
 
 def samples(manifest_path: str | Path) -> dict[str, Series]:

@@ -15,14 +15,14 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from tsnrepro.analysis.figures import COLOURS, LABELS, MARKERS, say, stacked
-from tsnrepro.analysis.latency import QUANTILES, Series
+from tsnrepro.analysis.latency import QUANTILES
 from tsnrepro.analysis.loss import frame_bytes
 from tsnrepro.analysis.missing import known, mean, recorded, relative, shared, total, unknown
 from tsnrepro.analysis.results import Results
 from tsnrepro.audit.published import load_table
 from tsnrepro.records.columns import CONFIGURATIONS
 from tsnrepro.stats.estimate import Estimate, Limits
-from tsnrepro.stats.long_series import LongSeries
+from tsnrepro.stats.long_series import LongSeries, Series
 from tsnrepro.stats.quantiles import replicated_quantile, sample_quantile
 from tsnrepro.stats.replication import mean_over_runs
 

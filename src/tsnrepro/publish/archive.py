@@ -15,8 +15,8 @@ from tsnrepro.errors import RecordError
 from tsnrepro.notebooks import execute
 from tsnrepro.publish.compared import Compared, Likeness, compare_files
 from tsnrepro.records.runs import open_run
-from tsnrepro.records.seal import RUN_FILE, refuse, sha256_of
-from tsnrepro.records.store import SUMS
+from tsnrepro.records.seal import RUN_FILE, refuse
+from tsnrepro.records.store import SUMS, sha256_of
 from tsnrepro.records.values import FACTS_FILE, TABLES_FOLDER, VALUES_FILE
 from tsnrepro.records.verify import verified
 from tsnrepro.repository import commit, root

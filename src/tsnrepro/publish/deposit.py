@@ -27,8 +27,8 @@ from tsnrepro.publish.errors import PublishError
 from tsnrepro.publish.runs import AnalysedRun
 from tsnrepro.publish.tarball import write_in_order
 from tsnrepro.records.runs import open_run
-from tsnrepro.records.seal import RUN_FILE, sha256_of
-from tsnrepro.records.store import SUMS, RawStore
+from tsnrepro.records.seal import RUN_FILE
+from tsnrepro.records.store import SUMS, RawStore, sha256_of
 from tsnrepro.records.values import VALUES_FILE
 from tsnrepro.records.verify import verified
 from tsnrepro.repository import root

@@ -39,7 +39,8 @@ from tsnrepro.publish.tables import (
     sweep_rows,
 )
 from tsnrepro.records.runs import open_run
-from tsnrepro.records.seal import RUN_FILE, sha256_of
+from tsnrepro.records.seal import RUN_FILE
+from tsnrepro.records.store import sha256_of
 from tsnrepro.records.values import Result
 from tsnrepro.registry import MODEL
 from tsnrepro.settings.papers import sources_of

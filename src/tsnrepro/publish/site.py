@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from tsnrepro.publish.pages import environment
 from tsnrepro.publish.runs import AnalysedRun, shown
 from tsnrepro.publish.site_answers import compared, document_title, places, verdicts
 from tsnrepro.publish.site_figures import figures_of
@@ -96,8 +97,6 @@ class _Site:
     """The pages of some runs, and where each value stands in them."""
 
     def __init__(self, output: Path, runs: Sequence[AnalysedRun], papers: Sequence[Path]) -> None:
-        from jinja2 import Environment, PackageLoader, StrictUndefined  # noqa: PLC0415
-
         self.output, self.runs = output, runs
         self.papers = [Path(paper) for paper in papers]
         self.values = load_values(run.folder / VALUES_FILE for run in runs)
@@ -109,13 +108,7 @@ class _Site:
         }
         self.compared = list(compared(self.values, self.addresses))
         self.titles = {run.experiment.name: run.experiment.title for run in runs}
-        self._environment = Environment(
-            loader=PackageLoader("tsnrepro.publish"),
-            autoescape=True,
-            undefined=StrictUndefined,
-            trim_blocks=True,
-            lstrip_blocks=True,
-        )
+        self._environment = environment()
 
     def write(self, template: str, place: str, title: str, **content: Any) -> None:
         """Write one page at its place in the site."""
@@ -280,7 +273,7 @@ def _testbeds(runs: Iterable[AnalysedRun]) -> list[dict[str, Any]]:
     found: dict[tuple, dict[str, Any]] = {}
     for run in runs:
         facts = tuple(run.facts.items())
-        entry = found.setdefault(facts, {"label": run.facts["label"], "facts": run.facts, "of": []})
+        entry = found.setdefault(facts, {"facts": run.facts, "of": []})
         entry["of"].append(run.experiment.title)
     return list(found.values())
 

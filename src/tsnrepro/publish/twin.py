@@ -17,6 +17,7 @@ from tsnrepro.publish.errors import PublishError
 from tsnrepro.publish.frozen import frozen, is_korean
 from tsnrepro.publish.latex_source import argument
 from tsnrepro.publish.numbers import TEXT, printed
+from tsnrepro.publish.pages import environment
 from tsnrepro.publish.provenance import SHORT_SUM, short_commit
 from tsnrepro.publish.runs import TEXT_UNITS, shown
 from tsnrepro.publish.submission import files_of
@@ -119,16 +120,7 @@ def _pandoc(text: str, read: str, write: str, *options: str) -> str:
 
 
 def _rendered(template: str, **content: Any) -> str:
-    from jinja2 import Environment, PackageLoader, StrictUndefined  # noqa: PLC0415
-
-    environment = Environment(
-        loader=PackageLoader("tsnrepro.publish"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    return environment.get_template(template).render(content)
+    return environment().get_template(template).render(content)
 
 
 class _Page:

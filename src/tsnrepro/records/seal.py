@@ -5,7 +5,6 @@ these files later is noticed although nothing has to be made again: at every sta
 by sizes and times, and whatever these tell of by checksums; by ``tsnrepro verify`` altogether.
 """
 
-import hashlib
 import json
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -13,7 +12,7 @@ from typing import Any
 
 from tsnrepro.errors import RecordError
 from tsnrepro.records.runs import listed_trial, open_run
-from tsnrepro.records.store import RawStore, write_whole
+from tsnrepro.records.store import RawStore, sha256_of, write_whole
 from tsnrepro.records.values import FACTS_FILE, TABLES_FOLDER, VALUES_FILE
 
 SEAL_FILE, RUN_FILE = "seal.json", "run.json"
@@ -143,9 +142,3 @@ def _stamps(folder: Path) -> dict[str, list[int]]:
 def _stamp(path: Path) -> list[int]:
     status = path.stat()
     return [status.st_size, status.st_mtime_ns]
-
-
-def sha256_of(path: Path) -> str:
-    """Return the SHA-256 of a file, in hex digits."""
-    with path.open("rb") as opened:
-        return hashlib.file_digest(opened, "sha256").hexdigest()

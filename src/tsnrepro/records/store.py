@@ -257,7 +257,7 @@ class RawStore:
         try:
             sums = (folder / SUMS).read_bytes()
             for name, expected in _listed(sums, folder).items():
-                if _sha256(folder / name) != expected:
+                if sha256_of(folder / name) != expected:
                     raise RecordError(
                         "the file does not match its checksum: it was altered",
                         str(folder / name),
@@ -291,7 +291,8 @@ class RawStore:
         return self.output_bytes(trial, name).decode()
 
 
-def _sha256(path: Path) -> str:
+def sha256_of(path: Path) -> str:
+    """Return the SHA-256 of a file, in hex digits."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 

@@ -240,6 +240,10 @@ class LongSeries:
         return {window: bins.closed() for window, bins in finer.items()}
 
 
+Series = NDArray[Any] | LongSeries
+"""A series that is held, or one too long for it."""
+
+
 class _AtMost:
     """Which values are at most that of a rank, while its window is still being looked into."""
 

@@ -206,6 +206,7 @@ def parse_alarms(text: str) -> list[FrerctlAlarm]:
         try:
             values = json.loads(line)
             if values.pop("event") == "latent error":
+                # Strict pydantic takes an object from JSON only.
                 alarms.append(_ALARM.validate_json(json.dumps(values)))
         except (ValueError, RecursionError, TypeError, KeyError, AttributeError) as error:
             raise ToolError(f"frerctl latent printed: {line.strip()[:300]}") from error

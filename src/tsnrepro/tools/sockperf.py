@@ -12,6 +12,7 @@ PORT = 11111
 LOG_HEADER = re.compile(rb"packet, txTime\(sec\), rxTime\(sec\), (latency|rtt)\(usec\)\r?\n")
 LOG_RULE = b"\n---"
 LOG_TAIL_BYTES = 4096
+_NO_OBSERVATION = "sockperf's full log holds no observation"
 
 COLOUR = re.compile(r"\x1b?\[[0-9;]*m")
 _TOTAL = re.compile(r"\[Total Run\].*?SentMessages=(\d+); ReceivedMessages=(\d+)")
@@ -172,9 +173,6 @@ def log_pieces(log: BinaryIO, piece_bytes: int = 8 << 20) -> Iterator[Any]:
 def _end(rows: bytes) -> int:
     """Return where the observations end in the last rows of a log."""
     return 0 if rows.startswith(LOG_RULE[1:]) else _log_end(rows, 1)
-
-
-_NO_OBSERVATION = "sockperf's full log holds no observation"
 
 
 def _log_header(data: bytes) -> re.Match[bytes]:
