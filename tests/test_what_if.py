@@ -63,11 +63,14 @@ def test_strict_priority_waits_for_one_frame_of_the_load_at_most():
     ("answer", "setting"),
     [(explore_widgets.loss_answer, LOSS), (explore_widgets.gates_answer, GATES)],
 )
-def test_an_answer_is_there_while_a_slider_moves(answer, setting):
-    """The processor's time, of the best of some: what else runs here is not the answer's."""
-    taken = []
+def test_an_answer_costs_little_beside_its_picture(answer, setting):
+    """What a slider waits for is drawing; side by side, so that no slower machine matters."""
+    answers, pictures = [], []
     for _ in range(6):
         began = time.process_time()
-        assert explore_widgets.picture(answer(**setting), 80).startswith(b"\x89PNG")
-        taken.append(time.process_time() - began)
-    assert min(taken) < 0.2
+        figure = answer(**setting)
+        answered = time.process_time()
+        assert explore_widgets.picture(figure, 80).startswith(b"\x89PNG")
+        answers.append(answered - began)
+        pictures.append(time.process_time() - answered)
+    assert min(answers) < 2 * min(pictures)

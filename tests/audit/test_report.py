@@ -11,6 +11,7 @@ import pyarrow
 import pyarrow.parquet
 import pytest
 import synthetic_record
+import yaml
 from rich.console import Console
 from run_folders import result, write_run
 
@@ -181,10 +182,13 @@ def test_verdicts_can_be_accepted_into_a_copy_of_the_record(record, tmp_path):
     assert accept(record, tmp_path) == []
 
 
-def test_an_audit_takes_well_under_a_second_after_the_first(record):
+def test_an_audit_after_the_first_costs_less_than_reading_its_files_as_plain_yaml(record):
     started = time.process_time()
     run_audit({})
-    assert time.process_time() - started < 0.5
+    audited = time.process_time()
+    for file in Path(published.__file__).parents[3].glob("data/published/*.yaml"):
+        yaml.load(file.read_bytes(), yaml.SafeLoader)
+    assert audited - started < 1.5 * (time.process_time() - audited)
 
 
 def test_reading_the_record_needs_none_of_the_slow_libraries():
