@@ -311,6 +311,16 @@ def test_nothing_lost_near_the_line_decides():
     assert found["loss.limit.lost.total.count"]["value"] == 0
 
 
+def test_links_of_its_own_are_the_lines_of_a_limit():
+    none_lost = near((470, 472.5, 475), {"control": 999, "frer": 999})
+    table = LOSS.validate(part("limit", none_lost, link_rate_mbps=500))
+    found = values(loss.analyse(table, 1000))
+    assert found["loss.limit.link_rate_mbps"]["value"] == 500
+    ratio = found["loss.limit.end_to_end.ratio"]
+    assert (ratio["low"], ratio["high"]) == pytest.approx((475 * 1538 / 736e3, 736e3 / 1544 / 475))
+    assert found["loss.limit.end_to_end.verdict"]["value"] == "equivalent"
+
+
 def test_a_network_with_slow_links_loses_at_their_limit():
     found = values(loss.analyse(all_questions(), 1000))
     assert found["loss.bottleneck.line_limit.control.mbps"]["value"] == pytest.approx(

@@ -57,6 +57,14 @@ def test_parts_have_repetitions_and_links_of_their_own_in_blocks():
     assert blocks == expected
 
 
+def test_a_part_may_have_links_that_its_machines_can_fill():
+    (item, *_) = planned({"question": "limit", "link_rate_mbps": 500})
+    assert item.testbed == {"link_rate_mbps": 500}
+    assert item.trial.factors["link_rate_mbps"] == 500
+    with pytest.raises(ValueError, match="a sweep runs on the testbed's links"):
+        planned({"question": "sweep", "link_rate_mbps": 500})
+
+
 @pytest.mark.parametrize(
     ("changes", "words"),
     [

@@ -307,8 +307,8 @@ def _limit(
 ) -> None:
     """Add what the path carries to a program that can wait, and where the rest was lost."""
     name, names = f"loss.{question}", trials["trial"]
-    members = {rate for rate in column_of(trials, "member_link_rate_mbps") if pd.notna(rate)}
-    narrowest = float(min(members)) if members else link_rate_mbps
+    links = _least(trials, "link_rate_mbps", link_rate_mbps)
+    narrowest = _least(trials, "member_link_rate_mbps", links)
     limits = _line_limits(main_payload(trials), narrowest)
     # In a trial of a second a queue takes in what a narrow link does not carry: where loss begins
     # then lies above the line's rate, for both configurations alike.
@@ -323,11 +323,18 @@ def _limit(
         results.value(f"{name}.{key}.total.count", lost, path["trial"])
     buffers = trials.assign(buffer_mb=column_of(trials, "receive_buffer_bytes") / 1e6)
     shared(results, f"{name}.receive_buffer.mb", buffers, "buffer_mb", "MB")
-    rates = trials.assign(member=column_of(trials, "member_link_rate_mbps"))
+    rates = trials.assign(links=links, member=column_of(trials, "member_link_rate_mbps"))
+    shared(results, f"{name}.link_rate_mbps", rates, "links", "Mb/s")
     shared(results, f"{name}.member_link_rate_mbps", rates, "member", "Mb/s")
     shared(results, f"{name}.duration_s", trials, "duration_s", "s")
     shared(results, f"{name}.payload_bytes", trials, "payload_bytes", "bytes")
     results.value(f"{name}.trials.count", len(trials), names)
+
+
+def _least(trials: pd.DataFrame, name: str, otherwise: float | None) -> float | None:
+    """Return the least of a column's values, ``otherwise`` where it has none."""
+    least = column_of(trials, name).min()
+    return otherwise if pd.isna(least) else float(least)
 
 
 def column_of(trials: pd.DataFrame, name: str) -> pd.Series:

@@ -183,7 +183,8 @@ def table_of_columns(
     """Return columns of plain values as a table; nan counts as empty."""
     plain = {column: [_plain(value) for value in values] for column, values in columns.items()}
     length = len(next(iter(plain.values()), []))
-    plain.setdefault(_LINK_RATE, [link_rate_mbps] * length)
+    own = plain.get(_LINK_RATE, [None] * length)
+    plain[_LINK_RATE] = [link_rate_mbps if rate is None else rate for rate in own]
     keys = [str(key) for key in plain.get("trial", range(length))]
     origin = "{table}, trial {key}" if "trial" in plain else "{table}, row {key}"
     return machine_table(source, name, keys, plain, origin)

@@ -20,6 +20,8 @@ from tsnrepro.testbed.protocol import Testbed
 # Configuring, counters, and of iperf3 a connection; only the first estimate of time uses it.
 SET_UP_SECONDS = {"iperf3": 0.7, "talker": 0.4}
 
+LINK_RATES = ("link_rate_mbps", "member_link_rate_mbps")
+
 
 def plan(settings: LossSettings, seed: int, kind: str) -> list[Planned]:
     """Return the trials: every part, configuration, load, way to read and repetition.
@@ -45,8 +47,8 @@ def _seconds(trial: Trial, kind: str) -> float:
 
 def _testbed(trial: Trial) -> dict[str, Any]:
     """Return the settings of the testbed that a trial needs otherwise than configured."""
-    rate = trial.factors["member_link_rate_mbps"]
-    return {"member_link_rate_mbps": rate} if rate else {}
+    rates = {name: trial.factors.get(name) for name in LINK_RATES}
+    return {name: rate for name, rate in rates.items() if rate}
 
 
 def _trials(settings: LossSettings) -> list[Trial]:
@@ -84,6 +86,8 @@ def _trial(
     }
     if part.phase:
         factors["phase"] = part.phase
+    if part.link_rate_mbps:
+        factors["link_rate_mbps"] = part.link_rate_mbps
     label = (
         f"{question}{phase}{configuration}-{part.payload_bytes}B-{rate_mbps:g}M{_label(*reader)}"
     )

@@ -35,9 +35,11 @@ OWN_LOSS = {
     "question": pa.Column(str, pa.Check.isin(get_args(Question)), required=False),
     "phase": pa.Column("Int64", pa.Check.gt(0), nullable=True, coerce=True, required=False),
     "generator": pa.Column(str, pa.Check.isin(["iperf3", "talker"]), required=False),
-    "member_link_rate_mbps": pa.Column(
-        "Int64", pa.Check.gt(0), nullable=True, coerce=True, required=False
-    ),
+    # Of a trial's own links, where they are not the testbed's.
+    **{
+        name: pa.Column("Int64", pa.Check.gt(0), nullable=True, coerce=True, required=False)
+        for name in ("link_rate_mbps", "member_link_rate_mbps")
+    },
     "receive_buffer_bytes": pa.Column(
         "Int64", pa.Check.gt(0), nullable=True, coerce=True, required=False
     ),
@@ -195,6 +197,7 @@ def _loss(document: dict[str, Any]) -> dict[str, Any]:
         "question": factors.get("question", "sweep"),
         "phase": factors.get("phase"),
         "generator": factors.get("generator", "iperf3"),
+        "link_rate_mbps": factors.get("link_rate_mbps"),
         "member_link_rate_mbps": factors.get("member_link_rate_mbps"),
         "receive_buffer_bytes": factors.get("receive_buffer_bytes"),
         "realtime_listener": factors.get("realtime_listener"),

@@ -51,13 +51,21 @@ class LossPart(Strict):
     send_buffer_bytes: SocketBufferBytes | None = None
     """Buffer of our talker's socket, as above. Where switches share the talker's machine it bounds
     what lies in all queues together: a switch can drop only what the talker could still send."""
+    link_rate_mbps: LinkRateMbps | None = None
+    """Wire rate of all links in this part, where it is not the testbed's: one that its machines can
+    fill. A rack's links are as fast as they are, so it leaves such a part out."""
     member_link_rate_mbps: LinkRateMbps | None = None
-    """Wire rate of the member paths in this part, where it is not the testbed's."""
+    """Wire rate of the member paths in this part, where it is not that of the others."""
 
     @model_validator(mode="after")
     def _can_be_asked(self) -> "LossPart":
         if self.phase is not None and self.question != "sweep":
             raise ValueError(f"a phase belongs to the sweep; the {self.question} has none")
+        if self.link_rate_mbps and self.question not in ("limit", "bottleneck"):
+            raise ValueError(
+                f"a {self.question} runs on the testbed's links: link_rate_mbps is for `limit` and "
+                "`bottleneck`"
+            )
         if self.generator == "iperf3" and self.duration_s != int(self.duration_s):
             raise ValueError("iperf3 takes whole seconds; `generator: talker` any duration_s")
         if self.generator == "iperf3" and self.send_buffer_bytes:
@@ -86,13 +94,14 @@ class LossSettings(Strict):
                 part.receive_buffers_bytes,
                 part.realtime_listeners,
                 part.send_buffer_bytes,
+                part.link_rate_mbps,
                 part.member_link_rate_mbps,
             )
             if ways.setdefault(part.question, way) != way:
                 raise ValueError(
                     f"all parts of the {part.question} need the same generator, "
-                    "receive_buffers_bytes, realtime_listeners, send_buffer_bytes and "
-                    "member_link_rate_mbps"
+                    "receive_buffers_bytes, realtime_listeners, send_buffer_bytes, "
+                    "link_rate_mbps and member_link_rate_mbps"
                 )
         return self
 
@@ -136,7 +145,8 @@ EXPERIMENT = Experiment(
         "loss.{limit,bottleneck}.{highest_clean,line_limit}.{control,frer}.mbps",
         "loss.{limit,bottleneck}.line_limit.ratio",
         "loss.{limit,bottleneck}.{lost,network_lost}.total.count",
-        "loss.{limit,bottleneck}.{receive_buffer.mb,member_link_rate_mbps,payload_bytes,duration_s,trials.count}",
+        "loss.{limit,bottleneck}.{receive_buffer.mb,link_rate_mbps,member_link_rate_mbps}",
+        "loss.{limit,bottleneck}.{payload_bytes,duration_s,trials.count}",
         "loss.intervention.{size_1,size_2,size_3,size_4,size_5}.mb",
         "loss.intervention.size_*.{ordinary,realtime}.{control,frer}.{percent,lossy.percent}",
         "loss.intervention.{buffer,realtime,frer}.difference.percent",
