@@ -43,15 +43,16 @@ def run_trials(
 
     The testbed is brought up only when a trial is missing, and again for trials that need other
     settings of it, which ``open_testbed`` takes by name. A trial that fails is recorded with
-    its reason and tried again until ``attempts`` are recorded; so is, but for the last attempt, one
-    during which a machine stalled for longer than ``max_stall_ms``, whatever came out. With
+    its reason and tried again, ``attempts`` times in all; so is, but for the last attempt, one
+    during which a machine stalled for longer than ``max_stall_ms``, whatever came out. A run that
+    is started again tries as often again what failed: its cause may be mended. With
     ``warm_up`` the first missing trial is measured once before it counts, since caches, neighbours
     and processors are cold then; this is recorded too, as a trial that no manifest lists.
 
     Raises
     ------
     RecordError
-        A trial failed in all its attempts; everything else has been measured and recorded.
+        A trial failed in all attempts of this run; everything else has been measured and recorded.
     """
     recorder = _Recorder(store, attempts, max_stall_ms)
     missing = [item for item in planned if recorder.open_attempts(item.trial)]
@@ -131,17 +132,19 @@ class _Recorder:
 
         The last one is as good as it gets, however long a machine stalled meanwhile.
         """
-        for attempt in self.open_attempts(item.trial):
-            measure = self._steady if attempt < self.attempts else self.measure
+        numbers = self.open_attempts(item.trial)
+        for attempt in numbers:
+            measure = self.measure if attempt == numbers[-1] else self._steady
             if self._attempt(item.trial, attempt, item.order, measure) == "measured":
                 return
 
     def open_attempts(self, trial: Trial) -> range:
-        """Return the numbers of the attempts still to make: none after a success."""
+        """Return the numbers of the attempts that this run may make: none after a success."""
         ended = [str(self.store.read(made)["status"]) for made in self.store.attempts(trial)]
         if is_done(ended, self.attempts):
             return range(0)
-        return range(len(ended) + 1, self.attempts + 1)
+        left = self.attempts - len(ended) if "unsteady" in ended else self.attempts
+        return range(len(ended) + 1, len(ended) + left + 1)
 
     def _steady(self, trial: Trial, measured: Measurement) -> None:
         """Measure a trial, and refuse it if a machine stalled for too long meanwhile."""
@@ -233,7 +236,7 @@ def manifest(store: RawStore, planned: list[Planned]) -> dict[str, Any]:
             raise RecordError(
                 f"a trial could not be measured: {reason}",
                 f"{store.folder / item.trial.name(max(1, len(folders)))}",
-                "Its attempts are recorded; raise `attempts` in the campaign to try again",
+                "Its attempts are recorded; once the cause is mended, run this again to go on",
             )
         trials.append({"trial": good[-1]["trial"], "sha256": good[-1]["sha256"]})
         # What the run says of its testbed is how it was configured, not what single trials changed.

@@ -15,7 +15,8 @@ class CampaignBase(Strict):
     seed: Seed = 1
     """Seeds the random order of trials within each repetition."""
     attempts: Attempts = 2
-    """How often a trial that failed is tried, over all runs of the campaign."""
+    """How often a trial that fails is tried in one run. What failed in a run is tried anew in the
+    next one; one that was only unsteady has these attempts over all runs."""
     study: Name = "threshold"
     """The file of config/studies, on the model, that a paper prints beside the trials."""
     papers: bool = True
