@@ -33,7 +33,7 @@ def failing(testbed, scenario, configuration) -> dict:
         delay_ms=None,
         paths=None,
         payload_bytes=256,
-        rate_pps=1000.0,
+        rate_pps=2000.0,
         duration_s=3.0,
         loss_percent=20.0,
         duplicate_percent=20.0,
@@ -44,11 +44,11 @@ def failing(testbed, scenario, configuration) -> dict:
 def test_a_cut_path_loses_for_control_what_frer_delivers(testbed):
     """Both, one, none, one, both paths: 20 % of the time each."""
     control, frer = (failing(testbed, "cuts", c) for c in ("control", "frer"))
-    assert control["result"]["lost"] == pytest.approx(0.6 * 3000, rel=0.05)
+    assert control["result"]["lost"] == pytest.approx(0.6 * 6000, rel=0.05)
     assert control["result"]["longest_gap_ms"] == pytest.approx(1800, rel=0.05)
-    # No path lives for 0.6 s, and the numbers after it are beyond the history (512 < 600) until
+    # No path lives for 0.6 s, and the numbers after it are beyond the history (1024 < 1200) until
     # the recovery function's reset time passes, which is later than the trial's end.
-    assert frer["result"]["lost"] == pytest.approx(0.6 * 3000, rel=0.05)
+    assert frer["result"]["lost"] == pytest.approx(0.6 * 6000, rel=0.05)
     assert frer["recovery"]["rogue"] > 0
     times = [fault["from_s"] for fault in frer["faults"]]
     assert times == pytest.approx([0.6, 1.2, 1.8, 2.4], abs=0.2)
@@ -61,7 +61,7 @@ def test_a_silently_dead_path_is_noticed_and_costs_frer_nothing(testbed):
     assert frer["result"]["lost"] == frer["accounting"]["drops"]["listener socket buffer"]
     assert frer["alarms"]
     assert 0.9 < frer["alarms"][0]["at_s"] < 0.9 + 3 * 0.3
-    assert failing(testbed, "silent-death", "control")["result"]["lost"] > 1800
+    assert failing(testbed, "silent-death", "control")["result"]["lost"] > 3600
 
 
 @pytest.mark.parametrize("configuration", ["control", "frer"])
