@@ -68,6 +68,10 @@ except TsnreproError as error:
 
 
 onstart:
+    # To keep to a rate of jobs, Snakemake looks at all waiting ones every second, and once more a
+    # second for each job that has ended: half a processor, after some experiments, of the two that
+    # measure. Nothing here needs a rate.
+    workflow.scheduler.job_rate_limiter = None
     tsnrepro.preloaded.start_server(os.getpid())
     expected = seconds_to_measure((run.testbed, run.campaign, run.experiment) for run in RUNS)
     left = (

@@ -46,12 +46,15 @@ def test_sweep_without_loss(testbed, configuration):
     result, accounting = found.values["result"], found.values["accounting"]
     expected = 1e6 / 8 / 200
     assert result["sent"] == pytest.approx(expected, rel=0.05)
-    assert result["lost"] == 0, accounting
+    # iperf3 may close its socket with a last datagram in it: no loss of the path.
+    unread = accounting["unread"]
+    assert unread <= 2, accounting
+    assert result["lost"] == unread, accounting
     assert result["payload_bytes"] == 200
-    assert accounting["sent"] == accounting["received"] == result["sent"]
+    assert accounting["sent"] == accounting["received"] + unread == result["sent"]
     assert accounting["copies"] == (result["sent"] if configuration == "frer" else 0)
     assert accounting["unaccounted"] == 0
-    assert not any(accounting["drops"].values())
+    assert sum(accounting["drops"].values()) == unread, accounting
     assert set(found.outputs) == {
         *("iperf3.json", "iperf3.stderr.txt"),
         *("counters-before.json.gz", "counters-after.json.gz"),
