@@ -13,6 +13,7 @@ import tsnrepro.settings
 from tsnrepro.campaign_output import EXPECTED
 from tsnrepro.errors import TsnreproError
 from tsnrepro.experiments.progress import duration
+from tsnrepro.quiet_scheduler import quieten
 from tsnrepro.records.seal import refuse_altered
 from tsnrepro.registry import experiments
 from tsnrepro.status import seconds_to_measure
@@ -68,10 +69,7 @@ except TsnreproError as error:
 
 
 onstart:
-    # To keep to a rate of jobs, Snakemake looks at all waiting ones every second, and once more a
-    # second for each job that has ended: half a processor, after some experiments, of the two that
-    # measure. Nothing here needs a rate.
-    workflow.scheduler.job_rate_limiter = None
+    quieten(workflow.scheduler)
     tsnrepro.preloaded.start_server(os.getpid())
     expected = seconds_to_measure((run.testbed, run.campaign, run.experiment) for run in RUNS)
     left = (
