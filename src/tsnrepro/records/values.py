@@ -163,4 +163,4 @@ def _problem(document: object, item: Mapping[str, Any]) -> str:
         return f"file: {message}"
     entry = document[place[0]]
     name = entry.get("key", f"entry {place[0]}") if isinstance(entry, dict) else f"entry {place[0]}"
-    return f"{str(name)[:100]}: {'.'.join(map(str, place[1:])) or 'entry'}: {message}"
+    return f"{str(name)[:100]}: {'.'.join(map(str, place[1:]))[:100] or 'entry'}: {message[:200]}"
