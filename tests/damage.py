@@ -5,9 +5,17 @@ import random
 import resource
 import time
 from collections.abc import Callable, Iterator
+from itertools import chain
+from pathlib import Path
 from typing import Any
 
+import pytest
+import yaml
+
 from tsnrepro.errors import TsnreproError
+
+NUMBERS = [200, pytest.param(10_000, marks=pytest.mark.long)]
+"""How many damaged forms a parser of files reads: some always, ten thousand where asked for."""
 
 # What a reader meets once in a while, and what someone writes who wants to see it fall over.
 PIECES = [
@@ -89,11 +97,39 @@ def _changed_rows(rng: random.Random, node: list[Any]) -> list[Any]:
     return [*node[:place], _changed(rng, node[place]), *node[place + 1 :]]
 
 
-def read_each(inputs: Iterator[bytes], read: Callable[[bytes], object]) -> int:
+def damaged_yaml(sound: bytes, number: int) -> Iterator[bytes]:
+    """Yield ``number`` forms of a YAML file: one half with other values, one with other bytes."""
+    values = yaml.safe_load(sound)  # JSON is YAML
+    return chain(damaged_json(values, number // 2), damaged_bytes(sound, number - number // 2))
+
+
+def damaged_json_file(sound: bytes, number: int) -> Iterator[bytes]:
+    """Yield ``number`` forms of a JSON file: one half with other values, one with other bytes."""
+    values = json.loads(sound)
+    return chain(damaged_json(values, number // 2), damaged_bytes(sound, number - number // 2))
+
+
+def read_each_file(
+    inputs: Iterator[bytes], path: Path, read: Callable[[], object], names: str = ""
+) -> int:
+    """Put each input where a file lies and call what reads it, as :func:`read_each` does.
+
+    Each refusal has to name the file, or what ``names`` says.
+    """
+
+    def put_and_read(content: bytes) -> None:
+        path.write_bytes(content)
+        read()
+
+    return read_each(inputs, put_and_read, names=names or path.name)
+
+
+def read_each(inputs: Iterator[bytes], read: Callable[[bytes], object], names: str = "") -> int:
     """Read each input and return how many were refused.
 
-    A refusal is one of tsnrepro's own errors, in one clear sentence. Any other error, an answer
-    that takes longer than two seconds, and half a gigabyte of memory are failures.
+    A refusal is one of tsnrepro's own errors, in one clear sentence that holds ``names``. Any
+    other error, an answer that takes longer than two seconds, and half a gigabyte of memory are
+    failures.
     """
     refused, held = 0, _peak_kib()
     for content in inputs:
@@ -105,6 +141,7 @@ def read_each(inputs: Iterator[bytes], read: Callable[[bytes], object]) -> int:
             said = str(error)
             assert 0 < len(said) < 2500, said
             assert "Traceback" not in said, said
+            assert names in said, said
         except Exception as error:
             raise AssertionError(f"{type(error).__name__} on {content[:3000]!r}") from error
         spent = time.process_time() - began

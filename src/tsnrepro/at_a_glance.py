@@ -4,7 +4,6 @@ The measuring notebooks reach this by ``tsnrepro.planned`` and ``tsnrepro.first_
 is drawn from single trials as they were recorded; results with intervals are the analysis's.
 """
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,7 @@ from matplotlib.figure import Figure
 from tsnrepro import campaigns
 from tsnrepro.experiments.measuring import planned_trials
 from tsnrepro.records.imports.imported import is_imported
-from tsnrepro.records.store import DOCUMENT, RawStore, is_done
+from tsnrepro.records.store import RawStore, is_done, read_trial
 
 # What one looks at first, the most telling before others.
 _TELLING = (
@@ -78,10 +77,6 @@ def planned(experiment: str, testbed: str, campaign: str) -> pd.DataFrame:
     return sums.join(table.groupby("label", sort=False)[varied].first())
 
 
-def _document(folder: Path) -> dict[str, Any]:
-    return json.loads((folder / DOCUMENT).read_bytes())
-
-
 def first_look(run: dict[str, Any]) -> Figure | str:
     """Draw the most telling number of a run's trials over the factor that varies most.
 
@@ -96,7 +91,7 @@ def first_look(run: dict[str, Any]) -> Figure | str:
         A mark for each trial; in words, where no number of theirs fits a picture.
     """
     folder = Path(run["folder"])
-    trials = pd.DataFrame([_row(_document(folder / each["trial"])) for each in run["trials"]])
+    trials = pd.DataFrame([_row(read_trial(folder / each["trial"])) for each in run["trials"]])
     y = next((name for name in _TELLING if _is_number(trials, name)), None)
     if y is None:
         return "No number of these trials fits a first picture; the analysis draws them."

@@ -20,7 +20,15 @@ class TsnreproError(Exception):
 
     def __str__(self) -> str:
         place = f" ({self.where})" if self.where else ""
-        return f"{self.what}{place}" + (f". {self.remedy}" if self.remedy else "")
+        said = f"{self.what}{place}" + (f". {self.remedy}" if self.remedy else "")
+        return said if said.isprintable() else "".join(map(_shown, said))
+
+
+def _shown(character: str) -> str:
+    # What a file says may be told to a terminal, which obeys control characters.
+    if character.isprintable() or character in "\n\t\u00a0":
+        return character
+    return character.encode("unicode_escape").decode()
 
 
 class ConfigurationError(TsnreproError):

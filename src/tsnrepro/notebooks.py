@@ -11,8 +11,6 @@ import time
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from tsnrepro.errors import ConfigurationError, TsnreproError
 from tsnrepro.temporary import temporary_folder
 
@@ -31,14 +29,17 @@ def parse_parameters(pairs: list[str]) -> dict[str, Any]:
     Raises
     ------
     ConfigurationError
-        A word has no ``=``.
+        A word has no ``=``, or its value is not YAML.
     """
+    from tsnrepro.settings.yaml_files import parse_value  # noqa: PLC0415 - pydantic's time
+
     parameters = {}
     for pair in pairs:
         name, separator, value = pair.partition("=")
         if not separator:
             raise ConfigurationError(f"'{pair}' is not NAME=VALUE", "notebook parameters")
-        parameters[name] = yaml.safe_load(value)
+        content = value.encode("utf-8", "surrogateescape")
+        parameters[name] = parse_value(content, f"notebook parameters, {name}")
     return parameters
 
 

@@ -1,6 +1,5 @@
 """How far a campaign is: what is measured, what is missing, what is stale, where the PDFs are."""
 
-import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,7 +11,8 @@ from tsnrepro.experiments.measuring import planned_trials
 from tsnrepro.experiments.plan import Planned
 from tsnrepro.experiments.progress import duration
 from tsnrepro.records.imports.imported import is_imported
-from tsnrepro.records.seal import RUN_FILE, SEAL_FILE
+from tsnrepro.records.runs import open_run
+from tsnrepro.records.seal import RUN_FILE, SEAL_FILE, seal_of
 from tsnrepro.records.store import DOCUMENT, PARTIAL_PREFIX, RawStore, is_done, sha256_of
 from tsnrepro.records.values import VALUES_FILE
 from tsnrepro.registry import experiment as experiment_of
@@ -143,13 +143,14 @@ def _analysis(testbed: str, campaign_name: str, experiment: str, names: set[str]
     if not (folder / VALUES_FILE).is_file():
         return "none"
     run = folder / RUN_FILE
-    listed = {entry["trial"] for entry in json.loads(run.read_bytes())["trials"]}
+    listed = {entry["trial"] for entry in open_run(run)[1]["trials"]}
     if names and listed != names:
         return "stale: other trials are asked for than were analysed"
     seal = folder / SEAL_FILE
-    if not seal.is_file():
+    sealed = seal_of(folder) if seal.is_file() else None
+    if sealed is None:
         return "stale: the analysis did not end"
-    if json.loads(seal.read_bytes())["run"] != sha256_of(run):
+    if sealed["run"] != sha256_of(run):
         return "stale: measured again since"
     made = (folder / VALUES_FILE).stat().st_mtime
     rests_on = [*code_of(f"notebooks/analyse/{experiment}.ipynb"), *experiment_of(experiment).reads]

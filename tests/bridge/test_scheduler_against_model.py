@@ -1,6 +1,7 @@
 """The bridge's scheduler against the model's shapers: the same frames at the same picoseconds."""
 
 import pytest
+from gate_lists import gate_lists
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from replayed import replay, sent
@@ -17,36 +18,12 @@ from tsnrepro.model.network import (
     SinglePath,
     TrafficStream,
 )
-from tsnrepro.settings.shaping import GateControlList, GateWindow
 
 HORIZON_S = 0.002
 # What the gates hold back for ever would still wait at any end.
 DRAIN_S = 0.02
 END_PS = 22_000_000_000
-
-
-@st.composite
-def gate_lists(draw):
-    entries = draw(
-        st.lists(
-            st.builds(
-                GateWindow,
-                open_classes=st.sets(st.integers(0, 7), max_size=6).map(
-                    lambda closed: sorted(set(range(8)) - closed)
-                ),
-                interval_ns=st.integers(1_000, 80_000),
-            ),
-            min_size=1,
-            max_size=6,
-        )
-    )
-    length = sum(entry.interval_ns for entry in entries)
-    return GateControlList(
-        entries=entries,
-        cycle_ns=draw(st.one_of(st.just(length), st.integers(length // 2 + 1, 2 * length))),
-        base_time_ns=draw(st.integers(0, 300_000)),
-        guard_band=draw(st.booleans()),
-    )
+GATES = gate_lists(closed=6, interval_ns=(1_000, 80_000), entries=6, base_ns=300_000)
 
 
 @st.composite
@@ -106,7 +83,7 @@ def folder(tmp_path_factory):
 @given(data=st.data())
 def test_departures_are_the_models(folder, data):
     rate = data.draw(st.sampled_from([100, 1000]))
-    gates = data.draw(st.one_of(st.none(), gate_lists()))
+    gates = data.draw(st.one_of(st.none(), GATES))
     idle = data.draw(slopes(rate))
     offered = data.draw(streams())
     queue_bytes = data.draw(st.sampled_from([100_000, 3_000]))

@@ -3,14 +3,13 @@
 import json
 
 import pytest
+from sound_outputs import ALARM
 
 from tsnrepro.errors import ConfigurationError, RecordError, ToolError
 from tsnrepro.settings import FrerSettings
 from tsnrepro.tools import frerctl
 from tsnrepro.tools.counters import HostCounters, Snapshot
 from tsnrepro.tools.frerctl import Drops, FrameCounts, FrerctlAlarm, StreamFilter, SwitchStream
-
-ALARM = {"time_ns": 5, "stream": 1, "difference": 7, "base": -2, "passed": 9, "discarded": 0}
 
 
 def test_a_range_of_ports_is_one_stream():

@@ -1,5 +1,6 @@
 """Random small networks for hypothesis: two talkers, a diamond of switches, two listeners."""
 
+from gate_lists import gate_lists
 from hypothesis import strategies as st
 
 from tsnrepro.model.network import (
@@ -27,7 +28,6 @@ from tsnrepro.model.network import (
     Switch,
     TrafficStream,
 )
-from tsnrepro.settings.shaping import GateControlList, GateWindow
 
 DURATION_NS = 400_000
 PATHS = {"direct": ["direct"], "upper": ["upper-1", "upper-2"], "lower": ["lower-1", "lower-2"]}
@@ -71,28 +71,7 @@ def durations(draw, mean_ns, *, least_ns=0):
     )
 
 
-@st.composite
-def gates(draw):
-    entries = draw(
-        st.lists(
-            st.builds(
-                GateWindow,
-                open_classes=st.sets(st.integers(0, 7), max_size=7).map(
-                    lambda closed: sorted(set(range(8)) - closed)
-                ),
-                interval_ns=st.integers(2_000, 60_000),
-            ),
-            min_size=1,
-            max_size=4,
-        )
-    )
-    length = sum(entry.interval_ns for entry in entries)
-    return GateControlList(
-        entries=entries,
-        cycle_ns=draw(st.one_of(st.just(length), st.integers(length // 2 + 1, 2 * length))),
-        base_time_ns=draw(st.integers(0, 100_000)),
-        guard_band=draw(st.booleans()),
-    )
+gates = gate_lists(closed=7, interval_ns=(2_000, 60_000), entries=4, base_ns=100_000)
 
 
 @st.composite
@@ -102,7 +81,7 @@ def ports(draw, rate_mbps, sizes=(100_000, 3_000, 10_000, 400)):
     return EgressPort(
         queue_bytes=draw(st.sampled_from(sizes)),
         scheduler=scheduler,
-        gates=draw(gates()) if classed and draw(st.booleans()) else None,
+        gates=draw(gates) if classed and draw(st.booleans()) else None,
         clock_offset_ns=float(draw(st.integers(-5_000, 5_000))),
         idle_slopes_mbps=draw(
             st.dictionaries(

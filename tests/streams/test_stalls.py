@@ -8,6 +8,7 @@ import sys
 import time
 
 import pytest
+from sound_outputs import PROCESSOR, STALLS
 
 from tsnrepro.errors import ToolError
 from tsnrepro.streams import build
@@ -144,25 +145,9 @@ def test_it_ends_by_itself():
 
 # --- reports ------------------------------------------------------------------------------------
 
-PROCESSOR = {
-    "processor": 1,
-    "checks": 1000,
-    "used_ns": 4_000_000,
-    "stalls": 2,
-    "stalled_ns": 5_000_000,
-    "longest_ns": 4_000_000,
-    "kept": [[10, 1_000_000], [20, 4_000_000]],
-}
-REPORT = {
-    "tool": "stallmeter",
-    "threshold_ns": 500_000,
-    "seconds": 1.0,
-    "processors": [{**PROCESSOR, "processor": 0, "stalls": 0, "kept": []}, PROCESSOR],
-}
-
 
 def test_what_a_record_keeps():
-    values = parse_stalls("ready\n" + json.dumps(REPORT)).values()
+    values = parse_stalls("ready\n" + json.dumps(STALLS)).values()
     assert values["longest_ms"] == 4.0
     assert values["stalls"] == 2
     assert values["stalled_share"] == pytest.approx(0.001)
@@ -189,4 +174,4 @@ def test_what_a_record_keeps():
 )
 def test_a_report_that_cannot_be_is_refused(change, said):
     with pytest.raises(ToolError, match=said):
-        parse_stalls(json.dumps(REPORT | change))
+        parse_stalls(json.dumps(STALLS | change))

@@ -3,64 +3,11 @@
 import json
 
 import pytest
+from sound_outputs import LISTENER, STREAM, TALKER
 
 from tsnrepro.errors import ToolError
 from tsnrepro.streams import command
 from tsnrepro.streams.command import Extent, Pacing
-
-TALKER = {
-    "tool": "talker",
-    "clock": "tai",
-    "tai_offset_s": 37,
-    "clock_step_ns": -3,
-    "stamp_clock": "none",
-    "ended_by": "count",
-    "payload_bytes": 18,
-    "attempts": 12,
-    "sent": 10,
-    "send_errors": {"ENOBUFS": 2},
-    "refused_reports": 0,
-    "late": 1,
-    "unsent": 0,
-    "late_tolerance_ns": 10000,
-    "worst_late_ns": 12345,
-    "txtime_missed": 0,
-    "txtime_invalid": 0,
-    "missing_stamps": 0,
-    "start_ns": 1000,
-    "first_ns": 1010,
-    "last_ns": 10010,
-    "achieved_pps": 1e6,
-    "payload_mbps": 144.0,
-}
-STREAM = {
-    "port": 5001,
-    "received": 5,
-    "unique": 4,
-    "duplicates": 1,
-    "out_of_order": 0,
-    "short_datagrams": 0,
-    "bytes": 90,
-    "first_ns": 7,
-    "last_ns": 9,
-    "longest_gap_ns": 1,
-    "longest_gap_after": 3,
-    "missing_stamps": 0,
-    "socket_drops": 0,
-    "buffer_bytes": 425984,
-}
-LISTENER = {
-    "tool": "listener",
-    "clock": "tai",
-    "tai_offset_s": 37,
-    "clock_step_ns": 0,
-    "stamp_clock": "phc",
-    "ended_by": "quiet",
-    "logged": 5,
-    "realtime_priority": 0,
-    "receive_errors": {},
-    "streams": [STREAM],
-}
 
 
 def test_reports_are_read_with_their_types():

@@ -8,6 +8,7 @@ import time
 from dataclasses import replace
 
 import pytest
+from sound_outputs import PHC2SYS, RECEIVER, TRANSMITTER
 
 from tsnrepro.errors import ToolError
 from tsnrepro.streams import build
@@ -15,60 +16,6 @@ from tsnrepro.streams.command import ListenerResult, TalkerResult
 from tsnrepro.testbed import clocks
 from tsnrepro.testbed.clocks import Agreement, ClockOffset, ClockReading, PtpState, Refusal
 from tsnrepro.testbed.host import Completed
-
-# As linuxptp 3.1.1 prints them; the time receiver had free_running set.
-TRANSMITTER = """\
-sending: GET CURRENT_DATA_SET
-sending: GET PARENT_DATA_SET
-\t624c0b.fffe.e2f8c6-0 seq 0 RESPONSE MANAGEMENT CURRENT_DATA_SET 
-\t\tstepsRemoved     0
-\t\toffsetFromMaster 0.0
-\t\tmeanPathDelay    0.0
-sending: GET PORT_DATA_SET
-\t624c0b.fffe.e2f8c6-0 seq 1 RESPONSE MANAGEMENT PARENT_DATA_SET 
-\t\tparentPortIdentity                    624c0b.fffe.e2f8c6-0
-\t\tparentStats                           0
-\t\tobservedParentOffsetScaledLogVariance 0xffff
-\t\tobservedParentClockPhaseChangeRate    0x7fffffff
-\t\tgrandmasterPriority1                  128
-\t\tgm.ClockClass                         248
-\t\tgm.ClockAccuracy                      0xfe
-\t\tgm.OffsetScaledLogVariance            0xffff
-\t\tgrandmasterPriority2                  128
-\t\tgrandmasterIdentity                   624c0b.fffe.e2f8c6
-\t624c0b.fffe.e2f8c6-1 seq 2 RESPONSE MANAGEMENT PORT_DATA_SET 
-\t\tportIdentity            624c0b.fffe.e2f8c6-1
-\t\tportState               MASTER
-\t\tlogMinDelayReqInterval  -3
-\t\tpeerMeanPathDelay       0
-"""
-RECEIVER = """\
-sending: GET CURRENT_DATA_SET
-sending: GET PARENT_DATA_SET
-sending: GET PORT_DATA_SET
-\tc2dddd.fffe.33cb8e-0 seq 0 RESPONSE MANAGEMENT CURRENT_DATA_SET 
-\t\tstepsRemoved     1
-\t\toffsetFromMaster -573.0
-\t\tmeanPathDelay    1412.0
-\tc2dddd.fffe.33cb8e-0 seq 1 RESPONSE MANAGEMENT PARENT_DATA_SET 
-\t\tparentPortIdentity                    624c0b.fffe.e2f8c6-1
-\t\tgrandmasterIdentity                   624c0b.fffe.e2f8c6
-\tc2dddd.fffe.33cb8e-1 seq 2 RESPONSE MANAGEMENT PORT_DATA_SET 
-\t\tportIdentity            c2dddd.fffe.33cb8e-1
-\t\tportState               UNCALIBRATED
-\tc2dddd.fffe.33cb8e-2 seq 2 RESPONSE MANAGEMENT PORT_DATA_SET 
-\t\tportIdentity            c2dddd.fffe.33cb8e-2
-\t\tportState               LISTENING
-"""
-PHC2SYS = """\
-phc2sys[201.310]: Waiting for ptp4l...
-phc2sys[202.311]: CLOCK_REALTIME phc offset       -21 s2 freq  +10012 delay   1400
-phc2sys[203.311]: phc offset      9100 s1 freq  +16003 delay  87000
-phc2sys[204.311]: [ptp4l.0.config:6] CLOCK_REALTIME phc offset  130 s2 freq  -7005 delay    510
-phc2sys[205.311]: eth1 sys offset     -5300 s2 freq  -45001 delay   6700
-phc2sys[206.311]: CLOCK_REALTIME rms  380 max  390 freq  -9002 +/-  55 delay  1600 +/-   2
-phc2sys[207.311]: CLOCK_REALTIME rms 21 max 41 freq -17003 +/- 17 delay 0+/- 0
-"""
 
 MS = 1_000_000
 FIRST = ClockReading("one", 100 * MS, 10 * MS, 37, 1)

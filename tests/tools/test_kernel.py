@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sound_outputs import FRAMES
 
 from tsnrepro.errors import ToolError
 from tsnrepro.tools import kernel
@@ -99,7 +100,6 @@ def test_this_machines_own_counters_can_be_read():
 # --- the snapshot of a host ---------------------------------------------------------------------
 
 STACK = "Udp: NoPorts\nUdp: 4\n"
-STATION = {"frames": 5, "bytes": 500, "stream_frames": 3, "stream_fragments": 1}
 
 
 def snapshot(*parts: str) -> str:
@@ -107,7 +107,7 @@ def snapshot(*parts: str) -> str:
 
 
 def test_a_snapshot_is_read_whole():
-    counters = {"eth0": {"in": STATION, "out": STATION}}
+    counters = {"eth0": {"in": FRAMES, "out": FRAMES}}
     parts = [json.dumps(part) for part in (counters, QUEUES, [link("eth0", 2)])]
     host = read_host(snapshot(*parts, STACK))
     assert host.station == {
@@ -150,7 +150,7 @@ def test_stations_subtract_count_by_count(after, before):
 
 
 def test_counters_keep_what_is_no_station():
-    text = json.dumps({"frer": True, "ports": {"p0": {"in": STATION}}, "recovery": {"lost": 3}})
+    text = json.dumps({"frer": True, "ports": {"p0": {"in": FRAMES}}, "recovery": {"lost": 3}})
     assert parse_counters(text) == {
         "frer": True,
         "ports": {"p0": {"in": FrameCounts(5, 500, 3, 1)}},
@@ -159,7 +159,7 @@ def test_counters_keep_what_is_no_station():
 
 
 @pytest.mark.parametrize(
-    "text", ["", "frerctl: no network device 'p0'", '{"ports": ', json.dumps({**STATION, "x": 1})]
+    "text", ["", "frerctl: no network device 'p0'", '{"ports": ', json.dumps({**FRAMES, "x": 1})]
 )
 def test_counters_that_are_none_are_said(text):
     with pytest.raises(ToolError, match="frerctl counters printed no JSON"):

@@ -1,25 +1,14 @@
 """What ping prints, as iputils 20221126 printed it."""
 
 import pytest
+from sound_outputs import PING
 
 from tsnrepro.errors import ToolError
 from tsnrepro.tools.ping import parse, ping, quantiles_us
 
-PRINTED = """\
-PING 10.0.0.2 (10.0.0.2) 56(84) bytes of data.
-64 bytes from 10.0.0.2: icmp_seq=1 ttl=64 time=0.045 ms
-64 bytes from 10.0.0.2: icmp_seq=2 ttl=64 time=0.031 ms
-64 bytes from 10.0.0.2: icmp_seq=2 ttl=64 time=0.040 ms (DUP!)
-64 bytes from 10.0.0.2: icmp_seq=4 ttl=64 time=1.20 ms
-
---- 10.0.0.2 ping statistics ---
-4 packets transmitted, 3 received, +1 duplicates, 25% packet loss, time 31ms
-rtt min/avg/max/mdev = 0.031/0.425/1.200/0.548 ms
-"""
-
 
 def test_counts_and_round_trips():
-    found = parse(PRINTED)
+    found = parse(PING)
     assert (found.sent, found.received) == (4, 3)
     assert found.round_trips_us == pytest.approx([45, 31, 1200])
     assert quantiles_us(found)["median_us"] == pytest.approx(45)
@@ -27,7 +16,7 @@ def test_counts_and_round_trips():
 
 
 def test_no_reply_has_no_quantile():
-    lines = PRINTED.splitlines()
+    lines = PING.splitlines()
     none = "\n".join([lines[0], "4 packets transmitted, 0 received, 100% packet loss, time 31ms"])
     assert parse(none).round_trips_us == []
     assert quantiles_us(parse(none))["p99_us"] is None
@@ -37,8 +26,8 @@ def test_no_reply_has_no_quantile():
     ("printed", "says"),
     [
         ("ping: unknown host", "no summary"),
-        (PRINTED.replace("3 received", "2 received"), "3 replies, 2 counted"),
-        (PRINTED.replace("4 packets", "2 packets"), "3 counted, 2 sent"),
+        (PING.replace("3 received", "2 received"), "3 replies, 2 counted"),
+        (PING.replace("4 packets", "2 packets"), "3 counted, 2 sent"),
     ],
 )
 def test_what_does_not_add_up_is_refused(printed, says):

@@ -10,13 +10,20 @@ import csv
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator
-from pathlib import Path
-from typing import Any
+from pathlib import Path, PurePosixPath
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from tsnrepro.audit.tables import AuditTable, TableColumn, UnknownNameError, Value, unit_of
 from tsnrepro.errors import RecordError
+
+
+def _inside(pattern: str) -> str:
+    parts = PurePosixPath(pattern).parts
+    if not parts or ".." in parts or pattern.startswith("/") or "\0" in pattern:
+        raise ValueError("no pattern of files below the data set's folder")
+    return pattern
 
 
 class ForeignTable(BaseModel):
@@ -24,7 +31,7 @@ class ForeignTable(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    file: str
+    file: Annotated[str, AfterValidator(_inside)]
     """Pattern below the data set's folder; it has to fit one JSON or CSV file."""
     records: str = ""
     """Path of keys to the records in a JSON file, separated by dots; ``*`` is every item."""
@@ -70,11 +77,12 @@ def read_table(source: str, name: str, folder: Path, layout: ForeignTable) -> Au
         Several files fit, or the file is not what its suffix says.
     """
     path = _only_file(folder, layout.file)
-    if path.suffix == ".json":
-        found = _json_records(path, layout.records)
-    else:
-        found = csv.DictReader(path.read_text(encoding="utf-8").splitlines(keepends=True))
-    records = [one for record in found for one in _exploded(record, layout.explode)]
+    is_json = path.suffix == ".json"
+    found = _json_records(path, layout.records) if is_json else _csv_records(path)
+    try:
+        records = [one for record in found for one in _exploded(record, layout.explode)]
+    except (csv.Error, RecursionError, TypeError) as error:
+        raise RecordError(f"these are no records: {error}", str(path)) from error
     if not records:
         raise UnknownNameError("there are no records", f"{path}: {layout.records}")
     names = list(dict.fromkeys(column for record in records for column in record))
@@ -98,11 +106,21 @@ def _only_file(folder: Path, pattern: str) -> Path:
     return found[0]
 
 
+def _csv_records(path: Path) -> Iterator[dict[str, Any]]:
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
+    except ValueError as error:
+        raise RecordError(f"not UTF-8: {error}", str(path)) from error
+    for record in csv.DictReader(lines):
+        # What stands behind the last heading has no name.
+        yield {name: value for name, value in record.items() if isinstance(name, str)}
+
+
 def _json_records(path: Path, records: str) -> Iterator[dict[str, Any]]:
     try:
         # Numbers as they are written: their digits count.
         content = json.loads(path.read_text(encoding="utf-8"), parse_float=str, parse_int=str)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise RecordError(f"not JSON: {error}", str(path)) from error
     return _walk(content, records.split(".") if records else [], {}, str(path))
 
@@ -126,15 +144,19 @@ def _walk(
 def _exploded(record: dict[str, Any], column: str | None) -> list[dict[str, Any]]:
     if column is None:
         return [record]
-    return [{**record, column: value} for value in record.get(column) or []]
+    values = record.get(column) or []
+    if not isinstance(values, list):
+        raise TypeError(f"{column} holds no list")
+    return [{**record, column: value} for value in values]
 
 
 def _keys(records: list[dict[str, Any]], key: list[str], path: Path) -> list[str]:
-    absent = [column for column in key if column not in records[0]]
-    if absent:
-        raise UnknownNameError(
-            f"there is no column {absent[0]!r}", str(path), f"There are: {', '.join(records[0])}"
-        )
+    for record in records:
+        if absent := [column for column in key if column not in record]:
+            known = ", ".join(record)[:500]
+            raise UnknownNameError(
+                f"there is no column {absent[0]!r}", str(path), f"There are: {known}"
+            )
     keys = ["-".join(_cell(record[column])[1] for column in key) for record in records]
     counts = Counter[str]()
     for position, one in enumerate(keys):

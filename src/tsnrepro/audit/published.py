@@ -12,12 +12,13 @@ import json
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import BaseModel, Field, model_validator
 
 from tsnrepro.audit.files import cached_by_change, twice
 from tsnrepro.audit.tables import AuditTable, Catalog, TableColumn, Value, unknown_name
+from tsnrepro.errors import ConfigurationError, RecordError
 from tsnrepro.repository import root as repository
 from tsnrepro.settings.strict import Strict, parse
 from tsnrepro.settings.yaml_files import read_yaml
@@ -29,8 +30,48 @@ PACKAGE_FILE = "datapackage.json"
 DOCUMENTS_FILE = "documents.yaml"
 
 
-class PublishedDataError(ValueError):
+class PublishedDataError(RecordError):
     """A file of published numbers that contradicts its own schema."""
+
+
+class _Field(BaseModel):
+    """A column as the package describes it; what else it says is for other programs."""
+
+    name: str
+    title: str
+    type: Literal["number", "integer", "boolean", "string"]
+    unit_column: Annotated[str | None, Field(alias="tsnrepro:unit-column")] = None
+    unit: Annotated[str, Field(alias="tsnrepro:unit")] = ""
+    qualifier: Annotated[str | None, Field(alias="tsnrepro:qualifier")] = None
+
+
+class _Schema(BaseModel):
+    columns: Annotated[list[_Field], Field(alias="fields")]
+
+    @model_validator(mode="after")
+    def _columns_are_there(self) -> _Schema:
+        names = [field.name for field in self.columns]
+        if repeated := twice(names):
+            raise ValueError(f"columns {', '.join(repeated)[:100]} stand twice")
+        needed = {"row", "origin"}
+        needed |= {name for f in self.columns for name in (f.unit_column, f.qualifier) if name}
+        if absent := sorted(needed.difference(names)):
+            raise ValueError(f"no column {', '.join(absent)[:100]}")
+        return self
+
+
+class _TableResource(BaseModel):
+    """A file of the package; its own words are kept beside as they stand."""
+
+    document: Annotated[str, Field(alias="tsnrepro:document")]
+    table: Annotated[str, Field(alias="tsnrepro:table")]
+    label: Annotated[str | None, Field(alias="tsnrepro:label")] = None
+    path: str
+    layout: Annotated[_Schema, Field(alias="schema")]
+
+
+class _Package(BaseModel):
+    resources: list[_TableResource]
 
 
 class Document(Strict):
@@ -58,12 +99,18 @@ def documents(root: Path | None = None) -> dict[str, Document]:
     FileNotFoundError
         ``root`` holds no published numbers.
     ConfigurationError
-        An entry lacks a key or has one too many.
+        An entry lacks a key or has one too many, or there are no entries by name.
     """
     path = _root(root) / DOCUMENTS_FILE
-    entries: Any = read_yaml(path)
+    entries = read_yaml(path)
+    if not isinstance(entries, dict):
+        raise ConfigurationError("no documents by name", str(path))
     return {
-        name: parse(Document, {"name": name, **entry}, f"{path}: entry {name!r}")
+        name: parse(
+            Document,
+            {"name": name, **entry} if isinstance(entry, dict) else entry,
+            f"{path}: entry {str(name)[:40]!r}",
+        )
         for name, entry in entries.items()
     }
 
@@ -132,13 +179,15 @@ def published_table(document: str, table: str, root: Path | None = None) -> Audi
     expected = [field["name"] for field in fields]
     if list(header) != expected:
         raise PublishedDataError(
-            f"{path}: columns {list(header)} do not match the schema {expected}; "
-            f"bring the file and {PACKAGE_FILE} in line"
+            f"{path}: columns {str(list(header))[:500]} do not match the schema "
+            f"{str(expected)[:500]}; bring the file and {PACKAGE_FILE} in line"
         )
     printed = {name: [line[place] for line in lines] for place, name in enumerate(expected)}
     keys = printed["row"]
     if repeated := twice(keys):
-        raise PublishedDataError(f"{path}: row keys {repeated} occur twice; make them unique")
+        raise PublishedDataError(
+            f"{path}: row keys {str(repeated)[:500]} occur twice; make them unique"
+        )
     columns = {}
     for field in fields:
         name, unit = field["name"], field.get("tsnrepro:unit-column")
@@ -147,7 +196,7 @@ def published_table(document: str, table: str, root: Path | None = None) -> Audi
             name=name,
             title=field["title"],
             values=[
-                _parsed(text, field, f"{document}/{table}, row {key!r}")
+                _parsed(text, field, f"{document}/{table}, row {key!r:.100}")
                 for key, text in zip(keys, printed[name], strict=True)
             ],
             printed=printed[name],
@@ -183,7 +232,12 @@ def _resource(document: str, table: str, base: Path) -> dict[str, Any]:
 def _package(path: Path) -> dict[str, dict[str, dict[str, Any]]]:
     """Return the resources by document and table."""
     by_document: dict[str, dict[str, dict[str, Any]]] = {}
-    for resource in json.loads(path.read_text(encoding="utf-8"))["resources"]:
+    try:
+        content = json.loads(path.read_bytes())
+    except (ValueError, RecursionError) as error:
+        raise PublishedDataError(f"not JSON: {error}", str(path)) from error
+    parse(_Package, content, str(path))
+    for resource in content["resources"]:
         tables_of = by_document.setdefault(resource["tsnrepro:document"], {})
         tables_of[resource["tsnrepro:table"]] = resource
     return by_document
@@ -192,8 +246,11 @@ def _package(path: Path) -> dict[str, dict[str, dict[str, Any]]]:
 @cached_by_change
 def _cells(path: Path) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:
     """Return the heading and the rows of a file."""
-    with path.open(encoding="utf-8", newline="") as handle:
-        header, *lines = (tuple(line) for line in csv.reader(handle))
+    try:
+        with path.open(encoding="utf-8", newline="") as handle:
+            header, *lines = (tuple(line) for line in csv.reader(handle))
+    except (ValueError, csv.Error) as error:
+        raise PublishedDataError(f"no table in UTF-8: {error}", str(path)) from error
     for number, line in enumerate(lines, 2):
         if len(line) != len(header):
             raise PublishedDataError(
@@ -218,7 +275,7 @@ def _parsed(text: str, field: dict[str, Any], where: str) -> Value:
         return None
     try:
         return _READERS[field["type"]](text)
-    except (ValueError, KeyError) as error:
+    except (ValueError, KeyError, OverflowError) as error:
         raise PublishedDataError(
-            f"{where}: column {field['name']!r} holds {text!r}, which is no {field['type']}"
+            f"{where}: column {field['name']!r} holds {text!r:.100}, which is no {field['type']}"
         ) from error

@@ -10,6 +10,7 @@ draft-ietf-opsawg-pcapng, sections 4.1 (section header), 4.2 (interface descript
 
 import gzip
 import struct
+import zlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -40,6 +41,7 @@ _BYTE_ORDER: Final = {b"\x4d\x3c\x2b\x1a": "<", b"\x1a\x2b\x3c\x4d": ">"}
 _IF_TSRESOL, _IF_TSOFFSET = 9, 14
 ISB_IFRECV, _ISB_IFDROP, _ISB_OSDROP = 4, 5, 7
 _NANOSECONDS: Final = 1_000_000_000
+_LATEST_S: Final = 9_223_372_036  # nanoseconds since the epoch are of 63 bits
 # A finer binary resolution would overflow 64 bits on the way to nanoseconds.
 _FINEST_BINARY_RESOLUTION: Final = 33
 
@@ -104,7 +106,7 @@ def _bytes_of(source: Path | str | bytes) -> np.ndarray:
         if path.stat().st_size == 0:
             return np.empty(0, np.uint8)
         return np.memmap(path, np.uint8, "r").view(np.ndarray)
-    except (OSError, EOFError) as error:
+    except (OSError, EOFError, zlib.error) as error:
         raise RecordError(f"the capture cannot be read: {error}", str(path)) from error
 
 
@@ -199,6 +201,10 @@ class _Interface:
     def nanoseconds(self, ticks: np.ndarray, where: str) -> np.ndarray:
         """Return ticks (uint64) as nanoseconds since the epoch (int64)."""
         exponent = self.resolution & 0x7F
+        base = 2.0 if self.resolution & 0x80 else 10.0
+        latest_s = float(ticks.max()) / base**exponent if len(ticks) else 0.0
+        if max(latest_s, abs(self.offset_s), latest_s + self.offset_s) > _LATEST_S:
+            raise RecordError("time stamps behind the year 2262: the file is damaged", where)
         if self.resolution & 0x80:
             if exponent > _FINEST_BINARY_RESOLUTION:
                 raise RecordError(f"time stamps of 2^-{exponent} s are too fine", where, _CONVERT)
@@ -291,10 +297,10 @@ class _PcapngReader:
         (link_type,) = struct.unpack_from(f"{self.order}H", self.data.data, self.at + 8)
         _check_link_type(link_type, self.where)
         options, interface = self._options(16, length), _Interface()
-        if _IF_TSRESOL in options:
-            interface.resolution = options[_IF_TSRESOL][0]
-        if _IF_TSOFFSET in options:
-            (interface.offset_s,) = struct.unpack(f"{self.order}q", options[_IF_TSOFFSET][:8])
+        if resolution := options.get(_IF_TSRESOL):
+            interface.resolution = resolution[0]
+        if len(offset := options.get(_IF_TSOFFSET, b"")) >= 8:
+            (interface.offset_s,) = struct.unpack(f"{self.order}q", offset[:8])
         self.interfaces.append(interface)
 
     def _statistics(self, length: int) -> None:

@@ -10,9 +10,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, cast
 
 import yaml
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+
+from tsnrepro.settings.strict import parse
+from tsnrepro.settings.yaml_files import read_yaml
 
 METADATA = "ro-crate-metadata.json"
 CITATION = "CITATION.cff"
@@ -24,6 +28,7 @@ _PROFILES = {
     "https://w3id.org/workflowhub/workflow-ro-crate/1.0": ("Workflow RO-Crate", "1.0"),
 }
 _VERSION = "1.1"
+_NAMES = ("name", "family-names", "given-names")
 _LICENSES = {"MIT": "https://spdx.org/licenses/MIT"}
 _FORMATS = {
     ".csv": "text/csv",
@@ -106,9 +111,44 @@ def _name(author: Mapping[str, str]) -> str:
     return author.get("name") or ", ".join(given)
 
 
+def _known_license(name: str) -> str:
+    if name not in _LICENSES:
+        raise ValueError(f"no address of license {name} (known: {', '.join(_LICENSES)})")
+    return name
+
+
+def _with_name(author: dict[str, Any]) -> dict[str, Any]:
+    names = [author[part] for part in _NAMES if part in author]
+    if not any(names) or not all(isinstance(name, str) for name in names):
+        raise ValueError(f"an author has one of {', '.join(_NAMES)}")
+    return author
+
+
+class _Citation(BaseModel):
+    """What a deposit takes from a citation file, which may say more than that."""
+
+    model_config = ConfigDict(extra="allow", strict=True)
+
+    title: str
+    authors: Annotated[
+        list[Annotated[dict[str, Any], AfterValidator(_with_name)]], Field(min_length=1)
+    ]
+    license: Annotated[str, AfterValidator(_known_license)]
+    version: str
+    keywords: list[str]
+
+
 def load_citation(path: Path) -> dict[str, Any]:
-    """Return a citation file's content."""
-    return yaml.safe_load(path.read_text(encoding="utf-8"))
+    """Return a citation file's content.
+
+    Raises
+    ------
+    ConfigurationError
+        The file is missing, is not YAML, or lacks what a deposit says.
+    """
+    values = read_yaml(path)
+    parse(_Citation, values, str(path))
+    return cast(dict[str, Any], values)
 
 
 def citation(described: Description) -> bytes:

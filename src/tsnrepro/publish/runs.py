@@ -1,6 +1,5 @@
 """Analysed runs as pages show them: whose numbers they are, and a number with its interval."""
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -9,6 +8,8 @@ from tsnrepro.publish import numbers
 from tsnrepro.publish.errors import PublishError
 from tsnrepro.publish.numbers import TEXT, TEXT_UNITS
 from tsnrepro.publish.provenance import short_commit
+from tsnrepro.records.runs import open_run
+from tsnrepro.records.seal import RUN_FILE
 from tsnrepro.records.values import FACTS_FILE, Result, load_file
 from tsnrepro.registry import Experiment, experiment
 
@@ -24,7 +25,7 @@ class AnalysedRun:
     @classmethod
     def load(cls, folder: Path) -> "AnalysedRun":
         """Return the run of a folder of results."""
-        manifest = json.loads((folder / "run.json").read_text(encoding="utf-8"))
+        _, manifest = open_run(folder / RUN_FILE)
         facts = {
             key.removeprefix("testbed."): shown(item)
             for key, item in load_file(folder / FACTS_FILE).items()

@@ -1,6 +1,5 @@
 """The list of a run's trials as a page shows it, and which of them each value rests on."""
 
-import json
 import math
 import os
 from collections.abc import Iterable, Mapping
@@ -14,7 +13,7 @@ from tsnrepro.publish.provenance import SHORT_SUM
 from tsnrepro.publish.runs import AnalysedRun
 from tsnrepro.records.runs import open_run
 from tsnrepro.records.seal import RUN_FILE
-from tsnrepro.records.store import DOCUMENT
+from tsnrepro.records.store import DOCUMENT, read_trial
 from tsnrepro.records.values import TABLES_FOLDER, Result
 
 _NOT_SHOWN = ("trial", "sha256", "order")
@@ -64,7 +63,8 @@ def _factors(folder: Path) -> set[str]:
     path = folder / DOCUMENT
     if not path.is_file():
         return set()
-    return {"repetition", *json.loads(path.read_text(encoding="utf-8")).get("factors", ())}
+    factors = read_trial(folder).get("factors")
+    return {"repetition", *(factors if isinstance(factors, dict) else ())}
 
 
 def _said(cell: Any) -> str:

@@ -61,7 +61,7 @@ def read_tarball(path: Path) -> dict[str, bytes]:
         with tarfile.open(path, "r:gz") as archive:
             entries = [entry for entry in archive if entry.isfile()]
             return {entry.name: _content(archive, entry) for entry in entries}
-    except (tarfile.TarError, EOFError, zlib.error, OSError) as error:
+    except (tarfile.TarError, EOFError, zlib.error, OSError, ValueError, OverflowError) as error:
         raise PublishError(f"no tarball: {error}", str(path)) from error
 
 

@@ -8,15 +8,35 @@ by sizes and times, and whatever these tell of by checksums; by ``tsnrepro verif
 import json
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BaseModel, Field, ValidationError
 
 from tsnrepro.errors import RecordError
+from tsnrepro.records.documents import is_file_name, read_object
 from tsnrepro.records.runs import listed_trial, open_run
 from tsnrepro.records.store import RawStore, sha256_of, write_whole
 from tsnrepro.records.values import FACTS_FILE, TABLES_FOLDER, VALUES_FILE
 
 SEAL_FILE, RUN_FILE = "seal.json", "run.json"
 _MADE_BY_ANALYSIS = (VALUES_FILE, FACTS_FILE, f"{TABLES_FOLDER}/*", "figures/*")
+
+
+_Stamp = Annotated[list[int], Field(min_length=2, max_length=2)]
+
+
+def _below(name: str) -> str:
+    if not all(map(is_file_name, name.split("/"))):
+        raise ValueError("no file of the run's folder")
+    return name
+
+
+class _Seal(BaseModel):
+    """Sizes and times of a run's record, and of what its analysis made with checksums."""
+
+    run: str
+    record: dict[str, dict[str, _Stamp]]
+    made: dict[Annotated[str, AfterValidator(_below)], tuple[_Stamp, str]]
 
 
 def write_seal(folder: Path) -> None:
@@ -105,12 +125,11 @@ def seal_of(folder: Path) -> dict[str, Any] | None:
     path = folder / SEAL_FILE
     if not all((folder / name).is_file() for name in (RUN_FILE, VALUES_FILE, SEAL_FILE)):
         return None  # it is measured or analysed anew
+    what, remedy = "the seal was altered", "Remove it, and the run is analysed again"
     try:
-        seal = json.loads(path.read_bytes())
-        return {name: seal[name] for name in ("run", "record", "made")}
-    except (ValueError, KeyError, TypeError) as error:
-        remedy = "Remove it, and the run is analysed again"
-        raise RecordError("the seal was altered", str(path), remedy) from error
+        return _Seal.model_validate(read_object(path, what, remedy)).model_dump()
+    except ValidationError as error:
+        raise RecordError(what, str(path), remedy) from error
 
 
 def trial_problems(store: RawStore, entry: dict[str, Any], folder: Path) -> Iterator[RecordError]:

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, Protocol, cast
 
 from tsnrepro.errors import RecordError
+from tsnrepro.records.documents import is_file_name, read_object
 
 SUMS = "SHA256SUMS"
 DOCUMENT = "trial.json"
@@ -211,12 +212,7 @@ class RawStore:
             They are missing, or others than those that were recorded.
         """
         path = self._environment(digest)
-        try:
-            facts: dict[str, Any] = json.loads(path.read_bytes())
-        except (OSError, ValueError) as error:
-            raise RecordError(
-                f"the facts of the testbed cannot be read: {error}", str(path)
-            ) from error
+        facts = read_object(path, "the facts of the testbed cannot be read")
         if _digest(facts) != digest:
             raise RecordError(
                 "the facts of the testbed do not match their digest: they were altered",
@@ -234,8 +230,7 @@ class RawStore:
 
     def ended(self, trial: Named) -> list[str]:
         """Return how each recorded attempt at a trial ended, without a look at checksums."""
-        folders = self.attempts(trial)
-        return [str(json.loads((folder / DOCUMENT).read_bytes())["status"]) for folder in folders]
+        return [str(read_trial(folder).get("status")) for folder in self.attempts(trial)]
 
     def documents(self) -> list[dict[str, Any]]:
         """Return the documents of all trials of this run, whatever became of them."""
@@ -267,8 +262,10 @@ class RawStore:
             raise RecordError("a file of the record is missing", str(error.filename)) from error
         except (OSError, ValueError) as error:
             raise RecordError(f"the record cannot be read: {error}", str(folder)) from error
-        document = json.loads((folder / DOCUMENT).read_bytes())
-        return document | {"trial": folder.name, "sha256": hashlib.sha256(sums).hexdigest()}
+        return read_trial(folder) | {
+            "trial": folder.name,
+            "sha256": hashlib.sha256(sums).hexdigest(),
+        }
 
     def sha256(self, folder: Path) -> str:
         """Return the checksum of a trial's list of checksums, which stands for the trial."""
@@ -291,6 +288,17 @@ class RawStore:
         return self.output_bytes(trial, name).decode()
 
 
+def read_trial(folder: Path) -> dict[str, Any]:
+    """Return the document in a trial's folder, without a look at checksums.
+
+    Raises
+    ------
+    RecordError
+        It is missing or holds something else.
+    """
+    return read_object(folder / DOCUMENT, "the trial's document cannot be read")
+
+
 def sha256_of(path: Path) -> str:
     """Return the SHA-256 of a file, in hex digits."""
     with path.open("rb") as file:
@@ -306,7 +314,8 @@ def _listed(sums: bytes, folder: Path) -> dict[str, str]:
     *lines, end = sums.decode().split("\n")
     pairs = (line.partition("  ") for line in lines)
     listed = {name: expected for expected, _, name in pairs}
-    if end or DOCUMENT not in listed:
+    # A name that leads out of the folder could lead to a device that never ends.
+    if end or DOCUMENT not in listed or not all(map(is_file_name, listed)):
         raise RecordError("the list of checksums was altered", str(folder / SUMS))
     return listed
 

@@ -136,11 +136,11 @@ def load_file(path: Path) -> dict[str, Result]:
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
         results = _LIST.validate_python(document)
-    except json.JSONDecodeError as error:
-        raise RecordError(f"not JSON: {error}", str(path)) from error
     except ValidationError as error:
         problems = "; ".join(_problem(document, item) for item in error.errors()[:5])
         raise RecordError(problems, str(path), "Run the analysis again") from error
+    except (ValueError, RecursionError) as error:
+        raise RecordError(f"not JSON: {error}", str(path)) from error
     found: dict[str, Result] = {}
     for result in results:
         if result.key in found:
@@ -163,4 +163,4 @@ def _problem(document: object, item: Mapping[str, Any]) -> str:
         return f"file: {message}"
     entry = document[place[0]]
     name = entry.get("key", f"entry {place[0]}") if isinstance(entry, dict) else f"entry {place[0]}"
-    return f"{name}: {'.'.join(map(str, place[1:])) or 'entry'}: {message}"
+    return f"{str(name)[:100]}: {'.'.join(map(str, place[1:]))[:100] or 'entry'}: {message[:200]}"

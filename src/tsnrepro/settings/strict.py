@@ -111,6 +111,9 @@ class Strict(BaseModel):
     )
 
 
+_PROBLEMS_SHOWN = 6
+"""A file of another kind has a problem in every line; who mends the first ones sees the others."""
+
 Model = TypeVar("Model", bound=BaseModel)
 
 
@@ -127,16 +130,26 @@ def parse(model: type[Model], values: object, where: str) -> Model:
         return model.model_validate(values)
     except ValidationError as error:
         problems, levels = [], {}
-        for item in error.errors(include_url=False, include_input=False):
-            place = ".".join(map(str, item["loc"])) or "file"
-            problems.append(f"{place}: {item['msg'].removeprefix('Value error, ')}")
+        items = error.errors(include_url=False, include_input=False)
+        for item in items[:_PROBLEMS_SHOWN]:
+            place = _shortened(".".join(map(str, item["loc"]))) or "file"
+            problems.append(
+                f"{place}: {_shortened(item['msg'].removeprefix('Value error, '), 600)}"
+            )
             if item["type"] == "extra_forbidden":
                 level = item["loc"][:-1]
-                levels[".".join(map(str, level))] = ", ".join(_known_keys(model, level))
+                levels[_shortened(".".join(map(str, level)))] = ", ".join(_known_keys(model, level))
         known = "; ".join(
             f"Known keys{f' of {level}' if level else ''}: {keys}" for level, keys in levels.items()
         )
-        raise ConfigurationError("; ".join(problems), where, known) from error
+        what = _shortened("; ".join(problems), 1200)
+        if len(items) > _PROBLEMS_SHOWN:
+            what += f"; and {len(items) - _PROBLEMS_SHOWN} more"
+        raise ConfigurationError(what, where, _shortened(known, 1000)) from error
+
+
+def _shortened(text: str, most: int = 200) -> str:
+    return text if len(text) <= most else f"{text[:most]}..."
 
 
 def load(model: type[Model], path: Path) -> Model:

@@ -125,8 +125,8 @@ def read_chunk(study: Study, path: Path, number: int) -> dict[str, Any]:
         document = json.loads(path.read_text(encoding="utf-8"))
         found = {key: document[key] for key in ("study_sha256", "code_sha256", "rows")}
         numbers = [row["point"] for row in found["rows"]]
-    except (ValueError, KeyError, TypeError) as error:
-        raise RecordError(f"not a chunk of a study: {error!r}", str(path), _AGAIN) from error
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise RecordError(f"not a chunk of a study: {error!r:.200}", str(path), _AGAIN) from error
     if found["study_sha256"] != study.sha256:
         raise RecordError(
             "the chunk was computed for another state of the study file", str(path), _AGAIN

@@ -10,6 +10,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import product
+from math import prod
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
@@ -32,6 +33,8 @@ from tsnrepro.settings.strict import named_file
 _NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Probability = Annotated[float, Field(ge=0, le=1)]
 _PartName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]
+MOST_POINTS = 100_000
+"""Of a study; the largest of config/studies has some thousand."""
 Value = bool | int | float | str
 
 
@@ -140,6 +143,16 @@ class Study(Strict):
     measure: Annotated[LossMeasure | ThresholdMeasure, Field(discriminator="kind")]
     base: Annotated[dict[str, Value], _NAMED] = {}
     parts: Annotated[dict[_PartName, Part], Field(min_length=1)]
+
+    @model_validator(mode="after")
+    def _ends(self) -> Self:
+        # Before any point is made: a factor more multiplies them, and with them time and memory.
+        combinations = sum(prod(map(len, part.factors.values())) for part in self.parts.values())
+        if combinations * self.replications > MOST_POINTS:
+            raise ValueError(
+                f"{combinations * self.replications} points, of {MOST_POINTS} that a study may have"
+            )
+        return self
 
     @model_validator(mode="after")
     def _parameters_are_known(self) -> Self:

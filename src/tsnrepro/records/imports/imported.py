@@ -8,15 +8,33 @@ Trials of earlier imports stay in the store; only those of the last one are list
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from tsnrepro.errors import ConfigurationError, RecordError
 from tsnrepro.records.columns import EXPERIMENTS
+from tsnrepro.records.documents import read_object
 from tsnrepro.records.store import write_whole
 
 _MARKER = "import.json"
 CAMPAIGN = "imported"
 ORIGINALS = "originals"
+
+
+class _Import(BaseModel):
+    """An import as the mark keeps it; what is only shown to readers goes unchecked."""
+
+    model_config = ConfigDict(extra="allow", strict=True)
+
+    generated: bool
+    environment: Annotated[str, Field(pattern=r"^[0-9a-f]{16}$")]
+    trials: dict[str, list[dict[str, Any]]]
+    failed: dict[str, list[dict[str, Any]]]
+
+
+class _Mark(BaseModel):
+    imports: list[_Import]
 
 
 def is_imported(raw_root: Path, testbed: str) -> bool:
@@ -40,14 +58,15 @@ def imports_of(raw_root: Path, testbed: str) -> list[dict[str, Any]]:
     path = raw_root / testbed / _MARKER
     if not path.is_file():
         return []
+    what = "the list of imports cannot be read"
+    remedy = "Remove this file and import the data set again; no trial is lost by it"
     try:
-        return json.loads(path.read_text(encoding="utf-8"))["imports"]
-    except (ValueError, KeyError, TypeError) as error:
-        raise RecordError(
-            f"the list of imports cannot be read: {error}",
-            str(path),
-            "Remove this file and import the data set again; no trial is lost by it",
-        ) from error
+        document = read_object(path, what, remedy)
+        return [entry.model_dump() for entry in _Mark.model_validate(document).imports]
+    except ValidationError as error:
+        (first, *_) = error.errors(include_url=False, include_input=False)
+        place = ".".join(map(str, first["loc"]))[:200]
+        raise RecordError(f"{what}: {place}: {first['msg']}", str(path), remedy) from error
 
 
 def add_import(raw_root: Path, testbed: str, entry: dict[str, Any]) -> None:
