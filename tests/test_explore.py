@@ -1,4 +1,4 @@
-"""The README's example, and what it reads, on trials of the model measured here."""
+"""The examples of the pages, and what they read, on trials of the model measured here."""
 
 import re
 import shutil
@@ -98,10 +98,11 @@ def test_a_what_if_has_a_row_a_combination():
         tsnrepro.simulate()
 
 
-def test_the_example_of_the_readme_runs(results, tmp_path, monkeypatch):
-    readme = (root() / "README.md").read_text(encoding="utf-8")
-    (example,) = re.findall(r"```python\n(.*?)```", readme, re.DOTALL)
+@pytest.mark.parametrize("page", ["README.md", "README.ko.md", "docs/record.md", "docs/use.md"])
+def test_the_example_of_a_page_runs(page, results, tmp_path, monkeypatch):
+    text = (root() / page).read_text(encoding="utf-8")
+    (example,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
     shutil.copytree(results / "model" / "short", tmp_path / "results" / "model" / "quick")
     (tmp_path / "data").symlink_to(results.parent / "data")
     monkeypatch.setattr(explore, "root", lambda: tmp_path)
-    exec(compile(example, "README.md", "exec"), {})
+    exec(compile(example, page, "exec"), {})
