@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from pseudo_terminal import said_to
+
 from tsnrepro import campaign_output
 from tsnrepro.campaign_output import EXPECTED, CampaignOutput
 
@@ -122,6 +124,6 @@ def test_on_a_terminal_one_line_is_written_over():
         output = CampaignOutput(stream)
         output.tell(begun(1, "loss"))
         output.tell(record("job_finished", job_id=1))
-        said = os.read(ours, 10_000).decode()
+        said = said_to(ours, until="measured")
     os.close(ours)
     assert said.startswith("\r\x1b[Kloss on emulated: preparing\r\x1b[Kloss on emulated: measured")

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from nbclient import NotebookClient
+from pseudo_terminal import CLEARED, said_to
 
 from tsnrepro.campaigns import campaign
 from tsnrepro.experiments import latency, loss, progress, tcp
@@ -94,10 +95,10 @@ def test_a_terminal_has_one_line_that_is_cleared_in_the_end(clock, monkeypatch):
     termios.tcsetwinsize(theirs, (24, 30))
     monkeypatch.setenv("TSNREPRO_PROGRESS", os.ttyname(theirs))
     estimates(clock, [60.0, 60.0], [90.0, 90.0])
-    said = os.read(ours, 10_000).decode()
+    said = said_to(ours, until=CLEARED, times=3)
     os.close(theirs)
     os.close(ours)
-    lines = said.split("\r\x1b[K")
+    lines = said.split(CLEARED)
     assert lines == ["", "loss: trial 1 of 2 (label), 2", "loss: trial 2 of 2 (label), 1", ""]
     assert max(map(len, lines)) < 30
 
