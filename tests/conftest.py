@@ -1,14 +1,17 @@
 """What tests of several rooms share: one emulated testbed, and sockets inside its hosts."""
 
 import os
+import shutil
 import socket
 import time
 
 import pytest
+from in_browser import browser, tab  # noqa: F401 - fixtures
 from network_namespaces import in_network_of
 from short_campaign import measure_short_campaign
 
 from tsnrepro.errors import TestbedError
+from tsnrepro.repository import root
 from tsnrepro.settings import EmulatedSettings
 from tsnrepro.testbed import emulated
 from tsnrepro.testbed.lock import TestbedLock
@@ -204,3 +207,13 @@ def frames_arrived():
 def short_repository(tmp_path_factory):
     """Return a repository with the campaign ``short``, measured and analysed on the model."""
     return measure_short_campaign(tmp_path_factory.mktemp("short-campaign"))
+
+
+@pytest.fixture(scope="session")
+def notebooks_repository(short_repository, tmp_path_factory):
+    """Return a repository with the package, the notebooks and what was measured."""
+    folder = tmp_path_factory.mktemp("people") / "repository"
+    shutil.copytree(short_repository, folder)
+    shutil.copytree(root() / "src", folder / "src")
+    shutil.copy(root() / "Snakefile", folder)
+    return folder

@@ -14,16 +14,6 @@ HERE = "notebooks"
 FOR_PEOPLE = sorted(path.stem for path in (root() / HERE).glob("*.ipynb"))
 
 
-@pytest.fixture(scope="module")
-def repository(short_repository, tmp_path_factory):
-    """Return a repository with the package, the notebooks and what was measured."""
-    folder = tmp_path_factory.mktemp("people") / "repository"
-    shutil.copytree(short_repository, folder)
-    shutil.copytree(root() / "src", folder / "src")
-    shutil.copy(root() / "Snakefile", folder)
-    return folder
-
-
 def executed(repository, notebook, cwd):
     """Execute a notebook in a working directory, with the repository's package."""
     document = nbformat.read(repository / HERE / notebook, as_version=4)
@@ -53,10 +43,10 @@ EACH = [n if n == "explore" else pytest.param(n, marks=pytest.mark.long) for n i
 
 
 @pytest.mark.parametrize("name", EACH)
-def test_a_notebook_shows_pictures_and_no_error(repository, name):
+def test_a_notebook_shows_pictures_and_no_error(notebooks_repository, name):
     folder = {"explore": "data", "compare": "."}.get(name, HERE)
-    (repository / folder).mkdir(exist_ok=True)
-    document = executed(repository, f"{name}.ipynb", repository / folder)
+    (notebooks_repository / folder).mkdir(exist_ok=True)
+    document = executed(notebooks_repository, f"{name}.ipynb", notebooks_repository / folder)
     assert pictures(document), "no figure"
     said = str([w.get("value", "") for w in widgets_of(document)])
     assert "Nothing is measured" not in said
@@ -65,9 +55,9 @@ def test_a_notebook_shows_pictures_and_no_error(repository, name):
 
 
 @pytest.mark.long
-def test_where_nothing_is_measured_a_notebook_says_what_to_do(repository, tmp_path):
+def test_where_nothing_is_measured_a_notebook_says_what_to_do(notebooks_repository, tmp_path):
     bare = tmp_path / "bare"
-    shutil.copytree(repository, bare, ignore=shutil.ignore_patterns("results", "raw"))
+    shutil.copytree(notebooks_repository, bare, ignore=shutil.ignore_patterns("results", "raw"))
     document = executed(bare, "explore.ipynb", bare)
     assert "snakemake --cores 4" in str([w.get("value", "") for w in widgets_of(document)])
 

@@ -62,8 +62,8 @@ def _slider(description: str, low: float, high: float, value: float, step: float
         max=high,
         step=step,
         description=description,
-        style={"description_width": "13em"},
-        layout={"width": "34em"},
+        style={"description_width": "15em"},
+        layout={"width": "36em"},
         continuous_update=True,
     )
 

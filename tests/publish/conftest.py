@@ -3,7 +3,6 @@
 import shutil
 
 import pytest
-from in_browser import browser, tab  # noqa: F401 - fixtures
 
 from tsnrepro import campaigns
 from tsnrepro.analysis import tcp

@@ -1,6 +1,8 @@
 """A real browser whose tabs fail a test where a page complains or asks for what lies elsewhere."""
 
 import shutil
+from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -18,16 +20,18 @@ def browser():
 
 @pytest.fixture
 def tab(browser):
-    """Return the function that opens a page's tab; what went wrong in any fails the test."""
+    """Return the function that opens a file or an address; what goes wrong there fails the test."""
     contexts, wrong = [], []
 
-    def open_tab(path, **kept):
+    def open_tab(place, **kept):
+        address = place.as_uri() if isinstance(place, Path) else place
         contexts.append(browser.new_context(**kept))
         page = contexts[-1].new_page()
         page.on("console", lambda said: wrong.append(said.text) if said.type == "error" else None)
         page.on("pageerror", lambda error: wrong.append(str(error)))
-        page.on("request", lambda request: _own(request.url, wrong))
-        page.goto(path.as_uri())
+        for kind in ("request", "websocket"):
+            page.on(kind, lambda asked: _own(asked.url, address, wrong))
+        page.goto(address)
         return page
 
     yield open_tab
@@ -36,6 +40,9 @@ def tab(browser):
     assert wrong == []
 
 
-def _own(address, wrong):
-    if not address.startswith(("file:", "data:", "blob:")):
-        wrong.append(f"asked for {address}")
+def _own(asked, address, wrong):
+    """Note what is asked of any server but the one that gave the page; a file's has none."""
+    server = urlsplit(address).netloc
+    inside = asked.startswith(("file:", "data:", "blob:"))
+    if not inside and not (server and urlsplit(asked).netloc == server):
+        wrong.append(f"asked for {asked}")
