@@ -99,13 +99,15 @@ def _changed_rows(rng: random.Random, node: list[Any]) -> list[Any]:
 
 def damaged_yaml(sound: bytes, number: int) -> Iterator[bytes]:
     """Yield ``number`` forms of a YAML file: one half with other values, one with other bytes."""
-    values = yaml.safe_load(sound)  # JSON is YAML
-    return chain(damaged_json(values, number // 2), damaged_bytes(sound, number - number // 2))
+    return _by_halves(yaml.safe_load(sound), sound, number)
 
 
 def damaged_json_file(sound: bytes, number: int) -> Iterator[bytes]:
     """Yield ``number`` forms of a JSON file: one half with other values, one with other bytes."""
-    values = json.loads(sound)
+    return _by_halves(json.loads(sound), sound, number)
+
+
+def _by_halves(values: Any, sound: bytes, number: int) -> Iterator[bytes]:
     return chain(damaged_json(values, number // 2), damaged_bytes(sound, number - number // 2))
 
 

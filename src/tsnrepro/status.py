@@ -12,7 +12,7 @@ from tsnrepro.experiments.plan import Planned
 from tsnrepro.experiments.progress import duration
 from tsnrepro.records.imports.imported import is_imported
 from tsnrepro.records.runs import open_run
-from tsnrepro.records.seal import RUN_FILE, SEAL_FILE, seal_of
+from tsnrepro.records.seal import RUN_FILE, seal_of
 from tsnrepro.records.store import DOCUMENT, PARTIAL_PREFIX, RawStore, is_done, sha256_of
 from tsnrepro.records.values import VALUES_FILE
 from tsnrepro.registry import experiment as experiment_of
@@ -146,8 +146,7 @@ def _analysis(testbed: str, campaign_name: str, experiment: str, names: set[str]
     listed = {entry["trial"] for entry in open_run(run)[1]["trials"]}
     if names and listed != names:
         return "stale: other trials are asked for than were analysed"
-    seal = folder / SEAL_FILE
-    sealed = seal_of(folder) if seal.is_file() else None
+    sealed = seal_of(folder)
     if sealed is None:
         return "stale: the analysis did not end"
     if sealed["run"] != sha256_of(run):

@@ -323,8 +323,10 @@ def _limit(
         results.value(f"{name}.{key}.total.count", lost, path["trial"])
     buffers = trials.assign(buffer_mb=column_of(trials, "receive_buffer_bytes") / 1e6)
     shared(results, f"{name}.receive_buffer.mb", buffers, "buffer_mb", "MB")
-    rates = trials.assign(links=links, member=column_of(trials, "member_link_rate_mbps"))
-    shared(results, f"{name}.link_rate_mbps", rates, "links", "Mb/s")
+    results.value(
+        f"{name}.link_rate_mbps", links, names, unit="Mb/s", digits=0, method="configuration"
+    )
+    rates = trials.assign(member=column_of(trials, "member_link_rate_mbps"))
     shared(results, f"{name}.member_link_rate_mbps", rates, "member", "Mb/s")
     shared(results, f"{name}.duration_s", trials, "duration_s", "s")
     shared(results, f"{name}.payload_bytes", trials, "payload_bytes", "bytes")

@@ -20,7 +20,6 @@ def cached_by_change(read: Callable[[Path], _Content]) -> Callable[[Path], _Cont
     def reader(path: Path) -> _Content:
         return cached(path, path.stat().st_mtime_ns if path.is_file() else 0)
 
-    reader.forget = cached.cache_clear  # type: ignore[attr-defined]
     return reader
 
 

@@ -14,13 +14,11 @@ from tsnrepro.experiments.measurement import Measurement
 from tsnrepro.experiments.plan import Planned, in_blocks, nominal_seconds
 from tsnrepro.records.store import Trial, canonical
 from tsnrepro.registry import HARDWARE
-from tsnrepro.settings.loss import LossPart, LossSettings
+from tsnrepro.settings.loss import LINK_RATES, LossPart, LossSettings
 from tsnrepro.testbed.protocol import Testbed
 
 # Configuring, counters, and of iperf3 a connection; only the first estimate of time uses it.
 SET_UP_SECONDS = {"iperf3": 0.7, "talker": 0.4}
-
-LINK_RATES = ("link_rate_mbps", "member_link_rate_mbps")
 
 
 def plan(settings: LossSettings, seed: int, kind: str) -> list[Planned]:

@@ -5,7 +5,6 @@ import hashlib
 import json
 import re
 import tarfile
-import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path, PurePosixPath
@@ -14,6 +13,7 @@ from typing import IO
 from tsnrepro.errors import RecordError
 from tsnrepro.notebooks import execute
 from tsnrepro.publish.compared import Compared, Likeness, compare_files
+from tsnrepro.publish.tarball import BROKEN
 from tsnrepro.records.runs import open_run
 from tsnrepro.records.seal import RUN_FILE, refuse
 from tsnrepro.records.store import SUMS, sha256_of
@@ -25,8 +25,6 @@ from tsnrepro.temporary import temporary_folder
 _LINE = re.compile(r"([0-9a-f]{64})  (.+)")
 _PIECE_BYTES = 1 << 20
 _REMEDY = "Fetch the archive again from where it was deposited"
-# tarfile lets what stands in a damaged header come up as whatever it stumbles over.
-_BROKEN = (tarfile.TarError, EOFError, zlib.error, OSError, ValueError, OverflowError)
 _LONGEST_SUMS_BYTES = 64 << 20
 
 
@@ -137,7 +135,7 @@ def unpacked(archive: Path, target: Path) -> Path:
                     )
             while zipped.read(_PIECE_BYTES):
                 pass  # the checksum of the whole stands at its end
-    except _BROKEN as error:
+    except BROKEN as error:
         raise RecordError(
             f"the archive is damaged at or behind {last}: {error}", str(archive), _REMEDY
         ) from error

@@ -12,6 +12,10 @@ from tsnrepro.publish.errors import PublishError
 
 _READ_ALL = 0o644
 
+# tarfile lets what stands in a damaged header come up as whatever it stumbles over.
+BROKEN = (tarfile.TarError, EOFError, zlib.error, OSError, ValueError, OverflowError)
+"""What reading a damaged tarball raises."""
+
 
 def write_tarball(target: BinaryIO, files: Mapping[str, bytes | Path]) -> None:
     """Write files as a compressed tarball, in the order of their places.
@@ -61,7 +65,7 @@ def read_tarball(path: Path) -> dict[str, bytes]:
         with tarfile.open(path, "r:gz") as archive:
             entries = [entry for entry in archive if entry.isfile()]
             return {entry.name: _content(archive, entry) for entry in entries}
-    except (tarfile.TarError, EOFError, zlib.error, OSError, ValueError, OverflowError) as error:
+    except BROKEN as error:
         raise PublishError(f"no tarball: {error}", str(path)) from error
 
 

@@ -16,7 +16,7 @@ from tsnrepro.records.columns import (
     NumberColumn,
 )
 from tsnrepro.records.runs import open_run, recorded_trials
-from tsnrepro.settings.loss import Question
+from tsnrepro.settings.loss import LINK_RATES, Question
 
 COUNT = pa.Column(int, pa.Check.ge(0))
 # iperf3 and sockperf need room for a header of their own in every datagram.
@@ -38,7 +38,7 @@ OWN_LOSS = {
     # Of a trial's own links, where they are not the testbed's.
     **{
         name: pa.Column("Int64", pa.Check.gt(0), nullable=True, coerce=True, required=False)
-        for name in ("link_rate_mbps", "member_link_rate_mbps")
+        for name in LINK_RATES
     },
     "receive_buffer_bytes": pa.Column(
         "Int64", pa.Check.gt(0), nullable=True, coerce=True, required=False
@@ -197,8 +197,7 @@ def _loss(document: dict[str, Any]) -> dict[str, Any]:
         "question": factors.get("question", "sweep"),
         "phase": factors.get("phase"),
         "generator": factors.get("generator", "iperf3"),
-        "link_rate_mbps": factors.get("link_rate_mbps"),
-        "member_link_rate_mbps": factors.get("member_link_rate_mbps"),
+        **{name: factors.get(name) for name in LINK_RATES},
         "receive_buffer_bytes": factors.get("receive_buffer_bytes"),
         "realtime_listener": factors.get("realtime_listener"),
         **_stalls(values),

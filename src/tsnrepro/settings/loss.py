@@ -20,6 +20,8 @@ from tsnrepro.settings.strict import (
 )
 
 Question = Literal["sweep", "limit", "bottleneck", "intervention"]
+LINK_RATES = ("link_rate_mbps", "member_link_rate_mbps")
+"""What a part may have of its own where a testbed's links can be given a rate."""
 
 
 class LossPart(Strict):
