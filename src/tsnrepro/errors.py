@@ -1,5 +1,10 @@
 """Errors that say what was wrong, where, and what to do."""
 
+import re
+
+# A word of this length is no word, and would bury the rest of the sentence.
+_ENDLESS = re.compile(r"(\S{100})\S{200,}(\S{60})")
+
 
 class TsnreproError(Exception):
     """A failure that a user can act on.
@@ -21,6 +26,7 @@ class TsnreproError(Exception):
     def __str__(self) -> str:
         place = f" ({self.where})" if self.where else ""
         said = f"{self.what}{place}" + (f". {self.remedy}" if self.remedy else "")
+        said = _ENDLESS.sub(r"\1...\2", said)
         return said if said.isprintable() else "".join(map(_shown, said))
 
 

@@ -80,7 +80,7 @@ def make_check(entry: dict[str, Any], where: str = "") -> Check:
     """
     place = f"{where}, check {entry.get('id', '(without id)')!r}"
     name, own = entry.get("rule"), {key: value for key, value in entry.items() if key != "rule"}
-    if name not in RULES:
+    if not isinstance(name, str) or name not in RULES:
         what = f"unknown rule {name!r}" if "rule" in entry else "a check lacks rule"
         raise ConfigurationError(what, place, f"There are: {', '.join(sorted(RULES))}")
     return parse(RULES[name], own, place)
