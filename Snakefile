@@ -70,7 +70,9 @@ except TsnreproError as error:
 
 onstart:
     quieten(workflow.scheduler)
-    tsnrepro.preloaded.start_server(os.getpid())
+    tsnrepro.preloaded.start_server(
+        os.getpid(), [workflow.snakemake_tmp_dir, workflow.sourcecache.runtime_cache_path]
+    )
     expected = seconds_to_measure((run.testbed, run.campaign, run.experiment) for run in RUNS)
     left = (
         f"; about {duration(sum(expected.values()))} of measuring"

@@ -7,6 +7,7 @@ import pytest
 import yaml
 
 from tsnrepro.cli import _parser
+from tsnrepro.records.tables import SCHEMAS
 from tsnrepro.repository import root
 from tsnrepro.settings import load_testbed
 
@@ -66,3 +67,22 @@ def test_every_page_is_listed():
     listed = (root() / "docs" / "README.md").read_text(encoding="utf-8")
     for page in (root() / "docs").glob("*.md"):
         assert page.name == "README.md" or f"({page.name})" in listed
+
+
+def columns_on_page():
+    """Return the names in the first column of each table, by the heading above it."""
+    found, heading = {}, ""
+    for line in (root() / "docs" / "columns.md").read_text(encoding="utf-8").splitlines():
+        if line.startswith("## "):
+            heading = line[3:].strip("`")
+            found[heading] = []
+        elif line.startswith("| `"):
+            found[heading] += re.findall(r"`([^`]+)`", line.split("|")[1])
+    return found
+
+
+@pytest.mark.parametrize("experiment", SCHEMAS)
+def test_every_column_of_a_table_is_explained(experiment):
+    explained = columns_on_page()
+    named = ["^drop_.*$" if n == "drop_..." else n for n in explained[experiment]]
+    assert sorted(explained["In every table"] + named) == sorted(SCHEMAS[experiment].columns)

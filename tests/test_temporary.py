@@ -1,5 +1,6 @@
 """Temporary folders: made and gone, or refused in a sentence."""
 
+import os
 import socket
 import tempfile
 from pathlib import Path
@@ -7,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tsnrepro.errors import ConfigurationError
-from tsnrepro.temporary import LONGEST_SOCKET_PATH, temporary_folder
+from tsnrepro.temporary import LONGEST_SOCKET_PATH, remove_folders_of, temporary_folder
 
 
 @pytest.fixture
@@ -17,10 +18,19 @@ def tempdir(monkeypatch):
 
 def test_a_folder_is_gone_after_its_block(tempdir, tmp_path):
     tempdir(tmp_path)
-    with temporary_folder("mine-") as folder:
+    with temporary_folder() as folder:
         assert Path(folder).parent == tmp_path
         (Path(folder) / "file").touch()
     assert not list(tmp_path.iterdir())
+
+
+def test_what_a_killed_process_left_is_removed_and_nothing_else(tempdir, tmp_path):
+    tempdir(tmp_path)
+    with temporary_folder() as folder:
+        (other := tmp_path / f"tsnrepro-{os.getpid()}1-abc").mkdir()
+        remove_folders_of(os.getpid())
+        assert list(tmp_path.iterdir()) == [other]
+        Path(folder).mkdir()  # for the block to remove
 
 
 @pytest.mark.parametrize("place", ["no/such/folder", "a-file/folder"])
@@ -28,7 +38,7 @@ def test_where_none_can_be_made_it_is_said(tempdir, tmp_path, place):
     (tmp_path / "a-file").touch()
     tempdir(tmp_path / place)
     with pytest.raises(ConfigurationError, match=r"no temporary folder: .*TMPDIR"):
-        temporary_folder("mine-").__enter__()
+        temporary_folder().__enter__()
 
 
 def test_a_full_disk_is_named(tempdir, tmp_path, monkeypatch):
@@ -38,21 +48,21 @@ def test_a_full_disk_is_named(tempdir, tmp_path, monkeypatch):
     tempdir(tmp_path)
     monkeypatch.setattr(tempfile._os, "mkdir", full)
     with pytest.raises(ConfigurationError, match="no temporary folder: No space left on device"):
-        temporary_folder("mine-").__enter__()
+        temporary_folder().__enter__()
 
 
 def test_the_longest_path_that_the_kernel_takes(tempdir):
     """One byte below the limit a socket is bound, one above it is refused beforehand."""
     with tempfile.TemporaryDirectory(dir="/tmp") as short:
-        random_part = len("/x-") + 8
+        random_part = len(f"/tsnrepro-{os.getpid()}-") + 8
         for length, fits in ((LONGEST_SOCKET_PATH, True), (LONGEST_SOCKET_PATH + 1, False)):
             deep = Path(short) / ("d" * (length - len(short) - 1 - random_part - len("/s-1")))
             deep.mkdir()
             tempdir(deep)
             if not fits:
                 with pytest.raises(ConfigurationError, match="108 bytes is longer"):
-                    temporary_folder("x-", socket="s-1").__enter__()
+                    temporary_folder(socket="s-1").__enter__()
                 assert not list(deep.iterdir())
                 continue
-            with temporary_folder("x-", socket="s-1") as folder, socket.socket(socket.AF_UNIX) as s:
+            with temporary_folder(socket="s-1") as folder, socket.socket(socket.AF_UNIX) as s:
                 s.bind(f"{folder}/s-1")

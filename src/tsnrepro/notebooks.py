@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from tsnrepro.errors import ConfigurationError, TsnreproError
-from tsnrepro.temporary import temporary_folder
+from tsnrepro.temporary import remove_folders_of, temporary_folder
 
 # What an interrupted notebook is given to shut its kernel down.
 _INTERRUPT_SECONDS = 3
@@ -74,6 +74,7 @@ def _end_with_workflow() -> None:
             select.select([handle], [], [])
         os.kill(os.getpid(), signal.SIGINT)
         time.sleep(_INTERRUPT_SECONDS)
+        remove_folders_of(os.getpid())
         os._exit(1)  # the kernel of the notebook ends when it has lost its parent
 
     threading.Thread(target=wait, daemon=True).start()
@@ -133,8 +134,13 @@ def execute(source: Path, target: Path, parameters: dict[str, Any]) -> None:
     os.environ.setdefault("TSNREPRO_PROGRESS", f"/proc/{os.getpid()}/fd/{_STDERR}")
     # Sockets in a folder of this user's and this run's own, instead of TCP ports on loopback that
     # anyone on the machine could reach.
-    with temporary_folder("tsnrepro-", socket="kernel-5") as sockets:
-        kernel = {"transport": "ipc", "ip": f"{sockets}/kernel"}
+    with temporary_folder(socket="kernel-5") as sockets:
+        # The file with the kernel's key lies there, too: jupyter leaves it when interrupted.
+        kernel = {
+            "transport": "ipc",
+            "ip": f"{sockets}/kernel",
+            "connection_file": f"{sockets}/connection.json",
+        }
         try:
             papermill.execute_notebook(
                 str(source),

@@ -13,6 +13,7 @@ import ast
 import json
 import os
 import selectors
+import shutil
 import signal
 import socket
 import struct
@@ -20,9 +21,12 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterable
 from contextlib import suppress
 from importlib import import_module
 from typing import Any, NoReturn
+
+from tsnrepro.temporary import remove_folders_of
 
 NAME = "TSNREPRO_PRELOADED"
 """The environment variable that names a workflow's server."""
@@ -43,15 +47,25 @@ _STANDARD = (0, 1, 2)
 _REQUEST_SECONDS = 10
 # What an interrupted command is given to end by itself.
 _INTERRUPT_SECONDS = 3
+# What commands are given to end with their workflow.
+_LAST_SECONDS = 10
 _FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 # --- the workflow's side --------------------------------------------------------------------------
 
 
-def start_server(workflow: int) -> None:
-    """Start a server that ends with a process, and name it to the commands that this one starts."""
-    argv = [sys.executable, "-m", "tsnrepro.preloaded", str(workflow)]
+def start_server(workflow: int, folders: Iterable[str | os.PathLike[str]] = ()) -> None:
+    """Start a server that ends with a process, and name it to the commands that this one starts.
+
+    Parameters
+    ----------
+    workflow
+        The process.
+    folders
+        Its temporary folders, removed after its end: a process that is killed leaves them.
+    """
+    argv = [sys.executable, "-m", "tsnrepro.preloaded", str(workflow), *map(os.fspath, folders)]
     with subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE) as server:
         # Its name is all that it prints; it goes on in a process of its own.
         assert server.stdout is not None
@@ -208,15 +222,27 @@ class _Server:
         while True:
             for key, _ in self._selector.select():
                 if key.fd == self._workflow:
+                    self._wait_for_commands()
                     return None
                 if key.fileobj is not self._listening:
                     self._tell(key.fd, *key.data)
                 elif command := self._take():
                     return command
 
+    def _wait_for_commands(self) -> None:
+        """Wait for commands that end with the workflow, and clear up after them."""
+        self._selector.unregister(self._workflow)
+        self._selector.unregister(self._listening)
+        self._listening.close()
+        end = time.monotonic() + _LAST_SECONDS
+        while self._selector.get_map() and (left := end - time.monotonic()) > 0:
+            for key, _ in self._selector.select(left):
+                self._tell(key.fd, *key.data)
+
     def _tell(self, handle: int, pid: int, connection: socket.socket) -> None:
         """Tell who asked for a command how it ended."""
         _, status = os.waitpid(pid, 0)
+        remove_folders_of(pid)
         self._selector.unregister(handle)
         os.close(handle)
         with suppress(OSError):
@@ -300,6 +326,7 @@ class _Command:
         if not kernel:
             os.kill(os.getpid(), signal.SIGINT)
             time.sleep(_INTERRUPT_SECONDS)
+            remove_folders_of(os.getpid())
         os._exit(1)
 
 
@@ -356,6 +383,8 @@ def _imports_of(notebook: str) -> list[str]:
 
 def _daemon(workflow: int) -> "_Command | None":
     """Serve as a process that nobody waits for; return what a fork is to run."""
+    # A session of its own: a terminal's signals are the workflow's, and the server ends after it.
+    os.setsid()
     handle = os.pidfd_open(workflow)
     listening = socket.socket(socket.AF_UNIX)
     # No file, so that nothing is left of it: the kernel picks a name (unix(7), autobind).
@@ -364,8 +393,6 @@ def _daemon(workflow: int) -> "_Command | None":
     if os.fork():
         print(listening.getsockname()[1:].decode(), flush=True)
         os._exit(0)
-    # A terminal's interrupt is the workflow's; the server ends after it.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
     nowhere = os.open(os.devnull, os.O_RDWR)
     os.dup2(nowhere, 1)
     os.close(nowhere)
@@ -376,3 +403,5 @@ def _daemon(workflow: int) -> "_Command | None":
 if __name__ == "__main__":
     if command := _daemon(int(sys.argv[1])):
         command.run()
+    for folder in sys.argv[2:]:
+        shutil.rmtree(folder, ignore_errors=True)

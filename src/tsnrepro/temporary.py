@@ -1,8 +1,14 @@
-"""Temporary folders whose lack is said in a sentence: no space, no permission, a path too long."""
+"""Temporary folders whose lack is said in a sentence: no space, no permission, a path too long.
 
+A folder's name tells whose it is, so that another process can remove what a killed one left.
+"""
+
+import os
+import shutil
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from pathlib import Path
 
 from tsnrepro.errors import ConfigurationError
 
@@ -12,13 +18,11 @@ _REMEDY = "Free space there, or let TMPDIR name another folder"
 
 
 @contextmanager
-def temporary_folder(prefix: str, socket: str = "") -> Iterator[str]:
+def temporary_folder(socket: str = "") -> Iterator[str]:
     """Make a folder that is gone after the ``with`` block.
 
     Parameters
     ----------
-    prefix
-        How its name begins.
     socket
         The longest name that a socket in it will have.
 
@@ -28,7 +32,7 @@ def temporary_folder(prefix: str, socket: str = "") -> Iterator[str]:
         No folder can be made, or a socket in it would have a longer path than the kernel takes.
     """
     try:
-        made = tempfile.TemporaryDirectory(prefix=prefix)
+        made = tempfile.TemporaryDirectory(prefix=_prefix(os.getpid()))
     except OSError as error:
         reason = error.strerror or str(error)
         raise ConfigurationError(f"no temporary folder: {reason}", "TMPDIR", _REMEDY) from error
@@ -42,3 +46,15 @@ def temporary_folder(prefix: str, socket: str = "") -> Iterator[str]:
                 "Let TMPDIR name a folder with a shorter path",
             )
         yield folder
+
+
+def remove_folders_of(pid: int) -> None:
+    """Remove the temporary folders of a process that has ended, or is about to."""
+    for path in Path(tempfile.gettempdir()).glob(f"{_prefix(pid)}*"):
+        with suppress(OSError):
+            if path.lstat().st_uid == os.geteuid():
+                shutil.rmtree(path)
+
+
+def _prefix(pid: int) -> str:
+    return f"tsnrepro-{pid}-"

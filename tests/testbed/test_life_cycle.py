@@ -1,8 +1,6 @@
 """Nothing of a testbed is left, however the program that brought it up ends."""
 
-import json
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -12,7 +10,14 @@ import uuid
 from pathlib import Path
 
 import pytest
-from bpf_objects import bpf_objects
+from left_behind import (
+    MAPS,
+    PROGRAMS,
+    kernel_objects,
+    names_left,
+    processes,
+    surroundings,
+)
 
 from tsnrepro.dataplane import build
 from tsnrepro.errors import TestbedError
@@ -22,11 +27,6 @@ from tsnrepro.testbed.emulated import HOSTS, EmulatedTestbed
 
 pytestmark = [pytest.mark.namespaces, pytest.mark.usefixtures("alone")]
 
-PROGRAMS = {"host_ingress", "member_ingress", "station_egress"}
-PROGRAMS |= {"station_ingress", "stream_drop", "stream_drop_aga"}  # cut to 15 characters
-MAPS = {"frer_config", "frer_generator", "frer_recovery", "stations", "stream_drops"}
-# Python tries a temporary folder with a file of eight random letters, for an instant.
-TRIED_BY_PYTHON = re.compile(r"[a-z0-9_]{8}")
 GONE_SECONDS = 10
 UP_SECONDS = 60
 
@@ -83,40 +83,11 @@ class Owner:
 
     def processes(self) -> list[str]:
         """Return the processes that descend from this program or live in its hosts."""
-        found = []
-        for folder in Path("/proc").glob("[0-9]*"):
-            try:
-                marked = self._mark in (folder / "environ").read_text(errors="replace")
-                inside = (folder / "ns" / "net").stat().st_ino in self.spaces
-                if marked or inside:
-                    found.append((folder / "cmdline").read_text().replace("\0", " "))
-            except OSError:
-                continue  # it ended while we looked
-        return found
-
-
-def kernel_objects() -> list[str]:
-    """Return the eBPF programs and maps of any testbed on this machine."""
-    found = []
-    for kind, names in (("prog", PROGRAMS), ("map", MAPS)):
-        found += [f"{kind} {name}" for name, _ in bpf_objects(kind) if name in names]
-    return found
-
-
-def names_left(folder: Path) -> list[str]:
-    """Return the names in a temporary folder, without what Python itself tries it with."""
-    return [p.name for p in folder.iterdir() if not TRIED_BY_PYTHON.fullmatch(p.name)]
-
-
-def surroundings() -> dict[str, list[str]]:
-    """Return what a testbed must not add to on the machine it runs on."""
-    links = subprocess.run(["ip", "-j", "link"], capture_output=True, check=True).stdout
-    return {
-        "links": [link["ifname"] for link in json.loads(links)],
-        "pinned": sorted(map(str, Path("/sys/fs/bpf").rglob("*"))),
-        "named namespaces": sorted(map(str, Path("/run/netns").glob("*"))),
-        "run": sorted(map(str, Path("/run").glob("tsnrepro*"))),
-    }
+        return [
+            command
+            for command, environment, space in processes().values()
+            if self._mark in environment or space in self.spaces
+        ]
 
 
 def assert_gone(owner: Owner, before: dict[str, list[str]]) -> None:

@@ -45,7 +45,7 @@ def verify_archive(archive: Path) -> None:
     if not archive.is_file():
         raise RecordError("there is no archive", str(archive), "Make it: snakemake deposit")
     expected = _is_as_noted_beside(archive)
-    with temporary_folder("tsnrepro-") as scratch:
+    with temporary_folder() as scratch:
         folder = unpacked(archive, Path(scratch) / "archive")
         if not expected:
             raise RecordError(

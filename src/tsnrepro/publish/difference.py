@@ -290,7 +290,7 @@ def _marked(before: str, now: str, unmarked: str) -> str:
     PublishError
         latexdiff cannot read it; with what it said.
     """
-    with temporary_folder("tsnrepro-") as folder:
+    with temporary_folder() as folder:
         places = [Path(folder) / name for name in ("before.tex", "now.tex", "preamble.tex")]
         for place, text in zip(places, (before, now, _PREAMBLE), strict=True):
             place.write_text(_readable(text), encoding="utf-8")

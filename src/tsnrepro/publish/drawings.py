@@ -47,7 +47,7 @@ def drawings_as_svg(
     preamble = _BODY.sub("", manuscript)
     pages = "".join(_PAGE % drawing for drawing in drawings)
     text = f"{preamble}\\begin{{document}}\\footnotesize{pages}\\end{{document}}\n"
-    with temporary_folder("tsnrepro-") as folder:
+    with temporary_folder() as folder:
         for place, content in files.items():
             if "/" not in place and place.endswith((".sty", ".lua", ".tex")):
                 (Path(folder) / place).write_bytes(content)

@@ -133,7 +133,7 @@ def compiled(files: Mapping[str, bytes], name: str, what: str = "the tarball") -
     PublishError
         They do not compile; with the end of what LuaLaTeX said.
     """
-    with temporary_folder("tsnrepro-") as folder:
+    with temporary_folder() as folder:
         for place, content in files.items():
             path = Path(folder) / place
             path.parent.mkdir(parents=True, exist_ok=True)

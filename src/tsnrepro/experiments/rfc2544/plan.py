@@ -30,8 +30,10 @@ from tsnrepro.settings.rfc2544 import (
     ThroughputSettings,
 )
 
-# Counters, set-up and waiting of one load trial; only the first estimate of time uses it.
-_SET_UP_SECONDS = 2.0
+# Counters and set-up of one load trial, and its waits where it has those of RFC 2544, 23 (c) and
+# (e); only the first estimate of time uses them.
+_SET_UP_SECONDS = 0.8
+_WAITS_SECONDS = 7.0
 # Load trials that MLRsearch needs at a time besides those of its final bounds.
 _MLR_EXTRA_TRIALS = 8
 _BACK_TO_BACK_STEPS = 8
@@ -58,24 +60,25 @@ def plan(settings: Rfc2544Settings, seed: int, kind: str) -> list[Planned]:
 
 def _benchmarks(settings: Rfc2544Settings) -> Iterator[Iterator[tuple[Trial, float]]]:
     common = settings.model_dump(include={"ceiling_s", "shortfall_percent", "full_waits"})
+    beside = _SET_UP_SECONDS + (_WAITS_SECONDS if settings.full_waits else 0.0)
     if (of := settings.throughput) is not None:
-        methods = [_search(of, method) for method in of.methods]
+        methods = [_search(of, method, beside) for method in of.methods]
         yield _trials("throughput", common, of, of.repetitions, methods)
     if (of := settings.frame_loss) is not None:
         counts = {"downward": 5 * (of.step_percent is not None), "at-loads": len(of.loads_percent)}
-        each = of.duration_s + _SET_UP_SECONDS
+        each = of.duration_s + beside
         loss = [(name, of, of.duration_s, n * each) for name, n in counts.items() if n]
         yield _trials("frame-loss", common, of, of.repetitions, loss)
     if (of := settings.back_to_back) is not None:
-        seconds = of.searches * _BACK_TO_BACK_STEPS * (of.longest_s / 4 + _SET_UP_SECONDS)
+        seconds = of.searches * _BACK_TO_BACK_STEPS * (of.longest_s / 4 + beside)
         bursts = [("back-to-back", of, of.longest_s, seconds)]
         yield _trials("back-to-back", common, of, 1, bursts)
     if (of := settings.system_recovery) is not None:
         seconds = of.overload_s + of.recovery_s
-        recovery = [("system-recovery", of, seconds, seconds + _SET_UP_SECONDS)]
+        recovery = [("system-recovery", of, seconds, seconds + beside)]
         yield _trials("system-recovery", common, of, of.repetitions, recovery)
     if (of := settings.latency) is not None:
-        seconds = of.duration_s + _SET_UP_SECONDS
+        seconds = of.duration_s + beside
         cases = [
             (f"{kind}-{load}", of, of.duration_s, seconds) for kind in of.kinds for load in of.loads
         ]
@@ -123,9 +126,9 @@ def _own_settings(settings: Strict) -> dict[str, Any]:
     return settings.model_dump(mode="json", exclude=listed | {"loads", "kinds"})
 
 
-def _search(settings: ThroughputSettings, method: SearchMethod) -> _Part:
+def _search(settings: ThroughputSettings, method: SearchMethod, beside: float) -> _Part:
     chosen: Strict = getattr(settings, method.replace("-", "_"))
-    longest, seconds = _SECONDS[type(chosen)](chosen)
+    longest, seconds = _SECONDS[type(chosen)](chosen, beside)
     return method, chosen, longest, seconds
 
 
@@ -160,11 +163,11 @@ _SETTINGS: dict[str, type[Strict]] = {
 }
 
 
-def _binary_seconds(settings: BinarySearchSettings) -> tuple[float, float]:
-    return settings.duration_s, settings.steps * (settings.duration_s + _SET_UP_SECONDS)
+def _binary_seconds(settings: BinarySearchSettings, beside: float) -> tuple[float, float]:
+    return settings.duration_s, settings.steps * (settings.duration_s + beside)
 
 
-def _mlr_seconds(settings: MlrSettings) -> tuple[float, float]:
+def _mlr_seconds(settings: MlrSettings, beside: float) -> tuple[float, float]:
     goals = settings.goals
     # Goals share trials, so the longest decides. A bound that may exceed fails at half of the sum.
     sums = [(2.5 if g.exceed_ratio == 0 else 1.5) * g.duration_sum_s for g in goals]
@@ -172,19 +175,19 @@ def _mlr_seconds(settings: MlrSettings) -> tuple[float, float]:
     trials = _MLR_EXTRA_TRIALS + max(
         seconds / goal.final_trial_s for seconds, goal in zip(sums, goals, strict=True)
     )
-    return max(goal.final_trial_s for goal in goals), sending + trials * _SET_UP_SECONDS
+    return max(goal.final_trial_s for goal in goals), sending + trials * beside
 
 
-def _systematic_seconds(settings: SystematicSettings) -> tuple[float, float]:
+def _systematic_seconds(settings: SystematicSettings, beside: float) -> tuple[float, float]:
     # Each grid is two steps of the one before wide, and the last has its own repetitions.
     finer = math.log(100 / settings.loads / settings.resolution_percent)
     grids = 1 + max(0, math.ceil(finer / math.log(settings.loads / 2)))
     grids = min(grids, settings.most_grids)
     trials = settings.loads * ((grids - 1) * settings.repetitions + settings.last_repetitions)
-    return settings.duration_s, trials * (settings.duration_s + _SET_UP_SECONDS)
+    return settings.duration_s, trials * (settings.duration_s + beside)
 
 
-_SECONDS: dict[type, Callable[[Any], tuple[float, float]]] = {
+_SECONDS: dict[type, Callable[[Any, float], tuple[float, float]]] = {
     BinarySearchSettings: _binary_seconds,
     MlrSettings: _mlr_seconds,
     SystematicSettings: _systematic_seconds,
