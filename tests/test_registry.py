@@ -25,7 +25,7 @@ def test_a_campaign_has_a_section_for_each():
 
 
 def test_every_notebook_belongs_to_an_experiment_or_is_listed():
-    others = {"audit", "threshold-study"}
+    others = {"audit", "loss-study", "threshold-study"}
     for part in ("measure", "analyse"):
         found = {path.stem for path in (root() / "notebooks" / part).glob("*.ipynb")}
         assert found - others == {*experiments()}

@@ -10,6 +10,7 @@ from tsnrepro.errors import RecordError
 from tsnrepro.ethernet import udp_truesizes
 from tsnrepro.studies import threshold_analysis as analysis
 from tsnrepro.studies import threshold_figures as figures
+from tsnrepro.studies.tables import read_table
 
 PAYLOADS, BUFFERS, STALLS, QUEUES = (18, 1472), (106_496, 425_984), (1.0, 4.0), (16_384, 65_536)
 
@@ -148,9 +149,9 @@ def test_a_table_of_something_else_is_refused(tmp_path, spoil, said):
     path = tmp_path / "study.parquet"
     spoil(invented()).to_parquet(path)
     with pytest.raises(RecordError, match=said):
-        analysis.load_table(path)
+        read_table(path, analysis.COLUMNS)
     with pytest.raises(RecordError, match="no such study"):
-        analysis.load_table(tmp_path / "other.parquet")
+        read_table(tmp_path / "other.parquet", analysis.COLUMNS)
 
 
 def test_figures_show_every_condition():

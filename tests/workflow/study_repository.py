@@ -9,7 +9,7 @@ from tsnrepro.repository import root
 def copy_for_studies(target: Path) -> Path:
     for name in ("Snakefile", "environment.yml", "pyproject.toml"):
         shutil.copy2(root() / name, target / name)
-    for name in ("src", "config", "workflow"):
+    for name in ("src", "config", "workflow", "notebooks"):
         shutil.copytree(root() / name, target / name)  # with what is compiled, where it is
     (target / "profiles").symlink_to("workflow/profiles")
     return target

@@ -223,7 +223,7 @@ EDITS = {
         "src/tsnrepro/stats/estimate.py",
         "class Estimate:",
         "class Estimate:\n    edited = True\n",
-        analysed(*EXPERIMENTS) | {f"analyse_threshold_study results/studies/{STUDY}/values.json"},
+        analysed(*EXPERIMENTS) | {f"analyse_study results/studies/{STUDY}/values.json"},
     ),
     "one analysis": (
         "src/tsnrepro/analysis/tcp.py",

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import tsnrepro.studies.chunks
 from tsnrepro.dependencies import code_of
+from tsnrepro.studies.chunks import notebook_of
 from tsnrepro.workflow_lock import release_stale_lock
 
 release_stale_lock()
@@ -73,18 +74,18 @@ rule study_table:
         " || {{ cat {log:q} >&2; exit 1; }}"
 
 
-rule analyse_threshold_study:
+rule analyse_study:
     input:
-        lambda wildcards: code_of("notebooks/analyse/threshold-study.ipynb"),
+        lambda wildcards: code_of(notebook_of(wildcards.study)),
         table="results/studies/{study}/study.parquet",
-        notebook="notebooks/analyse/threshold-study.ipynb",
+        notebook=lambda wildcards: notebook_of(wildcards.study),
     output:
         values="results/studies/{study}/values.json",
         figures=directory("results/studies/{study}/figures"),
     log:
         notebook="results/studies/{study}/analyse.ipynb",
     wildcard_constraints:
-        study=r"threshold[A-Za-z0-9_-]*",
+        study=r"[A-Za-z0-9_-]+",
     conda:
         "../../environment.yml"
     shell:

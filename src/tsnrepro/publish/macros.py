@@ -215,7 +215,7 @@ def _made_of_study(folder: Path) -> Made:
     # The table has its columns' names in the first line, and a line a search.
     searches = table.read_bytes().count(b"\n") - 1 if table.is_file() else 0
     return Made(
-        rule="analyse_threshold_study",
+        rule="analyse_study",
         program=program,
         code=code_digest(program),
         experiment=f"{STUDY} {folder.name}",

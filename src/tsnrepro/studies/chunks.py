@@ -30,14 +30,21 @@ def chunk_files(name: str) -> list[str]:
 
 
 def results_of_study(name: str | None) -> list[str]:
-    """Return what a study ends in, as the workflow names it: its table, or what a paper prints.
-
-    A study whose name begins with ``threshold`` has a notebook. Without a name there is none.
-    """
-    if name is None:
-        return []
-    parts = ["values.json", "figures"] if name.startswith("threshold") else ["study.parquet"]
+    """Return what a study ends in, as the workflow names it. Without a name there is none."""
+    parts = ("values.json", "figures") if name else ()
     return [f"results/studies/{name}/{part}" for part in parts]
+
+
+def notebook_of(name: str) -> str:
+    """Return the notebook that analyses a study of config/studies: one for each kind of measure.
+
+    Raises
+    ------
+    ConfigurationError
+        There is no such study, or its file is none.
+    """
+    study = load_study(f"config/studies/{name}.yaml")
+    return f"notebooks/analyse/{study.measure.kind}-study.ipynb"
 
 
 def chunk_path(folder: Path, number: int) -> Path:

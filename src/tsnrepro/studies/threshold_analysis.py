@@ -15,7 +15,6 @@ import numpy as np
 import pandas as pd
 
 from tsnrepro.analysis.results import Results
-from tsnrepro.errors import RecordError
 from tsnrepro.stats.estimate import Estimate
 from tsnrepro.stats.replication import mean_over_runs
 from tsnrepro.studies.study import FACTORS
@@ -30,30 +29,9 @@ HOST_FACTORS = (
     "switch_queue_bytes",
     "configuration",
 )
+COLUMNS = ("threshold_mbps", "censored", *HOST_FACTORS)
+"""What this analysis reads of a study's table."""
 _LINE_LIMIT = "line limit"
-
-
-def load_table(path: str | Path) -> pd.DataFrame:
-    """Return a study's table of thresholds, with thresholds per second in ``threshold_kpps``.
-
-    Raises
-    ------
-    RecordError
-        There is no such table, it has no thresholds, or not both configurations.
-    """
-    source = Path(path)
-    if not source.is_file():
-        raise RecordError(
-            "no such study",
-            str(source),
-            "Compute it: snakemake --cores 4 study --config study=threshold",
-        )
-    table = pd.read_parquet(source)
-    if missing := sorted({"threshold_mbps", "censored", *HOST_FACTORS} - set(table)):
-        raise RecordError(f"no thresholds: {', '.join(missing)} is missing", str(source))
-    if {*table["configuration"]} != {"control", "frer"}:
-        raise RecordError("a comparison needs the configurations control and frer", str(source))
-    return table
 
 
 def pairs(table: pd.DataFrame) -> pd.DataFrame:

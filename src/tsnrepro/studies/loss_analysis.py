@@ -1,0 +1,83 @@
+"""What loss at one load depends on: each factor's effect, under control and with FRER.
+
+A point's seed is that of its replication, whatever its factors, so levels of a factor are compared
+under the same random numbers. Seeds are few and losses come in bursts: what is printed is the mean
+over seeds with its range, and no interval.
+"""
+
+import hashlib
+from pathlib import Path
+
+import pandas as pd
+
+from tsnrepro.analysis.results import Results
+from tsnrepro.stats.replication import range_over_runs
+from tsnrepro.studies.study import FACTORS
+
+CONFIGURATIONS = ("control", "frer")
+MEASURED = ("loss_percent", "configuration")
+_WHY = "mean over seeds, with their range"
+
+
+def varied(table: pd.DataFrame) -> list[str]:
+    """Return the factors that have more than one value, but for the configuration."""
+    names = [name for name in FACTORS if name in table and name != "configuration"]
+    return [name for name in names if table[name].nunique() > 1]
+
+
+def by_level(table: pd.DataFrame, factor: str) -> pd.DataFrame:
+    """Return the loss in percent by value of a factor, averaged over all others.
+
+    One row a value, configuration and seed: ``value``, ``configuration``, ``replication``,
+    ``loss_percent``.
+    """
+    keys = [factor, "configuration", "replication"]
+    found = table.groupby(keys)["loss_percent"].mean().reset_index()
+    return found.rename(columns={factor: "value"})
+
+
+def effects(table: pd.DataFrame) -> pd.DataFrame:
+    """Return what the last value of each factor does to the loss, against the first.
+
+    Shape (factors x configurations x seeds, 4): ``factor``, ``configuration``, ``replication`` and
+    ``change``, in percentage points.
+    """
+    rows = []
+    for factor in varied(table):
+        levels = by_level(table, factor)
+        wide = levels.pivot(
+            index=["configuration", "replication"], columns="value", values="loss_percent"
+        )
+        change = wide[max(wide)] - wide[min(wide)]
+        rows.append(change.rename("change").reset_index().assign(factor=factor))
+    columns = ["factor", "configuration", "replication", "change"]
+    return pd.concat(rows)[columns] if rows else pd.DataFrame(columns=columns)
+
+
+def summary(table: pd.DataFrame) -> pd.DataFrame:
+    """Return the mean loss in percent by factor, value and configuration."""
+    rows = [
+        by_level(table, factor)
+        .groupby(["value", "configuration"])["loss_percent"]
+        .mean()
+        .unstack()
+        .assign(factor=factor)
+        .reset_index()
+        for factor in varied(table)
+    ]
+    columns = ["factor", "value", *CONFIGURATIONS]
+    frame = pd.concat(rows) if rows else pd.DataFrame(columns=columns)
+    return frame.reindex(columns=columns).set_index(["factor", "value"]).rename_axis(columns=None)
+
+
+def analyse(table: pd.DataFrame, source: str | Path) -> Results:
+    """Return the results of the study; ``source`` is the file that they rest on."""
+    path = Path(source)
+    record = {"trial": [path.name], "sha256": [hashlib.sha256(path.read_bytes()).hexdigest()]}
+    results = Results("", pd.DataFrame(record))
+    results.value("study.points.count", len(table), record["trial"])
+    for (factor, configuration), rows in effects(table).groupby(["factor", "configuration"]):
+        found = range_over_runs(rows["change"], _WHY, unit="%")
+        key = f"study.effect.{factor}.{configuration}.percent"
+        results.estimate(key, found, 4, record["trial"])
+    return results

@@ -1,0 +1,56 @@
+"""Figure of a study of loss: loss against each factor, under control and with FRER."""
+
+import matplotlib as mpl
+
+mpl.use("Agg")
+import matplotlib.pyplot as plt
+import pandas as pd
+from matplotlib.figure import Figure
+
+from tsnrepro.analysis.figures import GREY, LABELS, MARKERS, STYLES, style
+from tsnrepro.studies.loss_analysis import CONFIGURATIONS, by_level, varied
+
+_PAGE_INCHES = 7.16
+_IN_A_ROW = 4
+
+
+def effects(table: pd.DataFrame) -> Figure:
+    """Draw the loss over each factor's values, averaged over all others.
+
+    A mark is the mean over seeds; its bar spans the seeds' means.
+    """
+    style()
+    factors = varied(table) or ["configuration"]
+    columns = min(len(factors), _IN_A_ROW)
+    rows = -(-len(factors) // columns)
+    figure, grid = plt.subplots(
+        *(rows, columns),
+        figsize=(_PAGE_INCHES, 2.2 * rows),
+        layout="constrained",
+        squeeze=False,
+        sharey=True,
+    )
+    for axes, factor in zip(grid.flat, factors, strict=False):
+        levels = by_level(table, factor)
+        values = sorted(levels["value"].unique())
+        for shift, configuration in zip((-0.06, 0.06), CONFIGURATIONS, strict=True):
+            own = levels[levels["configuration"] == configuration].groupby("value")["loss_percent"]
+            mean = own.mean()
+            spread = [mean - own.min(), own.max() - mean]
+            axes.errorbar(
+                [values.index(value) + shift for value in mean.index],
+                mean,
+                yerr=spread,
+                marker=MARKERS[configuration],
+                linestyle=STYLES[configuration],
+                label=LABELS[configuration],
+            )
+        axes.set_xticks(range(len(values)), [f"{value:g}" for value in values])
+        axes.set_xlabel(factor.replace("_", " "))
+        axes.set_ylim(bottom=0)
+    for axes in list(grid.flat)[len(factors) :]:
+        axes.set_visible(False)
+    grid[0, 0].set_ylabel("loss (%)")
+    grid[0, 0].legend()
+    grid[0, columns - 1].set_title("model", loc="right", fontsize=6, color=GREY, pad=3)
+    return figure

@@ -1,0 +1,31 @@
+"""The table of a study, read for its analysis."""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import pandas as pd
+
+from tsnrepro.errors import RecordError
+
+
+def read_table(path: str | Path, columns: Iterable[str]) -> pd.DataFrame:
+    """Return the table of a study that compares configurations; it has to have the columns.
+
+    Raises
+    ------
+    RecordError
+        There is no such table, it is of another kind of study, or not of both configurations.
+    """
+    source = Path(path)
+    if not source.is_file():
+        raise RecordError(
+            "no such study",
+            str(source),
+            f"Compute it: snakemake --cores 4 study --config study={source.parent.name}",
+        )
+    table = pd.read_parquet(source)
+    if missing := sorted({*columns} - set(table)):
+        raise RecordError(f"not a study of this kind: {', '.join(missing)} is missing", str(source))
+    if {*table["configuration"]} != {"control", "frer"}:
+        raise RecordError("a comparison needs the configurations control and frer", str(source))
+    return table
