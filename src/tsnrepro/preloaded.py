@@ -65,7 +65,8 @@ def start_server(workflow: int, folders: Iterable[str | os.PathLike[str]] = ()) 
     folders
         Its temporary folders, removed after its end: a process that is killed leaves them.
     """
-    argv = [sys.executable, "-m", "tsnrepro.preloaded", str(workflow), *map(os.fspath, folders)]
+    argv = [sys.executable, "-m", "tsnrepro.preloaded", str(workflow)]
+    argv += [os.fspath(folder) for folder in folders]
     with subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE) as server:
         # Its name is all that it prints; it goes on in a process of its own.
         assert server.stdout is not None

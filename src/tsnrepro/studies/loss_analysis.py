@@ -48,7 +48,7 @@ def effects(table: pd.DataFrame) -> pd.DataFrame:
         wide = levels.pivot(
             index=["configuration", "replication"], columns="value", values="loss_percent"
         )
-        change = wide[max(wide)] - wide[min(wide)]
+        change = wide[max(wide.columns)] - wide[min(wide.columns)]
         rows.append(change.rename("change").reset_index().assign(factor=factor))
     columns = ["factor", "configuration", "replication", "change"]
     return pd.concat(rows)[columns] if rows else pd.DataFrame(columns=columns)
