@@ -16,6 +16,7 @@ from tsnrepro.experiments.progress import duration
 from tsnrepro.quiet_scheduler import quieten
 from tsnrepro.records.seal import refuse_altered
 from tsnrepro.registry import experiments
+from tsnrepro.repository import refuse_unwritable
 from tsnrepro.status import seconds_to_measure
 from tsnrepro.workflow_lock import release_stale_lock
 
@@ -69,6 +70,10 @@ except TsnreproError as error:
 
 
 onstart:
+    try:
+        refuse_unwritable(["data/raw", "results", *(run.folder for run in RUNS)])
+    except TsnreproError as error:
+        sys.exit(f"tsnrepro: {error}")
     quieten(workflow.scheduler)
     tsnrepro.preloaded.start_server(
         os.getpid(), [workflow.snakemake_tmp_dir, workflow.sourcecache.runtime_cache_path]

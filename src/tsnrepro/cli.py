@@ -1,6 +1,7 @@
 """The command line: ``tsnrepro COMMAND``."""
 
 import argparse
+import errno
 import os
 import sys
 from collections.abc import Callable
@@ -13,6 +14,10 @@ from tsnrepro.publish.command import add_submission_commands
 from tsnrepro.studies.command import add_study_command
 from tsnrepro.terminal import add_examples, add_terminal_commands, complete
 from tsnrepro.testbed.hardware.command import add_rack_commands
+
+# What is no mistake of the program's: a disk that is full, read-only, broken or somebody else's.
+_OF_THE_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO, errno.EACCES)
+_DISK_REMEDY = "What was measured is recorded; mend the disk, and run this again"
 
 
 def main() -> None:
@@ -40,6 +45,12 @@ def run_command() -> None:
     except BrokenPipeError:
         # Whoever read, such as `head`, has enough; nothing more can be written, not even at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except OSError as error:
+        if error.errno not in _OF_THE_DISK:
+            raise
+        place = f" ({error.filename})" if error.filename else ""
+        print(f"tsnrepro: {error.strerror}{place}. {_DISK_REMEDY}", file=sys.stderr)
+        sys.exit(1)
 
 
 def _parser() -> argparse.ArgumentParser:

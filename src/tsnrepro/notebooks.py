@@ -157,6 +157,13 @@ def execute(source: Path, target: Path, parameters: dict[str, Any]) -> None:
             raise NotebookError(
                 f"cell {error.cell_index} failed: {said}", str(source), f"Executed so far: {target}"
             ) from error
+        except OSError as error:
+            reason = error.strerror or str(error)
+            raise NotebookError(
+                f"the executed notebook cannot be written: {reason}",
+                str(target),
+                "Mend the disk, and run this again",
+            ) from error
         except RuntimeError as error:
             raise NotebookError(f"the notebook's kernel failed: {error}", str(source)) from error
 

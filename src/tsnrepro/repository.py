@@ -1,6 +1,9 @@
 """Where the repository's folders are, and which commit is checked out."""
 
+import errno
+import os
 import subprocess
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 
@@ -45,3 +48,21 @@ def commit() -> str:
     tracked = [*git, "status", "--porcelain", "--untracked-files=no"]
     changed = subprocess.run(tracked, capture_output=True, text=True, check=False).stdout.strip()
     return head.stdout.strip() + ("+changes" if changed else "")
+
+
+def refuse_unwritable(folders: Iterable[str | Path]) -> None:
+    """Stop before anything is measured that could not be kept.
+
+    Raises
+    ------
+    ConfigurationError
+        A folder that is there cannot be written to.
+    """
+    for folder in folders:
+        if os.path.isdir(folder) and not os.access(folder, os.W_OK):
+            read_only = os.statvfs(folder).f_flag & os.ST_RDONLY
+            raise ConfigurationError(
+                os.strerror(errno.EROFS if read_only else errno.EACCES),
+                str(folder),
+                "Let this user write there, and run this again",
+            )

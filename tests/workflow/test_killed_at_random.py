@@ -1,6 +1,7 @@
 """A small campaign killed at random instants: nothing measured is lost, nothing else is left.
 
-Whoever of a run is killed, alone or all at once, the next plain ``snakemake`` goes on with it.
+Whoever of a run is killed, alone or all at once, and whether or not it is interrupted as by Ctrl-C,
+the next plain ``snakemake`` goes on with it.
 """
 
 import hashlib
@@ -53,7 +54,7 @@ SETTINGS = {
 }
 RESULTS = Path("results", "emulated", CAMPAIGN)
 TARGETS = [str(RESULTS / experiment / "values.json") for experiment in TRIALS]
-VICTIMS = ("group", "snakemake", "python", "sshd", "tool")
+VICTIMS = ("group", "snakemake", "python", "sshd", "tool", "interrupt")
 GONE_SECONDS = 10
 RUN_SECONDS = 300
 KILLS = [6, pytest.param(200, marks=pytest.mark.long)]
@@ -93,8 +94,8 @@ class Workflow:
 
     def kill(self, whom: str, chance: random.Random) -> str:
         """Kill a process of the kind, and return what it was; empty where there is none now."""
-        if whom == "group":
-            os.killpg(self.process.pid, signal.SIGKILL)
+        if whom in ("group", "interrupt"):
+            os.killpg(self.process.pid, signal.SIGINT if whom == "interrupt" else signal.SIGKILL)
             return whom
         living = self.living().items()
         there = sorted((pid, line) for pid, line in living if self._is(whom, pid, line))

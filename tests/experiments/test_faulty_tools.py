@@ -1,0 +1,76 @@
+"""A tool that is missing, crashes, hangs, floods or lies: a record with its reason, then a trial.
+
+In place of iperf3's client a script is run that does wrong what the real one does right.
+"""
+
+from contextlib import contextmanager
+
+import pytest
+from test_measuring import left_running
+
+from tsnrepro.errors import RecordError
+from tsnrepro.experiments import loss
+from tsnrepro.experiments.plan import Planned
+from tsnrepro.experiments.run import run_trials
+from tsnrepro.records.store import RawStore, Trial
+from tsnrepro.tools import iperf3
+
+pytestmark = pytest.mark.namespaces
+
+DEADLINE_SECONDS = 3
+# What happens to the client, and what the record of the trial has to say of it.
+FAULTS = {
+    "is missing": ("exec /no/such/iperf3", r"exit status 127"),
+    "crashes": ("kill -SEGV $$", r"SEGV|signal 11|exit status 139"),
+    "hangs": ("exec sleep 600", r"did not end within"),
+    "floods": ("exec yes", r"more than|did not end within"),
+    "says nothing": ("exit 0", r"iperf3"),
+    "stops in the midst of its JSON": ('"$@" | head -c 700', r"iperf3"),
+    "sent less than nothing": (
+        """ "$@" | sed -E 's/"packets":[[:space:]]+/"packets": -/' """,
+        r"datagrams sent",
+    ),
+    "received more than it sent": (
+        """ "$@" | sed -E 's/"packets":[[:space:]]+[0-9]+/"packets": 1/' """,
+        r"more",
+    ),
+    "sends in no time": (
+        """  "$@" | sed -E 's/"seconds":[[:space:]]+[0-9.]+/"seconds": 0/' """,
+        "time",
+    ),
+}
+
+
+@contextmanager
+def kept(testbed):
+    """Stand for a testbed that is brought up: the shared one stays up."""
+    yield testbed
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_faulty_tool_is_a_failed_trial_and_the_next_run_completes(
+    testbed, tmp_path, monkeypatch, fault
+):
+    script, said = FAULTS[fault]
+    factors = {"configuration": "frer", "payload_bytes": 200, "rate_mbps": 1.0, "duration_s": 1}
+    planned = [Planned(Trial("loss", "faulty", factors, 1), 0, 2.0)]
+    store = RawStore(tmp_path, "emulated", "test", "loss")
+
+    def run():
+        return run_trials(store, planned, 1, lambda: kept(testbed), loss.measure)
+
+    client = iperf3.udp_client
+    with monkeypatch.context() as broken:
+        broken.setattr("tsnrepro.experiments.backends.hosts.OVERHEAD_SECONDS", DEADLINE_SECONDS)
+        broken.setattr(
+            iperf3, "udp_client", lambda *a, **k: ["sh", "-c", script, "sh", *client(*a, **k)]
+        )
+        with pytest.raises(RecordError, match=said):
+            run()
+    (failed,) = store.attempts(planned[0].trial)
+    document = store.read(failed)
+    assert document["status"] == "failed"
+    assert document["reason"]
+    assert left_running(testbed) == ""
+    (listed,) = run()["trials"]
+    assert store.read(store.folder / listed["trial"])["status"] == "measured"

@@ -1,0 +1,70 @@
+"""A disk that is full or read-only: one sentence that names it, and the next run completes.
+
+The folder in question is a file system of its own, in a mount namespace that ends with the run.
+"""
+
+import subprocess
+
+import pytest
+import yaml
+from repository_copy import copy_of_repository, environment_of
+
+from tsnrepro.records.tables import load_trials
+
+pytestmark = [pytest.mark.namespaces, pytest.mark.slow, pytest.mark.timeout(1200)]
+
+CAMPAIGN = "disk"
+SETTINGS = {
+    "description": "A few trials on the model",
+    "seed": 1,
+    "attempts": 2,
+    "study": "threshold-coarse",
+    "loss": {
+        "repetitions": 2,
+        "parts": [{"payload_bytes": 1472, "rates_mbps": [100], "duration_s": 1}],
+    },
+}
+RUN = f"results/model/{CAMPAIGN}/loss"
+FULL = "mount -t tmpfs -o size=16k none {folder}"
+READ_ONLY = "mount -t tmpfs -o ro none {folder}"
+
+
+@pytest.fixture(scope="module")
+def repository(tmp_path_factory):
+    copy = copy_of_repository(tmp_path_factory.mktemp("disk"))
+    path = copy / "config" / "campaigns" / f"{CAMPAIGN}.yaml"
+    path.write_text(yaml.safe_dump(SETTINGS), encoding="utf-8")
+    return copy
+
+
+def run(repository, before="true"):
+    """Run the campaign to its analysis, after a command in the same mount namespace."""
+    config = f"campaign={CAMPAIGN} testbed=model"
+    command = f"{before} && exec snakemake --cores 2 --config {config} -- {RUN}/values.json"
+    return subprocess.run(
+        ["unshare", "--mount", "sh", "-c", command],
+        cwd=repository,
+        env=environment_of(repository),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=600,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize("folder", ["data/raw/model", RUN])
+@pytest.mark.parametrize(
+    ("mount", "said"), [(FULL, "No space left on device"), (READ_ONLY, "Read-only file system")]
+)
+def test_it_is_said_and_the_next_run_completes(repository, folder, mount, said):
+    (repository / folder).mkdir(parents=True, exist_ok=True)
+    done = run(repository, mount.format(folder=folder))
+    assert done.returncode != 0, done.stdout
+    assert said in done.stdout, done.stdout
+    assert "Traceback" not in done.stdout, done.stdout
+    done = run(repository)
+    assert done.returncode == 0, done.stdout
+    assert len(load_trials(repository / RUN / "run.json")) == 4
+    subprocess.run(["rm", "-rf", "data/raw", RUN], cwd=repository, check=True)
