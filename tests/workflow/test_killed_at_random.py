@@ -184,23 +184,26 @@ def start_anew(repository: Path) -> None:
     shutil.rmtree(repository / "results", ignore_errors=True)
 
 
+def run_undisturbed(repository: Path, temporary: Path, before: dict[str, list[str]]) -> None:
+    workflow = Workflow(repository, temporary)
+    said = workflow.wait()
+    assert workflow.process.returncode == 0, said
+    assert_gone(workflow, temporary, before)
+    assert_whole(repository)
+
+
 @pytest.mark.parametrize("kills", KILLS)
 def test_killed_and_gone_on_with(repository, tmp_path, kills):
-    before, chance = surroundings(), random.Random(kills)
+    before, chance, began = surroundings(), random.Random(kills), time.monotonic()
     start_anew(repository)
-    began = time.monotonic()
-    undisturbed = Workflow(repository, tmp_path)
-    said = undisturbed.wait()
-    assert undisturbed.process.returncode == 0, said
-    whole_run = time.monotonic() - began
-    assert_gone(undisturbed, tmp_path, before)
-    assert_whole(repository)
+    run_undisturbed(repository, tmp_path, before)
+    whole_run_s = time.monotonic() - began
     start_anew(repository)
     done, there = 0, {}
     while done < kills:
         workflow, killed = Workflow(repository, tmp_path), []
         # Who loses a tool, a server or a notebook goes on, and may be killed again.
-        while line := workflow.kill_after(chance.uniform(0, whole_run), chance):
+        while line := workflow.kill_after(chance.uniform(0, whole_run_s), chance):
             killed.append(line)
         said = workflow.wait()
         print(f"{time.monotonic() - began:6.0f} s: {killed}", flush=True)
@@ -213,8 +216,4 @@ def test_killed_and_gone_on_with(repository, tmp_path, kills):
             assert_whole(repository)
             start_anew(repository)
             there = {}
-    undisturbed = Workflow(repository, tmp_path)
-    said = undisturbed.wait()
-    assert undisturbed.process.returncode == 0, said
-    assert_gone(undisturbed, tmp_path, before)
-    assert_whole(repository)
+    run_undisturbed(repository, tmp_path, before)
