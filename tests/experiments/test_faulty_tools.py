@@ -20,19 +20,19 @@ pytestmark = pytest.mark.namespaces
 DEADLINE_SECONDS = 3
 # What happens to the client, and what the record of the trial has to say of it.
 FAULTS = {
-    "is missing": ("exec /no/such/iperf3", r"exit status 127"),
-    "crashes": ("kill -SEGV $$", r"SEGV|signal 11|exit status 139"),
-    "hangs": ("exec sleep 600", r"did not end within"),
-    "floods": ("exec yes", r"more than|did not end within"),
-    "says nothing": ("exit 0", r"iperf3"),
-    "stops in the midst of its JSON": ('"$@" | head -c 700', r"iperf3"),
+    "is missing": ("exec /no/such/iperf3", "exit status 127"),
+    "crashes": ("kill -SEGV $$", "a signal ended it"),
+    "hangs": ("exec sleep 600", "its deadline passed"),
+    "floods": ("exec yes", "it printed more than"),
+    "says nothing": ("exit 0", "no JSON"),
+    "stops in the midst of its JSON": ('"$@" | head -c 700', "broken JSON"),
     "sent less than nothing": (
         """ "$@" | sed -E 's/"packets":[[:space:]]+/"packets": -/' """,
-        r"datagrams sent",
+        "datagrams sent is -",
     ),
     "received more than it sent": (
         """ "$@" | sed -E 's/"packets":[[:space:]]+[0-9]+/"packets": 1/' """,
-        r"more",
+        "received of 1 sent",
     ),
     "sends in no time": (
         """  "$@" | sed -E 's/"seconds":[[:space:]]+[0-9.]+/"seconds": 0/' """,

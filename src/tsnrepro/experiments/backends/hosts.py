@@ -180,7 +180,14 @@ class HostsBackend:
                     f"the server does not listen: {said.stderr.strip() or said.stdout.strip()}",
                     f"{LISTENER}: {' '.join(argv)}",
                 )
-        yield server
+        try:
+            yield server
+        except BaseException:
+            # It would answer the next trial.
+            with suppress(CommandError):
+                server.stop()
+                server.wait()
+            raise
 
     # --- counters -----------------------------------------------------------------------------
 
