@@ -3,15 +3,16 @@
 The folder in question is a file system of its own, in a mount namespace that ends with the run.
 """
 
+import shutil
 import subprocess
 
 import pytest
 import yaml
-from repository_copy import copy_of_repository, environment_of
+from repository_copy import environment_of
 
 from tsnrepro.records.tables import load_trials
 
-pytestmark = [pytest.mark.namespaces, pytest.mark.slow, pytest.mark.timeout(1200)]
+pytestmark = [pytest.mark.namespaces, pytest.mark.whole_way, pytest.mark.timeout(1200)]
 
 CAMPAIGN = "disk"
 SETTINGS = {
@@ -30,11 +31,10 @@ READ_ONLY = "mount -t tmpfs -o ro none {folder}"
 
 
 @pytest.fixture(scope="module")
-def repository(tmp_path_factory):
-    copy = copy_of_repository(tmp_path_factory.mktemp("disk"))
-    path = copy / "config" / "campaigns" / f"{CAMPAIGN}.yaml"
+def repository(miniatures):
+    path = miniatures / "config" / "campaigns" / f"{CAMPAIGN}.yaml"
     path.write_text(yaml.safe_dump(SETTINGS), encoding="utf-8")
-    return copy
+    return miniatures
 
 
 def run(repository, before="true"):
@@ -67,4 +67,5 @@ def test_it_is_said_and_the_next_run_completes(repository, folder, mount, said):
     done = run(repository)
     assert done.returncode == 0, done.stdout
     assert len(load_trials(repository / RUN / "run.json")) == 4
-    subprocess.run(["rm", "-rf", "data/raw", RUN], cwd=repository, check=True)
+    for made in (f"data/raw/model/{CAMPAIGN}", RUN):
+        shutil.rmtree(repository / made)

@@ -136,6 +136,6 @@ EXPERIMENT = Experiment(
         "traffic.*.*.{p50,p99}.difference.percent",
         "traffic.*.*.pictures.p50.difference.percent",
         "traffic.*.*.{payload_bytes,streams.count,train.count}",
-        "traffic.{duration_s,trials.count}",
+        "traffic.{duration_s,receive_buffer.mb,trials.count}",
     ),
 )
