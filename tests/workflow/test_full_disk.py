@@ -54,7 +54,7 @@ def run(repository, before="true"):
     )
 
 
-@pytest.mark.parametrize("folder", ["data/raw/model", RUN])
+@pytest.mark.parametrize("folder", [pytest.param("data/raw/model", marks=pytest.mark.long), RUN])
 @pytest.mark.parametrize(
     ("mount", "said"), [(FULL, "No space left on device"), (READ_ONLY, "Read-only file system")]
 )
