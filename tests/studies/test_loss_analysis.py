@@ -73,3 +73,9 @@ def test_thresholds_are_no_losses(tmp_path):
     invented().drop(columns="loss_percent").to_parquet(path)
     with pytest.raises(RecordError, match="not a study of this kind: loss_percent"):
         read_table(path, loss_analysis.MEASURED)
+
+
+def test_without_factors_a_figure_is_empty():
+    table = invented().query("receive_buffer_bytes == 1000 and path_skew_us == 0")
+    table = table[table["path_loss_probability"] == 0]
+    assert not any(axes.get_visible() for axes in loss_figures.effects(table).axes)

@@ -30,8 +30,13 @@ def chunk_files(name: str) -> list[str]:
 
 
 def results_of_study(name: str | None) -> list[str]:
-    """Return what a study ends in, as the workflow names it. Without a name there is none."""
-    parts = ("values.json", "figures") if name else ()
+    """Return what a study ends in, as the workflow names it: its table, or what a paper prints.
+
+    Papers print studies whose name begins with ``threshold``. Without a name there is none.
+    """
+    if name is None:
+        return []
+    parts = ["values.json", "figures"] if name.startswith("threshold") else ["study.parquet"]
     return [f"results/studies/{name}/{part}" for part in parts]
 
 

@@ -20,9 +20,9 @@ def effects(table: pd.DataFrame) -> Figure:
     A mark is the mean over seeds; its bar spans the seeds' means.
     """
     style()
-    factors = varied(table) or ["configuration"]
-    columns = min(len(factors), _IN_A_ROW)
-    rows = -(-len(factors) // columns)
+    factors = varied(table)
+    columns = max(1, min(len(factors), _IN_A_ROW))
+    rows = max(1, -(-len(factors) // columns))
     figure, grid = plt.subplots(
         *(rows, columns),
         figsize=(_PAGE_INCHES, 2.2 * rows),
@@ -51,6 +51,7 @@ def effects(table: pd.DataFrame) -> Figure:
     for axes in list(grid.flat)[len(factors) :]:
         axes.set_visible(False)
     grid[0, 0].set_ylabel("loss (%)")
-    grid[0, 0].legend()
+    if factors:
+        grid[0, 0].legend()
     grid[0, columns - 1].set_title("model", loc="right", fontsize=6, color=GREY, pad=3)
     return figure
