@@ -17,7 +17,7 @@ from tsnrepro.testbed.hardware.command import add_rack_commands
 
 # What is no mistake of the program's: a disk that is full, read-only, broken or somebody else's.
 _OF_THE_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO, errno.EACCES)
-_DISK_REMEDY = "What was measured is recorded; mend the disk, and run this again"
+_DISK_REMEDY = "Make room there, or let this user write; what was measured is recorded"
 
 
 def main() -> None:

@@ -162,7 +162,7 @@ def execute(source: Path, target: Path, parameters: dict[str, Any]) -> None:
             raise NotebookError(
                 f"the executed notebook cannot be written: {reason}",
                 str(target),
-                "Mend the disk, and run this again",
+                "Make room there, or let this user write, and run this again",
             ) from error
         except RuntimeError as error:
             raise NotebookError(f"the notebook's kernel failed: {error}", str(source)) from error

@@ -41,8 +41,13 @@ def environment_of(repository: Path, base: Mapping[str, str] = os.environ) -> di
 
 def run_snakemake(repository: Path, *arguments: str, seconds: float = SECONDS):
     """Run Snakemake in a copy; what it says, errors too, is in ``stdout``."""
+    return run_in_copy(repository, "snakemake", *arguments, seconds=seconds)
+
+
+def run_in_copy(repository: Path, *command: str, seconds: float = SECONDS):
+    """Run a command in a copy, with the copy's package; what it says is in ``stdout``."""
     return subprocess.run(
-        ["snakemake", *arguments],
+        command,
         cwd=repository,
         env=environment_of(repository),
         stdin=subprocess.DEVNULL,

@@ -4,11 +4,10 @@ The folder in question is a file system of its own, in a mount namespace that en
 """
 
 import shutil
-import subprocess
 
 import pytest
 import yaml
-from repository_copy import environment_of
+from repository_copy import run_in_copy
 
 from tsnrepro.records.tables import load_trials
 
@@ -41,17 +40,7 @@ def run(repository, before="true"):
     """Run the campaign to its analysis, after a command in the same mount namespace."""
     config = f"campaign={CAMPAIGN} testbed=model"
     command = f"{before} && exec snakemake --cores 2 --config {config} -- {RUN}/values.json"
-    return subprocess.run(
-        ["unshare", "--mount", "sh", "-c", command],
-        cwd=repository,
-        env=environment_of(repository),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=600,
-        check=False,
-    )
+    return run_in_copy(repository, "unshare", "--mount", "sh", "-c", command, seconds=600)
 
 
 @pytest.mark.parametrize("folder", [pytest.param("data/raw/model", marks=pytest.mark.long), RUN])

@@ -9,6 +9,7 @@ import pandas as pd
 
 from tsnrepro.analysis import intervention
 from tsnrepro.analysis.missing import (
+    column_of,
     difference,
     known,
     loss,
@@ -16,6 +17,7 @@ from tsnrepro.analysis.missing import (
     recorded,
     repetitions,
     shared,
+    shared_buffer,
     total,
     unknown,
 )
@@ -321,8 +323,7 @@ def _limit(
     for key, counts in (("lost", path["lost"]), ("network_lost", places(path)["switches"])):
         lost = int(counts.sum()) if len(counts) and counts.notna().all() else None
         results.value(f"{name}.{key}.total.count", lost, path["trial"])
-    buffers = trials.assign(buffer_mb=column_of(trials, "receive_buffer_bytes") / 1e6)
-    shared(results, f"{name}.receive_buffer.mb", buffers, "buffer_mb", "MB")
+    shared_buffer(results, f"{name}.receive_buffer.mb", trials)
     results.value(
         f"{name}.link_rate_mbps", links, names, unit="Mb/s", digits=0, method="configuration"
     )
@@ -337,11 +338,6 @@ def _least(trials: pd.DataFrame, name: str, otherwise: float | None) -> float | 
     """Return the least of a column's values, ``otherwise`` where it has none."""
     least = column_of(trials, name).min()
     return otherwise if pd.isna(least) else float(least)
-
-
-def column_of(trials: pd.DataFrame, name: str) -> pd.Series:
-    """Return a column that imported trials lack."""
-    return trials[name] if name in trials else pd.Series(np.nan, trials.index)
 
 
 def add_highest_clean(results: Results, key: str, trials: pd.DataFrame) -> None:

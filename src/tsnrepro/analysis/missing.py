@@ -96,6 +96,11 @@ def total(trials: pd.DataFrame, column: str) -> int | None:
     return int(counts.sum()) if len(counts) else None
 
 
+def column_of(trials: pd.DataFrame, name: str) -> pd.Series:
+    """Return a column that imported trials lack."""
+    return trials[name] if name in trials else pd.Series(np.nan, trials.index)
+
+
 def shared(
     results: Results, key: str, trials: pd.DataFrame, column: str, unit: str, *, digits: int = 0
 ) -> None:
@@ -112,3 +117,9 @@ def shared(
     value = float(numbers.iloc[0]) if len(numbers) else None
     method = "configuration"
     results.value(key, value, trials["trial"], unit=unit, digits=digits, method=method)
+
+
+def shared_buffer(results: Results, key: str, trials: pd.DataFrame) -> None:
+    """Add the receiving socket's buffer, in megabytes, that all trials share."""
+    buffers = trials.assign(buffer_mb=column_of(trials, "receive_buffer_bytes") / 1e6)
+    shared(results, key, buffers, "buffer_mb", "MB")

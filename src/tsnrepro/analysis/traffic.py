@@ -14,8 +14,15 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from tsnrepro.analysis.figures import COLOURS, LABELS, MARKERS, STYLES, new, say, stacked
-from tsnrepro.analysis.loss import column_of
-from tsnrepro.analysis.missing import by_repetition, loss, mean, relative, shared, unknown
+from tsnrepro.analysis.missing import (
+    by_repetition,
+    loss,
+    mean,
+    relative,
+    shared,
+    shared_buffer,
+    unknown,
+)
 from tsnrepro.analysis.results import Results
 from tsnrepro.records.outputs import arrivals_of
 from tsnrepro.records.runs import open_run, recorded_trials
@@ -87,8 +94,7 @@ def analyse(trials: pd.DataFrame, sources: pd.DataFrame) -> Results:
     """
     results = Results("traffic", trials)
     shared(results, "traffic.duration_s", trials, "duration_s", "s", digits=1)
-    buffers = trials.assign(buffer_mb=column_of(trials, "receive_buffer_bytes") / 1e6)
-    shared(results, "traffic.receive_buffer.mb", buffers, "buffer_mb", "MB")
+    shared_buffer(results, "traffic.receive_buffer.mb", trials)
     results.value("traffic.trials.count", len(trials), trials["trial"])
     for (mix, source), group in sources.groupby(["mix", "source"], sort=False):
         key = f"traffic.{_word(mix)}.{_word(source)}"

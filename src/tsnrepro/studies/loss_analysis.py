@@ -5,16 +5,16 @@ under the same random numbers. Seeds are few and losses come in bursts: what is 
 over seeds with its range, and no interval.
 """
 
-import hashlib
 from pathlib import Path
 
 import pandas as pd
 
 from tsnrepro.analysis.results import Results
+from tsnrepro.records.columns import CONFIGURATIONS
 from tsnrepro.stats.replication import range_over_runs
 from tsnrepro.studies.study import FACTORS
+from tsnrepro.studies.tables import results_of
 
-CONFIGURATIONS = ("control", "frer")
 MEASURED = ("loss_percent", "configuration")
 _WHY = "mean over seeds, with their range"
 
@@ -72,12 +72,10 @@ def summary(table: pd.DataFrame) -> pd.DataFrame:
 
 def analyse(table: pd.DataFrame, source: str | Path) -> Results:
     """Return the results of the study; ``source`` is the file that they rest on."""
-    path = Path(source)
-    record = {"trial": [path.name], "sha256": [hashlib.sha256(path.read_bytes()).hexdigest()]}
-    results = Results("", pd.DataFrame(record))
-    results.value("study.points.count", len(table), record["trial"])
+    results, rests_on = results_of(source)
+    results.value("study.points.count", len(table), rests_on)
     for (factor, configuration), rows in effects(table).groupby(["factor", "configuration"]):
         found = range_over_runs(rows["change"], _WHY, unit="%")
         key = f"study.effect.{factor}.{configuration}.percent"
-        results.estimate(key, found, 4, record["trial"])
+        results.estimate(key, found, 4, rests_on)
     return results

@@ -8,7 +8,8 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from tsnrepro.analysis.figures import GREY, LABELS, MARKERS, STYLES, style
-from tsnrepro.studies.loss_analysis import CONFIGURATIONS, by_level, varied
+from tsnrepro.records.columns import CONFIGURATIONS
+from tsnrepro.studies.loss_analysis import by_level, varied
 
 _PAGE_INCHES = 7.16
 _IN_A_ROW = 4

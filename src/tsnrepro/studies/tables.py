@@ -5,7 +5,10 @@ from pathlib import Path
 
 import pandas as pd
 
+from tsnrepro.analysis.results import Results
 from tsnrepro.errors import RecordError
+from tsnrepro.records.columns import CONFIGURATIONS
+from tsnrepro.records.store import sha256_of
 
 
 def read_table(path: str | Path, columns: Iterable[str]) -> pd.DataFrame:
@@ -26,6 +29,13 @@ def read_table(path: str | Path, columns: Iterable[str]) -> pd.DataFrame:
     table = pd.read_parquet(source)
     if missing := sorted({*columns} - set(table)):
         raise RecordError(f"not a study of this kind: {', '.join(missing)} is missing", str(source))
-    if {*table["configuration"]} != {"control", "frer"}:
+    if {*table["configuration"]} != {*CONFIGURATIONS}:
         raise RecordError("a comparison needs the configurations control and frer", str(source))
     return table
+
+
+def results_of(source: str | Path) -> tuple[Results, list[str]]:
+    """Return empty results that rest on a study's table, and how they name it."""
+    path = Path(source)
+    record = pd.DataFrame({"trial": [path.name], "sha256": [sha256_of(path)]})
+    return Results("", record), [path.name]

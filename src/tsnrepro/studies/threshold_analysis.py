@@ -5,7 +5,6 @@ which all combinations of factors share, so that ratios are paired and intervals
 seeds. A search that met no loss up to the line's limit counts with that limit.
 """
 
-import hashlib
 import math
 from collections.abc import Iterable
 from dataclasses import replace
@@ -18,6 +17,7 @@ from tsnrepro.analysis.results import Results
 from tsnrepro.stats.estimate import Estimate
 from tsnrepro.stats.replication import mean_over_runs
 from tsnrepro.studies.study import FACTORS
+from tsnrepro.studies.tables import results_of
 
 HOSTS, PATHS = "hosts", "paths"
 # What the documents credit to replication: thresholds higher by a third.
@@ -124,10 +124,8 @@ def exponents(table: pd.DataFrame) -> pd.DataFrame:
 
 def analyse(table: pd.DataFrame, source: str | Path) -> Results:
     """Return all results of the study; ``source`` is the file that they rest on."""
-    path = Path(source)
-    record = {"trial": [path.name], "sha256": [hashlib.sha256(path.read_bytes()).hexdigest()]}
-    results = Results("", pd.DataFrame(record))
-    _Analysis(results, table, record["trial"]).add_all()
+    results, rests_on = results_of(source)
+    _Analysis(results, table, rests_on).add_all()
     return results
 
 
