@@ -204,8 +204,9 @@ def test_killed_and_gone_on_with(repository, tmp_path, kills):
     done, there = 0, {}
     while done < kills:
         workflow, killed = Workflow(repository, tmp_path), []
-        # Who loses a tool, a server or a notebook goes on, and may be killed again.
-        while line := workflow.kill_after(chance.uniform(0, whole_run_s), chance):
+        # Within half a run, since what is recorded brings the next further. Who loses a tool or a
+        # server goes on, and may be killed again.
+        while line := workflow.kill_after(chance.uniform(0, whole_run_s / 2), chance):
             killed.append(line)
         said = workflow.wait()
         print(f"{time.monotonic() - began:6.0f} s: {killed}", flush=True)
