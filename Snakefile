@@ -7,6 +7,10 @@
 import os
 import sys
 
+from tsnrepro.temporary import keep_no_folders_of
+
+keep_no_folders_of(workflow)
+
 import tsnrepro.preloaded
 import tsnrepro.selection
 import tsnrepro.settings
@@ -75,9 +79,7 @@ onstart:
     except TsnreproError as error:
         sys.exit(f"tsnrepro: {error}")
     quieten(workflow.scheduler)
-    tsnrepro.preloaded.start_server(
-        os.getpid(), [workflow.snakemake_tmp_dir, workflow.sourcecache.runtime_cache_path]
-    )
+    tsnrepro.preloaded.start_server(os.getpid())
     expected = seconds_to_measure((run.testbed, run.campaign, run.experiment) for run in RUNS)
     left = (
         f"; about {duration(sum(expected.values()))} of measuring"

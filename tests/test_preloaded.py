@@ -137,20 +137,6 @@ def test_a_command_ends_with_the_one_who_asked(workflow, tmp_path, number):
     assert server_answers()
 
 
-def test_what_a_killed_workflow_leaves_is_removed(tmp_path):
-    """Also where its whole group is killed: the server is in a session of its own."""
-    (left := tmp_path / "left").mkdir()
-    (left / "file").touch()
-    starts = "import os, sys, time; from tsnrepro.preloaded import start_server"
-    starts += "; start_server(os.getpid(), sys.argv[1:]); print(flush=True); time.sleep(600)"
-    command = [sys.executable, "-c", starts, left, tmp_path / "never there"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, start_new_session=True) as stands:
-        stands.stdout.readline()
-        assert left.exists()
-        os.killpg(stands.pid, signal.SIGKILL)
-    assert soon(lambda: not left.exists())
-
-
 def test_a_command_ends_with_the_workflow(workflow, tmp_path):
     asked, kernel = sleeping(tmp_path)
     workflow.kill()

@@ -1,8 +1,12 @@
 """Temporary folders: made and gone, or refused in a sentence."""
 
 import os
+import signal
 import socket
+import subprocess
+import sys
 import tempfile
+import time
 from pathlib import Path
 
 import pytest
@@ -31,6 +35,45 @@ def test_what_a_killed_process_left_is_removed_and_nothing_else(tempdir, tmp_pat
         remove_folders_of(os.getpid())
         assert list(tmp_path.iterdir()) == [other]
         Path(folder).mkdir()  # for the block to remove
+
+
+LIBRARY = """\
+import tempfile, time
+from types import SimpleNamespace
+from tsnrepro import temporary
+
+temporary.gather_temporary_folders()
+early = tempfile.mkdtemp()
+cache = SimpleNamespace(runtime_cache_path={other!r})
+if {as_a_workflow}:
+    temporary.keep_no_folders_of(SimpleNamespace(snakemake_tmp_dir=early, sourcecache=cache))
+print(early, flush=True)
+time.sleep(600)
+"""
+
+
+@pytest.mark.parametrize("as_a_workflow", [False, True])
+def test_what_a_killed_workflow_leaves_is_removed(tmp_path, as_a_workflow):
+    """Also where its whole group is killed, before and after it has told of its folders."""
+    (other := tmp_path / "other").mkdir()
+    (other / "file").touch()
+    code = LIBRARY.format(other=str(other), as_a_workflow=as_a_workflow)
+    stands = subprocess.Popen(
+        [sys.executable, "-c", code],
+        stdout=subprocess.PIPE,
+        start_new_session=True,
+        env=os.environ | {"TMPDIR": str(tmp_path)},
+        text=True,
+    )
+    with stands:
+        early = Path(stands.stdout.readline().strip())
+        assert early.is_dir()
+        os.killpg(stands.pid, signal.SIGKILL)
+    left = [] if as_a_workflow else [other]
+    end = time.monotonic() + 10
+    while sorted(tmp_path.iterdir()) != left and time.monotonic() < end:
+        time.sleep(0.05)
+    assert sorted(tmp_path.iterdir()) == left
 
 
 @pytest.mark.parametrize("place", ["no/such/folder", "a-file/folder"])

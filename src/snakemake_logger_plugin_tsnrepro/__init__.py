@@ -10,6 +10,7 @@ from snakemake.logging import ColorizingTextHandler, DefaultFilter, DefaultForma
 from snakemake_interface_logger_plugins.base import LogHandlerBase
 
 from tsnrepro.campaign_output import CampaignOutput
+from tsnrepro.temporary import gather_temporary_folders
 
 
 class LogHandler(LogHandlerBase):
@@ -17,6 +18,8 @@ class LogHandler(LogHandlerBase):
 
     def __post_init__(self) -> None:
         """Choose between the two by the options of the call."""
+        # Plugins come first, and Snakemake may be killed as soon as it has made its folders.
+        gather_temporary_folders()
         asked = self.common_settings
         stream = sys.stdout if asked.stdout else sys.stderr
         self._short = CampaignOutput(stream)

@@ -13,7 +13,6 @@ import ast
 import json
 import os
 import selectors
-import shutil
 import signal
 import socket
 import struct
@@ -21,7 +20,6 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterable
 from contextlib import suppress
 from importlib import import_module
 from typing import Any, NoReturn
@@ -55,18 +53,15 @@ _FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 # --- the workflow's side --------------------------------------------------------------------------
 
 
-def start_server(workflow: int, folders: Iterable[str | os.PathLike[str]] = ()) -> None:
+def start_server(workflow: int) -> None:
     """Start a server that ends with a process, and name it to the commands that this one starts.
 
     Parameters
     ----------
     workflow
         The process.
-    folders
-        Its temporary folders, removed after its end: a process that is killed leaves them.
     """
     argv = [sys.executable, "-m", "tsnrepro.preloaded", str(workflow)]
-    argv += [os.fspath(folder) for folder in folders]
     with subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE) as server:
         # Its name is all that it prints; it goes on in a process of its own.
         assert server.stdout is not None
@@ -404,5 +399,3 @@ def _daemon(workflow: int) -> "_Command | None":
 if __name__ == "__main__":
     if command := _daemon(int(sys.argv[1])):
         command.run()
-    for folder in sys.argv[2:]:
-        shutil.rmtree(folder, ignore_errors=True)

@@ -5,10 +5,13 @@ A folder's name tells whose it is, so that another process can remove what a kil
 
 import os
 import shutil
+import subprocess
 import tempfile
+import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import IO, Any
 
 from tsnrepro.errors import ConfigurationError
 
@@ -58,3 +61,45 @@ def remove_folders_of(pid: int) -> None:
 
 def _prefix(pid: int) -> str:
     return f"tsnrepro-{pid}-"
+
+
+# Reads folders to remove until whoever names them is gone, which nothing but a pipe tells at once.
+_REMOVER = 'while read -r folder; do set -- "$@" "$folder"; done; exec rm -rf -- "$@"'
+_told: list[IO[str]] = []
+
+
+def remove_after_this_process(*folders: str | os.PathLike[str]) -> None:
+    """Let folders be removed when this process has ended, also where it is killed."""
+    if not _told:
+        # In a session of its own: what ends this process and its group is not to end it.
+        remover = subprocess.Popen(
+            ["sh", "-c", _REMOVER],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+            text=True,
+        )
+        assert remover.stdin is not None
+        _told.append(remover.stdin)
+    _told[0].writelines(f"{os.fspath(folder)}\n" for folder in folders)
+    _told[0].flush()
+
+
+def gather_temporary_folders() -> None:
+    """Let a library make its temporary folders in one that is removed after this process."""
+    folder = Path(tempfile.gettempdir(), f"{_prefix(os.getpid())}{uuid.uuid4().hex}")
+    remove_after_this_process(folder)
+    with suppress(OSError):  # what needs a folder will say so
+        folder.mkdir(mode=0o700)
+        tempfile.tempdir = str(folder)
+
+
+def keep_no_folders_of(workflow: Any) -> None:
+    """Let Snakemake's own temporary folders be removed after it, however it ends.
+
+    It has made them by now, so others are made where TMPDIR says again.
+    """
+    tempfile.tempdir = None
+    runtime = workflow.sourcecache.runtime_cache_path
+    remove_after_this_process(workflow.snakemake_tmp_dir, runtime)
