@@ -3,6 +3,7 @@
 A folder's name tells whose it is, so that another process can remove what a killed one left.
 """
 
+import atexit
 import os
 import shutil
 import subprocess
@@ -82,14 +83,16 @@ def remove_after_this_process(*folders: str | os.PathLike[str]) -> None:
         )
         assert remover.stdin is not None
         _told.append(remover.stdin)
-    _told[0].writelines(f"{os.fspath(folder)}\n" for folder in folders)
-    _told[0].flush()
+    with suppress(BrokenPipeError):  # somebody killed the remover alone
+        _told[0].writelines(f"{os.fspath(folder)}\n" for folder in folders)
+        _told[0].flush()
 
 
 def gather_temporary_folders() -> None:
     """Let a library make its temporary folders in one that is removed after this process."""
     folder = Path(tempfile.gettempdir(), f"{_prefix(os.getpid())}{uuid.uuid4().hex}")
     remove_after_this_process(folder)
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
     with suppress(OSError):  # what needs a folder will say so
         folder.mkdir(mode=0o700)
         tempfile.tempdir = str(folder)
