@@ -128,7 +128,8 @@ class Workflow:
             return "python" in line.split(" ", maxsplit=1)[0]
         if whom == "sshd":
             return "sshd" in line
-        return not any(word in line for word in ("python", "sshd", "bash", "/sh "))
+        # Nor who removes folders when Snakemake is gone: were both killed, nobody would.
+        return not any(word in line for word in ("python", "sshd", "bash", "/sh ", "rm -rf"))
 
     def wait(self) -> str:
         """Wait for Snakemake's end and return what it said."""
