@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tsnrepro.errors import ConfigurationError
-from tsnrepro.temporary import LONGEST_SOCKET_PATH, remove_folders_of, temporary_folder
+from tsnrepro.temporary import LONGEST_SOCKET_PATH, temporary_folder
 
 
 @pytest.fixture
@@ -28,15 +28,14 @@ def test_a_folder_is_gone_after_its_block(tempdir, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def test_what_a_killed_process_left_is_removed_and_nothing_else(tempdir, tmp_path):
-    tempdir(tmp_path)
-    with temporary_folder() as folder:
-        (other := tmp_path / f"tsnrepro-{os.getpid()}1-abc").mkdir()
-        remove_folders_of(os.getpid())
-        assert list(tmp_path.iterdir()) == [other]
-        Path(folder).mkdir()  # for the block to remove
+OWN = """\
+import time
+from tsnrepro.temporary import temporary_folder
 
-
+with temporary_folder() as early:
+    print(early, flush=True)
+    time.sleep(600)
+"""
 LIBRARY = """\
 import tempfile, time
 from types import SimpleNamespace
@@ -52,12 +51,13 @@ time.sleep(600)
 """
 
 
-@pytest.mark.parametrize("as_a_workflow", [False, True])
-def test_what_a_killed_workflow_leaves_is_removed(tmp_path, as_a_workflow):
-    """Also where its whole group is killed, before and after it has told of its folders."""
+@pytest.mark.parametrize("kind", ["own", "library", "workflow"])
+def test_what_a_killed_process_leaves_is_removed(tmp_path, kind):
+    """Also where its whole group is killed, and a workflow before it has told of its folders."""
     (other := tmp_path / "other").mkdir()
     (other / "file").touch()
-    code = LIBRARY.format(other=str(other), as_a_workflow=as_a_workflow)
+    library = LIBRARY.format(other=str(other), as_a_workflow=kind == "workflow")
+    code = OWN if kind == "own" else library
     stands = subprocess.Popen(
         [sys.executable, "-c", code],
         stdout=subprocess.PIPE,
@@ -69,7 +69,7 @@ def test_what_a_killed_workflow_leaves_is_removed(tmp_path, as_a_workflow):
         early = Path(stands.stdout.readline().strip())
         assert early.is_dir()
         os.killpg(stands.pid, signal.SIGKILL)
-    left = [] if as_a_workflow else [other]
+    left = [] if kind == "workflow" else [other]
     end = time.monotonic() + 10
     while sorted(tmp_path.iterdir()) != left and time.monotonic() < end:
         time.sleep(0.05)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from tsnrepro.errors import ConfigurationError, TsnreproError
-from tsnrepro.temporary import remove_folders_of, temporary_folder
+from tsnrepro.temporary import temporary_folder
 
 # What an interrupted notebook is given to shut its kernel down.
 _INTERRUPT_SECONDS = 3
@@ -74,7 +74,6 @@ def _end_with_workflow() -> None:
             select.select([handle], [], [])
         os.kill(os.getpid(), signal.SIGINT)
         time.sleep(_INTERRUPT_SECONDS)
-        remove_folders_of(os.getpid())
         os._exit(1)  # the kernel of the notebook ends when it has lost its parent
 
     threading.Thread(target=wait, daemon=True).start()

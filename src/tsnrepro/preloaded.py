@@ -24,8 +24,6 @@ from contextlib import suppress
 from importlib import import_module
 from typing import Any, NoReturn
 
-from tsnrepro.temporary import remove_folders_of
-
 NAME = "TSNREPRO_PRELOADED"
 """The environment variable that names a workflow's server."""
 
@@ -238,7 +236,6 @@ class _Server:
     def _tell(self, handle: int, pid: int, connection: socket.socket) -> None:
         """Tell who asked for a command how it ended."""
         _, status = os.waitpid(pid, 0)
-        remove_folders_of(pid)
         self._selector.unregister(handle)
         os.close(handle)
         with suppress(OSError):
@@ -322,7 +319,6 @@ class _Command:
         if not kernel:
             os.kill(os.getpid(), signal.SIGINT)
             time.sleep(_INTERRUPT_SECONDS)
-            remove_folders_of(os.getpid())
         os._exit(1)
 
 

@@ -1,6 +1,6 @@
 """Temporary folders whose lack is said in a sentence: no space, no permission, a path too long.
 
-A folder's name tells whose it is, so that another process can remove what a killed one left.
+A folder's name tells whose it is, and another process removes it where that one is killed.
 """
 
 import atexit
@@ -23,7 +23,7 @@ _REMEDY = "Free space there, or let TMPDIR name another folder"
 
 @contextmanager
 def temporary_folder(socket: str = "") -> Iterator[str]:
-    """Make a folder that is gone after the ``with`` block.
+    """Make a folder that is gone after the ``with`` block, or soon after a kill in it.
 
     Parameters
     ----------
@@ -41,6 +41,7 @@ def temporary_folder(socket: str = "") -> Iterator[str]:
         reason = error.strerror or str(error)
         raise ConfigurationError(f"no temporary folder: {reason}", "TMPDIR", _REMEDY) from error
     with made as folder:
+        remove_after_this_process(folder)
         length = len(f"{folder}/{socket}".encode()) if socket else 0
         if length > LONGEST_SOCKET_PATH:
             raise ConfigurationError(
@@ -50,14 +51,6 @@ def temporary_folder(socket: str = "") -> Iterator[str]:
                 "Let TMPDIR name a folder with a shorter path",
             )
         yield folder
-
-
-def remove_folders_of(pid: int) -> None:
-    """Remove the temporary folders of a process that has ended, or is about to."""
-    for path in Path(tempfile.gettempdir()).glob(f"{_prefix(pid)}*"):
-        with suppress(OSError):
-            if path.lstat().st_uid == os.geteuid():
-                shutil.rmtree(path)
 
 
 def _prefix(pid: int) -> str:
