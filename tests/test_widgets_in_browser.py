@@ -1,6 +1,7 @@
 """The notebooks' widgets as people meet them: in JupyterLab, with a kernel, in a real browser."""
 
 import re
+import shutil
 
 import pytest
 from in_browser import CHROMIUM
@@ -19,8 +20,11 @@ pytestmark = [
 @pytest.fixture(scope="module")
 def lab(notebooks_repository, tmp_path_factory):
     own = tmp_path_factory.mktemp("jupyterlab")
-    package = str(notebooks_repository / "src")
-    with jupyterlab(notebooks_repository, own, PYTHONPATH=package) as address:
+    repository = own / "repository"
+    shutil.copytree(notebooks_repository, repository)
+    results = repository / "results" / "model"
+    shutil.copytree(results / "short", results / "twin")  # which another is compared with
+    with jupyterlab(repository, own, PYTHONPATH=str(repository / "src")) as address:
         yield address
 
 
@@ -100,3 +104,41 @@ def test_an_experiment_that_is_chosen_has_its_own_pictures_and_results(run):
     page.get_by_label("draw", exact=True).select_option("retransmits")
     renewed(page, before)
     assert pictures.screenshot() != shown
+
+
+def test_a_trial_that_is_chosen_shows_its_record_and_what_its_tools_printed(run):
+    page = run("one_trial")
+    page.locator(PICTURE).nth(1).wait_for()
+    before = renewed(page)
+    assert labels(page, ".widget-dropdown")[:3] == ["campaign", "experiment", "trial"]
+    trial, record = page.get_by_label("trial", exact=True), page.locator(".widget-html pre")
+    first = trial.input_value()
+    assert first in record.first.inner_text()
+    other = trial.locator("option").nth(1).inner_text()
+    assert other != first
+    trial.select_option(other)
+    renewed(page, before)
+    record.filter(has_text=other).wait_for()
+    page.get_by_role("tab", name="raw output").click()
+    page.get_by_label("output", exact=True).select_option("trial.json")
+    record.filter(has_text='"factors"').wait_for()
+    page.get_by_label("experiment", exact=True).select_option("latency")
+    page.get_by_label("output", exact=True).select_option("trial.json")  # the same side as before
+    record.filter(has_text='"experiment": "latency"').wait_for()
+    assert first not in trial.inner_text()
+    page.get_by_role("tab", name="record").click()
+    record.filter(has_text="experiment latency").wait_for()
+
+
+def test_two_campaigns_are_compared_by_what_both_measured(run):
+    page = run("compare")
+    page.locator(PICTURE).wait_for()
+    assert labels(page, ".widget-dropdown") == ["first", "second", "experiment"]
+    chosen = [page.get_by_label(name, exact=True).input_value() for name in ("first", "second")]
+    assert chosen == ["model/short", "model/twin"]
+    keys = page.locator(".widget-html table tbody th")
+    before = renewed(page)
+    assert {key.split(".")[0] for key in keys.all_inner_texts()} == {"loss", "tcp", "latency"}
+    page.get_by_label("experiment", exact=True).select_option("tcp")
+    renewed(page, before)
+    assert {key.split(".")[0] for key in keys.all_inner_texts()} == {"tcp"}

@@ -195,21 +195,23 @@ def one_trial(campaign: str = "") -> widgets.Widget:
     trial.layout.width = "40em"
     _follow(experiment, trial, lambda chosen: _names(name.value, chosen))
     name.observe(lambda _: setattr(trial, "options", _names(name.value, experiment.value)), "value")
-    return widgets.VBox([name, experiment, trial, _following(_trial, name=name, trial=trial)])
+    shown = partial(_trial, widgets.Tab())  # one for all trials: the side that was chosen stays
+    return widgets.VBox([name, experiment, trial, _following(shown, name=name, trial=trial)])
 
 
 def _names(name: str, experiment: str) -> list[str]:
     return sorted(_trials(name, experiment)["trial"])
 
 
-def _trial(name: str, trial: str) -> list[Any]:
+def _trial(tabs: widgets.Tab, name: str, trial: str) -> list[Any]:
     from tsnrepro.show import show  # noqa: PLC0415
 
     found = _loaded(name).raw(trial)
     output = choose("output", found.outputs, _first_text(found))
     raw = widgets.VBox([output, _following(partial(_raw, found), output=output)])
     record = f"<pre>{html.escape(show(str(found.folder)))}</pre>"
-    tabs = widgets.Tab([widgets.HTML(record), raw], titles=["record", "raw output"])
+    tabs.children = [widgets.HTML(record), raw]
+    tabs.titles = ["record", "raw output"]
     return [figures.datagrams_of(found.record), figures.over_time(found), tabs]
 
 

@@ -8,7 +8,7 @@ from rfc2544_networks import KnownNetwork
 
 from tsnrepro.errors import ConfigurationError
 from tsnrepro.experiments.rfc2544.benchmarks import measure_benchmark, throughput_of
-from tsnrepro.experiments.rfc2544.plan import plan
+from tsnrepro.experiments.rfc2544.plan import plan, settings_of_trial
 from tsnrepro.settings.rfc2544 import (
     BackToBackSettings,
     FrameLossSettings,
@@ -73,6 +73,41 @@ def test_other_settings_of_a_search_are_another_trial_and_more_sizes_are_not():
     assert digests() < digests(repetitions=2)
     assert digests(binary_search={"steps": 12}) - digests()
     assert len(digests(binary_search={"steps": 12}) & digests()) == 6
+
+
+def test_a_trial_is_measured_with_the_settings_of_its_method():
+    searches = {
+        "binary-search": {"steps": 3, "loss_percent": 0.1, "resolution_mbps": 2.0},
+        "mlrsearch": {"lowest_load_percent": 2.0},
+        "systematic": {"loads": 7, "repetitions": 5, "last_repetitions": 4, "direction": "down"},
+    }
+    asked = {name.replace("-", "_"): own for name, own in searches.items()}
+    part = ThroughputSettings(frame_bytes=[512], payloads_bytes=[], methods=[*searches], **asked)
+    for item in plan(Rfc2544Settings(throughput=part), 1, "emulated"):
+        factors = item.trial.factors
+        method = factors["method"].replace("-", "_")
+        assert settings_of_trial(factors) == getattr(part, method)
+
+
+def test_the_mean_of_ten_bisections_beside_one_search_of_another_method():
+    def trials(**binary_search):
+        part = ThroughputSettings(
+            frame_bytes=[512],
+            payloads_bytes=[],
+            methods=["binary-search", "mlrsearch"],
+            binary_search=binary_search,
+        )
+        return [item.trial for item in plan(Rfc2544Settings(throughput=part), 1, "emulated")]
+
+    ten = trials(searches=10)
+    counted = Counter((trial.factors["method"], trial.factors["configuration"]) for trial in ten)
+    both = ("control", "frer")
+    assert counted == {
+        **{("binary-search", configuration): 10 for configuration in both},
+        **{("mlrsearch", configuration): 1 for configuration in both},
+    }
+    assert len({trial.name(1) for trial in ten}) == len(ten)
+    assert {t.digest for t in trials()} < {t.digest for t in ten}  # what one found is kept
 
 
 def test_a_tag_that_counts_shrinks_the_payload():

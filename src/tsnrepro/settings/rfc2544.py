@@ -58,6 +58,9 @@ class Sizes(Strict):
 class BinarySearchSettings(Strict):
     """Bisection between nothing and the highest load, as the two documents ran it."""
 
+    searches: Repetitions | None = None
+    """Searches of each size and configuration, of which the mean is taken; none takes the
+    repetitions of throughput. The documents took ten."""
     steps: Annotated[int, Field(ge=1, le=30)] = 10
     duration_s: Seconds = 30.0
     loss_percent: _LossPercent = 0.001

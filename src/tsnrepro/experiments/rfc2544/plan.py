@@ -9,6 +9,7 @@ Throughput comes first, for others start from it.
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
 from typing import Any
 
 from tsnrepro.errors import ConfigurationError
@@ -62,8 +63,10 @@ def _benchmarks(settings: Rfc2544Settings) -> Iterator[Iterator[tuple[Trial, flo
     common = settings.model_dump(include={"ceiling_s", "shortfall_percent", "full_waits"})
     beside = _SET_UP_SECONDS + (_WAITS_SECONDS if settings.full_waits else 0.0)
     if (of := settings.throughput) is not None:
-        methods = [_search(of, method, beside) for method in of.methods]
-        yield _trials("throughput", common, of, of.repetitions, methods)
+        yield chain.from_iterable(
+            _trials("throughput", common, of, _searches(of, method), [_search(of, method, beside)])
+            for method in of.methods
+        )
     if (of := settings.frame_loss) is not None:
         counts = {"downward": 5 * (of.step_percent is not None), "at-loads": len(of.loads_percent)}
         each = of.duration_s + beside
@@ -121,9 +124,16 @@ def _sizes(sizes: Sizes) -> list[tuple[int | None, int, str]]:
 
 
 def _own_settings(settings: Strict) -> dict[str, Any]:
-    """Return what decides one trial; the campaign's sizes and repetitions do not."""
-    listed = {"configurations", "frame_bytes", "tag_counts", "payloads_bytes", "repetitions"}
-    return settings.model_dump(mode="json", exclude=listed | {"loads", "kinds"})
+    """Return what decides one trial; which trials there are does not."""
+    listed = {"searches"} if isinstance(settings, BinarySearchSettings) else set[str]()
+    if isinstance(settings, Sizes):
+        listed = {*Sizes.model_fields, "repetitions", "loads", "kinds"}
+    return settings.model_dump(mode="json", exclude=listed)
+
+
+def _searches(settings: ThroughputSettings, method: SearchMethod) -> int:
+    own = settings.binary_search.searches if method == "binary-search" else None
+    return own or settings.repetitions
 
 
 def _search(settings: ThroughputSettings, method: SearchMethod, beside: float) -> _Part:
