@@ -5,8 +5,9 @@ import pytest
 from tsnrepro import campaigns
 from tsnrepro.errors import ConfigurationError
 from tsnrepro.registry import HARDWARE, experiments
-from tsnrepro.settings import HardwareSettings, parse
-from tsnrepro.testbed.choose import choose
+from tsnrepro.selection import plan
+from tsnrepro.settings import HardwareSettings, Selection, parse
+from tsnrepro.testbed.choose import choose, unfit
 
 EXAMPLE = campaigns.testbed_settings("d10-example").model_dump(mode="json")
 
@@ -54,8 +55,23 @@ def test_what_cannot_be_a_rack_is_refused(path, value, said):
 def test_a_rack_is_never_taken_unasked(monkeypatch):
     monkeypatch.setattr("tsnrepro.testbed.choose.missing_for", lambda kind: ["everything"])
     on_racks = [e for e in experiments().values() if HARDWARE in e.kinds]
-    assert {e.name for e in on_racks} == {"loss", "tcp", "latency", "mausezahn", "ping"}
+    tools = {"loss", "tcp", "latency", "mausezahn", "ping"}
+    assert {e.name for e in on_racks} == tools | {"rfc2544", "streams", "traffic"}
     for experiment in on_racks:
         chosen, why = choose(experiment)
         assert chosen == ""
         assert HARDWARE not in why
+
+
+def test_what_a_rack_can_measure_follows_from_its_switches():
+    left_out = plan(Selection(testbed="d10-example", campaign="quick")).left_out
+    assert left_out["streams"] == "sw1 and sw2 cannot tell several streams apart"
+    assert left_out["traffic"] == left_out["streams"]
+    assert "only on emulated" in left_out["capture"]
+    assert not {"loss", "rfc2544"} & left_out.keys()
+    computer = {"driver": "ebpf", "address": "192.0.2.21", "host_port": "eth4"}
+    computer |= {"member_ports": ["eth1", "eth2"]}
+    one = parse(HardwareSettings, changed("hosts", "sw1", to=computer), "a file")
+    assert unfit(experiments()["streams"], one) == "sw2 cannot tell several streams apart"
+    both = EXAMPLE | {"hosts": EXAMPLE["hosts"] | {"sw1": computer, "sw2": computer}}
+    assert unfit(experiments()["streams"], parse(HardwareSettings, both, "a file")) == ""

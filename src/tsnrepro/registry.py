@@ -45,6 +45,8 @@ class Experiment:
         taken unasked.
     qdiscs
         Queueing disciplines that it needs of the kernel.
+    several_streams
+        Whether switches have to tell several streams apart.
     tables
         Tables that its analysis may write, apart from that of its trials; ``*`` stands for any
         text.
@@ -66,6 +68,7 @@ class Experiment:
     title: str
     kinds: tuple[str, ...] = (EMULATED, MODEL)
     qdiscs: tuple[str, ...] = ()
+    several_streams: bool = False
     tables: tuple[str, ...] = ()
     figures: dict[str, str] = field(default_factory=dict, hash=False)
     keys: tuple[str, ...] = ()

@@ -180,10 +180,8 @@ def _on_named(declared: Experiment, testbed: str) -> tuple[str, str]:
 
     Trials that are recorded already need no testbed.
     """
-    kind = testbed_settings(testbed).kind
-    if kind not in declared.kinds:
-        others = ", ".join(declared.kinds)
-        return "", f"it cannot be measured on a testbed of kind {kind}, only on {others}"
+    if reason := choose.unfit(declared, testbed_settings(testbed)):
+        return "", reason
     return testbed, "it was asked for"
 
 

@@ -13,7 +13,7 @@ from racks import CARDS, Rack
 from tsnrepro.analysis.loss import analyse as analyse_loss
 from tsnrepro.analysis.testbed import label_of, settings_of, write_facts
 from tsnrepro.errors import TestbedError
-from tsnrepro.experiments import latency, loss, mausezahn, ping, tcp
+from tsnrepro.experiments import latency, loss, mausezahn, ping, rfc2544, streams, tcp, traffic
 from tsnrepro.experiments.measurement import Measurement
 from tsnrepro.experiments.run import run_trials, write_manifest
 from tsnrepro.records.store import RawStore, Trial
@@ -126,6 +126,12 @@ MAUSEZAHN = {
     **{"configuration": "frer", "frame_bytes": 256, "load_percent": 0.05},
     **{"duration_s": 2.0, "deadline_s": 20.0},
 }
+BISECTION = {
+    **{"benchmark": "throughput", "method": "binary-search", "configuration": "frer"},
+    **{"payload_bytes": 1472, "frame_bytes": 1518, "tag_counts": False, "duration_s": 0.2},
+    **{"ceiling_s": 0.2, "shortfall_percent": 5.0, "full_waits": False},
+    "settings": {"steps": 2, "duration_s": 0.2, "loss_percent": 1, "resolution_mbps": None},
+}
 # A board's shell is slow here, where each of its commands starts an interpreter.
 BOTH = [pytest.param("boards_up", marks=pytest.mark.long), "computers_up"]
 
@@ -179,6 +185,39 @@ def test_control_sends_each_datagram_once(rack, request):
 def test_other_experiments_run_unchanged(rack, experiment, factors, request):
     found = measured(experiment, request.getfixturevalue(rack), "once", **factors)
     assert found.values["result"]
+
+
+@pytest.mark.parametrize(
+    "rack", [pytest.param("boards_up", marks=pytest.mark.long), "computers_up"]
+)
+def test_a_bisection_finds_what_the_rack_carries(rack, request):
+    found = measured(rfc2544, request.getfixturevalue(rack), "bisection", **BISECTION)
+    result = found.values["results"]["binary_search"]
+    assert 0 < result["lower_pps"] <= result["path_pps"]
+
+
+def test_several_streams_have_their_own_numbers(computers_up):
+    factors = {"streams": 3, "payload_bytes": 256, "rate_pps": 500, "duration_s": 1}
+    found = measured(streams, computers_up, "streams", **factors, best_effort_mbps=1)
+    result = found.values["result"]
+    assert result["own_sequences"]
+    assert result["sent"] == result["passed"] == result["discarded"] >= 1400
+    assert result["lost"] == result["best_effort_lost"] == 0
+
+
+def test_traffic_of_a_car_comes_whole(computers_up):
+    sources = [
+        {"kind": "camera", "name": "camera", "pictures_per_s": 10, "picture_bytes": 20_000},
+        {"kind": "random", "name": "v2x", "rate_pps": 100, "payload_bytes": 256},
+    ]
+    factors = {"mix": "car", "duration_s": 1, "receive_buffer_bytes": None, "sources": sources}
+    found = measured(traffic, computers_up, "car-frer", configuration="frer", **factors)
+    camera, v2x = found.values["streams"]
+    assert camera["pictures"]["whole"] == camera["pictures"]["sent"] == 10
+    assert v2x["unique"] == v2x["sent"] > 50
+    for stream in (camera, v2x):
+        assert stream["accounting"]["copies"] == stream["accounting"]["eliminated"] > 0
+        assert stream["accounting"]["unaccounted"] == 0
 
 
 @pytest.mark.parametrize("rack", [pytest.param("boards", marks=pytest.mark.long), "computers"])

@@ -22,6 +22,7 @@ from tsnrepro.settings import (
     parse,
 )
 from tsnrepro.settings.shaping import ShapingSettings
+from tsnrepro.testbed.choose import unfit
 from tsnrepro.testbed.protocol import JobTestbed, Testbed
 
 
@@ -60,13 +61,12 @@ def planned_trials(experiment: str, testbed_name: str, campaign_name: str) -> li
     """
     declared = experiment_of(experiment)
     settings = campaign(campaign_name)
-    kind = testbed_settings(testbed_name).kind
-    if kind not in declared.kinds:
+    testbed = testbed_settings(testbed_name)
+    if reason := unfit(declared, testbed):
         raise ConfigurationError(
-            f"experiment '{experiment}' cannot be measured on a testbed of kind {kind}",
-            f"config/testbeds/{testbed_name}.yaml",
-            f"It can on: {', '.join(declared.kinds)}",
+            f"experiment '{experiment}': {reason}", f"config/testbeds/{testbed_name}.yaml"
         )
+    kind = testbed.kind
     section = settings.section(experiment)
     module = import_module(f"tsnrepro.experiments.{experiment}")
     # Where the kinds differ in what they can run, the plan is of one kind.

@@ -130,6 +130,12 @@ class HardwareSettings(Strict):
         return len(self.hosts.sw1.member_ports)
 
     @property
+    def one_stream_switches(self) -> list[str]:
+        """The switches that cannot tell several streams apart."""
+        switches = {"sw1": self.hosts.sw1, "sw2": self.hosts.sw2}
+        return [name for name, switch in switches.items() if isinstance(switch, Lan966xSwitch)]
+
+    @property
     def delayed_paths(self) -> dict[int, float]:
         """Member paths that are made longer: cables are as long as they are."""
         return {}

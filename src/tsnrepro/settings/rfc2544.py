@@ -4,7 +4,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from tsnrepro.registry import Experiment
+from tsnrepro.registry import EMULATED, HARDWARE, MODEL, Experiment
 from tsnrepro.settings.strict import (
     Configurations,
     Distinct,
@@ -233,6 +233,7 @@ class Rfc2544Settings(Strict):
 EXPERIMENT = Experiment(
     Rfc2544Settings,
     title="RFC 2544 benchmarks",
+    kinds=(EMULATED, MODEL, HARDWARE),
     order=7,
     tables=(
         *("throughput", "beside-published", "frame-loss", "loss-by-load", "back-to-back"),

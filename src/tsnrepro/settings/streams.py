@@ -4,7 +4,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from tsnrepro.registry import Experiment
+from tsnrepro.registry import EMULATED, HARDWARE, MODEL, Experiment
 from tsnrepro.settings.strict import (
     LoadMbps,
     OneOrMore,
@@ -31,6 +31,8 @@ class StreamsSettings(Strict):
 EXPERIMENT = Experiment(
     StreamsSettings,
     title="Several streams at once",
+    kinds=(EMULATED, MODEL, HARDWARE),
+    several_streams=True,
     order=6,
     figures={"loss-by-count": "Datagrams lost by number of streams"},
     keys=("streams.*.*.{own_sequences.count,trials.count,lost.percent}",),

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from tsnrepro.registry import Experiment
+from tsnrepro.registry import EMULATED, HARDWARE, MODEL, Experiment
 from tsnrepro.settings.strict import (
     Configurations,
     Name,
@@ -122,6 +122,8 @@ _SOURCE = "traffic.*.*.{control,frer}"
 EXPERIMENT = Experiment(
     TrafficSettings,
     title="Traffic of a car",
+    kinds=(EMULATED, MODEL, HARDWARE),
+    several_streams=True,
     order=7,
     tables=("by-source",),
     figures={

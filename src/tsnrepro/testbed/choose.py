@@ -5,6 +5,7 @@ from functools import cache
 from tsnrepro.errors import ConfigurationError
 from tsnrepro.registry import EMULATED, GUEST, HARDWARE, MODEL, Experiment
 from tsnrepro.repository import root
+from tsnrepro.settings import HardwareSettings, TestbedSettings
 from tsnrepro.testbed import requirements
 
 AUTO = "auto"
@@ -46,6 +47,25 @@ def check_name(wanted: str, imported: list[str]) -> None:
             "config/config.yaml, testbed",
             f"There are: {', '.join((AUTO, *configured(), *imported))}",
         )
+
+
+def unfit(experiment: Experiment, settings: TestbedSettings) -> str:
+    """Return why a testbed cannot measure an experiment, whatever this machine has; empty if not.
+
+    Parameters
+    ----------
+    experiment
+        What is to be measured.
+    settings
+        Of the testbed.
+    """
+    if settings.kind not in experiment.kinds:
+        others = ", ".join(experiment.kinds)
+        return f"it cannot be measured on a testbed of kind {settings.kind}, only on {others}"
+    if isinstance(settings, HardwareSettings) and experiment.several_streams:
+        unable = " and ".join(settings.one_stream_switches)
+        return f"{unable} cannot tell several streams apart" if unable else ""
+    return ""
 
 
 def lacking(experiment: Experiment, kind: str) -> list[str]:

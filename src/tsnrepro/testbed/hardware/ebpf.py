@@ -15,7 +15,7 @@ from tsnrepro.topology import HOST_PORT, member_names
 class EbpfDriver:
     """See :class:`tsnrepro.testbed.hardware.switch.SwitchDriver`."""
 
-    needs_programs = tells_streams_apart = True
+    needs_programs = True
 
     def __init__(self, shell: Shell, settings: EbpfSwitch, program: str) -> None:
         self._shell, self._program = shell, program

@@ -77,7 +77,7 @@ class _Flow:
 class Lan966xDriver:
     """See :class:`tsnrepro.testbed.hardware.switch.SwitchDriver`."""
 
-    needs_programs = tells_streams_apart = False
+    needs_programs = False
 
     def __init__(self, shell: Shell, settings: Lan966xSwitch) -> None:
         self._shell, self._settings = shell, settings

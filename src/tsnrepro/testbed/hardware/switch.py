@@ -17,8 +17,6 @@ class SwitchDriver(Protocol):
 
     needs_programs: bool
     """Whether our data plane has to be on the switch."""
-    tells_streams_apart: bool
-    """Whether it can treat several streams differently."""
 
     @property
     def devices(self) -> dict[str, str]:
