@@ -46,3 +46,11 @@ def test_a_paper_is_printed_without_what_it_only_prints_beside():
     (found,) = plan(chosen).papers
     assert found.name == "frer-udp"
     assert {run.experiment for run in found.runs} == {"loss", "tcp", "latency"}
+
+
+def test_a_paper_that_does_not_describe_the_testbed_is_not_printed():
+    cards = Selection(testbed="i210-example", campaign="quick", experiments=["shaping"])
+    assert [paper.name for paper in plan(cards).papers] == ["tas-evaluation"]
+    asked = cards.model_copy(update={"papers": ["software-bridge"]})
+    with pytest.raises(ConfigurationError, match="describes no testbed of kind cards"):
+        plan(asked)

@@ -133,13 +133,15 @@ def _parser() -> argparse.ArgumentParser:
 
 def _testbeds(_: argparse.Namespace) -> None:
     from tsnrepro.campaigns import testbed_settings  # noqa: PLC0415
+    from tsnrepro.registry import SOMEBODYS  # noqa: PLC0415
     from tsnrepro.testbed.choose import availability, configured  # noqa: PLC0415
 
     for name, lacks in availability().items():
         print(f"{name}: {'can run here' if not lacks else 'lacks ' + ', '.join(lacks)}")
     for name in configured():
-        if testbed_settings(name).kind == "hardware":
-            print(f"{name}: a rack, measured on when it is named; ask `tsnrepro doctor {name}`")
+        if testbed_settings(name).kind in SOMEBODYS:
+            asked = f"ask `tsnrepro doctor {name}`"
+            print(f"{name}: somebody's machines, measured on when it is named; {asked}")
 
 
 def _experiments(_: argparse.Namespace) -> None:

@@ -24,7 +24,9 @@ from tsnrepro.errors import ConfigurationError
 if TYPE_CHECKING:
     from tsnrepro.settings.strict import Strict
 
-EMULATED, GUEST, MODEL, HARDWARE = "emulated", "guest", "model", "hardware"
+EMULATED, GUEST, MODEL, HARDWARE, CARDS = "emulated", "guest", "model", "hardware", "cards"
+SOMEBODYS = (HARDWARE, CARDS)
+"""Kinds of testbeds that are somebody's machines: measured on when they are named."""
 _LAST = 100
 
 _CHOICE = re.compile(r"\{([^{}]*)\}")
@@ -41,8 +43,8 @@ class Experiment:
     title
         What it measures, for headings and lists.
     kinds
-        The kinds of testbed that it can be measured on, the one to prefer first. A rack is never
-        taken unasked.
+        The kinds of testbed that it can be measured on, the one to prefer first; those of
+        ``SOMEBODYS`` are never taken unasked.
     qdiscs
         Queueing disciplines that it needs of the kernel.
     several_streams

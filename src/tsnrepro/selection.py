@@ -203,8 +203,29 @@ def _papers(
             raise ConfigurationError(
                 f"manuscript '{name}' prints {needs}, and none of them is measured", "papers"
             )
-    fitting = [name for name in manuscripts() if {*sources_of(name).experiments} <= there]
+        if kind := _undescribed(name, runs):
+            raise ConfigurationError(
+                f"manuscript '{name}' describes no testbed of kind {kind}",
+                "papers",
+                f"It describes: {', '.join(sources_of(name).testbeds)}",
+            )
+    fitting = [
+        name
+        for name in manuscripts()
+        if {*sources_of(name).experiments} <= there and not _undescribed(name, runs)
+    ]
     return tuple(_paper(name, sources_of(name), runs, asked, study) for name in wanted or fitting)
+
+
+def _undescribed(name: str, runs: tuple[SelectedRun, ...]) -> str:
+    """Return a kind of testbed that a manuscript does not describe, empty if it does all."""
+    sources = sources_of(name)
+    kinds = [
+        testbed_settings(run.testbed).kind
+        for run in runs
+        if run.experiment in sources.experiments and run.campaign != imported.CAMPAIGN
+    ]
+    return next((kind for kind in kinds if sources.testbeds and kind not in sources.testbeds), "")
 
 
 def _paper(

@@ -12,6 +12,7 @@ from tsnrepro.publish.manuscript import scan
 EXPERIMENT, SIMULATED = "shaping", "simulated"
 UNITS = {"us": "us", "mbps": "Mb/s", "bytes": "B", "percent": "%"}
 TESTBEDS = {
+    "cards": ("cards testbed (two hosts whose network cards a cable joins)", "Measured on"),
     "model": ("model testbed (simulated queues, no measurement)", "Simulated on"),
     "guest": ("guest testbed (namespaces in a virtual machine)", "Measured on"),
     "emulated": ("emulated testbed (queues of its own kernel)", "Measured on"),

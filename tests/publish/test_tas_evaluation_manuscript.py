@@ -65,6 +65,12 @@ class TestPages(PagesOfShaping):
         for sentence in says:
             assert sentence in text
 
+    def test_cards_are_described_as_cards(self, tmp_path):
+        text = PAPER.squeezed(PAPER.built(prepared(PAPER, tmp_path, kind="cards")))
+        assert "카드테스트베드" in text
+        assert "게이트와큐는네트워크카드의것이다." in text
+        assert "여기에없다" not in text
+
     def test_an_unexpected_verdict_stops_the_build(self, tmp_path):
         chosen = {"*.tas_against_prio.*.verdict": "perhaps"}
         done = PAPER.latexmk(prepared(PAPER, tmp_path, chosen=chosen))

@@ -18,7 +18,7 @@ import paramiko
 import yaml
 
 from tsnrepro.dataplane import build
-from tsnrepro.settings import HardwareSettings, parse
+from tsnrepro.settings import CardsSettings, HardwareSettings, parse
 from tsnrepro.testbed.namespace import NamespaceHost
 from tsnrepro.testbed.requirements import SSHD
 
@@ -109,19 +109,22 @@ class Rack:
         self.folder.mkdir(parents=True, exist_ok=True)
         login = paramiko.ECDSAKey.generate()
         login.write_private_key_file(str(self.folder / "key"))
-        for role in ("talker", "sw1", "sw2", "listener"):
+        for role in ("talker", *self.drivers, "listener"):
             self.spaces[role] = NamespaceHost(role)
             self._stack.callback(self.spaces[role].close)
-        self._cable("talker", CARDS["talker"], "sw1", "eth4")
-        for member in ("eth1", "eth2"):
-            self._cable("sw1", member, "sw2", member)
-        self._cable("sw2", "eth4", "listener", CARDS["listener"])
+        self._plug_in()
         known = []
         for role, space in self.spaces.items():
             known.append(self._serve(role, space, login))
         (self.folder / "known_hosts").write_text("".join(known), encoding="ascii")
         text = yaml.safe_dump(self.document())
         (self.folder / "rack.yaml").write_text(text, encoding="utf-8")
+
+    def _plug_in(self) -> None:
+        self._cable("talker", CARDS["talker"], "sw1", "eth4")
+        for member in ("eth1", "eth2"):
+            self._cable("sw1", member, "sw2", member)
+        self._cable("sw2", "eth4", "listener", CARDS["listener"])
 
     def _cable(self, one: str, port: str, other: str, other_port: str) -> None:
         end = ["peer", "name", other_port, "netns", str(self.spaces[other].pid)]
@@ -200,13 +203,16 @@ class Rack:
 
     # --- the testbed's file -----------------------------------------------------------------
 
-    def document(self) -> dict:
-        """Return the testbed's file."""
+    def _stations(self) -> dict[str, dict]:
         addresses = {"talker": "10.0.100.1", "listener": "10.0.100.2"}
-        hosts = {
+        return {
             role: self._access(role) | {"card": CARDS[role], "ipv4": address}
             for role, address in addresses.items()
         }
+
+    def document(self) -> dict:
+        """Return the testbed's file."""
+        hosts = self._stations()
         for role, driver in self.drivers.items():
             ports = [
                 {"device": device, "chip_port": chip} if driver == "lan966x" else device
@@ -226,3 +232,24 @@ class Rack:
     def settings(self, **changes) -> HardwareSettings:
         """Return the testbed's settings."""
         return parse(HardwareSettings, self.document() | changes, "a rack of a test")
+
+
+class Pair(Rack):
+    """Two hosts and a cable between their cards."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder, ("ebpf", "ebpf"))
+        self.drivers = {}
+
+    def _plug_in(self) -> None:
+        self._cable("talker", CARDS["talker"], "listener", CARDS["listener"])
+
+    def document(self) -> dict:
+        """Return the testbed's file."""
+        known_hosts = str(self.folder / "known_hosts")
+        hosts = {"hosts": self._stations(), "ptp": None}
+        return {"kind": "cards", "known_hosts": known_hosts, "link_rate_mbps": 10_000, **hosts}
+
+    def settings(self, **changes) -> CardsSettings:
+        """Return the testbed's settings."""
+        return parse(CardsSettings, self.document() | changes, "a pair of a test")

@@ -530,7 +530,7 @@ def test_a_stream_is_shaped_as_in_namespaces(rack, unchanged, mode):
     for values in counted:
         assert values["result"]["sent"] == values["result"]["received"] == settings.packets
     kinds = [[row["kind"] for row in values["qdiscs"]] for values in counted]
-    assert medium_of(settings, sessions) == "hardware cards"
+    assert medium_of(settings, sessions) == "network cards"
     assert kinds[0] == kinds[1]
     assert ("prio" in kinds[1]) == (mode == "prio")
 

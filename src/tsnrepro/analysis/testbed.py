@@ -14,6 +14,7 @@ from tsnrepro.stats.estimate import DEFAULT_LEVEL, Estimate
 from tsnrepro.topology import HOST_PORT, LISTENER, TALKER, member_names
 
 _LABELS = {
+    "cards": "cards testbed (two hosts whose network cards a cable joins, reached over SSH)",
     "emulated": "emulated testbed (network namespaces on one machine, eBPF switches)",
     "guest": "guest testbed (namespaces in a virtual machine with a kernel of its own)",
     "hardware": "hardware testbed (hosts and switches of a rack, reached over SSH)",

@@ -15,6 +15,7 @@ from tsnrepro.records.store import RawStore
 from tsnrepro.registry import experiment as experiment_of
 from tsnrepro.settings import (
     Campaign,
+    CardsSettings,
     EmulatedSettings,
     GuestSettings,
     HardwareSettings,
@@ -133,6 +134,11 @@ def open_testbed(name: str, campaign: Campaign, purpose: str, **overrides: Any) 
         from tsnrepro.testbed.hardware.testbed import HardwareTestbed  # noqa: PLC0415
 
         return HardwareTestbed(settings, name, purpose)
+    if isinstance(settings, CardsSettings):
+        from tsnrepro.testbed.hardware.cards import CardsTestbed  # noqa: PLC0415
+
+        cards: JobTestbed = CardsTestbed(settings, name, purpose)
+        return cards
     from tsnrepro.testbed.emulated import EmulatedTestbed  # noqa: PLC0415
 
     return EmulatedTestbed(settings, purpose)

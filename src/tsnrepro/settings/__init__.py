@@ -15,6 +15,7 @@ from tsnrepro.settings.strict import (
 )
 from tsnrepro.settings.testbeds import (
     Between,
+    CardsSettings,
     EmulatedSettings,
     FrerSettings,
     GuestSettings,
@@ -28,6 +29,7 @@ from tsnrepro.settings.testbeds import (
 __all__ = [
     "Between",
     "Campaign",
+    "CardsSettings",
     "Configuration",
     "EmulatedSettings",
     "FrerSettings",

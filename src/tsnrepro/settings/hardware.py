@@ -88,20 +88,38 @@ class RackHosts(Strict):
     listener: RackStation
 
 
-class HardwareSettings(Strict):
-    """A rack: a talker, two switches and a listener, each reached over SSH."""
+class ReachedHosts(Strict):
+    """How hosts are reached over SSH and reserved, whatever they are."""
 
-    kind: Literal["hardware"] = "hardware"
     link_rate_mbps: LinkRateMbps = 1000
     """Wire rate of every link."""
     known_hosts: _File = "~/.ssh/known_hosts"
     """File with the host keys; a host whose key is not in it is refused."""
     jump: Access | None = None
     """A host through which all others are reached."""
-    hosts: RackHosts
-    frer: FrerSettings = FrerSettings()
     reserved_minutes: Annotated[int, Field(ge=1, le=10_080)] = 60
     """How long a reservation of the hosts outlives the last sign of whoever made it."""
+
+
+def refuse_networks_apart(talker: RackStation, listener: RackStation) -> None:
+    """Refuse two stations that are not neighbours on one network.
+
+    Raises
+    ------
+    ValueError
+        Their addresses are equal, or of two networks.
+    """
+    one, other = talker.ipv4, listener.ipv4
+    if one == other or one.rpartition(".")[0] != other.rpartition(".")[0]:
+        raise ValueError(f"{one} and {other} are not two addresses of one /24")
+
+
+class HardwareSettings(ReachedHosts):
+    """A rack: a talker, two switches and a listener, each reached over SSH."""
+
+    kind: Literal["hardware"] = "hardware"
+    hosts: RackHosts
+    frer: FrerSettings = FrerSettings()
     receive_buffer_bytes: SocketBufferBytes | None = None
     """As on the emulated testbed."""
     realtime_listener: bool = False
@@ -119,9 +137,7 @@ class HardwareSettings(Strict):
             ports = [_device(port) for port in (switch.host_port, *switch.member_ports)]
             if len(set(ports)) != len(ports):
                 raise ValueError(f"{name} has one port twice among {', '.join(ports)}")
-        talker, listener = hosts.talker.ipv4, hosts.listener.ipv4
-        if talker == listener or talker.rpartition(".")[0] != listener.rpartition(".")[0]:
-            raise ValueError(f"{talker} and {listener} are not two addresses of one /24")
+        refuse_networks_apart(hosts.talker, hosts.listener)
         return self
 
     @property

@@ -1,14 +1,17 @@
 """What stands in the columns of a manuscript: ``sources.yaml`` in its folder."""
 
 from functools import cache
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field
 
 from tsnrepro.repository import root
-from tsnrepro.settings.strict import Strict, load
+from tsnrepro.settings.strict import Distinct, Strict, load
 
 SOURCES = "sources.yaml"
+
+
+_Kind = Literal["emulated", "guest", "model", "hardware", "cards"]
 
 
 class Sources(Strict):
@@ -28,6 +31,8 @@ class Sources(Strict):
     key: ``simulated.loss.threshold.frer.mbps``. A column of a testbed that cannot measure an
     experiment shows dashes there.
     """
+    testbeds: Distinct[_Kind] = []
+    """Kinds of testbeds that its words describe; by default all that its experiments have."""
     study: bool = False
     """Whether it prints the campaign's parameter study."""
 

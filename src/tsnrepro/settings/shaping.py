@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Optional, cast
 
 from pydantic import Field, ValidationError, create_model, model_validator
 
-from tsnrepro.registry import EMULATED, GUEST, MODEL, Experiment
+from tsnrepro.registry import CARDS, EMULATED, GUEST, MODEL, Experiment
 from tsnrepro.settings.strict import (
     LoadMbps,
     OneOrMore,
@@ -86,7 +86,7 @@ class GateControlList(Strict):
 Mode = Literal["tas", "prio", "cbs", "mqprio", "etf", "fifo", "direct"]
 Kind = Literal["end-station", "bridge", "tas-frer"]
 Switch = Literal["kernel", "bridge"]
-TestbedKind = Literal["model", "guest", "emulated", "hardware"]
+TestbedKind = Literal["model", "guest", "emulated", "cards"]
 
 # The sequence number and the time of sending that every datagram carries.
 _StampedPayload = Annotated[int, Field(ge=12, le=1472)]
@@ -180,6 +180,8 @@ class ShapingPart(_Conditions):
             raise ValueError("mode cbs needs idle_slope_mbps")
         if self.switch == "bridge" and self.kind != "bridge":
             raise ValueError(f"{self.kind} has no switch that the software bridge could be")
+        if CARDS in self.testbeds and self.kind != "end-station":
+            raise ValueError(f"testbeds.cards: a cable joins the cards, so there is no {self.kind}")
         if self.priority == self.load_priority:
             raise ValueError(
                 f"stream and load are both of class {self.priority}: no mode could tell them apart"
@@ -263,7 +265,7 @@ _COMPARED = "{mean,p50,p99,p99_9}"
 EXPERIMENT = Experiment(
     ShapingSettings,
     title="Shaping",
-    kinds=(EMULATED, GUEST, MODEL),
+    kinds=(EMULATED, GUEST, MODEL, CARDS),
     qdiscs=("mqprio", "taprio", "cbs", "etf", "802.1Q"),
     order=9,
     tables=(

@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 from pydantic import Discriminator, Field, Tag, model_validator
 
 from tsnrepro.errors import ConfigurationError
+from tsnrepro.settings.cards import CardsSettings
 from tsnrepro.settings.frer import FrerSettings
 from tsnrepro.settings.hardware import HardwareSettings
 from tsnrepro.settings.strict import (
@@ -172,8 +173,11 @@ class GuestSettings(Strict):
     """The guest's UTC clock at its boot, where time is virtual."""
 
 
-TestbedSettings = EmulatedSettings | ModelSettings | GuestSettings | HardwareSettings
+TestbedSettings = (
+    EmulatedSettings | ModelSettings | GuestSettings | HardwareSettings | CardsSettings
+)
 _KINDS: dict[str, type[Strict]] = {
+    "cards": CardsSettings,
     "emulated": EmulatedSettings,
     "guest": GuestSettings,
     "hardware": HardwareSettings,

@@ -3,7 +3,7 @@
 from functools import cache
 
 from tsnrepro.errors import ConfigurationError
-from tsnrepro.registry import EMULATED, GUEST, HARDWARE, MODEL, Experiment
+from tsnrepro.registry import EMULATED, GUEST, MODEL, SOMEBODYS, Experiment
 from tsnrepro.repository import root
 from tsnrepro.settings import HardwareSettings, TestbedSettings
 from tsnrepro.testbed import requirements
@@ -82,7 +82,7 @@ def choose(experiment: Experiment) -> tuple[str, str]:
     """Return the testbed that suits an experiment best on this machine, and why, in one line."""
     passed_over = []
     for kind in experiment.kinds:
-        if kind == HARDWARE:  # a rack is somebody's: it is measured on when it is named
+        if kind in SOMEBODYS:
             continue
         lacks = lacking(experiment, kind)
         if not lacks:

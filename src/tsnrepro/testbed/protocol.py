@@ -6,7 +6,7 @@ from typing import Any, Protocol, runtime_checkable
 from tsnrepro.settings import Configuration, EmulatedSettings, HardwareSettings
 from tsnrepro.testbed.faults import Faults
 from tsnrepro.testbed.host import RemoteHost
-from tsnrepro.testbed.jobs.job import Job, JobResult
+from tsnrepro.testbed.jobs.job import Cable, Job, JobResult
 from tsnrepro.tools.counters import Snapshot
 from tsnrepro.tools.frerctl import StreamFilter, SwitchStream
 
@@ -96,6 +96,11 @@ class HostTestbed(Testbed, Protocol):
 @runtime_checkable
 class JobTestbed(Testbed, Protocol):
     """A testbed that does jobs: a guest, this machine's own kernel, or hosts of a rack."""
+
+    @property
+    def cable(self) -> Cable | None:
+        """The cable that all jobs use; None where each makes links of its own."""
+        ...
 
     def run(self, job: Job) -> JobResult:
         """Do a job and return what it brought back; a step's failure is in its exit status.

@@ -17,6 +17,9 @@ Where the switch is the software bridge, it does all that itself: it holds its p
 rate and closes frames' gates in time, so that its port has no queueing disciplines. Frames are
 tagged by eBPF then, which needs no VLAN devices of the kernel.
 
+Between two network cards that a cable joins nothing stands in for anything: the talker's card
+shapes (:mod:`tsnrepro.experiments.shaping.card_queues`), and the cable is the line.
+
 Egress is told by the kernel's receive stamp behind the line, at the frame's first bit, late by the
 few microseconds of bridge and network stack.
 """
@@ -36,6 +39,7 @@ from tsnrepro.bridge import words as bridge_words
 from tsnrepro.bridge.words import BridgeSettings, PortSettings, Shaper
 from tsnrepro.errors import ConfigurationError, ToolError
 from tsnrepro.ethernet import VLAN_TAG_BYTES
+from tsnrepro.experiments.shaping import card_queues
 from tsnrepro.experiments.shaping.factors import part_of
 from tsnrepro.experiments.shaping.log import LOG, compress
 from tsnrepro.experiments.shaping.schedule import flows_of, smallest_window_ns
@@ -43,7 +47,18 @@ from tsnrepro.registry import EMULATED, GUEST
 from tsnrepro.settings.shaping import LAUNCHED
 from tsnrepro.streams import build, command
 from tsnrepro.streams.log import read_listener_log
-from tsnrepro.testbed.jobs.job import Bridge, Job, JobResult, Link, LinkEnd, Pause, Step, Stop, Vlan
+from tsnrepro.testbed.jobs.job import (
+    Bridge,
+    Cable,
+    Job,
+    JobResult,
+    Link,
+    LinkEnd,
+    Pause,
+    Step,
+    Stop,
+    Vlan,
+)
 from tsnrepro.tools import qdisc
 
 if TYPE_CHECKING:
@@ -74,6 +89,8 @@ _GOLDEN = (5**0.5 - 1) / 2
 _WALL_SECONDS = 400.0
 # Kernel timers open gates late by 2 to 3 us, and the bridge takes a few more to the stamp.
 _STAMP_UNCERTAINTY_NS = 10_000
+# A card stamps a frame's beginning; the cable and both cards' latencies stay below this.
+_CARD_UNCERTAINTY_NS = 1000.0
 # Kinds of testbeds whose links are a job's own.
 _OF_VETH = (EMULATED, GUEST)
 
@@ -87,13 +104,19 @@ class _Topology:
     shaped: tuple[str, str]
     """Host and device."""
     load_from: str
+    line: tuple[str, str] | None = (LINE, _LINE_OUT)
+    """Host and device of the token bucket that stands for the line; a real cable needs none."""
+    to: str = _ADDRESSES["listener"]
+    """The listener's address."""
+    stamps: command.Stamps = "software"
+    """What stamps the stream's arrivals."""
 
 
 def measure(testbed: JobTestbed, trial: Trial, measured: Measurement) -> None:
     """Measure one trial by a job; the record keeps every command, log and counter."""
     part, mode = part_of(trial.factors), trial.factors["mode"]
     seed = int(trial.digest, 16) % (1 << 31)
-    job = job_of(part, mode, seed)
+    job = job_of(part, mode, seed, testbed.cable)
     measured.outputs["job.json.gz"] = json.dumps(job.describe(), indent=1)
     result: JobResult = testbed.run(job)
     _keep(result, measured)
@@ -102,16 +125,22 @@ def measure(testbed: JobTestbed, trial: Trial, measured: Measurement) -> None:
     measured.outputs[LOG] = compress(log)
     measured.values |= {
         "seed": seed,
-        "medium": f"{testbed.kind} {'veth' if testbed.kind in _OF_VETH else 'cards'}",
-        "egress": {
-            "source": "kernel receive stamp behind the line",
-            "before_stamp_ns": 0,
-            "frame_ns": 0,
-            "uncertainty_ns": _STAMP_UNCERTAINTY_NS,
-        },
+        "medium": f"{testbed.kind} veth" if testbed.kind in _OF_VETH else "network cards",
+        "egress": _egress_of(testbed.cable, result),
         "guest" if testbed.kind == "guest" else "machine": result.describe(),
         **_counts_of(part, result),
     }
+
+
+def _egress_of(cable: Cable | None, result: JobResult) -> dict[str, Any]:
+    """Return where egress times come from and how well they are known."""
+    source, uncertainty_ns = "kernel receive stamp behind the line", float(_STAMP_UNCERTAINTY_NS)
+    if cable is not None and cable.stamps == "hardware":
+        source, uncertainty_ns = "receive stamp of the listener's card", _CARD_UNCERTAINTY_NS
+    # Clocks apart add what linuxptp leaves of doubt.
+    uncertainty_ns += max((each.uncertainty_ns for each in result.clocks or ()), default=0.0)
+    stamped = {"before_stamp_ns": 0, "frame_ns": 0}
+    return {"source": source, **stamped, "uncertainty_ns": uncertainty_ns}
 
 
 def _keep(result: JobResult, measured: Measurement) -> None:
@@ -142,7 +171,7 @@ def _counts_of(part: ShapingPart, result: JobResult) -> dict[str, Any]:
         "talker": asdict(sent),
         "listener": asdict(got),
         "qdiscs": [] if _bridged(part) else _counted(result, "qdisc"),
-        "line": _counted(result, "line"),
+        "line": _counted(result, "line") if "line-before" in result.steps else [],
         **(_bridge_counts(result) if _BRIDGE in result.steps else {}),
     }
 
@@ -173,15 +202,24 @@ def _load_rates(result: JobResult) -> dict[str, float]:
 # --- the job ----------------------------------------------------------------------------------
 
 
-def job_of(part: ShapingPart, mode: Mode, seed: int) -> Job:
+def job_of(part: ShapingPart, mode: Mode, seed: int, cable: Cable | None = None) -> Job:
     """Return everything that a trial does, from links to the last counter.
+
+    Parameters
+    ----------
+    part, mode
+        What is measured.
+    seed
+        Of the moment at which the steps begin.
+    cable
+        Between two cards that are there; by default the job makes links of its own.
 
     Raises
     ------
     ConfigurationError
         The part is of a kind that takes another testbed.
     """
-    topology = _topology_of(part, mode)
+    topology = _cabled(cable) if cable else _topology_of(part, mode)
     programs = build.programs()
     names = [str(programs.talker), str(programs.listener)]
     inputs = {}
@@ -193,12 +231,25 @@ def job_of(part: ShapingPart, mode: Mode, seed: int) -> Job:
         name=f"shaping {part.name} {mode}",
         links=topology.links,
         bridges=topology.bridges,
-        configure=tuple(_configuration(part, mode, topology)),
+        configure=tuple(_configuration(part, mode, topology, cable)),
         steps=tuple(_steps(part, mode, topology)),
         programs=tuple(names),
         inputs=inputs,
         seed=seed,
         deadline_s=_WALL_SECONDS,
+    )
+
+
+def _cabled(cable: Cable) -> _Topology:
+    """Return the two hosts and the cable between them; the talker's own card shapes."""
+    return _Topology(
+        (Link(cable.talker, cable.listener),),
+        (),
+        (TALKER, cable.talker.device),
+        TALKER,
+        line=None,
+        to=cable.listener.addresses[0].partition("/")[0],
+        stamps=cable.stamps,
     )
 
 
@@ -234,8 +285,12 @@ def _end(part: ShapingPart, host: str) -> LinkEnd:
     return LinkEnd(host, _DEVICE, address)
 
 
-def _configuration(part: ShapingPart, mode: Mode, topology: _Topology) -> list[Step]:
+def _configuration(
+    part: ShapingPart, mode: Mode, topology: _Topology, cable: Cable | None
+) -> list[Step]:
     host, device = topology.shaped
+    if cable:
+        return _numbered("shape", host, card_queues.commands(part, mode, device, cable.chip))
     commands = _shaping_commands(part, mode, device)
     wired = [("line", LINE, _LINE_OUT)]
     tagged = sorted({TALKER, LISTENER, topology.load_from}) if _bridged(part) else []
@@ -458,16 +513,17 @@ def _steps(part: ShapingPart, mode: Mode, topology: _Topology) -> list[Step | St
     programs = build.programs()
     host, device = topology.shaped
     shows = {} if _bridged(part) else {"qdisc": (host, tuple(qdisc.show(device)))}
-    shows["line"] = (LINE, tuple(qdisc.show(_LINE_OUT)))
+    if topology.line:
+        shows["line"] = (topology.line[0], tuple(qdisc.show(topology.line[1])))
     seconds = part.packets * part.interval_us / 1e6
     deadline = seconds + _LEAD_S + _DRAIN_S + 2 * _COMMAND_S
     forever = command.Extent()
     listen = command.listener(
-        str(programs.listener), [_STREAM_PORT], forever, log=_LOG_PATH, timestamps="software"
+        str(programs.listener), [_STREAM_PORT], forever, log=_LOG_PATH, timestamps=topology.stamps
     )
     talk = command.talker(
         str(programs.talker),
-        _ADDRESSES[LISTENER],
+        topology.to,
         _STREAM_PORT,
         _pacing(part, mode),
         command.Extent(count=part.packets),
@@ -502,7 +558,7 @@ def _load(part: ShapingPart, topology: _Topology, deadline: float) -> list[Step 
     )
     talk = command.talker(
         str(programs.talker),
-        _ADDRESSES[LISTENER],
+        topology.to,
         _LOAD_PORT,
         command.Pacing.at_rate(part.loads_mbps[0], part.load_payload_bytes),
         command.Extent(),

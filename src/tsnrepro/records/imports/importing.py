@@ -27,7 +27,7 @@ from tsnrepro.records.imports.rows import ImportedTrial
 from tsnrepro.records.store import SUMS, Batch, RawStore, packed
 from tsnrepro.repository import commit, root
 
-_RESERVED = ("auto", "published", "model", "emulated", "guest", "hardware")
+_RESERVED = ("auto", "published", "model", "emulated", "guest", "hardware", "cards")
 _OF_AN_IMPORT = {CAMPAIGN, ORIGINALS, "environments"}
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 # Two runs of these programs never print the same bytes.

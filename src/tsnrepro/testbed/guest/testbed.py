@@ -32,6 +32,7 @@ class GuestTestbed:
 
     kind = "guest"
     machines = ()
+    cable = None
 
     def __init__(self, settings: GuestSettings | None = None, purpose: str = "") -> None:
         self.settings = settings or GuestSettings()

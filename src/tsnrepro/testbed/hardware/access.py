@@ -4,13 +4,16 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from tsnrepro.errors import TestbedError
+from tsnrepro.settings.cards import CardsSettings
 from tsnrepro.settings.hardware import Access, HardwareSettings
 from tsnrepro.testbed.ssh import SshHost
 
 JUMP = "jump host"
 
 
-def connect(settings: HardwareSettings, roles: tuple[str, ...], stack: ExitStack) -> dict:
+def connect(
+    settings: HardwareSettings | CardsSettings, roles: tuple[str, ...], stack: ExitStack
+) -> dict:
     """Return a connection to each host, by its role; ``stack`` closes them.
 
     Raises
@@ -30,7 +33,7 @@ def connect(settings: HardwareSettings, roles: tuple[str, ...], stack: ExitStack
 
 
 def _connect(
-    settings: HardwareSettings, role: str, access: Access, through: SshHost | None
+    settings: HardwareSettings | CardsSettings, role: str, access: Access, through: SshHost | None
 ) -> SshHost:
     known = Path(settings.known_hosts).expanduser()
     if not known.is_file():

@@ -6,7 +6,8 @@ from typing import cast
 
 from tsnrepro.campaigns import testbed_settings
 from tsnrepro.errors import TestbedError
-from tsnrepro.settings import Configuration
+from tsnrepro.settings import CardsSettings, Configuration, HardwareSettings
+from tsnrepro.testbed.hardware import cards
 from tsnrepro.testbed.hardware.doctor import STOP, examine
 from tsnrepro.testbed.hardware.journal import Journal
 from tsnrepro.testbed.hardware.proof import prove_rack
@@ -31,10 +32,10 @@ def doctor(name: str, *, as_json: bool, frer: bool) -> None:
     TestbedError
         Something was found that keeps the rack from measuring.
     """
-    settings = rack_settings(name, testbed_settings(name))
+    settings = _reached(name)
     findings = examine(settings)
     if frer and all(finding.verdict != STOP for finding in findings):
-        findings += prove_rack(settings, name)
+        findings += prove_rack(rack_settings(name, settings), name)
     if as_json:
         print(json.dumps([finding.document() for finding in findings], indent=1))
     else:
@@ -67,13 +68,18 @@ def configure(name: str, configuration: str, *, dry_run: bool) -> None:
 
 def restore_rack(name: str, *, dry_run: bool) -> None:
     """Bring a rack back to what it was before a campaign that did not end."""
-    rack_settings(name, testbed_settings(name))
+    restoring = cards.restore if isinstance(_reached(name), CardsSettings) else restore
     with TestbedLock(name, f"restoring {name}"):
-        found = restore(name, Journal(name), _tell if dry_run else None)
+        found = restoring(name, Journal(name), _tell if dry_run else None)
     if not found:
         print(f"{name}: nothing to restore")
     elif not dry_run:
         print(f"{name}: as it was before the campaign")
+
+
+def _reached(name: str) -> HardwareSettings | CardsSettings:
+    settings = testbed_settings(name)
+    return settings if isinstance(settings, CardsSettings) else rack_settings(name, settings)
 
 
 def _tell(role: str, argv: list[str]) -> None:

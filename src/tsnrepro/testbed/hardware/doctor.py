@@ -10,17 +10,20 @@ from itertools import chain
 from typing import Any
 
 from tsnrepro.errors import TestbedError
-from tsnrepro.settings import HardwareSettings
+from tsnrepro.settings import CardsSettings, HardwareSettings
 from tsnrepro.settings.hardware import Lan966xSwitch
 from tsnrepro.testbed.hardware import ports
+from tsnrepro.testbed.hardware.connected import everywhere
+from tsnrepro.testbed.hardware.pair import Pair
 from tsnrepro.testbed.hardware.shell import Shell
-from tsnrepro.testbed.hardware.testbed import Rack, everywhere
-from tsnrepro.topology import HOST_PORT, HOSTS, SWITCHES
+from tsnrepro.testbed.hardware.testbed import Rack
+from tsnrepro.topology import HOST_PORT, SWITCHES
 
 PASS, WARN, STOP = "pass", "warn", "stop"
 
 _BASE = ("ip", "tc", "ethtool", "timeout", "sysctl")
 _OF_STATION = (*_BASE, "ss", "iperf3")
+_OF_PTP = ("ptp4l", "pmc", "phc2sys")
 # Without these some experiments cannot run, and others can.
 _OF_EXPERIMENTS = {"sockperf": "latency", "mausezahn": "mausezahn", "ping": "ping", "chrt": "loss"}
 _OF_BOARD = ("ip", "tc", "ethtool", "timeout", "bridge", "frer", "vcap")
@@ -54,16 +57,17 @@ class HostFinding:
         return f"{self.verdict:4}  {self.role:8}  {self.check}: {self.found}{remedy}"
 
 
-def examine(settings: HardwareSettings) -> list[HostFinding]:
-    """Look at every host of a rack; nothing is changed."""
+def examine(settings: HardwareSettings | CardsSettings) -> list[HostFinding]:
+    """Look at every host of a rack, or of a pair; nothing is changed."""
     findings: list[HostFinding] = []
     with ExitStack() as stack:
         try:
-            rack = Rack(settings, stack)
+            pair = isinstance(settings, CardsSettings)
+            rack = Pair(settings, stack) if pair else Rack(settings, stack)
         except TestbedError as error:
             return [HostFinding("reachable", error.where or "rack", STOP, error.what, error.remedy)]
-        findings += [_reached(role) for role in HOSTS]
-        examined = everywhere(lambda role: _examined(_Host(rack, role)), HOSTS)
+        findings += [_reached(role) for role in rack.parts]
+        examined = everywhere(lambda role: _examined(_Host(rack, role)), [*rack.parts])
         findings += chain.from_iterable(examined.values())
         findings += _clocks(rack)
     return findings
@@ -80,7 +84,7 @@ def _reached(role: str) -> HostFinding:
 class _Host:
     """A host under examination."""
 
-    def __init__(self, rack: Rack, role: str) -> None:
+    def __init__(self, rack: Rack | Pair, role: str) -> None:
         self.rack, self.role, self.shell = rack, role, rack.shells[role]
         self.settings: Any = getattr(rack.settings.hosts, role)
         self.board = isinstance(self.settings, Lan966xSwitch)
@@ -117,8 +121,10 @@ def _privileges(host: _Host) -> Iterator[HostFinding]:
 
 
 def _tools(host: _Host) -> Iterator[HostFinding]:
-    station = host.role not in SWITCHES
+    station = host.role not in SWITCHES and isinstance(host.rack, Rack)
     needed = _OF_BOARD if host.board else _OF_STATION if station else _BASE
+    if isinstance(host.rack, Pair) and host.rack.settings.ptp:
+        needed = (*_BASE, *_OF_PTP)
     missing = [tool for tool in needed if not _has(host.shell, tool)]
     found = f"lacks {', '.join(missing)}" if missing else ", ".join(_versions(host, needed))
     remedy = "Install Microchip's BSP with qos-utils" if host.board else "Install the packages"
@@ -268,8 +274,14 @@ def _clock_hardware(host: _Host) -> Iterator[HostFinding]:
         found = re.search(r"(?:PTP Hardware Clock|provider index): (\S+)", _stamping(host, device))
         has = bool(found and found[1] != "none")
         said = f"clock {found[1]}" if has and found else "none"
-        remedy = "One-way latency then rests on the kernel's time stamps"
-        yield host.finding(f"hardware clock of {device}", PASS if has else WARN, said, remedy)
+        remedy, without = "One-way latency then rests on the kernel's time stamps", WARN
+        if isinstance(host.rack, Pair) and _by_card(host.rack.settings):
+            remedy, without = "Take another card, or set `ptp: {time_stamping: software}`", STOP
+        yield host.finding(f"hardware clock of {device}", PASS if has else without, said, remedy)
+
+
+def _by_card(settings: CardsSettings) -> bool:
+    return settings.ptp is not None and settings.ptp.time_stamping == "hardware"
 
 
 def _stamping(host: _Host, device: str) -> str:
@@ -282,7 +294,7 @@ _CHECKS: tuple[Check, ...] = (
 )
 
 
-def _clocks(rack: Rack) -> list[HostFinding]:
+def _clocks(rack: Rack | Pair) -> list[HostFinding]:
     """Compare every host's clock with this machine's, within the time that asking takes."""
     findings = []
     for role, shell in rack.shells.items():

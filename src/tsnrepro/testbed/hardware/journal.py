@@ -17,6 +17,7 @@ class Journal:
     """
 
     def __init__(self, testbed: str, folder: Path | None = None) -> None:
+        self.testbed = testbed
         self.path = (folder or root() / "data" / "racks") / f"{testbed}.json"
 
     def write(self, entry: dict[str, Any]) -> None:

@@ -85,6 +85,14 @@ def save(shell: Shell, device: str) -> dict[str, Any]:
     }
 
 
+def own_queues(shell: Shell, device: str) -> list[str]:
+    """Return the kinds of the queueing disciplines that somebody gave a port."""
+    shown = json.loads(shell.read(["tc", "-j", "qdisc", "show", "dev", device]) or "[]")
+    filters = ("clsact", "ingress")
+    # The kernel gives its own no number.
+    return [r["kind"] for r in shown if r["handle"] != "0:" and r["kind"] not in filters]
+
+
 def refuse_filters(shell: Shell, device: str, state: dict[str, Any]) -> None:
     """Refuse a port where somebody's own programs or filters hang already.
 

@@ -102,20 +102,26 @@ class Station:
         return self._shell.read(["sysctl", "-n", name]).strip()
 
     def _addresses(self) -> list[str]:
-        shown = self._json(["ip", "-j", "-4", "addr", "show", "dev", self._settings.card])
-        found = [entry for link in shown for entry in link.get("addr_info", [])]
-        return sorted(f"{e['local']}/{e['prefixlen']}" for e in found if e["family"] == "inet")
+        return addresses(self._shell, self._settings.card)
 
     def _pinned(self) -> bool:
         """Tell whether the other one's MAC address is kept for good."""
         where = ["to", self._peer, "dev", self._settings.card, "nud", "permanent"]
-        return bool(self._json(["ip", "-j", "neigh", "show", *where]))
+        return bool(_json(self._shell, ["ip", "-j", "neigh", "show", *where]))
 
-    def _json(self, argv: list[str]) -> Any:
-        text = self._shell.read(argv)
-        try:
-            return json.loads(text or "[]")
-        except json.JSONDecodeError as error:
-            raise TestbedError(
-                f"ip printed no JSON: {text.strip()[:200]}", self._shell.name, "Install iproute2"
-            ) from error
+
+def addresses(shell: Shell, device: str) -> list[str]:
+    """Return the IPv4 addresses of a device, with the lengths of their prefixes, in order."""
+    shown = _json(shell, ["ip", "-j", "-4", "addr", "show", "dev", device])
+    found = [entry for link in shown for entry in link.get("addr_info", [])]
+    return sorted(f"{e['local']}/{e['prefixlen']}" for e in found if e["family"] == "inet")
+
+
+def _json(shell: Shell, argv: list[str]) -> Any:
+    text = shell.read(argv)
+    try:
+        return json.loads(text or "[]")
+    except json.JSONDecodeError as error:
+        raise TestbedError(
+            f"ip printed no JSON: {text.strip()[:200]}", shell.name, "Install iproute2"
+        ) from error

@@ -1,8 +1,6 @@
 """The testbed of kind ``hardware``: a talker, two FRER switches and a listener in a rack."""
 
 import time
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
@@ -10,19 +8,19 @@ from typing import TYPE_CHECKING, Any
 
 from tsnrepro.dataplane import build
 from tsnrepro.errors import ConfigurationError, TestbedError
-from tsnrepro.settings import Configuration, HardwareSettings, parse
+from tsnrepro.settings import Configuration, HardwareSettings
 from tsnrepro.testbed import facts
 from tsnrepro.testbed.faults import Faults
 from tsnrepro.testbed.hardware import programs
 from tsnrepro.testbed.hardware.access import connect
+from tsnrepro.testbed.hardware.connected import Connected, everywhere
 from tsnrepro.testbed.hardware.ebpf import EbpfDriver
+from tsnrepro.testbed.hardware.held import HeldHosts, put_back
 from tsnrepro.testbed.hardware.journal import Journal
 from tsnrepro.testbed.hardware.rack_host import RackHost
-from tsnrepro.testbed.hardware.reservation import Reservation
-from tsnrepro.testbed.hardware.shell import Shell, Tell
+from tsnrepro.testbed.hardware.shell import Tell
 from tsnrepro.testbed.hardware.station import Station
 from tsnrepro.testbed.hardware.switch import SwitchDriver, driver_of
-from tsnrepro.testbed.lock import TestbedLock
 from tsnrepro.testbed.protocol import HostTestbed
 from tsnrepro.tools.counters import Snapshot, read_host
 from tsnrepro.tools.frerctl import StreamFilter, SwitchStream
@@ -35,7 +33,7 @@ _LATENESS_SECONDS = 0.1
 _MOST_READINGS = 20
 
 
-class Rack:
+class Rack(Connected):
     """The hosts of a rack, connected: what is set up on each, and undone.
 
     Parameters
@@ -51,9 +49,8 @@ class Rack:
     def __init__(
         self, settings: HardwareSettings, stack: ExitStack, tell: Tell | None = None
     ) -> None:
+        super().__init__(connect(settings, HOSTS, stack), tell)
         self.settings = settings
-        self.connections = connect(settings, HOSTS, stack)
-        self.shells = {role: Shell(host, tell) for role, host in self.connections.items()}
         program, hosts = programs.frerctl(), settings.hosts
         self.switches: dict[str, SwitchDriver] = {
             name: driver_of(self.shells[name], getattr(hosts, name), program) for name in SWITCHES
@@ -72,20 +69,6 @@ class Rack:
     def with_programs(self) -> list[str]:
         """The hosts that our programs are needed on."""
         return [*_STATIONS, *(n for n, driver in self.switches.items() if driver.needs_programs)]
-
-    def save(self) -> dict[str, Any]:
-        """Return the state of every host."""
-        return everywhere(lambda role: self.parts[role].save(), HOSTS)
-
-    def refuse(self, state: dict[str, Any]) -> None:
-        """Refuse a rack on which a campaign would destroy something of somebody's."""
-        for role in HOSTS:
-            self.parts[role].refuse(state[role])
-
-    def prepare(self) -> None:
-        """Bring our programs to the hosts and set everything up for measuring."""
-        everywhere(lambda role: programs.install(self.shells[role]), self.with_programs)
-        everywhere(lambda role: self.parts[role].prepare(), HOSTS)
 
     def configure(self, configuration: Configuration, stream: StreamFilter) -> None:
         """Set both switches and every station to one stream."""
@@ -131,47 +114,6 @@ class Rack:
         time.sleep(0 if self.shells[TALKER].dry else _LATENESS_SECONDS)
         everywhere(lambda role: self.switches[role].start_afresh(self.settings.frer), SWITCHES)
 
-    def restore(self, state: dict[str, Any]) -> None:
-        """Bring every host back to a saved state, and see that it is.
-
-        Raises
-        ------
-        TestbedError
-            A host cannot be brought back, or something still differs; all others were brought
-            back as far as they can be.
-        """
-        problems: dict[str, str] = {}
-
-        def on(role: str) -> None:
-            try:
-                self.parts[role].restore(state[role])
-                if role in self.with_programs:
-                    programs.remove(self.shells[role])
-                if not self.shells[role].dry:
-                    _see_that_equal(self.parts[role].save(), state[role])
-            except TestbedError as error:
-                problems[role] = str(error)
-
-        everywhere(on, HOSTS)
-        if problems:
-            raise TestbedError(
-                "; ".join(problems[role] for role in sorted(problems)),
-                ", ".join(sorted(problems)),
-                "`tsnrepro restore` tries again",
-            )
-
-
-def everywhere(action: Callable[[str], Any], roles: "tuple[str, ...] | list[str]") -> dict:
-    """Do something for several hosts at the same time and return what came of it, by role."""
-    with ThreadPoolExecutor(len(roles)) as pool:
-        return dict(zip(roles, pool.map(action, roles), strict=True))
-
-
-def _see_that_equal(now: dict[str, Any], was: dict[str, Any]) -> None:
-    if differing := [key for key in was if now.get(key) != was[key]]:
-        shown = "; ".join(f"{key} is {now.get(key)} and was {was[key]}" for key in differing)
-        raise TestbedError(f"not as before: {shown}"[:1500])
-
 
 class HardwareTestbed:
     """A rack that measures, up from ``with`` to its end; its hosts are then as they were before.
@@ -208,50 +150,28 @@ class HardwareTestbed:
         journals: Path | None = None,
     ) -> None:
         self.settings = settings
-        self._name, self._purpose = name, purpose
-        self._journal = Journal(name, journals)
-        self._stack, self._undoing = ExitStack(), ExitStack()
+        journal = Journal(name, journals)
+        self._held = HeldHosts(
+            *(settings, journal, purpose),
+            connect=partial(Rack, settings),
+            put_back=partial(restore, name, journal),
+        )
+        self._stack = ExitStack()
         self.hosts: dict[str, RackHost] = {}
 
     def __enter__(self) -> "HardwareTestbed":
-        try:
-            self._bring_up()
-        except BaseException:
-            self._stack.close()
-            raise
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stack.close()
-
-    def _bring_up(self) -> None:
-        self._stack.enter_context(TestbedLock(self._name, self._purpose))
-        restore(self._name, self._journal)
-        self._rack = Rack(self.settings, self._stack)
-        self._stack.enter_context(self._undoing)
-        self._reservation = Reservation(
-            self._rack.shells, self.settings.reserved_minutes, self._purpose
-        )
-        settings = self.settings.model_dump(mode="json")
-        entry = {"settings": settings, "token": self._reservation.token, "state": None}
-        # First, so that whoever finds our reservation after we were killed knows it for ours.
-        self._journal.write(entry)
-        try:
-            self._reservation.take()
-            self._undoing.callback(self._reservation.release)
-            state = self._rack.save()
-            self._rack.refuse(state)
-        except BaseException:
-            self._journal.remove()
-            raise
-        self._journal.write(entry | {"state": state})
-        # In the reverse order: restored first, and forgotten only if that succeeded.
-        self._undoing.callback(partial(_undo, self._rack, state, self._journal))
-        self._rack.prepare()
+        with ExitStack() as stack:
+            self._rack = stack.enter_context(self._held)
+            self._rack.prepare()
+            self._stack = stack.pop_all()
         on_host = programs.on_host()
         for role, driver in self._rack.parts.items():
             self.hosts[role] = RackHost(self._rack.connections[role], driver.devices, on_host)
         self.faults = Faults(self.hosts, self.settings, str(build.frerctl()))
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
 
     # --- what experiments use ------------------------------------------------------------
 
@@ -265,12 +185,12 @@ class HardwareTestbed:
 
     def configure(self, configuration: Configuration, stream: StreamFilter) -> None:
         """Set both switches to ``frer`` or ``control`` and every station to count ``stream``."""
-        self._reservation.renew()
+        self._held.renew()
         self._rack.configure(configuration, stream)
 
     def configure_streams(self, streams: list[SwitchStream]) -> None:
         """Set both switches and every station to tell several streams apart."""
-        self._reservation.renew()
+        self._held.renew()
         self._rack.configure_streams(streams)
         self.pin_neighbours()
 
@@ -280,7 +200,7 @@ class HardwareTestbed:
 
     def leave_as_it_is(self) -> None:
         """Let the rack stay set up, and reserved, when this ends; the journal remembers it."""
-        self._undoing.pop_all()
+        self._held.leave_as_they_are()
 
     def pin_neighbours(self) -> None:
         """Let talker and listener keep each other's MAC address without asking for it again."""
@@ -370,44 +290,9 @@ def _frames(snapshot: Snapshot, role: str) -> dict:
     return station.get("ports", station)
 
 
-def _undo(rack: Rack, state: dict[str, Any], journal: Journal) -> None:
-    rack.restore(state)
-    journal.remove()
-
-
 def restore(name: str, journal: Journal, tell: Tell | None = None) -> bool:
-    """Bring a rack back to what it was before a campaign that did not end; tell if there was one.
-
-    Parameters
-    ----------
-    name
-        Of the testbed.
-    journal
-        Its journal.
-    tell
-        Where commands are told instead of run.
-
-    Raises
-    ------
-    TestbedError
-        A host cannot be reached, is meanwhile reserved by somebody else, or is not as it was.
-    """
-    entry = journal.read()
-    if entry is None:
-        return False
-    settings = parse(HardwareSettings, entry["settings"], str(journal.path))
-    with ExitStack() as stack:
-        rack = Rack(settings, stack, tell)
-        purpose = f"restoring {name}"
-        reserved = Reservation(rack.shells, settings.reserved_minutes, purpose, entry["token"])
-        if tell is None:
-            reserved.take()
-            stack.callback(reserved.release)
-        if entry["state"] is not None:
-            rack.restore(entry["state"])
-        if tell is None:
-            journal.remove()
-    return True
+    """Bring a rack back to what it was before a campaign that did not end; see ``put_back``."""
+    return put_back(journal, HardwareSettings, Rack, f"restoring {name}", tell)
 
 
 def rack_settings(name: str, settings: object) -> HardwareSettings:

@@ -16,6 +16,9 @@ from dataclasses import asdict, dataclass, field
 from typing import Literal
 
 from tsnrepro.errors import TestbedError
+from tsnrepro.settings.cards import Chip
+from tsnrepro.streams.command import Stamps
+from tsnrepro.testbed.clocks import Agreement
 from tsnrepro.testbed.host import Completed
 
 _VIRTUAL_TIME_NOTE = (
@@ -70,6 +73,20 @@ class Link:
 
     one: LinkEnd
     other: LinkEnd
+
+
+@dataclass(frozen=True)
+class Cable:
+    """A cable that is there, between the network cards of a talker and a listener.
+
+    ``talker`` and ``listener`` are their ends, by the names of the hosts' devices. ``chip`` says
+    what the queues of the talker's card can do, ``stamps`` what stamps the listener's arrivals.
+    """
+
+    talker: LinkEnd
+    listener: LinkEnd
+    chip: Chip
+    stamps: Stamps
 
 
 @dataclass(frozen=True)
@@ -210,7 +227,8 @@ class JobResult:
     ``started_s`` and ``seconds`` of each step are a guest's clock, virtual where
     ``virtual_time`` is set, or this machine's. A guest's TAI clock equals its UTC clock (offset 0);
     this machine's is as its administrator set it. Where no guest ran, ``acceleration`` is ``none``,
-    ``qemu`` is None, and there are no ``kernel_packages``.
+    ``qemu`` is None, and there are no ``kernel_packages``. ``clocks`` says how well the clocks of
+    hosts apart agreed, before the steps and after them; None where all hosts share one.
     """
 
     job: str
@@ -226,6 +244,7 @@ class JobResult:
     ready_s: float
     console: str
     kernel_packages: tuple[str, ...]
+    clocks: tuple[Agreement, Agreement] | None = None
 
     def check(self) -> "JobResult":
         """Return this result, or raise the first step's failure.
@@ -276,6 +295,7 @@ class JobResult:
             "wall_s": round(self.wall_s, 3),
             "ready_s": round(self.ready_s, 3),
             "note": self.note,
+            **({"clocks": [asdict(each) for each in self.clocks]} if self.clocks else {}),
         }
 
 

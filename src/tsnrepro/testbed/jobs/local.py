@@ -65,6 +65,7 @@ class LocalJobs:
     kind = "emulated"
     machines = ()
     at_once = 1
+    cable = None
     acceleration: Acceleration = "none"
 
     def __init__(

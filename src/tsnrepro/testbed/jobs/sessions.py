@@ -11,18 +11,19 @@ What a link joins is not known here: a cable that leads elsewhere shows as loss.
 
 import shlex
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from tsnrepro.errors import CommandError, TestbedError
 from tsnrepro.testbed import facts
+from tsnrepro.testbed.clocks import Agreement
 from tsnrepro.testbed.host import Completed, RemoteHost, RemoteProcess
 from tsnrepro.testbed.jobs import files, network
 from tsnrepro.testbed.jobs.devices import Devices
-from tsnrepro.testbed.jobs.job import Acceleration, Job, JobResult, Pause, Step, Stop
+from tsnrepro.testbed.jobs.job import Acceleration, Cable, Job, JobResult, Pause, Step, Stop
 from tsnrepro.testbed.jobs.undo import Undo, must
 from tsnrepro.testbed.ssh import KILL_AFTER_SECONDS
 
@@ -51,6 +52,9 @@ _MACHINE = {
 }
 
 
+During = Callable[[Job], AbstractContextManager[list[Agreement]]]
+
+
 class SessionJobs:
     """A testbed for jobs of hosts that somebody else connected to, and disconnects from.
 
@@ -60,15 +64,22 @@ class SessionJobs:
         By the names that jobs give them, each logged in to as root.
     kind
         What records call the testbed.
+    during
+        Keeps the hosts' clocks together while a job's steps go on, from its links up to its last
+        step; None where there is nothing to keep.
     """
 
     machines = ()
+    cable: Cable | None = None
     at_once = 1
     """None: stalls are metered on hosts that stay what they are, which jobs set up anew."""
     acceleration: Acceleration = "none"
 
-    def __init__(self, hosts: Mapping[str, RemoteHost], kind: str = "hardware") -> None:
+    def __init__(
+        self, hosts: Mapping[str, RemoteHost], kind: str = "hardware", during: During | None = None
+    ) -> None:
         self.hosts, self.kind = hosts, kind
+        self._during: During = during or (lambda _: nullcontext([]))
 
     def __enter__(self) -> "SessionJobs":
         return self
@@ -113,8 +124,9 @@ class SessionJobs:
             steps = _Steps(job, hosts, began + job.deadline_s, undo)
             steps.do(*job.configure)
             devices.bring_up()
-            steps.do(Pause(network.settle_seconds(job)), *job.steps)
-            completed = steps.wait()
+            with self._during(job) as agreed:
+                steps.do(Pause(network.settle_seconds(job)), *job.steps)
+                completed = steps.wait()
             collected = files.fetch(job, hosts)
         return JobResult(
             job=job.name,
@@ -130,6 +142,7 @@ class SessionJobs:
             ready_s=ready_s,
             console="",
             kernel_packages=(),
+            clocks=(agreed[0], agreed[1]) if agreed else None,
         )
 
     def _hosts_of(self, job: Job) -> dict[str, RemoteHost]:

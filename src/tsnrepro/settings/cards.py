@@ -1,0 +1,53 @@
+"""Settings of two computers whose network cards a cable joins, each reached over SSH."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field, model_validator
+
+from tsnrepro.settings.hardware import RackStation, ReachedHosts, refuse_networks_apart
+from tsnrepro.settings.strict import PositiveInt, Seconds, Strict
+
+Chip = Literal["i210", "i225", "other"]
+
+
+class CardHost(RackStation):
+    """Talker or listener: a Linux PC whose card is joined to the other one's by a cable."""
+
+    chip: Chip = "other"
+    """What queues the card has: i210 launch times and credit, i225 (and i226) gates and launch
+    times. Of any other card the kernel's queueing disciplines are taken alone."""
+
+
+class CardHosts(Strict):
+    """The two hosts by their roles."""
+
+    talker: CardHost
+    listener: CardHost
+
+
+class PtpSettings(Strict):
+    """How linuxptp keeps the hosts' clocks together while a trial is measured."""
+
+    time_stamping: Literal["hardware", "software"] = "hardware"
+    """By the cards, whose clocks phc2sys then joins to the systems', or by the kernel."""
+    domain: Annotated[int, Field(ge=0, le=127)] = 0
+    locked_within_s: Seconds = 60.0
+    """How long the clocks are waited for."""
+    most_uncertainty_ns: PositiveInt = 1000
+    """Clocks agree as soon as what linuxptp says leaves no more doubt than this."""
+    free_running: bool = False
+    """Leave the clocks alone: something else keeps them, and ptp4l only watches."""
+
+
+class CardsSettings(ReachedHosts):
+    """A talker and a listener with network cards that a cable joins: gates of real cards."""
+
+    kind: Literal["cards"] = "cards"
+    hosts: CardHosts
+    ptp: PtpSettings | None = PtpSettings()
+    """None where the hosts' clocks are kept together otherwise, or are one."""
+
+    @model_validator(mode="after")
+    def _one_network(self) -> "CardsSettings":
+        refuse_networks_apart(self.hosts.talker, self.hosts.listener)
+        return self

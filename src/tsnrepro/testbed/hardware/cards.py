@@ -1,0 +1,121 @@
+"""The testbed of kind ``cards``: a talker and a listener whose network cards a cable joins."""
+
+from contextlib import AbstractContextManager, ExitStack
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tsnrepro.settings.cards import CardsSettings
+from tsnrepro.streams import build
+from tsnrepro.testbed.clocks import Agreement
+from tsnrepro.testbed.hardware import programs
+from tsnrepro.testbed.hardware.held import HeldHosts, put_back
+from tsnrepro.testbed.hardware.journal import Journal
+from tsnrepro.testbed.hardware.pair import STATIONS, Pair
+from tsnrepro.testbed.hardware.rack_host import RackHost
+from tsnrepro.testbed.hardware.shell import Tell
+from tsnrepro.testbed.hardware.time_service import ClockKeeper
+from tsnrepro.testbed.jobs.job import Acceleration, Cable, Job, JobResult, LinkEnd
+from tsnrepro.testbed.jobs.sessions import SessionJobs
+from tsnrepro.topology import LISTENER, TALKER
+
+_PREFIX = 24
+
+
+class CardsTestbed:
+    """Two hosts that do jobs, up from ``with`` to its end; they are then as they were before.
+
+    What a campaign that was killed has left is put back first.
+
+    Parameters
+    ----------
+    settings
+        Of the testbed.
+    name
+        Its name, for the journal.
+    purpose
+        What for, as others are told who want the hosts meanwhile.
+    journals
+        Folder of the journal; by default that of the repository.
+
+    Raises
+    ------
+    TestbedError
+        A host cannot be reached or set up, somebody else has reserved it, or its card is in use or
+        runs at another speed.
+    """
+
+    kind = "cards"
+    machines = ()
+    at_once = 1
+    acceleration: Acceleration = "none"
+
+    def __init__(
+        self,
+        settings: CardsSettings,
+        name: str,
+        purpose: str = "",
+        journals: Path | None = None,
+    ) -> None:
+        self.settings = settings
+        journal = Journal(name, journals)
+        self._held = HeldHosts(
+            *(settings, journal, purpose),
+            connect=partial(Pair, settings),
+            put_back=partial(restore, name, journal),
+        )
+        self._stack = ExitStack()
+
+    def __enter__(self) -> "CardsTestbed":
+        with ExitStack() as stack:
+            pair = stack.enter_context(self._held)
+            pair.prepare()
+            self._stack = stack.pop_all()
+        on_host = programs.on_host()
+        hosts = {role: RackHost(pair.connections[role], {}, on_host) for role in STATIONS}
+        cards = {TALKER: self.cable.talker.device, LISTENER: self.cable.listener.device}
+        program = str(build.programs().listener)
+        self._clocks = ClockKeeper(hosts, cards, program, self.settings.ptp)
+        self._jobs = SessionJobs(hosts, self.kind, self._together)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    @property
+    def cable(self) -> Cable:
+        """The cable between the two cards."""
+        hosts, ptp = self.settings.hosts, self.settings.ptp
+        ends = {
+            role: LinkEnd(role, host.card, (f"{host.ipv4}/{_PREFIX}",))
+            for role, host in ((TALKER, hosts.talker), (LISTENER, hosts.listener))
+        }
+        by_card = ptp is not None and ptp.time_stamping == "hardware"
+        stamps = "hardware" if by_card else "software"
+        return Cable(ends[TALKER], ends[LISTENER], hosts.talker.chip, stamps)
+
+    def run(self, job: Job) -> JobResult:
+        """Let the hosts do the job and return what it brought back; see ``JobTestbed``."""
+        self._held.renew()
+        return self._jobs.run(job)
+
+    def _together(self, job: Job) -> AbstractContextManager[list[Agreement]]:
+        return self._clocks.together(job.deadline_s)
+
+    def describe(self) -> dict[str, Any]:
+        """Return the facts that every record of this testbed carries; hosts go by their roles."""
+        kept = {"link_rate_mbps", "ptp"}
+        cards = {role: getattr(self.settings.hosts, role).chip for role in STATIONS}
+        settings = self.settings.model_dump(mode="json", include=kept)
+        return self._jobs.describe() | {"settings": settings, "cards": cards}
+
+
+def restore(name: str, journal: Journal, tell: Tell | None = None) -> bool:
+    """Bring the hosts back to what they were before a campaign that did not end."""
+    return put_back(journal, CardsSettings, Pair, f"restoring {name}", tell)
+
+
+if TYPE_CHECKING:
+    from tsnrepro.testbed.protocol import JobTestbed
+
+    _satisfied: type[JobTestbed] = CardsTestbed

@@ -1,0 +1,196 @@
+"""linuxptp on two hosts that a cable joins: started, waited for, watched and stopped.
+
+The talker's clock is the grandmaster. With stamps of the cards, ptp4l keeps the listener's card on
+the talker's; phc2sys carries the time from the talker's system to its card, and from the listener's
+card to its system. With stamps of the kernel ptp4l keeps the listener's system clock itself.
+
+While ptp4l runs with stamps of the cards, igb and igc stamp every frame that arrives, not only
+PTP's: they know no other filter.
+"""
+
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
+
+from tsnrepro.errors import CommandError, TestbedError, ToolError
+from tsnrepro.settings.cards import PtpSettings
+from tsnrepro.testbed.clocks import (
+    Agreement,
+    Refusal,
+    TimeService,
+    clock_agreement,
+    read_clocks,
+)
+from tsnrepro.testbed.host import RemoteHost, RemoteProcess
+from tsnrepro.topology import LISTENER, TALKER
+
+_FOLDER = "/run/tsnrepro-ptp"
+_CONFIGURATION, _SOCKET, _LOG = (f"{_FOLDER}/{n}" for n in ("ptp4l.conf", "ptp4l", "phc2sys.log"))
+_LOOK_SECONDS = 1.0
+_COMMAND_SECONDS = 20
+# Lower wins: the talker is the grandmaster.
+_PRIORITY = {TALKER: 100, LISTENER: 200}
+# Eight messages a second: the clocks are together in some seconds.
+_GLOBAL = """\
+[global]
+network_transport L2
+delay_mechanism P2P
+time_stamping {stamping}
+domainNumber {domain}
+priority1 {priority}
+free_running {free_running}
+uds_address {socket}
+logSyncInterval -3
+logMinPdelayReqInterval -3
+logAnnounceInterval 0
+tx_timestamp_timeout 20
+use_syslog 0
+verbose 1
+[{card}]
+"""
+_LOGGED = 'log=$1; shift; exec "$@" >"$log" 2>&1'
+
+
+class ClockKeeper:
+    """Keeps the clocks of a pair together during a block.
+
+    Parameters
+    ----------
+    hosts
+        The talker and the listener.
+    cards
+        Their devices.
+    program
+        Path of a talker or listener program on each, which tells its clocks.
+    settings
+        Of linuxptp; None where the clocks are kept together otherwise, or are one.
+    """
+
+    def __init__(
+        self,
+        hosts: Mapping[str, RemoteHost],
+        cards: Mapping[str, str],
+        program: str,
+        settings: PtpSettings | None,
+    ) -> None:
+        self._hosts, self._cards = hosts, cards
+        self._program, self._settings = program, settings
+        self._running: dict[str, RemoteProcess] = {}
+
+    @contextmanager
+    def together(self, longest_s: float) -> Iterator[list[Agreement]]:
+        """Keep the clocks together for ``longest_s`` at most.
+
+        The block begins when they agree. It gets a list, which holds how well they agreed before
+        it and, once it has ended, after it too.
+
+        Raises
+        ------
+        TestbedError
+            They do not agree in time, no longer agree at the end, or a program of linuxptp ended.
+        """
+        with ExitStack() as stack:
+            if self._settings:
+                self._start(self._settings, longest_s, stack)
+            agreed = [self._wait()]
+            yield agreed
+            self._see_that_all_run()
+            found = self._agreement()
+            if isinstance(found, Refusal):
+                raise TestbedError(f"clocks no longer agree: {found.reason}", "linuxptp")
+            agreed.append(found)
+
+    def _start(self, ptp: PtpSettings, longest_s: float, stack: ExitStack) -> None:
+        deadline_s = longest_s + ptp.locked_within_s + _COMMAND_SECONDS
+        ahead_s = read_clocks(self._hosts[TALKER], self._program).tai_offset_s
+        for role, host in self._hosts.items():
+            host.run(["mkdir", "-p", _FOLDER], deadline_s=_COMMAND_SECONDS).check()
+            stack.callback(_run_quietly, host, ["rm", "-rf", _FOLDER])
+            text = configuration(ptp, role, self._cards[role])
+            host.write(_CONFIGURATION, text.encode(), deadline_s=_COMMAND_SECONDS)
+            commands = {"ptp4l": ["ptp4l", "-f", _CONFIGURATION]}
+            if ptp.time_stamping == "hardware" and not ptp.free_running:
+                carried = phc2sys(role, self._cards[role], ahead_s)
+                commands["phc2sys"] = ["sh", "-c", _LOGGED, "sh", _LOG, *carried]
+            for name, argv in commands.items():
+                process = host.start(argv, deadline_s=deadline_s)
+                self._running[f"{role}: {name}"] = process
+                stack.callback(self._stop, f"{role}: {name}")
+
+    def _stop(self, name: str) -> None:
+        process = self._running.pop(name)
+        with suppress(CommandError):
+            process.stop()
+            process.wait()
+
+    def _wait(self) -> Agreement:
+        """Wait until the clocks agree as closely as is asked for."""
+        ptp = self._settings
+        end = time.monotonic() + (ptp.locked_within_s if ptp else 0.0)
+        most_ns = ptp.most_uncertainty_ns if ptp else float("inf")
+        while True:
+            self._see_that_all_run()
+            found = self._agreement()
+            if isinstance(found, Agreement) and found.uncertainty_ns <= most_ns:
+                return found
+            if time.monotonic() >= end:
+                break
+            time.sleep(_LOOK_SECONDS)
+        if isinstance(found, Agreement):
+            reason = f"only within {found.uncertainty_ns:.0f} ns, and {most_ns} are asked for"
+        else:
+            reason = found.reason
+        raise TestbedError(
+            f"the clocks do not agree: {reason}",
+            "linuxptp" if ptp else "talker and listener",
+            "Look at the cable and at the cards' clocks: tsnrepro doctor",
+        )
+
+    def _agreement(self) -> Agreement | Refusal:
+        services = None
+        if (ptp := self._settings) is not None:
+            carried = ptp.time_stamping == "hardware" and not ptp.free_running
+            service = TimeService(_SOCKET, ptp.domain, 0, _LOG if carried else None)
+            services = (service, service)
+        talker, listener = self._hosts[TALKER], self._hosts[LISTENER]
+        try:
+            return clock_agreement(talker, listener, (self._program, self._program), services)
+        except (CommandError, ToolError) as error:  # linuxptp that has only just begun
+            return Refusal(str(error))
+
+    def _see_that_all_run(self) -> None:
+        for name, process in self._running.items():
+            if not process.running:
+                said = process.wait()
+                told = (said.stderr.strip() or said.stdout.strip())[-300:]
+                raise TestbedError(f"it ended by itself: {told}", name)
+
+
+def configuration(ptp: PtpSettings, role: str, card: str) -> str:
+    """Return ptp4l's configuration file for a host, in the words of ptp4l(8)."""
+    return _GLOBAL.format(
+        stamping=ptp.time_stamping,
+        domain=ptp.domain,
+        priority=_PRIORITY[role],
+        free_running=int(ptp.free_running),
+        socket=_SOCKET,
+        card=card,
+    )
+
+
+def phc2sys(role: str, card: str, tai_ahead_s: int) -> list[str]:
+    """Return the command that joins a host's system clock and its card's.
+
+    The words are those of phc2sys(8). The card keeps TAI, which is ``tai_ahead_s`` ahead of the
+    system's UTC.
+    """
+    system = "CLOCK_REALTIME"
+    source, sink, ahead_s = (
+        (system, card, tai_ahead_s) if role == TALKER else (card, system, -tai_ahead_s)
+    )
+    return ["phc2sys", "-s", source, "-c", sink, "-O", str(ahead_s), "-R", "8", "-m"]
+
+
+def _run_quietly(host: RemoteHost, argv: list[str]) -> None:
+    with suppress(CommandError):
+        host.run(argv, deadline_s=_COMMAND_SECONDS)

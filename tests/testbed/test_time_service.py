@@ -1,0 +1,124 @@
+"""linuxptp beside a job: what it is told, and that nothing of it stays."""
+
+import configparser
+import json
+from contextlib import nullcontext
+
+import pytest
+from sound_outputs import PHC2SYS, RECEIVER, TRANSMITTER
+
+from tsnrepro.errors import TestbedError
+from tsnrepro.settings.cards import PtpSettings
+from tsnrepro.testbed.clocks import Agreement
+from tsnrepro.testbed.hardware import time_service
+from tsnrepro.testbed.hardware.time_service import ClockKeeper, configuration, phc2sys
+from tsnrepro.testbed.host import Completed
+
+CARDS = {"talker": "enp3s0", "listener": "enp4s0"}
+SLAVE = RECEIVER.replace("UNCALIBRATED", "SLAVE")
+
+
+def test_the_talker_is_the_grandmaster():
+    read = {}
+    for role, card in CARDS.items():
+        read[role] = configparser.ConfigParser(delimiters=" ")
+        read[role].read_string(configuration(PtpSettings(domain=7), role, card))
+        assert card in read[role].sections()
+        assert read[role]["global"]["domainNumber"] == "7"
+        assert read[role]["global"]["time_stamping"] == "hardware"
+    first, second = (int(read[role]["global"]["priority1"]) for role in CARDS)
+    assert first < second
+
+
+def test_cards_keep_tai():
+    assert phc2sys("talker", "enp3s0", 37)[:7] == [
+        *("phc2sys", "-s", "CLOCK_REALTIME", "-c", "enp3s0", "-O", "37"),
+    ]
+    assert phc2sys("listener", "enp4s0", 37)[:7] == [
+        *("phc2sys", "-s", "enp4s0", "-c", "CLOCK_REALTIME", "-O", "-37"),
+    ]
+
+
+class Process:
+    def __init__(self, argv, running=True):
+        self.argv, self.running, self.stopped = argv, running, False
+
+    def stop(self):
+        self.stopped = True
+
+    def wait(self):
+        return Completed("host", tuple(self.argv), 1, "", "no such device", 0.0, 0.0)
+
+
+class Host:
+    """A host apart, whose linuxptp says what it is told to."""
+
+    def __init__(self, name, says, dies=False):
+        self.name, self._says, self._dies = name, says, dies
+        self.ran, self.processes, self.written = [], [], {}
+
+    def run(self, argv, **_):
+        self.ran.append(argv)
+        text = " ".join(argv)
+        kind = "pmc" if argv[0] == "pmc" else "log" if "tail" in text else ""
+        clocks = {"tai_ns": 5, "monotonic_ns": 5, "tai_offset_s": 37, "resolution_ns": 1}
+        printed = f"{self.name}\n{json.dumps(clocks)}" if "--show-clock" in text else ""
+        said = self._says.get(kind, printed)
+        return Completed(self.name, tuple(argv), 0, said, "", 0.0, 0.0)
+
+    def start(self, argv, **_):
+        self.processes.append(Process(argv, not self._dies))
+        return self.processes[-1]
+
+    def write(self, path, content, **_):
+        self.written[path] = content
+
+
+def keeper(talker, listener, **settings):
+    chosen = PtpSettings(**{"locked_within_s": 0.001, "most_uncertainty_ns": 200_000, **settings})
+    hosts = {"talker": talker, "listener": listener}
+    return ClockKeeper(hosts, CARDS, "/listener", chosen)
+
+
+def hosts(dies=False):
+    told = {"log": PHC2SYS.replace("s1", "s2")}
+    talker = Host("talker", told | {"pmc": TRANSMITTER})
+    grandmaster = "624c0b.fffe.e2f8c6"
+    listener = Host("listener", told | {"pmc": SLAVE}, dies)
+    assert grandmaster in TRANSMITTER
+    return talker, listener
+
+
+def test_a_block_begins_with_clocks_that_agree_and_leaves_nothing():
+    talker, listener = hosts()
+    with keeper(talker, listener).together(10) as agreed:
+        assert [type(each) for each in agreed] == [Agreement]
+        assert [p.argv[0] for p in talker.processes] == ["ptp4l", "sh"]
+        assert not any(p.stopped for p in talker.processes)
+    assert [each.method for each in agreed] == ["linuxptp"] * 2
+    for host in (talker, listener):
+        assert all(p.stopped for p in host.processes)
+        assert host.ran[-1] == ["rm", "-rf", "/run/tsnrepro-ptp"]
+
+
+@pytest.mark.parametrize(
+    ("dies", "settings", "said"),
+    [
+        (False, {"most_uncertainty_ns": 1}, "only within .* ns, and 1 are asked for"),
+        (True, {}, "it ended by itself: no such device"),
+    ],
+)
+def test_what_keeps_clocks_apart_is_said(dies, settings, said):
+    talker, listener = hosts(dies)
+    together = keeper(talker, listener, **settings).together(10)
+    with pytest.raises(TestbedError, match=said), together:
+        pass
+    assert all(p.stopped for host in (talker, listener) for p in host.processes)
+
+
+def test_without_linuxptp_two_machines_do_not_agree(monkeypatch):
+    monkeypatch.setattr(time_service, "_LOOK_SECONDS", 0.0)
+    talker, listener = hosts()
+    apart = ClockKeeper({"talker": talker, "listener": listener}, CARDS, "/listener", None)
+    with pytest.raises(TestbedError, match="no time service is configured"), apart.together(1):
+        nullcontext()
