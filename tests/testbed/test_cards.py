@@ -7,13 +7,13 @@ from contextlib import ExitStack
 import pytest
 from gate_lists import two_windows
 from racks import CARDS, Pair
-from shaping_parts import part
 
 from tsnrepro.errors import TestbedError
 from tsnrepro.experiments import shaping
 from tsnrepro.experiments.measurement import Measurement
 from tsnrepro.experiments.shaping.log import LOG, decompress
 from tsnrepro.experiments.shaping.plan import trials_of
+from tsnrepro.settings.shaping import ShapingPart
 from tsnrepro.testbed.clocks import TimeService, parse_ptp_state, pmc
 from tsnrepro.testbed.hardware.cards import CardsTestbed, restore
 from tsnrepro.testbed.hardware.doctor import PASS, STOP, examine
@@ -64,9 +64,10 @@ def unchanged(pair):
 
 
 def measured(testbed, **changes):
-    settings = part(
-        **{"modes": ["fifo"], "gates": two_windows(500_000, 500_000), "packets": PACKETS},
-        **{"interval_us": 500.0, "interval_spread_us": 0.0, "loads_mbps": [0.0], **changes},
+    settings = ShapingPart(
+        **{"name": "test", "kind": "end-station", "modes": ["fifo"], "packets": PACKETS},
+        **{"payload_bytes": 256, "interval_us": 500.0, "loads_mbps": [0.0], **changes},
+        gates=two_windows(500_000, 500_000, scheduled=5, others=[0]),
     )
     (trial,) = trials_of(settings, 1)
     found = Measurement()
@@ -78,7 +79,7 @@ def test_a_trial_between_two_cards(pair, unchanged):
     """Its queues are those of the talker's own port; the hosts' clocks are one here."""
     with CardsTestbed(pair.settings(), NAME, "a test", pair.folder) as testbed:
         assert testbed.describe()["cards"] == {"talker": "other", "listener": "other"}
-        found = measured(testbed, payload_bytes=256)
+        found = measured(testbed)
     result = found.values["result"]
     assert result["sent"] == result["received"] == PACKETS
     assert found.values["medium"] == "network cards"
@@ -95,7 +96,7 @@ def test_a_trial_between_two_cards(pair, unchanged):
 
 def test_a_trial_under_load(pair, unchanged):
     with CardsTestbed(pair.settings(), NAME, "a test", pair.folder) as testbed:
-        found = measured(testbed, payload_bytes=256, loads_mbps=[20.0])
+        found = measured(testbed, loads_mbps=[20.0])
     assert found.values["result"]["load_delivered_mbps"] == pytest.approx(20, rel=0.2)
 
 
