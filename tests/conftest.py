@@ -23,6 +23,31 @@ SO_RCVBUFFORCE = 33
 RAW_BUFFER_BYTES = 32 * 1024 * 1024
 
 
+# --- long runs -----------------------------------------------------------------------------
+
+
+class FailuresAtOnce:
+    """Shows why a test failed when it does: whoever waits for the last one may wait an hour."""
+
+    def __init__(self, terminal: pytest.TerminalReporter) -> None:
+        self._terminal = terminal
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.failed:
+            self._terminal.ensure_newline()
+            self._terminal.write_line(f"{report.nodeid} failed in its {report.when}:")
+            self._terminal.write_line(report.longreprtext)
+
+
+@pytest.hookimpl(trylast=True)  # after the terminal itself
+def pytest_configure(config: pytest.Config) -> None:
+    # Of several processes of tests the first one alone has a terminal.
+    if not hasattr(config, "workerinput"):
+        config.pluginmanager.register(
+            FailuresAtOnce(config.pluginmanager.get_plugin("terminalreporter"))
+        )
+
+
 # --- tests that need namespaces ------------------------------------------------------------
 
 
