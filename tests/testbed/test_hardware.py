@@ -1,5 +1,6 @@
 """A rack over real SSH, its hosts and switches stood in for by namespaces: frames are real."""
 
+import gzip
 import json
 import random
 import subprocess
@@ -259,6 +260,13 @@ def test_a_run_on_a_rack_is_recorded_and_analysed(computers_up, tmp_path):
     assert len(planned) == 4  # a rack's links are as fast as they are
     store = RawStore(tmp_path, "a-rack", "a-test", "loss")
     found = run_trials(store, planned, 1, lambda: nullcontext(computers_up), loss.measure)
+    kept = b"".join(path.read_bytes() for path in tmp_path.rglob("*.json"))
+    kept += b"".join(gzip.decompress(path.read_bytes()) for path in tmp_path.rglob("*.json.gz"))
+    for address in (
+        *computers_up.concealed,
+        *(s.mac() for s in computers_up._rack.stations.values()),
+    ):
+        assert address.encode() not in kept
     manifest = tmp_path / "run.json"
     write_manifest(found, str(manifest))
     trials = load_trials(manifest)

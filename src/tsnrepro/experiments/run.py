@@ -13,12 +13,13 @@ from pathlib import Path
 from typing import Any
 
 from tsnrepro.errors import CommandError, RecordError, ToolError
+from tsnrepro.experiments.concealing import Concealing
 from tsnrepro.experiments.measurement import Measurement
 from tsnrepro.experiments.metering import stalls_metered
 from tsnrepro.experiments.plan import Planned
 from tsnrepro.experiments.progress import Progress
 from tsnrepro.records.store import RawStore, Trial, canonical, is_done
-from tsnrepro.testbed.protocol import Testbed
+from tsnrepro.testbed.protocol import SomebodysTestbed, Testbed
 
 
 class UnsteadyError(ToolError):
@@ -63,6 +64,8 @@ def run_trials(
         with open_testbed(**overrides) as testbed:
             recorder.environment = store.put_environment(testbed.describe())
             recorder.measure = partial(_metered, measure, testbed)
+            concealed = testbed.concealed if isinstance(testbed, SomebodysTestbed) else None
+            recorder.conceal = None if concealed is None else Concealing(concealed)
             if warm_up and not position:
                 recorder.warm_up(group[0])
             tell = partial(_told, progress, recorder)
@@ -120,6 +123,7 @@ class _Recorder:
     max_stall_ms: float | None
     measure: Callable[[Trial, Measurement], None] = field(init=False)
     environment: str = field(init=False)
+    conceal: Concealing | None = field(init=False, default=None)
 
     def warm_up(self, first: Planned) -> None:
         """Measure a trial before it counts; repetition 0 keeps it apart from those that do."""
@@ -177,7 +181,10 @@ class _Recorder:
             "testbed": store.testbed,
             "campaign": store.campaign,
         }
-        store.put(trial, attempt, document, measured.outputs)
+        outputs = measured.outputs
+        if self.conceal:
+            document, outputs = self.conceal(document), self.conceal(outputs)
+        store.put(trial, attempt, document, outputs)
         return str(document["status"])
 
 

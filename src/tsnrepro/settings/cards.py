@@ -51,3 +51,9 @@ class CardsSettings(ReachedHosts):
     def _one_network(self) -> "CardsSettings":
         refuse_networks_apart(self.hosts.talker, self.hosts.listener)
         return self
+
+    @property
+    def concealed(self) -> dict[str, str] | None:
+        """What stands for addresses in records; None where they are to be there."""
+        names = {self.hosts.talker.ipv4: "talker", self.hosts.listener.ipv4: "listener"}
+        return None if self.record_addresses else names

@@ -99,6 +99,8 @@ class ReachedHosts(Strict):
     """A host through which all others are reached."""
     reserved_minutes: Annotated[int, Field(ge=1, le=10_080)] = 60
     """How long a reservation of the hosts outlives the last sign of whoever made it."""
+    record_addresses: bool = False
+    """Whether records hold the addresses of the measured network; else roles stand for them."""
 
 
 def refuse_networks_apart(talker: RackStation, listener: RackStation) -> None:
@@ -150,6 +152,13 @@ class HardwareSettings(ReachedHosts):
         """The switches that cannot tell several streams apart."""
         switches = {"sw1": self.hosts.sw1, "sw2": self.hosts.sw2}
         return [name for name, switch in switches.items() if isinstance(switch, Lan966xSwitch)]
+
+    @property
+    def concealed(self) -> dict[str, str] | None:
+        """What stands for addresses in records; None where they are to be there."""
+        hosts = self.hosts
+        names = {hosts.talker.ipv4: "talker", hosts.listener.ipv4: "listener"}
+        return None if self.record_addresses else names
 
     @property
     def delayed_paths(self) -> dict[int, float]:

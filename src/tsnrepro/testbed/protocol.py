@@ -39,6 +39,16 @@ class Testbed(Protocol):
 
 
 @runtime_checkable
+class SomebodysTestbed(Testbed, Protocol):
+    """A testbed of machines whose addresses are nobody else's business."""
+
+    @property
+    def concealed(self) -> Mapping[str, str] | None:
+        """What stands in records for the addresses of the measured network; None conceals none."""
+        ...
+
+
+@runtime_checkable
 class HostTestbed(Testbed, Protocol):
     """A talker, two FRER switches and a listener that take commands, by the names of topology."""
 

@@ -94,6 +94,11 @@ class CardsTestbed:
         stamps = "hardware" if by_card else "software"
         return Cable(ends[TALKER], ends[LISTENER], hosts.talker.chip, stamps)
 
+    @property
+    def concealed(self) -> dict[str, str] | None:
+        """What stands in records for the addresses of the measured network."""
+        return self.settings.concealed
+
     def run(self, job: Job) -> JobResult:
         """Let the hosts do the job and return what it brought back; see ``JobTestbed``."""
         self._held.renew()

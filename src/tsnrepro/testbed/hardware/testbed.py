@@ -179,6 +179,11 @@ class HardwareTestbed:
         """Return the names of a switch's member ports; both switches use the same."""
         return member_names(self.settings.paths)
 
+    @property
+    def concealed(self) -> dict[str, str] | None:
+        """What stands in records for the addresses of the measured network."""
+        return self.settings.concealed
+
     def address(self, name: str) -> str:
         """Return the IPv4 address of the talker or the listener on the measured network."""
         return getattr(self.settings.hosts, name).ipv4

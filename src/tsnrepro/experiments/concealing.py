@@ -1,0 +1,47 @@
+"""What a record of somebody's machines does not hold: the addresses of their cards."""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+_HARDWARE_ADDRESS = re.compile(r"(?<![0-9a-f:])(?:[0-9a-f]{2}:){5}[0-9a-f]{2}(?![0-9a-f:])", re.I)
+# Those of no card: none, and all.
+_OF_NO_CARD = ("00:00:00:00:00:00", "ff:ff:ff:ff:ff:ff")
+
+
+class Concealing:
+    """Puts names in the place of addresses, the same for the same one.
+
+    Parameters
+    ----------
+    names
+        What stands for an IP address; a hardware address gets a number.
+    """
+
+    def __init__(self, names: Mapping[str, str]) -> None:
+        self._names = names
+        # Not a longer address that begins or ends in the same way.
+        known = "|".join(re.escape(address) for address in names)
+        self._known = re.compile(rf"(?<![\d.])(?:{known})(?!\d|\.\d)") if names else None
+        self._numbers: dict[str, int] = {}
+
+    def __call__(self, value: Any) -> Any:
+        """Return a value of a record with names for addresses; bytes stay as they are."""
+        if isinstance(value, str):
+            return self._text(value)
+        if isinstance(value, Mapping):
+            return {key: self(item) for key, item in value.items()}
+        if isinstance(value, list | tuple):
+            return [self(item) for item in value]
+        return value
+
+    def _text(self, text: str) -> str:
+        if self._known:
+            text = self._known.sub(lambda found: self._names[found[0]], text)
+        return _HARDWARE_ADDRESS.sub(self._number, text)
+
+    def _number(self, found: re.Match[str]) -> str:
+        address = found[0].lower()
+        if address in _OF_NO_CARD:
+            return found[0]
+        return f"card-{self._numbers.setdefault(address, len(self._numbers) + 1)}"
