@@ -78,8 +78,9 @@ def measured(testbed, **changes):
 def test_a_trial_between_two_cards(pair, unchanged):
     """Its queues are those of the talker's own port; the hosts' clocks are one here."""
     with CardsTestbed(pair.settings(), NAME, "a test", pair.folder) as testbed:
-        assert testbed.describe()["cards"] == {"talker": "other", "listener": "other"}
+        facts = testbed.describe()
         found = measured(testbed)
+    assert facts["cards"] == {"talker": "other", "listener": "other"}
     result = found.values["result"]
     assert result["sent"] == result["received"] == PACKETS
     assert found.values["medium"] == "network cards"
@@ -89,7 +90,7 @@ def test_a_trial_between_two_cards(pair, unchanged):
     assert [each["method"] for each in agreed] == ["one kernel, one clock"] * 2
     log = decompress(found.outputs[LOG])
     assert (log["stamped_ns"] > log["sent_ns"]).all()
-    text = json.dumps([testbed.describe(), found.commands])
+    text = json.dumps([facts, found.commands])
     for secret in ("127.0.0.1", str(pair.folder), *(f":{port}" for port in pair.ports.values())):
         assert secret not in text
 
@@ -114,7 +115,7 @@ def test_linuxptp_runs_beside_the_steps_and_no_longer(pair, unchanged):
         end = time.monotonic() + LOCKED_SECONDS
         while time.monotonic() < end:
             told = hosts["listener"].run(pmc(service), deadline_s=10).stdout
-            if "RESPONSE" in told and parse_ptp_state(told).synchronised:
+            if "RESPONSE" in told and parse_ptp_state(told).steps_removed == 1:
                 break
             time.sleep(0.5)
         states = [

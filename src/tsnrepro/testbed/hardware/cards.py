@@ -12,7 +12,7 @@ from tsnrepro.testbed.hardware import programs
 from tsnrepro.testbed.hardware.held import HeldHosts, put_back
 from tsnrepro.testbed.hardware.journal import Journal
 from tsnrepro.testbed.hardware.pair import STATIONS, Pair
-from tsnrepro.testbed.hardware.rack_host import RackHost
+from tsnrepro.testbed.hardware.rack_host import RackHost, facts_by_role
 from tsnrepro.testbed.hardware.shell import Tell
 from tsnrepro.testbed.hardware.time_service import ClockKeeper
 from tsnrepro.testbed.jobs.job import Acceleration, Cable, Job, JobResult, LinkEnd
@@ -112,7 +112,8 @@ class CardsTestbed:
         kept = {"link_rate_mbps", "ptp"}
         cards = {role: getattr(self.settings.hosts, role).chip for role in STATIONS}
         settings = self.settings.model_dump(mode="json", include=kept)
-        return self._jobs.describe() | {"settings": settings, "cards": cards}
+        hosts = {role: facts_by_role(host, [], role) for role, host in self._jobs.hosts.items()}
+        return self._jobs.describe() | {"settings": settings, "cards": cards, "hosts": hosts}
 
 
 def restore(name: str, journal: Journal, tell: Tell | None = None) -> bool:

@@ -6,7 +6,9 @@ command is sent, so a record has neither.
 """
 
 import re
+from typing import Any
 
+from tsnrepro.testbed import facts
 from tsnrepro.testbed.host import Completed, RemoteHost, RemoteProcess
 
 _OF_DEVICE = re.compile(r"(?<=/sys/class/net/)[^/]+")
@@ -70,3 +72,15 @@ class RackHost:
         others = {name: f"the host's own {name}" for name in self._devices if name not in known}
         names = others | known
         return _QUOTED.sub(lambda found: f'"{names.get(found[1], found[1])}"', document)
+
+
+def facts_by_role(host: RemoteHost, ports: list[str], role: str) -> dict[str, Any]:
+    """Return the facts of somebody's host without its name and its addresses."""
+    found = facts.host(host, ports)
+    node = host.run(["uname", "-n"], deadline_s=facts.SECONDS).check().stdout.strip()
+    # Mausezahn tells the addresses of all devices along with its version.
+    version = [n for n in found["mausezahn"].splitlines() if n.startswith("Mausezahn ")]
+    return found | {
+        "kernel": found["kernel"].replace(node, role),
+        "mausezahn": "".join(version) or "unknown",
+    }

@@ -17,7 +17,7 @@ from tsnrepro.testbed.hardware.connected import Connected, everywhere
 from tsnrepro.testbed.hardware.ebpf import EbpfDriver
 from tsnrepro.testbed.hardware.held import HeldHosts, put_back
 from tsnrepro.testbed.hardware.journal import Journal
-from tsnrepro.testbed.hardware.rack_host import RackHost
+from tsnrepro.testbed.hardware.rack_host import RackHost, facts_by_role
 from tsnrepro.testbed.hardware.shell import Tell
 from tsnrepro.testbed.hardware.station import Station
 from tsnrepro.testbed.hardware.switch import SwitchDriver, driver_of
@@ -264,20 +264,12 @@ class HardwareTestbed:
         }
 
     def _describe_host(self, role: str) -> dict[str, Any]:
-        shell = self._rack.shells[role]
         ports = list(self._rack.parts[role].devices)
-        node = shell.read(["uname", "-n"]).strip()
-        found = facts.host(self.hosts[role], ports)
+        found = facts_by_role(self.hosts[role], ports, role)
         # tc names devices without quotes.
         names = {device: name for name, device in self._rack.parts[role].devices.items()}
         queues = [" ".join(names.get(w) or w for w in line.split()) for line in found["queues"]]
-        # Mausezahn tells the addresses of all devices along with its version.
-        version = [n for n in found["mausezahn"].splitlines() if n.startswith("Mausezahn ")]
-        return found | {
-            "kernel": found["kernel"].replace(node, role),
-            "queues": queues,
-            "mausezahn": "".join(version) or "unknown",
-        }
+        return found | {"queues": queues}
 
     def _listener_machine(self) -> dict[str, Any]:
         shell = self._rack.shells[LISTENER]
