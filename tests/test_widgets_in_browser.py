@@ -122,12 +122,12 @@ def test_a_trial_that_is_chosen_shows_its_record_and_what_its_tools_printed(run)
     page.get_by_role("tab", name="raw output").click()
     page.get_by_label("output", exact=True).select_option("trial.json")
     record.filter(has_text='"factors"').wait_for()
-    page.get_by_label("experiment", exact=True).select_option("latency")
+    page.get_by_label("experiment", exact=True).select_option("tcp")
     page.get_by_label("output", exact=True).select_option("trial.json")  # the same side as before
-    record.filter(has_text='"experiment": "latency"').wait_for()
+    record.filter(has_text='"experiment": "tcp"').wait_for()
     assert first not in trial.inner_text()
     page.get_by_role("tab", name="record").click()
-    record.filter(has_text="experiment latency").wait_for()
+    record.filter(has_text="experiment tcp").wait_for()
 
 
 def test_two_campaigns_are_compared_by_what_both_measured(run):

@@ -195,7 +195,9 @@ def one_trial(campaign: str = "") -> widgets.Widget:
     trial.layout.width = "40em"
     _follow(experiment, trial, lambda chosen: _names(name.value, chosen))
     name.observe(lambda _: setattr(trial, "options", _names(name.value, experiment.value)), "value")
-    shown = partial(_trial, widgets.Tab())  # one for all trials: the side that was chosen stays
+    # One for all trials, whose sides stay the same: the one that was chosen stays, too.
+    sides = widgets.Tab([widgets.HTML(), widgets.VBox()], titles=["record", "raw output"])
+    shown = partial(_trial, sides)
     return widgets.VBox([name, experiment, trial, _following(shown, name=name, trial=trial)])
 
 
@@ -203,16 +205,15 @@ def _names(name: str, experiment: str) -> list[str]:
     return sorted(_trials(name, experiment)["trial"])
 
 
-def _trial(tabs: widgets.Tab, name: str, trial: str) -> list[Any]:
+def _trial(sides: widgets.Tab, name: str, trial: str) -> list[Any]:
     from tsnrepro.show import show  # noqa: PLC0415
 
     found = _loaded(name).raw(trial)
     output = choose("output", found.outputs, _first_text(found))
-    raw = widgets.VBox([output, _following(partial(_raw, found), output=output)])
-    record = f"<pre>{html.escape(show(str(found.folder)))}</pre>"
-    tabs.children = [widgets.HTML(record), raw]
-    tabs.titles = ["record", "raw output"]
-    return [figures.datagrams_of(found.record), figures.over_time(found), tabs]
+    record, raw = sides.children
+    record.value = f"<pre>{html.escape(show(str(found.folder)))}</pre>"
+    raw.children = [output, _following(partial(_raw, found), output=output)]
+    return [figures.datagrams_of(found.record), figures.over_time(found), sides]
 
 
 def _first_text(trial: RawTrial) -> str:
