@@ -80,8 +80,8 @@ def record(event=None, level=logging.INFO, said="", **attributes):
     return made
 
 
-def begun(number, experiment):
-    wildcards = {"testbed": "emulated", "campaign": "quick", "experiment": experiment}
+def begun(number, experiment, testbed="emulated"):
+    wildcards = {"testbed": testbed, "campaign": "quick", "experiment": experiment}
     return record("job_info", jobid=number, rule_name="measure", wildcards=wildcards, log=[])
 
 
@@ -106,6 +106,21 @@ def test_what_is_left_is_the_nominal_rest_scaled_by_what_was(monkeypatch):
         "loss on emulated: measured in 1 min 30 s (1 of 3, about 9 min 0 s of measuring left)",
         "tcp on emulated: measured in 3 min 0 s (2 of 3, about 6 min 0 s of measuring left)",
     ]
+
+
+def test_one_testbed_says_nothing_of_another(monkeypatch):
+    """A model that takes ten times its few seconds does not make the rest ten times as long."""
+    now = [0.0]
+    monkeypatch.setattr(campaign_output.time, "monotonic", lambda: now[0])
+    output = CampaignOutput(stream := io.StringIO())
+    runs = {("model", "quick", "loss"): 1.0, ("emulated", "quick", "loss"): 60.0}
+    output.tell(record("run_info", stats={"measure": 2, "total": 4}))
+    output.tell(record(**{EXPECTED: runs}))
+    output.tell(begun(1, "loss", "model"))
+    now[0] += 10
+    output.tell(record("job_finished", job_id=1))
+    last = stream.getvalue().splitlines()[-1]
+    assert last.endswith("(1 of 2, about 1 min 0 s of measuring left)")
 
 
 def test_warnings_and_unknown_sentences_are_passed_on():

@@ -52,7 +52,8 @@ class CampaignOutput:
         self._to_measure = 0
         self._measured = 0
         self._expected: dict[tuple[str, str, str], float] = {}
-        self._spent_s = self._spent_nominal_s = 0.0
+        # By testbed: seconds that its experiments took, and what they were expected to.
+        self._spent: dict[str, tuple[float, float]] = {}
 
     def tell(self, record: logging.LogRecord) -> None:
         """Say what there is to say about one event."""
@@ -101,8 +102,8 @@ class CampaignOutput:
         self._measured += 1
         nominal = self._expected.pop(job.run, 0.0)
         if nominal:
-            self._spent_s += took
-            self._spent_nominal_s += nominal
+            spent_s, nominal_s = self._spent.get(job.run[0], (0.0, 0.0))
+            self._spent[job.run[0]] = spent_s + took, nominal_s + nominal
         self._line(
             f"{job.name}: measured in {duration(took)}"
             f" ({self._measured} of {self._to_measure}{self._left()})"
@@ -119,12 +120,15 @@ class CampaignOutput:
             self._now(f"{record.done} of {record.total} steps done")
 
     def _left(self) -> str:
-        """Say how long measuring takes still: the nominal rest, scaled by what there was so far."""
-        left = sum(self._expected.values())
-        if not left:
-            return ""
-        ratio = self._spent_s / self._spent_nominal_s if self._spent_nominal_s else 1.0
-        return f", about {duration(ratio * left)} of measuring left"
+        """Say how long measuring takes still.
+
+        That is the nominal rest of each testbed, scaled by what there was of it so far.
+        """
+        left = 0.0
+        for (testbed, _, _), nominal in self._expected.items():
+            spent_s, nominal_s = self._spent.get(testbed, (1.0, 1.0))
+            left += nominal * spent_s / nominal_s
+        return f", about {duration(left)} of measuring left" if left else ""
 
     # --- writing --------------------------------------------------------------------------------
 
