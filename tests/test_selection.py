@@ -54,3 +54,14 @@ def test_a_paper_that_does_not_describe_the_testbed_is_not_printed():
     asked = cards.model_copy(update={"papers": ["software-bridge"]})
     with pytest.raises(ConfigurationError, match="describes no testbed of kind cards"):
         plan(asked)
+
+
+def test_data_of_others_are_printed_without_a_study_unless_one_is_named(monkeypatch):
+    monkeypatch.setattr("tsnrepro.selection.imported.imported_testbeds", lambda _: ["others"])
+    held = ["loss", "tcp", "latency"]
+    monkeypatch.setattr("tsnrepro.selection.imported.imported_experiments", lambda *_: held)
+    (unasked,) = plan(Selection(testbed="others")).papers
+    (asked,) = plan(Selection(testbed="others", study="threshold")).papers
+    assert (unasked.name, unasked.study, asked.study) == ("frer-udp", None, "threshold")
+    (own,) = plan(Selection(testbed="model", experiments=held, papers=["frer-udp"])).papers
+    assert own.study == campaign("quick").study

@@ -108,6 +108,7 @@ def plan(selection: Selection) -> SelectionPlan:
     choose.check_name(selection.testbed, testbeds)
     if selection.testbed in testbeds:
         runs = _imported_runs(selection)
+        # Data of others are printed in seconds; a study would take minutes that nobody asked for.
         name, study = selection.testbed, selection.study
         grounds, left_out = {selection.testbed: "it was imported"}, {}
         asked: list[str] = []
@@ -186,7 +187,7 @@ def _on_named(declared: Experiment, testbed: str) -> tuple[str, str]:
 
 
 def _papers(
-    wanted: list[str], runs: tuple[SelectedRun, ...], asked: list[str], study: str
+    wanted: list[str], runs: tuple[SelectedRun, ...], asked: list[str], study: str | None
 ) -> tuple[Paper, ...]:
     """Return the papers to print: those asked for, or all whose experiments are all there.
 
@@ -229,7 +230,7 @@ def _undescribed(name: str, runs: tuple[SelectedRun, ...]) -> str:
 
 
 def _paper(
-    name: str, sources: Sources, runs: tuple[SelectedRun, ...], asked: list[str], study: str
+    name: str, sources: Sources, runs: tuple[SelectedRun, ...], asked: list[str], study: str | None
 ) -> Paper:
     shown = {*sources.experiments, *sources.also}
     printed = [run for run in runs if run.experiment in shown]

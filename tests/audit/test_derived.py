@@ -197,3 +197,11 @@ def test_limits_of_a_threshold_over_a_mean_hold():
         else:  # a bound claims less
             hits += 1
     assert hits / times >= 0.95 - 3 * np.sqrt(0.95 * 0.05 / times)
+
+
+def test_a_fact_that_the_record_does_not_tell_is_no_number():
+    rate = result("testbed.link_rate_mbps", "unknown", method="environment of the run")
+    found = derive(values(rate), {})
+    unknown = [item for item in found.values() if "does not tell testbed.link" in item.method]
+    assert unknown
+    assert all(item.value is None for item in unknown)

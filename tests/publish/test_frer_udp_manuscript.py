@@ -14,6 +14,7 @@ from invented_results import (
     write_run,
 )
 from printed import REPOSITORY, Manuscript, PageChecks, SourceChecks, latex
+from sparse_sets import run_notebooks, sparse
 
 from tsnrepro.publish.columns import Column, Columns
 from tsnrepro.publish.macros import write_paper_inputs
@@ -165,6 +166,22 @@ class TestPages(PageChecks):
         for word in ("namespace", "token bucket", "emulated", "takes processor time"):
             assert word not in text, word
         assert "네임스페이스" not in PAPER.squeezed(tmp_path)
+
+    @pytest.mark.parametrize("only", [("control", "frer"), ("frer",)], ids=["both", "one"])
+    def test_a_copy_of_others_data_says_only_what_they_tell(self, tmp_path, only):
+        """They know no link rate, order, tool or place of loss, and send 1000 bytes."""
+        run_notebooks(sparse(tmp_path, ("loss", "tcp", "latency"), only), tmp_path)
+        column = Column("measured", {name: tmp_path / name for name in ("loss", "tcp", "latency")})
+        write_paper_inputs(PAPER.folder, tmp_path / "paper", Columns([column]))
+        text = PAPER.text(PAPER.built(tmp_path))
+        for said in ("payload 1000 bytes", "one-way latencies", "No trial was accounted for"):
+            assert said in text, said
+        assert ("not measured in both" in text) == (len(only) == 1)
+        body, _, _ = text.partition("References")
+        for word in ("iperf3", "sockperf", "random order", "is accounted for:", "half round trips",
+                     "payload 1472", "line allows"):  # fmt: skip
+            assert word not in body, word
+        assert "데이터그램을잃지않았다" not in PAPER.squeezed(tmp_path)
 
     def test_a_missing_value_stops_the_build_and_is_named(self, tmp_path):
         results = prepared(tmp_path)

@@ -13,7 +13,7 @@ from tsnrepro.workflow_lock import release_stale_lock
 keep_no_folders_of(workflow)
 release_stale_lock()
 
-STUDY = config.get("study", "threshold")
+STUDY = config.get("study") or "threshold"
 
 
 rule study:

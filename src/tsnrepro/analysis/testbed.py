@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 
 from tsnrepro.analysis.results import Results
-from tsnrepro.records.facts import OF_IMPORTS, OF_MODEL
+from tsnrepro.records.facts import OF_IMPORTS, OF_MODEL, UNKNOWN
 from tsnrepro.records.runs import open_run
 from tsnrepro.stats.estimate import DEFAULT_LEVEL, Estimate
 from tsnrepro.topology import HOST_PORT, LISTENER, TALKER, member_names
@@ -31,7 +31,6 @@ _VIRTUAL = (
 _SIMULATED, _MEASURED = "Simulated on", "Measured on"
 
 _IMPORTED, _MODEL = "imported", "model"
-UNKNOWN = "unknown"
 _NAME_AND_VERSION = re.compile(r"\b(Mausezahn|Dumpcap)\b\D*?(\d+(?:\.\d+)+)")
 
 

@@ -21,6 +21,7 @@ from tsnrepro.audit.claims import ClaimExpression
 from tsnrepro.audit.expressions import MissingResultError, Operand
 from tsnrepro.audit.intervals import Interval
 from tsnrepro.records.columns import CONFIGURATIONS
+from tsnrepro.records.facts import UNKNOWN
 from tsnrepro.records.values import Result
 from tsnrepro.settings.strict import Strict, load
 from tsnrepro.stats.estimate import Limits
@@ -103,6 +104,8 @@ class _RecordedValues:
             raise MissingResultError(f"{key} was not measured")
         if result.value is None and result.low is None and result.high is None:
             raise MissingResultError(f"{key} has no value: {result.method}")
+        if result.value == UNKNOWN:
+            raise MissingResultError(f"the record does not tell {key}")
         self.used[key] = result
         if isinstance(result.value, str):
             return result.value

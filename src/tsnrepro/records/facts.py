@@ -1,7 +1,10 @@
 """The names of the facts that a record tells of its testbed, whatever its kind.
 
-Each is a result of the key ``testbed.<name>``; what a kind of testbed does not tell has no value.
+Each is a result of the key ``testbed.<name>``; what a kind of testbed does not tell has no value,
+and what it could tell and does not is ``unknown``.
 """
+
+UNKNOWN = "unknown"
 
 _OF_EVERY_KIND = (
     *("kind", "label", "verb", "campaign", "environment", "commit"),

@@ -59,7 +59,8 @@ class Selection(Strict):
     """Of the campaign; empty: all."""
     papers: Distinct[Name] = []
     """Empty: all whose experiments are measured."""
-    study: Name = "threshold"
-    """The file of config/studies that the target ``study`` computes."""
+    study: Name | None = None
+    """The file of config/studies that the target ``study`` computes, ``threshold`` where none is
+    named, and that papers of an imported testbed print; unasked they print none."""
     against: str = ""
     """What the target ``diff`` compares with: a git revision, or what ``arxiv`` has packed."""
