@@ -7,9 +7,11 @@
 import os
 import sys
 
+from tsnrepro.ownership import give_back_after_this_process
 from tsnrepro.temporary import keep_no_folders_of
 
 keep_no_folders_of(workflow)
+give_back_after_this_process()
 
 import tsnrepro.preloaded
 import tsnrepro.selection

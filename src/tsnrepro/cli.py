@@ -9,6 +9,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from tsnrepro.errors import RecordError, TsnreproError
+from tsnrepro.ownership import give_back_after_this_process
 from tsnrepro.preloaded import run_preloaded
 from tsnrepro.publish.command import add_submission_commands
 from tsnrepro.studies.command import add_study_command
@@ -34,6 +35,7 @@ def run_command() -> None:
     parser = _parser()
     complete(parser)
     arguments = parser.parse_args()
+    give_back_after_this_process()
     try:
         arguments.run(arguments)
     except TsnreproError as error:

@@ -41,13 +41,22 @@ def here_or_in_root(path: str | Path) -> Path:
 @cache
 def commit() -> str:
     """Return the commit of the repository, with ``+changes`` where files differ from it."""
-    git = ["git", "-C", str(root())]
+    git = git_in(root())
     head = subprocess.run([*git, "rev-parse", "HEAD"], capture_output=True, text=True, check=False)
     if head.returncode:
         return "unknown (not a git checkout)"
     tracked = [*git, "status", "--porcelain", "--untracked-files=no"]
     changed = subprocess.run(tracked, capture_output=True, text=True, check=False).stdout.strip()
     return head.stdout.strip() + ("+changes" if changed else "")
+
+
+def git_in(repository: Path) -> list[str]:
+    """Return the words that git starts with in a repository, whoever owns it.
+
+    Root may read a user's clone, whose code it runs here; git alone would refuse.
+    """
+    folder = str(repository.resolve())
+    return ["git", "-c", f"safe.directory={folder}", "-C", folder]
 
 
 def refuse_unwritable(folders: Iterable[str | Path]) -> None:

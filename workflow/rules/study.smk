@@ -6,11 +6,13 @@ from pathlib import Path
 
 import tsnrepro.studies.chunks
 from tsnrepro.dependencies import code_of
+from tsnrepro.ownership import give_back_after_this_process
 from tsnrepro.studies.chunks import notebook_of
 from tsnrepro.temporary import keep_no_folders_of
 from tsnrepro.workflow_lock import release_stale_lock
 
 keep_no_folders_of(workflow)
+give_back_after_this_process()
 release_stale_lock()
 
 STUDY = config.get("study") or "threshold"

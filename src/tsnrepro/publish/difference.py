@@ -16,6 +16,7 @@ from tsnrepro.publish.errors import PublishError
 from tsnrepro.publish.frozen import FIELDS, fields_of, frozen
 from tsnrepro.publish.submission import compiled, files_of
 from tsnrepro.publish.tarball import read_tarball
+from tsnrepro.repository import git_in
 from tsnrepro.temporary import temporary_folder
 
 ARXIV = "-arxiv.tar.gz"
@@ -264,7 +265,7 @@ def _is_source(place: str, name: str) -> bool:
 
 
 def _git(repository: Path, *words: str) -> bytes | None:
-    done = subprocess.run(["git", "-C", str(repository), *words], capture_output=True, check=False)
+    done = subprocess.run([*git_in(repository), *words], capture_output=True, check=False)
     return done.stdout if done.returncode == 0 else None
 
 
