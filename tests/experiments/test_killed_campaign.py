@@ -2,16 +2,24 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
+import tempfile
 import time
+from functools import partial
+from threading import Timer
 
 import pytest
+from left_behind import kernel_objects, surroundings
 
+from tsnrepro.errors import RecordError, TestbedError
 from tsnrepro.experiments import loss
+from tsnrepro.experiments.run import run_trials
 from tsnrepro.records.store import RawStore
 from tsnrepro.records.tables import load_trials
-from tsnrepro.settings import Campaign
+from tsnrepro.settings import Campaign, EmulatedSettings
+from tsnrepro.testbed.emulated import LISTENER, TALKER, EmulatedTestbed
 
 pytestmark = [pytest.mark.namespaces, pytest.mark.usefixtures("alone")]
 
@@ -74,3 +82,31 @@ def test_it_resumes_at_the_trial_that_was_killed(tmp_path):
     third = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
     assert "4 trials, 4 recorded" in third.stdout
     assert "trial 1 of" not in third.stdout
+
+
+@pytest.mark.parametrize("gone", [TALKER, LISTENER, "sw1"])
+def test_a_host_that_goes_in_the_midst_of_a_trial_ends_the_run_and_the_next_completes(
+    tmp_path, monkeypatch, gone
+):
+    """All that runs on it ends at once, its SSH server too, as where a machine loses its power."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    before = surroundings(), kernel_objects()
+    store = RawStore(tmp_path / "raw", "emulated", "test", "loss")
+    campaign = Campaign.model_validate(CAMPAIGN)
+    items = loss.plan(campaign.loss, campaign.seed, "emulated")
+    bring_up = partial(EmulatedTestbed, EmulatedSettings(), "a host that goes")
+
+    def measure(testbed, trial, measured):
+        if trial == items[1].trial:
+            Timer(0.5, os.kill, (testbed._spaces[gone].pid, signal.SIGKILL)).start()
+        loss.measure(testbed, trial, measured)
+
+    with pytest.raises((TestbedError, RecordError)) as lost:
+        run_trials(store, items, 1, bring_up, measure)
+    assert gone in str(lost.value)
+    assert (surroundings(), kernel_objects()) == before
+
+    found = run_trials(store, items, 1, bring_up, loss.measure)
+    done = [store.read(store.folder / entry["trial"]) for entry in found["trials"]]
+    assert [document["status"] for document in done] == ["measured"] * len(items)
+    assert not any(document["values"]["accounting"]["unaccounted"] for document in done)
