@@ -19,6 +19,7 @@ import tsnrepro.settings
 from tsnrepro.campaign_output import EXPECTED
 from tsnrepro.errors import TsnreproError
 from tsnrepro.experiments.progress import duration
+from tsnrepro.future_times import take_back_future_times
 from tsnrepro.quiet_scheduler import quieten
 from tsnrepro.records.seal import refuse_altered
 from tsnrepro.registry import experiments
@@ -40,6 +41,8 @@ except TsnreproError as error:
     sys.exit(f"tsnrepro: {error}")
 
 release_stale_lock()
+if workflow.is_main_process:
+    take_back_future_times(Path("results"))
 
 # A job on a node of a cluster belongs to the cluster, whatever was told to the one who sent it.
 os.environ.pop(tsnrepro.preloaded.NAME, None)

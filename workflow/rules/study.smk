@@ -6,6 +6,7 @@ from pathlib import Path
 
 import tsnrepro.studies.chunks
 from tsnrepro.dependencies import code_of
+from tsnrepro.future_times import take_back_future_times
 from tsnrepro.ownership import give_back_after_this_process
 from tsnrepro.studies.chunks import notebook_of
 from tsnrepro.temporary import keep_no_folders_of
@@ -14,6 +15,8 @@ from tsnrepro.workflow_lock import release_stale_lock
 keep_no_folders_of(workflow)
 give_back_after_this_process()
 release_stale_lock()
+if workflow.is_main_process:
+    take_back_future_times(Path("results"))
 
 STUDY = config.get("study") or "threshold"
 
