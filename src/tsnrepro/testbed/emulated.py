@@ -42,6 +42,7 @@ HOST_MTU = 1500
 MEMBER_MTU = 1600
 # Reassembly gives up after a second instead of 30, so that a datagram whose second fragment was
 # dropped is counted before its trial ends.
+_GONE_REMEDY = "Run the same again; it goes on at the first missing trial"
 _HOST_SYSCTLS = ("net.ipv4.ipfrag_time=1",)
 
 _COMMAND_SECONDS = 20
@@ -253,7 +254,11 @@ class EmulatedTestbed:
     def _run(self, name: str, argv: list[str]) -> str:
         try:
             return self.hosts[name].run(argv, deadline_s=_COMMAND_SECONDS).check().stdout
-        except CommandError as error:
+        except (CommandError, TestbedError) as error:
+            # With a host its links go, and others fail in its place.
+            if gone := [host for host, space in self._spaces.items() if space.is_gone()]:
+                what = f"its processes have ended: {', '.join(gone)}"
+                raise TestbedError(what, f"found at {error.where}", _GONE_REMEDY) from error
             raise TestbedError(error.what, error.where, error.remedy) from error
 
     # --- what experiments use ---------------------------------------------------------------

@@ -86,6 +86,10 @@ class NamespaceHost:
         """Return the inode number of the network namespace, as the kernel's tracing names it."""
         return os.stat(f"/proc/{self.pid}/ns/net").st_ino
 
+    def is_gone(self) -> bool:
+        """Tell whether the host has ended by itself, with everything that ran in it."""
+        return not Path(f"/proc/{self.pid}/ns").exists()
+
     def close(self) -> None:
         """End the host with everything that runs in it."""
         if self._holder.poll() is None:
