@@ -371,3 +371,14 @@ def test_more_output_than_allowed_is_an_error(host):
 def test_a_flood_of_errors_is_cut(host):
     argv = ["sh", "-c", "head -c 3000000 /dev/zero >&2"]
     assert len(host.run(argv, deadline_s=20, limit_bytes=1 << 20).stderr) == 1 << 20
+
+
+def test_a_server_that_goes_while_it_is_asked_is_said(host, monkeypatch):
+    """paramiko then hands on an error without a word, which is none of its own either."""
+
+    def gone_meanwhile(**_):
+        raise EOFError
+
+    monkeypatch.setattr(host._transport, "open_session", gone_meanwhile)
+    with pytest.raises(TestbedError, match="connection is gone: the other end closed it"):
+        host.run(["true"], deadline_s=5)

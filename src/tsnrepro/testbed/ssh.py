@@ -18,6 +18,8 @@ from tsnrepro.testbed.host import Completed
 CONNECT_SECONDS = 10
 _KEEPALIVE_SECONDS = 5
 KILL_AFTER_SECONDS = 2
+# paramiko hands on an EOFError where the other end goes while it waits for an answer.
+_GONE = (paramiko.SSHException, OSError, EOFError)
 # What timeout(1) would report after KILL, had it not ended itself by it together with the command.
 _ENDED_BY_KILL = 137
 # What a broken connection is given beyond a command's own deadline before we stop waiting.
@@ -39,6 +41,10 @@ _WRITE = '{ echo ready >&3; head -c "$1"; } 3>&1 >"$2" && chmod 755 "$2"'
 def _bounded(argv: list[str], deadline_s: float) -> list[str]:
     """Return the command that ends another at its deadline; the option is busybox's as well."""
     return ["timeout", "-k", str(KILL_AFTER_SECONDS), f"{deadline_s:g}", *argv]
+
+
+def _said(error: Exception) -> str:
+    return str(error) or "the other end closed it"
 
 
 class SshProcess:
@@ -232,10 +238,10 @@ class SshHost:
                 banner_timeout=CONNECT_SECONDS,
                 auth_timeout=CONNECT_SECONDS,
             )
-        except (paramiko.SSHException, OSError, ValueError) as error:
+        except (*_GONE, ValueError) as error:
             self._client.close()
             raise TestbedError(
-                f"no SSH connection: {error}",
+                f"no SSH connection: {_said(error)}",
                 f"{user}@{name}",
                 "Check the address, the login and the host key in the testbed's configuration",
             ) from error
@@ -290,10 +296,10 @@ class SshHost:
                 channel.exec_command(shlex.join(remote))
             finally:
                 unanswered.cancel()
-        except (paramiko.SSHException, OSError) as error:
+        except _GONE as error:
             # Not a CommandError: no other command will get through, so there is nothing to retry.
             raise TestbedError(
-                f"the SSH connection is gone: {error}",
+                f"the SSH connection is gone: {_said(error)}",
                 f"{self.name}: {shlex.join(argv)}",
                 "Look whether the host and its sshd still run; what was measured is recorded",
             ) from error
@@ -311,9 +317,9 @@ class SshHost:
             return self._transport.open_channel(
                 "direct-tcpip", address, ("127.0.0.1", 0), timeout=CONNECT_SECONDS
             )
-        except (paramiko.SSHException, OSError) as error:
+        except _GONE as error:
             raise TestbedError(
-                f"no way through to {address[0]}:{address[1]}: {error}",
+                f"no way through to {address[0]}:{address[1]}: {_said(error)}",
                 self.name,
                 "Its sshd has to allow TCP forwarding",
             ) from error
