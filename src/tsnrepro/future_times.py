@@ -15,12 +15,17 @@ _TOLERATED_NS = 2_000_000_000
 """A file server's clock may be ahead of ours by so much."""
 
 
+_TICK_NS = 20_000_000
+"""More than a file's time may be behind the clock: the kernel takes the one of its last tick."""
+
+
 def take_back_future_times(folder: Path) -> None:
     """Let all below a folder that bears a time after now bear one just before now; say so.
 
     Their order stays. What belongs to somebody else is left to whoever writes there.
     """
     now = time.time_ns()
+    latest = now - _TICK_NS
     future = sorted((stamp, path) for stamp, path in _stamps(folder) if stamp > now + _TOLERATED_NS)
     if not future:
         return
@@ -31,7 +36,7 @@ def take_back_future_times(folder: Path) -> None:
     )
     for left, (_, path) in zip(range(len(future), 0, -1), future, strict=True):
         # A microsecond apart: what was made from another stays the newer one.
-        stamp = now - 1000 * left
+        stamp = latest - 1000 * left
         with suppress(OSError):
             os.utime(path, ns=(stamp, stamp), follow_symlinks=False)
 

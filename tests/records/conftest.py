@@ -5,6 +5,7 @@ import time
 from contextlib import contextmanager
 
 import pytest
+from drops_of_the_agent import drops_of_the_agent
 
 from tsnrepro.records.accounting import Accounting, account
 from tsnrepro.tools.frerctl import StreamFilter
@@ -15,6 +16,7 @@ ROOM_BYTES = 8_000_000
 SETTLE_SECONDS = 0.15
 # The testbed lets reassembly give up after a second.
 REASSEMBLY_SECONDS = 1.6
+_TRIALS = 3
 
 
 class Bench:
@@ -33,7 +35,16 @@ class Bench:
         self.testbed.configure(configuration, STREAM)
         self.run("talker", "ping", "-c", "1", "-W", "2", self.testbed.address("listener"))
 
-    def trial(
+    def trial(self, *counts: int, **options) -> Accounting:
+        """Make a trial; again where the kernel told no program of a drop (drops_of_the_agent)."""
+        for _ in range(_TRIALS):
+            with drops_of_the_agent() as unseen:
+                found = self._trial(*counts, **options)
+                if not found.unaccounted or not unseen():
+                    break
+        return found
+
+    def _trial(
         self,
         datagrams: int = 400,
         payload_bytes: int = 1000,
