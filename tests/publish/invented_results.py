@@ -91,6 +91,8 @@ def loss(verdict="cannot tell", lost=48_213, known=True):
     items.append(entry("loss.trials.count", len(both), names=both, **kind))
     duration = {"unit": "s", "method": "configuration", "names": both}
     items.append(entry("loss.duration_s", 2.0, **duration, **kind))
+    sizes = duration | {"unit": "bytes"}
+    items.append(entry("loss.payload_bytes", 1472, **sizes, **kind))
     return items
 
 
@@ -184,7 +186,12 @@ def latency(verdict="cannot tell", known=True):
     names = {c: trials("latency", c, 4) for c in CONFIGURATIONS}
     both = names["control"] + names["frer"]
     kind = {"run": "latency"}
-    items = [entry("latency.duration_s", 3.0, unit="s", names=both, **kind)]
+    told = {"method": "configuration", "names": both, **kind}
+    items = [
+        entry("latency.duration_s", 3.0, unit="s", names=both, **kind),
+        entry("latency.quantity", "half round trip", **told),
+        entry("latency.payload_bytes", 1472, unit="bytes", **told),
+    ]
     for c, (name, value) in product(CONFIGURATIONS, STATISTICS.items()):
         key = f"latency.{name}.{c}.us"
         items.append(
