@@ -19,13 +19,11 @@ import tsnrepro.settings
 from tsnrepro.campaign_output import EXPECTED
 from tsnrepro.errors import TsnreproError
 from tsnrepro.experiments.progress import duration
-from tsnrepro.future_times import take_back_future_times
 from tsnrepro.quiet_scheduler import quieten
 from tsnrepro.records.seal import refuse_altered
 from tsnrepro.registry import experiments
 from tsnrepro.repository import refuse_unwritable
 from tsnrepro.status import seconds_to_measure
-from tsnrepro.workflow_lock import release_stale_lock
 
 
 configfile: "config/config.yaml"
@@ -39,10 +37,6 @@ try:
     )
 except TsnreproError as error:
     sys.exit(f"tsnrepro: {error}")
-
-release_stale_lock()
-if workflow.is_main_process:
-    take_back_future_times(Path("results"))
 
 # A job on a node of a cluster belongs to the cluster, whatever was told to the one who sent it.
 os.environ.pop(tsnrepro.preloaded.NAME, None)
@@ -67,6 +61,7 @@ include: "workflow/rules/common.smk"
 include: "workflow/rules/measure.smk"
 include: "workflow/rules/analyse.smk"
 include: "workflow/rules/audit.smk"
+# Stands alone too, so it is the one that releases a stale lock and takes back times of tomorrow.
 include: "workflow/rules/study.smk"
 include: "workflow/rules/publish.smk"
 

@@ -13,8 +13,6 @@ from pathlib import Path
 
 _TOLERATED_NS = 2_000_000_000
 """A file server's clock may be ahead of ours by so much."""
-
-
 _TICK_NS = 20_000_000
 """More than a file's time may be behind the clock: the kernel takes the one of its last tick."""
 

@@ -42,8 +42,8 @@ HOST_MTU = 1500
 MEMBER_MTU = 1600
 # Reassembly gives up after a second instead of 30, so that a datagram whose second fragment was
 # dropped is counted before its trial ends.
-_GONE_REMEDY = "Run the same again; it goes on at the first missing trial"
 _HOST_SYSCTLS = ("net.ipv4.ipfrag_time=1",)
+_GONE_REMEDY = "Run the same again; it goes on at the first missing trial"
 
 _COMMAND_SECONDS = 20
 # How late a frame may be beyond what its path takes: the kernel's timers and programs.
