@@ -4,12 +4,17 @@ import pytest
 
 from tsnrepro import campaigns
 from tsnrepro.errors import ConfigurationError
+from tsnrepro.experiments.measuring import left_out, planned_trials
 from tsnrepro.registry import HARDWARE, experiments
 from tsnrepro.selection import plan
 from tsnrepro.settings import HardwareSettings, Selection, parse
 from tsnrepro.testbed.choose import choose, unfit
 
 EXAMPLE = campaigns.testbed_settings("d10-example").model_dump(mode="json")
+COMPUTER = {
+    **{"driver": "ebpf", "address": "192.0.2.21"},
+    **{"host_port": "eth4", "member_ports": ["eth1", "eth2"]},
+}
 
 
 def changed(*path, to):
@@ -56,7 +61,7 @@ def test_a_rack_is_never_taken_unasked(monkeypatch):
     monkeypatch.setattr("tsnrepro.testbed.choose.missing_for", lambda kind: ["everything"])
     on_racks = [e for e in experiments().values() if HARDWARE in e.kinds]
     tools = {"loss", "tcp", "latency", "mausezahn", "ping"}
-    assert {e.name for e in on_racks} == tools | {"rfc2544", "streams", "traffic"}
+    assert {e.name for e in on_racks} == tools | {"rfc2544", "failure", "streams", "traffic"}
     for experiment in on_racks:
         chosen, why = choose(experiment)
         assert chosen == ""
@@ -69,9 +74,32 @@ def test_what_a_rack_can_measure_follows_from_its_switches():
     assert left_out["traffic"] == left_out["streams"]
     assert "only on emulated" in left_out["capture"]
     assert not {"loss", "rfc2544"} & left_out.keys()
-    computer = {"driver": "ebpf", "address": "192.0.2.21", "host_port": "eth4"}
-    computer |= {"member_ports": ["eth1", "eth2"]}
-    one = parse(HardwareSettings, changed("hosts", "sw1", to=computer), "a file")
+    one = parse(HardwareSettings, changed("hosts", "sw1", to=COMPUTER), "a file")
     assert unfit(experiments()["streams"], one) == "sw2 cannot tell several streams apart"
-    both = EXAMPLE | {"hosts": EXAMPLE["hosts"] | {"sw1": computer, "sw2": computer}}
+    both = EXAMPLE | {"hosts": EXAMPLE["hosts"] | {"sw1": COMPUTER, "sw2": COMPUTER}}
     assert unfit(experiments()["streams"], parse(HardwareSettings, both, "a file")) == ""
+
+
+def test_trials_that_a_rack_cannot_measure_are_left_out_with_the_reason(monkeypatch):
+    def scenarios() -> set[str]:
+        planned = planned_trials("failure", "d10-example", "quick")
+        return {item.trial.factors["scenario"] for item in planned}
+
+    reasons = left_out("failure", "d10-example", "quick")
+    named = {reason.partition(" c")[0]: labels for reason, labels in reasons.items()}
+    assert named["sw2"] == ["restart-sw2-control", "restart-sw2-frer"]
+    assert "restart-sw1-frer" in named["sw1"]
+    assert "lossy-frer" in named["sw1 and sw2"]
+    cables = [labels for reason, labels in reasons.items() if "as it is cabled" in reason]
+    assert {label for labels in cables for label in labels} == {
+        *("three-paths-control", "three-paths-frer", "delay-1ms-control", "delay-1ms-frer"),
+        *("delay-10ms-control", "delay-10ms-frer"),
+    }
+    links = {"none", "cuts", "failover", "delay"}
+    assert scenarios() == links
+
+    both = EXAMPLE | {"hosts": EXAMPLE["hosts"] | {"sw1": COMPUTER, "sw2": COMPUTER}}
+    settings = parse(HardwareSettings, both, "a file")
+    monkeypatch.setattr("tsnrepro.experiments.measuring.testbed_settings", lambda _: settings)
+    ours = {"silent-death", "lossy", "duplicating", "stuck-generator", "restart-sw1", "restart-sw2"}
+    assert scenarios() == links | ours

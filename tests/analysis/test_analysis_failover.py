@@ -67,3 +67,14 @@ def test_every_key_is_promised():
 def test_without_such_trials_there_are_no_such_results():
     others = trials().assign(scenario="none")
     assert not [key for key in failure.analyse(others).keys if key.startswith("failure.failover")]
+
+
+def test_alarms_that_nobody_could_raise_are_unknown():
+    """The second switch of such a rack looks for no latent errors; control has none to look for."""
+    table = trials(alarms=(None, None, None)).assign(sent=1000, first_alarm_s=None)
+    found = failure.analyse(table)
+    assert found.of(f"{NAME}.alarms").value is None
+    assert found.of("failure.failover.control.alarms").value == 0
+    rows = failure.summary(table).set_index("configuration")
+    assert pd.isna(rows.loc["frer", "alarms"])
+    assert rows.loc["control", "alarms"] == 0

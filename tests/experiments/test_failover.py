@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from tsnrepro.errors import ToolError
 from tsnrepro.experiments import failure
 from tsnrepro.experiments.failover import failover
 from tsnrepro.experiments.faults import AppliedFault, Fault
@@ -111,3 +112,9 @@ def test_its_load_and_repetitions_are_its_own():
     assert len(others) == 2
     # What other scenarios are does not change with it: their trials stay those on record.
     assert all("receive_buffer_bytes" not in trial.factors for trial in others)
+
+
+def test_a_link_that_came_up_too_late_is_said():
+    """A copper link agrees on a speed for seconds, longer than a short trial has left."""
+    with pytest.raises(ToolError, match=r"up again 3\.50 s .* sent at 3\.00 s"):
+        failover(outcome(all_came(), late_s=1.5), LOAD)

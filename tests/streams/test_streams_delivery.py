@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tsnrepro.errors import ToolError
 from tsnrepro.streams import log
-from tsnrepro.streams.delivery import deliver, one_way
+from tsnrepro.streams.delivery import deliver, on_senders_clock, one_way
 
 BASE_NS = 1_795_000_000_000_000_000
 
@@ -139,3 +139,24 @@ def test_several_streams_are_no_delivery():
     made["stream"][1] = 5002
     with pytest.raises(ToolError, match=r"several streams: \[5001, 5002\]"):
         deliver(2, made)
+
+
+@given(st.integers(-(10**12), 10**12), st.lists(st.integers(0, 10**7), min_size=1, max_size=20))
+def test_a_listener_with_a_clock_of_its_own_is_read_on_the_senders(ahead, ways):
+    """Whatever its clock shows, times are those of one clock but for what the quickest took."""
+    sent = [1000 * number for number in range(len(ways))]
+    true = [
+        (n, at, at + way, at + way + 3) for n, (at, way) in enumerate(zip(sent, ways, strict=True))
+    ]
+    shown = [(n, at, end + ahead, stamped + ahead) for n, at, end, stamped in true]
+    found, taken_off = on_senders_clock(records(shown))
+    assert taken_off == ahead + min(ways)
+    expected = [(n, at, end - min(ways), stamped - min(ways)) for n, at, end, stamped in true]
+    assert found.tolist() == records(expected).tolist()
+
+
+def test_what_never_came_or_has_no_stamp_is_left_as_it_is():
+    nothing = records([])
+    assert on_senders_clock(nothing)[1] == 0
+    found, _ = on_senders_clock(records([(0, 10, 60, 0), (1, 20, 90, 95)]))
+    assert found["stamped_ns"].tolist() == [0, BASE_NS + 45]

@@ -253,3 +253,39 @@ class Pair(Rack):
     def settings(self, **changes) -> CardsSettings:
         """Return the testbed's settings."""
         return parse(CardsSettings, self.document() | changes, "a pair of a test")
+
+
+def fingerprint(rack: Rack) -> dict:
+    """Return the state of all hosts, seen from outside and without the code under test."""
+    found = {}
+    for role in rack.spaces:
+        links = json.loads(rack.run(role, "ip", "-j", "-d", "addr", "show"))
+        addresses = {
+            link["ifname"]: [a["local"] for a in link["addr_info"] if a["family"] == "inet"]
+            for link in links
+        }
+        found[role] = {
+            "links": [(link["ifname"], link["mtu"], "UP" in link["flags"]) for link in links],
+            "addresses": addresses,
+            "offloads": [rack.run(role, "ethtool", "-k", link["ifname"]) for link in links],
+            "queues": rack.run(role, "tc", "qdisc", "show"),
+            "neighbours": rack.run(role, "ip", "neigh", "show", "nud", "permanent"),
+            "ipfrag_time": rack.run(role, "sysctl", "-n", "net.ipv4.ipfrag_time"),
+            "programs": rack.run(role, "ls", "/run").split().count("tsnrepro-programs"),
+            "reserved": rack.run(role, "ls", "/run").split().count("tsnrepro-reservation"),
+        }
+        if rack.drivers.get(role) == "lan966x":
+            board = json.loads(rack.spaces[role].file("/run/lan966x.json").read_text() or "{}")
+            found[role]["board"] = chip_state(board)
+    return found
+
+
+def chip_state(board: dict) -> dict:
+    """Return what a board is told; a flow that was only looked at is as one never named."""
+    flow = {"ms_enable": 0, "ms_id": 0, "generation": 0, "pop": 0, "dev1": "-", "dev2": "-"}
+    kept = ("bridges", "masters", "vlans", "ms", "rules")
+    found = {key: board.get(key, {}) for key in kept}
+    found["flows"] = {k: v for k, v in board.get("flows", {}).items() if v != flow}
+    for key in ("cs", "flooding"):
+        found[key] = {k: v for k, v in board.get(key, {}).items() if any(v.values())}
+    return found

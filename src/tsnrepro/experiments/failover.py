@@ -3,6 +3,7 @@
 import numpy as np
 import numpy.typing as npt
 
+from tsnrepro.errors import ToolError
 from tsnrepro.experiments.faults import AppliedFault
 from tsnrepro.experiments.load import IntendedLoad, LoadOutcome
 
@@ -34,10 +35,20 @@ def failover(outcome: LoadOutcome, load: IntendedLoad) -> dict[str, float | int]
     ------
     ValueError
         The run kept no arrivals, or its faults are others.
+    ToolError
+        The path came up again only when sending had ended.
     """
     cut, repair = _cut_and_repair(outcome)
     times = _first_arrivals_s(outcome)
     end = outcome.sending_s
+    if repair.until_s >= end:
+        raise ToolError(
+            f"the path was up again {repair.until_s:.2f} s after the first datagram, and the last "
+            f"was sent at {end:.2f} s",
+            "failover",
+            "Let `failure.durations_s` of the campaign give the scenario longer: a copper link "
+            "takes seconds to come up",
+        )
     windows = ((0.0, cut.from_s), (cut.until_s, repair.from_s), (repair.until_s, end))
     rates = [_rate_mbps(times, window, load.payload_bytes) for window in windows]
     # What never comes again is silent to the end.

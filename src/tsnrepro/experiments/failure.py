@@ -4,7 +4,7 @@ Every datagram is numbered, so each trial tells which were lost, repeated or out
 long nothing came; the recovery counters, and the latent errors that were detected, stand beside.
 """
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 from tsnrepro.experiments.backends import backend
@@ -17,9 +17,19 @@ from tsnrepro.records.outputs import ARRIVALS
 from tsnrepro.records.store import Trial
 from tsnrepro.settings.failure import FailureSettings, LatentSettings
 from tsnrepro.streams.log import compress
-from tsnrepro.testbed.protocol import Testbed
+from tsnrepro.testbed.protocol import HostTestbed, Testbed
+from tsnrepro.topology import SWITCHES
 
 _SET_UP_SECONDS = 3.0
+# Whose data plane does what goes wrong; a link goes down at any switch.
+_DATA_PLANES = {
+    "silent-death": SWITCHES,
+    "lossy": SWITCHES,
+    "duplicating": SWITCHES,
+    "stuck-generator": SWITCHES[:1],
+    "restart-sw1": SWITCHES[:1],
+    "restart-sw2": SWITCHES[1:],
+}
 
 
 def plan(settings: FailureSettings, seed: int, kind: str) -> list[Planned]:
@@ -28,7 +38,11 @@ def plan(settings: FailureSettings, seed: int, kind: str) -> list[Planned]:
     def seconds(trial: Trial) -> float:
         return nominal_seconds(kind, trial.factors["duration_s"], _SET_UP_SECONDS)
 
-    return in_blocks(_trials(settings), seed, seconds, _testbed)
+    planned = in_blocks(_trials(settings), seed, seconds, _testbed)
+    return [
+        replace(item, data_planes=_DATA_PLANES.get(item.trial.factors["scenario"], ()))
+        for item in planned
+    ]
 
 
 def _trials(settings: FailureSettings) -> list[Trial]:
@@ -89,7 +103,7 @@ def _timeline(factors: dict[str, Any]) -> Timeline:
 
     ``cuts``: both paths live, then one, then none, then one, then both. ``failover``: both, then
     one, then both, a third of the trial each. Latent errors are looked for in every scenario of
-    FRER.
+    FRER where the second switch can.
     """
     duration = factors["duration_s"]
     events: dict[str, tuple[Fault, ...]] = {
@@ -124,21 +138,32 @@ def _timeline(factors: dict[str, Any]) -> Timeline:
 def measure(testbed: Testbed, trial: Trial, measured: Measurement) -> None:
     """Measure one trial; the record keeps every arrival."""
     load = IntendedLoad.of_factors(trial.factors)
+    timeline = _timeline(trial.factors)
+    blind = timeline.latent is not None and not _detects_latent_errors(testbed)
+    if blind:
+        timeline = replace(timeline, latent=None)
     (outcome,) = backend(testbed, trial, measured).constant_rate(
-        [load], arrivals=True, timeline=_timeline(trial.factors)
+        [load], arrivals=True, timeline=timeline
     )
     assert outcome.arrivals is not None
     measured.outputs[ARRIVALS] = compress(outcome.arrivals)
     found = result(outcome, load)
     if trial.factors["scenario"] == "failover":
         found |= failover(outcome, load)
+    if blind:
+        found["alarms"] = None
     measured.values |= {
         "result": found,
         "faults": [fault.as_record() for fault in outcome.faults],
-        "alarms": [asdict(alarm) for alarm in outcome.alarms],
+        "alarms": None if blind else [asdict(alarm) for alarm in outcome.alarms],
+        "listener_ahead_ns": outcome.listener_ahead_ns,
         "accounting": outcome.accounting,
         "recovery": outcome.recovery,
     }
+
+
+def _detects_latent_errors(testbed: Testbed) -> bool:
+    return not isinstance(testbed, HostTestbed) or SWITCHES[1] in testbed.faults.data_planes
 
 
 def result(outcome: LoadOutcome, load: IntendedLoad) -> dict[str, Any]:

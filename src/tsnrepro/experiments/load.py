@@ -130,6 +130,9 @@ class LoadOutcome:
         hosts, repeats. Times are nanoseconds on the talker's clock.
     faults, alarms
         The faults as they took effect, and the latent errors that were detected.
+    listener_ahead_ns
+        How far the listener's clock was ahead of the talker's, taken off the times of the arrivals;
+        none where both read one clock, or clocks that are kept together.
     clocks, refusal
         How well talker's and listener's clocks agreed before and after, and why the two reports'
         times do not compare, if so; none where there is but one true time.
@@ -150,6 +153,7 @@ class LoadOutcome:
     arrivals: Records | None = field(default=None, repr=False)
     faults: tuple[AppliedFault, ...] = ()
     alarms: tuple[LatentAlarm, ...] = ()
+    listener_ahead_ns: int | None = None
     clocks: tuple[Agreement | Refusal, ...] = ()
     refusal: Refusal | None = None
 

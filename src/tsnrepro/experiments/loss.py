@@ -13,7 +13,6 @@ from tsnrepro.experiments.load import IntendedLoad
 from tsnrepro.experiments.measurement import Measurement
 from tsnrepro.experiments.plan import Planned, in_blocks, nominal_seconds
 from tsnrepro.records.store import Trial, canonical
-from tsnrepro.registry import HARDWARE
 from tsnrepro.settings.loss import LINK_RATES, LossPart, LossSettings
 from tsnrepro.testbed.protocol import Testbed
 
@@ -27,10 +26,7 @@ def plan(settings: LossSettings, seed: int, kind: str) -> list[Planned]:
     Within a repetition those that need another testbed than configured come last: it is brought
     up anew for them.
     """
-    trials = _trials(settings)
-    if kind == HARDWARE:  # its links are as fast as they are
-        trials = [trial for trial in trials if not _testbed(trial)]
-    planned = in_blocks(trials, seed, lambda trial: _seconds(trial, kind), _testbed)
+    planned = in_blocks(_trials(settings), seed, lambda trial: _seconds(trial, kind), _testbed)
     ordered = sorted(
         planned,
         key=lambda item: (item.trial.repetition, bool(item.testbed), canonical(item.testbed)),

@@ -20,10 +20,11 @@ from tsnrepro.settings import (
     GuestSettings,
     HardwareSettings,
     ModelSettings,
+    TestbedSettings,
     parse,
 )
 from tsnrepro.settings.shaping import ShapingSettings
-from tsnrepro.testbed.choose import unfit
+from tsnrepro.testbed.choose import unfit, unfit_trial
 from tsnrepro.testbed.protocol import JobTestbed, Testbed
 
 
@@ -55,6 +56,8 @@ def run_experiment(
 def planned_trials(experiment: str, testbed_name: str, campaign_name: str) -> list[Planned]:
     """Return the trials that an experiment comes to on a testbed under a campaign, in their order.
 
+    Those that this testbed cannot measure are left out, see :func:`left_out`.
+
     Raises
     ------
     ConfigurationError
@@ -72,6 +75,7 @@ def planned_trials(experiment: str, testbed_name: str, campaign_name: str) -> li
     module = import_module(f"tsnrepro.experiments.{experiment}")
     # Where the kinds differ in what they can run, the plan is of one kind.
     planned = module.plan(section, settings.seed, kind) if section else []
+    planned = [item for item in planned if not _why_not(item, testbed)]
     if not planned:
         raise ConfigurationError(
             f"campaign '{campaign_name}' has no experiment '{experiment}' for testbed "
@@ -85,9 +89,27 @@ def planned_trials(experiment: str, testbed_name: str, campaign_name: str) -> li
     return planned
 
 
+def left_out(experiment: str, testbed_name: str, campaign_name: str) -> dict[str, list[str]]:
+    """Return the labels of the trials that a testbed cannot measure, by the reason why."""
+    settings, testbed = campaign(campaign_name), testbed_settings(testbed_name)
+    module = import_module(f"tsnrepro.experiments.{experiment}")
+    found: dict[str, list[str]] = {}
+    for item in module.plan(settings.section(experiment), settings.seed, testbed.kind):
+        labels = found.setdefault(_why_not(item, testbed), [])
+        if item.trial.label not in labels:
+            labels.append(item.trial.label)
+    return {reason: sorted(labels) for reason, labels in found.items() if reason}
+
+
+def _why_not(item: Planned, testbed: TestbedSettings) -> str:
+    return unfit_trial(item.testbed, item.data_planes, testbed)
+
+
 def _measure(experiment: str, testbed_name: str, campaign_name: str) -> dict[str, Any]:
     """Measure what is missing on a testbed of this project's own."""
     planned = planned_trials(experiment, testbed_name, campaign_name)
+    for reason, labels in left_out(experiment, testbed_name, campaign_name).items():
+        print(f"{experiment}: left out are {', '.join(labels)}: {reason}")
     settings = campaign(campaign_name)
     module = import_module(f"tsnrepro.experiments.{experiment}")
     store = RawStore(raw_root(), testbed_name, campaign_name, experiment)

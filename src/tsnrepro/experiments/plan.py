@@ -17,13 +17,15 @@ class Planned:
     """A trial, its place in the order, and the seconds it should take.
 
     ``testbed`` are settings of the testbed that this trial needs otherwise than configured, such
-    as its number of paths.
+    as its number of paths. ``data_planes`` are the switches that have to run our data plane for
+    it, on a rack where others may stand.
     """
 
     trial: Trial
     order: int
     nominal_s: float
     testbed: dict[str, Any] = field(default_factory=dict)
+    data_planes: tuple[str, ...] = ()
 
 
 def randomised_blocks(trials: list[Trial], seed: int) -> list[Trial]:

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from tsnrepro.registry import Experiment
+from tsnrepro.registry import EMULATED, HARDWARE, MODEL, Experiment
 from tsnrepro.settings.frer import LatentSettings
 from tsnrepro.settings.strict import (
     Configurations,
@@ -71,6 +71,7 @@ class FailureSettings(Strict):
 EXPERIMENT = Experiment(
     FailureSettings,
     title="Failures",
+    kinds=(EMULATED, MODEL, HARDWARE),
     order=5,
     figures={
         "losses": "Datagrams lost by scenario",

@@ -148,8 +148,11 @@ class HardwareSettings(ReachedHosts):
         return len(self.hosts.sw1.member_ports)
 
     @property
-    def one_stream_switches(self) -> list[str]:
-        """The switches that cannot tell several streams apart."""
+    def boards(self) -> list[str]:
+        """The switches that our data plane does not run on.
+
+        They tell no streams apart, and nothing but a link fails there on request.
+        """
         switches = {"sw1": self.hosts.sw1, "sw2": self.hosts.sw2}
         return [name for name, switch in switches.items() if isinstance(switch, Lan966xSwitch)]
 

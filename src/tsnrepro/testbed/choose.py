@@ -1,5 +1,6 @@
 """Which testbed an experiment is measured on when the configuration says ``auto``."""
 
+from collections.abc import Collection
 from functools import cache
 
 from tsnrepro.errors import ConfigurationError
@@ -63,9 +64,31 @@ def unfit(experiment: Experiment, settings: TestbedSettings) -> str:
         others = ", ".join(experiment.kinds)
         return f"it cannot be measured on a testbed of kind {settings.kind}, only on {others}"
     if isinstance(settings, HardwareSettings) and experiment.several_streams:
-        unable = " and ".join(settings.one_stream_switches)
+        unable = " and ".join(settings.boards)
         return f"{unable} cannot tell several streams apart" if unable else ""
     return ""
+
+
+def unfit_trial(
+    changes: Collection[str], data_planes: Collection[str], settings: TestbedSettings
+) -> str:
+    """Return why a testbed cannot measure one trial of an experiment; empty if it can.
+
+    Parameters
+    ----------
+    changes
+        Names of the settings that the trial needs otherwise than configured.
+    data_planes
+        The switches that it needs our data plane on.
+    settings
+        Of the testbed.
+    """
+    if not isinstance(settings, HardwareSettings):
+        return ""
+    if changes:
+        return f"a rack is as it is cabled, its {' and '.join(changes)} cannot be changed"
+    unable = " and ".join(name for name in data_planes if name in settings.boards)
+    return f"{unable} cannot fail so on request; switches of driver ebpf can" if unable else ""
 
 
 def lacking(experiment: Experiment, kind: str) -> list[str]:

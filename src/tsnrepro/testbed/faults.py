@@ -1,7 +1,8 @@
-"""Faults of the emulated network: commands on its switches, each with the time it took effect.
+"""Faults of a network: commands on its switches, each with the time it took effect.
 
 Times are CLOCK_TAI of the machine in nanoseconds, which all hosts of the emulated testbed share:
-read on the host in the shell that runs the command, right before and right after it.
+read on the host in the shell that runs the command, right before and right after it. A rack's
+hosts have clocks of their own, see :mod:`tsnrepro.testbed.hardware.faults`.
 """
 
 import time
@@ -41,6 +42,9 @@ class Event:
 class LatentDetection:
     """Latent error detection that runs on a switch."""
 
+    ahead_ns = 0
+    """How far the switch's clock is ahead of the one that alarms are told by."""
+
     def __init__(self, process: RemoteProcess) -> None:
         self._process = process
         self.started = process.read_line()
@@ -53,12 +57,16 @@ class LatentDetection:
         line = self._process.read_line()
         if not line:
             raise ToolError("latent error detection ended before it raised an alarm")
-        return frerctl.parse_alarms(line)[0]
+        return self._parse(line)[0]
 
     def stop(self) -> list[FrerctlAlarm]:
         """End detection and return the alarms that :meth:`next_alarm` has not returned."""
         self._process.stop()
-        return frerctl.parse_alarms(self._process.wait().stdout)
+        return self._parse(self._process.wait().stdout)
+
+    def _parse(self, text: str) -> list[FrerctlAlarm]:
+        alarms = frerctl.parse_alarms(text)
+        return [replace(alarm, time_ns=alarm.time_ns - self.ahead_ns) for alarm in alarms]
 
 
 class Faults:
@@ -76,6 +84,8 @@ class Faults:
 
     streams = 1
     """Number of streams that the switches tell apart now."""
+    data_planes: tuple[str, ...] = SWITCHES
+    """The switches that our data plane runs on: on others nothing but a link fails on request."""
 
     def __init__(
         self,
@@ -169,9 +179,10 @@ class Faults:
         """Take back every fault: links up, nothing impaired, generators free."""
         for path in range(self._settings.paths):
             self.repair(path)
-            self.heal(path)
+            if self.data_planes == SWITCHES:
+                self.heal(path)
         for stream in range(self.streams):
-            for switch in SWITCHES:
+            for switch in self.data_planes:
                 self.stick_generator(stream, stuck=False, switch=switch)
 
     def _port(self, path: int) -> str:

@@ -34,9 +34,9 @@ from tsnrepro.streams.command import (
     show_log,
     talker,
 )
-from tsnrepro.streams.delivery import of_stream
+from tsnrepro.streams.delivery import of_stream, on_senders_clock
 from tsnrepro.streams.log import Records, decoded, read_listener_log
-from tsnrepro.testbed.clocks import clock_agreement, why_not_these_clocks
+from tsnrepro.testbed.clocks import Refusal, clock_agreement, why_not_these_clocks
 from tsnrepro.testbed.host import Completed, RemoteProcess
 from tsnrepro.testbed.protocol import HostTestbed
 from tsnrepro.testbed.settling import settle
@@ -69,6 +69,8 @@ _STALL_SECONDS = 0.05
 _LEARNED_SECONDS, _LATE_SECONDS, _REST_SECONDS = 2.0, 2.0, 5.0
 # Reads of the first switch's counters while the sleeping generator sends.
 _SAMPLES = 8
+# A clock's own drift in a trial is less.
+_MOST_STEP_NS = 1_000_000
 # Exit status of timeout(1): it ended the command by TERM, by KILL.
 TIMED_OUT = (124, 137)
 
@@ -249,6 +251,11 @@ class HostsBackend:
         records = self._fetch_arrivals() if log else None
         sent = [parse_talker(each.check().stdout) for each in done]
         got = parse_listener(heard.stdout)
+        ahead_ns = None
+        if records is not None and any(isinstance(found, Refusal) for found in clocks):
+            records, ahead_ns = on_senders_clock(records)
+            if timeline.faults:
+                _refuse_set_clocks(sent, got)
         return [
             self._outcome(
                 *(sent[number], got, PORT + number, counters, streams.get(number)),
@@ -256,6 +263,7 @@ class HostsBackend:
                 arrivals=None if records is None else of_stream(records, PORT + number),
                 faults=injector.applied(sent[number].first_ns or 0),
                 alarms=injector.alarms(sent[number].first_ns or 0),
+                listener_ahead_ns=ahead_ns,
                 clocks=tuple(clocks),
             )
             for number in range(len(loads))
@@ -550,6 +558,18 @@ class HostsBackend:
             shown = switch.run(argv, deadline_s=_COMMAND_SECONDS).check().stdout.split()
             samples.append((float(shown[0]), int(shown[2])))
         return samples
+
+
+def _refuse_set_clocks(sent: Sequence[TalkerResult], got: ListenerResult) -> None:
+    """Refuse a run whose faults cannot be timed, because a clock was set meanwhile."""
+    steps = [(TALKER, each.clock_step_ns) for each in sent] + [(LISTENER, got.clock_step_ns)]
+    for name, step_ns in steps:
+        if abs(step_ns) > _MOST_STEP_NS:
+            raise ToolError(
+                f"the {name}'s clock was set by {step_ns / 1e6:.1f} ms during the trial",
+                name,
+                "Let its time service slew the clock while the rack measures (chrony: makestep)",
+            )
 
 
 def _sending_seconds(sent: TalkerResult) -> float:

@@ -15,6 +15,7 @@ from tsnrepro.testbed.hardware import programs
 from tsnrepro.testbed.hardware.access import connect
 from tsnrepro.testbed.hardware.connected import Connected, everywhere
 from tsnrepro.testbed.hardware.ebpf import EbpfDriver
+from tsnrepro.testbed.hardware.faults import RackFaults
 from tsnrepro.testbed.hardware.held import HeldHosts, put_back
 from tsnrepro.testbed.hardware.journal import Journal
 from tsnrepro.testbed.hardware.rack_host import RackHost, facts_by_role
@@ -167,7 +168,7 @@ class HardwareTestbed:
         on_host = programs.on_host()
         for role, driver in self._rack.parts.items():
             self.hosts[role] = RackHost(self._rack.connections[role], driver.devices, on_host)
-        self.faults = Faults(self.hosts, self.settings, str(build.frerctl()))
+        self.faults = RackFaults(self.hosts, self.settings, str(build.frerctl()))
         return self
 
     def __exit__(self, *_: object) -> None:
