@@ -61,7 +61,13 @@ def test_a_rack_is_never_taken_unasked(monkeypatch):
     monkeypatch.setattr("tsnrepro.testbed.choose.missing_for", lambda kind: ["everything"])
     on_racks = [e for e in experiments().values() if HARDWARE in e.kinds]
     tools = {"loss", "tcp", "latency", "mausezahn", "ping"}
-    assert {e.name for e in on_racks} == tools | {"rfc2544", "failure", "streams", "traffic"}
+    assert {e.name for e in on_racks} == tools | {
+        "rfc2544",
+        "failure",
+        "streams",
+        "traffic",
+        "capture",
+    }
     for experiment in on_racks:
         chosen, why = choose(experiment)
         assert chosen == ""
@@ -72,12 +78,16 @@ def test_what_a_rack_can_measure_follows_from_its_switches():
     left_out = plan(Selection(testbed="d10-example", campaign="quick")).left_out
     assert left_out["streams"] == "sw1 and sw2 cannot tell several streams apart"
     assert left_out["traffic"] == left_out["streams"]
-    assert "only on emulated" in left_out["capture"]
+    assert left_out["capture"].startswith("frames pass sw1 and sw2 in a chip")
     assert not {"loss", "rfc2544"} & left_out.keys()
     one = parse(HardwareSettings, changed("hosts", "sw1", to=COMPUTER), "a file")
     assert unfit(experiments()["streams"], one) == "sw2 cannot tell several streams apart"
     both = EXAMPLE | {"hosts": EXAMPLE["hosts"] | {"sw1": COMPUTER, "sw2": COMPUTER}}
-    assert unfit(experiments()["streams"], parse(HardwareSettings, both, "a file")) == ""
+    computers = parse(HardwareSettings, both, "a file")
+    assert unfit(experiments()["streams"], computers) == ""
+    assert "record_addresses is false" in unfit(experiments()["capture"], computers)
+    open_ones = parse(HardwareSettings, both | {"record_addresses": True}, "a file")
+    assert unfit(experiments()["capture"], open_ones) == ""
 
 
 def test_trials_that_a_rack_cannot_measure_are_left_out_with_the_reason(monkeypatch):

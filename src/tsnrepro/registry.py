@@ -49,6 +49,8 @@ class Experiment:
         Queueing disciplines that it needs of the kernel.
     several_streams
         Whether switches have to tell several streams apart.
+    keeps_frames
+        Whether its raw data are frames as they were, addresses and all.
     tables
         Tables that its analysis may write, apart from that of its trials; ``*`` stands for any
         text.
@@ -71,6 +73,7 @@ class Experiment:
     kinds: tuple[str, ...] = (EMULATED, MODEL)
     qdiscs: tuple[str, ...] = ()
     several_streams: bool = False
+    keeps_frames: bool = False
     tables: tuple[str, ...] = ()
     figures: dict[str, str] = field(default_factory=dict, hash=False)
     keys: tuple[str, ...] = ()

@@ -189,10 +189,10 @@ class _Capturing:
         )
 
     def _read_counters(self, when: str) -> Snapshot:
-        """Read the counters of all hosts, and note from when to when that took."""
-        began = time.time_ns()
+        """Read the counters of all hosts, and note from when to when, on the members' clock."""
+        began = self.testbed.epoch_ns(SWITCHES[0])
         snapshot = self.testbed.snapshot()
-        self.read_ns[when] = [began, time.time_ns()]
+        self.read_ns[when] = [began, self.testbed.epoch_ns(SWITCHES[0])]
         return snapshot
 
     def _run(self, host: str, argv: list[str]) -> str:

@@ -1,6 +1,6 @@
 """Settings of the experiment ``capture``."""
 
-from tsnrepro.registry import EMULATED, Experiment
+from tsnrepro.registry import EMULATED, HARDWARE, Experiment
 from tsnrepro.settings.strict import (
     Configurations,
     OneOrMore,
@@ -31,7 +31,8 @@ class CaptureSettings(Strict):
 EXPERIMENT = Experiment(
     CaptureSettings,
     title="Captures at the member ports",
-    kinds=(EMULATED,),
+    kinds=(EMULATED, HARDWARE),
+    keeps_frames=True,
     order=8,
     tables=("findings",),
     figures={"path-delay": "By how much the second copy came later"},

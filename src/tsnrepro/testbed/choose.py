@@ -63,9 +63,15 @@ def unfit(experiment: Experiment, settings: TestbedSettings) -> str:
     if settings.kind not in experiment.kinds:
         others = ", ".join(experiment.kinds)
         return f"it cannot be measured on a testbed of kind {settings.kind}, only on {others}"
-    if isinstance(settings, HardwareSettings) and experiment.several_streams:
-        unable = " and ".join(settings.boards)
-        return f"{unable} cannot tell several streams apart" if unable else ""
+    if not isinstance(settings, HardwareSettings):
+        return ""
+    boards = " and ".join(settings.boards)
+    if boards and experiment.several_streams:
+        return f"{boards} cannot tell several streams apart"
+    if boards and experiment.keeps_frames:
+        return f"frames pass {boards} in a chip, where no program can capture them"
+    if experiment.keeps_frames and not settings.record_addresses:
+        return "frames are kept with their addresses, and record_addresses is false"
     return ""
 
 

@@ -37,6 +37,11 @@ class ClockReading:
     tai_offset_s: int
     resolution_ns: int
 
+    @property
+    def epoch_ns(self) -> int:
+        """CLOCK_REALTIME."""
+        return self.tai_ns - self.tai_offset_s * 1_000_000_000
+
 
 @dataclass(frozen=True)
 class Agreement:

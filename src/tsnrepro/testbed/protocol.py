@@ -98,6 +98,10 @@ class HostTestbed(Testbed, Protocol):
         """Read the counters of all hosts when no station counts a frame any more."""
         ...
 
+    def epoch_ns(self, host: str) -> int:
+        """Return what a host's CLOCK_REALTIME shows, which dates its captures."""
+        ...
+
     def host_of(self, netns: int) -> str | None:
         """Return the host whose network namespace has this inode number."""
         ...

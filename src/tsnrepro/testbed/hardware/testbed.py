@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any
 from tsnrepro.dataplane import build
 from tsnrepro.errors import ConfigurationError, TestbedError
 from tsnrepro.settings import Configuration, HardwareSettings
+from tsnrepro.streams import build as streams
 from tsnrepro.testbed import facts
+from tsnrepro.testbed.clocks import read_clocks
 from tsnrepro.testbed.faults import Faults
 from tsnrepro.testbed.hardware import programs
 from tsnrepro.testbed.hardware.access import connect
@@ -239,6 +241,10 @@ class HardwareTestbed:
             if all(_frames(last, role) == _frames(before, role) for role in HOSTS):
                 break
         return last
+
+    def epoch_ns(self, host: str) -> int:
+        """Return what a host's CLOCK_REALTIME shows, read over SSH."""
+        return read_clocks(self.hosts[host], str(streams.programs().talker)).epoch_ns
 
     def host_of(self, netns: int) -> str | None:
         """Return no host: drops are not traced on machines of their own."""
