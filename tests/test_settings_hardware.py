@@ -48,6 +48,8 @@ def test_the_example_is_the_published_network():
         (("hosts", "sw1", "host_port", "device"), "eth1", "sw1 has one port twice"),
         (("hosts", "sw2", "member_ports"), [{"device": "eth1", "chip_port": 1}], "2 member_ports"),
         (("reserved_minutes",), 0, "reserved_minutes"),
+        (("ptp",), {"cards": {"talker": "enp2s0", "listener": "eth9"}}, "PTP's frames would be"),
+        (("ptp",), {"domain": 0}, "ptp.cards: Field required"),
         (("queue_bytes",), 1600, "queue_bytes: Extra inputs"),
     ],
 )

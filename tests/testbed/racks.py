@@ -27,6 +27,7 @@ SHELL = Path(__file__).with_name("lan966x_shell.py")
 KEYS = "/run/rack-sshd"
 BOARD_SHELL = "/run/board-shell"
 CARDS = {"talker": "enp2s0", "listener": "enx00051b5103bf"}
+PTP_CARDS = {"talker": "eth0", "listener": "enp7s0"}
 CHIP_PORTS = {4: "eth4", 1: "eth1", 2: "eth2"}
 SSHD_CONFIGURATION = """\
 HostKey {keys}/host_key
@@ -86,9 +87,12 @@ class Rack:
         For keys and the testbed's file.
     drivers
         Of the two switches: ``ebpf`` or ``lan966x``.
+    ptp
+        How linuxptp keeps clocks together, over a cable of its own.
     """
 
-    def __init__(self, folder: Path, drivers: tuple[str, str]) -> None:
+    def __init__(self, folder: Path, drivers: tuple[str, str], ptp: dict | None = None) -> None:
+        self.ptp = ptp
         self.folder, self.drivers = folder, dict(zip(("sw1", "sw2"), drivers, strict=True))
         self._stack = ExitStack()
         self.spaces: dict[str, NamespaceHost] = {}
@@ -125,6 +129,8 @@ class Rack:
         for member in ("eth1", "eth2"):
             self._cable("sw1", member, "sw2", member)
         self._cable("sw2", "eth4", "listener", CARDS["listener"])
+        if self.ptp:
+            self._cable("talker", PTP_CARDS["talker"], "listener", PTP_CARDS["listener"])
 
     def _cable(self, one: str, port: str, other: str, other_port: str) -> None:
         end = ["peer", "name", other_port, "netns", str(self.spaces[other].pid)]
@@ -223,6 +229,7 @@ class Rack:
         return {
             **{"kind": "hardware", "known_hosts": str(self.folder / "known_hosts")},
             **{"hosts": hosts, "frer": {"history_length": 512, "reset_ms": 200}},
+            "ptp": self.ptp and self.ptp | {"cards": PTP_CARDS},
         }
 
     def _access(self, role: str) -> dict:

@@ -111,7 +111,7 @@ def test_linuxptp_runs_beside_the_steps_and_no_longer(pair, unchanged):
             pair.run(role, "ip", "link", "set", card, "up")
         keeper: ClockKeeper = testbed._clocks
         stack.enter_context(keeper.together(LOCKED_SECONDS))
-        service = TimeService("/run/tsnrepro-ptp/ptp4l")
+        service = TimeService("/run/tsnrepro-programs/linuxptp/ptp4l")
         end = time.monotonic() + LOCKED_SECONDS
         while time.monotonic() < end:
             told = hosts["listener"].run(pmc(service), deadline_s=10).stdout

@@ -9,10 +9,10 @@ from racks import Rack, fingerprint
 
 from tsnrepro.errors import TestbedError
 from tsnrepro.experiments import failure
-from tsnrepro.experiments.backends import hosts as hosts_backend
 from tsnrepro.experiments.measurement import Measurement
 from tsnrepro.records.store import Trial
 from tsnrepro.settings.failure import LatentSettings
+from tsnrepro.testbed import clocks
 from tsnrepro.testbed.clocks import Refusal
 from tsnrepro.testbed.hardware import faults
 from tsnrepro.testbed.hardware.testbed import HardwareTestbed
@@ -117,7 +117,7 @@ def test_arrivals_are_put_on_the_talkers_clock_where_nobody_keeps_the_clocks(
 ):
     """The hosts of this rack share a clock, so what is taken off is the quickest way alone."""
     nobody = Refusal("nobody keeps them together")
-    monkeypatch.setattr(hosts_backend, "clock_agreement", lambda *_: nobody)
+    monkeypatch.setattr(clocks, "clock_agreement", lambda *_: nobody)
     values = failing(computers, "failover")
     assert 0 < values["listener_ahead_ns"] < 5_000_000
     assert values["result"]["during_mbps"] == pytest.approx(

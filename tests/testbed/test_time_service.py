@@ -8,7 +8,7 @@ import pytest
 from sound_outputs import PHC2SYS, RECEIVER, TRANSMITTER
 
 from tsnrepro.errors import TestbedError
-from tsnrepro.settings.cards import PtpSettings
+from tsnrepro.settings.ptp import PtpSettings
 from tsnrepro.testbed.clocks import Agreement
 from tsnrepro.testbed.hardware import time_service
 from tsnrepro.testbed.hardware.time_service import ClockKeeper, configuration, phc2sys
@@ -98,7 +98,7 @@ def test_a_block_begins_with_clocks_that_agree_and_leaves_nothing():
     assert [each.method for each in agreed] == ["linuxptp"] * 2
     for host in (talker, listener):
         assert all(p.stopped for p in host.processes)
-        assert host.ran[-1] == ["rm", "-rf", "/run/tsnrepro-ptp"]
+        assert host.ran[-1] == ["rm", "-rf", "/run/tsnrepro-programs/linuxptp"]
 
 
 @pytest.mark.parametrize(

@@ -1,11 +1,12 @@
 """Settings of two computers whose network cards a cable joins, each reached over SSH."""
 
-from typing import Annotated, Literal
+from typing import Literal
 
-from pydantic import Field, model_validator
+from pydantic import model_validator
 
 from tsnrepro.settings.hardware import RackStation, ReachedHosts, refuse_networks_apart
-from tsnrepro.settings.strict import PositiveInt, Seconds, Strict
+from tsnrepro.settings.ptp import PtpSettings
+from tsnrepro.settings.strict import Strict
 
 Chip = Literal["i210", "i225", "other"]
 
@@ -23,20 +24,6 @@ class CardHosts(Strict):
 
     talker: CardHost
     listener: CardHost
-
-
-class PtpSettings(Strict):
-    """How linuxptp keeps the hosts' clocks together while a trial is measured."""
-
-    time_stamping: Literal["hardware", "software"] = "hardware"
-    """By the cards, whose clocks phc2sys then joins to the systems', or by the kernel."""
-    domain: Annotated[int, Field(ge=0, le=127)] = 0
-    locked_within_s: Seconds = 60.0
-    """How long the clocks are waited for."""
-    most_uncertainty_ns: PositiveInt = 1000
-    """Clocks agree as soon as what linuxptp says leaves no more doubt than this."""
-    free_running: bool = False
-    """Leave the clocks alone: something else keeps them, and ptp4l only watches."""
 
 
 class CardsSettings(ReachedHosts):

@@ -5,10 +5,15 @@ from typing import Annotated, Literal
 from pydantic import Discriminator, Field, Tag, model_validator
 
 from tsnrepro.settings.frer import FrerSettings
-from tsnrepro.settings.strict import Distinct, LinkRateMbps, SocketBufferBytes, Strict
+from tsnrepro.settings.ptp import RackPtpSettings
+from tsnrepro.settings.strict import (
+    DeviceName,
+    Distinct,
+    LinkRateMbps,
+    SocketBufferBytes,
+    Strict,
+)
 
-_Device = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.:-]{0,14}$")]
-"""A network device as Linux names it: at most 15 characters."""
 _Address = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9.:-]{0,252}$")]
 """Host name or IP address."""
 _User = Annotated[str, Field(pattern=r"^[a-z_][a-z0-9_-]{0,31}$")]
@@ -32,7 +37,7 @@ class Access(Strict):
 class RackStation(Access):
     """Talker or listener: a Linux PC with a card of its own for the measured network."""
 
-    card: _Device
+    card: DeviceName
     ipv4: _Ipv4
     """Address on the measured network, a /24; given to the card where it lacks it."""
 
@@ -41,14 +46,14 @@ class EbpfSwitch(Access):
     """A Linux PC whose ports our data plane joins: FRER without a TSN switch."""
 
     driver: Literal["ebpf"] = "ebpf"
-    host_port: _Device
-    member_ports: Annotated[Distinct[_Device], Field(min_length=1, max_length=8)]
+    host_port: DeviceName
+    member_ports: Annotated[Distinct[DeviceName], Field(min_length=1, max_length=8)]
 
 
 class Lan966xPort(Strict):
     """A port of a LAN966x, under both its names."""
 
-    device: _Device
+    device: DeviceName
     chip_port: Annotated[int, Field(ge=0, le=8)]
     """Number of the port in the chip, which the rules of its VCAP go by."""
 
@@ -60,7 +65,7 @@ class Lan966xSwitch(Access):
     host_port: Lan966xPort
     member_ports: Annotated[Distinct[Lan966xPort], Field(min_length=1, max_length=2)]
     """The chip splits a stream to two ports at most."""
-    bridge: _Device = "br0"
+    bridge: DeviceName = "br0"
     vlan: Annotated[int, Field(ge=2, le=4094)] = 10
     """VLAN of the measured network; nothing is flooded or learned in it."""
 
@@ -121,6 +126,8 @@ class HardwareSettings(ReachedHosts):
 
     kind: Literal["hardware"] = "hardware"
     hosts: RackHosts
+    ptp: RackPtpSettings | None = None
+    """Without it no one-way latency is stated, unless one machine has all hosts."""
     frer: FrerSettings = FrerSettings()
     receive_buffer_bytes: SocketBufferBytes | None = None
     """As on the emulated testbed."""
@@ -140,7 +147,18 @@ class HardwareSettings(ReachedHosts):
             if len(set(ports)) != len(ports):
                 raise ValueError(f"{name} has one port twice among {', '.join(ports)}")
         refuse_networks_apart(hosts.talker, hosts.listener)
+        self._refuse_ptp_on_the_measured_network()
         return self
+
+    def _refuse_ptp_on_the_measured_network(self) -> None:
+        if self.ptp is None:
+            return
+        for name, station in (("talker", self.hosts.talker), ("listener", self.hosts.listener)):
+            if getattr(self.ptp.cards, name) == station.card:
+                raise ValueError(
+                    f"ptp.cards.{name} is the card of the measured network, where PTP's frames "
+                    "would be replicated and queued"
+                )
 
     @property
     def paths(self) -> int:

@@ -9,6 +9,8 @@ delay D hides an error of up to D, which no number here includes.
 import json
 import math
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -267,6 +269,16 @@ def clock_agreement(
     states = (_ptp_state(talker, services[0]), _ptp_state(listener, services[1]))
     offsets = (_phc2sys(talker, services[0]), _phc2sys(listener, services[1]))
     return judge_time_service(first, other, last, states, offsets)
+
+
+@contextmanager
+def looked_at(
+    talker: RemoteHost, listener: RemoteHost, programs: tuple[str, str]
+) -> Iterator[list[Agreement | Refusal]]:
+    """Look at how well two hosts' clocks agree before a block and, into the same list, after it."""
+    found = [clock_agreement(talker, listener, programs)]
+    yield found
+    found.append(clock_agreement(talker, listener, programs))
 
 
 def _ptp_state(host: RemoteHost, service: TimeService) -> PtpState:

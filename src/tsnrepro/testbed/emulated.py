@@ -15,7 +15,7 @@ import socket
 import subprocess
 import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from typing import TYPE_CHECKING
 
 import paramiko
@@ -23,7 +23,9 @@ import paramiko
 from tsnrepro.dataplane import build
 from tsnrepro.errors import CommandError, TestbedError
 from tsnrepro.settings import Configuration, EmulatedSettings
+from tsnrepro.streams import build as streams
 from tsnrepro.testbed import facts
+from tsnrepro.testbed.clocks import Agreement, Refusal, looked_at
 from tsnrepro.testbed.delay import DELAY, DelayLine, ports
 from tsnrepro.testbed.faults import Faults
 from tsnrepro.testbed.lock import TestbedLock
@@ -382,6 +384,14 @@ class EmulatedTestbed:
             if all(last.hosts[name].station == before.hosts[name].station for name in last.hosts):
                 break
         return last
+
+    def clocks_together(
+        self, longest_s: float
+    ) -> AbstractContextManager[list[Agreement | Refusal]]:
+        """See that talker and listener read one clock, before a block and after it."""
+        del longest_s
+        paths = str(streams.programs().talker), str(streams.programs().listener)
+        return looked_at(self.hosts[TALKER], self.hosts[LISTENER], paths)
 
     def epoch_ns(self, host: str) -> int:
         """Return what a host's CLOCK_REALTIME shows: all share this machine's."""

@@ -1,9 +1,11 @@
 """What every testbed offers, and what those offer whose hosts take commands, or jobs."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Any, Protocol, runtime_checkable
 
 from tsnrepro.settings import Configuration, EmulatedSettings, HardwareSettings
+from tsnrepro.testbed.clocks import Agreement, Refusal
 from tsnrepro.testbed.faults import Faults
 from tsnrepro.testbed.host import RemoteHost
 from tsnrepro.testbed.jobs.job import Cable, Job, JobResult
@@ -96,6 +98,21 @@ class HostTestbed(Testbed, Protocol):
 
     def settled_snapshot(self) -> Snapshot:
         """Read the counters of all hosts when no station counts a frame any more."""
+        ...
+
+    def clocks_together(
+        self, longest_s: float
+    ) -> AbstractContextManager[Sequence[Agreement | Refusal]]:
+        """Keep the clocks of talker and listener together during a block, where that is set up.
+
+        The block gets how well they agreed before it and, once it has ended, after it too.
+        ``longest_s`` is how long it may last.
+
+        Raises
+        ------
+        TestbedError
+            They are to be kept together, and do not agree.
+        """
         ...
 
     def epoch_ns(self, host: str) -> int:

@@ -4,7 +4,7 @@ import json
 import math
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from itertools import count
 from typing import Any
@@ -36,7 +36,7 @@ from tsnrepro.streams.command import (
 )
 from tsnrepro.streams.delivery import of_stream, on_senders_clock
 from tsnrepro.streams.log import Records, decoded, read_listener_log
-from tsnrepro.testbed.clocks import Refusal, clock_agreement, why_not_these_clocks
+from tsnrepro.testbed.clocks import Refusal, why_not_these_clocks
 from tsnrepro.testbed.host import Completed, RemoteProcess
 from tsnrepro.testbed.protocol import HostTestbed
 from tsnrepro.testbed.settling import settle
@@ -238,16 +238,17 @@ class HostsBackend:
         if timeline.faults:
             # A neighbour that is asked for over a dead path does not answer.
             self._testbed.pin_neighbours()
-        clocks = [self._judge_clocks()] if arrivals else []
         log = _ARRIVALS_LOG if arrivals else None
         injector = FaultInjector(self._testbed, timeline)
         prefix = self._free_prefix()
-        with self._counted(prefix) as counters:
-            done, heard = self._send(loads, injector, log)
-            self._keep_programs(prefix, done, heard)
-        if full_waits:
-            time.sleep(_REST_SECONDS)
-        clocks += [self._judge_clocks()] if arrivals else []
+        deadline_s = _SLOWEST * max(load.sending_s for load in loads) + OVERHEAD_SECONDS
+        kept = self._testbed.clocks_together(deadline_s + _FILE_SECONDS) if arrivals else None
+        with kept or nullcontext(()) as clocks:
+            with self._counted(prefix) as counters:
+                done, heard = self._send(loads, injector, log, deadline_s)
+                self._keep_programs(prefix, done, heard)
+            if full_waits:
+                time.sleep(_REST_SECONDS)
         records = self._fetch_arrivals() if log else None
         sent = [parse_talker(each.check().stdout) for each in done]
         got = parse_listener(heard.stdout)
@@ -293,16 +294,14 @@ class HostsBackend:
         self._listener.run(argv, deadline_s=_COMMAND_SECONDS).check()
         time.sleep(_LEARNED_SECONDS)
 
-    def _judge_clocks(self) -> Any:
-        programs = build.programs()
-        paths = str(programs.talker), str(programs.listener)
-        return clock_agreement(self._talker, self._listener, paths)
-
     def _send(
-        self, loads: Sequence[IntendedLoad], injector: FaultInjector, log: str | None
+        self,
+        loads: Sequence[IntendedLoad],
+        injector: FaultInjector,
+        log: str | None,
+        deadline: float,
     ) -> tuple[list[Completed], Completed]:
         """Run all talkers to their end, with the faults beside them, and then end the listener."""
-        deadline = _SLOWEST * max(load.sending_s for load in loads) + OVERHEAD_SECONDS
         receiving = self._start_listener([PORT + n for n in range(len(loads))], deadline, log)
         try:
             with injector:

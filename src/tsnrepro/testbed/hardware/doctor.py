@@ -12,6 +12,7 @@ from typing import Any
 from tsnrepro.errors import TestbedError
 from tsnrepro.settings import CardsSettings, HardwareSettings
 from tsnrepro.settings.hardware import Lan966xSwitch
+from tsnrepro.settings.ptp import RackPtpSettings
 from tsnrepro.testbed.hardware import ports
 from tsnrepro.testbed.hardware.connected import everywhere
 from tsnrepro.testbed.hardware.pair import Pair
@@ -124,8 +125,8 @@ def _privileges(host: _Host) -> Iterator[HostFinding]:
 def _tools(host: _Host) -> Iterator[HostFinding]:
     station = host.role not in SWITCHES and isinstance(host.rack, Rack)
     needed = _OF_BOARD if host.board else _OF_STATION if station else _BASE
-    if isinstance(host.rack, Pair) and host.rack.settings.ptp:
-        needed = (*_BASE, *_OF_PTP)
+    if host.rack.settings.ptp and host.role not in SWITCHES:
+        needed = (*needed, *_OF_PTP)
     missing = [tool for tool in needed if not _has(host.shell, tool)]
     found = f"lacks {', '.join(missing)}" if missing else ", ".join(_versions(host, needed))
     remedy = "Install Microchip's BSP with qos-utils" if host.board else "Install the packages"
@@ -271,17 +272,25 @@ def _free_ports(host: _Host) -> Iterator[HostFinding]:
 def _clock_hardware(host: _Host) -> Iterator[HostFinding]:
     if host.role in SWITCHES:
         return
-    for device in host.devices.values():
+    for device in _clock_cards(host):
         found = re.search(r"(?:PTP Hardware Clock|provider index): (\S+)", _stamping(host, device))
         has = bool(found and found[1] != "none")
         said = f"clock {found[1]}" if has and found else "none"
         remedy, without = "One-way latency then rests on the kernel's time stamps", WARN
-        if isinstance(host.rack, Pair) and _by_card(host.rack.settings):
+        if _by_card(host.rack.settings):
             remedy, without = "Take another card, or set `ptp: {time_stamping: software}`", STOP
         yield host.finding(f"hardware clock of {device}", PASS if has else without, said, remedy)
 
 
-def _by_card(settings: CardsSettings) -> bool:
+def _clock_cards(host: _Host) -> list[str]:
+    """Return the devices whose clocks the host's time comes from."""
+    ptp = host.rack.settings.ptp
+    if isinstance(ptp, RackPtpSettings):
+        return [getattr(ptp.cards, host.role)]
+    return list(host.devices.values())
+
+
+def _by_card(settings: HardwareSettings | CardsSettings) -> bool:
     return settings.ptp is not None and settings.ptp.time_stamping == "hardware"
 
 

@@ -1,7 +1,8 @@
 """The testbed of kind ``hardware``: a talker, two FRER switches and a listener in a rack."""
 
 import time
-from contextlib import ExitStack
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, ExitStack
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -9,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 from tsnrepro.dataplane import build
 from tsnrepro.errors import ConfigurationError, TestbedError
 from tsnrepro.settings import Configuration, HardwareSettings
+from tsnrepro.settings.ptp import PtpSettings
 from tsnrepro.streams import build as streams
 from tsnrepro.testbed import facts
-from tsnrepro.testbed.clocks import read_clocks
+from tsnrepro.testbed.clocks import Agreement, Refusal, looked_at, read_clocks
 from tsnrepro.testbed.faults import Faults
 from tsnrepro.testbed.hardware import programs
 from tsnrepro.testbed.hardware.access import connect
@@ -24,6 +26,7 @@ from tsnrepro.testbed.hardware.rack_host import RackHost, facts_by_role
 from tsnrepro.testbed.hardware.shell import Tell
 from tsnrepro.testbed.hardware.station import Station
 from tsnrepro.testbed.hardware.switch import SwitchDriver, driver_of
+from tsnrepro.testbed.hardware.time_service import ClockKeeper
 from tsnrepro.testbed.protocol import HostTestbed
 from tsnrepro.tools.counters import Snapshot, read_host
 from tsnrepro.tools.frerctl import StreamFilter, SwitchStream
@@ -170,11 +173,22 @@ class HardwareTestbed:
         on_host = programs.on_host()
         for role, driver in self._rack.parts.items():
             self.hosts[role] = RackHost(self._rack.connections[role], driver.devices, on_host)
+        self._clocks = self._clock_keeper()
         self.faults = RackFaults(self.hosts, self.settings, str(build.frerctl()))
         return self
 
     def __exit__(self, *_: object) -> None:
         self._stack.close()
+
+    def _clock_keeper(self) -> ClockKeeper | None:
+        ptp = self.settings.ptp
+        if ptp is None:
+            return None
+        # Without the names of the topology, one of which their cards may happen to have.
+        on_host = programs.on_host()
+        hosts = {role: RackHost(self._rack.connections[role], {}, on_host) for role in _STATIONS}
+        cards = {role: getattr(ptp.cards, role) for role in _STATIONS}
+        return ClockKeeper(hosts, cards, str(streams.programs().listener), ptp)
 
     # --- what experiments use ------------------------------------------------------------
 
@@ -242,6 +256,15 @@ class HardwareTestbed:
                 break
         return last
 
+    def clocks_together(
+        self, longest_s: float
+    ) -> AbstractContextManager[Sequence[Agreement | Refusal]]:
+        """Let linuxptp keep the clocks together during a block; without it, see what they do."""
+        if self._clocks:
+            return self._clocks.together(longest_s)
+        paths = str(streams.programs().talker), str(streams.programs().listener)
+        return looked_at(self.hosts[TALKER], self.hosts[LISTENER], paths)
+
     def epoch_ns(self, host: str) -> int:
         """Return what a host's CLOCK_REALTIME shows, read over SSH."""
         return read_clocks(self.hosts[host], str(streams.programs().talker)).epoch_ns
@@ -256,8 +279,10 @@ class HardwareTestbed:
         Hosts go by their roles: neither their addresses, nor their names, nor logins are in it.
         """
         hosts = everywhere(self._describe_host, HOSTS)
-        measured = ("link_rate_mbps", "receive_buffer_bytes", "realtime_listener")
-        settings = self.settings.model_dump(mode="json", include={*measured, "frer"})
+        measured = ("link_rate_mbps", "receive_buffer_bytes", "realtime_listener", "frer")
+        # Its cards are somebody's, and go by no name in records.
+        kept = dict.fromkeys(measured, True) | {"ptp": {*PtpSettings.model_fields}}
+        settings = self.settings.model_dump(mode="json", include=kept)
         controller = facts.controller()
         return {
             "testbed": self.kind,

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 
 from tsnrepro.errors import CommandError, TestbedError, ToolError
-from tsnrepro.settings.cards import PtpSettings
+from tsnrepro.settings.ptp import PtpSettings
 from tsnrepro.testbed.clocks import (
     Agreement,
     Refusal,
@@ -21,10 +21,12 @@ from tsnrepro.testbed.clocks import (
     clock_agreement,
     read_clocks,
 )
+from tsnrepro.testbed.hardware import programs
 from tsnrepro.testbed.host import RemoteHost, RemoteProcess
 from tsnrepro.topology import LISTENER, TALKER
 
-_FOLDER = "/run/tsnrepro-ptp"
+# Where it goes with the programs, also after a kill.
+_FOLDER = f"{programs.FOLDER}/linuxptp"
 _CONFIGURATION, _SOCKET, _LOG = (f"{_FOLDER}/{n}" for n in ("ptp4l.conf", "ptp4l", "phc2sys.log"))
 _LOOK_SECONDS = 1.0
 _COMMAND_SECONDS = 20
