@@ -82,8 +82,10 @@ def test_a_path_that_is_cut_and_repaired_costs_frer_nothing(rack, request):
     down_s = control["faults"][1]["from_s"] - control["faults"][0]["until_s"]
     assert control["result"]["during_mbps"] < 0.6 * control["result"]["before_mbps"]
     assert lost_in_network(control) > 0.9 * down_s * PPS
-    between = [place for place in control["accounting"]["drops"] if "sw1 m0" in place]
-    assert sum(control["accounting"]["drops"][place] for place in between) > 0.9 * down_s * PPS
+    # Our data plane gives a port that is down no frame; a chip may, and lose it behind the port.
+    places = ("inside sw1", "sw1 queue m0", "between sw1 m0 and sw2 m0")
+    drops = control["accounting"]["drops"]
+    assert sum(drops.get(place, 0) for place in places) > 0.9 * down_s * PPS, drops
 
 
 def test_a_silently_dead_path_is_noticed_on_the_talkers_clock(computers):

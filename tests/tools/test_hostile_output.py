@@ -1,6 +1,7 @@
 """What tools print, damaged in ten thousand ways: one clear sentence, or a right result."""
 
 import json
+import re
 import subprocess
 
 import pytest
@@ -8,6 +9,7 @@ from damage import damaged_bytes, damaged_json, read_each
 from sound_outputs import ALARM, FRAMES, LISTENER, PHC2SYS, PING, RECEIVER, STALLS, TALKER
 
 from tsnrepro.bridge import counters as bridge
+from tsnrepro.errors import ToolError
 from tsnrepro.streams.command import parse_listener, parse_talker
 from tsnrepro.streams.log import read_listener_log
 from tsnrepro.streams.stalls import parse_stalls
@@ -134,6 +136,16 @@ def test_sockperf(ping_pong_output, number):
     sockperf.parse_log(few)  # it imports pandas
     assert read_each(damaged_bytes(printed.encode(), number // 2), summary)
     assert read_each(damaged_bytes(few, number // 2), sockperf.parse_log)
+
+
+def test_a_count_of_thousands_of_digits_is_no_count(ping_pong_output):
+    printed, _ = ping_pong_output
+    for name in ("SentMessages", "ReceivedMessages", "dropped messages "):
+        before, found, behind = printed.rpartition(name)
+        count = re.match(r"\W*\d+", behind)
+        changed = f"{before}{found}{count[0]}{'9' * 5000}{behind[count.end() :]}"
+        with pytest.raises(ToolError):
+            sockperf.parse(changed)
 
 
 @pytest.mark.parametrize("number", NUMBERS)

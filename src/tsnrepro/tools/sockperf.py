@@ -15,12 +15,14 @@ LOG_TAIL_BYTES = 4096
 _NO_OBSERVATION = "sockperf's full log holds no observation"
 
 COLOUR = re.compile(r"\x1b?\[[0-9;]*m")
-_TOTAL = re.compile(r"\[Total Run\].*?SentMessages=(\d+); ReceivedMessages=(\d+)")
+# No counter has more digits, and int() takes thousands of them for an attack.
+_COUNT = r"(\d{1,20})\b"
+_TOTAL = re.compile(rf"\[Total Run\].*?SentMessages={_COUNT}; ReceivedMessages={_COUNT}")
 _VALID = re.compile(
-    r"\[Valid Duration\] RunTime=(\d+(?:\.\d+)?) sec; SentMessages=(\d+); Rec\w+=(\d+)"
+    rf"\[Valid Duration\] RunTime=(\d+(?:\.\d+)?) sec; SentMessages={_COUNT}; Rec\w+={_COUNT}"
 )
 AVERAGE = re.compile(r"avg-latency=\s*(\d+(?:\.\d+)?) \(std-dev=\s*(\d+(?:\.\d+)?)\)")
-_DROPPED = re.compile(r"# dropped messages = (\d+); # duplicated messages = (\d+)")
+_DROPPED = re.compile(rf"# dropped messages = {_COUNT}; # duplicated messages = {_COUNT}")
 _PERCENTILE = re.compile(r"percentile (\d+\.\d+) =\s*(\d+(?:\.\d+)?)")
 _EXTREME = re.compile(r"<(MIN|MAX)> observation =\s*(\d+(?:\.\d+)?)")
 

@@ -52,10 +52,10 @@ _COUNTERS = {
     "TaglessPackets": "tagless",
     "Resets": "resets",
 }
-_COUNTED = re.compile(r"^(\w+)\s*:\s*(\d+)\s*$", re.MULTILINE)
+_COUNTED = re.compile(r"^(\w+)\s*:\s*(\d{1,20})\s*$", re.MULTILINE)
 _FIELD = re.compile(r"^(\w+):\s+(\S+)\s*$", re.MULTILINE)
-_HITS = re.compile(r"counter\S*?\s*[:=]\s*(\d+)", re.IGNORECASE)
-_STATISTIC = re.compile(r"^\s*([\w.]+):\s*(\d+)\s*$", re.MULTILINE)
+_HITS = re.compile(r"counter\S*?\s*[:=]\s*(\d{1,20})\b", re.IGNORECASE)
+_STATISTIC = re.compile(r"^\s*([\w.]+):\s*(\d{1,20})\s*$", re.MULTILINE)
 _FAILED = re.compile(r"failed|unknown command|missing argument|usage:", re.IGNORECASE)
 _LATENESS_SECONDS = 0.05
 
