@@ -24,6 +24,7 @@ from tsnrepro.testbed.requirements import SSHD
 
 SYSTEM = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 SHELL = Path(__file__).with_name("lan966x_shell.py")
+TC = Path(__file__).with_name("tc_with_frer.py")
 KEYS = "/run/rack-sshd"
 BOARD_SHELL = "/run/board-shell"
 CARDS = {"talker": "enp2s0", "listener": "enx00051b5103bf"}
@@ -86,13 +87,22 @@ class Rack:
     folder
         For keys and the testbed's file.
     drivers
-        Of the two switches: ``ebpf`` or ``lan966x``.
+        Of the two switches: ``ebpf``, ``kernel`` or ``lan966x``.
     ptp
         How linuxptp keeps clocks together, over a cable of its own.
+    action_frer
+        Whether tc of switches of driver ``kernel`` knows the action ``frer``: ``tc_with_frer.py``.
     """
 
-    def __init__(self, folder: Path, drivers: tuple[str, str], ptp: dict | None = None) -> None:
-        self.ptp = ptp
+    def __init__(
+        self,
+        folder: Path,
+        drivers: tuple[str, str],
+        ptp: dict | None = None,
+        *,
+        action_frer: bool = False,
+    ) -> None:
+        self.ptp, self._action_frer = ptp, action_frer
         self.folder, self.drivers = folder, dict(zip(("sw1", "sw2"), drivers, strict=True))
         self._stack = ExitStack()
         self.spaces: dict[str, NamespaceHost] = {}
@@ -150,6 +160,9 @@ class Rack:
         if self.drivers.get(role) == "lan966x":
             self._make_board(space)
             path = f"{BOARD_SHELL}:{SYSTEM}"
+        if self.drivers.get(role) == "kernel" and self._action_frer:
+            self._teach_tc(space)
+            path = f"{BOARD_SHELL}:{SYSTEM}"
         text = SSHD_CONFIGURATION.format(keys=KEYS, path=path, forwarding="no")
         (folder / "sshd_config").write_text(text, encoding="ascii")
         server = Server(space.enter)
@@ -164,9 +177,12 @@ class Rack:
         shell = space.file(BOARD_SHELL)
         shell.mkdir()
         for command in ("frer", "vcap", "ip", "bridge", "ethtool"):
-            words = [sys.executable, "-S", "-E", str(SHELL), command]
-            (shell / command).write_text(f'#!/bin/sh\nexec {shlex.join(words)} "$@"\n', "ascii")
-            (shell / command).chmod(0o755)
+            _put_command(shell / command, [str(SHELL), command])
+
+    def _teach_tc(self, space: NamespaceHost) -> None:
+        shell = space.file(BOARD_SHELL)
+        shell.mkdir()
+        _put_command(shell / "tc", [str(TC), str(_frerctl_behind_the_counting(self.folder))])
 
     def run(self, role: str, *argv: str) -> str:
         """Run a command on a host, past SSH and past a board's shell."""
@@ -239,6 +255,24 @@ class Rack:
     def settings(self, **changes) -> HardwareSettings:
         """Return the testbed's settings."""
         return parse(HardwareSettings, self.document() | changes, "a rack of a test")
+
+
+def _put_command(path: Path, words: list[str]) -> None:
+    argv = [sys.executable, "-S", "-E", *words]
+    path.write_text(f'#!/bin/sh\nexec {shlex.join(argv)} "$@"\n', "ascii")
+    path.chmod(0o755)
+
+
+def _frerctl_behind_the_counting(folder: Path) -> Path:
+    """Return a frerctl whose switch comes where the driver's rules do: behind what counts."""
+    program = folder / "frerctl-behind"
+    if not program.exists():
+        sources = sorted(build.SOURCES.glob("frerctl*.c"))
+        compiled = ["clang", "-O2", "-DFILTER_PRIORITY=10", *map(str, sources), "-lbpf"]
+        subprocess.run([*compiled, "-o", str(program)], check=True)
+        there = build.frerctl().with_name("switch.bpf.o")
+        (folder / there.name).write_bytes(there.read_bytes())
+    return program
 
 
 class Pair(Rack):

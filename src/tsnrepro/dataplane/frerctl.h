@@ -22,7 +22,9 @@
 #include "frer.h"
 
 #define FILTER_HANDLE 1
+#ifndef FILTER_PRIORITY
 #define FILTER_PRIORITY 1
+#endif
 
 struct recovery_value { /* layout of struct recovery in switch.bpf.c */
 	__u32 lock;

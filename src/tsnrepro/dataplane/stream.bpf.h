@@ -27,6 +27,12 @@ struct traffic {
 	enum stream_class class; /* how the frame counts for that stream */
 };
 
+struct r_tag {
+	__be16 reserved;
+	__be16 sequence;
+	__be16 protocol; /* EtherType of what the tag stands before */
+};
+
 struct vlan_header {
 	__be16 tci;
 	__be16 protocol;

@@ -25,12 +25,6 @@ char LICENSE[] SEC("license") = "Dual MIT/GPL";
 /* Ethernet, R-TAG, the longest IPv4 header or IPv6 with a fragment's, UDP. */
 #define HEADERS_BYTES (14 + 6 + 60 + 8)
 
-struct r_tag {
-	__be16 reserved;
-	__be16 sequence;
-	__be16 protocol; /* EtherType of what the tag stands before */
-};
-
 struct recovery {
 	struct bpf_spin_lock lock;
 	__u32 take_any;

@@ -50,6 +50,17 @@ class EbpfSwitch(Access):
     member_ports: Annotated[Distinct[DeviceName], Field(min_length=1, max_length=8)]
 
 
+class KernelSwitch(Access):
+    """A Linux PC whose kernel alone forwards, by tc: control on any, FRER where it has the action.
+
+    ``frer.history_length`` is at most 32 there.
+    """
+
+    driver: Literal["kernel"] = "kernel"
+    host_port: DeviceName
+    member_ports: Annotated[Distinct[DeviceName], Field(min_length=1, max_length=8)]
+
+
 class Lan966xPort(Strict):
     """A port of a LAN966x, under both its names."""
 
@@ -77,7 +88,9 @@ def _driver(value: object) -> str:
 
 
 RackSwitch = Annotated[
-    Annotated[EbpfSwitch, Tag("ebpf")] | Annotated[Lan966xSwitch, Tag("lan966x")],
+    Annotated[EbpfSwitch, Tag("ebpf")]
+    | Annotated[KernelSwitch, Tag("kernel")]
+    | Annotated[Lan966xSwitch, Tag("lan966x")],
     Discriminator(_driver),
 ]
 
@@ -166,13 +179,13 @@ class HardwareSettings(ReachedHosts):
         return len(self.hosts.sw1.member_ports)
 
     @property
-    def boards(self) -> list[str]:
+    def others_data_planes(self) -> list[str]:
         """The switches that our data plane does not run on.
 
         They tell no streams apart, and nothing but a link fails there on request.
         """
         switches = {"sw1": self.hosts.sw1, "sw2": self.hosts.sw2}
-        return [name for name, switch in switches.items() if isinstance(switch, Lan966xSwitch)]
+        return [name for name, switch in switches.items() if not isinstance(switch, EbpfSwitch)]
 
     @property
     def concealed(self) -> dict[str, str] | None:

@@ -65,11 +65,11 @@ def unfit(experiment: Experiment, settings: TestbedSettings) -> str:
         return f"it cannot be measured on a testbed of kind {settings.kind}, only on {others}"
     if not isinstance(settings, HardwareSettings):
         return ""
-    boards = " and ".join(settings.boards)
-    if boards and experiment.several_streams:
-        return f"{boards} cannot tell several streams apart"
-    if boards and experiment.keeps_frames:
-        return f"frames pass {boards} in a chip, where no program can capture them"
+    others = " and ".join(settings.others_data_planes)
+    if others and experiment.several_streams:
+        return f"{others} cannot tell several streams apart"
+    if others and experiment.keeps_frames:
+        return f"captures are compared with our data plane's counters, which {others} lack"
     if experiment.keeps_frames and not settings.record_addresses:
         return "frames are kept with their addresses, and record_addresses is false"
     return ""
@@ -93,7 +93,7 @@ def unfit_trial(
         return ""
     if changes:
         return f"a rack is as it is cabled, its {' and '.join(changes)} cannot be changed"
-    unable = " and ".join(name for name in data_planes if name in settings.boards)
+    unable = " and ".join(name for name in data_planes if name in settings.others_data_planes)
     return f"{unable} cannot fail so on request; switches of driver ebpf can" if unable else ""
 
 

@@ -30,7 +30,9 @@ class RackFaults(Faults):
         self, hosts: Mapping[str, RemoteHost], settings: HardwareSettings, program: str
     ) -> None:
         super().__init__(hosts, settings, program)
-        self.data_planes = tuple(name for name in SWITCHES if name not in settings.boards)
+        self.data_planes = tuple(
+            name for name in SWITCHES if name not in settings.others_data_planes
+        )
 
     def repair(self, path: int) -> Event:
         """Take a member path's link up again, and wait until both its ends are.

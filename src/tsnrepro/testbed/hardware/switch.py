@@ -3,10 +3,11 @@
 from typing import Any, Protocol
 
 from tsnrepro.settings import Configuration, FrerSettings
-from tsnrepro.settings.hardware import EbpfSwitch, Lan966xSwitch
+from tsnrepro.settings.hardware import EbpfSwitch, KernelSwitch, Lan966xSwitch
 from tsnrepro.testbed.hardware.ebpf import EbpfDriver
 from tsnrepro.testbed.hardware.lan966x import Lan966xDriver
 from tsnrepro.testbed.hardware.shell import Shell
+from tsnrepro.testbed.hardware.traffic_control import KernelDriver
 from tsnrepro.tools.frerctl import StreamFilter
 
 State = dict[str, Any]
@@ -16,7 +17,7 @@ class SwitchDriver(Protocol):
     """Commands for one switch; all raise TestbedError where the switch refuses one."""
 
     needs_programs: bool
-    """Whether our data plane has to be on the switch."""
+    """Whether our programs have to be on the switch."""
 
     @property
     def devices(self) -> dict[str, str]:
@@ -58,7 +59,9 @@ class SwitchDriver(Protocol):
         ...
 
 
-def driver_of(shell: Shell, settings: EbpfSwitch | Lan966xSwitch, frerctl: str) -> SwitchDriver:
+def driver_of(
+    shell: Shell, settings: EbpfSwitch | KernelSwitch | Lan966xSwitch, frerctl: str
+) -> SwitchDriver:
     """Return the driver of a switch.
 
     Parameters
@@ -68,8 +71,10 @@ def driver_of(shell: Shell, settings: EbpfSwitch | Lan966xSwitch, frerctl: str) 
     settings
         Its section of the testbed's file.
     frerctl
-        Path of frerctl on the switch, for those that our data plane runs on.
+        Path of frerctl on the switch, for those that our programs run on.
     """
     if isinstance(settings, Lan966xSwitch):
         return Lan966xDriver(shell, settings)
+    if isinstance(settings, KernelSwitch):
+        return KernelDriver(shell, settings, frerctl)
     return EbpfDriver(shell, settings, frerctl)
