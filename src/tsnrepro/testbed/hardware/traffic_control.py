@@ -185,7 +185,7 @@ class KernelDriver:
             if status:
                 raise TestbedError(printed.strip()[-300:], f"{self._shell.name}: {argv}")
         counted = [json.loads(printed)[d] for d, (_, printed) in zip(devices, ended, strict=False)]
-        recovery = dict.fromkeys(RECOVERY_COUNTERS, 0)
+        recovery: dict[str, int] = {name: 0 for name in RECOVERY_COUNTERS}
         if on:
             recovery = parse_recovery(ended[-1][1], self._shell.name)
         station = {
