@@ -167,6 +167,8 @@ def _where(accounting: dict[str, Any] | None) -> Iterator[str]:
     rows = [("sent", accounting["sent"]), ("copies made", accounting["copies"])]
     rows += [("received", accounting["received"]), ("eliminated", accounting["eliminated"])]
     rows += [(place, count) for place, count in accounting["drops"].items() if count]
+    if untraced := accounting.get("untraced"):
+        rows.append(("of these told by counters alone", untraced))
     rows.append(("unaccounted", accounting["unaccounted"]))
     for name, count in rows:
         share = f"{100 * count / there:8.3f} %" if there else ""

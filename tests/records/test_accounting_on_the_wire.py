@@ -273,3 +273,55 @@ def test_drops_of_somebody_else_do_not_count(bench, places):
     assert found.received == 100
     whole = account(before, seen, 0, 0, bench.testbed.host_of)
     assert (places(whole), whole.unaccounted) == ({}, 0)
+
+
+# --- drops that no trace saw ------------------------------------------------------------------
+
+
+MISSED = 3
+
+
+@pytest.mark.parametrize(
+    ("host", "port", "place"),
+    [
+        ("talker", "eth0", "talker queue"),
+        ("sw1", "m0", "sw1 queue m0"),
+        ("sw2", "p0", "sw2 queue p0"),
+    ],
+)
+def test_what_no_trace_saw_is_where_a_queue_counted_it(bench, places, host, port, place):
+    bench.configure("control")
+    with bench.throttled(host, port, *SLOW):
+        found = bench.half_blind_trial(MISSED)
+    assert places(found) == {place: 400 - found.received}
+    assert (found.untraced, found.unaccounted) == (MISSED, 0)
+
+
+@BOTH
+def test_what_no_trace_saw_of_a_full_socket_is_where_the_stack_counted_it(
+    bench, places, configuration
+):
+    bench.configure(configuration)
+    found = bench.half_blind_trial(MISSED, receive_bytes=20_000)
+    assert places(found) == {SOCKET_BUFFER: 400 - found.received}
+    assert (found.untraced, found.unaccounted) == (MISSED, 0)
+
+
+def test_what_no_trace_saw_of_datagrams_without_an_end_is_in_reassembly(bench, places):
+    """The queue counted frames too, but of these datagrams the first one passed it."""
+    bench.configure("control")
+    with bench.throttled("sw2", "p0", "10mbit", 1600, 1600):
+        found = bench.half_blind_trial(
+            MISSED, datagrams=20, payload_bytes=4000, pause_s=0.01, settle_s=REASSEMBLY_SECONDS
+        )
+    drops = places(found)
+    assert drops[REASSEMBLY] + drops.get("sw2 queue p0", 0) == 20
+    assert (found.untraced, found.unaccounted) == (MISSED, 0)
+
+
+def test_what_nothing_counts_stays_unaccounted(bench, places):
+    """A socket closed with unread datagrams increments no counter of the kernel's."""
+    bench.configure("control")
+    found = bench.half_blind_trial(MISSED, datagrams=100, read=False)
+    assert places(found) == {SOCKET_CLOSED: 100 - MISSED}
+    assert (found.untraced, found.unaccounted) == (0, MISSED)

@@ -490,6 +490,8 @@ def _totals(results: Results, trials: pd.DataFrame) -> None:
     counted = known(trials, "unaccounted")
     unaccounted = total(counted.assign(unaccounted=counted["unaccounted"].abs()), "unaccounted")
     results.value("loss.unaccounted.total.count", unaccounted, counted["trial"])
+    untraced = recorded(trials, "untraced")
+    results.value("loss.untraced.total.count", total(untraced, "untraced"), untraced["trial"])
     results.value("loss.trials.count", len(trials), trials["trial"])
     main = sweep[sweep["payload_bytes"] == main_payload(sweep)]
     shared(results, "loss.duration_s", main, "duration_s", "s")

@@ -6,10 +6,14 @@ Counted are datagrams, by their first fragment where a datagram is several frame
 the last is a count of its own: by the sending and the receiving program, by the stations at each
 hop, and by the kernel's own report of each frame it freed. So the last is zero only when all of
 them agree.
+
+A kernel may fail to report a drop to the trace, as some virtual machines' does while it interrupts
+their agent. What is missing then between two stations is put where the kernel's counters of a queue
+or of the IP stack have it, and told as ``untraced``.
 """
 
-from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from tsnrepro.tools.counters import CounterDifferences, Snapshot
@@ -35,6 +39,12 @@ SOCKET_BUFFER = "listener socket buffer"
 SOCKET_CLOSED = "listener socket, unread when the program closed it"
 REASSEMBLY = "listener reassembly"
 STACK = "listener network stack"
+OF_LISTENER = {
+    SOCKET_BUFFER: ("UdpRcvbufErrors",),
+    STACK: ("UdpNoPorts", "UdpInCsumErrors"),
+    REASSEMBLY: ("IpReasmFails",),
+}
+"""The counters of the listener's IP stack by the place they tell of, the surest first."""
 BEHIND_CARD = "between the listener's card and its program"
 """What no counter of the listener explains, where its kernel's drops are not traced."""
 
@@ -46,13 +56,17 @@ HOST_PLACES = (TALKER_SOCKET, TALKER_QUEUE, SOCKET_BUFFER, STACK, BEHIND_CARD)
 
 @dataclass(frozen=True)
 class Accounting:
-    """Datagrams of one trial. ``drops`` is by place, in the order of the way, zeros included."""
+    """Datagrams of one trial. ``drops`` is by place, in the order of the way, zeros included.
+
+    ``untraced`` of them no trace saw: the kernel's counters have them.
+    """
 
     sent: int
     copies: int
     received: int
     eliminated: int
     drops: dict[str, int]
+    untraced: int = 0
 
     @property
     def unaccounted(self) -> int:
@@ -122,7 +136,7 @@ def account(
     drops["recovery: rogue"] = path.at(_RECEIVING_SWITCH, "rogue")
     drops["recovery: tagless"] = path.at(_RECEIVING_SWITCH, "tagless")
     drops |= _listener_drops(path, located, received)
-    return Accounting(
+    found = Accounting(
         sent=sent,
         # Every member path but the first: the first frame to leave the switch is the original.
         # What a duplicating link adds on the first is a copy too.
@@ -132,6 +146,9 @@ def account(
         eliminated=path.at(_RECEIVING_SWITCH, "eliminated"),
         drops=drops,
     )
+    if located is None or after.delays or found.unaccounted <= 0:
+        return found
+    return _with_untraced(found, path)
 
 
 class _StreamPath(CounterDifferences):
@@ -147,6 +164,23 @@ class _StreamPath(CounterDifferences):
 
     def into(self, host: str, port: str) -> int:
         return self.port(host, port, "in").stream_frames
+
+    def counted_dropped(self, hop: "_Hop") -> int:
+        """Return the frames of any kind that a hop's queue, and the device behind it, dropped."""
+        queue = self.queue_dropped(hop.host, hop.port)
+        return queue + self.transmit_dropped(hop.host, hop.port)
+
+    def made_faulty(self, hop: "_Hop") -> bool:
+        """Tell whether the link of a hop lost or copied frames because it was told to."""
+        ends = ((hop.host, hop.port), (hop.next_host, hop.next_port))
+        return any(self.fault(*end, what) for end in ends for what in ("dropped", "copied"))
+
+    def counted_at_listener(self) -> dict[str, int]:
+        """Return the datagrams of any kind that the listener's IP stack counts as dropped."""
+        return {
+            place: sum(self.stack(LISTENER, name) for name in names)
+            for place, names in OF_LISTENER.items()
+        }
 
     def hops(self) -> list["_Hop"]:
         """Return the hops in the order of the path."""
@@ -227,6 +261,37 @@ class _Located:
         return sum(n for _, where, n in self._items if where in (LISTENER, None))
 
 
+def _with_untraced(traced: Accounting, path: _StreamPath) -> Accounting:
+    """Return the account with what only the kernel's counters tell, at the places that have it."""
+    drops, untraced = dict(traced.drops), 0
+    for missing, places in _missing_behind_the_trace(traced, path):
+        left = max(0, min(missing, traced.unaccounted - untraced))
+        for place, counted in places.items():
+            frames = max(0, min(left, counted - drops[place]))
+            drops[place] += frames
+            left -= frames
+            untraced += frames
+    return replace(traced, drops=drops, untraced=untraced)
+
+
+def _missing_behind_the_trace(
+    traced: Accounting, path: _StreamPath
+) -> Iterator[tuple[int, dict[str, int]]]:
+    """Yield what is missing from one station to the next, and what counters between them have.
+
+    Counters know frames of any kind, so they only say where the missing may have gone.
+    """
+    drops = traced.drops
+    for hop in path.hops():
+        if path.made_faulty(hop):
+            continue
+        known = drops[hop.place] + drops.get(f"{hop.next_host} port {hop.next_port}", 0)
+        missing = path.out(hop.host, hop.port) - path.into(hop.next_host, hop.next_port) - known
+        yield missing, {hop.place: path.counted_dropped(hop)}
+    behind = sum(drops[place] for place in (SOCKET_BUFFER, SOCKET_CLOSED, REASSEMBLY, STACK))
+    yield path.into(LISTENER, CARD) - traced.received - behind, path.counted_at_listener()
+
+
 def _hop_drops(path: _StreamPath, located: _Located | None) -> dict[str, int]:
     """Return what each egress queue dropped, and what each switch port dropped on arrival."""
     if located is None:
@@ -243,18 +308,17 @@ def _hop_drops(path: _StreamPath, located: _Located | None) -> dict[str, int]:
 def _queue_dropped(path: _StreamPath, hop: _Hop) -> int:
     """Return the queue's own count, which knows frames of any kind, as far as the stream lacks."""
     missing = path.out(hop.host, hop.port) - path.into(hop.next_host, hop.next_port)
-    dropped = path.queue_dropped(hop.host, hop.port) + path.transmit_dropped(hop.host, hop.port)
-    return min(dropped, max(0, missing))
+    return min(path.counted_dropped(hop), max(0, missing))
 
 
 def _listener_drops(path: _StreamPath, located: _Located | None, received: int) -> dict[str, int]:
     if located is None:
         # Without a trace the kernel's totals must do; they cannot tell what was left unread.
-        buffer = path.stack(LISTENER, "UdpRcvbufErrors")
-        stack = path.stack(LISTENER, "UdpNoPorts") + path.stack(LISTENER, "UdpInCsumErrors")
+        counted = path.counted_at_listener()
+        buffer, stack = counted[SOCKET_BUFFER], counted[STACK]
         # Reassembly fails too where a queue dropped the first fragment, which counts there.
         came = path.into(LISTENER, CARD) - received - buffer - stack
-        unfinished = min(max(0, path.stack(LISTENER, "IpReasmFails")), max(0, came))
+        unfinished = min(max(0, counted[REASSEMBLY]), max(0, came))
         return {SOCKET_BUFFER: buffer, SOCKET_CLOSED: 0, REASSEMBLY: unfinished, STACK: stack}
     buffer = located.by_function("udp_queue_rcv", "__udp_enqueue", "udpv6_queue_rcv")
     closed = located.by_function("udp_destruct", "udpv6_destruct")

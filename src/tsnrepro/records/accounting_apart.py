@@ -8,9 +8,7 @@ whose count is not known is never taken for one that lost nothing.
 
 from tsnrepro.records.accounting import (
     BEHIND_CARD,
-    REASSEMBLY,
-    SOCKET_BUFFER,
-    STACK,
+    OF_LISTENER,
     TALKER_QUEUE,
     TALKER_SOCKET,
     Accounting,
@@ -146,17 +144,10 @@ def _at_the_listener(counted: _CountsApart, received: int) -> dict[str, int]:
     came = counted.frames(LISTENER, CARD, "in") or 0
     left = came - received
     drops = {}
-    for place, counters in _OF_LISTENER.items():
+    for place, counters in OF_LISTENER.items():
         frames = sum(counted.stack(LISTENER, name) for name in counters)
         # The kernel counts datagrams of any kind.
         drops[place] = min(max(0, frames), max(0, left))
         left -= drops[place]
     drops[BEHIND_CARD] = left
     return drops
-
-
-_OF_LISTENER = {
-    SOCKET_BUFFER: ("UdpRcvbufErrors",),
-    STACK: ("UdpNoPorts", "UdpInCsumErrors"),
-    REASSEMBLY: ("IpReasmFails",),
-}

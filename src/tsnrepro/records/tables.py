@@ -193,6 +193,7 @@ def _loss(document: dict[str, Any]) -> dict[str, Any]:
         "jitter_ms": result.get("jitter_ms"),
         "loss_percent": 100 * result["lost"] / result["sent"],
         **_picked(accounting, "copies", "eliminated", "unaccounted"),
+        "untraced": accounting.get("untraced", 0),
         **where_lost(accounting),
         "question": factors.get("question", "sweep"),
         "phase": factors.get("phase"),

@@ -160,7 +160,7 @@ EXPERIMENT = Experiment(
         "loss.size_*.{payload_bytes,frame_bytes}",
         "loss.share.{listener_socket,talker,switches,other}.percent",
         "loss.share.{listener_socket,talker,switches,other}.{control,frer}.percent",
-        "loss.{sent,lost,received,copies,eliminated,unaccounted,unread}.total.count",
+        "loss.{sent,lost,received,copies,eliminated,unaccounted,untraced,unread}.total.count",
         "loss.time.{control,frer}.{earlier.percent,later.percent,trend.percent,lossy.count}",
         "loss.time.{span.hours,repetitions.count}",
         "loss.{trials.count,duration_s,payload_bytes}",
