@@ -84,3 +84,33 @@ def test_a_window_that_nobody_kept_is_unknown():
     found = tcp.analyse(trials((941.4, 0.1), (937.8, 0.1)), None)
     assert found.of("tcp.window.frer.short.kb").value is None
     assert found.of("tcp.efficiency.frer.short.line.percent").value is None
+
+
+def limited(control, frer, rate=500):
+    table = pd.concat(
+        [
+            trials((700.0, 90.0), (650.0, -80.0)),
+            trials(control, frer).assign(
+                link_rate_mbps=rate, trial=lambda t: "limit-" + t["trial"]
+            ),
+        ],
+        ignore_index=True,
+    )
+    return tcp.analyse(TCP.validate(table), 1000)
+
+
+def test_over_links_that_hosts_fill_the_verdict_is_the_paths():
+    found = limited((470.2, 0.3), (468.4, 0.3))
+    assert found.of("tcp.limit.equivalence.verdict").value == "equivalent"
+    assert found.of("tcp.equivalence.verdict").value == "cannot tell"
+    assert found.of("tcp.limit.link_rate.mbps").value == 500
+    assert found.of("tcp.limit.line_limit.control.mbps").value == pytest.approx(470.74, abs=0.01)
+    assert found.of("tcp.limit.goodput.frer.mbps").value == pytest.approx(468.4, abs=0.01)
+    # The trials of other links take no part.
+    assert found.of("tcp.goodput.control.mbps").value == pytest.approx(700, abs=1)
+
+
+def test_without_such_trials_there_is_no_such_result():
+    found = tcp.analyse(trials((941.4, 0.1), (937.8, 0.1)), 1000)
+    with pytest.raises(KeyError):
+        found.of("tcp.limit.equivalence.verdict")

@@ -11,6 +11,7 @@ from tsnrepro.experiments import latency, loss, tcp
 from tsnrepro.experiments.plan import randomised_blocks
 from tsnrepro.records.store import Trial
 from tsnrepro.settings.loss import LossSettings
+from tsnrepro.settings.tcp import TcpSettings
 
 MODULES = {"loss": loss, "tcp": tcp, "latency": latency}
 CAMPAIGNS = ("smoke", "quick", "documents")
@@ -121,3 +122,16 @@ def test_a_trial_keeps_its_name_when_the_campaign_grows():
 
     assert named([10, 20]) < named([10, 20, 30])
     assert named([10]) == named([10.0])
+
+
+def test_tcp_over_links_that_hosts_fill_comes_last():
+    limit = {"link_rate_mbps": 500, "duration_s": 2, "repetitions": 3}
+    asked = {"repetitions": 2, "durations_s": [1, 2], "limit": limit}
+    planned = tcp.plan(TcpSettings.model_validate(asked), 1, "emulated")
+    own = [item.testbed for item in planned]
+    assert own == [{}] * 8 + [{"link_rate_mbps": 500}] * 6
+    assert [item.order for item in planned] == list(range(14))
+    # What other trials are does not change with it: those on record stay theirs.
+    without = tcp.plan(TcpSettings.model_validate(asked | {"limit": None}), 1, "emulated")
+    names = {item.trial.name(1) for item in planned[:8]}
+    assert {item.trial.name(1) for item in without} == names

@@ -5,11 +5,13 @@ import math
 import pandas as pd
 
 from tsnrepro.analysis.missing import (
+    column_of,
     in_pairs,
     known,
     mean,
     recorded,
     relative,
+    shared,
     total,
     unknown,
 )
@@ -32,10 +34,37 @@ def line_limit_mbps(configuration: str, link_rate_mbps: float) -> float:
 def analyse(trials: pd.DataFrame, link_rate_mbps: float | None) -> Results:
     """Return all results of the experiment ``tcp``; without a link rate no limit of the line."""
     results = Results("tcp", trials)
+    own_rate = column_of(trials, "link_rate_mbps").notna()
+    _as_configured(results, trials[~own_rate], link_rate_mbps)
+    _over_links_that_hosts_fill(results, trials[own_rate])
+    return results
+
+
+def _over_links_that_hosts_fill(results: Results, trials: pd.DataFrame) -> None:
+    """Add what TCP reaches where the links are slow enough to be the limit."""
+    rates = trials["link_rate_mbps"].unique() if len(trials) else ()
+    if len(rates) != 1:  # of several rates no one limit can be stated
+        return
+    rate = float(rates[0])
+    names, method = trials["trial"], "configuration"
+    results.value("tcp.limit.link_rate.mbps", rate, names, unit="Mb/s", method=method)
+    shared(results, "tcp.limit.duration.s", trials, "duration_s", "s")
+    limits: dict[str, float | None] = {c: line_limit_mbps(c, rate) for c in CONFIGURATIONS}
+    of = _goodput(results, trials, "tcp.limit.goodput.{}.mbps", limits)
+    for configuration, limit in limits.items():
+        key, method = f"tcp.limit.line_limit.{configuration}.mbps", "closed form"
+        results.value(key, limit, [], unit="Mb/s", digits=2, method=method)
+    counted = min(len(group) for group in of.values())
+    results.value("tcp.limit.trials.count", counted or None, names)
+    _compare(results, "tcp.limit", of, trials)
+
+
+def _as_configured(results: Results, trials: pd.DataFrame, link_rate_mbps: float | None) -> None:
+    """Add what TCP reaches over the testbed's links, by duration too."""
     limits = {
         c: line_limit_mbps(c, link_rate_mbps) if link_rate_mbps else None for c in CONFIGURATIONS
     }
-    of = _goodput(results, trials, "", limits)
+    of = _goodput(results, trials, "tcp.goodput.{}.mbps", limits)
     for configuration, group in of.items():
         counted = known(group, "retransmits")
         retransmits = total(counted, "retransmits")
@@ -46,7 +75,7 @@ def analyse(trials: pd.DataFrame, link_rate_mbps: float | None) -> Results:
         chosen = trials[trials["duration_s"] == duration]
         key, method = f"tcp.duration.{name}.s", "configuration"
         results.value(key, duration, chosen["trial"], unit="s", method=method)
-        alike = _goodput(results, chosen, f".{name}", limits)
+        alike = _goodput(results, chosen, f"tcp.goodput.{{}}.{name}.mbps", limits)
         change = relative(alike["frer"], alike["control"], "goodput_mbps")
         results.estimate(f"tcp.difference.{name}.percent", change.estimate, 2, chosen["trial"])
         # Each configuration alike.
@@ -56,8 +85,9 @@ def analyse(trials: pd.DataFrame, link_rate_mbps: float | None) -> Results:
             _sender(results, f"{configuration}.{name}", group)
             efficiencies = {"line": link_rate_mbps, "limit": limits[configuration]}
             _efficiency(results, f"{configuration}.{name}", group, efficiencies)
-    _compare(results, of["frer"], of["control"], trials)
-    return results
+    _compare(results, "tcp", of, trials)
+    key, method = "tcp.equivalence.margin.percent", "chosen before measuring"
+    results.value(key, MARGIN_PERCENT, [], unit="%", method=method)
 
 
 def _sender(results: Results, name: str, trials: pd.DataFrame) -> None:
@@ -83,13 +113,13 @@ def _efficiency(
 
 
 def _goodput(
-    results: Results, trials: pd.DataFrame, suffix: str, limits: dict[str, float | None]
+    results: Results, trials: pd.DataFrame, key: str, limits: dict[str, float | None]
 ) -> dict[str, pd.DataFrame]:
-    """Add the mean goodput of each configuration; return its trials."""
+    """Add the mean goodput of each configuration, which ``{}`` in the key is; return its trials."""
     of = {c: trials[trials["configuration"] == c] for c in CONFIGURATIONS}
     for configuration, group in of.items():
         goodput = mean(group, "goodput_mbps", "Mb/s", limits[configuration])
-        results.estimate(f"tcp.goodput.{configuration}{suffix}.mbps", goodput, 1, group["trial"])
+        results.estimate(key.format(configuration), goodput, 1, group["trial"])
     return of
 
 
@@ -102,17 +132,16 @@ def _durations(trials: pd.DataFrame) -> dict[str, float | None]:
 
 
 def _compare(
-    results: Results, frer: pd.DataFrame, control: pd.DataFrame, trials: pd.DataFrame
+    results: Results, name: str, of: dict[str, pd.DataFrame], trials: pd.DataFrame
 ) -> None:
+    frer, control = of["frer"], of["control"]
     change = relative(frer, control, "goodput_mbps")
-    results.estimate("tcp.difference.percent", change.estimate, 2, trials["trial"])
+    results.estimate(f"{name}.difference.percent", change.estimate, 2, trials["trial"])
     method = "two one-sided t tests on logarithms, by repetition"
     verdict, p_value = Verdict.CANNOT_TELL, math.nan
     values, against, paired = in_pairs(frer, control, "goodput_mbps")
     if len(values) and len(against):
         tested = equivalence(values, against, MARGIN_PERCENT, paired=paired)
         verdict, p_value = tested.verdict, tested.p_value
-    results.value("tcp.equivalence.verdict", str(verdict), trials["trial"], method=method)
-    results.value("tcp.equivalence.p", p_value, trials["trial"], digits=4, method=method)
-    key, method = "tcp.equivalence.margin.percent", "chosen before measuring"
-    results.value(key, MARGIN_PERCENT, [], unit="%", method=method)
+    results.value(f"{name}.equivalence.verdict", str(verdict), trials["trial"], method=method)
+    results.value(f"{name}.equivalence.p", p_value, trials["trial"], digits=4, method=method)

@@ -1,10 +1,11 @@
 """Experiment ``tcp``: the goodput of one TCP connection (iperf3)."""
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
+from typing import Any
 
 from tsnrepro.experiments.backends import backend
 from tsnrepro.experiments.measurement import Measurement
-from tsnrepro.experiments.plan import Planned, crossed, planned_in_blocks
+from tsnrepro.experiments.plan import Planned, crossed, in_blocks, nominal_seconds
 from tsnrepro.records.store import Trial
 from tsnrepro.settings.tcp import TcpSettings
 from tsnrepro.testbed.protocol import Testbed
@@ -13,13 +14,39 @@ _SET_UP_SECONDS = 0.7
 
 
 def plan(settings: TcpSettings, seed: int, kind: str) -> list[Planned]:
-    """Return the trials: every configuration, duration and repetition."""
+    """Return the trials: every configuration, duration and repetition.
+
+    Those over links of another rate come last: the testbed is brought up anew for them.
+    """
     trials = crossed(
         *("tcp", "{configuration}-{duration_s}s", settings),
         configuration=settings.configurations,
         duration_s=settings.durations_s,
     )
-    return planned_in_blocks(trials, seed, kind, _SET_UP_SECONDS)
+
+    def seconds(trial: Trial) -> float:
+        return nominal_seconds(kind, trial.factors["duration_s"], _SET_UP_SECONDS)
+
+    planned = in_blocks([*trials, *_limit_trials(settings)], seed, seconds, _testbed)
+    ordered = sorted(planned, key=lambda item: bool(item.testbed))
+    return [replace(item, order=order) for order, item in enumerate(ordered)]
+
+
+def _limit_trials(settings: TcpSettings) -> list[Trial]:
+    if settings.limit is None:
+        return []
+    return crossed(
+        *("tcp", "limit-{configuration}-{duration_s}s", settings.limit),
+        configuration=settings.configurations,
+        duration_s=[settings.limit.duration_s],
+        link_rate_mbps=[settings.limit.link_rate_mbps],
+    )
+
+
+def _testbed(trial: Trial) -> dict[str, Any]:
+    """Return the settings of the testbed that a trial needs otherwise than configured."""
+    rate = trial.factors.get("link_rate_mbps")
+    return {"link_rate_mbps": rate} if rate else {}
 
 
 def measure(testbed: Testbed, trial: Trial, measured: Measurement) -> None:

@@ -31,6 +31,7 @@ OWN_LOSS = {
     "network_lost": pa.Column(int, required=False),
     "host_lost": pa.Column(int, required=False),
     "unread": pa.Column(int, pa.Check.ge(0), required=False),
+    "untraced": pa.Column(int, pa.Check.ge(0), required=False),
     "jitter_ms": pa.Column(float, pa.Check.ge(0), nullable=True, coerce=True, required=False),
     "question": pa.Column(str, pa.Check.isin(get_args(Question)), required=False),
     "phase": pa.Column("Int64", pa.Check.gt(0), nullable=True, coerce=True, required=False),
@@ -51,9 +52,8 @@ OWN_LOSS = {
 }
 
 OWN_TCP = {
-    "largest_window_bytes": pa.Column(
-        "Int64", pa.Check.ge(0), nullable=True, coerce=True, required=False
-    )
+    name: pa.Column("Int64", pa.Check.ge(0), nullable=True, coerce=True, required=False)
+    for name in ("largest_window_bytes", "link_rate_mbps")
 }
 
 
@@ -229,6 +229,7 @@ def drop_column(place: str) -> str:
 
 def _tcp(document: dict[str, Any]) -> dict[str, Any]:
     factors = _picked(document["factors"], "configuration", "duration_s")
+    factors["link_rate_mbps"] = document["factors"].get("link_rate_mbps")
     return factors | document["values"]["result"]
 
 

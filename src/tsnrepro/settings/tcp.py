@@ -1,7 +1,24 @@
 """Settings of the experiment ``tcp``."""
 
 from tsnrepro.registry import EMULATED, HARDWARE, MODEL, Experiment
-from tsnrepro.settings.strict import Configurations, OneOrMore, Repetitions, Strict, WholeSeconds
+from tsnrepro.settings.strict import (
+    Configurations,
+    LinkRateMbps,
+    OneOrMore,
+    Repetitions,
+    Strict,
+    WholeSeconds,
+)
+
+
+class TcpLimitSettings(Strict):
+    """Links that the hosts can fill: TCP then reaches what the path allows, not what they do."""
+
+    link_rate_mbps: LinkRateMbps
+    """Wire rate of all links in these trials. A rack's links are as fast as they are, so it leaves
+    them out."""
+    duration_s: WholeSeconds
+    repetitions: Repetitions
 
 
 class TcpSettings(Strict):
@@ -10,6 +27,7 @@ class TcpSettings(Strict):
     configurations: Configurations = ["control", "frer"]
     repetitions: Repetitions
     durations_s: OneOrMore[WholeSeconds]
+    limit: TcpLimitSettings | None = None
 
 
 EXPERIMENT = Experiment(
@@ -30,5 +48,9 @@ EXPERIMENT = Experiment(
         "tcp.difference.percent",
         "tcp.difference.{short,middle,long}.percent",
         "tcp.equivalence.{verdict,p,margin.percent}",
+        "tcp.limit.{link_rate.mbps,duration.s,trials.count}",
+        "tcp.limit.{goodput,line_limit}.{control,frer}.mbps",
+        "tcp.limit.difference.percent",
+        "tcp.limit.equivalence.{verdict,p}",
     ),
 )
