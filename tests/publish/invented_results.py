@@ -86,6 +86,7 @@ def loss(verdict="cannot tell", lost=48_213, known=True):
         some = names.get(suffix[1:], both)
         items.append(entry(key, value, unit="%", digits=2, method="share", names=some, **kind))
     counts = {"lost": lost, "sent": 21_204_817, "unaccounted": 0, "eliminated": 10_602_311}
+    counts["untraced"] = 3
     for name, count in counts.items():
         items.append(entry(f"loss.{name}.total.count", count, names=both, **kind))
     items.append(entry("loss.trials.count", len(both), names=both, **kind))
@@ -179,7 +180,27 @@ def tcp(verdict="equivalent", known=True):
     items.append(entry("tcp.equivalence.verdict", verdict, **test))
     items.append(entry("tcp.equivalence.p", 1.2e-7 if known else None, digits=4, **test))
     margin = {"unit": "%", "method": "chosen before measuring", **kind}
-    return [*items, entry("tcp.equivalence.margin.percent", 2.0, **margin)]
+    items.append(entry("tcp.equivalence.margin.percent", 2.0, **margin))
+    return [*items, *tcp_over_links_that_hosts_fill(verdict, known)]
+
+
+def tcp_over_links_that_hosts_fill(verdict, known):
+    names, kind = trials("tcp", "limit", 12), {"run": "tcp"}
+    told = {"names": names, **kind}
+    items = [
+        entry("tcp.limit.link_rate.mbps", 500, unit="Mb/s", **told),
+        entry("tcp.limit.duration.s", 2, unit="s", **told),
+        entry("tcp.limit.trials.count", 6, **told),
+        entry("tcp.limit.equivalence.verdict", verdict, **told),
+        entry("tcp.limit.equivalence.p", 1.2e-7 if known else None, digits=4, **told),
+    ]
+    for c, value, limit in (("control", 470.1, 470.74), ("frer", 468.3, 468.91)):
+        line = {"unit": "Mb/s", "digits": 2, "method": "closed form", **kind}
+        items.append(entry(f"tcp.limit.line_limit.{c}.mbps", limit, **line))
+        key, mbps = f"tcp.limit.goodput.{c}.mbps", {"unit": "Mb/s", "digits": 1, **told}
+        items.append(estimate(key, value, 0.3, known=known, **mbps))
+    percent = {"unit": "%", "digits": 2, **told}
+    return [*items, estimate("tcp.limit.difference.percent", -0.38, 0.1, known=known, **percent)]
 
 
 def latency(verdict="cannot tell", known=True):

@@ -98,6 +98,8 @@ class TestPages(PageChecks):
         assert "939.2 [938.4, 940.0]" in text
         assert "0.94 [0.81, 1.09]" in text
         assert "Every datagram of every trial is accounted for." in text
+        assert "which the hosts can fill, TCP goodput is equivalent" in text
+        assert "Of the drops, 3 did not come to the trace." in text
         assert "국문 초록" in text
         assert "??" not in text
 
