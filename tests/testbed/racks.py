@@ -19,6 +19,7 @@ import yaml
 
 from tsnrepro.dataplane import build
 from tsnrepro.settings import CardsSettings, HardwareSettings, parse
+from tsnrepro.testbed.hardware.testbed import HardwareTestbed
 from tsnrepro.testbed.namespace import NamespaceHost
 from tsnrepro.testbed.requirements import SSHD
 
@@ -222,6 +223,14 @@ class Rack:
                 server.close()
         finally:
             space.close()
+
+    @contextmanager
+    def up(self, name: str, **changes) -> Iterator[HardwareTestbed]:
+        """Bring the testbed up, and see that all hosts are as before when it has ended."""
+        before = fingerprint(self)
+        with HardwareTestbed(self.settings(**changes), name, "a test", self.folder) as testbed:
+            yield testbed
+        assert fingerprint(self) == before
 
     # --- the testbed's file -----------------------------------------------------------------
 

@@ -1,13 +1,12 @@
 """Experiment ``capture`` on a rack of computers, whose owner lets frames be kept."""
 
 import pytest
-from racks import Rack, fingerprint
+from racks import Rack
 
 from tsnrepro.captures.recorded import recorded_report
 from tsnrepro.experiments import capture
 from tsnrepro.experiments.measurement import Measurement
 from tsnrepro.records.store import Trial
-from tsnrepro.testbed.hardware.testbed import HardwareTestbed
 
 pytestmark = [pytest.mark.namespaces, pytest.mark.slow]
 
@@ -18,12 +17,11 @@ ORDER = {"numbers out of order", "recovery: out_of_order"}
 @pytest.fixture(scope="module")
 def testbed(tmp_path_factory):
     folder = tmp_path_factory.mktemp("captured")
-    with Rack(folder, ("ebpf", "ebpf")) as rack:
-        before = fingerprint(rack)
-        settings = rack.settings(record_addresses=True)
-        with HardwareTestbed(settings, "captured", "a test", folder) as testbed:
-            yield testbed
-        assert fingerprint(rack) == before
+    with (
+        Rack(folder, ("ebpf", "ebpf")) as rack,
+        rack.up("captured", record_addresses=True) as testbed,
+    ):
+        yield testbed
 
 
 @pytest.mark.parametrize("configuration", ["frer", "control"])

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from racks import PTP_CARDS, Rack, fingerprint
+from racks import PTP_CARDS, Rack
 
 from tsnrepro.errors import TestbedError
 from tsnrepro.experiments.backends import backend
@@ -12,7 +12,6 @@ from tsnrepro.experiments.measurement import Measurement
 from tsnrepro.records.store import Trial
 from tsnrepro.testbed.hardware import time_service
 from tsnrepro.testbed.hardware.doctor import PASS, STOP, examine
-from tsnrepro.testbed.hardware.testbed import HardwareTestbed
 
 pytestmark = [pytest.mark.namespaces, pytest.mark.slow]
 
@@ -29,10 +28,8 @@ def rack(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def testbed(rack):
-    before = fingerprint(rack)
-    with HardwareTestbed(rack.settings(), "clocks", "a test", rack.folder) as testbed:
+    with rack.up("clocks") as testbed:
         yield testbed
-    assert fingerprint(rack) == before
 
 
 def running(rack: Rack) -> list[str]:

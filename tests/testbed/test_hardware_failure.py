@@ -1,11 +1,7 @@
 """Experiment ``failure`` on a rack: what fails on request, and when, by the talker's clock."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
-
 import pytest
-from racks import Rack, fingerprint
+from racks import Rack
 
 from tsnrepro.errors import TestbedError
 from tsnrepro.experiments import failure
@@ -15,7 +11,6 @@ from tsnrepro.settings.failure import LatentSettings
 from tsnrepro.testbed import clocks
 from tsnrepro.testbed.clocks import Refusal
 from tsnrepro.testbed.hardware import faults
-from tsnrepro.testbed.hardware.testbed import HardwareTestbed
 
 pytestmark = [pytest.mark.namespaces, pytest.mark.slow]
 
@@ -24,25 +19,17 @@ PPS, SECONDS = 1000.0, 4.0
 SSH_SECONDS = 0.6
 
 
-@contextmanager
-def up(folder: Path, driver: str) -> Iterator[HardwareTestbed]:
-    """Bring a rack up, and see that it is as before when it has ended."""
-    with Rack(folder, (driver, driver)) as rack:
-        before = fingerprint(rack)
-        with HardwareTestbed(rack.settings(), f"failing-{driver}", "a test", folder) as testbed:
-            yield testbed
-        assert fingerprint(rack) == before
-
-
 @pytest.fixture(scope="module")
 def computers(tmp_path_factory):
-    with up(tmp_path_factory.mktemp("computers"), "ebpf") as testbed:
+    folder = tmp_path_factory.mktemp("computers")
+    with Rack(folder, ("ebpf", "ebpf")) as rack, rack.up("failing-ebpf") as testbed:
         yield testbed
 
 
 @pytest.fixture(scope="module")
 def boards(tmp_path_factory):
-    with up(tmp_path_factory.mktemp("boards"), "lan966x") as testbed:
+    folder = tmp_path_factory.mktemp("boards")
+    with Rack(folder, ("lan966x", "lan966x")) as rack, rack.up("failing-lan966x") as testbed:
         yield testbed
 
 

@@ -1,4 +1,4 @@
-"""Switches that their kernels alone drive: control on this kernel, FRER as far as its words."""
+"""Switches that their kernels alone drive: control on this kernel, FRER by a stand-in of its tc."""
 
 import pytest
 from racks import Rack, fingerprint
@@ -11,7 +11,6 @@ from tsnrepro.settings import FrerSettings
 from tsnrepro.testbed.hardware import actions
 from tsnrepro.testbed.hardware.doctor import PASS
 from tsnrepro.testbed.hardware.proof import prove
-from tsnrepro.testbed.hardware.testbed import HardwareTestbed
 from tsnrepro.testbed.hardware.traffic_control import parse_recovery
 from tsnrepro.tools.frerctl import StreamFilter
 
@@ -29,11 +28,8 @@ def rack(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def testbed(rack):
-    before = fingerprint(rack)
-    settings = rack.settings(frer=FRER)
-    with HardwareTestbed(settings, "kernels", "a test", rack.folder) as testbed:
+    with rack.up("kernels", frer=FRER) as testbed:
         yield testbed
-    assert fingerprint(rack) == before
 
 
 def loss_at(testbed, **factors) -> dict:
@@ -84,11 +80,11 @@ def test_what_a_kernel_cannot_be_told_is_refused(testbed):
 def replicating(tmp_path_factory):
     """Switches whose tc knows the action: stood in for, its frames are real."""
     folder = tmp_path_factory.mktemp("replicating")
-    with Rack(folder, ("kernel", "kernel"), action_frer=True) as rack:
-        before = fingerprint(rack)
-        with HardwareTestbed(rack.settings(frer=FRER), "frers", "a test", folder) as testbed:
-            yield testbed
-        assert fingerprint(rack) == before
+    with (
+        Rack(folder, ("kernel", "kernel"), action_frer=True) as rack,
+        rack.up("frers", frer=FRER) as testbed,
+    ):
+        yield testbed
 
 
 @pytest.mark.parametrize("generator", ["talker", "iperf3"])

@@ -22,7 +22,7 @@
 #include "frer.h"
 
 #define FILTER_HANDLE 1
-#ifndef FILTER_PRIORITY
+#ifndef FILTER_PRIORITY /* a test puts a switch behind the counting of another's ports */
 #define FILTER_PRIORITY 1
 #endif
 

@@ -4,14 +4,13 @@ Sent and received by iperf3 or by our own talker and listener. How the receiving
 factor: its socket's buffer and its priority.
 """
 
-from dataclasses import replace
 from itertools import product
 from typing import Any
 
 from tsnrepro.experiments.backends import backend
 from tsnrepro.experiments.load import IntendedLoad
 from tsnrepro.experiments.measurement import Measurement
-from tsnrepro.experiments.plan import Planned, in_blocks, nominal_seconds
+from tsnrepro.experiments.plan import Planned, in_blocks, in_order_of, nominal_seconds
 from tsnrepro.records.store import Trial, canonical
 from tsnrepro.settings.loss import LINK_RATES, LossPart, LossSettings
 from tsnrepro.testbed.protocol import Testbed
@@ -27,11 +26,10 @@ def plan(settings: LossSettings, seed: int, kind: str) -> list[Planned]:
     up anew for them.
     """
     planned = in_blocks(_trials(settings), seed, lambda trial: _seconds(trial, kind), _testbed)
-    ordered = sorted(
+    return in_order_of(
         planned,
-        key=lambda item: (item.trial.repetition, bool(item.testbed), canonical(item.testbed)),
+        lambda item: (item.trial.repetition, bool(item.testbed), canonical(item.testbed)),
     )
-    return [replace(item, order=order) for order, item in enumerate(ordered)]
 
 
 def _seconds(trial: Trial, kind: str) -> float:

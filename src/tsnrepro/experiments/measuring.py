@@ -63,6 +63,18 @@ def planned_trials(experiment: str, testbed_name: str, campaign_name: str) -> li
     ConfigurationError
         The experiment is unknown, not part of the campaign, or not for this kind of testbed.
     """
+    return _planned(experiment, testbed_name, campaign_name)[0]
+
+
+def left_out(experiment: str, testbed_name: str, campaign_name: str) -> dict[str, list[str]]:
+    """Return the labels of the trials that a testbed cannot measure, by the reason why."""
+    return _planned(experiment, testbed_name, campaign_name)[1]
+
+
+def _planned(
+    experiment: str, testbed_name: str, campaign_name: str
+) -> tuple[list[Planned], dict[str, list[str]]]:
+    """Return the trials to measure, and the labels of the others by the reason why."""
     declared = experiment_of(experiment)
     settings = campaign(campaign_name)
     testbed = testbed_settings(testbed_name)
@@ -75,7 +87,7 @@ def planned_trials(experiment: str, testbed_name: str, campaign_name: str) -> li
     module = import_module(f"tsnrepro.experiments.{experiment}")
     # Where the kinds differ in what they can run, the plan is of one kind.
     planned = module.plan(section, settings.seed, kind) if section else []
-    planned = [item for item in planned if not _why_not(item, testbed)]
+    planned, others = _fitting(planned, testbed)
     if not planned:
         raise ConfigurationError(
             f"campaign '{campaign_name}' has no experiment '{experiment}' for testbed "
@@ -86,29 +98,27 @@ def planned_trials(experiment: str, testbed_name: str, campaign_name: str) -> li
     if kind == "model":
         code = code_digest("tsnrepro.testbed.model", module.__name__)
         planned = [replace(item, trial=replace(item.trial, code=code)) for item in planned]
-    return planned
+    return planned, others
 
 
-def left_out(experiment: str, testbed_name: str, campaign_name: str) -> dict[str, list[str]]:
-    """Return the labels of the trials that a testbed cannot measure, by the reason why."""
-    settings, testbed = campaign(campaign_name), testbed_settings(testbed_name)
-    module = import_module(f"tsnrepro.experiments.{experiment}")
-    found: dict[str, list[str]] = {}
-    for item in module.plan(settings.section(experiment), settings.seed, testbed.kind):
-        labels = found.setdefault(_why_not(item, testbed), [])
-        if item.trial.label not in labels:
-            labels.append(item.trial.label)
-    return {reason: sorted(labels) for reason, labels in found.items() if reason}
-
-
-def _why_not(item: Planned, testbed: TestbedSettings) -> str:
-    return unfit_trial(item.testbed, item.data_planes, testbed)
+def _fitting(
+    planned: list[Planned], testbed: TestbedSettings
+) -> tuple[list[Planned], dict[str, list[str]]]:
+    """Part the trials that a testbed can measure from the others' labels, by the reason why."""
+    fitting: list[Planned] = []
+    others: dict[str, set[str]] = {}
+    for item in planned:
+        if reason := unfit_trial(item.testbed, item.data_planes, testbed):
+            others.setdefault(reason, set()).add(item.trial.label)
+        else:
+            fitting.append(item)
+    return fitting, {reason: sorted(labels) for reason, labels in others.items()}
 
 
 def _measure(experiment: str, testbed_name: str, campaign_name: str) -> dict[str, Any]:
     """Measure what is missing on a testbed of this project's own."""
-    planned = planned_trials(experiment, testbed_name, campaign_name)
-    for reason, labels in left_out(experiment, testbed_name, campaign_name).items():
+    planned, others = _planned(experiment, testbed_name, campaign_name)
+    for reason, labels in others.items():
         print(f"{experiment}: left out are {', '.join(labels)}: {reason}")
     settings = campaign(campaign_name)
     module = import_module(f"tsnrepro.experiments.{experiment}")

@@ -2,7 +2,7 @@
 
 import random
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import Any
 
@@ -56,6 +56,11 @@ def in_blocks(
         Planned(trial, order, nominal_s(trial), testbed(trial))
         for order, trial in enumerate(randomised_blocks(trials, seed))
     ]
+
+
+def in_order_of(planned: list[Planned], key: Callable[[Planned], Any]) -> list[Planned]:
+    """Return planned trials in order of a key and, where it is equal, in the order they had."""
+    return [replace(item, order=order) for order, item in enumerate(sorted(planned, key=key))]
 
 
 def planned_in_blocks(trials: list[Trial], seed: int, kind: str, set_up_s: float) -> list[Planned]:

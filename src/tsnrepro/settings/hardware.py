@@ -42,23 +42,26 @@ class RackStation(Access):
     """Address on the measured network, a /24; given to the card where it lacks it."""
 
 
-class EbpfSwitch(Access):
-    """A Linux PC whose ports our data plane joins: FRER without a TSN switch."""
+class ComputerSwitch(Access):
+    """A Linux PC as switch: its ports."""
 
-    driver: Literal["ebpf"] = "ebpf"
     host_port: DeviceName
     member_ports: Annotated[Distinct[DeviceName], Field(min_length=1, max_length=8)]
 
 
-class KernelSwitch(Access):
+class EbpfSwitch(ComputerSwitch):
+    """A Linux PC whose ports our data plane joins: FRER without a TSN switch."""
+
+    driver: Literal["ebpf"] = "ebpf"
+
+
+class KernelSwitch(ComputerSwitch):
     """A Linux PC whose kernel alone forwards, by tc: control on any, FRER where it has the action.
 
     ``frer.history_length`` is at most 32 there.
     """
 
     driver: Literal["kernel"] = "kernel"
-    host_port: DeviceName
-    member_ports: Annotated[Distinct[DeviceName], Field(min_length=1, max_length=8)]
 
 
 class Lan966xPort(Strict):

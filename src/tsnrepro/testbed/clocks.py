@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tsnrepro.errors import ToolError
+from tsnrepro.streams import build
 from tsnrepro.streams.command import ListenerResult, TalkerResult
 from tsnrepro.streams.delivery import Receipt
 from tsnrepro.testbed.host import RemoteHost
@@ -272,10 +273,10 @@ def clock_agreement(
 
 
 @contextmanager
-def looked_at(
-    talker: RemoteHost, listener: RemoteHost, programs: tuple[str, str]
-) -> Iterator[list[Agreement | Refusal]]:
+def looked_at(talker: RemoteHost, listener: RemoteHost) -> Iterator[list[Agreement | Refusal]]:
     """Look at how well two hosts' clocks agree before a block and, into the same list, after it."""
+    made = build.programs()
+    programs = str(made.talker), str(made.listener)
     found = [clock_agreement(talker, listener, programs)]
     yield found
     found.append(clock_agreement(talker, listener, programs))

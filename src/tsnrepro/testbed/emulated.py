@@ -23,7 +23,6 @@ import paramiko
 from tsnrepro.dataplane import build
 from tsnrepro.errors import CommandError, TestbedError
 from tsnrepro.settings import Configuration, EmulatedSettings
-from tsnrepro.streams import build as streams
 from tsnrepro.testbed import facts
 from tsnrepro.testbed.clocks import Agreement, Refusal, looked_at
 from tsnrepro.testbed.delay import DELAY, DelayLine, ports
@@ -390,8 +389,7 @@ class EmulatedTestbed:
     ) -> AbstractContextManager[list[Agreement | Refusal]]:
         """See that talker and listener read one clock, before a block and after it."""
         del longest_s
-        paths = str(streams.programs().talker), str(streams.programs().listener)
-        return looked_at(self.hosts[TALKER], self.hosts[LISTENER], paths)
+        return looked_at(self.hosts[TALKER], self.hosts[LISTENER])
 
     def epoch_ns(self, host: str) -> int:
         """Return what a host's CLOCK_REALTIME shows: all share this machine's."""

@@ -242,8 +242,9 @@ class HostsBackend:
         injector = FaultInjector(self._testbed, timeline)
         prefix = self._free_prefix()
         deadline_s = _SLOWEST * max(load.sending_s for load in loads) + OVERHEAD_SECONDS
-        kept = self._testbed.clocks_together(deadline_s + _FILE_SECONDS) if arrivals else None
-        with kept or nullcontext(()) as clocks:
+        watched_s = deadline_s + _FILE_SECONDS
+        watched = self._testbed.clocks_together(watched_s) if arrivals else nullcontext(())
+        with watched as clocks:
             with self._counted(prefix) as counters:
                 done, heard = self._send(loads, injector, log, deadline_s)
                 self._keep_programs(prefix, done, heard)

@@ -23,9 +23,10 @@ from tsnrepro.errors import TestbedError
 from tsnrepro.settings import Configuration, FrerSettings
 from tsnrepro.settings.hardware import Lan966xSwitch
 from tsnrepro.testbed.hardware import ports
+from tsnrepro.testbed.hardware.counted import beside_the_kernels
+from tsnrepro.testbed.hardware.counted import station as counted
 from tsnrepro.testbed.hardware.rack_host import RackHost
 from tsnrepro.testbed.hardware.shell import Shell
-from tsnrepro.tools import kernel
 from tsnrepro.tools.frerctl import StreamFilter
 from tsnrepro.topology import HOST_PORT, member_names
 
@@ -432,7 +433,7 @@ class Lan966xDriver:
             "replicates": 2 if on and len(self._members) > 1 else 1,
             "ports": {
                 name: {
-                    "in": _station(self._without_first(_hits(printed[f"vcap of {name}"]))),
+                    "in": counted(self._without_first(_hits(printed[f"vcap of {name}"]))),
                     "out": None,
                 }
                 for name in self._names
@@ -445,13 +446,9 @@ class Lan966xDriver:
         }
         for place, counter in _PLACES.items():
             total = stream[counter] + sum(member[counter] for member in members)
-            station[place] = _station(
-                self._without_first(total) if place == "eliminated" else total
-            )
+            station[place] = counted(self._without_first(total) if place == "eliminated" else total)
         station["printed"] = printed
-        # The kernel's part has an empty object in front, which is this switch's to fill.
-        kernels = self._shell.read(kernel.snapshot("", "")).split(kernel.SEPARATOR, 1)[1]
-        return json.dumps(station) + "\n" + kernel.SEPARATOR + self._rack_names.in_topology(kernels)
+        return beside_the_kernels(station, self._shell, self._rack_names)
 
     def _stream_flows(self) -> list[_Flow]:
         return [f for f in self._flows if f.port != HOST_PORT and f.traffic == "stream"]
@@ -488,11 +485,6 @@ def _recovery(frer: FrerSettings) -> dict[str, str]:
         "reset_time": str(frer.reset_ms),
         "take_no_seq": str(int(frer.take_no_sequence)),
     }
-
-
-def _station(frames: int) -> dict[str, int]:
-    """Return a count of the stream's frames as frerctl shows it; the chip counts no bytes."""
-    return {"frames": frames, "bytes": 0, "stream_frames": frames, "stream_fragments": 0}
 
 
 def _port(link: dict[str, Any]) -> dict[str, Any]:

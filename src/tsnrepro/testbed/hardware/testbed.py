@@ -262,8 +262,7 @@ class HardwareTestbed:
         """Let linuxptp keep the clocks together during a block; without it, see what they do."""
         if self._clocks:
             return self._clocks.together(longest_s)
-        paths = str(streams.programs().talker), str(streams.programs().listener)
-        return looked_at(self.hosts[TALKER], self.hosts[LISTENER], paths)
+        return looked_at(self.hosts[TALKER], self.hosts[LISTENER])
 
     def epoch_ns(self, host: str) -> int:
         """Return what a host's CLOCK_REALTIME shows, read over SSH."""

@@ -13,18 +13,17 @@ a recovery function of its own; what remains has others. Our programs count at e
 import json
 import re
 from dataclasses import dataclass
-from typing import Any
 
 from tsnrepro.errors import TestbedError
 from tsnrepro.settings import Configuration, FrerSettings
 from tsnrepro.settings.frer import RECOVERY_COUNTERS
 from tsnrepro.settings.hardware import KernelSwitch
-from tsnrepro.testbed.hardware import ports
-from tsnrepro.testbed.hardware.rack_host import RackHost
+from tsnrepro.testbed.hardware.computer import Computer
+from tsnrepro.testbed.hardware.counted import beside_the_kernels
+from tsnrepro.testbed.hardware.counted import station as counted
 from tsnrepro.testbed.hardware.shell import Shell
-from tsnrepro.tools import frerctl, kernel
+from tsnrepro.tools import frerctl
 from tsnrepro.tools.frerctl import StreamFilter
-from tsnrepro.topology import HOST_PORT, member_names
 
 # The counting programs come first (frerctl's priority is 1).
 _STREAM_RULE, _REST_RULE = 10, 20
@@ -53,56 +52,24 @@ _STREAM = _Traffic(_STREAM_RULE, 7110, 7111)
 _REST = _Traffic(_REST_RULE, 7120, 7121)
 
 
-class KernelDriver:
+class KernelDriver(Computer):
     """See :class:`tsnrepro.testbed.hardware.switch.SwitchDriver`."""
 
-    needs_programs = True
-
     def __init__(self, shell: Shell, settings: KernelSwitch, program: str) -> None:
-        self._shell, self._program = shell, program
-        names = [HOST_PORT, *member_names(len(settings.member_ports))]
-        devices = (settings.host_port, *settings.member_ports)
-        self.devices = dict(zip(names, devices, strict=True))
-        self._names = RackHost(shell.host, self.devices, {})
+        super().__init__(shell, settings, program)
         self._configured: tuple[Configuration, StreamFilter] | None = None
         # Priorities of the forwarding rules that are in place, by device.
         self._rules: list[tuple[str, int]] = []
 
     @property
-    def _host_port(self) -> str:
-        return self.devices[HOST_PORT]
-
-    @property
-    def _members(self) -> list[str]:
-        return [device for name, device in self.devices.items() if name != HOST_PORT]
-
-    # --- state --------------------------------------------------------------------------------
-
-    def save(self) -> dict[str, Any]:
-        """Return the state of all ports."""
-        return {device: ports.save(self._shell, device) for device in self.devices.values()}
-
-    def refuse(self, state: dict[str, Any]) -> None:
-        """Refuse ports on which somebody's programs or filters hang."""
-        for device, port in state.items():
-            ports.refuse_filters(self._shell, device, port)
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Bring the ports back; rules and their actions go with the hooks they hang on."""
-        for device, port in state.items():
-            ports.restore(self._shell, device, port)
+    def _replicates(self) -> bool:
+        return self._configured is not None and self._configured[0] == "frer"
 
     def prepare(self) -> None:
         """Set the ports up and count at each."""
+        self._prepare_ports()
         for device in self.devices.values():
-            mtu = ports.MEMBER_MTU if device in self._members else None
-            ports.prepare(self._shell, device, mtu, silent=True)
             self._shell.change([self._program, "station", device])
-
-    def set_link(self, port: str, *, up: bool) -> None:
-        """Take a port's link down or up."""
-        state = "up" if up else "down"
-        self._shell.change(["ip", "link", "set", "dev", self.devices[port], state])
 
     # --- a configuration ----------------------------------------------------------------------
 
@@ -165,7 +132,7 @@ class KernelDriver:
 
     def start_afresh(self, frer: FrerSettings) -> None:
         """Let the recovery functions take any number next, by setting them up once more."""
-        if self._configured is None or self._configured[0] != "frer":
+        if not self._replicates:
             return
         replaced = ["tc", "actions", "replace", "action", "frer", "recover", *_recovery(frer)]
         indices = [str(traffic.recovery) for traffic in (_STREAM, _REST)]
@@ -175,7 +142,7 @@ class KernelDriver:
 
     def counters(self) -> str:
         """Return what is counted at every port and in recovery, in frerctl's shape."""
-        on = self._configured is not None and self._configured[0] == "frer"
+        on = self._replicates
         devices = list(self.devices.values())
         asked = [[self._program, "counters", device] for device in devices]
         if on:
@@ -184,20 +151,18 @@ class KernelDriver:
         for argv, (status, printed) in zip(asked, ended, strict=True):
             if status:
                 raise TestbedError(printed.strip()[-300:], f"{self._shell.name}: {argv}")
-        counted = [json.loads(printed)[d] for d, (_, printed) in zip(devices, ended, strict=False)]
+        at_ports = [json.loads(printed)[d] for d, (_, printed) in zip(devices, ended, strict=False)]
         recovery: dict[str, int] = {name: 0 for name in RECOVERY_COUNTERS}
         if on:
             recovery = parse_recovery(ended[-1][1], self._shell.name)
         station = {
             "frer": on,
             "replicates": len(self._members) if on else 1,
-            "ports": dict(zip(self.devices, counted, strict=True)),
+            "ports": dict(zip(self.devices, at_ports, strict=True)),
             "recovery": recovery,
             **self._places(recovery),
         }
-        # The kernel's part has an empty object in front, which is this switch's to fill.
-        kernels = self._shell.read(kernel.snapshot("", "")).split(kernel.SEPARATOR, 1)[1]
-        return json.dumps(station) + "\n" + kernel.SEPARATOR + self._names.in_topology(kernels)
+        return beside_the_kernels(station, self._shell, self._names)
 
     def _places(self, recovery: dict[str, int]) -> dict[str, dict[str, int]]:
         """Return what recovery refused of the stream, apart: it discards all that it refuses.
@@ -208,10 +173,7 @@ class KernelDriver:
         handshake = int(self._configured is not None and self._configured[1].min_payload_bytes > 0)
         copies = max(0, recovery["discarded"] - rogue - tagless - handshake)
         places = {"eliminated": copies, "rogue": rogue, "tagless": tagless}
-        return {
-            place: {"frames": n, "bytes": 0, "stream_frames": n, "stream_fragments": 0}
-            for place, n in places.items()
-        }
+        return {place: counted(frames) for place, frames in places.items()}
 
 
 # u32 rather than flower or matchall: it sees behind an R-TAG, and every kernel has it.
