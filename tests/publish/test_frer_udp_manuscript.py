@@ -29,7 +29,7 @@ CONSTANTS = {
 NAMES = re.compile(
     r"802\.1(?:CB|Q)|RFC~\d{4}|0xF1C1|R-TAG|V2X"
     r"|(?:Table|Section)[ ~](?:\d\.\d|A\.\d)(?= of|\)|, | add| \(our)"
-    r"|\((?:1|2|3)\)~|SHA-256|iperf3|sw[12]|\bP\d\d(?:\.9)?\b"
+    r"|\((?:1|2|3)\)~|SHA-256|iperf3|lan966x|sw[12]|\bP\d\d(?:\.9)?\b"
     # the first column of the table by frame size, and its note
     r"|^ *(?:\\llap\{\\note\{b\}\})?(?:64|128|256|512|1024|1518) (?=& )"
     r"|\((?:64 bytes|128|256|512|1024|1518)\)"
