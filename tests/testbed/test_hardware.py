@@ -9,7 +9,7 @@ import time
 from contextlib import ExitStack, nullcontext
 
 import pytest
-from racks import CARDS, Rack, fingerprint
+from racks import CARDS, SHELL, Rack, fingerprint
 
 from tsnrepro.analysis.loss import analyse as analyse_loss
 from tsnrepro.analysis.testbed import label_of, settings_of, write_facts
@@ -320,6 +320,13 @@ def test_fifty_killed_campaigns_are_undone(tmp_path, drivers):
     """Times are spread over what one setting up and undoing takes."""
     times = [12 * (number + random.random()) / 25 for number in range(25)]
     assert kill_and_restore(tmp_path, times, drivers) > 15
+
+
+def test_a_killed_undoing_is_finished(tmp_path):
+    """What it gave back on a board already is not given back twice, and no hindrance."""
+    with Rack(tmp_path, ("lan966x", "lan966x")) as rack, rack.up("killed"):
+        noted = rack.run("sw1", "cat", "/run/tsnrepro-member-streams").split()
+        rack.run("sw1", sys.executable, str(SHELL), "frer", "msf", noted[1])
 
 
 def test_the_next_campaign_goes_on_by_itself(tmp_path):

@@ -35,6 +35,12 @@ from tsnrepro.topology import HOST_PORT, member_names
 _MEMBER_STREAMS = "/run/tsnrepro-member-streams"
 _ALLOCATE = f'id=$(frer msa "$1") && echo "$2 $id" >>{_MEMBER_STREAMS} && echo "$id"'
 _ALLOCATED = f"cat {_MEMBER_STREAMS} 2>/dev/null || true"
+# Whoever freed them may have been killed halfway: what is no member stream any more is freed.
+_FREE = (
+    'frer ms "$1" "$2" --enable 0 --cs_id 0; said=$(frer msf "$2" 2>&1)'
+    ' || case $said in *"Invalid input"*) ;; *) echo "$said"; exit 1 ;; esac'
+    f'; sed -i "/ $2\\$/d" {_MEMBER_STREAMS}'
+)
 
 # Rules of ours in the classifier: ten a port from here on. A lower priority is looked at first.
 _FIRST_RULE = 7100
@@ -250,11 +256,8 @@ class Lan966xDriver:
     def _free_member_streams(self) -> None:
         noted = self._shell.read(["sh", "-c", _ALLOCATED]).split()
         for number in noted[1::2]:
-            member = ["ms", self.devices[HOST_PORT], number]
-            self._tell_frer([*member, "--enable", "0", "--cs_id", "0"])
-            self._tell_frer(["msf", number])
-        if noted:
-            self._change(["rm", "-f", _MEMBER_STREAMS])
+            self._change(["sh", "-c", _FREE, "sh", self.devices[HOST_PORT], number])
+        self._change(["rm", "-f", _MEMBER_STREAMS])
 
     # --- a configuration ------------------------------------------------------------
 
