@@ -69,6 +69,17 @@ def test_datagrams_that_may_wait_for_each_other_have_no_bound():
     assert reason == shaping_bounds.MAY_QUEUE
 
 
+def test_on_hosts_the_bound_is_the_ports_wait_alone():
+    settings = part("bridge")
+    trial = trials_of(settings, 1)[0]
+    bound, _ = bound_ns({"factors": trial.factors, "values": {"medium": "emulated veth"}})
+    assert bound == pytest.approx(shaped_wait_ns(settings, "tas"))
+    idle = trials_of(part("bridge", modes=["prio"], loads_mbps=[0.0]), 1)[0]
+    bound, reason = bound_ns({"factors": idle.factors, "values": {"medium": "emulated veth"}})
+    assert bound is None
+    assert "nothing waits" in reason
+
+
 CASES = [
     ("end-station", "tas", {}),
     ("end-station", "prio", {}),

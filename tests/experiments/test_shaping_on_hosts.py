@@ -8,12 +8,13 @@ from gate_lists import two_windows
 from shaping_parts import part
 
 from tsnrepro import campaigns
+from tsnrepro.analysis.shaping_bounds import bound_ns
 from tsnrepro.analysis.shaping_phase import Gate, held
 from tsnrepro.errors import ConfigurationError, TestbedError
 from tsnrepro.experiments import measuring
 from tsnrepro.experiments.measurement import Measurement
-from tsnrepro.experiments.shaping import on_hosts
-from tsnrepro.experiments.shaping.log import LOG, decompress
+from tsnrepro.experiments.shaping import on_hosts, software_bridge, topology, veth_queues
+from tsnrepro.experiments.shaping.log import LOG, decompress, network_latency_us
 from tsnrepro.experiments.shaping.plan import plan, trials_of
 from tsnrepro.settings.shaping import MODES_OF, GateControlList, GateWindow
 from tsnrepro.testbed.guest import requirements
@@ -58,12 +59,12 @@ def test_gates_come_before_the_line_and_the_line_below_each_class():
 def test_gates_close_a_frame_of_the_line_before_their_window_ends():
     """322 bytes of the wire take 12.88 us at 200 Mb/s, the load's 1538 take 61.52 us."""
     settings = part(link_rate_mbps=200.0, loads_mbps=[100.0])
-    assert on_hosts.gate_entries(settings) == [
+    assert veth_queues.gate_entries(settings) == [
         *((0x20, 20_000 - 12_880), (0x00, 12_880)),
         *((0x01, 80_000 - 61_520), (0x00, 61_520)),
     ]
     loose = settings.gates.model_copy(update={"guard_band": False})
-    entries = on_hosts.gate_entries(settings.model_copy(update={"gates": loose}))
+    entries = veth_queues.gate_entries(settings.model_copy(update={"gates": loose}))
     assert entries == [(0x20, 20_000), (0x01, 80_000)]
 
 
@@ -76,7 +77,7 @@ def test_a_window_over_the_end_of_the_cycle_closes_inside_it():
         ]
     )
     settings = part(link_rate_mbps=1000.0, gates=gates)
-    assert on_hosts.gate_entries(settings) == [
+    assert veth_queues.gate_entries(settings) == [
         *((0x20, 20_000 - 2_576), (0x00, 2_576)),
         *((0x09, 60_000), (0x28, 20_000)),
     ]
@@ -171,9 +172,13 @@ def test_sends_meet_every_place_of_the_cycle_evenly(count):
     assert counts.min() > 0.9 * count / 10
 
 
-def test_frer_behind_gates_takes_the_model():
-    with pytest.raises(ConfigurationError, match="not built of namespaces"):
+def test_a_kernels_queues_do_not_shape_behind_frer():
+    with pytest.raises(ConfigurationError, match="only the software bridge shapes behind FRER"):
         on_hosts.job_of(part("tas-frer"), "tas", 1)
+    with pytest.raises(ValueError, match=r"testbeds.emulated: only switch: bridge shapes"):
+        part("tas-frer", testbeds={"emulated": {}})
+    with pytest.raises(ValueError, match=r"testbeds.guest: FRER behind gates runs on model"):
+        part("tas-frer", testbeds={"guest": {"switch": "bridge"}})
 
 
 # In a kernel that has the queueing disciplines
@@ -333,7 +338,10 @@ def test_the_software_bridge_needs_no_queues_and_no_vlans_of_the_kernel():
     ],
 )
 def test_a_mode_is_what_the_software_bridge_is_told(mode, has, lacks):
-    lines = on_hosts.bridge_settings(software(), mode).text().splitlines()
+    layout = topology.of_veth(software(), mode)
+    told = software_bridge.settings(software(), mode, layout, "02:00:00:00:00:08")
+    lines = told.text().splitlines()
+    assert "address 02:00:00:00:00:08 10 p0" in lines
     shaped = lines[lines.index("port p0") :]
     assert "rate_mbps 100" in shaped
     for line in has:
@@ -394,3 +402,73 @@ def test_the_software_bridge_holds_gates_and_credit(monkeypatch, tmp_path):
                 assert result["load_delivered_mbps"] < 0.6 * result["load_offered_mbps"]
             else:
                 assert result["load_delivered_mbps"] > 60
+
+
+# --- FRER behind gates --------------------------------------------------------------------------
+
+
+def behind_frer(**changes):
+    values = {"switch": "bridge", "link_rate_mbps": 100.0, "loads_mbps": [100.0]}
+    return part("tas-frer", **values | changes)
+
+
+def test_each_member_path_has_gates_a_load_and_a_line_of_its_own():
+    job = on_hosts.job_of(behind_frer(), "tas", 1)
+    background = {s.name: s.host for s in job.steps if isinstance(s, Step) and s.background}
+    assert background == {
+        **{"bridge": "gate", "bridge1": "gate1", "load": "loader", "load1": "loader1"},
+        **{"listener": "listener", "load-listener": "listener"},
+    }
+    lines = {s.host for s in job.configure if s.name.startswith("line") and "tbf" in s.argv}
+    assert lines == {"line", "line1"}
+    ends = {(end.host, end.device): end for end in job.ports()}
+    # A full packet has a VLAN tag and an R-TAG between the switches.
+    assert {ends[at].mtu for at in (("sw1", "m0"), ("gate1", "p0"), ("sw2", "m1"))} == {1510}
+
+
+def test_the_bridges_know_the_listener_and_take_frames_with_both_tags():
+    text = on_hosts.job_of(behind_frer(), "tas", 1).inputs["/tmp/bridge.settings"].decode()
+    lines = text.splitlines()
+    # The listener's port is the fourth of the topology.
+    assert "address 02:00:00:00:00:04 10 p0" in lines
+    assert "longest_bytes 1528" in lines
+
+
+@pytest.mark.namespaces
+def test_the_first_copy_comes_through_gates_on_both_paths(monkeypatch, tmp_path):
+    """Every datagram is numbered, copied through two gates and passed once; each copy is told of.
+
+    The gates let the stream out within its windows, and its wait for them is bounded.
+    """
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))  # a lock of its own
+    settings = behind_frer(
+        modes=["tas"],
+        gates=two_windows(5_000_000, 5_000_000, scheduled=5, others=[0]),
+        packets=100,
+        interval_us=20_000.0,
+        interval_spread_us=10_000.0,
+    )
+    with LocalJobs(purpose="the test suite") as jobs:
+        (trial,) = trials_of(settings, 1)
+        measured = Measurement()
+        on_hosts.measure(jobs, trial, measured)
+    values = measured.values
+    assert (values["result"]["sent"], values["result"]["received"]) == (100, 100)
+    frer = values["frer"]
+    assert frer["numbered"] == frer["recovery"]["passed"] == 100
+    assert frer["recovery"]["discarded"] == 100
+    assert frer["copies"] == {name: {"sent": 100, "received": 100} for name in ("m0", "m1")}
+    assert frer["unaccounted"] == 0
+    for name in ("bridge", "bridge1"):
+        assert values[name]["unaccounted"] == 0
+        queues = {row["queue"]: row for row in values[name]["ports"][-1]["queues"]}
+        assert queues[5]["sent"] == 100
+        assert queues[0]["sent"] > 1000
+    # Half of each line is closed to the load.
+    assert values["result"]["load_delivered_mbps"] < 0.6 * values["result"]["load_offered_mbps"]
+    log = decompress(measured.outputs[LOG])
+    gate = Gate.of({"values": values, "trial": ""}, settings.gates, 5)
+    assert held(gate, log).outside <= 5
+    bound, _ = bound_ns({"factors": trial.factors, "values": values})
+    assert bound == pytest.approx(5_000_000 + 332 * 80, rel=0.01)
+    assert np.median(network_latency_us(log)) < bound / 1000

@@ -10,7 +10,7 @@ import pytest
 from tsnrepro.analysis import testbed as facts_as_results
 from tsnrepro.errors import CommandError, TestbedError
 from tsnrepro.experiments.measurement import Measurement
-from tsnrepro.experiments.shaping import on_hosts
+from tsnrepro.experiments.shaping import on_hosts, topology
 from tsnrepro.experiments.shaping.plan import trials_of
 from tsnrepro.settings import EmulatedSettings
 from tsnrepro.settings.shaping import ShapingPart
@@ -526,7 +526,8 @@ def test_a_stream_is_shaped_as_in_namespaces(rack, unchanged, mode):
     assert statuses[0] == statuses[1]
     if any("qdisc kind is unknown" in done.stderr for done in sessions.steps.values()):
         pytest.skip(f"this machine's kernel has no {mode}")
-    counted = [on_hosts._counts_of(settings, result.check()) for result in (local, sessions)]
+    layout = topology.of_veth(settings, mode)
+    counted = [on_hosts._counts_of(settings, layout, done.check()) for done in (local, sessions)]
     for values in counted:
         assert values["result"]["sent"] == values["result"]["received"] == settings.packets
     kinds = [[row["kind"] for row in values["qdiscs"]] for values in counted]

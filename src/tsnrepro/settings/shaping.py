@@ -106,8 +106,9 @@ class _Conditions(Strict):
 
     modes: OneOrMore[Mode]
     switch: Switch = "kernel"
-    """What switches and shapes in a part ``bridge`` on hosts: the kernel's bridge and queueing
-    disciplines, or ``bridge``, the software bridge, which needs none of these of the kernel."""
+    """What switches and shapes on hosts: the kernel's bridge and queueing disciplines, or
+    ``bridge``, the software bridge, which needs none of these of the kernel and which alone shapes
+    behind FRER."""
     link_rate_mbps: RateMbps = 1000.0
     """Wire rate of every link."""
     queue_bytes: QueueBytes = 262144
@@ -178,7 +179,7 @@ class ShapingPart(_Conditions):
             raise ValueError("mode tas needs gates")
         if self.idle_slope_mbps is None and "cbs" in self.modes:
             raise ValueError("mode cbs needs idle_slope_mbps")
-        if self.switch == "bridge" and self.kind != "bridge":
+        if self.software_bridge and self.kind == "end-station":
             raise ValueError(f"{self.kind} has no switch that the software bridge could be")
         if CARDS in self.testbeds and self.kind != "end-station":
             raise ValueError(f"testbeds.cards: a cable joins the cards, so there is no {self.kind}")
@@ -191,6 +192,17 @@ class ShapingPart(_Conditions):
                 f"interval_spread_us of {self.interval_spread_us:g} is above interval_us of "
                 f"{self.interval_us:g}: datagrams would overtake each other"
             )
+        return self
+
+    @model_validator(mode="after")
+    def _frer_has_what_shapes_behind_it(self) -> ShapingPart:
+        if self.kind != "tas-frer":
+            return self
+        if GUEST in self.testbeds:
+            raise ValueError("testbeds.guest: FRER behind gates runs on model and emulated only")
+        here = self.testbeds.get(EMULATED)
+        if here is not None and (getattr(here, "switch", None) or self.switch) != "bridge":
+            raise ValueError("testbeds.emulated: only switch: bridge shapes behind FRER")
         return self
 
     @model_validator(mode="after")
@@ -227,6 +239,11 @@ class ShapingPart(_Conditions):
         return self.kind != "end-station"
 
     @property
+    def software_bridge(self) -> bool:
+        """Whether the software bridge switches on hosts."""
+        return self.switch == "bridge"
+
+    @property
     def rate_mbps(self) -> float:
         """The stream's payload rate."""
         return self.payload_bytes * 8 / self.interval_us
@@ -246,7 +263,7 @@ class ShapingSettings(Strict):
     def needs_of_the_kernel(self, kind: TestbedKind) -> bool:
         """Tell whether any part takes a kernel's queueing disciplines on a kind of testbed."""
         parts = [part.on(kind) for part in self.parts if kind in part.testbeds]
-        return any(part.switch == "kernel" for part in parts)
+        return any(not part.software_bridge for part in parts)
 
     @model_validator(mode="after")
     def _names_are_unique(self) -> ShapingSettings:

@@ -1,0 +1,108 @@
+"""The software bridge as the switch of a shaping trial: what it is told, run and asked.
+
+It holds its port to the line's rate and closes frames' gates in time itself, so that the port has
+no queueing disciplines. Frames are tagged by eBPF, which needs no VLAN devices of the kernel.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from tsnrepro.bridge import build, counters, words
+from tsnrepro.bridge.words import BridgeSettings, PortSettings, Shaper
+from tsnrepro.ethernet import R_TAG_BYTES
+from tsnrepro.experiments.shaping.steps import COMMAND_S, nth, numbered
+from tsnrepro.experiments.shaping.topology import CARD, LISTENER, VLAN_ID, Topology
+from tsnrepro.testbed.jobs.job import Step, Stop
+from tsnrepro.tools import qdisc
+
+if TYPE_CHECKING:
+    from tsnrepro.settings.shaping import Mode, ShapingPart
+    from tsnrepro.testbed.jobs.job import JobResult
+
+_NAME = "bridge"
+_SETTINGS_PATH, _TAGGER_PATH = "/tmp/bridge.settings", "/tmp/tag.bpf.o"
+# Frames may be handed over so far ahead of their time on the line, which holds them: a thread that
+# wakes up late by less costs the line nothing.
+_AHEAD_US = 50.0
+_LONGEST_SLEEP_US = 200
+
+
+def program() -> str:
+    """Return the path of the bridge's program, built where it is missing."""
+    return str(build.bridge())
+
+
+def inputs(part: ShapingPart, mode: Mode, topology: Topology, listener: str) -> dict[str, bytes]:
+    """Return the files that a trial needs; ``listener`` is the MAC address of its port."""
+    told = settings(part, mode, topology, listener).text().encode()
+    return {_TAGGER_PATH: build.tagger().read_bytes(), _SETTINGS_PATH: told}
+
+
+def settings(part: ShapingPart, mode: Mode, topology: Topology, listener: str) -> BridgeSettings:
+    """Return what the bridges are told for a mode: the port to the line shapes.
+
+    The listener sends nothing that its address could be learned from.
+    """
+    assert mode != "cbs" or part.idle_slope_mbps is not None
+    _, to_line = topology.shaped[0]
+    shapers = {part.priority: Shaper(part.idle_slope_mbps or 0.0)} if mode == "cbs" else {}
+    plain = PortSettings(
+        rate_mbps=part.link_rate_mbps, queue_bytes=part.queue_bytes, ahead_us=_AHEAD_US
+    )
+    if topology.replicated:
+        plain = replace(plain, longest_bytes=plain.longest_bytes + R_TAG_BYTES)
+    shaped = replace(
+        plain,
+        gates=part.gates if mode == "tas" else None,
+        guard="frame" if part.gates is None or part.gates.guard_band else "none",
+        shapers=shapers,
+    )
+    return BridgeSettings(
+        every_port=plain,
+        ports={to_line: shaped},
+        # Without priorities all frames are of one class.
+        classes=[(None, pcp, 0) for pcp in range(8)] if mode == "fifo" else [],
+        addresses=[(listener, VLAN_ID, to_line)] if topology.switched else [],
+        sleep_us=_LONGEST_SLEEP_US,
+        realtime=True,
+    )
+
+
+def tagging(topology: Topology) -> list[Step]:
+    """Return the steps that give what hosts send a VLAN tag."""
+    return [
+        step
+        for host in sorted({LISTENER, *topology.senders})
+        for step in numbered(f"tag-{host}", host, qdisc.tag_by_priority(CARD, _TAGGER_PATH))
+    ]
+
+
+def start(topology: Topology, deadline_s: float) -> list[Step]:
+    """Return the steps that start the bridges; each forwards from when it answers."""
+    steps = []
+    for place, host in enumerate(_hosts(topology)):
+        name = nth(_NAME, place)
+        run = words.command(program(), _SETTINGS_PATH, topology.devices(host))
+        ask = words.ask(program(), "counters")
+        steps += [
+            Step(name, host, tuple(run), deadline_s, background=True),
+            Step(f"{name}-before", host, tuple(ask), COMMAND_S),
+        ]
+    return steps
+
+
+def stop(topology: Topology) -> list[Stop]:
+    """Return the steps that end the bridges, which print their counters then."""
+    return [Stop(nth(_NAME, place)) for place, _ in enumerate(_hosts(topology))]
+
+
+def _hosts(topology: Topology) -> list[str]:
+    return [host for host, _ in topology.shaped] if topology.switched else []
+
+
+def counts_of(topology: Topology, result: JobResult) -> dict[str, Any]:
+    """Return what each bridge counted, by its step's name."""
+    names = [nth(_NAME, place) for place, _ in enumerate(_hosts(topology))]
+    return {name: counters.describe(counters.parse(result.steps[name].stdout)) for name in names}

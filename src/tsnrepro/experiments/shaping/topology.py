@@ -1,0 +1,169 @@
+"""Hosts and links of a part of shaping on hosts: which ports shape, and who sends what.
+
+A part's shaped port is the talker's own or a switch's::
+
+    talker eth0 --- p0 line p1 --- eth0 listener
+
+    talker eth0 --- p1 sw p0 --- p0 line p1 --- eth0 listener
+    loader eth0 --- p2
+
+With FRER each member path has a shaped port and a load of its own; ``sw1`` copies and ``sw2``
+recovers::
+
+    talker eth0 --- p0 sw1 m0 --- p1 gate p0 ---- p0 line p1 ---- m0 sw2 p0 --- eth0 listener
+                  loader eth0 --- p2
+                           m1 --- p1 gate1 p0 --- p0 line1 p1 --- m1
+                 loader1 eth0 --- p2
+
+The *line* is a bridge of its own whose port to the listener holds every mode's frames to the link
+rate, since veth sends at none. Between two cards that a cable joins there is no need of one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tsnrepro.errors import ConfigurationError
+from tsnrepro.ethernet import R_TAG_BYTES
+from tsnrepro.experiments.shaping.steps import nth
+from tsnrepro.testbed.jobs.job import Bridge, Cable, Link, LinkEnd, Vlan
+
+if TYPE_CHECKING:
+    from tsnrepro.settings.shaping import Mode, ShapingPart
+    from tsnrepro.streams.command import Stamps
+
+TALKER, LISTENER, SWITCH = "talker", "listener", "sw"
+CARD = "eth0"
+HOST_PORT, MEMBERS, FRER_SWITCHES = "p0", ("m0", "m1"), ("sw1", "sw2")
+VLAN_ID = 10
+
+_LOADER, _LINE = "loader", "line"
+_TO_LINE, _FROM_TALKER, _FROM_LOADER = "p0", "p1", "p2"
+_LINE_IN, _LINE_OUT = "p0", "p1"
+_MTU = 1504  # a tagged frame of a full packet
+_MEMBER_MTU = _MTU + R_TAG_BYTES
+
+Port = tuple[str, str]
+"""Host and device."""
+
+
+@dataclass(frozen=True)
+class Topology:
+    """Links and bridges of a kind of part, where its shaped ports are, and who sends the loads."""
+
+    links: tuple[Link, ...]
+    bridges: tuple[Bridge, ...]
+    shaped: tuple[Port, ...]
+    """One, or one a member path."""
+    loaders: tuple[str, ...]
+    """The host whose load each shaped port has."""
+    lines: tuple[Port, ...] = ((_LINE, _LINE_OUT),)
+    """Where token buckets stand for the lines; a real cable needs none."""
+    to: str = "10.0.0.2"
+    """The listener's address."""
+    stamps: Stamps = "software"
+    """What stamps the stream's arrivals."""
+
+    @property
+    def switched(self) -> bool:
+        """Whether a switch shapes, and not the talker itself."""
+        return self.shaped[0][0] != TALKER
+
+    @property
+    def replicated(self) -> bool:
+        """Whether FRER sends the stream over several shaped ports."""
+        return len(self.shaped) > 1
+
+    @property
+    def senders(self) -> tuple[str, ...]:
+        """Every host that sends, each once."""
+        return tuple(dict.fromkeys((TALKER, *self.loaders)))
+
+    def devices(self, host: str) -> list[str]:
+        """Return the names of a host's ports, in the order of the links."""
+        ends = [end for link in self.links for end in (link.one, link.other)]
+        return [end.device for end in ends if end.host == host]
+
+    @property
+    def listener(self) -> LinkEnd:
+        """The listener's port."""
+        ends = [end for link in self.links for end in (link.one, link.other)]
+        return next(end for end in ends if end.host == LISTENER)
+
+
+def of_cable(cable: Cable) -> Topology:
+    """Return the two hosts and the cable between them; the talker's own card shapes."""
+    return Topology(
+        (Link(cable.talker, cable.listener),),
+        (),
+        shaped=((TALKER, cable.talker.device),),
+        loaders=(TALKER,),
+        lines=(),
+        to=cable.listener.addresses[0].partition("/")[0],
+        stamps=cable.stamps,
+    )
+
+
+def of_veth(part: ShapingPart, mode: Mode) -> Topology:
+    """Return the hosts and links of a part; ``direct`` has no switch.
+
+    Raises
+    ------
+    ConfigurationError
+        The part has FRER, and nothing that could shape behind it.
+    """
+    if part.kind == "tas-frer":
+        return _behind_frer(part)
+    out = Link(LinkEnd(_LINE, _LINE_OUT, mtu=_MTU), _card(part, LISTENER, 2))
+    line = Bridge(_LINE, (_LINE_IN, _LINE_OUT))
+    if part.kind == "end-station" or mode == "direct":
+        link = Link(_card(part, TALKER, 1), LinkEnd(_LINE, _LINE_IN, mtu=_MTU))
+        return Topology((link, out), (line,), ((TALKER, CARD),), (TALKER,))
+    first = Link(_card(part, TALKER, 1), LinkEnd(SWITCH, _FROM_TALKER, mtu=_MTU))
+    links = (first, *_load_and_line(part, SWITCH))
+    ports = (_FROM_TALKER, _FROM_LOADER, _TO_LINE)
+    switches = () if part.software_bridge else (Bridge(SWITCH, ports),)
+    return Topology((*links, out), (*switches, line), ((SWITCH, _TO_LINE),), (_LOADER,))
+
+
+def _behind_frer(part: ShapingPart) -> Topology:
+    if not part.software_bridge:
+        raise ConfigurationError(
+            "on hosts only the software bridge shapes behind FRER",
+            f"shaping part {part.name}",
+            "Give it testbeds: {emulated: {switch: bridge}}, or {model: {}}",
+        )
+    one, other = FRER_SWITCHES
+    links = [
+        Link(_card(part, TALKER, 1), LinkEnd(one, HOST_PORT, mtu=_MTU)),
+        Link(LinkEnd(other, HOST_PORT, mtu=_MTU), _card(part, LISTENER, 2)),
+    ]
+    gates = [nth("gate", place) for place, _ in enumerate(MEMBERS)]
+    lines = [nth(_LINE, place) for place, _ in enumerate(MEMBERS)]
+    for place, (member, gate, line) in enumerate(zip(MEMBERS, gates, lines, strict=True)):
+        first = LinkEnd(one, member, mtu=_MEMBER_MTU), LinkEnd(gate, _FROM_TALKER, mtu=_MEMBER_MTU)
+        last = LinkEnd(line, _LINE_OUT, mtu=_MEMBER_MTU), LinkEnd(other, member, mtu=_MEMBER_MTU)
+        links += [Link(*first), *_load_and_line(part, gate, place), Link(*last)]
+    return Topology(
+        tuple(links),
+        tuple(Bridge(line, (_LINE_IN, _LINE_OUT)) for line in lines),
+        shaped=tuple((gate, _TO_LINE) for gate in gates),
+        loaders=tuple(nth(_LOADER, place) for place, _ in enumerate(MEMBERS)),
+        lines=tuple((line, _LINE_OUT) for line in lines),
+    )
+
+
+def _load_and_line(part: ShapingPart, switch: str, place: int = 0) -> tuple[Link, Link]:
+    """Return a switch's links to the host of its load and to the line behind its shaped port."""
+    loader, line = nth(_LOADER, place), nth(_LINE, place)
+    load = Link(_card(part, loader, 3 + place), LinkEnd(switch, _FROM_LOADER, mtu=_MTU))
+    mtu = _MEMBER_MTU if part.kind == "tas-frer" else _MTU
+    return load, Link(LinkEnd(switch, _TO_LINE, mtu=mtu), LinkEnd(line, _LINE_IN, mtu=mtu))
+
+
+def _card(part: ShapingPart, host: str, number: int) -> LinkEnd:
+    address = (f"10.0.0.{number}/24",)
+    if part.tagged and not part.software_bridge:
+        return LinkEnd(host, CARD, vlans=(Vlan(VLAN_ID, address),), mtu=_MTU)
+    return LinkEnd(host, CARD, address)
