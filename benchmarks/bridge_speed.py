@@ -3,14 +3,17 @@
 One namespace has two veth ports, and what forwards between them takes turns round by round: the
 software bridge with best effort, the same with gates and credit on every frame, dpdk-testpmd in its
 modes ``io`` and ``mac`` with the same port driver, and the kernel's bridge. A packet generator on
-one side (trafgen of netsniff-ng) sends as fast as it can, frames are counted where they come out::
+one side (trafgen of netsniff-ng) sends as fast as it can, frames are counted where they come out;
+then our talker sends a thousand datagrams a second, whose one-way latency is taken::
 
     python benchmarks/bridge_speed.py --rounds 3 --seconds 2
 
-Printed are medians over rounds of frames delivered and offered a second, and of each round's ratio
-to testpmd's ``io``. Generator and forwarder share the machine, so only the ratios mean anything;
-where all that is offered is delivered, the generator was the limit. dpdk-testpmd is of Debian's
-package dpdk-dev, without which its rows are left out.
+Printed are medians over rounds: of frames delivered and offered a second, of each round's ratio to
+testpmd's ``io``, and of P50 and P99.9 of latency from the write to the kernel's receive stamp.
+Generator and forwarder share the machine, so only comparisons mean anything; where all that is
+offered is delivered, the generator was the limit. A bridge that sleeps between two looks, as where
+it has no processor for itself, shows what that costs. dpdk-testpmd is of Debian's package dpdk-dev,
+without which its rows are left out.
 """
 
 import argparse
@@ -22,15 +25,29 @@ import subprocess
 import tempfile
 import time
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
+
+import numpy as np
 
 from tsnrepro.bridge import build
 from tsnrepro.bridge.words import BridgeSettings, PortSettings, Shaper, command
+from tsnrepro.experiments.shaping.log import network_latency_us
 from tsnrepro.settings.shaping import GateControlList, GateWindow
+from tsnrepro.streams import build as programs
+from tsnrepro.streams.command import READY, Extent, Pacing, listener, talker
+from tsnrepro.streams.log import read_listener_log
 from tsnrepro.testbed.namespace import NamespaceHost
 
 SIZES = (64, 1518)
 PORTS = ("p0", "p1")
+ADDRESSES = {"sender": "10.0.0.1", "listener": "10.0.0.2"}
+MACS = {"sender": "02:00:00:00:01:01", "listener": "02:00:00:00:01:02"}
+UDP_PORT, INTERVAL_NS = 5005, 1_000_000
+# Ethernet, IPv4 and UDP headers and the check sequence.
+HEADERS_BYTES = 46
+# What the bridge sleeps as a switch of the experiment shaping.
+SLEEP_US = 200
 # Frames go at any rate that the machine can: the line is no limit.
 LINE_MBPS = 100_000
 FAST = {"rate_mbps": LINE_MBPS, "ahead_us": 1000, "queue_bytes": 1_000_000}
@@ -73,9 +90,9 @@ def started(host, argv, ready, **options):
 
 
 @contextmanager
-def software(host, folder, port):
+def software(host, folder, port, sleep_us=0):
     path = folder / "settings"
-    path.write_text(BridgeSettings(port, sleep_us=0).text())
+    path.write_text(BridgeSettings(port, sleep_us=sleep_us).text())
     with started(host, command(str(build.bridge()), str(path), PORTS), "ready"):
         yield
 
@@ -90,7 +107,9 @@ def testpmd(host, folder, mode):
     eal = ["--no-huge", "--no-pci", "--no-shconf", "--no-telemetry", "-m", "256", *vdevs]
     # Its input stays open: at the end of it testpmd ends.
     argv = ["dpdk-testpmd", *eal, "--lcores=0,1", "--", f"--forward-mode={mode}", "--auto-start"]
-    argv = ["stdbuf", "-oL", *argv, "--total-num-mbufs=16384"]
+    # Mode mac writes the next station's address into each frame.
+    peers = [f"--eth-peer={number},{mac}" for number, mac in enumerate(MACS.values())]
+    argv = ["stdbuf", "-oL", *argv, "--total-num-mbufs=16384", *peers]
     with started(
         host,
         [*argv, "--interactive"],
@@ -115,6 +134,9 @@ def kernel(host, folder):
 FORWARDERS = {
     "bridge, best effort": lambda host, folder: software(host, folder, PortSettings(**FAST)),
     "bridge, gates and credit": lambda host, folder: software(host, folder, SHAPED),
+    "bridge, sleeping": lambda host, folder: software(
+        host, folder, PortSettings(**FAST), sleep_us=SLEEP_US
+    ),
     "testpmd io": lambda host, folder: testpmd(host, folder, "io"),
     "testpmd mac": lambda host, folder: testpmd(host, folder, "mac"),
     "kernel's bridge": kernel,
@@ -151,40 +173,90 @@ def delivered(sender, listener, path, seconds):
     return tuple((b - a) / (ended - began) for a, b in zip(first, last, strict=True))
 
 
+def give_address(host, name):
+    """Give a host its addresses, and the other's."""
+    (other,) = {*ADDRESSES} - {name}
+    run(host, "ip", "link", "set", "eth0", "address", MACS[name])
+    run(host, "ip", "address", "add", f"{ADDRESSES[name]}/24", "dev", "eth0")
+    known = [ADDRESSES[other], "lladdr", MACS[other], "dev", "eth0", "nud", "permanent"]
+    run(host, "ip", "neighbour", "replace", *known)
+
+
+def latencies_us(sender, receiver, path, size, seconds):
+    """Return the latencies of datagrams whose frames have so many bytes."""
+    built = programs.programs()
+    receive = listener(str(built.listener), [UDP_PORT], Extent(), log=str(path))
+    send = talker(
+        str(built.talker),
+        ADDRESSES["listener"],
+        UDP_PORT,
+        Pacing(INTERVAL_NS),
+        Extent(count=round(seconds * 1e9 / INTERVAL_NS)),
+        payload_bytes=size - HEADERS_BYTES,
+    )
+    with started(receiver, receive, READY):
+        run(sender, *send)
+        time.sleep(0.1)  # the last are on their way
+    return network_latency_us(read_listener_log(path.read_bytes()))
+
+
+@dataclass
+class Found:
+    """What the rounds showed of a forwarder, a value a round."""
+
+    frames: list = field(default_factory=list)
+    offered: list = field(default_factory=list)
+    p50_us: list = field(default_factory=list)
+    p999_us: list = field(default_factory=list)
+
+
 def measure(rounds, seconds, sizes):
     names = [n for n in FORWARDERS if shutil.which("dpdk-testpmd") or "testpmd" not in n]
-    rates = {(size, name): [] for size in sizes for name in names}
+    results = {(size, name): Found() for size in sizes for name in names}
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
-        sender, switch, listener = map(NamespaceHost, ("sender", "switch", "listener"))
+        sender, switch, receiver = map(NamespaceHost, ("sender", "switch", "listener"))
         try:
             cable(switch, PORTS[0], sender)
-            cable(switch, PORTS[1], listener)
+            cable(switch, PORTS[1], receiver)
+            give_address(sender, "sender")
+            give_address(receiver, "listener")
             for _ in range(rounds):
                 for size in sizes:
                     path = frame_file(folder, size)
                     for name in names:
+                        found = results[size, name]
                         with FORWARDERS[name](switch, folder):
-                            rates[size, name].append(delivered(sender, listener, path, seconds))
+                            out, offered = delivered(sender, receiver, path, seconds)
+                            times = latencies_us(sender, receiver, folder / "log", size, seconds)
+                        found.frames.append(out)
+                        found.offered.append(offered)
+                        found.p50_us.append(np.quantile(times, 0.5))
+                        found.p999_us.append(np.quantile(times, 0.999))
         finally:
-            for host in (sender, switch, listener):
+            for host in (sender, switch, receiver):
                 host.close()
-    return rates
+    return results
 
 
-def show(rates):
+def show(results):
     print(
         f"{'bytes':>5}  {'forwarder':<26} {'frames/s':>10} {'offered/s':>10}  {'of testpmd io':>13}"
+        f"  {'P50 us':>8} {'P99.9 us':>9}"
     )
-    for (size, name), values in rates.items():
-        out, offered = ([pair[place] for pair in values] for place in (0, 1))
-        beside = rates.get((size, "testpmd io"))
+    for (size, name), found in results.items():
+        beside = results.get((size, "testpmd io"))
         ratio = ""
         if beside:
-            pairs = zip(out, beside, strict=True)
-            ratio = f"{statistics.median(own / other for own, (other, _) in pairs):.2f}"
-        middle, sent = statistics.median(out), statistics.median(offered)
-        print(f"{size:>5}  {name:<26} {middle:>10,.0f} {sent:>10,.0f}  {ratio:>13}")
+            pairs = zip(found.frames, beside.frames, strict=True)
+            ratio = f"{statistics.median(own / other for own, other in pairs):.2f}"
+        out, sent, p50, p999 = map(
+            statistics.median, (found.frames, found.offered, found.p50_us, found.p999_us)
+        )
+        print(
+            f"{size:>5}  {name:<26} {out:>10,.0f} {sent:>10,.0f}  {ratio:>13}"
+            f"  {p50:>8.1f} {p999:>9.1f}"
+        )
 
 
 def main():

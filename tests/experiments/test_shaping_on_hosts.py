@@ -356,9 +356,22 @@ def test_a_part_of_the_kernels_has_the_factors_it_always_had():
     assert trial.factors["switch"] == "bridge"
 
 
-def test_only_a_switch_can_be_the_software_bridge():
-    with pytest.raises(ValueError, match="end-station has no switch that the software bridge"):
-        part("end-station", switch="bridge")
+def test_the_software_bridge_has_no_modes_of_a_kernels_queues():
+    with pytest.raises(ValueError, match="the software bridge has no mode mqprio, etf"):
+        part("end-station", switch="bridge", modes=["tas", "mqprio", "etf"])
+    with pytest.raises(ValueError, match=r"testbeds.cards: the cards shape"):
+        part("end-station", testbeds={"cards": {"switch": "bridge"}})
+
+
+def test_it_can_stand_for_the_talkers_own_port():
+    """Stream and load come from one host, which nothing but the shaped port holds back."""
+    settings = part("end-station", switch="bridge", loads_mbps=[100.0], load_payload_bytes=1460)
+    job = on_hosts.job_of(settings, "tas", 1)
+    at = {s.name: s.host for s in job.steps if isinstance(s, Step)}
+    assert at["load"] == at["talker"] == "talker"
+    assert at["bridge"] == "port"
+    buckets = {s.host for s in job.configure if "tbf" in s.argv}
+    assert buckets == {"line"}
 
 
 def test_a_campaign_of_the_software_bridge_needs_nothing_of_the_kernel():

@@ -96,6 +96,7 @@ MODES_OF: dict[Kind, tuple[Mode, ...]] = {
     "bridge": ("tas", "prio", "cbs", "fifo", "direct"),
     "tas-frer": ("tas", "prio", "fifo"),
 }
+_OF_A_KERNEL: tuple[Mode, ...] = ("mqprio", "etf")
 GATED: tuple[Mode, ...] = ("tas",)
 LAUNCHED: tuple[Mode, ...] = ("etf",)
 """Modes whose datagrams carry the launch time asked for in place of the time of sending."""
@@ -106,8 +107,9 @@ class _Conditions(Strict):
 
     modes: OneOrMore[Mode]
     switch: Switch = "kernel"
-    """What switches and shapes on hosts: the kernel's bridge and queueing disciplines, or
-    ``bridge``, the software bridge, which needs none of these of the kernel and which alone shapes
+    """What shapes on hosts: the kernel's bridge and queueing disciplines, or ``bridge``, the
+    software bridge, which needs none of these of the kernel. It stands for a talker's own port too
+    (frames have a VLAN tag then, and what its queues have no room for is lost), and it alone shapes
     behind FRER."""
     link_rate_mbps: RateMbps = 1000.0
     """Wire rate of every link."""
@@ -179,10 +181,12 @@ class ShapingPart(_Conditions):
             raise ValueError("mode tas needs gates")
         if self.idle_slope_mbps is None and "cbs" in self.modes:
             raise ValueError("mode cbs needs idle_slope_mbps")
-        if self.software_bridge and self.kind == "end-station":
-            raise ValueError(f"{self.kind} has no switch that the software bridge could be")
+        if self.software_bridge and (wrong := [m for m in self.modes if m in _OF_A_KERNEL]):
+            raise ValueError(f"the software bridge has no mode {', '.join(wrong)}")
         if CARDS in self.testbeds and self.kind != "end-station":
             raise ValueError(f"testbeds.cards: a cable joins the cards, so there is no {self.kind}")
+        if CARDS in self.testbeds and self._switch_on(CARDS) == "bridge":
+            raise ValueError("testbeds.cards: the cards shape, so there is no switch")
         if self.priority == self.load_priority:
             raise ValueError(
                 f"stream and load are both of class {self.priority}: no mode could tell them apart"
@@ -200,8 +204,7 @@ class ShapingPart(_Conditions):
             return self
         if GUEST in self.testbeds:
             raise ValueError("testbeds.guest: FRER behind gates runs on model and emulated only")
-        here = self.testbeds.get(EMULATED)
-        if here is not None and (getattr(here, "switch", None) or self.switch) != "bridge":
+        if EMULATED in self.testbeds and self._switch_on(EMULATED) != "bridge":
             raise ValueError("testbeds.emulated: only switch: bridge shapes behind FRER")
         return self
 
@@ -221,6 +224,9 @@ class ShapingPart(_Conditions):
                     raise ValueError(f"testbeds.{kind}: {problems}") from None
         return self
 
+    def _switch_on(self, kind: TestbedKind) -> Switch:
+        return getattr(self.testbeds[kind], "switch", None) or self.switch
+
     def on(self, kind: TestbedKind) -> ShapingPart:
         """Return the part as a kind of testbed measures it.
 
@@ -236,7 +242,7 @@ class ShapingPart(_Conditions):
     @property
     def tagged(self) -> bool:
         """Whether frames carry a VLAN tag, without which a switch knows no priority."""
-        return self.kind != "end-station"
+        return self.kind != "end-station" or self.software_bridge
 
     @property
     def software_bridge(self) -> bool:

@@ -211,7 +211,8 @@ def _configuration(
         ((host, device),) = layout.shaped
         return numbered("shape", host, card_queues.commands(part, mode, device, cable.chip))
     wired = [(nth("line", place), *port) for place, port in enumerate(layout.lines)]
-    if layout.switched:
+    # A talker's own port has no line in front of it.
+    if layout.switched and part.kind != "end-station":
         wired += [(f"wire-{host}", host, CARD) for host in layout.senders]
     return [
         *(software_bridge.tagging(layout) if part.software_bridge else []),

@@ -7,6 +7,10 @@ A part's shaped port is the talker's own or a switch's::
     talker eth0 --- p1 sw p0 --- p0 line p1 --- eth0 listener
     loader eth0 --- p2
 
+The software bridge can stand for the talker's own port too, with stream and load from one host::
+
+    talker eth0 --- p1 port p0 --- p0 line p1 --- eth0 listener
+
 With FRER each member path has a shaped port and a load of its own; ``sw1`` copies and ``sw2``
 recovers::
 
@@ -38,7 +42,7 @@ CARD = "eth0"
 HOST_PORT, MEMBERS, FRER_SWITCHES = "p0", ("m0", "m1"), ("sw1", "sw2")
 VLAN_ID = 10
 
-_LOADER, _LINE = "loader", "line"
+_OWN_PORT, _LOADER, _LINE = "port", "loader", "line"
 _TO_LINE, _FROM_TALKER, _FROM_LOADER = "p0", "p1", "p2"
 _LINE_IN, _LINE_OUT = "p0", "p1"
 _MTU = 1504  # a tagged frame of a full packet
@@ -117,11 +121,15 @@ def of_veth(part: ShapingPart, mode: Mode) -> Topology:
         return _behind_frer(part)
     out = Link(LinkEnd(_LINE, _LINE_OUT, mtu=_MTU), _card(part, LISTENER, 2))
     line = Bridge(_LINE, (_LINE_IN, _LINE_OUT))
+    if part.kind == "end-station" and part.software_bridge:
+        into = Link(_card(part, TALKER, 1), LinkEnd(_OWN_PORT, _FROM_TALKER, mtu=_MTU))
+        links = (into, _line_behind(part, _OWN_PORT), out)
+        return Topology(links, (line,), ((_OWN_PORT, _TO_LINE),), (TALKER,))
     if part.kind == "end-station" or mode == "direct":
         link = Link(_card(part, TALKER, 1), LinkEnd(_LINE, _LINE_IN, mtu=_MTU))
         return Topology((link, out), (line,), ((TALKER, CARD),), (TALKER,))
     first = Link(_card(part, TALKER, 1), LinkEnd(SWITCH, _FROM_TALKER, mtu=_MTU))
-    links = (first, *_load_and_line(part, SWITCH))
+    links = (first, _load_to(part, SWITCH), _line_behind(part, SWITCH))
     ports = (_FROM_TALKER, _FROM_LOADER, _TO_LINE)
     switches = () if part.software_bridge else (Bridge(SWITCH, ports),)
     return Topology((*links, out), (*switches, line), ((SWITCH, _TO_LINE),), (_LOADER,))
@@ -144,7 +152,8 @@ def _behind_frer(part: ShapingPart) -> Topology:
     for place, (member, gate, line) in enumerate(zip(MEMBERS, gates, lines, strict=True)):
         first = LinkEnd(one, member, mtu=_MEMBER_MTU), LinkEnd(gate, _FROM_TALKER, mtu=_MEMBER_MTU)
         last = LinkEnd(line, _LINE_OUT, mtu=_MEMBER_MTU), LinkEnd(other, member, mtu=_MEMBER_MTU)
-        links += [Link(*first), *_load_and_line(part, gate, place), Link(*last)]
+        inner = _load_to(part, gate, place), _line_behind(part, gate, place)
+        links += [Link(*first), *inner, Link(*last)]
     return Topology(
         tuple(links),
         tuple(Bridge(line, (_LINE_IN, _LINE_OUT)) for line in lines),
@@ -154,12 +163,17 @@ def _behind_frer(part: ShapingPart) -> Topology:
     )
 
 
-def _load_and_line(part: ShapingPart, switch: str, place: int = 0) -> tuple[Link, Link]:
-    """Return a switch's links to the host of its load and to the line behind its shaped port."""
-    loader, line = nth(_LOADER, place), nth(_LINE, place)
-    load = Link(_card(part, loader, 3 + place), LinkEnd(switch, _FROM_LOADER, mtu=_MTU))
+def _load_to(part: ShapingPart, switch: str, place: int = 0) -> Link:
+    """Return the link from the host of a load to the switch whose port it loads."""
+    loader = _card(part, nth(_LOADER, place), 3 + place)
+    return Link(loader, LinkEnd(switch, _FROM_LOADER, mtu=_MTU))
+
+
+def _line_behind(part: ShapingPart, switch: str, place: int = 0) -> Link:
+    """Return the link from a shaped port to the line behind it."""
     mtu = _MEMBER_MTU if part.kind == "tas-frer" else _MTU
-    return load, Link(LinkEnd(switch, _TO_LINE, mtu=mtu), LinkEnd(line, _LINE_IN, mtu=mtu))
+    line = nth(_LINE, place)
+    return Link(LinkEnd(switch, _TO_LINE, mtu=mtu), LinkEnd(line, _LINE_IN, mtu=mtu))
 
 
 def _card(part: ShapingPart, host: str, number: int) -> LinkEnd:
