@@ -18,6 +18,8 @@ TESTBEDS = {
     "emulated": ("emulated testbed (queues of its own kernel)", "Measured on"),
 }
 
+# What gives ports their modes there, where the test says nothing else.
+SHAPERS = {"cards": "card", "model": "model", "guest": "kernel", "emulated": "kernel"}
 
 # By pattern, the first that fits; what has three numbers has limits.
 SUITING = {
@@ -51,7 +53,7 @@ def prepared(paper, folder, kind="guest", measured=True, chosen=None):
 
     ``chosen`` has words and numbers by pattern of their keys.
     """
-    used = scan(paper.folder)
+    used, chosen = scan(paper.folder), {"*.shaper": SHAPERS[kind], **(chosen or {})}
     label, verb = TESTBEDS[kind]
     facts = [
         fact | {"value": {"kind": kind, "label": label, "verb": verb}.get(name, fact["value"])}
@@ -62,7 +64,7 @@ def prepared(paper, folder, kind="guest", measured=True, chosen=None):
     for column, prefix in (("selected", ""), (SIMULATED, f"{SIMULATED}.")):
         bare = [key.removeprefix(prefix) for key in used.measured if key.startswith(prefix)]
         keys = sorted(key for key in bare if key.startswith(f"{EXPERIMENT}."))
-        items = [invented(key, chosen or {}) for key in keys] if measured else []
+        items = [invented(key, chosen) for key in keys] if measured else []
         run = folder / column / EXPERIMENT
         write_run(run, items, facts, testbed=kind)
         if measured:

@@ -65,6 +65,15 @@ class TestPages(PagesOfShaping):
         for sentence in says:
             assert sentence in text
 
+    def test_it_says_that_the_bridge_was_written_anew(self, tmp_path):
+        chosen = {"*.shaper": "software bridge"}
+        results = PAPER.built(prepared(PAPER, tmp_path, kind="emulated", chosen=chosen))
+        text = PAPER.squeezed(results)
+        assert "문서에적힌구조와절차대로브릿지를새로작성하였다" in text
+        assert "aDPDKbridgeofthesamestructure" in text
+        assert "커널의브릿지와큐" not in text
+        PAPER.assert_nothing_is_missing_or_off_the_page(results, points=2)
+
     def test_a_growing_gap_is_told_by_its_limits(self, tmp_path):
         chosen = {
             "*.loaded.p90.difference.us": (10.0, 9.0, 11.0),

@@ -71,6 +71,14 @@ class TestPages(PagesOfShaping):
         assert "게이트와큐는네트워크카드의것이다." in text
         assert "여기에없다" not in text
 
+    def test_a_software_bridge_in_place_of_the_port_is_described_as_one(self, tmp_path):
+        chosen = {"*.shaper": "software bridge"}
+        results = PAPER.built(prepared(PAPER, tmp_path, kind="emulated", chosen=chosen))
+        text = PAPER.squeezed(results)
+        assert "송신단말의포트자리에는DPDK로작성한소프트웨어브릿지가있어" in text
+        assert "커널의taprio" not in text
+        PAPER.assert_nothing_is_missing_or_off_the_page(results, points=2)
+
     def test_an_unexpected_verdict_stops_the_build(self, tmp_path):
         chosen = {"*.tas_against_prio.*.verdict": "perhaps"}
         done = PAPER.latexmk(prepared(PAPER, tmp_path, chosen=chosen))

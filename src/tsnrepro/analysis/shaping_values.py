@@ -13,7 +13,9 @@ from tsnrepro.analysis import shaping_modes as modes
 from tsnrepro.analysis.results import Results
 from tsnrepro.analysis.shaping import IDLE, Run, estimates, held_runs
 from tsnrepro.ethernet import FULL_PAYLOAD_BYTES
+from tsnrepro.experiments.shaping.factors import CARDS_MEDIUM
 from tsnrepro.experiments.shaping.schedule import Flow, carried_bytes, flows_of, smallest_window_ns
+from tsnrepro.registry import MODEL
 from tsnrepro.settings.shaping import LAUNCHED, ShapingPart
 from tsnrepro.stats.estimate import Estimate
 
@@ -27,6 +29,8 @@ def analyse(run: Run) -> Results:
     media = sorted(set(run.trials["medium"]))
     method = "environment of the run"
     results.value("shaping.medium", " and ".join(media), run.trials["trial"], method=method)
+    shapers = sorted({_shaper(run, part) for part in run.parts()})
+    results.value("shaping.shaper", " and ".join(shapers), run.trials["trial"], method=method)
     for part in run.parts():
         _conditions(results, run, part)
         _arithmetic(results, run, part)
@@ -45,6 +49,16 @@ def analyse(run: Run) -> Results:
     for one, other, *_ in modes.HELD_AGAINST:
         _against(results, run, modes.mode_against_mode(run, one, other))
     return results
+
+
+def _shaper(run: Run, part: ShapingPart) -> str:
+    """Return what gives a part's ports their modes: the model, a card, or a program of hosts."""
+    medium = run.rows(part.name)["medium"].iloc[0]
+    if medium == MODEL:
+        return MODEL
+    if medium == CARDS_MEDIUM:
+        return "card"
+    return "software bridge" if part.software_bridge else "kernel"
 
 
 def _at(part: str, *words: str) -> str:

@@ -307,7 +307,7 @@ EXPERIMENT = Experiment(
     },
     # The first word is a part; after a mode comes its load: idle, loaded or a rate.
     keys=(
-        "shaping.medium",
+        "shaping.{medium,shaper}",
         "shaping.*.schedule.{cycle,window,closed,frame_window,full_frame_window}.us",
         "shaping.*.schedule.{window,frame}.bytes",
         f"shaping.*.{_LATENCY_MODES}.*.{_STATISTICS}.us",

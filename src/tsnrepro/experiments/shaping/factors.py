@@ -1,8 +1,11 @@
-"""A part with one mode and one load as the factors of a trial, and back."""
+"""A part with one mode and one load as the factors of a trial, and back; and its medium."""
 
 from typing import Any
 
 from tsnrepro.settings.shaping import Mode, ShapingPart
+
+CARDS_MEDIUM = "network cards"
+"""The medium of trials between two cards that a cable joins; others name their testbed."""
 
 
 def factors_of(part: ShapingPart, mode: Mode, load_mbps: float) -> dict[str, Any]:

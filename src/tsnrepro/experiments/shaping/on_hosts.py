@@ -23,7 +23,7 @@ from tsnrepro.experiments.shaping import (
     topology,
     veth_queues,
 )
-from tsnrepro.experiments.shaping.factors import part_of
+from tsnrepro.experiments.shaping.factors import CARDS_MEDIUM, part_of
 from tsnrepro.experiments.shaping.log import LOG, compress
 from tsnrepro.experiments.shaping.steps import COMMAND_S, nth, numbered
 from tsnrepro.experiments.shaping.topology import CARD, LISTENER, SWITCH, TALKER, Topology
@@ -74,7 +74,7 @@ def measure(testbed: JobTestbed, trial: Trial, measured: Measurement) -> None:
     measured.outputs[LOG] = compress(log)
     measured.values |= {
         "seed": seed,
-        "medium": f"{testbed.kind} veth" if testbed.kind in _OF_VETH else "network cards",
+        "medium": f"{testbed.kind} veth" if testbed.kind in _OF_VETH else CARDS_MEDIUM,
         "egress": _egress_of(testbed.cable, result),
         "guest" if testbed.kind == "guest" else "machine": result.describe(),
         **_counts_of(part, layout, result),
