@@ -322,6 +322,25 @@ def test_fifty_killed_campaigns_are_undone(tmp_path, drivers):
     assert kill_and_restore(tmp_path, times, drivers) > 15
 
 
+def test_what_is_let_go_halfway_is_let_go_by_the_next(tmp_path, monkeypatch):
+    """A reservation outlives whoever is killed at the very end, and is still known for ours."""
+
+    def ended(*_):
+        raise TestbedError("no more", "listener")
+
+    with Rack(tmp_path, ("ebpf", "ebpf")) as rack:
+        before = fingerprint(rack)
+        with (
+            monkeypatch.context() as patched,
+            pytest.raises(TestbedError, match="no more"),
+            HardwareTestbed(rack.settings(), "killed", "a test", tmp_path),
+        ):
+            patched.setattr(Reservation, "release", ended)
+        assert all(now["reserved"] for now in fingerprint(rack).values())
+        assert restore("killed", Journal("killed", tmp_path))
+        assert fingerprint(rack) == before
+
+
 def test_a_killed_undoing_is_finished(tmp_path):
     """What it gave back on a board already is not given back twice, and no hindrance."""
     with Rack(tmp_path, ("lan966x", "lan966x")) as rack, rack.up("killed"):

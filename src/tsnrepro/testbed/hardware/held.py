@@ -70,16 +70,27 @@ class HeldHosts(Generic[Hosts]):
         self._journal.write(entry)
         try:
             self._reservation.take()
-            self._undoing.callback(self._reservation.release)
-            state = hosts.save()
-            hosts.refuse(state)
         except BaseException:
             self._journal.remove()
             raise
+        self._undoing.callback(self._release)
+        state = hosts.save()
+        hosts.refuse(state)
         self._journal.write(entry | {"state": state})
         # In the reverse order: restored first, and forgotten only if that succeeded.
-        self._undoing.callback(partial(_undo, hosts, state, self._journal))
+        self._undoing.callback(partial(_undo, hosts, state, self._journal, entry))
         return hosts
+
+    def _release(self) -> None:
+        """Let the hosts go, and forget them where they are as they were.
+
+        Last of all: as long as the journal has its token, a reservation of one that was killed is
+        found for ours.
+        """
+        self._reservation.release()
+        entry = self._journal.read()
+        if entry is not None and entry["state"] is None:
+            self._journal.remove()
 
     def renew(self) -> None:
         """Give the reservation a sign of life, now and then."""
@@ -90,9 +101,12 @@ class HeldHosts(Generic[Hosts]):
         self._undoing.pop_all()
 
 
-def _undo(hosts: Connected, state: dict[str, Any], journal: Journal) -> None:
+def _undo(
+    hosts: Connected, state: dict[str, Any], journal: Journal, reserved: dict[str, Any]
+) -> None:
+    """Bring the hosts back; what the journal says then is that they are reserved, no more."""
     hosts.restore(state)
-    journal.remove()
+    journal.write(reserved)
 
 
 def put_back(
@@ -139,6 +153,6 @@ def put_back(
             stack.callback(reserved.release)
         if entry["state"] is not None:
             hosts.restore(entry["state"])
-        if tell is None:
-            journal.remove()
+    if tell is None:
+        journal.remove()
     return True
