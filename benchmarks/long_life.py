@@ -110,7 +110,7 @@ def trials(testbed: EmulatedTestbed, folder: Path) -> Iterator[None]:
 
 def _measure(store: RawStore, item: Planned, testbed: EmulatedTestbed) -> None:
     run_trials(store, [item], 1, lambda: nullcontext(testbed), loss.measure)
-    (document,) = store.documents()
+    document = store.read(store.attempts(item.trial)[-1])
     unaccounted = document["values"]["accounting"]["unaccounted"]
     if unaccounted:
         sys.exit(f"{item.trial.label}: {unaccounted} datagrams have no place")
