@@ -6,6 +6,7 @@ import sys
 
 import pytest
 
+from tsnrepro.campaigns import campaign
 from tsnrepro.errors import ConfigurationError
 from tsnrepro.registry import experiment
 from tsnrepro.repository import root
@@ -25,6 +26,17 @@ def test_without_root_the_model_is_chosen_and_the_reason_says_why(monkeypatch):
 def test_an_experiment_without_a_testbed_has_a_reason(monkeypatch):
     monkeypatch.setattr(choose, "missing_for", lambda kind: ["root"])
     assert choose.choose(experiment("capture")) == ("", "for emulated this machine lacks root")
+
+
+def test_a_campaign_of_the_software_bridge_asks_nothing_of_the_kernel(monkeypatch):
+    monkeypatch.setattr(choose, "missing_for", lambda kind: [])
+    monkeypatch.setattr("tsnrepro.testbed.guest.requirements.lacking_qdiscs", lambda: ["taprio"])
+    shaping = experiment("shaping")
+    assert choose.choose(shaping) == (
+        "guest",
+        "for emulated this machine lacks taprio in its kernel",
+    )
+    assert choose.choose(shaping, campaign("bridge").shaping)[0] == "emulated"
 
 
 def test_a_missing_tool_is_named(monkeypatch):

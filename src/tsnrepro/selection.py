@@ -11,7 +11,7 @@ from tsnrepro.campaigns import campaign, raw_root, testbed_settings
 from tsnrepro.errors import ConfigurationError
 from tsnrepro.records.imports import imported
 from tsnrepro.registry import Experiment, experiment
-from tsnrepro.settings import Selection
+from tsnrepro.settings import Campaign, Selection
 from tsnrepro.settings.papers import Sources, manuscripts, sources_of
 from tsnrepro.testbed import choose
 
@@ -116,7 +116,7 @@ def plan(selection: Selection) -> SelectionPlan:
         settings = campaign(selection.campaign)
         where = f"campaign '{selection.campaign}'"
         asked = _asked_for(selection, settings.experiments, where)
-        chosen, left_out = _choose([experiment(name) for name in asked], selection.testbed)
+        chosen, left_out = _choose(asked, settings, selection.testbed)
         runs = tuple(
             SelectedRun(found, selection.campaign, name) for name, (found, _) in chosen.items()
         )
@@ -160,13 +160,13 @@ def _imported_runs(selection: Selection) -> tuple[SelectedRun, ...]:
 
 
 def _choose(
-    wanted: Iterable[Experiment], testbed: str
+    wanted: Iterable[str], settings: Campaign, testbed: str
 ) -> tuple[dict[str, tuple[str, str]], dict[str, str]]:
     """Return testbed and ground of each experiment, and the reason for each that has no testbed."""
     chosen, left_out = {}, {}
-    for declared in wanted:
+    for declared in map(experiment, wanted):
         if testbed == choose.AUTO:
-            found, reason = choose.choose(declared)
+            found, reason = choose.choose(declared, settings.section(declared.name))
         else:
             found, reason = _on_named(declared, testbed)
         if found:

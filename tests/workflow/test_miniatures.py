@@ -23,6 +23,7 @@ from tsnrepro.testbed.choose import availability
 RUNS = [
     ("quick", "auto", ()),
     ("quick", "model", (pytest.mark.long,)),
+    ("quick", "guest", (pytest.mark.long,)),
     ("rfc2544-full", "auto", (pytest.mark.long,)),
     ("documents", "auto", (pytest.mark.long,)),
     ("documents", "model", (pytest.mark.long,)),

@@ -23,8 +23,7 @@ from tsnrepro.settings import (
     TestbedSettings,
     parse,
 )
-from tsnrepro.settings.shaping import ShapingSettings
-from tsnrepro.testbed.choose import unfit, unfit_trial
+from tsnrepro.testbed.choose import needed_qdiscs, unfit, unfit_trial
 from tsnrepro.testbed.protocol import JobTestbed, Testbed
 
 
@@ -184,13 +183,11 @@ def open_for(
     Where it needs queueing disciplines, an emulated testbed runs jobs on this machine's kernel.
     """
     settings = testbed_settings(name)
-    needs = experiment_of(experiment).qdiscs
-    if needs and isinstance(settings, EmulatedSettings):
+    declared = experiment_of(experiment)
+    if declared.qdiscs and isinstance(settings, EmulatedSettings):
         from tsnrepro.testbed.jobs.local import LocalJobs  # noqa: PLC0415
 
-        section = campaign.section(experiment)
-        if isinstance(section, ShapingSettings) and not section.needs_of_the_kernel(settings.kind):
-            needs = ()
+        needs = needed_qdiscs(declared, campaign.section(experiment))
         jobs: JobTestbed = LocalJobs(settings, purpose, needs)
         return jobs
     return open_testbed(name, campaign, purpose, **overrides)

@@ -7,6 +7,8 @@ from tsnrepro.errors import ConfigurationError
 from tsnrepro.registry import EMULATED, GUEST, MODEL, SOMEBODYS, Experiment
 from tsnrepro.repository import root
 from tsnrepro.settings import HardwareSettings, TestbedSettings
+from tsnrepro.settings.shaping import ShapingSettings
+from tsnrepro.settings.strict import Strict
 from tsnrepro.testbed import requirements
 
 AUTO = "auto"
@@ -97,23 +99,39 @@ def unfit_trial(
     return f"{unable} cannot fail so on request; switches of driver ebpf can" if unable else ""
 
 
-def lacking(experiment: Experiment, kind: str) -> list[str]:
-    """Return what this machine lacks to measure an experiment on a kind of testbed."""
+def needed_qdiscs(experiment: Experiment, settings: Strict | None) -> tuple[str, ...]:
+    """Return the queueing disciplines that an experiment takes of this machine's kernel.
+
+    With its settings in a campaign, which may do without.
+    """
+    if isinstance(settings, ShapingSettings) and not settings.needs_of_the_kernel(EMULATED):
+        return ()
+    return experiment.qdiscs
+
+
+def lacking(experiment: Experiment, kind: str, settings: Strict | None = None) -> list[str]:
+    """Return what this machine lacks to measure an experiment on a kind of testbed.
+
+    Without its settings in a campaign, to measure any.
+    """
     lacks = missing_for(kind)
-    if kind == EMULATED and experiment.qdiscs and not lacks:
+    if kind == EMULATED and needed_qdiscs(experiment, settings) and not lacks:
         from tsnrepro.testbed.guest.requirements import lacking_qdiscs  # noqa: PLC0415
 
         return [f"{name} in its kernel" for name in lacking_qdiscs()]
     return lacks
 
 
-def choose(experiment: Experiment) -> tuple[str, str]:
-    """Return the testbed that suits an experiment best on this machine, and why, in one line."""
+def choose(experiment: Experiment, settings: Strict | None = None) -> tuple[str, str]:
+    """Return the testbed that suits an experiment best on this machine, and why, in one line.
+
+    ``settings`` are its settings in a campaign; without them any is to be measured there.
+    """
     passed_over = []
     for kind in experiment.kinds:
         if kind in SOMEBODYS:
             continue
-        lacks = lacking(experiment, kind)
+        lacks = lacking(experiment, kind, settings)
         if not lacks:
             return kind, "; ".join(passed_over) or _GROUNDS[kind]
         passed_over.append(f"for {kind} this machine lacks {', '.join(lacks)}")

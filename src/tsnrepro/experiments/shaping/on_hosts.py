@@ -26,7 +26,7 @@ from tsnrepro.experiments.shaping import (
 from tsnrepro.experiments.shaping.factors import CARDS_MEDIUM, part_of
 from tsnrepro.experiments.shaping.log import LOG, compress
 from tsnrepro.experiments.shaping.steps import COMMAND_S, nth, numbered
-from tsnrepro.experiments.shaping.topology import CARD, LISTENER, SWITCH, TALKER, Topology
+from tsnrepro.experiments.shaping.topology import CARD, LISTENER, SWITCH, TALKER, Wiring
 from tsnrepro.registry import EMULATED, GUEST
 from tsnrepro.settings.shaping import LAUNCHED
 from tsnrepro.streams import build, command
@@ -64,7 +64,7 @@ def measure(testbed: JobTestbed, trial: Trial, measured: Measurement) -> None:
     """Measure one trial by a job; the record keeps every command, log and counter."""
     part, mode = part_of(trial.factors), trial.factors["mode"]
     seed = int(trial.digest, 16) % (1 << 31)
-    layout = _topology_of(part, mode, testbed.cable)
+    wiring = _topology_of(part, mode, testbed.cable)
     job = job_of(part, mode, seed, testbed.cable)
     measured.outputs["job.json.gz"] = json.dumps(job.describe(), indent=1)
     result: JobResult = testbed.run(job)
@@ -77,7 +77,7 @@ def measure(testbed: JobTestbed, trial: Trial, measured: Measurement) -> None:
         "medium": f"{testbed.kind} veth" if testbed.kind in _OF_VETH else CARDS_MEDIUM,
         "egress": _egress_of(testbed.cable, result),
         "guest" if testbed.kind == "guest" else "machine": result.describe(),
-        **_counts_of(part, layout, result),
+        **_counts_of(part, wiring, result),
     }
 
 
@@ -102,7 +102,7 @@ def _keep(result: JobResult, measured: Measurement) -> None:
             measured.outputs[f"{name}.stderr.txt"] = done.stderr
 
 
-def _counts_of(part: ShapingPart, layout: Topology, result: JobResult) -> dict[str, Any]:
+def _counts_of(part: ShapingPart, wiring: Wiring, result: JobResult) -> dict[str, Any]:
     """Return the accounts of stream and load and what everything on the way counted."""
     sent = command.parse_talker(result.steps["talker"].stdout)
     got = command.parse_listener(result.steps["listener"].stdout).stream(_STREAM_PORT)
@@ -112,18 +112,18 @@ def _counts_of(part: ShapingPart, layout: Topology, result: JobResult) -> dict[s
             "received": got.unique,
             "lost": sent.sent - got.unique,
             "out_of_order": got.out_of_order,
-            **_load_rates(part, layout, result),
+            **_load_rates(part, wiring, result),
         },
         "talker": asdict(sent),
         "listener": asdict(got),
         "qdiscs": [] if part.software_bridge else _counted(result, "qdisc"),
         "line": [
             row
-            for place, _ in enumerate(layout.lines)
+            for place, _ in enumerate(wiring.lines)
             for row in _counted(result, nth("line", place))
         ],
-        **(software_bridge.counts_of(layout, result) if part.software_bridge else {}),
-        **({"frer": frer_switches.counts_of(result)} if layout.replicated else {}),
+        **(software_bridge.counts_of(wiring, result) if part.software_bridge else {}),
+        **({"frer": frer_switches.counts_of(result)} if wiring.replicated else {}),
     }
 
 
@@ -135,13 +135,13 @@ def _counted(result: JobResult, name: str) -> list[dict[str, Any]]:
     return qdisc.counted_between(before, after)
 
 
-def _load_rates(part: ShapingPart, layout: Topology, result: JobResult) -> dict[str, float]:
+def _load_rates(part: ShapingPart, wiring: Wiring, result: JobResult) -> dict[str, float]:
     """Return the payload rates of all loads together, in Mb/s."""
     rates = {"load_offered_mbps": 0.0, "load_delivered_mbps": 0.0}
     if part.loads_mbps[0] == 0:
         return rates
     got = command.parse_listener(result.steps["load-listener"].stdout)
-    for place, _ in enumerate(layout.loaders):
+    for place, _ in enumerate(wiring.loaders):
         name = nth("load", place)
         sent = command.parse_talker(result.steps[name].stdout)
         if sent.first_ns is None or sent.last_ns is None or sent.last_ns == sent.first_ns:
@@ -155,7 +155,7 @@ def _load_rates(part: ShapingPart, layout: Topology, result: JobResult) -> dict[
 # --- the job ----------------------------------------------------------------------------------
 
 
-def _topology_of(part: ShapingPart, mode: Mode, cable: Cable | None) -> Topology:
+def _topology_of(part: ShapingPart, mode: Mode, cable: Cable | None) -> Wiring:
     return topology.of_cable(cable) if cable else topology.of_veth(part, mode)
 
 
@@ -176,48 +176,48 @@ def job_of(part: ShapingPart, mode: Mode, seed: int, cable: Cable | None = None)
     ConfigurationError
         The part is of a kind that takes another testbed.
     """
-    layout = _topology_of(part, mode, cable)
+    wiring = _topology_of(part, mode, cable)
     programs = build.programs()
     names = [str(programs.talker), str(programs.listener)]
     if part.software_bridge:
         names.append(software_bridge.program())
-    if layout.replicated:
+    if wiring.replicated:
         names.append(frer_switches.program())
     job = Job(
         name=f"shaping {part.name} {mode}",
-        links=layout.links,
-        bridges=layout.bridges,
-        configure=tuple(_configuration(part, mode, layout, cable)),
-        steps=tuple(_steps(part, mode, layout)),
+        links=wiring.links,
+        bridges=wiring.bridges,
+        configure=tuple(_configuration(part, mode, wiring, cable)),
+        steps=tuple(_steps(part, mode, wiring)),
         programs=tuple(names),
         seed=seed,
         deadline_s=_WALL_SECONDS,
     )
-    return replace(job, inputs=_inputs(part, mode, layout, job))
+    return replace(job, inputs=_inputs(part, mode, wiring, job))
 
 
-def _inputs(part: ShapingPart, mode: Mode, layout: Topology, job: Job) -> dict[str, bytes]:
-    inputs = frer_switches.inputs() if layout.replicated else {}
+def _inputs(part: ShapingPart, mode: Mode, wiring: Wiring, job: Job) -> dict[str, bytes]:
+    inputs = frer_switches.inputs() if wiring.replicated else {}
     if part.software_bridge:
-        listener = hardware_address(job, layout.listener)
-        inputs |= software_bridge.inputs(part, mode, layout, listener)
+        listener = hardware_address(job, wiring.listener)
+        inputs |= software_bridge.inputs(part, mode, wiring, listener)
     return inputs
 
 
 def _configuration(
-    part: ShapingPart, mode: Mode, layout: Topology, cable: Cable | None
+    part: ShapingPart, mode: Mode, wiring: Wiring, cable: Cable | None
 ) -> list[Step]:
     if cable:
-        ((host, device),) = layout.shaped
+        ((host, device),) = wiring.shaped
         return numbered("shape", host, card_queues.commands(part, mode, device, cable.chip))
-    wired = [(nth("line", place), *port) for place, port in enumerate(layout.lines)]
+    wired = [(nth("line", place), *port) for place, port in enumerate(wiring.lines)]
     # A talker's own port has no line in front of it.
-    if layout.switched and part.kind != "end-station":
-        wired += [(f"wire-{host}", host, CARD) for host in layout.senders]
+    if wiring.switched and part.kind != "end-station":
+        wired += [(f"wire-{host}", host, CARD) for host in wiring.senders]
     return [
-        *(software_bridge.tagging(layout) if part.software_bridge else []),
-        *(frer_switches.set_up(_STREAM_PORT) if layout.replicated else []),
-        *_shaping(part, mode, layout),
+        *(software_bridge.tagging(wiring) if part.software_bridge else []),
+        *(frer_switches.set_up(_STREAM_PORT) if wiring.replicated else []),
+        *_shaping(part, mode, wiring),
         *(
             step
             for name, host, port in wired
@@ -226,11 +226,11 @@ def _configuration(
     ]
 
 
-def _shaping(part: ShapingPart, mode: Mode, layout: Topology) -> list[Step]:
+def _shaping(part: ShapingPart, mode: Mode, wiring: Wiring) -> list[Step]:
     """Return the steps that give the shaped port its queues; the software bridge has its own."""
-    if layout.switched and part.software_bridge:
+    if wiring.switched and part.software_bridge:
         return []
-    ((host, device),) = layout.shaped
+    ((host, device),) = wiring.shaped
     commands = veth_queues.commands(part, mode, device)
     if host == SWITCH:
         classes = {part.priority: part.priority, part.load_priority: part.load_priority}
@@ -265,51 +265,51 @@ def _pacing(part: ShapingPart, mode: Mode) -> command.Pacing:
     return command.Pacing(interval_ns(part))
 
 
-def _steps(part: ShapingPart, mode: Mode, layout: Topology) -> list[Step | Stop | Pause]:
+def _steps(part: ShapingPart, mode: Mode, wiring: Wiring) -> list[Step | Stop | Pause]:
     """Start what listens and what loads, let the talker send, end all and read the counters."""
     deadline = part.packets * part.interval_us / 1e6 + _LEAD_S + _DRAIN_S + 2 * COMMAND_S
-    shows = _shows(part, layout)
+    shows = _shows(part, wiring)
     loaded = part.loads_mbps[0] > 0
-    loads = [nth("load", place) for place, _ in enumerate(layout.loaders)] if loaded else []
+    loads = [nth("load", place) for place, _ in enumerate(wiring.loaders)] if loaded else []
     return [
-        *(software_bridge.start(layout, deadline) if part.software_bridge else []),
-        _listener(layout, deadline),
+        *(software_bridge.start(wiring, deadline) if part.software_bridge else []),
+        _listener(wiring, deadline),
         *(Step(f"{name}-before", *show, COMMAND_S) for name, show in shows.items()),
-        *(_loads(part, layout, deadline) if loaded else []),
+        *(_loads(part, wiring, deadline) if loaded else []),
         Pause(_LEAD_S),
-        _talker(part, mode, layout, deadline),
+        _talker(part, mode, wiring, deadline),
         *(Stop(load) for load in loads),
         Pause(_DRAIN_S),
         Stop("listener"),
         *([Stop("load-listener")] if loaded else []),
-        *(software_bridge.stop(layout) if part.software_bridge else []),
-        *(frer_switches.ask() if layout.replicated else []),
+        *(software_bridge.stop(wiring) if part.software_bridge else []),
+        *(frer_switches.ask() if wiring.replicated else []),
         *(Step(f"{name}-after", *show, COMMAND_S) for name, show in shows.items()),
     ]
 
 
-def _shows(part: ShapingPart, layout: Topology) -> dict[str, tuple[str, tuple[str, ...]]]:
+def _shows(part: ShapingPart, wiring: Wiring) -> dict[str, tuple[str, tuple[str, ...]]]:
     """Return host and command of what is counted before and after, by a name."""
-    ports = {} if part.software_bridge else {"qdisc": layout.shaped[0]}
-    ports |= {nth("line", place): port for place, port in enumerate(layout.lines)}
+    ports = {} if part.software_bridge else {"qdisc": wiring.shaped[0]}
+    ports |= {nth("line", place): port for place, port in enumerate(wiring.lines)}
     return {name: (host, tuple(qdisc.show(device))) for name, (host, device) in ports.items()}
 
 
-def _listener(layout: Topology, deadline: float) -> Step:
+def _listener(wiring: Wiring, deadline: float) -> Step:
     listen = command.listener(
         str(build.programs().listener),
         [_STREAM_PORT],
         command.Extent(),
         log=_LOG_PATH,
-        timestamps=layout.stamps,
+        timestamps=wiring.stamps,
     )
     return Step("listener", LISTENER, tuple(listen), deadline, background=True, files=(_LOG_PATH,))
 
 
-def _talker(part: ShapingPart, mode: Mode, layout: Topology, deadline: float) -> Step:
+def _talker(part: ShapingPart, mode: Mode, wiring: Wiring, deadline: float) -> Step:
     talk = command.talker(
         str(build.programs().talker),
-        layout.to,
+        wiring.to,
         _STREAM_PORT,
         _pacing(part, mode),
         command.Extent(count=part.packets),
@@ -320,18 +320,18 @@ def _talker(part: ShapingPart, mode: Mode, layout: Topology, deadline: float) ->
     return Step("talker", TALKER, tuple(talk), deadline)
 
 
-def _loads(part: ShapingPart, layout: Topology, deadline: float) -> list[Step]:
+def _loads(part: ShapingPart, wiring: Wiring, deadline: float) -> list[Step]:
     """Return the steps that load every shaped port, each to a port of the listener's."""
     programs = build.programs()
-    ports = [_LOAD_PORT + place for place, _ in enumerate(layout.loaders)]
+    ports = [_LOAD_PORT + place for place, _ in enumerate(wiring.loaders)]
     listen = command.listener(
         str(programs.listener), ports, command.Extent(), buffer_bytes=_LOAD_BUFFER_BYTES
     )
     steps = [Step("load-listener", LISTENER, tuple(listen), deadline, background=True)]
-    for place, (host, port) in enumerate(zip(layout.loaders, ports, strict=True)):
+    for place, (host, port) in enumerate(zip(wiring.loaders, ports, strict=True)):
         talk = command.talker(
             str(programs.talker),
-            layout.to,
+            wiring.to,
             port,
             command.Pacing.at_rate(part.loads_mbps[0], part.load_payload_bytes),
             command.Extent(),

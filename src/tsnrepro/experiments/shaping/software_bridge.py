@@ -13,7 +13,7 @@ from tsnrepro.bridge import build, counters, words
 from tsnrepro.bridge.words import BridgeSettings, PortSettings, Shaper
 from tsnrepro.ethernet import R_TAG_BYTES
 from tsnrepro.experiments.shaping.steps import COMMAND_S, nth, numbered
-from tsnrepro.experiments.shaping.topology import CARD, LISTENER, VLAN_ID, Topology
+from tsnrepro.experiments.shaping.topology import CARD, LISTENER, VLAN_ID, Wiring
 from tsnrepro.testbed.jobs.job import Step, Stop
 from tsnrepro.tools import qdisc
 
@@ -34,24 +34,24 @@ def program() -> str:
     return str(build.bridge())
 
 
-def inputs(part: ShapingPart, mode: Mode, topology: Topology, listener: str) -> dict[str, bytes]:
+def inputs(part: ShapingPart, mode: Mode, wiring: Wiring, listener: str) -> dict[str, bytes]:
     """Return the files that a trial needs; ``listener`` is the MAC address of its port."""
-    told = settings(part, mode, topology, listener).text().encode()
+    told = settings(part, mode, wiring, listener).text().encode()
     return {_TAGGER_PATH: build.tagger().read_bytes(), _SETTINGS_PATH: told}
 
 
-def settings(part: ShapingPart, mode: Mode, topology: Topology, listener: str) -> BridgeSettings:
+def settings(part: ShapingPart, mode: Mode, wiring: Wiring, listener: str) -> BridgeSettings:
     """Return what the bridges are told for a mode: the port to the line shapes.
 
     The listener sends nothing that its address could be learned from.
     """
     assert mode != "cbs" or part.idle_slope_mbps is not None
-    _, to_line = topology.shaped[0]
+    _, to_line = wiring.shaped[0]
     shapers = {part.priority: Shaper(part.idle_slope_mbps or 0.0)} if mode == "cbs" else {}
     plain = PortSettings(
         rate_mbps=part.link_rate_mbps, queue_bytes=part.queue_bytes, ahead_us=_AHEAD_US
     )
-    if topology.replicated:
+    if wiring.replicated:
         plain = replace(plain, longest_bytes=plain.longest_bytes + R_TAG_BYTES)
     shaped = replace(
         plain,
@@ -64,27 +64,27 @@ def settings(part: ShapingPart, mode: Mode, topology: Topology, listener: str) -
         ports={to_line: shaped},
         # Without priorities all frames are of one class.
         classes=[(None, pcp, 0) for pcp in range(8)] if mode == "fifo" else [],
-        addresses=[(listener, VLAN_ID, to_line)] if topology.switched else [],
+        addresses=[(listener, VLAN_ID, to_line)] if wiring.switched else [],
         sleep_us=_LONGEST_SLEEP_US,
         realtime=True,
     )
 
 
-def tagging(topology: Topology) -> list[Step]:
+def tagging(wiring: Wiring) -> list[Step]:
     """Return the steps that give what hosts send a VLAN tag."""
     return [
         step
-        for host in sorted({LISTENER, *topology.senders})
+        for host in sorted({LISTENER, *wiring.senders})
         for step in numbered(f"tag-{host}", host, qdisc.tag_by_priority(CARD, _TAGGER_PATH))
     ]
 
 
-def start(topology: Topology, deadline_s: float) -> list[Step]:
+def start(wiring: Wiring, deadline_s: float) -> list[Step]:
     """Return the steps that start the bridges; each forwards from when it answers."""
     steps = []
-    for place, host in enumerate(_hosts(topology)):
+    for place, host in enumerate(_hosts(wiring)):
         name = nth(_NAME, place)
-        run = words.command(program(), _SETTINGS_PATH, topology.devices(host))
+        run = words.command(program(), _SETTINGS_PATH, wiring.devices(host))
         ask = words.ask(program(), "counters")
         steps += [
             Step(name, host, tuple(run), deadline_s, background=True),
@@ -93,16 +93,16 @@ def start(topology: Topology, deadline_s: float) -> list[Step]:
     return steps
 
 
-def stop(topology: Topology) -> list[Stop]:
+def stop(wiring: Wiring) -> list[Stop]:
     """Return the steps that end the bridges, which print their counters then."""
-    return [Stop(nth(_NAME, place)) for place, _ in enumerate(_hosts(topology))]
+    return [Stop(nth(_NAME, place)) for place, _ in enumerate(_hosts(wiring))]
 
 
-def _hosts(topology: Topology) -> list[str]:
-    return [host for host, _ in topology.shaped] if topology.switched else []
+def _hosts(wiring: Wiring) -> list[str]:
+    return [host for host, _ in wiring.shaped] if wiring.switched else []
 
 
-def counts_of(topology: Topology, result: JobResult) -> dict[str, Any]:
+def counts_of(wiring: Wiring, result: JobResult) -> dict[str, Any]:
     """Return what each bridge counted, by its step's name."""
-    names = [nth(_NAME, place) for place, _ in enumerate(_hosts(topology))]
+    names = [nth(_NAME, place) for place, _ in enumerate(_hosts(wiring))]
     return {name: counters.describe(counters.parse(result.steps[name].stdout)) for name in names}

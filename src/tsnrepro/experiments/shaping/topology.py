@@ -53,7 +53,7 @@ Port = tuple[str, str]
 
 
 @dataclass(frozen=True)
-class Topology:
+class Wiring:
     """Links and bridges of a kind of part, where its shaped ports are, and who sends the loads."""
 
     links: tuple[Link, ...]
@@ -96,9 +96,9 @@ class Topology:
         return next(end for end in ends if end.host == LISTENER)
 
 
-def of_cable(cable: Cable) -> Topology:
+def of_cable(cable: Cable) -> Wiring:
     """Return the two hosts and the cable between them; the talker's own card shapes."""
-    return Topology(
+    return Wiring(
         (Link(cable.talker, cable.listener),),
         (),
         shaped=((TALKER, cable.talker.device),),
@@ -109,7 +109,7 @@ def of_cable(cable: Cable) -> Topology:
     )
 
 
-def of_veth(part: ShapingPart, mode: Mode) -> Topology:
+def of_veth(part: ShapingPart, mode: Mode) -> Wiring:
     """Return the hosts and links of a part; ``direct`` has no switch.
 
     Raises
@@ -124,18 +124,18 @@ def of_veth(part: ShapingPart, mode: Mode) -> Topology:
     if part.kind == "end-station" and part.software_bridge:
         into = Link(_card(part, TALKER, 1), LinkEnd(_OWN_PORT, _FROM_TALKER, mtu=_MTU))
         links = (into, _line_behind(part, _OWN_PORT), out)
-        return Topology(links, (line,), ((_OWN_PORT, _TO_LINE),), (TALKER,))
+        return Wiring(links, (line,), ((_OWN_PORT, _TO_LINE),), (TALKER,))
     if part.kind == "end-station" or mode == "direct":
         link = Link(_card(part, TALKER, 1), LinkEnd(_LINE, _LINE_IN, mtu=_MTU))
-        return Topology((link, out), (line,), ((TALKER, CARD),), (TALKER,))
+        return Wiring((link, out), (line,), ((TALKER, CARD),), (TALKER,))
     first = Link(_card(part, TALKER, 1), LinkEnd(SWITCH, _FROM_TALKER, mtu=_MTU))
     links = (first, _load_to(part, SWITCH), _line_behind(part, SWITCH))
     ports = (_FROM_TALKER, _FROM_LOADER, _TO_LINE)
     switches = () if part.software_bridge else (Bridge(SWITCH, ports),)
-    return Topology((*links, out), (*switches, line), ((SWITCH, _TO_LINE),), (_LOADER,))
+    return Wiring((*links, out), (*switches, line), ((SWITCH, _TO_LINE),), (_LOADER,))
 
 
-def _behind_frer(part: ShapingPart) -> Topology:
+def _behind_frer(part: ShapingPart) -> Wiring:
     if not part.software_bridge:
         raise ConfigurationError(
             "on hosts only the software bridge shapes behind FRER",
@@ -154,7 +154,7 @@ def _behind_frer(part: ShapingPart) -> Topology:
         last = LinkEnd(line, _LINE_OUT, mtu=_MEMBER_MTU), LinkEnd(other, member, mtu=_MEMBER_MTU)
         inner = _load_to(part, gate, place), _line_behind(part, gate, place)
         links += [Link(*first), *inner, Link(*last)]
-    return Topology(
+    return Wiring(
         tuple(links),
         tuple(Bridge(line, (_LINE_IN, _LINE_OUT)) for line in lines),
         shaped=tuple((gate, _TO_LINE) for gate in gates),
