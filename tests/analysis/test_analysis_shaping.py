@@ -1,6 +1,7 @@
 """Shaping's analysis against records made by hand: phases, counts, intervals, published columns."""
 
 import datetime
+from math import nan
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -25,6 +26,7 @@ from tsnrepro.experiments.shaping.log import LISTENER_DTYPE
 from tsnrepro.experiments.shaping.plan import factors_of
 from tsnrepro.registry import experiment
 from tsnrepro.settings.shaping import GateControlList, GateWindow, ShapingPart
+from tsnrepro.stats.estimate import Estimate
 
 DAY_NS = 1_790_000_000 * 10**9  # a time of day, which a float cannot hold to the nanosecond
 GATES = two_windows(20_000, 80_000, scheduled=5, others=[0])
@@ -473,3 +475,14 @@ def test_ratios_are_drawn_for_each_part_and_load():
     empty = shaping_figures.mode_against_mode(table.iloc[:0], "model")
     assert "not measured" in [text.get_text() for text in empty.axes[0].texts]
     plt.close(empty)
+
+
+@pytest.mark.parametrize(
+    ("value", "low", "high", "printed"),
+    [
+        *((32.418, 31.9, 33.2, 2), (1234.5, 1190.0, 1280.0, 1), (3793.9, 246.1, 58490.9, 0)),
+        *((45.25, nan, nan, 2), (718.0, nan, nan, 1), (22850.1, nan, nan, 0)),
+    ],
+)
+def test_no_decimal_is_printed_that_the_interval_makes_meaningless(value, low, high, printed):
+    assert shaping_values.decimals(Estimate(value, low, high, 0.95, "invented", 3, "us")) == printed

@@ -6,6 +6,7 @@ measured and what was simulated have the same keys.
 
 from collections.abc import Iterable
 from dataclasses import replace
+from math import isfinite
 
 import pandas as pd
 
@@ -42,10 +43,10 @@ def analyse(run: Run) -> Results:
         for row in modes.load_effect(run, part).to_dict("records"):
             at = _at(row["part"], row["mode"], row["load"], "load_effect")
             key = f"{at}.{row['statistic']}.difference.us"
-            results.estimate(key, _difference(row), 2, _trials_of(run, row))
+            _time(results, key, _difference(row), _trials_of(run, row))
         for row in modes.bridge_cost(run, part).to_dict("records"):
             key = _at(row["part"], row["mode"], IDLE, "bridge_cost.mean.difference.us")
-            results.estimate(key, _difference(row), 2, _trials_of(run, row))
+            _time(results, key, _difference(row), _trials_of(run, row))
     for one, other, *_ in modes.HELD_AGAINST:
         _against(results, run, modes.mode_against_mode(run, one, other))
     return results
@@ -59,6 +60,21 @@ def _shaper(run: Run, part: ShapingPart) -> str:
     if medium == CARDS_MEDIUM:
         return "card"
     return "software bridge" if part.software_bridge else "kernel"
+
+
+def _time(results: Results, key: str, estimate: Estimate, names: Iterable[str]) -> None:
+    results.estimate(key, estimate, decimals(estimate), names)
+
+
+def decimals(estimate: Estimate) -> int:
+    """Return how many decimals a time in microseconds is printed with: none that says nothing.
+
+    An interval of 100 us leaves no meaning to tenths; without one the value's size decides.
+    """
+    width = estimate.high - estimate.low
+    if not isfinite(width):
+        return 2 if abs(estimate.value) < 100 else 1 if abs(estimate.value) < 1000 else 0
+    return 2 if width < 10 else 1 if width < 100 else 0
 
 
 def _at(part: str, *words: str) -> str:
@@ -104,7 +120,7 @@ def _of_group(results: Results, run: Run, part: str, mode: str, load: str) -> No
     group, key = run.rows(part, mode, load), _at(part, mode, load)
     names = group["trial"]
     for name, estimate in estimates(run, part, mode, load).items():
-        results.estimate(f"{key}.{_quantity(mode)}{name}.us", estimate, 2, names)
+        _time(results, f"{key}.{_quantity(mode)}{name}.us", estimate, names)
     results.value(f"{key}.runs.count", len(group), names)
     results.value(f"{key}.sent.count", int(group["sent"].sum()), names)
     results.value(f"{key}.lost.count", int(group["lost"].sum()), names)
@@ -166,7 +182,7 @@ def _against(results: Results, run: Run, table: pd.DataFrame) -> None:
     for row in table.to_dict("records"):
         pair = f"{row['mode']}_against_{row['other_mode']}"
         key, names = _at(row["part"], pair, row["load"], row["statistic"]), _trials_of(run, row)
-        results.estimate(f"{key}.difference.us", _difference(row), 2, names)
+        _time(results, f"{key}.difference.us", _difference(row), names)
         results.estimate(f"{key}.ratio", _ratio(row), 3, names)
         _verdict(results, f"{key}.verdict", row, names, f"{pair.replace('_', ' ')}, all parts")
 

@@ -22,6 +22,7 @@ _LABELS = {
 }
 # The emulated testbed without its switches: jobs, each with links and queues of its own.
 _JOBS = "emulated testbed (network namespaces on one machine, queues of its own kernel)"
+_BRIDGED = "emulated testbed (network namespaces on one machine, shaping by the software bridge)"
 # What is measured in virtual time says so wherever its testbed is named.
 _VIRTUAL = (
     ", in virtual time: good for gate order, shaping, priority and loss, "
@@ -58,8 +59,10 @@ def label_of(manifest_path: str | Path) -> str:
     kind: str = facts["testbed"]
     if kind == _IMPORTED:
         return _imported_label(facts)
-    jobs = facts.get("jobs") and kind == "emulated"
-    label = _JOBS if jobs else _LABELS.get(kind) or kind
+    label = _LABELS.get(kind) or kind
+    if facts.get("jobs") and kind == "emulated":
+        # Trials from before there was the software bridge do not tell.
+        label = _JOBS if facts.get("kernel_queues", True) else _BRIDGED
     return label + _VIRTUAL if facts.get("virtual_time") else label
 
 

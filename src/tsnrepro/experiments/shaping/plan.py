@@ -13,8 +13,8 @@ from tsnrepro.testbed.protocol import JobTestbed, Testbed
 if TYPE_CHECKING:
     from tsnrepro.testbed.model import ModelTestbed
 
-# Boot, configuration and collection of a guest; only the first estimate of time uses it.
-_SET_UP_SECONDS = 8.0
+# Boot, configuration and collection; only the first estimate of time uses it.
+_SET_UP_SECONDS = {"guest": 8.0, "emulated": 2.5, "cards": 2.5}
 _MODEL_SECONDS = 2.0
 
 
@@ -58,7 +58,7 @@ def trials_of(part: ShapingPart, repetitions: int) -> list[Trial]:
 def _nominal_seconds(trial: Trial, kind: str) -> float:
     if kind == "model":
         return _MODEL_SECONDS
-    return trial.factors["packets"] * trial.factors["interval_us"] / 1e6 + _SET_UP_SECONDS
+    return trial.factors["packets"] * trial.factors["interval_us"] / 1e6 + _SET_UP_SECONDS[kind]
 
 
 def measure(testbed: Testbed, trial: Trial, measured: Measurement) -> None:

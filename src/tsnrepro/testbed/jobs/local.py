@@ -94,6 +94,8 @@ class LocalJobs:
             "settings": self.settings.model_dump(mode="json"),
             # Jobs, on no hosts that stay: what their links and queues are is in each trial.
             "jobs": True,
+            # Else the software bridge shapes.
+            "kernel_queues": bool(self._needs),
             "acceleration": self.acceleration,
             "virtual_time": False,
             "iproute2": version.stdout.strip() or "unknown",
