@@ -6,7 +6,7 @@ from shaping_parts import part
 from tsnrepro.errors import ConfigurationError
 from tsnrepro.experiments.shaping import on_hosts
 from tsnrepro.settings import Campaign, parse
-from tsnrepro.settings.shaping import MODES_OF
+from tsnrepro.settings.shaping import MODES_OF, TOGGLED
 from tsnrepro.testbed.jobs.job import Cable, LinkEnd
 
 MAP = "map 1 1 1 1 1 0 1 1 1 1 1 1 1 1 1 1"
@@ -82,7 +82,7 @@ def test_no_line_stands_in_for_the_cable():
 
 def test_every_mode_of_an_end_station_is_told():
     for mode in MODES_OF["end-station"]:
-        assert told(mode, "i225")
+        assert mode == TOGGLED or told(mode, "i225")
 
 
 def test_a_cable_has_no_bridge():

@@ -5,14 +5,13 @@ import time
 import numpy as np
 import pytest
 from gate_lists import two_windows
-from shaping_parts import part
+from shaping_parts import measured_on_hosts, part
 
 from tsnrepro import campaigns
 from tsnrepro.analysis.shaping_bounds import bound_ns
 from tsnrepro.analysis.shaping_phase import Gate, held
 from tsnrepro.errors import ConfigurationError, TestbedError
 from tsnrepro.experiments import measuring
-from tsnrepro.experiments.measurement import Measurement
 from tsnrepro.experiments.shaping import on_hosts, software_bridge, topology, veth_queues
 from tsnrepro.experiments.shaping.log import LOG, decompress, network_latency_us
 from tsnrepro.experiments.shaping.plan import plan, trials_of
@@ -202,13 +201,6 @@ def guest():
             time.sleep(1)
 
 
-def measured(testbed, settings):
-    trial = trials_of(settings, 1)[0]
-    measurement = Measurement()
-    on_hosts.measure(testbed, trial, measurement)
-    return measurement
-
-
 @pytest.mark.guest
 def test_software_gates_hold_within_five_microseconds(guest):
     settings = part(
@@ -220,7 +212,7 @@ def test_software_gates_hold_within_five_microseconds(guest):
         interval_spread_us=1_000.0,
         loads_mbps=[30.0],
     )
-    measurement = measured(guest, settings)
+    measurement = measured_on_hosts(guest, settings)
     document = {"values": measurement.values, "trial": "t"}
     log = decompress(measurement.outputs[LOG])
     found = held(Gate.of(document, settings.gates, 5), log)
@@ -250,7 +242,7 @@ def test_a_burst_takes_the_same_time_in_every_mode(guest):
             interval_spread_us=0.0,
             launch_phase_us=5_000.0,
         )
-        log = decompress(measured(guest, settings).outputs[LOG])
+        log = decompress(measured_on_hosts(guest, settings).outputs[LOG])
         # etf drops what its timer reaches after the launch; the others drop nothing.
         assert len(log) > (20 if mode == "etf" else 39), mode
         gaps = np.diff(log["stamped_ns"].astype(np.int64))
@@ -269,7 +261,7 @@ def test_a_trial_without_gates_runs_on_any_kernel(monkeypatch, tmp_path):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     settings = part(modes=["fifo"], link_rate_mbps=100.0, packets=300, loads_mbps=[30.0])
     with LocalJobs(purpose="tests of shaping") as testbed:
-        measurement = measured(testbed, settings)
+        measurement = measured_on_hosts(testbed, settings)
     values = measurement.values
     log = decompress(measurement.outputs[LOG])
     assert values["result"]["sent"] == settings.packets
@@ -296,7 +288,7 @@ def test_an_emulated_testbed_runs_the_parts_of_a_guest():
     parts = {k: {item.trial.factors["part"] for item in items} for k, items in plans.items()}
     shared = {"short-cycle", "long-cycle", "bridge", "bridge-any-time"}
     assert parts["guest"] == shared
-    assert parts["emulated"] == parts["model"] == {*shared, "tas-frer"}
+    assert parts["emulated"] == parts["model"] == {*shared, "on-and-off", "tas-frer"}
 
 
 @pytest.mark.parametrize("name", ["quick", "documents"])
@@ -416,9 +408,7 @@ def test_the_software_bridge_holds_gates_and_credit(monkeypatch, tmp_path):
     )
     with LocalJobs(purpose="the test suite") as jobs:
         for mode in ("tas", "cbs"):
-            (trial,) = trials_of(settings.model_copy(update={"modes": [mode]}), 1)
-            measured = Measurement()
-            on_hosts.measure(jobs, trial, measured)
+            measured = measured_on_hosts(jobs, settings.model_copy(update={"modes": [mode]}))
             result, bridge = measured.values["result"], measured.values["bridge"]
             assert (result["sent"], result["received"]) == (150, 150)
             assert bridge["unaccounted"] == 0
@@ -478,9 +468,7 @@ def test_the_first_copy_comes_through_gates_on_both_paths(monkeypatch, tmp_path)
         interval_spread_us=10_000.0,
     )
     with LocalJobs(purpose="the test suite") as jobs:
-        (trial,) = trials_of(settings, 1)
-        measured = Measurement()
-        on_hosts.measure(jobs, trial, measured)
+        measured = measured_on_hosts(jobs, settings)
     values = measured.values
     assert (values["result"]["sent"], values["result"]["received"]) == (100, 100)
     frer = values["frer"]
@@ -498,6 +486,6 @@ def test_the_first_copy_comes_through_gates_on_both_paths(monkeypatch, tmp_path)
     log = decompress(measured.outputs[LOG])
     gate = Gate.of({"values": values, "trial": ""}, settings.gates, 5)
     assert held(gate, log).outside <= 5
-    bound, _ = bound_ns({"factors": trial.factors, "values": values})
+    bound, _ = bound_ns({"factors": trials_of(settings, 1)[0].factors, "values": values})
     assert bound == pytest.approx(5_000_000 + 332 * 80, rel=0.01)
     assert np.median(network_latency_us(log)) < bound / 1000

@@ -10,6 +10,7 @@ from tsnrepro.experiments.measurement import Measurement
 from tsnrepro.experiments.shaping import on_model
 from tsnrepro.experiments.shaping.log import DEPARTURES, LOG, decompress, network_latency_us
 from tsnrepro.experiments.shaping.plan import trials_of
+from tsnrepro.experiments.shaping.toggles import phases_of
 from tsnrepro.settings import ModelSettings
 from tsnrepro.testbed.model import ModelTestbed
 
@@ -60,6 +61,23 @@ def test_the_gate_holds_at_the_published_cycles_under_load(testbed, cycle_us):
     found = held_by(measurement, settings)
     assert (found.frames, found.outside, found.without_stamp) == (500, 0, 0)
     assert measurement.values["result"]["load_delivered_mbps"] > 50
+
+
+def test_gates_hold_while_they_are_enabled_only(testbed):
+    settings = part(modes=["toggled"], toggles=4, packets=2000)
+    measurement = measured(testbed, settings)
+    log = decompress(measurement.outputs[LOG])
+    gate = Gate.of({"values": measurement.values, "trial": "t"}, settings.gates, 5)
+    phases = phases_of(measurement.values)
+    assert [phase.enabled for phase in phases] == [True, False, True, False, True]
+    assert phases[-1].until_ns - phases[0].from_ns == pytest.approx(2000 * 300_000, abs=10)
+    assert sum(len(phase.of(log)) for phase in phases) == len(log) == 2000
+    for phase in phases:
+        found = held(gate, phase.of(log, settling=0.01))
+        assert found.frames > 300
+        share = found.outside / found.frames
+        # As many begin beside the window as without a gate, see below.
+        assert share == 0 if phase.enabled else share == pytest.approx(0.825, abs=0.07)
 
 
 def test_without_a_gate_frames_begin_anywhere(testbed):

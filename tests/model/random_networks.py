@@ -78,10 +78,14 @@ gates = gate_lists(closed=7, interval_ns=(2_000, 60_000), entries=4, base_ns=100
 def ports(draw, rate_mbps, sizes=(100_000, 3_000, 10_000, 400)):
     scheduler = draw(st.sampled_from(["fifo", "strict_priority"]))
     classed = scheduler == "strict_priority"
+    listed = draw(gates) if classed and draw(st.booleans()) else None
+    toggled = listed is not None and draw(st.booleans())
     return EgressPort(
         queue_bytes=draw(st.sampled_from(sizes)),
         scheduler=scheduler,
-        gates=draw(gates) if classed and draw(st.booleans()) else None,
+        gates=listed,
+        gate_toggle_ns=draw(st.integers(10_000, 200_000)) if toggled else None,
+        gate_toggle_from_ns=draw(st.integers(0, 100_000)) if toggled else 0,
         clock_offset_ns=float(draw(st.integers(-5_000, 5_000))),
         idle_slopes_mbps=draw(
             st.dictionaries(
@@ -90,7 +94,7 @@ def ports(draw, rate_mbps, sizes=(100_000, 3_000, 10_000, 400)):
                 max_size=3,
             )
         )
-        if classed
+        if classed and not toggled
         else {},
     )
 

@@ -504,7 +504,7 @@ class EgressPort:
         if number in self.settings.idle_slopes_mbps and self.credit[number] < 0:
             return False
         gates = self.settings.gates
-        if gates is None:
+        if gates is None or not self.toggled(now)[0]:
             return True
         need = self.done_time(self.waiting[number][0][1]) if gates.guard_band else 0
         time = now
@@ -526,6 +526,8 @@ class EgressPort:
             # A frame that fits no window waits for ever: stop looking well after the run.
             if change < self.simulation.stop + DRAIN_PS:
                 looks.append(change)
+        if self.settings.gate_toggle_ns:
+            looks.append(self.toggled(now)[1])
         slope = self.slope(number)
         if slope and self.credit[number] < 0 and self.is_open(number, now):
             back = now + -(self.credit[number] // slope)
@@ -616,6 +618,15 @@ class EgressPort:
                 return entry, ends - phase
             begins = ends
         raise AssertionError("no entry in force")
+
+    def toggled(self, time):
+        """Whether the gates are enabled, and when they are toggled next."""
+        if not self.settings.gate_toggle_ns:
+            return True, None
+        length = self.settings.gate_toggle_ns * 1000
+        begin = self.settings.gate_toggle_from_ns * 1000
+        place = max(0, (time - begin) // length)
+        return place % 2 == 0, begin + (place + 1) * length
 
     def is_open(self, number, time):
         if self.settings.gates is None:

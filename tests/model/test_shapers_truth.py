@@ -122,6 +122,29 @@ def test_wait_for_a_closed_gate_is_the_rest_of_the_cycle():
     assert began.tolist() == [0, 10_000, 200_000, 200_000 + 1_040, 400_000]
 
 
+def test_disabled_gates_are_open():
+    """Enabled to 300 us, disabled to 600 us: then no frame waits, and what waited goes."""
+    times = [0, 60_000, 250_000, 320_000, 599_000, 601_000, 650_000]
+    toggled = port(gates=gated(20_000, 180_000), gate_toggle_ns=300_000)
+    network = one_hop([(Listed(times_ns=times), 64, 5)], port=toggled)
+    result = simulate(network, duration_s=0.001, record=True)
+    began = starts(result, frame_ps=(110 + 8) * 8_000) // 1000
+    expected = [0, 200_000, 300_000, 320_000, 599_000, 601_000, 800_000]
+    assert began.tolist() == expected
+
+
+def test_gates_stay_enabled_until_they_are_toggled_first():
+    """Toggling begins at 250 us: enabled to 350 us, disabled to 450 us."""
+    times = [10_000, 230_000, 340_000, 353_000, 440_000, 455_000]
+    toggled = port(
+        gates=gated(20_000, 180_000), gate_toggle_ns=100_000, gate_toggle_from_ns=250_000
+    )
+    network = one_hop([(Listed(times_ns=times), 64, 5)], port=toggled)
+    result = simulate(network, duration_s=0.001, record=True)
+    began = starts(result, frame_ps=(110 + 8) * 8_000) // 1000
+    assert began.tolist() == [10_000, 350_000, 351_040, 353_000, 440_000, 550_000]
+
+
 # Credit
 
 

@@ -10,7 +10,7 @@ from tsnrepro.publish.macros import write_paper_inputs
 from tsnrepro.publish.manuscript import scan
 
 EXPERIMENT, SIMULATED = "shaping", "simulated"
-UNITS = {"us": "us", "mbps": "Mb/s", "bytes": "B", "percent": "%"}
+UNITS = {"us": "us", "mbps": "Mb/s", "bytes": "B", "percent": "%", "s": "s"}
 TESTBEDS = {
     "cards": ("cards testbed (two hosts whose network cards a cable joins)", "Measured on"),
     "model": ("model testbed (simulated queues, no measurement)", "Simulated on"),

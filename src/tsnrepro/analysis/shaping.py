@@ -22,14 +22,14 @@ from tsnrepro.experiments.shaping.log import (
 )
 from tsnrepro.records.runs import open_run, recorded_trials
 from tsnrepro.records.tables import COUNT
-from tsnrepro.settings.shaping import GATED, LAUNCHED, ShapingPart
+from tsnrepro.settings.shaping import GATED, LAUNCHED, TOGGLED, ShapingPart
 from tsnrepro.stats.estimate import Estimate, without_interval
 from tsnrepro.stats.proportions import share
 from tsnrepro.stats.quantiles import replicated_quantile, sample_quantile
 from tsnrepro.stats.replication import mean_over_runs, range_over_runs
 
-_QUANTILES = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p99_9": 0.999}
-STATISTICS = ("mean", *_QUANTILES, "max", "jitter")
+QUANTILES = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p99_9": 0.999}
+STATISTICS = ("mean", *QUANTILES, "max", "jitter")
 """What is told of every mode and load. Jitter is P99 above the smallest latency of the run, the
 packet delay variation of RFC 5481, section 4.2."""
 IDLE, LOADED = "idle", "loaded"
@@ -104,8 +104,20 @@ class Run:
         return first.model_copy(update={"modes": modes, "loads_mbps": loads})
 
     def parts(self, kind: str | None = None) -> list[ShapingPart]:
-        """Return the parts of a kind, or all, in the order of their names."""
-        rows = self.trials if kind is None else self.trials[self.trials["kind"] == kind]
+        """Return the parts of a kind, or all, that hold modes against each other, by their names.
+
+        Those whose gates are toggled within each trial are :meth:`toggled_parts`.
+        """
+        chosen = self.trials["mode"] != TOGGLED
+        if kind is not None:
+            chosen &= self.trials["kind"] == kind
+        return self._parts_of(self.trials[chosen])
+
+    def toggled_parts(self) -> list[ShapingPart]:
+        """Return the parts whose gates are toggled within each trial, by their names."""
+        return self._parts_of(self.trials[self.trials["mode"] == TOGGLED])
+
+    def _parts_of(self, rows: pd.DataFrame) -> list[ShapingPart]:
         return [self.part(name) for name in sorted(set(rows["part"]))]
 
     def rows(self, part: str, mode: str | None = None, load: str | None = None) -> pd.DataFrame:
@@ -209,12 +221,12 @@ def _statistics(log: Records) -> dict[str, float]:
         return dict.fromkeys((*(f"{name}_us" for name in names), "network_max_us"), np.nan)
     latencies = latency_us(log)
     network = network_latency_us(log)
-    smallest, p99 = float(latencies.min()), sample_quantile(latencies, _QUANTILES["p99"])
+    smallest, p99 = float(latencies.min()), sample_quantile(latencies, QUANTILES["p99"])
     return {
         "mean_us": float(latencies.mean()),
         "sd_us": float(latencies.std(ddof=1)) if len(latencies) > 1 else np.nan,
         "min_us": smallest,
-        **{f"{name}_us": sample_quantile(latencies, q) for name, q in _QUANTILES.items()},
+        **{f"{name}_us": sample_quantile(latencies, q) for name, q in QUANTILES.items()},
         "max_us": float(latencies.max()),
         "jitter_us": p99 - smallest,
         "network_max_us": float(network.max()) if len(network) else np.nan,
@@ -266,7 +278,7 @@ def estimates(run: Run, part: str, mode: str, load: str) -> dict[str, Estimate]:
     largest = float(group["max_us"].max())
     return {
         "mean": mean_over_runs(group["mean_us"], unit="us"),
-        **{name: replicated_quantile(latencies, q, unit="us") for name, q in _QUANTILES.items()},
+        **{name: replicated_quantile(latencies, q, unit="us") for name, q in QUANTILES.items()},
         "max": without_interval(largest, "the largest seen", len(group), "us"),
         "jitter": mean_over_runs(group["jitter_us"], unit="us"),
     }

@@ -17,8 +17,9 @@ from matplotlib.ticker import NullFormatter
 from tsnrepro.analysis.figures import GREY, panels, say
 from tsnrepro.analysis.shaping import IDLE, LOADED, Run, gate_of
 from tsnrepro.analysis.shaping_phase import Gate
+from tsnrepro.analysis.shaping_toggled import gate_phases
 from tsnrepro.experiments.shaping.log import Records, latency_us, stamped
-from tsnrepro.settings.shaping import ShapingPart
+from tsnrepro.settings.shaping import TOGGLED, ShapingPart
 
 _MODES: tuple[str, ...] = ("tas", "fifo", "prio", "cbs", "etf", "mqprio", "direct")
 _LABELS: dict[str, str] = {
@@ -284,6 +285,52 @@ def distributions(
     return figure
 
 
+# --- toggled gates ----------------------------------------------------------------------------
+
+
+def over_time(run: Run, part: ShapingPart, testbed: str, load: str = LOADED) -> Figure:
+    """Draw latency over the time of the first run, while its gates were enabled and disabled."""
+    figure, (axes,) = _panels(1, 2.2, testbed)
+    rows = run.rows(part.name, TOGGLED, load)
+    if rows.empty:
+        say(axes, "not measured")
+        return figure
+    trial = rows["trial"].iloc[0]
+    phases, log = gate_phases(run, trial), run.logs[trial]
+    if not any(len(phase.of(log)) for phase in phases):
+        say(axes, "nothing received")
+        return figure
+    begin = phases[0].from_ns
+    looks = {True: ("tas", "gates enabled"), False: ("prio", "gates disabled")}
+    for phase in phases:
+        mode, label = looks[phase.enabled]
+        sent = phase.of(log)
+        sent = sent[:: max(1, len(log) // _MOST_POINTS)]
+        axes.scatter(
+            (sent["sent_ns"].astype(np.int64) - begin) / 1e9,
+            latency_us(sent),
+            s=1.5,
+            color=_COLOURS[mode],
+            marker="o" if phase.enabled else "x",
+            linewidths=0.3,
+            label=label,
+            rasterized=True,
+        )
+        if phase.enabled:
+            axes.axvspan(
+                (phase.from_ns - begin) / 1e9,
+                (phase.until_ns - begin) / 1e9,
+                color=_WINDOW_COLOUR,
+                linewidth=0,
+                zorder=0,
+            )
+    _log_scale(axes)
+    axes.set_xlabel("time of sending (s)")
+    axes.set_ylabel("one-way latency (µs)")
+    _key(figure, axes)
+    return figure
+
+
 # --- modes against each other -----------------------------------------------------------------
 
 _STATISTIC_LABELS: dict[str, str] = {
@@ -331,15 +378,19 @@ def _ratios(axes: Axes, table: pd.DataFrame) -> None:
             label=str(load),
         )
     axes.axhline(1, color="0.6", linewidth=0.6, zorder=0)
+    _log_scale(axes)
+    axes.set_xticks(
+        range(len(statistics)), [_STATISTIC_LABELS.get(str(n), str(n)) for n in statistics]
+    )
+
+
+def _log_scale(axes: Axes) -> None:
     axes.set_yscale("log")
     low, high = axes.get_ylim()
     axes.yaxis.set_major_formatter("{x:g}")
     # Within a decade the minor ticks are all there is to read.
     axes.yaxis.set_minor_formatter("{x:g}" if high < 10 * low else NullFormatter())
     axes.tick_params(axis="y", which="minor", labelsize=6)
-    axes.set_xticks(
-        range(len(statistics)), [_STATISTIC_LABELS.get(str(n), str(n)) for n in statistics]
-    )
 
 
 def gated_parts(run: Run, load: str = IDLE) -> list[ShapingPart]:

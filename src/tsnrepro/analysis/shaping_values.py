@@ -11,13 +11,14 @@ from math import isfinite
 import pandas as pd
 
 from tsnrepro.analysis import shaping_modes as modes
+from tsnrepro.analysis import shaping_toggled as toggled
 from tsnrepro.analysis.results import Results
-from tsnrepro.analysis.shaping import IDLE, Run, estimates, held_runs
+from tsnrepro.analysis.shaping import IDLE, Run, estimates, held_runs, loads_of
 from tsnrepro.ethernet import FULL_PAYLOAD_BYTES
 from tsnrepro.experiments.shaping.factors import CARDS_MEDIUM
 from tsnrepro.experiments.shaping.schedule import Flow, carried_bytes, flows_of, smallest_window_ns
 from tsnrepro.registry import MODEL
-from tsnrepro.settings.shaping import LAUNCHED, ShapingPart
+from tsnrepro.settings.shaping import LAUNCHED, TOGGLED, ShapingPart
 from tsnrepro.stats.estimate import Estimate
 
 _REQUIREMENTS_MS = (1, 10, 50)
@@ -47,9 +48,22 @@ def analyse(run: Run) -> Results:
         for row in modes.bridge_cost(run, part).to_dict("records"):
             key = _at(row["part"], row["mode"], IDLE, "bridge_cost.mean.difference.us")
             _time(results, key, _difference(row), _trials_of(run, row))
+    for part in run.toggled_parts():
+        for load in loads_of(part):
+            _toggled(results, run, part, load)
     for one, other, *_ in modes.HELD_AGAINST:
         _against(results, run, modes.mode_against_mode(run, one, other))
     return results
+
+
+def _toggled(results: Results, run: Run, part: ShapingPart, load: str) -> None:
+    names, key = run.rows(part.name, TOGGLED, load)["trial"], _at(part.name, TOGGLED, load)
+    for (state, name), estimate in toggled.estimates(run, part.name, load).items():
+        _time(results, f"{key}.{state}.{name}.us", estimate, names)
+    for name, estimate in toggled.differences(run, part.name, load).items():
+        _time(results, f"{key}.{name}.difference.us", estimate, names)
+    results.value(f"{key}.toggles.count", part.toggles, names, method="configuration")
+    results.value(f"{key}.phase.s", part.phase_s, names, unit="s", method="configuration")
 
 
 def _shaper(run: Run, part: ShapingPart) -> str:

@@ -67,14 +67,18 @@ class EgressPort(_Part):
     ``strict_priority`` sends the highest class first and does not interrupt a frame. ``gates`` adds
     a time-aware shaper: with its guard band a frame starts only if its last bit leaves before its
     gate closes (IEEE Std 802.1Q-2022, 8.6.8.4, and always on in LAN966x); without it a frame that
-    started in the window may run over its end. The port's clock is ahead of true time by
-    ``clock_offset_ns``. ``idle_slopes_mbps`` gives classes a credit-based shaper (8.6.8.2), whose
-    rates count preamble and gap. A closed gate freezes the credit.
+    started in the window may run over its end. With ``gate_toggle_ns`` the gates are enabled until
+    so long after ``gate_toggle_from_ns``, then disabled for so long, and so on: GateEnabled of
+    8.6.9.4. The port's clock is ahead of true time by ``clock_offset_ns``. ``idle_slopes_mbps``
+    gives classes a credit-based shaper (8.6.8.2), whose rates count preamble and gap. A closed gate
+    freezes the credit.
     """
 
     queue_bytes: Annotated[int, Field(ge=64)]
     scheduler: Literal["fifo", "strict_priority"] = "fifo"
     gates: GateControlList | None = None
+    gate_toggle_ns: Annotated[int, Field(gt=0)] | None = None
+    gate_toggle_from_ns: Annotated[int, Field(ge=0)] = 0
     clock_offset_ns: float = 0.0
     idle_slopes_mbps: dict[Annotated[int, Field(ge=0, le=7)], Annotated[float, Field(gt=0)]] = {}
 
@@ -84,6 +88,8 @@ class EgressPort(_Part):
             raise ValueError(
                 "gates and idle slopes act on traffic classes: set scheduler: strict_priority"
             )
+        if self.gate_toggle_ns and (self.gates is None or self.idle_slopes_mbps):
+            raise ValueError("gate_toggle_ns toggles gates, of a port without idle slopes")
         return self
 
 

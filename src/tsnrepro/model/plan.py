@@ -424,6 +424,8 @@ class _Planner:
                 "guard": int(gates.guard_band),
                 "gate_cycle": gates.cycle * 1000,
                 "gate_shift": offset - gates.base_time_ns * 1000,
+                "gate_toggle": (port.egress.gate_toggle_ns or 0) * 1000,
+                "gate_toggle_from": port.egress.gate_toggle_from_ns * 1000,
             }
         return columns
 

@@ -19,15 +19,13 @@ def _cycle_before(port, now):
 
 
 @kernel
-def _gate_opens(memory, port, queue, now, need):
-    """Return the first time from ``now`` on at which the gate stays open for ``need`` ps.
+def _window_opens(memory, port, queue, now, need):
+    """Return when the next window begins, or goes on, that has ``need`` ps left; or NEVER.
 
-    NEVER, where no window is long enough. Windows are [from, until) in the cycle, in order; one
-    that runs through the end of the cycle has an end beyond it.
+    Windows are [from, until) in the cycle, in order; one that runs through the end of the cycle has
+    an end beyond it.
     """
     count = queue.window_count
-    if count == at.ALWAYS_OPEN:
-        return now
     begin = _cycle_before(port, now)
     # From the cycle before, whose last window may still be open, to the one after the next.
     for _ in range(4):
@@ -39,6 +37,25 @@ def _gate_opens(memory, port, queue, now, need):
                 return opens
         begin += port.gate_cycle
     return at.NEVER
+
+
+@kernel
+def _gate_opens(memory, port, queue, now, need):
+    """Return the first time from ``now`` on at which the gate stays open for ``need`` ps.
+
+    NEVER, where no window is long enough. While the gates are disabled all are open.
+    """
+    if queue.window_count == at.ALWAYS_OPEN:
+        return now
+    if port.gate_toggle == 0:
+        return _window_opens(memory, port, queue, now, need)
+    enabled_for = now - port.gate_toggle_from
+    if enabled_for > 0:
+        enabled_for %= 2 * port.gate_toggle
+    if enabled_for >= port.gate_toggle:
+        return now
+    disabled_at = now - enabled_for + port.gate_toggle
+    return min(disabled_at, _window_opens(memory, port, queue, now, need))
 
 
 @kernel

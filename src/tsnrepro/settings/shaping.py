@@ -83,7 +83,7 @@ class GateControlList(Strict):
         return self.windows_ns(traffic_class) == [(0, self.cycle)]
 
 
-Mode = Literal["tas", "prio", "cbs", "mqprio", "etf", "fifo", "direct"]
+Mode = Literal["tas", "prio", "cbs", "mqprio", "etf", "fifo", "direct", "toggled"]
 Kind = Literal["end-station", "bridge", "tas-frer"]
 Switch = Literal["kernel", "bridge"]
 TestbedKind = Literal["model", "guest", "emulated", "cards"]
@@ -92,12 +92,15 @@ TestbedKind = Literal["model", "guest", "emulated", "cards"]
 _StampedPayload = Annotated[int, Field(ge=12, le=1472)]
 
 MODES_OF: dict[Kind, tuple[Mode, ...]] = {
-    "end-station": ("tas", "prio", "cbs", "mqprio", "etf", "fifo"),
-    "bridge": ("tas", "prio", "cbs", "fifo", "direct"),
+    "end-station": ("tas", "prio", "cbs", "mqprio", "etf", "fifo", "toggled"),
+    "bridge": ("tas", "prio", "cbs", "fifo", "direct", "toggled"),
     "tas-frer": ("tas", "prio", "fifo"),
 }
 _OF_A_KERNEL: tuple[Mode, ...] = ("mqprio", "etf")
 GATED: tuple[Mode, ...] = ("tas",)
+TOGGLED: Mode = "toggled"
+"""Gates that are enabled and disabled in turn within a trial (GateEnabled of IEEE Std 802.1Q-2022,
+8.6.9.4); while they are disabled, priorities alone decide."""
 LAUNCHED: tuple[Mode, ...] = ("etf",)
 """Modes whose datagrams carry the launch time asked for in place of the time of sending."""
 
@@ -117,6 +120,9 @@ class _Conditions(Strict):
     """Limit of each egress queue; one with ``fifo``, else one for each class."""
     gates: GateControlList | None = None
     """Schedule of ``tas``, and the cycle that every mode's phases are taken of."""
+    toggles: PositiveInt | None = None
+    """How often ``toggled`` disables or enables the gates, evenly over the time of sending. A trial
+    begins with enabled ones."""
     idle_slope_mbps: RateMbps | None = None
     """Wire rate that ``cbs`` reserves for the stream's class."""
     priority: _TrafficClass = 5
@@ -177,8 +183,9 @@ class ShapingPart(_Conditions):
             raise ValueError(
                 f"{self.kind} has no mode {', '.join(wrong)}; it has {', '.join(known)}"
             )
-        if self.gates is None and any(mode in GATED for mode in self.modes):
-            raise ValueError("mode tas needs gates")
+        gated = [mode for mode in self.modes if mode in (*GATED, TOGGLED)]
+        if self.gates is None and gated:
+            raise ValueError(f"mode {gated[0]} needs gates")
         if self.idle_slope_mbps is None and "cbs" in self.modes:
             raise ValueError("mode cbs needs idle_slope_mbps")
         if self.software_bridge and (wrong := [m for m in self.modes if m in _OF_A_KERNEL]):
@@ -196,6 +203,20 @@ class ShapingPart(_Conditions):
                 f"interval_spread_us of {self.interval_spread_us:g} is above interval_us of "
                 f"{self.interval_us:g}: datagrams would overtake each other"
             )
+        return self
+
+    @model_validator(mode="after")
+    def _toggles_what_it_can(self) -> ShapingPart:
+        if (TOGGLED in self.modes) != (self.toggles is not None):
+            raise ValueError("mode toggled needs toggles, and no other mode has any")
+        if self.toggles is None:
+            return self
+        if self.modes != [TOGGLED]:
+            raise ValueError("mode toggled needs a part of its own: it has both states in it")
+        if wrong := [kind for kind in self.testbeds if kind not in (MODEL, EMULATED)]:
+            raise ValueError(f"testbeds.{wrong[0]}: gates are toggled on model and emulated only")
+        if EMULATED in self.testbeds and self._switch_on(EMULATED) != "bridge":
+            raise ValueError("testbeds.emulated: only switch: bridge toggles its gates")
         return self
 
     @model_validator(mode="after")
@@ -255,6 +276,11 @@ class ShapingPart(_Conditions):
         return self.payload_bytes * 8 / self.interval_us
 
     @property
+    def phase_s(self) -> float:
+        """How long toggled gates stay enabled, or disabled."""
+        return self.packets * self.interval_us / 1e6 / ((self.toggles or 0) + 1)
+
+    @property
     def loaded(self) -> bool:
         """Whether any trial of the part has a load."""
         return any(rate > 0 for rate in self.loads_mbps)
@@ -292,12 +318,14 @@ EXPERIMENT = Experiment(
     qdiscs=("mqprio", "taprio", "cbs", "etf", "802.1Q"),
     order=9,
     tables=(
+        "toggled",
         *("schedules", "gates", "bounds", "idle-alike", "tas-against-prio", "cbs-against-tas"),
         *("*-statistics", "*-comparisons", "*-load-effect", "*-bridge-cost"),
     ),
     figures={
         "phase-scatter-*": "Place of each frame in the cycle",
         "phase-histogram-*": "Frames by their place in the cycle",
+        "toggled-*": "Latency over time while gates are enabled and disabled in turn",
         "tas-against-prio": "Latency of TAS over that of strict priority, by quantile and load",
         "cbs-against-tas": "Latency of CBS over that of TAS, by quantile and load",
         "*-idle": "One-way latency without load, histogram and distribution",
@@ -320,6 +348,9 @@ EXPERIMENT = Experiment(
         f"shaping.*.{_LATENCY_MODES}.idle.alike.{{difference.percent,verdict}}",
         f"shaping.*.{_LATENCY_MODES}.*.load_effect.{_COMPARED}.difference.us",
         f"shaping.*.{_LATENCY_MODES}.idle.bridge_cost.mean.difference.us",
+        "shaping.*.toggled.*.{enabled,disabled}.{p50,p99,max}.us",
+        "shaping.*.toggled.*.{p50,p99}.difference.us",
+        "shaping.*.toggled.*.{toggles.count,phase.s}",
         "shaping.*.tas_against_prio.*.{p50,p95,p99,max}.{difference.us,ratio,verdict}",
         "shaping.*.cbs_against_tas.*.{p90,p99,p99_9}.{difference.us,ratio,verdict}",
     ),

@@ -14,6 +14,8 @@ def factors_of(part: ShapingPart, mode: Mode, load_mbps: float) -> dict[str, Any
     # Trials from before there was another switch have none among their factors.
     if part.switch == "kernel":
         del common["switch"]
+    if part.toggles is None:
+        del common["toggles"]
     return {"part": part.name, "mode": mode, "load_mbps": load_mbps} | common
 
 

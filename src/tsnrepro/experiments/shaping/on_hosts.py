@@ -20,6 +20,7 @@ from tsnrepro.experiments.shaping import (
     card_queues,
     frer_switches,
     software_bridge,
+    toggles,
     topology,
     veth_queues,
 )
@@ -124,7 +125,31 @@ def _counts_of(part: ShapingPart, wiring: Wiring, result: JobResult) -> dict[str
         ],
         **(software_bridge.counts_of(wiring, result) if part.software_bridge else {}),
         **({"frer": frer_switches.counts_of(result)} if wiring.replicated else {}),
+        **_phases_of(part, sent, result),
     }
+
+
+def _phases_of(part: ShapingPart, sent: command.TalkerResult, result: JobResult) -> dict[str, Any]:
+    """Return when toggled gates were enabled and disabled, on the talker's clock."""
+    if part.toggles is None:
+        return {}
+    if sent.first_ns is None or sent.last_ns is None:
+        raise ToolError("the talker sent nothing", "step talker")
+    toggled = []
+    for place in range(part.toggles):
+        done = result.steps[_toggle(place)]
+        # Steps are timed by CLOCK_REALTIME.
+        began = round(done.started_s * 1e9) + sent.tai_offset_s * 10**9
+        toggled.append((began, began + round(done.seconds * 1e9)))
+    return toggles.recorded(toggles.phases_between(toggled, sent.first_ns, sent.last_ns))
+
+
+def _toggle(place: int) -> str:
+    return f"toggle-{place + 1}"
+
+
+def _sending_s(part: ShapingPart) -> float:
+    return part.packets * part.interval_us / 1e6
 
 
 def _counted(result: JobResult, name: str) -> list[dict[str, Any]]:
@@ -267,7 +292,7 @@ def _pacing(part: ShapingPart, mode: Mode) -> command.Pacing:
 
 def _steps(part: ShapingPart, mode: Mode, wiring: Wiring) -> list[Step | Stop | Pause]:
     """Start what listens and what loads, let the talker send, end all and read the counters."""
-    deadline = part.packets * part.interval_us / 1e6 + _LEAD_S + _DRAIN_S + 2 * COMMAND_S
+    deadline = _sending_s(part) + _LEAD_S + _DRAIN_S + 2 * COMMAND_S
     shows = _shows(part, wiring)
     loaded = part.loads_mbps[0] > 0
     loads = [nth("load", place) for place, _ in enumerate(wiring.loaders)] if loaded else []
@@ -277,7 +302,7 @@ def _steps(part: ShapingPart, mode: Mode, wiring: Wiring) -> list[Step | Stop | 
         *(Step(f"{name}-before", *show, COMMAND_S) for name, show in shows.items()),
         *(_loads(part, wiring, deadline) if loaded else []),
         Pause(_LEAD_S),
-        _talker(part, mode, wiring, deadline),
+        *_sending(part, mode, wiring, deadline),
         *(Stop(load) for load in loads),
         Pause(_DRAIN_S),
         Stop("listener"),
@@ -318,6 +343,20 @@ def _talker(part: ShapingPart, mode: Mode, wiring: Wiring, deadline: float) -> S
         txtime_ahead_ns=_LAUNCH_AHEAD_NS if mode in LAUNCHED else None,
     )
     return Step("talker", TALKER, tuple(talk), deadline)
+
+
+def _sending(part: ShapingPart, mode: Mode, wiring: Wiring, deadline: float) -> list:
+    """Return the steps during which the talker sends, and the gates are toggled where they are."""
+    talker = _talker(part, mode, wiring, deadline)
+    if part.toggles is None:
+        return [talker]
+    steps: list[Step | Stop | Pause] = [replace(talker, background=True)]
+    for place in range(part.toggles):
+        enable = place % 2 == 1
+        toggling = software_bridge.toggle(wiring, _toggle(place), enable=enable)
+        steps += [Pause(part.phase_s), *toggling]
+    # It ends by itself.
+    return [*steps, Pause(part.phase_s + _DRAIN_S), Stop("talker")]
 
 
 def _loads(part: ShapingPart, wiring: Wiring, deadline: float) -> list[Step]:

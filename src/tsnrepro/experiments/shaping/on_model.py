@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tsnrepro.ethernet import GAP_BYTES
+from tsnrepro.experiments.shaping import toggles
 from tsnrepro.experiments.shaping.factors import part_of
 from tsnrepro.experiments.shaping.log import DEPARTURES, LISTENER_DTYPE, LOG, Records, compress
 from tsnrepro.experiments.shaping.schedule import flows_of
@@ -30,6 +31,7 @@ from tsnrepro.model.network import (
     Switch,
     TrafficStream,
 )
+from tsnrepro.settings.shaping import GATED, TOGGLED
 
 if TYPE_CHECKING:
     from tsnrepro.experiments.measurement import Measurement
@@ -83,8 +85,24 @@ def measure(testbed: ModelTestbed, trial: Trial, measured: Measurement) -> None:
         "cable_ns": testbed.settings.cable_ns,
         "medium": "model",
         "egress": _egress_of(part, testbed.settings.cable_ns),
+        **_phases_of(part),
         **_counts_of(result, duration_s),
     }
+
+
+def _phases_of(part: ShapingPart) -> dict[str, Any]:
+    """Return when the gates were enabled and disabled: in turn while the stream is sent."""
+    if part.toggles is None:
+        return {}
+    length = _phase_ns(part)
+    times = [_START_NS + place * length for place in range(part.toggles + 2)]
+    # The model toggles in no time.
+    toggled = [(at, at) for at in times[1:-1]]
+    return toggles.recorded(toggles.phases_between(toggled, times[0], times[-1] - 1))
+
+
+def _phase_ns(part: ShapingPart) -> int:
+    return round(part.phase_s * 1e9)
 
 
 def _summary(stream: TrafficStream) -> TrafficStream:
@@ -255,7 +273,9 @@ class _TrialNetwork:
         return EgressPort(
             queue_bytes=part.queue_bytes,
             scheduler="strict_priority",
-            gates=part.gates if mode == "tas" else None,
+            gates=part.gates if mode in (*GATED, TOGGLED) else None,
+            gate_toggle_ns=_phase_ns(part) if part.toggles else None,
+            gate_toggle_from_ns=_START_NS if part.toggles else 0,
             idle_slopes_mbps=slopes,
         )
 

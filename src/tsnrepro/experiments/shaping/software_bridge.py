@@ -14,15 +14,21 @@ from tsnrepro.bridge.words import BridgeSettings, PortSettings, Shaper
 from tsnrepro.ethernet import R_TAG_BYTES
 from tsnrepro.experiments.shaping.steps import COMMAND_S, nth, numbered
 from tsnrepro.experiments.shaping.topology import CARD, LISTENER, VLAN_ID, Wiring
+from tsnrepro.settings.shaping import TOGGLED, Mode
 from tsnrepro.testbed.jobs.job import Step, Stop
 from tsnrepro.tools import qdisc
 
 if TYPE_CHECKING:
-    from tsnrepro.settings.shaping import Mode, ShapingPart
+    from tsnrepro.settings.shaping import ShapingPart
     from tsnrepro.testbed.jobs.job import JobResult
 
 _NAME = "bridge"
 _SETTINGS_PATH, _TAGGER_PATH = "/tmp/bridge.settings", "/tmp/tag.bpf.o"
+# What toggled gates are told, by whether they are enabled.
+_STATES: dict[bool, tuple[str, Mode]] = {
+    True: (_SETTINGS_PATH, "tas"),
+    False: ("/tmp/bridge.disabled", "prio"),
+}
 # Frames may be handed over so far ahead of their time on the line, which holds them: a thread that
 # wakes up late by less costs the line nothing.
 _AHEAD_US = 50.0
@@ -36,8 +42,12 @@ def program() -> str:
 
 def inputs(part: ShapingPart, mode: Mode, wiring: Wiring, listener: str) -> dict[str, bytes]:
     """Return the files that a trial needs; ``listener`` is the MAC address of its port."""
-    told = settings(part, mode, wiring, listener).text().encode()
-    return {_TAGGER_PATH: build.tagger().read_bytes(), _SETTINGS_PATH: told}
+    told: dict[str, Mode] = {_SETTINGS_PATH: mode}
+    if mode == TOGGLED:
+        told = dict(_STATES.values())
+    texts = {path: settings(part, each, wiring, listener).text() for path, each in told.items()}
+    files = {path: text.encode() for path, text in texts.items()}
+    return files | {_TAGGER_PATH: build.tagger().read_bytes()}
 
 
 def settings(part: ShapingPart, mode: Mode, wiring: Wiring, listener: str) -> BridgeSettings:
@@ -91,6 +101,13 @@ def start(wiring: Wiring, deadline_s: float) -> list[Step]:
             Step(f"{name}-before", host, tuple(ask), COMMAND_S),
         ]
     return steps
+
+
+def toggle(wiring: Wiring, name: str, *, enable: bool) -> list[Step]:
+    """Return the steps that enable or disable the gates while the bridge goes on."""
+    path, _ = _STATES[enable]
+    argv = tuple(words.ask(program(), "settings", path))
+    return [Step(name, host, argv, COMMAND_S) for host in _hosts(wiring)]
 
 
 def stop(wiring: Wiring) -> list[Stop]:

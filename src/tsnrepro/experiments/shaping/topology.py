@@ -26,6 +26,7 @@ rate, since veth sends at none. Between two cards that a cable joins there is no
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from tsnrepro.errors import ConfigurationError
@@ -34,6 +35,8 @@ from tsnrepro.experiments.shaping.steps import nth
 from tsnrepro.testbed.jobs.job import Bridge, Cable, Link, LinkEnd, Vlan
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from tsnrepro.settings.shaping import Mode, ShapingPart
     from tsnrepro.streams.command import Stamps
 
@@ -86,14 +89,15 @@ class Wiring:
 
     def devices(self, host: str) -> list[str]:
         """Return the names of a host's ports, in the order of the links."""
-        ends = [end for link in self.links for end in (link.one, link.other)]
-        return [end.device for end in ends if end.host == host]
+        return [end.device for end in self._ends() if end.host == host]
 
     @property
     def listener(self) -> LinkEnd:
         """The listener's port."""
-        ends = [end for link in self.links for end in (link.one, link.other)]
-        return next(end for end in ends if end.host == LISTENER)
+        return next(end for end in self._ends() if end.host == LISTENER)
+
+    def _ends(self) -> Iterator[LinkEnd]:
+        return chain.from_iterable((link.one, link.other) for link in self.links)
 
 
 def of_cable(cable: Cable) -> Wiring:
