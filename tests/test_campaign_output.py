@@ -123,6 +123,24 @@ def test_one_testbed_says_nothing_of_another(monkeypatch):
     assert last.endswith("(1 of 2, about 1 min 0 s of measuring left)")
 
 
+def test_what_is_measured_at_once_takes_its_time_once(monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr(campaign_output.time, "monotonic", lambda: now[0])
+    output = CampaignOutput(stream := io.StringIO())
+    names = [("model", "quick", name) for name in ("loss", "tcp", "latency")]
+    output.tell(record("run_info", stats={"measure": 3, "total": 9}))
+    output.tell(record(**{EXPECTED: dict.fromkeys(names, 60.0)}))
+    output.tell(begun(1, "loss", "model"))
+    now[0] += 10
+    output.tell(begun(2, "tcp", "model"))
+    now[0] += 30
+    for number in (1, 2):
+        output.tell(record("job_finished", job_id=number))
+    last = stream.getvalue().splitlines()[-1]
+    # Two took 40 s together.
+    assert last == "tcp on model: measured in 30 s (2 of 3, about 20 s of measuring left)"
+
+
 def test_warnings_and_unknown_sentences_are_passed_on():
     stream = io.StringIO()
     output = CampaignOutput(stream)

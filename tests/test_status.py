@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+from dataclasses import replace
 
 import pytest
 
@@ -42,6 +43,17 @@ def test_a_trial_that_is_gone_is_missing_and_takes_its_time(repository):
     assert found.left_s == pytest.approx(0.1)
     expected = {("model", "short", "latency"): pytest.approx(0.1), ("model", "short", "tcp"): 0}
     assert status.seconds_to_measure(expected) == expected
+
+
+def test_what_may_not_be_needed_is_not_missing(repository, monkeypatch):
+    items = status.planned_trials("tcp", "model", "short")
+    further = [
+        replace(item, trial=replace(item.trial, repetition=9), until="ratio") for item in items[:2]
+    ]
+    monkeypatch.setattr(status, "planned_trials", lambda *_: [*items, *further])
+    found = of("tcp")
+    assert (found.planned, found.missing, found.left_s) == (18, 0, 0)
+    assert found.analysis == "current"
 
 
 def test_a_trial_that_failed_is_missing_and_said_to_have_failed(repository):

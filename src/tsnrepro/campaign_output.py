@@ -6,7 +6,7 @@ and each paper that was printed. Everything that is a warning or an error is pas
 
 import logging
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from typing import Any, TextIO
 
 from tsnrepro.experiments.progress import duration
@@ -52,8 +52,11 @@ class CampaignOutput:
         self._to_measure = 0
         self._measured = 0
         self._expected: dict[tuple[str, str, str], float] = {}
-        # By testbed: seconds that its experiments took, and what they were expected to.
-        self._spent: dict[str, tuple[float, float]] = {}
+        # By testbed: seconds during which any of its experiments was measured, and those that the
+        # ended ones were expected to take.
+        self._busy: dict[str, float] = defaultdict(float)
+        self._ended: dict[str, float] = defaultdict(float)
+        self._looked = time.monotonic()
 
     def tell(self, record: logging.LogRecord) -> None:
         """Say what there is to say about one event."""
@@ -67,6 +70,7 @@ class CampaignOutput:
             "progress": self._progress,
         }.get(str(event))
         if act is not None:
+            self._count_time()
             act(record)
         elif record.levelno >= logging.WARNING or self._is_worth_saying(event, record):
             self._line(record.getMessage())
@@ -100,10 +104,7 @@ class CampaignOutput:
             self._line(f"{job.name}: printed")
             return
         self._measured += 1
-        nominal = self._expected.pop(job.run, 0.0)
-        if nominal:
-            spent_s, nominal_s = self._spent.get(job.run[0], (0.0, 0.0))
-            self._spent[job.run[0]] = spent_s + took, nominal_s + nominal
+        self._ended[job.run[0]] += self._expected.pop(job.run, 0.0)
         self._line(
             f"{job.name}: measured in {duration(took)}"
             f" ({self._measured} of {self._to_measure}{self._left()})"
@@ -119,6 +120,16 @@ class CampaignOutput:
         if not any(job.rule == "measure" for job in self._jobs.values()):
             self._now(f"{record.done} of {record.total} steps done")
 
+    def _count_time(self) -> None:
+        """Add the time since the last event to the testbeds that measured meanwhile.
+
+        What is measured at the same time, as on the model, takes that time once.
+        """
+        now = time.monotonic()
+        for testbed in {job.run[0] for job in self._jobs.values() if job.rule == "measure"}:
+            self._busy[testbed] += now - self._looked
+        self._looked = now
+
     def _left(self) -> str:
         """Say how long measuring takes still.
 
@@ -126,8 +137,8 @@ class CampaignOutput:
         """
         left = 0.0
         for (testbed, _, _), nominal in self._expected.items():
-            spent_s, nominal_s = self._spent.get(testbed, (1.0, 1.0))
-            left += nominal * spent_s / nominal_s
+            ended = self._ended[testbed]
+            left += nominal * (self._busy[testbed] / ended if ended else 1.0)
         return f", about {duration(left)} of measuring left" if left else ""
 
     # --- writing --------------------------------------------------------------------------------

@@ -98,24 +98,23 @@ def status_of(testbed: str, campaign_name: str, experiment: str) -> RunStatus:
         testbed,
         campaign_name,
         experiment,
-        planned=len(planned) or recorded,
+        planned=counted.asked or recorded,
         recorded=recorded + counted.recorded,
         failed=counted.failed,
         other=len([name for name in there - counted.names if not name.startswith("warm-up-")])
         if planned
         else 0,
         left_s=counted.left_s,
-        analysis=f"stale: {gone}"
-        if gone
-        else _analysis(testbed, campaign_name, experiment, _names(planned, store)),
+        analysis=f"stale: {gone}" if gone else _analysis(store, planned),
     )
 
 
 @dataclass
 class _Tally:
-    """What became of planned trials; ``names`` are all attempts' of theirs."""
+    """What became of the planned trials that are ``asked`` for; ``names`` are their attempts'."""
 
     names: set[str] = field(default_factory=set)
+    asked: int = 0
     recorded: int = 0
     failed: int = 0
     left_s: float = 0.0
@@ -126,6 +125,9 @@ def _count(planned: list[Planned], store: RawStore, attempts: int) -> _Tally:
     for item in planned:
         counted.names |= {folder.name for folder in store.attempts(item.trial)}
         ended = store.ended(item.trial)
+        if item.until and not ended:
+            continue  # nobody knows whether it will be needed
+        counted.asked += 1
         if is_done(ended, attempts):
             counted.recorded += 1
         else:
@@ -138,13 +140,15 @@ def _names(planned: list[Planned], store: RawStore) -> set[str]:
     return {folder.name for item in planned for folder in store.attempts(item.trial)[-1:]}
 
 
-def _analysis(testbed: str, campaign_name: str, experiment: str, names: set[str]) -> str:
-    folder = root() / "results" / testbed / campaign_name / experiment
+def _analysis(store: RawStore, planned: list[Planned]) -> str:
+    experiment = store.experiment
+    folder = root() / "results" / store.testbed / store.campaign / experiment
     if not (folder / VALUES_FILE).is_file():
         return "none"
     run = folder / RUN_FILE
     listed = {entry["trial"] for entry in open_run(run)[1]["trials"]}
-    if names and listed != names:
+    needed = _names([item for item in planned if not item.until], store)
+    if planned and not needed <= listed <= _names(planned, store):
         return "stale: other trials are asked for than were analysed"
     sealed = seal_of(folder)
     if sealed is None:

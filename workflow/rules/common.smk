@@ -52,6 +52,11 @@ def threads_to_measure(wildcards):
     return 1 if wildcards.testbed == "model" else workflow.cores
 
 
+def testbeds_to_measure(wildcards):
+    """Return 1 where another experiment would disturb this one, 0 on the model, which none does."""
+    return 0 if wildcards.testbed == "model" else 1
+
+
 def run_of(wildcards):
     """Return the selected run of an experiment."""
     return next(run for run in PLAN.runs if run.experiment == wildcards.experiment)

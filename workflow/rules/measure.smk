@@ -20,7 +20,7 @@ rule measure:
         "../../environment.yml"
     threads: threads_to_measure
     resources:
-        testbed=1,
+        testbed=testbeds_to_measure,
     shell:
         "tsnrepro notebook {input.notebook:q} {log.notebook:q}"
         " -p testbed={wildcards.testbed:q} -p campaign={wildcards.campaign:q}"

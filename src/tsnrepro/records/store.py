@@ -344,8 +344,11 @@ def _write(path: Path, data: bytes) -> None:
 
 
 def write_whole(path: Path, data: bytes) -> None:
-    """Write a file that is there whole or not at all, in the place of an older one."""
-    partial = path.with_name(f"{PARTIAL_PREFIX}{path.name}")
+    """Write a file that is there whole or not at all, in the place of an older one.
+
+    Two processes that write it at once do not meet before it is whole.
+    """
+    partial = path.with_name(f"{PARTIAL_PREFIX}{os.getpid()}-{path.name}")
     _write(partial, data)
     partial.rename(path)
 
