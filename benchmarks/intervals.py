@@ -27,7 +27,7 @@ from scipy import special, stats
 from scipy.signal import lfilter
 
 from tsnrepro.stats.comparisons import difference_of_means, relative_difference
-from tsnrepro.stats.estimate import Estimate, Limits
+from tsnrepro.stats.estimate import FEWEST_TO_STOP, Estimate, Limits
 from tsnrepro.stats.proportions import share, upper_bound_when_none_lost
 from tsnrepro.stats.quantiles import correlated_quantile
 from tsnrepro.stats.replication import loss_over_runs, mean_over_runs, variation_over_runs
@@ -57,6 +57,16 @@ SWEEPS = {
 }  # fmt: skip
 # Rise of the loss in one repetition, as a share of the rate.
 WIDTH = 0.02
+# Campaign quick again: loads just below a line's limit, with the fewest and the most repetitions,
+# between which it stops once the ratio is known this well.
+NARROW = {
+    "limit": (np.array([470.0, 472.5, 475.0]), 6, 12),
+    "bottleneck": (np.array([190.0, 191.5, 193.0, 194.0, 195.0]), 5, 10),
+}
+NARROW_SHIFTS, NARROW_WIDTH = (0.001, 0.004), 0.001
+WITHIN_PERCENT = 1.0
+# Spread of the logarithm of two medians' ratio between repetitions; most of these; known so well.
+SCATTERS, MOST_MEDIANS, MEDIANS_WITHIN = (0.01, 0.03, 0.05, 0.07, 0.1, 0.2), 10, 0.05
 LOWEST, HIGHEST, FEWEST_SETS = 93.0, 99.0, 0.05
 
 
@@ -179,14 +189,60 @@ def thresholds(rng: Generator) -> Iterator[tuple[str, Callable[[], list[Outcome]
         yield f"{name}, {runs} runs, {100 * stalled:g} % stalled, shift {shift:g}", one
 
 
+def stopped(rng: Generator) -> Iterator[tuple[str, Callable[[], list[Outcome]]]]:
+    """Thresholds and medians of as many repetitions as it took to know their ratio."""
+    for scatter in SCATTERS:
+
+        def medians(scatter: float = scatter) -> list[Outcome]:
+            ratio = np.exp(rng.uniform(-0.1, 0.1))
+            control, frer = 20 * np.exp(rng.normal(0, scatter / 2**0.5, (2, MOST_MEDIANS)))
+            for runs in range(FEWEST_TO_STOP, MOST_MEDIANS + 1):
+                found = relative_difference(ratio * frer[:runs], control[:runs], paired=True)
+                low, high = (1 + end / 100 for end in (found.estimate.low, found.estimate.high))
+                if high - low <= MEDIANS_WITHIN * (high + low):
+                    break
+            return [("ratio of medians, stopped", found.estimate, 100 * (ratio - 1))]
+
+        yield f"medians that scatter by {scatter:g}", medians
+    for name, stalled, shift in product(NARROW, STALLED, NARROW_SHIFTS):
+        loads, least, most = NARROW[name]
+
+        def one(
+            rates: np.ndarray = loads,
+            least: int = least,
+            most: int = most,
+            stalled: float = stalled,
+            shift: float = shift,
+        ) -> list[Outcome]:
+            truth = np.exp(rng.uniform(*np.log(rates[[0, -1]])))
+            ratio = np.exp(rng.uniform(-0.005, 0.005))
+            control, frer = (
+                sweeps(rng, rates, middle * shifts(rng, shift, most), stalled, NARROW_WIDTH)
+                for middle in (truth, truth * ratio)
+            )
+            for runs in range(least, most + 1):
+                found = compare_thresholds(frer[:runs], control[:runs])
+                if found.ratio.is_known_within(WITHIN_PERCENT):
+                    break
+            return [
+                ("threshold, stopped", threshold(control[:runs]), truth),
+                ("ratio, stopped when known", found.ratio, ratio),
+                ("difference, stopped", found.difference, truth * (ratio - 1)),
+            ]
+
+        yield f"{name}, {100 * stalled:g} % stalled, shift {shift:g}", one
+
+
 def shifts(rng: Generator, deviation: float, runs: int) -> np.ndarray:
     """Return the factors by which repetitions differ, shape (runs,)."""
     return np.exp(rng.normal(0, deviation, runs))
 
 
-def sweeps(rng: Generator, rates: np.ndarray, truths: np.ndarray, stalled: float) -> list[Sweep]:
+def sweeps(
+    rng: Generator, rates: np.ndarray, truths: np.ndarray, stalled: float, width: float = WIDTH
+) -> list[Sweep]:
     """Return a sweep a repetition, whose loss sets in at its truth and stalls at any load."""
-    rise = special.expit(np.log(rates / truths[:, None]) / WIDTH)
+    rise = special.expit(np.log(rates / truths[:, None]) / width)
     lossy = rng.random(rise.shape) < stalled + (1 - stalled) * rise
     return [Sweep(rates, outcome) for outcome in lossy]
 
@@ -260,7 +316,9 @@ def _as_bound(estimate: Estimate) -> Estimate:
     )  # fmt: skip
 
 
-FAMILIES = {f.__name__: f for f in (losses, thresholds, means, quantiles, variations, trends)}
+FAMILIES = {
+    f.__name__: f for f in (losses, thresholds, means, quantiles, variations, trends, stopped)
+}
 
 
 def run(names: list[str], sets: int, seed: int = 1) -> list[Cell]:

@@ -11,9 +11,13 @@ from tsnrepro.settings import Campaign, parse
 _SECONDS = 1
 _PACKETS = 100
 STUDY = "threshold-coarse"
-# What is done several times is done once. Searches end after so many steps.
+# What is done several times is done once.
 _ONCE = ("repetitions", "last_repetitions", "searches", "attempts", "iterations")
-_STEPS = {"steps": 5}
+# Searches end after so many steps, or once they know the value within so many per cent.
+_STEPS = {"steps": 5, "loads": 3, "most_grids": 1, "most_repetitions": 2}
+_COARSE = {"relative_width_percent": 10, "resolution_percent": 10}
+# Nine seconds around each load trial.
+_WITHOUT = ("full_waits",)
 
 
 def miniature(campaign: Campaign) -> Campaign:
@@ -36,8 +40,12 @@ def _shrink(value: Any, name: str = "") -> Any:
         return {k: _shrink(v, name if name.endswith("_s") else k) for k, v in value.items()}
     if isinstance(value, list):
         return [_shrink(item) for item in _ends(value)]
+    if name in _WITHOUT:
+        return False
     if isinstance(value, bool) or not isinstance(value, int | float):
         return value
+    if name in _COARSE:
+        return max(value, _COARSE[name])
     return 1 if name in _ONCE else min(value, _largest(name, value))
 
 

@@ -37,6 +37,11 @@ def test_a_campaign_measures_what_the_papers_print(name):
     assert len(settings.tcp.durations_s) == len(DURATIONS)
 
 
+def test_rfc2544_to_the_letter_has_its_waits():
+    """Without them no result is called compliant."""
+    assert campaign("rfc2544-full").rfc2544.full_waits
+
+
 def planned_of(name, kind="emulated"):
     """Return each experiment of a campaign that a kind of testbed can run, with its plan."""
     settings = campaign(name)

@@ -60,7 +60,10 @@ def planned(experiment: str, testbed: str, campaign: str) -> pd.DataFrame:
     attempts = campaigns.campaign(campaign).attempts
     rows = []
     for item in planned_trials(experiment, testbed, campaign):
-        recorded = is_done(store.ended(item.trial), attempts)
+        ended = store.ended(item.trial)
+        if item.until and not ended:
+            continue  # measured only where the others do not tell enough
+        recorded = is_done(ended, attempts)
         factors = {n: v for n, v in item.trial.factors.items() if not isinstance(v, dict | list)}
         rows.append(
             {

@@ -4,6 +4,7 @@ Rates are payload rates (goodput) unless a name says otherwise. A frame is count
 check sequence and without preamble and gap; its wire bytes include both.
 """
 
+from collections.abc import Iterable
 from typing import Final
 
 PREAMBLE_BYTES: Final = 8
@@ -47,6 +48,14 @@ _SHARED_INFO: Final = 320
 _LINK_HEADROOM: Final = 16 + 15
 _CACHE_LINE: Final = 64
 _KMALLOC: Final = (64, 96, 128, 192, 256, 512, 1024, 2048, 4096, 8192)
+
+
+def main_payload_bytes(tried: Iterable[int]) -> int:
+    """Return the payload that results are told of: 1472 bytes, or else the largest tried."""
+    payloads = set(tried)
+    if not payloads or FULL_PAYLOAD_BYTES in payloads:
+        return FULL_PAYLOAD_BYTES
+    return max(payloads)
 
 
 def ip_packets(payload_bytes: int) -> tuple[int, ...]:

@@ -479,3 +479,11 @@ def test_points_that_were_announced_are_missing(record, row, missing):
 def test_further_contradictions_of_the_data_are_found(public_set, rule, row, numbers):
     pairs = [(f.first.value, f.second.value) for f in public_set.at(rule, row=row)]
     assert any(pair == pytest.approx(numbers, rel=1e-4) for pair in pairs), pairs
+
+
+def test_copies_to_an_eliminating_listener_share_its_link(record):
+    """1,472 bytes take 1,544 on the wire with tag, preamble and gap; two copies twice that."""
+    pair = record.numbers("line_limit", METHODOLOGY, "section-2-3-results")
+    assert close(pair, 530, 1000 * 1472 / (2 * 1544))
+    pair = record.numbers("line_limit", METHODOLOGY, "section-2-1-results")
+    assert close(pair, 941.38, 1000 * 1448 / (2 * 1544))

@@ -420,6 +420,47 @@ def test_a_warm_up_that_fails_keeps_no_trial_from_being_measured(store):
     assert len(found["trials"]) == 1
 
 
+def until_known(repetitions: range) -> list[Planned]:
+    return [
+        Planned(Trial("loss", f"more-{n}", {"number": n}, n), order=n, nominal_s=1.0, until="ratio")
+        for n in repetitions
+    ]
+
+
+def test_further_repetitions_are_measured_until_enough_is_known(store):
+    firm, further = planned(2), until_known(range(3, 9))
+    asked = []
+
+    def is_known(name, found):
+        asked.append((name, [document["values"]["number"] for document in found]))
+        return len(found) >= 4
+
+    measure, testbed = Script(), FakeTestbed()
+    found = run_trials(store, firm + further, 1, testbed.open, measure, is_known=is_known)
+    assert measure.measured == [0, 1, 3, 4]
+    assert asked[:3] == [("ratio", [0, 1]), ("ratio", [0, 1, 3]), ("ratio", [0, 1, 3, 4])]
+    names = [item.trial.name(1) for item in (*firm, *further[:2])]
+    assert [entry["trial"] for entry in found["trials"]] == names
+
+
+def test_a_run_that_goes_on_asks_again_and_measures_what_it_would_have(store):
+    """Killed in a further repetition: the next run takes the same trials."""
+    items = planned(2) + until_known(range(3, 9))
+
+    def is_known(_, found):
+        return len(found) >= 4
+
+    killed = Script([None, None, KeyboardInterrupt()])
+    with pytest.raises(KeyboardInterrupt):
+        run_trials(store, items, 1, FakeTestbed().open, killed, is_known=is_known)
+    measure = Script()
+    found = run_trials(store, items, 1, FakeTestbed().open, measure, is_known=is_known)
+    assert measure.measured == [3, 4]
+    again = run_trials(store, items, 1, FakeTestbed().open, measure, is_known=is_known)
+    assert again == found
+    assert measure.measured == [3, 4]
+
+
 def test_trials_that_need_another_testbed_get_it_in_their_order(store):
     items = planned(4)
     wide = [Planned(i.trial, i.order, i.nominal_s, {"paths": 3}) for i in items[1:3]]

@@ -13,6 +13,7 @@ from tsnrepro.settings.papers import sources_of
 
 CONSTANTS = {
     **{"level": r"95\,\%", "headers": "46", "onwire": "20", "tagbytes": "6", "gigabit": "1000"},
+    "copies": "2",
     **{"trialseconds": "60", "latencyseconds": "120", "latencyrepeats": "20"},
     **{"segment": "1448", "segmentheaders": "70"},
 }

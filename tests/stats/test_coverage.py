@@ -14,6 +14,7 @@ SETS = {
     "thresholds": 12,
     "variations": 200,
     "trends": 200,
+    "stopped": 60,
 }
 
 
@@ -27,7 +28,7 @@ def coverage():
     del sys.modules[spec.name]
 
 
-MINUTE = {"thresholds"}  # a minute alone
+MINUTE = {"thresholds", "stopped"}  # a minute alone
 
 
 @pytest.mark.parametrize(

@@ -6,12 +6,11 @@ from dataclasses import replace
 
 import paramiko
 import pytest
+from shaping_parts import measured_on_hosts
 
 from tsnrepro.analysis import testbed as facts_as_results
 from tsnrepro.errors import CommandError, TestbedError
-from tsnrepro.experiments.measurement import Measurement
 from tsnrepro.experiments.shaping import on_hosts, topology
-from tsnrepro.experiments.shaping.plan import trials_of
 from tsnrepro.settings import EmulatedSettings
 from tsnrepro.settings.shaping import ShapingPart
 from tsnrepro.streams.build import programs
@@ -543,6 +542,4 @@ def medium_of(settings, result) -> str:
         def run(self, job):
             return result
 
-    measured = Measurement()
-    on_hosts.measure(Brought({}), trials_of(settings, 1)[0], measured)
-    return measured.values["medium"]
+    return measured_on_hosts(Brought({}), settings).values["medium"]

@@ -14,7 +14,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tsnrepro.errors import CommandError, TestbedError
-from tsnrepro.testbed import emulated
+from tsnrepro.testbed import emulated, ssh
 from tsnrepro.testbed.emulated import SSHD_FOLDER
 from tsnrepro.testbed.requirements import SSHD
 from tsnrepro.testbed.ssh import KILL_AFTER_SECONDS, SshHost
@@ -208,6 +208,19 @@ def test_many_at_once(host):
     for thread in threads:
         thread.join(20)
     assert results == {number: str(number) for number in range(16)}
+
+
+def test_channels_long_closed_are_forgotten(host, monkeypatch):
+    """Over days their numbers would fill the memory; those just closed may still be asked for."""
+    monkeypatch.setattr(ssh, "_LATE_CHANNELS", 3)
+    started = host.start(["cat"], deadline_s=20)
+    for _ in range(20):
+        host.run(["true"], deadline_s=5).check()
+    known = host._transport.channels_seen
+    assert len(known) <= 3 + 3
+    assert started._channel.get_id() in known
+    started.stop()
+    host.run(["true"], deadline_s=5).check()
 
 
 # --- files --------------------------------------------------------------------------------------

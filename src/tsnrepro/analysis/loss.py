@@ -1,6 +1,5 @@
 """Loss against offered load: ratios, thresholds, places, and FRER against control."""
 
-import math
 from dataclasses import replace
 from typing import get_args
 
@@ -15,14 +14,22 @@ from tsnrepro.analysis.missing import (
     loss,
     mean,
     recorded,
-    repetitions,
     shared,
     shared_buffer,
     total,
     unknown,
 )
 from tsnrepro.analysis.results import Results
-from tsnrepro.ethernet import FULL_PAYLOAD_BYTES, payload_limit_mbps, udp_frames
+from tsnrepro.ethernet import main_payload_bytes, udp_frames
+from tsnrepro.experiments.path_thresholds import (
+    UNREAD,
+    ceilings,
+    frer_against_control,
+    line_limits,
+    load_mbps,
+    of_the_path,
+    sweeps,
+)
 from tsnrepro.records.accounting import (
     REASSEMBLY,
     SOCKET_BUFFER,
@@ -36,12 +43,7 @@ from tsnrepro.records.tables import drop_column
 from tsnrepro.settings.loss import Question
 from tsnrepro.stats.estimate import Estimate, Limits
 from tsnrepro.stats.proportions import upper_bound_when_none_lost
-from tsnrepro.stats.thresholds import (
-    Sweep,
-    compare_thresholds,
-    highest_rate_without_loss,
-    threshold,
-)
+from tsnrepro.stats.thresholds import highest_rate_without_loss, threshold
 
 # RFC 2544, 9.1, without 1280, which the documents leave out: each has its results, known or not.
 FRAME_BYTES = (64, 128, 256, 512, 1024, 1518)
@@ -58,7 +60,6 @@ PLACES = {
     "listener_socket": (SOCKET_BUFFER, SOCKET_CLOSED),
     "talker": (TALKER_SOCKET, TALKER_QUEUE),
 }
-_UNREAD = drop_column(SOCKET_CLOSED)
 SUMMARY_COLUMNS = [
     *("configuration", "target_mbps", "offered_mbps", "trials", "trials_with_loss"),
     *("sent", "lost", "loss_percent", "loss_low_percent", "loss_high_percent"),
@@ -84,21 +85,6 @@ def places(trials: pd.DataFrame) -> pd.DataFrame:
     return counted.reindex(trials.index)
 
 
-def of_the_path(trials: pd.DataFrame) -> pd.DataFrame:
-    """Return the trials with ``lost`` and ``loss_percent`` of the path.
-
-    A datagram that waits in the socket when the program closes it has arrived: where the counters
-    tell, it is taken off. Trials without a loss in percent are left out.
-    """
-    trials = known(trials, "loss_percent")
-    if _UNREAD not in trials:
-        return trials
-    unread = trials[_UNREAD].fillna(0).where(trials["lost"].notna(), 0)
-    lost = (trials["lost"] - unread).clip(lower=0)
-    percent = 100 * lost / trials["sent"]
-    return trials.assign(lost=lost, loss_percent=trials["loss_percent"].where(unread == 0, percent))
-
-
 def asked(trials: pd.DataFrame, question: str) -> pd.DataFrame:
     """Return the trials of one question; those that name none, as imported ones, are a sweep.
 
@@ -122,15 +108,7 @@ def frame_bytes(payload_bytes: int) -> int:
 
 def main_payload(trials: pd.DataFrame) -> int:
     """Return the payload of the main sweep: 1472 bytes, or else the largest that was tried."""
-    payloads = trials["payload_bytes"]
-    if payloads.empty or (payloads == FULL_PAYLOAD_BYTES).any():
-        return FULL_PAYLOAD_BYTES
-    return int(payloads.max())
-
-
-def load_mbps(trials: pd.DataFrame) -> pd.Series:
-    """Return the offered load, or the target where a trial does not tell what was offered."""
-    return trials["offered_mbps"].fillna(trials["target_mbps"])
+    return main_payload_bytes(int(payload) for payload in trials["payload_bytes"].dropna())
 
 
 def target_mbps(trials: pd.DataFrame) -> pd.Series:
@@ -199,7 +177,7 @@ def analyse(trials: pd.DataFrame, link_rate_mbps: float | None = None) -> Result
     results = Results("loss", trials)
     sweep = asked(trials, SWEEP)
     main = sweep[sweep["payload_bytes"] == main_payload(sweep)]
-    limits = _line_limits(main_payload(main), link_rate_mbps)
+    limits = line_limits(main_payload(main), link_rate_mbps)
     path = _offered(main)
     _thresholds(results, "loss.threshold", path, limits, whole="")
     _clean_and_line(results, "loss", path, limits)
@@ -245,21 +223,6 @@ def _sizes(results: Results, trials: pd.DataFrame) -> None:
             )
 
 
-def line_limit_mbps(configuration: str, payload_bytes: int, link_rate_mbps: float) -> float:
-    """Return the highest payload rate that the line carries, with the R-TAG for FRER."""
-    tagged = configuration == "frer"
-    return payload_limit_mbps(payload_bytes, tagged=tagged, rate_mbps=link_rate_mbps)
-
-
-def _line_limits(payload_bytes: int, link_rate_mbps: float | None) -> dict[str, float | None]:
-    return {
-        configuration: line_limit_mbps(configuration, payload_bytes, link_rate_mbps)
-        if link_rate_mbps
-        else None
-        for configuration in CONFIGURATIONS
-    }
-
-
 def _offered(trials: pd.DataFrame) -> pd.DataFrame:
     """Return what the path lost, of the trials that tell their load."""
     path = of_the_path(trials)
@@ -282,9 +245,9 @@ def _thresholds(
     inside = places(path)["switches"]
     # Of the network alone: what queues, switches and links lost. Only counters tell it.
     losses = {whole: path["loss_percent"] > 0, ".network": inside[inside.notna()] > 0}
-    ceilings = {c: math.inf if limit is None else limit for c, limit in limits.items()}
+    highest = ceilings(limits)
     for scope, lossy in losses.items():
-        _compared(results, f"{name}{scope}", path.loc[lossy.index], lossy, ceilings, digits=digits)
+        _compared(results, f"{name}{scope}", path.loc[lossy.index], lossy, highest, digits=digits)
 
 
 def _clean_and_line(
@@ -311,7 +274,7 @@ def _limit(
     name, names = f"loss.{question}", trials["trial"]
     links = _least(trials, "link_rate_mbps", link_rate_mbps)
     narrowest = _least(trials, "member_link_rate_mbps", links)
-    limits = _line_limits(main_payload(trials), narrowest)
+    limits = line_limits(main_payload(trials), narrowest)
     # In a trial of a second a queue takes in what a narrow link does not carry: where loss begins
     # then lies above the line's rate, for both configurations alike.
     beyond = dict.fromkeys(limits) if question == BOTTLENECK else limits
@@ -364,40 +327,24 @@ def _compared(
     name: str,
     trials: pd.DataFrame,
     lossy: pd.Series,
-    ceilings: dict[str, float],
+    highest: dict[str, float],
     *,
     digits: int,
 ) -> None:
     """Add both thresholds, their ratio and difference, and the verdict."""
-    groups = {c: trials[trials["configuration"] == c] for c in CONFIGURATIONS}
-    both = set(repetitions(groups["control"])) & set(repetitions(groups["frer"]))
-    swept = {c: sweeps_of(group, lossy, both) for c, group in groups.items()}
-    for configuration, group in groups.items():
-        found = unknown("Mb/s")
-        if swept[configuration]:
-            found = threshold(swept[configuration], ceiling=ceilings[configuration])
-        results.estimate(f"{name}.{configuration}.mbps", found, digits, group["trial"])
+    swept = sweeps(trials, lossy)
+    for configuration, own in swept.items():
+        found = threshold(own, ceiling=highest[configuration]) if own else unknown("Mb/s")
+        names = trials.loc[trials["configuration"] == configuration, "trial"]
+        results.estimate(f"{name}.{configuration}.mbps", found, digits, names)
     ratio = gap = unknown(why="a configuration was not measured")
-    if all(swept.values()):
-        limits = ceilings["frer"], ceilings["control"]
-        compared = compare_thresholds(swept["frer"], swept["control"], ceilings=limits)
+    if compared := frer_against_control(swept, highest):
         ratio, gap = compared.ratio, compared.difference
     results.estimate(f"{name}.ratio", ratio, digits + 2, trials["trial"])
     gap = replace(gap, unit="Mb/s")
     results.estimate(f"{name}.difference.mbps", gap, digits, trials["trial"])
     method = f"where the ratio's limits lie; equivalent within {MARGIN_PERCENT:g} %"
     results.value(f"{name}.verdict", _verdict(ratio), trials["trial"], method=method)
-
-
-def sweeps_of(group: pd.DataFrame, lossy: pd.Series, first: set[int]) -> list[Sweep]:
-    """Return a sweep a repetition, those of some repetitions before others."""
-    numbers = repetitions(group)
-    ordered = sorted(set(numbers), key=lambda number: (number not in first, number))
-    loads = load_mbps(group)
-    return [
-        Sweep(loads[own], lossy[own])
-        for own in (group.index[numbers == number] for number in ordered)
-    ]
 
 
 def _verdict(ratio: Estimate) -> str:
@@ -485,8 +432,8 @@ def _totals(results: Results, trials: pd.DataFrame) -> None:
     for name, of in (("lost", sweep), ("sent", trials), ("eliminated", trials)):
         counted = known(of, name)
         results.value(f"loss.{name}.total.count", total(counted, name), counted["trial"])
-    unread = recorded(trials, _UNREAD)
-    results.value("loss.unread.total.count", total(unread, _UNREAD), unread["trial"])
+    unread = recorded(trials, UNREAD)
+    results.value("loss.unread.total.count", total(unread, UNREAD), unread["trial"])
     counted = known(trials, "unaccounted")
     unaccounted = total(counted.assign(unaccounted=counted["unaccounted"].abs()), "unaccounted")
     results.value("loss.unaccounted.total.count", unaccounted, counted["trial"])

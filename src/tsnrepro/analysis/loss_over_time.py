@@ -8,9 +8,10 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from tsnrepro.analysis.figures import COLOURS, LABELS, MARKERS, SMALLEST_LOSS_PERCENT, new, say
-from tsnrepro.analysis.loss import SWEEP, asked, of_the_path
+from tsnrepro.analysis.loss import SWEEP, asked
 from tsnrepro.analysis.missing import known, unknown
 from tsnrepro.analysis.results import Results
+from tsnrepro.experiments.path_thresholds import of_the_path
 from tsnrepro.records.columns import CONFIGURATIONS
 from tsnrepro.stats.estimate import Estimate
 from tsnrepro.stats.replication import loss_over_runs

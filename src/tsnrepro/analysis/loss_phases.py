@@ -18,9 +18,7 @@ from tsnrepro.analysis.loss import (
     asked,
     by_load,
     main_payload,
-    of_the_path,
     phased,
-    sweeps_of,
     target_mbps,
 )
 from tsnrepro.analysis.missing import (
@@ -35,6 +33,7 @@ from tsnrepro.analysis.missing import (
 )
 from tsnrepro.analysis.results import Results
 from tsnrepro.audit.published import load_table
+from tsnrepro.experiments.path_thresholds import of_the_path, sweeps_of
 from tsnrepro.records.columns import CONFIGURATIONS
 from tsnrepro.stats.estimate import Estimate
 from tsnrepro.stats.replication import spread_over_runs, variation_over_runs

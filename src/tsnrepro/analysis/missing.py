@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from tsnrepro.analysis.results import Results
+from tsnrepro.records.tables import repetitions
 from tsnrepro.stats.comparisons import Comparison, difference_of_means, relative_difference
 from tsnrepro.stats.estimate import DEFAULT_LEVEL, Estimate, Limits, without_interval
 from tsnrepro.stats.replication import loss_over_runs, mean_over_runs, range_over_runs
@@ -42,11 +43,6 @@ def by_repetition(trials: pd.DataFrame, column: str) -> pd.Series:
     numbers, place = np.unique(repetitions(trials).to_numpy()[there], return_inverse=True)
     means = np.bincount(place, values[there]) / np.bincount(place)
     return pd.Series(means, index=pd.Index(numbers, name="repetition"), name=column)
-
-
-def repetitions(trials: pd.DataFrame) -> pd.Series:
-    """Return each trial's repetition; trials that do not tell theirs count as one in all."""
-    return trials["repetition"].fillna(0).astype(int)
 
 
 def mean(trials: pd.DataFrame, column: str, unit: str, ceiling: float | None = None) -> Estimate:

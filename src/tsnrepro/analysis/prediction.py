@@ -10,13 +10,14 @@ import math
 import numpy as np
 import pandas as pd
 
-from tsnrepro.analysis.loss import SWEEP, asked, load_mbps, main_payload
+from tsnrepro.analysis.loss import SWEEP, asked, main_payload
 from tsnrepro.analysis.missing import recorded, unknown
 from tsnrepro.analysis.results import Results
 from tsnrepro.campaigns import testbed_settings
 from tsnrepro.errors import ConfigurationError
 from tsnrepro.experiments import loss
 from tsnrepro.experiments.measurement import Measurement
+from tsnrepro.experiments.path_thresholds import load_mbps
 from tsnrepro.records.columns import CONFIGURATIONS
 from tsnrepro.records.store import Trial
 from tsnrepro.settings import ModelSettings

@@ -4,6 +4,7 @@ Sent and received by iperf3 or by our own talker and listener. How the receiving
 factor: its socket's buffer and its priority.
 """
 
+from dataclasses import replace
 from itertools import product
 from typing import Any
 
@@ -23,13 +24,53 @@ def plan(settings: LossSettings, seed: int, kind: str) -> list[Planned]:
     """Return the trials: every part, configuration, load, way to read and repetition.
 
     Within a repetition those that need another testbed than configured come last: it is brought
-    up anew for them.
+    up anew for them. After all others come those that are measured until a ratio is known.
     """
-    planned = in_blocks(_trials(settings), seed, lambda trial: _seconds(trial, kind), _testbed)
+
+    def blocks(trials: list[Trial]) -> list[Planned]:
+        return in_blocks(trials, seed, lambda trial: _seconds(trial, kind), _testbed)
+
+    further = [
+        replace(item, until=item.trial.factors["question"]) for item in blocks(_further(settings))
+    ]
     return in_order_of(
-        planned,
-        lambda item: (item.trial.repetition, bool(item.testbed), canonical(item.testbed)),
+        [*blocks(_trials(settings)), *further],
+        lambda item: (
+            bool(item.until),
+            item.trial.repetition,
+            bool(item.testbed),
+            canonical(item.testbed),
+        ),
     )
+
+
+def is_known(settings: LossSettings, question: str, documents: list[dict[str, Any]]) -> bool:
+    """Tell whether trials tell the ratio of thresholds as well as their part asks for.
+
+    Parameters
+    ----------
+    settings
+        With the parts of the question.
+    question
+        ``limit`` or ``bottleneck``.
+    documents
+        Records of trials, of other questions too.
+    """
+    # Tables take a second to import, and every start of Snakemake asks for plans alone.
+    from tsnrepro.experiments import path_thresholds as of  # noqa: PLC0415
+    from tsnrepro.records.tables import trials_of_records  # noqa: PLC0415
+
+    part = next(part for part in settings.parts if part.question == question)
+    path = of.of_the_path(
+        trials_of_records("loss", [d for d in documents if d["factors"]["question"] == question])
+    )
+    # A queue takes in more than a narrow link carries, see the analysis.
+    rate = part.link_rate_mbps if question == "limit" else None
+    highest = of.ceilings(of.line_limits(part.payload_bytes, rate))
+    compared = of.frer_against_control(of.sweeps(path, path["loss_percent"] > 0), highest)
+    if compared is None or part.ratio_within_percent is None:
+        return False
+    return compared.ratio.is_known_within(part.ratio_within_percent)
 
 
 def _seconds(trial: Trial, kind: str) -> float:
@@ -45,9 +86,31 @@ def _testbed(trial: Trial) -> dict[str, Any]:
 
 def _trials(settings: LossSettings) -> list[Trial]:
     return [
-        _trial(part, configuration, rate, reader, repetition)
+        trial
         for part in settings.parts
-        for repetition in range(1, (part.repetitions or settings.repetitions) + 1)
+        for trial in _repeated(part, settings, 1, _least(part, settings))
+    ]
+
+
+def _further(settings: LossSettings) -> list[Trial]:
+    """Return the trials of repetitions that are measured only as long as a ratio is not known."""
+    return [
+        trial
+        for part in settings.parts
+        if part.most_repetitions
+        for trial in _repeated(part, settings, _least(part, settings) + 1, part.most_repetitions)
+    ]
+
+
+def _least(part: LossPart, settings: LossSettings) -> int:
+    return part.repetitions or settings.repetitions
+
+
+def _repeated(part: LossPart, settings: LossSettings, first: int, last: int) -> list[Trial]:
+    """Return the trials of a part in some repetitions, the last one too."""
+    return [
+        _trial(part, configuration, rate, reader, repetition)
+        for repetition in range(first, last + 1)
         for rate in part.rates_mbps
         for reader in product(part.receive_buffers_bytes, part.realtime_listeners)
         for configuration in settings.configurations

@@ -3,13 +3,14 @@
 from dataclasses import replace
 from functools import partial
 from importlib import import_module
+from types import ModuleType
 from typing import Any
 
 from tsnrepro.campaigns import campaign, raw_root, testbed_settings
 from tsnrepro.dependencies import code_digest
 from tsnrepro.errors import ConfigurationError
 from tsnrepro.experiments.plan import Planned
-from tsnrepro.experiments.run import run_trials, write_manifest
+from tsnrepro.experiments.run import IsKnown, run_trials, write_manifest
 from tsnrepro.records.imports.imported import imported_manifest, is_imported
 from tsnrepro.records.store import RawStore
 from tsnrepro.registry import experiment as experiment_of
@@ -135,7 +136,17 @@ def _measure(experiment: str, testbed_name: str, campaign_name: str) -> dict[str
         module.measure,
         warm_up=warm_up,
         max_stall_ms=settings.max_stall_ms,
+        is_known=_is_known(module, settings.section(experiment)),
     )
+
+
+def _is_known(module: ModuleType, section: Any) -> IsKnown | None:
+    """Return how an experiment tells that it needs no further repetition, None where it has none.
+
+    It is the function ``is_known`` of its module, which takes the experiment's settings before all.
+    """
+    tells = getattr(module, "is_known", None)
+    return tells and partial(tells, section)
 
 
 def open_testbed(name: str, campaign: Campaign, purpose: str, **overrides: Any) -> Testbed:

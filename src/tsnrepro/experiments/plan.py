@@ -18,7 +18,8 @@ class Planned:
 
     ``testbed`` are settings of the testbed that this trial needs otherwise than configured, such
     as its number of paths. ``data_planes`` are the switches that have to run our data plane for
-    it, on a rack where others may stand.
+    it, on a rack where others may stand. ``until`` names what a trial is measured for only as long
+    as it is not well enough known; without such a name it is measured in any case.
     """
 
     trial: Trial
@@ -26,6 +27,7 @@ class Planned:
     nominal_s: float
     testbed: dict[str, Any] = field(default_factory=dict)
     data_planes: tuple[str, ...] = ()
+    until: str = ""
 
 
 def randomised_blocks(trials: list[Trial], seed: int) -> list[Trial]:
@@ -75,12 +77,14 @@ def crossed(
     label: str,
     settings: Any,
     constant: Collection[str] = (),
+    repetitions: range | None = None,
     **varied: Sequence[Any],
 ) -> list[Trial]:
     """Return a trial for every repetition and combination of the varied factors.
 
     ``label`` is a format string over a trial's factors; ``settings`` are the experiment's, of which
-    those named ``constant`` are factors of every trial.
+    those named ``constant`` are factors of every trial, and whose repetitions are taken unless
+    others are named.
     """
     same = settings.model_dump(include={*constant})
     combined = [
@@ -88,7 +92,7 @@ def crossed(
     ]
     return [
         Trial(experiment, label.format(**factors), factors, repetition)
-        for repetition in range(1, settings.repetitions + 1)
+        for repetition in repetitions or range(1, settings.repetitions + 1)
         for factors in combined
     ]
 

@@ -28,6 +28,8 @@ class UnsteadyError(ToolError):
 
 # Fills the measurement as it goes, so that a failure keeps what was printed before it.
 Measure = Callable[[Testbed, Trial, Measurement], None]
+# Whether the records of some trials tell enough of what others are measured until.
+IsKnown = Callable[[str, list[dict[str, Any]]], bool]
 
 
 def run_trials(
@@ -39,8 +41,12 @@ def run_trials(
     *,
     warm_up: bool = False,
     max_stall_ms: float | None = None,
+    is_known: IsKnown | None = None,
 ) -> dict[str, Any]:
     """Measure what the store does not hold yet and return the run's manifest.
+
+    Trials that are measured ``until`` something is known come last, a repetition at a time, as long
+    as ``is_known`` says that it is not. The same records always lead to the same trials.
 
     The testbed is brought up only when a trial is missing, and again for trials that need other
     settings of it, which ``open_testbed`` takes by name. A trial that fails is recorded with
@@ -56,6 +62,34 @@ def run_trials(
         A trial failed in all attempts of this run; everything else has been measured and recorded.
     """
     recorder = _Recorder(store, attempts, max_stall_ms)
+    taken = [item for item in planned if not item.until]
+    _measure_missing(recorder, taken, open_testbed, measure, warm_up=warm_up)
+    further = [item for item in planned if item.until]
+    documents: list[dict[str, Any]] = []
+    wanted = taken
+    for repetition, items in groupby(further, key=lambda item: item.trial.repetition):
+        found = (_of_record(store, item.trial)[0] for item in wanted)
+        documents += [document for document in found if document is not None]
+        wanted = _still_wanted(documents, list(items), is_known)
+        if wanted:
+            names = ", ".join(sorted({item.until for item in wanted}))
+            print(
+                f"{store.experiment}: not known well enough yet: {names}; repetition {repetition}"
+            )
+            _measure_missing(recorder, wanted, open_testbed, measure, warm_up=False)
+            taken = [*taken, *wanted]
+    return manifest(store, taken)
+
+
+def _measure_missing(
+    recorder: "_Recorder",
+    planned: list[Planned],
+    open_testbed: Callable[..., Testbed],
+    measure: Measure,
+    *,
+    warm_up: bool,
+) -> None:
+    store = recorder.store
     missing = [item for item in planned if recorder.open_attempts(item.trial)]
     print(f"{store.experiment}: {len(planned)} trials, {len(planned) - len(missing)} recorded")
     progress = Progress(store.experiment, [item.nominal_s for item in missing])
@@ -71,7 +105,24 @@ def run_trials(
             tell = partial(_told, progress, recorder)
             _each(testbed.at_once, tell, list(enumerate(group, start=position)))
             position += len(group)
-    return manifest(store, planned)
+
+
+def _still_wanted(
+    documents: list[dict[str, Any]], further: list[Planned], is_known: IsKnown | None
+) -> list[Planned]:
+    """Return the trials of a further repetition whose purpose the records so far do not serve."""
+    if is_known is None:
+        return further
+    known = {name for name in {item.until for item in further} if is_known(name, documents)}
+    return [item for item in further if item.until not in known]
+
+
+def _of_record(store: RawStore, trial: Trial) -> tuple[dict[str, Any] | None, list[dict[str, Any]]]:
+    """Return the attempt at a trial that counts, None where none does, and all attempts."""
+    documents = [store.read(folder) for folder in store.attempts(trial)]
+    good = [d for d in documents if d["status"] == "measured"]
+    good = good or [d for d in documents if d["status"] == "unsteady"]
+    return (good[-1] if good else None), documents
 
 
 def _told(progress: Progress, recorder: "_Recorder", numbered: tuple[int, Planned]) -> None:
@@ -229,26 +280,23 @@ def manifest(store: RawStore, planned: list[Planned]) -> dict[str, Any]:
     trials, failed = [], []
     configured = ""
     for item in planned:
-        folders = store.attempts(item.trial)
-        documents = [store.read(folder) for folder in folders]
+        counted, documents = _of_record(store, item.trial)
         failed += [
             {"trial": d["trial"], "reason": d["reason"]}
             for d in documents
             if d["status"] != "measured"
         ]
-        good = [d for d in documents if d["status"] == "measured"]
-        good = good or [d for d in documents if d["status"] == "unsteady"]
-        if not good:
+        if counted is None:
             reason = documents[-1]["reason"] if documents else "it was never tried"
             raise RecordError(
                 f"a trial could not be measured: {reason}",
-                f"{store.folder / item.trial.name(max(1, len(folders)))}",
+                f"{store.folder / item.trial.name(max(1, len(documents)))}",
                 "Its attempts are recorded; once the cause is mended, run this again to go on",
             )
-        trials.append({"trial": good[-1]["trial"], "sha256": good[-1]["sha256"]})
+        trials.append({"trial": counted["trial"], "sha256": counted["sha256"]})
         # What the run says of its testbed is how it was configured, not what single trials changed.
         if not (item.testbed and configured):
-            configured = good[-1]["environment"]
+            configured = counted["environment"]
     return {
         "testbed": store.testbed,
         "campaign": store.campaign,

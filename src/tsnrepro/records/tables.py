@@ -125,13 +125,29 @@ def load_trials(manifest_path: str | Path) -> pd.DataFrame:
     try:
         if manifest.get("imported"):
             return _imported_table(documents, experiment)
-        row = _ROWS.get(experiment, _general)
-        schema = SCHEMAS.get(experiment, _GENERAL)
-        return schema.validate(_table([_identity(each) | row(each) for each in documents]))
+        return trials_of_records(experiment, documents)
     except pa.errors.SchemaError as error:
         raise RecordError(
             f"the trials do not fit their schema: {error}", str(store.folder)
         ) from error
+
+
+def trials_of_records(experiment: str, documents: list[dict[str, Any]]) -> pd.DataFrame:
+    """Return trials as :func:`load_trials` does, of their records.
+
+    Raises
+    ------
+    pandera.errors.SchemaError
+        A record does not fit the experiment's schema.
+    """
+    row = _ROWS.get(experiment, _general)
+    schema = SCHEMAS.get(experiment, _GENERAL)
+    return schema.validate(_table([_identity(each) | row(each) for each in documents]))
+
+
+def repetitions(trials: pd.DataFrame) -> pd.Series:
+    """Return each trial's repetition; trials that do not tell theirs count as one in all."""
+    return trials["repetition"].fillna(0).astype(int)
 
 
 def _table(rows: list[dict[str, Any]]) -> pd.DataFrame:

@@ -2,10 +2,19 @@
 
 from typing import Annotated
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
+from tsnrepro.ethernet import main_payload_bytes
 from tsnrepro.registry import EMULATED, HARDWARE, MODEL, Experiment
-from tsnrepro.settings.strict import Configurations, OneOrMore, Repetitions, Strict, WholeSeconds
+from tsnrepro.settings.repeated import check_until_known
+from tsnrepro.settings.strict import (
+    Configurations,
+    OneOrMore,
+    Percent,
+    Repetitions,
+    Strict,
+    WholeSeconds,
+)
 
 
 class LatencySettings(Strict):
@@ -13,8 +22,24 @@ class LatencySettings(Strict):
 
     configurations: Configurations = ["control", "frer"]
     repetitions: Repetitions
+    most_repetitions: Repetitions | None = None
+    """How many there may be in all of the main payload alone, where ``repetitions`` leave the ratio
+    of the medians less well known than ``ratio_within_percent``: one more is measured until it is.
+    """
+    ratio_within_percent: Percent | None = None
+    """How far the 95 % limits of FRER's median over that of control may lie from their middle."""
     payloads_bytes: OneOrMore[Annotated[int, Field(ge=14, le=65507)]]
     duration_s: WholeSeconds
+
+    @property
+    def main_payload_bytes(self) -> int:
+        """1472 bytes, or else the largest payload."""
+        return main_payload_bytes(self.payloads_bytes)
+
+    @model_validator(mode="after")
+    def _most_is_more(self) -> "LatencySettings":
+        check_until_known(self, self.repetitions)
+        return self
 
 
 EXPERIMENT = Experiment(

@@ -5,11 +5,13 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 
 from tsnrepro.registry import EMULATED, HARDWARE, MODEL, Experiment
+from tsnrepro.settings.repeated import check_until_known
 from tsnrepro.settings.strict import (
     Configurations,
     Distinct,
     LinkRateMbps,
     OneOrMore,
+    Percent,
     PositiveInt,
     RatesMbps,
     Repetitions,
@@ -20,6 +22,7 @@ from tsnrepro.settings.strict import (
 )
 
 Question = Literal["sweep", "limit", "bottleneck", "intervention"]
+_KNOWN_BY_RATIO: tuple[Question, ...] = ("limit", "bottleneck")
 LINK_RATES = ("link_rate_mbps", "member_link_rate_mbps")
 """What a part may have of its own where a testbed's links can be given a rate."""
 
@@ -41,6 +44,12 @@ class LossPart(Strict):
     duration_s: Seconds
     repetitions: Repetitions | None = None
     """By default the experiment's."""
+    most_repetitions: Repetitions | None = None
+    """How many there may be in all, where ``repetitions`` leave the ratio of the thresholds less
+    well known than ``ratio_within_percent``: one more is measured until it is."""
+    ratio_within_percent: Percent | None = None
+    """How far the 95 % limits of FRER's threshold over that of control may lie from their middle.
+    """
     generator: Literal["iperf3", "talker"] = "iperf3"
     """Who sends and receives: ``iperf3 -u`` as in the documents, or our own programs."""
     receive_buffers_bytes: Annotated[Distinct[SocketBufferBytes | None], Field(min_length=1)] = [
@@ -63,7 +72,7 @@ class LossPart(Strict):
     def _can_be_asked(self) -> "LossPart":
         if self.phase is not None and self.question != "sweep":
             raise ValueError(f"a phase belongs to the sweep; the {self.question} has none")
-        if self.link_rate_mbps and self.question not in ("limit", "bottleneck"):
+        if self.link_rate_mbps and self.question not in _KNOWN_BY_RATIO:
             raise ValueError(
                 f"a {self.question} runs on the testbed's links: link_rate_mbps is for `limit` and "
                 "`bottleneck`"
@@ -72,6 +81,8 @@ class LossPart(Strict):
             raise ValueError("iperf3 takes whole seconds; `generator: talker` any duration_s")
         if self.generator == "iperf3" and self.send_buffer_bytes:
             raise ValueError("iperf3 has no send_buffer_bytes of its own; `generator: talker` has")
+        if self.most_repetitions and self.question not in _KNOWN_BY_RATIO:
+            raise ValueError(f"only a limit or bottleneck has most_repetitions, no {self.question}")
         readers = len(self.receive_buffers_bytes) * len(self.realtime_listeners)
         if readers > 1 and self.question != "intervention":
             raise ValueError(
@@ -98,13 +109,22 @@ class LossSettings(Strict):
                 part.send_buffer_bytes,
                 part.link_rate_mbps,
                 part.member_link_rate_mbps,
+                part.most_repetitions,
+                part.ratio_within_percent,
             )
             if ways.setdefault(part.question, way) != way:
                 raise ValueError(
                     f"all parts of the {part.question} need the same generator, "
                     "receive_buffers_bytes, realtime_listeners, send_buffer_bytes, "
-                    "link_rate_mbps and member_link_rate_mbps"
+                    "link_rate_mbps, member_link_rate_mbps, most_repetitions and "
+                    "ratio_within_percent"
                 )
+        return self
+
+    @model_validator(mode="after")
+    def _most_is_more(self) -> "LossSettings":
+        for part in self.parts:
+            check_until_known(part, part.repetitions or self.repetitions)
         return self
 
     @model_validator(mode="after")

@@ -9,6 +9,8 @@ from enum import StrEnum
 DEFAULT_LEVEL = 0.95
 FEWEST_RUNS = 3
 """Fewest runs from which an interval is given; ``benchmarks/intervals.py`` proves it from there."""
+FEWEST_TO_STOP = 6
+"""Fewest runs that may be enough where more are measured as needed; it proves this too."""
 
 
 class Limits(StrEnum):
@@ -80,6 +82,17 @@ class Estimate:
     def contains(self, number: float) -> bool:
         """Tell whether `number` lies within the limits; never without limits."""
         return self.low <= number <= self.high
+
+    def is_known_within(self, percent: float) -> bool:
+        """Tell whether no more runs are needed: limits lie within so many percent of their middle.
+
+        The middle is above 0. Of few runs the lucky ones are close together, and limits that were
+        kept for that would hold too seldom.
+        """
+        limited = self.decides and math.isfinite(self.low) and math.isfinite(self.high)
+        if not limited or self.n < FEWEST_TO_STOP:
+            return False
+        return self.high - self.low <= percent / 100 * (self.high + self.low)
 
     def scaled(self, factor: float, unit: str) -> Estimate:
         """Return the same estimate in another unit, `factor` > 0 times as large.

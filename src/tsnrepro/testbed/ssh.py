@@ -8,6 +8,8 @@ import shlex
 import socket
 import threading
 import time
+import weakref
+from collections import deque
 from pathlib import Path
 
 import paramiko
@@ -24,6 +26,8 @@ _GONE = (paramiko.SSHException, OSError, EOFError)
 _ENDED_BY_KILL = 137
 # What a broken connection is given beyond a command's own deadline before we stop waiting.
 GRACE_SECONDS = 10
+# So many closed channels stay known, since something may still come in for one just closed.
+_LATE_CHANNELS = 256
 # Standard output and error that a command may print, unless its caller knows that it prints more.
 _LIMIT_BYTES = 16 << 20
 
@@ -249,6 +253,7 @@ class SshHost:
         if transport is None:
             raise TestbedError("the SSH connection closed at once", name)
         self._transport = transport
+        self._closed: deque[int] = deque()
         self._transport.set_keepalive(_KEEPALIVE_SECONDS)
 
     def start(self, argv: list[str], *, deadline_s: float) -> SshProcess:
@@ -287,7 +292,7 @@ class SshHost:
 
     def _execute(self, remote: list[str], argv: list[str]) -> paramiko.Channel:
         try:
-            channel = self._transport.open_session(timeout=CONNECT_SECONDS)
+            channel = self._open_channel()
             # paramiko waits for the server's answer without a limit, unless the channel closes.
             unanswered = threading.Timer(CONNECT_SECONDS, channel.close)
             unanswered.start()
@@ -303,6 +308,14 @@ class SshHost:
                 f"{self.name}: {shlex.join(argv)}",
                 "Look whether the host and its sshd still run; what was measured is recorded",
             ) from error
+        return channel
+
+    def _open_channel(self) -> paramiko.Channel:
+        """Open a channel, and let paramiko forget those long closed: it keeps every number."""
+        channel = self._transport.open_session(timeout=CONNECT_SECONDS)
+        weakref.finalize(channel, self._closed.append, channel.get_id())
+        while len(self._closed) > _LATE_CHANNELS:
+            self._transport.channels_seen.pop(self._closed.popleft(), None)
         return channel
 
     def open_tunnel(self, address: tuple[str, int]) -> paramiko.Channel:
