@@ -23,6 +23,9 @@ def test_measuring_depends_on_back_ends_and_testbeds_and_on_no_page(name):
     on_model = "model" in experiments()[name].kinds
     assert "src/tsnrepro/model/engine.py" in found or not on_model
     assert not [path for path in found if "/publish/" in path or "/audit/" in path]
+    # Of statistics only what a search tries next; not what tells when enough is known.
+    assert "src/tsnrepro/stats/thresholds.py" not in found or name == "rfc2544"
+    assert "src/tsnrepro/experiments/enough.py" not in found
 
 
 def test_one_analysis_does_not_depend_on_another():

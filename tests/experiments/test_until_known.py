@@ -5,7 +5,7 @@ from functools import partial
 
 import pytest
 
-from tsnrepro.experiments import latency, loss
+from tsnrepro.experiments import enough, latency, loss
 from tsnrepro.experiments.run import run_trials
 from tsnrepro.records.runs import listed_trial
 from tsnrepro.records.store import RawStore
@@ -52,14 +52,15 @@ def measured_on_model(folder, experiment, settings):
         "listener": {"receive_us": {"low": 1, "high": 4}, "stack_us": 0.5},
     }
     links = ModelSettings.model_validate({"switch_us": 1.0, "link_rate_mbps": 500, **hosts})
-    store = RawStore(folder, "model", "test", experiment.__name__.rpartition(".")[2])
+    name = experiment.__name__.rpartition(".")[2]
+    store = RawStore(folder, "model", "test", name)
     found = run_trials(
         store,
         experiment.plan(settings, 1, "model"),
         1,
         lambda **_: nullcontext(ModelTestbed(links, 1)),
         experiment.measure,
-        is_known=partial(experiment.is_known, settings),
+        is_known=partial(getattr(enough, name), settings),
     )
     return [listed_trial(store, entry) for entry in found["trials"]]
 

@@ -1,12 +1,10 @@
 """Experiment ``latency``: half round trips of one request at a time (sockperf ping-pong)."""
 
 from dataclasses import asdict, replace
-from typing import Any
 
 from tsnrepro.experiments.backends import backend
 from tsnrepro.experiments.measurement import Measurement
 from tsnrepro.experiments.plan import Planned, crossed, in_order_of, planned_in_blocks
-from tsnrepro.records.columns import CONFIGURATIONS
 from tsnrepro.records.store import Trial
 from tsnrepro.settings.latency import LatencySettings
 from tsnrepro.testbed.protocol import Testbed
@@ -39,32 +37,6 @@ def plan(settings: LatencySettings, seed: int, kind: str) -> list[Planned]:
         [*firm, *(replace(item, until=_MEDIANS) for item in further)],
         lambda item: (bool(item.until), item.order),
     )
-
-
-def is_known(settings: LatencySettings, _: str, documents: list[dict[str, Any]]) -> bool:
-    """Tell whether trials tell the ratio of FRER's median to control's as well as is asked for.
-
-    Parameters
-    ----------
-    settings
-        The experiment's.
-    documents
-        Records of its trials, of other payloads too.
-    """
-    # Tables take a second to import, and every start of Snakemake asks for plans alone.
-    from tsnrepro.records.tables import trials_of_records  # noqa: PLC0415
-    from tsnrepro.stats.comparisons import relative_difference  # noqa: PLC0415
-
-    trials = trials_of_records("latency", documents)
-    main = trials[trials["payload_bytes"] == settings.main_payload_bytes]
-    table = main.pivot_table(index="repetition", columns="configuration", values="p50_us")
-    medians = table.reindex(columns=[*CONFIGURATIONS]).dropna()
-    if settings.ratio_within_percent is None or medians.empty:
-        return False
-    percent = relative_difference(medians["frer"], medians["control"], paired=True).estimate
-    ratios = {name: 1 + getattr(percent, name) / 100 for name in ("value", "low", "high")}
-    ratio = replace(percent, **ratios, n=len(medians), unit="")
-    return ratio.is_known_within(settings.ratio_within_percent)
 
 
 def measure(testbed: Testbed, trial: Trial, measured: Measurement) -> None:

@@ -44,35 +44,6 @@ def plan(settings: LossSettings, seed: int, kind: str) -> list[Planned]:
     )
 
 
-def is_known(settings: LossSettings, question: str, documents: list[dict[str, Any]]) -> bool:
-    """Tell whether trials tell the ratio of thresholds as well as their part asks for.
-
-    Parameters
-    ----------
-    settings
-        With the parts of the question.
-    question
-        ``limit`` or ``bottleneck``.
-    documents
-        Records of trials, of other questions too.
-    """
-    # Tables take a second to import, and every start of Snakemake asks for plans alone.
-    from tsnrepro.experiments import path_thresholds as of  # noqa: PLC0415
-    from tsnrepro.records.tables import trials_of_records  # noqa: PLC0415
-
-    part = next(part for part in settings.parts if part.question == question)
-    path = of.of_the_path(
-        trials_of_records("loss", [d for d in documents if d["factors"]["question"] == question])
-    )
-    # A queue takes in more than a narrow link carries, see the analysis.
-    rate = part.link_rate_mbps if question == "limit" else None
-    highest = of.ceilings(of.line_limits(part.payload_bytes, rate))
-    compared = of.frer_against_control(of.sweeps(path, path["loss_percent"] > 0), highest)
-    if compared is None or part.ratio_within_percent is None:
-        return False
-    return compared.ratio.is_known_within(part.ratio_within_percent)
-
-
 def _seconds(trial: Trial, kind: str) -> float:
     set_up = SET_UP_SECONDS[trial.factors["generator"]]
     return nominal_seconds(kind, trial.factors["duration_s"], set_up)

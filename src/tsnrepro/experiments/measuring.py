@@ -3,7 +3,6 @@
 from dataclasses import replace
 from functools import partial
 from importlib import import_module
-from types import ModuleType
 from typing import Any
 
 from tsnrepro.campaigns import campaign, raw_root, testbed_settings
@@ -136,16 +135,13 @@ def _measure(experiment: str, testbed_name: str, campaign_name: str) -> dict[str
         module.measure,
         warm_up=warm_up,
         max_stall_ms=settings.max_stall_ms,
-        is_known=_is_known(module, settings.section(experiment)),
+        is_known=_is_known(experiment, settings.section(experiment)),
     )
 
 
-def _is_known(module: ModuleType, section: Any) -> IsKnown | None:
-    """Return how an experiment tells that it needs no further repetition, None where it has none.
-
-    It is the function ``is_known`` of its module, which takes the experiment's settings before all.
-    """
-    tells = getattr(module, "is_known", None)
+def _is_known(experiment: str, section: Any) -> IsKnown | None:
+    """Return how an experiment tells that it needs no further repetition, None where it cannot."""
+    tells = getattr(import_module("tsnrepro.experiments.enough"), experiment, None)
     return tells and partial(tells, section)
 
 
