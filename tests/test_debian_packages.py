@@ -25,7 +25,7 @@ SEARCHERS = {"which", "find", "has"}
 # First words of lists and lines that are not commands here, though a machine may have programs of
 # these names: whoever starts one has to take it out.
 NOT_COMMANDS = {"column", "file", "host", "look", "make", "node", "strip", "time", "write"}
-# Ubuntu has the browser as a snap only, so the report's test in it is skipped where there is none.
+# Ubuntu has the browser as a snap only, so the tests in it are skipped where there is none.
 OPTIONAL = {"chromium", "chromium-browser"}
 # What tests start or pack because it is not there, and the parts of the data plane.
 NOT_PROGRAMS = OPTIONAL | {"no-such-tool", "/bin/tool", "drops", "station", "switch"}
@@ -141,8 +141,17 @@ def alternatives(line: str) -> list[str]:
     return [bare(name) for name in line.split("|")]
 
 
+@cache
+def on_ubuntu() -> bool:
+    return "ID=ubuntu" in Path("/etc/os-release").read_text(encoding="utf-8").splitlines()
+
+
 def listed(text: str) -> list[list[str]]:
-    lines = (line.split("#")[0].strip() for line in text.splitlines())
+    lines = (
+        line.split("#")[0].strip()
+        for line in text.splitlines()
+        if not (on_ubuntu() and line.endswith("# not on Ubuntu"))
+    )
     return [alternatives(line) for line in lines if line]
 
 
