@@ -103,8 +103,8 @@ def test_what_is_left_is_the_nominal_rest_scaled_by_what_was(monkeypatch):
     said = stream.getvalue().splitlines()
     assert said[0] == "tsnrepro: experiments to measure: 3, steps in all: 3"
     assert said[-2:] == [
-        "loss on emulated: measured in 1 min 30 s (1 of 3, about 9 min 0 s of measuring left)",
-        "tcp on emulated: measured in 3 min 0 s (2 of 3, about 6 min 0 s of measuring left)",
+        "loss on emulated: measured in 1 min 30 s (1 of 3, about 8 min 0 s of measuring left)",
+        "tcp on emulated: measured in 3 min 0 s (2 of 3, about 5 min 43 s of measuring left)",
     ]
 
 
@@ -137,8 +137,8 @@ def test_what_is_measured_at_once_takes_its_time_once(monkeypatch):
     for number in (1, 2):
         output.tell(record("job_finished", job_id=number))
     last = stream.getvalue().splitlines()[-1]
-    # Two took 40 s together.
-    assert last == "tcp on model: measured in 30 s (2 of 3, about 20 s of measuring left)"
+    # Two took 40 s together in place of 120.
+    assert last == "tcp on model: measured in 30 s (2 of 3, about 28 s of measuring left)"
 
 
 def test_warnings_and_unknown_sentences_are_passed_on():

@@ -15,6 +15,9 @@ EXPECTED = "expected_seconds"
 """Name of a record's attribute: nominal seconds to measure, by testbed, campaign, experiment."""
 
 _CLEAR_LINE = "\r\x1b[K"
+# What nominal times are believed without evidence: starting a notebook takes a few seconds too, and
+# would make a model's short trials look ten times as long as they are.
+_BELIEVED_SECONDS = 30.0
 # Beginnings of what Snakemake says in any run.
 _ALWAYS_SAID = (
     "Assuming unrestricted shared filesystem usage",
@@ -133,12 +136,15 @@ class CampaignOutput:
     def _left(self) -> str:
         """Say how long measuring takes still.
 
-        That is the nominal rest of each testbed, scaled by what there was of it so far.
+        That is the nominal rest of each testbed, scaled by what there was of it so far; a few
+        seconds of evidence scale it little.
         """
         left = 0.0
         for (testbed, _, _), nominal in self._expected.items():
-            ended = self._ended[testbed]
-            left += nominal * (self._busy[testbed] / ended if ended else 1.0)
+            took, ended = (
+                seconds[testbed] + _BELIEVED_SECONDS for seconds in (self._busy, self._ended)
+            )
+            left += nominal * (took / ended if self._ended[testbed] else 1.0)
         return f", about {duration(left)} of measuring left" if left else ""
 
     # --- writing --------------------------------------------------------------------------------

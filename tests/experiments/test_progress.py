@@ -75,6 +75,16 @@ def test_each_trial_is_one_line(clock, capsys):
     ]
 
 
+def test_further_trials_are_counted_on(clock, capsys):
+    shown = Progress("loss", [60.0])
+    shown.begin(0, "label")
+    clock.now += 90
+    shown.end(0)
+    first = shown.further([20.0, 20.0])
+    shown.begin(first, "label")
+    assert capsys.readouterr().out.splitlines()[-1] == "loss: trial 2 of 3 (label), 1 min 0 s left"
+
+
 def test_lines_go_to_the_terminal_of_the_campaign_too(clock, capsys, monkeypatch, tmp_path):
     terminal = tmp_path / "terminal"
     monkeypatch.setenv("TSNREPRO_PROGRESS", str(terminal))

@@ -3,6 +3,7 @@
 import os
 import sys
 import time
+from collections.abc import Iterable
 from html import escape
 from typing import Any, TextIO
 
@@ -22,14 +23,20 @@ class Progress:
     file or a pipe, in a line every two minutes.
     """
 
-    def __init__(self, experiment: str, nominal_s: list[float]) -> None:
-        self._experiment, self._nominal = experiment, nominal_s
+    def __init__(self, experiment: str, nominal_s: Iterable[float] = ()) -> None:
+        self._experiment, self._nominal = experiment, list(nominal_s)
         self._done: set[int] = set()
         self._began: float | None = None
         self._spent = 0.0
         self._terminal = _terminal()
         self._told_s: float | None = None
         self._bar = _notebook_bar()
+
+    def further(self, nominal_s: list[float]) -> int:
+        """Count further trials in, and return the index of the first of them."""
+        first = len(self._nominal)
+        self._nominal += nominal_s
+        return first
 
     def begin(self, index: int, label: str) -> None:
         """Say that trial ``index`` (from 0) starts."""

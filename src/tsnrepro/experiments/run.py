@@ -92,17 +92,18 @@ def _measure_missing(
     store = recorder.store
     missing = [item for item in planned if recorder.open_attempts(item.trial)]
     print(f"{store.experiment}: {len(planned)} trials, {len(planned) - len(missing)} recorded")
-    progress = Progress(store.experiment, [item.nominal_s for item in missing])
-    position = 0
+    progress = recorder.progress
+    position = progress.further([item.nominal_s for item in missing])
     for overrides, group in _by_testbed(missing):
         with open_testbed(**overrides) as testbed:
             recorder.environment = store.put_environment(testbed.describe())
             recorder.measure = partial(_metered, measure, testbed)
             concealed = testbed.concealed if isinstance(testbed, SomebodysTestbed) else None
             recorder.conceal = None if concealed is None else Concealing(concealed)
-            if warm_up and not position:
+            if warm_up:
                 recorder.warm_up(group[0])
-            tell = partial(_told, progress, recorder)
+                warm_up = False
+            tell = partial(_told, recorder)
             _each(testbed.at_once, tell, list(enumerate(group, start=position)))
             position += len(group)
 
@@ -125,12 +126,12 @@ def _of_record(store: RawStore, trial: Trial) -> tuple[dict[str, Any] | None, li
     return (good[-1] if good else None), documents
 
 
-def _told(progress: Progress, recorder: "_Recorder", numbered: tuple[int, Planned]) -> None:
+def _told(recorder: "_Recorder", numbered: tuple[int, Planned]) -> None:
     """Record a trial and say so."""
     position, item = numbered
-    progress.begin(position, item.trial.label)
+    recorder.progress.begin(position, item.trial.label)
     recorder.record(item)
-    progress.end(position)
+    recorder.progress.end(position)
 
 
 def _each(
@@ -175,6 +176,10 @@ class _Recorder:
     measure: Callable[[Trial, Measurement], None] = field(init=False)
     environment: str = field(init=False)
     conceal: Concealing | None = field(init=False, default=None)
+    progress: Progress = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.progress = Progress(self.store.experiment)
 
     def warm_up(self, first: Planned) -> None:
         """Measure a trial before it counts; repetition 0 keeps it apart from those that do."""
