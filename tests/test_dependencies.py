@@ -1,7 +1,10 @@
 """What a rule depends on follows from the imports of what it runs."""
 
+import ast
+
 import pytest
 
+from tsnrepro import dependencies
 from tsnrepro.dependencies import code_digest, code_of
 from tsnrepro.registry import experiments
 from tsnrepro.repository import root
@@ -44,6 +47,31 @@ def test_a_command_depends_on_what_its_function_imports_only():
 def test_templates_and_sources_beside_a_module_belong_to_it():
     assert "src/tsnrepro/publish/templates/overview.html.j2" in code_of("tsnrepro.publish.site")
     assert "src/tsnrepro/dataplane/switch.bpf.c" in code_of("tsnrepro.dataplane.build")
+
+
+def test_imports_are_found_without_parsing_the_rest_of_a_module():
+    for path in (root() / "src").rglob("*.py"):
+        source = path.read_text(encoding="utf-8")
+        whole = dependencies._imports(ast.parse(source))
+        found = dependencies._imports(dependencies._import_statements(source))
+        # What the package tells its users to write imports the package itself.
+        assert found - {"tsnrepro"} == whole - {"tsnrepro"}, path
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "from tsnrepro.records import store",
+        "import tsnrepro.records.store as kept",
+        "def late():\n    from tsnrepro.records import (  # noqa\n        store,\n    )\n",
+        '"""\nfrom tsnrepro it is taken\n"""\nfrom tsnrepro.records import store\n',
+        "try:\n    pass\nexcept OSError:\n    import tsnrepro.records.store\nelse:\n    x = 1",
+    ],
+)
+def test_imports_are_found_wherever_they_stand(source):
+    found = dependencies._imports(dependencies._import_statements(source))
+    assert "tsnrepro.records.store" in found
+    assert found == dependencies._imports(ast.parse(source))
 
 
 def test_a_function_that_is_not_there_is_told():

@@ -9,6 +9,8 @@ so a rule that runs such a thing names it as a further entry.
 import ast
 import hashlib
 import json
+import re
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
@@ -17,6 +19,12 @@ from tsnrepro.repository import root
 PACKAGE = "tsnrepro"
 # Read at run time, not imported.
 _BESIDE = ("*.yaml", "*.c", "*.h", "*.sh")
+# A statement to its end, or to that of its parentheses.
+_IMPORT = re.compile(
+    rf"^[ \t]*((?:from|import)[ \t]+{PACKAGE}\b(?:[^\n(]*\([^)]*\)|[^\n]*))", re.MULTILINE
+)
+# Where a statement holds others.
+_BLOCKS = ("body", "orelse", "finalbody", "handlers", "cases")
 
 
 def code_of(*entries: str) -> list[str]:
@@ -66,6 +74,7 @@ def _function(module: str, function: str) -> ast.AST:
     raise LookupError(f"{module} has no function {function}")
 
 
+@cache
 def _file_of(module: str) -> Path | None:
     """Return the source of a module of the project, None for what is not one."""
     stem = root() / "src" / Path(*module.split("."))
@@ -78,26 +87,53 @@ def _file_of(module: str) -> Path | None:
 def _imports(tree: ast.AST) -> frozenset[str]:
     """Return the modules of the project that a piece of code imports."""
     found = set()
-    for node in ast.walk(tree):
+    for node in _statements(tree):
         if isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom) and node.module:
+            found |= {alias.name for alias in node.names if _is_ours(alias.name)}
+        elif isinstance(node, ast.ImportFrom) and node.module and _is_ours(node.module):
             # A name may be a module below the one it is imported from.
             below = {f"{node.module}.{alias.name}" for alias in node.names}
             found |= {node.module, *(name for name in below if _file_of(name))}
-    return frozenset(name for name in found if name.split(".")[0] == PACKAGE)
+    return frozenset(found)
+
+
+def _import_statements(source: str) -> ast.AST:
+    """Return the statements of a module that import from the project.
+
+    Every start of Snakemake asks for those of all modules, and most of its time would go into
+    parsing what else they hold.
+    """
+    try:
+        return ast.parse("\n".join(found[1] for found in _IMPORT.finditer(source)))
+    except SyntaxError:  # words of a docstring
+        return ast.parse(source)
+
+
+def _is_ours(module: str) -> bool:
+    return module.split(".", 1)[0] == PACKAGE
+
+
+def _statements(tree: ast.AST) -> Iterator[ast.AST]:
+    """Yield the statements of a piece of code; expressions, most of it, import nothing."""
+    waiting = [tree]
+    while waiting:
+        node = waiting.pop()
+        yield node
+        for blocks in _BLOCKS:
+            waiting += getattr(node, blocks, ())
 
 
 @cache
 def _direct(module: str) -> frozenset[str]:
     path = _file_of(module)
-    tree = ast.parse(path.read_text(encoding="utf-8")) if path else ast.Module([], [])
+    tree = _import_statements(path.read_text(encoding="utf-8")) if path else ast.Module([], [])
     # A package runs before the modules in it.
     parents = {module.rpartition(".")[0]} - {"", PACKAGE}
     return _imports(tree) | parents
 
 
-def _closure(module: str) -> set[str]:
+@cache
+def _closure(module: str) -> frozenset[str]:
     """Return the files of a module and of all that it imports, and what lies beside them."""
     seen: set[str] = set()
     files: set[str] = set()
@@ -110,7 +146,7 @@ def _closure(module: str) -> set[str]:
         seen.add(name)
         files |= {path.relative_to(root()).as_posix(), *_beside(path.parent), *_templates(path)}
         waiting += _direct(name)
-    return files
+    return frozenset(files)
 
 
 @cache

@@ -5,11 +5,24 @@ bounds, and lists that span a plan hold no value twice: what stood there twice w
 one trial, or as two that no analysis can tell apart.
 """
 
+import ast
+import inspect
 import re
+from itertools import pairwise
 from pathlib import Path
+from textwrap import dedent
 from typing import Annotated, Any, Literal, TypeVar, get_args
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    GetJsonSchemaHandler,
+    ValidationError,
+)
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema
 
 from tsnrepro.errors import ConfigurationError
 from tsnrepro.settings.yaml_files import read_yaml
@@ -108,9 +121,43 @@ def named_file(folder: Path, name: str) -> Path:
 class Strict(BaseModel):
     """A model whose unknown keys are errors, whose types are exact and whose values are frozen."""
 
-    model_config = ConfigDict(
-        extra="forbid", frozen=True, strict=True, use_attribute_docstrings=True
-    )
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+    @classmethod
+    def __get_pydantic_json_schema__(
+        cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> JsonSchemaValue:
+        """Return the JSON Schema, in which what stands below a field describes it.
+
+        ``use_attribute_docstrings`` would read the sources at every start of every program, for
+        what only a schema shows.
+        """
+        made = handler(core_schema)
+        properties = handler.resolve_ref_schema(made).get("properties", {})
+        for field, text in _field_docstrings(cls).items():
+            properties[field].setdefault("description", text)
+        return made
+
+
+def _field_docstrings(model: type[BaseModel]) -> dict[str, str]:
+    """Return the docstrings of a model's own and inherited fields."""
+    found: dict[str, str] = {}
+    for base in reversed(model.__mro__):
+        if not issubclass(base, Strict):
+            continue
+        try:
+            (tree,) = ast.parse(dedent(inspect.getsource(base))).body
+        except OSError:
+            continue  # made at run time, of bases that have sources
+        assert isinstance(tree, ast.ClassDef)
+        for field, below in pairwise(tree.body):
+            match field, below:
+                case (
+                    ast.AnnAssign(target=ast.Name(id=name)),
+                    ast.Expr(value=ast.Constant(value=str(text))),
+                ) if name in model.model_fields:
+                    found[name] = inspect.cleandoc(text)
+    return found
 
 
 _PROBLEMS_SHOWN = 6

@@ -71,7 +71,8 @@ class FieldSource(Strict):
         cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler
     ) -> dict[str, Any]:
         """Tell editors of plain values too."""
-        return {"anyOf": [handler(core_schema), {"type": ["string", "number", "boolean"]}]}
+        described = super().__get_pydantic_json_schema__(core_schema, handler)
+        return {"anyOf": [described, {"type": ["string", "number", "boolean"]}]}
 
     @model_validator(mode="before")
     @classmethod
