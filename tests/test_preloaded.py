@@ -145,6 +145,37 @@ def test_a_command_ends_with_the_workflow(workflow, tmp_path):
     assert soon(lambda: not os.path.exists(f"/proc/{kernel}"))
 
 
+@pytest.fixture
+def slow_to_import(tmp_path, monkeypatch):
+    """Return a module, known to servers that start from now on, that takes minutes to import."""
+    (tmp_path / "slow_to_import.py").write_text(
+        "import pathlib, time\npathlib.Path(__file__).with_name('importing').touch()\n"
+        "time.sleep(120)\n"
+    )
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    return tmp_path
+
+
+def test_a_workflow_that_ends_while_the_server_imports_takes_both_along(
+    slow_to_import, workflow, tmp_path
+):
+    source = notebook(tmp_path, "import slow_to_import")
+    words = ["notebook", str(source), str(tmp_path / "target.ipynb")]
+    argv = [sys.executable, "-c", "from tsnrepro.cli import main; main()", *words]
+    asked = subprocess.Popen(argv, cwd=tmp_path, stderr=subprocess.DEVNULL)
+    end = time.monotonic() + SECONDS
+    while not (tmp_path / "importing").exists() and time.monotonic() < end:
+        time.sleep(0.05)
+    workflow.kill()
+    workflow.wait()
+    try:
+        assert soon(lambda: not server_answers())
+        assert asked.wait(ENDS_SECONDS) != 0
+    finally:
+        asked.kill()
+        asked.wait()
+
+
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can become another user")
 def test_another_users_request_is_refused(workflow):
     asks = (

@@ -123,11 +123,12 @@ def execute(source: Path, target: Path, parameters: dict[str, Any]) -> None:
         )
     leave_out_iri_grammar()
     import papermill  # noqa: PLC0415 - a second, paid only when there is something to run
+
+    _end_with_workflow()  # imports take their time
     from papermill.exceptions import PapermillExecutionError  # noqa: PLC0415
     from traitlets.config import Config  # noqa: PLC0415
 
     target.parent.mkdir(parents=True, exist_ok=True)
-    _end_with_workflow()
     # The notebook's own output is kept with it; what is running and how long is left belongs here.
     append_only(_STDERR)
     os.environ.setdefault("TSNREPRO_PROGRESS", f"/proc/{os.getpid()}/fd/{_STDERR}")

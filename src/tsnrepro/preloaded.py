@@ -12,6 +12,7 @@ Where there is no server, as in a terminal or on a node of a cluster, a command 
 import ast
 import json
 import os
+import select
 import selectors
 import signal
 import socket
@@ -20,7 +21,8 @@ import subprocess
 import sys
 import threading
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from importlib import import_module
 from typing import Any, NoReturn
 
@@ -251,7 +253,8 @@ class _Server:
         except (OSError, ValueError, KeyError):
             connection.close()
             return None
-        _preload(command.arguments)
+        with self._ending_with_workflow():
+            _preload(command.arguments)
         sys.stdout.flush()
         pid = os.fork()
         if pid == 0:
@@ -262,6 +265,29 @@ class _Server:
         handle = os.pidfd_open(pid)
         self._selector.register(handle, selectors.EVENT_READ, (pid, connection))
         return None
+
+    @contextmanager
+    def _ending_with_workflow(self) -> Iterator[None]:
+        """End at once where the workflow ends during the block: imports take seconds.
+
+        The thread is gone before anything is forked.
+        """
+        over, tell = os.pipe()
+
+        def watch() -> None:
+            ready, _, _ = select.select([self._workflow, over], [], [])
+            if over not in ready:
+                os._exit(1)
+
+        watching = threading.Thread(target=watch)
+        watching.start()
+        try:
+            yield
+        finally:
+            os.write(tell, b".")
+            watching.join()
+            os.close(over)
+            os.close(tell)
 
     def _close_all(self) -> None:
         """Close in a fork what is the server's."""

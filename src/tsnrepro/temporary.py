@@ -5,6 +5,7 @@ A folder's name tells whose it is, and another process removes it where that one
 
 import atexit
 import os
+import secrets
 import shutil
 import subprocess
 import tempfile
@@ -36,12 +37,15 @@ def temporary_folder(socket: str = "") -> Iterator[str]:
         No folder can be made, or a socket in it would have a longer path than the kernel takes.
     """
     try:
-        made = tempfile.TemporaryDirectory(prefix=_prefix(os.getpid()))
+        name = f"{_prefix(os.getpid())}{secrets.token_hex(4)}"
+        folder = os.path.join(tempfile.gettempdir(), name)
+        # Told first: a kill between the two would leave a folder that nobody knows.
+        remove_after_this_process(folder)
+        os.mkdir(folder, 0o700)
     except OSError as error:
         reason = error.strerror or str(error)
         raise ConfigurationError(f"no temporary folder: {reason}", "TMPDIR", _REMEDY) from error
-    with made as folder:
-        remove_after_this_process(folder)
+    try:
         length = len(f"{folder}/{socket}".encode()) if socket else 0
         if length > LONGEST_SOCKET_PATH:
             raise ConfigurationError(
@@ -51,6 +55,8 @@ def temporary_folder(socket: str = "") -> Iterator[str]:
                 "Let TMPDIR name a folder with a shorter path",
             )
         yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _prefix(pid: int) -> str:

@@ -98,6 +98,13 @@ BISECTION = {
 BOTH = [pytest.param("boards_up", marks=pytest.mark.long), "computers_up"]
 
 
+def assert_network_lost_nothing(accounting, sent):
+    """Hold against a trial that only the listener lost: a machine at work may keep it waiting."""
+    at_listener = {p: n for p, n in accounting["drops"].items() if p.startswith("listener")}
+    assert accounting["received"] + sum(at_listener.values()) == sent, accounting["drops"]
+    assert sum(accounting["drops"].values()) == sum(at_listener.values()), accounting["drops"]
+
+
 @pytest.mark.parametrize(
     ("rack", "generator"),
     [
@@ -111,10 +118,7 @@ def test_frer_sends_each_datagram_over_both_paths_and_lets_one_through(rack, gen
     accounting, sent = values["accounting"], values["result"]["sent"]
     assert sent > 1000
     assert accounting["copies"] == accounting["eliminated"] == sent, accounting
-    # A machine at work may keep the listener from reading; the network loses nothing.
-    at_listener = {p: n for p, n in accounting["drops"].items() if p.startswith("listener")}
-    assert accounting["received"] + sum(at_listener.values()) == sent, accounting["drops"]
-    assert sum(accounting["drops"].values()) == sum(at_listener.values()), accounting["drops"]
+    assert_network_lost_nothing(accounting, sent)
     # Recovery of the data plane has counters for all traffic, the tool's own connection too.
     assert values["recovery"]["discarded"] >= sent
     assert values["recovery"]["tagless"] == 0
@@ -126,8 +130,7 @@ def test_control_sends_each_datagram_once(rack, request):
     values = loss_at(testbed, "control").values
     accounting, sent = values["accounting"], values["result"]["sent"]
     assert (accounting["copies"], accounting["eliminated"]) == (0, 0)
-    assert accounting["received"] == sent
-    assert set(accounting["drops"].values()) == {0}, accounting["drops"]
+    assert_network_lost_nothing(accounting, sent)
 
 
 @pytest.mark.parametrize(
