@@ -8,6 +8,10 @@ again, then measures trials of experiment `loss`. At twenty points of each it re
 threads and the open files of this program, and the memory, the processes and the open files of the
 testbed's hosts. Caches fill at first, so the second half is judged: the medians of its two quarters
 may differ by noise only. Exit status 1 where something grew.
+
+Memory may differ by 1 MiB, an arena of Python's, or a hundredth. The medians of two quarters are
+some 360 of an hour's trials apart, so it sees what grows by 3 KiB a trial or more; what grows by
+less is seen by tests/experiments/test_memory_of_runs.py, which looks at what Python allocated.
 """
 
 import argparse

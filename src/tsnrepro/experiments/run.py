@@ -14,6 +14,7 @@ from typing import Any
 
 from tsnrepro.errors import CommandError, RecordError, ToolError
 from tsnrepro.experiments.concealing import Concealing
+from tsnrepro.experiments.garbage import collect_young, young_garbage_only
 from tsnrepro.experiments.measurement import Measurement
 from tsnrepro.experiments.metering import stalls_metered
 from tsnrepro.experiments.plan import Planned
@@ -32,6 +33,7 @@ Measure = Callable[[Testbed, Trial, Measurement], None]
 IsKnown = Callable[[str, list[dict[str, Any]]], bool]
 
 
+@young_garbage_only()
 def run_trials(
     store: RawStore,
     planned: list[Planned],
@@ -132,6 +134,7 @@ def _told(recorder: "_Recorder", numbered: tuple[int, Planned]) -> None:
     recorder.progress.begin(position, item.trial.label)
     recorder.record(item)
     recorder.progress.end(position)
+    collect_young()
 
 
 def _each(

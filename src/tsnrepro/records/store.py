@@ -232,11 +232,14 @@ class RawStore:
         """Return how each recorded attempt at a trial ended, without a look at checksums."""
         return [str(read_trial(folder).get("status")) for folder in self.attempts(trial)]
 
-    def documents(self) -> list[dict[str, Any]]:
-        """Return the documents of all trials of this run, whatever became of them."""
+    def documents(self) -> Iterator[dict[str, Any]]:
+        """Yield the documents of all trials of this run, whatever became of them.
+
+        One is read at a time: a campaign of days records more than it is to hold in memory.
+        """
         folders = self.folder.glob(f"*/{DOCUMENT}")
         whole = [path.parent for path in folders if not path.parent.name.startswith(PARTIAL_PREFIX)]
-        return [self.read(folder) for folder in sorted(whole)]
+        return map(self.read, sorted(whole))
 
     def read(self, folder: Path) -> dict[str, Any]:
         """Return a trial's document after checking every file against its checksum.

@@ -3,6 +3,7 @@
 import os
 import platform
 import sys
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 
@@ -23,13 +24,22 @@ def controller() -> dict:
     return {
         "commit": commit(),
         "python": sys.version.split()[0],
-        "packages": {name: version(name) for name in _PACKAGES},
+        "packages": {name: _version(name) for name in _PACKAGES},
         "kernel": platform.release(),
         "machine": platform.machine(),
         "processors": os.cpu_count(),
         "processor": _processor(),
         "memory_bytes": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
     }
+
+
+@cache
+def _version(package: str) -> str:
+    """Return a package's version: of what is loaded, which an upgrade meanwhile does not change.
+
+    A look at the folders of ``sys.path`` would also be kept each time that one of them changes.
+    """
+    return version(package)
 
 
 def _processor() -> str:
