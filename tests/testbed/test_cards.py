@@ -16,7 +16,8 @@ from tsnrepro.experiments.shaping.plan import trials_of
 from tsnrepro.settings.shaping import ShapingPart
 from tsnrepro.testbed.clocks import TimeService, parse_ptp_state, pmc
 from tsnrepro.testbed.hardware.cards import CardsTestbed, restore
-from tsnrepro.testbed.hardware.doctor import PASS, STOP, examine
+from tsnrepro.testbed.hardware.doctor import examine
+from tsnrepro.testbed.hardware.findings import PASS, STOP
 from tsnrepro.testbed.hardware.journal import Journal
 from tsnrepro.testbed.hardware.pair import STATIONS
 from tsnrepro.testbed.hardware.time_service import ClockKeeper

@@ -1,10 +1,16 @@
-"""How closely the doctor compares the clocks of hosts with this machine's."""
+"""What the doctor says of clocks: the hosts' and the cards', and who else steers them."""
 
 import time
 
 import pytest
+from examined import examined, found
 
-from tsnrepro.testbed.hardware.doctor import PASS, WARN, _clock_of
+from tsnrepro.repository import root
+from tsnrepro.settings import load_testbed
+from tsnrepro.settings.ptp import PtpSettings
+from tsnrepro.testbed.hardware import doctor_clocks
+from tsnrepro.testbed.hardware.doctor_clocks import clock_of
+from tsnrepro.testbed.hardware.findings import PASS, STOP, WARN
 
 
 class Shell:
@@ -27,6 +33,120 @@ class Shell:
     ],
 )
 def test_a_clock_that_is_off_is_found_as_closely_as_it_can_be_read(ahead_s, whole, verdict):
-    found = _clock_of("sw1", Shell(ahead_s, whole))
-    assert found.verdict == verdict
-    assert "known within" in found.found
+    finding = clock_of("sw1", Shell(ahead_s, whole))
+    assert finding.verdict == verdict
+    assert "known within" in finding.found
+
+
+# --- the cards' clocks ------------------------------------------------------------------------
+
+# As ethtool prints igb's and igc's; from 6.13 on the clock goes by another name.
+STAMPING = """\
+Time stamping parameters for enp3s0:
+Capabilities:
+\thardware-transmit
+\tsoftware-transmit
+\thardware-receive
+\tsoftware-receive
+\tsoftware-system-clock
+\thardware-raw-clock
+{clock}
+Hardware Transmit Timestamp Modes:
+\toff
+\ton
+Hardware Receive Filter Modes:
+\tnone
+\t{filters}
+"""
+OLD, NEW = "PTP Hardware Clock: 0", "Hardware timestamp provider index: 0"
+WITHOUT = """\
+Time stamping parameters for enp3s0:
+Capabilities:
+\tsoftware-transmit
+\tsoftware-receive
+\tsoftware-system-clock
+PTP Hardware Clock: none
+Hardware Transmit Timestamp Modes: none
+Hardware Receive Filter Modes: none
+"""
+CARD = "enp3s0"
+PAIR = load_testbed(root() / "config" / "testbeds" / "i210-example.yaml")
+READ = f"phc_ctl -q {CARD} cmp"
+HAS_PHC_CTL = {'sh -c command -v "$1" sh phc_ctl': "/usr/sbin/phc_ctl\n"}
+
+
+def cards_clock(printed, role="listener", settings=PAIR, more=None):
+    prints = {f"ethtool -T {CARD}": printed, **(more or {})}
+    host = examined(settings, role, {"card": CARD}, prints)
+    return found(doctor_clocks.clock_hardware, host)
+
+
+@pytest.mark.parametrize("clock", [OLD, NEW])
+def test_a_card_that_stamps_every_frame_passes(clock):
+    finding = cards_clock(STAMPING.format(clock=clock, filters="all"))
+    assert finding[f"hardware clock of {CARD}"].verdict == PASS
+    assert finding[f"hardware clock of {CARD}"].found == "clock 0"
+
+
+def test_a_card_that_stamps_only_ptp_cannot_stamp_datagrams():
+    """Of a listener: a talker's own frames are asked for one by one."""
+    printed = STAMPING.format(clock=OLD, filters="ptpv2-l2-event")
+    finding = cards_clock(printed)[f"hardware clock of {CARD}"]
+    assert finding.verdict == STOP
+    assert "no receive filter `all`" in finding.found
+    assert cards_clock(printed, "talker")[f"hardware clock of {CARD}"].verdict == PASS
+
+
+def test_a_card_without_a_clock_stops_where_one_is_asked_for():
+    finding = cards_clock(WITHOUT)[f"hardware clock of {CARD}"]
+    assert (finding.verdict, finding.found) == (STOP, "none")
+    by_kernel = PAIR.model_copy(update={"ptp": PtpSettings(time_stamping="software")})
+    assert cards_clock(WITHOUT, settings=by_kernel)[f"hardware clock of {CARD}"].verdict == WARN
+
+
+@pytest.mark.parametrize(
+    ("printed", "shown"),
+    [
+        # phc_ctl: the system's time less the card's, which keeps TAI ...
+        ("offset from CLOCK_REALTIME is -37000000041ns", "37.000000 s ahead of the system's"),
+        ("offset from CLOCK_REALTIME is 1500000000ns", "1.500000 s behind the system's"),
+        # ... and the other way round where it has to read both one after the other.
+        ("offset from CLOCK_REALTIME is approximately 37000000041ns", "37.000000 s ahead of"),
+    ],
+)
+def test_a_cards_clock_is_compared_with_the_systems(printed, shown):
+    more = HAS_PHC_CTL | {READ: f"phc_ctl[183.024]: {printed}\n\n"}
+    finding = cards_clock(STAMPING.format(clock=OLD, filters="all"), more=more)
+    assert finding[f"clock of {CARD}"].verdict == PASS
+    assert finding[f"clock of {CARD}"].found.startswith(shown)
+
+
+def test_a_cards_clock_that_cannot_be_read_stops():
+    finding = cards_clock(STAMPING.format(clock=OLD, filters="all"), more=HAS_PHC_CTL)
+    assert finding[f"clock of {CARD}"].verdict == STOP
+
+
+# --- what else steers clocks ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("role", "runs", "verdict"),
+    [
+        ("listener", "chronyd", STOP),
+        ("listener", "systemd-timesyn", STOP),
+        ("talker", "chronyd", PASS),  # whose clock the others follow, wherever it has it from
+        ("talker", "ptp4l", STOP),
+        ("listener", "phc2sys", STOP),
+        ("listener", "sshd", PASS),
+    ],
+)
+def test_a_second_time_service_is_found(role, runs, verdict):
+    prints = {"ps -e -o comm=": f"systemd\n{runs}\nsshd\n"}
+    host = examined(PAIR, role, {"card": CARD}, prints)
+    assert found(doctor_clocks.time_services, host)["other time services"].verdict == verdict
+
+
+def test_clocks_that_are_kept_otherwise_are_left_to_whoever_does():
+    for ptp in (None, PtpSettings(free_running=True)):
+        host = examined(PAIR.model_copy(update={"ptp": ptp}), "listener", {"card": CARD}, {})
+        assert found(doctor_clocks.time_services, host) == {}

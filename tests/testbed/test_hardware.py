@@ -23,7 +23,8 @@ from tsnrepro.settings import parse
 from tsnrepro.settings.loss import LossSettings
 from tsnrepro.testbed.hardware import actions, journal
 from tsnrepro.testbed.hardware.access import connect
-from tsnrepro.testbed.hardware.doctor import PASS, STOP, WARN, examine
+from tsnrepro.testbed.hardware.doctor import examine
+from tsnrepro.testbed.hardware.findings import PASS, STOP, WARN
 from tsnrepro.testbed.hardware.journal import Journal
 from tsnrepro.testbed.hardware.lan966x import Lan966xDriver
 from tsnrepro.testbed.hardware.proof import prove

@@ -11,7 +11,8 @@ from tsnrepro.experiments.load import IntendedLoad
 from tsnrepro.experiments.measurement import Measurement
 from tsnrepro.records.store import Trial
 from tsnrepro.testbed.hardware import time_service
-from tsnrepro.testbed.hardware.doctor import PASS, STOP, examine
+from tsnrepro.testbed.hardware.doctor import examine
+from tsnrepro.testbed.hardware.findings import PASS, STOP
 
 pytestmark = [pytest.mark.namespaces, pytest.mark.slow]
 

@@ -9,7 +9,7 @@ from tsnrepro.experiments.measurement import Measurement
 from tsnrepro.records.store import Trial
 from tsnrepro.settings import FrerSettings
 from tsnrepro.testbed.hardware import actions
-from tsnrepro.testbed.hardware.doctor import PASS
+from tsnrepro.testbed.hardware.findings import PASS
 from tsnrepro.testbed.hardware.proof import prove
 from tsnrepro.testbed.hardware.traffic_control import parse_recovery
 from tsnrepro.tools.frerctl import StreamFilter

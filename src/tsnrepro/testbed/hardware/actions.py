@@ -8,7 +8,8 @@ from tsnrepro.campaigns import testbed_settings
 from tsnrepro.errors import TestbedError
 from tsnrepro.settings import CardsSettings, Configuration, HardwareSettings
 from tsnrepro.testbed.hardware import cards
-from tsnrepro.testbed.hardware.doctor import STOP, examine
+from tsnrepro.testbed.hardware.doctor import examine
+from tsnrepro.testbed.hardware.findings import STOP
 from tsnrepro.testbed.hardware.journal import Journal
 from tsnrepro.testbed.hardware.proof import prove_rack
 from tsnrepro.testbed.hardware.shell import as_line

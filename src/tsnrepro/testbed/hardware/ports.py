@@ -149,8 +149,14 @@ def _ipv6_key(device: str) -> str:
     return f"net/ipv6/conf/{device}/disable_ipv6"
 
 
+def features(printed: str) -> dict[str, tuple[bool, bool]]:
+    """Return whether each feature that ``ethtool -k`` printed is on, and whether it is fixed."""
+    found = _FEATURE.findall(printed)
+    return {name: (value == "on", bool(fixed)) for name, value, fixed in found}
+
+
 def _offloads(printed: str) -> dict[str, bool]:
     """Return the features that :func:`prepare` turns off, where the card lets them be set."""
-    known = {name: (value == "on", bool(fixed)) for name, value, fixed in _FEATURE.findall(printed)}
+    known = features(printed)
     found = {short: known.get(long) for short, long in _FEATURES.items()}
     return {short: state[0] for short, state in found.items() if state and not state[1]}

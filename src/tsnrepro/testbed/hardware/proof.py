@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from tsnrepro.settings import HardwareSettings
 from tsnrepro.streams import build
 from tsnrepro.streams.command import Extent, Pacing, talker
-from tsnrepro.testbed.hardware.doctor import PASS, STOP, HostFinding
+from tsnrepro.testbed.hardware.findings import PASS, STOP, HostFinding
 from tsnrepro.testbed.hardware.testbed import HardwareTestbed
 from tsnrepro.testbed.settling import settle
 from tsnrepro.tools.counters import CounterDifferences

@@ -1,0 +1,77 @@
+"""What the doctor makes of a host's processors and of the room for what a campaign writes."""
+
+from collections import namedtuple
+
+import pytest
+from examined import examined, found
+
+from tsnrepro.repository import root
+from tsnrepro.settings import load_testbed
+from tsnrepro.testbed.hardware import doctor
+from tsnrepro.testbed.hardware.findings import PASS, STOP, WARN
+
+RACK = load_testbed(root() / "config" / "testbeds" / "d10-example.yaml")
+GOVERNORS = "sh -c cat /sys/devices/system/cpu/cpu*/cpufreq/scaling_governor 2>/dev/null"
+
+
+@pytest.mark.parametrize(
+    ("printed", "verdict", "shown"),
+    [
+        ("performance\nperformance\n", PASS, "performance"),
+        ("performance\npowersave\n", WARN, "performance and powersave"),
+        (None, PASS, "the kernel does not scale the processor"),
+    ],
+)
+def test_every_processor_runs_at_one_speed(printed, verdict, shown):
+    host = examined(RACK, "talker", {}, {GOVERNORS: printed} if printed else {})
+    finding = found(doctor._governor, host)["processor speed"]
+    assert (finding.verdict, finding.found) == (verdict, shown)
+
+
+@pytest.mark.parametrize(("mib", "verdict"), [(100, STOP), (3000, WARN), (80_000, PASS)])
+def test_there_is_room_for_records_on_the_controlling_machine(monkeypatch, tmp_path, mib, verdict):
+    usage = namedtuple("usage", "total used free")(1 << 40, 0, mib << 20)
+    monkeypatch.setattr(doctor.shutil, "disk_usage", lambda _: usage)
+    finding = doctor._room_here(tmp_path)
+    assert (finding.verdict, finding.role) == (verdict, "here")
+    assert finding.remedy
+
+
+def df(free_kib):
+    return {
+        "df -P -k /run": "Filesystem 1024-blocks Used Available Capacity Mounted on\n"
+        f"tmpfs 800000 1000 {free_kib} 1% /run\n"
+    }
+
+
+@pytest.mark.parametrize(
+    ("role", "free_kib", "verdict"),
+    [
+        ("talker", 500_000, PASS),
+        ("talker", 100_000, WARN),
+        ("listener", 10_000, STOP),
+        ("sw1", 10_000, PASS),  # a board gets none of our programs
+    ],
+)
+def test_there_is_room_for_programs_and_logs(role, free_kib, verdict):
+    host = examined(RACK, role, {}, df(free_kib))
+    assert found(doctor._space, host)["space"].verdict == verdict
+
+
+def test_programs_go_by_their_versions():
+    """As each prints its own; ``command -v`` alone tells no version."""
+    versions = {
+        "ip -V": "ip utility, iproute2-6.9.0, libbpf 1.4.5\n",
+        "ethtool --version": "ethtool version 6.7\n",
+        "iperf3 --version": "iperf 3.16 (cJSON 1.7.15)\nLinux talker\n",
+    }
+    tools = ("ip", "tc", "ethtool", "timeout", "sysctl", "ss", "iperf3", "sockperf")
+    present = {f'sh -c command -v "$1" sh {tool}': "there\n" for tool in tools}
+    host = examined(RACK, "talker", {}, versions | present)
+    (first, *others) = doctor._tools(host)
+    assert first.verdict == PASS
+    for version in ("iproute2-6.9.0", "ethtool version 6.7", "iperf 3.16"):
+        assert version in first.found
+    assert {(o.verdict, o.found) for o in others} == {
+        (WARN, f"lacks {tool}") for tool in ("mausezahn", "ping", "chrt")
+    }
