@@ -74,6 +74,8 @@ class HeldHosts(Generic[Hosts]):
             self._journal.remove()
             raise
         self._undoing.callback(self._release)
+        # Ends before anything is undone, and also where the hosts are left as they are.
+        self._stack.enter_context(self._reservation.kept())
         state = hosts.save()
         hosts.refuse(state)
         self._journal.write(entry | {"state": state})

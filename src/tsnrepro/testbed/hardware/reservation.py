@@ -2,13 +2,17 @@
 
 A reservation is a folder on each host, because making a folder either succeeds or finds it there.
 It says whose it is, since when, and until when it holds by the host's own clock. It outlives the
-death of whoever made it and ends by itself; each sign of life moves its end.
+death of whoever made it and ends by itself; each sign of life moves its end. Signs of life come
+before trials, and during those that are so long that it would end meanwhile.
 """
 
 import getpass
 import platform
 import secrets
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from threading import Event, Lock, Thread
 
 from tsnrepro.errors import TestbedError
 from tsnrepro.testbed.hardware.shell import Shell
@@ -16,23 +20,24 @@ from tsnrepro.testbed.hardware.shell import Shell
 _FOLDER = "/run/tsnrepro-reservation"
 _REFUSED = 75
 
-# Arguments: folder, token, seconds, text. A reservation that has ended is moved away first: of two
-# that find it, the move succeeds for one. That of the same token is made anew.
+# Who looks and changes is alone with that, by a lock of the folder around: it is the kernel's, and
+# ends with the shell that has it. A board without flock goes without.
+_ALONE = 'exec 9<"${1%/*}"; if command -v flock >/dev/null 2>&1; then flock 9 || exit 1; fi'
+# Arguments: folder, token, seconds, text. That of the same token is made anew; one that has ended,
+# or that nobody finished making, goes.
 _RESERVE = f"""\
+{_ALONE}
 now=$(date +%s)
-if ! mkdir "$1" 2>/dev/null; then
+if ! mkdir "$1" 2>/dev/null && [ "$(cat "$1/token" 2>/dev/null)" != "$2" ]; then
     held=$(cat "$1/until" 2>/dev/null || echo 0)
-    if [ "$(cat "$1/token" 2>/dev/null)" != "$2" ]; then
-        if [ "$now" -lt "$held" ]; then
-            echo "$((held - now))"; cat "$1/holder"; exit {_REFUSED}
-        fi
-        mv "$1" "$1.ended.$$" && rm -rf "$1.ended.$$"
-        mkdir "$1" || exit {_REFUSED}
+    if [ "$now" -lt "$held" ]; then
+        echo "$((held - now))"; cat "$1/holder"; exit {_REFUSED}
     fi
+    rm -rf "$1" && mkdir "$1" || exit 1
 fi
-echo "$2" >"$1/token"; echo "$4" >"$1/holder"; echo "$((now + $3))" >"$1/until"
+echo "$2" >"$1/token" && echo "$4" >"$1/holder" && echo "$((now + $3))" >"$1/until"
 """
-_RELEASE = '[ "$(cat "$1/token" 2>/dev/null)" != "$2" ] || rm -rf "$1"'
+_RELEASE = f'{_ALONE}; [ "$(cat "$1/token" 2>/dev/null)" != "$2" ] || rm -rf "$1"'
 
 
 class Reservation:
@@ -58,7 +63,7 @@ class Reservation:
         since = time.strftime("%Y-%m-%d %H:%M:%S")
         who = f"{getpass.getuser()} on {platform.node()}"
         self._text = f"{who} ({purpose or 'no stated purpose'}) since {since}"
-        self._renewed = 0.0
+        self._renewed, self._renewing = 0.0, Lock()
 
     def take(self) -> None:
         """Reserve all hosts, or none.
@@ -79,9 +84,44 @@ class Reservation:
         self._renewed = time.monotonic()
 
     def renew(self) -> None:
-        """Give a sign of life, now and then."""
-        if time.monotonic() - self._renewed > self._seconds / 10:
-            self.take()
+        """Give a sign of life, now and then.
+
+        Raises
+        ------
+        TestbedError
+            Somebody else has a host meanwhile, or one cannot be reached. The others stay reserved:
+            they are still to be put back.
+        """
+        self._renew_after(self._seconds / 10)
+
+    def _renew_after(self, seconds: float) -> None:
+        with self._renewing:
+            if time.monotonic() - self._renewed > seconds:
+                for role in self._shells:
+                    self._take(role)
+                self._renewed = time.monotonic()
+
+    @contextmanager
+    def kept(self) -> Iterator[None]:
+        """Give signs of life during a block by itself, where nobody else does for long.
+
+        They are as rare as can be: each is a command on hosts that measure.
+        """
+        over = Event()
+
+        def keep() -> None:
+            while not over.wait(self._seconds / 20):
+                # Whoever renews next is told why it failed.
+                with suppress(TestbedError):
+                    self._renew_after(self._seconds / 2)
+
+        keeper = Thread(target=keep, daemon=True)
+        keeper.start()
+        try:
+            yield
+        finally:
+            over.set()
+            keeper.join()
 
     def release(self) -> None:
         """Let the hosts go."""
