@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tsnrepro.errors import RecordError, TsnreproError
 from tsnrepro.ownership import give_back_after_this_process
@@ -15,6 +16,9 @@ from tsnrepro.publish.command import add_submission_commands
 from tsnrepro.studies.command import add_study_command
 from tsnrepro.terminal import add_examples, add_terminal_commands, complete
 from tsnrepro.testbed.hardware.command import add_rack_commands
+
+if TYPE_CHECKING:
+    from tsnrepro.settings import CardsSettings
 
 # What is no mistake of the program's: a disk that is full, read-only, broken or somebody else's.
 _OF_THE_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO, errno.EACCES)
@@ -125,7 +129,7 @@ def _parser() -> argparse.ArgumentParser:
     add.add_argument("--papers", type=Path, nargs="*", metavar="FOLDER", default=[])
     add.add_argument("--reason", default="", help="why this testbed was chosen")
 
-    add_rack_commands(commands)
+    add_rack_commands(commands, _tell_trial)
     add_terminal_commands(commands)
     add_study_command(commands)
     add_submission_commands(commands)
@@ -197,6 +201,12 @@ def _import(arguments: argparse.Namespace) -> None:
 
     folder, mapping, name = arguments.folder, arguments.mapping, arguments.name
     print(import_folder(folder, mapping, name, raw_root(), replace=arguments.replace))
+
+
+def _tell_trial(name: str, settings: "CardsSettings", mode: str, campaign: str) -> None:
+    from tsnrepro.experiments.shaping.told import tell_trial  # noqa: PLC0415
+
+    tell_trial(name, settings, mode, campaign)
 
 
 def _seal(arguments: argparse.Namespace) -> None:

@@ -9,9 +9,10 @@ import json
 import pytest
 from examined import examined, found
 
+from tsnrepro.errors import TestbedError
 from tsnrepro.repository import root
 from tsnrepro.settings import load_testbed
-from tsnrepro.testbed.hardware import doctor_ports
+from tsnrepro.testbed.hardware import doctor_ports, ports
 from tsnrepro.testbed.hardware.findings import PASS, STOP, WARN
 
 EXAMPLES = root() / "config" / "testbeds"
@@ -232,10 +233,14 @@ def test_a_link_has_the_speed_that_is_asked_for(rack, speed, duplex, verdict):
 # --- the way in -------------------------------------------------------------------------------
 
 
-def came_over(settings, links, connection="192.0.2.1 50022 192.0.2.11 22"):
-    prints = {'sh -c echo "$SSH_CONNECTION"': f"{connection}\n"}
-    prints |= {"ip -j addr show": json.dumps(links)}
-    return looked_at(settings, prints, doctor_ports.way_in)["way in"]
+def login(links, server):
+    printed = {f"sh -c {ports._SERVER}": f"{server}\n", "ip -j addr show": json.dumps(links)}
+    return {line: [text, text] for line, text in printed.items()}
+
+
+def came_over(settings, links, server="192.0.2.11"):
+    host = examined(settings, "talker", {"card": CARD}, login(links, server))
+    return found(doctor_ports.way_in, host)["way in"]
 
 
 def link(name, address, **others):
@@ -250,4 +255,13 @@ def test_a_login_over_the_measured_card_is_refused(rack):
     apart = [link(CARD, "10.0.100.1"), link("eno1", "192.0.2.11")]
     finding = came_over(rack, apart)
     assert (finding.verdict, finding.found) == (PASS, "over eno1")
-    assert came_over(rack, apart, connection="").found.startswith("unknown")
+    assert came_over(rack, apart, server="").found.startswith("unknown")
+
+
+@pytest.mark.parametrize("server", ["192.0.2.11", "fe80::1%enp3s0"])
+def test_a_campaign_refuses_such_a_login_before_it_changes_anything(rack, server):
+    links = [link(CARD, server.partition("%")[0])]
+    host = examined(rack, "sw1", {"m0": CARD}, login(links, server))
+    with pytest.raises(TestbedError, match=f"comes over the measured port {CARD}"):
+        ports.refuse_login_over(host.shell, [CARD])
+    ports.refuse_login_over(host.shell, ["enp9s0"])

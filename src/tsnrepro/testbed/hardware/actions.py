@@ -1,18 +1,19 @@
 """What the commands of ``tsnrepro`` that are about a rack do: doctor, configure, restore."""
 
 import json
+from collections.abc import Callable
 from contextlib import ExitStack
-from typing import cast
+from typing import cast, get_args
 
 from tsnrepro.campaigns import testbed_settings
-from tsnrepro.errors import TestbedError
+from tsnrepro.errors import ConfigurationError, TestbedError
 from tsnrepro.settings import CardsSettings, Configuration, HardwareSettings
 from tsnrepro.testbed.hardware import cards
 from tsnrepro.testbed.hardware.doctor import examine
 from tsnrepro.testbed.hardware.findings import STOP
 from tsnrepro.testbed.hardware.journal import Journal
 from tsnrepro.testbed.hardware.proof import prove_rack
-from tsnrepro.testbed.hardware.shell import as_line
+from tsnrepro.testbed.hardware.shell import tell
 from tsnrepro.testbed.hardware.testbed import HardwareTestbed, Rack, rack_settings, restore
 from tsnrepro.testbed.lock import TestbedLock
 from tsnrepro.tools import iperf3
@@ -48,12 +49,38 @@ def doctor(name: str, *, as_json: bool, frer: bool) -> None:
         )
 
 
+TellTrial = Callable[[str, CardsSettings, str, str], None]
+
+
+def pair_settings(name: str) -> CardsSettings | None:
+    """Return the settings of a testbed of two cards, None where it is a rack."""
+    settings = _reached(name)
+    return settings if isinstance(settings, CardsSettings) else None
+
+
 def configure(name: str, configuration: str, *, dry_run: bool) -> None:
     """Set a rack up as a campaign would, and leave it so until ``tsnrepro restore``.
 
     With ``dry_run`` every command is printed and nothing is changed.
+
+    Raises
+    ------
+    ConfigurationError
+        A testbed of this kind has no such configuration, or is not set up beforehand.
     """
-    settings = rack_settings(name, testbed_settings(name))
+    settings = _reached(name)
+    if isinstance(settings, CardsSettings):
+        raise ConfigurationError(
+            "each trial sets two cards up for itself, and takes all back at its end",
+            f"config/testbeds/{name}.yaml",
+            f"`tsnrepro configure {name} {configuration} --dry-run` prints what it would do",
+        )
+    if configuration not in get_args(Configuration):
+        raise ConfigurationError(
+            f"a rack is set up as {' or '.join(get_args(Configuration))}, not as {configuration}",
+            f"config/testbeds/{name}.yaml",
+            "Modes of shaping are those of testbeds of kind cards",
+        )
     if not dry_run:
         with HardwareTestbed(settings, name, "set up by hand") as testbed:
             testbed.configure(cast("Configuration", configuration), _STREAM)
@@ -61,7 +88,7 @@ def configure(name: str, configuration: str, *, dry_run: bool) -> None:
         print(f"{name}: set up as {configuration}; `tsnrepro restore {name}` undoes it")
         return
     with ExitStack() as stack:
-        rack = Rack(settings, stack, _tell)
+        rack = Rack(settings, stack, tell)
         rack.save()
         rack.prepare()
         rack.configure(cast("Configuration", configuration), _STREAM)
@@ -71,7 +98,7 @@ def restore_rack(name: str, *, dry_run: bool) -> None:
     """Bring a rack back to what it was before a campaign that did not end."""
     restoring = cards.restore if isinstance(_reached(name), CardsSettings) else restore
     with TestbedLock(name, f"restoring {name}"):
-        found = restoring(name, Journal(name), _tell if dry_run else None)
+        found = restoring(name, Journal(name), tell if dry_run else None)
     if not found:
         print(f"{name}: nothing to restore")
     elif not dry_run:
@@ -81,8 +108,3 @@ def restore_rack(name: str, *, dry_run: bool) -> None:
 def _reached(name: str) -> HardwareSettings | CardsSettings:
     settings = testbed_settings(name)
     return settings if isinstance(settings, CardsSettings) else rack_settings(name, settings)
-
-
-def _tell(role: str, argv: list[str]) -> None:
-    # One write, so that the lines of hosts that are told at once do not mix.
-    print(f"{as_line(role, argv)}\n", end="")

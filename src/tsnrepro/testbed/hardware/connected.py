@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Protocol
 
 from tsnrepro.errors import TestbedError
-from tsnrepro.testbed.hardware import programs
+from tsnrepro.testbed.hardware import ports, programs
 from tsnrepro.testbed.hardware.shell import Shell, Tell
 from tsnrepro.testbed.ssh import SshHost
 
@@ -63,9 +63,16 @@ class Connected:
         return everywhere(lambda role: self.parts[role].save(), list(self.parts))
 
     def refuse(self, state: dict[str, Any]) -> None:
-        """Refuse a rack on which a campaign would destroy something of somebody's."""
-        for role in self.parts:
-            self.parts[role].refuse(state[role])
+        """Refuse a rack on which a campaign would destroy something of somebody's.
+
+        Raises
+        ------
+        TestbedError
+            Something is in use, or a host is logged in to over a port that is measured.
+        """
+        for role, part in self.parts.items():
+            part.refuse(state[role])
+            ports.refuse_login_over(self.shells[role], [*part.devices.values()])
 
     def prepare(self) -> None:
         """Bring our programs to the hosts and set everything up for measuring."""

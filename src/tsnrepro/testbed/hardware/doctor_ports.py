@@ -4,7 +4,6 @@ Printed lines are matched as ethtool prints them over netlink and over ioctl ali
 behind the colon where the other puts a blank.
 """
 
-import json
 import re
 import time
 from collections.abc import Iterator
@@ -47,22 +46,10 @@ _NOT_TURNED_OFF = "large-receive-offload"
 
 def way_in(host: ExaminedHost) -> Iterator[HostFinding]:
     """Find out whether the login comes over a measured port, which a campaign takes down."""
-    words = host.shell.read(["sh", "-c", 'echo "$SSH_CONNECTION"']).split()
-    device = _device_of(host, words[2]) if len(words) > 2 else None
-    measured = device in host.devices.values()
+    measured = [*host.devices.values()]
+    device = ports.login_over(host.shell, measured)
     found = f"over {device}" if device else "unknown: its server tells no SSH_CONNECTION"
-    remedy = "Give the host an address on another card or port, and log in there"
-    yield host.finding("way in", STOP if measured else PASS, found, remedy)
-
-
-def _device_of(host: ExaminedHost, address: str) -> str | None:
-    """Return the device that has an address, or the measured port that it is a VLAN of."""
-    links = json.loads(host.shell.read(["ip", "-j", "addr", "show"]) or "[]")
-    for link in links:
-        if any(each.get("local") == address for each in link.get("addr_info", [])):
-            names = (link["ifname"], link.get("link"))
-            return next((name for name in names if name in host.devices.values()), names[0])
-    return None
+    yield host.finding("way in", STOP if device in measured else PASS, found, ports.OTHER_WAY_IN)
 
 
 # --- links ------------------------------------------------------------------------------------

@@ -12,6 +12,10 @@ from tsnrepro.tools import kernel
 # Room for the R-TAG and a VLAN tag.
 MEMBER_MTU = 1600
 
+OTHER_WAY_IN = "Give the host an address on another card or port, and log in there"
+# SSH_CONNECTION has the client's address and port, and then the server's.
+_SERVER = 'set -- $SSH_CONNECTION; echo "$3"'
+
 # What ethtool -K calls a feature and what ethtool -k calls it.
 _FEATURES = {
     "tso": "tcp-segmentation-offload",
@@ -61,6 +65,32 @@ def no_device(shell: Shell, device: str, found: dict[str, Any]) -> TestbedError:
     """Return the error for a device that a host does not have."""
     has = f"It has: {', '.join(sorted(found))}"
     return TestbedError(f"there is no network device '{device}'", shell.name, has)
+
+
+def login_over(shell: Shell, measured: list[str]) -> str | None:
+    """Return the device that the login comes over: a measured port also where it is its VLAN's."""
+    # A link-local address has the device behind a percent sign.
+    server = shell.read(["sh", "-c", _SERVER]).strip().partition("%")[0]
+    for link in json.loads(shell.read(["ip", "-j", "addr", "show"]) or "[]"):
+        if server and any(each.get("local") == server for each in link.get("addr_info", [])):
+            names = (link["ifname"], link.get("link"))
+            return next((name for name in names if name in measured), names[0])
+    return None
+
+
+def refuse_login_over(shell: Shell, measured: list[str]) -> None:
+    """Refuse a host that is reached over a measured port: setting it up would cut the way off.
+
+    Raises
+    ------
+    TestbedError
+        It is.
+    """
+    device = login_over(shell, measured)
+    if device in measured:
+        raise TestbedError(
+            f"the login comes over the measured port {device}", shell.name, OTHER_WAY_IN
+        )
 
 
 def save(shell: Shell, device: str) -> dict[str, Any]:

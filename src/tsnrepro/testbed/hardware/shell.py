@@ -118,3 +118,9 @@ class Shell:
 def as_line(role: str, argv: list[str]) -> str:
     """Return a command as the line that a person would type on a host."""
     return f"{role}# {shlex.join(argv)}"
+
+
+def tell(role: str, argv: list[str]) -> None:
+    """Print a command in place of running it."""
+    # One write, so that the lines of hosts that are told at once do not mix.
+    print(f"{as_line(role, argv)}\n", end="")

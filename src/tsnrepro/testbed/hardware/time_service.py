@@ -22,6 +22,7 @@ from tsnrepro.testbed.clocks import (
     read_clocks,
 )
 from tsnrepro.testbed.hardware import programs
+from tsnrepro.testbed.hardware.shell import as_line
 from tsnrepro.testbed.host import RemoteHost, RemoteProcess
 from tsnrepro.topology import LISTENER, TALKER
 
@@ -29,6 +30,7 @@ from tsnrepro.topology import LISTENER, TALKER
 _FOLDER = f"{programs.FOLDER}/linuxptp"
 _CONFIGURATION, _SOCKET, _LOG = (f"{_FOLDER}/{n}" for n in ("ptp4l.conf", "ptp4l", "phc2sys.log"))
 _LOOK_SECONDS = 1.0
+_TAI_AHEAD_S = 37
 _COMMAND_SECONDS = 20
 # Lower wins: the talker is the grandmaster.
 _PRIORITY = {TALKER: 100, LISTENER: 200}
@@ -110,10 +112,7 @@ class ClockKeeper:
             stack.callback(_run_quietly, host, ["rm", "-rf", _FOLDER])
             text = configuration(ptp, role, self._cards[role])
             host.write(_CONFIGURATION, text.encode(), deadline_s=_COMMAND_SECONDS)
-            commands = {"ptp4l": ["ptp4l", "-f", _CONFIGURATION]}
-            if ptp.time_stamping == "hardware" and not ptp.free_running:
-                carried = phc2sys(role, self._cards[role], ahead_s)
-                commands["phc2sys"] = ["sh", "-c", _LOGGED, "sh", _LOG, *carried]
+            commands = programs_of(ptp, role, self._cards[role], ahead_s)
             for name, argv in commands.items():
                 process = host.start(argv, deadline_s=deadline_s)
                 self._running[f"{role}: {name}"] = process
@@ -178,6 +177,28 @@ def configuration(ptp: PtpSettings, role: str, card: str) -> str:
         socket=_SOCKET,
         card=card,
     )
+
+
+def programs_of(ptp: PtpSettings, role: str, card: str, tai_ahead_s: int) -> dict[str, list[str]]:
+    """Return the commands of linuxptp that run on a host, by their programs' names."""
+    commands = {"ptp4l": ["ptp4l", "-f", _CONFIGURATION]}
+    if ptp.time_stamping == "hardware" and not ptp.free_running:
+        carried = phc2sys(role, card, tai_ahead_s)
+        commands["phc2sys"] = ["sh", "-c", _LOGGED, "sh", _LOG, *carried]
+    return commands
+
+
+def told(ptp: PtpSettings, role: str, card: str) -> tuple[list[str], list[str]]:
+    """Return the lines that start linuxptp on a host, and those that end it and clear up.
+
+    phc2sys is told TAI's lead as the host's kernel knows it; here it is that of 2017 and after.
+    """
+    write = ["sh", "-c", f'printf %s "$1" >{_CONFIGURATION}', "sh", configuration(ptp, role, card)]
+    running = programs_of(ptp, role, card, _TAI_AHEAD_S)
+    first = [as_line(role, argv) for argv in (["mkdir", "-p", _FOLDER], write)]
+    started = [f"{as_line(role, argv)} & {name}=$!" for name, argv in running.items()]
+    ended = [f"{role}# kill -TERM ${name}" for name in reversed(running)]
+    return [*first, *started], [*ended, as_line(role, ["rm", "-rf", _FOLDER])]
 
 
 def phc2sys(role: str, card: str, tai_ahead_s: int) -> list[str]:

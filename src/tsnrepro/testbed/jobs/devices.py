@@ -111,9 +111,8 @@ class Devices:
         undo.later(must, host, flush)
         undo.later(_clear_queues, host, device)
         undo.later(must, host, [*link, "down"])
-        for argv in ([*link, "down"], flush, network.without_ipv6(device)):
+        for argv in network.taken(port):
             must(host, argv)
-        must(host, [*link, "mtu", str(port.mtu)])
 
 
 def _key(port: LinkEnd) -> tuple[str, str]:

@@ -34,6 +34,15 @@ def without_ipv6(*devices: str) -> list[str]:
     return ["sysctl", "--ignore", "-qw", *off]
 
 
+def taken(port: LinkEnd) -> Iterator[list[str]]:
+    """Yield what takes a device down, and from it what the job might inherit."""
+    link = ["ip", "link", "set", "dev", port.device]
+    yield [*link, "down"]
+    yield ["ip", "address", "flush", "dev", port.device]
+    yield without_ipv6(port.device)
+    yield [*link, "mtu", str(port.mtu)]
+
+
 def made(job: Job) -> list[tuple[str, str]]:
     """Return host and name of every device that a job makes on its ports: VLANs and bridges."""
     vlans = [(port.host, vlan_device(port, vlan)) for port in job.ports() for vlan in port.vlans]
