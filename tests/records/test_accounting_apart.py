@@ -18,7 +18,7 @@ def frames(number):
     return {"frames": number, "bytes": 0, "stream_frames": number, "stream_fragments": 0}
 
 
-def printed(host: str, counts: dict, dropped: dict, stack: dict) -> str:
+def printed(host: str, counts: dict, dropped: dict, stack: dict, cards: dict) -> str:
     """Return what a host prints; a count of None is a place that nothing counts at."""
     ports = {
         port: {
@@ -38,7 +38,8 @@ def printed(host: str, counts: dict, dropped: dict, stack: dict) -> str:
         for p in PORTS[host]
     ]
     links = [
-        {"ifname": p, "ifindex": n, "stats64": {"tx": {"dropped": 0}}}
+        {"ifname": p, "ifindex": n}
+        | {"stats64": {"tx": {"dropped": 0}, "rx": cards.get((host, p), {})}}
         for n, p in enumerate(PORTS[host])
     ]
     values = NOTHING | stack
@@ -51,10 +52,9 @@ def printed(host: str, counts: dict, dropped: dict, stack: dict) -> str:
     return kernel.SEPARATOR.join(parts)
 
 
-def snapshot(counts=None, dropped=None, stack=None) -> Snapshot:
-    hosts = {
-        host: read_host(printed(host, counts or {}, dropped or {}, stack or {})) for host in PORTS
-    }
+def snapshot(counts=None, dropped=None, stack=None, cards=None) -> Snapshot:
+    given = [each or {} for each in (counts, dropped, stack, cards)]
+    hosts = {host: read_host(printed(host, *given)) for host in PORTS}
     return Snapshot(hosts, {}, None, apart=True)
 
 
@@ -74,10 +74,10 @@ UNCOUNTED = {
 }
 
 
-def accounted(changes, received=1000, dropped=None, stack=None):
+def accounted(changes, received=1000, dropped=None, stack=None, cards=None):
     counts = WHOLE | changes
     none = {place: None for place, count in counts.items() if count is None}
-    after = snapshot(counts, dropped, stack)
+    after = snapshot(counts, dropped, stack, cards)
     found = account_apart(snapshot(none), after, 1000, received)
     assert found.unaccounted == 0
     return found, {place: lost for place, lost in found.drops.items() if lost}
@@ -114,6 +114,46 @@ def test_a_queue_cannot_have_dropped_more_than_is_missing():
     """It drops frames of other traffic too."""
     _, drops = accounted({}, dropped={("sw1", "m1"): 7})
     assert drops == {}
+
+
+LOST_AT = {
+    ("sw1", "p0"): (
+        {place: 990 for place, count in WHOLE.items() if place[0] != "talker" and count == 1000},
+        "between talker and sw1",
+        "card of sw1 p0",
+    ),
+    ("sw2", "m1"): (
+        {("sw2", "m1", "in"): 990, ("sw2", "eliminated"): 990},
+        "between sw1 m1 and sw2 m1",
+        "card of sw2 m1",
+    ),
+    ("listener", "eth0"): (
+        {("listener", "eth0", "in"): 990},
+        "between sw2 and listener",
+        "card of listener",
+    ),
+}
+
+
+@pytest.mark.parametrize("port", LOST_AT, ids="-".join)
+def test_a_card_that_says_so_has_the_loss(port):
+    """As far as frames are missing there: it counts those of other traffic too."""
+    lost, between, card = LOST_AT[port]
+    received = 1000 if port == ("sw2", "m1") else 990
+    _, drops = accounted(lost, received, cards={port: {"missed_errors": 4, "errors": 1}})
+    assert drops == {f"{card}, no room": 4, f"{card}, damaged": 1, between: 5}
+    _, drops = accounted(lost, received, cards={port: {"fifo_errors": 700, "errors": 700}})
+    assert drops == {f"{card}, no room": 10}
+    _, drops = accounted({}, cards={port: {"missed_errors": 4}})
+    assert drops == {}
+
+
+def test_a_listener_too_slow_for_its_card_is_no_loss_of_the_network():
+    lost = LOST_AT["listener", "eth0"][0]
+    slow, _ = accounted(lost, 990, cards={("listener", "eth0"): {"missed_errors": 10}})
+    assert (slow.host_lost, slow.network_lost) == (10, 0)
+    cable, _ = accounted(lost, 990, cards={("listener", "eth0"): {"errors": 10}})
+    assert (cable.host_lost, cable.network_lost) == (0, 10)
 
 
 def test_the_hosts_own_losses():

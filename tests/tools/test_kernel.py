@@ -55,6 +55,31 @@ def test_links_without_the_loopback():
     assert kernel.parse_links(text) == {"m0": LinkCounters(3, 4)}
 
 
+def test_what_a_card_did_not_take():
+    """Drops of the kernel's own are no card's: they are counted as received before."""
+    row = link("eth0", 2, rxd=50, txd=4)
+    row["stats64"]["rx"] |= {"errors": 3, "missed_errors": 20, "fifo_errors": 7, "crc_errors": 3}
+    (card,) = kernel.parse_links(json.dumps([row])).values()
+    assert (card.no_room, card.damaged) == (27, 3)
+
+
+def test_the_command_prints_why_a_card_lost_what_came():
+    """With one ``-s`` this machine's ip leaves it out."""
+    (line,) = [text for text in kernel.snapshot("", "")[2].splitlines() if text.startswith("ip ")]
+    argv = [*line.partition("||")[0].split(), "dev", "lo"]
+    done = subprocess.run(argv, capture_output=True, text=True, check=True)
+    (row,) = json.loads(done.stdout)
+    assert {"errors", "missed_errors", "fifo_errors"} <= set(row["stats64"]["rx"])
+
+
+@pytest.mark.parametrize("received", [{"missed_errors": -1}, {"errors": "many"}])
+def test_a_counter_of_a_card_that_is_none_is_refused(received):
+    row = link("eth0", 2)
+    row["stats64"]["rx"] |= received
+    with pytest.raises(ToolError, match="ip's stats64 rx"):
+        kernel.parse_links(json.dumps([row]))
+
+
 @pytest.mark.parametrize(
     ("parse", "tool"), [(kernel.parse_queues, "tc"), (kernel.parse_links, "ip")]
 )

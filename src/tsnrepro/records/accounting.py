@@ -49,9 +49,16 @@ BEHIND_CARD = "between the listener's card and its program"
 """What no counter of the listener explains, where its kernel's drops are not traced."""
 
 
+LISTENER_CARD = "card of listener, no room"
+"""What came when the listener's card had no buffer free: its host did not empty them in time."""
+
+
 # What a program's own host dropped before the first link or behind the last one. What it has not
 # read yet when it ends is neither: it arrived.
-HOST_PLACES = (TALKER_SOCKET, TALKER_QUEUE, SOCKET_BUFFER, STACK, BEHIND_CARD)
+HOST_PLACES = (
+    *(TALKER_SOCKET, TALKER_QUEUE, LISTENER_CARD),
+    *(SOCKET_BUFFER, STACK, BEHIND_CARD),
+)
 
 
 @dataclass(frozen=True)

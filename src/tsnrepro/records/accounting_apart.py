@@ -3,7 +3,8 @@
 The equation is that of :mod:`tsnrepro.records.accounting`. Nobody sees there what a cable, a card
 or a chip without a counter lost: what is missing between two places that count, and that no
 counter between them has, is named "between" the two. So nothing stays unaccounted, and a place
-whose count is not known is never taken for one that lost nothing.
+whose count is not known is never taken for one that lost nothing. What a card says that it did not
+take, because it had no room or the frame was damaged, is named after the card.
 """
 
 from tsnrepro.records.accounting import (
@@ -35,11 +36,9 @@ def account_apart(before: Snapshot, after: Snapshot, sent: int, received: int) -
     left = counted.frames(TALKER, CARD, "out") or 0
     arrived = counted.frames(_SENDING, HOST_PORT, "in") or 0
     queued = counted.dropped(TALKER, CARD, left - arrived)
-    drops = {
-        TALKER_SOCKET: sent - left,
-        TALKER_QUEUE: queued,
-        _between(TALKER, _SENDING): left - arrived - queued,
-    }
+    drops = {TALKER_SOCKET: sent - left, TALKER_QUEUE: queued}
+    between = counted.beyond_the_card(_SENDING, HOST_PORT, left - arrived - queued, drops)
+    drops[_between(TALKER, _SENDING)] = between
     departed = _departed(counted, arrived)
     came = _over_the_paths(counted, arrived, departed, drops)
     eliminated = counted.at(_RECEIVING, "eliminated")
@@ -86,6 +85,22 @@ class _CountsApart(CounterDifferences):
             frames = self.transmit_dropped(host, port)
         return min(max(0, frames), max(0, missing))
 
+    def beyond_the_card(self, host: str, port: str, missing: int, drops: dict[str, int]) -> int:
+        """Add what a card says that it did not take of what is missing; return what is left.
+
+        It counts frames of any kind, so it cannot have more of the stream's than are missing.
+        """
+        for reason, frames in self.not_taken(host, port).items():
+            if (taken := min(max(0, frames), max(0, missing))) > 0:
+                drops[_at_card(host, port, reason)] = taken
+                missing -= taken
+        return missing
+
+
+def _at_card(host: str, port: str, reason: str) -> str:
+    place = host if port == CARD else f"{host} {port}"
+    return f"card of {place}, {reason}"
+
 
 def _between(one: str, other: str) -> str:
     return f"between {one} and {other}"
@@ -120,7 +135,8 @@ def _over_the_paths(
         if at_host_port and path == 0:
             queued += counted.dropped(_SENDING, HOST_PORT, missing - queued)
         drops[f"{_SENDING} queue {member}"] = queued
-        drops[_between(f"{_SENDING} {member}", f"{_RECEIVING} {member}")] = missing - queued
+        between = counted.beyond_the_card(_RECEIVING, member, missing - queued, drops)
+        drops[_between(f"{_SENDING} {member}", f"{_RECEIVING} {member}")] = between
         came += into
     return came
 
@@ -135,7 +151,8 @@ def _to_the_listener(counted: _CountsApart, passed: int) -> dict[str, int]:
     missing = out - (counted.frames(LISTENER, CARD, "in") or 0)
     queued = counted.dropped(_RECEIVING, HOST_PORT, missing)
     drops[f"{_RECEIVING} queue {HOST_PORT}"] = queued
-    drops[_between(_RECEIVING, LISTENER)] = missing - queued
+    between = counted.beyond_the_card(LISTENER, CARD, missing - queued, drops)
+    drops[_between(_RECEIVING, LISTENER)] = between
     return drops
 
 

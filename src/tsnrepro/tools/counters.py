@@ -138,6 +138,16 @@ class CounterDifferences:
         """Return the frames of any kind that a port's device dropped behind its queue."""
         return self.after[host].links[port].tx_dropped - self.before[host].links[port].tx_dropped
 
+    def not_taken(self, host: str, port: str) -> dict[str, int]:
+        """Return the frames of any kind that a card did not take, by the reason it counts."""
+        after, before = (hosts[host].links.get(port) for hosts in (self.after, self.before))
+        if after is None or before is None:
+            return {}
+        return {
+            "no room": after.no_room - before.no_room,
+            "damaged": after.damaged - before.damaged,
+        }
+
     def stack(self, host: str, name: str) -> int:
         """Return a counter of a host's IP stack, named as nstat does."""
         return self.after[host].stack[name] - self.before[host].stack[name]

@@ -16,7 +16,7 @@ if [ -n "$1" ]; then "$1" counters "$2" || exit; else echo '{{}}'; fi
 echo '{SEPARATOR}'
 tc -s -j qdisc show || exit
 echo '{SEPARATOR}'
-ip -s -j link show || exit
+ip -s -s -j link show || exit
 echo '{SEPARATOR}'
 cat /proc/net/snmp /proc/net/netstat"""
 
@@ -38,6 +38,11 @@ class LinkCounters:
     ifindex: int
     tx_dropped: int
     """As the driver counts them."""
+    no_room: int = 0
+    """Frames that came when no buffer was free for them (``missed_errors``, and ``fifo_errors``,
+    where Intel's drivers have the drops of their queues)."""
+    damaged: int = 0
+    """Frames that came with a wrong checksum, or were none (``errors``)."""
 
 
 def snapshot(frerctl: str, port: str) -> list[str]:
@@ -80,10 +85,16 @@ def parse_queues(text: str) -> dict[str, QueueCounters]:
 
 
 def parse_links(text: str) -> dict[str, LinkCounters]:
-    """Return the devices from ``ip -s -j link show``."""
+    """Return the devices from ``ip -s -s -j link show``.
+
+    Older records were printed with one ``-s``, which leaves out why a card lost what came to it.
+    """
     return {
         _name(item, "ip", "ifname"): LinkCounters(
-            _count(item, "ip", "ifindex"), _count(item, "ip", "stats64", "tx", "dropped")
+            _count(item, "ip", "ifindex"),
+            _count(item, "ip", "stats64", "tx", "dropped"),
+            _received(item, "missed_errors") + _received(item, "fifo_errors"),
+            _received(item, "errors"),
         )
         for item in json_rows(text, "ip")
         if item.get("ifname") != "lo"
@@ -94,6 +105,13 @@ def _name(item: dict[str, Any], tool: str, key: str) -> str:
     if not isinstance(name := item.get(key), str):
         raise ToolError(f"{tool} printed an entry without {key}: {str(item)[:200]}")
     return name
+
+
+def _received(item: dict[str, Any], name: str) -> int:
+    """Return a counter of what came to a device; none of a record that has not got it."""
+    received = item["stats64"].get("rx")
+    there = isinstance(received, dict) and name in received
+    return _count(item, "ip", "stats64", "rx", name) if there else 0
 
 
 def _count(item: dict[str, Any], tool: str, *path: str) -> int:
