@@ -75,3 +75,19 @@ def test_programs_go_by_their_versions():
     assert {(o.verdict, o.found) for o in others} == {
         (WARN, f"lacks {tool}") for tool in ("mausezahn", "ping", "chrt")
     }
+
+
+@pytest.mark.parametrize(
+    ("role", "told", "verdict"),
+    [
+        ("talker", "port 22\nmaxsessions 10\nmaxstartups 10:30:100\n", WARN),
+        ("listener", "port 22\nmaxsessions 50\n", PASS),
+        ("talker", None, PASS),
+        ("sw1", "maxsessions 10\n", None),
+    ],
+)
+def test_as_many_commands_as_streams_have_talkers_may_run_at_once(role, told, verdict):
+    """What ``sshd -T`` prints; a switch is never asked for more than one."""
+    host = examined(RACK, role, {}, {"sshd -T": told} if told else {})
+    finding = found(doctor._sessions, host).get("sessions")
+    assert (finding and finding.verdict) == verdict

@@ -301,6 +301,12 @@ class SshHost:
                 channel.exec_command(shlex.join(remote))
             finally:
                 unanswered.cancel()
+        except paramiko.ChannelException as error:
+            raise TestbedError(
+                f"the host lets no further session in: {_said(error)}",
+                f"{self.name}: {shlex.join(argv)}",
+                "A command that runs is a session: `MaxSessions 50` in the host's sshd_config",
+            ) from error
         except _GONE as error:
             # Not a CommandError: no other command will get through, so there is nothing to retry.
             raise TestbedError(

@@ -1,6 +1,7 @@
 """What keeps a rack from measuring, or makes its measurements doubtful, and what to do about it."""
 
 import platform
+import re
 import shutil
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -36,6 +37,8 @@ _VERSION = {
     **dict.fromkeys(("ptp4l", "phc2sys"), "-v"),
 }
 _LEAST_FREE_KIB, _FREE_KIB = 20 << 10, 200 << 10
+# A command that runs is a session: `streams` has sixteen talkers at once on one host.
+_SESSIONS = 20
 # Of the controlling machine, where records are written: some campaigns fill gigabytes.
 _LEAST_HERE_MIB, _HERE_MIB = 500, 5000
 _CONTROLLER = "here"
@@ -118,6 +121,17 @@ def _dialect(host: ExaminedHost) -> HostFinding:
     return host.finding("classifier", PASS if new else STOP, found, remedy)
 
 
+def _sessions(host: ExaminedHost) -> Iterator[HostFinding]:
+    """Look how many commands at once a station's SSH server lets run; OpenSSH's default is ten."""
+    if not host.station or host.of_pair:
+        return
+    told = re.search(r"^maxsessions (\d+)", host.said("sshd", "-T"), re.MULTILINE)
+    enough = told is None or int(told[1]) >= _SESSIONS
+    found = f"{told[1]} at once" if told else "unknown: `sshd -T` does not say"
+    remedy = "`MaxSessions 50` in its sshd_config, or leave out streams that are more at once"
+    yield host.finding("sessions", PASS if enough else WARN, found, remedy)
+
+
 def _programs(host: ExaminedHost) -> Iterator[HostFinding]:
     if host.role not in host.rack.with_programs:
         return
@@ -159,7 +173,7 @@ def _free_ports(host: ExaminedHost) -> Iterator[HostFinding]:
 
 
 _CHECKS: tuple[Check, ...] = (
-    *(_privileges, doctor_ports.way_in, _tools, _programs, _space, _governor),
+    *(_privileges, doctor_ports.way_in, _sessions, _tools, _programs, _space, _governor),
     *(doctor_ports.links, doctor_ports.hardware, doctor_clocks.clock_hardware),
     *(doctor_clocks.time_services, _free_ports, doctor_ports.idle),
 )
