@@ -99,7 +99,8 @@ def save(shell: Shell, device: str) -> dict[str, Any]:
     asked = [
         ["ethtool", "-k", device],
         ["tc", "-j", "qdisc", "show", "dev", device],
-        ["sysctl", "-n", _ipv6_key(device)],
+        # A kernel without IPv6 has no such key, and prints nothing.
+        ["sysctl", "--ignore", "-n", _ipv6_key(device)],
     ]
     ended = shell.ask_all(asked)
     for argv, (status, printed) in zip(asked, ended, strict=True):
@@ -147,7 +148,7 @@ def prepare(shell: Shell, device: str, mtu: int | None, *, silent: bool) -> None
     """
     commands = [kernel.without_offloads(device)]
     if silent:
-        commands.append(["sysctl", "-qw", f"{_ipv6_key(device)}=1"])
+        commands.append(["sysctl", "--ignore", "-qw", f"{_ipv6_key(device)}=1"])
     size = ["mtu", str(mtu)] if mtu else []
     shell.change_all([*commands, ["ip", "link", "set", "dev", device, *size, "up"]])
 

@@ -17,6 +17,7 @@ from tsnrepro.testbed.clocks import Agreement, Refusal, looked_at, read_clocks
 from tsnrepro.testbed.faults import Faults
 from tsnrepro.testbed.hardware import programs
 from tsnrepro.testbed.hardware.access import connect
+from tsnrepro.testbed.hardware.carrier import wait_for_links
 from tsnrepro.testbed.hardware.connected import Connected, everywhere
 from tsnrepro.testbed.hardware.ebpf import EbpfDriver
 from tsnrepro.testbed.hardware.faults import RackFaults
@@ -169,6 +170,8 @@ class HardwareTestbed:
         with ExitStack() as stack:
             self._rack = stack.enter_context(self._held)
             self._rack.prepare()
+            devices = {role: part.devices for role, part in self._rack.parts.items()}
+            wait_for_links(self._rack.shells, devices)
             self._stack = stack.pop_all()
         on_host = programs.on_host()
         for role, driver in self._rack.parts.items():
