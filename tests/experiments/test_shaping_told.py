@@ -185,7 +185,7 @@ def test_linuxptp_is_told_between_links_and_steps(hosts, settings, capsys):
     sending = place("talker# /run/tsnrepro-programs/talker")
     for role in MACS:
         assert up < place(f"{role}# ptp4l -f /run/tsnrepro-programs/linuxptp/ptp4l.conf") < sending
-        assert up < place(f"{role}# sh -c") < sending
+        assert up < place(f"{role}# sh -c 'printf %s") < sending
         assert place(f"{role}# kill -TERM $ptp4l") > sending
     assert f"phc2sys -s CLOCK_REALTIME -c {CARD} -O 37" in "\n".join(printed)
     assert f"phc2sys -s {CARD} -c CLOCK_REALTIME -O -37" in "\n".join(printed)

@@ -9,6 +9,22 @@ from tsnrepro.testbed.hardware.shell import Shell
 
 FOLDER = "/run/tsnrepro-programs"
 _WRITE_SECONDS = 60
+# On Debian and Ubuntu /run is mounted so that nothing can be run from it: the folder is then a file
+# system of its own. It is gone with the next start, as /run is.
+_MAKE = """\
+mkdir -p "$1" || exit
+options=$(while read -r _ at _ options _; do
+    [ "$at" != "${1%/*}" ] || echo "$options"
+done </proc/mounts | tail -n 1)
+case ",$options," in *,noexec,*) ;; *) exit 0 ;; esac
+grep -q "^[^ ]* $1 " /proc/mounts && exit 0
+exec mount -t tmpfs -o mode=0755,nosuid,nodev,size=64m tsnrepro "$1"
+"""
+# Also where a program still runs, which its deadline ends.
+_REMOVE = """\
+if grep -q "^[^ ]* $1 " /proc/mounts; then umount -l "$1" || exit; fi
+rm -rf "$1"
+"""
 
 
 def on_host() -> dict[str, str]:
@@ -39,7 +55,7 @@ def install(shell: Shell) -> None:
             shell.name,
             "Run the campaign on a machine of the hosts' kind",
         )
-    shell.change(["mkdir", "-p", FOLDER])
+    shell.change(["sh", "-c", _MAKE, "sh", FOLDER])
     objects = [dataplane.frerctl().with_name(f"{name}.bpf.o") for name in ("switch", "station")]
     for path in [*on_host(), *map(str, objects)]:
         target = f"{FOLDER}/{path.rpartition('/')[2]}"
@@ -56,4 +72,4 @@ def install(shell: Shell) -> None:
 
 def remove(shell: Shell) -> None:
     """Remove our programs from a host."""
-    shell.change(["rm", "-rf", FOLDER])
+    shell.change(["sh", "-c", _REMOVE, "sh", FOLDER])
