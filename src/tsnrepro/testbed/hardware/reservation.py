@@ -35,7 +35,8 @@ if ! mkdir "$1" 2>/dev/null && [ "$(cat "$1/token" 2>/dev/null)" != "$2" ]; then
     fi
     rm -rf "$1" && mkdir "$1" || exit 1
 fi
-echo "$2" >"$1/token" && echo "$4" >"$1/holder" && echo "$((now + $3))" >"$1/until"
+echo "$2" >"$1/token" && echo "$4" >"$1/holder" && echo "$((now + $3))" >"$1/ends" &&
+    mv "$1/ends" "$1/until"
 """
 _RELEASE = f'{_ALONE}; [ "$(cat "$1/token" 2>/dev/null)" != "$2" ] || rm -rf "$1"'
 
