@@ -11,7 +11,7 @@ from pathlib import Path
 from tsnrepro.errors import TestbedError
 from tsnrepro.repository import root
 from tsnrepro.settings import CardsSettings, HardwareSettings
-from tsnrepro.testbed.hardware import doctor_clocks, doctor_ports
+from tsnrepro.testbed.hardware import doctor_clocks, doctor_ports, doctor_rivals
 from tsnrepro.testbed.hardware.connected import everywhere
 from tsnrepro.testbed.hardware.findings import (
     PASS,
@@ -175,5 +175,6 @@ def _free_ports(host: ExaminedHost) -> Iterator[HostFinding]:
 _CHECKS: tuple[Check, ...] = (
     *(_privileges, doctor_ports.way_in, _sessions, _tools, _programs, _space, _governor),
     *(doctor_ports.links, doctor_ports.hardware, doctor_clocks.clock_hardware),
-    *(doctor_clocks.time_services, _free_ports, doctor_ports.idle),
+    *(doctor_clocks.time_services, doctor_rivals.managers, doctor_rivals.firewall),
+    *(_free_ports, doctor_ports.idle),
 )
