@@ -2,15 +2,18 @@
 
 import configparser
 import json
+import shlex
 from contextlib import nullcontext
 
 import pytest
 from sound_outputs import PHC2SYS, RECEIVER, TRANSMITTER
 
 from tsnrepro.errors import TestbedError
-from tsnrepro.settings.ptp import PtpSettings
+from tsnrepro.repository import root
+from tsnrepro.settings import load_testbed
+from tsnrepro.settings.ptp import PtpSettings, RackPtpSettings
 from tsnrepro.testbed.clocks import Agreement
-from tsnrepro.testbed.hardware import time_service
+from tsnrepro.testbed.hardware import actions, time_service
 from tsnrepro.testbed.hardware.time_service import ClockKeeper, configuration, phc2sys
 from tsnrepro.testbed.host import Completed
 
@@ -122,3 +125,30 @@ def test_without_linuxptp_two_machines_do_not_agree(monkeypatch):
     apart = ClockKeeper({"talker": talker, "listener": listener}, CARDS, "/listener", None)
     with pytest.raises(TestbedError, match="no time service is configured"), apart.together(1):
         nullcontext()
+
+
+# --- a dry run --------------------------------------------------------------------------------
+
+
+def test_a_racks_dry_run_tells_linuxptp_of_both_stations(capsys):
+    """Over the cards of their own cable, each with the configuration that a trial would write."""
+    rack = load_testbed(root() / "config" / "testbeds" / "d10-example.yaml")
+    actions.tell_clocks(rack)
+    assert capsys.readouterr().out == ""
+    ptp = RackPtpSettings(cards=CARDS, domain=3)
+    actions.tell_clocks(rack.model_copy(update={"ptp": ptp}))
+    started, ended = capsys.readouterr().out.split("# and after it")
+    for role, card in CARDS.items():
+        assert configuration(ptp, role, card) in started
+        assert f"{role}# ptp4l -f " in started
+        assert f"{role}# kill -TERM $phc2sys\n{role}# kill -TERM $ptp4l\n" in ended
+    assert shlex.join(phc2sys("listener", CARDS["listener"], 37)) in started
+
+
+def test_clocks_that_are_only_watched_are_carried_nowhere(capsys):
+    rack = load_testbed(root() / "config" / "testbeds" / "d10-example.yaml")
+    ptp = RackPtpSettings(cards=CARDS, free_running=True)
+    actions.tell_clocks(rack.model_copy(update={"ptp": ptp}))
+    told = capsys.readouterr().out
+    assert "ptp4l" in told
+    assert "phc2sys" not in told

@@ -8,10 +8,11 @@ from typing import cast, get_args
 from tsnrepro.campaigns import testbed_settings
 from tsnrepro.errors import ConfigurationError, TestbedError
 from tsnrepro.settings import CardsSettings, Configuration, HardwareSettings
-from tsnrepro.testbed.hardware import cards
+from tsnrepro.testbed.hardware import cards, time_service
 from tsnrepro.testbed.hardware.doctor import examine
 from tsnrepro.testbed.hardware.findings import STOP
 from tsnrepro.testbed.hardware.journal import Journal
+from tsnrepro.testbed.hardware.pair import STATIONS
 from tsnrepro.testbed.hardware.proof import prove_rack
 from tsnrepro.testbed.hardware.shell import tell
 from tsnrepro.testbed.hardware.testbed import HardwareTestbed, Rack, rack_settings, restore
@@ -92,6 +93,19 @@ def configure(name: str, configuration: str, *, dry_run: bool) -> None:
         rack.save()
         rack.prepare()
         rack.configure(cast("Configuration", configuration), _STREAM)
+    tell_clocks(settings)
+
+
+def tell_clocks(settings: HardwareSettings) -> None:
+    """Print what keeps the clocks together in trials that need it, where anything does."""
+    ptp = settings.ptp
+    if ptp is None:
+        return
+    told = [time_service.told(ptp, role, getattr(ptp.cards, role)) for role in STATIONS]
+    print("# before each trial that needs the clocks together")
+    print("\n".join(line for started, _ in told for line in started))
+    print("# and after it")
+    print("\n".join(line for _, ended in told for line in ended))
 
 
 def restore_rack(name: str, *, dry_run: bool) -> None:
