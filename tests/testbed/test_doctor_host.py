@@ -1,5 +1,8 @@
 """What the doctor makes of a host's processors and of the room for what a campaign writes."""
 
+import platform
+import re
+import subprocess
 from collections import namedtuple
 
 import pytest
@@ -7,7 +10,7 @@ from examined import examined, found
 
 from tsnrepro.repository import root
 from tsnrepro.settings import load_testbed
-from tsnrepro.testbed.hardware import doctor
+from tsnrepro.testbed.hardware import doctor, programs
 from tsnrepro.testbed.hardware.findings import PASS, STOP, WARN
 
 RACK = load_testbed(root() / "config" / "testbeds" / "d10-example.yaml")
@@ -91,3 +94,31 @@ def test_as_many_commands_as_streams_have_talkers_may_run_at_once(role, told, ve
     host = examined(RACK, role, {}, {"sshd -T": told} if told else {})
     finding = found(doctor._sessions, host).get("sessions")
     assert (finding and finding.verdict) == verdict
+
+
+# --- our programs -----------------------------------------------------------------------------
+
+
+def test_what_our_programs_need_of_the_c_library_is_what_readelf_tells():
+    told = [
+        subprocess.run(["readelf", "-V", path], capture_output=True, text=True, check=True).stdout
+        for path in programs.on_host()
+    ]
+    named = re.findall(r"Name: GLIBC_(\d+)\.(\d+)", "".join(told))
+    assert programs.needed_glibc() == max((int(major), int(minor)) for major, minor in named)
+    here = platform.libc_ver()[1].split(".")
+    assert programs.needed_glibc() <= (int(here[0]), int(here[1]))
+
+
+@pytest.mark.parametrize(
+    ("printed", "verdict"),
+    [("glibc 2.38\n", PASS), ("glibc 2.34\n", PASS), ("glibc 2.31\n", STOP), (None, STOP)],
+)
+def test_a_host_with_an_older_c_library_is_told_before_a_program_fails(
+    monkeypatch, printed, verdict
+):
+    monkeypatch.setattr(programs, "needed_glibc", lambda: (2, 34))
+    host = examined(RACK, "talker", {}, {"getconf GNU_LIBC_VERSION": printed} if printed else {})
+    finding = doctor._c_library(host)
+    assert finding.verdict == verdict
+    assert ("need glibc 2.34" in finding.found) == (verdict == STOP)

@@ -11,7 +11,7 @@ from pathlib import Path
 from tsnrepro.errors import TestbedError
 from tsnrepro.repository import root
 from tsnrepro.settings import CardsSettings, HardwareSettings
-from tsnrepro.testbed.hardware import doctor_clocks, doctor_ports, doctor_rivals
+from tsnrepro.testbed.hardware import doctor_clocks, doctor_ports, doctor_rivals, programs
 from tsnrepro.testbed.hardware.connected import everywhere
 from tsnrepro.testbed.hardware.findings import (
     PASS,
@@ -139,6 +139,7 @@ def _programs(host: ExaminedHost) -> Iterator[HostFinding]:
     same = machine == platform.machine()
     remedy = "Run the campaign on a machine of the hosts' kind"
     yield host.finding("processor", PASS if same else STOP, machine, remedy)
+    yield _c_library(host)
     btf = bool(host.said("ls", "/sys/kernel/btf/vmlinux"))
     library = host.shell.ask(["sh", "-c", "ldconfig -p | grep -q libbpf.so.1"]).exit_status == 0
     found = "there" if library else "no libbpf.so.1, which frerctl needs"
@@ -146,6 +147,18 @@ def _programs(host: ExaminedHost) -> Iterator[HostFinding]:
     remedy = "Boot a kernel with CONFIG_DEBUG_INFO_BTF"
     found = "the kernel has BTF" if btf else "the kernel has no BTF, which our counters need"
     yield host.finding("eBPF", PASS if btf else STOP, found, remedy)
+
+
+def _c_library(host: ExaminedHost) -> HostFinding:
+    """Look whether the host's C library is as new as our programs need it, built here."""
+    needed = programs.needed_glibc()
+    told = re.search(r"^glibc (\d+)\.(\d+)", host.said("getconf", "GNU_LIBC_VERSION"))
+    good = told is not None and (int(told[1]), int(told[2])) >= needed
+    wanted = "glibc {}.{}".format(*needed)
+    found = told[0] if told else "none of GNU"
+    said = found if good else f"{found}, and our programs need {wanted}"
+    remedy = "Run the campaign on a machine that is no newer than the hosts"
+    return host.finding("C library", PASS if good else STOP, said, remedy)
 
 
 def _space(host: ExaminedHost) -> Iterator[HostFinding]:

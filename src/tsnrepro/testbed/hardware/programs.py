@@ -1,6 +1,8 @@
 """Our programs on a rack's hosts: brought there for a campaign, gone after it."""
 
 import platform
+import re
+from pathlib import Path
 
 from tsnrepro.dataplane import build as dataplane
 from tsnrepro.errors import CommandError, TestbedError
@@ -9,6 +11,8 @@ from tsnrepro.testbed.hardware.shell import Shell
 
 FOLDER = "/run/tsnrepro-programs"
 _WRITE_SECONDS = 60
+# As a program names what it takes from the C library, each in the version that it needs.
+_GLIBC = re.compile(rb"\x00GLIBC_(\d+)\.(\d+)(?:\.\d+)?(?=\x00)")
 # On Debian and Ubuntu /run is mounted so that nothing can be run from it: the folder is then a file
 # system of its own. It is gone with the next start, as /run is.
 _MAKE = """\
@@ -37,6 +41,12 @@ def on_host() -> dict[str, str]:
 def frerctl() -> str:
     """Return the path of frerctl on every host."""
     return f"{FOLDER}/{dataplane.frerctl().name}"
+
+
+def needed_glibc() -> tuple[int, int]:
+    """Return the version of the C library that our programs need, as built on this machine."""
+    found = [_GLIBC.findall(Path(program).read_bytes()) for program in on_host()]
+    return max((int(major), int(minor)) for named in found for major, minor in named)
 
 
 def install(shell: Shell) -> None:
