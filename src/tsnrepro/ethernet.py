@@ -111,11 +111,20 @@ def wire_bytes(frame_bytes: int) -> int:
 
 
 def payload_limit_mbps(
-    payload_bytes: int, *, tagged: bool = False, vlan: bool = False, rate_mbps: float = 1000.0
+    payload_bytes: int,
+    *,
+    tagged: bool = False,
+    vlan: bool = False,
+    rate_mbps: float = 1000.0,
+    copies: int = 1,
 ) -> float:
-    """Return the highest UDP payload rate, in Mb/s, that a line of ``rate_mbps`` carries."""
+    """Return the highest UDP payload rate, in Mb/s, that a line of ``rate_mbps`` carries.
+
+    ``copies`` of each frame share the line: behind a switch that forwards the copies of all member
+    paths to a listener that eliminates.
+    """
     frames = udp_frames(payload_bytes, tagged=tagged, vlan=vlan)
-    return rate_mbps * payload_bytes / sum(map(wire_bytes, frames))
+    return rate_mbps * payload_bytes / (copies * sum(map(wire_bytes, frames)))
 
 
 def tcp_limit_mbps(

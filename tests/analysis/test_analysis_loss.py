@@ -9,6 +9,7 @@ import pytest
 from tsnrepro.analysis import loss
 from tsnrepro.records.accounting import SOCKET_BUFFER, SOCKET_CLOSED
 from tsnrepro.records.tables import LOSS, drop_column
+from tsnrepro.settings.loss import EXPERIMENT
 
 PLACES = (
     "talker socket",
@@ -349,7 +350,36 @@ def test_an_intervention_finds_what_makes_the_difference():
     assert set(table["buffer_bytes"]) == {0, 16e6}
 
 
+def eliminating():
+    """Control and FRER below and above what a link of 500 Mb/s carries twice."""
+    table = near((200, 270), {"control": 999, "frer": 999}, repetitions=3)
+    over = (table["configuration"] == "frer") & (table["target_mbps"] > 240)
+    dropped = over * 0.1 * 2 * SENT
+    return part(
+        "elimination",
+        table.assign(
+            **{drop_column("sw2 queue p0"): dropped.astype(int)},
+            eliminated=table["eliminated"] - dropped.astype(int),
+        ),
+        link_rate_mbps=500,
+    )
+
+
+def test_a_listener_that_eliminates_tells_frames_from_datagrams():
+    found = values(loss.analyse(LOSS.validate(eliminating()), 1000))
+    name = "loss.elimination"
+    assert found[f"{name}.both_copies.mbps"]["value"] == pytest.approx(500 * 1472 / (2 * 1544))
+    assert found[f"{name}.one_copy.mbps"]["value"] == pytest.approx(500 * 1472 / 1544)
+    for load, dropped, excess in ((1, 0, 0), (2, 10, 100 * (1 - 238.342 / 270))):
+        assert found[f"{name}.load_{load}.frer.percent"]["value"] == 0
+        assert found[f"{name}.load_{load}.frer.dropped.percent"]["value"] == pytest.approx(dropped)
+        told = found[f"{name}.load_{load}.frer.excess.percent"]["value"]
+        assert told == pytest.approx(excess, abs=0.01)
+    assert found[f"{name}.load_3.target_mbps"]["value"] is None
+    assert all(EXPERIMENT.promises(key) for key in found)
+
+
 def test_a_question_that_was_not_asked_has_no_results():
     found = values(loss.analyse(sweep({"control": 450, "frer": 450}), 1000))
     assert not [key for key in found if ".limit." in key or ".bottleneck." in key]
-    assert not [key for key in found if key.startswith("loss.intervention.")]
+    assert not [k for k in found if k.startswith(("loss.intervention.", "loss.elimination."))]

@@ -11,7 +11,10 @@ from tsnrepro.experiments.backends.reader import Reader, check_window, reader_of
 from tsnrepro.experiments.measurement import Measurement
 from tsnrepro.experiments.run import _metered
 from tsnrepro.records.store import Trial
+from tsnrepro.repository import root
 from tsnrepro.settings.loss import LossSettings
+from tsnrepro.settings.testbeds import load_testbed
+from tsnrepro.testbed.choose import unfit_trial
 from tsnrepro.testbed.emulated import LISTENER
 from tsnrepro.testbed.model import ModelTestbed
 
@@ -23,6 +26,7 @@ PART = {
     "generator": "talker",
 }
 BUFFER_BYTES = 3_000_000
+KINDS = ("model", "guest")
 
 
 def planned(*parts, repetitions=2):
@@ -63,6 +67,15 @@ def test_a_part_may_have_links_that_its_machines_can_fill():
     assert item.trial.factors["link_rate_mbps"] == 500
     with pytest.raises(ValueError, match="a sweep runs on the testbed's links"):
         planned({"question": "sweep", "link_rate_mbps": 500})
+
+
+def test_elimination_at_the_listener_is_a_question_for_testbeds_that_can_place_it():
+    (item, *_) = planned({"question": "elimination", "link_rate_mbps": 500})
+    assert item.testbed == {"elimination": "listener", "link_rate_mbps": 500}
+    settings = {kind: load_testbed(root() / f"config/testbeds/{kind}.yaml") for kind in KINDS}
+    assert not unfit_trial(item.testbed, (), settings["model"])
+    refused = unfit_trial(item.testbed, (), settings["guest"])
+    assert refused == "a testbed of kind guest has no link_rate_mbps and elimination to set"
 
 
 @pytest.mark.parametrize(

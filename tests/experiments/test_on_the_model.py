@@ -1,5 +1,6 @@
 """Every experiment on the model testbed, against what is known in closed form."""
 
+import io
 import json
 from contextlib import nullcontext
 
@@ -11,6 +12,8 @@ from tsnrepro.campaigns import campaign
 from tsnrepro.ethernet import payload_limit_mbps, tcp_limit_mbps
 from tsnrepro.experiments import failure, latency, loss, mausezahn, rfc2544, streams, tcp
 from tsnrepro.experiments.backends import backend
+from tsnrepro.experiments.backends.model_faults import faulty_route
+from tsnrepro.experiments.faults import Fault, Timeline
 from tsnrepro.experiments.measurement import Measurement
 from tsnrepro.experiments.measuring import open_testbed
 from tsnrepro.experiments.plan import Planned
@@ -61,6 +64,66 @@ def test_beyond_the_line_every_datagram_is_accounted_for(model, configuration, p
     assert values["accounting"]["unaccounted"] == 0
     limit = payload_limit_mbps(payload, tagged=configuration == "frer")
     assert values["result"]["delivered_mbps"] <= limit * 1.01
+
+
+@pytest.fixture(scope="module")
+def eliminating():
+    """The same where the listener eliminates."""
+    return open_testbed("model", campaign("smoke"), "test", stalls=None, elimination="listener")
+
+
+LAST_QUEUE = "sw2 queue p0"
+
+
+def test_a_listener_eliminates_every_copy_that_its_link_carries(eliminating):
+    factors = {"configuration": "frer", "payload_bytes": 1472, "duration_s": 1}
+    values = measured(eliminating, loss, rate_mbps=470.0, **factors).values
+    sent, accounting = values["result"]["sent"], values["accounting"]
+    assert (values["result"]["lost"], accounting["unaccounted"]) == (0, 0)
+    assert accounting["copies"] == accounting["eliminated"] == sent
+    assert not any(accounting["drops"].values())
+
+
+def test_a_link_that_cannot_carry_all_copies_drops_frames_before_datagrams(eliminating):
+    """Copies come in pairs, and a full queue always has room for one of them again."""
+    factors = {"configuration": "frer", "payload_bytes": 1472, "duration_s": 2}
+    values = measured(eliminating, loss, rate_mbps=540.0, **factors).values
+    result, accounting = values["result"], values["accounting"]
+    assert (result["lost"], accounting["unaccounted"]) == (0, 0)
+    dropped = accounting["drops"][LAST_QUEUE]
+    assert accounting["copies"] - accounting["eliminated"] == dropped
+    # By bits: the line carries 476.7 of 540 Mb/s twice. The queue keeps 172 frames of the rest.
+    excess = (1 - 476.684 / 540) * 2 * result["sent"]
+    assert dropped == pytest.approx(excess - 172, rel=0.01)
+
+
+def test_copies_that_come_apart_may_both_be_dropped():
+    late = {"stalls": None, "elimination": "listener", "delay_us": [0.0, 1000.0]}
+    testbed = open_testbed("model", campaign("smoke"), "test", **late)
+    factors = {"configuration": "frer", "payload_bytes": 1472, "duration_s": 1}
+    values = measured(testbed, loss, rate_mbps=900.0, generator="talker", **factors).values
+    assert values["result"]["lost"] > 0
+    assert values["accounting"]["unaccounted"] == 0
+    assert values["accounting"]["network_lost"] == values["result"]["lost"]
+
+
+def test_a_listener_that_eliminates_does_not_forget_when_a_switch_restarts(eliminating, model):
+    restart = Timeline((Fault(0.5, "restart", switch="sw2"),))
+    forgets = faulty_route(model.route("frer"), restart).faults.recovery_restarts_ns
+    keeps = faulty_route(eliminating.route("frer"), restart).faults.recovery_restarts_ns
+    assert (forgets, keeps) == ([500_000_000], [])
+
+
+@BOTH
+def test_answers_come_back_from_a_listener_that_eliminates(eliminating, model, configuration):
+    factors = {"configuration": configuration, "payload_bytes": 1472, "duration_s": 1}
+    here, there = (
+        np.median(np.load(io.BytesIO(measured(of, latency, **factors).outputs[HALF_ROUND_TRIPS])))
+        for of in (eliminating, model)
+    )
+    # The tag is on one link more, 48 ns at 1 Gb/s, of which half a round trip has a half.
+    tag_ps = 24_000 if configuration == "frer" else 0
+    assert here - there == pytest.approx(tag_ps, abs=1000)
 
 
 @BOTH

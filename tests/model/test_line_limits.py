@@ -27,6 +27,11 @@ def test_limits_by_arithmetic(payload):
     assert payload_limit_mbps(payload, tagged=True) == pytest.approx(tagged, abs=5e-4)
 
 
+def test_two_copies_of_each_frame_halve_what_a_line_carries():
+    """1472 bytes of payload make 1544 on the wire with the R-TAG: 8 x 2 x 1544 ns for both."""
+    assert payload_limit_mbps(1472, tagged=True, copies=2) == pytest.approx(476.684, abs=5e-4)
+
+
 def test_tcp_limits_by_arithmetic():
     assert tcp_limit_mbps() == pytest.approx(941.482, abs=5e-4)
     assert tcp_limit_mbps(tagged=True) == pytest.approx(937.824, abs=5e-4)

@@ -6,7 +6,7 @@ from typing import get_args
 import numpy as np
 import pandas as pd
 
-from tsnrepro.analysis import intervention
+from tsnrepro.analysis import elimination, intervention
 from tsnrepro.analysis.missing import (
     column_of,
     difference,
@@ -54,7 +54,7 @@ MARGIN_PERCENT = 2.0
 # Loads further apart are not the same load.
 SAME_LOAD_PERCENT = 2.0
 
-SWEEP, LIMIT, BOTTLENECK, INTERVENTION = get_args(Question)
+SWEEP, LIMIT, BOTTLENECK, INTERVENTION, ELIMINATION = get_args(Question)
 
 PLACES = {
     "listener_socket": (SOCKET_BUFFER, SOCKET_CLOSED),
@@ -194,6 +194,8 @@ def analyse(trials: pd.DataFrame, link_rate_mbps: float | None = None) -> Result
             _limit(results, question, of, link_rate_mbps)
     if len(of := asked(trials, INTERVENTION)):
         intervention.add(results, of_the_path(of))
+    if len(of := asked(trials, ELIMINATION)):
+        elimination.add(results, _offered(of), _least(of, "link_rate_mbps", link_rate_mbps))
     _sizes(results, sweep)
     _shares(results, sweep)
     _totals(results, trials)

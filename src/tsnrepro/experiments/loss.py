@@ -51,8 +51,8 @@ def _seconds(trial: Trial, kind: str) -> float:
 
 def _testbed(trial: Trial) -> dict[str, Any]:
     """Return the settings of the testbed that a trial needs otherwise than configured."""
-    rates = {name: trial.factors.get(name) for name in LINK_RATES}
-    return {name: rate for name, rate in rates.items() if rate}
+    own = {name: trial.factors.get(name) for name in (*LINK_RATES, "elimination")}
+    return {name: value for name, value in own.items() if value}
 
 
 def _trials(settings: LossSettings) -> list[Trial]:
@@ -114,6 +114,8 @@ def _trial(
         factors["phase"] = part.phase
     if part.link_rate_mbps:
         factors["link_rate_mbps"] = part.link_rate_mbps
+    if part.question == "elimination":
+        factors["elimination"] = "listener"
     label = (
         f"{question}{phase}{configuration}-{part.payload_bytes}B-{rate_mbps:g}M{_label(*reader)}"
     )

@@ -21,6 +21,11 @@ delay difference; 1,024 full frames are 12.6 ms at 1 Gb/s."""
 RESET_MS = 2000
 """frerSeqRcvyResetMSec: what a stream's silence may last before any number is taken."""
 
+Elimination = Literal["switch", "listener"]
+"""Where a stream's sequence recovery function is: in the relay system before the listener (the
+second switch), or in the end system itself (IEEE Std 802.1CB-2017, Annex C). Answers of the
+listener are numbered and copied by the second switch and recovered by the first in either case."""
+
 RECOVERY_COUNTERS = ("out_of_order", "rogue", "passed", "discarded", "lost", "tagless", "resets")
 """What the counters of a recovery function (10.8) are called, in the standard's order."""
 

@@ -21,8 +21,9 @@ from tsnrepro.settings.strict import (
     UdpPayload,
 )
 
-Question = Literal["sweep", "limit", "bottleneck", "intervention"]
+Question = Literal["sweep", "limit", "bottleneck", "intervention", "elimination"]
 _KNOWN_BY_RATIO: tuple[Question, ...] = ("limit", "bottleneck")
+_OWN_LINKS: tuple[Question, ...] = (*_KNOWN_BY_RATIO, "elimination")
 LINK_RATES = ("link_rate_mbps", "member_link_rate_mbps")
 """What a part may have of its own where a testbed's links can be given a rate."""
 
@@ -33,8 +34,9 @@ class LossPart(Strict):
     question: Question = "sweep"
     """``sweep``: loss against load, as the documents measured it. ``limit``: what the path carries
     to a program that can wait. ``bottleneck``: the same where the network is the narrowest place.
-    ``intervention``: what the listener's buffer and priority do to the loss. Results of different
-    questions are never pooled."""
+    ``intervention``: what the listener's buffer and priority do to the loss. ``elimination``: what
+    is lost where the listener eliminates, so that one link carries all copies to it; a rack leaves
+    it out. Results of different questions are never pooled."""
     phase: PositiveInt | None = None
     """Number of a phase of the sweep, where loads of one payload are tried in trials of different
     length, as the documents did: trials of a phase are pooled neither with those of another nor
@@ -72,10 +74,10 @@ class LossPart(Strict):
     def _can_be_asked(self) -> "LossPart":
         if self.phase is not None and self.question != "sweep":
             raise ValueError(f"a phase belongs to the sweep; the {self.question} has none")
-        if self.link_rate_mbps and self.question not in _KNOWN_BY_RATIO:
+        if self.link_rate_mbps and self.question not in _OWN_LINKS:
             raise ValueError(
-                f"a {self.question} runs on the testbed's links: link_rate_mbps is for `limit` and "
-                "`bottleneck`"
+                f"a {self.question} runs on the testbed's links: link_rate_mbps is for `limit`, "
+                "`bottleneck` and `elimination`"
             )
         if self.generator == "iperf3" and self.duration_s != int(self.duration_s):
             raise ValueError("iperf3 takes whole seconds; `generator: talker` any duration_s")
@@ -169,6 +171,10 @@ EXPERIMENT = Experiment(
         "loss.{limit,bottleneck}.{lost,network_lost}.total.count",
         "loss.{limit,bottleneck}.{receive_buffer.mb,link_rate_mbps,member_link_rate_mbps}",
         "loss.{limit,bottleneck}.{payload_bytes,duration_s,trials.count}",
+        "loss.elimination.{both_copies.mbps,one_copy.mbps,link_rate_mbps,payload_bytes,duration_s}",
+        "loss.elimination.{trials.count,load_*.target_mbps}",
+        "loss.elimination.load_*.{control,frer}.{offered_mbps,percent}",
+        "loss.elimination.load_*.frer.{dropped,excess}.percent",
         "loss.intervention.{size_1,size_2,size_3,size_4,size_5}.mb",
         "loss.intervention.size_*.{ordinary,realtime}.{control,frer}.{percent,lossy.percent}",
         "loss.intervention.{buffer,realtime,frer}.difference.percent",

@@ -7,7 +7,7 @@ from pydantic import Discriminator, Field, Tag, model_validator
 
 from tsnrepro.errors import ConfigurationError
 from tsnrepro.settings.cards import CardsSettings
-from tsnrepro.settings.frer import FrerSettings
+from tsnrepro.settings.frer import Elimination, FrerSettings
 from tsnrepro.settings.hardware import HardwareSettings
 from tsnrepro.settings.strict import (
     BurstBytes,
@@ -147,6 +147,9 @@ class ModelSettings(Strict):
     delay_us: list[Annotated[float, Field(ge=0, le=1e6)]] = []
     """What each member path takes longer than its cable; paths beyond the list nothing."""
     frer: FrerSettings = FrerSettings()
+    elimination: Elimination = "switch"
+    """Where copies are eliminated. With ``listener`` the second switch forwards every tagged copy
+    as it is, so that the one link to the listener has to carry all of them."""
     talker: ModelTalker
     listener: ModelListener
     stalls: ModelStalls | None = None

@@ -92,7 +92,9 @@ def unfit_trial(
         Of the testbed.
     """
     if not isinstance(settings, HardwareSettings):
-        return ""
+        unknown = [name for name in changes if name not in type(settings).model_fields]
+        named = " and ".join(unknown)
+        return f"a testbed of kind {settings.kind} has no {named} to set" if unknown else ""
     if changes:
         return f"a rack is as it is cabled, its {' and '.join(changes)} cannot be changed"
     unable = " and ".join(name for name in data_planes if name in settings.others_data_planes)

@@ -91,6 +91,10 @@ class ModelTestbed:
         if configuration == "control":
             return SinglePath(links=[first, members[0], last])
         recovery = Recovery(**self.settings.frer.model_dump())
+        # The first switch recovers what comes back wherever the copies of the way there end.
+        if self.settings.elimination == "listener" and not back:
+            tagged = [[link, last] for link in members]
+            return Replicated(before=[first], members=tagged, recovery=recovery)
         return Replicated(
             before=[first], members=[[link] for link in members], after=[last], recovery=recovery
         )

@@ -14,7 +14,7 @@ from tsnrepro.model.network import (
     SinglePath,
     Span,
 )
-from tsnrepro.topology import SWITCHES
+from tsnrepro.topology import LISTENER, SWITCHES
 
 _NANO = 1e9
 
@@ -56,10 +56,12 @@ def faulty_route(route: SinglePath | Replicated, timeline: Timeline) -> SinglePa
     if isinstance(route, SinglePath):
         return route
     restarts = [fault for fault in timeline.faults if fault.kind == "restart"]
+    # Where the listener eliminates, the second switch has no recovery function to restart.
+    recovering = SWITCHES[1] if route.after else LISTENER
     faults = SequenceFaults(
         stuck=_spans(list(timeline.faults), "stick", "free"),
         generator_restarts_ns=[_ns(f.at_s) for f in restarts if f.switch == "sw1"],
-        recovery_restarts_ns=[_ns(f.at_s) for f in restarts if f.switch == "sw2"],
+        recovery_restarts_ns=[_ns(f.at_s) for f in restarts if f.switch == recovering],
     )
     latent = timeline.latent and LatentErrors(**timeline.latent.model_dump())
     return route.model_copy(update={"faults": faults, "latent_errors": latent})
