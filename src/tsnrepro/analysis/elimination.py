@@ -91,11 +91,12 @@ def _load(
     frer = trials[trials["configuration"] == "frer"]
     dropped = loss(frer, "dropped_percent")
     results.estimate(f"{name}.frer.dropped.percent", dropped, 2, frer["trial"])
-    known = limit_mbps is not None and len(frer)
-    excess = max(0.0, 1 - limit_mbps / frer["offered_mbps"].mean()) if known else None
+    excess = None
+    if limit_mbps is not None and len(frer):
+        excess = 100 * max(0.0, 1 - limit_mbps / frer["offered_mbps"].mean())
     results.value(
         f"{name}.frer.excess.percent",
-        None if excess is None else 100 * excess,
+        excess,
         frer["trial"],
         unit="%",
         digits=2,
