@@ -38,7 +38,10 @@ class Build:
 
 STREAMS = Build(streams, ("talker", "listener", "stallmeter"), (), 3)
 DATAPLANE = Build(
-    dataplane, ("frerctl", "delayline"), ("switch.bpf.o", "station.bpf.o", "drops.bpf.o"), 5
+    dataplane,
+    ("frerctl", "delayline"),
+    ("switch.bpf.o", "station.bpf.o", "listener.bpf.o", "drops.bpf.o"),
+    6,
 )
 BRIDGE = Build(bridge, ("tsn-bridge", "bridge-replay"), ("tag.bpf.o",), 1)
 # clang, libbpf's and DPDK's headers come with what namespaces need.

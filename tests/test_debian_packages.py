@@ -28,7 +28,7 @@ NOT_COMMANDS = {"column", "file", "host", "look", "make", "node", "strip", "time
 # Ubuntu has the browser as a snap only, so the tests in it are skipped where there is none.
 OPTIONAL = {"chromium", "chromium-browser"}
 # What tests start or pack because it is not there, and the parts of the data plane.
-NOT_PROGRAMS = OPTIONAL | {"no-such-tool", "/bin/tool", "drops", "station", "switch"}
+NOT_PROGRAMS = OPTIONAL | {"no-such-tool", "/bin/tool", "drops", "listener", "station", "switch"}
 SHELL_WORD = re.compile(r"(?:^|[;&|(]|\b(?:exec|then|do|else)\b)[ \t]*([a-z][\w.+-]*)", re.M)
 BINARY = re.compile(r"^(?:/usr)?/s?bin/[\w.+-]+$", re.M)
 

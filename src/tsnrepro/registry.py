@@ -51,6 +51,8 @@ class Experiment:
         Whether switches have to tell several streams apart.
     keeps_frames
         Whether its raw data are frames as they were, addresses and all.
+    own_network
+        Whether its FRER streams run over networks of its own, not over the testbed's switches.
     tables
         Tables that its analysis may write, apart from that of its trials; ``*`` stands for any
         text.
@@ -74,6 +76,7 @@ class Experiment:
     qdiscs: tuple[str, ...] = ()
     several_streams: bool = False
     keeps_frames: bool = False
+    own_network: bool = False
     tables: tuple[str, ...] = ()
     figures: dict[str, str] = field(default_factory=dict, hash=False)
     keys: tuple[str, ...] = ()

@@ -140,6 +140,8 @@ def _network(facts: dict[str, Any]) -> dict[str, int | float | str | None]:
         "python": controller.get("python"),
         "member_ports": ", ".join(member_names(settings["paths"])),
         "host_ports": HOST_PORT,
+        # Older records are of testbeds that had no choice.
+        "elimination": settings.get("elimination", "switch"),
     }
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from tsnrepro import c_sources
 
 SOURCES = Path(__file__).resolve().parent
-PROGRAMS = ("switch", "station", "drops")
+PROGRAMS = ("switch", "station", "listener", "drops")
 _WHAT, _NEEDS = "the data plane", "libbpf-dev"
 
 

@@ -52,7 +52,7 @@ struct stream_config {
 	__u32 frer; /* 0: control, the same frames untagged over the first path */
 	__u32 take_no_sequence;
 	__u32 individual; /* 1: each member path has a recovery function ahead of the compound one */
-	__u32 unused;
+	__u32 leave_tags; /* 1: the host eliminates, so a tagged frame goes to it as it is */
 	struct recovery_config recovery;
 	struct recovery_config individual_recovery;
 	struct stream_filter filter;

@@ -5,6 +5,8 @@
  *   frerctl switch PORTS OPTIONS    load and attach; PORTS is HOST,MEMBER[,MEMBER...], and
  *                                   OPTIONS has --history and --reset-ms
  *   frerctl station DEV             count what a host's card sends and receives
+ *   frerctl listener DEV OPTIONS    eliminate on a listener's card, and count there; the switch
+ *                                   before it has --leave-tags on
  *   frerctl set PORT OPTIONS        change a running switch; recovery starts afresh
  *   frerctl streams PORT STREAMS    set several streams; STREAMS is --stream NAME OPTIONS
  *                                   [--stream NAME OPTIONS ...]; recovery starts afresh
@@ -102,10 +104,23 @@ static void start_afresh(const struct running *found, __u32 streams,
 		begin_recovery(found->individual, streams, true, ran);
 }
 
+static void refuse_individual(const struct running *found, const struct switch_config *config)
+{
+	__u32 stream;
+
+	if (found->recovery < 0 || found->individual >= 0)
+		return;
+	for (stream = 0; stream < config->streams; stream++)
+		if (config->stream[stream].individual)
+			die("a listener that eliminates has one link for all member paths, "
+			    "so it takes --individual off only");
+}
+
 static void put_and_start(const struct running *found, const struct switch_config *config)
 {
 	struct switch_config ran = get_config(found->config);
 
+	refuse_individual(found, config);
 	put_config(found->config, found->ports, config);
 	start_afresh(found, FRER_MAX_STREAMS, &ran);
 	if (found->generator >= 0)
@@ -201,6 +216,8 @@ static void command_generator(const char *device, int argc, char **argv)
 		die("'%s' is one word too many", argv[optind]);
 	if (stuck < 0)
 		die("say --stuck on or --stuck off");
+	if (found.generator < 0)
+		die("'%s' is a listener's: nothing is numbered there", device);
 	if (stream >= get_config(found.config).streams)
 		die("there is no stream %u", stream);
 	/* A frame that is numbered between reading and writing has its number again: that is what
@@ -224,7 +241,8 @@ static void command_restart(const char *device)
 	struct running found = find_switch(device);
 	struct switch_config config = get_config(found.config);
 
-	begin_generator(found.generator, true);
+	if (found.generator >= 0)
+		begin_generator(found.generator, true);
 	start_afresh(&found, config.streams, &config);
 }
 
@@ -237,6 +255,8 @@ int main(int argc, char **argv)
 		command_switch(argv[2], argc - 2, argv + 2);
 	else if (!strcmp(command, "station") && argc > 2)
 		command_station(argv[2], argc - 2, argv + 2);
+	else if (!strcmp(command, "listener") && argc > 2)
+		command_listener(argv[2], argc - 2, argv + 2);
 	else if (!strcmp(command, "set") && argc > 2)
 		command_set(argv[2], argc - 2, argv + 2);
 	else if (!strcmp(command, "streams") && argc > 2)
@@ -256,8 +276,8 @@ int main(int argc, char **argv)
 	else if (!strcmp(command, "drops"))
 		command_drops(argc - 1, argv + 1);
 	else
-		die("usage: frerctl switch PORTS | station DEV | set PORT | streams PORT | "
-		    "reset PORT | counters PORT | fault PORT | generator PORT | restart PORT | "
-		    "latent PORT | drops");
+		die("usage: frerctl switch PORTS | station DEV | listener DEV | set PORT | "
+		    "streams PORT | reset PORT | counters PORT | fault PORT | generator PORT | "
+		    "restart PORT | latent PORT | drops");
 	return 0;
 }

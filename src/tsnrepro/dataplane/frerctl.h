@@ -26,7 +26,7 @@
 #define FILTER_PRIORITY 1
 #endif
 
-struct recovery_value { /* layout of struct recovery in switch.bpf.c */
+struct recovery_value { /* layout of struct recovery in recovery.bpf.h */
 	__u32 lock;
 	__u32 take_any;
 	__u32 recov_seq_num;
@@ -58,6 +58,7 @@ struct bpf_object *load_object(const char *name);
 int map_fd(struct bpf_object *object, const char *name);
 void command_switch(char *ports, int argc, char **argv);
 void command_station(const char *device, int argc, char **argv);
+void command_listener(const char *device, int argc, char **argv);
 
 /* frerctl_running.c */
 struct running find_running(const char *device);

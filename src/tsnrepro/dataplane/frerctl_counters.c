@@ -85,6 +85,15 @@ static const char *name_of(__u32 ifindex)
 	return if_indextoname(ifindex, name) ? name : "?";
 }
 
+static void print_refused(int fd, __u32 set)
+{
+	print_station(fd, set, "eliminated", STATION_ELIMINATED);
+	fputs(", ", stdout);
+	print_station(fd, set, "rogue", STATION_ROGUE);
+	fputs(", ", stdout);
+	print_station(fd, set, "tagless", STATION_TAGLESS);
+}
+
 static void print_stations(int fd, __u32 set, const struct switch_config *config)
 {
 	__u32 path;
@@ -101,11 +110,7 @@ static void print_stations(int fd, __u32 set, const struct switch_config *config
 		print_fault(fd, set, name_of(config->member_ifindex[path]), 1 + path);
 	}
 	fputs("}, ", stdout);
-	print_station(fd, set, "eliminated", STATION_ELIMINATED);
-	fputs(", ", stdout);
-	print_station(fd, set, "rogue", STATION_ROGUE);
-	fputs(", ", stdout);
-	print_station(fd, set, "tagless", STATION_TAGLESS);
+	print_refused(fd, set);
 }
 
 /* --- a stream's functions -------------------------------------------------------------- */
@@ -190,19 +195,34 @@ static void print_filter(const struct stream_filter *filter)
 
 /* --- the documents ----------------------------------------------------------------------- */
 
+/* A host's card and, where it eliminates, its recovery of one stream. */
+static void print_card(const struct running *found, const char *device, __u32 stream, __u32 set,
+		       const struct switch_config *config)
+{
+	const struct stream_config *settings = &config->stream[stream];
+
+	print_port(found->stations, set, device, 0);
+	if (found->recovery < 0)
+		return;
+	printf(", \"frer\": %s, \"recovery\": ", settings->frer ? "true" : "false");
+	print_recovery(found->recovery, stream, &settings->recovery);
+	print_latent(found->latent, stream);
+	print_refused(found->stations, set);
+}
+
 static void print_host(const struct running *found, const char *device,
 		       const struct switch_config *config)
 {
 	__u32 stream;
 
-	print_port(found->stations, ALL_TRAFFIC, device, 0);
+	print_card(found, device, 0, ALL_TRAFFIC, config);
 	if (config->one_stream)
 		return;
 	fputs(", \"streams\": [", stdout);
 	for (stream = 0; stream < config->streams; stream++) {
 		fputs(stream ? ", {" : "{", stdout);
 		print_filter(&config->stream[stream].filter);
-		print_port(found->stations, stream, device, 0);
+		print_card(found, device, stream, stream, config);
 		putchar('}');
 	}
 	fputs("], \"best_effort\": {", stdout);

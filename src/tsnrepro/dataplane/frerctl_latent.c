@@ -128,6 +128,8 @@ void command_latent(const char *device, int argc, char **argv)
 
 	detection.paths = get_config(found.config).paths;
 	read_detection(argc, argv, &detection);
+	if (!detection.paths)
+		die("'%s' is a listener's, which has one link: say --paths", device);
 	for_each_stream(&found, &detection, true, true);
 	test = clock_ns(CLOCK_MONOTONIC) + detection.period_ms * 1000000;
 	reset = clock_ns(CLOCK_MONOTONIC) + detection.reset_ms * 1000000;

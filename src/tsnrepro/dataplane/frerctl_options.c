@@ -13,6 +13,7 @@ static const struct option options[] = {
 	{"reset-ms", required_argument, NULL, 'r'},
 	{"individual", required_argument, NULL, 'i'},
 	{"take-no-sequence", required_argument, NULL, 't'},
+	{"leave-tags", required_argument, NULL, 'g'},
 	{"stream", required_argument, NULL, 's'},
 	{"min-payload", required_argument, NULL, 'm'},
 	{NULL, 0, NULL, 0},
@@ -80,6 +81,9 @@ static void set_option(struct stream_config *stream, int option)
 		break;
 	case 't':
 		stream->take_no_sequence = on_or_off(optarg, "--take-no-sequence");
+		break;
+	case 'g':
+		stream->leave_tags = on_or_off(optarg, "--leave-tags");
 		break;
 	case 's':
 		set_stream(&stream->filter, optarg);

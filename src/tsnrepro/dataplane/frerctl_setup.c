@@ -65,6 +65,13 @@ static void bind_map(int program, int map)
 		die("cannot bind a map to its program: %s", strerror(errno));
 }
 
+/* What they are by default is for the settings of the testbed to say. */
+static void need_recovery(const struct switch_config *config)
+{
+	if (!config->stream[0].recovery.history_length || !config->stream[0].recovery.reset_ns)
+		die("give what recovers its --history and its --reset-ms");
+}
+
 void command_switch(char *ports, int argc, char **argv)
 {
 	struct switch_config config = {.streams = 1, .one_stream = 1};
@@ -84,10 +91,7 @@ void command_switch(char *ports, int argc, char **argv)
 	if (!config.paths)
 		die("name at least one member port behind the host port");
 	read_one_stream(argc, argv, &config);
-	/* What they are by default is for the settings of the testbed to say. */
-	if (!config.stream[0].recovery.history_length || !config.stream[0].recovery.reset_ns)
-		die("give a switch its --history and its --reset-ms");
-
+	need_recovery(&config);
 	object = load_object("switch.bpf.o");
 	put_config(map_fd(object, "frer_config"), map_fd(object, "stream_ports"), &config);
 	begin_recovery(map_fd(object, "frer_recovery"), FRER_MAX_STREAMS, false, &config);
@@ -112,3 +116,18 @@ void command_station(const char *device, int argc, char **argv)
 	attach_tc(ifindex, BPF_TC_INGRESS, program_fd(object, "station_ingress"));
 }
 
+void command_listener(const char *device, int argc, char **argv)
+{
+	unsigned int ifindex = ifindex_of(device);
+	struct switch_config config = {.streams = 1, .one_stream = 1};
+	struct bpf_object *object;
+
+	read_one_stream(argc, argv, &config);
+	need_recovery(&config);
+	object = load_object("listener.bpf.o");
+	put_config(map_fd(object, "frer_config"), map_fd(object, "stream_ports"), &config);
+	begin_recovery(map_fd(object, "frer_recovery"), FRER_MAX_STREAMS, false, &config);
+	bind_map(program_fd(object, "listener_ingress"), map_fd(object, "frer_latent"));
+	attach_tc(ifindex, BPF_TC_EGRESS, program_fd(object, "listener_egress"));
+	attach_tc(ifindex, BPF_TC_INGRESS, program_fd(object, "listener_ingress"));
+}

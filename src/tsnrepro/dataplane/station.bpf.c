@@ -10,35 +10,16 @@
 
 char LICENSE[] SEC("license") = "Dual MIT/GPL";
 
-static __always_inline int count(struct __sk_buff *skb, __u32 station)
-{
-	struct switch_config *config = bpf_map_lookup_elem(&frer_config, &only);
-	void *data = (void *)(long)skb->data, *end = (void *)(long)skb->data_end;
-	struct ethhdr *eth = data;
-	struct r_tag *tag = (void *)(eth + 1);
-	struct traffic traffic;
-
-	if (!config)
-		return TC_ACT_UNSPEC;
-	traffic = unmatched(config);
-	if ((void *)(eth + 1) <= end) {
-		if (eth->h_proto != bpf_htons(FRER_ETHERTYPE))
-			traffic = classify(eth + 1, end, eth->h_proto, config);
-		else if ((void *)(tag + 1) <= end)
-			traffic = classify(tag + 1, end, tag->protocol, config);
-	}
-	count_frame(station, skb->len, &traffic);
-	return TC_ACT_UNSPEC;
-}
-
 SEC("tc")
 int station_egress(struct __sk_buff *skb)
 {
-	return count(skb, STATION_OUT(0));
+	count_skb(skb, STATION_OUT(0));
+	return TC_ACT_UNSPEC;
 }
 
 SEC("tc")
 int station_ingress(struct __sk_buff *skb)
 {
-	return count(skb, STATION_IN(0));
+	count_skb(skb, STATION_IN(0));
+	return TC_ACT_UNSPEC;
 }

@@ -230,4 +230,25 @@ static __always_inline void count_frame(__u32 index, __u64 bytes, const struct t
 		station->stream_fragments++;
 }
 
+/* Counts a frame at a card, also behind an R-TAG. */
+static __always_inline void count_skb(struct __sk_buff *skb, __u32 station)
+{
+	struct switch_config *config = bpf_map_lookup_elem(&frer_config, &only);
+	void *data = (void *)(long)skb->data, *end = (void *)(long)skb->data_end;
+	struct ethhdr *eth = data;
+	struct r_tag *tag = (void *)(eth + 1);
+	struct traffic traffic;
+
+	if (!config)
+		return;
+	traffic = unmatched(config);
+	if ((void *)(eth + 1) <= end) {
+		if (eth->h_proto != bpf_htons(FRER_ETHERTYPE))
+			traffic = classify(eth + 1, end, eth->h_proto, config);
+		else if ((void *)(tag + 1) <= end)
+			traffic = classify(tag + 1, end, tag->protocol, config);
+	}
+	count_frame(station, skb->len, &traffic);
+}
+
 #endif

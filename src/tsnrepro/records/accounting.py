@@ -140,8 +140,8 @@ def account(
         drops[f"sw2 link {port}, made lossy"] = path.fault(_RECEIVING_SWITCH, port, "dropped")
     if located is not None and after.delays:
         drops["delay line"] = located.in_delay_line()
-    drops["recovery: rogue"] = path.at(_RECEIVING_SWITCH, "rogue")
-    drops["recovery: tagless"] = path.at(_RECEIVING_SWITCH, "tagless")
+    drops["recovery: rogue"] = path.at(path.eliminating, "rogue")
+    drops["recovery: tagless"] = path.at(path.eliminating, "tagless")
     drops |= _listener_drops(path, located, received)
     found = Accounting(
         sent=sent,
@@ -150,7 +150,7 @@ def account(
         copies=sum(path.out(_SENDING_SWITCH, port) for port in path.members[1:])
         + path.fault(_SENDING_SWITCH, path.members[0], "copied"),
         received=received,
-        eliminated=path.at(_RECEIVING_SWITCH, "eliminated"),
+        eliminated=path.at(path.eliminating, "eliminated"),
         drops=drops,
     )
     if located is None or after.delays or found.unaccounted <= 0:
@@ -296,7 +296,7 @@ def _missing_behind_the_trace(
         missing = path.out(hop.host, hop.port) - path.into(hop.next_host, hop.next_port) - known
         yield missing, {hop.place: path.counted_dropped(hop)}
     behind = sum(drops[place] for place in (SOCKET_BUFFER, SOCKET_CLOSED, REASSEMBLY, STACK))
-    yield path.into(LISTENER, CARD) - traced.received - behind, path.counted_at_listener()
+    yield path.taken_in() - traced.received - behind, path.counted_at_listener()
 
 
 def _hop_drops(path: _StreamPath, located: _Located | None) -> dict[str, int]:
@@ -324,7 +324,7 @@ def _listener_drops(path: _StreamPath, located: _Located | None, received: int) 
         counted = path.counted_at_listener()
         buffer, stack = counted[SOCKET_BUFFER], counted[STACK]
         # Reassembly fails too where a queue dropped the first fragment, which counts there.
-        came = path.into(LISTENER, CARD) - received - buffer - stack
+        came = path.taken_in() - received - buffer - stack
         unfinished = min(max(0, counted[REASSEMBLY]), max(0, came))
         return {SOCKET_BUFFER: buffer, SOCKET_CLOSED: 0, REASSEMBLY: unfinished, STACK: stack}
     buffer = located.by_function("udp_queue_rcv", "__udp_enqueue", "udpv6_queue_rcv")

@@ -14,7 +14,7 @@ _OF_HOSTS = (
     *("iperf3", "sockperf", "queue_bytes", "link_rate_mbps", "paths", "history_length", "reset_ms"),
     *("receive_buffer_bytes", "acceleration", "iproute2", "qemu"),
     *("mausezahn", "dumpcap", "python", "talker_address", "listener_address", "host_ports"),
-    *("member_ports", "drivers"),
+    *("member_ports", "drivers", "elimination"),
 )
 OF_IMPORTS = ("description", "imported_from", "imported_by", "switches", "measured")
 """What only an imported data set has to tell.

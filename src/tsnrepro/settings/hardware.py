@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Discriminator, Field, Tag, model_validator
 
-from tsnrepro.settings.frer import FrerSettings
+from tsnrepro.settings.frer import Elimination, FrerSettings
 from tsnrepro.settings.ptp import RackPtpSettings
 from tsnrepro.settings.strict import (
     DeviceName,
@@ -201,6 +201,11 @@ class HardwareSettings(ReachedHosts):
     def delayed_paths(self) -> dict[int, float]:
         """Member paths that are made longer: cables are as long as they are."""
         return {}
+
+    @property
+    def elimination(self) -> Elimination:
+        """Where copies are eliminated: at the second switch, which the rack's drivers set up."""
+        return "switch"
 
     @property
     def longest_delay_s(self) -> float:

@@ -315,6 +315,7 @@ EXPERIMENT = Experiment(
     ShapingSettings,
     title="Shaping",
     kinds=(EMULATED, GUEST, MODEL, CARDS),
+    own_network=True,
     qdiscs=("mqprio", "taprio", "cbs", "etf", "802.1Q"),
     order=9,
     tables=(

@@ -49,6 +49,9 @@ class EmulatedSettings(Strict):
     processor time, and some ten microseconds more than the delay.
     """
     frer: FrerSettings = FrerSettings()
+    elimination: Elimination = "switch"
+    """Where copies are eliminated. With ``listener`` the second switch forwards every tagged copy
+    as it is, so that the one link to the listener has to carry all of them."""
     receive_buffer_bytes: SocketBufferBytes | None = None
     """What the kernel sets aside for the socket of a measuring listener, on the scale of
     net.core.rmem_default (twice what SO_RCVBUF is given); by default that default.
@@ -148,8 +151,7 @@ class ModelSettings(Strict):
     """What each member path takes longer than its cable; paths beyond the list nothing."""
     frer: FrerSettings = FrerSettings()
     elimination: Elimination = "switch"
-    """Where copies are eliminated. With ``listener`` the second switch forwards every tagged copy
-    as it is, so that the one link to the listener has to carry all of them."""
+    """Where copies are eliminated, as on the emulated testbed."""
     talker: ModelTalker
     listener: ModelListener
     stalls: ModelStalls | None = None

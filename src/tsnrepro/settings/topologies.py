@@ -43,6 +43,7 @@ EXPERIMENT = Experiment(
     TopologiesSettings,
     title="Lines, rings and meshes",
     kinds=(MODEL,),
+    own_network=True,
     order=11,
     tables=("cells",),
     figures={

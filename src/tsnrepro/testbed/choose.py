@@ -6,7 +6,12 @@ from functools import cache
 from tsnrepro.errors import ConfigurationError
 from tsnrepro.registry import EMULATED, GUEST, MODEL, SOMEBODYS, Experiment
 from tsnrepro.repository import root
-from tsnrepro.settings import HardwareSettings, TestbedSettings
+from tsnrepro.settings import (
+    EmulatedSettings,
+    HardwareSettings,
+    ModelSettings,
+    TestbedSettings,
+)
 from tsnrepro.settings.shaping import ShapingSettings
 from tsnrepro.settings.strict import Strict
 from tsnrepro.testbed import requirements
@@ -65,8 +70,13 @@ def unfit(experiment: Experiment, settings: TestbedSettings) -> str:
     if settings.kind not in experiment.kinds:
         others = ", ".join(experiment.kinds)
         return f"it cannot be measured on a testbed of kind {settings.kind}, only on {others}"
-    if not isinstance(settings, HardwareSettings):
-        return ""
+    if isinstance(settings, EmulatedSettings | ModelSettings):
+        return _unfit_elimination(experiment, settings)
+    return _unfit_rack(experiment, settings) if isinstance(settings, HardwareSettings) else ""
+
+
+def _unfit_rack(experiment: Experiment, settings: HardwareSettings) -> str:
+    """Return why an experiment cannot be measured on a rack."""
     others = " and ".join(settings.others_data_planes)
     if others and experiment.several_streams:
         return f"{others} cannot tell several streams apart"
@@ -74,6 +84,20 @@ def unfit(experiment: Experiment, settings: TestbedSettings) -> str:
         return f"captures are compared with our data plane's counters, which {others} lack"
     if experiment.keeps_frames and not settings.record_addresses:
         return "frames are kept with their addresses, and record_addresses is false"
+    return ""
+
+
+def _unfit_elimination(experiment: Experiment, settings: EmulatedSettings | ModelSettings) -> str:
+    """Return why an experiment cannot be measured where the listener eliminates."""
+    if settings.elimination != "listener":
+        return ""
+    if experiment.keeps_frames:
+        return (
+            "captures hold what the listener receives against what recovery passed, and with "
+            "elimination: listener it receives the copies"
+        )
+    if experiment.own_network:
+        return "its networks are its own, and switches eliminate there: set elimination: switch"
     return ""
 
 

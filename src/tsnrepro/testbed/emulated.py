@@ -38,8 +38,9 @@ from tsnrepro.tools.frerctl import StreamFilter, SwitchStream
 from tsnrepro.topology import CARD, HOST_PORT, HOSTS, LISTENER, SWITCHES, TALKER, member_names
 
 _ADDRESSES = {TALKER: "10.0.100.1", LISTENER: "10.0.100.2"}
+_NETWORK = "10.0.100.0/24"
 HOST_MTU = 1500
-# Room for the R-TAG and a VLAN tag between the switches.
+# Room for the R-TAG and a VLAN tag, where frames carry one.
 MEMBER_MTU = 1600
 # Reassembly gives up after a second instead of 30, so that a datagram whose second fragment was
 # dropped is counted before its trial ends.
@@ -148,6 +149,24 @@ class EmulatedTestbed:
         """Return the names of a switch's member ports; both switches use the same."""
         return member_names(self.settings.paths)
 
+    @property
+    def _tagged_ports(self) -> set[tuple[str, str]]:
+        """The ports that frames with an R-TAG come to."""
+        tagged = {(name, port) for name in SWITCHES for port in self.member_ports()}
+        if self._listener_eliminates:
+            tagged |= {(SWITCHES[1], HOST_PORT), (LISTENER, CARD)}
+        return tagged
+
+    @property
+    def _listener_eliminates(self) -> bool:
+        return self.settings.elimination == "listener"
+
+    @property
+    def _frer_ports(self) -> dict[str, str]:
+        """The hosts that FRER runs on, each with the port by which frerctl finds it."""
+        ports: dict[str, str] = dict.fromkeys(SWITCHES, HOST_PORT)
+        return ports | {LISTENER: CARD} if self._listener_eliminates else ports
+
     def _cable(self) -> None:
         """Plug the cables in: the one thing done from outside the hosts."""
         cables = [(TALKER, CARD, SWITCHES[0], HOST_PORT), (SWITCHES[1], HOST_PORT, LISTENER, CARD)]
@@ -197,7 +216,7 @@ class EmulatedTestbed:
 
     def _set_up_ports(self, name: str) -> None:
         for port in self._ports(name):
-            mtu = MEMBER_MTU if port in self.member_ports() else HOST_MTU
+            mtu = MEMBER_MTU if (name, port) in self._tagged_ports else HOST_MTU
             self._run(name, kernel.without_offloads(port))
             if name in SWITCHES:
                 # A switch port speaks for no host: no neighbour discovery of its own.
@@ -207,6 +226,11 @@ class EmulatedTestbed:
         if name in _ADDRESSES:
             self._run(name, ["sysctl", "-qw", *_HOST_SYSCTLS])
             self._run(name, ["ip", "addr", "add", f"{_ADDRESSES[name]}/24", "dev", CARD])
+        if (name, CARD) in self._tagged_ports:
+            # A card with room for tags sends packets no longer than any other's.
+            route = [_NETWORK, "dev", CARD, "proto", "kernel", "scope", "link"]
+            route += ["src", _ADDRESSES[name], "mtu", str(HOST_MTU)]
+            self._run(name, ["ip", "route", "replace", *route])
 
     def _queue(self, port: str) -> list[str]:
         s = self.settings
@@ -233,10 +257,12 @@ class EmulatedTestbed:
     def _start_stations(self) -> None:
         ports = ",".join(self._ports(SWITCHES[0]))
         frer = frerctl.frer_options(self.settings.frer)
-        for name in SWITCHES:
-            self._run(name, [self.frerctl, "switch", ports, *frer])
-        for name in _ADDRESSES:
-            self._run(name, [self.frerctl, "station", CARD])
+        leave_tags = ["--leave-tags", "on"] if self._listener_eliminates else []
+        self._run(SWITCHES[0], [self.frerctl, "switch", ports, *frer])
+        self._run(SWITCHES[1], [self.frerctl, "switch", ports, *frer, *leave_tags])
+        self._run(TALKER, [self.frerctl, "station", CARD])
+        at_listener = ["listener", CARD, *frer] if self._listener_eliminates else ["station", CARD]
+        self._run(LISTENER, [self.frerctl, *at_listener])
 
     def _start_tracer(self) -> None:
         """Trace the kernel's drops: one kernel serves all hosts, so one tracer sees all."""
@@ -267,14 +293,15 @@ class EmulatedTestbed:
     def configure(self, configuration: Configuration, stream: StreamFilter) -> None:
         """Set both switches to ``frer`` or ``control`` and every station to count ``stream``.
 
-        All traffic is treated as the one stream is. Recovery and sequence generation start afresh.
+        So is a listener that eliminates. All traffic is treated as the one stream is. Recovery and
+        sequence generation start afresh.
         """
         frer = self.settings.frer
         self._revive()
 
         def set_station(name: str) -> None:
-            if name in SWITCHES:
-                argv = frerctl.configure(self.frerctl, HOST_PORT, configuration, frer, stream)
+            if port := self._frer_ports.get(name):
+                argv = frerctl.configure(self.frerctl, port, configuration, frer, stream)
                 self._run(name, argv)
             elif self._several or [stream] != self._counted:
                 self._run(name, [self.frerctl, "set", CARD, *stream.options()])
@@ -319,8 +346,11 @@ class EmulatedTestbed:
         reset, or the one with the same number for a copy.
         """
         time.sleep(self.settings.longest_delay_s + _LATENESS_SECONDS)
-        again = frerctl.reset(self.frerctl, HOST_PORT)
-        self._everywhere(lambda name: self._run(name, again), SWITCHES)
+
+        def start_afresh(name: str) -> None:
+            self._run(name, frerctl.reset(self.frerctl, self._frer_ports[name]))
+
+        self._everywhere(start_afresh, tuple(self._frer_ports))
 
     def _revive(self) -> None:
         """Start again what runs beside all trials and has ended: it costs one trial, not all."""

@@ -15,7 +15,7 @@ from tsnrepro.settings.testbeds import EmulatedSettings, HardwareSettings
 from tsnrepro.testbed.host import RemoteHost, RemoteProcess
 from tsnrepro.tools import frerctl
 from tsnrepro.tools.frerctl import FrerctlAlarm
-from tsnrepro.topology import HOST_PORT, SWITCHES, member_names
+from tsnrepro.topology import CARD, HOST_PORT, LISTENER, SWITCHES, member_names
 
 _MILLION = 1_000_000
 _FAULT_SECONDS = 20
@@ -166,14 +166,22 @@ class Faults:
         return self._timed("restart", name, command)
 
     def start_latent(
-        self, latent: LatentSettings, *, switch: str = "sw2", deadline_s: float = 600
+        self, latent: LatentSettings, *, switch: str = "", deadline_s: float = 600
     ) -> LatentDetection:
-        """Start latent error detection (IEEE Std 802.1CB-2017, 7.4.4) on a switch.
+        """Start latent error detection (IEEE Std 802.1CB-2017, 7.4.4), where copies are eliminated.
 
-        It expects every member path to deliver each frame, and tests every FRER stream.
+        It expects every member path to deliver each frame, and tests every FRER stream. With a
+        ``switch`` it is that switch's recovery that is watched.
         """
-        command = frerctl.latent(self._program, HOST_PORT, latent, self._settings.paths)
+        switch, port = (switch, HOST_PORT) if switch else self._recovering
+        command = frerctl.latent(self._program, port, latent, self._settings.paths)
         return LatentDetection(self._hosts[switch].start(command, deadline_s=deadline_s))
+
+    @property
+    def _recovering(self) -> tuple[str, str]:
+        """Who eliminates what comes from the talker, and the port by which frerctl finds it."""
+        at_listener = self._settings.elimination == "listener"
+        return (LISTENER, CARD) if at_listener else (SWITCHES[1], HOST_PORT)
 
     def clear(self) -> None:
         """Take back every fault: links up, nothing impaired, generators free."""

@@ -9,6 +9,10 @@ from tsnrepro.settings.frer import RECOVERY_COUNTERS
 from tsnrepro.tools import frerctl, kernel
 from tsnrepro.tools.delayline import DelayStatistics
 from tsnrepro.tools.frerctl import FrameCounts
+from tsnrepro.topology import CARD, LISTENER, SWITCHES
+
+REFUSED = ("eliminated", "rogue", "tagless")
+"""Where recovery takes frames out of a stream."""
 
 
 @dataclass(frozen=True)
@@ -152,7 +156,23 @@ class CounterDifferences:
         """Return a counter of a host's IP stack, named as nstat does."""
         return self.after[host].stack[name] - self.before[host].stack[name]
 
-    def recovery(self, host: str) -> dict:
-        """Return a recovery function's state afterwards, its clause 10 counters as differences."""
+    @property
+    def eliminating(self) -> str:
+        """Who eliminates: the listener where it has a recovery function, else the second switch."""
+        return LISTENER if "recovery" in self.after[LISTENER].station else SWITCHES[1]
+
+    def taken_in(self) -> int:
+        """Return the stream's frames that came to the listener and that it did not refuse."""
+        came = self.port(LISTENER, CARD, "in").stream_frames
+        if self.eliminating != LISTENER:
+            return came
+        return came - sum(self.at(LISTENER, place) for place in REFUSED)
+
+    def recovery(self) -> dict:
+        """Return the recovery function's state afterwards, its clause 10 counters as differences.
+
+        It is that of the place where what comes from the talker is eliminated.
+        """
+        host = self.eliminating
         after, before = (hosts[host].station["recovery"] for hosts in (self.after, self.before))
         return after | {n: after[n] - before[n] for n in RECOVERY_COUNTERS if n in after}

@@ -85,7 +85,7 @@ def _all_paths(testbed: HardwareTestbed) -> Iterator[HostFinding]:
         f"of {_DATAGRAMS} datagrams came to {SWITCHES[1]}: {shown}",
         "Compare the cables with member_ports, and `ethtool -S` of the ports between",
     )
-    recovery = counted.recovery(SWITCHES[1])
+    recovery = counted.recovery()
     copies = counted.at(SWITCHES[1], "eliminated")
     expected = _DATAGRAMS * (len(came) - 1)
     # A frame without R-TAG would count as tagless: so that all were numbered is seen here.
