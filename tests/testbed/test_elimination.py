@@ -52,7 +52,8 @@ def test_the_stream_arrives_once_and_all_copies_end_at_the_listener(
     assert accounting["copies"] == (sent if configuration == "frer" else 0)
     counted = eliminating.snapshot().hosts
     assert counted["sw2"].station["recovery"]["passed"] == 0
-    assert (counted["listener"].station["recovery"]["passed"] > 0) == (configuration == "frer")
+    if configuration == "frer":
+        assert counted["listener"].station["recovery"]["passed"] >= sent
 
 
 @pytest.mark.namespaces
