@@ -44,9 +44,10 @@ def test_the_stream_arrives_once_and_all_copies_end_at_the_listener(
     eliminating, configuration, payload
 ):
     factors = LOAD | {"configuration": configuration, "payload_bytes": payload}
-    values = measured(eliminating, loss, rate_mbps=5.0, **factors)
+    # A thousand datagrams of any size a second: what a busy machine's listener reads in time.
+    values = measured(eliminating, loss, rate_mbps=8e-3 * payload, **factors)
     sent, accounting = values["result"]["sent"], values["accounting"]
-    assert sent == pytest.approx(5e6 / 8 / payload, rel=0.01)
+    assert sent == pytest.approx(1000, rel=0.01)
     assert (values["result"]["lost"], accounting["unaccounted"]) == (0, 0)
     assert accounting["copies"] == accounting["eliminated"]
     assert accounting["copies"] == (sent if configuration == "frer" else 0)
