@@ -24,7 +24,18 @@ STARTERS = {"run", "Popen", "check_output", "check_call", "call"}
 SEARCHERS = {"which", "find", "has"}
 # First words of lists and lines that are not commands here, though a machine may have programs of
 # these names: whoever starts one has to take it out.
-NOT_COMMANDS = {"column", "file", "host", "look", "make", "node", "strip", "time", "write"}
+NOT_COMMANDS = {
+    "column",
+    "file",
+    "host",
+    "look",
+    "make",
+    "node",
+    "stream",
+    "strip",
+    "time",
+    "write",
+}
 # Ubuntu has the browser as a snap only, so the tests in it are skipped where there is none.
 OPTIONAL = {"chromium", "chromium-browser"}
 # What tests start or pack because it is not there, and the parts of the data plane.
