@@ -50,7 +50,6 @@ logAnnounceInterval 0
 tx_timestamp_timeout 50
 priority1 {priority}
 uds_address {folder}/{name}
-uds_ro_address {folder}/{name}.ro
 use_syslog 0
 verbose 1
 [eth0]
@@ -139,12 +138,14 @@ def measure(rounds, seconds):
                     # The loader learns the follower's address, and the bridge where it is.
                     run(hosts["loader"], "ping", "-c", "1", "-w", "5", "10.0.0.2")
                     time.sleep(SETTLE_SECONDS + seconds)
-                    idle = offsets_ns(log)
+                    idle, said = offsets_ns(log), log.read_text()[-500:]
                     with loaded(hosts, SETTLE_SECONDS + seconds + 1):
                         time.sleep(SETTLE_SECONDS)
                         before = len(offsets_ns(log))
                         time.sleep(seconds)
                         under_load = offsets_ns(log)[before:]
+                if not idle:
+                    raise SystemExit(f"ptp4l found no offset through the {name}: {said}")
                 results[name, "idle"].append(idle[-seconds:])
                 results[name, "loaded"].append(under_load)
     return results

@@ -1,5 +1,6 @@
 """A software bridge in a namespace of its own, with hosts that send and receive raw frames."""
 
+import json
 import signal
 import socket
 import subprocess
@@ -107,9 +108,10 @@ class RunningBridge:
                 inside(host, "ip", "link", "set", device, "up")
             station.plug()
 
-    def start(self, settings=BridgeSettings()):  # noqa: B008 - it is frozen
+    def start(self, settings=BridgeSettings(), *options):  # noqa: B008 - it is frozen
         (self.folder / "settings").write_text(settings.text())
         run = command(str(build.bridge()), str(self.folder / "settings"), self.ports)
+        run += options
         # In the network alone, so that what is signalled is the bridge; it ends with this process.
         enter = ["setpriv", "--pdeathsig", "KILL", "nsenter", f"--net=/proc/{self.host.pid}/ns/net"]
         self.process = subprocess.Popen(
@@ -136,6 +138,12 @@ class RunningBridge:
 
     def set_link(self, port, state):
         inside(self.host, "ip", "link", "set", port, state)
+
+    def devices(self):
+        """Return what the kernel tells of each port of the bridge, programs on it included."""
+        told = json.loads(inside(self.host, "ip", "-json", "-details", "link", "show"))
+        kept = ("ifname", "flags", "promiscuity", "allmulti", "mtu", "qdisc", "xdp")
+        return {device["ifname"]: {key: device.get(key) for key in kept} for device in told}
 
     def wait_until(self, condition, seconds=3):
         end = time.monotonic() + seconds

@@ -100,6 +100,25 @@ def test_a_port_that_goes_down_loses_what_was_on_it_and_comes_back(bridge):
     assert (done.port("p1").port_down, done.unaccounted) == (lost, 0)
 
 
+def test_a_port_that_goes_down_takes_nothing_of_others(bridge):
+    bridge.start(BridgeSettings(PortSettings(rate_mbps=1)))
+    one, two, three = bridge.stations
+    for station in (two, three):
+        station.send(frame(one.mac, station.mac))
+    one.heard()
+    two.heard(0.1)
+    three.heard(0.1)
+    # As much for each of two ports as they send in 160 ms.
+    for number in range(20):
+        for to in (two, three):
+            one.send(frame(to.mac, one.mac, size=1000, number=number))
+    bridge.set_link("p1", "down")
+    assert three.heard() == [frame(three.mac, one.mac, size=1000, number=n) for n in range(20)]
+    done = bridge.end()
+    assert done.port("p1").port_down > 10
+    assert (done.port("p2").port_down, done.unaccounted) == (0, 0)
+
+
 @pytest.mark.parametrize(
     "threads",
     [{"threads": 2}, {"threads": 0, "burst": 1}, {"receivers": "each", "sleep_us": 1000}],
@@ -261,6 +280,21 @@ def test_what_is_no_frame_is_counted_and_stops_nothing(bridge):
     assert done.unaccounted == 0
 
 
+def test_frames_of_any_length_are_forwarded_or_counted(bridge):
+    """From one that is a header alone to the longest; a tag that is cut off stops nothing."""
+    bridge.start(BridgeSettings(PortSettings(ahead_us=1000)))
+    one, two, _ = bridge.stations
+    whole = [frame(two.mac, one.mac, size=18 + n)[: 14 + n] for n in range(1505)]
+    cut = [frame(two.mac, one.mac, pcp=5)[:size] for size in range(14, 18)]
+    for place in range(0, len(whole), 50):  # fewer than a port's ring has room for
+        for each in [*cut, *whole[place : place + 50]]:
+            one.send(each)
+        time.sleep(0.01)
+    heard = two.heard()
+    assert heard == whole  # all but those whose tag is cut off
+    assert bridge.end().unaccounted == 0
+
+
 def test_a_loop_does_not_stop_it(bridge):
     """A cable from one port to another: a broadcast goes round for ever, and others still pass."""
     bridge.loop("l0", "l1")
@@ -290,11 +324,15 @@ def traces():
 
 
 def test_killed_it_leaves_nothing(bridge):
-    before = traces()
-    bridge.start()
+    before = traces(), bridge.devices()
+    bridge.start(BridgeSettings(PortSettings(rate_mbps=1)))
     one, two, _ = bridge.stations
+    assert bridge.devices() != before[1]  # it hears what is sent to others
+    for number in range(20):
+        one.send(frame(two.mac, one.mac, size=1000, number=number))
     bridge.end(signal.SIGKILL)
-    assert traces() == before
+    assert (traces(), bridge.devices()) == before
+    two.heard()
     # The next one starts on the same ports, under the same name.
     bridge.start()
     one.send(frame(two.mac, one.mac))
@@ -344,6 +382,65 @@ def test_its_memory_stays_flat(bridge):
     before = load(2_000)
     assert load(10_000) - before < 500 * 4096 // os.sysconf("SC_PAGE_SIZE")
     assert bridge.end().port("p0").received <= 17_000
+
+
+@pytest.mark.long
+def test_a_soak_leaves_its_memory_as_it_was(bridge):
+    """Anything a station can send, beside a loop, new settings and a port that comes and goes.
+
+    More addresses than its table holds, and more frames than its pool has by far: what was not
+    given back would be missing.
+    """
+    bridge.loop("l0", "l1")
+    bridge.start(soak_settings(50))
+    one, two, _ = bridge.stations
+    pages = Path(f"/proc/{bridge.process.pid}/statm")
+    rng, held = random.Random(3), []
+    for turn in range(60):
+        (bridge.folder / "next").write_text(soak_settings(rng.choice([10, 50, 200])).text())
+        assert bridge.ask("settings", str(bridge.folder / "next")) == "{}\n"
+        if turn % 5 == 3:
+            bridge.set_link("p1", "down")
+        if turn % 5 == 4:
+            bridge.set_link("p1", "up")
+        for _ in range(4000):
+            one.send(anything(rng, two.mac))
+        time.sleep(0.2)
+        held.append(int(pages.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE"))
+    bridge.set_link("l0", "down")
+    time.sleep(0.5)
+    two.heard_now()
+    good = frame(two.mac, one.mac, pcp=7, number=99)
+    one.send(good)
+    assert good in two.heard()
+    assert held[-1] - held[19] < 1_000_000, held
+    done = bridge.end()
+    assert done.port("p0").received > 100_000
+    assert done.port("p0").oversized > 1000
+    assert done.table_full > 0
+    assert done.port("p1").port_down > 0
+    assert done.unaccounted == 0
+
+
+def soak_settings(rate_mbps):
+    gates = two_windows(300_000, 700_000, scheduled=5, others=OTHERS)
+    port = PortSettings(
+        rate_mbps=rate_mbps,
+        queue_bytes=20_000,
+        ahead_us=50,
+        gates=gates,
+        shapers={4: Shaper(rate_mbps / 4), 5: Shaper(rate_mbps / 4)},
+    )
+    return BridgeSettings(port, ageing_s=1)
+
+
+def anything(rng, known):
+    """Return a frame to one, all or nobody, of any source, class, length and content."""
+    to = rng.choice([known, BROADCAST, rng.randbytes(6)])
+    kind = rng.choice([0x88B5, 0x88F7, 0x8100, 0x0000, 0xFFFF])
+    pcp, vlan = rng.choice([None, *range(8)]), rng.randrange(4096)
+    made = frame(to, rng.randbytes(6), pcp=pcp, vlan=vlan, ethertype=kind, size=1590)
+    return made[: rng.randint(14, 1590)]
 
 
 @pytest.mark.long

@@ -1,6 +1,8 @@
 """The bridge's scheduler against closed forms of IEEE Std 802.1Q, and what it says of settings."""
 
+import dataclasses
 import itertools
+import random
 import struct
 
 import pytest
@@ -10,6 +12,7 @@ from hypothesis import strategies as st
 from replayed import replay, rows_of, run, sent
 
 from tsnrepro.bridge.words import PTP_QUEUE, BridgeSettings, PortSettings, Shaper
+from tsnrepro.settings.shaping import GateControlList, GateWindow
 
 BYTE = 8_000  # ps at 1 Gb/s
 FULL = 1522
@@ -137,6 +140,55 @@ def test_credit_stands_still_behind_a_closed_gate(tmp_path):
 
 
 # Selection
+
+
+# A frame that occupies the line for 10 us, and at an idle slope of half of it every 20 us.
+TEN_US = 1230
+
+
+def start_of_another_class(tmp_path, asked_us, **options):
+    """Return when a frame of class 6 starts, in us, that comes at 17 us.
+
+    One of class 5 gets its credit back at 20 us; at ``asked_us``, something else comes, so that the
+    scheduler is asked.
+    """
+    port = PortSettings(shapers={5: Shaper(500)}, **options)
+    times = [(0, 5), (0, 5), (asked_us, 5), (17, 6)]
+    arrivals = [(time * 10**6, number, TEN_US) for time, number in times]
+    rows = replay(tmp_path, port, arrivals, "--until-ps", 10**12)
+    assert [row.outcome for row in rows] == ["sent"] * 4
+    return rows[3].start_ps // 10**6
+
+
+def test_a_frame_may_be_handed_over_shortly_before_its_credit_is_back(tmp_path):
+    """By 5 us, or what the port allows: so long another class may wait for it, and no longer."""
+    assert start_of_another_class(tmp_path, 16, ahead_us=50) == 30
+    assert start_of_another_class(tmp_path, 14, ahead_us=50) == 17
+    assert start_of_another_class(tmp_path, 16, ahead_us=3) == 17
+    assert start_of_another_class(tmp_path, 16) == 17
+
+
+def test_it_is_not_handed_over_before_its_gate_opens(tmp_path):
+    gates = GateControlList(
+        entries=[
+            GateWindow(open_classes=[5, 6], interval_ns=18_000),
+            GateWindow(open_classes=[6], interval_ns=1_000),
+            GateWindow(open_classes=[5, 6], interval_ns=981_000),
+        ]
+    )
+    assert start_of_another_class(tmp_path, 16, ahead_us=50, gates=gates) == 17
+
+
+def test_handing_over_ahead_of_credit_changes_no_departure_of_a_class_alone(tmp_path):
+    """Bursts of all lengths and sizes, some of which find credit left and some of which wait."""
+    rng = random.Random(7)
+    arrivals, time = [], 0
+    for _ in range(60):
+        time += rng.randint(0, 200_000_000)
+        arrivals += [(time, 5, rng.randint(64, FULL)) for _ in range(rng.randint(1, 8))]
+    port = gated(300_000, 200_000, shapers={5: Shaper(300)})
+    ahead = dataclasses.replace(port, ahead_us=50)
+    assert replay(tmp_path, ahead, arrivals) == replay(tmp_path, port, arrivals)
 
 
 def test_ptp_goes_first_whatever_the_gates_say(tmp_path):
@@ -282,6 +334,13 @@ def test_a_capture_goes_in_and_what_left_comes_out(tmp_path):
         (begin + 30_000, stream),
         (begin + 30_000 + wire_ns, ruled),
     ]
+
+
+@pytest.mark.parametrize("kept", [13, 17])
+def test_a_capture_of_a_frame_cut_in_its_headers_is_refused(tmp_path, kept):
+    write_capture(tmp_path / "cut.pcap", [(10**18, frame(5)[:kept])])
+    done = run(tmp_path, "", "--pcap", tmp_path / "cut.pcap")
+    assert (done.returncode, "a frame ends within its headers" in done.stderr) == (1, True)
 
 
 # What is wrong with settings

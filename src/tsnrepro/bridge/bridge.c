@@ -18,6 +18,7 @@
 #include "bridge.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <getopt.h>
 #include <net/if.h>
 #include <poll.h>
@@ -267,6 +268,20 @@ static int driver_socket(int index)
 	return found;
 }
 
+/*
+ * Hear all frames at a device, not only those to its own address: as long as this program has a
+ * socket for it. What a driver sets on the device itself would stay when the program is killed.
+ */
+static void hear_all(const struct port *port)
+{
+	struct packet_mreq wanted = {.mr_ifindex = port->index, .mr_type = PACKET_MR_PROMISC};
+	int holder = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0); /* of no protocol: it gets none */
+
+	if (holder < 0 ||
+		setsockopt(holder, SOL_PACKET, PACKET_ADD_MEMBERSHIP, &wanted, sizeof wanted))
+		fail("port %s: it cannot hear frames to other addresses: %s", port->name, strerror(errno));
+}
+
 static void open_port(struct bridge *bridge, int place, const struct options *options)
 {
 	struct port *port = &bridge->ports[place];
@@ -284,12 +299,15 @@ static void open_port(struct bridge *bridge, int place, const struct options *op
 	check(rte_eth_tx_queue_setup(port->number, 0, DESCRIPTORS, SOCKET_ID_ANY, NULL),
 		  "its transmit queue", name);
 	check(rte_eth_dev_start(port->number), "starting", name);
-	/* All frames, not only those to the port's own address. */
-	rte_eth_promiscuous_enable(port->number);
 	port->index = (int)if_nametoindex(name);
+	if (port->index)
+		hear_all(port);
+	else
+		rte_eth_promiscuous_enable(port->number);
 	port->socket = port->index ? driver_socket(port->index) : -1;
 	snprintf(ring, sizeof ring, "handoff%d", place);
-	port->handoff = rte_ring_create(ring, HANDOFF_FRAMES, SOCKET_ID_ANY, RING_F_SC_DEQ);
+	unsigned alone = bridge->settings.receiver_each ? 0 : RING_F_SP_ENQ;
+	port->handoff = rte_ring_create(ring, HANDOFF_FRAMES, SOCKET_ID_ANY, RING_F_SC_DEQ | alone);
 	if (!port->handoff || !scheduler_open(&port->scheduler,
 										  settings_of_port(&bridge->settings, name),
 										  bridge->epoch_ns))

@@ -12,6 +12,10 @@
 #define ALWAYS_OPEN (-1)
 #define MOST_QUEUE_BYTES ((int64_t)1 << 30)
 #define PS_PER_NS 1000
+/* How long a byte takes at a kilobit a second. */
+#define BYTE_PS_KBPS INT64_C(8000000000)
+/* No time that is asked for lies in what begins here. */
+#define NOWHEN (INT64_MAX / 2)
 
 static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 static int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }
@@ -77,7 +81,13 @@ const char *scheduler_problem(const struct scheduler_settings *settings)
 
 int64_t scheduler_line_time(const struct scheduler_settings *settings, int64_t bytes)
 {
-	return (bytes * INT64_C(8000000000) + settings->rate_kbps - 1) / settings->rate_kbps;
+	return (bytes * BYTE_PS_KBPS + settings->rate_kbps - 1) / settings->rate_kbps;
+}
+
+/* The same without a division, at rates where a byte takes whole picoseconds. */
+static int64_t line_time(const struct scheduler *port, int64_t bytes)
+{
+	return port->byte_ps ? bytes * port->byte_ps : scheduler_line_time(&port->settings, bytes);
 }
 
 /* --- gates --------------------------------------------------------------------------------- */
@@ -113,16 +123,33 @@ static int list_windows(const struct gate_list *gates, int number, struct window
 }
 
 /* Return when the gate cycle before the current one began. */
-static int64_t cycle_before(const struct scheduler *port, int64_t now)
+static int64_t cycle_before(struct scheduler *port, int64_t now)
 {
-	return now - remainder_of(now + port->gate_shift, port->gate_cycle) - port->gate_cycle;
+	if (now < port->cycle_begin || now - port->cycle_begin >= port->gate_cycle)
+		port->cycle_begin = now - remainder_of(now + port->gate_shift, port->gate_cycle);
+	return port->cycle_begin - port->gate_cycle;
+}
+
+static void forget_windows(struct scheduler *port)
+{
+	port->cycle_begin = NOWHEN;
+	for (int number = 0; number < QUEUES; number++)
+		port->queues[number].open_from = port->queues[number].open_until = NOWHEN;
+}
+
+/* Tell whether the window found last holds the time from start to end. */
+static bool window_holds(const struct queue *queue, int64_t start, int64_t end)
+{
+	return queue->open_from <= start && end <= queue->open_until;
 }
 
 /* Return the first time from now on at which the gate stays open for a time, or NEVER. */
-static int64_t gate_opens(const struct scheduler *port, const struct queue *queue, int64_t now,
-						  int64_t need)
+static int64_t gate_opens(struct scheduler *port, struct queue *queue, int64_t now, int64_t need)
 {
 	if (queue->window_count == ALWAYS_OPEN)
+		return now;
+	/* At the very end of a window its gate is closed. */
+	if (now < queue->open_until && window_holds(queue, now, now + need))
 		return now;
 	int64_t begin = cycle_before(port, now);
 	/* From the cycle before, whose last window may still be open, to the one after the next. */
@@ -130,17 +157,22 @@ static int64_t gate_opens(const struct scheduler *port, const struct queue *queu
 		for (int number = 0; number < queue->window_count; number++) {
 			int64_t opens = most(now, begin + queue->windows[number].opens);
 			int64_t closes = begin + queue->windows[number].closes;
-			if (opens < closes && opens + need <= closes)
+			if (opens < closes && opens + need <= closes) {
+				queue->open_from = begin + queue->windows[number].opens;
+				queue->open_until = closes;
 				return opens;
+			}
 		}
 	return NEVER;
 }
 
 /* Return when the gate, open now, closes. */
-static int64_t gate_closes(const struct scheduler *port, const struct queue *queue, int64_t now)
+static int64_t gate_closes(struct scheduler *port, const struct queue *queue, int64_t now)
 {
 	if (queue->window_count == ALWAYS_OPEN)
 		return NEVER;
+	if (now < queue->open_until && window_holds(queue, now, now))
+		return queue->open_until;
 	int64_t begin = cycle_before(port, now);
 	for (int turn = 0; turn < 2; turn++, begin += port->gate_cycle)
 		for (int number = 0; number < queue->window_count; number++) {
@@ -160,10 +192,10 @@ static int64_t open_per_cycle(const struct queue *queue)
 }
 
 /* Return how long the gate is open between two times. */
-static int64_t open_time(const struct scheduler *port, const struct queue *queue, int64_t start,
+static int64_t open_time(struct scheduler *port, const struct queue *queue, int64_t start,
 						 int64_t end)
 {
-	if (queue->window_count == ALWAYS_OPEN)
+	if (queue->window_count == ALWAYS_OPEN || window_holds(queue, start, end))
 		return end - start;
 	/* Whole cycles at once, so that a class that rested for a day costs no more than another. */
 	int64_t cycles = (end - start) / port->gate_cycle;
@@ -178,7 +210,7 @@ static int64_t open_time(const struct scheduler *port, const struct queue *queue
 	return total;
 }
 
-bool scheduler_gate_open(const struct scheduler *port, int queue, int64_t now)
+bool scheduler_gate_open(struct scheduler *port, int queue, int64_t now)
 {
 	return gate_opens(port, &port->queues[queue], now, 0) == now;
 }
@@ -190,10 +222,10 @@ static int64_t time_needed(const struct scheduler *port, const struct queue *que
 	switch (settings->gates.guard) {
 	case GUARD_FRAME: {
 		uint32_t bytes = queue->ring[queue->read & queue->mask].bytes;
-		return scheduler_line_time(settings, bytes + PREAMBLE_BYTES);
+		return line_time(port, bytes + PREAMBLE_BYTES);
 	}
 	case GUARD_LONGEST:
-		return scheduler_line_time(settings, settings->longest_bytes + PREAMBLE_BYTES);
+		return line_time(port, settings->longest_bytes + PREAMBLE_BYTES);
 	case GUARD_TIME:
 		return settings->gates.guard_ns * PS_PER_NS;
 	case GUARD_NONE:
@@ -204,27 +236,21 @@ static int64_t time_needed(const struct scheduler *port, const struct queue *que
 
 /* --- credit -------------------------------------------------------------------------------- */
 
-static const struct shaper *shaper_of(const struct scheduler *port, int number)
-{
-	static const struct shaper none;
-	return number < CLASSES ? &port->settings.shapers[number] : &none;
-}
-
 /*
  * Bring the credit of a queue up to now. Without frames waiting, credit above zero is lost and
  * credit below zero recovers to zero; a closed gate freezes it.
  */
 static void settle_credit(struct scheduler *port, int number, bool waiting, int64_t now)
 {
-	const struct shaper *shaper = shaper_of(port, number);
 	struct queue *queue = &port->queues[number];
+	const struct shaper *shaper = &queue->shaper;
 
-	if (shaper->idle_kbps == 0 || now < queue->credit_at)
+	if (shaper->idle_kbps == 0 || now < queue->credit_at || (waiting && now == queue->credit_at))
 		return;
 	int64_t credit = waiting ? queue->credit : least(0, queue->credit);
 	if (waiting || credit < 0) {
 		int64_t open = open_time(port, queue, queue->credit_at, now);
-		credit += shaper->idle_kbps * least(open, MOST_CREDIT / shaper->idle_kbps);
+		credit += shaper->idle_kbps * least(open, queue->longest_gain);
 		credit = least(credit, waiting ? least(shaper->hi_credit, MOST_CREDIT) : 0);
 	}
 	queue->credit = credit;
@@ -234,8 +260,8 @@ static void settle_credit(struct scheduler *port, int number, bool waiting, int6
 
 static void charge_credit(struct scheduler *port, int number, int64_t start, int64_t end)
 {
-	const struct shaper *shaper = shaper_of(port, number);
 	struct queue *queue = &port->queues[number];
+	const struct shaper *shaper = &queue->shaper;
 
 	if (shaper->idle_kbps == 0)
 		return;
@@ -245,10 +271,9 @@ static void charge_credit(struct scheduler *port, int number, int64_t start, int
 }
 
 /* Return when the credit, settled at now and below zero, is back at zero. */
-static int64_t credit_returns(const struct scheduler *port, int number, int64_t now)
+static int64_t credit_returns(struct scheduler *port, struct queue *queue, int64_t now)
 {
-	const struct queue *queue = &port->queues[number];
-	int64_t slope = shaper_of(port, number)->idle_kbps;
+	int64_t slope = queue->shaper.idle_kbps;
 	int64_t missing = (-queue->credit + slope - 1) / slope, time = now;
 
 	while (missing > 0) {
@@ -271,16 +296,30 @@ static int64_t eligible_at(struct scheduler *port, int number, int64_t now)
 	if (number == PTP_QUEUE)
 		return now;
 	settle_credit(port, number, true, now);
-	if (shaper_of(port, number)->idle_kbps > 0 && queue->credit < 0) {
-		start = credit_returns(port, number, now);
+	if (queue->shaper.idle_kbps > 0 && queue->credit < 0) {
+		start = credit_returns(port, queue, now);
 		if (start == NEVER)
 			return NEVER;
 	}
+	if (queue->window_count == ALWAYS_OPEN)
+		return start;
 	/* Credit does not fall while a class waits, so the gate alone decides from here. */
 	return gate_opens(port, queue, start, time_needed(port, queue));
 }
 
 /* --- queues -------------------------------------------------------------------------------- */
+
+/* Return what decides before the class's number does; see enum selection. */
+static int rank(const struct scheduler_settings *settings, int number)
+{
+	if (number == PTP_QUEUE)
+		return 3;
+	if (settings->selection == SELECT_STANDARD)
+		return 0;
+	if (settings->scheduled >> number & 1)
+		return 2;
+	return settings->shapers[number].idle_kbps > 0 ? 1 : 0;
+}
 
 bool scheduler_open(struct scheduler *port, const struct scheduler_settings *settings,
 					int64_t epoch_ns)
@@ -289,6 +328,7 @@ bool scheduler_open(struct scheduler *port, const struct scheduler_settings *set
 
 	memset(port, 0, sizeof *port);
 	port->settings = *settings;
+	port->byte_ps = BYTE_PS_KBPS % settings->rate_kbps ? 0 : BYTE_PS_KBPS / settings->rate_kbps;
 	port->leaving_queue = -1;
 	/* No frame counts for less than 64 bytes, so a ring is never full before its bytes are. */
 	while (places < settings->queue_bytes / LEAST_FRAME_BYTES + 1)
@@ -305,6 +345,11 @@ bool scheduler_open(struct scheduler *port, const struct scheduler_settings *set
 		queue->window_count = ALWAYS_OPEN;
 		if (number < CLASSES && settings->gates.count > 0)
 			queue->window_count = list_windows(&settings->gates, number, queue->windows);
+		if (number < CLASSES)
+			queue->shaper = settings->shapers[number];
+		if (queue->shaper.idle_kbps > 0)
+			queue->longest_gain = MOST_CREDIT / queue->shaper.idle_kbps;
+		queue->rank = rank(settings, number);
 		queue->mask = places - 1;
 		queue->ring = calloc(places, sizeof *queue->ring);
 		if (!queue->ring) {
@@ -312,6 +357,7 @@ bool scheduler_open(struct scheduler *port, const struct scheduler_settings *set
 			return false;
 		}
 	}
+	forget_windows(port);
 	return true;
 }
 
@@ -354,16 +400,28 @@ bool scheduler_put(struct scheduler *port, int64_t now, int number, uint32_t byt
 	queue->bytes += bytes;
 	queue->peak_bytes = most(queue->peak_bytes, queue->bytes);
 	queue->ring[queue->written++ & queue->mask] = (struct frame){handle, now, bytes};
+	port->waiting |= 1u << number;
 	return true;
+}
+
+/* Take the first frame out of a queue in which frames wait. */
+static struct frame take_out(struct scheduler *port, int number)
+{
+	struct queue *queue = &port->queues[number];
+	struct frame frame = queue->ring[queue->read++ & queue->mask];
+
+	if (queue->read == queue->written)
+		port->waiting &= ~(1u << number);
+	return frame;
 }
 
 static void start_frame(struct scheduler *port, int number, int64_t start,
 						struct departure *departure)
 {
 	struct queue *queue = &port->queues[number];
-	struct frame frame = queue->ring[queue->read++ & queue->mask];
-	int64_t done = start + scheduler_line_time(&port->settings, frame.bytes + PREAMBLE_BYTES);
-	int64_t free_at = done + scheduler_line_time(&port->settings, GAP_BYTES);
+	struct frame frame = take_out(port, number);
+	int64_t done = start + line_time(port, frame.bytes + PREAMBLE_BYTES);
+	int64_t free_at = done + line_time(port, GAP_BYTES);
 
 	charge_credit(port, number, start, free_at);
 	release_line(port);
@@ -377,23 +435,11 @@ static void start_frame(struct scheduler *port, int number, int64_t start,
 
 /* --- selection ----------------------------------------------------------------------------- */
 
-/* What decides before the class's number does; see enum selection. */
-static int rank(const struct scheduler *port, int number)
-{
-	if (number == PTP_QUEUE)
-		return 3;
-	if (port->settings.selection == SELECT_STANDARD)
-		return 0;
-	if (port->settings.scheduled >> number & 1)
-		return 2;
-	return port->settings.shapers[number].idle_kbps > 0 ? 1 : 0;
-}
-
 static bool goes_before(const struct scheduler *port, int number, int other)
 {
 	if (other < 0)
 		return true;
-	int mine = rank(port, number), others = rank(port, other);
+	int mine = port->queues[number].rank, others = port->queues[other].rank;
 	if (mine != others)
 		return mine > others;
 	if (port->settings.selection == SELECT_BY_KIND && mine == 1) {
@@ -404,27 +450,49 @@ static bool goes_before(const struct scheduler *port, int number, int other)
 	return number > other;
 }
 
+/*
+ * Choose the queue whose first frame starts at a time, of those whose gates are open now, or -1.
+ * *soonest is then when the first frame that waits for credit alone may start, or NEVER.
+ */
+static int choose(struct scheduler *port, int64_t now, int64_t start, int64_t *soonest,
+				  int64_t *look_again)
+{
+	int chosen = -1;
+
+	*soonest = NEVER;
+	for (unsigned left = port->waiting; left; left &= left - 1) {
+		int number = __builtin_ctz(left);
+		struct queue *queue = &port->queues[number];
+		int64_t time = eligible_at(port, number, start);
+		/* A device that is idle sends at once: nothing is handed to it before its gate opens. */
+		int64_t opens = start > now ? gate_opens(port, queue, now, 0) : now;
+		if (time > start || opens > now) {
+			*look_again = least(*look_again, opens > now ? opens : time);
+			if (queue->window_count == ALWAYS_OPEN || window_holds(queue, now, time))
+				*soonest = least(*soonest, time);
+		} else if (goes_before(port, number, chosen)) {
+			chosen = number;
+		}
+	}
+	return chosen;
+}
+
 bool scheduler_take(struct scheduler *port, int64_t now, struct departure *departure,
 					int64_t *look_again)
 {
-	int64_t start = most(now, port->line_free);
-	int chosen = -1;
+	int64_t start = most(now, port->line_free), soonest;
 
 	*look_again = NEVER;
-	for (int number = 0; number < QUEUES; number++) {
-		if (scheduler_waiting(port, number) == 0)
-			continue;
-		if (port->line_free - port->settings.ahead_ps > now) {
-			*look_again = port->line_free - port->settings.ahead_ps;
-			return false;
-		}
-		int64_t time = eligible_at(port, number, start);
-		/* A device that is idle sends at once: nothing is handed to it before its gate opens. */
-		int64_t opens = start > now ? gate_opens(port, &port->queues[number], now, 0) : now;
-		if (time > start || opens > now)
-			*look_again = least(*look_again, opens > now ? opens : time);
-		else if (goes_before(port, number, chosen))
-			chosen = number;
+	if (!port->waiting)
+		return false;
+	if (port->line_free - port->settings.ahead_ps > now) {
+		*look_again = port->line_free - port->settings.ahead_ps;
+		return false;
+	}
+	int chosen = choose(port, now, start, &soonest, look_again);
+	if (chosen < 0 && soonest <= now + least(port->settings.ahead_ps, MOST_CREDIT_AHEAD_PS)) {
+		start = soonest;
+		chosen = choose(port, now, start, &soonest, look_again);
 	}
 	if (chosen < 0)
 		return false;
@@ -435,15 +503,12 @@ bool scheduler_take(struct scheduler *port, int64_t now, struct departure *depar
 
 bool scheduler_drain(struct scheduler *port, struct frame *frame)
 {
-	for (int number = 0; number < QUEUES; number++) {
-		struct queue *queue = &port->queues[number];
-		if (scheduler_waiting(port, number) > 0) {
-			*frame = queue->ring[queue->read++ & queue->mask];
-			queue->bytes -= frame->bytes;
-			return true;
-		}
-	}
-	return false;
+	if (!port->waiting)
+		return false;
+	int number = __builtin_ctz(port->waiting);
+	*frame = take_out(port, number);
+	port->queues[number].bytes -= frame->bytes;
+	return true;
 }
 
 void scheduler_set_back(struct scheduler *port, int64_t now)
@@ -458,6 +523,7 @@ void scheduler_move_epoch(struct scheduler *port, int64_t later)
 {
 	port->line_free = most(0, port->line_free - later);
 	port->leaves_at = most(0, port->leaves_at - later);
+	forget_windows(port);
 	if (port->gate_cycle)
 		port->gate_shift = remainder_of(port->gate_shift + remainder_of(later, port->gate_cycle),
 										port->gate_cycle);

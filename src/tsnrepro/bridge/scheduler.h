@@ -28,6 +28,8 @@ enum {
 
 #define NEVER INT64_MAX
 #define NO_LIMIT INT64_MAX
+/* A caller in real time cannot wait for less, and would hand frames to a device one by one. */
+#define MOST_CREDIT_AHEAD_PS INT64_C(5000000)
 
 /* Which frame goes first where several may. */
 enum selection {
@@ -90,20 +92,29 @@ struct window {
 	int64_t opens, closes; /* in the cycle; one that runs through its end closes beyond it */
 };
 
+/* What every frame needs comes first, so that it shares few lines of the processor's cache. */
 struct queue {
 	struct frame *ring;
 	uint32_t mask, read, written;
-	int64_t bytes, peak_bytes;
 	int window_count; /* -1: always open */
-	struct window windows[MOST_ENTRIES];
+	int rank;         /* what decides before the class's number does */
+	int64_t bytes, peak_bytes;
+	/* A window, in the scheduler's time: most frames of a class leave in the one found last. */
+	int64_t open_from, open_until;
 	int64_t credit, credit_at, credit_least, credit_most;
+	struct shaper shaper;
+	int64_t longest_gain; /* picoseconds of idle slope that no credit is left to gain after */
 	uint64_t arrived, dropped, sent;
+	struct window windows[MOST_ENTRIES];
 };
 
 struct scheduler {
 	struct scheduler_settings settings;
 	struct queue queues[QUEUES];
+	unsigned waiting; /* bit n: frames wait in queue n */
+	int64_t byte_ps;  /* of the line; 0: no whole number */
 	int64_t gate_cycle, gate_shift;
+	int64_t cycle_begin; /* of the gate cycle that was asked for last */
 	int64_t line_free; /* when the line takes the next frame */
 	int64_t leaves_at; /* when the last bit of the frame on the line is sent */
 	uint32_t leaving_bytes;
@@ -132,7 +143,8 @@ bool scheduler_put(struct scheduler *port, int64_t now, int queue, uint32_t byte
 
 /*
  * Start the next frame that may start now. False: there is none, and *look_again is the first time
- * at which, without further arrivals, there may be one; or NEVER.
+ * at which, without further arrivals, there may be one; or NEVER. A frame that waits for credit alone
+ * may start later than now, by at most ahead_ps and MOST_CREDIT_AHEAD_PS.
  */
 bool scheduler_take(struct scheduler *port, int64_t now, struct departure *departure,
 					int64_t *look_again);
@@ -144,7 +156,7 @@ bool scheduler_drain(struct scheduler *port, struct frame *frame);
 uint32_t scheduler_waiting(const struct scheduler *port, int queue);
 
 /* Tell whether the gate of a queue is open now. */
-bool scheduler_gate_open(const struct scheduler *port, int queue, int64_t now);
+bool scheduler_gate_open(struct scheduler *port, int queue, int64_t now);
 
 /* Take the clock as set back to now: the line is free, and credit goes on from here. */
 void scheduler_set_back(struct scheduler *port, int64_t now);

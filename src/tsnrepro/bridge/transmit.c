@@ -29,9 +29,12 @@ static void take_in(struct port *port, int64_t now)
 /* Take over new settings: what waits goes on waiting, and counters go on counting. */
 static void take_over(struct port *port, int64_t now)
 {
-	struct scheduler *next = atomic_exchange(&port->next_scheduler, NULL);
 	struct scheduler *old = &port->scheduler;
 
+	/* To look costs no other processor anything, to exchange does. */
+	if (!atomic_load_explicit(&port->next_scheduler, memory_order_relaxed))
+		return;
+	struct scheduler *next = atomic_exchange(&port->next_scheduler, NULL);
 	if (!next)
 		return;
 	next->line_free = old->line_free;
