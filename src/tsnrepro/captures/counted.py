@@ -63,7 +63,7 @@ def counted_between(
 ) -> Counted:
     """Return what was counted between two snapshots; what the receiving program said besides."""
     counts, switch = CounterDifferences(before, after), after.hosts[SENDING].station
-    recovery = counts.recovery(RECEIVING)
+    recovery = counts.recovery()
     card = counts.port(LISTENER, CARD, "in")
     return Counted(
         frer=switch["frer"],
