@@ -273,6 +273,7 @@ def facts_of_testbed(**others):
         **{"processor": "Example CPU @ 2.00 GHz", "processors": 2, "commit": COMMIT},
         **{"iperf3": "iperf 3.12", "sockperf": "version 3.7", "queue_bytes": 262_144},
         **{"paths": 2, "history_length": 512, "reset_ms": 2000, "link_rate_mbps": 1000},
+        "elimination": "switch",
         **{"receive_buffer_bytes": 212_992, "environment": "0123456789abcdef"},
         **{"verb": "Measured on", "model_sources": None},
         **dict.fromkeys(OF_IMPORTS),
