@@ -214,7 +214,7 @@ def test_a_set_variable_shows(testbed, frerctl):
         (["set", "p0", "extra"], "'extra' is one word too many"),
         (["switch", "p0"], "at least one member port"),
         (["switch", "p0,m0,m0x"], "'m0x'"),
-        (["switch", "p0,m0", "--reset-ms", "2000"], "give a switch its --history"),
+        (["switch", "p0,m0", "--reset-ms", "2000"], "give what recovers its --history"),
         (["switch", "p0,m0", "--history", "512"], "and its --reset-ms"),
         (["switch", "p0,m0,m1,m0,m1,m0,m1,m0,m1,m0"], "more than 8 member ports"),
         (["rotate"], "usage"),
