@@ -243,7 +243,7 @@ def test_a_burst_takes_the_same_time_in_every_mode(guest):
             launch_phase_us=5_000.0,
         )
         log = decompress(measured_on_hosts(guest, settings).outputs[LOG])
-        # etf drops what its timer reaches after the launch, most of it now and then; others drop nothing.
+        # etf drops what its timer reaches after the launch, now and then most; others drop nothing.
         assert len(log) > (5 if mode == "etf" else 39), mode
         gaps = np.diff(log["stamped_ns"].astype(np.int64))
         expected = wire_ns * (2 if mode == "cbs" else 1)
