@@ -121,10 +121,9 @@ def execute(source: Path, target: Path, parameters: dict[str, Any]) -> None:
             str(source),
             f"The notebook's parameters: {', '.join(sorted(known))}",
         )
+    _end_with_workflow()  # before the imports, which take their time
     leave_out_iri_grammar()
     import papermill  # noqa: PLC0415 - a second, paid only when there is something to run
-
-    _end_with_workflow()  # imports take their time
     from papermill.exceptions import PapermillExecutionError  # noqa: PLC0415
     from traitlets.config import Config  # noqa: PLC0415
 

@@ -72,9 +72,7 @@ def counted_between(
         members={p: _member(counts, p) for p in switch["ports"] if p != HOST_PORT},
         recovery={name: recovery[name] for name in RECOVERY_COUNTERS},
         variables=FrerSettings(
-            algorithm=recovery["algorithm"],
-            history_length=recovery["history_length"],
-            reset_ms=recovery["reset_ms"],
+            **{name: recovery[name] for name in ("algorithm", "history_length", "reset_ms")},
             take_no_sequence=take_no_sequence,
         ),
         listener_frames=card.stream_frames,
