@@ -11,6 +11,7 @@ from pathlib import Path
 
 import nbformat
 import pytest
+from waiting import soon
 
 from tsnrepro import preloaded
 
@@ -29,16 +30,7 @@ def workflow(monkeypatch):
     yield stands
     stands.kill()
     stands.wait()
-    assert soon(lambda: not server_answers())
-
-
-def soon(holds):
-    end = time.monotonic() + ENDS_SECONDS
-    while time.monotonic() < end:
-        if holds():
-            return True
-        time.sleep(0.05)
-    return False
+    assert soon(lambda: not server_answers(), ENDS_SECONDS)
 
 
 def server_answers():
@@ -133,7 +125,7 @@ def test_a_command_ends_with_the_one_who_asked(workflow, tmp_path, number):
     asked, kernel = sleeping(tmp_path)
     asked.send_signal(number)
     assert asked.wait(SECONDS) != 0
-    assert soon(lambda: not os.path.exists(f"/proc/{kernel}"))
+    assert soon(lambda: not os.path.exists(f"/proc/{kernel}"), ENDS_SECONDS)
     assert server_answers()
 
 
@@ -142,7 +134,7 @@ def test_a_command_ends_with_the_workflow(workflow, tmp_path):
     workflow.kill()
     workflow.wait()
     assert asked.wait(SECONDS) != 0
-    assert soon(lambda: not os.path.exists(f"/proc/{kernel}"))
+    assert soon(lambda: not os.path.exists(f"/proc/{kernel}"), ENDS_SECONDS)
 
 
 @pytest.fixture
@@ -169,7 +161,7 @@ def test_a_workflow_that_ends_while_the_server_imports_takes_both_along(
     workflow.kill()
     workflow.wait()
     try:
-        assert soon(lambda: not server_answers())
+        assert soon(lambda: not server_answers(), ENDS_SECONDS)
         assert asked.wait(ENDS_SECONDS) != 0
     finally:
         asked.kill()

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from waiting import soon
 
 from tsnrepro.analysis import testbed as facts_as_results
 from tsnrepro.errors import CommandError, TestbedError
@@ -82,13 +83,6 @@ def inhabited(spaces: set[str]) -> bool:
         except OSError:
             continue
     return False
-
-
-def eventually(condition) -> bool:
-    end = time.monotonic() + GONE_SECONDS
-    while not (met := condition()) and time.monotonic() < end:
-        time.sleep(0.05)
-    return bool(met)
 
 
 # --- what a job does ----------------------------------------------------------------------------
@@ -298,14 +292,16 @@ def test_a_program_that_is_killed_leaves_nothing(tmp_path, number):
         stderr=subprocess.DEVNULL,
     )
     try:
-        assert eventually(lambda: sum(f"sleep {mark}" == p.strip() for p in descendants(mark)) == 2)
+        assert soon(
+            lambda: sum(f"sleep {mark}" == p.strip() for p in descendants(mark)) == 2, GONE_SECONDS
+        )
         spaces = spaces_of(mark)
         assert len(spaces) == 1, "the host's"
     finally:
         program.send_signal(number)
         program.wait()
-    assert eventually(lambda: not descendants(mark))
-    assert eventually(lambda: not inhabited(spaces))
+    assert soon(lambda: not descendants(mark), GONE_SECONDS)
+    assert soon(lambda: not inhabited(spaces), GONE_SECONDS)
     assert [path.name for path in tmp_path.iterdir()] == ["tsnrepro-emulated.lock"]
 
 

@@ -8,6 +8,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from waiting import soon
 
 from tsnrepro.errors import TestbedError
 from tsnrepro.testbed.hardware import reservation
@@ -15,6 +16,7 @@ from tsnrepro.testbed.hardware.reservation import Reservation
 from tsnrepro.testbed.host import Completed
 
 MINUTES = 5
+SEEN_SECONDS = 10.0
 
 
 class LocalShell:
@@ -154,28 +156,19 @@ def test_a_sign_of_life_too_soon_is_none(shells):
     assert until(shells["sw1"]) > time.time() + 60 * MINUTES - 30
 
 
-def seen(condition, within_s=10.0):
-    last = time.monotonic() + within_s
-    while time.monotonic() < last:
-        if condition():
-            return True
-        time.sleep(0.02)
-    return False
-
-
 def test_a_trial_longer_than_the_reservation_keeps_it(shells):
     mine = Reservation(shells, MINUTES, "a long trial")
     mine._seconds = 2
     mine.take()
     with mine.kept():
         end(shells["sw1"])
-        assert seen(lambda: until(shells["sw1"]) > 1)
+        assert soon(lambda: until(shells["sw1"]) > 1, SEEN_SECONDS)
         # Also after the way to a host was cut for a moment.
         shells["talker"].reachable = False
         time.sleep(1.5)
         shells["talker"].reachable = True
         end(shells["sw1"])
-        assert seen(lambda: until(shells["sw1"]) > 1)
+        assert soon(lambda: until(shells["sw1"]) > 1, SEEN_SECONDS)
     end(shells["sw1"])
     time.sleep(1.5)
     assert until(shells["sw1"]) == 1
