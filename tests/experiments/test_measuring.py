@@ -2,11 +2,13 @@
 
 import json
 import time
+from types import SimpleNamespace
 
 import pytest
 
 from tsnrepro.errors import CommandError, ToolError
 from tsnrepro.experiments import latency, loss, tcp
+from tsnrepro.experiments.backends.reader import taking_turns
 from tsnrepro.experiments.measurement import Measurement
 from tsnrepro.records.outputs import SOCKPERF_LOG
 from tsnrepro.records.store import Trial
@@ -122,6 +124,18 @@ def test_latency(testbed, configuration):
     assert 2 * result["mean_us"] * result["observations"] < 1.3e6
     assert result["min_us"] <= result["percentiles_us"]["50.000"] <= result["max_us"]
     assert left_running(testbed) == ""
+
+
+def test_programs_that_take_turns_run_on_one_processor(testbed):
+    """Which hosts share here; on a rack each has its own."""
+    show = ["grep", "Cpus_allowed_list", "/proc/self/status"]
+    argv = taking_turns(testbed, show)
+    shown = {
+        testbed.hosts[host].run(argv, deadline_s=5).check().stdout for host in (TALKER, LISTENER)
+    }
+    (allowed,) = shown
+    assert allowed.split()[1].isdigit()
+    assert taking_turns(SimpleNamespace(kind="hardware"), show) == show
 
 
 def test_a_client_that_cannot_connect_is_a_failed_trial_that_keeps_what_was_said(testbed):
