@@ -32,6 +32,9 @@ COVERED = {
     r"source \.venv/bin/activate": ".ci/run",
     r"snakemake --cores \d+": WHOLE_WAY,
     r"snakemake --cores \d+ measurements": WHOLE_WAY,
+    r"snakemake --cores \d+ measurements --config testbed=guest 'experiments=\[shaping\]'": (
+        "tests/workflow/test_optional_columns.py"
+    ),
     r"snakemake --cores \d+ --config testbed=d10test": "tests/records/imports",
     r"snakemake --cores \d+ --config (\w+=[\w-]+ ?)+": MINIATURES,
     r"snakemake --cores \d+ --config (\w+=\w+ )?'experiments=\[.+\]'": (

@@ -4,7 +4,7 @@ import pytest
 
 from tsnrepro.campaigns import campaign
 from tsnrepro.errors import ConfigurationError
-from tsnrepro.selection import plan
+from tsnrepro.selection import SelectedRun, plan
 from tsnrepro.settings import Selection
 
 
@@ -65,3 +65,59 @@ def test_data_of_others_are_printed_without_a_study_unless_one_is_named(monkeypa
     assert (unasked.name, unasked.study, asked.study) == ("frer-udp", None, "threshold")
     (own,) = plan(Selection(testbed="model", experiments=held, papers=["frer-udp"])).papers
     assert own.study == campaign("quick").study
+
+
+class TestOptionalColumns:
+    """The guest's column of software-bridge: there where all of it is recorded, else left out."""
+
+    GUEST = SelectedRun("guest", "quick", "shaping")
+
+    @pytest.fixture
+    def recorded(self, monkeypatch):
+        """Return the runs, experiment first, that the record is asked for and has."""
+        runs = {("shaping", "guest", "quick"), ("shaping", "guest", "documents")}
+        monkeypatch.setattr("tsnrepro.selection.is_recorded", lambda *run: run in runs)
+        return runs
+
+    @staticmethod
+    def columns(**chosen):
+        (paper,) = plan(
+            Selection(experiments=["shaping"], papers=["software-bridge"], **chosen)
+        ).papers
+        return paper.columns
+
+    @pytest.mark.parametrize("testbed", ["emulated", "model"])
+    def test_one_stands_beside_whatever_is_selected(self, recorded, testbed):
+        found = self.columns(testbed=testbed)
+        assert [*found] == ["selected", "simulated", "guest"]
+        assert found["guest"] == (self.GUEST,)
+
+    def test_one_is_left_out_and_nothing_is_measured_for_it(self, recorded):
+        recorded.clear()
+        assert [*self.columns(testbed="emulated")] == ["selected", "simulated"]
+
+    def test_the_selected_testbed_stands_there_once(self, recorded):
+        found = self.columns(testbed="guest")
+        assert found["selected"] == (self.GUEST,)
+        assert "guest" not in found
+
+    def test_of_another_campaign_it_is_none(self, recorded):
+        recorded.remove(("shaping", "guest", "quick"))
+        assert "guest" not in self.columns(testbed="emulated")
+
+    @pytest.mark.parametrize(
+        ("testbed", "lacks", "there"),
+        [("auto", [], True), ("auto", ["qemu"], False), ("emulated", [], False)],
+    )
+    def test_a_campaign_may_have_it_measured(self, recorded, monkeypatch, testbed, lacks, there):
+        """By ``auto`` alone, which takes what a machine can run."""
+        recorded.clear()
+        missing = {"guest": lacks}
+        monkeypatch.setattr(
+            "tsnrepro.testbed.choose.missing_for", lambda kind: missing.get(kind, [])
+        )
+        monkeypatch.setattr("tsnrepro.testbed.guest.requirements.lacking_qdiscs", list)
+        assert campaign("documents").beside == ["guest"]
+        found = self.columns(testbed=testbed, campaign="documents")
+        assert found["selected"][0].testbed == "emulated"
+        assert ("guest" in found) == there

@@ -24,6 +24,7 @@ from tsnrepro.settings import (
 )
 from tsnrepro.settings.frer import LatentSettings
 from tsnrepro.settings.mausezahn import MausezahnSettings
+from tsnrepro.settings.papers import Sources
 from tsnrepro.settings.strict import (
     Attempts,
     Configurations,
@@ -413,6 +414,24 @@ def test_nothing_changes_after_it_was_read():
 def test_what_is_recorded_of_a_testbed_can_be_read_again(frer, paths):
     settings = EmulatedSettings(frer=frer, paths=paths)
     assert parse(EmulatedSettings, settings.model_dump(mode="json"), "a record") == settings
+
+
+# --- papers ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("optional", "says"),
+    [
+        ({"simulated": "guest"}, "optional or not, not both: simulated"),
+        ({"guest": "selected"}, "what is selected is always measured.*guest"),
+    ],
+)
+def test_an_optional_column_is_another_of_another_testbed(optional, says):
+    columns = {"measured": "selected", "simulated": "model"}
+    values = {"document": "tas-i210-i225", "experiments": ["shaping"], "columns": columns}
+    assert parse(Sources, values | {"optional": {"guest": "guest"}}, "a file").optional
+    with pytest.raises(ConfigurationError, match=says):
+        parse(Sources, values | {"optional": optional}, "a file")
 
 
 # --- experiments ----------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ import pytest
 
 from tsnrepro import campaigns, status
 from tsnrepro.errors import ConfigurationError
+from tsnrepro.experiments.measuring import is_recorded
 
 
 @pytest.fixture
@@ -43,6 +44,19 @@ def test_a_trial_that_is_gone_is_missing_and_takes_its_time(repository):
     assert found.left_s == pytest.approx(0.1)
     expected = {("model", "short", "latency"): pytest.approx(0.1), ("model", "short", "tcp"): 0}
     assert status.seconds_to_measure(expected) == expected
+
+
+def test_a_run_is_recorded_once_it_has_all_trials(repository):
+    assert is_recorded("latency", "model", "short")
+    assert not is_recorded("latency", "emulated", "short")
+    assert not is_recorded("shaping", "model", "short")  # the campaign has none
+    assert not is_recorded("latency", "model", "no-such-campaign")
+    trial = next((repository / "data/raw/model/short/latency").iterdir())
+    record = json.loads((trial / "trial.json").read_text())
+    (trial / "trial.json").write_text(json.dumps(record | {"status": "failed"}))
+    assert not is_recorded("latency", "model", "short")
+    shutil.rmtree(trial)
+    assert not is_recorded("latency", "model", "short")
 
 
 def test_what_may_not_be_needed_is_not_missing(repository, monkeypatch):

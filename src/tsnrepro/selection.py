@@ -9,14 +9,14 @@ from dataclasses import dataclass
 
 from tsnrepro.campaigns import campaign, raw_root, testbed_settings
 from tsnrepro.errors import ConfigurationError
+from tsnrepro.experiments.measuring import is_recorded
 from tsnrepro.records.imports import imported
 from tsnrepro.registry import Experiment, experiment
 from tsnrepro.settings import Campaign, Selection
-from tsnrepro.settings.papers import Sources, manuscripts, sources_of
+from tsnrepro.settings.papers import SELECTED, manuscripts, sources_of
 from tsnrepro.testbed import choose
 
 RESULTS = "results"
-_SELECTED = "selected"
 
 
 @dataclass(frozen=True)
@@ -112,6 +112,7 @@ def plan(selection: Selection) -> SelectionPlan:
         name, study = selection.testbed, selection.study
         grounds, left_out = {selection.testbed: "it was imported"}, {}
         asked: list[str] = []
+        beside: list[str] = []
     else:
         settings = campaign(selection.campaign)
         where = f"campaign '{selection.campaign}'"
@@ -124,6 +125,7 @@ def plan(selection: Selection) -> SelectionPlan:
         named = selection.testbed != choose.AUTO
         name = f"{selection.testbed}-{selection.campaign}" if named else selection.campaign
         study = settings.study
+        beside = [] if named else _available(settings.beside)
     if not runs:
         reasons = "; ".join(f"{name}: {reason}" for name, reason in left_out.items())
         raise ConfigurationError(
@@ -134,7 +136,7 @@ def plan(selection: Selection) -> SelectionPlan:
         )
     papers: tuple[Paper, ...] = ()
     if selection.papers or selection.testbed in testbeds or campaign(selection.campaign).papers:
-        papers = _papers(selection.papers, runs, asked, study)
+        papers = _papers(selection.papers, runs, asked, beside, study)
     name = "-".join([name, *(run.experiment for run in runs if selection.experiments)])
     return SelectionPlan(name, runs[0].campaign, runs, grounds, left_out, papers)
 
@@ -186,12 +188,22 @@ def _on_named(declared: Experiment, testbed: str) -> tuple[str, str]:
     return testbed, "it was asked for"
 
 
+def _available(testbeds: Iterable[str]) -> list[str]:
+    """Return those testbeds that this machine can run."""
+    return [name for name in testbeds if not choose.missing_for(testbed_settings(name).kind)]
+
+
 def _papers(
-    wanted: list[str], runs: tuple[SelectedRun, ...], asked: list[str], study: str | None
+    wanted: list[str],
+    runs: tuple[SelectedRun, ...],
+    asked: list[str],
+    beside: list[str],
+    study: str | None,
 ) -> tuple[Paper, ...]:
     """Return the papers to print: those asked for, or all whose experiments are all there.
 
-    ``asked`` are the experiments asked for, whether or not the selected testbed measures them.
+    ``asked`` are the experiments asked for, whether or not the selected testbed measures them;
+    ``beside`` are testbeds that are measured for optional columns.
     """
     there = {run.experiment for run in runs}
     for name in wanted:
@@ -215,7 +227,7 @@ def _papers(
         for name in manuscripts()
         if {*sources_of(name).experiments} <= there and not _undescribed(name, runs)
     ]
-    return tuple(_paper(name, sources_of(name), runs, asked, study) for name in wanted or fitting)
+    return tuple(_paper(name, runs, asked, beside, study) for name in wanted or fitting)
 
 
 def _undescribed(name: str, runs: tuple[SelectedRun, ...]) -> str:
@@ -230,20 +242,42 @@ def _undescribed(name: str, runs: tuple[SelectedRun, ...]) -> str:
 
 
 def _paper(
-    name: str, sources: Sources, runs: tuple[SelectedRun, ...], asked: list[str], study: str | None
+    name: str,
+    runs: tuple[SelectedRun, ...],
+    asked: list[str],
+    beside: list[str],
+    study: str | None,
 ) -> Paper:
+    sources = sources_of(name)
     shown = {*sources.experiments, *sources.also}
-    printed = [run for run in runs if run.experiment in shown]
+    printed = tuple(run for run in runs if run.experiment in shown)
     measured = {run.experiment for run in printed}
-    beside = [e for e in asked if e in measured or e in sources.also]
+    of_others = [e for e in asked if e in measured or e in sources.also]
+    under = printed[0].campaign
     columns: dict[str, tuple[SelectedRun, ...]] = {}
     for column, testbed in sources.columns.items():
-        if testbed == _SELECTED:
-            columns[column] = tuple(printed)
-        elif printed[0].campaign != imported.CAMPAIGN:
-            columns[column] = tuple(
-                SelectedRun(testbed, printed[0].campaign, name)
-                for name in beside
-                if testbed_settings(testbed).kind in experiment(name).kinds
-            )
+        if testbed == SELECTED:
+            columns[column] = printed
+        elif under != imported.CAMPAIGN:
+            columns[column] = _runs_on(testbed, under, of_others)
+    for column, testbed in sources.optional.items():
+        there = [
+            run
+            for run in _runs_on(testbed, under, of_others)
+            if run not in printed and (testbed in beside or _is_recorded(run))
+        ]
+        if there:
+            columns[column] = tuple(there)
     return Paper(name, columns, study if sources.study else None)
+
+
+def _runs_on(testbed: str, under: str, names: Iterable[str]) -> tuple[SelectedRun, ...]:
+    """Return the runs of those experiments that a testbed can measure, under a campaign."""
+    kind = testbed_settings(testbed).kind
+    return tuple(
+        SelectedRun(testbed, under, name) for name in names if kind in experiment(name).kinds
+    )
+
+
+def _is_recorded(run: SelectedRun) -> bool:
+    return is_recorded(run.experiment, run.testbed, run.campaign)

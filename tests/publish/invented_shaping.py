@@ -39,34 +39,42 @@ SUITING = {
 }
 
 
-def invented(key, chosen):
-    """Return a result: what is chosen by pattern, else what suits the key."""
-    found = next(f for at, f in (*chosen.items(), *SUITING.items()) if fnmatchcase(key, at))
+def invented(key, chosen, prefix=""):
+    """Return a result: what is chosen by pattern, else what suits the key.
+
+    ``prefix`` stands before a key in the manuscript, and so in what is chosen.
+    """
+    patterns = (*chosen.items(), *SUITING.items())
+    found = next(f for at, f in patterns if fnmatchcase(prefix + key, at))
     limits = found if isinstance(found, tuple) else (found, None, None)
     words = {"unit": UNITS.get(key.split(".")[-1], ""), "names": trials(EXPERIMENT, "all", 12)}
     digits = 0 if isinstance(found, int) else 2
     return entry(key, *limits, digits=digits, run=EXPERIMENT, **words)
 
 
-def prepared(paper, folder, kind="guest", measured=True, chosen=None):
+def facts_of(kind):
+    label, verb = TESTBEDS[kind]
+    virtual = {"acceleration": "tcg"} if kind == "guest" else {}
+    return facts_of_testbed(kind=kind, label=label, verb=verb, **virtual)
+
+
+def prepared(paper, folder, kind="guest", measured=True, chosen=None, beside=()):
     """Write invented results and a manuscript's inputs, and return their folder.
 
-    ``chosen`` has words and numbers by pattern of their keys.
+    ``chosen`` has words and numbers by pattern of their keys; ``beside`` are kinds of testbeds,
+    each with an optional column of its name.
     """
-    used, chosen = scan(paper.folder), {"*.shaper": SHAPERS[kind], **(chosen or {})}
-    label, verb = TESTBEDS[kind]
-    facts = [
-        fact | {"value": {"kind": kind, "label": label, "verb": verb}.get(name, fact["value"])}
-        for fact in facts_of_testbed()
-        for name in [fact["key"].removeprefix("testbed.")]
-    ]
-    columns = []
-    for column, prefix in (("selected", ""), (SIMULATED, f"{SIMULATED}.")):
+    used, columns = scan(paper.folder), []
+    kinds = {"selected": kind, SIMULATED: "model", **{name: name for name in beside}}
+    for column, whose in kinds.items():
+        prefix = f"{column}." if columns else ""
         bare = [key.removeprefix(prefix) for key in used.measured if key.startswith(prefix)]
         keys = sorted(key for key in bare if key.startswith(f"{EXPERIMENT}."))
-        items = [invented(key, chosen) for key in keys] if measured else []
+        suiting = dict(chosen or {})
+        suiting.setdefault("*.shaper", SHAPERS[whose])
+        items = [invented(key, suiting, prefix) for key in keys] if measured else []
         run = folder / column / EXPERIMENT
-        write_run(run, items, facts, testbed=kind)
+        write_run(run, items, facts_of(whose), testbed=whose)
         if measured:
             names = {name.split("/")[-1] for name in used.files}
             write_figures(run / "figures", sorted(names))

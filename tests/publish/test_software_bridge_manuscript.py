@@ -1,5 +1,6 @@
 """The manuscript on the software bridge: the document's tables and figures, beside our own."""
 
+import json
 import re
 
 import pytest
@@ -18,6 +19,7 @@ NAMES = re.compile(
     r"\bi210|P(?:90|99(?:\.9)?)(?!\d)|2홉|문서의 (?:그림|표) \d(?:, \d)?|99th percentile"
 )
 PAPER = Manuscript("software-bridge", NAMES)
+GUEST = "게스트테스트베드,리눅스커널의브릿지와큐"
 
 
 class TestSources(SourceChecks):
@@ -25,6 +27,16 @@ class TestSources(SourceChecks):
     typed = [
         f"앞 {typed} 뒤" for typed in ("평균은 32.4", "718\\,µs로", "44와", "3개가", "1\\,ms를")
     ]
+
+
+@pytest.mark.parametrize("beside", [[], ["guest"]])
+def test_the_appendix_lists_the_guest_only_where_it_is_printed(tmp_path, beside):
+    results = prepared(PAPER, tmp_path, kind="emulated", beside=beside)
+    record = json.loads((results / "paper/provenance.json").read_text(encoding="utf-8"))
+    listed = {item["key"].partition(".")[0] for item in record["measured"]}
+    drawn = {item["path"].partition("/")[0] for item in record["files"]}
+    assert {*listed} == {"shaping", "simulated", "testbed", *beside}
+    assert {*drawn} == {"shaping", "simulated", *beside}
 
 
 class TestPages(PagesOfShaping):
@@ -51,6 +63,45 @@ class TestPages(PagesOfShaping):
     def test_it_says_that_the_program_is_not_rebuilt(self, built):
         assert "문서의DPDK프로그램은다시만들지않았다" in PAPER.squeezed(built)
 
+    def test_the_guest_stands_beside_with_numbers_of_its_own(self, tmp_path):
+        chosen = {
+            "shaping.shaper": "software bridge",
+            "guest.*.tas.idle.bridge_cost.mean.difference.us": (61.25, 60.5, 62.75),
+            "guest.*.cbs_against_tas.loaded.p90.difference.us": (71.25, 70.5, 72.75),
+            "guest.*.cbs_against_tas.loaded.p99.difference.us": (81.25, 80.5, 82.75),
+            "guest.*.cbs_against_tas.loaded.p99_9.difference.us": (91.25, 90.5, 92.75),
+            "guest.*.cbs_against_tas.loaded.p99.verdict": "higher",
+        }
+        results = prepared(PAPER, tmp_path, kind="emulated", chosen=chosen, beside=["guest"])
+        text = PAPER.squeezed(PAPER.built(results))
+        for whose in ("에뮬레이션테스트베드", GUEST):
+            assert text.count(f"측정값({whose})과95%구간") == 2
+        assert "시뮬레이션(모델테스트베드)과95%구간" in text
+        assert "가운데는게스트테스트베드의측정값이고아래는시뮬레이션이다." in text
+        # In its table, in a sentence, and in the appendix.
+        for number in ("61.25[+60.50", "71.25[+70.50", "81.25[+80.50", "91.25[+90.50"):
+            assert text.count(number) == 3, number
+        assert "이며,P99는CBS가더높다." in text
+        assert "이가상머신의시간은가상이다" in text
+        assert "이판에없으며" not in text
+        PAPER.assert_nothing_is_missing_or_off_the_page(results, points=2)
+
+    def test_the_guest_stands_beside_the_model_alone(self, tmp_path):
+        results = prepared(PAPER, tmp_path, kind="model", beside=["guest"])
+        text = PAPER.squeezed(PAPER.built(results))
+        assert f"측정값({GUEST})과95%구간" in text
+        assert text.count("시뮬레이션(모델테스트베드)과95%구간") == 2
+        assert "우리수치는게스트의것을빼면모두시뮬레이션값이다" in text
+        assert "위는시뮬레이션,아래는게스트테스트베드의측정값이다." in text
+
+    def test_without_the_guest_a_sentence_says_how_to_have_it(self, tmp_path, built):
+        results = PAPER.built(prepared(PAPER, tmp_path, kind="emulated"))
+        text = PAPER.squeezed(results)
+        assert "측정값(게스트" not in text
+        assert "커널의큐로측정한값은이판에없으며" in text
+        assert "설정testbed=guest를주어snakemake를한번실행하고" in text
+        assert "이판에없으며" not in PAPER.squeezed(built)  # it is the guest's
+
     @pytest.mark.parametrize(
         ("verdict", "below", "says"),
         [
@@ -66,7 +117,7 @@ class TestPages(PagesOfShaping):
             assert sentence in text
 
     def test_it_says_that_the_bridge_was_written_anew(self, tmp_path):
-        chosen = {"*.shaper": "software bridge"}
+        chosen = {"shaping.shaper": "software bridge"}
         results = PAPER.built(prepared(PAPER, tmp_path, kind="emulated", chosen=chosen))
         text = PAPER.squeezed(results)
         assert "문서에적힌구조와절차대로브릿지를새로작성하였다" in text

@@ -21,6 +21,7 @@ VALUES = r"""
 \tsnset{testbed.kind}{print}{model}\tsnset{testbed.kind}{raw}{model}
 \tsnset{t-1/r/c_d}{print}{941.0}\tsnset{t-1/r/c_d}{raw}{941.0}\tsnset{t-1/r/c_d}{unit}{\%}
 """
+RULED_ROWS = r"\ifknown{a.b}{\hline x\\}{}\ifknown{a.no}{\hline y\\}{}"
 DOCUMENT = r"""
 \documentclass{article}\usepackage{tsnrepro}%s\begin{document}\pagestyle{empty}%s\end{document}
 """
@@ -73,6 +74,8 @@ def test_every_command_prints_what_it_should(tmp_path):
         r"\pubus{t-1/r/c_d}": "0.94",
         r"\ours\unlessmodel{ and more}": "Simulated",
         r"\begin{tabular}{ll}\cells{a.{b,no}}\end{tabular}": "12.5 –",
+        # Rows with a rule of their own, which nothing but what expands may stand before.
+        rf"\begin{{tabular}}{{l}}{RULED_ROWS}\end{{tabular}}": "x",
         r"\begin{tabular}{l}\cells[interval]{a.{b}}\end{tabular}": "12.5 [11, 14]",
     }
     done = compiled(tmp_path, "\n\n".join(lines))

@@ -11,7 +11,7 @@ from tsnrepro.errors import ConfigurationError
 from tsnrepro.experiments.plan import Planned
 from tsnrepro.experiments.run import IsKnown, run_trials, write_manifest
 from tsnrepro.records.imports.imported import imported_manifest, is_imported
-from tsnrepro.records.store import RawStore
+from tsnrepro.records.store import RawStore, is_done
 from tsnrepro.registry import experiment as experiment_of
 from tsnrepro.settings import (
     Campaign,
@@ -63,6 +63,27 @@ def planned_trials(experiment: str, testbed_name: str, campaign_name: str) -> li
         The experiment is unknown, not part of the campaign, or not for this kind of testbed.
     """
     return _planned(experiment, testbed_name, campaign_name)[0]
+
+
+def is_recorded(experiment: str, testbed_name: str, campaign_name: str) -> bool:
+    """Tell whether the record has all trials of an experiment that a campaign asks for today.
+
+    Of what is measured only until it is known well enough nobody can tell before, so that does not
+    count. Checksums are left to ``tsnrepro verify``.
+
+    Raises
+    ------
+    RecordError
+        A trial's record cannot be read.
+    """
+    try:
+        planned = planned_trials(experiment, testbed_name, campaign_name)
+    except ConfigurationError:
+        return False  # the campaign has nothing of it for this testbed
+    store = RawStore(raw_root(), testbed_name, campaign_name, experiment)
+    attempts = campaign(campaign_name).attempts
+    asked_for = [item.trial for item in planned if not item.until]
+    return all(is_done(store.ended(trial), attempts) for trial in asked_for)
 
 
 def left_out(experiment: str, testbed_name: str, campaign_name: str) -> dict[str, list[str]]:

@@ -39,19 +39,28 @@ class Column:
 
 @dataclass(frozen=True)
 class Columns:
-    """All columns of a manuscript, in order, with the folder of its study where it prints one."""
+    """All columns of a manuscript, in order, with the folder of its study where it prints one.
+
+    Those that are ``left_out`` are optional and empty: the manuscript prints nothing of them.
+    """
 
     columns: Sequence[Column]
     study: Path | None = None
+    left_out: frozenset[str] = frozenset()
 
-    def declaring(self, names: Iterable[str]) -> "Columns":
+    def declaring(self, names: Iterable[str], optional: Iterable[str] = ()) -> "Columns":
         """Return the same with a column for each name, empty where nothing stands in it.
 
         An imported data set, for example, has no model beside it.
         """
-        there = {column.name: column for column in self.columns}
-        others = [Column(name, {}) for name in names if name not in there]
-        return Columns([*self.columns, *others], self.study)
+        there = {column.name for column in self.columns}
+        lacking = [name for name in (*names, *optional) if name not in there]
+        others = [Column(name, {}) for name in lacking]
+        return Columns([*self.columns, *others], self.study, frozenset(optional) - there)
+
+    def lack(self, key: str) -> bool:
+        """Tell whether a key is of a column that is left out."""
+        return self.split(key)[0].name in self.left_out
 
     @property
     def names(self) -> list[str]:

@@ -79,7 +79,8 @@ def write_paper_inputs(
 
     """
     sources = sources_of(manuscript.name)
-    document, columns = sources.document, columns.declaring(sources.columns)
+    document = sources.document
+    columns = columns.declaring(sources.columns, sources.optional)
     values = columns.values()
     used = scan(manuscript)
     tables = _tables(used, columns, document)
@@ -92,7 +93,7 @@ def write_paper_inputs(
     cells = _cells(used, document)
     provenance = Provenance(
         commit=_commit(values),
-        measured={key: values[key] for key in sorted(used.measured)},
+        measured={key: values[key] for key in sorted(used.measured) if not columns.lack(key)},
         published=cells,
         files=(*_figures(used, columns, output), *_table_files(used, columns)),
         places=used.measured | used.published,

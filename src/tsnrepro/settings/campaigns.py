@@ -21,6 +21,9 @@ class CampaignBase(Strict):
     """The file of config/studies, on the model, that a paper prints beside the trials."""
     papers: bool = True
     """Whether papers are printed of it unasked; not of one that leaves out parts they print."""
+    beside: Distinct[Name] = []
+    """Testbeds that are measured for the optional columns of papers too, where testbeds are chosen
+    by ``auto`` and the machine can run them."""
     warm_up: bool = False
     """Measure the first trial of each experiment once before it counts."""
     max_stall_ms: PositiveFloat | None = None

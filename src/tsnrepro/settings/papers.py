@@ -1,14 +1,16 @@
 """What stands in the columns of a manuscript: ``sources.yaml`` in its folder."""
 
 from functools import cache
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from tsnrepro.repository import root
 from tsnrepro.settings.strict import Distinct, Strict, load
 
 SOURCES = "sources.yaml"
+SELECTED = "selected"
+"""In the place of a testbed: the one that the configuration takes for each experiment."""
 
 
 _Kind = Literal["emulated", "guest", "model", "hardware", "cards"]
@@ -31,10 +33,25 @@ class Sources(Strict):
     key: ``simulated.loss.threshold.frer.mbps``. A column of a testbed that cannot measure an
     experiment shows dashes there.
     """
+    optional: dict[str, str] = {}
+    """Testbed by column, of columns that stand beside once the record has all trials that the
+    campaign asks for there, and are left out before: a paper waits for none of them, unless the
+    campaign names their testbed in ``beside``.
+    """
     testbeds: Distinct[_Kind] = []
     """Kinds of testbeds that its words describe; by default all that its experiments have."""
     study: bool = False
     """Whether it prints the campaign's parameter study."""
+
+    @model_validator(mode="after")
+    def _columns_differ(self) -> Self:
+        if twice := sorted(self.columns.keys() & self.optional.keys()):
+            raise ValueError(f"a column is either optional or not, not both: {', '.join(twice)}")
+        if selected := sorted(c for c, testbed in self.optional.items() if testbed == SELECTED):
+            raise ValueError(
+                f"what is selected is always measured, so it is not optional: {', '.join(selected)}"
+            )
+        return self
 
 
 @cache
