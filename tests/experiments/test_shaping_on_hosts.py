@@ -1,6 +1,7 @@
 """Shaping by commands: the job of a trial, and the gate of a kernel that has taprio."""
 
 import time
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -332,6 +333,16 @@ def test_the_software_bridge_needs_no_queues_and_no_vlans_of_the_kernel():
     assert tagged == {"talker", "loader", "listener"}
 
 
+def test_talker_and_listener_run_before_the_bridge_that_shares_their_processors():
+    steps = {step.name: step for step in on_hosts.job_of(software(), "tas", 1).commands()}
+    priority = str(software_bridge.END_PRIORITY)
+    assert steps["talker"].argv[:3] == ("chrt", "--fifo", priority)
+    assert ("--realtime", priority) in pairwise(steps["listener"].argv)
+    of_kernel = {step.name: step for step in on_hosts.job_of(part("bridge"), "tas", 1).commands()}
+    assert of_kernel["talker"].argv[0] != "chrt"
+    assert "--realtime" not in of_kernel["listener"].argv
+
+
 @pytest.mark.parametrize(
     ("mode", "has", "lacks"),
     [
@@ -412,6 +423,7 @@ def test_the_software_bridge_holds_gates_and_credit(monkeypatch, tmp_path):
             result, bridge = measured.values["result"], measured.values["bridge"]
             assert (result["sent"], result["received"]) == (150, 150)
             assert bridge["unaccounted"] == 0
+            assert measured.values["stalls"]["listener"]["longest_ms"] > 0
             queues = {row["queue"]: row for row in bridge["ports"][-1]["queues"]}
             assert queues[5]["sent"] == 150
             if mode == "tas":
@@ -436,7 +448,7 @@ def test_each_member_path_has_gates_a_load_and_a_line_of_its_own():
     background = {s.name: s.host for s in job.steps if isinstance(s, Step) and s.background}
     assert background == {
         **{"bridge": "gate", "bridge1": "gate1", "load": "loader", "load1": "loader1"},
-        **{"listener": "listener", "load-listener": "listener"},
+        **{"listener": "listener", "load-listener": "listener", "stallmeter": "listener"},
     }
     lines = {s.host for s in job.configure if s.name.startswith("line") and "tbf" in s.argv}
     assert lines == {"line", "line1"}

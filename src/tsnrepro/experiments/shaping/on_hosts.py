@@ -79,6 +79,7 @@ def measure(testbed: JobTestbed, trial: Trial, measured: Measurement) -> None:
         "egress": _egress_of(testbed.cable, result),
         "guest" if testbed.kind == "guest" else "machine": result.describe(),
         **_counts_of(part, wiring, result),
+        **({"stalls": software_bridge.stalls(result)} if part.software_bridge else {}),
     }
 
 
@@ -205,7 +206,7 @@ def job_of(part: ShapingPart, mode: Mode, seed: int, cable: Cable | None = None)
     programs = build.programs()
     names = [str(programs.talker), str(programs.listener)]
     if part.software_bridge:
-        names.append(software_bridge.program())
+        names += software_bridge.programs()
     if wiring.replicated:
         names.append(frer_switches.program())
     job = Job(
@@ -298,7 +299,7 @@ def _steps(part: ShapingPart, mode: Mode, wiring: Wiring) -> list[Step | Stop | 
     loads = [nth("load", place) for place, _ in enumerate(wiring.loaders)] if loaded else []
     return [
         *(software_bridge.start(wiring, deadline) if part.software_bridge else []),
-        _listener(wiring, deadline),
+        _listener(part, wiring, deadline),
         *(Step(f"{name}-before", *show, COMMAND_S) for name, show in shows.items()),
         *(_loads(part, wiring, deadline) if loaded else []),
         Pause(_LEAD_S),
@@ -320,13 +321,14 @@ def _shows(part: ShapingPart, wiring: Wiring) -> dict[str, tuple[str, tuple[str,
     return {name: (host, tuple(qdisc.show(device))) for name, (host, device) in ports.items()}
 
 
-def _listener(wiring: Wiring, deadline: float) -> Step:
+def _listener(part: ShapingPart, wiring: Wiring, deadline: float) -> Step:
     listen = command.listener(
         str(build.programs().listener),
         [_STREAM_PORT],
         command.Extent(),
         log=_LOG_PATH,
         timestamps=wiring.stamps,
+        realtime=software_bridge.END_PRIORITY if part.software_bridge else None,
     )
     return Step("listener", LISTENER, tuple(listen), deadline, background=True, files=(_LOG_PATH,))
 
@@ -342,6 +344,8 @@ def _talker(part: ShapingPart, mode: Mode, wiring: Wiring, deadline: float) -> S
         priority=part.priority,
         txtime_ahead_ns=_LAUNCH_AHEAD_NS if mode in LAUNCHED else None,
     )
+    if part.software_bridge:
+        talk = software_bridge.in_time(talk)
     return Step("talker", TALKER, tuple(talk), deadline)
 
 

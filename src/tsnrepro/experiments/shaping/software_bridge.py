@@ -15,6 +15,8 @@ from tsnrepro.ethernet import R_TAG_BYTES
 from tsnrepro.experiments.shaping.steps import COMMAND_S, nth, numbered
 from tsnrepro.experiments.shaping.topology import CARD, LISTENER, VLAN_ID, Wiring
 from tsnrepro.settings.shaping import TOGGLED, Mode
+from tsnrepro.streams import build as streams
+from tsnrepro.streams.stalls import parse_stalls, stall_meter
 from tsnrepro.testbed.jobs.job import Step, Stop
 from tsnrepro.tools import qdisc
 
@@ -33,11 +35,33 @@ _STATES: dict[bool, tuple[str, Mode]] = {
 # wakes up late by less costs the line nothing.
 _AHEAD_US = 50.0
 _LONGEST_SLEEP_US = 200
+# The bridge's threads run before ordinary programs, on processors that all share. A talker that
+# had to wait for them would send what was due meanwhile at once, which is another stream, and a
+# listener's wait would be taken for the network's. Both run before them, and sleep between
+# datagrams.
+END_PRIORITY = 2
+_METER = "stallmeter"
 
 
-def program() -> str:
-    """Return the path of the bridge's program, built where it is missing."""
-    return str(build.bridge())
+def programs() -> list[str]:
+    """Return the paths of the programs that a trial needs for it, built where they are missing."""
+    return [str(build.bridge()), str(streams.programs().stallmeter)]
+
+
+def in_time(argv: list[str]) -> list[str]:
+    """Return the command of a talker that sends when it is due, and not when it gets to run."""
+    return ["chrt", "--fifo", str(END_PRIORITY), *argv]
+
+
+def _meter(deadline_s: float) -> Step:
+    """Return the step that meters stalls of the machine until it is stopped, see :func:`stalls`."""
+    argv = tuple(stall_meter(str(streams.programs().stallmeter)))
+    return Step(_METER, LISTENER, argv, deadline_s, background=True)
+
+
+def stalls(result: JobResult) -> dict[str, Any]:
+    """Return how the machine stalled, as other experiments record it."""
+    return {LISTENER: parse_stalls(result.steps[_METER].stdout).values()}
 
 
 def inputs(part: ShapingPart, mode: Mode, wiring: Wiring, listener: str) -> dict[str, bytes]:
@@ -90,12 +114,12 @@ def tagging(wiring: Wiring) -> list[Step]:
 
 
 def start(wiring: Wiring, deadline_s: float) -> list[Step]:
-    """Return the steps that start the bridges; each forwards from when it answers."""
-    steps = []
+    """Return the steps that start meter and bridges; each forwards from when it answers."""
+    steps = [_meter(deadline_s)]
     for place, host in enumerate(_hosts(wiring)):
         name = nth(_NAME, place)
-        run = words.command(program(), _SETTINGS_PATH, wiring.devices(host))
-        ask = words.ask(program(), "counters")
+        run = words.command(str(build.bridge()), _SETTINGS_PATH, wiring.devices(host))
+        ask = words.ask(str(build.bridge()), "counters")
         steps += [
             Step(name, host, tuple(run), deadline_s, background=True),
             Step(f"{name}-before", host, tuple(ask), COMMAND_S),
@@ -106,13 +130,14 @@ def start(wiring: Wiring, deadline_s: float) -> list[Step]:
 def toggle(wiring: Wiring, name: str, *, enable: bool) -> list[Step]:
     """Return the steps that enable or disable the gates while the bridge goes on."""
     path, _ = _STATES[enable]
-    argv = tuple(words.ask(program(), "settings", path))
+    argv = tuple(words.ask(str(build.bridge()), "settings", path))
     return [Step(name, host, argv, COMMAND_S) for host in _hosts(wiring)]
 
 
 def stop(wiring: Wiring) -> list[Stop]:
-    """Return the steps that end the bridges, which print their counters then."""
-    return [Stop(nth(_NAME, place)) for place, _ in enumerate(_hosts(wiring))]
+    """Return the steps that end bridges and meter, which print what they counted then."""
+    names = [nth(_NAME, place) for place, _ in enumerate(_hosts(wiring))]
+    return [Stop(name) for name in (*names, _METER)]
 
 
 def _hosts(wiring: Wiring) -> list[str]:

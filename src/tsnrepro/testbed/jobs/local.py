@@ -35,7 +35,7 @@ _SCRIPT = "/run/tsnrepro/script"
 _ENVIRONMENT = {"PATH": SEARCH_PATH, "HOME": "/root", "TMPDIR": "/tmp"}
 PROGRAMS = (
     *("chroot", "ethtool", "ip", "mount", "nsenter", "setpriv", "sysctl", "tar", "tc", "timeout"),
-    "unshare",
+    *("chrt", "unshare"),
 )
 # A job has these for itself.
 _OWN = ("/dev", "/proc", "/run", "/sys", "/tmp")
