@@ -267,7 +267,7 @@ def clock_agreement(
         return judge_one_kernel(first, other, last)
     if services is None:
         return Refusal("talker and listener are machines apart, and no time service is configured")
-    states = (_ptp_state(talker, services[0]), _ptp_state(listener, services[1]))
+    states = (ptp_state(talker, services[0]), ptp_state(listener, services[1]))
     offsets = (_phc2sys(talker, services[0]), _phc2sys(listener, services[1]))
     return judge_time_service(first, other, last, states, offsets)
 
@@ -282,7 +282,14 @@ def looked_at(talker: RemoteHost, listener: RemoteHost) -> Iterator[list[Agreeme
     found.append(clock_agreement(talker, listener, programs))
 
 
-def _ptp_state(host: RemoteHost, service: TimeService) -> PtpState:
+def ptp_state(host: RemoteHost, service: TimeService) -> PtpState:
+    """Ask a host's ptp4l for its state.
+
+    Raises
+    ------
+    CommandError, ToolError
+        It does not answer.
+    """
     return parse_ptp_state(host.run(pmc(service), deadline_s=COMMAND_SECONDS).check().stdout)
 
 
@@ -353,6 +360,26 @@ def judge_time_service(
         "round_trip_ns": last.tai_ns - first.tai_ns,
     }
     return Agreement(uncertainty, "linuxptp", evidence)
+
+
+def judge_between(found: Agreement, board: PtpState) -> Agreement | Refusal:
+    """Judge a switch between two hosts that agree: a boundary clock of the same grandmaster.
+
+    The listener's offset is that from the switch, and the switch's gates go by its own clock: its
+    offset from the talker's adds to both.
+    """
+    grandmaster = found.evidence.get("grandmaster")
+    if grandmaster is not None and board.grandmaster != grandmaster:
+        return Refusal(
+            f"the switch follows the grandmaster {board.grandmaster}, the hosts {grandmaster}"
+        )
+    if "SLAVE" not in board.port_states:
+        return Refusal(f"the switch's PTP ports are {', '.join(board.port_states)}, none SLAVE")
+    if "MASTER" not in board.port_states:
+        return Refusal(f"the switch's PTP ports are {', '.join(board.port_states)}, none MASTER")
+    share = abs(board.offset_ns)
+    evidence = found.evidence | {"switch_share_ns": share}
+    return Agreement(found.uncertainty_ns + share, found.method, evidence)
 
 
 def _bracket(

@@ -4,6 +4,7 @@ import re
 import time
 from collections.abc import Iterator
 
+from tsnrepro.settings import CardsSettings
 from tsnrepro.settings.ptp import RackPtpSettings
 from tsnrepro.testbed.hardware.findings import (
     PASS,
@@ -12,6 +13,7 @@ from tsnrepro.testbed.hardware.findings import (
     ExaminedHost,
     HostFinding,
 )
+from tsnrepro.testbed.hardware.pair import clocks_of
 from tsnrepro.testbed.hardware.shell import Shell
 from tsnrepro.topology import LISTENER
 
@@ -30,8 +32,8 @@ _OFFSET = re.compile(r"offset from CLOCK_REALTIME is (approximately )?(-?\d+)\s*
 
 
 def clock_hardware(host: ExaminedHost) -> Iterator[HostFinding]:
-    """Look whether a station's card has a clock, and stamps what has to be stamped."""
-    if not host.station:
+    """Look whether a host's card has a clock, and stamps what has to be stamped."""
+    if not _has_clock_kept(host):
         return
     by_card = _by_card(host)
     for device in _clock_cards(host):
@@ -43,11 +45,18 @@ def clock_hardware(host: ExaminedHost) -> Iterator[HostFinding]:
             said += f", but no {', '.join(lacks)}"
         remedy, without = "One-way latency then rests on the kernel's time stamps", WARN
         if by_card:
-            remedy, without = "Take another card, or set `ptp: {time_stamping: software}`", STOP
+            remedy, without = _remedy_of(host), STOP
         verdict = PASS if clock and not lacks else without
         yield host.finding(f"hardware clock of {device}", verdict, said, remedy)
-        if by_card and clock:
+        if by_card and clock and host.station:
             yield _card_beside_system(host, device)
+
+
+def _remedy_of(host: ExaminedHost) -> str:
+    # With a board between, software time stamps are no way out.
+    if isinstance(host.rack.settings, CardsSettings) and host.rack.settings.hosts.sw:
+        return "Take another card: a board's gates go by clocks in hardware"
+    return "Take another card, or set `ptp: {time_stamping: software}`"
 
 
 def _by_card(host: ExaminedHost) -> bool:
@@ -60,7 +69,16 @@ def _clock_cards(host: ExaminedHost) -> list[str]:
     ptp = host.rack.settings.ptp
     if isinstance(ptp, RackPtpSettings):
         return [getattr(ptp.cards, host.role)]
+    if isinstance(host.rack.settings, CardsSettings):
+        return clocks_of(host.rack.settings)[host.role]
     return list(host.devices.values())
+
+
+def _has_clock_kept(host: ExaminedHost) -> bool:
+    """Tell whether a host's clock is one of those that are kept together."""
+    if isinstance(host.rack.settings, CardsSettings):
+        return host.role in clocks_of(host.rack.settings)
+    return host.station
 
 
 def _lacking(told: str, *, every_frame: bool) -> list[str]:
@@ -100,10 +118,13 @@ def time_services(host: ExaminedHost) -> Iterator[HostFinding]:
     with that. A second ptp4l or phc2sys on either host has the same card, or the same clock.
     """
     ptp = host.rack.settings.ptp
-    if ptp is None or ptp.free_running or not host.station:
+    if ptp is None or ptp.free_running or not _has_clock_kept(host):
         return
     steering = (*_LINUXPTP, *(_STEERING if host.role == LISTENER else ()))
-    run = {*host.shell.read(["ps", "-e", "-o", "comm="]).split()}
+    if host.between:  # busybox's ps knows no such options
+        run = {name for name in steering if host.said("pidof", name)}
+    else:
+        run = {*host.shell.read(["ps", "-e", "-o", "comm="]).split()}
     others = [name for name in steering if name in run]
     found = ", ".join(others) or "none"
     remedy = "Stop it for the campaign, or set `ptp: null` where it keeps both hosts' clocks"

@@ -190,7 +190,7 @@ class HardwareTestbed:
         # Without the names of the topology, one of which their cards may happen to have.
         on_host = programs.on_host()
         hosts = {role: RackHost(self._rack.connections[role], {}, on_host) for role in _STATIONS}
-        cards = {role: getattr(ptp.cards, role) for role in _STATIONS}
+        cards = {role: [getattr(ptp.cards, role)] for role in _STATIONS}
         return ClockKeeper(hosts, cards, str(streams.programs().listener), ptp)
 
     # --- what experiments use ------------------------------------------------------------

@@ -1,15 +1,17 @@
-"""linuxptp on two hosts that a cable joins: started, waited for, watched and stopped.
+"""linuxptp on hosts that cables join: started, waited for, watched and stopped.
 
 The talker's clock is the grandmaster. With stamps of the cards, ptp4l keeps the listener's card on
 the talker's; phc2sys carries the time from the talker's system to its card, and from the listener's
-card to its system. With stamps of the kernel ptp4l keeps the listener's system clock itself.
+card to its system. With stamps of the kernel ptp4l keeps the listener's system clock itself. A
+board between the two is a boundary clock (IEEE Std 1588-2019): its own clock, which its gates go
+by, follows the talker's card, and the listener's card follows it. No phc2sys runs on it.
 
 While ptp4l runs with stamps of the cards, igb and igc stamp every frame that arrives, not only
 PTP's: they know no other filter.
 """
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 
 from tsnrepro.errors import CommandError, TestbedError, ToolError
@@ -19,12 +21,16 @@ from tsnrepro.testbed.clocks import (
     Refusal,
     TimeService,
     clock_agreement,
+    judge_between,
+    ptp_state,
     read_clocks,
 )
 from tsnrepro.testbed.hardware import programs
 from tsnrepro.testbed.hardware.shell import as_line
 from tsnrepro.testbed.host import RemoteHost, RemoteProcess
 from tsnrepro.topology import LISTENER, TALKER
+
+_BOARD = "sw"
 
 # Where it goes with the programs, also after a kill.
 _FOLDER = f"{programs.FOLDER}/linuxptp"
@@ -33,7 +39,9 @@ _LOOK_SECONDS = 1.0
 _TAI_AHEAD_S = 37
 _COMMAND_SECONDS = 20
 # Lower wins: the talker is the grandmaster.
-_PRIORITY = {TALKER: 100, LISTENER: 200}
+_PRIORITY = {TALKER: 100, _BOARD: 150, LISTENER: 200}
+# Ahead of a load that waits at the same port (ptp4l(8)).
+_OF_BOARD = "socket_priority 7\n"
 # Eight messages a second: the clocks are together in some seconds.
 _GLOBAL = """\
 [global]
@@ -50,7 +58,6 @@ logAnnounceInterval 0
 tx_timestamp_timeout 20
 use_syslog 0
 verbose 1
-[{card}]
 """
 _LOGGED = 'log=$1; shift; exec "$@" >"$log" 2>&1'
 
@@ -61,9 +68,9 @@ class ClockKeeper:
     Parameters
     ----------
     hosts
-        The talker and the listener.
+        The talker and the listener, and the board between them where one is.
     cards
-        Their devices.
+        Their ports.
     program
         Path of a talker or listener program on each, which tells its clocks.
     settings
@@ -73,7 +80,7 @@ class ClockKeeper:
     def __init__(
         self,
         hosts: Mapping[str, RemoteHost],
-        cards: Mapping[str, str],
+        cards: Mapping[str, Sequence[str]],
         program: str,
         settings: PtpSettings | None,
     ) -> None:
@@ -109,7 +116,7 @@ class ClockKeeper:
         ahead_s = read_clocks(self._hosts[TALKER], self._program).tai_offset_s
         for role, host in self._hosts.items():
             host.run(["mkdir", "-p", _FOLDER], deadline_s=_COMMAND_SECONDS).check()
-            stack.callback(_run_quietly, host, ["rm", "-rf", _FOLDER])
+            stack.callback(_run_quietly, host, ["rm", "-rf", _folder_of(role)])
             text = configuration(ptp, role, self._cards[role])
             host.write(_CONFIGURATION, text.encode(), deadline_s=_COMMAND_SECONDS)
             commands = programs_of(ptp, role, self._cards[role], ahead_s)
@@ -154,8 +161,12 @@ class ClockKeeper:
             service = TimeService(_SOCKET, ptp.domain, 0, _LOG if carried else None)
             services = (service, service)
         talker, listener = self._hosts[TALKER], self._hosts[LISTENER]
+        programs = (self._program, self._program)
         try:
-            return clock_agreement(talker, listener, (self._program, self._program), services)
+            found = clock_agreement(talker, listener, programs, services)
+            if services and _BOARD in self._hosts and isinstance(found, Agreement):
+                return judge_between(found, ptp_state(self._hosts[_BOARD], services[0]))
+            return found
         except (CommandError, ToolError) as error:  # linuxptp that has only just begun
             return Refusal(str(error))
 
@@ -167,38 +178,46 @@ class ClockKeeper:
                 raise TestbedError(f"it ended by itself: {told}", name)
 
 
-def configuration(ptp: PtpSettings, role: str, card: str) -> str:
+def _folder_of(role: str) -> str:
+    """Return the folder to remove: on a board there is nothing else in that of the programs."""
+    return programs.FOLDER if role == _BOARD else _FOLDER
+
+
+def configuration(ptp: PtpSettings, role: str, cards: Sequence[str]) -> str:
     """Return ptp4l's configuration file for a host, in the words of ptp4l(8)."""
-    return _GLOBAL.format(
+    told = _GLOBAL.format(
         stamping=ptp.time_stamping,
         domain=ptp.domain,
         priority=_PRIORITY[role],
         free_running=int(ptp.free_running),
         socket=_SOCKET,
-        card=card,
     )
+    told += _OF_BOARD if role == _BOARD else ""
+    return told + "".join(f"[{card}]\n" for card in cards)
 
 
-def programs_of(ptp: PtpSettings, role: str, card: str, tai_ahead_s: int) -> dict[str, list[str]]:
+def programs_of(
+    ptp: PtpSettings, role: str, cards: Sequence[str], tai_ahead_s: int
+) -> dict[str, list[str]]:
     """Return the commands of linuxptp that run on a host, by their programs' names."""
     commands = {"ptp4l": ["ptp4l", "-f", _CONFIGURATION]}
-    if ptp.time_stamping == "hardware" and not ptp.free_running:
-        carried = phc2sys(role, card, tai_ahead_s)
+    if ptp.time_stamping == "hardware" and not ptp.free_running and role != _BOARD:
+        carried = phc2sys(role, cards[0], tai_ahead_s)
         commands["phc2sys"] = ["sh", "-c", _LOGGED, "sh", _LOG, *carried]
     return commands
 
 
-def told(ptp: PtpSettings, role: str, card: str) -> tuple[list[str], list[str]]:
+def told(ptp: PtpSettings, role: str, cards: Sequence[str]) -> tuple[list[str], list[str]]:
     """Return the lines that start linuxptp on a host, and those that end it and clear up.
 
     phc2sys is told TAI's lead as the host's kernel knows it; here it is that of 2017 and after.
     """
-    write = ["sh", "-c", f'printf %s "$1" >{_CONFIGURATION}', "sh", configuration(ptp, role, card)]
-    running = programs_of(ptp, role, card, _TAI_AHEAD_S)
+    write = ["sh", "-c", f'printf %s "$1" >{_CONFIGURATION}', "sh", configuration(ptp, role, cards)]
+    running = programs_of(ptp, role, cards, _TAI_AHEAD_S)
     first = [as_line(role, argv) for argv in (["mkdir", "-p", _FOLDER], write)]
     started = [f"{as_line(role, argv)} & {name}=$!" for name, argv in running.items()]
     ended = [f"{role}# kill -TERM ${name}" for name in reversed(running)]
-    return [*first, *started], [*ended, as_line(role, ["rm", "-rf", _FOLDER])]
+    return [*first, *started], [*ended, as_line(role, ["rm", "-rf", _folder_of(role)])]
 
 
 def phc2sys(role: str, card: str, tai_ahead_s: int) -> list[str]:
