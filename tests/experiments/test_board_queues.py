@@ -207,13 +207,14 @@ def test_a_board_that_refuses_ends_the_trial_before_anything_is_sent(rack, setti
     assert rack["sw"].state["ports"]["eth0"]["root"] is None
 
 
-def test_a_dry_run_prints_what_a_trial_runs_and_changes_nothing(rack, settings, capsys):
+@pytest.mark.parametrize("mode", ["tas", "cbs"])
+def test_a_dry_run_prints_what_a_trial_runs_and_changes_nothing(rack, settings, capsys, mode):
     board = rack["sw"]
     before = json.dumps(board.state)
-    told.tell_trial(NAME, settings, "tas", "documents")
+    told.tell_trial(NAME, settings, mode, "documents")
     assert json.dumps(board.state) == before
     printed = capsys.readouterr().out
-    job, _ = run(rack, settings, "tas")
+    job, _ = run(rack, settings, mode)
     for step in job.set_up:
         assert f"{step.host}# {shlex.join(step.argv)}" in printed
     for line in (
@@ -225,7 +226,7 @@ def test_a_dry_run_prints_what_a_trial_runs_and_changes_nothing(rack, settings, 
     ):
         assert line in printed
     assert not any("phc2sys" in line for line in printed.splitlines() if line.startswith("sw#"))
-    gates = printed.index(" taprio ")
+    gates = printed.index(" taprio " if mode == "tas" else " cbs ")
     assert printed.index("sw# ptp4l -f") < gates < printed.index("talker# /run/tsnrepro-programs/")
 
 
