@@ -12,7 +12,7 @@ from tsnrepro.errors import TestbedError
 from tsnrepro.repository import root
 from tsnrepro.settings import load_testbed
 from tsnrepro.settings.ptp import PtpSettings, RackPtpSettings
-from tsnrepro.testbed.clocks import Agreement
+from tsnrepro.testbed.clocks import Agreement, Refusal, judge_stamping, parse_phc2sys
 from tsnrepro.testbed.hardware import actions, time_service
 from tsnrepro.testbed.hardware.time_service import ClockKeeper, configuration, phc2sys
 from tsnrepro.testbed.host import Completed
@@ -104,6 +104,34 @@ def test_a_block_begins_with_clocks_that_agree_and_leaves_nothing():
     for host in (talker, listener):
         assert all(p.stopped for p in host.processes)
         assert host.ran[-1] == ["rm", "-rf", "/run/tsnrepro-programs/linuxptp"]
+
+
+def test_a_card_that_stamps_arrivals_is_kept_on_its_systems_clock_in_tai():
+    """Besides the card that linuxptp speaks over: what is left of doubt there adds to the rest."""
+    talker, listener = hosts()
+    with keeper(talker, listener).together(10) as apart:
+        alone = apart[0].uncertainty_ns
+    talker, listener = hosts()
+    chosen = PtpSettings(locked_within_s=0.001, most_uncertainty_ns=200_000)
+    both = {"talker": talker, "listener": listener}
+    kept = ClockKeeper(both, PORTS, "/listener", chosen, {"listener": "enp9s0"})
+    with kept.together(10) as agreed:
+        share = agreed[0].evidence["stamping_card_share_ns"]
+    # The largest in the log: 9100 ns, and half of the 87000 that reading it took.
+    assert share == 9100 + 87_000 / 2
+    assert agreed[0].uncertainty_ns == alone + share
+    assert [len(each.processes) for each in (talker, listener)] == [2, 3]
+    line = " ".join(listener.processes[-1].argv)
+    assert line.endswith("phc2sys -s CLOCK_REALTIME -c enp9s0 -O 37 -R 8 -m")
+    assert all(p.stopped for p in listener.processes)
+
+
+def test_a_stamping_card_that_is_not_locked_is_refused():
+    told = parse_phc2sys(PHC2SYS)
+    assert {each.state for each in told} >= {"s1"}
+    found = judge_stamping(Agreement(5.0, "linuxptp"), told)
+    assert isinstance(found, Refusal)
+    assert "stamping card's phc2sys is in servo state s1" in found.reason
 
 
 def board(says):

@@ -30,6 +30,7 @@ _VIRTUAL = (
     ", in virtual time: good for gate order, shaping, priority and loss, "
     "not for absolute latency or jitter"
 )
+_STAMPED_BY_CARD = ", arrivals of one-way latency stamped by the listener's card"
 # How a page introduces its numbers. A model's are not measured, and no page says they are.
 _SIMULATED, _MEASURED = "Simulated on", "Measured on"
 
@@ -67,6 +68,8 @@ def label_of(manifest_path: str | Path) -> str:
         label = _JOBS if facts.get("kernel_queues", True) else _BRIDGED
     if kind == "cards" and facts.get("switch"):
         label = _AROUND_A_BOARD
+    if facts.get("settings", {}).get("receive_stamps") == "hardware":
+        label += _STAMPED_BY_CARD
     return label + _VIRTUAL if facts.get("virtual_time") else label
 
 

@@ -268,7 +268,7 @@ def clock_agreement(
     if services is None:
         return Refusal("talker and listener are machines apart, and no time service is configured")
     states = (ptp_state(talker, services[0]), ptp_state(listener, services[1]))
-    offsets = (_phc2sys(talker, services[0]), _phc2sys(listener, services[1]))
+    offsets = (phc2sys_offsets(talker, services[0]), phc2sys_offsets(listener, services[1]))
     return judge_time_service(first, other, last, states, offsets)
 
 
@@ -293,7 +293,14 @@ def ptp_state(host: RemoteHost, service: TimeService) -> PtpState:
     return parse_ptp_state(host.run(pmc(service), deadline_s=COMMAND_SECONDS).check().stdout)
 
 
-def _phc2sys(host: RemoteHost, service: TimeService) -> list[ClockOffset]:
+def phc2sys_offsets(host: RemoteHost, service: TimeService) -> list[ClockOffset]:
+    """Return what a host's phc2sys told last; nothing where there is none.
+
+    Raises
+    ------
+    CommandError, ToolError
+        Its log cannot be read.
+    """
     if service.phc2sys_log is None:
         return []
     argv = ["sh", "-c", _READ_LOG, "sh", str(service.phc2sys_lines), service.phc2sys_log]
@@ -347,8 +354,7 @@ def judge_time_service(
             f"{other.tai_offset_s} s at the listener"
         )
     shares = [
-        abs(state.offset_ns) + max((abs(o.offset_ns) + o.delay_ns / 2 for o in told), default=0)
-        for state, told in zip(states, offsets, strict=True)
+        abs(state.offset_ns) + _doubt_ns(told) for state, told in zip(states, offsets, strict=True)
     ]
     uncertainty = sum(shares) + first.resolution_ns
     if refusal := _bracket(first, other, last, uncertainty):
@@ -380,6 +386,20 @@ def judge_between(found: Agreement, board: PtpState) -> Agreement | Refusal:
     share = abs(board.offset_ns)
     evidence = found.evidence | {"switch_share_ns": share}
     return Agreement(found.uncertainty_ns + share, found.method, evidence)
+
+
+def judge_stamping(found: Agreement, told: list[ClockOffset]) -> Agreement | Refusal:
+    """Judge a card that stamps arrivals, whose clock a phc2sys of its own keeps on the system's."""
+    if unlocked := [o.state for o in told if o.state not in (None, "s2")]:
+        return Refusal(f"the stamping card's phc2sys is in servo state {unlocked[-1]}, not s2")
+    share = _doubt_ns(told)
+    evidence = found.evidence | {"stamping_card_share_ns": share}
+    return Agreement(found.uncertainty_ns + share, found.method, evidence)
+
+
+def _doubt_ns(told: list[ClockOffset]) -> float:
+    """Return the largest offset that a phc2sys told, and half the time that a reading took."""
+    return max((abs(o.offset_ns) + o.delay_ns / 2 for o in told), default=0)
 
 
 def _bracket(

@@ -206,6 +206,7 @@ def _free_ports(host: ExaminedHost) -> Iterator[HostFinding]:
 _CHECKS: tuple[Check, ...] = (
     *(_privileges, doctor_ports.way_in, _sessions, _tools, _programs, _space, _governor),
     *(doctor_ports.links, doctor_ports.hardware, doctor_clocks.clock_hardware),
+    doctor_clocks.arrival_stamps,
     *(doctor_clocks.time_services, doctor_rivals.managers, doctor_rivals.firewall),
     *(_free_ports, doctor_ports.idle),
 )

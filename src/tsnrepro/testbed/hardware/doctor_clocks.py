@@ -4,8 +4,9 @@ import re
 import time
 from collections.abc import Iterator
 
-from tsnrepro.settings import CardsSettings
+from tsnrepro.settings import CardsSettings, HardwareSettings
 from tsnrepro.settings.ptp import RackPtpSettings
+from tsnrepro.testbed.hardware import card_stamps
 from tsnrepro.testbed.hardware.findings import (
     PASS,
     STOP,
@@ -23,8 +24,6 @@ _CLOCK_SECONDS = 0.1
 _STEERING = ("chronyd", "ntpd", "openntpd", "systemd-timesyn", "timemaster")
 _LINUXPTP = ("ptp4l", "phc2sys")
 _CLOCK = re.compile(r"(?:PTP Hardware Clock|provider index):\s*(\d+)")
-_CAPABILITIES = ("hardware-transmit", "hardware-receive", "hardware-raw-clock")
-_FILTERS = re.compile(r"Hardware Receive Filter Modes:(.*)", re.DOTALL)
 _OFFSET = re.compile(r"offset from CLOCK_REALTIME is (approximately )?(-?\d+)\s*ns")
 
 
@@ -39,7 +38,7 @@ def clock_hardware(host: ExaminedHost) -> Iterator[HostFinding]:
     for device in _clock_cards(host):
         told = host.said("ethtool", "-T", device)
         clock = _CLOCK.search(told)
-        lacks = _lacking(told, every_frame=host.of_pair and host.role == LISTENER)
+        lacks = card_stamps.lacking(told, every_frame=host.of_pair and host.role == LISTENER)
         said = f"clock {clock[1]}" if clock else "none"
         if clock and lacks:
             said += f", but no {', '.join(lacks)}"
@@ -50,6 +49,20 @@ def clock_hardware(host: ExaminedHost) -> Iterator[HostFinding]:
         yield host.finding(f"hardware clock of {device}", verdict, said, remedy)
         if by_card and clock and host.station:
             yield _card_beside_system(host, device)
+
+
+def arrival_stamps(host: ExaminedHost) -> Iterator[HostFinding]:
+    """Look whether the measured card of a rack's listener stamps arrivals, where that is asked."""
+    settings = host.rack.settings
+    card = settings.stamping.get(host.role) if isinstance(settings, HardwareSettings) else None
+    if card is None:
+        return
+    lacks = card_stamps.lacking(host.said("ethtool", "-T", card), every_frame=True)
+    if not host.has("hwstamp_ctl"):
+        lacks.append("hwstamp_ctl of linuxptp to set it")
+    found = f"no {', '.join(lacks)}" if lacks else "every frame, by the card"
+    remedy = "Take another card, or set `receive_stamps: software`"
+    yield host.finding(f"arrival stamps of {card}", STOP if lacks else PASS, found, remedy)
 
 
 def _remedy_of(host: ExaminedHost) -> str:
@@ -79,16 +92,6 @@ def _has_clock_kept(host: ExaminedHost) -> bool:
     if isinstance(host.rack.settings, CardsSettings):
         return host.role in clocks_of(host.rack.settings)
     return host.station
-
-
-def _lacking(told: str, *, every_frame: bool) -> list[str]:
-    """Return what a card's time stamps lack; datagrams are stamped where every frame is."""
-    lacks = [word for word in _CAPABILITIES if not re.search(rf"^\s+{word}\b", told, re.MULTILINE)]
-    filters = _FILTERS.search(told)
-    stamped = re.findall(r"^\s+([\w-]+)", filters[1], re.MULTILINE) if filters else []
-    if every_frame and "all" not in stamped:
-        lacks.append("receive filter `all`")
-    return lacks
 
 
 def _card_beside_system(host: ExaminedHost, device: str) -> HostFinding:

@@ -22,6 +22,8 @@ from tsnrepro.testbed.clocks import (
     TimeService,
     clock_agreement,
     judge_between,
+    judge_stamping,
+    phc2sys_offsets,
     ptp_state,
     read_clocks,
 )
@@ -35,6 +37,7 @@ _BOARD = "sw"
 # Where it goes with the programs, also after a kill.
 _FOLDER = f"{programs.FOLDER}/linuxptp"
 _CONFIGURATION, _SOCKET, _LOG = (f"{_FOLDER}/{n}" for n in ("ptp4l.conf", "ptp4l", "phc2sys.log"))
+_STAMPING_LOG = f"{_FOLDER}/stamping.log"
 _LOOK_SECONDS = 1.0
 _TAI_AHEAD_S = 37
 _COMMAND_SECONDS = 20
@@ -75,6 +78,9 @@ class ClockKeeper:
         Path of a talker or listener program on each, which tells its clocks.
     settings
         Of linuxptp; None where the clocks are kept together otherwise, or are one.
+    stamping
+        Cards that stamp arrivals and that linuxptp does not speak over, by their hosts' roles: each
+        is kept on its system's clock.
     """
 
     def __init__(
@@ -83,8 +89,9 @@ class ClockKeeper:
         cards: Mapping[str, Sequence[str]],
         program: str,
         settings: PtpSettings | None,
+        stamping: Mapping[str, str] | None = None,
     ) -> None:
-        self._hosts, self._cards = hosts, cards
+        self._hosts, self._cards, self._stamping = hosts, cards, stamping or {}
         self._program, self._settings = program, settings
         self._running: dict[str, RemoteProcess] = {}
 
@@ -120,6 +127,8 @@ class ClockKeeper:
             text = configuration(ptp, role, self._cards[role])
             host.write(_CONFIGURATION, text.encode(), deadline_s=_COMMAND_SECONDS)
             commands = programs_of(ptp, role, self._cards[role], ahead_s)
+            if role in self._stamping:
+                commands |= stamping_program(self._stamping[role], ahead_s)
             for name, argv in commands.items():
                 process = host.start(argv, deadline_s=deadline_s)
                 self._running[f"{role}: {name}"] = process
@@ -165,10 +174,18 @@ class ClockKeeper:
         try:
             found = clock_agreement(talker, listener, programs, services)
             if services and _BOARD in self._hosts and isinstance(found, Agreement):
-                return judge_between(found, ptp_state(self._hosts[_BOARD], services[0]))
-            return found
+                found = judge_between(found, ptp_state(self._hosts[_BOARD], services[0]))
+            return self._with_stamping(found)
         except (CommandError, ToolError) as error:  # linuxptp that has only just begun
             return Refusal(str(error))
+
+    def _with_stamping(self, found: Agreement | Refusal) -> Agreement | Refusal:
+        """Add the doubt about the cards that stamp arrivals."""
+        for role in self._stamping:
+            if isinstance(found, Agreement):
+                service = TimeService(phc2sys_log=_STAMPING_LOG)
+                found = judge_stamping(found, phc2sys_offsets(self._hosts[role], service))
+        return found
 
     def _see_that_all_run(self) -> None:
         for name, process in self._running.items():
@@ -207,13 +224,23 @@ def programs_of(
     return commands
 
 
-def told(ptp: PtpSettings, role: str, cards: Sequence[str]) -> tuple[list[str], list[str]]:
+def stamping_program(card: str, tai_ahead_s: int) -> dict[str, list[str]]:
+    """Return the command that keeps a card which stamps arrivals on its system's clock, in TAI."""
+    carried = phc2sys(TALKER, card, tai_ahead_s)
+    return {"phc2sys_stamping": ["sh", "-c", _LOGGED, "sh", _STAMPING_LOG, *carried]}
+
+
+def told(
+    ptp: PtpSettings, role: str, cards: Sequence[str], stamping: str | None = None
+) -> tuple[list[str], list[str]]:
     """Return the lines that start linuxptp on a host, and those that end it and clear up.
 
     phc2sys is told TAI's lead as the host's kernel knows it; here it is that of 2017 and after.
     """
     write = ["sh", "-c", f'printf %s "$1" >{_CONFIGURATION}', "sh", configuration(ptp, role, cards)]
     running = programs_of(ptp, role, cards, _TAI_AHEAD_S)
+    if stamping:
+        running |= stamping_program(stamping, _TAI_AHEAD_S)
     first = [as_line(role, argv) for argv in (["mkdir", "-p", _FOLDER], write)]
     started = [f"{as_line(role, argv)} & {name}=$!" for name, argv in running.items()]
     ended = [f"{role}# kill -TERM ${name}" for name in reversed(running)]
