@@ -73,6 +73,10 @@ COVERED = {
     r"tsnrepro configure [\w-]+ tas --dry-run": (
         "tests/experiments/test_shaping_told.py::test_what_is_told_is_what_a_trial_runs"
     ),
+    r"tsnrepro configure [\w-]+ cbs --dry-run": (
+        "tests/experiments/test_board_queues.py::"
+        "test_a_dry_run_prints_what_a_trial_runs_and_changes_nothing"
+    ),
     r"tsnrepro restore [\w-]+": "tests/testbed/test_hardware.py::test_the_commands_of_a_rack",
     r"tsnrepro experiments": "tests/test_readme_commands.py::test_a_command_runs",
 }

@@ -86,7 +86,22 @@ def test_every_mode_of_an_end_station_is_told():
 
 
 def test_a_cable_has_no_bridge():
-    shaping = {"repetitions": 1, "parts": [part("bridge").model_dump(exclude_unset=True)]}
-    shaping["parts"][0]["testbeds"] = {"cards": {}}
-    with pytest.raises(ConfigurationError, match="a cable joins the cards, so there is no bridge"):
+    """A part of kind bridge is measured where a switch stands between the cards, and only there."""
+    settings = part("bridge", modes=["fifo"])
+    with pytest.raises(ConfigurationError, match="no switch stands between the cards"):
+        on_hosts.job_of(settings, "fifo", 1, cable())
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"kind": "tas-frer", "modes": ["tas"]}, "no path is replicated there"),
+        ({"modes": ["direct"]}, "the board stays between the cards"),
+        ({"switch": "bridge", "modes": ["fifo"]}, "so there is no switch: bridge"),
+    ],
+)
+def test_what_cards_cannot_do_is_refused_beforehand(changes, said):
+    settings = part("bridge").model_dump(exclude_unset=True) | changes
+    shaping = {"repetitions": 1, "parts": [settings | {"testbeds": {"cards": {}}}]}
+    with pytest.raises(ConfigurationError, match=said):
         parse(Campaign, {"description": "x", "shaping": shaping}, "a campaign")

@@ -374,7 +374,7 @@ def test_a_part_of_the_kernels_has_the_factors_it_always_had():
 def test_the_software_bridge_has_no_modes_of_a_kernels_queues():
     with pytest.raises(ValueError, match="the software bridge has no mode mqprio, etf"):
         part("end-station", switch="bridge", modes=["tas", "mqprio", "etf"])
-    with pytest.raises(ValueError, match=r"testbeds.cards: the cards shape"):
+    with pytest.raises(ValueError, match=r"testbeds.cards: cards and boards shape"):
         part("end-station", testbeds={"cards": {"switch": "bridge"}})
 
 

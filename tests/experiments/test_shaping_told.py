@@ -1,10 +1,10 @@
 """A dry run of a trial between two cards prints what a trial runs on the hosts, in its order."""
 
-import json
 import re
 import shlex
 
 import pytest
+from hosts_of_cards import CARD, CardOfTest
 
 from tsnrepro import campaigns
 from tsnrepro.errors import ConfigurationError, TestbedError
@@ -17,89 +17,17 @@ from tsnrepro.testbed.hardware.cards import CardsTestbed
 from tsnrepro.testbed.hardware.command import CONFIGURATIONS, SHAPING_MODES
 from tsnrepro.testbed.hardware.pair import Pair
 from tsnrepro.testbed.hardware.rack_host import RackHost
-from tsnrepro.testbed.host import Completed
-from tsnrepro.testbed.jobs import sessions
 from tsnrepro.testbed.jobs.sessions import SessionJobs
 
 NAME = "i210-example"
-MACS = {"talker": "02:00:00:00:00:01", "listener": "02:00:00:00:00:02"}
-CARD = "enp3s0"
-SEPARATOR = r"\036"
-
-
-class Process:
-    """A program that runs until it is stopped."""
-
-    running = True
-
-    def __init__(self, done, stopped):
-        self._done, self._stopped = done, stopped
-
-    def read_line(self):
-        return "started"
-
-    def stop(self):
-        self.running = False
-        self._stopped()
-
-    def wait(self):
-        return self._done
-
-
-class CardOfTest:
-    """A host with one card that answers as a PC with i225 would; it notes what it is told."""
-
-    def __init__(self, name, noted):
-        self.name, self.noted = name, noted
-
-    def run(self, argv, **_):
-        if len(argv) == len(("sh", "-c", "script")) and SEPARATOR in argv[2]:
-            # Several in one session, as a rack's shell asks them.
-            each = [shlex.split(line.partition(" 2>&1;")[0]) for line in argv[2].splitlines()]
-            said = [f"{self._answer(self._noted(words))}\x1e0\x1e" for words in each]
-            return self._done(argv, "".join(said))
-        return self._done(argv, self._answer(self._noted(argv)))
-
-    def start(self, argv, **_):
-        words = self._noted(argv, " &")
-        return Process(self._done(argv, ""), lambda: self.noted.append(f"{self.name}: end {words}"))
-
-    def write(self, path, content, **_):
-        self.noted.append(f"{self.name}: scp {path}")
-
-    def close(self):
-        """As a connection's."""
-
-    def _done(self, argv, text):
-        return Completed(self.name, tuple(argv), 0, text, "", 0.0, 0.0)
-
-    def _noted(self, argv, end=""):
-        # A job's step stands behind the shell that reports how it ended, and its word.
-        words = shlex.join(argv[5:] if argv[2:3] == [sessions._REPORT] else argv)
-        self.noted.append(f"{self.name}# {words}{end}")
-        return words
-
-    def _answer(self, words):
-        link = {"ifname": CARD, "flags": ["UP"], "mtu": 1500, "operstate": "UP"}
-        link |= {"address": MACS[self.name], "addr_info": []}
-        if words.startswith(("ip -j address", "ip -j -d link")):
-            return json.dumps([link])
-        if words.startswith(("tc -j", "ip -j")):
-            return "[]"
-        if words.startswith("cat /sys/class/net/"):
-            return f"{MACS[self.name]}\n" if words.endswith("address") else "1000\n"
-        if words.startswith("ethtool --show-eee"):
-            return "EEE settings for enp3s0:\n\tEEE status: enabled - active\n"
-        if words.startswith("uname -m"):
-            return f"{programs.platform.machine()}\n"
-        return "0\n" if words.startswith(("sysctl -n", "sysctl --ignore -n")) else ""
+ROLES = ("talker", "listener")
 
 
 @pytest.fixture
 def hosts(monkeypatch):
     """Stand in for the connections; what is noted is of both hosts, in order."""
     noted = []
-    made = {role: CardOfTest(role, noted) for role in MACS}
+    made = {role: CardOfTest(role, noted) for role in ROLES}
     monkeypatch.setattr("tsnrepro.testbed.hardware.pair.connect", lambda *_: made)
     monkeypatch.setattr("time.sleep", lambda _: None)
     return made, noted
@@ -167,7 +95,7 @@ def test_what_comes_before_a_trial_is_told_too(hosts, settings, capsys):
     printed = told_lines(capsys, settings, "tas")
     job = next(n for n, line in enumerate(printed) if line.endswith(f"dev {CARD} down"))
     before = printed[:job]
-    for role in MACS:
+    for role in ROLES:
         assert f"{role}# ethtool --set-eee {CARD} eee off" in before
         assert any(line.startswith(f"{role}# scp ") and "listener" in line for line in before)
     (gates,) = [line for line in printed if " taprio " in line]
@@ -183,7 +111,7 @@ def test_linuxptp_is_told_between_links_and_steps(hosts, settings, capsys):
 
     up = place("ip address add 10.0.101.1/24")
     sending = place("talker# /run/tsnrepro-programs/talker")
-    for role in MACS:
+    for role in ROLES:
         assert up < place(f"{role}# ptp4l -f /run/tsnrepro-programs/linuxptp/ptp4l.conf") < sending
         assert up < place(f"{role}# sh -c 'printf %s") < sending
         assert place(f"{role}# kill -TERM $ptp4l") > sending
@@ -197,7 +125,9 @@ def test_the_highest_load_is_told(settings):
 
 
 def test_a_mode_that_the_campaign_has_not_is_refused(settings):
-    with pytest.raises(ConfigurationError, match=r"no mode cbs between two cards.*It has: tas"):
+    with pytest.raises(
+        ConfigurationError, match=r"no mode cbs of end-station between cards.*It has: tas"
+    ):
         told.trial_of(campaigns.campaign("quick"), "quick", "cbs")
     with pytest.raises(ConfigurationError, match="It has: none"):
         told.trial_of(campaigns.campaign("soak"), "soak", "tas")

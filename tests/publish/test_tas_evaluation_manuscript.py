@@ -71,6 +71,12 @@ class TestPages(PagesOfShaping):
         assert "게이트와큐는네트워크카드의것이다." in text
         assert "여기에없다" not in text
 
+    def test_of_a_board_between_cards_it_says_that_end_stations_were_not_measured(self, tmp_path):
+        chosen = {"*.shaper": "board"}
+        text = PAPER.squeezed(PAPER.built(prepared(PAPER, tmp_path, kind="cards", chosen=chosen)))
+        assert "게이트와큐는TSN스위치보드의것이다" in text
+        assert "보고서가다룬단말의카드는재지않았으므로" in text
+
     def test_a_software_bridge_in_place_of_the_port_is_described_as_one(self, tmp_path):
         chosen = {"*.shaper": "software bridge"}
         results = PAPER.built(prepared(PAPER, tmp_path, kind="emulated", chosen=chosen))

@@ -121,6 +121,42 @@ def test_a_cards_clock_is_compared_with_the_systems(printed, shown):
     assert finding[f"clock of {CARD}"].found.startswith(shown)
 
 
+BOARD = load_testbed(root() / "config" / "testbeds" / "lan966x-example.yaml")
+
+
+def test_a_boards_clock_is_that_of_its_ports():
+    """Of those that PTP passes; phc2sys does not run there, so nothing is compared."""
+    ports = {"talker": "eth1", "loader": "eth2", "listener": "eth0"}
+    stamping = STAMPING.format(clock=OLD, filters="ptpv2-l2-event")
+    prints = {f"ethtool -T {port}": stamping for port in ("eth0", "eth1")}
+    host = examined(BOARD, "sw", ports, prints | HAS_PHC_CTL)
+    finding = found(doctor_clocks.clock_hardware, host)
+    assert {f.check: f.verdict for f in finding.values()} == {
+        "hardware clock of eth1": PASS,
+        "hardware clock of eth0": PASS,
+    }
+
+
+def test_software_time_stamps_are_no_way_out_of_a_board_without_a_clock():
+    host = examined(BOARD, "sw", {}, {"ethtool -T eth0": WITHOUT, "ethtool -T eth1": WITHOUT})
+    finding = found(doctor_clocks.clock_hardware, host)["hardware clock of eth0"]
+    assert finding.verdict == STOP
+    assert "software" not in finding.remedy
+
+
+def test_the_loaders_clock_is_nobodys_business():
+    host = examined(BOARD, "loader", {"card": CARD}, {})
+    assert not found(doctor_clocks.clock_hardware, host)
+    assert not found(doctor_clocks.time_services, host)
+    assert not host.shell.asked
+
+
+@pytest.mark.parametrize(("runs", "verdict"), [({}, PASS), ({"pidof ptp4l": "71\n"}, STOP)])
+def test_a_second_ptp4l_on_a_board_is_found(runs, verdict):
+    host = examined(BOARD, "sw", {}, runs)
+    assert found(doctor_clocks.time_services, host)["other time services"].verdict == verdict
+
+
 def test_a_cards_clock_that_cannot_be_read_stops():
     finding = cards_clock(STAMPING.format(clock=OLD, filters="all"), more=HAS_PHC_CTL)
     assert finding[f"clock of {CARD}"].verdict == STOP

@@ -122,3 +122,20 @@ def test_a_host_with_an_older_c_library_is_told_before_a_program_fails(
     finding = doctor._c_library(host)
     assert finding.verdict == verdict
     assert ("need glibc 2.34" in finding.found) == (verdict == STOP)
+
+
+@pytest.mark.parametrize(
+    ("role", "needs", "without"),
+    [
+        ("sw", {"dcb", "bridge", "ptp4l", "pmc"}, {"phc2sys", "frer", "vcap", "iperf3"}),
+        ("listener", {"ping", "phc2sys"}, {"dcb", "iperf3"}),
+        ("loader", {"ethtool"}, {"ptp4l", "phc2sys"}),
+    ],
+)
+def test_around_a_board_each_host_needs_its_own_tools(role, needs, without):
+    settings = load_testbed(root() / "config" / "testbeds" / "lan966x-example.yaml")
+    (tools, *_) = doctor._tools(examined(settings, role, {}, {}))
+    lacking = {*tools.found.removeprefix("lacks ").split(", ")}
+    assert tools.verdict == STOP
+    assert needs <= lacking
+    assert not without & lacking

@@ -12,20 +12,22 @@ from tsnrepro.errors import TestbedError
 from tsnrepro.repository import root
 from tsnrepro.settings import load_testbed
 from tsnrepro.settings.ptp import PtpSettings, RackPtpSettings
-from tsnrepro.testbed.clocks import Agreement
+from tsnrepro.testbed.clocks import Agreement, Refusal, judge_stamping, parse_phc2sys
 from tsnrepro.testbed.hardware import actions, time_service
 from tsnrepro.testbed.hardware.time_service import ClockKeeper, configuration, phc2sys
 from tsnrepro.testbed.host import Completed
 
 CARDS = {"talker": "enp3s0", "listener": "enp4s0"}
+PORTS = {role: [card] for role, card in CARDS.items()}
 SLAVE = RECEIVER.replace("UNCALIBRATED", "SLAVE")
+BOUNDARY = SLAVE.replace("LISTENING", "MASTER")
 
 
 def test_the_talker_is_the_grandmaster():
     read = {}
     for role, card in CARDS.items():
         read[role] = configparser.ConfigParser(delimiters=" ")
-        read[role].read_string(configuration(PtpSettings(domain=7), role, card))
+        read[role].read_string(configuration(PtpSettings(domain=7), role, [card]))
         assert card in read[role].sections()
         assert read[role]["global"]["domainNumber"] == "7"
         assert read[role]["global"]["time_stamping"] == "hardware"
@@ -80,7 +82,7 @@ class Host:
 def keeper(talker, listener, **settings):
     chosen = PtpSettings(**{"locked_within_s": 0.001, "most_uncertainty_ns": 200_000, **settings})
     hosts = {"talker": talker, "listener": listener}
-    return ClockKeeper(hosts, CARDS, "/listener", chosen)
+    return ClockKeeper(hosts, PORTS, "/listener", chosen)
 
 
 def hosts(dies=False):
@@ -104,6 +106,78 @@ def test_a_block_begins_with_clocks_that_agree_and_leaves_nothing():
         assert host.ran[-1] == ["rm", "-rf", "/run/tsnrepro-programs/linuxptp"]
 
 
+def test_a_card_that_stamps_arrivals_is_kept_on_its_systems_clock_in_tai():
+    """Besides the card that linuxptp speaks over: what is left of doubt there adds to the rest."""
+    talker, listener = hosts()
+    with keeper(talker, listener).together(10) as apart:
+        alone = apart[0].uncertainty_ns
+    talker, listener = hosts()
+    chosen = PtpSettings(locked_within_s=0.001, most_uncertainty_ns=200_000)
+    both = {"talker": talker, "listener": listener}
+    kept = ClockKeeper(both, PORTS, "/listener", chosen, {"listener": "enp9s0"})
+    with kept.together(10) as agreed:
+        share = agreed[0].evidence["stamping_card_share_ns"]
+    # The largest in the log: 9100 ns, and half of the 87000 that reading it took.
+    assert share == 9100 + 87_000 / 2
+    assert agreed[0].uncertainty_ns == alone + share
+    assert [len(each.processes) for each in (talker, listener)] == [2, 3]
+    line = " ".join(listener.processes[-1].argv)
+    assert line.endswith("phc2sys -s CLOCK_REALTIME -c enp9s0 -O 37 -R 8 -m")
+    assert all(p.stopped for p in listener.processes)
+
+
+def test_a_stamping_card_that_is_not_locked_is_refused():
+    told = parse_phc2sys(PHC2SYS)
+    assert {each.state for each in told} >= {"s1"}
+    found = judge_stamping(Agreement(5.0, "linuxptp"), told)
+    assert isinstance(found, Refusal)
+    assert "stamping card's phc2sys is in servo state s1" in found.reason
+
+
+def board(says):
+    """Return a keeper with a board between the hosts, and the board."""
+    talker, listener = hosts()
+    between = Host("sw", {"pmc": says})
+    kept = {"talker": talker, "sw": between, "listener": listener}
+    chosen = PtpSettings(locked_within_s=0.001, most_uncertainty_ns=200_000)
+    return ClockKeeper(kept, PORTS | {"sw": ["eth1", "eth0"]}, "/listener", chosen), between
+
+
+def test_a_board_between_keeps_its_own_clock_and_adds_its_doubt():
+    """No phc2sys carries it on: gates go by the board's clock itself."""
+    talker, listener = hosts()
+    with keeper(talker, listener).together(10) as apart:
+        alone = apart[0].uncertainty_ns
+    kept, between = board(BOUNDARY)
+    with kept.together(10) as agreed:
+        share = agreed[0].evidence["switch_share_ns"]
+        assert share > 0
+        assert agreed[0].uncertainty_ns == alone + share
+        assert [p.argv[0] for p in between.processes] == ["ptp4l"]
+    assert all(p.stopped for p in between.processes)
+    assert between.ran[-1] == ["rm", "-rf", "/run/tsnrepro-programs"]
+    (written,) = between.written.values()
+    assert written.decode().endswith("socket_priority 7\n[eth1]\n[eth0]\n")
+
+
+@pytest.mark.parametrize(
+    ("says", "said"),
+    [
+        (SLAVE, "the switch's PTP ports are SLAVE, LISTENING, none MASTER"),
+        (RECEIVER, "the switch's PTP ports are UNCALIBRATED, LISTENING, none SLAVE"),
+        (
+            BOUNDARY.replace("624c0b.fffe.e2f8c6", "aaaaaa.fffe.aaaaaa"),
+            "follows the grandmaster aaaaaa",
+        ),
+    ],
+)
+def test_a_board_whose_clock_is_another_is_refused(says, said):
+    kept, between = board(says)
+    with pytest.raises(TestbedError, match=said), kept.together(10):
+        pass
+    assert all(p.stopped for p in between.processes)
+
+
 @pytest.mark.parametrize(
     ("dies", "settings", "said"),
     [
@@ -122,7 +196,7 @@ def test_what_keeps_clocks_apart_is_said(dies, settings, said):
 def test_without_linuxptp_two_machines_do_not_agree(monkeypatch):
     monkeypatch.setattr(time_service, "_LOOK_SECONDS", 0.0)
     talker, listener = hosts()
-    apart = ClockKeeper({"talker": talker, "listener": listener}, CARDS, "/listener", None)
+    apart = ClockKeeper({"talker": talker, "listener": listener}, PORTS, "/listener", None)
     with pytest.raises(TestbedError, match="no time service is configured"), apart.together(1):
         nullcontext()
 
@@ -139,7 +213,7 @@ def test_a_racks_dry_run_tells_linuxptp_of_both_stations(capsys):
     actions.tell_clocks(rack.model_copy(update={"ptp": ptp}))
     started, ended = capsys.readouterr().out.split("# and after it")
     for role, card in CARDS.items():
-        assert configuration(ptp, role, card) in started
+        assert configuration(ptp, role, [card]) in started
         assert f"{role}# ptp4l -f " in started
         assert f"{role}# kill -TERM $phc2sys\n{role}# kill -TERM $ptp4l\n" in ended
     assert shlex.join(phc2sys("listener", CARDS["listener"], 37)) in started

@@ -15,7 +15,7 @@ from tsnrepro.analysis import shaping_toggled as toggled
 from tsnrepro.analysis.results import Results
 from tsnrepro.analysis.shaping import IDLE, Run, estimates, held_runs, loads_of
 from tsnrepro.ethernet import FULL_PAYLOAD_BYTES
-from tsnrepro.experiments.shaping.factors import CARDS_MEDIUM
+from tsnrepro.experiments.shaping.factors import BOARD_MEDIUM, CARDS_MEDIUM
 from tsnrepro.experiments.shaping.schedule import Flow, carried_bytes, flows_of, smallest_window_ns
 from tsnrepro.registry import MODEL
 from tsnrepro.settings.shaping import LAUNCHED, TOGGLED, ShapingPart
@@ -67,12 +67,14 @@ def _toggled(results: Results, run: Run, part: ShapingPart, load: str) -> None:
 
 
 def _shaper(run: Run, part: ShapingPart) -> str:
-    """Return what gives a part's ports their modes: the model, a card, or a program of hosts."""
+    """Return what gives a part's ports their modes: the model, a card, a board or a program."""
     medium = run.rows(part.name)["medium"].iloc[0]
     if medium == MODEL:
         return MODEL
     if medium == CARDS_MEDIUM:
         return "card"
+    if medium == BOARD_MEDIUM:
+        return "board"
     return "software bridge" if part.software_bridge else "kernel"
 
 

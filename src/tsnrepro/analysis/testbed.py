@@ -20,6 +20,8 @@ _LABELS = {
     "hardware": "hardware testbed (hosts and switches of a rack, reached over SSH)",
     "model": "model testbed (simulated queues, no measurement)",
 }
+# Cards with a switch between them.
+_AROUND_A_BOARD = "cards testbed (three hosts around a LAN966x board, reached over SSH)"
 # The emulated testbed without its switches: jobs, each with links and queues of its own.
 _JOBS = "emulated testbed (network namespaces on one machine, queues of its own kernel)"
 _BRIDGED = "emulated testbed (network namespaces on one machine, shaping by the software bridge)"
@@ -28,6 +30,7 @@ _VIRTUAL = (
     ", in virtual time: good for gate order, shaping, priority and loss, "
     "not for absolute latency or jitter"
 )
+_STAMPED_BY_CARD = ", arrivals of one-way latency stamped by the listener's card"
 # How a page introduces its numbers. A model's are not measured, and no page says they are.
 _SIMULATED, _MEASURED = "Simulated on", "Measured on"
 
@@ -63,6 +66,10 @@ def label_of(manifest_path: str | Path) -> str:
     if facts.get("jobs") and kind == "emulated":
         # Trials from before there was the software bridge do not tell.
         label = _JOBS if facts.get("kernel_queues", True) else _BRIDGED
+    if kind == "cards" and facts.get("switch"):
+        label = _AROUND_A_BOARD
+    if facts.get("settings", {}).get("receive_stamps") == "hardware":
+        label += _STAMPED_BY_CARD
     return label + _VIRTUAL if facts.get("virtual_time") else label
 
 

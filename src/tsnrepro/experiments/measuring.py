@@ -128,7 +128,7 @@ def _fitting(
     fitting: list[Planned] = []
     others: dict[str, set[str]] = {}
     for item in planned:
-        if reason := unfit_trial(item.testbed, item.data_planes, testbed):
+        if reason := unfit_trial(item.testbed, item.data_planes, testbed, item.cabled):
             others.setdefault(reason, set()).add(item.trial.label)
         else:
             fitting.append(item)

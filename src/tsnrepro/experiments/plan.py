@@ -19,7 +19,9 @@ class Planned:
     ``testbed`` are settings of the testbed that this trial needs otherwise than configured, such
     as its number of paths. ``data_planes`` are the switches that have to run our data plane for
     it, on a rack where others may stand. ``until`` names what a trial is measured for only as long
-    as it is not well enough known; without such a name it is measured in any case.
+    as it is not well enough known; without such a name it is measured in any case. ``cabled`` says
+    what has to be between network cards where it is measured between such, a ``cable`` or a
+    ``switch``.
     """
 
     trial: Trial
@@ -28,6 +30,7 @@ class Planned:
     testbed: dict[str, Any] = field(default_factory=dict)
     data_planes: tuple[str, ...] = ()
     until: str = ""
+    cabled: str = ""
 
 
 def randomised_blocks(trials: list[Trial], seed: int) -> list[Trial]:

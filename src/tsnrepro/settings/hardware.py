@@ -145,6 +145,9 @@ class HardwareSettings(ReachedHosts):
     ptp: RackPtpSettings | None = None
     """Without it no one-way latency is stated, unless one machine has all hosts."""
     frer: FrerSettings = FrerSettings()
+    receive_stamps: Literal["software", "hardware"] = "software"
+    """What stamps the arrival of a datagram whose one-way latency is measured: the listener's
+    kernel, or its card, whose clock phc2sys then keeps on the system's."""
     receive_buffer_bytes: SocketBufferBytes | None = None
     """As on the emulated testbed."""
     realtime_listener: bool = False
@@ -164,6 +167,11 @@ class HardwareSettings(ReachedHosts):
                 raise ValueError(f"{name} has one port twice among {', '.join(ports)}")
         refuse_networks_apart(hosts.talker, hosts.listener)
         self._refuse_ptp_on_the_measured_network()
+        if self.receive_stamps == "hardware" and (self.ptp is None or self.ptp.free_running):
+            raise ValueError(
+                "receive_stamps: hardware needs ptp, and clocks that it steers: a card's stamps "
+                "are times of its own clock"
+            )
         return self
 
     def _refuse_ptp_on_the_measured_network(self) -> None:
@@ -175,6 +183,11 @@ class HardwareSettings(ReachedHosts):
                     f"ptp.cards.{name} is the card of the measured network, where PTP's frames "
                     "would be replicated and queued"
                 )
+
+    @property
+    def stamping(self) -> dict[str, str]:
+        """The cards that stamp arrivals, by their hosts' roles."""
+        return {"listener": self.hosts.listener.card} if self.receive_stamps == "hardware" else {}
 
     @property
     def paths(self) -> int:

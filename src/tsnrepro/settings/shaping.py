@@ -190,10 +190,6 @@ class ShapingPart(_Conditions):
             raise ValueError("mode cbs needs idle_slope_mbps")
         if self.software_bridge and (wrong := [m for m in self.modes if m in _OF_A_KERNEL]):
             raise ValueError(f"the software bridge has no mode {', '.join(wrong)}")
-        if CARDS in self.testbeds and self.kind != "end-station":
-            raise ValueError(f"testbeds.cards: a cable joins the cards, so there is no {self.kind}")
-        if CARDS in self.testbeds and self._switch_on(CARDS) == "bridge":
-            raise ValueError("testbeds.cards: the cards shape, so there is no switch")
         if self.priority == self.load_priority:
             raise ValueError(
                 f"stream and load are both of class {self.priority}: no mode could tell them apart"
@@ -203,6 +199,24 @@ class ShapingPart(_Conditions):
                 f"interval_spread_us of {self.interval_spread_us:g} is above interval_us of "
                 f"{self.interval_us:g}: datagrams would overtake each other"
             )
+        return self
+
+    @model_validator(mode="after")
+    def _cards_can(self) -> ShapingPart:
+        if CARDS not in self.testbeds:
+            return self
+        if self.kind == "tas-frer":
+            raise ValueError("testbeds.cards: no path is replicated there, so there is no tas-frer")
+        if self._switch_on(CARDS) == "bridge":
+            raise ValueError(
+                "testbeds.cards: cards and boards shape, so there is no switch: bridge"
+            )
+        given = self.testbeds[CARDS]
+        if self.kind == "bridge" and "direct" in (getattr(given, "modes", None) or self.modes):
+            raise ValueError("testbeds.cards: the board stays between the cards: no mode direct")
+        gates = getattr(given, "gates", None) or self.gates
+        if self.kind == "bridge" and gates is not None and not gates.guard_band:
+            raise ValueError("testbeds.cards: a LAN966x always has its guard band")
         return self
 
     @model_validator(mode="after")

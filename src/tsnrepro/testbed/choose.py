@@ -7,6 +7,7 @@ from tsnrepro.errors import ConfigurationError
 from tsnrepro.registry import EMULATED, GUEST, MODEL, SOMEBODYS, Experiment
 from tsnrepro.repository import root
 from tsnrepro.settings import (
+    CardsSettings,
     EmulatedSettings,
     HardwareSettings,
     ModelSettings,
@@ -102,7 +103,10 @@ def _unfit_elimination(experiment: Experiment, settings: EmulatedSettings | Mode
 
 
 def unfit_trial(
-    changes: Collection[str], data_planes: Collection[str], settings: TestbedSettings
+    changes: Collection[str],
+    data_planes: Collection[str],
+    settings: TestbedSettings,
+    cabled: str = "",
 ) -> str:
     """Return why a testbed cannot measure one trial of an experiment; empty if it can.
 
@@ -114,7 +118,11 @@ def unfit_trial(
         The switches that it needs our data plane on.
     settings
         Of the testbed.
+    cabled
+        What it needs between network cards: ``cable``, ``switch``, or nothing of these.
     """
+    if isinstance(settings, CardsSettings) and (reason := _uncabled(cabled, settings)):
+        return reason
     if not isinstance(settings, HardwareSettings):
         unknown = [name for name in changes if name not in type(settings).model_fields]
         named = " and ".join(unknown)
@@ -123,6 +131,16 @@ def unfit_trial(
         return f"a rack is as it is cabled, its {' and '.join(changes)} cannot be changed"
     unable = " and ".join(name for name in data_planes if name in settings.others_data_planes)
     return f"{unable} cannot fail so on request; switches of driver ebpf can" if unable else ""
+
+
+def _uncabled(cabled: str, settings: CardsSettings) -> str:
+    """Return why cards are not cabled as a trial needs it."""
+    stands = settings.hosts.sw is not None
+    if cabled == "switch" and not stands:
+        return "it needs a switch between the cards (hosts.sw)"
+    if cabled == "cable" and stands:
+        return "a switch stands between the cards, and it needs a cable from one to the other"
+    return ""
 
 
 def needed_qdiscs(experiment: Experiment, settings: Strict | None) -> tuple[str, ...]:

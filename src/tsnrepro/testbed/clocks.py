@@ -267,8 +267,8 @@ def clock_agreement(
         return judge_one_kernel(first, other, last)
     if services is None:
         return Refusal("talker and listener are machines apart, and no time service is configured")
-    states = (_ptp_state(talker, services[0]), _ptp_state(listener, services[1]))
-    offsets = (_phc2sys(talker, services[0]), _phc2sys(listener, services[1]))
+    states = (ptp_state(talker, services[0]), ptp_state(listener, services[1]))
+    offsets = (phc2sys_offsets(talker, services[0]), phc2sys_offsets(listener, services[1]))
     return judge_time_service(first, other, last, states, offsets)
 
 
@@ -282,11 +282,25 @@ def looked_at(talker: RemoteHost, listener: RemoteHost) -> Iterator[list[Agreeme
     found.append(clock_agreement(talker, listener, programs))
 
 
-def _ptp_state(host: RemoteHost, service: TimeService) -> PtpState:
+def ptp_state(host: RemoteHost, service: TimeService) -> PtpState:
+    """Ask a host's ptp4l for its state.
+
+    Raises
+    ------
+    CommandError, ToolError
+        It does not answer.
+    """
     return parse_ptp_state(host.run(pmc(service), deadline_s=COMMAND_SECONDS).check().stdout)
 
 
-def _phc2sys(host: RemoteHost, service: TimeService) -> list[ClockOffset]:
+def phc2sys_offsets(host: RemoteHost, service: TimeService) -> list[ClockOffset]:
+    """Return what a host's phc2sys told last; nothing where there is none.
+
+    Raises
+    ------
+    CommandError, ToolError
+        Its log cannot be read.
+    """
     if service.phc2sys_log is None:
         return []
     argv = ["sh", "-c", _READ_LOG, "sh", str(service.phc2sys_lines), service.phc2sys_log]
@@ -340,8 +354,7 @@ def judge_time_service(
             f"{other.tai_offset_s} s at the listener"
         )
     shares = [
-        abs(state.offset_ns) + max((abs(o.offset_ns) + o.delay_ns / 2 for o in told), default=0)
-        for state, told in zip(states, offsets, strict=True)
+        abs(state.offset_ns) + _doubt_ns(told) for state, told in zip(states, offsets, strict=True)
     ]
     uncertainty = sum(shares) + first.resolution_ns
     if refusal := _bracket(first, other, last, uncertainty):
@@ -353,6 +366,40 @@ def judge_time_service(
         "round_trip_ns": last.tai_ns - first.tai_ns,
     }
     return Agreement(uncertainty, "linuxptp", evidence)
+
+
+def judge_between(found: Agreement, board: PtpState) -> Agreement | Refusal:
+    """Judge a switch between two hosts that agree: a boundary clock of the same grandmaster.
+
+    The listener's offset is that from the switch, and the switch's gates go by its own clock: its
+    offset from the talker's adds to both.
+    """
+    grandmaster = found.evidence.get("grandmaster")
+    if grandmaster is not None and board.grandmaster != grandmaster:
+        return Refusal(
+            f"the switch follows the grandmaster {board.grandmaster}, the hosts {grandmaster}"
+        )
+    if "SLAVE" not in board.port_states:
+        return Refusal(f"the switch's PTP ports are {', '.join(board.port_states)}, none SLAVE")
+    if "MASTER" not in board.port_states:
+        return Refusal(f"the switch's PTP ports are {', '.join(board.port_states)}, none MASTER")
+    share = abs(board.offset_ns)
+    evidence = found.evidence | {"switch_share_ns": share}
+    return Agreement(found.uncertainty_ns + share, found.method, evidence)
+
+
+def judge_stamping(found: Agreement, told: list[ClockOffset]) -> Agreement | Refusal:
+    """Judge a card that stamps arrivals, whose clock a phc2sys of its own keeps on the system's."""
+    if unlocked := [o.state for o in told if o.state not in (None, "s2")]:
+        return Refusal(f"the stamping card's phc2sys is in servo state {unlocked[-1]}, not s2")
+    share = _doubt_ns(told)
+    evidence = found.evidence | {"stamping_card_share_ns": share}
+    return Agreement(found.uncertainty_ns + share, found.method, evidence)
+
+
+def _doubt_ns(told: list[ClockOffset]) -> float:
+    """Return the largest offset that a phc2sys told, and half the time that a reading took."""
+    return max((abs(o.offset_ns) + o.delay_ns / 2 for o in told), default=0)
 
 
 def _bracket(

@@ -418,6 +418,20 @@ def pin_queues(device: str, queue_of_pcp: Mapping[int, int]) -> list[list[str]]:
     return commands
 
 
+def priority_of_pcp(device: str, priority: int | None = None) -> list[str]:
+    """Return the command by which a port reads a frame's priority from its tag, in hardware.
+
+    The words are those of dcb-app(8): each PCP, of a frame that may be dropped first (``de``) or
+    not (``nd``), has the priority of its number, or all have the given one.
+    """
+    mapped = [
+        f"{pcp}{drop}:{pcp if priority is None else priority}"
+        for drop in ("nd", "de")
+        for pcp in range(8)
+    ]
+    return ["dcb", "app", "replace", "dev", device, "pcp-prio", *mapped]
+
+
 def tag_by_priority(device: str, program: str) -> list[list[str]]:
     """Return the commands that tag frames where the kernel has no VLAN devices.
 

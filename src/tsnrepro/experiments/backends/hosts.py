@@ -327,7 +327,8 @@ class HostsBackend:
             ports,
             Extent(seconds=deadline_s),
             log=log,
-            timestamps="software",
+            # Only where every arrival is kept the clocks are, and a card's with them.
+            timestamps=self._reader.stamps if log else "software",
             buffer_bytes=self._reader.receive_buffer_bytes,
             realtime=self._reader.priority,
         )

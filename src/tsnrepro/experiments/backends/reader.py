@@ -10,6 +10,8 @@ from typing import Any
 
 from tsnrepro.errors import TestbedError
 from tsnrepro.registry import EMULATED
+from tsnrepro.settings import HardwareSettings
+from tsnrepro.streams.command import Stamps
 from tsnrepro.testbed.protocol import HostTestbed
 from tsnrepro.topology import LISTENER, TALKER
 
@@ -27,6 +29,8 @@ class Reader:
 
     receive_buffer_bytes: int | None = None
     realtime: bool = False
+    stamps: Stamps = "software"
+    """What stamps arrivals whose clocks are kept together."""
 
     @property
     def priority(self) -> int | None:
@@ -51,6 +55,7 @@ def reader_of(testbed: HostTestbed, factors: dict[str, Any]) -> Reader:
     return Reader(
         settings.receive_buffer_bytes if buffer is None else buffer,
         settings.realtime_listener if realtime is None else realtime,
+        settings.receive_stamps if isinstance(settings, HardwareSettings) else "software",
     )
 
 

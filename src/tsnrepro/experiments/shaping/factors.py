@@ -6,6 +6,8 @@ from tsnrepro.settings.shaping import Mode, ShapingPart
 
 CARDS_MEDIUM = "network cards"
 """The medium of trials between two cards that a cable joins; others name their testbed."""
+BOARD_MEDIUM = "LAN966x between network cards"
+"""The medium of trials in which a port of a board shapes."""
 
 
 def factors_of(part: ShapingPart, mode: Mode, load_mbps: float) -> dict[str, Any]:

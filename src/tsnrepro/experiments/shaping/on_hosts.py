@@ -2,8 +2,8 @@
 
 Every command is a step of a job (:mod:`tsnrepro.testbed.jobs.job`), the same text that an SSH host
 would get. Hosts and links are in :mod:`.topology`; what makes a port shape is queueing disciplines
-of a kernel (:mod:`.veth_queues`) or of a card (:mod:`.card_queues`), or the software bridge
-(:mod:`.software_bridge`).
+of a kernel (:mod:`.veth_queues`) or of a card (:mod:`.card_queues`), the queues of a board
+(:mod:`.board_queues`), or the software bridge (:mod:`.software_bridge`).
 
 Egress is told by the kernel's receive stamp behind the line, at the frame's first bit, late by the
 few microseconds of bridge and network stack.
@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from tsnrepro.errors import ConfigurationError, ToolError
 from tsnrepro.experiments.shaping import (
+    board_queues,
     card_queues,
     frer_switches,
     software_bridge,
@@ -24,7 +25,7 @@ from tsnrepro.experiments.shaping import (
     topology,
     veth_queues,
 )
-from tsnrepro.experiments.shaping.factors import CARDS_MEDIUM, part_of
+from tsnrepro.experiments.shaping.factors import BOARD_MEDIUM, CARDS_MEDIUM, part_of
 from tsnrepro.experiments.shaping.log import LOG, compress
 from tsnrepro.experiments.shaping.steps import COMMAND_S, nth, numbered
 from tsnrepro.experiments.shaping.topology import CARD, LISTENER, SWITCH, TALKER, Wiring
@@ -75,12 +76,18 @@ def measure(testbed: JobTestbed, trial: Trial, measured: Measurement) -> None:
     measured.outputs[LOG] = compress(log)
     measured.values |= {
         "seed": seed,
-        "medium": f"{testbed.kind} veth" if testbed.kind in _OF_VETH else CARDS_MEDIUM,
+        "medium": _medium_of(testbed, wiring),
         "egress": _egress_of(testbed.cable, result),
         "guest" if testbed.kind == "guest" else "machine": result.describe(),
         **_counts_of(part, wiring, result),
         **({"stalls": software_bridge.stalls(result)} if part.software_bridge else {}),
     }
+
+
+def _medium_of(testbed: JobTestbed, wiring: Wiring) -> str:
+    if testbed.kind in _OF_VETH:
+        return f"{testbed.kind} veth"
+    return BOARD_MEDIUM if wiring.board else CARDS_MEDIUM
 
 
 def _egress_of(cable: Cable | None, result: JobResult) -> dict[str, Any]:
@@ -182,7 +189,7 @@ def _load_rates(part: ShapingPart, wiring: Wiring, result: JobResult) -> dict[st
 
 
 def _topology_of(part: ShapingPart, mode: Mode, cable: Cable | None) -> Wiring:
-    return topology.of_cable(cable) if cable else topology.of_veth(part, mode)
+    return topology.of_cable(cable, part) if cable else topology.of_veth(part, mode)
 
 
 def job_of(part: ShapingPart, mode: Mode, seed: int, cable: Cable | None = None) -> Job:
@@ -213,6 +220,9 @@ def job_of(part: ShapingPart, mode: Mode, seed: int, cable: Cable | None = None)
         name=f"shaping {part.name} {mode}",
         links=wiring.links,
         bridges=wiring.bridges,
+        ends=wiring.ends,
+        beforehand=(wiring.board.host,) if wiring.board else (),
+        set_up=tuple(_board(part, mode, wiring, cable)),
         configure=tuple(_configuration(part, mode, wiring, cable)),
         steps=tuple(_steps(part, mode, wiring)),
         programs=tuple(names),
@@ -233,6 +243,8 @@ def _inputs(part: ShapingPart, mode: Mode, wiring: Wiring, job: Job) -> dict[str
 def _configuration(
     part: ShapingPart, mode: Mode, wiring: Wiring, cable: Cable | None
 ) -> list[Step]:
+    if wiring.board:
+        return []  # its clock has to agree first
     if cable:
         ((host, device),) = wiring.shaped
         return numbered("shape", host, card_queues.commands(part, mode, device, cable.chip))
@@ -249,6 +261,22 @@ def _configuration(
             for name, host, port in wired
             for step in numbered(name, host, [veth_queues.wire(part, port)])
         ),
+    ]
+
+
+def _board(part: ShapingPart, mode: Mode, wiring: Wiring, cable: Cable | None) -> list[Step]:
+    """Return the steps that set a board's port up, once its clock agrees with the others'.
+
+    The listener speaks once, so that the board learns where it is and floods nothing.
+    """
+    if wiring.board is None or cable is None:
+        return []
+    talker = cable.talker.addresses[0].partition("/")[0]
+    speak = ("ping", "-n", "-c", "1", "-W", "5", talker)
+    commands = board_queues.commands(part, mode, wiring.board)
+    return [
+        Step("speak", LISTENER, speak, COMMAND_S),
+        *numbered("shape", wiring.board.host, commands),
     ]
 
 
@@ -311,7 +339,15 @@ def _steps(part: ShapingPart, mode: Mode, wiring: Wiring) -> list[Step | Stop | 
         *(software_bridge.stop(wiring) if part.software_bridge else []),
         *(frer_switches.ask() if wiring.replicated else []),
         *(Step(f"{name}-after", *show, COMMAND_S) for name, show in shows.items()),
+        *_board_cleared(wiring),
     ]
+
+
+def _board_cleared(wiring: Wiring) -> list[Step]:
+    if wiring.board is None:
+        return []
+    ((host, device),) = wiring.shaped
+    return [Step("clear", host, tuple(board_queues.cleared(device)), COMMAND_S)]
 
 
 def _shows(part: ShapingPart, wiring: Wiring) -> dict[str, tuple[str, tuple[str, ...]]]:

@@ -1,5 +1,6 @@
 """Trials of the experiment ``shaping``, and which code measures them."""
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
 from tsnrepro.experiments.measurement import Measurement
@@ -34,7 +35,13 @@ def plan(settings: ShapingSettings, seed: int, kind: str) -> list[Planned]:
             here = part.on(kind)
             check_part(here)
             trials += trials_of(here, settings.repetitions)
-    return in_blocks(trials, seed, lambda trial: _nominal_seconds(trial, kind))
+    planned = in_blocks(trials, seed, lambda trial: _nominal_seconds(trial, kind))
+    return [replace(item, cabled=_cabled(item.trial)) for item in planned]
+
+
+def _cabled(trial: Trial) -> str:
+    """Return what has to be between network cards for a trial."""
+    return "switch" if trial.factors["kind"] == "bridge" else "cable"
 
 
 def trials_of(part: ShapingPart, repetitions: int) -> list[Trial]:

@@ -13,7 +13,7 @@ from tsnrepro.settings import Campaign, CardsSettings
 from tsnrepro.settings.shaping import Mode, ShapingSettings
 from tsnrepro.testbed.hardware import programs, time_service
 from tsnrepro.testbed.hardware.cards import CardsTestbed
-from tsnrepro.testbed.hardware.pair import STATIONS, Pair
+from tsnrepro.testbed.hardware.pair import Pair, clocks_of
 from tsnrepro.testbed.hardware.rack_host import RackHost
 from tsnrepro.testbed.hardware.shell import tell
 from tsnrepro.testbed.jobs import told
@@ -25,8 +25,8 @@ _CARDS = "cards"
 _SEED = 1
 
 
-def trial_of(measured: Campaign, name: str, mode: str) -> Trial:
-    """Return the first trial between two cards of a mode, that of the highest load.
+def trial_of(measured: Campaign, name: str, mode: str, *, kind: str = "end-station") -> Trial:
+    """Return the first trial between cards of a mode and a kind of part, of the highest load.
 
     Raises
     ------
@@ -35,7 +35,7 @@ def trial_of(measured: Campaign, name: str, mode: str) -> Trial:
     """
     settings = measured.section("shaping")
     listed = settings.parts if isinstance(settings, ShapingSettings) else []
-    parts = [part.on(_CARDS) for part in listed if _CARDS in part.testbeds]
+    parts = [part.on(_CARDS) for part in listed if _CARDS in part.testbeds and part.kind == kind]
     for part in parts:
         if mode in part.modes:
             trials = [t for t in trials_of(part, 1) if t.factors["mode"] == mode]
@@ -43,7 +43,7 @@ def trial_of(measured: Campaign, name: str, mode: str) -> Trial:
     have = {mode for part in parts for mode in part.modes}
     known = [mode for mode in get_args(Mode) if mode in have]
     raise ConfigurationError(
-        f"the campaign measures no mode {mode} between two cards",
+        f"the campaign measures no mode {mode} of {kind} between cards",
         f"config/campaigns/{name}.yaml, shaping",
         f"It has: {', '.join(known) or 'none'}",
     )
@@ -60,9 +60,9 @@ def lines(job: Job, pair: Pair, testbed: CardsTestbed) -> list[str]:
     settings, on_host = testbed.settings, programs.on_host()
     words = RackHost(pair.connections[TALKER], {}, on_host).translated
     starting, ending = [], []
-    for role in STATIONS if settings.ptp else ():
+    for role, cards in clocks_of(settings).items() if settings.ptp else ():
         assert settings.ptp is not None
-        started, ended = time_service.told(settings.ptp, role, getattr(settings.hosts, role).card)
+        started, ended = time_service.told(settings.ptp, role, cards)
         starting += started
         ending += ended
 
@@ -83,7 +83,8 @@ def tell_trial(name: str, settings: CardsSettings, mode: str, campaign_name: str
     TestbedError
         A host cannot be reached, or its card is in use.
     """
-    trial = trial_of(campaign(campaign_name), campaign_name, mode)
+    kind = "bridge" if settings.hosts.sw else "end-station"
+    trial = trial_of(campaign(campaign_name), campaign_name, mode, kind=kind)
     testbed = CardsTestbed(settings, name)
     print(f"# {trial.label} of campaign {campaign_name}")
     with ExitStack() as stack:

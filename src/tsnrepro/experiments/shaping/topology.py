@@ -20,32 +20,34 @@ recovers::
                  loader1 eth0 --- p2
 
 The *line* is a bridge of its own whose port to the listener holds every mode's frames to the link
-rate, since veth sends at none. Between two cards that a cable joins there is no need of one.
+rate, since veth sends at none. Cards and the ports of a board need none. A board that stands
+between cards is the switch ``sw`` of a bridge; its forwarding is set up before a trial.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import TYPE_CHECKING
 
 from tsnrepro.errors import ConfigurationError
 from tsnrepro.ethernet import R_TAG_BYTES
 from tsnrepro.experiments.shaping.steps import nth
-from tsnrepro.testbed.jobs.job import Bridge, Cable, Link, LinkEnd, Vlan
+from tsnrepro.testbed.jobs.job import Bridge, Link, LinkEnd, Vlan
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from tsnrepro.settings.shaping import Mode, ShapingPart
     from tsnrepro.streams.command import Stamps
+    from tsnrepro.testbed.jobs.job import Cable, CabledSwitch
 
-TALKER, LISTENER, SWITCH = "talker", "listener", "sw"
+TALKER, LISTENER, SWITCH, LOADER = "talker", "listener", "sw", "loader"
 CARD = "eth0"
 HOST_PORT, MEMBERS, FRER_SWITCHES = "p0", ("m0", "m1"), ("sw1", "sw2")
 VLAN_ID = 10
 
-_OWN_PORT, _LOADER, _LINE = "port", "loader", "line"
+_OWN_PORT, _LINE = "port", "line"
 _TO_LINE, _FROM_TALKER, _FROM_LOADER = "p0", "p1", "p2"
 _LINE_IN, _LINE_OUT = "p0", "p1"
 _MTU = 1504  # a tagged frame of a full packet
@@ -71,6 +73,9 @@ class Wiring:
     """The listener's address."""
     stamps: Stamps = "software"
     """What stamps the stream's arrivals."""
+    ends: tuple[LinkEnd, ...] = ()
+    """Ports whose cables lead to a board."""
+    board: CabledSwitch | None = None
 
     @property
     def switched(self) -> bool:
@@ -97,11 +102,27 @@ class Wiring:
         return next(end for end in self._ends() if end.host == LISTENER)
 
     def _ends(self) -> Iterator[LinkEnd]:
-        return chain.from_iterable((link.one, link.other) for link in self.links)
+        of_links = chain.from_iterable((link.one, link.other) for link in self.links)
+        return chain(of_links, self.ends)
 
 
-def of_cable(cable: Cable) -> Wiring:
-    """Return the two hosts and the cable between them; the talker's own card shapes."""
+def of_cable(cable: Cable, part: ShapingPart) -> Wiring:
+    """Return the hosts and the cables of a part; the talker's own card shapes, or a board's port.
+
+    Raises
+    ------
+    ConfigurationError
+        The part needs a switch between the cards and there is none, or the other way round.
+    """
+    if (part.kind == "bridge") != (cable.switch is not None):
+        stands = "a switch stands" if cable.switch else "no switch stands"
+        raise ConfigurationError(
+            f"{stands} between the cards, and the part is of kind {part.kind}",
+            f"shaping part {part.name}",
+            "A testbed of cards with `sw` measures bridges, one without it end stations",
+        )
+    if cable.switch is not None:
+        return _of_board(cable, cable.switch)
     return Wiring(
         (Link(cable.talker, cable.listener),),
         (),
@@ -110,6 +131,25 @@ def of_cable(cable: Cable) -> Wiring:
         lines=(),
         to=cable.listener.addresses[0].partition("/")[0],
         stamps=cable.stamps,
+    )
+
+
+def _of_board(cable: Cable, board: CabledSwitch) -> Wiring:
+    """Return the hosts around a board; a job sets up their cards, and of the board one queue."""
+    assert cable.loader is not None
+    return Wiring(
+        (),
+        (),
+        shaped=((board.host, board.ports[LISTENER]),),
+        loaders=(LOADER,),
+        lines=(),
+        to=cable.listener.addresses[0].partition("/")[0],
+        stamps=cable.stamps,
+        ends=tuple(
+            replace(end, addresses=(), vlans=(Vlan(board.vlan, end.addresses),), mtu=_MTU)
+            for end in (cable.talker, cable.loader, cable.listener)
+        ),
+        board=board,
     )
 
 
@@ -136,7 +176,7 @@ def of_veth(part: ShapingPart, mode: Mode) -> Wiring:
     links = (first, _load_to(part, SWITCH), _line_behind(part, SWITCH))
     ports = (_FROM_TALKER, _FROM_LOADER, _TO_LINE)
     switches = () if part.software_bridge else (Bridge(SWITCH, ports),)
-    return Wiring((*links, out), (*switches, line), ((SWITCH, _TO_LINE),), (_LOADER,))
+    return Wiring((*links, out), (*switches, line), ((SWITCH, _TO_LINE),), (LOADER,))
 
 
 def _behind_frer(part: ShapingPart) -> Wiring:
@@ -162,14 +202,14 @@ def _behind_frer(part: ShapingPart) -> Wiring:
         tuple(links),
         tuple(Bridge(line, (_LINE_IN, _LINE_OUT)) for line in lines),
         shaped=tuple((gate, _TO_LINE) for gate in gates),
-        loaders=tuple(nth(_LOADER, place) for place, _ in enumerate(MEMBERS)),
+        loaders=tuple(nth(LOADER, place) for place, _ in enumerate(MEMBERS)),
         lines=tuple((line, _LINE_OUT) for line in lines),
     )
 
 
 def _load_to(part: ShapingPart, switch: str, place: int = 0) -> Link:
     """Return the link from the host of a load to the switch whose port it loads."""
-    loader = _card(part, nth(_LOADER, place), 3 + place)
+    loader = _card(part, nth(LOADER, place), 3 + place)
     return Link(loader, LinkEnd(switch, _FROM_LOADER, mtu=_MTU))
 
 

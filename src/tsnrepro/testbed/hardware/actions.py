@@ -101,7 +101,11 @@ def tell_clocks(settings: HardwareSettings) -> None:
     ptp = settings.ptp
     if ptp is None:
         return
-    told = [time_service.told(ptp, role, getattr(ptp.cards, role)) for role in STATIONS]
+    stamping = settings.stamping
+    told = [
+        time_service.told(ptp, role, [getattr(ptp.cards, role)], stamping.get(role))
+        for role in STATIONS
+    ]
     print("# before each trial that needs the clocks together")
     print("\n".join(line for started, _ in told for line in started))
     print("# and after it")

@@ -1,4 +1,4 @@
-"""The testbed of kind ``cards``: a talker and a listener whose network cards a cable joins."""
+"""The testbed of kind ``cards``: a talker and a listener whose cards are cabled for shaping."""
 
 from contextlib import AbstractContextManager, ExitStack
 from functools import partial
@@ -6,16 +6,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tsnrepro.settings.cards import CardsSettings
+from tsnrepro.settings.hardware import RackStation
 from tsnrepro.streams import build
 from tsnrepro.testbed.clocks import Agreement
 from tsnrepro.testbed.hardware import programs
 from tsnrepro.testbed.hardware.held import HeldHosts, put_back
 from tsnrepro.testbed.hardware.journal import Journal
-from tsnrepro.testbed.hardware.pair import STATIONS, Pair
+from tsnrepro.testbed.hardware.pair import BOARD, LOADER, STATIONS, Pair, clocks_of, roles_of
 from tsnrepro.testbed.hardware.rack_host import RackHost, facts_by_role
 from tsnrepro.testbed.hardware.shell import Tell
 from tsnrepro.testbed.hardware.time_service import ClockKeeper
-from tsnrepro.testbed.jobs.job import Acceleration, Cable, Job, JobResult, LinkEnd
+from tsnrepro.testbed.jobs.job import Acceleration, Cable, CabledSwitch, Job, JobResult, LinkEnd
 from tsnrepro.testbed.jobs.sessions import SessionJobs
 from tsnrepro.topology import LISTENER, TALKER
 
@@ -72,10 +73,12 @@ class CardsTestbed:
             pair.prepare()
             self._stack = stack.pop_all()
         on_host = programs.on_host()
-        hosts = {role: RackHost(pair.connections[role], {}, on_host) for role in STATIONS}
-        cards = {TALKER: self.cable.talker.device, LISTENER: self.cable.listener.device}
-        program = str(build.programs().listener)
-        self._clocks = ClockKeeper(hosts, cards, program, self.settings.ptp)
+        hosts = {
+            role: RackHost(pair.connections[role], {}, on_host) for role in roles_of(self.settings)
+        }
+        cards, program = clocks_of(self.settings), str(build.programs().listener)
+        clocks = {role: hosts[role] for role in cards}
+        self._clocks = ClockKeeper(clocks, cards, program, self.settings.ptp)
         self._jobs = SessionJobs(hosts, self.kind, self._together)
         return self
 
@@ -84,15 +87,17 @@ class CardsTestbed:
 
     @property
     def cable(self) -> Cable:
-        """The cable between the two cards."""
+        """The cable between the two cards, or those to the switch between them."""
         hosts, ptp = self.settings.hosts, self.settings.ptp
-        ends = {
-            role: LinkEnd(role, host.card, (f"{host.ipv4}/{_PREFIX}",))
-            for role, host in ((TALKER, hosts.talker), (LISTENER, hosts.listener))
-        }
         by_card = ptp is not None and ptp.time_stamping == "hardware"
-        stamps = "hardware" if by_card else "software"
-        return Cable(ends[TALKER], ends[LISTENER], hosts.talker.chip, stamps)
+        return Cable(
+            _end(TALKER, hosts.talker),
+            _end(LISTENER, hosts.listener),
+            hosts.talker.chip,
+            stamps="hardware" if by_card else "software",
+            switch=CabledSwitch(BOARD, hosts.sw.ports, hosts.sw.vlan) if hosts.sw else None,
+            loader=_end(LOADER, hosts.loader) if hosts.loader else None,
+        )
 
     @property
     def concealed(self) -> dict[str, str] | None:
@@ -113,7 +118,14 @@ class CardsTestbed:
         cards = {role: getattr(self.settings.hosts, role).chip for role in STATIONS}
         settings = self.settings.model_dump(mode="json", include=kept)
         hosts = {role: facts_by_role(host, [], role) for role, host in self._jobs.hosts.items()}
-        return self._jobs.describe() | {"settings": settings, "cards": cards, "hosts": hosts}
+        switch = self.settings.hosts.sw
+        between = {"switch": switch.driver} if switch else {}
+        described = {"settings": settings, "cards": cards, "hosts": hosts}
+        return self._jobs.describe() | described | between
+
+
+def _end(role: str, host: RackStation) -> LinkEnd:
+    return LinkEnd(role, host.card, (f"{host.ipv4}/{_PREFIX}",))
 
 
 def restore(name: str, journal: Journal, tell: Tell | None = None) -> bool:

@@ -22,7 +22,7 @@ from tsnrepro.testbed.hardware.findings import (
     HostFinding,
     checked,
 )
-from tsnrepro.testbed.hardware.pair import Pair
+from tsnrepro.testbed.hardware.pair import LOADER, Pair
 from tsnrepro.testbed.hardware.testbed import Rack
 
 _BASE = ("ip", "tc", "ethtool", "timeout", "sysctl")
@@ -31,6 +31,9 @@ _OF_PTP = ("ptp4l", "pmc", "phc2sys")
 # Without these some experiments cannot run, and others can.
 _OF_EXPERIMENTS = {"sockperf": "latency", "mausezahn": "mausezahn", "ping": "ping", "chrt": "loss"}
 _OF_BOARD = ("ip", "tc", "ethtool", "timeout", "bridge", "frer", "vcap")
+_OF_BOARD_BETWEEN = ("ip", "tc", "ethtool", "timeout", "bridge", "dcb")
+# A board runs no phc2sys: its own clock is the one that its gates go by.
+_CLOCK_OF_BOARD = ("ptp4l", "pmc")
 _VERSION = {
     **dict.fromkeys(("iperf3", "sockperf", "ethtool"), "--version"),
     **dict.fromkeys(("mausezahn", "ip", "tc"), "-V"),
@@ -89,9 +92,7 @@ def _privileges(host: ExaminedHost) -> Iterator[HostFinding]:
 
 def _tools(host: ExaminedHost) -> Iterator[HostFinding]:
     station = host.station and not host.of_pair
-    needed = _OF_BOARD if host.board else _OF_STATION if station else _BASE
-    if host.rack.settings.ptp and host.station:
-        needed = (*needed, *_OF_PTP)
+    needed = _needed(host)
     missing = [tool for tool in needed if not host.has(tool)]
     found = f"lacks {', '.join(missing)}" if missing else ", ".join(_versions(host, needed))
     remedy = "Install Microchip's BSP with qos-utils" if host.board else "Install the packages"
@@ -100,8 +101,25 @@ def _tools(host: ExaminedHost) -> Iterator[HostFinding]:
         if station and not host.has(tool):
             remedy = f"Install it, or leave {experiment} out"
             yield host.finding("tools", WARN, f"lacks {tool}", remedy)
-    if host.board:
+    if host.board and not host.between:
         yield _dialect(host)
+
+
+def _needed(host: ExaminedHost) -> tuple[str, ...]:
+    """Return the tools without which the host cannot do its part."""
+    ptp = host.rack.settings.ptp
+    if host.between:
+        return (*_OF_BOARD_BETWEEN, *(_CLOCK_OF_BOARD if ptp else ()))
+    if host.board:
+        return _OF_BOARD
+    if not host.station:
+        return _BASE
+    settings = host.rack.settings
+    needed = _OF_STATION
+    if isinstance(settings, CardsSettings):
+        # The listener speaks once, so that a switch learns where it is.
+        needed = (*_BASE, "ping") if settings.hosts.sw else _BASE
+    return (*needed, *(_OF_PTP if ptp and host.role != LOADER else ()))
 
 
 def _versions(host: ExaminedHost, tools: tuple[str, ...]) -> list[str]:
@@ -188,6 +206,7 @@ def _free_ports(host: ExaminedHost) -> Iterator[HostFinding]:
 _CHECKS: tuple[Check, ...] = (
     *(_privileges, doctor_ports.way_in, _sessions, _tools, _programs, _space, _governor),
     *(doctor_ports.links, doctor_ports.hardware, doctor_clocks.clock_hardware),
+    doctor_clocks.arrival_stamps,
     *(doctor_clocks.time_services, doctor_rivals.managers, doctor_rivals.firewall),
     *(_free_ports, doctor_ports.idle),
 )

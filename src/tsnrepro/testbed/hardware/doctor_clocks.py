@@ -4,7 +4,9 @@ import re
 import time
 from collections.abc import Iterator
 
+from tsnrepro.settings import CardsSettings, HardwareSettings
 from tsnrepro.settings.ptp import RackPtpSettings
+from tsnrepro.testbed.hardware import card_stamps
 from tsnrepro.testbed.hardware.findings import (
     PASS,
     STOP,
@@ -12,6 +14,7 @@ from tsnrepro.testbed.hardware.findings import (
     ExaminedHost,
     HostFinding,
 )
+from tsnrepro.testbed.hardware.pair import clocks_of
 from tsnrepro.testbed.hardware.shell import Shell
 from tsnrepro.topology import LISTENER
 
@@ -21,8 +24,6 @@ _CLOCK_SECONDS = 0.1
 _STEERING = ("chronyd", "ntpd", "openntpd", "systemd-timesyn", "timemaster")
 _LINUXPTP = ("ptp4l", "phc2sys")
 _CLOCK = re.compile(r"(?:PTP Hardware Clock|provider index):\s*(\d+)")
-_CAPABILITIES = ("hardware-transmit", "hardware-receive", "hardware-raw-clock")
-_FILTERS = re.compile(r"Hardware Receive Filter Modes:(.*)", re.DOTALL)
 _OFFSET = re.compile(r"offset from CLOCK_REALTIME is (approximately )?(-?\d+)\s*ns")
 
 
@@ -30,24 +31,45 @@ _OFFSET = re.compile(r"offset from CLOCK_REALTIME is (approximately )?(-?\d+)\s*
 
 
 def clock_hardware(host: ExaminedHost) -> Iterator[HostFinding]:
-    """Look whether a station's card has a clock, and stamps what has to be stamped."""
-    if not host.station:
+    """Look whether a host's card has a clock, and stamps what has to be stamped."""
+    if not _has_clock_kept(host):
         return
     by_card = _by_card(host)
     for device in _clock_cards(host):
         told = host.said("ethtool", "-T", device)
         clock = _CLOCK.search(told)
-        lacks = _lacking(told, every_frame=host.of_pair and host.role == LISTENER)
+        lacks = card_stamps.lacking(told, every_frame=host.of_pair and host.role == LISTENER)
         said = f"clock {clock[1]}" if clock else "none"
         if clock and lacks:
             said += f", but no {', '.join(lacks)}"
         remedy, without = "One-way latency then rests on the kernel's time stamps", WARN
         if by_card:
-            remedy, without = "Take another card, or set `ptp: {time_stamping: software}`", STOP
+            remedy, without = _remedy_of(host), STOP
         verdict = PASS if clock and not lacks else without
         yield host.finding(f"hardware clock of {device}", verdict, said, remedy)
-        if by_card and clock:
+        if by_card and clock and host.station:
             yield _card_beside_system(host, device)
+
+
+def arrival_stamps(host: ExaminedHost) -> Iterator[HostFinding]:
+    """Look whether the measured card of a rack's listener stamps arrivals, where that is asked."""
+    settings = host.rack.settings
+    card = settings.stamping.get(host.role) if isinstance(settings, HardwareSettings) else None
+    if card is None:
+        return
+    lacks = card_stamps.lacking(host.said("ethtool", "-T", card), every_frame=True)
+    if not host.has("hwstamp_ctl"):
+        lacks.append("hwstamp_ctl of linuxptp to set it")
+    found = f"no {', '.join(lacks)}" if lacks else "every frame, by the card"
+    remedy = "Take another card, or set `receive_stamps: software`"
+    yield host.finding(f"arrival stamps of {card}", STOP if lacks else PASS, found, remedy)
+
+
+def _remedy_of(host: ExaminedHost) -> str:
+    # With a board between, software time stamps are no way out.
+    if isinstance(host.rack.settings, CardsSettings) and host.rack.settings.hosts.sw:
+        return "Take another card: a board's gates go by clocks in hardware"
+    return "Take another card, or set `ptp: {time_stamping: software}`"
 
 
 def _by_card(host: ExaminedHost) -> bool:
@@ -60,17 +82,16 @@ def _clock_cards(host: ExaminedHost) -> list[str]:
     ptp = host.rack.settings.ptp
     if isinstance(ptp, RackPtpSettings):
         return [getattr(ptp.cards, host.role)]
+    if isinstance(host.rack.settings, CardsSettings):
+        return clocks_of(host.rack.settings)[host.role]
     return list(host.devices.values())
 
 
-def _lacking(told: str, *, every_frame: bool) -> list[str]:
-    """Return what a card's time stamps lack; datagrams are stamped where every frame is."""
-    lacks = [word for word in _CAPABILITIES if not re.search(rf"^\s+{word}\b", told, re.MULTILINE)]
-    filters = _FILTERS.search(told)
-    stamped = re.findall(r"^\s+([\w-]+)", filters[1], re.MULTILINE) if filters else []
-    if every_frame and "all" not in stamped:
-        lacks.append("receive filter `all`")
-    return lacks
+def _has_clock_kept(host: ExaminedHost) -> bool:
+    """Tell whether a host's clock is one of those that are kept together."""
+    if isinstance(host.rack.settings, CardsSettings):
+        return host.role in clocks_of(host.rack.settings)
+    return host.station
 
 
 def _card_beside_system(host: ExaminedHost, device: str) -> HostFinding:
@@ -100,10 +121,13 @@ def time_services(host: ExaminedHost) -> Iterator[HostFinding]:
     with that. A second ptp4l or phc2sys on either host has the same card, or the same clock.
     """
     ptp = host.rack.settings.ptp
-    if ptp is None or ptp.free_running or not host.station:
+    if ptp is None or ptp.free_running or not _has_clock_kept(host):
         return
     steering = (*_LINUXPTP, *(_STEERING if host.role == LISTENER else ()))
-    run = {*host.shell.read(["ps", "-e", "-o", "comm="]).split()}
+    if host.between:  # busybox's ps knows no such options
+        run = {name for name in steering if host.said("pidof", name)}
+    else:
+        run = {*host.shell.read(["ps", "-e", "-o", "comm="]).split()}
     others = [name for name in steering if name in run]
     found = ", ".join(others) or "none"
     remedy = "Stop it for the campaign, or set `ptp: null` where it keeps both hosts' clocks"

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from tsnrepro.errors import TestbedError
 from tsnrepro.settings import CardsSettings
+from tsnrepro.settings.cards import ShapingSwitch
 from tsnrepro.settings.hardware import Lan966xSwitch
 from tsnrepro.topology import SWITCHES
 
@@ -50,7 +51,7 @@ class ExaminedHost:
     def __init__(self, rack: "Rack | Pair", role: str) -> None:
         self.rack, self.role, self.shell = rack, role, rack.shells[role]
         self.settings: Any = getattr(rack.settings.hosts, role)
-        self.board = isinstance(self.settings, Lan966xSwitch)
+        self.board = isinstance(self.settings, Lan966xSwitch | ShapingSwitch)
         self.devices = rack.parts[role].devices
 
     @property
@@ -60,8 +61,13 @@ class ExaminedHost:
 
     @property
     def station(self) -> bool:
-        """Whether it is a talker or a listener."""
-        return self.role not in SWITCHES
+        """Whether it is a talker, a listener or a loader."""
+        return self.role not in SWITCHES and not self.between
+
+    @property
+    def between(self) -> bool:
+        """Whether it is a board between network cards."""
+        return isinstance(self.settings, ShapingSwitch)
 
     def finding(self, check: str, verdict: str, found: str, remedy: str = "") -> HostFinding:
         """Return a finding of this host."""

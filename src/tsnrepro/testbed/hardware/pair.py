@@ -1,19 +1,22 @@
-"""Two hosts of somebody's whose network cards a cable joins, and what is changed on each."""
+"""Hosts of somebody's whose network cards are cabled for shaping, and what is changed on each."""
 
 import re
 from contextlib import ExitStack
 from typing import Any
 
 from tsnrepro.errors import TestbedError
-from tsnrepro.settings.cards import CardHost, CardsSettings
+from tsnrepro.settings.cards import CardsSettings
+from tsnrepro.settings.hardware import RackStation
 from tsnrepro.testbed.hardware import ports
 from tsnrepro.testbed.hardware.access import connect
+from tsnrepro.testbed.hardware.between import BoardBetween
 from tsnrepro.testbed.hardware.connected import Connected
 from tsnrepro.testbed.hardware.shell import Shell, Tell
 from tsnrepro.testbed.hardware.station import addresses
 from tsnrepro.topology import CARD, LISTENER, TALKER
 
 STATIONS = (TALKER, LISTENER)
+BOARD, LOADER = "sw", "loader"
 _EEE_ON = re.compile(r"EEE status:\s*enabled", re.IGNORECASE)
 
 
@@ -30,7 +33,7 @@ class CardOfHost:
         What the cable is to carry.
     """
 
-    def __init__(self, shell: Shell, settings: CardHost, link_rate_mbps: float) -> None:
+    def __init__(self, shell: Shell, settings: RackStation, link_rate_mbps: float) -> None:
         self._shell, self._card, self._rate = shell, settings.card, link_rate_mbps
         self.devices = {CARD: settings.card}
 
@@ -93,7 +96,7 @@ class CardOfHost:
 
 
 class Pair(Connected):
-    """The two hosts, connected.
+    """Talker and listener, connected, and with a switch between them the switch and the loader.
 
     Parameters
     ----------
@@ -106,21 +109,40 @@ class Pair(Connected):
     """
 
     def __init__(self, settings: CardsSettings, stack: ExitStack, tell: Tell | None = None) -> None:
-        super().__init__(connect(settings, STATIONS, stack), tell)
+        super().__init__(connect(settings, roles_of(settings), stack), tell)
         self.settings = settings
-        self._parts = {
+        self._parts: dict[str, CardOfHost | BoardBetween] = {
             role: CardOfHost(
                 self.shells[role], getattr(settings.hosts, role), settings.link_rate_mbps
             )
-            for role in STATIONS
+            for role in self.with_programs
         }
+        if settings.hosts.sw is not None:
+            self._parts[BOARD] = BoardBetween(self.shells[BOARD], settings.hosts.sw)
 
     @property
-    def parts(self) -> dict[str, CardOfHost]:
-        """Each host's card, by role."""
+    def parts(self) -> dict[str, CardOfHost | BoardBetween]:
+        """Each host's card, or the board's ports, by role."""
         return self._parts
 
     @property
     def with_programs(self) -> list[str]:
         """The hosts that our programs are needed on."""
-        return [*STATIONS]
+        return [role for role in roles_of(self.settings) if role != BOARD]
+
+
+def roles_of(settings: CardsSettings) -> tuple[str, ...]:
+    """Return the roles of a testbed's hosts."""
+    return (*STATIONS, LOADER, BOARD) if settings.hosts.sw else STATIONS
+
+
+def clocks_of(settings: CardsSettings) -> dict[str, list[str]]:
+    """Return the ports that linuxptp speaks over, by the roles of the hosts whose clocks it keeps.
+
+    A board is between: its clock follows the talker's, and the listener's follows it.
+    """
+    hosts = settings.hosts
+    cards = {TALKER: [hosts.talker.card], LISTENER: [hosts.listener.card]}
+    if hosts.sw is not None:
+        cards[BOARD] = [hosts.sw.talker_port, hosts.sw.listener_port]
+    return cards

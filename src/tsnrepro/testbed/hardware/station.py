@@ -5,7 +5,7 @@ from typing import Any
 
 from tsnrepro.errors import TestbedError
 from tsnrepro.settings.hardware import RackStation
-from tsnrepro.testbed.hardware import ports
+from tsnrepro.testbed.hardware import card_stamps, ports
 from tsnrepro.testbed.hardware.shell import Shell
 from tsnrepro.tools import frerctl, kernel
 from tsnrepro.tools.frerctl import StreamFilter, SwitchStream
@@ -29,24 +29,38 @@ class Station:
         The address of the other one.
     program
         Path of frerctl on the host.
+    stamps
+        Whether its card stamps what arrives.
     """
 
-    def __init__(self, shell: Shell, settings: RackStation, peer: str, program: str) -> None:
+    def __init__(
+        self,
+        shell: Shell,
+        settings: RackStation,
+        peer: str,
+        program: str,
+        *,
+        stamps: bool = False,
+    ) -> None:
         self._shell, self._settings, self._peer = shell, settings, peer
-        self._program = program
+        self._program, self._stamps = program, stamps
         self.devices = {CARD: settings.card}
 
     def save(self) -> dict[str, Any]:
         """Return the state of the card, its addresses and neighbours, and kernel settings."""
-        return {
-            "port": ports.save(self._shell, self._settings.card),
+        card = self._settings.card
+        stamping = {"stamps": card_stamps.policy(self._shell, card)} if self._stamps else {}
+        return stamping | {
+            "port": ports.save(self._shell, card),
             "addresses": self._addresses(),
             "neighbour": self._pinned(),
             "sysctls": {name: self._sysctl(name) for name in _SYSCTLS},
         }
 
     def refuse(self, state: dict[str, Any]) -> None:
-        """Refuse a card on which somebody's programs or filters hang."""
+        """Refuse a card with somebody's programs or filters, and one without stamps asked for."""
+        if self._stamps:
+            card_stamps.refuse_without(self._shell, self._settings.card)
         ports.refuse_filters(self._shell, self._settings.card, state["port"])
 
     def prepare(self) -> None:
@@ -57,6 +71,8 @@ class Station:
         if self._address not in self._addresses():
             self._shell.change(["ip", "addr", "add", self._address, "dev", card])
         self._shell.change([self._program, "station", card])
+        if self._stamps:
+            card_stamps.stamp_every_frame(self._shell, card)
 
     @property
     def _address(self) -> str:
@@ -97,6 +113,8 @@ class Station:
             if self._sysctl(name) != value:
                 change(["sysctl", "-qw", f"{name}={value}"])
         ports.restore(self._shell, card, state["port"])
+        if self._stamps and card_stamps.policy(self._shell, card) != state["stamps"]:
+            card_stamps.set_policy(self._shell, card, state["stamps"])
 
     def _sysctl(self, name: str) -> str:
         return self._shell.read(["sysctl", "-n", name]).strip()

@@ -64,7 +64,10 @@ class Rack(Connected):
         }
         self.stations = {
             TALKER: Station(self.shells[TALKER], hosts.talker, hosts.listener.ipv4, program),
-            LISTENER: Station(self.shells[LISTENER], hosts.listener, hosts.talker.ipv4, program),
+            LISTENER: Station(
+                *(self.shells[LISTENER], hosts.listener, hosts.talker.ipv4, program),
+                stamps=settings.receive_stamps == "hardware",
+            ),
         }
 
     @property
@@ -190,8 +193,9 @@ class HardwareTestbed:
         # Without the names of the topology, one of which their cards may happen to have.
         on_host = programs.on_host()
         hosts = {role: RackHost(self._rack.connections[role], {}, on_host) for role in _STATIONS}
-        cards = {role: getattr(ptp.cards, role) for role in _STATIONS}
-        return ClockKeeper(hosts, cards, str(streams.programs().listener), ptp)
+        cards = {role: [getattr(ptp.cards, role)] for role in _STATIONS}
+        program = str(streams.programs().listener)
+        return ClockKeeper(hosts, cards, program, ptp, self.settings.stamping)
 
     # --- what experiments use ------------------------------------------------------------
 
@@ -281,7 +285,13 @@ class HardwareTestbed:
         Hosts go by their roles: neither their addresses, nor their names, nor logins are in it.
         """
         hosts = everywhere(self._describe_host, HOSTS)
-        measured = ("link_rate_mbps", "receive_buffer_bytes", "realtime_listener", "frer")
+        measured = (
+            "link_rate_mbps",
+            "receive_stamps",
+            "receive_buffer_bytes",
+            "realtime_listener",
+            "frer",
+        )
         # Its cards are somebody's, and go by no name in records.
         kept = dict.fromkeys(measured, True) | {"ptp": {*PtpSettings.model_fields}}
         settings = self.settings.model_dump(mode="json", include=kept)

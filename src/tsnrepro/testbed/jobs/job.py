@@ -81,12 +81,28 @@ class Cable:
 
     ``talker`` and ``listener`` are their ends, by the names of the hosts' devices. ``chip`` says
     what the queues of the talker's card can do, ``stamps`` what stamps the listener's arrivals.
+    Where there is a ``switch``, it stands between, and a ``loader`` has a cable to it too.
     """
 
     talker: LinkEnd
     listener: LinkEnd
     chip: Chip
     stamps: Stamps
+    switch: "CabledSwitch | None" = None
+    loader: LinkEnd | None = None
+
+
+@dataclass(frozen=True)
+class CabledSwitch:
+    """A switch that forwards between its ports for a whole campaign, set up beforehand.
+
+    ``ports`` are its devices by whom their cables lead to: ``talker``, ``loader``, ``listener``.
+    It knows a frame's priority by its tag in ``vlan``.
+    """
+
+    host: str
+    ports: Mapping[str, str]
+    vlan: int
 
 
 @dataclass(frozen=True)
@@ -153,9 +169,16 @@ class Job:
         For messages.
     links, bridges
         The topology. Hosts are the network namespaces that ports name.
+    ends
+        Further ports of hosts, whose cables lead to a switch that was set up before the job.
+    beforehand
+        Hosts without a link of the job's: what leads to them was set up before it.
     configure
         Commands while every link is still down: a child qdisc added under a taprio that is
         passing traffic stops it, so queues belong here.
+    set_up
+        Commands once the links are up and the hosts' clocks agree: the gates of a switch belong
+        here, which go by its own clock. The job ends where one fails.
     steps
         What follows once the links are up, in order.
     programs
@@ -182,7 +205,10 @@ class Job:
     links: tuple[Link, ...]
     steps: tuple[Step | Stop | Pause, ...]
     bridges: tuple[Bridge, ...] = ()
+    ends: tuple[LinkEnd, ...] = ()
+    beforehand: tuple[str, ...] = ()
     configure: tuple[Step, ...] = ()
+    set_up: tuple[Step, ...] = ()
     programs: tuple[str, ...] = ()
     inputs: Mapping[str, bytes] = field(default_factory=dict)
     seed: int = 1
@@ -194,16 +220,17 @@ class Job:
             raise TestbedError(problem, f"job {self.name}", "Correct the job")
 
     def ports(self) -> list[LinkEnd]:
-        """Return both ports of every link, in order."""
-        return [port for link in self.links for port in (link.one, link.other)]
+        """Return both ports of every link, in order, and then the further ends."""
+        of_links = [port for link in self.links for port in (link.one, link.other)]
+        return [*of_links, *self.ends]
 
     def hosts(self) -> list[str]:
-        """Return the hosts in the order in which the links name them."""
-        return list(dict.fromkeys(port.host for port in self.ports()))
+        """Return the hosts in the order in which the links name them, then those beforehand."""
+        return list(dict.fromkeys([*(port.host for port in self.ports()), *self.beforehand]))
 
     def commands(self) -> list[Step]:
         """Return every step that is a command, in order."""
-        steps = (*self.configure, *self.steps)
+        steps = (*self.configure, *self.set_up, *self.steps)
         return [step for step in steps if isinstance(step, Step)]
 
     def describe(self) -> dict:
@@ -309,7 +336,7 @@ def _problems(job: Job) -> Iterator[str]:
     running: set[str] = set()
     seen: set[str] = set()
     files: set[str] = set()
-    for step in (*job.configure, *job.steps):
+    for step in (*job.configure, *job.set_up, *job.steps):
         if isinstance(step, Pause):
             if not (step.seconds >= 0 and math.isfinite(step.seconds)):
                 yield f"a pause of {step.seconds} s"
@@ -347,8 +374,10 @@ def _step_problems(step: Step, hosts: list[str], seen: set[str], files: set[str]
 
 
 def _topology_problems(job: Job) -> Iterator[str]:
-    if not job.links:
+    if not job.ports():
         yield "it has no link"
+    if both := {port.host for port in job.ports()} & {*job.beforehand}:
+        yield f"{', '.join(sorted(both))} has links of the job's and was set up before it"
     devices = [(port.host, port.device) for port in job.ports()]
     devices += [(bridge.host, bridge.device) for bridge in job.bridges]
     for host, device in devices:

@@ -28,7 +28,7 @@ def text(job: Job) -> str:
         *_must(_inside(network.up(job, partial(hardware_address, job)))),
         *(f"await_link {port.host} {port.device}" for port in job.ports()),
         f"sleep {network.settle_seconds(job):.9f}",
-        *(_step(step) for step in job.steps),
+        *(_step(step) for step in (*job.set_up, *job.steps)),
         "wait",
         *(f"collect {n} {shlex.quote(path)}" for n, path in enumerate(collected(job))),
     ]

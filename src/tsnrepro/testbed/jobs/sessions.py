@@ -125,7 +125,9 @@ class SessionJobs:
             steps.do(*job.configure)
             devices.bring_up()
             with self._during(job) as agreed:
-                steps.do(Pause(network.settle_seconds(job)), *job.steps)
+                steps.do(Pause(network.settle_seconds(job)))
+                steps.must(*job.set_up)
+                steps.do(*job.steps)
                 completed = steps.wait()
             collected = files.fetch(job, hosts)
         return JobResult(
@@ -177,6 +179,12 @@ class _Steps:
             else:
                 self._run(step)
             self._left_s()
+
+    def must(self, *steps: Step) -> None:
+        """Do some steps, none of which may fail: what is set up in part is not measured."""
+        for step in steps:
+            self.do(step)
+            self._completed[step.name].check()
 
     def wait(self) -> dict[str, Completed]:
         """Wait for every step that runs, and return all in the order of the job."""

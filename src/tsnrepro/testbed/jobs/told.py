@@ -41,6 +41,7 @@ def lines(
     for host, argv in network.up(job, hardware_address):
         yield as_line(host, argv)
     yield from beside[0]
+    yield from _steps(job.set_up, words)
     yield from _steps(job.steps, words)
     yield from beside[1]
 
