@@ -26,6 +26,13 @@ def test_every_mode_meets_every_load_in_every_repetition():
     assert [p.trial.repetition for p in planned] == [1] * 6 + [2] * 6 + [3] * 6
 
 
+def test_a_part_may_be_measured_more_often_on_a_testbed():
+    often = part(name="often", testbeds={"model": {}, "emulated": {"repetitions": 4}})
+    counts = {kind: len(plan(often, part(), kind=kind)) for kind in ("model", "emulated")}
+    assert counts == {"model": 3 * 2 * 2, "emulated": 3 * 4}
+    assert "repetitions" not in factors_of(often.on("emulated"), "tas", 0.0)
+
+
 def test_a_direct_link_has_no_load():
     trials = trials_of(part("bridge", modes=["direct", "fifo"], loads_mbps=[0.0, 900.0]), 1)
     assert [t.label for t in trials] == ["test-direct-idle", "test-fifo-idle", "test-fifo-900M"]

@@ -141,6 +141,8 @@ class _Conditions(Strict):
     loads_mbps: OneOrMore[LoadMbps] = [0.0]
     """Payload rates of the load; what the line cannot take waits in the sender's socket."""
     load_payload_bytes: _StampedPayload = 1472
+    repetitions: Repetitions | None = None
+    """Of this part's trials, where they are not the experiment's."""
 
 
 def _all_optional(model: type[Strict], name: str) -> Any:

@@ -34,7 +34,7 @@ def plan(settings: ShapingSettings, seed: int, kind: str) -> list[Planned]:
         if kind in part.testbeds:
             here = part.on(kind)
             check_part(here)
-            trials += trials_of(here, settings.repetitions)
+            trials += trials_of(here, here.repetitions or settings.repetitions)
     planned = in_blocks(trials, seed, lambda trial: _nominal_seconds(trial, kind))
     return [replace(item, cabled=_cabled(item.trial)) for item in planned]
 
