@@ -20,7 +20,7 @@ from tsnrepro.streams.log import compress
 from tsnrepro.testbed.protocol import HostTestbed, Testbed
 from tsnrepro.topology import SWITCHES
 
-_SET_UP_SECONDS = 3.0
+_SET_UP_SECONDS = 1.3
 # Whose data plane does what goes wrong; a link goes down at any switch.
 _DATA_PLANES = {
     "silent-death": SWITCHES,

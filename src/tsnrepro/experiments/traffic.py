@@ -20,7 +20,7 @@ from tsnrepro.streams.delivery import one_way
 from tsnrepro.streams.log import Records, compress
 from tsnrepro.testbed.protocol import Testbed
 
-_SET_UP_SECONDS = 4.0
+_SET_UP_SECONDS = 0.6
 _QUANTILES = {"p50_us": 0.5, "p99_us": 0.99, "max_us": 1.0}
 
 
