@@ -177,11 +177,13 @@ def test_which_trials_a_value_rests_on():
             ("tcp.y", "tcp", ["d", "b", "a"]),
             ("tcp.z", "loss", ["a"]),
             ("both.x", "loss+tcp", ["loss/a", "tcp/c"]),
+            ("tcp.x.more.us", "tcp", ["c"]),
             ("tcp.none", "tcp", []),
         )
     }
     found = trials_behind("tcp", rows, values)
-    assert found["keys"] == {"tcp.x": 0, "tcp.y": 0, "both.x": 1}
+    tree = {"x": {"": 0, "more": {"us": 1}}, "y": 0}
+    assert found["keys"] == {"tcp": tree, "both": {"x": 1}}
     assert found["sets"] == [[[0, 1], [3, 3]], [[2, 2]]]
 
 

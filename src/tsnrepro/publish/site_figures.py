@@ -10,7 +10,7 @@ from tsnrepro.publish.errors import PublishError
 from tsnrepro.publish.runs import AnalysedRun
 
 _SVG = "image/svg+xml"
-_COLOURS = 48
+_COLOURS = 32
 
 
 def figures_of(run: AnalysedRun) -> Iterator[dict[str, str]]:

@@ -2,7 +2,8 @@
 
 import math
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -73,6 +74,8 @@ def _said(cell: Any) -> str:
         return str(cell)
     if hasattr(cell, "__len__") or pd.isna(cell):
         return ""
+    if isinstance(cell, datetime):
+        return f"{cell:%Y-%m-%d %H:%M:%S}"
     try:
         number = float(cell)
     except (TypeError, ValueError):
@@ -90,6 +93,9 @@ def trials_behind(
 ) -> dict[str, Any]:
     """Return which rows of an experiment's list each value rests on, as ranges, each set once.
 
+    Keys are a tree of their parts, for a long beginning that hundreds have in common stands in the
+    page once; a key that begins others has its set under the empty part.
+
     Parameters
     ----------
     name
@@ -100,14 +106,26 @@ def trials_behind(
         Of all experiments: a value may rest on trials of several.
     """
     places = {row["trial"]: place for place, row in enumerate(rows)}
-    keys: dict[str, int] = {}
+    keys: dict[str, Any] = {}
     sets: dict[tuple[tuple[int, int], ...], int] = {}
     for key, item in values.items():
         own = [_own(trial, name, item) for trial in item.trials]
         found = sorted({places[trial] for trial in own if trial in places})
         if found:
-            keys[key] = sets.setdefault(_ranges(found), len(sets))
+            _put(keys, key.split("."), sets.setdefault(_ranges(found), len(sets)))
     return {"keys": keys, "sets": [list(map(list, ranges)) for ranges in sets]}
+
+
+def _put(tree: dict[str, Any], parts: Sequence[str], number: int) -> None:
+    """Put a number into a tree, at the end of these branches."""
+    first, *rest = parts
+    there = tree.get(first)
+    if not rest and not isinstance(there, dict):
+        tree[first] = number
+        return
+    branch = there if isinstance(there, dict) else {} if there is None else {"": there}
+    tree[first] = branch
+    _put(branch, rest or [""], number)
 
 
 def _own(trial: str, name: str, item: Result) -> str | None:

@@ -84,10 +84,17 @@ function intervalsPlot(element) {
 function chosenTrials() {
   const banner = byId("banner"), rows = [...document.querySelectorAll("#trial-table tbody tr")];
   const { keys, sets } = held("sets");
+  // Keys are a tree of their parts; one that begins others has its set under the empty part.
+  const setOf = (key) => {
+    const found = key.split(".").reduce((branch, part) => branch?.[part], keys);
+    const number = typeof found === "object" ? found[""] : found;
+    return Number.isInteger(number) ? number : undefined;
+  };
   const apply = () => {
     const said = decodeURIComponent(location.hash.slice(1));
     const key = said.startsWith("of:") ? said.slice(3) : null;
-    const wanted = key !== null && key in keys ? new Set(sets[keys[key]].flatMap(([from, to]) =>
+    const number = key === null ? undefined : setOf(key);
+    const wanted = number !== undefined ? new Set(sets[number].flatMap(([from, to]) =>
       Array.from({ length: to - from + 1 }, (_, index) => from + index))) : null;
     rows.forEach((row, index) => { row.hidden = wanted !== null && !wanted.has(index); });
     banner.hidden = wanted === null;
