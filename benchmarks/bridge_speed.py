@@ -13,10 +13,10 @@ Printed are medians over rounds: of frames delivered and offered a second, of ea
 testpmd's ``io`` and of shaping to best effort, and of P50 and P99.9 of latency from the write to
 the kernel's receive stamp. Generator and forwarder share the machine, so only comparisons mean
 anything; where all that is offered is delivered, the generator was the limit. The bridge has three
-threads, testpmd one that forwards: with fewer than four processors those of a bridge that polls all
-the time take turns with the generator, and what such a machine can carry is told by the bridge that
-sleeps between two looks. dpdk-testpmd is of Debian's package dpdk-dev, without which its rows are
-left out.
+threads, testpmd one that forwards: with fewer than four processors those that poll all the time
+share them with the generator, and any other load on the machine costs a polling bridge most. So
+best effort and shaping are compared with threads that sleep between two looks too. dpdk-testpmd is
+of Debian's package dpdk-dev, without which its rows are left out.
 """
 
 import argparse

@@ -11,6 +11,24 @@ from tsnrepro.testbed.host import Completed
 from tsnrepro.testbed.jobs import sessions
 
 CARD = "enp3s0"
+# As ethtool prints igb's and igc's; from 6.13 on the clock goes by another name.
+STAMPING = """\
+Time stamping parameters for enp3s0:
+Capabilities:
+\thardware-transmit
+\tsoftware-transmit
+\thardware-receive
+\tsoftware-receive
+\tsoftware-system-clock
+\thardware-raw-clock
+{clock}
+Hardware Transmit Timestamp Modes:
+\toff
+\ton
+Hardware Receive Filter Modes:
+\tnone
+\t{filters}
+"""
 MACS = {f: f"02:00:00:00:00:0{n}" for n, f in enumerate(("talker", "listener", "loader"), 1)}
 SEPARATOR = r"\036"
 

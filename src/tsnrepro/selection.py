@@ -264,7 +264,8 @@ def _paper(
         there = [
             run
             for run in _runs_on(testbed, under, of_others)
-            if run not in printed and (testbed in beside or _is_recorded(run))
+            if run not in printed
+            and (testbed in beside or is_recorded(run.experiment, run.testbed, run.campaign))
         ]
         if there:
             columns[column] = tuple(there)
@@ -277,7 +278,3 @@ def _runs_on(testbed: str, under: str, names: Iterable[str]) -> tuple[SelectedRu
     return tuple(
         SelectedRun(testbed, under, name) for name in names if kind in experiment(name).kinds
     )
-
-
-def _is_recorded(run: SelectedRun) -> bool:
-    return is_recorded(run.experiment, run.testbed, run.campaign)

@@ -182,8 +182,8 @@ def test_which_trials_a_value_rests_on():
         )
     }
     found = trials_behind("tcp", rows, values)
-    tree = {"x": {"": 0, "more": {"us": 1}}, "y": 0}
-    assert found["keys"] == {"tcp": tree, "both": {"x": 1}}
+    tree = {"x": {"": 0, "more": {"us": {"": 1}}}, "y": {"": 0}}
+    assert found["keys"] == {"tcp": tree, "both": {"x": {"": 1}}}
     assert found["sets"] == [[[0, 1], [3, 3]], [[2, 2]]]
 
 

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 from examined import examined, found
-from hosts_of_cards import CARD, CardOfTest
+from hosts_of_cards import CARD, STAMPING, CardOfTest
 
 from tsnrepro.analysis import testbed as label
 from tsnrepro.errors import ConfigurationError, TestbedError
@@ -20,24 +20,7 @@ from tsnrepro.testbed.hardware.findings import PASS, STOP
 from tsnrepro.testbed.hardware.shell import Shell
 from tsnrepro.testbed.hardware.station import Station
 
-# As ethtool 6 prints it of an i210 (igb_main.c and igb_ethtool.c say which filters there are).
-STAMPING = """\
-Time stamping parameters for enp3s0:
-Capabilities:
-\thardware-transmit
-\tsoftware-transmit
-\thardware-receive
-\tsoftware-receive
-\tsoftware-system-clock
-\thardware-raw-clock
-PTP Hardware Clock: 0
-Hardware Transmit Timestamp Modes:
-\toff
-\ton
-Hardware Receive Filter Modes:
-\tnone
-\t{filter}
-"""
+CLOCK = "PTP Hardware Clock: 0"
 PTP = {"cards": {"talker": "eth0", "listener": "eth0"}}
 
 
@@ -50,7 +33,7 @@ class StampingCard(CardOfTest):
 
     def _answer(self, words):
         if words == f"ethtool -T {CARD}":
-            return STAMPING.format(filter=self._filter)
+            return STAMPING.format(clock=CLOCK, filters=self._filter)
         if told := re.fullmatch(rf"hwstamp_ctl -i {CARD} -t (\d) -r (\d+)", words):
             self.policy = [int(told[1]), self._takes or int(told[2])]
             return "new settings"
@@ -168,7 +151,7 @@ def test_the_doctor_looks_at_the_measured_card():
         ("ptpv2-event", has, STOP),
         ("all", {}, STOP),
     ):
-        told = {f"ethtool -T {card}": STAMPING.format(filter=printed)} | more
+        told = {f"ethtool -T {card}": STAMPING.format(clock=CLOCK, filters=printed)} | more
         host = examined(settings, "listener", {"card": card}, told)
         finding = found(doctor_clocks.arrival_stamps, host)[f"arrival stamps of {card}"]
         assert finding.verdict == verdict

@@ -4,6 +4,7 @@ import time
 
 import pytest
 from examined import examined, found
+from hosts_of_cards import CARD, STAMPING
 
 from tsnrepro.repository import root
 from tsnrepro.settings import load_testbed
@@ -40,24 +41,6 @@ def test_a_clock_that_is_off_is_found_as_closely_as_it_can_be_read(ahead_s, whol
 
 # --- the cards' clocks ------------------------------------------------------------------------
 
-# As ethtool prints igb's and igc's; from 6.13 on the clock goes by another name.
-STAMPING = """\
-Time stamping parameters for enp3s0:
-Capabilities:
-\thardware-transmit
-\tsoftware-transmit
-\thardware-receive
-\tsoftware-receive
-\tsoftware-system-clock
-\thardware-raw-clock
-{clock}
-Hardware Transmit Timestamp Modes:
-\toff
-\ton
-Hardware Receive Filter Modes:
-\tnone
-\t{filters}
-"""
 OLD, NEW = "PTP Hardware Clock: 0", "Hardware timestamp provider index: 0"
 WITHOUT = """\
 Time stamping parameters for enp3s0:
@@ -69,7 +52,6 @@ PTP Hardware Clock: none
 Hardware Transmit Timestamp Modes: none
 Hardware Receive Filter Modes: none
 """
-CARD = "enp3s0"
 PAIR = load_testbed(root() / "config" / "testbeds" / "i210-example.yaml")
 READ = f"phc_ctl -q {CARD} cmp"
 HAS_PHC_CTL = {'sh -c command -v "$1" sh phc_ctl': "/usr/sbin/phc_ctl\n"}

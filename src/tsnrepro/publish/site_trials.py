@@ -2,7 +2,7 @@
 
 import math
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from itertools import groupby
 from pathlib import Path
@@ -94,7 +94,7 @@ def trials_behind(
     """Return which rows of an experiment's list each value rests on, as ranges, each set once.
 
     Keys are a tree of their parts, for a long beginning that hundreds have in common stands in the
-    page once; a key that begins others has its set under the empty part.
+    page once. A key's set is under the empty part, since a key may begin others.
 
     Parameters
     ----------
@@ -112,20 +112,15 @@ def trials_behind(
         own = [_own(trial, name, item) for trial in item.trials]
         found = sorted({places[trial] for trial in own if trial in places})
         if found:
-            _put(keys, key.split("."), sets.setdefault(_ranges(found), len(sets)))
+            _put(keys, key, sets.setdefault(_ranges(found), len(sets)))
     return {"keys": keys, "sets": [list(map(list, ranges)) for ranges in sets]}
 
 
-def _put(tree: dict[str, Any], parts: Sequence[str], number: int) -> None:
-    """Put a number into a tree, at the end of these branches."""
-    first, *rest = parts
-    there = tree.get(first)
-    if not rest and not isinstance(there, dict):
-        tree[first] = number
-        return
-    branch = there if isinstance(there, dict) else {} if there is None else {"": there}
-    tree[first] = branch
-    _put(branch, rest or [""], number)
+def _put(tree: dict[str, Any], key: str, number: int) -> None:
+    """Put a number into a tree, at the end of the branches that a key's parts are."""
+    for part in key.split("."):
+        tree = tree.setdefault(part, {})
+    tree[""] = number
 
 
 def _own(trial: str, name: str, item: Result) -> str | None:

@@ -6,11 +6,9 @@ from pydantic import Field, model_validator
 
 from tsnrepro.settings.hardware import Access, RackStation, ReachedHosts, refuse_networks_apart
 from tsnrepro.settings.ptp import PtpSettings
-from tsnrepro.settings.strict import DeviceName, Strict
+from tsnrepro.settings.strict import DEVICE_NAME_LENGTH, DeviceName, Strict
 
 Chip = Literal["i210", "i225", "other"]
-
-_DEVICE_NAME_LENGTH = 15
 
 
 class CardHost(RackStation):
@@ -92,10 +90,10 @@ class CardsSettings(ReachedHosts):
     def _vlan_devices_have_names(self) -> "CardsSettings":
         hosts = self.hosts
         for host in (hosts.talker, hosts.listener, hosts.loader):
-            if hosts.sw and host and len(f"{host.card}.{hosts.sw.vlan}") > _DEVICE_NAME_LENGTH:
+            if hosts.sw and host and len(f"{host.card}.{hosts.sw.vlan}") > DEVICE_NAME_LENGTH:
                 raise ValueError(
                     f"card {host.card}: with its VLAN device {host.card}.{hosts.sw.vlan} the name "
-                    f"has more than {_DEVICE_NAME_LENGTH} characters: rename the card (ip link)"
+                    f"has more than {DEVICE_NAME_LENGTH} characters: rename the card (ip link)"
                 )
         return self
 

@@ -90,8 +90,10 @@ RatesMbps = OneOrMore[RateMbps]
 
 # --- names ----------------------------------------------------------------------------------------
 
+DEVICE_NAME_LENGTH = 15
+"""Most characters of a network device's name in Linux (IFNAMSIZ, with the byte that ends it)."""
 DeviceName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.:-]{0,14}$")]
-"""A network device as Linux names it: at most 15 characters."""
+"""A network device as Linux names it."""
 NAME = r"[a-z0-9][a-z0-9-]{0,63}"
 """Names of testbeds, campaigns, studies, parts and imported data sets: they become folders, parts
 of keys and words of shell lines."""

@@ -45,7 +45,15 @@ _METER = "stallmeter"
 
 def programs() -> list[str]:
     """Return the paths of the programs that a trial needs for it, built where they are missing."""
-    return [str(build.bridge()), str(streams.programs().stallmeter)]
+    return [_program(), _meter_program()]
+
+
+def _program() -> str:
+    return str(build.bridge())
+
+
+def _meter_program() -> str:
+    return str(streams.programs().stallmeter)
 
 
 def in_time(argv: list[str]) -> list[str]:
@@ -55,7 +63,7 @@ def in_time(argv: list[str]) -> list[str]:
 
 def _meter(deadline_s: float) -> Step:
     """Return the step that meters stalls of the machine until it is stopped, see :func:`stalls`."""
-    argv = tuple(stall_meter(str(streams.programs().stallmeter)))
+    argv = tuple(stall_meter(_meter_program()))
     return Step(_METER, LISTENER, argv, deadline_s, background=True)
 
 
@@ -118,8 +126,8 @@ def start(wiring: Wiring, deadline_s: float) -> list[Step]:
     steps = [_meter(deadline_s)]
     for place, host in enumerate(_hosts(wiring)):
         name = nth(_NAME, place)
-        run = words.command(str(build.bridge()), _SETTINGS_PATH, wiring.devices(host))
-        ask = words.ask(str(build.bridge()), "counters")
+        run = words.command(_program(), _SETTINGS_PATH, wiring.devices(host))
+        ask = words.ask(_program(), "counters")
         steps += [
             Step(name, host, tuple(run), deadline_s, background=True),
             Step(f"{name}-before", host, tuple(ask), COMMAND_S),
@@ -130,7 +138,7 @@ def start(wiring: Wiring, deadline_s: float) -> list[Step]:
 def toggle(wiring: Wiring, name: str, *, enable: bool) -> list[Step]:
     """Return the steps that enable or disable the gates while the bridge goes on."""
     path, _ = _STATES[enable]
-    argv = tuple(words.ask(str(build.bridge()), "settings", path))
+    argv = tuple(words.ask(_program(), "settings", path))
     return [Step(name, host, argv, COMMAND_S) for host in _hosts(wiring)]
 
 

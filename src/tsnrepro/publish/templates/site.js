@@ -84,12 +84,8 @@ function intervalsPlot(element) {
 function chosenTrials() {
   const banner = byId("banner"), rows = [...document.querySelectorAll("#trial-table tbody tr")];
   const { keys, sets } = held("sets");
-  // Keys are a tree of their parts; one that begins others has its set under the empty part.
-  const setOf = (key) => {
-    const found = key.split(".").reduce((branch, part) => branch?.[part], keys);
-    const number = typeof found === "object" ? found[""] : found;
-    return Number.isInteger(number) ? number : undefined;
-  };
+  // Keys are a tree of their parts, each with its set under the empty part.
+  const setOf = (key) => key.split(".").reduce((branch, part) => branch?.[part], keys)?.[""];
   const apply = () => {
     const said = decodeURIComponent(location.hash.slice(1));
     const key = said.startsWith("of:") ? said.slice(3) : null;

@@ -65,8 +65,11 @@ class Rack(Connected):
         self.stations = {
             TALKER: Station(self.shells[TALKER], hosts.talker, hosts.listener.ipv4, program),
             LISTENER: Station(
-                *(self.shells[LISTENER], hosts.listener, hosts.talker.ipv4, program),
-                stamps=settings.receive_stamps == "hardware",
+                self.shells[LISTENER],
+                hosts.listener,
+                hosts.talker.ipv4,
+                program,
+                stamps=LISTENER in settings.stamping,
             ),
         }
 

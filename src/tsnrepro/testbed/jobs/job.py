@@ -17,6 +17,7 @@ from typing import Literal
 
 from tsnrepro.errors import TestbedError
 from tsnrepro.settings.cards import Chip
+from tsnrepro.settings.strict import DEVICE_NAME_LENGTH
 from tsnrepro.streams.command import Stamps
 from tsnrepro.testbed.clocks import Agreement
 from tsnrepro.testbed.host import Completed
@@ -29,7 +30,6 @@ _VIRTUAL_TIME_NOTE = (
 
 # A name becomes a folder, a namespace or a device: no slash, no space, no leading dash.
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
-_DEVICE_NAME_LENGTH = 15
 _PRIORITIES = range(8)
 _IDENTITY = tuple((priority, priority) for priority in _PRIORITIES)
 
@@ -383,7 +383,7 @@ def _topology_problems(job: Job) -> Iterator[str]:
     for host, device in devices:
         if not NAME.fullmatch(host):
             yield f"'{host}' cannot be a host's name"
-        if not NAME.fullmatch(device) or len(device) > _DEVICE_NAME_LENGTH:
+        if not NAME.fullmatch(device) or len(device) > DEVICE_NAME_LENGTH:
             yield f"'{device}' cannot be a device's name"
         if devices.count((host, device)) > 1:
             yield f"host {host} has two devices {device}"
