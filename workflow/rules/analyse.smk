@@ -4,7 +4,6 @@
 
 rule analyse:
     input:
-        lambda wildcards: code_of(f"notebooks/analyse/{wildcards.experiment}.ipynb"),
         lambda wildcards: experiments()[wildcards.experiment].reads,
         run="results/{testbed}/{campaign}/{experiment}/run.json",
         notebook="notebooks/analyse/{experiment}.ipynb",
@@ -30,6 +29,8 @@ rule analyse:
         notebook="results/{testbed}/{campaign}/{experiment}/analyse.ipynb",
     conda:
         "../../environment.yml"
+    params:
+        code=lambda wildcards: code_digest(f"notebooks/analyse/{wildcards.experiment}.ipynb"),
     shell:
         "tsnrepro notebook {input.notebook:q} {log.notebook:q} -p run={input.run:q}"
         " && tsnrepro seal results/{wildcards.testbed:q}/{wildcards.campaign:q}/{wildcards.experiment:q}"

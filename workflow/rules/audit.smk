@@ -3,7 +3,6 @@
 
 rule audit:
     input:
-        code_of("tsnrepro.cli:_audit"),
         tracked("data/published"),
         files_of(PLAN.runs, "values.json", "testbed.json", "tables"),
     output:
@@ -15,6 +14,7 @@ rule audit:
     conda:
         "../../environment.yml"
     params:
+        code=code_digest("tsnrepro.cli:_audit"),
         folder=lambda wildcards, output: Path(output.html).parent,
         runs=[run.folder for run in PLAN.runs],
     shell:

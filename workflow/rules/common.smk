@@ -1,6 +1,6 @@
 from pathlib import Path
 
-from tsnrepro.dependencies import code_of
+from tsnrepro.dependencies import code_digest
 from tsnrepro.publish.difference import compared_with, files_compared_with, papers_compared
 from tsnrepro.records.imports.imported import is_imported
 from tsnrepro.studies.chunks import results_of_study

@@ -4,12 +4,6 @@
 
 rule measure:
     input:
-        # Trials that are recorded stay as they are: after a change of code only new ones are
-        # measured, and the model's are computed again.
-        lambda wildcards: code_of(
-            f"notebooks/measure/{wildcards.experiment}.ipynb",
-            f"tsnrepro.experiments.{wildcards.experiment}",
-        ),
         what_to_measure,
         notebook="notebooks/measure/{experiment}.ipynb",
     output:
@@ -21,6 +15,13 @@ rule measure:
     threads: threads_to_measure
     resources:
         testbed=testbeds_to_measure,
+    params:
+        # Trials that are recorded stay as they are: after a change of code only new ones are
+        # measured, and the model's are computed again.
+        code=lambda wildcards: code_digest(
+            f"notebooks/measure/{wildcards.experiment}.ipynb",
+            f"tsnrepro.experiments.{wildcards.experiment}",
+        ),
     shell:
         "tsnrepro notebook {input.notebook:q} {log.notebook:q}"
         " -p testbed={wildcards.testbed:q} -p campaign={wildcards.campaign:q}"

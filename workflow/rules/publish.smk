@@ -5,7 +5,6 @@ DEPOSIT = f"tsnrepro-{PLAN.name}"
 
 rule paper_inputs:
     input:
-        code_of("tsnrepro.cli:_paper_inputs"),
         lambda wildcards: files_of(
             paper_of(wildcards).runs, "values.json", "testbed.json", "tables", "figures"
         ),
@@ -25,6 +24,7 @@ rule paper_inputs:
     conda:
         "../../environment.yml"
     params:
+        code=code_digest("tsnrepro.cli:_paper_inputs"),
         folder=lambda wildcards, output: Path(output.values).parent,
         runs=lambda wildcards: [
             f"--run={column}={run.folder}"
@@ -68,7 +68,6 @@ rule paper:
 # before the next run, and latexmk starts BibTeX on it.
 rule twin:
     input:
-        code_of("tsnrepro.publish.command:_twin"),
         rules.paper_inputs.output,
         rules.paper.output,
         lambda wildcards: tracked(f"paper/{wildcards.paper}"),
@@ -80,6 +79,7 @@ rule twin:
     conda:
         "../../environment.yml"
     params:
+        code=code_digest("tsnrepro.publish.command:_twin"),
         folder=lambda wildcards, output: Path(output[0]).parent,
     shell:
         "tsnrepro twin paper/{wildcards.paper:q} {params.folder:q} {output:q} 2> >(tee {log:q} >&2)"
@@ -94,7 +94,6 @@ rule html:
 # For submission: a tarball that compiles alone, with the PDF that it compiles to.
 rule submission:
     input:
-        code_of("tsnrepro.publish.command:_submission"),
         lambda wildcards: tracked(f"paper/{wildcards.paper}"),
         "paper/authors.tex",
         "paper/korean-journal.cls",
@@ -109,6 +108,7 @@ rule submission:
     conda:
         "../../environment.yml"
     params:
+        code=code_digest("tsnrepro.publish.command:_submission"),
         folder=lambda wildcards, input: Path(input.pdf).parent,
     shell:
         "tsnrepro submission {wildcards.target} paper/{wildcards.paper:q} {params.folder:q}"
@@ -136,7 +136,6 @@ rule journal:
 # What changed since a git revision, or since a submission was packed.
 rule difference:
     input:
-        code_of("tsnrepro.publish.command:_difference"),
         lambda wildcards: tracked(f"paper/{wildcards.paper}"),
         files_compared_with(AGAINST),
         "paper/authors.tex",
@@ -150,6 +149,7 @@ rule difference:
     conda:
         "../../environment.yml"
     params:
+        code=code_digest("tsnrepro.publish.command:_difference"),
         folder=lambda wildcards, input: Path(input.pdf).parent,
         against=compared_with(AGAINST),
     shell:
@@ -177,7 +177,6 @@ rule wordcount:
 # The executed notebook as a page: tables and figures in their context, for reading.
 rule analysis_page:
     input:
-        code_of("tsnrepro.cli:_page"),
         lambda wildcards: files_of([run_of(wildcards)], "values.json", "testbed.json"),
     output:
         f"{PLAN.report}/notebooks/{{experiment}}.html",
@@ -186,6 +185,7 @@ rule analysis_page:
     conda:
         "../../environment.yml"
     params:
+        code=code_digest("tsnrepro.cli:_page"),
         run=lambda wildcards: run_of(wildcards).folder,
     shell:
         "tsnrepro page {params.run:q} {output:q} > {log:q} 2>&1 || {{ cat {log:q} >&2; exit 1; }}"
@@ -200,7 +200,6 @@ rule site:
 # Static pages that a browser opens from their folder.
 rule report:
     input:
-        code_of("tsnrepro.cli:_report"),
         files_of(PLAN.runs, "run.json", "values.json", "testbed.json", "tables", "figures"),
         [f"{PLAN.report}/notebooks/{run.experiment}.html" for run in PLAN.runs],
         f"{PLAN.report}/ledger.html",
@@ -216,6 +215,7 @@ rule report:
     conda:
         "../../environment.yml"
     params:
+        code=code_digest("tsnrepro.cli:_report"),
         folder=lambda wildcards, output: Path(output[0]).parent,
         runs=[run.folder for run in PLAN.runs],
         papers=[paper.folder for paper in PLAN.papers],
@@ -234,7 +234,6 @@ rule deposit:
 
 rule archive:
     input:
-        code_of("tsnrepro.publish.command:_deposit"),
         files_of(RUNS, "run.json", "values.json", "testbed.json", "seal.json", "tables", "figures"),
         f"{PLAN.report}/index.html",
         f"{PLAN.report}/ledger.html",
@@ -248,6 +247,7 @@ rule archive:
     conda:
         "../../environment.yml"
     params:
+        code=code_digest("tsnrepro.publish.command:_deposit"),
         runs=[run.folder for run in RUNS],
         papers=[paper.folder for paper in PLAN.papers],
         others=[

@@ -5,7 +5,7 @@
 from pathlib import Path
 
 import tsnrepro.studies.chunks
-from tsnrepro.dependencies import code_of
+from tsnrepro.dependencies import code_digest
 from tsnrepro.future_times import take_back_future_times
 from tsnrepro.ownership import give_back_after_this_process
 from tsnrepro.studies.chunks import notebook_of
@@ -30,21 +30,20 @@ rule study:
 # Once, so that hundreds of jobs that start together load the compiled model instead of each
 # compiling it.
 rule compile_model:
-    input:
-        code_of("tsnrepro.studies.command:_compile"),
     output:
         "results/studies/compiled.txt",
     log:
         "results/studies/compiled.log",
     conda:
         "../../environment.yml"
+    params:
+        code=code_digest("tsnrepro.studies.command:_compile"),
     shell:
         "tsnrepro study compile {output:q} > {log:q} 2>&1 || {{ cat {log:q} >&2; exit 1; }}"
 
 
 rule study_chunk:
     input:
-        code_of("tsnrepro.studies.command:_chunk"),
         study="config/studies/{study}.yaml",
         compiled="results/studies/compiled.txt",
     output:
@@ -56,6 +55,8 @@ rule study_chunk:
         chunk=r"\d+",
     conda:
         "../../environment.yml"
+    params:
+        code=code_digest("tsnrepro.studies.command:_chunk"),
     shell:
         "tsnrepro study chunk {input.study:q} {wildcards.chunk:q} {output:q} > {log:q} 2>&1"
         " || {{ cat {log:q} >&2; exit 1; }}"
@@ -83,7 +84,6 @@ rule study_table:
 
 rule analyse_study:
     input:
-        lambda wildcards: code_of(notebook_of(wildcards.study)),
         table="results/studies/{study}/study.parquet",
         notebook=lambda wildcards: notebook_of(wildcards.study),
     output:
@@ -95,6 +95,8 @@ rule analyse_study:
         study=r"[A-Za-z0-9_-]+",
     conda:
         "../../environment.yml"
+    params:
+        code=lambda wildcards: code_digest(notebook_of(wildcards.study)),
     shell:
         "tsnrepro notebook {input.notebook:q} {log.notebook:q}"
         " -p table={input.table:q} -p results=results/studies/{wildcards.study:q}"
@@ -102,13 +104,13 @@ rule analyse_study:
 
 # How often the searches of RFC 2544 find a truth that is known: the same beside every measurement.
 rule search_accuracy:
-    input:
-        code_of("tsnrepro.studies.command:_accuracy"),
     output:
         "results/studies/search-accuracy/accuracy.csv",
     log:
         "results/studies/search-accuracy/accuracy.log",
     conda:
         "../../environment.yml"
+    params:
+        code=code_digest("tsnrepro.studies.command:_accuracy"),
     shell:
         "tsnrepro study accuracy {output:q} > {log:q} 2>&1 || {{ cat {log:q} >&2; exit 1; }}"
