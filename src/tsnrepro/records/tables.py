@@ -26,6 +26,12 @@ _IDENTITY = {
     "sha256": pa.Column(str, pa.Check.str_length(64, 64)),
 }
 
+# What a meter beside a trial saw, where the testbed has machines that stall.
+_STALLS = {
+    name: pa.Column(float, pa.Check.ge(0), nullable=True, coerce=True, required=False)
+    for name in ("longest_stall_ms", "stalls")
+}
+
 # What only trials of our own testbeds can tell.
 OWN_LOSS = {
     "network_lost": pa.Column(int, required=False),
@@ -45,9 +51,10 @@ OWN_LOSS = {
         "Int64", pa.Check.gt(0), nullable=True, coerce=True, required=False
     ),
     "realtime_listener": pa.Column("boolean", nullable=True, coerce=True, required=False),
+    **_STALLS,
     **{
         name: pa.Column(float, pa.Check.ge(0), nullable=True, coerce=True, required=False)
-        for name in ("longest_stall_ms", "stall_checks", "stalls", "stalled_ms", "stall_least_ms")
+        for name in ("stall_checks", "stalled_ms", "stall_least_ms")
     },
 }
 
@@ -79,6 +86,7 @@ def _schema(experiment: str, imported: bool = False) -> pa.DataFrameSchema:
             own = kind.quantity == "size" and not imported
             least = _SMALLEST_PAYLOAD[experiment] if own else kind.least
             columns[name] = _column(kind, least, imported)
+    columns |= {} if imported else _STALLS
     if experiment == "loss":
         columns |= {} if imported else OWN_LOSS
         drops = "Int64" if imported else int
@@ -103,7 +111,7 @@ _QUANTITY = {"quantity": pa.Column(str, pa.Check.isin(["half round trip", "one w
 LOSS, TCP, LATENCY = (_schema(experiment) for experiment in EXPERIMENTS)
 # Of the other experiments: what identifies a trial; their analyses check the columns they read.
 _GENERAL = pa.DataFrameSchema(
-    _IDENTITY | {name: LOSS.columns[name] for name in ("repetition", "order", "started")},
+    _IDENTITY | {name: LOSS.columns[name] for name in ("repetition", "order", "started", *_STALLS)},
     name="trials",
 )
 SCHEMAS = {"loss": LOSS, "tcp": TCP, "latency": LATENCY}
@@ -142,7 +150,10 @@ def trials_of_records(experiment: str, documents: list[dict[str, Any]]) -> pd.Da
     """
     row = _ROWS.get(experiment, _general)
     schema = SCHEMAS.get(experiment, _GENERAL)
-    return schema.validate(_table([_identity(each) | row(each) for each in documents]))
+    rows = [_identity(each) | row(each) for each in documents]
+    if any("stalls" in each["values"] for each in documents):
+        rows = [_longest_stalls(each) | row for each, row in zip(documents, rows, strict=True)]
+    return schema.validate(_table(rows))
 
 
 def repetitions(trials: pd.DataFrame) -> pd.Series:
@@ -220,6 +231,10 @@ def _loss(document: dict[str, Any]) -> dict[str, Any]:
         **_stalls(values),
         **{drop_column(place): count for place, count in accounting["drops"].items()},
     }
+
+
+def _longest_stalls(document: dict[str, Any]) -> dict[str, Any]:
+    return _picked(_stalls(document["values"]), *_STALLS)
 
 
 def _stalls(values: dict[str, Any]) -> dict[str, float | None]:

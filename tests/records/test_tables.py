@@ -1,0 +1,40 @@
+"""Tables of trials: what a record tells of every experiment's trials, a column each."""
+
+import pytest
+
+from tsnrepro.records.tables import trials_of_records
+
+
+def metered(longest_ms: float, stalls: int) -> dict:
+    """Return what a meter records of a machine with two processors, of which one was kept."""
+    processor = {"checks": 1000, "stalls": 0, "stalled_ms": 0.0, "longest_ms": 0.1}
+    kept = processor | {"stalls": stalls, "stalled_ms": longest_ms, "longest_ms": longest_ms}
+    return {
+        "threshold_ms": 1.0,
+        "longest_ms": longest_ms,
+        "processors": {"0": processor, "1": kept},
+    }
+
+
+def record(order: int, **values) -> dict:
+    return {
+        "trial": f"bridge-r{order + 1}",
+        "sha256": "0" * 64,
+        "repetition": order + 1,
+        "order": order,
+        "started": "2026-01-01T00:00:00+00:00",
+        "factors": {"mode": "tas"},
+        "values": {"result": {"lost": 0}, **values},
+    }
+
+
+def test_each_trial_tells_how_long_its_machines_stalled():
+    stalls = {"listener": metered(3.5, 2), "talker": metered(7.25, 1)}
+    trials = trials_of_records("shaping", [record(0, stalls=stalls), record(1)])
+    assert trials["longest_stall_ms"].tolist() == pytest.approx([7.25, float("nan")], nan_ok=True)
+    assert trials["stalls"].tolist() == pytest.approx([3, float("nan")], nan_ok=True)
+    assert trials["mode"].tolist() == ["tas", "tas"]
+
+
+def test_where_nothing_can_stall_there_is_no_such_column():
+    assert "longest_stall_ms" not in trials_of_records("shaping", [record(0)])
