@@ -437,6 +437,11 @@ class EmulatedTestbed:
 
     def describe(self) -> dict:
         """Return the facts that every record of this testbed carries."""
+        with ThreadPoolExecutor(len(self.hosts)) as pool:
+            found = pool.map(
+                lambda name: facts.host(self.hosts[name], self._ports(name)), self.hosts
+            )
+            hosts = dict(zip(self.hosts, found, strict=True))
         return {
             "testbed": self.kind,
             "settings": self.settings.model_dump(mode="json"),
@@ -444,9 +449,7 @@ class EmulatedTestbed:
             "controller": facts.controller(),
             "addresses": _ADDRESSES,
             "ports": {name: self._ports(name) for name in self.hosts},
-            "hosts": {
-                name: facts.host(host, self._ports(name)) for name, host in self.hosts.items()
-            },
+            "hosts": hosts,
         }
 
 
