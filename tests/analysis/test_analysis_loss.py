@@ -376,7 +376,17 @@ def test_a_listener_that_eliminates_tells_frames_from_datagrams():
         told = found[f"{name}.load_{load}.frer.excess.percent"]["value"]
         assert told == pytest.approx(excess, abs=0.01)
     assert found[f"{name}.load_3.target_mbps"]["value"] is None
+    assert found[f"{name}.between.verdict"]["value"] == "none lost"
     assert all(EXPERIMENT.promises(key) for key in found)
+
+
+def test_datagrams_that_lose_both_copies_between_the_limits_are_told():
+    lossy = eliminating()
+    lossy.loc[(lossy["configuration"] == "frer") & (lossy["target_mbps"] == 270), "lost"] = 3
+    slow = eliminating().query("target_mbps == 200")
+    for table, expected in ((lossy, "lost"), (slow, "not tried")):
+        found = values(loss.analyse(table, 1000))
+        assert found["loss.elimination.between.verdict"]["value"] == expected
 
 
 def test_a_question_that_was_not_asked_has_no_results():

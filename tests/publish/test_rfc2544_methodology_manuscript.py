@@ -32,6 +32,7 @@ TESTBEDS = {
 UNITS = {"us": "us", "mbps": "Mb/s", "percent": "%", "payload_mbps": "Mb/s", "duration_s": "s"}
 # By pattern, the first that fits; what has three numbers has limits.
 SUITING = {
+    "*.between.verdict": "lost",
     "*.verdict": "equivalent",
     "*.converged": "yes",
     "*.limited_by": "generator, network",
@@ -127,6 +128,14 @@ class TestPages(PageChecks):
         text = PAPER.text(PAPER.built(prepared(tmp_path, chosen={})))
         assert "Delivery collapses from" in text
         assert "In the fourth phase half of the trials with FRER collapse at" in text
+
+    def test_losses_between_the_limits_of_the_last_link_are_said(self, built):
+        assert "chance drops both copies of some" in PAPER.text(built)
+
+    def test_without_losses_between_the_limits_none_is_said(self, tmp_path):
+        chosen = {"*.between.verdict": "none lost"}
+        text = PAPER.text(PAPER.built(prepared(tmp_path, chosen=chosen)))
+        assert "Here no datagram was lost at such rates" in text
 
     def test_a_model_alone_is_never_called_measured(self, tmp_path):
         results = PAPER.built(prepared(tmp_path, kind="model"))

@@ -45,6 +45,7 @@ def add(results: Results, trials: pd.DataFrame, link_rate_mbps: float | None) ->
         target = targets[number] if number < len(targets) else None
         name, tried = f"{NAME}.load_{number + 1}", trials[trials["target_mbps"] == target]
         _load(results, name, tried, target, limits["both_copies"])
+    _between(results, frer, limits)
     results.value(
         f"{NAME}.link_rate_mbps",
         link_rate_mbps,
@@ -69,6 +70,17 @@ def _limits(
         name: payload_limit_mbps(payload_bytes, tagged=True, rate_mbps=link_rate_mbps, copies=many)
         for name, many in (("both_copies", copies), ("one_copy", 1))
     }
+
+
+def _between(results: Results, frer: pd.DataFrame, limits: dict[str, float | None]) -> None:
+    """Tell whether datagrams were lost at loads of which the last link carries one copy each."""
+    both, one = limits["both_copies"], limits["one_copy"]
+    tried = frer[frer["offered_mbps"].between(both, one)] if both and one else frer.head(0)
+    found = "not tried"
+    if len(tried):
+        found = "lost" if tried["lost"].any() else "none lost"
+    method = "datagrams lost at offered loads between the two limits"
+    results.value(f"{NAME}.between.verdict", found, tried["trial"], method=method)
 
 
 def _load(

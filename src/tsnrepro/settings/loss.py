@@ -172,7 +172,7 @@ EXPERIMENT = Experiment(
         "loss.{limit,bottleneck}.{receive_buffer.mb,link_rate_mbps,member_link_rate_mbps}",
         "loss.{limit,bottleneck}.{payload_bytes,duration_s,trials.count}",
         "loss.elimination.{both_copies.mbps,one_copy.mbps,link_rate_mbps,payload_bytes,duration_s}",
-        "loss.elimination.{trials.count,load_*.target_mbps}",
+        "loss.elimination.{trials.count,between.verdict,load_*.target_mbps}",
         "loss.elimination.load_*.{control,frer}.{offered_mbps,percent}",
         "loss.elimination.load_*.frer.{dropped,excess}.percent",
         "loss.intervention.{size_1,size_2,size_3,size_4,size_5}.mb",
