@@ -255,6 +255,12 @@ EDITS = {
         "\\maketitle{}",
         {*PRINTED, f"report {REPORT}/index.html"},
     ),
+    "nothing but its time": (
+        "src/tsnrepro/stats/estimate.py",
+        "class Estimate:",
+        "class Estimate:",
+        set(),
+    ),
     "comment of a rule": (
         "workflow/rules/measure.smk",
         "rule measure:",
