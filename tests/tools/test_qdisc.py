@@ -51,25 +51,27 @@ def test_impossible_entries_are_refused(entry):
         qdisc.taprio("eth0", [entry])
 
 
-def test_i225_gates_in_hardware_at_a_fixed_speed():
-    commands = qdisc.taprio_i225("eth0", [(0x01, 300_000), (0x0E, 700_000)], 1_000)
-    assert line(commands[-1]) == (
+def test_gates_of_a_card_are_offloaded():
+    words = qdisc.taprio(
+        "eth0",
+        [(0x01, 300_000), (0x0E, 700_000)],
+        mode="offload",
+        num_tc=4,
+        priority_map=(3, 3, 3, 3, 3, 2, 1, 0, *((3,) * 8)),
+        base_time_ns=1_000,
+    )
+    assert line(words) == (
         f"tc qdisc replace dev eth0 root handle 100: taprio {MAP4} base-time 1000"
         " sched-entry S 01 300000 sched-entry S 0e 700000 flags 0x2"
     )
-    assert ["ethtool", "--set-eee", "eth0", "eee", "off"] in commands[:-1]
 
 
-def test_i210_has_launch_times_but_no_gates():
-    gates, launch = qdisc.taprio_i210("eth0", [(0x01, 300_000), (0x0E, 700_000)], 0)
-    assert "0x1" in gates
-    assert "0x2" not in gates
-    assert line(launch) == (
+def test_launch_times_of_a_card():
+    words = qdisc.etf("eth0", "100:1", delta_ns=300_000, offload=True, skip_sock_check=True)
+    assert line(words) == (
         "tc qdisc replace dev eth0 parent 100:1 etf clockid CLOCK_TAI delta 300000 offload"
         " skip_sock_check"
     )
-    with pytest.raises(ConfigurationError, match="below the txtime-delay"):
-        qdisc.taprio_i210("eth0", [(0x01, 1_000)], 0, etf_delta_ns=500_000)
 
 
 def test_lan966x_gates():
@@ -131,12 +133,13 @@ def test_slopes_that_do_not_fit_the_port_are_refused(slope, above):
 
 def test_cbs_commands_of_the_cards():
     values = qdisc.Credits(98_688, -901_312, 153, -1_389)
-    first, second = qdisc.cbs_i210("eth0", values)
-    assert line(first) == (
+    priority_map = (2, 2, 1, 0, *((2,) * 12))
+    queues = qdisc.mqprio("eth0", num_tc=3, priority_map=priority_map, queues=("1@0", "1@1", "2@2"))
+    assert line(queues) == (
         "tc qdisc replace dev eth0 root handle 100: mqprio num_tc 3 map 2 2 1 0 2 2 2 2 2 2 2 2 2"
         " 2 2 2 queues 1@0 1@1 2@2 hw 0"
     )
-    assert line(second) == (
+    assert line(qdisc.cbs("eth0", values, parent="100:1", handle="7777:", offload=True)) == (
         "tc qdisc replace dev eth0 parent 100:1 handle 7777: cbs idleslope 98688 sendslope -901312"
         " hicredit 153 locredit -1389 offload 1"
     )
@@ -180,14 +183,6 @@ def test_queues_are_pinned_by_pcp():
         "tc filter replace dev p0 egress pref 2 protocol 802.1Q flower vlan_prio 5"
         " action skbedit queue_mapping 5 priority 5",
     ]
-
-
-def test_vlan_carries_the_sockets_priority_both_ways():
-    add, _ = qdisc.vlan_link("eth0", 10, "eth0.10", priorities=[0, 5])
-    assert line(add) == (
-        "ip link add link eth0 name eth0.10 type vlan id 10 egress-qos-map 0:0 5:5"
-        " ingress-qos-map 0:0 5:5"
-    )
 
 
 # What tc prints

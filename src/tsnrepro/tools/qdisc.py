@@ -111,67 +111,6 @@ def _classes(num_tc: int, priority_map: Sequence[int], queues: Sequence[str]) ->
     return ["num_tc", str(num_tc), "map", *map(str, priority_map), "queues", *listed]
 
 
-def taprio_i225(
-    device: str, entries: Sequence[tuple[int, int]], base_time_ns: int
-) -> list[list[str]]:
-    """Return the commands for i225 and i226, whose hardware has the gates (four queues).
-
-    The card schedules at 1 Gb/s only from a fixed speed, without Energy-Efficient Ethernet, and
-    with VLAN tags left in place. Priority 3 is queue 0, the first to be served.
-    """
-    return [
-        ["ethtool", "-s", device, "speed", "1000", "duplex", "full", "autoneg", "on"],
-        ["ethtool", "--set-eee", device, "eee", "off"],
-        ["ethtool", "-K", device, "rxvlan", "off"],
-        taprio(
-            device,
-            entries,
-            mode="offload",
-            num_tc=4,
-            priority_map=(3, 3, 3, 3, 3, 2, 1, 0, *((3,) * 8)),
-            base_time_ns=base_time_ns,
-        ),
-    ]
-
-
-def taprio_i210(
-    device: str,
-    entries: Sequence[tuple[int, int]],
-    base_time_ns: int,
-    *,
-    txtime_delay_ns: int = 500_000,
-    etf_delta_ns: int = 300_000,
-) -> list[list[str]]:
-    """Return the commands for i210, which has launch times on queue 0 but no gates.
-
-    The first class of the list goes to queue 0, whose etf child hands packets to the card
-    ``etf_delta_ns`` ahead; it must be below ``txtime_delay_ns``, or every packet comes too late.
-
-    Raises
-    ------
-    ConfigurationError
-        etf's delta is not below the delay.
-    """
-    if not 0 < etf_delta_ns < txtime_delay_ns:
-        raise ConfigurationError(
-            f"etf delta of {etf_delta_ns} ns must be below the txtime-delay of "
-            f"{txtime_delay_ns} ns",
-            f"taprio on {device}",
-        )
-    return [
-        taprio(
-            device,
-            entries,
-            mode="txtime-assist",
-            num_tc=4,
-            priority_map=(3, 3, 3, 3, 3, 2, 1, 0, *((3,) * 8)),
-            base_time_ns=base_time_ns,
-            txtime_delay_ns=txtime_delay_ns,
-        ),
-        etf(device, "100:1", delta_ns=etf_delta_ns, offload=True, skip_sock_check=True),
-    ]
-
-
 def taprio_lan966x(
     device: str, entries: Sequence[tuple[int, int]], base_time_ns: int = 0
 ) -> list[str]:
@@ -272,15 +211,6 @@ def cbs(
         *("idleslope", str(credits_.idleslope_kbps), "sendslope", str(credits_.sendslope_kbps)),
         *("hicredit", str(credits_.hicredit_bytes), "locredit", str(credits_.locredit_bytes)),
         *("offload", str(int(offload))),
-    ]
-
-
-def cbs_i210(device: str, credits_: Credits) -> list[list[str]]:
-    """Return the commands for i210: three classes, priority 3 on queue 0, shaped by the card."""
-    priority_map = (2, 2, 1, 0, *((2,) * 12))
-    return [
-        mqprio(device, num_tc=3, priority_map=priority_map, queues=("1@0", "1@1", "2@2")),
-        cbs(device, credits_, parent="100:1", handle="7777:", offload=True),
     ]
 
 
@@ -448,20 +378,6 @@ def tag_by_priority(device: str, program: str) -> list[list[str]]:
             ]
             for side, section in sides
         ),
-    ]
-
-
-def vlan_link(
-    device: str, vlan: int, name: str, priorities: Sequence[int] = range(8)
-) -> list[list[str]]:
-    """Return the commands of a VLAN interface whose PCP is the socket's priority, both ways."""
-    same = [f"{number}:{number}" for number in priorities]
-    return [
-        [
-            *("ip", "link", "add", "link", device, "name", name, "type", "vlan", "id", str(vlan)),
-            *("egress-qos-map", *same, "ingress-qos-map", *same),
-        ],
-        ["ip", "link", "set", name, "up"],
     ]
 
 
