@@ -202,6 +202,12 @@ def test_drops_come_with_their_place():
     }
     assert parse_drops(json.dumps([item])) == [Drops(**item)]
     assert parse_drops("[]\n") == []
+    # A function that frees at two places has a row for each, and is one place of loss.
+    again, elsewhere = item | {"frames": 5}, item | {"ifindex": 3}
+    assert parse_drops(json.dumps([item, elsewhere, again])) == [
+        Drops(**item | {"frames": 22}),
+        Drops(**elsewhere),
+    ]
 
 
 @pytest.mark.parametrize("text", ["", "frerctl: cannot attach", "{}x", '[{"function": "f"}]', "7"])

@@ -1,7 +1,8 @@
 """frerctl, the control program of the emulated switch."""
 
 import json
-from dataclasses import astuple, dataclass
+from collections import Counter
+from dataclasses import astuple, dataclass, replace
 from typing import Any, Literal
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
@@ -245,12 +246,18 @@ def _as_counted(values: dict[str, Any]) -> "dict[str, Any] | FrameCounts":
 def parse_drops(text: str) -> list[Drops]:
     """Return one line of ``frerctl drops``; counts grow from its start.
 
+    frerctl prints a row for each place in the kernel's code; those in one function are added up.
+
     Raises
     ------
     ToolError
         The line is not what frerctl prints.
     """
     try:
-        return _DROPS.validate_json(text)
+        rows = _DROPS.validate_json(text)
     except ValidationError as error:
         raise ToolError(f"frerctl drops printed: {text.strip()[:300] or 'nothing'}") from error
+    sums: Counter[Drops] = Counter()
+    for row in rows:
+        sums[replace(row, frames=0)] += row.frames
+    return [replace(row, frames=frames) for row, frames in sums.items()]
