@@ -352,7 +352,7 @@ def test_an_intervention_finds_what_makes_the_difference():
 
 def eliminating():
     """Control and FRER below and above what a link of 500 Mb/s carries twice."""
-    table = near((200, 270), {"control": 999, "frer": 999}, repetitions=3)
+    table = near((200, 270), {"control": 999, "frer": 999}, repetitions=3).assign(network_lost=0)
     over = (table["configuration"] == "frer") & (table["target_mbps"] > 240)
     dropped = over * 0.1 * 2 * SENT
     return part(
@@ -380,13 +380,17 @@ def test_a_listener_that_eliminates_tells_frames_from_datagrams():
     assert all(EXPERIMENT.promises(key) for key in found)
 
 
-def test_datagrams_that_lose_both_copies_between_the_limits_are_told():
-    lossy = eliminating()
-    lossy.loc[(lossy["configuration"] == "frer") & (lossy["target_mbps"] == 270), "lost"] = 3
-    slow = eliminating().query("target_mbps == 200")
-    for table, expected in ((lossy, "lost"), (slow, "not tried")):
-        found = values(loss.analyse(table, 1000))
-        assert found["loss.elimination.between.verdict"]["value"] == expected
+@pytest.mark.parametrize(
+    ("loads", "network_lost", "expected"),
+    [((200, 270), 3, "lost"), ((200, 270), 0, "none lost"), ((200,), 0, "not tried")],
+)
+def test_the_network_is_asked_for_losses_between_the_limits(loads, network_lost, expected):
+    """What the listener's socket lost says nothing of the last link."""
+    table = eliminating().query("target_mbps in @loads")
+    above = (table["configuration"] == "frer") & (table["target_mbps"] == 270)
+    table = table.assign(network_lost=above * network_lost, lost=above * 3)
+    found = values(loss.analyse(table, 1000))
+    assert found["loss.elimination.between.verdict"]["value"] == expected
 
 
 def test_a_question_that_was_not_asked_has_no_results():

@@ -7,7 +7,7 @@ were lost, and the frames that the last link dropped beside those that it cannot
 
 import pandas as pd
 
-from tsnrepro.analysis.missing import loss, mean, shared
+from tsnrepro.analysis.missing import loss, mean, recorded, shared
 from tsnrepro.analysis.results import Results
 from tsnrepro.ethernet import payload_limit_mbps
 from tsnrepro.records.columns import CONFIGURATIONS
@@ -73,13 +73,14 @@ def _limits(
 
 
 def _between(results: Results, frer: pd.DataFrame, limits: dict[str, float | None]) -> None:
-    """Tell whether datagrams were lost at loads of which the last link carries one copy each."""
+    """Tell whether the network lost datagrams at loads of which it carries one copy each."""
     both, one = limits["both_copies"], limits["one_copy"]
     tried = frer[frer["offered_mbps"].between(both, one)] if both and one else frer.head(0)
     found = "not tried"
     if len(tried):
-        found = "lost" if tried["lost"].any() else "none lost"
-    method = "datagrams lost at offered loads between the two limits"
+        lost = recorded(tried, "network_lost")["network_lost"]
+        found = "lost" if (lost > 0).any() else "none lost"
+    method = "datagrams lost in the network at offered loads between the two limits"
     results.value(f"{NAME}.between.verdict", found, tried["trial"], method=method)
 
 
