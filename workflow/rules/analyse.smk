@@ -30,7 +30,7 @@ rule analyse:
     conda:
         "../../environment.yml"
     params:
-        code=lambda wildcards: code_digest(f"notebooks/analyse/{wildcards.experiment}.ipynb"),
+        code=lambda wildcards: experiment_digest(f"notebooks/analyse/{wildcards.experiment}.ipynb"),
     shell:
         "tsnrepro notebook {input.notebook:q} {log.notebook:q} -p run={input.run:q}"
         " && tsnrepro seal results/{wildcards.testbed:q}/{wildcards.campaign:q}/{wildcards.experiment:q}"

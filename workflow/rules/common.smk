@@ -1,3 +1,4 @@
+from functools import cache
 from pathlib import Path
 
 from tsnrepro.dependencies import code_digest
@@ -7,6 +8,9 @@ from tsnrepro.studies.chunks import results_of_study
 
 # What a paper shows beside the selected runs is measured too.
 RUNS = list(dict.fromkeys([*PLAN.runs, *(run for paper in PLAN.papers for run in paper.runs)]))
+
+# Of an experiment's notebooks, which several testbeds run.
+experiment_digest = cache(code_digest)
 
 
 def files_of(runs, *names):

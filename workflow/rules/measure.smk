@@ -18,7 +18,7 @@ rule measure:
     params:
         # Trials that are recorded stay as they are: after a change of code only new ones are
         # measured, and the model's are computed again.
-        code=lambda wildcards: code_digest(
+        code=lambda wildcards: experiment_digest(
             f"notebooks/measure/{wildcards.experiment}.ipynb",
             f"tsnrepro.experiments.{wildcards.experiment}",
         ),
