@@ -14,9 +14,10 @@ A member path that is to be longer goes through one more host, which holds each 
 import socket
 import subprocess
 import time
+from collections.abc import Callable, Collection
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import paramiko
 
@@ -205,9 +206,12 @@ class EmulatedTestbed:
         self._stack.callback(ours.close)
         return SshHost(name, host_key, "root", key, sock=ours)
 
-    def _everywhere(self, action, names: tuple[str, ...] = HOSTS) -> None:
+    def _everywhere(
+        self, action: Callable[[str], Any], names: Collection[str] = HOSTS
+    ) -> dict[str, Any]:
+        """Act on several hosts at a time, and return what came of it by host."""
         with ThreadPoolExecutor(len(names)) as pool:
-            list(pool.map(action, names))
+            return dict(zip(names, pool.map(action, names), strict=True))
 
     def _ports(self, name: str) -> list[str]:
         if name == DELAY:
@@ -387,12 +391,11 @@ class EmulatedTestbed:
     def snapshot(self) -> Snapshot:
         """Read the counters of all hosts; the caller has ended all traffic before."""
 
-        def read(name: str) -> tuple[str, str]:
+        def read(name: str) -> str:
             port = HOST_PORT if name in SWITCHES else CARD
-            return name, self._run(name, kernel.snapshot(self.frerctl, port))
+            return self._run(name, kernel.snapshot(self.frerctl, port))
 
-        with ThreadPoolExecutor(len(HOSTS)) as pool:
-            raw = dict(pool.map(read, HOSTS))
+        raw = self._everywhere(read)
         drops = None
         if self._tracer:
             raw["drops"] = self._tracer.send_line(self._drops_line())
@@ -437,11 +440,6 @@ class EmulatedTestbed:
 
     def describe(self) -> dict:
         """Return the facts that every record of this testbed carries."""
-        with ThreadPoolExecutor(len(self.hosts)) as pool:
-            found = pool.map(
-                lambda name: facts.host(self.hosts[name], self._ports(name)), self.hosts
-            )
-            hosts = dict(zip(self.hosts, found, strict=True))
         return {
             "testbed": self.kind,
             "settings": self.settings.model_dump(mode="json"),
@@ -449,7 +447,9 @@ class EmulatedTestbed:
             "controller": facts.controller(),
             "addresses": _ADDRESSES,
             "ports": {name: self._ports(name) for name in self.hosts},
-            "hosts": hosts,
+            "hosts": self._everywhere(
+                lambda name: facts.host(self.hosts[name], self._ports(name)), self.hosts
+            ),
         }
 
 
