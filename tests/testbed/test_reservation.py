@@ -55,7 +55,7 @@ def end(shell):
 
 def test_another_is_told_who_has_it_what_for_since_when_and_how_long(shells):
     Reservation(shells, MINUTES, "a campaign").take()
-    told = rf"reserved by \S+ on \S+ \(a campaign\) since 20\d\d-.*, for another {MINUTES + 1} min"
+    told = rf"reserved by \S+ on \S+ \(a campaign\) since 20\d\d-.*, for another {MINUTES} min"
     with pytest.raises(TestbedError, match=told):
         Reservation(shells, MINUTES, "another").take()
 

@@ -12,6 +12,7 @@ import secrets
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from math import ceil
 from threading import Event, Lock, Thread
 
 from tsnrepro.errors import TestbedError
@@ -134,7 +135,7 @@ class Reservation:
         done = shell.ask(["sh", "-c", _RESERVE, "sh", *words])
         if done.exit_status == _REFUSED:
             left, _, holder = done.stdout.strip().partition("\n")
-            minutes = f"another {int(left) // 60 + 1} minutes" if left.isdigit() else "some time"
+            minutes = f"another {ceil(int(left) / 60)} min" if left.isdigit() else "some time"
             raise TestbedError(
                 f"the rack is reserved by {holder or 'somebody else'}, for {minutes}",
                 role,
