@@ -15,6 +15,7 @@ from tsnrepro.streams import build
 from tsnrepro.streams.command import READY
 from tsnrepro.streams.stalls import StallReport, parse_stalls, stall_meter
 
+pytestmark = pytest.mark.timed
 DEADLINE_SECONDS = 60
 # A program that no ordinary one interrupts, on one processor, for some milliseconds at a time.
 HOLDING = """

@@ -19,6 +19,7 @@ from tsnrepro.streams.command import Extent, Pacing
 from tsnrepro.streams.delivery import deliver, of_stream, one_way
 from tsnrepro.streams.log import read_listener_log
 
+pytestmark = pytest.mark.timed
 COUNT = 3000
 INTERVAL_NS = 50_000
 
