@@ -21,8 +21,10 @@ def measure_short_campaign(folder: Path) -> Path:
     from tsnrepro import campaigns  # noqa: PLC0415
     from tsnrepro.analysis import latency, loss, tcp  # noqa: PLC0415
     from tsnrepro.analysis.output import RunOutput  # noqa: PLC0415
+    from tsnrepro.dependencies import code_digest  # noqa: PLC0415
     from tsnrepro.experiments import measuring  # noqa: PLC0415
     from tsnrepro.records.seal import write_seal  # noqa: PLC0415
+    from tsnrepro.registry import experiment  # noqa: PLC0415
 
     analyses = {
         "loss": lambda output: loss.analyse(output.trials, 1000.0),
@@ -40,5 +42,5 @@ def measure_short_campaign(folder: Path) -> Path:
             measuring.run_experiment(name, "model", "short", str(run))
             output = RunOutput(run)
             output.values(analyse(output))
-            write_seal(run.parent)
+            write_seal(run.parent, code_digest(experiment(name).analysing_notebook))
     return folder

@@ -89,11 +89,18 @@ def test_what_a_changed_campaign_does_not_ask_for_is_of_other_settings(repositor
     assert "short" in of("tcp").analysis
 
 
-def test_results_are_stale_when_what_they_rest_on_is_newer(repository):
+def test_results_are_stale_when_what_they_rest_on_changed(repository, monkeypatch):
     values = repository / "results/model/short/loss/values.json"
     os.utime(values, (1, 1))
-    (repository / "notebooks/analyse/loss.ipynb").touch()  # of several, the newest is named
-    assert of("loss").analysis.startswith("stale: notebooks/analyse/loss.ipynb is newer")
+    (repository / "notebooks/analyse/loss.ipynb").touch()
+    assert of("loss").analysis == "current"  # touched, it is still the same code
+    with monkeypatch.context() as patch:
+        patch.setattr(status, "code_digest", lambda notebook: f"another {notebook}")
+        assert of("loss").analysis == "stale: the code that analyses it has changed since"
+    declared = replace(status.experiment_of("loss"), reads=("config/campaigns/short.yaml",))
+    with monkeypatch.context() as patch:
+        patch.setattr(status, "experiment_of", lambda _: declared)
+        assert of("loss").analysis == "stale: config/campaigns/short.yaml is newer"
     run = values.with_name("run.json")
     run.write_text(run.read_text() + "\n")
     assert of("loss").analysis == "stale: measured again since"

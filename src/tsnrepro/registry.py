@@ -84,6 +84,11 @@ class Experiment:
     order: int = _LAST
     name: str = ""
 
+    @property
+    def analysing_notebook(self) -> str:
+        """The notebook that makes its results, relative to the repository."""
+        return f"notebooks/analyse/{self.name}.ipynb"
+
     def promises(self, key: str) -> bool:
         """Tell whether a result of this key may come of the experiment."""
         return any(pattern.fullmatch(key) for pattern in self._patterns)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tsnrepro.campaigns import campaign, raw_root, testbed_settings
-from tsnrepro.dependencies import code_of
+from tsnrepro.dependencies import code_digest
 from tsnrepro.errors import ConfigurationError, RecordError
 from tsnrepro.experiments.measuring import planned_trials
 from tsnrepro.experiments.plan import Planned
@@ -155,9 +155,10 @@ def _analysis(store: RawStore, planned: list[Planned]) -> str:
         return "stale: the analysis did not end"
     if sealed["run"] != sha256_of(run):
         return "stale: measured again since"
+    if sealed["code"] not in ("", code_digest(experiment_of(experiment).analysing_notebook)):
+        return "stale: the code that analyses it has changed since"
     made = (folder / VALUES_FILE).stat().st_mtime
-    rests_on = [*code_of(f"notebooks/analyse/{experiment}.ipynb"), *experiment_of(experiment).reads]
-    newer = [path for path in rests_on if _modified(root() / path) > made]
+    newer = [path for path in experiment_of(experiment).reads if _modified(root() / path) > made]
     return f"stale: {_newest(newer)} is newer" if newer else "current"
 
 

@@ -42,7 +42,7 @@ from tsnrepro.records.runs import open_run
 from tsnrepro.records.seal import RUN_FILE
 from tsnrepro.records.store import sha256_of
 from tsnrepro.records.values import Result
-from tsnrepro.registry import MODEL
+from tsnrepro.registry import MODEL, experiment
 from tsnrepro.settings.papers import sources_of
 
 _COMMIT_KEY = "testbed.commit"
@@ -199,7 +199,7 @@ def _made(folder: Path) -> Made:
     if not run.is_file():
         return _made_of_study(folder)
     _, listed = open_run(run)
-    program = f"notebooks/analyse/{listed['experiment']}.ipynb"
+    program = experiment(listed["experiment"]).analysing_notebook
     return Made(
         rule="analyse",
         program=program,
