@@ -21,7 +21,7 @@ def measure_short_campaign(folder: Path) -> Path:
     from tsnrepro import campaigns  # noqa: PLC0415
     from tsnrepro.analysis import latency, loss, tcp  # noqa: PLC0415
     from tsnrepro.analysis.output import RunOutput  # noqa: PLC0415
-    from tsnrepro.dependencies import code_digest  # noqa: PLC0415
+    from tsnrepro.dependencies import analysis_digest  # noqa: PLC0415
     from tsnrepro.experiments import measuring  # noqa: PLC0415
     from tsnrepro.records.seal import write_seal  # noqa: PLC0415
     from tsnrepro.registry import experiment  # noqa: PLC0415
@@ -42,5 +42,5 @@ def measure_short_campaign(folder: Path) -> Path:
             measuring.run_experiment(name, "model", "short", str(run))
             output = RunOutput(run)
             output.values(analyse(output))
-            write_seal(run.parent, code_digest(experiment(name).analysing_notebook))
+            write_seal(run.parent, analysis_digest(experiment(name)))
     return folder

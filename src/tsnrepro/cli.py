@@ -210,12 +210,12 @@ def _tell_trial(name: str, settings: "CardsSettings", mode: str, campaign: str) 
 
 
 def _seal(arguments: argparse.Namespace) -> None:
-    from tsnrepro.dependencies import code_digest  # noqa: PLC0415
+    from tsnrepro.dependencies import analysis_digest  # noqa: PLC0415
     from tsnrepro.records.seal import write_seal  # noqa: PLC0415
     from tsnrepro.registry import experiment  # noqa: PLC0415
 
-    notebook = experiment(arguments.run_folder.name).analysing_notebook
-    write_seal(arguments.run_folder, code_digest(notebook))
+    analysed = experiment(arguments.run_folder.name)
+    write_seal(arguments.run_folder, analysis_digest(analysed))
 
 
 def _verify(arguments: argparse.Namespace) -> None:

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
+from tsnrepro.registry import Experiment
 from tsnrepro.repository import root
 
 PACKAGE = "tsnrepro"
@@ -53,8 +54,18 @@ def code_of(*entries: str) -> list[str]:
 
 def code_digest(*entries: str) -> str:
     """Return the SHA-256 (16 hex digits) of what :func:`code_of` finds, names included."""
+    return _digest(code_of(*entries))
+
+
+def analysis_digest(experiment: Experiment) -> str:
+    """Return the SHA-256 (16 hex digits) of an experiment's analysis and of the files it reads."""
+    there = [path for path in experiment.reads if (root() / path).is_file()]
+    return _digest([*code_of(experiment.analysing_notebook), *there])
+
+
+def _digest(paths: list[str]) -> str:
     digest = hashlib.sha256()
-    for path in code_of(*entries):
+    for path in paths:
         digest.update(path.encode() + b"\0" + (root() / path).read_bytes())
     return digest.hexdigest()[:16]
 

@@ -2,10 +2,9 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from tsnrepro.campaigns import campaign, raw_root, testbed_settings
-from tsnrepro.dependencies import code_digest
+from tsnrepro.dependencies import analysis_digest
 from tsnrepro.errors import ConfigurationError, RecordError
 from tsnrepro.experiments.measuring import planned_trials
 from tsnrepro.experiments.plan import Planned
@@ -155,19 +154,9 @@ def _analysis(store: RawStore, planned: list[Planned]) -> str:
         return "stale: the analysis did not end"
     if sealed["run"] != sha256_of(run):
         return "stale: measured again since"
-    if sealed["code"] not in ("", code_digest(experiment_of(experiment).analysing_notebook)):
-        return "stale: the code that analyses it has changed since"
-    made = (folder / VALUES_FILE).stat().st_mtime
-    newer = [path for path in experiment_of(experiment).reads if _modified(root() / path) > made]
-    return f"stale: {_newest(newer)} is newer" if newer else "current"
-
-
-def _modified(path: Path) -> float:
-    return path.stat().st_mtime if path.exists() else 0.0
-
-
-def _newest(paths: list[str]) -> str:
-    return max(paths, key=lambda path: _modified(root() / path))
+    if sealed["analysis"] != analysis_digest(experiment_of(experiment)):
+        return "stale: its analysis, or a file that this reads, has changed since"
+    return "current"
 
 
 def begun() -> list[Run]:

@@ -35,24 +35,24 @@ def _below(name: str) -> str:
 class _Seal(BaseModel):
     """Sizes and times of a run's record, and of what its analysis made with checksums.
 
-    ``code`` is the digest of the analysis' code, empty where nobody noted it.
+    ``analysis`` is the digest of the analysis and of what it reads beside the record.
     """
 
     run: str
-    code: str = ""
+    analysis: str = ""
     record: dict[str, dict[str, _Stamp]]
     made: dict[Annotated[str, AfterValidator(_below)], tuple[_Stamp, str]]
 
 
-def write_seal(folder: Path, code: str = "") -> None:
+def write_seal(folder: Path, analysis: str = "") -> None:
     """Seal an analysed run.
 
     Parameters
     ----------
     folder
         The run's, with ``run.json`` and what its analysis wrote.
-    code
-        Digest of the code that analysed it.
+    analysis
+        Digest of its analysis, see :func:`tsnrepro.dependencies.analysis_digest`.
 
     Raises
     ------
@@ -63,7 +63,7 @@ def write_seal(folder: Path, code: str = "") -> None:
     made = [path for pattern in _MADE_BY_ANALYSIS for path in sorted(folder.glob(pattern))]
     seal = {
         "run": sha256_of(folder / RUN_FILE),
-        "code": code,
+        "analysis": analysis,
         "record": {
             entry["trial"]: _stamps(store.folder / entry["trial"]) for entry in manifest["trials"]
         },
