@@ -202,7 +202,7 @@ def test_a_browser_shows_it_on_a_small_screen(twin, tab, scheme):
     page = tab(twin, viewport={"width": 390, "height": 800}, color_scheme=scheme)
     assert page.evaluate("document.documentElement.scrollWidth") == 390
     page.get_by_role("link", name="941.4 Mb/s").click()
-    assert page.evaluate("document.querySelector(':target').id") == "tsn:a.rate.mbps"
+    page.wait_for_function("document.querySelector(':target')?.id === 'tsn:a.rate.mbps'")
     assert page.evaluate("document.images[0].naturalWidth") > 40
     dark = page.evaluate("getComputedStyle(document.body).backgroundColor") != "rgb(255, 255, 255)"
     assert dark == (scheme == "dark")
