@@ -38,18 +38,23 @@ class Bench:
         self.run("talker", "ping", "-c", "1", "-W", "2", self.testbed.address("listener"))
 
     def trial(self, *counts: int, **options) -> Accounting:
-        """Make a trial; again where the kernel told no program of a drop (drops_of_the_agent)."""
-        for _ in range(_TRIALS):
-            with drops_of_the_agent() as unseen:
-                found = self._trial(*counts, **options)
-                if not (found.untraced or found.unaccounted) or not unseen():
-                    break
+        """Make a trial whose trace sees every drop."""
+        found = self._again_where_unseen(*counts, **options)
         assert not found.untraced, found
         return found
 
     def half_blind_trial(self, missed: int, **options) -> Accounting:
         """Make a trial whose trace misses some drops that it saw."""
-        return self._trial(missed=missed, **options)
+        return self._again_where_unseen(missed=missed, **options)
+
+    def _again_where_unseen(self, *counts: int, missed: int = 0, **options) -> Accounting:
+        """Make a trial; again where the kernel told no program of a drop (drops_of_the_agent)."""
+        for _ in range(_TRIALS):
+            with drops_of_the_agent() as unseen:
+                found = self._trial(*counts, missed=missed, **options)
+                if found.untraced + found.unaccounted <= missed or not unseen():
+                    break
+        return found
 
     def _trial(
         self,
