@@ -4,10 +4,11 @@ import re
 import shutil
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import tsnrepro
-from tsnrepro import explore
+from tsnrepro import explore, explore_widgets
 from tsnrepro.errors import ConfigurationError, RecordError
 from tsnrepro.repository import root
 
@@ -106,3 +107,16 @@ def test_the_example_of_a_page_runs(page, results, tmp_path, monkeypatch):
     (tmp_path / "data").symlink_to(results.parent / "data")
     monkeypatch.setattr(explore, "root", lambda: tmp_path)
     exec(compile(example, page, "exec"), {})
+
+
+def test_whole_settings_are_no_factors_to_draw_over():
+    """Trials of shaping say which gates there were, as a tree of settings."""
+    trials = pd.DataFrame(
+        {"mode": ["tas", "cbs"], "gates": [{"entries": [1]}, {"entries": [2]}], "lost": [0, 1]}
+    )
+    controls, _ = explore_widgets._factors(trials).children
+    assert [each.options for each in controls.children] == [
+        ("lost",),
+        ("mode", "lost"),
+        ("none", "mode", "lost"),
+    ]

@@ -159,7 +159,9 @@ def _experiment(name: str, experiment: str) -> list[Any]:
 def _factors(trials: pd.DataFrame) -> widgets.Widget:
     """Return a figure of any column of trials over any other."""
     numbers = [c for c in trials.columns if pd.api.types.is_numeric_dtype(trials[c])]
-    varied = [c for c in trials.columns if 1 < trials[c].nunique(dropna=True) <= 24]
+    # Some columns hold whole settings, such as gate lists: no axis and no colour.
+    plain = [c for c in trials.columns if trials[c].map(pd.api.types.is_scalar).all()]
+    varied = [c for c in plain if 1 < trials[c].nunique(dropna=True) <= 24]
     factors = [c for c in varied if c not in ("trial", "sha256", "started")]
     if not numbers or not factors:
         return widgets.HTML("<p>No factor varies.</p>")
