@@ -52,7 +52,7 @@ class Bench:
         for _ in range(_TRIALS):
             with drops_of_the_agent() as unseen:
                 found = self._trial(*counts, missed=missed, **options)
-                if found.untraced + found.unaccounted <= missed or not unseen():
+                if found.untraced + abs(found.unaccounted) <= missed or not unseen():
                     break
         return found
 

@@ -6,7 +6,7 @@ rule analyse:
     input:
         lambda wildcards: experiments()[wildcards.experiment].reads,
         run="results/{testbed}/{campaign}/{experiment}/run.json",
-        notebook="notebooks/analyse/{experiment}.ipynb",
+        notebook=lambda wildcards: experiments()[wildcards.experiment].analysing_notebook,
     output:
         values="results/{testbed}/{campaign}/{experiment}/values.json",
         facts="results/{testbed}/{campaign}/{experiment}/testbed.json",
@@ -30,7 +30,9 @@ rule analyse:
     conda:
         "../../environment.yml"
     params:
-        code=lambda wildcards: experiment_digest(f"notebooks/analyse/{wildcards.experiment}.ipynb"),
+        code=lambda wildcards: experiment_digest(
+            experiments()[wildcards.experiment].analysing_notebook
+        ),
     shell:
         "tsnrepro notebook {input.notebook:q} {log.notebook:q} -p run={input.run:q}"
         " && tsnrepro seal results/{wildcards.testbed:q}/{wildcards.campaign:q}/{wildcards.experiment:q}"
