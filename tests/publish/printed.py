@@ -192,6 +192,11 @@ class SourceChecks:
     def test_chktex_has_nothing_to_say(self):
         assert self.paper.chktex() == ""
 
+    def test_its_authors_are_those_of_all_manuscripts(self):
+        text = (self.paper.folder / "main.tex").read_text(encoding="utf-8")
+        assert r"\author{\paperauthors{}" in text
+        assert r"pdfauthor={\paperauthors}" in text
+
     def test_every_reference_is_cited_and_every_citation_has_one(self):
         cited, listed = self.paper.cited_and_listed()
         assert cited == listed
