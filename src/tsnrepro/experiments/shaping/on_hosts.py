@@ -46,8 +46,11 @@ if TYPE_CHECKING:
 _STREAM_PORT, _LOAD_PORT = 5005, 5006
 _LOG_PATH = "/tmp/stream.log"
 
-# The load fills queues and sockets before the stream starts; the last datagrams come in after it.
-_LEAD_S, _DRAIN_S = 0.2, 0.5
+# The load fills queues and sockets before the stream starts.
+_LEAD_S = 0.2
+# The last datagrams come in after it: no more queues are full on their way, those of a port whose
+# gates are open half of the time counted twice, and programs are late by less.
+_FULL_QUEUES, _LATENESS_S = 4, 0.1
 _LOAD_BUFFER_BYTES = 8_000_000
 # The talker hands packets with a launch time over well before etf lets them go.
 _LAUNCH_AHEAD_NS = 1_000_000
@@ -158,6 +161,11 @@ def _toggle(place: int) -> str:
 
 def _sending_s(part: ShapingPart) -> float:
     return part.packets * part.interval_us / 1e6
+
+
+def _drain_s(part: ShapingPart) -> float:
+    """Return how long to wait for the last datagrams once nothing is sent any more."""
+    return _LATENESS_S + _FULL_QUEUES * part.queue_bytes * 8 / (part.link_rate_mbps * 1e6)
 
 
 def _counted(result: JobResult, name: str) -> list[dict[str, Any]]:
@@ -321,7 +329,7 @@ def _pacing(part: ShapingPart, mode: Mode) -> command.Pacing:
 
 def _steps(part: ShapingPart, mode: Mode, wiring: Wiring) -> list[Step | Stop | Pause]:
     """Start what listens and what loads, let the talker send, end all and read the counters."""
-    deadline = _sending_s(part) + _LEAD_S + _DRAIN_S + 2 * COMMAND_S
+    deadline = _sending_s(part) + _LEAD_S + _drain_s(part) + 2 * COMMAND_S
     shows = _shows(part, wiring)
     loaded = part.loads_mbps[0] > 0
     loads = [nth("load", place) for place, _ in enumerate(wiring.loaders)] if loaded else []
@@ -333,7 +341,7 @@ def _steps(part: ShapingPart, mode: Mode, wiring: Wiring) -> list[Step | Stop | 
         Pause(_LEAD_S),
         *_sending(part, mode, wiring, deadline),
         *(Stop(load) for load in loads),
-        Pause(_DRAIN_S),
+        Pause(_drain_s(part)),
         Stop("listener"),
         *([Stop("load-listener")] if loaded else []),
         *(software_bridge.stop(wiring) if part.software_bridge else []),
@@ -396,7 +404,7 @@ def _sending(part: ShapingPart, mode: Mode, wiring: Wiring, deadline: float) -> 
         toggling = software_bridge.toggle(wiring, _toggle(place), enable=enable)
         steps += [Pause(part.phase_s), *toggling]
     # It ends by itself.
-    return [*steps, Pause(part.phase_s + _DRAIN_S), Stop("talker")]
+    return [*steps, Pause(part.phase_s + _drain_s(part)), Stop("talker")]
 
 
 def _loads(part: ShapingPart, wiring: Wiring, deadline: float) -> list[Step]:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from tsnrepro.testbed.model import ModelTestbed
 
 # Boot, configuration and collection; only the first estimate of time uses it.
-_SET_UP_SECONDS = {"guest": 8.0, "emulated": 1.7, "cards": 2.5}
+_SET_UP_SECONDS = {"guest": 8.0, "emulated": 1.4, "cards": 2.5}
 _MODEL_SECONDS = 2.0
 
 
