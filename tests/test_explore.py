@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 import tsnrepro
-from tsnrepro import explore, explore_widgets
+from tsnrepro import explore, explore_figures, explore_widgets
 from tsnrepro.errors import ConfigurationError, RecordError
 from tsnrepro.repository import root
 
@@ -120,3 +120,11 @@ def test_whole_settings_are_no_factors_to_draw_over():
         ("mode", "lost"),
         ("none", "mode", "lost"),
     ]
+
+
+def test_trials_that_have_nothing_in_the_colour_have_no_empty_legend():
+    trials = pd.DataFrame({"load": [1, 2, 3], "lost": [0, 5, None], "kind": [None, None, "a"]})
+    (panel,) = explore_figures.any_factor(trials, "load", "lost", "kind").axes
+    assert panel.get_legend() is None
+    (panel,) = explore_figures.any_factor(trials.fillna({"lost": 7}), "load", "lost", "kind").axes
+    assert [text.get_text() for text in panel.get_legend().get_texts()]

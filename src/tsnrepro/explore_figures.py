@@ -194,6 +194,8 @@ def any_factor(trials: pd.DataFrame, x: str, y: str, colour: str | None = None) 
     if told.empty:
         say(panel)
         return figure
+    if colour and told[colour].isna().all():
+        colour = None  # what has both has nothing in the third
     numbers = pd.api.types.is_numeric_dtype(told[x])
     draw = sns.scatterplot if numbers else sns.stripplot
     draw(data=told, x=x, y=y, hue=colour, ax=panel, palette="colorblind" if colour else None)
