@@ -188,20 +188,26 @@ def _statistics(sample):
 def _values():
     """Return named results as the table that the audit makes of them."""
     entries = [
-        ("loss.threshold.control.mbps", 520.0, 505.0, 534.0, 75),
-        ("loss.threshold.frer.mbps", 511.0, 498.0, 525.0, 75),
-        ("loss.threshold.ratio", 0.98, 0.94, 1.02, 150),
-        ("latency.mean.control.us", 31.2, 30.9, 31.6, 9),
+        ("loss.threshold.control.mbps", "Mb/s", 520.0, 505.0, 534.0, 75),
+        ("loss.threshold.frer.mbps", "Mb/s", 511.0, 498.0, 525.0, 75),
+        ("loss.threshold.ratio", "", 0.98, 0.94, 1.02, 150),
+        ("latency.mean.control.us", "us", 31.2, 30.9, 31.6, 9),
+        # Beyond a bound, below a prediction, over two paths, and of searches in place of trials.
+        ("shaping.tas_frer.fifo.loaded.load.mbps", "Mb/s", 1884.8, None, None, 3),
+        ("latency.payload_18.margin.control.percent", "%", -12.0, -63.8, 20.1, 4),
+        (
+            "occupancy.size_2mb.rate_420.frer.shared.equation.error.percent",
+            "%",
+            -9.0,
+            -11.0,
+            -7.0,
+            3,
+        ),
+        ("rfc2544.accuracy.mlrsearch.zero_loss.calm.within_percent", "%", 100.0, 83.2, 100.0, 0),
     ]
-    return {
-        "trial": [key for key, *_ in entries],
-        "unit": ["Mb/s", "Mb/s", "", "us"],
-        "frame_bytes": [None] * 4,
-        "value": [value for _, value, *_ in entries],
-        "low": [entry[2] for entry in entries],
-        "high": [entry[3] for entry in entries],
-        "trials": [entry[4] for entry in entries],
-    }
+    columns = ("trial", "unit", "value", "low", "high", "trials")
+    table = dict(zip(columns, map(list, zip(*entries, strict=True)), strict=True))
+    return {**table, "frame_bytes": [None] * len(entries)}
 
 
 def _by_size(random_source):
@@ -229,11 +235,21 @@ def _by_size(random_source):
 
 
 def _shaping():
-    """Return one row a mode, the latencies of a gate and of none."""
+    """Return one row a mode: a gate's latencies, none's, equal ones, and those behind FRER."""
     names = ("min_us", "mean_us", "p50_us", "p90_us", "p95_us", "p99_us", "p99_9_us", "max_us")
     ordered = (5.0, 14.0, 12.0, 20.0, 22.0, 30.0, 34.0, 36.0)
-    columns = {name: [value, 2 * value] for name, value in zip(names, ordered, strict=True)}
-    return {"trial": ["tas", "fifo"], "load_delivered_mbps": [0.0, 950.0], **columns}
+    columns = {
+        name: [value, 2 * value, 31.783, 3 * value]
+        for name, value in zip(names, ordered, strict=True)
+    }
+    # The mean of equal values, as binary arithmetic gives it.
+    columns["mean_us"][2] = math.nextafter(31.783, math.inf)
+    return {
+        "trial": ["tas", "fifo", "fifo-idle", "tas-frer"],
+        "kind": ["end-station", "end-station", "bridge", "tas-frer"],
+        "load_delivered_mbps": [0.0, 950.0, 0.0, 1884.8],
+        **columns,
+    }
 
 
 def _set_up():

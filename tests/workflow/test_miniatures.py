@@ -11,6 +11,9 @@ from pathlib import Path
 import pytest
 from repository_copy import SECONDS, environment_of, snakemake
 
+from tsnrepro.audit.findings import Severity
+from tsnrepro.audit.measured import find_runs
+from tsnrepro.audit.report import run_audit
 from tsnrepro.campaigns import campaign
 from tsnrepro.notebooks import execute
 from tsnrepro.publish.numbered import places
@@ -62,6 +65,7 @@ def test_a_campaign_runs_to_its_pages_and_papers(miniatures, name, testbed):
     )
     assert (report / "index.html").is_file()
     assert (report / "ledger.html").is_file()
+    assert impossible(miniatures / "results", name) == []
     measured = {path.stem for path in report.glob("*.html")} - OF_ALL
     expected = expected_experiments(name, testbed)
     assert measured == expected
@@ -73,6 +77,14 @@ def test_a_campaign_runs_to_its_pages_and_papers(miniatures, name, testbed):
             assert not off_the_page(log), manuscript
             named = places(folder / f"{manuscript}.pdf", sources_of(manuscript).document)
             assert None not in named.values(), named
+
+
+def impossible(results, name):
+    """Return what the audit finds in a campaign that no network and no arithmetic gives."""
+    testbeds = {path.parents[2].name for path in results.glob(f"*/{name}/*/values.json")}
+    audits = [run_audit(find_runs(results, testbed, name)) for testbed in sorted(testbeds)]
+    findings = [found for audit in audits for found in audit.findings]
+    return [found for found in findings if found.severity is Severity.IMPOSSIBLE]
 
 
 def off_the_page(log):

@@ -117,6 +117,8 @@ class _Selection(_Parameters):
     rows: list[str] | None = None
     rows_like: list[str] | None = None
     """Patterns of keys, such as ``loss.threshold.*``."""
+    except_like: list[str] = []
+    """Patterns of keys whose rows the check is not about."""
     where: dict[str, Scalar | list[Scalar]] | None = None
     where_if_there: dict[str, Scalar | list[Scalar]] | None = None
     """As ``where``, for columns that not every record has."""
@@ -247,10 +249,11 @@ def rows_of(data: Catalog, selection: TableRows | RowsOrPlace) -> Iterator[RowSc
         for column, value in (selection.where_if_there or {}).items()
         if column in table.columns
     }
-    patterns = selection.rows_like
+    patterns, others = selection.rows_like, selection.except_like
     for index in table.select(selection.rows, {**(selection.where or {}), **there}):
         row = RowScope(data, table, index)
-        if patterns is None or any(fnmatchcase(row.key, one) for one in patterns):
+        wanted = patterns is None or any(fnmatchcase(row.key, one) for one in patterns)
+        if wanted and not any(fnmatchcase(row.key, one) for one in others):
             yield row
 
 

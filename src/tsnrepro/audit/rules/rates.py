@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from fnmatch import fnmatchcase
 
 from pydantic import Field
 
@@ -165,14 +164,10 @@ class PossibleResults(Check, TableRows):
     columns: list[str] = Field(default=["value", "low", "high"], min_length=1)
     line_mbps: str
     """Column of the line's rate."""
-    except_like: list[str] = Field(default_factory=list)
-    """Patterns of keys whose values may have any sign: differences."""
 
     def _find(self, data: Catalog) -> Iterator[AuditFinding]:
         for row, unit in known_rows(data, self, "unit", numbers=False):
-            if unit not in _NEVER_NEGATIVE or any(
-                fnmatchcase(row.key, one) for one in self.except_like
-            ):
+            if unit not in _NEVER_NEGATIVE:
                 continue
             for column in self.columns:
                 cell = row.cell(column)
