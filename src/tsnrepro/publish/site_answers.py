@@ -203,7 +203,7 @@ def places(values: Mapping[str, Result]) -> Iterator[dict[str, str]]:
         "listener_socket": "listener's socket",
         "switches": "switches",
         "talker": "talker",
-        "other": "elsewhere",
+        "other": "listener's network stack, or not located",
     }
     for name, label in names.items():
         keys = [f"loss.share.{name}{part}.percent" for part in ("", ".control", ".frer")]
