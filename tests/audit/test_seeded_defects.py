@@ -545,6 +545,12 @@ def test_a_seeded_defect_is_found_with_its_numbers_and_nothing_before(seed):
         assert finding.row == seed.row
 
 
+@pytest.mark.parametrize(("seconds", "found"), [(0.28, 0), (0.32, 1)])
+def test_a_short_trial_may_be_late_by_a_stall_and_no_more(seconds, found):
+    short = changed(RECORD, "loss", 3, duration_s=0.2, send_seconds=seconds)
+    assert len(_find(BUILT_IN["loss-duration"], short)) == found
+
+
 def test_every_rule_has_a_seeded_defect():
     assert {seed.bound().rule for seed in SEEDS} == set(RULES)
 

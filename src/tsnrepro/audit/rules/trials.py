@@ -80,11 +80,17 @@ class TimeoutAsResult(Check, TableRows):
     run_time_s: Formula
     planned_s: Formula
     tolerance_percent: float = Field(default=20.0, gt=0)
+    tolerance_s: float = Field(default=0.0, ge=0)
+    """What a trial may be off by, however short it is."""
 
     def _find(self, data: Catalog) -> Iterator[AuditFinding]:
         known = list(known_rows(data, self, self.run_time_s, self.planned_s))
-        most = self.tolerance_percent / 100
-        off = [item for item in known if abs(item[1].value / item[2].value - 1) > most]
+        most, at_least_s = self.tolerance_percent / 100, self.tolerance_s
+        off = [
+            item
+            for item in known
+            if abs(item[1].value - item[2].value) > max(most * item[2].value, at_least_s)
+        ]
         if not off:
             return
         common = median(item[1].value for item in off)
