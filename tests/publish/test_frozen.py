@@ -55,6 +55,7 @@ def written(folder, body, korean=False, **options):
         (r"\cells{a.{b,no}} \\ next", r"12.5 & -- \\ next"),
         (r"\pubrange{p/1/x}{p/2/x}, \pubrange{p/1/x}{p/1/x}", "500--530, 500"),
         (r"\ours\unlessmodel{ and more} x", "Simulated x"),
+        (r"\ours\sidebyside{} x", "Simulated x"),
         (r"\ours{} on \units{}", "Simulated on Mb/s"),
         (r"\both{\val{a.b}}{\val{a.no}}", "-- and 12.5"),
         ("5\\,\\% of % a comment\n  all", "5\\,\\% of all"),

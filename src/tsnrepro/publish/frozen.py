@@ -43,6 +43,7 @@ _WORDS = (
         "testbedname",
         "rackswitches",
         "bothcolumns",
+        "sidebyside",
         "units",
         "notprinted",
         "unitrange",

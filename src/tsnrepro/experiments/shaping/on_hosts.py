@@ -403,8 +403,8 @@ def _sending(part: ShapingPart, mode: Mode, wiring: Wiring, deadline: float) -> 
         enable = place % 2 == 1
         toggling = software_bridge.toggle(wiring, _toggle(place), enable=enable)
         steps += [Pause(part.phase_s), *toggling]
-    # It ends by itself.
-    return [*steps, Pause(part.phase_s + _drain_s(part)), Stop("talker")]
+    # It ends by itself, late by no more than programs are.
+    return [*steps, Pause(part.phase_s + _LATENESS_S), Stop("talker")]
 
 
 def _loads(part: ShapingPart, wiring: Wiring, deadline: float) -> list[Step]:
