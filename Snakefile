@@ -41,6 +41,10 @@ except TsnreproError as error:
 # A job on a node of a cluster belongs to the cluster, whatever was told to the one who sent it.
 os.environ.pop(tsnrepro.preloaded.NAME, None)
 
+# Jobs share the processors. Where several ask BLAS for threads, these wait for each other by
+# spinning, and what takes a second takes twenty.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 # A notebook ends with this process, however it ends.
 os.environ.setdefault("TSNREPRO_WORKFLOW_PID", str(os.getpid()))
 

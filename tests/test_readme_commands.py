@@ -58,7 +58,7 @@ COVERED = {
     r"snakemake --cores \d+ deposit": "tests/workflow/test_site_and_deposit.py",
     r"tsnrepro verify results/deposits/.+\.tar\.gz": "tests/workflow/test_site_and_deposit.py",
     r"tsnrepro status": "tests/test_readme_commands.py::test_a_command_runs",
-    r"tsnrepro show [\w-]+": "tests/test_show.py",
+    r"tsnrepro show [\w/-]+": "tests/test_show.py",
     r"source <\(tsnrepro completion bash\)": "tests/test_terminal.py",
     r"tsnrepro verify": f"{WHOLE_WAY}::test_every_byte_is_verified",
     r"tsnrepro doctor [\w-]+": (

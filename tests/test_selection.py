@@ -6,6 +6,7 @@ from tsnrepro.campaigns import campaign
 from tsnrepro.errors import ConfigurationError
 from tsnrepro.selection import SelectedRun, plan
 from tsnrepro.settings import Selection
+from tsnrepro.testbed import choose
 
 
 def test_all_of_a_campaign_that_the_testbed_can_measure():
@@ -65,6 +66,43 @@ def test_data_of_others_are_printed_without_a_study_unless_one_is_named(monkeypa
     assert (unasked.name, unasked.study, asked.study) == ("frer-udp", None, "threshold")
     (own,) = plan(Selection(testbed="model", experiments=held, papers=["frer-udp"])).papers
     assert own.study == campaign("quick").study
+
+
+class TestWithoutRoot:
+    """What ``auto`` takes where nothing of one's own can be measured on the emulated testbed."""
+
+    @pytest.fixture
+    def recorded(self, monkeypatch):
+        """Return the runs, experiment first, that the record has."""
+        runs = set()
+        monkeypatch.setattr("tsnrepro.selection.is_recorded", lambda *run: run in runs)
+        monkeypatch.setattr(
+            choose, "missing_for", lambda kind: ["root"] if kind in ("emulated", "guest") else []
+        )
+        return runs
+
+    def test_what_was_measured_is_printed(self, recorded):
+        recorded.update({("loss", "emulated", "quick"), ("capture", "emulated", "quick")})
+        found = plan(Selection(experiments=["loss", "tcp", "capture"]))
+        assert {run.experiment: run.testbed for run in found.runs} == {
+            "loss": "emulated",
+            "tcp": "model",
+            "capture": "emulated",
+        }
+        assert found.grounds["emulated"] == "its trials are recorded"
+
+    def test_another_campaign_was_not(self, recorded):
+        recorded.add(("loss", "emulated", "documents"))
+        (run,) = plan(Selection(experiments=["loss"])).runs
+        assert run.testbed == "model"
+
+    def test_a_testbed_that_can_be_used_comes_before_one_whose_trials_are_there(
+        self, recorded, monkeypatch
+    ):
+        recorded.add(("shaping", "guest", "quick"))
+        monkeypatch.setattr(choose, "missing_for", lambda kind: [])
+        (run,) = plan(Selection(experiments=["shaping"])).runs
+        assert run.testbed == "emulated"
 
 
 class TestOptionalColumns:

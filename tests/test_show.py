@@ -43,6 +43,9 @@ def test_a_part_of_the_name_or_the_folder_will_do(raw):
     trial = a_trial(raw, "tcp")
     digest = trial.name.rsplit("-", 2)[1]
     assert find_trial(digest)[1] == trial
+    assert find_trial(f"model/short/tcp/{trial.name[:-3]}")[1] == trial
+    with pytest.raises(RecordError, match="no trial"):
+        find_trial(f"short/tcp/{trial.name}")
     assert find_trial(str(trial))[1] == trial
 
 

@@ -11,7 +11,7 @@ from tsnrepro.campaigns import campaign, raw_root, testbed_settings
 from tsnrepro.errors import ConfigurationError
 from tsnrepro.experiments.measuring import is_recorded
 from tsnrepro.records.imports import imported
-from tsnrepro.registry import Experiment, experiment
+from tsnrepro.registry import SOMEBODYS, Experiment, experiment
 from tsnrepro.settings import Campaign, Selection
 from tsnrepro.settings.papers import SELECTED, manuscripts, sources_of
 from tsnrepro.testbed import choose
@@ -117,7 +117,7 @@ def plan(selection: Selection) -> SelectionPlan:
         settings = campaign(selection.campaign)
         where = f"campaign '{selection.campaign}'"
         asked = _asked_for(selection, settings.experiments, where)
-        chosen, left_out = _choose(asked, settings, selection.testbed)
+        chosen, left_out = _choose(asked, settings, selection)
         runs = tuple(
             SelectedRun(found, selection.campaign, name) for name, (found, _) in chosen.items()
         )
@@ -162,20 +162,35 @@ def _imported_runs(selection: Selection) -> tuple[SelectedRun, ...]:
 
 
 def _choose(
-    wanted: Iterable[str], settings: Campaign, testbed: str
+    wanted: Iterable[str], settings: Campaign, selection: Selection
 ) -> tuple[dict[str, tuple[str, str]], dict[str, str]]:
     """Return testbed and ground of each experiment, and the reason for each that has no testbed."""
     chosen, left_out = {}, {}
     for declared in map(experiment, wanted):
-        if testbed == choose.AUTO:
-            found, reason = choose.choose(declared, settings.section(declared.name))
+        if selection.testbed == choose.AUTO:
+            found, reason = _best(declared, settings, selection.campaign)
         else:
-            found, reason = _on_named(declared, testbed)
+            found, reason = _on_named(declared, selection.testbed)
         if found:
             chosen[declared.name] = (found, reason)
         else:
             left_out[declared.name] = reason
     return chosen, left_out
+
+
+def _best(declared: Experiment, settings: Campaign, campaign_name: str) -> tuple[str, str]:
+    """Take the first testbed that has the trials or that this machine can run.
+
+    So who may not measure, for want of root or on another machine than the one that did, prints
+    what was measured, and not the model's numbers in its place.
+    """
+    found, ground = choose.choose(declared, settings.section(declared.name))
+    for kind in declared.kinds:
+        if kind == found:
+            break
+        if kind not in SOMEBODYS and is_recorded(declared.name, kind, campaign_name):
+            return kind, "its trials are recorded"
+    return found, ground
 
 
 def _on_named(declared: Experiment, testbed: str) -> tuple[str, str]:

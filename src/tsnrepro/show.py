@@ -25,7 +25,8 @@ def find_trial(name: str) -> tuple[RawStore, Path]:
     Parameters
     ----------
     name
-        The trial's name, a part of it that no other trial has, or its folder.
+        The trial's folder, or its name, or a part of that which no other trial has. Testbed,
+        campaign and experiment may stand before it, as in the raw data: then it is a beginning.
 
     Raises
     ------
@@ -49,6 +50,8 @@ def find_trial(name: str) -> tuple[RawStore, Path]:
 def _named(name: str) -> list[Path]:
     folders = [path for path in raw_root().glob("*/*/*/*/") if (path / DOCUMENT).is_file()]
     whole = [path for path in folders if not path.name.startswith(PARTIAL_PREFIX)]
+    if "/" in name:
+        return sorted(p for p in whole if str(p.relative_to(raw_root())).startswith(name))
     exact = [path for path in whole if path.name == name]
     return exact or sorted(path for path in whole if name in path.name)
 

@@ -22,8 +22,8 @@ EXAMPLES = {
         "tsnrepro status --experiment loss",
     ],
     "show": [
-        "tsnrepro show frer-1472B-r1-78d4     # a part of its name is enough",
-        "tsnrepro show frer-1472B-r1-78d4 --output iperf3.json",
+        "tsnrepro show frer-1472B-900M-r1-78d4   # a part of its name is enough",
+        "tsnrepro show emulated/quick/loss/frer-1472B-900M-r1 --output iperf3.json",
     ],
     "completion": [
         "source <(tsnrepro completion bash)   # a line for ~/.bashrc",

@@ -111,7 +111,6 @@ def test_a_single_clean_trial_above_does_not_raise_the_highest_clean_load():
     ("place", "share"),
     [
         (SOCKET_BUFFER, "listener_socket"),
-        (SOCKET_CLOSED, "listener_socket"),
         ("talker queue", "talker"),
         ("sw1 queue m0", "switches"),
         ("sw2 queue p0", "switches"),
@@ -154,7 +153,24 @@ def test_what_waited_in_the_socket_when_the_program_closed_it_is_no_loss():
     assert (loss.summary(trials)["trials_with_loss"] == 0).all()
     assert found["loss.highest_clean.frer.mbps"]["value"] == pytest.approx(899.1)
     assert found["loss.unread.total.count"]["value"] == trials["lost"].sum()
+    assert found["loss.lost.total.count"]["value"] == 0
+    assert found["loss.share.listener_socket.percent"]["value"] is None
+    assert not loss.places(trials).to_numpy().any()
     assert found["loss.frame_1518.frer.percent"]["value"] == 0
+
+
+def test_what_was_not_read_takes_nothing_off_what_the_network_lost():
+    trials = sweep({"control": 450, "frer": 450}, place="sw2 queue p0")
+    before = values(loss.analyse(trials))
+    unread = (trials["configuration"] == "frer") & (trials["lost"] > 0)
+    trials.loc[unread, drop_column(SOCKET_CLOSED)] = 60
+    trials["lost"] += trials[drop_column(SOCKET_CLOSED)]
+    trials["received"] = trials["sent"] - trials["lost"]
+    trials["loss_percent"] = 100 * trials["lost"] / trials["sent"]
+    after = values(loss.analyse(trials))
+    for key in (*(f"threshold.network.{c}.mbps" for c in ("frer", "control")), "lost.total.count"):
+        assert after[f"loss.{key}"]["value"] == before[f"loss.{key}"]["value"]
+    assert after["loss.share.switches.percent"]["value"] == 100
 
 
 def test_the_network_has_a_threshold_of_its_own():
@@ -233,8 +249,8 @@ def test_results_of_one_repetition_have_no_invented_interval():
 def test_a_difference_of_two_clean_groups_is_not_located():
     found = values(loss.analyse(sweep({"control": 950, "frer": 950})))
     difference = found["loss.frame_1518.difference.percent"]
-    assert (difference["value"], difference["low"], difference["high"]) == (None, None, None)
-    assert difference["method"] == "no interval: no trial of either lost"
+    assert (difference["value"], difference["low"], difference["high"]) == (0, None, None)
+    assert difference["method"] == "no interval: no run of either lost"
 
 
 # --- questions ------------------------------------------------------------------------------------

@@ -184,7 +184,9 @@ def two_modes(**options):
         base = 10 + repetition
         for load, factor in ((0.0, 1.0), (900.0, 1.1)):
             logs["tas", load, repetition] = log_of(np.full(50, base * factor))
-            logs["fifo", load, repetition] = log_of(np.full(50, base * factor * (1 + load / 90)))
+            # Not the same ratio to the last digit, which would be no spread to judge it by.
+            slower = (1 + load / 90) * (1.0001**repetition if load else 1)
+            logs["fifo", load, repetition] = log_of(np.full(50, base * factor * slower))
     return run_of(logs, **options)
 
 
@@ -223,7 +225,7 @@ def test_pairs_find_what_the_spread_of_repetitions_would_hide():
     found = table.set_index(["load", "statistic"])
     loaded = found.loc[("loaded", "mean")]
     # The same in every repetition: the reference is (1 + 900 / 90) times as long.
-    assert loaded["ratio"] == pytest.approx(1 / 11, abs=1e-4)
+    assert loaded["ratio"] == pytest.approx(1 / 11, abs=1e-3)
     assert loaded["verdict"] == "lower"
     assert found.loc[("idle", "mean"), "verdict"] == "cannot tell"
 
@@ -331,8 +333,9 @@ def test_a_switch_costs_what_the_direct_link_has_not():
     run = run_of(logs, kind="bridge", loads=(0.0,))
     (cost,) = shaping_modes.bridge_cost(run, run.part("test")).to_dict("records")
     assert cost["difference_us"] == pytest.approx(42)
-    # 41.5, 42, 42.5: 42 -+ 4.303 * 0.5 / sqrt(3).
-    assert cost["difference_low_us"] == pytest.approx(42 - 4.3027 * 0.5 / 3**0.5, abs=1e-3)
+    # Three repetitions are too few for limits of the median: what was seen, and called so.
+    assert cost["difference_low_us"] == pytest.approx(41.5)
+    assert cost["difference_limits"] == "range"
 
 
 def test_only_gates_can_miss():

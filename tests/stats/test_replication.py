@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tsnrepro.stats.estimate import Limits
-from tsnrepro.stats.replication import loss_over_runs, mean_over_runs, range_over_runs
+from tsnrepro.stats.replication import mean_over_runs, range_over_runs
 
 # Student (1908), Biometrika 6(1), hours of sleep gained with the first drug; the limits are those
 # of R's t.test on its data set `sleep`.
@@ -47,25 +47,8 @@ def test_what_has_no_interval_has_a_range(values, why):
     assert why in estimate.method
 
 
-def test_runs_without_loss_are_counted_as_runs():
-    estimate = loss_over_runs([0.0, 0.0, 0.0])
-    assert (estimate.value, estimate.limits) == (0.0, Limits.NONE)
-    # 1 - 0.05^(1/3)
-    assert "0 of 3 trials lost" in estimate.method
-    assert "at most 63 %" in estimate.method
-
-
-def test_loss_is_cut_at_nothing_and_at_all():
-    # The two limits of R's t.test on c(0, 0, 3) are -3.30 and 5.30.
-    estimate = loss_over_runs([0.0, 0.0, 3.0])
-    assert (estimate.value, estimate.low, estimate.high) == pytest.approx((1, 0, 5.302653))
-    assert estimate.limits is Limits.BOUND
-    assert loss_over_runs([90.0, 95.0, 100.0]).high == 100.0
-
-
 def test_unusable_runs():
-    for estimate in (mean_over_runs, loss_over_runs):
-        with pytest.raises(ValueError, match="is empty"):
-            estimate([])
-        with pytest.raises(ValueError, match="level"):
-            estimate([1.0, 2.0], level=95)
+    with pytest.raises(ValueError, match="is empty"):
+        mean_over_runs([])
+    with pytest.raises(ValueError, match="level"):
+        mean_over_runs([1.0, 2.0], level=95)

@@ -13,12 +13,12 @@ import seaborn as sns
 from matplotlib.figure import Figure
 
 from tsnrepro.analysis.figures import LABELS, new, say
+from tsnrepro.analysis.missing import mean_of_all
 from tsnrepro.analysis.results import Results
 from tsnrepro.captures.recorded import recorded_report
 from tsnrepro.captures.report import BEYOND_FIRST, ONE_TAG, WireReport
 from tsnrepro.records.runs import open_run, recorded_trials
 from tsnrepro.stats.quantiles import replicated_quantile
-from tsnrepro.stats.replication import mean_over_runs
 
 _DELAYS = {"p1": 0.01, "p50": 0.5, "p99": 0.99}
 _SUBJECTS = ("capture", "wire", "counters")
@@ -183,9 +183,12 @@ def _path_results(
 ) -> None:
     won = group[[column for column in group if str(column).startswith("won_")]]
     decided = won.sum(axis=1) + group["ties"]
+    # A trial of which no number was seen on two paths has no shares.
+    lacking = decided == 0, "trials had no number on two paths"
     for column in won:
         port = str(column).removeprefix("won_")
-        share = mean_over_runs(100 * won[column] / decided, unit="%", ceiling=100.0)
+        shares = group.assign(share=100 * won[column] / decided.where(decided > 0))
+        share = mean_of_all(shares, "share", "%", lacking, 100.0)
         results.estimate(f"capture.won.{port}.{load}.percent", share, 1, group["trial"])
     runs = [path_delays[trial] for trial in group["trial"] if trial in path_delays]
     if not runs:

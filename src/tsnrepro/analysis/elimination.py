@@ -77,8 +77,8 @@ def _between(results: Results, frer: pd.DataFrame, limits: dict[str, float | Non
     both, one = limits["both_copies"], limits["one_copy"]
     tried = frer[frer["offered_mbps"].between(both, one)] if both and one else frer.head(0)
     found = "not tried"
-    if len(tried):
-        lost = recorded(tried, "network_lost")["network_lost"]
+    lost = recorded(tried, "network_lost")["network_lost"]
+    if len(lost):
         found = "lost" if (lost > 0).any() else "none lost"
     method = "datagrams lost in the network at offered loads between the two limits"
     results.value(f"{NAME}.between.verdict", found, tried["trial"], method=method)

@@ -16,6 +16,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from tsnrepro.analysis.loss import SWEEP, asked, frame_bytes, places
+from tsnrepro.experiments.path_thresholds import of_the_path
+from tsnrepro.stats.estimate import Limits
 from tsnrepro.stats.long_series import LongSeries, Series
 
 COLUMN_INCHES = 3.4
@@ -121,8 +123,9 @@ def say(axes: Axes, words: str = "no trials") -> None:
 def loss_against_load(
     summary: pd.DataFrame, thresholds: Mapping[str, tuple], testbed: str
 ) -> Figure:
-    """Draw loss with intervals over offered load; open marks are upper limits of no loss.
+    """Draw loss with its limits over offered load; open marks on the axis are loads without loss.
 
+    Where bursts leave no limits of a mean, there are none: a range is no error bar.
     ``thresholds`` gives (value, low, high) in Mb/s by configuration, shaded where known.
     """
     figure, axes = new(2.5, testbed)
@@ -134,9 +137,10 @@ def loss_against_load(
         group = ordered[ordered["configuration"] == configuration]
         look = {"color": COLOURS[configuration], "marker": MARKERS[configuration]}
         lossy = group[group["trials_with_loss"] > 0]
-        low = np.maximum(lossy["loss_low_percent"].fillna(lossy["loss_percent"]), 0)
+        limited = lossy["loss_limits"] == Limits.BOUND
+        low = lossy["loss_low_percent"].where(limited, lossy["loss_percent"])
         low = np.maximum(low, SMALLEST_LOSS_PERCENT)
-        high = lossy["loss_high_percent"].fillna(lossy["loss_percent"])
+        high = lossy["loss_high_percent"].where(limited, lossy["loss_percent"])
         axes.errorbar(
             lossy["offered_mbps"],
             lossy["loss_percent"],
@@ -150,8 +154,7 @@ def loss_against_load(
         clean = group[group["trials_with_loss"] == 0]
         axes.scatter(
             clean["offered_mbps"],
-            # Without a count of what was sent there is no limit: on the axis.
-            clean["loss_high_percent"].fillna(SMALLEST_LOSS_PERCENT),
+            np.full(len(clean), SMALLEST_LOSS_PERCENT),
             s=12,
             facecolors="none",
             edgecolors=look["color"],
@@ -260,7 +263,7 @@ def where_lost(trials: pd.DataFrame, testbed: str) -> Figure:
 def frame_size(trials: pd.DataFrame, testbed: str) -> Figure:
     """Draw the sweep's loss at the highest load of each frame size, a point a trial."""
     figure, axes = new(2.2, testbed)
-    trials = asked(trials, SWEEP)
+    trials = of_the_path(asked(trials, SWEEP))
     highest = trials.groupby("payload_bytes")["target_mbps"].transform("max")
     chosen = trials[trials["target_mbps"] == highest].copy()
     chosen["frame"] = chosen["payload_bytes"].map(frame_bytes)

@@ -5,12 +5,10 @@ measured under both configurations in every repetition, so that every effect is 
 repetitions. What is compared is the share of trials that lost a datagram.
 """
 
-from dataclasses import replace
-
 import numpy as np
 import pandas as pd
 
-from tsnrepro.analysis.missing import by_repetition, difference, loss, shared, unknown
+from tsnrepro.analysis.missing import by_repetition, difference_of_loss, loss, shared, unknown
 from tsnrepro.analysis.results import Results
 from tsnrepro.records.columns import CONFIGURATIONS
 from tsnrepro.stats.estimate import Estimate
@@ -91,6 +89,4 @@ def _effects(cells: pd.DataFrame, sizes: list[float]) -> dict[str, Estimate]:
 def _effect(with_it: pd.DataFrame, without: pd.DataFrame) -> Estimate:
     if not (len(by_repetition(with_it, "lossy_percent")) and len(without)):
         return unknown(POINTS)
-    change = difference(with_it, without, "lossy_percent", POINTS)
-    # Shares differ by no more than all.
-    return replace(change, low=max(change.low, -100.0), high=min(change.high, 100.0))
+    return difference_of_loss(with_it, without, "lossy_percent", POINTS)

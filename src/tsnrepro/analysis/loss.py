@@ -9,7 +9,7 @@ import pandas as pd
 from tsnrepro.analysis import elimination, intervention
 from tsnrepro.analysis.missing import (
     column_of,
-    difference,
+    difference_of_loss,
     known,
     loss,
     mean,
@@ -33,7 +33,6 @@ from tsnrepro.experiments.path_thresholds import (
 from tsnrepro.records.accounting import (
     REASSEMBLY,
     SOCKET_BUFFER,
-    SOCKET_CLOSED,
     STACK,
     TALKER_QUEUE,
     TALKER_SOCKET,
@@ -41,7 +40,7 @@ from tsnrepro.records.accounting import (
 from tsnrepro.records.columns import CONFIGURATIONS
 from tsnrepro.records.tables import drop_column
 from tsnrepro.settings.loss import Question
-from tsnrepro.stats.estimate import Estimate, Limits
+from tsnrepro.stats.estimate import Estimate
 from tsnrepro.stats.proportions import upper_bound_when_none_lost
 from tsnrepro.stats.thresholds import highest_rate_without_loss, threshold
 
@@ -57,7 +56,7 @@ SAME_LOAD_PERCENT = 2.0
 SWEEP, LIMIT, BOTTLENECK, INTERVENTION, ELIMINATION = get_args(Question)
 
 PLACES = {
-    "listener_socket": (SOCKET_BUFFER, SOCKET_CLOSED),
+    "listener_socket": (SOCKET_BUFFER,),
     "talker": (TALKER_SOCKET, TALKER_QUEUE),
 }
 SUMMARY_COLUMNS = [
@@ -68,7 +67,7 @@ SUMMARY_COLUMNS = [
 
 
 def places(trials: pd.DataFrame) -> pd.DataFrame:
-    """Return the lost datagrams of each trial by place.
+    """Return the datagrams that the path of each trial lost (:func:`of_the_path`), by place.
 
     Columns: ``listener_socket``, ``talker``, ``switches``, ``other``, counts of datagrams. With
     two paths a frame dropped in one switch queue is lost only if its copy is dropped too, so
@@ -78,7 +77,7 @@ def places(trials: pd.DataFrame) -> pd.DataFrame:
     ending = [drop_column(part) for part in (REASSEMBLY, STACK)]
     columns = {name: [drop_column(place) for place in kinds] for name, kinds in PLACES.items()}
     needed = [c for those in (*columns.values(), ending) for c in those] + ["lost", "unaccounted"]
-    told = recorded(trials, *needed)
+    told = recorded(of_the_path(trials), *needed)
     counted = pd.DataFrame({name: told[those].sum(axis=1) for name, those in columns.items()})
     counted["other"] = told[ending].sum(axis=1) + told["unaccounted"].clip(lower=0)
     counted["switches"] = (told["lost"] - counted.sum(axis=1)).clip(lower=0)
@@ -375,7 +374,7 @@ def _frame_size(results: Results, name: str, trials: pd.DataFrame) -> None:
         results.estimate(f"{name}.{configuration}.offered_mbps", offered, 1, group["trial"])
     change = unknown("percentage points", apart)
     if not apart:
-        change = _difference_of_losses(of["frer"], of["control"])
+        change = difference_of_loss(of["frer"], of["control"], "loss_percent", change.unit)
     results.estimate(f"{name}.difference.percent", change, 3, both)
 
 
@@ -400,17 +399,9 @@ def _at_equal_load(trials: pd.DataFrame) -> tuple[dict[str, pd.DataFrame], str]:
     return most, f"offered loads of {loads} Mb/s are not compared"
 
 
-def _difference_of_losses(frer: pd.DataFrame, control: pd.DataFrame) -> Estimate:
-    if not (frer["loss_percent"].any() or control["loss_percent"].any()):
-        return unknown("percentage points", "no trial of either lost")
-    change = difference(frer, control, "loss_percent", "percentage points")
-    if not change.decides:
-        return change
-    # Losses come in bursts: limits hold at least as often as they say.
-    return replace(change, limits=Limits.BOUND, method=f"{Limits.BOUND}: {change.method}")
-
-
 def _shares(results: Results, trials: pd.DataFrame) -> None:
+    """Add the share of each place in what the path lost."""
+    trials = of_the_path(trials)
     groups = {"": trials} | {f".{c}": trials[trials["configuration"] == c] for c in CONFIGURATIONS}
     for suffix, group in groups.items():
         counted = places(group)
@@ -431,7 +422,7 @@ def _shares(results: Results, trials: pd.DataFrame) -> None:
 
 def _totals(results: Results, trials: pd.DataFrame) -> None:
     sweep = asked(trials, SWEEP)
-    for name, of in (("lost", sweep), ("sent", trials), ("eliminated", trials)):
+    for name, of in (("lost", of_the_path(sweep)), ("sent", trials), ("eliminated", trials)):
         counted = known(of, name)
         results.value(f"loss.{name}.total.count", total(counted, name), counted["trial"])
     unread = recorded(trials, UNREAD)

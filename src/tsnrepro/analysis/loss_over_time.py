@@ -14,7 +14,7 @@ from tsnrepro.analysis.results import Results
 from tsnrepro.experiments.path_thresholds import of_the_path
 from tsnrepro.records.columns import CONFIGURATIONS
 from tsnrepro.stats.estimate import Estimate
-from tsnrepro.stats.replication import loss_over_runs
+from tsnrepro.stats.losses import loss_over_runs
 from tsnrepro.stats.trends import trend_over_runs
 
 COLUMNS = ["configuration", "repetition", "hours", "trials", "loss_percent", "largest_percent"]
@@ -86,7 +86,9 @@ def add(results: Results, trials: pd.DataFrame, table: pd.DataFrame) -> None:
 
 
 def _mean(rows: pd.DataFrame) -> Estimate:
-    return loss_over_runs(rows["loss_percent"]) if len(rows) else unknown("%", _NO_HOURS)
+    if rows.empty:
+        return unknown("%", _NO_HOURS)
+    return loss_over_runs(rows["loss_percent"], runs_are="repetitions")
 
 
 def _trend(rows: pd.DataFrame) -> Estimate:

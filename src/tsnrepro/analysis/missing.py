@@ -11,9 +11,10 @@ import pandas as pd
 
 from tsnrepro.analysis.results import Results
 from tsnrepro.records.tables import repetitions
-from tsnrepro.stats.comparisons import Comparison, difference_of_means, relative_difference
+from tsnrepro.stats.comparisons import Comparison, median_difference, relative_difference
 from tsnrepro.stats.estimate import DEFAULT_LEVEL, Estimate, Limits, without_interval
-from tsnrepro.stats.replication import loss_over_runs, mean_over_runs, range_over_runs
+from tsnrepro.stats.losses import difference_of_losses, loss_over_runs
+from tsnrepro.stats.replication import mean_over_runs, range_over_runs
 
 _NO_TRIAL = "no trial gives it"
 COUNTS = "counts over few runs"
@@ -52,6 +53,26 @@ def mean(trials: pd.DataFrame, column: str, unit: str, ceiling: float | None = N
     return mean_over_runs(runs, unit=unit, ceiling=highest) if len(runs) else unknown(unit)
 
 
+def mean_of_all(
+    trials: pd.DataFrame,
+    column: str,
+    unit: str,
+    lacking: tuple[pd.Series, str],
+    ceiling: float | None = None,
+) -> Estimate:
+    """Return the mean as :func:`mean` does, or a range where some trials have no such value.
+
+    A mean of the others would be that of the lucky ones. ``lacking`` tells which trials have no
+    value, or but a bound of it, and why, in words that follow their number.
+    """
+    which, why = lacking
+    if not which.any():
+        return mean(trials, column, unit, ceiling)
+    reason = f"{int(which.sum())} of {len(trials)} {why}"
+    runs = by_repetition(trials, column)
+    return range_over_runs(runs, reason, unit=unit) if len(runs) else unknown(unit, reason)
+
+
 def count(trials: pd.DataFrame, column: str, unit: str = "") -> Estimate:
     """Return the mean of a count and its range, as ``range_over_runs``."""
     runs = by_repetition(trials, column)
@@ -61,15 +82,26 @@ def count(trials: pd.DataFrame, column: str, unit: str = "") -> Estimate:
 def loss(trials: pd.DataFrame, column: str) -> Estimate:
     """Return the mean of a loss in percent, as ``loss_over_runs``."""
     runs = by_repetition(trials, column)
-    return loss_over_runs(runs) if len(runs) else unknown("%")
+    if runs.empty:
+        return unknown("%")
+    single = len(runs) == int(trials[column].notna().sum())
+    return loss_over_runs(runs, runs_are="trials" if single else "repetitions")
 
 
 def difference(a: pd.DataFrame, b: pd.DataFrame, column: str, unit: str) -> Estimate:
-    """Return the difference of two groups' means, as ``difference_of_means``."""
+    """Return the median difference of two groups over repetitions, as ``median_difference``."""
     first, second, paired = in_pairs(a, b, column)
     if not (len(first) and len(second)):
         return unknown(unit)
-    return difference_of_means(first, second, unit=unit, paired=paired).estimate
+    return median_difference(first, second, unit=unit, paired=paired)
+
+
+def difference_of_loss(a: pd.DataFrame, b: pd.DataFrame, column: str, unit: str) -> Estimate:
+    """Return the difference of two groups' losses in percent, as ``difference_of_losses``."""
+    first, second, paired = in_pairs(a, b, column)
+    if not (len(first) and len(second)):
+        return unknown(unit)
+    return difference_of_losses(first, second, unit=unit, paired=paired)
 
 
 def relative(a: pd.DataFrame, b: pd.DataFrame, column: str) -> Comparison:
@@ -77,6 +109,8 @@ def relative(a: pd.DataFrame, b: pd.DataFrame, column: str) -> Comparison:
     first, second, paired = in_pairs(a, b, column)
     if not (len(first) and len(second)):
         return Comparison(unknown("%"), math.nan)
+    if min(first.mean(), second.mean()) <= 0:
+        return Comparison(unknown("%", "a configuration has nothing but zeros"), math.nan)
     return relative_difference(first, second, paired=paired)
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pandas as pd
 
-from tsnrepro.analysis.missing import count, difference, known, loss, mean
+from tsnrepro.analysis.missing import count, difference, loss, mean, mean_of_all, unknown
 from tsnrepro.analysis.results import Results
 from tsnrepro.analysis.rfc2544_loads import (
     NARROW_MBPS,
@@ -27,6 +27,7 @@ from tsnrepro.experiments.rfc2544.latency import REPEATS
 from tsnrepro.records.columns import CONFIGURATIONS
 from tsnrepro.repository import here_or_in_root
 from tsnrepro.settings.rfc2544 import DOCUMENT_PAYLOADS_BYTES, FRAME_BYTES
+from tsnrepro.stats.estimate import Estimate
 from tsnrepro.stats.proportions import share
 
 _EXPERIMENT = "rfc2544"
@@ -61,7 +62,7 @@ _BURST_COLUMNS = [
 ]
 _RECOVERY_COLUMNS = [
     *("trial", "sha256", "repetition", "configuration", "frame_bytes", "payload_bytes"),
-    *("overload_pps", "lost", "recovery_ms", "compliant", "reasons"),
+    *("overload_pps", "lost", "recovery_ms", "at_least", "compliant", "reasons"),
 ]
 _LATENCY_COLUMNS = [
     *("trial", "sha256", "repetition", "configuration", "frame_bytes", "payload_bytes", "load"),
@@ -222,6 +223,7 @@ def recovery_table(documents: Iterable[dict[str, Any]]) -> pd.DataFrame:
             _common(document)
             | {name: result[name] for name in ("overload_pps", "lost")}
             | {"recovery_ms": None if recovery is None else recovery * 1e3}
+            | {"at_least": bool(result.get("at_least"))}
             | _judged(result)
         )
     return _floats(_table(rows, _RECOVERY_COLUMNS))
@@ -378,11 +380,13 @@ def _throughput(results: Results, size: str, table: pd.DataFrame) -> None:
             limit = _line_limit(group)
             for layer in _LAYERS:
                 ceiling = getattr(limit, f"{layer}_mbps") if limit else None
-                rate = mean(group, f"offered_{layer}_mbps", "Mb/s", ceiling)
+                rate = _of_searches(group, f"offered_{layer}_mbps", "Mb/s", ceiling)
                 results.estimate(f"{key}.{layer}_mbps", rate, 1, own)
-            pps = mean(group, "lower_pps", "1/s", limit.datagrams_per_s if limit else None)
+            highest = limit.datagrams_per_s if limit else None
+            pps = _of_searches(group, "lower_pps", "1/s", highest)
             results.estimate(f"{key}.pps", pps, 0, own)
-            own_rate = mean(group, "offered_payload_mbps", "Mb/s", limit and limit.payload_mbps)
+            payload = limit and limit.payload_mbps
+            own_rate = _of_searches(group, "offered_payload_mbps", "Mb/s", payload)
             share = efficiency(own_rate, limit and limit.payload_mbps)
             results.estimate(f"{key}.efficiency_percent", share, 1, own)
             add_search(results, key, group)
@@ -392,9 +396,16 @@ def _throughput(results: Results, size: str, table: pd.DataFrame) -> None:
             words = ", ".join(limits) if limits else None
             method = "what keeps the throughput from being higher"
             results.value(f"{key}.limited_by", words, own, method=method)
-        change = difference(of["frer"], of["control"], "offered_payload_mbps", "Mb/s")
+        change = unknown("Mb/s", "a search found no load that passed")
+        if found["lower_pps"].notna().all():
+            change = difference(of["frer"], of["control"], "offered_payload_mbps", "Mb/s")
         results.estimate(f"{name}.difference.payload_mbps", change, 1, found["trial"].unique())
     _threshold(results, size, table)
+
+
+def _of_searches(table: pd.DataFrame, column: str, unit: str, ceiling: float | None) -> Estimate:
+    lacking = table["lower_pps"].isna(), "searches found no load that passed"
+    return mean_of_all(table, column, unit, lacking, ceiling)
 
 
 def _line_limit(throughputs: pd.DataFrame) -> rates.Rates | None:
@@ -405,13 +416,16 @@ def _line_limit(throughputs: pd.DataFrame) -> rates.Rates | None:
 
 
 def _threshold(results: Results, size: str, table: pd.DataFrame) -> None:
-    found = known(table, "threshold_pps")
+    # Those that have one; where it lies beyond the loads tried, only a limit of it is known.
+    told = table[["threshold_pps", "threshold_low_pps", "threshold_high_pps"]].notna().any(axis=1)
+    found = table[told]
     for configuration in CONFIGURATIONS:
         group = found[found["configuration"] == configuration]
         mbps = group["threshold_pps"] * group["payload_bytes"] * 8 / 1e6
         limit = _line_limit(group)
         ceiling = limit.payload_mbps if limit else None
-        estimate = mean(group.assign(mbps=mbps), "mbps", "Mb/s", ceiling)
+        beyond = mbps.isna(), "lie beyond the loads tried"
+        estimate = mean_of_all(group.assign(mbps=mbps), "mbps", "Mb/s", beyond, ceiling)
         key = f"{_EXPERIMENT}.throughput.threshold.{size}.{configuration}.payload_mbps"
         results.estimate(key, estimate, 1, group["trial"].unique())
 
@@ -432,12 +446,17 @@ def _buffer(results: Results, frame: int, configuration: str, table: pd.DataFram
         ("corrected_buffer_us", "buffer_us", "µs", 0),
         ("buffer_datagrams", "buffer.count", "", 0),
     ):
-        results.estimate(f"{name}.{key}", mean(table, column, unit), digits, table["trial"])
+        beyond = table["unbounded"] > 0, "trials passed the longest burst: the buffer is larger"
+        burst = mean_of_all(table, column, unit, beyond)
+        results.estimate(f"{name}.{key}", burst, digits, table["trial"])
 
 
 def _recovery(results: Results, frame: int, configuration: str, table: pd.DataFrame) -> None:
     key = f"{_EXPERIMENT}.system_recovery.frame_{frame}.{configuration}.ms"
-    results.estimate(key, mean(table, "recovery_ms", "ms"), 1, table["trial"])
+    which = table["at_least"].astype(bool) | table["recovery_ms"].isna()
+    lacking = which, "trials lost to their end, or lost nothing under overload"
+    recovery = mean_of_all(table, "recovery_ms", "ms", lacking)
+    results.estimate(key, recovery, 1, table["trial"])
 
 
 def _latency(results: Results, frame: int, configuration: str, table: pd.DataFrame) -> None:

@@ -151,5 +151,5 @@ def _against(bounds_us: list[float], logs: list[Records]) -> dict[str, Any]:
             (100 * float(one.max()) / bound for bound, one in pairs), default=None
         ),
         "beyond_percent": 100 * beyond / frames if frames else None,
-        "held": beyond == 0,
+        "held": beyond == 0 if frames else None,
     }

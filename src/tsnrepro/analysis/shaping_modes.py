@@ -15,7 +15,7 @@ import pandas as pd
 from tsnrepro.analysis.shaping import IDLE, Run
 from tsnrepro.audit.media import refuse_across_media
 from tsnrepro.settings.shaping import LAUNCHED, Kind, Mode, ShapingPart
-from tsnrepro.stats.comparisons import difference_of_means, holm, relative_difference
+from tsnrepro.stats.comparisons import holm, median_difference, relative_difference
 from tsnrepro.stats.equivalence import equivalence
 
 COMPARED = ("mean", "p50", "p99", "p99_9")
@@ -42,7 +42,8 @@ class _Pair:
 def compared(run: Run, pairs: Iterable[_Pair], *, across_media: bool = False) -> pd.DataFrame:
     """Return the pairs that were measured, one row a statistic, as one family of tests.
 
-    ``difference_us`` and ``ratio`` with their 95 % limits; ``p_value`` is of a ratio of one,
+    ``ratio`` with its 95 % limits, and ``difference_us``, the median over repetitions, with limits
+    where they are enough; ``limits`` say what those are. ``p_value`` is of a ratio of one,
     ``p_adjusted`` Holm's over all rows, ``verdict`` lower, higher or cannot tell at 5 %.
 
     Raises
@@ -74,7 +75,7 @@ def _rows(run: Run, pair: _Pair, *, across_media: bool) -> Iterator[dict]:
         first, second, paired = _values(sides[0], sides[1], f"{statistic}_us")
         if not len(first) or not len(second) or min(first.min(), second.min()) <= 0:
             continue
-        difference = difference_of_means(first, second, unit="us", paired=paired).estimate
+        difference = median_difference(first, second, unit="us", paired=paired)
         relative = relative_difference(first, second, paired=paired)
         ratio = {
             name: 1 + getattr(relative.estimate, key) / 100
@@ -86,9 +87,12 @@ def _rows(run: Run, pair: _Pair, *, across_media: bool) -> Iterator[dict]:
             "difference_us": difference.value,
             "difference_low_us": difference.low,
             "difference_high_us": difference.high,
+            "difference_method": difference.method,
+            "difference_limits": str(difference.limits),
             **ratio,
             "p_value": relative.p_value,
             "method": relative.estimate.method,
+            "limits": str(relative.estimate.limits),
             "runs": len(first),
             "note": note,
         }
@@ -181,6 +185,7 @@ def idle_alike(run: Run, part: ShapingPart) -> pd.DataFrame:
                 "high_percent": found.difference.high,
                 "p_value": found.p_value,
                 "method": found.difference.method,
+                "limits": str(found.difference.limits),
                 "verdict": str(found.verdict),
             }
         )

@@ -11,7 +11,7 @@ from tsnrepro.analysis.shaping import QUANTILES, Run, loads_of
 from tsnrepro.experiments.shaping.log import Records, latency_us
 from tsnrepro.experiments.shaping.toggles import GatePhase, phases_of
 from tsnrepro.settings.shaping import TOGGLED
-from tsnrepro.stats.comparisons import difference_of_means
+from tsnrepro.stats.comparisons import median_difference
 from tsnrepro.stats.estimate import Estimate, without_interval
 from tsnrepro.stats.quantiles import replicated_quantile, sample_quantile
 
@@ -69,7 +69,7 @@ def differences(run: Run, part: str, load: str) -> dict[str, Estimate]:
         enabled, disabled = (
             [sample_quantile(values, q) for values in latencies[state]] for state in STATES
         )
-        found[name] = difference_of_means(enabled, disabled, unit="us", paired=True).estimate
+        found[name] = median_difference(enabled, disabled, unit="us", paired=True)
     return found
 
 

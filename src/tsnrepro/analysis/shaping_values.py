@@ -19,7 +19,7 @@ from tsnrepro.experiments.shaping.factors import BOARD_MEDIUM, CARDS_MEDIUM
 from tsnrepro.experiments.shaping.schedule import Flow, carried_bytes, flows_of, smallest_window_ns
 from tsnrepro.registry import MODEL
 from tsnrepro.settings.shaping import LAUNCHED, TOGGLED, ShapingPart
-from tsnrepro.stats.estimate import Estimate
+from tsnrepro.stats.estimate import Estimate, Limits
 
 _REQUIREMENTS_MS = (1, 10, 50)
 """Latencies that the conclusion of software-bridge holds the largest one against."""
@@ -168,7 +168,9 @@ def _trials_of(run: Run, row: dict) -> list[str]:
 
 def _difference(row: dict) -> Estimate:
     other = " ".join(dict.fromkeys((row["other_mode"], row["other_load"])))
-    return _estimate(row, ("difference_us", "difference_low_us", "difference_high_us"), other, "us")
+    how = {"method": row["difference_method"], "limits": row["difference_limits"]}
+    columns = ("difference_us", "difference_low_us", "difference_high_us")
+    return _estimate(row | how, columns, other, "us")
 
 
 def _ratio(row: dict) -> Estimate:
@@ -182,8 +184,11 @@ def _percent(row: dict) -> Estimate:
 
 
 def _estimate(row: dict, columns: tuple[str, str, str], other: str, unit: str) -> Estimate:
-    method = f"against {other}, {row['method']}"
-    return Estimate(*(row[name] for name in columns), 0.95, method, row["runs"], unit)  # pyright: ignore[reportCallIssue]
+    value, low, high = (row[name] for name in columns)
+    limits = Limits(row["limits"])
+    # The word of what the limits are comes first, see Estimate.
+    method = f"{row['method']}, against {other}"
+    return Estimate(value, low, high, 0.95, method, row["runs"], unit, limits)
 
 
 def _percent_of(results: Results, run: Run, table: pd.DataFrame) -> None:
@@ -212,7 +217,7 @@ def _alike(results: Results, run: Run, row: dict) -> None:
     key = _at(row["part"], row["mode"], IDLE, "alike")
     rows = run.rows(row["part"], load=IDLE)
     names = rows[rows["mode"].isin([row["mode"], row["reference"]])]["trial"]
-    row |= {"runs": len(names), "method": f"mean, {row['method']}"}
+    row |= {"runs": len(names), "method": f"{row['method']}, of means"}
     columns = ("difference_percent", "low_percent", "high_percent")
     estimate = _estimate(row, columns, row["reference"], "%")
     results.estimate(f"{key}.difference.percent", estimate, 1, names)

@@ -25,7 +25,8 @@ def of_the_path(trials: pd.DataFrame) -> pd.DataFrame:
     """Return the trials with ``lost`` and ``loss_percent`` of the path.
 
     A datagram that waits in the socket when the program closes it has arrived: where the counters
-    tell, it is taken off. Trials without a loss in percent are left out.
+    tell, it is taken off, once however often this is asked. Trials without a loss in percent are
+    left out.
     """
     trials = trials[trials["loss_percent"].notna()]
     if UNREAD not in trials:
@@ -33,7 +34,9 @@ def of_the_path(trials: pd.DataFrame) -> pd.DataFrame:
     unread = trials[UNREAD].fillna(0).where(trials["lost"].notna(), 0)
     lost = (trials["lost"] - unread).clip(lower=0)
     percent = 100 * lost / trials["sent"]
-    return trials.assign(lost=lost, loss_percent=trials["loss_percent"].where(unread == 0, percent))
+    loss_percent = trials["loss_percent"].where(unread == 0, percent)
+    taken_off = {UNREAD: trials[UNREAD].where(trials["lost"].isna(), 0)}
+    return trials.assign(lost=lost, loss_percent=loss_percent, **taken_off)
 
 
 def load_mbps(trials: pd.DataFrame) -> pd.Series:
@@ -76,10 +79,8 @@ def sweeps_of(group: pd.DataFrame, lossy: pd.Series, first: set[int]) -> list[Sw
     numbers = repetitions(group)
     ordered = sorted(set(numbers), key=lambda number: (number not in first, number))
     loads = load_mbps(group)
-    return [
-        Sweep(loads[own], lossy[own])
-        for own in (group.index[numbers == number] for number in ordered)
-    ]
+    own = {number: group.index[numbers == number] for number in ordered}
+    return [Sweep(loads[rows], lossy[rows], int(number)) for number, rows in own.items()]
 
 
 def ceilings(limits: dict[str, float | None]) -> dict[str, float]:

@@ -19,7 +19,14 @@ from scipy import stats
 from statsmodels.stats.multitest import multipletests
 
 from tsnrepro.stats.checks import ROUNDING, check_probability, finite_values, is_constant
-from tsnrepro.stats.estimate import DEFAULT_LEVEL, FEWEST_RUNS, Estimate, without_interval
+from tsnrepro.stats.estimate import (
+    DEFAULT_LEVEL,
+    FEWEST_RUNS,
+    Estimate,
+    Limits,
+    without_interval,
+)
+from tsnrepro.stats.replication import ranged
 
 TOO_FEW = f"fewer than {FEWEST_RUNS} values in a group"
 NO_SPREAD = "no spread in either group"
@@ -35,7 +42,8 @@ class Comparison:
         The difference with its interval.
     p_value
         Two-sided p value of the null hypothesis of equal means; nan where a group has fewer than
-        three values, and 0 or 1 where neither group has any spread.
+        three values, or where neither has any spread and they differ: a few readings that are all
+        alike tell how coarse they are, not how much they scatter.
     """
 
     estimate: Estimate
@@ -76,7 +84,7 @@ def difference_of_means(
         A group is empty or not finite, or the groups cannot be paired.
     """
     check_probability(level, "level")
-    first, second = _groups(a, b, paired=paired)
+    first, second = groups_of(a, b, paired=paired)
     difference = float(first.mean() - second.mean())
     n = first.size + second.size
     if min(first.size, second.size) < FEWEST_RUNS:
@@ -85,11 +93,64 @@ def difference_of_means(
         scale = max(float(np.abs(first).max()), float(np.abs(second).max()))
         difference = 0.0 if abs(difference) <= ROUNDING * scale else difference
         estimate = without_interval(difference, NO_SPREAD, n, unit, level)
-        return Comparison(estimate, float(difference == 0))
+        return Comparison(estimate, 1.0 if difference == 0 else math.nan)
     test = t_test(first, second, paired=paired)
     low, high = (float(limit) for limit in test.confidence_interval(level))
     method = "Student t of differences by repetition" if paired else "Welch t"
     return Comparison(Estimate(difference, low, high, level, method, n, unit), float(test.pvalue))
+
+
+def median_difference(
+    a: ArrayLike,
+    b: ArrayLike,
+    level: float = DEFAULT_LEVEL,
+    unit: str = "",
+    *,
+    paired: bool = False,
+) -> Estimate:
+    """Estimate the median of a - b over repetitions, with limits that are differences seen.
+
+    Order statistics of the differences bound their median whatever law these follow (Thompson
+    1936, Annals of Mathematical Statistics 7(3)), so no limit lies beyond what was measured. Six
+    repetitions are the fewest whose smallest and largest difference do so at 95 %.
+
+    Parameters
+    ----------
+    a, b
+        Values of the configuration in question and of the control, a run each.
+    level
+        Confidence level.
+    unit
+        Unit of the values.
+    paired
+        Whether the k-th values of both are of one repetition.
+
+    Returns
+    -------
+    Estimate
+        Where groups do not pair up, the difference of their medians without limits. Where the
+        repetitions are too few for the level, a range.
+
+    Raises
+    ------
+    ValueError
+        A group is empty or not finite, or the groups cannot be paired.
+    """
+    check_probability(level, "level")
+    first, second = groups_of(a, b, paired=paired)
+    if not paired:
+        apart = float(np.median(first) - np.median(second))
+        why, n = "not measured in the same repetitions", first.size + second.size
+        return without_interval(apart, why, n, unit, level)
+    differences = np.sort(first - second)
+    middle, n = float(np.median(differences)), differences.size
+    # The chance that fewer than `place` of n differences lie below their median, at most a tail.
+    place = int(stats.binom.ppf((1 - level) / 2, n, 0.5))
+    if place < 1:
+        return ranged(middle, differences, "too few for the median's", level, unit)
+    low, high = float(differences[place - 1]), float(differences[n - place])
+    method = f"{Limits.BOUND}: order statistics of the differences by repetition"
+    return Estimate(middle, low, high, level, method, n, unit, Limits.BOUND)
 
 
 def relative_difference(
@@ -116,7 +177,7 @@ def relative_difference(
     ValueError
         As :func:`difference_of_means`, or a mean is not positive.
     """
-    first, second = _groups(a, b, paired=paired)
+    first, second = groups_of(a, b, paired=paired)
     for values, name in ((first, "a"), (second, "b")):
         if values.mean() <= 0:
             raise ValueError(f"a relative difference needs a positive mean of {name}")
@@ -179,9 +240,10 @@ def no_spread(first: NDArray[np.float64], second: NDArray[np.float64], *, paired
     return float(np.ptp(first - second)) <= scale
 
 
-def _groups(
+def groups_of(
     a: ArrayLike, b: ArrayLike, *, paired: bool
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return both groups, which are finite and, where they are paired, of one size."""
     first, second = finite_values(a, "a"), finite_values(b, "b")
     if paired and first.size != second.size:
         raise ValueError(f"runs must pair up: {first.size} of a against {second.size} of b")

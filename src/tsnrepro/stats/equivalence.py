@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tsnrepro.stats.comparisons import no_spread, relative_difference, t_test
-from tsnrepro.stats.estimate import DEFAULT_LEVEL, Estimate
+from tsnrepro.stats.estimate import DEFAULT_LEVEL, FEWEST_RUNS, Estimate
 
 
 class Verdict(StrEnum):
@@ -86,9 +86,10 @@ def equivalence(
     comparison = relative_difference(a, b, level, paired=paired)
     difference, p_difference = comparison.estimate, comparison.p_value
     low, high = (math.log1p(sign * margin_percent / 100) for sign in (-1, 1))
-    if math.isnan(p_difference):
+    readings = [np.asarray(group, float) for group in (a, b)]
+    if min(group.size for group in readings) < FEWEST_RUNS or min(map(np.min, readings)) <= 0:
         return Equivalence(Verdict.CANNOT_TELL, math.nan, difference, p_difference)
-    first, second = np.log(np.asarray(a, float)), np.log(np.asarray(b, float))
+    first, second = (np.log(group) for group in readings)
     if no_spread(first, second, paired=paired):
         inside = abs(difference.value) < margin_percent
         verdict = Verdict.EQUIVALENT if inside else Verdict.DIFFERENT

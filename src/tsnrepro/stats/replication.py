@@ -21,7 +21,6 @@ from tsnrepro.stats.estimate import (
     Limits,
     without_interval,
 )
-from tsnrepro.stats.proportions import upper_bound_when_none_lost
 
 
 def mean_over_runs(
@@ -66,7 +65,7 @@ def mean_over_runs(
     # Rounding must not carry a mean of equal values beyond them.
     mean = min(max(mean, float(runs.min())), float(runs.max()))
     if runs.size < FEWEST_RUNS or is_constant(runs):
-        return _ranged(mean, runs, f"fewer than {FEWEST_RUNS} runs", level, unit)
+        return ranged(mean, runs, f"fewer than {FEWEST_RUNS} runs", level, unit)
     found = stats.ttest_1samp(np.log(runs), 0.0).confidence_interval(level)
     low, high = math.exp(found.low), math.exp(found.high)
     method = "geometric mean over runs, Student t on logarithms"
@@ -91,39 +90,7 @@ def range_over_runs(
         As for :func:`mean_over_runs`.
     """
     runs = finite_values(values, "values")
-    return _ranged(float(runs.mean()), runs, why, level, unit)
-
-
-def loss_over_runs(percents: ArrayLike, level: float = DEFAULT_LEVEL, unit: str = "%") -> Estimate:
-    """Average one loss in percent a run, with limits that bursts do not make too narrow.
-
-    Student's t over runs, cut at 0 and 100. Losses come in bursts, and with few bursts in all
-    these limits hold more often than `level`: they are a bound. Runs without any loss show no
-    spread; what they say is about runs, not datagrams, and the method says it.
-
-    Parameters
-    ----------
-    percents
-        Lost share of each run in percent, shape (runs,).
-    level, unit
-        As for :func:`mean_over_runs`.
-    """
-    check_probability(level, "level")
-    runs = finite_values(percents, "percents")
-    if not runs.any():
-        chance = 100 * upper_bound_when_none_lost(runs.size, level)
-        why = (
-            f"0 of {runs.size} trials lost; the chance that a trial loses is at most "
-            f"{chance:.0f} % ({100 * level:g} %, one-sided)"
-        )
-        return without_interval(0.0, why, runs.size, unit, level)
-    mean = float(runs.mean())
-    if runs.size < FEWEST_RUNS or is_constant(runs):
-        return _ranged(mean, runs, f"fewer than {FEWEST_RUNS} runs", level, unit)
-    found = stats.ttest_1samp(runs, 0.0).confidence_interval(level)
-    low, high = max(float(found.low), 0.0), min(float(found.high), 100.0)
-    method = f"{Limits.BOUND}: Student t over runs, cut at 0; wide where bursts are few"
-    return Estimate(mean, low, high, level, method, runs.size, unit, Limits.BOUND)
+    return ranged(float(runs.mean()), runs, why, level, unit)
 
 
 def variation_over_runs(
@@ -224,7 +191,11 @@ def _lognormal_variation(variance: float) -> float:
     return 100 * math.sqrt(math.expm1(variance)) if variance < 700 else math.inf
 
 
-def _ranged(value: float, runs: np.ndarray, why: str, level: float, unit: str) -> Estimate:
+def ranged(value: float, runs: np.ndarray, why: str, level: float, unit: str) -> Estimate:
+    """Return a value with the smallest and the largest run: a range, no interval, and why.
+
+    One run, or equal ones, have no range.
+    """
     if runs.size == 1:
         return without_interval(value, "one run", 1, unit, level)
     if is_constant(runs):

@@ -11,6 +11,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import takewhile
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -52,6 +53,8 @@ _CURVE = "logistic curve with lower and upper asymptote, normal shifts between r
 class Sweep:
     """The trials of one repetition: rates, shape (trials,), and which of them lost something.
 
+    ``repetition`` is its number, where it is to be paired with that of another configuration.
+
     Raises
     ------
     ValueError
@@ -61,6 +64,7 @@ class Sweep:
 
     rates: ArrayLike
     lost: ArrayLike
+    repetition: int | None = None
 
     def __post_init__(self) -> None:
         rates, lost = _check_sweep(self.rates, self.lost)
@@ -170,7 +174,8 @@ def compare_thresholds(
     ----------
     a, b
         Sweeps of the configuration in question and of the control; the k-th of both are of one
-        repetition (block). Those without a partner say nothing about the ratio.
+        repetition (block), as far as their numbers are equal. Those behind, without a partner, say
+        nothing about the ratio.
     level, unit
         As for :func:`threshold`.
     ceilings
@@ -186,7 +191,9 @@ def compare_thresholds(
     of_b = replace(second.threshold, unit=unit).at_most(ceilings[1])
     if math.isnan(of_a.value) or math.isnan(of_b.value):
         return _combined(of_a, of_b)
-    pairs = min(len(a), len(b))
+    pairs = _partners(a, b)
+    if not pairs:
+        return _combined(of_a, of_b)
     grid, weights = _posterior(a[:pairs], b[:pairs])
     span_a, span_b = _span(a), _span(b)
     possible = span_a[0] / span_b[1], span_a[1] / span_b[0]
@@ -221,6 +228,12 @@ def compare_thresholds(
             difference, low=min(difference.low, low), high=max(difference.high, high)
         )
     return ThresholdComparison(ratio, difference)
+
+
+def _partners(a: Sequence[Sweep], b: Sequence[Sweep]) -> int:
+    """Return how many of the first sweeps of both are of the same repetitions."""
+    alike = (one.repetition == other.repetition for one, other in zip(a, b, strict=False))
+    return sum(1 for _ in takewhile(bool, alike))
 
 
 def _combined(a: Estimate, b: Estimate) -> ThresholdComparison:

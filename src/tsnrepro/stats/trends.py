@@ -16,6 +16,7 @@ from tsnrepro.stats.estimate import (
     Limits,
     without_interval,
 )
+from tsnrepro.stats.losses import widened
 
 FEWEST_IN_TIME = 2 * FEWEST_RUNS
 """Fewest runs from which a trend has an interval: three pairs."""
@@ -28,9 +29,9 @@ def trend_over_runs(
 
     The k-th run of the first half is paired with the k-th of the second, as Cox and Stuart (1955,
     Biometrika 42(1/2)) do for their sign test; an odd run in the middle has no pair. Each pair
-    gives one slope, no run is in two of them, and Student's t is taken over slopes. It supposes
-    runs that depend on each other through the trend only. Losses come in bursts, which few slopes
-    meet, so the limits hold more often than `level`: they are a bound.
+    gives one slope, no run is in two of them, and Student's t is taken over slopes, with a third of
+    the tails since losses come in bursts (see :mod:`tsnrepro.stats.losses`): the limits are a
+    bound. It supposes runs that depend on each other through the trend only.
 
     Parameters
     ----------
@@ -70,6 +71,7 @@ def trend_over_runs(
     if is_constant(slopes):
         return without_interval(mean, "no spread", runs.size, unit, level)
     nothing = np.zeros(half)
-    found = difference_of_means(slopes, nothing, level, unit, paired=True).estimate
-    method = f"{Limits.BOUND}: Student t over slopes of pairs, a run of each half"
-    return replace(found, n=runs.size, method=method, limits=Limits.BOUND)
+    found = difference_of_means(slopes, nothing, widened(level), unit, paired=True).estimate
+    how = "with a third of the tails, over slopes of pairs, a run of each half"
+    method = f"{Limits.BOUND}: Student t {how}"
+    return replace(found, level=level, n=runs.size, method=method, limits=Limits.BOUND)
