@@ -26,6 +26,7 @@ import numpy as np
 from scipy import special, stats
 from scipy.signal import lfilter
 
+from tsnrepro.campaigns import campaign
 from tsnrepro.stats.comparisons import median_difference, relative_difference
 from tsnrepro.stats.estimate import FEWEST_TO_STOP, Estimate, Limits
 from tsnrepro.stats.losses import difference_of_losses, loss_over_runs
@@ -48,14 +49,8 @@ CORRELATIONS = (0.0, 0.5, 0.9, 0.99)
 SAMPLES = (2000, 20_000)
 QUANTILES = (0.5, 0.9, 0.99, 0.999)
 BURST, SENT = 300, 30_000
-# The campaigns quick and documents: loads in Mb/s.
-SWEEPS = {
-    "quick": np.arange(100.0, 901.0, 100.0),
-    "documents": np.array(
-        [*(200, 250, 300, 350, 380, 390, 395, 398, 399, 400, 450, 480, 500, 520, 525, 530, 535),
-         *(540, 560, 580, 600, 650, 700, 750, 800, 850, 900, 950)], float,
-    ),
-}  # fmt: skip
+# Of these campaigns the loads of the main sweep, in Mb/s.
+SWEPT = ("quick", "documents")
 # Rise of the loss in one repetition, as a share of the rate.
 WIDTH = 0.02
 # Campaign quick again: loads just below a line's limit, with the fewest and the most repetitions,
@@ -194,10 +189,11 @@ def trends(rng: Generator) -> Iterator[tuple[str, Callable[[], list[Outcome]]]]:
 
 def thresholds(rng: Generator) -> Iterator[tuple[str, Callable[[], list[Outcome]]]]:
     """Thresholds of sweeps with stalled trials and shifts between repetitions."""
-    for name, runs, stalled, shift in product(SWEEPS, REPETITIONS, STALLED, SHIFTS):
+    loads = {name: loads_of(name) for name in SWEPT}
+    for name, runs, stalled, shift in product(SWEPT, REPETITIONS, STALLED, SHIFTS):
 
         def one(
-            rates: np.ndarray = SWEEPS[name],
+            rates: np.ndarray = loads[name],
             runs: int = runs,
             stalled: float = stalled,
             shift: float = shift,
@@ -205,16 +201,29 @@ def thresholds(rng: Generator) -> Iterator[tuple[str, Callable[[], list[Outcome]
             # Anywhere between the loads: no grid may be kind to one truth.
             truth = np.exp(rng.uniform(np.log(300), np.log(700)))
             ratio = np.exp(rng.uniform(-0.2, 0.2))
-            control = sweeps(rng, rates, truth * shifts(rng, shift, runs), stalled)
+            hours = shifts(rng, shift, runs)
+            control = sweeps(rng, rates, truth * hours, stalled)
             frer = sweeps(rng, rates, truth * ratio * shifts(rng, shift, runs), stalled)
             found = compare_thresholds(frer, control)
+            # The same hours for both.
+            alike = compare_thresholds(sweeps(rng, rates, truth * ratio * hours, stalled), control)
             return [
+                ("ratio, sweeps that shift alike", alike.ratio, ratio),
+                ("difference, sweeps that shift alike", alike.difference, truth * (ratio - 1)),
                 ("threshold", threshold(control), truth),
                 ("ratio of thresholds", found.ratio, ratio),
                 ("difference of thresholds", found.difference, truth * (ratio - 1)),
             ]
 
         yield f"{name}, {runs} runs, {100 * stalled:g} % stalled, shift {shift:g}", one
+
+
+def loads_of(name: str) -> np.ndarray:
+    """Return the loads of a campaign's main sweep in Mb/s."""
+    section = campaign(name).loss
+    parts = section.parts if section else []
+    main = (p for p in parts if p.question == "sweep" and p.payload_bytes == 1472 and not p.phase)
+    return np.array(sorted({rate for part in main for rate in part.rates_mbps}), float)
 
 
 def stopped(rng: Generator) -> Iterator[tuple[str, Callable[[], list[Outcome]]]]:

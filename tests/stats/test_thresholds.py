@@ -86,7 +86,19 @@ def test_what_chance_does_not_set_is_a_bracket_of_loads_tried(sweeps, why):
     assert why in found.method
     ends = {found.low, found.high}
     assert (ends <= set(sweeps[0].rates)) is bool(why)
-    assert compare_thresholds(sweeps, sweeps).ratio.limits is found.limits
+    compared = compare_thresholds(sweeps, sweeps)
+    assert compared.ratio.limits is (Limits.BRACKET if why else Limits.BOUND)
+    assert compared.ratio.method.startswith(compared.ratio.limits)
+
+
+def test_sweeps_of_different_repetitions_are_not_paired():
+    rates, lost = [100.0, 200.0, 300.0, 400.0], [False, False, True, True]
+    control, frer = (
+        [Sweep(rates, lost, number) for number in numbers] for numbers in ((2, 3, 1), (2, 3, 4))
+    )
+    assert compare_thresholds(frer, control).ratio.n == 2
+    apart = [Sweep(rates, lost, number) for number in (7, 8, 9)]
+    assert compare_thresholds(frer, apart).ratio.limits is not Limits.INTERVAL
 
 
 def test_loads_as_they_were_offered_count_once_a_repetition():

@@ -198,6 +198,10 @@ def compare_thresholds(
     span_a, span_b = _span(a), _span(b)
     possible = span_a[0] / span_b[1], span_a[1] / span_b[0]
     ratio = _within(grid, weights, possible, pairs, level)
+    if ratio.limits is Limits.INTERVAL:
+        # Shifts that both share are allowed for as if each had its own: simulated, these limits
+        # hold in up to all data sets.
+        ratio = replace(ratio, method=f"{Limits.BOUND}: {ratio.method}", limits=Limits.BOUND)
     if ratio.decides and Limits.BRACKET in (of_a.limits, of_b.limits):
         method = f"{Limits.BRACKET}: {_NARROWEST}; {ratio.method}"
         # Nothing tells where between its loads a threshold lies, nor so where their ratio does.
