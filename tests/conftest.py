@@ -25,6 +25,21 @@ RAW_BUFFER_BYTES = 32 * 1024 * 1024
 
 # --- long runs -----------------------------------------------------------------------------
 
+# Files are handed out in this order: of those that take longest none is the last, which would leave
+# the other workers without work.
+LONGEST_FIRST = (
+    *("test_hostile_configuration.py", "test_coverage.py", "test_memory_of_runs.py"),
+    *("test_site_and_deposit.py", "test_widgets_in_browser.py", "test_clock_set_back.py"),
+    *("test_frer_udp_manuscript.py", "test_software_bridge_manuscript.py"),
+    *("test_tas_evaluation_manuscript.py", "test_frer_fail_operational_manuscript.py"),
+    *("test_rfc2544_methodology_manuscript.py", "test_twin.py", "test_frozen.py"),
+    *("test_hostile_records.py", "test_optional_columns.py", "test_study_workflow.py"),
+)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items.sort(key=lambda item: item.path.name not in LONGEST_FIRST)
+
 
 class FailuresAtOnce:
     """Shows why a test failed when it does: whoever waits for the last one may wait an hour."""
