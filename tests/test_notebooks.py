@@ -1,5 +1,6 @@
 """Notebooks: unknown parameters are refused, and a failed notebook is kept."""
 
+import ast
 import json
 import os
 import subprocess
@@ -7,6 +8,7 @@ import sys
 import time
 
 import pytest
+import yaml
 
 from tsnrepro.errors import ConfigurationError
 from tsnrepro.notebooks import (
@@ -48,6 +50,39 @@ def test_an_unknown_parameter_is_an_error_and_nothing_runs(tmp_path):
     with pytest.raises(ConfigurationError, match=r"raet.*parameters: rate"):
         execute(source, target, {"raet": 2})
     assert not target.exists()
+
+
+def defaults(notebook):
+    """Return what the cell tagged ``parameters`` assigns."""
+    cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
+    (cell,) = [c for c in cells if "parameters" in c["metadata"].get("tags", [])]
+    return {
+        target.id: ast.literal_eval(node.value)
+        for node in ast.parse("".join(cell["source"])).body
+        for target in node.targets
+    }
+
+
+@pytest.mark.parametrize(
+    "path",
+    sorted((root() / "notebooks").glob("*/*.ipynb")),
+    ids=lambda path: f"{path.parent.name}-{path.stem}",
+)
+def test_the_defaults_of_a_notebook_are_there(path):
+    """A notebook that is opened by hand measures a campaign that exists, and reads its results."""
+    given = defaults(path)
+    if run := given.get("run"):
+        folder, testbed, campaign, experiment, manifest = run.split("/")
+        assert (folder, experiment, manifest) == ("results", path.stem, "run.json")
+    else:
+        testbed, campaign, experiment = given.get("testbed"), given.get("campaign"), path.stem
+    if testbed is None:
+        assert path.stem in ("loss-study", "threshold-study")
+        return
+    known = {found.stem for found in (root() / "config" / "testbeds").glob("*.yaml")}
+    assert testbed in {*known, "published"}
+    settings = yaml.safe_load((root() / f"config/campaigns/{campaign}.yaml").read_text("utf-8"))
+    assert experiment in {*settings, "audit"}
 
 
 def test_a_failed_notebook_is_kept_with_its_error(tmp_path):

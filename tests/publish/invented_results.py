@@ -255,6 +255,8 @@ def study():
         key = f"study.share.kpps.{name}.percent"
         items.append(entry(key, 20.0, 15.0, 25.0, unit="%", digits=1))
     items.append(entry("study.third.hosts", "nowhere", method=method))
+    for name in ("loss_1e_4", "background_600"):
+        items.append(entry(f"study.third.{name}", "in some combinations", method=method))
     for name, count in (("points", 2250), ("seeds", 5), ("combinations.hosts", 144)):
         items.append(entry(f"study.{name}.count", count))
     return items

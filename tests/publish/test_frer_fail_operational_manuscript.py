@@ -181,8 +181,15 @@ class TestPages(PageChecks):
         ("chosen", "says"),
         [
             (
-                {"*.lost_while_cut": 0.0, "*.within": "all"},
-                ["잃은데이터그램이없다.", "하나도잃지않았고", "복구시간은모든반복에서1"],
+                {
+                    **{"*.lost_while_cut": 0.0, "*.within": "all"},
+                    **{"*.during_share.percent": (100.0, 99.0, 101.0)},
+                    **{"*.generator.count": 9, "*.network.count": 1},
+                },
+                [
+                    *("잃은데이터그램이없다.", "하나도잃지않았고", "복구시간은모든반복에서1"),
+                    *("문서와달리반으로줄지않는다.", "값은생성기가보낼수있는속도이다."),
+                ],
             ),
             (
                 {"*.lost_while_cut": 7.0, "*.within": "none", "capture.shown.tagged": "no"},

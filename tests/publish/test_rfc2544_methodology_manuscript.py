@@ -129,6 +129,13 @@ class TestPages(PageChecks):
         assert "Delivery collapses from" in text
         assert "In the fourth phase half of the trials with FRER collapse at" in text
 
+    def test_collapses_without_a_load_from_which_on_they_begin_are_said(self, tmp_path):
+        chosen = NO_COLLAPSE | {"*.lowest_share.percent": 23.4}
+        text = PAPER.text(PAPER.built(prepared(tmp_path, chosen=chosen)))
+        for said in ("A trial with FRER delivered only", "Trials of the fourth phase with FRER do"):
+            assert said in text
+        assert "No load makes delivery collapse" not in text
+
     def test_losses_between_the_limits_of_the_last_link_are_said(self, built):
         assert "chance drops both copies of some" in PAPER.text(built)
 

@@ -2,6 +2,7 @@
 
 import json
 import math
+import os
 from pathlib import Path
 
 import numpy as np
@@ -17,14 +18,8 @@ from tsnrepro.records.store import RawStore
 from tsnrepro.records.tables import OWN_LOSS, SCHEMAS, load_trials
 from tsnrepro.repository import root
 
-PUBLIC_SET = next(
-    (
-        found
-        for parent in root().parents
-        if (found := parent / "shared/public-data/d10test").is_dir()
-    ),
-    root() / "nowhere",
-)
+# The folder of the authors' public data set, which is no part of the repository.
+PUBLIC_SET = Path(os.environ.get("TSNREPRO_PUBLIC_SET") or root() / "nowhere")
 EXPERIMENTS = ("loss", "tcp", "latency")
 UNITS = {
     "mbps": "Mb/s",
@@ -209,7 +204,7 @@ def test_our_own_trials_may_lack_nothing():
 
 # --- the authors' public data set -----------------------------------------------------------------
 
-at_hand = pytest.mark.skipif(not PUBLIC_SET.is_dir(), reason="the public data set is not at hand")
+at_hand = pytest.mark.skipif(not PUBLIC_SET.is_dir(), reason="TSNREPRO_PUBLIC_SET names no folder")
 
 
 @pytest.fixture(scope="module")
