@@ -43,6 +43,14 @@ def verdict(claim, *results, testbed="model/quick", findings=None, link_rate_mbp
     return judge([CLAIMS[claim]], testbed, DATA, [run], findings)[0]
 
 
+def results_of(measured):
+    """Return results by key: a value, or a value with the ends of its interval."""
+    return [
+        result(key, *(numbers if isinstance(numbers, tuple) else (numbers,)))
+        for key, numbers in measured.items()
+    ]
+
+
 @pytest.fixture(scope="module")
 def by_check():
     checks = load_checks(PUBLISHED / CHECKS_FILE).checks
@@ -75,7 +83,8 @@ BY_FACTOR = re.compile(
     r"failure\.(none|silent_death)\.(control|frer)\.(lost|duplicated)"
     r"|failure\.failover\.frer\.(lost_while_cut|during_share\.percent)"
     r"|mausezahn\.frame_\d+\.(control|frer)\.(achieved_frame_mbps|efficiency_percent)"
-    r"|loss\.phase_[34]\.(rate_5[36]5\.frer\.(percent|delivered_mbps)|collapse\.frer\.mbps)"
+    r"|loss\.phase_[1-4]\.(rate_5[36][05]\.frer\.(percent|delivered_mbps)|collapse\.frer\.mbps"
+    r"|duration_s|(highest_clean|threshold)\.frer\.mbps)"
     r"|shaping\.medium"
     r"|shaping\.(short_cycle|long_cycle|bridge)\.(direct|tas|cbs|prio|fifo)\.(idle|loaded)"
     r"\.((mean|p50|p90|p95|p99|p99_9|max)\.us|outside\.count)"
@@ -340,6 +349,90 @@ def test_a_value_known_on_one_side_only_decides_on_that_side():
     assert verdict("udp-threshold-frer", above).verdict is Grade.CANNOT_TELL
 
 
+LONG, SHORT = {"loss.duration_s": 10.0}, {"loss.duration_s": 1.0}
+FULL = {"loss.payload_bytes": 1472.0}
+CLEAN, THRESHOLD = "loss.highest_clean.frer.mbps", "loss.threshold.frer.mbps"
+FIRST = "loss.phase_1"
+
+
+@pytest.mark.parametrize("claim", ["ffo-zero-loss", "ffo-planning-rate"])
+@pytest.mark.parametrize(
+    ("measured", "expected"),
+    [
+        ({CLEAN: 540.0, THRESHOLD: (560.0, 545.0, 575.0), **LONG}, Grade.SUPPORTED),
+        ({CLEAN: 540.0, THRESHOLD: (None, 545.0, None), **LONG}, Grade.SUPPORTED),
+        # Half of the trials lose at this load: what is below it need not be free of loss.
+        ({CLEAN: 500.0, THRESHOLD: (560.0, 545.0, 575.0), **LONG}, Grade.CANNOT_TELL),
+        ({CLEAN: 500.0, THRESHOLD: (560.0, 545.0, 575.0), **SHORT}, Grade.CANNOT_TELL),
+        # A trial of one second without loss leaves more open than the criterion.
+        ({CLEAN: 540.0, THRESHOLD: (560.0, 545.0, 575.0), **SHORT}, Grade.CANNOT_TELL),
+        ({CLEAN: 400.0, THRESHOLD: (450.0, 430.0, 470.0), **LONG}, Grade.CONTRADICTED),
+        ({CLEAN: 400.0, THRESHOLD: (450.0, 430.0, 470.0), **SHORT}, Grade.CONTRADICTED),
+        # No load was clean, or not measured as such: the threshold refutes it all the same.
+        ({CLEAN: None, THRESHOLD: (450.0, 430.0, 470.0), **LONG}, Grade.CONTRADICTED),
+        ({THRESHOLD: (450.0, 430.0, 470.0)}, Grade.CONTRADICTED),
+        ({CLEAN: 400.0, THRESHOLD: (510.0, 430.0, 570.0), **LONG}, Grade.CANNOT_TELL),
+        ({CLEAN: 400.0, **LONG}, Grade.CANNOT_TELL),
+        # One says that it is free of loss, one that half of the trials lose.
+        ({CLEAN: 540.0, THRESHOLD: (450.0, 430.0, 470.0), **LONG}, Grade.CANNOT_TELL),
+    ],
+)
+def test_no_loss_is_shown_by_clean_trials_and_refuted_by_the_threshold(claim, measured, expected):
+    judgement = verdict(claim, *results_of({**measured, **FULL}))
+    assert judgement.verdict is expected
+    if expected is Grade.CONTRADICTED:
+        # The ground is what refutes, and not that clean trials are missing.
+        assert judgement.ground.startswith("interval: loss.threshold.frer.mbps (450 [430, 470])")
+        assert "highest_clean" not in judgement.ground
+    if expected is Grade.SUPPORTED:
+        assert "loss.highest_clean.frer.mbps (540) ≥" in judgement.ground
+        assert "threshold.frer" not in judgement.ground
+
+
+@pytest.mark.parametrize(
+    ("measured", "expected"),
+    [
+        ({CLEAN: 540.0, **LONG}, Grade.SUPPORTED),
+        ({CLEAN: 500.0, THRESHOLD: (560.0, 545.0, 575.0), **LONG}, Grade.CANNOT_TELL),
+        # Trials that lose may lose one datagram, which is less than the criterion.
+        ({CLEAN: 400.0, THRESHOLD: (450.0, 430.0, 470.0), **LONG}, Grade.CANNOT_TELL),
+        ({CLEAN: 400.0, "loss.phase_2.duration_s": 10.0,
+          "loss.phase_2.rate_530.frer.percent": (0.2, 0.1, 0.3), **LONG}, Grade.CONTRADICTED),
+        ({CLEAN: 400.0, "loss.phase_2.duration_s": 1.0,
+          "loss.phase_2.rate_530.frer.percent": (0.2, 0.1, 0.3), **LONG}, Grade.CANNOT_TELL),
+        ({CLEAN: 540.0, "loss.duration_s": 5.0}, Grade.CANNOT_TELL),
+    ],
+)  # fmt: skip
+def test_a_share_lost_is_refuted_by_a_share(measured, expected):
+    measured = {**measured, **FULL}
+    assert verdict("ffo-zero-loss-shown", *results_of(measured)).verdict is expected
+
+
+@pytest.mark.parametrize(
+    ("seconds", "clean", "threshold", "expected"),
+    [
+        (5.0, 550.0, (580.0, 560.0, 600.0), Grade.SUPPORTED),
+        (10.0, 550.0, (580.0, 560.0, 600.0), Grade.SUPPORTED),
+        (1.0, 550.0, (580.0, 560.0, 600.0), Grade.CANNOT_TELL),
+        (5.0, 500.0, (580.0, 560.0, 600.0), Grade.CANNOT_TELL),
+        (5.0, 400.0, (450.0, 430.0, 470.0), Grade.CONTRADICTED),
+        # What loses in a second loses in five; what loses in ten need not.
+        (1.0, 400.0, (450.0, 430.0, 470.0), Grade.CONTRADICTED),
+        (10.0, 400.0, (450.0, 430.0, 470.0), Grade.CANNOT_TELL),
+    ],
+)
+def test_a_phase_is_judged_by_trials_of_its_own_length(seconds, clean, threshold, expected):
+    measured = {
+        f"{FIRST}.duration_s": seconds,
+        f"{FIRST}.highest_clean.frer.mbps": clean,
+        f"{FIRST}.threshold.frer.mbps": threshold,
+        # The sweep's own numbers are of other trials.
+        CLEAN: 900.0,
+        THRESHOLD: (950.0, 940.0, 960.0),
+    }
+    assert verdict("methodology-phase-1", *results_of(measured)).verdict is expected
+
+
 def test_latencies_of_another_medium_do_not_judge_absolute_ones():
     p99 = [result(f"shaping.bridge.{m}.loaded.p99.us", 20.0, 19.0, 21.0) for m in ("cbs", "tas")]
     for medium, expected in (
@@ -391,11 +484,7 @@ def test_latencies_of_another_medium_do_not_judge_absolute_ones():
     ],
 )  # fmt: skip
 def test_a_measurement_is_held_against_the_sentence_itself(claim, measured, expected):
-    results = [
-        result(key, *(numbers if isinstance(numbers, tuple) else (numbers,)))
-        for key, numbers in measured.items()
-    ]
-    assert verdict(claim, *results).verdict == expected
+    assert verdict(claim, *results_of(measured)).verdict == expected
 
 
 def test_two_sizes_that_saturate_at_their_own_limits_do_not_share_one():
