@@ -211,6 +211,15 @@ def test_a_verdict_shows_the_numbers_that_decide(by_check):
     assert "300" in shown
 
 
+@pytest.mark.parametrize("claim", ["udp-criterion", "udp-threshold-higher"])
+def test_a_trial_s_length_is_that_of_the_document_s_own_sweep(by_check, claim):
+    # Phase 1 of the methodology did not try 530 Mb/s; the sweep with this threshold did.
+    judgement = verdict(claim, testbed="published", findings=by_check)
+    assert "test duration of the loss sweep, lower end: 5\u00a0s" in judgement.numbers
+    assert "Section 2.3" not in judgement.numbers
+    assert "0.00133" in judgement.ground
+
+
 def test_findings_without_a_contradiction_leave_a_claim_open(by_check):
     judgement = verdict("ffo-zero-loss-shown", testbed="published", findings=by_check)
     assert judgement.verdict is Grade.CANNOT_TELL
