@@ -23,6 +23,7 @@ from tsnrepro.audit.claims import (
     judge,
     load_claims,
 )
+from tsnrepro.audit.ledger import html_ledger, latex_ledger
 from tsnrepro.audit.report import CHECKS_FILE, CLAIMS_FILE, VERDICTS_FILE, run_audit
 from tsnrepro.errors import ConfigurationError
 from tsnrepro.records.tables import SCHEMAS
@@ -76,6 +77,18 @@ def test_every_claim_has_a_place_a_sentence_and_what_it_needs():
         assert claim.place, claim.id
         assert claim.needs, claim.id
         assert len(claim.text) < 140, claim.id
+
+
+def test_what_no_document_says_is_marked_as_ours():
+    ours = [claim for claim in CLAIMS.values() if claim.ours]
+    assert [claim.id for claim in ours] == ["frer-set-up"]
+    assert ours[0].whereabouts.startswith("A comparison of ours, of the abstract")
+    assert CLAIMS["tas-load"].whereabouts == CLAIMS["tas-load"].place
+    audit = run_audit({})
+    for page in (html_ledger(audit), latex_ledger(audit)):
+        assert page.count("A comparison of ours") == 1
+    places = audit.claims_frame().set_index("claim")["place"]
+    assert places["frer-set-up"] == ours[0].whereabouts
 
 
 # Keys that an analysis writes for what was measured only; the others it writes always.

@@ -59,10 +59,17 @@ class Claim(Strict):
     text: str
     needs: str
     """The data that decide it."""
+    ours: bool = False
+    """Whether it is a comparison of ours, that no document makes; ``place`` is what it compares."""
     record: ClaimExpression | None = None
     own_table: ClaimExpression | None = None
     """Holds where the claim's own table says so, whatever that shows of the network."""
     measured: ClaimExpression | None = None
+
+    @property
+    def whereabouts(self) -> str:
+        """Return where it stands, or that it is ours and what it compares."""
+        return f"A comparison of ours, of {self.place}" if self.ours else self.place
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -337,8 +337,9 @@ def _print_claims(result: AuditResult, console: Console) -> None:
         table.add_column("By the record", width=14)
     table.add_column("Ground", ratio=5, overflow="fold")
     for here, there in result.verdicts():
+        ours = f"\n{here.claim.whereabouts}" if here.claim.ours else ""
         cells = [
-            Text.assemble((here.claim.id, "dim"), f"\n{here.claim.text}"),
+            Text.assemble((here.claim.id, "dim"), f"\n{here.claim.text}", (ours, "dim")),
             Text(here.verdict, style=_VERDICT_STYLE[here.verdict]),
         ]
         if not result.is_published:
@@ -351,7 +352,7 @@ def _print_claims(result: AuditResult, console: Console) -> None:
 # --- as rows -----------------------------------------------------------------------------------
 
 _OF_FINDING = ("rule", "check", "formula", "explanation")
-_OF_CLAIM = ("document", "place", "text", "needs")
+_OF_CLAIM = ("document", "text", "needs", "ours")
 
 
 def _finding_row(finding: AuditFinding) -> dict[str, Any]:
@@ -366,6 +367,7 @@ def _finding_row(finding: AuditFinding) -> dict[str, Any]:
 def _claim_row(here: Judgement, there: Judgement) -> dict[str, Any]:
     return {
         "claim": here.claim.id,
+        "place": here.claim.whereabouts,
         **{name: getattr(here.claim, name) for name in _OF_CLAIM},
         "verdict": str(here.verdict),
         "verdict_by_record": str(there.verdict),
