@@ -91,6 +91,10 @@ def test_what_no_document_says_is_marked_as_ours():
     assert places["frer-set-up"] == ours[0].whereabouts
 
 
+def test_a_sentence_has_no_numbers_that_are_not_judged():
+    assert not re.search(r"\d", CLAIMS["tas-load"].text)
+
+
 # Keys that an analysis writes for what was measured only; the others it writes always.
 BY_FACTOR = re.compile(
     r"failure\.(none|silent_death)\.(control|frer)\.(lost|duplicated)"
@@ -199,6 +203,8 @@ def test_published_verdicts_are_the_accepted_ones():
         ("udp-criterion", Grade.CANNOT_TELL),
         # 941.42 Mb/s exceed what tagged segments reach, so nothing with FRER was compared.
         ("udp-tcp-same", Grade.CANNOT_TELL),
+        # 941 Mb/s are below the line's 941.48, which does not show that they were reached.
+        ("udp-tcp-control-rate", Grade.OWN_TABLE),
         # 262.14 us keep 300 us, 2 x 178.14 us do not, and no document says which the round trip is.
         ("ffo-latency-300", Grade.CANNOT_TELL),
         # 556,002 of 110.19 us take 61.3 s as round trips, 122.5 s as half round trips.
@@ -500,6 +506,18 @@ def test_latencies_of_another_medium_do_not_judge_absolute_ones():
         ("ffo-loss-small-frames", {f"rfc2544.frame_loss.payload_64.frer.load_{n}.percent":
                                    (n - 50, max(0, n - 51), n - 49)
                                    for n in (50, 60, 70, 80, 90, 95, 98, 100)}, "contradicted"),
+        # A count may be exact to less than the criterion only where one datagram is less than it.
+        ("methodology-accuracy", {"loss.precision.resolution.percent": 0.0003,
+                                  "loss.precision.accuracy.percent": 0.0}, "supported"),
+        ("methodology-accuracy", {"loss.precision.resolution.percent": 0.0003,
+                                  "loss.precision.accuracy.percent": 0.02}, "contradicted"),
+        ("methodology-accuracy", {"loss.precision.resolution.percent": 0.0118,
+                                  "loss.precision.accuracy.percent": 0.0}, "cannot tell"),
+        ("methodology-accuracy", {"loss.precision.resolution.percent": 0.0118,
+                                  "loss.precision.accuracy.percent": 0.02}, "cannot tell"),
+        # The direction, on whatever hardware; the microseconds are of one.
+        ("tas-load", {"shaping.long_cycle.tas.loaded.mean.us": (20.0, 19.0, 21.0),
+                      "shaping.long_cycle.fifo.loaded.mean.us": (40.0, 38.0, 42.0)}, "supported"),
         # A tag's share of the line is no bottleneck.
         ("ffo-bottleneck-512", {"rfc2544.saturation.payload_512.frer.payload_mbps":
                                 (876.0, 875.0, 876.7),
