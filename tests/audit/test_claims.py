@@ -12,7 +12,7 @@ from run_folders import result, write_run
 
 from tsnrepro.analysis import latency, latency_sizes, loss, loss_phases, rfc2544, tcp
 from tsnrepro.audit import published
-from tsnrepro.audit.checks import load_checks, run_checks
+from tsnrepro.audit.checks import findings_by_check, load_checks, run_checks
 from tsnrepro.audit.claims import (
     Change,
     Claim,
@@ -55,10 +55,7 @@ def results_of(measured):
 @pytest.fixture(scope="module")
 def by_check():
     checks = load_checks(PUBLISHED / CHECKS_FILE).checks
-    found = {check.id: [] for check in checks}
-    for finding in run_checks(checks, DATA)[0]:
-        found[finding.check].append(finding)
-    return found
+    return findings_by_check(checks, *run_checks(checks, DATA), DATA)
 
 
 # --- the file ----------------------------------------------------------------------------------
@@ -248,6 +245,23 @@ def test_findings_without_a_contradiction_leave_a_claim_open(by_check):
     assert judgement.verdict is Grade.CANNOT_TELL
     assert judgement.reason == "the numbers leave it open"
     assert "0.00133" in judgement.numbers
+
+
+def test_a_check_that_says_nothing_supports_nothing(by_check):
+    # 23 % stands for 22.5 to 23.5, so it may lie on either side of the highest loss.
+    assert by_check["methodology-range-64"] is None
+    assert by_check["elimination-memory-length"] == []
+    claim = CLAIMS["methodology-accuracy"]
+    for check, expected in (
+        ("elimination-memory-length", Grade.SUPPORTED),
+        ("methodology-range-64", Grade.CANNOT_TELL),
+        ("ffo-safety-latency", Grade.CONTRADICTED),
+    ):
+        asked = claim.model_copy(update={"record": f'holds("{check}")'})
+        (judgement,) = judge([asked], "published", DATA, findings=by_check)
+        assert judgement.verdict is expected
+        if expected is Grade.CANNOT_TELL:
+            assert judgement.ground == f"arithmetic: check {check} leaves it open"
 
 
 def test_a_claim_that_rests_on_an_unknown_check_is_an_error():

@@ -9,7 +9,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tsnrepro.audit import published
-from tsnrepro.audit.checks import MEASURED_CHECKS, Check, NotRun, load_checks, run_checks
+from tsnrepro.audit.checks import (
+    MEASURED_CHECKS,
+    Check,
+    NotRun,
+    findings_by_check,
+    load_checks,
+    run_checks,
+)
 from tsnrepro.audit.claims import (
     PUBLISHED,
     Change,
@@ -184,9 +191,7 @@ def run_audit(
     data = published.catalog()
     checks = load_checks(base / CHECKS_FILE).checks
     findings, not_run = run_checks(checks, data)
-    by_check: dict[str, list[AuditFinding]] = {check.id: [] for check in checks}
-    for finding in findings:
-        by_check[finding.check].append(finding)
+    by_check = findings_by_check(checks, findings, not_run, data)
     claims = load_claims(base / CLAIMS_FILE)
     on_record = judge(claims, PUBLISHED, data, findings=by_check)
     judgements, name, measured = on_record, PUBLISHED, load_runs(runs)
