@@ -401,7 +401,7 @@ CLEAN, THRESHOLD = "loss.highest_clean.frer.mbps", "loss.threshold.frer.mbps"
 FIRST = "loss.phase_1"
 
 
-@pytest.mark.parametrize("claim", ["ffo-zero-loss", "ffo-planning-rate"])
+@pytest.mark.parametrize("claim", ["ffo-zero-loss", "ffo-planning-rate", "udp-threshold-frer"])
 @pytest.mark.parametrize(
     ("measured", "expected"),
     [
