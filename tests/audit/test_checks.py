@@ -8,7 +8,13 @@ from hypothesis import strategies as st
 from synthetic_record import catalog
 
 from tsnrepro.audit import published
-from tsnrepro.audit.checks import MEASURED_CHECKS, load_checks, make_check, run_checks
+from tsnrepro.audit.checks import (
+    MEASURED_CHECKS,
+    findings_by_check,
+    load_checks,
+    make_check,
+    run_checks,
+)
 from tsnrepro.audit.findings import Severity, Side, format_number
 from tsnrepro.audit.report import CHECKS_FILE, FOREIGN_CHECKS_FILE
 from tsnrepro.audit.rules import RULES, CheckError
@@ -146,6 +152,27 @@ def test_a_check_without_filled_rows_had_nothing_to_look_at():
     assert [one.idle for one in not_run] == [True]
     rates["rate_mbps"] = [None, 3.0]
     assert run_checks([check(**LIMIT)], catalog({"t": rates})) == ([], [])
+
+
+@pytest.mark.parametrize(
+    ("rows", "limit", "expected"),
+    [
+        (["64"], "22", []),
+        (["64"], "24", 1),
+        # "1518" has no loss there, so there is nothing to look at.
+        (["1518"], "22", None),
+        # 23 % stands for 22.5 to 23.5; what another row contradicts is found all the same.
+        (["64"], "22.96", None),
+        (["64", "512"], "22.96", 1),
+    ],
+)
+def test_a_check_that_says_nothing_is_told_from_one_that_finds_nothing(rows, limit, expected):
+    entry = {"rule": "bound", "table": "methodology/section-2-5-results", "rows": rows}
+    entry |= {"left": "loss_high_percent", "relation": ">=", "right": limit}
+    labels = {"left_label": "loss", "right_label": "limit", "because": "It is."}
+    checks, data = [check(**entry, **labels)], published.catalog()
+    found = findings_by_check(checks, *run_checks(checks, data), data)["tried"]
+    assert (len(found) if found else found) == expected
 
 
 @pytest.mark.parametrize(

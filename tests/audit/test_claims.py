@@ -12,7 +12,7 @@ from run_folders import result, write_run
 
 from tsnrepro.analysis import latency, latency_sizes, loss, loss_phases, rfc2544, tcp
 from tsnrepro.audit import published
-from tsnrepro.audit.checks import load_checks, run_checks
+from tsnrepro.audit.checks import findings_by_check, load_checks, run_checks
 from tsnrepro.audit.claims import (
     Change,
     Claim,
@@ -23,6 +23,7 @@ from tsnrepro.audit.claims import (
     judge,
     load_claims,
 )
+from tsnrepro.audit.ledger import html_ledger, latex_ledger
 from tsnrepro.audit.report import CHECKS_FILE, CLAIMS_FILE, VERDICTS_FILE, run_audit
 from tsnrepro.errors import ConfigurationError
 from tsnrepro.records.tables import SCHEMAS
@@ -43,13 +44,18 @@ def verdict(claim, *results, testbed="model/quick", findings=None, link_rate_mbp
     return judge([CLAIMS[claim]], testbed, DATA, [run], findings)[0]
 
 
+def results_of(measured):
+    """Return results by key: a value, or a value with the ends of its interval."""
+    return [
+        result(key, *(numbers if isinstance(numbers, tuple) else (numbers,)))
+        for key, numbers in measured.items()
+    ]
+
+
 @pytest.fixture(scope="module")
 def by_check():
     checks = load_checks(PUBLISHED / CHECKS_FILE).checks
-    found = {check.id: [] for check in checks}
-    for finding in run_checks(checks, DATA)[0]:
-        found[finding.check].append(finding)
-    return found
+    return findings_by_check(checks, *run_checks(checks, DATA), DATA)
 
 
 # --- the file ----------------------------------------------------------------------------------
@@ -70,12 +76,29 @@ def test_every_claim_has_a_place_a_sentence_and_what_it_needs():
         assert len(claim.text) < 140, claim.id
 
 
+def test_what_no_document_says_is_marked_as_ours():
+    ours = [claim for claim in CLAIMS.values() if claim.ours]
+    assert [claim.id for claim in ours] == ["frer-set-up"]
+    assert ours[0].whereabouts.startswith("A comparison of ours, of the abstract")
+    assert CLAIMS["tas-load"].whereabouts == CLAIMS["tas-load"].place
+    audit = run_audit({})
+    for page in (html_ledger(audit), latex_ledger(audit)):
+        assert page.count("A comparison of ours") == 1
+    places = audit.claims_frame().set_index("claim")["place"]
+    assert places["frer-set-up"] == ours[0].whereabouts
+
+
+def test_a_sentence_has_no_numbers_that_are_not_judged():
+    assert not re.search(r"\d", CLAIMS["tas-load"].text)
+
+
 # Keys that an analysis writes for what was measured only; the others it writes always.
 BY_FACTOR = re.compile(
     r"failure\.(none|silent_death)\.(control|frer)\.(lost|duplicated)"
     r"|failure\.failover\.frer\.(lost_while_cut|during_share\.percent)"
     r"|mausezahn\.frame_\d+\.(control|frer)\.(achieved_frame_mbps|efficiency_percent)"
-    r"|loss\.phase_[34]\.(rate_5[36]5\.frer\.(percent|delivered_mbps)|collapse\.frer\.mbps)"
+    r"|loss\.phase_[1-4]\.(rate_5[36][05]\.frer\.(percent|delivered_mbps)|collapse\.frer\.mbps"
+    r"|duration_s|(highest_clean|threshold)\.frer\.mbps)"
     r"|shaping\.medium"
     r"|shaping\.(short_cycle|long_cycle|bridge)\.(direct|tas|cbs|prio|fifo)\.(idle|loaded)"
     r"\.((mean|p50|p90|p95|p99|p99_9|max)\.us|outside\.count)"
@@ -177,8 +200,12 @@ def test_published_verdicts_are_the_accepted_ones():
         ("udp-criterion", Grade.CANNOT_TELL),
         # 941.42 Mb/s exceed what tagged segments reach, so nothing with FRER was compared.
         ("udp-tcp-same", Grade.CANNOT_TELL),
-        # 2 x 178.14 us exceed 300 us.
-        ("ffo-latency-300", Grade.CONTRADICTED),
+        # 941 Mb/s are below the line's 941.48, which does not show that they were reached.
+        ("udp-tcp-control-rate", Grade.OWN_TABLE),
+        # 262.14 us keep 300 us, 2 x 178.14 us do not, and no document says which the round trip is.
+        ("ffo-latency-300", Grade.CANNOT_TELL),
+        # 556,002 of 110.19 us take 61.3 s as round trips, 122.5 s as half round trips.
+        ("udp-latency-samples", Grade.CANNOT_TELL),
         # 341.47 / 20.51 = 16.6 while the frames grow 23.7 times.
         ("ffo-size-growth", Grade.CONTRADICTED),
         # A range that holds by definition shows nothing either way.
@@ -197,9 +224,20 @@ def test_a_verdict_shows_the_numbers_that_decide(by_check):
     shown = verdict("udp-latency-p99-9", testbed="published", findings=by_check).numbers
     for number in ("262.14", "244.95", "+6.6", "7.01776"):
         assert number in shown
-    shown = verdict("ffo-latency-300", testbed="published", findings=by_check).numbers
-    assert "356.28" in shown
-    assert "300" in shown
+    shown = verdict("ffo-latency-300", testbed="published", findings=by_check)
+    for number in ("356.28", "300", "262.14"):
+        assert number in shown.numbers
+    assert "if the value is half of one" in shown.ground
+    assert "half of them under that name" in shown.claim.needs
+
+
+@pytest.mark.parametrize("claim", ["udp-criterion", "udp-threshold-higher"])
+def test_a_trial_s_length_is_that_of_the_document_s_own_sweep(by_check, claim):
+    # Phase 1 of the methodology did not try 530 Mb/s; the sweep with this threshold did.
+    judgement = verdict(claim, testbed="published", findings=by_check)
+    assert "test duration of the loss sweep, lower end: 5\u00a0s" in judgement.numbers
+    assert "Section 2.3" not in judgement.numbers
+    assert "0.00133" in judgement.ground
 
 
 def test_findings_without_a_contradiction_leave_a_claim_open(by_check):
@@ -207,6 +245,23 @@ def test_findings_without_a_contradiction_leave_a_claim_open(by_check):
     assert judgement.verdict is Grade.CANNOT_TELL
     assert judgement.reason == "the numbers leave it open"
     assert "0.00133" in judgement.numbers
+
+
+def test_a_check_that_says_nothing_supports_nothing(by_check):
+    # 23 % stands for 22.5 to 23.5, so it may lie on either side of the highest loss.
+    assert by_check["methodology-range-64"] is None
+    assert by_check["elimination-memory-length"] == []
+    claim = CLAIMS["methodology-accuracy"]
+    for check, expected in (
+        ("elimination-memory-length", Grade.SUPPORTED),
+        ("methodology-range-64", Grade.CANNOT_TELL),
+        ("ffo-safety-latency", Grade.CONTRADICTED),
+    ):
+        asked = claim.model_copy(update={"record": f'holds("{check}")'})
+        (judgement,) = judge([asked], "published", DATA, findings=by_check)
+        assert judgement.verdict is expected
+        if expected is Grade.CANNOT_TELL:
+            assert judgement.ground == f"arithmetic: check {check} leaves it open"
 
 
 def test_a_claim_that_rests_on_an_unknown_check_is_an_error():
@@ -340,6 +395,90 @@ def test_a_value_known_on_one_side_only_decides_on_that_side():
     assert verdict("udp-threshold-frer", above).verdict is Grade.CANNOT_TELL
 
 
+LONG, SHORT = {"loss.duration_s": 10.0}, {"loss.duration_s": 1.0}
+FULL = {"loss.payload_bytes": 1472.0}
+CLEAN, THRESHOLD = "loss.highest_clean.frer.mbps", "loss.threshold.frer.mbps"
+FIRST = "loss.phase_1"
+
+
+@pytest.mark.parametrize("claim", ["ffo-zero-loss", "ffo-planning-rate", "udp-threshold-frer"])
+@pytest.mark.parametrize(
+    ("measured", "expected"),
+    [
+        ({CLEAN: 540.0, THRESHOLD: (560.0, 545.0, 575.0), **LONG}, Grade.SUPPORTED),
+        ({CLEAN: 540.0, THRESHOLD: (None, 545.0, None), **LONG}, Grade.SUPPORTED),
+        # Half of the trials lose at this load: what is below it need not be free of loss.
+        ({CLEAN: 500.0, THRESHOLD: (560.0, 545.0, 575.0), **LONG}, Grade.CANNOT_TELL),
+        ({CLEAN: 500.0, THRESHOLD: (560.0, 545.0, 575.0), **SHORT}, Grade.CANNOT_TELL),
+        # A trial of one second without loss leaves more open than the criterion.
+        ({CLEAN: 540.0, THRESHOLD: (560.0, 545.0, 575.0), **SHORT}, Grade.CANNOT_TELL),
+        ({CLEAN: 400.0, THRESHOLD: (450.0, 430.0, 470.0), **LONG}, Grade.CONTRADICTED),
+        ({CLEAN: 400.0, THRESHOLD: (450.0, 430.0, 470.0), **SHORT}, Grade.CONTRADICTED),
+        # No load was clean, or not measured as such: the threshold refutes it all the same.
+        ({CLEAN: None, THRESHOLD: (450.0, 430.0, 470.0), **LONG}, Grade.CONTRADICTED),
+        ({THRESHOLD: (450.0, 430.0, 470.0)}, Grade.CONTRADICTED),
+        ({CLEAN: 400.0, THRESHOLD: (510.0, 430.0, 570.0), **LONG}, Grade.CANNOT_TELL),
+        ({CLEAN: 400.0, **LONG}, Grade.CANNOT_TELL),
+        # One says that it is free of loss, one that half of the trials lose.
+        ({CLEAN: 540.0, THRESHOLD: (450.0, 430.0, 470.0), **LONG}, Grade.CANNOT_TELL),
+    ],
+)
+def test_no_loss_is_shown_by_clean_trials_and_refuted_by_the_threshold(claim, measured, expected):
+    judgement = verdict(claim, *results_of({**measured, **FULL}))
+    assert judgement.verdict is expected
+    if expected is Grade.CONTRADICTED:
+        # The ground is what refutes, and not that clean trials are missing.
+        assert judgement.ground.startswith("interval: loss.threshold.frer.mbps (450 [430, 470])")
+        assert "highest_clean" not in judgement.ground
+    if expected is Grade.SUPPORTED:
+        assert "loss.highest_clean.frer.mbps (540) ≥" in judgement.ground
+        assert "threshold.frer" not in judgement.ground
+
+
+@pytest.mark.parametrize(
+    ("measured", "expected"),
+    [
+        ({CLEAN: 540.0, **LONG}, Grade.SUPPORTED),
+        ({CLEAN: 500.0, THRESHOLD: (560.0, 545.0, 575.0), **LONG}, Grade.CANNOT_TELL),
+        # Trials that lose may lose one datagram, which is less than the criterion.
+        ({CLEAN: 400.0, THRESHOLD: (450.0, 430.0, 470.0), **LONG}, Grade.CANNOT_TELL),
+        ({CLEAN: 400.0, "loss.phase_2.duration_s": 10.0,
+          "loss.phase_2.rate_530.frer.percent": (0.2, 0.1, 0.3), **LONG}, Grade.CONTRADICTED),
+        ({CLEAN: 400.0, "loss.phase_2.duration_s": 1.0,
+          "loss.phase_2.rate_530.frer.percent": (0.2, 0.1, 0.3), **LONG}, Grade.CANNOT_TELL),
+        ({CLEAN: 540.0, "loss.duration_s": 5.0}, Grade.CANNOT_TELL),
+    ],
+)  # fmt: skip
+def test_a_share_lost_is_refuted_by_a_share(measured, expected):
+    measured = {**measured, **FULL}
+    assert verdict("ffo-zero-loss-shown", *results_of(measured)).verdict is expected
+
+
+@pytest.mark.parametrize(
+    ("seconds", "clean", "threshold", "expected"),
+    [
+        (5.0, 550.0, (580.0, 560.0, 600.0), Grade.SUPPORTED),
+        (10.0, 550.0, (580.0, 560.0, 600.0), Grade.SUPPORTED),
+        (1.0, 550.0, (580.0, 560.0, 600.0), Grade.CANNOT_TELL),
+        (5.0, 500.0, (580.0, 560.0, 600.0), Grade.CANNOT_TELL),
+        (5.0, 400.0, (450.0, 430.0, 470.0), Grade.CONTRADICTED),
+        # What loses in a second loses in five; what loses in ten need not.
+        (1.0, 400.0, (450.0, 430.0, 470.0), Grade.CONTRADICTED),
+        (10.0, 400.0, (450.0, 430.0, 470.0), Grade.CANNOT_TELL),
+    ],
+)
+def test_a_phase_is_judged_by_trials_of_its_own_length(seconds, clean, threshold, expected):
+    measured = {
+        f"{FIRST}.duration_s": seconds,
+        f"{FIRST}.highest_clean.frer.mbps": clean,
+        f"{FIRST}.threshold.frer.mbps": threshold,
+        # The sweep's own numbers are of other trials.
+        CLEAN: 900.0,
+        THRESHOLD: (950.0, 940.0, 960.0),
+    }
+    assert verdict("methodology-phase-1", *results_of(measured)).verdict is expected
+
+
 def test_latencies_of_another_medium_do_not_judge_absolute_ones():
     p99 = [result(f"shaping.bridge.{m}.loaded.p99.us", 20.0, 19.0, 21.0) for m in ("cbs", "tas")]
     for medium, expected in (
@@ -381,6 +520,18 @@ def test_latencies_of_another_medium_do_not_judge_absolute_ones():
         ("ffo-loss-small-frames", {f"rfc2544.frame_loss.payload_64.frer.load_{n}.percent":
                                    (n - 50, max(0, n - 51), n - 49)
                                    for n in (50, 60, 70, 80, 90, 95, 98, 100)}, "contradicted"),
+        # A count may be exact to less than the criterion only where one datagram is less than it.
+        ("methodology-accuracy", {"loss.precision.resolution.percent": 0.0003,
+                                  "loss.precision.accuracy.percent": 0.0}, "supported"),
+        ("methodology-accuracy", {"loss.precision.resolution.percent": 0.0003,
+                                  "loss.precision.accuracy.percent": 0.02}, "contradicted"),
+        ("methodology-accuracy", {"loss.precision.resolution.percent": 0.0118,
+                                  "loss.precision.accuracy.percent": 0.0}, "cannot tell"),
+        ("methodology-accuracy", {"loss.precision.resolution.percent": 0.0118,
+                                  "loss.precision.accuracy.percent": 0.02}, "cannot tell"),
+        # The direction, on whatever hardware; the microseconds are of one.
+        ("tas-load", {"shaping.long_cycle.tas.loaded.mean.us": (20.0, 19.0, 21.0),
+                      "shaping.long_cycle.fifo.loaded.mean.us": (40.0, 38.0, 42.0)}, "supported"),
         # A tag's share of the line is no bottleneck.
         ("ffo-bottleneck-512", {"rfc2544.saturation.payload_512.frer.payload_mbps":
                                 (876.0, 875.0, 876.7),
@@ -391,11 +542,7 @@ def test_latencies_of_another_medium_do_not_judge_absolute_ones():
     ],
 )  # fmt: skip
 def test_a_measurement_is_held_against_the_sentence_itself(claim, measured, expected):
-    results = [
-        result(key, *(numbers if isinstance(numbers, tuple) else (numbers,)))
-        for key, numbers in measured.items()
-    ]
-    assert verdict(claim, *results).verdict == expected
+    assert verdict(claim, *results_of(measured)).verdict == expected
 
 
 def test_two_sizes_that_saturate_at_their_own_limits_do_not_share_one():

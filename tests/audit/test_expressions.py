@@ -109,6 +109,15 @@ def test_the_bound_of_a_trial_without_loss_is_the_exact_one(count):
         ("given(1 < 2, 2 < 1)", False),
         ("given(2 < 1, 1 < 2)", None),
         ("given(wide > 1, 1 < 2)", None),
+        ("decided(1 < 2, 1 < 2)", True),
+        ("decided(1 < 2, wide > 1)", True),
+        ('decided(1 < 2, measured("nothing") > 1)', True),
+        ("decided(2 < 1, 1 < 2)", None),
+        ("decided(2 < 1, 2 < 1)", False),
+        ("decided(wide > 1, 2 < 1)", False),
+        ('decided(measured("nothing") > 1, 2 < 1)', False),
+        ("decided(wide > 1, wide > 1)", None),
+        ("decided(1 < 2, 2 < 1)", None),
     ],
 )
 def test_truth_is_three_valued(text, expected):
@@ -118,6 +127,27 @@ def test_truth_is_three_valued(text, expected):
         "word": "equivalent",
     }
     assert value(text, **names) is expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    ['decided(2 < 1, measured("nothing") > 1)', 'decided(measured("nothing") > 1, 1 < 2)'],
+)
+def test_what_neither_side_decides_says_which_result_is_missing(text):
+    with pytest.raises(MissingResultError, match="no result 'nothing'"):
+        value(text)
+
+
+@pytest.mark.parametrize("text", ["decided(1 < 2)", "decided(1 < 2, 3)", "decided(1 < 2, b=2 < 1)"])
+def test_deciding_takes_two_statements(text):
+    with pytest.raises(ExpressionError):
+        value(text)
+
+
+def test_the_ground_is_of_the_side_that_decided():
+    steps = []
+    assert parse("decided(2 < 1, 3 < 1)").evaluate(Names(), steps) is False
+    assert [step.text for step in steps] == ["3, not < 1"]
 
 
 @given(st.floats(-100, 100), st.floats(0, 10), st.floats(-100, 100), st.floats(0, 10))

@@ -1,5 +1,6 @@
 import hashlib
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -155,7 +156,7 @@ def test_the_record_holds_all_trials_and_full_checksums(written):
     output = written(r"\val{tcp.many} \pub{table-4-1/single-path/throughput_mbps}", [item])
     record = json.loads((output / "provenance.json").read_text())
     assert record["commit"] == COMMIT
-    assert record["measured"] == [item | {"printed_at": ["main.tex:1"]}]
+    assert record["measured"] == [item | {"printed_at": ["main.tex:1"], "commits": [COMMIT]}]
     (cell,) = record["published"]
     assert cell["cell"]["origin"] == "Table 4.1, row Single-Path"
     assert cell["cell"]["printed"] == "941.0"
@@ -195,6 +196,54 @@ def test_another_column_goes_by_its_name(written):
     assert fields(output / "values.tex", "simulated.tcp.x.mbps")["print"] == "2"
     groups = (output / "provenance.tex").read_text()
     assert groups.index("tcp, measured") < groups.index("tcp, simulated")
+
+
+COMMITS = {"tcp": "a" * 40, "mausezahn": "b" * 40, "simulated": "c" * 40}
+
+
+def test_each_group_of_trials_names_the_commits_of_its_own_runs(tmp_path):
+    ratio = "tools.tcp.frer.to_mausezahn"
+    keys = ("tcp.goodput.frer.mbps", "mausezahn.frame_1518.frer.achieved_frame_mbps")
+    manuscript, runs = tmp_path / "frer-udp", {}
+    manuscript.mkdir()
+    for number, name in enumerate(COMMITS):
+        experiment = "tcp" if name == "simulated" else name
+        key = keys[experiment == "mausezahn"]
+        item = entry(key, 500.0, 490.0, 510.0, run=experiment, names=NAMES[number : number + 1])
+        runs[name] = tmp_path / name / experiment
+        write_run(runs[name], [item], [entry("testbed.commit", COMMITS[name])])
+    both = {name: runs[name] for name in ("tcp", "mausezahn")}
+    (tmp_path / "study").mkdir()
+    study = entry("study.third.hosts", "nowhere", names=["study.csv"])
+    (tmp_path / "study" / "values.json").write_text(json.dumps([study]), encoding="utf-8")
+    columns = [Column("measured", both), Column("simulated", {"tcp": runs["simulated"]})]
+    printed = (*keys, ratio, f"simulated.{keys[0]}", "study.third.hosts")
+    (manuscript / "main.tex").write_text("".join(rf"\val{{{key}}}" for key in printed))
+    output = tmp_path / "out"
+    write_paper_inputs(manuscript, output, Columns(columns, tmp_path / "study"))
+
+    found = {
+        item["key"]: item["commits"]
+        for item in json.loads((output / "provenance.json").read_text())["measured"]
+    }
+    assert found == {
+        keys[0]: [COMMITS["tcp"]],
+        keys[1]: [COMMITS["mausezahn"]],
+        f"simulated.{keys[0]}": [COMMITS["simulated"]],
+        ratio: [COMMITS["mausezahn"], COMMITS["tcp"]],
+        # The record of a study does not tell it.
+        "study.third.hosts": [],
+    }
+    groups = re.findall(
+        r"\\trialgroup\{([^}]*)\}.*\{([^}]*)\}\n", (output / "provenance.tex").read_text()
+    )
+    assert dict(groups) == {
+        "tcp, measured": "a" * 12,
+        "mausezahn, measured": "b" * 12,
+        "tcp, simulated": "c" * 12,
+        "mausezahn+tcp, measured": f"{'b' * 12}, {'a' * 12}",
+        "": "--",
+    }
 
 
 def test_the_manuscript_finds_all_it_names(tmp_path):

@@ -81,7 +81,8 @@ def small_twin(folder, language="hangul"):
     (results / "small.aux").write_text(aux, encoding="utf-8")
     value = {"key": "a.rate.mbps", "value": 941.4, "low": None, "high": None, "unit": "Mb/s"}
     value |= {"digits": 1, "method": "mean", "run": "tcp", "trials": ["one", "two"]}
-    record = {"commit": "0" * 40, "measured": [value | {"sha256": "ab" * 32, "printed_at": []}]}
+    value |= {"sha256": "ab" * 32, "printed_at": [], "commits": ["c0ffee" * 6 + "abcd"]}
+    record = {"commit": "0" * 40, "measured": [value]}
     (results / "provenance.json").write_text(
         json.dumps(record | {"published": [], "files": [FIGURE]}), encoding="utf-8"
     )
@@ -162,6 +163,7 @@ def test_every_link_has_its_place(twin):
     assert {place for place, _ in links(page)} <= {*map(html.unescape, there)}
     assert {("tsn:a.rate.mbps", "941.4Mb/s"), ("tsn:loss/a-figure", "")} <= {*links(page)}
     assert "Experiment tcp, 2 trials" in page
+    assert "<code>c0ffeec0ffee</code>" in page
 
 
 def test_the_appendix_of_a_korean_paper_is_headed_in_korean(tmp_path):

@@ -86,6 +86,24 @@ def make_check(entry: dict[str, Any], where: str = "") -> Check:
     return parse(RULES[name], own, place)
 
 
+def findings_by_check(
+    checks: Iterable[Check],
+    findings: Iterable[AuditFinding],
+    not_run: Iterable[NotRun],
+    data: Catalog,
+) -> dict[str, list[AuditFinding] | None]:
+    """Return what :func:`run_checks` found in ``data``, by check.
+
+    Empty where all that the check looked at holds; None where it found nothing because there was
+    nothing to look at, or because digits leave some of it open.
+    """
+    silent = {entry.check for entry in not_run} | data.left_open
+    found: dict[str, list[AuditFinding]] = {check.id: [] for check in checks}
+    for finding in findings:
+        found[finding.check].append(finding)
+    return {name: own or (None if name in silent else []) for name, own in found.items()}
+
+
 def run_checks(
     checks: Iterable[Check], data: Catalog, *, lenient: bool = False
 ) -> tuple[list[AuditFinding], list[NotRun]]:

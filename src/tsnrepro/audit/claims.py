@@ -59,10 +59,17 @@ class Claim(Strict):
     text: str
     needs: str
     """The data that decide it."""
+    ours: bool = False
+    """Whether it is a comparison of ours, that no document makes; ``place`` is what it compares."""
     record: ClaimExpression | None = None
     own_table: ClaimExpression | None = None
     """Holds where the claim's own table says so, whatever that shows of the network."""
     measured: ClaimExpression | None = None
+
+    @property
+    def whereabouts(self) -> str:
+        """Return where it stands, or that it is ours and what it compares."""
+        return f"A comparison of ours, of {self.place}" if self.ours else self.place
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -164,7 +171,7 @@ class _Scope:
 
     data: Catalog
     runs: Sequence[MeasuredRun]
-    findings: Mapping[str, list[AuditFinding]]
+    findings: Mapping[str, list[AuditFinding] | None]
     forgiving: bool = False
     """Whether one unit of a last printed digit is let pass."""
     used: dict[str, Evidence] = field(default_factory=dict)
@@ -259,12 +266,15 @@ class _Scope:
     def _holds(self, check: str) -> bool | None:
         """Tell whether a check of the published record found nothing.
 
-        Unknown where all it found is that the data cannot carry a statement: that does not make
-        the statement false.
+        Unknown where all it found is that the data cannot carry a statement, which does not make
+        the statement false; and where it says nothing, which does not make it true.
         """
         if check not in self.findings:
             raise LookupError(f"no check {check!r}")
         found = self.findings[check]
+        if found is None:
+            self.steps.append(ExpressionStep(f"check {check} leaves it open", None))
+            return None
         for finding in found[:2]:
             place, numbers = finding.place, _against(finding)
             self.used[f"{check}: {place}"] = Evidence(place, numbers.removeprefix(f"{place}: "))
@@ -306,7 +316,7 @@ def judge(
     testbed: str,
     data: Catalog,
     runs: Sequence[MeasuredRun] = (),
-    findings: Mapping[str, list[AuditFinding]] | None = None,
+    findings: Mapping[str, list[AuditFinding] | None] | None = None,
 ) -> list[Judgement]:
     """Return the verdict on each claim on a testbed.
 
@@ -321,7 +331,9 @@ def judge(
     runs
         What was measured.
     findings
-        Findings by check, empty lists included, for ``holds(...)``.
+        Findings by check for ``holds(...)``, as
+        :func:`~tsnrepro.audit.checks.findings_by_check` gives them: empty where all holds, None
+        where a check says nothing.
 
     Raises
     ------

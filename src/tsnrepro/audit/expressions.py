@@ -303,9 +303,11 @@ class _Evaluation:
 
     def _call(self, node: ast.Call) -> Operand:
         assert isinstance(node.func, ast.Name)
+        if node.func.id == _DECIDED:
+            return self._decided(node)
         function = self.functions.get(node.func.id)
         if function is None:
-            known = ", ".join(sorted(self.functions))
+            known = ", ".join(sorted([*self.functions, _DECIDED]))
             raise LookupError(f"no function {node.func.id!r}; there are {known}")
         named = {str(k.arg): self.value(k.value) for k in node.keywords}
         values = [self.value(argument) for argument in node.args]
@@ -315,8 +317,38 @@ class _Evaluation:
             self._step(words, node.args[:2], values[:2], result)
         return result
 
+    def _decided(self, node: ast.Call) -> bool | None:
+        """Return true where the first statement holds, false where the second fails, else unknown.
+
+        For what one number shows and another refutes. One of the two may lack its results where
+        the other decides; the comparisons that are kept are those of the statement that did.
+        """
+        if len(node.args) != 2 or node.keywords:
+            raise TypeError(f"{_DECIDED}(sufficient, necessary) takes two statements")
+        truths: list[bool | None] = []
+        steps: list[list[ExpressionStep]] = []
+        missing: list[MissingResultError] = []
+        for statement in node.args:
+            before = len(self.steps)
+            try:
+                truths.append(_truth(self.value(statement)))
+            except MissingResultError as error:
+                truths.append(None)
+                missing.append(error)
+            steps.append(self.steps[before:])
+            del self.steps[before:]
+        shown, refuted = truths[0] is True, truths[1] is False
+        if shown != refuted:
+            self.steps += steps[0] if shown else steps[1]
+            return shown
+        self.steps += steps[0] + steps[1]
+        if missing:
+            raise missing[0]
+        return None
+
 
 _COMPARING = ("agrees", "within")
+_DECIDED = "decided"
 
 
 def _has_interval(node: ast.expr, value: Operand) -> bool:

@@ -9,7 +9,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tsnrepro.audit import published
-from tsnrepro.audit.checks import MEASURED_CHECKS, Check, NotRun, load_checks, run_checks
+from tsnrepro.audit.checks import (
+    MEASURED_CHECKS,
+    Check,
+    NotRun,
+    findings_by_check,
+    load_checks,
+    run_checks,
+)
 from tsnrepro.audit.claims import (
     PUBLISHED,
     Change,
@@ -184,9 +191,7 @@ def run_audit(
     data = published.catalog()
     checks = load_checks(base / CHECKS_FILE).checks
     findings, not_run = run_checks(checks, data)
-    by_check: dict[str, list[AuditFinding]] = {check.id: [] for check in checks}
-    for finding in findings:
-        by_check[finding.check].append(finding)
+    by_check = findings_by_check(checks, findings, not_run, data)
     claims = load_claims(base / CLAIMS_FILE)
     on_record = judge(claims, PUBLISHED, data, findings=by_check)
     judgements, name, measured = on_record, PUBLISHED, load_runs(runs)
@@ -337,8 +342,9 @@ def _print_claims(result: AuditResult, console: Console) -> None:
         table.add_column("By the record", width=14)
     table.add_column("Ground", ratio=5, overflow="fold")
     for here, there in result.verdicts():
+        ours = f"\n{here.claim.whereabouts}" if here.claim.ours else ""
         cells = [
-            Text.assemble((here.claim.id, "dim"), f"\n{here.claim.text}"),
+            Text.assemble((here.claim.id, "dim"), f"\n{here.claim.text}", (ours, "dim")),
             Text(here.verdict, style=_VERDICT_STYLE[here.verdict]),
         ]
         if not result.is_published:
@@ -351,7 +357,7 @@ def _print_claims(result: AuditResult, console: Console) -> None:
 # --- as rows -----------------------------------------------------------------------------------
 
 _OF_FINDING = ("rule", "check", "formula", "explanation")
-_OF_CLAIM = ("document", "place", "text", "needs")
+_OF_CLAIM = ("document", "text", "needs", "ours")
 
 
 def _finding_row(finding: AuditFinding) -> dict[str, Any]:
@@ -366,6 +372,7 @@ def _finding_row(finding: AuditFinding) -> dict[str, Any]:
 def _claim_row(here: Judgement, there: Judgement) -> dict[str, Any]:
     return {
         "claim": here.claim.id,
+        "place": here.claim.whereabouts,
         **{name: getattr(here.claim, name) for name in _OF_CLAIM},
         "verdict": str(here.verdict),
         "verdict_by_record": str(there.verdict),

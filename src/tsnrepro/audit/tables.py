@@ -209,6 +209,8 @@ class Catalog:
     sources: dict[str, Callable[[str], AuditTable]]
     looked: int = 0
     """How many rows and places a rule found filled and compared, of all rules so far."""
+    left_open: set[str] = field(default_factory=set)
+    """Checks of which the digits leave a row open: neither for the rule nor against it."""
     _tables: dict[str, AuditTable] = field(default_factory=dict, repr=False)
 
     def table(self, path: str) -> AuditTable:

@@ -16,6 +16,7 @@ from tsnrepro.records.values import FACTS_FILE, VALUES_FILE, Result, load_file
 from tsnrepro.registry import experiments, promising
 
 STUDY = "study"
+COMMIT = "testbed.commit"
 _NOT_MEASURED = "not measured"
 
 
@@ -73,6 +74,25 @@ class Columns:
         for prefix, column in self._prefixed("."):
             for key, result in column.values().items():
                 found[prefix + key] = result.model_copy(update={"key": prefix + key})
+        return found
+
+    def commits(self, results: Iterable[Result]) -> dict[str, tuple[str, ...]]:
+        """Return by key the commits that each result's own runs were made with, as far as known.
+
+        Runs of a column may be of different commits, and those of two columns are. A study's record
+        has none.
+        """
+        known: dict[Path, str] = {}
+        for column in self.columns:
+            for folder in column.runs.values():
+                fact = load_file(folder / FACTS_FILE).get(COMMIT)
+                if fact is not None and isinstance(fact.value, str):
+                    known[folder] = fact.value
+        found = {}
+        for item in results:
+            runs = self.split(item.key)[0].runs
+            folders = [runs[name] for name in item.run.split("+") if name in runs]
+            found[item.key] = tuple(dict.fromkeys(known[one] for one in folders if one in known))
         return found
 
     def _prefixed(self, separator: str) -> Iterator[tuple[str, Column]]:

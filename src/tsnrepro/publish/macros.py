@@ -18,7 +18,7 @@ from tsnrepro.dependencies import code_digest
 from tsnrepro.errors import TsnreproError
 from tsnrepro.latex import escape
 from tsnrepro.publish import numbers
-from tsnrepro.publish.columns import STUDY, Column, Columns
+from tsnrepro.publish.columns import COMMIT, STUDY, Column, Columns
 from tsnrepro.publish.errors import PublishError
 from tsnrepro.publish.manuscript import Used, check_known, scan, scan_text
 from tsnrepro.publish.numbers import TEX
@@ -45,7 +45,6 @@ from tsnrepro.records.values import Result
 from tsnrepro.registry import MODEL, experiment
 from tsnrepro.settings.papers import sources_of
 
-_COMMIT_KEY = "testbed.commit"
 # What a calculation in the manuscript meets where nothing is known: Lua's word for it.
 _NOTHING = "nil"
 
@@ -91,9 +90,11 @@ def write_paper_inputs(
             values[key] = empty
     check_known(used.measured, values, "measured value")
     cells = _cells(used, document)
+    measured = {key: values[key] for key in sorted(used.measured) if not columns.lack(key)}
     provenance = Provenance(
         commit=_commit(values),
-        measured={key: values[key] for key in sorted(used.measured) if not columns.lack(key)},
+        commits=columns.commits(measured.values()),
+        measured=measured,
         published=cells,
         files=(*_figures(used, columns, output), *_table_files(used, columns)),
         places=used.measured | used.published,
@@ -162,9 +163,9 @@ def _table_files(used: Used, columns: Columns) -> Iterator[PrintedFile]:
 
 
 def _commit(values: dict[str, Result]) -> str:
-    commit = values.get(_COMMIT_KEY)
+    commit = values.get(COMMIT)
     if commit is None or not isinstance(commit.value, str):
-        raise PublishError(f"the values lack '{_COMMIT_KEY}'", "testbed.json")
+        raise PublishError(f"the values lack '{COMMIT}'", "testbed.json")
     return commit.value
 
 
@@ -237,7 +238,7 @@ def _value_lines(values) -> Iterator[str]:
 
 def _value_fields(item: Result) -> dict[str, str]:
     if isinstance(item.value, str):
-        word = escape(short_commit(item.value) if item.key == _COMMIT_KEY else item.value)
+        word = escape(short_commit(item.value) if item.key == COMMIT else item.value)
         fields = dict.fromkeys(("print", "interval", "raw"), word)
         fields |= dict.fromkeys(("lo", "hi", "bounds"), TEX.unknown)
         return fields | {"unit": "", "decimals": "0", "rawlo": _NOTHING, "rawhi": _NOTHING}

@@ -46,9 +46,13 @@ class PrintedFile:
 
 @dataclass(frozen=True)
 class Provenance:
-    """All that a manuscript prints, with what it rests on."""
+    """All that a manuscript prints, with what it rests on.
+
+    ``commit`` is that of the first column's first run; ``commits`` are those of each value's own.
+    """
 
     commit: str
+    commits: Mapping[str, tuple[str, ...]]
     measured: Mapping[str, Result]
     published: Mapping[str, Cell]
     files: tuple[PrintedFile, ...]
@@ -60,7 +64,8 @@ class Provenance:
         return {
             "commit": self.commit,
             "measured": [
-                item.model_dump() | {"printed_at": self.places.get(key, [])}
+                item.model_dump()
+                | {"printed_at": self.places.get(key, []), "commits": list(self.commits[key])}
                 for key, item in self.measured.items()
             ],
             "published": [
@@ -100,7 +105,7 @@ class Provenance:
             groups.items(), key=lambda entry: (entry[0][0], not entry[0][1], entry[1][0].key)
         ):
             label = f"{run}, {self.columns[column]}" if run and self.columns else run
-            yield _group(items[0], label, self.commit)
+            yield _group(items[0], label, self.commits[items[0].key])
             yield from (_value(item) for item in sorted(items, key=lambda item: item.key))
 
     def _column(self, key: str) -> int:
@@ -113,6 +118,11 @@ def short_commit(commit: str) -> str:
     """Return a commit's first digits, with the mark of uncommitted changes where it has one."""
     digits, plus, changes = commit.partition("+")
     return digits[:_SHORT_COMMIT] + plus + changes
+
+
+def short_commits(commits: Iterable[str]) -> str:
+    """Return the first digits of all commits, empty for none."""
+    return ", ".join(map(short_commit, commits))
 
 
 def unit(text: str) -> str:
@@ -136,7 +146,7 @@ def _environment(name: str, rows: Iterable[str]) -> Iterable[str]:
         yield f"\\end{{{name}}}\n"
 
 
-def _group(item: Result, label: str, commit: str) -> str:
+def _group(item: Result, label: str, commits: Iterable[str]) -> str:
     count = len(item.trials)
     if not count:
         return f"\\notrials{{{escape(label or 'configuration')}}}\n"
@@ -144,7 +154,7 @@ def _group(item: Result, label: str, commit: str) -> str:
     names = f"{', ' if count <= _NAMED_TRIALS else ' ... '}".join(map(breakable, named))
     return (
         f"\\trialgroup{{{escape(label)}}}{{{count}}}{{{names}}}"
-        f"{{{item.sha256[:SHORT_SUM]}}}{{{escape(short_commit(commit))}}}\n"
+        f"{{{item.sha256[:SHORT_SUM]}}}{{{escape(short_commits(commits)) or TEX.unknown}}}\n"
     )
 
 

@@ -18,7 +18,7 @@ from tsnrepro.publish.frozen import frozen, is_korean
 from tsnrepro.publish.latex_source import argument
 from tsnrepro.publish.numbers import TEXT, printed
 from tsnrepro.publish.pages import environment
-from tsnrepro.publish.provenance import SHORT_SUM, short_commit
+from tsnrepro.publish.provenance import SHORT_SUM, short_commits
 from tsnrepro.publish.runs import TEXT_UNITS, shown
 from tsnrepro.publish.submission import files_of
 from tsnrepro.publish.twin_source import DRAWING, HEAD_ENDS, PROVENANCE, Numbers, twin_source
@@ -221,19 +221,19 @@ def _entries(provenance: Mapping[str, Any]) -> dict[str, Any]:
     """Return what the appendix lists: values by the trials they rest on, cells, files."""
     groups: dict[tuple[str, str], dict[str, Any]] = {}
     for said in provenance["measured"]:
-        item = Result(**{name: cell for name, cell in said.items() if name != "printed_at"})
+        item = Result(**{name: said[name] for name in Result.model_fields})
         group = groups.setdefault(
             (item.run, item.sha256),
             {
                 "run": item.run,
                 "trials": item.trials,
                 "sha256": item.sha256[:SHORT_SUM],
+                "commit": short_commits(said["commits"]) or TEXT.unknown,
                 "values": [],
             },
         )
         group["values"].append({"key": item.key, "value": shown(item), "method": item.method})
     return {
-        "commit": short_commit(provenance["commit"]),
         "groups": sorted(groups.values(), key=lambda group: (not group["run"], group["run"])),
         "cells": [_cell(said) for said in provenance["published"]],
         "files": [

@@ -189,6 +189,8 @@ class Bound(Check, RowsOrPlace):
     def _find(self, data: Catalog) -> Iterator[AuditFinding]:
         relation = f"({self.left}) {self.relation} ({self.right})"
         for row, holds in known_rows(data, self, relation, numbers=False):
+            if holds is None:
+                data.left_open.add(self.id)
             if holds is False:
                 yield self.found(
                     row.at(self.left),
