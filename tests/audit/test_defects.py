@@ -3,6 +3,7 @@
 Some need the authors' public data set as well; these skip where it is not at hand.
 """
 
+import os
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,7 @@ from tsnrepro.audit.tables import Catalog
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 PUBLISHED = REPOSITORY / "data" / "published"
-PUBLIC_SET = REPOSITORY.parent / "shared" / "public-data" / "d10test"
+PUBLIC_SET = Path(os.environ.get("TSNREPRO_PUBLIC_SET") or REPOSITORY / "nowhere")
 
 FFO, METHODOLOGY, UDP = "frer-fail-operational", "methodology", "frer-udp"
 SIZES = (64, 128, 256, 512, 1024, 1518)

@@ -1,6 +1,7 @@
 """The audit of a record as a whole, on the terminal and as data frames."""
 
 import io
+import os
 import subprocess
 import sys
 import time
@@ -23,7 +24,7 @@ from tsnrepro.errors import ConfigurationError, RecordError
 from tsnrepro.repository import root
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-PUBLIC_SET = REPOSITORY.parent / "shared" / "public-data" / "d10test"
+PUBLIC_SET = Path(os.environ.get("TSNREPRO_PUBLIC_SET") or REPOSITORY / "nowhere")
 needs_public_set = pytest.mark.skipif(
     not PUBLIC_SET.is_dir(), reason=f"public data set not at hand ({PUBLIC_SET})"
 )
