@@ -1,6 +1,7 @@
 """Failures, several streams, load trials and mausezahn on the emulated testbed."""
 
 import json
+import time
 
 import pytest
 
@@ -161,3 +162,18 @@ def test_the_campaign_measures_rfc2544(testbed):
     one_way = found.values["latencies"]["one_way"]
     assert one_way["samples"] > 900
     assert 0 < one_way["p50_us"] < 10_000
+
+
+def test_a_one_way_latency_trial_makes_the_waits_that_are_asked_for(testbed):
+    settings = campaign("quick").rfc2544.model_copy(update={"full_waits": True})
+    (planned,) = [
+        p
+        for p in experiment.plan(settings, 1, "emulated")
+        if p.trial.label == "one-way-idle-frer-frame1518"
+    ]
+    found, began = Measurement(), time.monotonic()
+    experiment.measure(testbed, planned.trial, found)
+    # 2 s after learning frames, a second of sending, 2 s for late frames and 5 s of rest.
+    assert time.monotonic() - began > 2 + 1 + 2 + 5
+    assert found.values["latencies"]["one_way"]["samples"] > 900
+    assert not any("RFC 2544, 23" in reason for reason in found.values["reasons"])

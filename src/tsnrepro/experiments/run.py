@@ -19,7 +19,7 @@ from tsnrepro.experiments.measurement import Measurement
 from tsnrepro.experiments.metering import stalls_metered
 from tsnrepro.experiments.plan import Planned
 from tsnrepro.experiments.progress import Progress
-from tsnrepro.records.store import RawStore, Trial, canonical, is_done
+from tsnrepro.records.store import RawStore, Trial, canonical, counting, is_done
 from tsnrepro.testbed.protocol import SomebodysTestbed, Testbed
 
 
@@ -123,9 +123,7 @@ def _still_wanted(
 def _of_record(store: RawStore, trial: Trial) -> tuple[dict[str, Any] | None, list[dict[str, Any]]]:
     """Return the attempt at a trial that counts, None where none does, and all attempts."""
     documents = [store.read(folder) for folder in store.attempts(trial)]
-    good = [d for d in documents if d["status"] == "measured"]
-    good = good or [d for d in documents if d["status"] == "unsteady"]
-    return (good[-1] if good else None), documents
+    return counting(documents), documents
 
 
 def _told(recorder: "_Recorder", numbered: tuple[int, Planned]) -> None:
