@@ -239,9 +239,10 @@ class HostsBackend:
             # A neighbour that is asked for over a dead path does not answer.
             self._testbed.pin_neighbours()
         log = _ARRIVALS_LOG if arrivals else None
-        injector = FaultInjector(self._testbed, timeline)
         prefix = self._free_prefix()
         deadline_s = _SLOWEST * max(load.sending_s for load in loads) + OVERHEAD_SECONDS
+        # The faults begin before the talkers, whose own deadlines end the trial.
+        injector = FaultInjector(self._testbed, timeline, deadline_s + OVERHEAD_SECONDS)
         watched_s = deadline_s + _FILE_SECONDS
         watched = self._testbed.clocks_together(watched_s) if arrivals else nullcontext(())
         with watched as clocks:
