@@ -251,6 +251,7 @@ class HostsBackend:
                 self._keep_programs(prefix, done, heard)
             if full_waits:
                 time.sleep(_REST_SECONDS)
+        heard.check()
         records = self._fetch_arrivals() if log else None
         sent = [parse_talker(each.check().stdout) for each in done]
         got = parse_listener(heard.stdout)
@@ -309,9 +310,12 @@ class HostsBackend:
             with injector:
                 done = self._run_talkers(loads, injector, deadline)
         finally:
-            self._settle(loads)
-            receiving.stop()
-            heard = receiving.wait()
+            try:
+                self._settle(loads)
+            finally:
+                # It would hold its ports beyond the trial.
+                receiving.stop()
+                heard = receiving.wait()
         return done, heard
 
     def _settle(self, loads: Sequence[IntendedLoad]) -> None:
@@ -432,6 +436,7 @@ class HostsBackend:
     def _keep_programs(self, prefix: str, done: list[Completed], heard: Completed) -> None:
         self._measured.commands += [each.as_record() for each in (*done, heard)]
         self._measured.outputs[f"{prefix}listener.json"] = heard.stdout
+        self._measured.outputs[f"{prefix}listener.stderr.txt"] = heard.stderr
         for number, each in enumerate(done):
             name = "talker" if len(done) == 1 else f"talker-{number}"
             self._measured.outputs[f"{prefix}{name}.json"] = each.stdout
