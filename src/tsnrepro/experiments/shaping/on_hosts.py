@@ -47,8 +47,9 @@ if TYPE_CHECKING:
 _STREAM_PORT, _LOAD_PORT = 5005, 5006
 _LOG_PATH = "/tmp/stream.log"
 
-# The load fills queues and sockets before the stream starts.
-_LEAD_S = 0.2
+# The load fills queues and sockets before the stream starts. Where there is none, only the listener
+# has to have opened its port and its log, which takes it some milliseconds; bridges have answered.
+_LEAD_S, _LISTENER_S = 0.2, 0.05
 # The last datagrams come in after it: no more queues are full on their way, those of a port whose
 # gates are open half of the time counted twice, and programs are late by less.
 _FULL_QUEUES, _LATENESS_S = 4, 0.1
@@ -354,7 +355,7 @@ def _steps(part: ShapingPart, mode: Mode, wiring: Wiring) -> list[Step | Stop | 
         _listener(part, wiring, deadline),
         *(Step(f"{name}-before", *show, COMMAND_S) for name, show in shows.items()),
         *(_loads(part, wiring, deadline) if loaded else []),
-        Pause(_LEAD_S),
+        Pause(_LEAD_S if loaded else _LISTENER_S),
         *_sending(part, mode, wiring, deadline),
         *(Stop(load) for load in loads),
         Pause(_drain_s(part)),
