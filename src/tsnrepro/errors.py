@@ -47,6 +47,10 @@ class TestbedError(TsnreproError):
     __test__ = False  # pytest collects classes by this name otherwise
 
 
+class JobDeadlineError(TestbedError):
+    """A job that did not end in time and is gone; the testbed stands, and can do another."""
+
+
 class CommandError(TsnreproError):
     """A command on a host that failed or did not end in time."""
 

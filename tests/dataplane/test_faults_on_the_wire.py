@@ -7,7 +7,7 @@ import time
 import pytest
 from captures import captured, dissected
 
-from tsnrepro.errors import ConfigurationError
+from tsnrepro.errors import ConfigurationError, TestbedError
 from tsnrepro.records.accounting import account
 from tsnrepro.tools.frerctl import StreamFilter, SwitchStream
 
@@ -104,18 +104,20 @@ def test_frer_passes_everything_while_one_path_lives(flow, testbed, path):
     assert found.drops[f"sw1 queue m{path}"] == 100
 
 
-def test_both_switches_see_a_cut_and_its_repair(testbed):
-    def both_become(one: str, other: str) -> None:
-        end = time.monotonic() + 5  # the kernel tells of a lost carrier once a second
-        while (now := [carrier(testbed, sw, "m1") for sw in ("sw1", "sw2")]) != [one, other]:
-            assert time.monotonic() < end, now
-            time.sleep(0.05)
+def wait_for_link(testbed, one: str, other: str) -> None:
+    """Wait until both switches see their ends of a member path as told."""
+    end = time.monotonic() + 5  # the kernel tells of a lost carrier once a second
+    while (now := [carrier(testbed, sw, "m1") for sw in ("sw1", "sw2")]) != [one, other]:
+        assert time.monotonic() < end, now
+        time.sleep(0.05)
 
-    both_become("up", "up")
+
+def test_both_switches_see_a_cut_and_its_repair(testbed):
+    wait_for_link(testbed, "up", "up")
     testbed.faults.cut(1)
-    both_become("down", "down")
+    wait_for_link(testbed, "down", "down")
     testbed.faults.repair(1)
-    both_become("up", "up")
+    wait_for_link(testbed, "up", "up")
 
 
 def test_no_path_lives(flow, testbed):
@@ -327,6 +329,28 @@ def test_a_fault_of_one_stream_spares_the_others(testbed, sockets):
         sender.sendto(bytes([index]), (testbed.address("listener"), PORT + 1))
     assert [other.recv(8)[0] for _ in range(20)] == list(range(20))
     testbed.faults.clear()
+
+
+def test_a_fault_that_stays_keeps_no_other_from_being_taken_back(flow, testbed):
+    """And the trial after it is not measured on what is left of the network."""
+    sw1 = testbed.hosts["sw1"]
+
+    def call(name: str, new: str) -> None:
+        for words in (["down"], ["name", new], ["up"]):
+            device = new if words == ["up"] else name
+            sw1.run(["ip", "link", "set", "dev", device, *words], deadline_s=5).check()
+
+    testbed.faults.cut(1)
+    testbed.faults.stick_generator()
+    call("m0", "lost0")
+    try:
+        with pytest.raises(TestbedError, match=r"faults stay on the testbed: .*m0.*brought up"):
+            testbed.faults.clear()
+    finally:
+        call("lost0", "m0")
+    wait_for_link(testbed, "up", "up")
+    flow.begin("frer")
+    assert flow.send(20) == list(range(20))
 
 
 @pytest.mark.parametrize("wrong", [{"drop_ppm": MILLION + 1}, {"duplicate_ppm": -1}])

@@ -6,6 +6,13 @@ from contextlib import contextmanager
 
 import pytest
 
+from tsnrepro.errors import ToolError
+from tsnrepro.experiments.backends import backend
+from tsnrepro.experiments.backends.hosts_faults import FaultInjector
+from tsnrepro.experiments.faults import Timeline
+from tsnrepro.experiments.load import IntendedLoad
+from tsnrepro.experiments.measurement import Measurement
+from tsnrepro.records.store import Trial
 from tsnrepro.settings.frer import LatentSettings
 from tsnrepro.tools.frerctl import StreamFilter, SwitchStream
 
@@ -132,7 +139,7 @@ def test_a_difference_that_is_allowed_raises_nothing(healthy, sockets):
     testbed = healthy(2)
     with traffic(testbed, sockets, PORT):
         detection = testbed.faults.start_latent(
-            LatentSettings(difference=100_000, period_ms=PERIOD_MS)
+            LatentSettings(difference=100_000, period_ms=PERIOD_MS), deadline_s=60
         )
         testbed.faults.kill_silently(1)
         time.sleep(4 * PERIOD_MS / 1000)
@@ -140,6 +147,41 @@ def test_a_difference_that_is_allowed_raises_nothing(healthy, sockets):
         assert detection.stop() == []
     assert state["difference"] > DIFFERENCE
     assert state["latent_error"] is False
+
+
+def test_detection_that_ended_before_the_trial_is_no_trial_without_errors(healthy):
+    injector = FaultInjector(healthy(2), Timeline(latent=LatentSettings()), longest_s=0.5)
+    with pytest.raises(ToolError, match="ended by itself, with exit status 124"), injector:
+        time.sleep(1.5)
+
+
+def test_what_goes_wrong_beside_detection_comes_first(healthy):
+    def fail() -> None:
+        time.sleep(1.5)
+        raise KeyError("talker")
+
+    injector = FaultInjector(healthy(2), Timeline(latent=LatentSettings()), longest_s=0.5)
+    with pytest.raises(KeyError, match="talker"), injector:
+        fail()
+
+
+def test_latent_errors_are_looked_for_until_a_trials_own_deadline(testbed, monkeypatch):
+    """However long it lasts: 900 s of sending take 5415 s at most."""
+    longest = []
+
+    class Started(Exception):
+        pass
+
+    def enter(injector):
+        longest.append(injector._longest_s)
+        raise Started
+
+    monkeypatch.setattr(FaultInjector, "__enter__", enter)
+    requests = backend(testbed, Trial("failure", "a", {}, 1), Measurement())
+    load = IntendedLoad("frer", 256, 1000.0, 900.0)
+    with pytest.raises(Started):
+        requests.constant_rate([load], timeline=Timeline(latent=LatentSettings()))
+    assert longest[0] > 6 * 900 + 15
 
 
 def test_the_stream_with_the_error_is_named(healthy, sockets):

@@ -44,6 +44,17 @@ def test_cards_are_numbered():
     assert conceal(clock_identity) == clock_identity
 
 
+def test_the_identity_of_a_cards_clock_has_the_cards_number():
+    """As pmc and ptp4l print it; of another clock's there is no card, but it is somebody's too."""
+    conceal = Concealing({})
+    assert conceal("ec:46:70:0a:9d:c9 and 02:00:00:00:00:0a") == "card-1 and card-2"
+    said = "gmIdentity ec4670.fffe.0a9dc9, port EC4670.fffe.0A9DC9-1. Not 624c0b.1234.e2f8c6."
+    assert conceal(said) == "gmIdentity card-1, port card-1-1. Not card-3."
+    assert conceal({"grandmaster": "020000.fffe.00000a"}) == {"grandmaster": "card-2"}
+    other = "000000.0000.000000 1234567.fffe.0a9dc9 123456.fffe.0a9dc90 1.123456.1234.123456"
+    assert conceal(other) == other
+
+
 @given(st.text(alphabet="0123456789.: abcf", max_size=60))
 def test_no_address_is_left(text):
     concealed = Concealing(NAMES)(f"{text} 10.0.100.1 02:00:00:00:00:0a {text}")

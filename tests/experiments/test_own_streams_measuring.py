@@ -1,10 +1,12 @@
 """Failures, several streams, load trials and mausezahn on the emulated testbed."""
 
 import json
+import time
 
 import pytest
 
 from tsnrepro.campaigns import campaign
+from tsnrepro.errors import CommandError
 from tsnrepro.experiments import failure, mausezahn, streams, traffic
 from tsnrepro.experiments.backends import backend
 from tsnrepro.experiments.load import IntendedLoad, RateStep
@@ -12,6 +14,7 @@ from tsnrepro.experiments.measurement import Measurement
 from tsnrepro.experiments.rfc2544 import experiment
 from tsnrepro.records.store import Trial
 from tsnrepro.settings.failure import LatentSettings
+from tsnrepro.streams import command
 
 pytestmark = pytest.mark.namespaces
 
@@ -161,3 +164,57 @@ def test_the_campaign_measures_rfc2544(testbed):
     one_way = found.values["latencies"]["one_way"]
     assert one_way["samples"] > 900
     assert 0 < one_way["p50_us"] < 10_000
+
+
+def test_a_one_way_latency_trial_makes_the_waits_that_are_asked_for(testbed):
+    settings = campaign("quick").rfc2544.model_copy(update={"full_waits": True})
+    (planned,) = [
+        p
+        for p in experiment.plan(settings, 1, "emulated")
+        if p.trial.label == "one-way-idle-frer-frame1518"
+    ]
+    found, began = Measurement(), time.monotonic()
+    experiment.measure(testbed, planned.trial, found)
+    # 2 s after learning frames, a second of sending, 2 s for late frames and 5 s of rest.
+    assert time.monotonic() - began > 2 + 1 + 2 + 5
+    assert found.values["latencies"]["one_way"]["samples"] > 900
+    assert not any("RFC 2544, 23" in reason for reason in found.values["reasons"])
+
+
+WHATEVER_COMES = IntendedLoad("control", 200, 2000.0, 0.2)
+
+
+def listening(testbed) -> str:
+    sockets = ["ss", "-H", "-n", "-l", "-u", "sport", "=", ":5202"]
+    return testbed.hosts["listener"].run(sockets, deadline_s=5).check().stdout
+
+
+def test_a_listener_that_fails_says_why(testbed, monkeypatch):
+    """What it printed until then looks like a report."""
+    failing = 'trap : TERM; "$@"; echo "no room for the log" >&2; exit 3'
+
+    def listener(*words, **options):
+        return ["sh", "-c", failing, "sh", *command.listener(*words, **options)]
+
+    monkeypatch.setattr("tsnrepro.experiments.backends.hosts.listener", listener)
+    found = Measurement()
+    requests = backend(testbed, Trial("rfc2544", "label", {"configuration": "control"}, 1), found)
+    with pytest.raises(CommandError, match="exit status 3: no room for the log"):
+        requests.constant_rate([WHATEVER_COMES], arrivals=True)
+    assert found.outputs["run-001-listener.stderr.txt"] == "no room for the log\n"
+    assert '"received"' in found.outputs["run-001-listener.json"]
+    assert listening(testbed) == ""
+
+
+def test_a_listener_does_not_outlive_a_trial_that_cannot_settle(testbed, monkeypatch):
+    def refuse(*_):
+        raise CommandError("no answer", "sw2")
+
+    requests = backend(testbed, Trial("rfc2544", "label", {}, 1), Measurement())
+    with monkeypatch.context() as broken:
+        broken.setattr("tsnrepro.experiments.backends.hosts.settle", refuse)
+        with pytest.raises(CommandError, match="no answer"):
+            requests.constant_rate([WHATEVER_COMES])
+    assert listening(testbed) == ""
+    (outcome,) = requests.constant_rate([WHATEVER_COMES])
+    assert outcome.sent == 400

@@ -2,13 +2,19 @@
 
 import json
 from collections import Counter
+from contextlib import nullcontext
 
 import pytest
 from rfc2544_networks import KnownNetwork
 
-from tsnrepro.errors import ConfigurationError
+from tsnrepro.campaigns import campaign
+from tsnrepro.errors import ConfigurationError, RecordError, ToolError
+from tsnrepro.experiments import rfc2544
+from tsnrepro.experiments.measuring import open_testbed
 from tsnrepro.experiments.rfc2544.benchmarks import measure_benchmark, throughput_of
 from tsnrepro.experiments.rfc2544.plan import plan, settings_of_trial
+from tsnrepro.experiments.run import run_trials
+from tsnrepro.records.store import RawStore
 from tsnrepro.settings.rfc2544 import (
     BackToBackSettings,
     FrameLossSettings,
@@ -145,18 +151,65 @@ def test_every_planned_trial_can_be_measured_and_recorded():
     assert of["system-recovery"]["recovery_s"] == 0.0
 
 
-def test_throughput_prefers_the_compliant_search():
-    def document(method, pps):
-        factors = {"benchmark": "throughput", "method": method}
-        factors |= {"configuration": "frer", "payload_bytes": 466}
-        values = {"results": {"goal": {"lower_pps": pps}}}
-        return {"status": "measured", "factors": factors, "values": values}
+def search_of(method, pps, status="measured", repetition=1):
+    factors = {"benchmark": "throughput", "method": method}
+    factors |= {"configuration": "frer", "payload_bytes": 466}
+    values = {} if status == "failed" else {"results": {"goal": {"lower_pps": pps}}}
+    return {"status": status, "repetition": repetition, "factors": factors, "values": values}
 
-    some = [document("binary-search", 1.0), document("mlrsearch", 2.0)]
+
+def test_throughput_prefers_the_compliant_search():
+    some = [search_of("binary-search", 1.0), search_of("mlrsearch", 2.0)]
     assert throughput_of(some, "frer", 466) == 2.0
-    more = [*some, document("mlrsearch-rfc2544", 5.0), document("mlrsearch-rfc2544", 3.0)]
-    assert throughput_of(more, "frer", 466) == 4.0
-    assert throughput_of([document("mlrsearch-rfc2544", None), *some], "frer", 466) == 2.0
+    two = [search_of("mlrsearch-rfc2544", pps, repetition=n) for n, pps in ((1, 5.0), (2, 3.0))]
+    assert throughput_of([*some, *two], "frer", 466) == 4.0
+    assert throughput_of([search_of("mlrsearch-rfc2544", None), *some], "frer", 466) == 2.0
+
+
+def test_a_throughput_on_a_machine_that_stalled_counts_where_none_is_better():
+    stalled = search_of("mlrsearch", 2.0, "unsteady")
+    assert throughput_of([stalled], "frer", 466) == 2.0
+    assert throughput_of([stalled, search_of("mlrsearch", 6.0)], "frer", 466) == 6.0
+
+
+def test_a_throughput_that_failed_is_none_that_no_load_passed():
+    """The one is mended and found later; the other is a result."""
+    failed = search_of("mlrsearch", 0.0, "failed")
+    warm_up = search_of("mlrsearch", 5.0, repetition=0)
+    with pytest.raises(ToolError, match=r"no throughput trial .* has a result \(frer, 466 B\)"):
+        throughput_of([failed, failed, warm_up], "frer", 466)
+    assert throughput_of([failed, search_of("binary-search", None)], "frer", 466) is None
+    assert throughput_of([failed], "control", 466) is None
+
+
+def test_what_starts_from_a_throughput_that_failed_is_measured_once_it_is_found(tmp_path):
+    rfc = Rfc2544Settings(
+        throughput={
+            **{"configurations": ["control"], "frame_bytes": [512], "payloads_bytes": []},
+            **{"methods": ["binary-search"], "binary_search": {"steps": 4, "duration_s": 0.01}},
+        },
+        back_to_back={"configurations": ["control"], "frame_bytes": [512], "searches": 1}
+        | {"longest_s": 0.01},
+        ceiling_s=0.01,
+    )
+    store = RawStore(tmp_path, "model", "test", "rfc2544")
+    model, broken = open_testbed("model", campaign("smoke"), "test", stalls=None), [True]
+
+    def measure(testbed, trial, measured):
+        if trial.factors["benchmark"] == "throughput" and broken:
+            raise ToolError("no JSON", "talker")
+        rfc2544.measure(testbed, trial, measured)
+
+    items = plan(rfc, 1, "model")
+    (bursts,) = [i.trial for i in items if i.trial.factors["benchmark"] == "back-to-back"]
+    with pytest.raises(RecordError, match="could not be measured"):
+        run_trials(store, items, 2, lambda: nullcontext(model), measure)
+    assert store.ended(bursts) == ["failed", "failed"]
+    broken.clear()
+    run_trials(store, items, 2, lambda: nullcontext(model), measure)
+    assert store.ended(bursts) == ["failed", "failed", "measured"]
+    result = store.read(store.attempts(bursts)[-1])["values"]["result"]
+    assert result["throughput_pps"] > 0
 
 
 def test_recovery_without_a_throughput_says_so():

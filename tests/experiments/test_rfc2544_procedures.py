@@ -313,7 +313,8 @@ def test_one_way_latencies_are_stated_only_where_the_clocks_agree(clock):
     factors = {"benchmark": "latency", "method": "one-way-idle", "settings": {"duration_s": 1.0}}
     factors |= {"configuration": "control", "payload_bytes": 64, "duration_s": 1.0}
     measured = Measurement()
-    latency_trial.measure(requests, Trial("rfc2544", "a", factors, 1), None, measured)
+    trial = Trial("rfc2544", "a", factors, 1)
+    latency_trial.measure(requests, trial, None, measured, at_rest=True)
     found = measured.values["latencies"]["one_way"]
     if isinstance(clock, Agreement):
         assert (found["samples"], found["mean_us"]) == (2, pytest.approx(20))
@@ -333,3 +334,35 @@ def test_samples_are_part_of_the_throughput_rate():
         latency.case(of, "one-way", "throughput", 1472, throughput_pps=10, sample_pps=20)
     assert latency.departures(of, "one-way") == ()
     assert len(latency.departures(RfcLatencySettings(duration_s=5), "one-way")) == 1
+
+
+@pytest.mark.parametrize(
+    ("method", "full_waits", "compliant"),
+    [
+        ("one-way-idle", True, True),
+        ("one-way-idle", False, False),
+        ("round-trip-idle", True, False),
+    ],
+)
+def test_a_latency_trial_on_hosts_has_the_waits_of_section_23_or_says_so(
+    method, full_waits, compliant
+):
+    asked = []
+
+    def constant_rate(loads, arrivals):
+        asked.extend(loads)
+        found = np.zeros(2, LISTENER_DTYPE)
+        found["sent_ns"], found["stamped_ns"] = [1000, 2000], [21_000, 22_000]
+        return [LoadOutcome(2, 2, 2, 1.0, arrivals=found)]
+
+    samples = SimpleNamespace(half_us=np.array([10.0, 11.0]))
+    requests = SimpleNamespace(constant_rate=constant_rate, round_trips=lambda *_, **__: samples)
+    factors = {"benchmark": "latency", "method": method, "settings": {"duration_s": 120.0}}
+    factors |= {"configuration": "control", "payload_bytes": 64, "duration_s": 120.0}
+    measured = Measurement()
+    trial = Trial("rfc2544", "a", factors | {"full_waits": full_waits}, 1)
+    latency_trial.measure(requests, trial, None, measured, at_rest=False)
+    assert [load.full_waits for load in asked] == [full_waits] * method.startswith("one-way")
+    assert measured.values["compliant"] is compliant
+    lacks = any("(RFC 2544, 23)" in reason for reason in measured.values["reasons"])
+    assert lacks is not compliant

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tsnrepro.errors import CommandError, RecordError, TestbedError, ToolError
+from tsnrepro.errors import CommandError, JobDeadlineError, RecordError, TestbedError, ToolError
 from tsnrepro.experiments.plan import Planned
 from tsnrepro.experiments.run import manifest, run_trials, write_manifest
 from tsnrepro.records.runs import recorded_trials
@@ -235,9 +235,39 @@ def test_what_failed_in_one_run_is_tried_as_often_in_the_next(store):
     assert len(found["failed_attempts"]) == 2
 
 
-@pytest.mark.parametrize(
-    "error", [TestbedError("the switch is gone", "sw1"), OSError("disk full"), ValueError("bug")]
-)
+def test_what_was_measured_before_the_testbed_failed_is_kept(store):
+    items, testbed = planned(3), FakeTestbed()
+    with pytest.raises(TestbedError, match="the switch is gone"):
+        run(store, items, 2, testbed, Script([None, TestbedError("the switch is gone", "sw1")]))
+    assert [len(found) for found in documents(store, items)] == [1, 1, 0]
+    (failed,) = documents(store, items)[1]
+    assert (failed["status"], failed["reason"]) == ("failed", "the switch is gone (sw1)")
+    assert store.output(failed["trial"], "tool.txt") == "measuring 1\n"
+    assert store.output(failed["trial"], "failure.txt").startswith("TestbedError: the switch")
+    assert testbed.downs == 1
+    run(store, items, 2, testbed, Script())
+    assert [d["status"] for d in documents(store, items)[1]] == ["failed", "measured"]
+
+
+def test_a_testbed_that_failed_before_anything_was_measured_leaves_no_record(store):
+    def measure(*_):
+        raise TestbedError("the switch is gone", "sw1")
+
+    with pytest.raises(TestbedError):
+        run(store, planned(1), 2, FakeTestbed(), measure)
+    assert not list(store.documents())
+
+
+def test_a_job_beyond_its_deadline_costs_an_attempt_and_not_the_campaign(store):
+    items, testbed = planned(2), FakeTestbed()
+    run(store, items, 2, testbed, Script([JobDeadlineError("the job did not end", "job a")]))
+    first, second = documents(store, items)
+    assert [d["status"] for d in first] == ["failed", "measured"]
+    assert [d["status"] for d in second] == ["measured"]
+    assert testbed.ups == 1
+
+
+@pytest.mark.parametrize("error", [OSError("disk full"), ValueError("bug")])
 def test_an_error_that_is_not_the_trials_ends_the_run_without_a_record(store, error):
     items, testbed = planned(3), FakeTestbed()
     with pytest.raises(type(error)):

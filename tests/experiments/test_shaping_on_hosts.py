@@ -107,6 +107,19 @@ def test_where_nothing_arbitrates_the_load_has_what_the_stream_leaves(mode):
     assert f"rate {round((100 - 322 * 8 / 300) * 1e6)}bit" in load
 
 
+def test_nothing_is_waited_for_but_what_there_is():
+    """A load that has to fill queues; without one the listener's start."""
+
+    def lead_s(load_mbps: float) -> float:
+        steps = on_hosts.job_of(part(loads_mbps=[load_mbps]), "fifo", 1).steps
+        place = next(n for n, s in enumerate(steps) if isinstance(s, Step) and s.name == "talker")
+        pause = steps[place - 1]
+        assert isinstance(pause, Pause)
+        return pause.seconds
+
+    assert (lead_s(20.0), lead_s(0.0)) == (0.2, 0.05)
+
+
 def test_sends_in_step_begin_with_the_cycle_and_others_take_all_of_it():
     def options(**changes):
         job = on_hosts.job_of(part(**changes), "fifo", 1)

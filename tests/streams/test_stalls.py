@@ -145,6 +145,20 @@ def test_it_ends_by_itself():
     assert parse_stalls(done.stdout).seconds == pytest.approx(0.2, abs=0.2)
 
 
+def test_it_may_end_before_its_first_check():
+    argv = stall_meter(str(build.programs().stallmeter))
+    for _ in range(20):
+        done = subprocess.run(
+            [*argv, "--seconds", "0.000000001"],
+            capture_output=True,
+            text=True,
+            timeout=DEADLINE_SECONDS,
+            check=False,
+        )
+        assert (done.returncode, done.stderr) == (0, "")
+        assert parse_stalls(done.stdout).values()["cost"] >= 0
+
+
 # --- reports ------------------------------------------------------------------------------------
 
 

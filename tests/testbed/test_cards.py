@@ -8,13 +8,14 @@ import pytest
 from gate_lists import two_windows
 from racks import CARDS, Pair
 
-from tsnrepro.errors import TestbedError
+from tsnrepro.errors import TestbedError, ToolError
 from tsnrepro.experiments import shaping
 from tsnrepro.experiments.measurement import Measurement
 from tsnrepro.experiments.shaping.log import LOG, decompress
 from tsnrepro.experiments.shaping.plan import trials_of
 from tsnrepro.settings.shaping import ShapingPart
-from tsnrepro.testbed.clocks import TimeService, parse_ptp_state, pmc
+from tsnrepro.testbed.clocks import Agreement, Refusal, TimeService, parse_ptp_state, pmc
+from tsnrepro.testbed.hardware import time_service
 from tsnrepro.testbed.hardware.cards import CardsTestbed, restore
 from tsnrepro.testbed.hardware.doctor import examine
 from tsnrepro.testbed.hardware.findings import PASS, STOP
@@ -64,14 +65,14 @@ def unchanged(pair):
     assert Journal(NAME, pair.folder).read() is None
 
 
-def measured(testbed, **changes):
+def measured(testbed, found=None, **changes):
     settings = ShapingPart(
         **{"name": "test", "kind": "end-station", "modes": ["fifo"], "packets": PACKETS},
         **{"payload_bytes": 256, "interval_us": 500.0, "loads_mbps": [0.0], **changes},
         gates=two_windows(500_000, 500_000, scheduled=5, others=[0]),
     )
     (trial,) = trials_of(settings, 1)
-    found = Measurement()
+    found = found or Measurement()
     shaping.measure(testbed, trial, found)
     return found
 
@@ -100,6 +101,24 @@ def test_a_trial_under_load(pair, unchanged):
     with CardsTestbed(pair.settings(), NAME, "a test", pair.folder) as testbed:
         found = measured(testbed, loads_mbps=[20.0])
     assert found.values["result"]["load_delivered_mbps"] == pytest.approx(20, rel=0.2)
+
+
+def test_a_trial_whose_clocks_part_fails_with_all_that_it_measured(pair, unchanged, monkeypatch):
+    found, looks = Measurement(), []
+
+    def agreement(*_):
+        looks.append(Refusal("parted") if looks else Agreement(1.0, "one clock"))
+        return looks[-1]
+
+    monkeypatch.setattr(time_service, "clock_agreement", agreement)
+    with (
+        CardsTestbed(pair.settings(), NAME, "a test", pair.folder) as testbed,
+        pytest.raises(ToolError, match="clocks no longer agree: parted"),
+    ):
+        measured(testbed, found)
+    assert len(decompress(found.outputs[LOG])) == PACKETS
+    assert "talker.txt" in found.outputs
+    assert found.values["machine"]["clocks"][1] == {"reason": "parted"}
 
 
 def test_linuxptp_runs_beside_the_steps_and_no_longer(pair, unchanged):

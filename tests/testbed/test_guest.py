@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tsnrepro.errors import TestbedError
+from tsnrepro.errors import JobDeadlineError, TestbedError
 from tsnrepro.streams import build, command
 from tsnrepro.streams.log import read_listener_log
 from tsnrepro.testbed.guest import initramfs, kernel, requirements
@@ -345,7 +345,8 @@ def ancestors(pid: int) -> list[int]:
 def test_a_job_that_never_ends_is_ended(guests):
     spin = Step("spin", "talker", ("sh", "-c", "while :; do :; done"), 100_000)
     began = time.monotonic()
-    with pytest.raises(TestbedError, match=r"did not end within 12 s of wall time.*guest: ready"):
+    too_late = r"did not end within 12 s of wall time.*guest: ready"
+    with pytest.raises(JobDeadlineError, match=too_late):
         guests.run(job(spin, deadline_s=12))
     assert time.monotonic() - began < 20
     assert running_qemu(os.getpid()) == []

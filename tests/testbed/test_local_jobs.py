@@ -14,7 +14,7 @@ import pytest
 from waiting import soon
 
 from tsnrepro.analysis import testbed as facts_as_results
-from tsnrepro.errors import CommandError, TestbedError
+from tsnrepro.errors import CommandError, JobDeadlineError, TestbedError
 from tsnrepro.streams import build, command
 from tsnrepro.streams.log import read_listener_log
 from tsnrepro.testbed.jobs import local
@@ -256,7 +256,7 @@ def test_a_job_that_never_ends_is_ended_with_all_that_it_started():
     mark = f"3600.{uuid.uuid4().int % 10**9:09d}"
     leave = shell("leave", f"setsid sleep {mark} & sleep {mark}")
     began = time.monotonic()
-    with pytest.raises(TestbedError, match=r"did not end within 2 s.*job test"):
+    with pytest.raises(JobDeadlineError, match=r"did not end within 2 s.*job test"):
         run(leave, deadline_s=2)
     assert time.monotonic() - began < 6
     # At once, without waiting: it had ended when the error came.

@@ -9,7 +9,7 @@ import pytest
 from shaping_parts import measured_on_hosts
 
 from tsnrepro.analysis import testbed as facts_as_results
-from tsnrepro.errors import CommandError, TestbedError
+from tsnrepro.errors import CommandError, JobDeadlineError, TestbedError
 from tsnrepro.experiments.shaping import on_hosts, topology
 from tsnrepro.settings import EmulatedSettings
 from tsnrepro.settings.shaping import ShapingPart
@@ -447,7 +447,7 @@ def test_a_job_beyond_its_deadline_leaves_nothing(rack, lived_in, unchanged):
     # The set-up takes as long as this machine needs for it.
     set_up_s = SessionJobs(rack.hosts).run(job(**SET_UP)).wall_s
     asked = job(*steps, deadline_s=set_up_s + 2, **SET_UP)
-    with pytest.raises(TestbedError, match=r"did not end within .* s \(job test\)"):
+    with pytest.raises(JobDeadlineError, match=r"did not end within .* s \(job test\)"):
         SessionJobs(rack.hosts).run(asked)
 
 
@@ -499,6 +499,20 @@ def test_a_host_that_is_lost_keeps_no_other_from_being_given_back():
             SessionJobs(rack.hosts).run(job(SERVER, WRITE, lose, **SET_UP))
         del rack.hosts["line"]
         assert rack.state() == {name: before[name] for name in rack.hosts}
+    finally:
+        rack.close()
+
+
+def test_a_job_beyond_its_deadline_that_leaves_something_ends_the_campaign():
+    """No other job would find the hosts as it needs them."""
+    rack = Rack()
+    try:
+        set_up_s = SessionJobs(rack.hosts).run(job(**SET_UP)).wall_s
+        lose = replace(shell("lose", "sleep 1; pkill -KILL sshd", background=True), host="line")
+        asked = job(lose, shell("spin", f"sleep {MARK}"), deadline_s=set_up_s + 3, **SET_UP)
+        with pytest.raises(TestbedError, match="not all that it set up was taken back") as error:
+            SessionJobs(rack.hosts).run(asked)
+        assert not isinstance(error.value, JobDeadlineError)
     finally:
         rack.close()
 

@@ -178,6 +178,23 @@ def test_a_board_whose_clock_is_another_is_refused(says, said):
     assert all(p.stopped for p in between.processes)
 
 
+def test_clocks_that_part_during_a_block_are_told_after_it():
+    """What was measured meanwhile is there, and may be worth something without them."""
+    talker, listener = hosts()
+    with keeper(talker, listener).together(10) as agreed:
+        listener._says["pmc"] = RECEIVER
+    assert isinstance(agreed[0], Agreement)
+    assert agreed[1] == Refusal("the listener's PTP ports are UNCALIBRATED, LISTENING, none SLAVE")
+
+
+def test_a_program_that_ends_during_a_block_is_told_after_it():
+    talker, listener = hosts()
+    with keeper(talker, listener).together(10) as agreed:
+        listener.processes[0].running = False
+    assert isinstance(agreed[1], Refusal)
+    assert "it ended by itself: no such device (listener: ptp4l)" in agreed[1].reason
+
+
 @pytest.mark.parametrize(
     ("dies", "settings", "said"),
     [

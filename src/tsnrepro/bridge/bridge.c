@@ -42,6 +42,10 @@ enum {
 	DESCRIPTORS = 512,
 	MOST_ARGUMENTS = 32,
 	ARGUMENT_BYTES = 160,
+	/* Every processor is named once at most: four digits, and a comma or a dash. */
+	PROCESSORS_BYTES = 5 * CPU_SETSIZE + 1,
+	/* All of them for every thread: the first, one to receive a port, one to send. */
+	LCORES_BYTES = 16 + (MOST_PORTS + 2) * (PROCESSORS_BYTES + 16),
 	WATCH_MS = 50,
 	AGE_S = 1,
 	SPIN_PS = 5000000, /* waiting for less is not worth a sleep */
@@ -127,22 +131,53 @@ static void read_settings(struct bridge *bridge, const char *path)
 
 static bool is_card(const char *name) { return strchr(name, ':') != NULL; }
 
-/* Return the processors that this program may use, as a list for DPDK. */
-static int processors(char *list, size_t room)
+/* Add to a text of so many bytes. */
+static void append(char *text, size_t room, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+
+static void append(char *text, size_t room, const char *format, ...)
+{
+	size_t used = strlen(text);
+	va_list arguments;
+
+	va_start(arguments, format);
+	int added = vsnprintf(text + used, room - used, format, arguments);
+	va_end(arguments);
+	if (added < 0 || (size_t)added >= room - used)
+		fail("the processors that may be used take more than %zu bytes to list", room);
+}
+
+static cpu_set_t allowed_processors(void)
 {
 	cpu_set_t allowed;
-	int count = 0;
-	size_t used = 0;
 
-	list[0] = 0;
 	if (sched_getaffinity(0, sizeof allowed, &allowed))
-		fail("the processors cannot be counted");
-	for (int number = 0; number < CPU_SETSIZE; number++)
-		if (CPU_ISSET(number, &allowed) && used + 8 < room) {
-			used += (size_t)snprintf(list + used, room - used, "%s%d", count ? "," : "", number);
-			count++;
-		}
-	return count;
+		fail("the processors cannot be counted: %s", strerror(errno));
+	return allowed;
+}
+
+/* List the processors that this program may use, as DPDK reads them: 0-3,8. */
+static void list_processors(const cpu_set_t *allowed, char *list, size_t room)
+{
+	list[0] = 0;
+	for (int first = 0, last; first < CPU_SETSIZE; first = last + 1) {
+		last = first;
+		if (!CPU_ISSET(first, allowed))
+			continue;
+		while (last + 1 < CPU_SETSIZE && CPU_ISSET(last + 1, allowed))
+			last++;
+		append(list, room, "%s%d", *list ? "," : "", first);
+		if (last > first)
+			append(list, room, "-%d", last);
+	}
+}
+
+static int next_processor(const cpu_set_t *allowed, int before)
+{
+	int number = before + 1;
+	while (number < CPU_SETSIZE && !CPU_ISSET(number, allowed))
+		number++;
+	return number;
 }
 
 /* Rx threads: one, or one a port; a Tx thread of its own unless one thread does both. */
@@ -160,18 +195,22 @@ static int workers(const struct bridge *bridge)
  * Threads that poll without rest get processors of their own where there are as many; the others
  * share all there are.
  */
-static void list_lcores(const struct bridge *bridge, char *list, size_t room, const char *all,
-						int processor_count)
+static void list_lcores(const struct bridge *bridge, char *list, size_t room)
 {
-	bool own = bridge->settings.sleep_us == 0 && processor_count > workers(bridge);
-	size_t used = (size_t)snprintf(list, room, "--lcores=0@(%s)", all);
-	char copy[ARGUMENT_BYTES], *rest = NULL;
+	cpu_set_t allowed = allowed_processors();
+	char all[PROCESSORS_BYTES];
 
-	snprintf(copy, sizeof copy, "%s", all);
-	char *one = strtok_r(copy, ",", &rest);
-	for (int number = 1; number <= workers(bridge) && used < room; number++) {
-		one = own ? strtok_r(NULL, ",", &rest) : one;
-		used += (size_t)snprintf(list + used, room - used, ",%d@(%s)", number, own ? one : all);
+	list_processors(&allowed, all, sizeof all);
+	bool own = bridge->settings.sleep_us == 0 && CPU_COUNT(&allowed) > workers(bridge);
+	int one = next_processor(&allowed, -1);
+	list[0] = 0;
+	append(list, room, "--lcores=0@(%s)", all);
+	for (int number = 1; number <= workers(bridge); number++) {
+		one = next_processor(&allowed, one);
+		if (own)
+			append(list, room, ",%d@(%d)", number, one);
+		else
+			append(list, room, ",%d@(%s)", number, all);
 	}
 }
 
@@ -197,7 +236,8 @@ static void remove_folders(const char *inner, const char *outermost)
 static void start_dpdk(struct bridge *bridge, const struct options *options)
 {
 	static char texts[MOST_ARGUMENTS][ARGUMENT_BYTES * 2];
-	char *arguments[MOST_ARGUMENTS], all[ARGUMENT_BYTES];
+	static char lcores[LCORES_BYTES];
+	char *arguments[MOST_ARGUMENTS + 1];
 	/*
 	 * DPDK makes folders to share with other processes, which there are none of: in a place of
 	 * our own, and gone before the bridge works, so that they do not outlive one that is killed.
@@ -206,7 +246,7 @@ static void start_dpdk(struct bridge *bridge, const struct options *options)
 	static const char *const fixed[] = {
 		"tsn-bridge", "--no-huge", "--no-shconf", "--no-telemetry", "--log-level=error", "-m",
 	};
-	int count = 0, cards = 0, processor_count = processors(all, sizeof all);
+	int count = 0, cards = 0;
 
 	if (!mkdtemp(folder) || setenv("RUNTIME_DIRECTORY", folder, 1))
 		fail("%s: it cannot be made", folder);
@@ -214,7 +254,6 @@ static void start_dpdk(struct bridge *bridge, const struct options *options)
 		snprintf(texts[count++], sizeof *texts, "%s", fixed[number]);
 	snprintf(texts[count++], sizeof *texts, "%d",
 			 32 + (int)((int64_t)POOL_FRAMES * (frame_room(bridge) + 512) >> 20));
-	list_lcores(bridge, texts[count++], sizeof *texts, all, processor_count);
 	for (int number = 0; number < options->port_count; number++) {
 		const char *name = options->ports[number];
 		if (is_card(name)) {
@@ -234,6 +273,8 @@ static void start_dpdk(struct bridge *bridge, const struct options *options)
 		snprintf(texts[count++], sizeof *texts, "--no-pci");
 	for (int number = 0; number < count; number++)
 		arguments[number] = texts[number];
+	list_lcores(bridge, lcores, sizeof lcores);
+	arguments[count++] = lcores;
 	bool started = rte_eal_init(count, arguments) >= 0;
 	int problem = rte_errno;
 	remove_folders(rte_eal_get_runtime_dir(), folder);
@@ -473,8 +514,8 @@ static void prepare(struct bridge *bridge, const struct options *options)
 	bridge->port_count = options->port_count;
 	bridge->together = !bridge->settings.receiver_each && bridge->settings.threads != 2;
 	if (!bridge->settings.receiver_each && bridge->settings.threads == 0) {
-		char all[ARGUMENT_BYTES];
-		bridge->together = processors(all, sizeof all) < 3;
+		cpu_set_t allowed = allowed_processors();
+		bridge->together = CPU_COUNT(&allowed) < 3;
 	}
 	bridge->longest_bytes = bridge->settings.common.longest_bytes;
 	for (int number = 0; number < options->port_count; number++) {

@@ -5,8 +5,13 @@ from collections.abc import Mapping
 from typing import Any
 
 _HARDWARE_ADDRESS = re.compile(r"(?<![0-9a-f:])(?:[0-9a-f]{2}:){5}[0-9a-f]{2}(?![0-9a-f:])", re.I)
+# A clock's identity as linuxptp prints it; of a card's clock it is the card's address with fffe in
+# its middle (IEEE Std 1588-2008, 7.5.2.2).
+_CLOCK_IDENTITY = re.compile(
+    r"(?<![0-9a-f.])[0-9a-f]{6}\.[0-9a-f]{4}\.[0-9a-f]{6}(?![0-9a-f])", re.I
+)
 # Those of no card: none, and all.
-_OF_NO_CARD = ("00:00:00:00:00:00", "ff:ff:ff:ff:ff:ff")
+_OF_NO_CARD = ("00:00:00:00:00:00", "ff:ff:ff:ff:ff:ff", "000000.0000.000000")
 
 
 class Concealing:
@@ -15,7 +20,8 @@ class Concealing:
     Parameters
     ----------
     names
-        What stands for an IP address; a hardware address gets a number.
+        What stands for an IP address; a hardware address gets a number, and the identity of its
+        clock the same.
     """
 
     def __init__(self, names: Mapping[str, str]) -> None:
@@ -38,10 +44,17 @@ class Concealing:
     def _text(self, text: str) -> str:
         if self._known:
             text = self._known.sub(lambda found: self._names[found[0]], text)
-        return _HARDWARE_ADDRESS.sub(self._number, text)
+        text = _HARDWARE_ADDRESS.sub(self._number, text)
+        return _CLOCK_IDENTITY.sub(self._number, text)
 
     def _number(self, found: re.Match[str]) -> str:
         address = found[0].lower()
         if address in _OF_NO_CARD:
             return found[0]
-        return f"card-{self._numbers.setdefault(address, len(self._numbers) + 1)}"
+        known = _digits_of_card(address)
+        return f"card-{self._numbers.setdefault(known, len(self._numbers) + 1)}"
+
+
+def _digits_of_card(address: str) -> str:
+    """Return what an address and the identity of its clock have in common."""
+    return address.replace(":", "").replace(".fffe.", "")

@@ -17,3 +17,8 @@ class Measurement:
     values: dict[str, Any] = field(default_factory=dict)
     outputs: dict[str, str | bytes] = field(default_factory=dict)
     commands: list[dict[str, Any]] = field(default_factory=list)
+
+    @property
+    def empty(self) -> bool:
+        """Whether there is nothing to keep."""
+        return not (self.values or self.outputs or self.commands)

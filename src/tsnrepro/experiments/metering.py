@@ -1,13 +1,14 @@
 """A stall meter beside a trial, on every machine that takes part in it."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 
-from tsnrepro.errors import CommandError
+from tsnrepro.errors import CommandError, TsnreproError
 from tsnrepro.experiments.measurement import Measurement
 from tsnrepro.streams import build
 from tsnrepro.streams.command import READY
 from tsnrepro.streams.stalls import parse_stalls, stall_meter
+from tsnrepro.testbed.host import RemoteProcess
 from tsnrepro.testbed.protocol import HostTestbed, Testbed
 
 # Longer than any trial; the meter is stopped at its end.
@@ -18,7 +19,8 @@ _DEADLINE_SECONDS = 24 * 3600
 def stalls_metered(testbed: Testbed, measured: Measurement) -> Iterator[None]:
     """Meter stalls during the block, where the testbed has machines that can stall.
 
-    ``measured`` gets the values ``stalls`` by machine, and the meter's report as an output.
+    ``measured`` gets the values ``stalls`` by machine, and the meter's report as an output, also
+    where the block fails.
 
     Raises
     ------
@@ -29,7 +31,7 @@ def stalls_metered(testbed: Testbed, measured: Measurement) -> Iterator[None]:
     """
     program = str(build.programs().stallmeter) if testbed.machines else ""
     hosts = testbed.hosts if isinstance(testbed, HostTestbed) else {}
-    running = {}
+    running: dict[str, RemoteProcess] = {}
     try:
         for name in testbed.machines:
             meter = hosts[name].start(stall_meter(program), deadline_s=_DEADLINE_SECONDS)
@@ -40,11 +42,35 @@ def stalls_metered(testbed: Testbed, measured: Measurement) -> Iterator[None]:
                     f"the stall meter is not ready: {said.stderr.strip() or line}", name
                 )
         yield
-    finally:
-        ended = {}
-        for name, meter in running.items():
+    except BaseException:
+        # What went wrong in the block comes first; how steady its machines were is kept with it.
+        with suppress(TsnreproError):
+            _end(running, measured)
+        raise
+    _end(running, measured)
+
+
+def _end(running: Mapping[str, RemoteProcess], measured: Measurement) -> None:
+    """End every meter and keep its report; one that cannot be ended keeps no other running."""
+    failures: list[TsnreproError] = []
+    stopped: list[str] = []
+    for name, meter in running.items():
+        with _noted(failures):
             meter.stop()
-            ended[name] = meter.wait()
-    for name, done in ended.items():
-        measured.outputs[f"stalls-{name}.json"] = done.stdout
-        measured.values.setdefault("stalls", {})[name] = parse_stalls(done.stdout).values()
+            stopped.append(name)
+    # The others run on, and would be waited for in vain.
+    for name in stopped:
+        with _noted(failures):
+            done = running[name].wait()
+            measured.outputs[f"stalls-{name}.json"] = done.stdout
+            measured.values.setdefault("stalls", {})[name] = parse_stalls(done.stdout).values()
+    if failures:
+        raise failures[0]
+
+
+@contextmanager
+def _noted(failures: list[TsnreproError]) -> Iterator[None]:
+    try:
+        yield
+    except TsnreproError as error:
+        failures.append(error)

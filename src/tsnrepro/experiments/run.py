@@ -12,14 +12,14 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from tsnrepro.errors import CommandError, RecordError, ToolError
+from tsnrepro.errors import CommandError, JobDeadlineError, RecordError, TestbedError, ToolError
 from tsnrepro.experiments.concealing import Concealing
 from tsnrepro.experiments.garbage import collect_young, young_garbage_only
 from tsnrepro.experiments.measurement import Measurement
 from tsnrepro.experiments.metering import stalls_metered
 from tsnrepro.experiments.plan import Planned
 from tsnrepro.experiments.progress import Progress
-from tsnrepro.records.store import RawStore, Trial, canonical, is_done
+from tsnrepro.records.store import RawStore, Trial, canonical, counting, is_done
 from tsnrepro.testbed.protocol import SomebodysTestbed, Testbed
 
 
@@ -123,9 +123,7 @@ def _still_wanted(
 def _of_record(store: RawStore, trial: Trial) -> tuple[dict[str, Any] | None, list[dict[str, Any]]]:
     """Return the attempt at a trial that counts, None where none does, and all attempts."""
     documents = [store.read(folder) for folder in store.attempts(trial)]
-    good = [d for d in documents if d["status"] == "measured"]
-    good = good or [d for d in documents if d["status"] == "unsteady"]
-    return (good[-1] if good else None), documents
+    return counting(documents), documents
 
 
 def _told(recorder: "_Recorder", numbered: tuple[int, Planned]) -> None:
@@ -228,12 +226,19 @@ class _Recorder:
         order: int,
         measure: Callable[[Trial, Measurement], None],
     ) -> str:
-        """Record one attempt at a trial and return how it ended."""
+        """Record one attempt at a trial and return how it ended.
+
+        Raises
+        ------
+        TestbedError
+            The testbed failed; what had been measured until then is recorded as a failed attempt.
+        """
         store = self.store
         measured = Measurement(
             earlier=lambda: (d for d in store.documents() if d.get("code", "") == trial.code)
         )
-        document = _try(trial, measured, measure) | {
+        document, lost = _try(trial, measured, measure)
+        document |= {
             "order": order,
             "environment": self.environment,
             "attempt": attempt,
@@ -244,13 +249,23 @@ class _Recorder:
         if self.conceal:
             document, outputs = self.conceal(document), self.conceal(outputs)
         store.put(trial, attempt, document, outputs)
+        if lost is not None:
+            raise lost
         return str(document["status"])
 
 
 def _try(
     trial: Trial, measured: Measurement, measure: Callable[[Trial, Measurement], None]
-) -> dict[str, Any]:
-    """Return what a record says of one attempt; a failure is a record too."""
+) -> tuple[dict[str, Any], TestbedError | None]:
+    """Return what a record says of one attempt, and how the testbed failed, if it did.
+
+    A failure is a record too.
+
+    Raises
+    ------
+    TestbedError
+        The testbed failed before anything was measured.
+    """
     document: dict[str, Any] = {
         "experiment": trial.experiment,
         "label": trial.label,
@@ -260,21 +275,32 @@ def _try(
         "started": datetime.now(UTC).isoformat(timespec="milliseconds"),
     }
     began = time.monotonic()
+    lost = None
     try:
         measure(trial, measured)
         document |= {"status": "measured"}
     except UnsteadyError as error:
         document |= {"status": "unsteady", "reason": str(error)}
-    except (CommandError, ToolError) as error:
-        # Not TestbedError: with the testbed gone no further trial can succeed.
-        measured.outputs["failure.txt"] = f"{type(error).__name__}: {error}\n"
-        document |= {"status": "failed", "reason": str(error)}
-        print(f"{trial.label}: {error}")
+    except (CommandError, ToolError, JobDeadlineError) as error:
+        document |= _failed(trial, measured, error)
+    except TestbedError as error:
+        # With the testbed gone no further trial can succeed.
+        if measured.empty:
+            raise
+        lost = error
+        document |= _failed(trial, measured, error)
     return document | {
         "values": measured.values,
         "commands": measured.commands,
         "seconds": time.monotonic() - began,
-    }
+    }, lost
+
+
+def _failed(trial: Trial, measured: Measurement, error: Exception) -> dict[str, Any]:
+    """Say that an attempt failed, and return what its record tells of it."""
+    measured.outputs["failure.txt"] = f"{type(error).__name__}: {error}\n"
+    print(f"{trial.label}: {error}")
+    return {"status": "failed", "reason": str(error)}
 
 
 def manifest(store: RawStore, planned: list[Planned]) -> dict[str, Any]:

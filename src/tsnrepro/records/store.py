@@ -142,6 +142,17 @@ def is_done(ended: Sequence[str], attempts: int) -> bool:
     return "measured" in ended[-1:] or (len(ended) >= attempts and "unsteady" in ended)
 
 
+def counting(attempts: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
+    """Return which of a trial's attempts, in their order, counts; None where none does.
+
+    It is the last that was measured or, where none was, the last on a machine that stood still.
+    """
+    for status in ("measured", "unsteady"):
+        if good := [document for document in attempts if document["status"] == status]:
+            return good[-1]
+    return None
+
+
 class RawStore:
     """The trials of one run: one experiment on one testbed under one campaign."""
 

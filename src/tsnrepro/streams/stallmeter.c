@@ -88,6 +88,8 @@ static void keep_to_budget(struct processor *processor)
 {
 	uint64_t cost, period;
 
+	if (!processor->checks) /* it ended before the first */
+		return;
 	processor->used_ns = read_clock(CLOCK_THREAD_CPUTIME_ID);
 	cost = processor->used_ns / processor->checks;
 	period = cost * 1000000 / budget_ppm;

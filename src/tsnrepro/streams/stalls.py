@@ -67,6 +67,8 @@ class StallReport:
     def cost(self) -> float:
         """Part of a processor's time that the meter took, on average over processors."""
         used = sum(each.used_ns for each in self.processors)
+        if not self.seconds:
+            return 0.0
         return used / 1e9 / self.seconds / len(self.processors)
 
     def values(self) -> dict[str, Any]:

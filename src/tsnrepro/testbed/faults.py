@@ -6,10 +6,11 @@ hosts have clocks of their own, see :mod:`tsnrepro.testbed.hardware.faults`.
 """
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 
-from tsnrepro.errors import ConfigurationError, ToolError
+from tsnrepro.errors import ConfigurationError, TestbedError, ToolError, TsnreproError
 from tsnrepro.settings.frer import LatentSettings
 from tsnrepro.settings.testbeds import EmulatedSettings, HardwareSettings
 from tsnrepro.testbed.host import RemoteHost, RemoteProcess
@@ -60,9 +61,25 @@ class LatentDetection:
         return self._parse(line)[0]
 
     def stop(self) -> list[FrerctlAlarm]:
-        """End detection and return the alarms that :meth:`next_alarm` has not returned."""
-        self._process.stop()
-        return self._parse(self._process.wait().stdout)
+        """End detection and return the alarms that :meth:`next_alarm` has not returned.
+
+        Raises
+        ------
+        ToolError
+            It had ended before: nobody looked for latent errors in the time since.
+        """
+        ended_before = not self._process.running
+        if not ended_before:
+            self._process.stop()
+        done = self._process.wait()
+        if ended_before:
+            raise ToolError(
+                f"latent error detection ended by itself, with exit status {done.exit_status}: "
+                f"{done.stderr.strip() or 'it said nothing'}",
+                f"{done.host}: {' '.join(done.argv)}",
+                "Status 124 or 137 is its deadline, which has to be later than the trial's end",
+            )
+        return self._parse(done.stdout)
 
     def _parse(self, text: str) -> list[FrerctlAlarm]:
         alarms = frerctl.parse_alarms(text)
@@ -166,12 +183,12 @@ class Faults:
         return self._timed("restart", name, command)
 
     def start_latent(
-        self, latent: LatentSettings, *, switch: str = "", deadline_s: float = 600
+        self, latent: LatentSettings, *, deadline_s: float, switch: str = ""
     ) -> LatentDetection:
         """Start latent error detection (IEEE Std 802.1CB-2017, 7.4.4), where copies are eliminated.
 
-        It expects every member path to deliver each frame, and tests every FRER stream. With a
-        ``switch`` it is that switch's recovery that is watched.
+        It expects every member path to deliver each frame, and tests every FRER stream, for
+        ``deadline_s`` at most. With a ``switch`` it is that switch's recovery that is watched.
         """
         switch, port = (switch, HOST_PORT) if switch else self._recovering
         command = frerctl.latent(self._program, port, latent, self._settings.paths)
@@ -184,14 +201,36 @@ class Faults:
         return (LISTENER, CARD) if at_listener else (SWITCHES[1], HOST_PORT)
 
     def clear(self) -> None:
-        """Take back every fault: links up, nothing impaired, generators free."""
+        """Take back every fault: links up, nothing impaired, generators free.
+
+        One that stays keeps no other from being taken back.
+
+        Raises
+        ------
+        TestbedError
+            A fault stays: no further trial would have the network that it asks for.
+        """
+        failures = []
+        for take_back in self._steps_back():
+            try:
+                take_back()
+            except TsnreproError as error:
+                failures.append(error)
+        if failures:
+            raise TestbedError(
+                f"faults stay on the testbed: {'; '.join(map(str, failures))}",
+                "taking the faults of a trial back",
+                "Start the campaign again: the testbed is then brought up afresh",
+            ) from failures[0]
+
+    def _steps_back(self) -> Iterator[Callable[[], object]]:
         for path in range(self._settings.paths):
-            self.repair(path)
+            yield partial(self.repair, path)
             if self.data_planes == SWITCHES:
-                self.heal(path)
+                yield partial(self.heal, path)
         for stream in range(self.streams):
             for switch in self.data_planes:
-                self.stick_generator(stream, stuck=False, switch=switch)
+                yield partial(self.stick_generator, stream, stuck=False, switch=switch)
 
     def _port(self, path: int) -> str:
         ports = member_names(self._settings.paths)

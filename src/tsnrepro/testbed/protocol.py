@@ -111,7 +111,7 @@ class HostTestbed(Testbed, Protocol):
         Raises
         ------
         TestbedError
-            They are to be kept together, and do not agree.
+            They are to be kept together, and do not agree before the block.
         """
         ...
 
@@ -139,6 +139,8 @@ class JobTestbed(Testbed, Protocol):
         Raises
         ------
         TestbedError
-            The job could not be started or set up, or did not end within its deadline.
+            The job could not be started or set up.
+        JobDeadlineError
+            It did not end within its deadline; another can be run.
         """
         ...

@@ -239,9 +239,10 @@ class HostsBackend:
             # A neighbour that is asked for over a dead path does not answer.
             self._testbed.pin_neighbours()
         log = _ARRIVALS_LOG if arrivals else None
-        injector = FaultInjector(self._testbed, timeline)
         prefix = self._free_prefix()
         deadline_s = _SLOWEST * max(load.sending_s for load in loads) + OVERHEAD_SECONDS
+        # The faults begin before the talkers, whose own deadlines end the trial.
+        injector = FaultInjector(self._testbed, timeline, deadline_s + OVERHEAD_SECONDS)
         watched_s = deadline_s + _FILE_SECONDS
         watched = self._testbed.clocks_together(watched_s) if arrivals else nullcontext(())
         with watched as clocks:
@@ -250,6 +251,7 @@ class HostsBackend:
                 self._keep_programs(prefix, done, heard)
             if full_waits:
                 time.sleep(_REST_SECONDS)
+        heard.check()
         records = self._fetch_arrivals() if log else None
         sent = [parse_talker(each.check().stdout) for each in done]
         got = parse_listener(heard.stdout)
@@ -308,9 +310,12 @@ class HostsBackend:
             with injector:
                 done = self._run_talkers(loads, injector, deadline)
         finally:
-            self._settle(loads)
-            receiving.stop()
-            heard = receiving.wait()
+            try:
+                self._settle(loads)
+            finally:
+                # It would hold its ports beyond the trial.
+                receiving.stop()
+                heard = receiving.wait()
         return done, heard
 
     def _settle(self, loads: Sequence[IntendedLoad]) -> None:
@@ -431,6 +436,7 @@ class HostsBackend:
     def _keep_programs(self, prefix: str, done: list[Completed], heard: Completed) -> None:
         self._measured.commands += [each.as_record() for each in (*done, heard)]
         self._measured.outputs[f"{prefix}listener.json"] = heard.stdout
+        self._measured.outputs[f"{prefix}listener.stderr.txt"] = heard.stderr
         for number, each in enumerate(done):
             name = "talker" if len(done) == 1 else f"talker-{number}"
             self._measured.outputs[f"{prefix}{name}.json"] = each.stdout

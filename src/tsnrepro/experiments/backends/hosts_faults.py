@@ -2,6 +2,7 @@
 
 import time
 
+from tsnrepro.errors import TsnreproError
 from tsnrepro.experiments.faults import AppliedFault, Fault, LatentAlarm, Timeline
 from tsnrepro.testbed.faults import Event, LatentDetection
 from tsnrepro.testbed.protocol import HostTestbed
@@ -11,24 +12,36 @@ _PPM_OF_A_PERCENT = 10_000
 
 
 class FaultInjector:
-    """The events of a timeline; at the end of its ``with`` block the testbed is whole again."""
+    """The events of a timeline; at the end of its ``with`` block the testbed is whole again.
 
-    def __init__(self, testbed: HostTestbed, timeline: Timeline) -> None:
+    Parameters
+    ----------
+    testbed, timeline
+        Where they take place, and when.
+    longest_s
+        How long the block may last: so long latent errors are looked for.
+    """
+
+    def __init__(self, testbed: HostTestbed, timeline: Timeline, longest_s: float) -> None:
         self.timeline = timeline
-        self._testbed = testbed
+        self._testbed, self._longest_s = testbed, longest_s
         self._events: list[tuple[Fault, Event]] = []
         self._detection: LatentDetection | None = None
         self._found: list[FrerctlAlarm] = []
 
     def __enter__(self) -> "FaultInjector":
         if (latent := self.timeline.latent) is not None:
-            self._detection = self._testbed.faults.start_latent(latent)
+            self._detection = self._testbed.faults.start_latent(latent, deadline_s=self._longest_s)
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, _kind: object, error: object, _trace: object) -> None:
         try:
             if self._detection is not None:
                 self._found = self._detection.stop()
+        except TsnreproError:
+            # What went wrong in the block comes first.
+            if error is None:
+                raise
         finally:
             if self.timeline.faults:
                 self._testbed.faults.clear()

@@ -4,6 +4,7 @@ import statistics
 from collections.abc import Iterable
 from typing import Any
 
+from tsnrepro.errors import ToolError
 from tsnrepro.experiments.rfc2544 import (
     back_to_back,
     binary_search,
@@ -20,6 +21,7 @@ from tsnrepro.experiments.rfc2544.load_trial import (
 )
 from tsnrepro.experiments.rfc2544.plan import settings_of_trial
 from tsnrepro.experiments.rfc2544.throughput import ThroughputResult, record_of_search
+from tsnrepro.records.store import canonical, counting
 
 # Whose throughput other benchmarks start from: the first of these that was measured.
 _PREFERRED_METHODS = ("mlrsearch-rfc2544", "mlrsearch", "binary-search", "systematic")
@@ -90,25 +92,53 @@ def _record(series: Series, result: BenchmarkResult) -> dict[str, Any]:
     return series.as_record() | {"line_pps": series.sut.line_pps, "result": result.as_record()}
 
 
+def starts_from_throughput(factors: dict[str, Any]) -> bool:
+    """Tell whether a trial's load is made from the throughput that other trials found."""
+    if factors["benchmark"] == "latency":
+        return str(factors["method"]).endswith("-throughput")
+    return factors["benchmark"] in ("back-to-back", "system-recovery")
+
+
 def throughput_of(
     documents: Iterable[dict[str, Any]], configuration: str, payload_bytes: int
 ) -> float | None:
-    """Return a throughput in datagrams/s from recorded trials, or None where none is known.
+    """Return a throughput in datagrams/s from recorded trials, or None where no load passed.
 
     It is the median over repetitions of the first goal (zero loss) of one method: the first of
     ``mlrsearch-rfc2544``, ``mlrsearch``, ``binary-search`` and ``systematic`` that has an answer.
+    None too where nobody tried to find one: the campaign does not ask for it at this size.
 
     ``documents`` are recorded trials; those of other benchmarks are passed over.
+
+    Raises
+    ------
+    ToolError
+        It was tried to find one, and no attempt has a result: what starts from it waits for that.
     """
-    wanted = ("throughput", configuration, payload_bytes)
-    found: dict[str, list[float]] = {}
+    attempts: dict[bytes, list[dict[str, Any]]] = {}
     for document in documents:
-        factors = document["factors"]
-        named = tuple(factors.get(name) for name in ("benchmark", "configuration", "payload_bytes"))
-        if document["status"] != "measured" or named != wanted:
-            continue
+        if _seeks_throughput(document, configuration, payload_bytes):
+            trial = canonical([document["factors"], document.get("repetition")])
+            attempts.setdefault(trial, []).append(document)
+    counted = [each for each in map(counting, attempts.values()) if each is not None]
+    if attempts and not counted:
+        raise ToolError(
+            "no throughput trial of this configuration and size has a result",
+            f"{configuration}, {payload_bytes} B",
+            "Mend what its attempts failed of, which their records say, and run this again",
+        )
+    found: dict[str, list[float]] = {}
+    for document in counted:
         first = next(iter(document["values"]["results"].values()))
         if first["lower_pps"] is not None:
-            found.setdefault(factors["method"], []).append(first["lower_pps"])
+            found.setdefault(document["factors"]["method"], []).append(first["lower_pps"])
     answers = (statistics.median(found[method]) for method in _PREFERRED_METHODS if method in found)
     return next(answers, None)
+
+
+def _seeks_throughput(document: dict[str, Any], configuration: str, payload_bytes: int) -> bool:
+    factors = document["factors"]
+    named = tuple(factors.get(name) for name in ("benchmark", "configuration", "payload_bytes"))
+    # Repetition 0 warms up, and counts for nothing.
+    is_warm_up = document.get("repetition") == 0
+    return named == ("throughput", configuration, payload_bytes) and not is_warm_up

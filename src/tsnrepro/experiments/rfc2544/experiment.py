@@ -14,14 +14,17 @@ __all__ = ["measure", "plan"]
 def measure(testbed: Testbed, trial: Trial, measured: Measurement) -> None:
     """Measure one trial: a whole search or procedure, of which every load trial is kept."""
     factors, requests = trial.factors, backend(testbed, trial, measured)
-    throughput = benchmarks.throughput_of(
-        measured.earlier(), factors["configuration"], factors["payload_bytes"]
-    )
-    if factors["benchmark"] == "latency":
-        latency_trial.measure(requests, trial, throughput, measured)
-        return
+    throughput = None
+    if benchmarks.starts_from_throughput(factors):
+        throughput = benchmarks.throughput_of(
+            measured.earlier(), factors["configuration"], factors["payload_bytes"]
+        )
     # The model's network is at rest when a trial begins, and knows every address.
-    full_waits = testbed.kind == "model" or factors.get("full_waits", False)
+    at_rest = testbed.kind == "model"
+    if factors["benchmark"] == "latency":
+        latency_trial.measure(requests, trial, throughput, measured, at_rest=at_rest)
+        return
+    full_waits = at_rest or factors.get("full_waits", False)
     measured.values |= benchmarks.measure_benchmark(
         factors,
         lambda load: load_trial(requests, load),

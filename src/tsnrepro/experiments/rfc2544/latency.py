@@ -7,6 +7,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from tsnrepro.experiments.rfc2544.load_trial import NO_WAITS
 from tsnrepro.experiments.rfc2544.throughput import NO_THROUGHPUT
 from tsnrepro.settings.rfc2544 import RfcLatencySettings
 
@@ -82,13 +83,20 @@ def case(
     return LatencyCase(kind, load, payload_bytes, background, settings.duration_s)
 
 
-def departures(settings: RfcLatencySettings, kind: Kind) -> tuple[str, ...]:
-    """Return what keeps one trial from being RFC 2544's (26.2)."""
+def departures(
+    settings: RfcLatencySettings, kind: Kind, *, full_waits: bool = True
+) -> tuple[str, ...]:
+    """Return what keeps one trial from being RFC 2544's (26.2).
+
+    ``full_waits`` tells that it had the learning frames and waits of section 23.
+    """
     found = []
     if settings.duration_s < _STREAM_SECONDS:
         found.append(f"streams of {settings.duration_s:g} s, not 120 s (RFC 2544, 26.2)")
     if kind == "round-trip":
         found.append("round trips of two hosts, not one way through the device (RFC 2544, 26.2)")
+    if not full_waits:
+        found.append(NO_WAITS)
     return tuple(found)
 
 
@@ -137,15 +145,15 @@ def record_of_latency(
 
 
 def without_throughput(
-    settings: RfcLatencySettings, kind: Kind, payload_bytes: int
+    settings: RfcLatencySettings, kind: Kind, payload_bytes: int, departed: tuple[str, ...]
 ) -> dict[str, Any]:
     """Return the ``values`` where no throughput was found, so that there is no rate to load with.
 
-    Every quantity is named and has no statistics, and the reasons begin with why.
+    Every quantity is named and has no statistics, and the reasons begin with why; those of
+    :func:`departures` follow.
     """
     of = LatencyCase(kind, "throughput", payload_bytes, None, settings.duration_s)
-    reasons = (NO_THROUGHPUT, *departures(settings, kind))
-    return record_of_latency(of, dict.fromkeys(QUANTITIES[kind]), reasons)
+    return record_of_latency(of, dict.fromkeys(QUANTITIES[kind]), (NO_THROUGHPUT, *departed))
 
 
 def _checked(values: ArrayLike) -> NDArray[np.float64]:

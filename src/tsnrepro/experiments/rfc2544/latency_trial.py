@@ -24,24 +24,32 @@ _SHORT_SECONDS = 1.0
 
 
 def measure(
-    requests: Backend, trial: Trial, throughput_pps: float | None, measured: Measurement
+    requests: Backend,
+    trial: Trial,
+    throughput_pps: float | None,
+    measured: Measurement,
+    *,
+    at_rest: bool,
 ) -> None:
     """Measure one repetition and keep its samples.
 
     Where no throughput was found there is no such rate: the record says so and has no samples.
+    ``at_rest`` tells that the network is at rest when a trial begins, and knows every address.
     """
     factors = trial.factors
     of = settings_of_trial(factors)
     kind, _, load = factors["method"].rpartition("-")
+    # A ping-pong has none of them, whatever the campaign asks for.
+    waits = at_rest or (kind == "one-way" and factors.get("full_waits", False))
+    reasons = latency.departures(of, kind, full_waits=waits)
     if load != "throughput":
         throughput_pps = None
     elif throughput_pps is None:
-        measured.values |= latency.without_throughput(of, kind, factors["payload_bytes"])
+        measured.values |= latency.without_throughput(of, kind, factors["payload_bytes"], reasons)
         return
     make_case = partial(
         latency.case, of, kind, load, factors["payload_bytes"], throughput_pps=throughput_pps
     )
-    reasons = latency.departures(of, kind)
     if kind == "round-trip":
         # The samples' own rate is part of the throughput.
         rate = 0.0 if throughput_pps is None else min(_fastest(requests, factors), throughput_pps)
@@ -71,7 +79,13 @@ def _one_way(
     requests: Backend, trial: Trial, rate_pps: float, measured: Measurement
 ) -> tuple[Mapping[str, LatencySamples | None], str | None]:
     """Return the latencies of a stream, every datagram a sample, or None and why there are none."""
-    load = IntendedLoad(*_ends(trial.factors), rate_pps, trial.factors["duration_s"])
+    factors = trial.factors
+    load = IntendedLoad(
+        *_ends(factors),
+        rate_pps,
+        factors["duration_s"],
+        full_waits=factors.get("full_waits", False),
+    )
     (outcome,) = requests.constant_rate([load], arrivals=True)
     assert outcome.arrivals is not None
     measured.outputs[ARRIVALS] = compress(outcome.arrivals)

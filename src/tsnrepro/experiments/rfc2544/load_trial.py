@@ -14,6 +14,8 @@ LimitedBy = Literal["network", "generator", "line"]
 # A throughput this near to the line's limit is the line's: searches stop 0.5 % below it.
 NEAR_THE_LINE = 0.99
 _CEILING_TRIALS = 3
+NO_WAITS = "no learning frames, nor waits of 2 s and 5 s around a trial (RFC 2544, 23)"
+"""Why no result is compliant whose load trials stand close together."""
 
 
 Measure = Callable[[IntendedLoad], LoadOutcome]
@@ -158,9 +160,7 @@ class Series:
     @property
     def departures(self) -> tuple[str, ...]:
         """What keeps the load trials themselves from being those of RFC 2544, 23."""
-        if self.full_waits:
-            return ()
-        return ("no learning frames, nor waits of 2 s and 5 s around a trial (RFC 2544, 23)",)
+        return () if self.full_waits else (NO_WAITS,)
 
     @cached_property
     def ceiling(self) -> _Ceiling:

@@ -33,6 +33,7 @@ from tsnrepro.registry import EMULATED, GUEST
 from tsnrepro.settings.shaping import LAUNCHED
 from tsnrepro.streams import build, command
 from tsnrepro.streams.log import read_listener_log
+from tsnrepro.testbed.clocks import Agreement, Refusal
 from tsnrepro.testbed.jobs.job import Cable, Job, JobResult, Pause, Step, Stop
 from tsnrepro.testbed.jobs.script import hardware_address
 from tsnrepro.tools import qdisc
@@ -46,8 +47,9 @@ if TYPE_CHECKING:
 _STREAM_PORT, _LOAD_PORT = 5005, 5006
 _LOG_PATH = "/tmp/stream.log"
 
-# The load fills queues and sockets before the stream starts.
-_LEAD_S = 0.2
+# The load fills queues and sockets before the stream starts. Where there is none, only the listener
+# has to have opened its port and its log, which takes it some milliseconds; bridges have answered.
+_LEAD_S, _LISTENER_S = 0.2, 0.05
 # The last datagrams come in after it: no more queues are full on their way, those of a port whose
 # gates are open half of the time counted twice, and programs are late by less.
 _FULL_QUEUES, _LATENESS_S = 4, 0.1
@@ -77,11 +79,12 @@ def measure(testbed: JobTestbed, trial: Trial, measured: Measurement) -> None:
     result.check()
     log = read_listener_log(result.file(_LOG_PATH))
     measured.outputs[LOG] = compress(log)
+    measured.values["guest" if testbed.kind == "guest" else "machine"] = result.describe()
+    clocks = _agreements(result)
     measured.values |= {
         "seed": seed,
         "medium": _medium_of(testbed, wiring),
-        "egress": _egress_of(testbed.cable, result),
-        "guest" if testbed.kind == "guest" else "machine": result.describe(),
+        "egress": _egress_of(testbed.cable, clocks),
         **_counts_of(part, wiring, result),
         **({"stalls": software_bridge.stalls(result)} if part.software_bridge else {}),
     }
@@ -93,13 +96,27 @@ def _medium_of(testbed: JobTestbed, wiring: Wiring) -> str:
     return BOARD_MEDIUM if wiring.board else CARDS_MEDIUM
 
 
-def _egress_of(cable: Cable | None, result: JobResult) -> dict[str, Any]:
+def _agreements(result: JobResult) -> list[Agreement]:
+    """Return how well hosts apart agreed on the time, before the steps and after them."""
+    found = []
+    for each in result.clocks or ():
+        if isinstance(each, Refusal):
+            raise ToolError(
+                f"clocks no longer agree: {each.reason}",
+                f"job {result.job}",
+                "The times of this attempt do not compare; what was measured is kept with it",
+            )
+        found.append(each)
+    return found
+
+
+def _egress_of(cable: Cable | None, clocks: list[Agreement]) -> dict[str, Any]:
     """Return where egress times come from and how well they are known."""
     source, uncertainty_ns = "kernel receive stamp behind the line", float(_STAMP_UNCERTAINTY_NS)
     if cable is not None and cable.stamps == "hardware":
         source, uncertainty_ns = "receive stamp of the listener's card", _CARD_UNCERTAINTY_NS
     # Clocks apart add what linuxptp leaves of doubt.
-    uncertainty_ns += max((each.uncertainty_ns for each in result.clocks or ()), default=0.0)
+    uncertainty_ns += max((each.uncertainty_ns for each in clocks), default=0.0)
     stamped = {"before_stamp_ns": 0, "frame_ns": 0}
     return {"source": source, **stamped, "uncertainty_ns": uncertainty_ns}
 
@@ -338,7 +355,7 @@ def _steps(part: ShapingPart, mode: Mode, wiring: Wiring) -> list[Step | Stop | 
         _listener(part, wiring, deadline),
         *(Step(f"{name}-before", *show, COMMAND_S) for name, show in shows.items()),
         *(_loads(part, wiring, deadline) if loaded else []),
-        Pause(_LEAD_S),
+        Pause(_LEAD_S if loaded else _LISTENER_S),
         *_sending(part, mode, wiring, deadline),
         *(Stop(load) for load in loads),
         Pause(_drain_s(part)),

@@ -13,7 +13,7 @@ from pathlib import Path
 from threading import Event
 from typing import Literal
 
-from tsnrepro.errors import TestbedError
+from tsnrepro.errors import JobDeadlineError, TestbedError
 from tsnrepro.testbed.guest import cache
 from tsnrepro.testbed.guest.kernel import Kernel
 from tsnrepro.testbed.guest.programs import find
@@ -121,8 +121,10 @@ def boot(
     Raises
     ------
     TestbedError
-        It was not ready in time, did not end in time, was stopped, or ended without its
-        results; with the end of its console.
+        It was not ready in time, was stopped, or ended without its results; with the end of its
+        console.
+    JobDeadlineError
+        It did not end in time.
     """
     with tempfile.TemporaryDirectory(prefix="tsnrepro-guest-") as folder:
         place = Path(folder)
@@ -172,7 +174,8 @@ def _run(
                 ready = passed
             if passed > deadline_s or not (ready or passed < ready_s):
                 what = f"end within {deadline_s:g}" if ready else f"boot within {ready_s:g}"
-                raise TestbedError(
+                # A guest that does not boot tells of the machine, not of its job.
+                raise (JobDeadlineError if ready else TestbedError)(
                     f"the guest did not {what} s of wall time; its console ends: "
                     + _tail(_read(console)),
                     QEMU,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from tsnrepro.settings.cards import CardsSettings
 from tsnrepro.settings.hardware import RackStation
 from tsnrepro.streams import build
-from tsnrepro.testbed.clocks import Agreement
+from tsnrepro.testbed.clocks import Agreement, Refusal
 from tsnrepro.testbed.hardware import programs
 from tsnrepro.testbed.hardware.held import HeldHosts, put_back
 from tsnrepro.testbed.hardware.journal import Journal
@@ -109,7 +109,7 @@ class CardsTestbed:
         self._held.renew()
         return self._jobs.run(job)
 
-    def _together(self, job: Job) -> AbstractContextManager[list[Agreement]]:
+    def _together(self, job: Job) -> AbstractContextManager[list[Agreement | Refusal]]:
         return self._clocks.together(job.deadline_s)
 
     def describe(self) -> dict[str, Any]:

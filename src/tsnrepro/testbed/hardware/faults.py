@@ -64,8 +64,8 @@ class RackFaults(Faults):
         self,
         latent: LatentSettings,
         *,
+        deadline_s: float,
         switch: str = SWITCHES[1],
-        deadline_s: float = 600,
     ) -> LatentDetection:
         """Start latent error detection; its alarms come on the talker's clock.
 

@@ -6,8 +6,13 @@ command is sent, so a record has neither.
 """
 
 import re
+import shlex
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
+from tsnrepro.errors import CommandError, TestbedError
 from tsnrepro.testbed import facts
 from tsnrepro.testbed.host import Completed, RemoteHost, RemoteProcess
 
@@ -36,18 +41,31 @@ class RackHost:
 
     def run(self, argv: list[str], *, deadline_s: float, limit_bytes: int = 16 << 20) -> Completed:
         """Run a command to its end; the record keeps it as it was asked for."""
-        done = self._inner.run(
-            self.translated(argv), deadline_s=deadline_s, limit_bytes=limit_bytes
-        )
-        return Completed(
-            done.host,
-            tuple(argv),
-            *(done.exit_status, done.stdout, done.stderr, done.started_s, done.seconds),
-        )
+        with self.as_asked(argv):
+            done = self._inner.run(
+                self.translated(argv), deadline_s=deadline_s, limit_bytes=limit_bytes
+            )
+        return self.told(done, argv)
 
     def start(self, argv: list[str], *, deadline_s: float) -> RemoteProcess:
-        """Start a command and return at once."""
-        return self._inner.start(self.translated(argv), deadline_s=deadline_s)
+        """Start a command and return at once; the record keeps it as it was asked for."""
+        with self.as_asked(argv):
+            process = self._inner.start(self.translated(argv), deadline_s=deadline_s)
+        return _RackProcess(self, process, argv)
+
+    @contextmanager
+    def as_asked(self, argv: list[str]) -> Iterator[None]:
+        """Let errors of a command tell of it as it was asked for."""
+        try:
+            yield
+        except (CommandError, TestbedError) as error:
+            sent, asked = shlex.join(self.translated(argv)), shlex.join(argv)
+            where = error.where.replace(sent, asked)
+            raise type(error)(self._in_names(error.what), where, error.remedy) from error
+
+    def told(self, done: Completed, argv: list[str]) -> Completed:
+        """Return a command as it was asked for, with the names of the topology in what it says."""
+        return replace(done, argv=tuple(argv), stderr=self._in_names(done.stderr))
 
     def write(self, path: str, content: bytes, *, deadline_s: float) -> None:
         """Write an executable file in place of what is there; its folder has to exist."""
@@ -65,6 +83,15 @@ class RackHost:
             return ",".join(self._devices[name] for name in names)
         return _OF_DEVICE.sub(lambda found: self._devices.get(found[0], found[0]), word)
 
+    def _in_names(self, text: str) -> str:
+        """Return what a command says to people, devices under the names of the topology."""
+        known = {device: name for name, device in self._devices.items()}
+        if not known:
+            return text
+        # The longest first: one name may begin as another does.
+        either = "|".join(re.escape(each) for each in sorted(known, key=len, reverse=True))
+        return re.sub(rf"(?<![\w-])(?:{either})(?![\w-])", lambda found: known[found[0]], text)
+
     def in_topology(self, document: str) -> str:
         """Return JSON that a tool printed, its devices under the names of the topology."""
         known = {device: name for name, device in self._devices.items()}
@@ -72,6 +99,38 @@ class RackHost:
         others = {name: f"the host's own {name}" for name in self._devices if name not in known}
         names = others | known
         return _QUOTED.sub(lambda found: f'"{names.get(found[1], found[1])}"', document)
+
+
+class _RackProcess:
+    """A command that goes on, told as it was asked for; see ``RemoteProcess``."""
+
+    def __init__(self, host: RackHost, inner: RemoteProcess, argv: list[str]) -> None:
+        self._host, self._inner, self._argv = host, inner, argv
+
+    @property
+    def running(self) -> bool:
+        """Whether the command has not ended."""
+        return self._inner.running
+
+    def stop(self) -> None:
+        """End the command now; its output can still be read with :meth:`wait`."""
+        with self._host.as_asked(self._argv):
+            self._inner.stop()
+
+    def send_line(self, line: str) -> str:
+        """Write one line to its standard input and return the next line it prints."""
+        with self._host.as_asked(self._argv):
+            return self._inner.send_line(line)
+
+    def read_line(self) -> str:
+        """Return the next line that the command prints."""
+        with self._host.as_asked(self._argv):
+            return self._inner.read_line()
+
+    def wait(self) -> Completed:
+        """Wait for the command's end (its deadline bounds this)."""
+        with self._host.as_asked(self._argv):
+            return self._host.told(self._inner.wait(), self._argv)
 
 
 def facts_by_role(host: RemoteHost, ports: list[str], role: str) -> dict[str, Any]:

@@ -167,11 +167,13 @@ class KernelDriver(Computer):
     def _places(self, recovery: dict[str, int]) -> dict[str, dict[str, int]]:
         """Return what recovery refused of the stream, apart: it discards all that it refuses.
 
-        A tool's handshake goes by the stream's port too, and is left out as at the ports.
+        A tool's handshake goes by the stream's port too, on every path; its copies are left out as
+        at the ports.
         """
         rogue, tagless = recovery["rogue"], recovery["tagless"]
-        handshake = int(self._configured is not None and self._configured[1].min_payload_bytes > 0)
-        copies = max(0, recovery["discarded"] - rogue - tagless - handshake)
+        shakes = self._configured is not None and self._configured[1].min_payload_bytes > 0
+        of_handshake = len(self._members) - 1 if shakes else 0
+        copies = max(0, recovery["discarded"] - rogue - tagless - of_handshake)
         places = {"eliminated": copies, "rogue": rogue, "tagless": tagless}
         return {place: counted(frames) for place, frames in places.items()}
 

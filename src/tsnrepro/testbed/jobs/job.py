@@ -19,7 +19,7 @@ from tsnrepro.errors import TestbedError
 from tsnrepro.settings.cards import Chip
 from tsnrepro.settings.strict import DEVICE_NAME_LENGTH
 from tsnrepro.streams.command import Stamps
-from tsnrepro.testbed.clocks import Agreement
+from tsnrepro.testbed.clocks import Agreement, Refusal
 from tsnrepro.testbed.host import Completed
 
 _VIRTUAL_TIME_NOTE = (
@@ -255,7 +255,8 @@ class JobResult:
     ``virtual_time`` is set, or this machine's. A guest's TAI clock equals its UTC clock (offset 0);
     this machine's is as its administrator set it. Where no guest ran, ``acceleration`` is ``none``,
     ``qemu`` is None, and there are no ``kernel_packages``. ``clocks`` says how well the clocks of
-    hosts apart agreed, before the steps and after them; None where all hosts share one.
+    hosts apart agreed, before the steps and after them, or why they no longer did; None where all
+    hosts share one.
     """
 
     job: str
@@ -271,7 +272,7 @@ class JobResult:
     ready_s: float
     console: str
     kernel_packages: tuple[str, ...]
-    clocks: tuple[Agreement, Agreement] | None = None
+    clocks: tuple[Agreement | Refusal, ...] | None = None
 
     def check(self) -> "JobResult":
         """Return this result, or raise the first step's failure.

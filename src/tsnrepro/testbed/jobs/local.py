@@ -19,7 +19,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import IO
 
-from tsnrepro.errors import TestbedError
+from tsnrepro.errors import JobDeadlineError, TestbedError
 from tsnrepro.settings.testbeds import EmulatedSettings
 from tsnrepro.testbed import facts
 from tsnrepro.testbed.guest.programs import SEARCH_PATH, find, has
@@ -169,7 +169,7 @@ def _run(job: Job) -> tuple[bytes, str]:
         try:
             first.wait(job.deadline_s)
         except subprocess.TimeoutExpired as error:
-            raise TestbedError(
+            raise JobDeadlineError(
                 f"the job did not end within {job.deadline_s:g} s; {_tail(_read(console))}",
                 f"job {job.name}",
                 "Give the job a longer deadline_s, or find the step that blocks",

@@ -17,9 +17,9 @@ from dataclasses import replace
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from tsnrepro.errors import CommandError, TestbedError
+from tsnrepro.errors import CommandError, JobDeadlineError, TestbedError
 from tsnrepro.testbed import facts
-from tsnrepro.testbed.clocks import Agreement
+from tsnrepro.testbed.clocks import Agreement, Refusal
 from tsnrepro.testbed.host import Completed, RemoteHost, RemoteProcess
 from tsnrepro.testbed.jobs import files, network
 from tsnrepro.testbed.jobs.devices import Devices
@@ -52,7 +52,7 @@ _MACHINE = {
 }
 
 
-During = Callable[[Job], AbstractContextManager[list[Agreement]]]
+During = Callable[[Job], AbstractContextManager[list[Agreement | Refusal]]]
 
 
 class SessionJobs:
@@ -107,14 +107,29 @@ class SessionJobs:
         Raises
         ------
         TestbedError
-            A host, a device or a program is missing, or in use; the set-up failed; or the job did
-            not end within its deadline. What was set up until then is taken back.
+            A host, a device or a program is missing, or in use; or the set-up failed. What was set
+            up until then is taken back.
+        JobDeadlineError
+            The job did not end within its deadline, and all that it had set up was taken back.
         CommandError
             What a step printed or how it ended was lost.
         """
+        undo = Undo()
+        try:
+            return self._run(job, undo)
+        except JobDeadlineError as error:
+            if undo.failures:
+                raise TestbedError(
+                    f"{error.what}, and not all that it set up was taken back: {undo.failures[0]}",
+                    error.where,
+                    "Look at the host's devices and queues before the next campaign",
+                ) from error
+            raise
+
+    def _run(self, job: Job, undo: Undo) -> JobResult:
         began = time.monotonic()
         hosts = self._hosts_of(job)
-        with Undo() as undo:
+        with undo:
             kernel = _said_by(hosts, _MACHINE["kernel"])
             files.check_programs(job, hosts)
             devices = Devices(job, hosts)
@@ -144,7 +159,7 @@ class SessionJobs:
             ready_s=ready_s,
             console="",
             kernel_packages=(),
-            clocks=(agreed[0], agreed[1]) if agreed else None,
+            clocks=tuple(agreed) or None,
         )
 
     def _hosts_of(self, job: Job) -> dict[str, RemoteHost]:
@@ -235,7 +250,7 @@ class _Steps:
     def _left_s(self) -> float:
         left = self._end - time.monotonic()
         if left <= 0:
-            raise TestbedError(
+            raise JobDeadlineError(
                 f"the job did not end within {self._job.deadline_s:g} s",
                 f"job {self._job.name}",
                 "Give the job a longer deadline_s, or find the step that blocks",

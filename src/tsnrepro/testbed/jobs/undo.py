@@ -29,7 +29,16 @@ class Undo(ExitStack):
     """What a job takes back at its end, however it ends: the last first, and all of it.
 
     One failure keeps nothing else from being taken back, and hides no error that came before it.
+
+    Attributes
+    ----------
+    failures
+        What could not be taken back, once it ended.
     """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.failures: list[TsnreproError] = []
 
     def later(self, action: Callable[..., Any], *arguments: Any) -> None:
         """Call ``action`` at the end."""
@@ -37,7 +46,8 @@ class Undo(ExitStack):
         def take_back(_kind: object, error: object, _trace: object) -> None:
             try:
                 action(*arguments)
-            except TsnreproError:
+            except TsnreproError as failure:
+                self.failures.append(failure)
                 if error is None:
                     raise
 
