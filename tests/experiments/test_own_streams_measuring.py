@@ -203,6 +203,8 @@ def test_a_listener_that_fails_says_why(testbed, monkeypatch):
         requests.constant_rate([WHATEVER_COMES], arrivals=True)
     assert found.outputs["run-001-listener.stderr.txt"] == "no room for the log\n"
     assert '"received"' in found.outputs["run-001-listener.json"]
+    left = testbed.hosts["listener"].run(["ls", "/run"], deadline_s=5).check().stdout
+    assert "arrivals" not in left
     assert listening(testbed) == ""
 
 

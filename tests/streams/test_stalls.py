@@ -145,18 +145,40 @@ def test_it_ends_by_itself():
     assert parse_stalls(done.stdout).seconds == pytest.approx(0.2, abs=0.2)
 
 
-def test_it_may_end_before_its_first_check():
-    argv = stall_meter(str(build.programs().stallmeter))
-    for _ in range(20):
-        done = subprocess.run(
-            [*argv, "--seconds", "0.000000001"],
-            capture_output=True,
-            text=True,
-            timeout=DEADLINE_SECONDS,
-            check=False,
-        )
-        assert (done.returncode, done.stderr) == (0, "")
-        assert parse_stalls(done.stdout).values()["cost"] >= 0
+# Threads that get to run only when the meter has to end.
+LATE = r"""
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <pthread.h>
+#include <unistd.h>
+
+int pthread_barrier_wait(pthread_barrier_t *barrier)
+{
+	int (*real)(pthread_barrier_t *) = dlsym(RTLD_NEXT, "pthread_barrier_wait");
+	int status = real(barrier);
+	if (gettid() != getpid())
+		usleep(100000);
+	return status;
+}
+"""
+
+
+def test_it_may_end_before_its_first_check(tmp_path):
+    source, library = tmp_path / "late.c", tmp_path / "late.so"
+    source.write_text(LATE)
+    subprocess.run(["clang", "-shared", "-fPIC", str(source), "-o", str(library)], check=True)
+    done = subprocess.run(
+        stall_meter(str(build.programs().stallmeter), seconds=0.01),
+        capture_output=True,
+        text=True,
+        timeout=DEADLINE_SECONDS,
+        check=False,
+        env=os.environ | {"LD_PRELOAD": str(library)},
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    report = parse_stalls(done.stdout)
+    assert {each.checks for each in report.processors} == {0}
+    assert report.values()["cost"] == 0
 
 
 # --- reports ------------------------------------------------------------------------------------

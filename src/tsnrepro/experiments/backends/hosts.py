@@ -251,6 +251,8 @@ class HostsBackend:
                 self._keep_programs(prefix, done, heard)
             if full_waits:
                 time.sleep(_REST_SECONDS)
+        if log and heard.exit_status:
+            self._remove_arrivals()
         heard.check()
         records = self._fetch_arrivals() if log else None
         sent = [parse_talker(each.check().stdout) for each in done]
@@ -445,8 +447,11 @@ class HostsBackend:
     def _fetch_arrivals(self) -> Records:
         show = show_log(_ARRIVALS_LOG)
         printed = self._listener.run(show, deadline_s=_FILE_SECONDS, limit_bytes=LOG_BYTES).check()
-        self._listener.run(["rm", "-f", _ARRIVALS_LOG], deadline_s=_COMMAND_SECONDS)
+        self._remove_arrivals()
         return read_listener_log(decoded(printed.stdout))
+
+    def _remove_arrivals(self) -> None:
+        self._listener.run(["rm", "-f", _ARRIVALS_LOG], deadline_s=_COMMAND_SECONDS)
 
     # --- sockperf -----------------------------------------------------------------------------
 
