@@ -29,7 +29,7 @@ from scipy.signal import lfilter
 from tsnrepro.campaigns import campaign
 from tsnrepro.stats.comparisons import median_difference, relative_difference
 from tsnrepro.stats.estimate import FEWEST_TO_STOP, Estimate, Limits
-from tsnrepro.stats.losses import difference_of_losses, loss_over_runs
+from tsnrepro.stats.losses import difference_of_losses, difference_of_shares, loss_over_runs
 from tsnrepro.stats.proportions import share, upper_bound_when_none_lost
 from tsnrepro.stats.quantiles import correlated_quantile
 from tsnrepro.stats.replication import mean_over_runs, variation_over_runs
@@ -49,6 +49,7 @@ CORRELATIONS = (0.0, 0.5, 0.9, 0.99)
 SAMPLES = (2000, 20_000)
 QUANTILES = (0.5, 0.9, 0.99, 0.999)
 BURST, SENT = 300, 30_000
+TRIALS_A_REPETITION = (6, 18)
 # Of these campaigns the loads of the main sweep, in Mb/s.
 SWEPT = ("quick", "documents")
 # Rise of the loss in one repetition, as a share of the rate.
@@ -155,6 +156,21 @@ def losses(rng: Generator) -> Iterator[tuple[str, Callable[[], list[Outcome]]]]:
             ]  # fmt: skip
 
         yield f"{stalls:g} stalls a trial, {_sizes(alike=alike)}, {runs} runs", one
+
+
+def shares(rng: Generator) -> Iterator[tuple[str, Callable[[], list[Outcome]]]]:
+    """Shares of a few trials that lose, of two ways to read: what a buffer or priority changes."""
+    chances = ((0.5, 0.0), (0.5, 0.05), (0.3, 0.3), (0.9, 0.5), (0.1, 0.05))
+    for (one_way, other), trials, runs in product(chances, TRIALS_A_REPETITION, REPETITIONS):
+
+        def one(
+            one_way: float = one_way, other: float = other, trials: int = trials, runs: int = runs
+        ) -> list[Outcome]:
+            a, b = (100 * rng.binomial(trials, p, runs) / trials for p in (one_way, other))
+            found = difference_of_shares(a, b, paired=True, unit="")
+            return [("difference of shares", found, 100 * (one_way - other))]
+
+        yield f"{one_way:g} against {other:g} of {trials} trials, {runs} runs", one
 
 
 def _sizes(*, alike: bool) -> str:
@@ -348,7 +364,8 @@ def quantiles(rng: Generator) -> Iterator[tuple[str, Callable[[], list[Outcome]]
 
 
 FAMILIES = {
-    f.__name__: f for f in (losses, thresholds, means, quantiles, variations, trends, stopped)
+    f.__name__: f
+    for f in (losses, shares, thresholds, means, quantiles, variations, trends, stopped)
 }
 
 

@@ -9,6 +9,7 @@ from tsnrepro.repository import root
 
 SETS = {
     "losses": 60,
+    "shares": 200,
     "means": 60,
     "quantiles": 400,
     "thresholds": 12,

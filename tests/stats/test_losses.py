@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from tsnrepro.stats.estimate import Limits
-from tsnrepro.stats.losses import difference_of_losses, loss_over_runs
+from tsnrepro.stats.losses import difference_of_losses, difference_of_shares, loss_over_runs
 
 # Student's quantile with a third of the tails of 95 %, two degrees of freedom.
 THIRD = stats.t.ppf(1 - 0.025 / 3, 2)
@@ -50,6 +50,15 @@ def test_differences_have_limits_where_one_side_lost_in_every_run():
     assert (neither.limits, neither.value) == (Limits.NONE, pytest.approx(25 / 3))
     assert difference_of_losses([0.0] * 3, [0.0] * 3).value == 0
     assert difference_of_losses([50.0, 100.0, 90.0], [0.0, 0.0, 90.0]).high == 100
+
+
+def test_shares_of_trials_have_students_limits_cut_at_all():
+    found = difference_of_shares([100 / 3, 50, 200 / 3], [0.0, 0.0, 0.0], True, "points")
+    half = stats.t.ppf(0.975, 2) * (100 / 6) / math.sqrt(3)
+    assert (found.low, found.high) == pytest.approx((50 - half, 50 + half))
+    assert found.limits is Limits.BOUND
+    assert difference_of_shares([100.0, 40, 90], [0.0, 0, 0], True, "points").high == 100
+    assert difference_of_shares([50.0] * 3, [0.0] * 3, True, "points").limits is Limits.NONE
 
 
 def test_unusable_losses():

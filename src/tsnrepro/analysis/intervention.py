@@ -8,10 +8,11 @@ repetitions. What is compared is the share of trials that lost a datagram.
 import numpy as np
 import pandas as pd
 
-from tsnrepro.analysis.missing import by_repetition, difference_of_loss, loss, shared, unknown
+from tsnrepro.analysis.missing import by_repetition, in_pairs, loss, shared, unknown
 from tsnrepro.analysis.results import Results
 from tsnrepro.records.columns import CONFIGURATIONS
 from tsnrepro.stats.estimate import Estimate
+from tsnrepro.stats.losses import difference_of_shares
 
 NAME = "loss.intervention"
 POINTS = "percentage points"
@@ -89,4 +90,4 @@ def _effects(cells: pd.DataFrame, sizes: list[float]) -> dict[str, Estimate]:
 def _effect(with_it: pd.DataFrame, without: pd.DataFrame) -> Estimate:
     if not (len(by_repetition(with_it, "lossy_percent")) and len(without)):
         return unknown(POINTS)
-    return difference_of_loss(with_it, without, "lossy_percent", POINTS)
+    return difference_of_shares(*in_pairs(with_it, without, "lossy_percent"), POINTS)

@@ -7,11 +7,19 @@ of simulated data sets. Where every run lost something they hold, with a third o
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from numpy.typing import ArrayLike
 from scipy import stats
 
 from tsnrepro.stats.checks import check_probability, finite_values, is_constant
-from tsnrepro.stats.comparisons import TOO_FEW, groups_of, no_spread, t_test
+from tsnrepro.stats.comparisons import (
+    TOO_FEW,
+    difference_of_means,
+    groups_of,
+    no_spread,
+    t_test,
+)
 from tsnrepro.stats.estimate import (
     DEFAULT_LEVEL,
     FEWEST_RUNS,
@@ -108,6 +116,29 @@ def difference_of_losses(
     low, high = max(float(found.low), -100.0), min(float(found.high), 100.0)
     method = f"{_STUDENT}, " + ("of differences by repetition" if paired else "Welch's")
     return Estimate(difference, low, high, level, method, n, unit, Limits.BOUND)
+
+
+def difference_of_shares(
+    a: ArrayLike, b: ArrayLike, paired: bool, unit: str, level: float = DEFAULT_LEVEL
+) -> Estimate:
+    """Estimate mean(a) - mean(b) of the shares of trials that lost, a repetition each, in percent.
+
+    Shares are between none and all, so no long burst is to come: Student's (paired) or Welch's t,
+    cut at 100 either way. Of few trials a repetition its limits hold more often than `level`.
+
+    Parameters
+    ----------
+    a, b, paired, level
+        As for :func:`difference_of_losses`.
+    unit
+        Unit of the difference.
+    """
+    found = difference_of_means(a, b, level, unit, paired=paired).estimate
+    if not found.decides:
+        return found
+    low, high = max(found.low, -100.0), min(found.high, 100.0)
+    method = f"{Limits.BOUND}: {found.method}, cut at 100"
+    return replace(found, low=low, high=high, method=method, limits=Limits.BOUND)
 
 
 def widened(level: float) -> float:
