@@ -142,6 +142,7 @@ def test_a_load_trial_counts_what_left_and_what_came(testbed):
     assert len(found.commands) == 4, "a talker and a listener each"
 
 
+@pytest.mark.slow
 def test_a_load_trial_with_the_waits_of_rfc_2544_tells_when_its_rate_fell(testbed):
     trial = Trial("rfc2544", "label", {"configuration": "control"}, 1)
     load = IntendedLoad(*("control", 200, 2000.0, 0.5), then=RateStep(500.0, 0.5), full_waits=True)
@@ -166,6 +167,7 @@ def test_the_campaign_measures_rfc2544(testbed):
     assert 0 < one_way["p50_us"] < 10_000
 
 
+@pytest.mark.slow
 def test_a_one_way_latency_trial_makes_the_waits_that_are_asked_for(testbed):
     settings = campaign("quick").rfc2544.model_copy(update={"full_waits": True})
     (planned,) = [
