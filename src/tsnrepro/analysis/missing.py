@@ -5,6 +5,7 @@ the repetition: trials of one repetition share its hour, so of several their mea
 """
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 import pandas as pd
@@ -90,18 +91,21 @@ def loss(trials: pd.DataFrame, column: str) -> Estimate:
 
 def difference(a: pd.DataFrame, b: pd.DataFrame, column: str, unit: str) -> Estimate:
     """Return the median difference of two groups over repetitions, as ``median_difference``."""
-    first, second, paired = in_pairs(a, b, column)
-    if not (len(first) and len(second)):
-        return unknown(unit)
-    return median_difference(first, second, unit=unit, paired=paired)
+    return _difference(median_difference, a, b, column, unit)
 
 
 def difference_of_loss(a: pd.DataFrame, b: pd.DataFrame, column: str, unit: str) -> Estimate:
     """Return the difference of two groups' losses in percent, as ``difference_of_losses``."""
+    return _difference(difference_of_losses, a, b, column, unit)
+
+
+def _difference(
+    estimated: Callable[..., Estimate], a: pd.DataFrame, b: pd.DataFrame, column: str, unit: str
+) -> Estimate:
     first, second, paired = in_pairs(a, b, column)
     if not (len(first) and len(second)):
         return unknown(unit)
-    return difference_of_losses(first, second, unit=unit, paired=paired)
+    return estimated(first, second, unit=unit, paired=paired)
 
 
 def relative(a: pd.DataFrame, b: pd.DataFrame, column: str) -> Comparison:
