@@ -520,14 +520,22 @@ def test_a_trial_sees_those_recorded_before_it(store):
 
 
 class Stalling:
-    """Measures, on a machine that stalls for so many milliseconds in each measurement in turn."""
+    """Measures, on a machine that stalls for so many milliseconds in each measurement in turn.
+
+    Each time it does so at that many of a thousand checks.
+    """
 
     def __init__(self, stalls_ms) -> None:
         self._stalls_ms = list(stalls_ms)
 
     def __call__(self, _testbed, _trial, measured) -> None:
         longest_ms = self._stalls_ms.pop(0)
-        measured.values |= {"lost": longest_ms > 5, "stalls": {"here": {"longest_ms": longest_ms}}}
+        stalls = {
+            "longest_ms": longest_ms,
+            "stalled_share": longest_ms / 1000,
+            "threshold_ms": 0.5,
+        }
+        measured.values |= {"lost": longest_ms > 5, "stalls": {"here": stalls}}
 
 
 @pytest.mark.parametrize(
@@ -549,6 +557,17 @@ def test_a_trial_on_a_machine_that_stalled_is_kept_and_measured_again(store, sta
     assert [entry["trial"] for entry in found["trials"]] == [kept[-1]["trial"]]
     assert len(found["failed_attempts"]) == len(statuses) - 1
     assert all("max_stall_ms of 40" in entry["reason"] for entry in found["failed_attempts"])
+
+
+def test_a_trial_may_be_measured_again_since_its_machine_stalled_often(store):
+    items = planned(2)
+    items[1] = replace(items[1], max_stalled_percent=1.0)
+    found = run_trials(store, items, 3, FakeTestbed().open, Stalling([30.0, 10.1, 10.0]))
+    statuses = [[each["status"] for each in kept] for kept in documents(store, items)]
+    assert statuses == [["measured"], ["unsteady", "measured"]]
+    (refused,) = found["failed_attempts"]
+    assert "over 0.5 ms at 1.01 % of the meter's checks" in refused["reason"]
+    assert "max_stalled_percent of 1" in refused["reason"]
 
 
 def test_without_a_limit_no_stall_is_too_long(store):

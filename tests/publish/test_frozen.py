@@ -26,6 +26,7 @@ VALUES = r"""
 \tsnset{a.no}{print}{--}\tsnset{a.no}{raw}{nil}\tsnset{a.no}{rawlo}{nil}\tsnset{a.no}{rawhi}{nil}
 \tsnset{a.word}{print}{cannot tell}\tsnset{a.word}{raw}{cannot tell}
 \tsnset{testbed.kind}{raw}{model}\tsnset{testbed.kind}{print}{model}
+\tsnset{a.chance}{print}{0.0000}\tsnset{a.chance}{raw}{2e-05}
 \tsnset{p/1/x}{print}{500}\tsnset{p/1/x}{raw}{500.0}\tsnset{p/2/x}{print}{530}\tsnset{p/2/x}{raw}{530.0}
 """
 
@@ -54,6 +55,7 @@ def written(folder, body, korean=False, **options):
         ("one \\ifknown{a.b}{\n  two\n}{}\nthree", "one  two \nthree"),
         (r"\cells{a.{b,no}} \\ next", r"12.5 & -- \\ next"),
         (r"\pubrange{p/1/x}{p/2/x}, \pubrange{p/1/x}{p/1/x}", "500--530, 500"),
+        (r"\pvalue{a.b}, \pvalue{a.chance}", "$p=12.5$, $p<0.0001$"),
         (r"\ours\unlessmodel{ and more} x", "Simulated x"),
         (r"\ours\sidebyside{} x", "Simulated x"),
         (r"\ours{} on \units{}", "Simulated on Mb/s"),

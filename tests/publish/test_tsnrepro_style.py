@@ -19,6 +19,7 @@ VALUES = r"""
 \tsnset{a.word}{print}{cannot tell}\tsnset{a.word}{raw}{cannot tell}
 \tsnset{a.word}{unit}{}\tsnset{a.word}{decimals}{0}
 \tsnset{testbed.kind}{print}{model}\tsnset{testbed.kind}{raw}{model}
+\tsnset{a.chance}{unit}{}\tsnset{a.chance}{print}{0.0000}\tsnset{a.chance}{raw}{2e-05}
 \tsnset{t-1/r/c_d}{print}{941.0}\tsnset{t-1/r/c_d}{raw}{941.0}\tsnset{t-1/r/c_d}{unit}{\%}
 """
 RULED_ROWS = r"\ifknown{a.b}{\hline x\\}{}\ifknown{a.no}{\hline y\\}{}"
@@ -71,6 +72,7 @@ def test_every_command_prints_what_it_should(tmp_path):
         r"\ifval{a.word}{lower}{yes}{no}": "no",
         r"\caseval{a.word}{{lower}{one}{cannot tell}{two}}": "two",
         r"\wordval{a.word}\wordval{a.no}": "cannot tell–",
+        r"\pvalue{a.b}, \pvalue{a.chance}": "p = 12.5, p < 0.0001",
         r"\pubus{t-1/r/c_d}": "0.94",
         r"\ours\unlessmodel{ and more}": "Simulated",
         r"\begin{tabular}{ll}\cells{a.{b,no}}\end{tabular}": "12.5 –",

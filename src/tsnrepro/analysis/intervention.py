@@ -2,8 +2,12 @@
 
 An intervention changes one thing and leaves the rest: each cell (buffer, priority, load) is
 measured under both configurations in every repetition, so that every effect is a difference within
-repetitions. What is compared is the share of trials that lost a datagram.
+repetitions. What is compared is the share of trials that lost a datagram: how much it changes, over
+repetitions, and whether it does at all, over pairs of trials that are alike in everything else.
 """
+
+import math
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -11,14 +15,27 @@ import pandas as pd
 from tsnrepro.analysis.missing import by_repetition, in_pairs, loss, shared, unknown
 from tsnrepro.analysis.results import Results
 from tsnrepro.records.columns import CONFIGURATIONS
+from tsnrepro.stats.comparisons import holm
 from tsnrepro.stats.estimate import Estimate
 from tsnrepro.stats.losses import difference_of_shares
+from tsnrepro.stats.proportions import DifferingPairs, pairs_that_differ
 
 NAME = "loss.intervention"
 POINTS = "percentage points"
 # As many buffers as a manuscript has rows for.
 SIZES = 5
+SIGNIFICANCE = 0.05
 PRIORITIES = {"ordinary": False, "realtime": True}
+# What tells trials apart; one changes between the trials of a pair.
+_CONDITIONS = ("buffer_bytes", "realtime", "configuration", "target_mbps", "repetition")
+
+
+class _Change(NamedTuple):
+    """One change: the column in which it lies, and the trials with it and without."""
+
+    column: str
+    after: pd.DataFrame
+    before: pd.DataFrame
 
 
 def add(results: Results, trials: pd.DataFrame) -> None:
@@ -28,8 +45,11 @@ def add(results: Results, trials: pd.DataFrame) -> None:
     for number in range(SIZES):
         size = sizes[number] if number < len(sizes) else None
         _size(results, f"{NAME}.size_{number + 1}", cells[cells["buffer_bytes"] == size], size)
-    for name, change in _effects(cells, sizes).items():
-        results.estimate(f"{NAME}.{name}.difference.percent", change, 1, trials["trial"])
+    changes = _changes(cells, sizes)
+    for name, change in changes.items():
+        effect = _effect(change.after, change.before)
+        results.estimate(f"{NAME}.{name}.difference.percent", effect, 1, trials["trial"])
+    _pairs(results, changes, trials["trial"])
     shared(results, f"{NAME}.duration_s", trials, "duration_s", "s", digits=2)
     highest = float(trials["target_mbps"].max())
     method = "configuration"
@@ -75,15 +95,17 @@ def _size(results: Results, name: str, cells: pd.DataFrame, size: float | None) 
             )
 
 
-def _effects(cells: pd.DataFrame, sizes: list[float]) -> dict[str, Estimate]:
-    """Return what a large buffer, priority and FRER change, everything else being equal."""
+def _changes(cells: pd.DataFrame, sizes: list[float]) -> dict[str, _Change]:
+    """Return the trials with a large buffer, priority and FRER, and those without it."""
     ordinary = cells[~cells["realtime"]]
     default = cells[cells["buffer_bytes"] == (sizes[0] if sizes else np.nan)]
     largest = ordinary["buffer_bytes"] == (sizes[-1] if len(sizes) > 1 else np.nan)
+    before = default[~default["realtime"]]
+    frer, control = (cells[cells["configuration"] == c] for c in ("frer", "control"))
     return {
-        "buffer": _effect(ordinary[largest], default[~default["realtime"]]),
-        "realtime": _effect(default[default["realtime"]], default[~default["realtime"]]),
-        "frer": _effect(*(cells[cells["configuration"] == c] for c in ("frer", "control"))),
+        "buffer": _Change("buffer_bytes", ordinary[largest], before),
+        "realtime": _Change("realtime", default[default["realtime"]], before),
+        "frer": _Change("configuration", frer, control),
     }
 
 
@@ -91,3 +113,44 @@ def _effect(with_it: pd.DataFrame, without: pd.DataFrame) -> Estimate:
     if not (len(by_repetition(with_it, "lossy_percent")) and len(without)):
         return unknown(POINTS)
     return difference_of_shares(*in_pairs(with_it, without, "lossy_percent"), POINTS)
+
+
+def _pairs(results: Results, changes: dict[str, _Change], trials: pd.Series) -> None:
+    """Add in how many pairs only the trial with a change lost, only that without, and the test.
+
+    The order of trials is random within each repetition. If a change does nothing, which trial of
+    a pair meets a stall is therefore chance, whatever the hour does to all of them.
+    """
+    found = {}
+    for name, change in changes.items():
+        same = [column for column in _CONDITIONS if column != change.column]
+        both = change.after.merge(change.before, on=same, suffixes=("_with", "_without"))
+        lossy = [both[f"lossy_percent_{side}"] > 0 for side in ("with", "without")]
+        results.value(f"{NAME}.{name}.pairs.count", len(both) or None, trials)
+        if len(both):
+            found[name] = pairs_that_differ(*lossy)
+    p_values = [each.p_value for each in found.values()]
+    adjusted = dict(zip(found, holm(p_values) if found else [], strict=True))
+    method = f"exact McNemar test of pairs of trials, Holm's adjustment over {len(found)}"
+    for name in changes:
+        pairs, p_value = found.get(name), float(adjusted.get(name, math.nan))
+        for side, number in _sides(pairs).items():
+            results.value(f"{NAME}.{name}.pairs.{side}.count", number, trials)
+        results.value(f"{NAME}.{name}.pairs.p", p_value, trials, digits=4, method=method)
+        results.value(f"{NAME}.{name}.verdict", _verdict(pairs, p_value), trials, method=method)
+
+
+def _sides(pairs: DifferingPairs | None) -> dict[str, int | None]:
+    """Return in how many pairs only the trial with a change, or only that without it, lost."""
+    if pairs is None:
+        return {"with": None, "without": None}
+    return {"with": pairs.first_only, "without": pairs.second_only}
+
+
+def _verdict(pairs: DifferingPairs | None, p_value: float) -> str | None:
+    """Return whether with a change fewer trials lose, or more, or neither is shown."""
+    if pairs is None:
+        return None
+    if p_value >= SIGNIFICANCE:
+        return "cannot tell"
+    return "lower" if pairs.first_only < pairs.second_only else "higher"

@@ -21,7 +21,7 @@ class Planned:
     it, on a rack where others may stand. ``until`` names what a trial is measured for only as long
     as it is not well enough known; without such a name it is measured in any case. ``cabled`` says
     what has to be between network cards where it is measured between such, a ``cable`` or a
-    ``switch``.
+    ``switch``. ``max_stalled_percent`` is how often a machine may have stalled meanwhile.
     """
 
     trial: Trial
@@ -31,6 +31,7 @@ class Planned:
     data_planes: tuple[str, ...] = ()
     until: str = ""
     cabled: str = ""
+    max_stalled_percent: float | None = None
 
 
 def randomised_blocks(trials: list[Trial], seed: int) -> list[Trial]:

@@ -53,7 +53,8 @@ def run_trials(
     The testbed is brought up only when a trial is missing, and again for trials that need other
     settings of it, which ``open_testbed`` takes by name. A trial that fails is recorded with
     its reason and tried again, ``attempts`` times in all; so is, but for the last attempt, one
-    during which a machine stalled for longer than ``max_stall_ms``, whatever came out. A run that
+    during which a machine stalled for longer than ``max_stall_ms``, or more often than the trial
+    allows, whatever came out. A run that
     is started again tries as often again what failed: its cause may be mended. With
     ``warm_up`` the first missing trial is measured once before it counts, since caches, neighbours
     and processors are cold then; this is recorded too, as a trial that no manifest lists.
@@ -195,7 +196,8 @@ class _Recorder:
         """
         numbers = self.open_attempts(item.trial)
         for attempt in numbers:
-            measure = self.measure if attempt == numbers[-1] else self._steady
+            steady = partial(self._steady, item.max_stalled_percent)
+            measure = self.measure if attempt == numbers[-1] else steady
             if self._attempt(item.trial, attempt, item.order, measure) == "measured":
                 return
 
@@ -207,17 +209,23 @@ class _Recorder:
         left = self.attempts - len(ended) if "unsteady" in ended else self.attempts
         return range(len(ended) + 1, len(ended) + left + 1)
 
-    def _steady(self, trial: Trial, measured: Measurement) -> None:
-        """Measure a trial, and refuse it if a machine stalled for too long meanwhile."""
+    def _steady(self, max_percent: float | None, trial: Trial, measured: Measurement) -> None:
+        """Measure a trial, and refuse it if a machine stalled for too long or too often."""
         self.measure(trial, measured)
-        found = measured.values.get("stalls", {})
-        stalls = {name: each["longest_ms"] for name, each in found.items()}
-        most, longest = self.max_stall_ms, max(stalls.values(), default=0.0)
-        if most is not None and longest > most:
-            raise UnsteadyError(
-                f"the machine stalled for {longest:.1f} ms, more than max_stall_ms of {most:g}",
-                max(stalls, key=lambda name: stalls[name]),
-            )
+        for name, found in measured.values.get("stalls", {}).items():
+            longest, percent = found["longest_ms"], 100 * found["stalled_share"]
+            if self.max_stall_ms is not None and longest > self.max_stall_ms:
+                raise UnsteadyError(
+                    f"the machine stalled for {longest:.1f} ms, more than max_stall_ms of "
+                    f"{self.max_stall_ms:g}",
+                    name,
+                )
+            if max_percent is not None and percent > max_percent:
+                raise UnsteadyError(
+                    f"the machine stalled for over {found['threshold_ms']:g} ms at {percent:.2f} % "
+                    f"of the meter's checks, more than max_stalled_percent of {max_percent:g}",
+                    name,
+                )
 
     def _attempt(
         self,

@@ -47,6 +47,7 @@ _WORDS = (
         "units",
         "notprinted",
         "unitrange",
+        "pvalue",
         "pubus",
     ),
     *("pubrange", "wordval", "wordpub", "verdictword", "recordverdictword", "provenancetext"),

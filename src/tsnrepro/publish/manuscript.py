@@ -14,7 +14,7 @@ from tsnrepro.publish.errors import PublishError
 MEASURED_COMMANDS = (
     *("val", "unitval", "lo", "hi", "bounds", "interval", "unitinterval", "unitbounds"),
     *("rawval", "rawlo", "rawhi", "ifval", "ifknown", "ifbounded", "caseval"),
-    *("wordval", "unitrange"),
+    *("wordval", "unitrange", "pvalue"),
 )
 PUBLISHED_COMMANDS = ("pub", "unitpub", "rawpub", "publink", "wordpub")
 _KINDS = {

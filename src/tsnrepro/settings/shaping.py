@@ -11,6 +11,7 @@ from tsnrepro.settings.strict import (
     LoadMbps,
     OneOrMore,
     Packets,
+    Percent,
     PositiveFloat,
     PositiveInt,
     QueueBytes,
@@ -143,6 +144,10 @@ class _Conditions(Strict):
     load_payload_bytes: _StampedPayload = 1472
     repetitions: Repetitions | None = None
     """Of this part's trials, where they are not the experiment's."""
+    max_stalled_percent: Percent | None = None
+    """Measure a trial again, within its attempts, if a machine kept threads waiting at more of the
+    stall meter's checks. A quantile is the network's only while far fewer frames than those beyond
+    it meet a stall; how long one is does not matter to it."""
 
 
 def _all_optional(model: type[Strict], name: str) -> Any:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import math
 import operator
+from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import ArrayLike
+from scipy import stats
 
 from tsnrepro.stats.checks import check_probability
 from tsnrepro.stats.estimate import DEFAULT_LEVEL, Estimate, Limits
@@ -75,3 +78,47 @@ def upper_bound_when_none_lost(n: int, level: float = DEFAULT_LEVEL) -> float:
     if n < 1:
         raise ValueError(f"a bound needs at least one draw, got n={n}")
     return -math.expm1(math.log1p(-level) / n)
+
+
+@dataclass(frozen=True)
+class DifferingPairs:
+    """Pairs of trials of which just one had the outcome, by which, and whether that was chance.
+
+    Attributes
+    ----------
+    first_only, second_only
+        Pairs in which only the first, or only the second, trial had it.
+    p_value
+        Two-sided p value of the null hypothesis that either was as likely; one where no pair
+        differs.
+    """
+
+    first_only: int
+    second_only: int
+    p_value: float
+
+
+def pairs_that_differ(first: ArrayLike, second: ArrayLike) -> DifferingPairs:
+    """Compare an outcome of paired trials by the exact test of McNemar (1947).
+
+    Psychometrika 12(2). Pairs of which both trials, or neither, had the outcome say nothing of what
+    parts them. The test is exact whatever pairs share, if chance decided which trial of each pair
+    was measured under which condition.
+
+    Parameters
+    ----------
+    first, second
+        Whether the trials of each pair had the outcome, both of shape (pairs,).
+
+    Raises
+    ------
+    ValueError
+        The groups are not of one size.
+    """
+    had, held_against = np.asarray(first, dtype=bool), np.asarray(second, dtype=bool)
+    if had.shape != held_against.shape:
+        raise ValueError(f"trials must pair up: {had.size} against {held_against.size}")
+    one, other = int((had & ~held_against).sum()), int((held_against & ~had).sum())
+    if not one + other:
+        return DifferingPairs(0, 0, 1.0)
+    return DifferingPairs(one, other, float(stats.binomtest(one, one + other, 0.5).pvalue))

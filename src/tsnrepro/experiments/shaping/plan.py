@@ -30,13 +30,22 @@ def plan(settings: ShapingSettings, seed: int, kind: str) -> list[Planned]:
         A window is shorter than a frame, or a schedule cannot be; see ``check_schedule``.
     """
     trials = []
+    steady: dict[str, float | None] = {}
     for part in settings.parts:
         if kind in part.testbeds:
             here = part.on(kind)
             check_part(here)
+            steady[part.name] = here.max_stalled_percent
             trials += trials_of(here, here.repetitions or settings.repetitions)
     planned = in_blocks(trials, seed, lambda trial: _nominal_seconds(trial, kind))
-    return [replace(item, cabled=_cabled(item.trial)) for item in planned]
+    return [
+        replace(
+            item,
+            cabled=_cabled(item.trial),
+            max_stalled_percent=steady[item.trial.factors["part"]],
+        )
+        for item in planned
+    ]
 
 
 def _cabled(trial: Trial) -> str:
