@@ -10,6 +10,7 @@ from typing import ClassVar
 
 import pytest
 
+from tsnrepro.publish.lua_calculations import Calculations
 from tsnrepro.publish.manuscript import (
     MEASURED_COMMANDS,
     PUBLISHED_COMMANDS,
@@ -38,6 +39,7 @@ _NO_TEXT = re.compile(
 )
 # Numbers of calculations: units, percent, means of three, and limits between two sentences.
 _ARITHMETIC = {"0", "1", "2", "3", "8", "50", "100", "1000", "1e6", "0.05", "0.9"}
+_VALUE = re.compile(r"\\\w+(?:\{[^{}]*\})*|#\d")
 _NUMBER = re.compile(r"\d+(?:[.,]\d+)*(?:e\d+)?")
 
 latex = [
@@ -47,6 +49,7 @@ latex = [
         reason="latexmk is not installed",
     ),
 ]
+texlua = pytest.mark.skipif(not shutil.which("texlua"), reason="texlua is not installed")
 chktex = pytest.mark.skipif(not shutil.which("chktex"), reason="chktex is not installed")
 
 
@@ -61,11 +64,11 @@ def _argument(text, start):
 
 
 def _calculations(text):
-    """Split LaTeX source into the text without calculations, and these."""
+    """Split LaTeX source into the text without calculations, and these by their Lua type."""
     found = []
-    while match := re.search(r"\\(?:calc\{\d\}|ifcalc)\s*(?=\{)", text):
+    while match := re.search(r"\\(?:calc\{\d\}|(?P<asks>ifcalc))\s*(?=\{)", text):
         end = _argument(text, match.end())
-        found.append(text[match.end() : end])
+        found.append(("boolean" if match["asks"] else "number", text[match.end() : end]))
         text = text[: match.start()] + text[end:]
     return text, found
 
@@ -95,8 +98,14 @@ class Manuscript:
         before, _, body = without_comments(source).partition(r"\begin{document}")
         text, expressions = _calculations(_NO_TEXT.sub(" ", body or before))
         in_text = _NUMBER.findall(self.names.sub(" ", text))
-        in_calculations = _NUMBER.findall(" ".join(expressions))
+        in_calculations = _NUMBER.findall(" ".join(what for _, what in expressions))
         return in_text + [number for number in in_calculations if number not in _ARITHMETIC]
+
+    @staticmethod
+    def calculations(source):
+        """Return what LaTeX source calculates by its Lua type, every value being 1.5."""
+        _, found = _calculations(without_comments(source))
+        return [(kind, _VALUE.sub("1.5", what[1:-1])) for kind, what in found]
 
     def constants(self):
         text = without_comments((self.folder / CONSTANTS_FILE).read_text(encoding="utf-8"))
@@ -187,6 +196,13 @@ class SourceChecks:
 
     def test_constants_are_those_of_standards(self):
         assert self.paper.constants() == self.constants
+
+    @texlua
+    def test_every_calculation_can_be_made(self, path):
+        """Also of a sentence that no results of the tests lead to."""
+        with Calculations() as lua:
+            for kind, what in self.paper.calculations(path.read_text(encoding="utf-8")):
+                assert lua.holds(f'type({what}) == "{kind}"'), what
 
     @chktex
     def test_chktex_has_nothing_to_say(self):
