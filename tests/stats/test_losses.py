@@ -53,12 +53,12 @@ def test_differences_have_limits_where_one_side_lost_in_every_run():
 
 
 def test_shares_of_trials_have_students_limits_cut_at_all():
-    found = difference_of_shares([100 / 3, 50, 200 / 3], [0.0, 0.0, 0.0], True, "points")
+    found = difference_of_shares([100 / 3, 50, 200 / 3], [0.0, 0.0, 0.0], paired=True)
     half = stats.t.ppf(0.975, 2) * (100 / 6) / math.sqrt(3)
     assert (found.low, found.high) == pytest.approx((50 - half, 50 + half))
     assert found.limits is Limits.BOUND
-    assert difference_of_shares([100.0, 40, 90], [0.0, 0, 0], True, "points").high == 100
-    assert difference_of_shares([50.0] * 3, [0.0] * 3, True, "points").limits is Limits.NONE
+    assert difference_of_shares([100.0, 40, 90], [0.0, 0, 0], paired=True).high == 100
+    assert difference_of_shares([50.0] * 3, [0.0] * 3, paired=True).limits is Limits.NONE
 
 
 def test_unusable_losses():

@@ -12,12 +12,10 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from tsnrepro.analysis.missing import by_repetition, in_pairs, loss, shared, unknown
+from tsnrepro.analysis.missing import difference_of_share, loss, shared
 from tsnrepro.analysis.results import Results
 from tsnrepro.records.columns import CONFIGURATIONS
 from tsnrepro.stats.comparisons import holm
-from tsnrepro.stats.estimate import Estimate
-from tsnrepro.stats.losses import difference_of_shares
 from tsnrepro.stats.proportions import DifferingPairs, pairs_that_differ
 
 NAME = "loss.intervention"
@@ -47,7 +45,7 @@ def add(results: Results, trials: pd.DataFrame) -> None:
         _size(results, f"{NAME}.size_{number + 1}", cells[cells["buffer_bytes"] == size], size)
     changes = _changes(cells, sizes)
     for name, change in changes.items():
-        effect = _effect(change.after, change.before)
+        effect = difference_of_share(change.after, change.before, "lossy_percent", POINTS)
         results.estimate(f"{NAME}.{name}.difference.percent", effect, 1, trials["trial"])
     _pairs(results, changes, trials["trial"])
     shared(results, f"{NAME}.duration_s", trials, "duration_s", "s", digits=2)
@@ -107,12 +105,6 @@ def _changes(cells: pd.DataFrame, sizes: list[float]) -> dict[str, _Change]:
         "realtime": _Change("realtime", default[default["realtime"]], before),
         "frer": _Change("configuration", frer, control),
     }
-
-
-def _effect(with_it: pd.DataFrame, without: pd.DataFrame) -> Estimate:
-    if not (len(by_repetition(with_it, "lossy_percent")) and len(without)):
-        return unknown(POINTS)
-    return difference_of_shares(*in_pairs(with_it, without, "lossy_percent"), POINTS)
 
 
 def _pairs(results: Results, changes: dict[str, _Change], trials: pd.Series) -> None:

@@ -14,7 +14,7 @@ from tsnrepro.analysis.results import Results
 from tsnrepro.records.tables import repetitions
 from tsnrepro.stats.comparisons import Comparison, median_difference, relative_difference
 from tsnrepro.stats.estimate import DEFAULT_LEVEL, Estimate, Limits, without_interval
-from tsnrepro.stats.losses import difference_of_losses, loss_over_runs
+from tsnrepro.stats.losses import difference_of_losses, difference_of_shares, loss_over_runs
 from tsnrepro.stats.replication import mean_over_runs, range_over_runs
 
 _NO_TRIAL = "no trial gives it"
@@ -97,6 +97,11 @@ def difference(a: pd.DataFrame, b: pd.DataFrame, column: str, unit: str) -> Esti
 def difference_of_loss(a: pd.DataFrame, b: pd.DataFrame, column: str, unit: str) -> Estimate:
     """Return the difference of two groups' losses in percent, as ``difference_of_losses``."""
     return _difference(difference_of_losses, a, b, column, unit)
+
+
+def difference_of_share(a: pd.DataFrame, b: pd.DataFrame, column: str, unit: str) -> Estimate:
+    """Return the difference of two groups' shares of trials, as ``difference_of_shares``."""
+    return _difference(difference_of_shares, a, b, column, unit)
 
 
 def _difference(

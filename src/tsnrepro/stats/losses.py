@@ -119,7 +119,12 @@ def difference_of_losses(
 
 
 def difference_of_shares(
-    a: ArrayLike, b: ArrayLike, paired: bool, unit: str, level: float = DEFAULT_LEVEL
+    a: ArrayLike,
+    b: ArrayLike,
+    level: float = DEFAULT_LEVEL,
+    unit: str = "percentage points",
+    *,
+    paired: bool = False,
 ) -> Estimate:
     """Estimate mean(a) - mean(b) of the shares of trials that lost, a repetition each, in percent.
 
@@ -128,10 +133,8 @@ def difference_of_shares(
 
     Parameters
     ----------
-    a, b, paired, level
+    a, b, level, unit, paired
         As for :func:`difference_of_losses`.
-    unit
-        Unit of the difference.
     """
     found = difference_of_means(a, b, level, unit, paired=paired).estimate
     if not found.decides:
