@@ -30,6 +30,7 @@ EXPERIMENTS = ("loss", "tcp", "latency")
 SUMMARY_COLUMNS = (
     *("configuration", "target_mbps", "offered_mbps", "trials", "trials_with_loss"),
     *("sent", "lost", "loss_percent", "loss_low_percent", "loss_high_percent"),
+    "loss_limits",
 )
 COMMIT = "0123456789abcdef0123456789abcdef01234567+changes"
 
@@ -316,7 +317,8 @@ def write_summary(path, rates=RATES, known=True):
             lossy = 3 if percent else 0
             sent = rate * 500
             counts = [3, lossy, sent, round(sent * percent / 100)]
-            rows.writerow([configuration, rate, rate - 0.1, *counts, percent, *interval])
+            limits = "bound" if known else "no interval"
+            rows.writerow([configuration, rate, rate - 0.1, *counts, percent, *interval, limits])
 
 
 def write_figures(folder, names):

@@ -275,3 +275,12 @@ def test_escaped_text_holds_no_bare_special_character():
 def test_names_may_break_behind_their_joints():
     assert breakable("a.b_c") == r"a.\allowbreak{}b\_\allowbreak{}c"
     assert breakable("0" * 24).count(r"\allowbreak") == 3
+
+
+def test_no_sentence_can_decide_by_values_that_were_seen(written):
+    method = "range over 3 runs, no interval: too few"
+    item = entry("a.b.us", 2.0, 1.0, 3.0, unit="us", digits=1, method=method)
+    found = fields(written(r"\interval{a.b.us}", [item]) / "values.tex", "a.b.us")
+    assert found["interval"] == r"2.0 (1.0\,\ldots\,3.0)"
+    assert found["bounds"] == r"1.0\,\ldots\,3.0"
+    assert (found["raw"], found["rawlo"], found["rawhi"]) == ("2.0", "nil", "nil")

@@ -90,3 +90,10 @@ def test_limits_stand_alone():
 )
 def test_published_cells_keep_their_digits(text, qualifier, expected):
     assert printed(text, qualifier, TEXT) == expected
+
+
+def test_values_seen_are_no_interval_on_the_page():
+    assert interval(2.0, 1.0, 3.0, 1, TEXT, seen=True) == "2.0 (1.0 … 3.0)"
+    assert interval(None, 1.0, 3.0, 0, TEXT, seen=True) == "1 … 3"
+    assert interval(None, 1.0, None, 0, TEXT, seen=True) == interval(None, 1.0, None, 0, TEXT)
+    assert limits(-1.0, 3.0, 1, TEX, seen=True) == r"\ensuremath{-}1.0\,\ldots\,3.0"

@@ -242,22 +242,26 @@ def _value_fields(item: Result) -> dict[str, str]:
         fields = dict.fromkeys(("print", "interval", "raw"), word)
         fields |= dict.fromkeys(("lo", "hi", "bounds"), TEX.unknown)
         return fields | {"unit": "", "decimals": "0", "rawlo": _NOTHING, "rawhi": _NOTHING}
-    digits, signed = item.digits, item.signed
+    digits = item.digits
+    how = {"signed": item.signed, "seen": item.is_range}
+    limits = (item.low, item.high)
+    # No sentence may decide by values that happened to be seen.
+    low, high = limits if item.decides else (None, None)
 
     def shown(value: float | None) -> str:
-        return numbers.number(value, digits, TEX, signed=signed)
+        return numbers.number(value, digits, TEX, signed=item.signed)
 
     return {
         "print": shown(item.value),
         "lo": shown(item.low),
         "hi": shown(item.high),
-        "bounds": numbers.limits(item.low, item.high, digits, TEX, signed=signed),
-        "interval": numbers.interval(item.value, item.low, item.high, digits, TEX, signed=signed),
+        "bounds": numbers.limits(*limits, digits, TEX, **how),
+        "interval": numbers.interval(item.value, *limits, digits, TEX, **how),
         "unit": unit(item.unit),
         "decimals": str(0 if item.value is None else digits),
         "raw": _raw(item.value),
-        "rawlo": _raw(item.low),
-        "rawhi": _raw(item.high),
+        "rawlo": _raw(low),
+        "rawhi": _raw(high),
     }
 
 

@@ -18,6 +18,7 @@ class Style:
     at_most: str
     about: str
     comma: str
+    dots: str
 
 
 TEX = Style(
@@ -29,6 +30,7 @@ TEX = Style(
     at_most=r"\ensuremath{\le}\,",
     about=r"\ensuremath{\sim}",
     comma=",~",
+    dots=r"\,\ldots\,",
 )
 TEXT = Style(
     minus="−",
@@ -39,6 +41,7 @@ TEXT = Style(
     at_most="≤\N{NARROW NO-BREAK SPACE}",
     about="~",
     comma=", ",
+    dots=" … ",
 )
 
 TEX_UNITS = {"%": r"\%", "us": "µs", "percentage points": "points"}
@@ -78,9 +81,12 @@ def interval(
     style: Style,
     *,
     signed: bool = False,
+    seen: bool = False,
 ) -> str:
     """Return ``value [low, high]``, or what of it is known.
 
+    Where the limits are but the smallest and the largest value ``seen``, that is
+    ``value (low … high)``, which nobody takes for an interval.
     Without a value, a single limit prints as a bound (at least, at most), and two stand alone: so
     a sweep in which no trial lost anything still says from where on.
     """
@@ -95,18 +101,28 @@ def interval(
             return f"{style.at_least}{shown(low)}"
         if low is None or low <= 0:
             return f"{style.at_most}{shown(high)}"
-        return limits(low, high, digits, style, signed=signed)
-    return f"{shown(value)} {limits(low, high, digits, style, signed=signed)}"
+        return limits(low, high, digits, style, signed=signed, seen=seen)
+    both = limits(low, high, digits, style, signed=signed, seen=seen)
+    return f"{shown(value)} ({both})" if seen else f"{shown(value)} {both}"
 
 
 def limits(
-    low: float | None, high: float | None, digits: int, style: Style, *, signed: bool = False
+    low: float | None,
+    high: float | None,
+    digits: int,
+    style: Style,
+    *,
+    signed: bool = False,
+    seen: bool = False,
 ) -> str:
-    """Return ``[low, high]``, or the sign for unknown where there is neither."""
+    """Return ``[low, high]``, or the sign for unknown where there is neither.
+
+    The smallest and the largest value ``seen`` have dots between them and no brackets.
+    """
     if low is None and high is None:
         return style.unknown
     shown = [number(item, digits, style, signed=signed) for item in (low, high)]
-    return f"[{shown[0]}{style.comma}{shown[1]}]"
+    return style.dots.join(shown) if seen else f"[{shown[0]}{style.comma}{shown[1]}]"
 
 
 def printed(text: str, qualifier: str | None, style: Style) -> str:

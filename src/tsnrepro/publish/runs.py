@@ -85,4 +85,5 @@ def bare(item: Result) -> str:
     """Return a number and its interval without the unit."""
     if isinstance(item.value, str):
         return item.value
-    return numbers.interval(item.value, item.low, item.high, item.digits, TEXT, signed=item.signed)
+    how = {"signed": item.signed, "seen": item.is_range}
+    return numbers.interval(item.value, item.low, item.high, item.digits, TEXT, **how)

@@ -168,7 +168,7 @@ def intervals_plot(values: Mapping[str, Result]) -> dict[str, Any] | None:
             "unit": item.unit,
         }
         for key, item in sorted(values.items())
-        if item.is_number and item.low is not None and item.high is not None
+        if item.is_number and item.decides and None not in (item.low, item.high)
     ]
     if not rows:
         return None

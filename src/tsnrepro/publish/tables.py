@@ -9,6 +9,7 @@ from tsnrepro.audit import published
 from tsnrepro.publish.errors import PublishError
 from tsnrepro.publish.numbers import TEX, limits, number
 from tsnrepro.records.columns import CONFIGURATIONS
+from tsnrepro.stats.estimate import Limits
 
 LOSS_SUMMARY = "tables/summary.csv"
 LOSS_ROWS = "tables/loss-rows.tex"
@@ -31,6 +32,7 @@ class LossPoint(BaseModel):
     loss_percent: float
     loss_low_percent: float | None
     loss_high_percent: float | None
+    loss_limits: Limits
 
 
 def load_loss_summary(run: Path) -> list[LossPoint]:
@@ -132,5 +134,5 @@ def _measured(point: LossPoint | None) -> list[str]:
         number(point.offered_mbps, 1, TEX),
         f"{point.trials_with_loss}/{point.trials}",
         number(point.loss_percent, _LOSS_DIGITS, TEX),
-        limits(low, high, _LOSS_DIGITS, TEX),
+        limits(low, high, _LOSS_DIGITS, TEX, seen=point.loss_limits == Limits.RANGE),
     ]

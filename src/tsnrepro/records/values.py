@@ -84,6 +84,11 @@ class Result(BaseModel):
         return decides(self.method)
 
     @property
+    def is_range(self) -> bool:
+        """Tell whether the limits are the smallest and the largest value seen."""
+        return None not in (self.low, self.high) and not self.decides
+
+    @property
     def signed(self) -> bool:
         """Tell whether the value is a difference, which prints its sign."""
         return "difference" in self.key.split(".")
