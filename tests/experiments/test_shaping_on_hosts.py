@@ -108,16 +108,17 @@ def test_where_nothing_arbitrates_the_load_has_what_the_stream_leaves(mode):
 
 
 def test_nothing_is_waited_for_but_what_there_is():
-    """A load that has to fill queues; without one the listener's start."""
+    """A load that has to fill queues, and listeners until they say that they are ready."""
 
-    def lead_s(load_mbps: float) -> float:
+    def before(load_mbps: float) -> list:
         steps = on_hosts.job_of(part(loads_mbps=[load_mbps]), "fifo", 1).steps
-        place = next(n for n, s in enumerate(steps) if isinstance(s, Step) and s.name == "talker")
-        pause = steps[place - 1]
-        assert isinstance(pause, Pause)
-        return pause.seconds
+        talker = next(n for n, s in enumerate(steps) if isinstance(s, Step) and s.name == "talker")
+        return list(steps[:talker])
 
-    assert (lead_s(20.0), lead_s(0.0)) == (0.2, 0.05)
+    assert [step.seconds for step in before(20.0) if isinstance(step, Pause)] == [0.2]
+    assert not [step for step in before(0.0) if isinstance(step, Pause)]
+    awaited = [step.name for step in before(20.0) if isinstance(step, Step) and step.ready]
+    assert awaited == ["listener", "load-listener"]
 
 
 def test_sends_in_step_begin_with_the_cycle_and_others_take_all_of_it():

@@ -437,6 +437,20 @@ def test_a_port_is_given_back_as_it_was(rack, lived_in, unchanged):
     assert "UP" in rack.run("talker", "ip", "link", "show", "eth0").split("<")[1].split(">")[0]
 
 
+def test_a_step_that_says_when_it_is_ready_is_waited_for(rack, unchanged):
+    """And one that ends without saying so keeps nothing waiting."""
+    asked = job(
+        shell("slow", "sleep 0.5; echo ready; sleep 5", background=True, ready="ready"),
+        shell("mute", "sleep 0.2; echo already", background=True, ready="ready"),
+        shell("next", "true"),
+        Stop("slow"),
+    )
+    for result in both(rack, asked):
+        assert result.wall_s < 5
+        assert result.steps["mute"].stdout in ("already\n", "")
+        assert result.steps["next"].started_s - result.steps["slow"].started_s > 0.7
+
+
 def test_a_step_that_runs_at_the_end_is_waited_for(rack, unchanged):
     result = SessionJobs(rack.hosts).run(job(shell("last", "sleep 1; echo done", background=True)))
     assert result.check().steps["last"].stdout == "done\n"

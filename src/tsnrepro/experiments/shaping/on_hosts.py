@@ -47,9 +47,8 @@ if TYPE_CHECKING:
 _STREAM_PORT, _LOAD_PORT = 5005, 5006
 _LOG_PATH = "/tmp/stream.log"
 
-# The load fills queues and sockets before the stream starts. Where there is none, only the listener
-# has to have opened its port and its log, which takes it some milliseconds; bridges have answered.
-_LEAD_S, _LISTENER_S = 0.2, 0.05
+# The load fills queues and sockets before the stream starts.
+_LEAD_S = 0.2
 # The last datagrams come in after it: no more queues are full on their way, those of a port whose
 # gates are open half of the time counted twice, and programs are late by less.
 _FULL_QUEUES, _LATENESS_S = 4, 0.1
@@ -355,7 +354,7 @@ def _steps(part: ShapingPart, mode: Mode, wiring: Wiring) -> list[Step | Stop | 
         _listener(part, wiring, deadline),
         *(Step(f"{name}-before", *show, COMMAND_S) for name, show in shows.items()),
         *(_loads(part, wiring, deadline) if loaded else []),
-        Pause(_LEAD_S if loaded else _LISTENER_S),
+        *([Pause(_LEAD_S)] if loaded else []),
         *_sending(part, mode, wiring, deadline),
         *(Stop(load) for load in loads),
         Pause(_drain_s(part)),
@@ -391,7 +390,12 @@ def _listener(part: ShapingPart, wiring: Wiring, deadline: float) -> Step:
         timestamps=wiring.stamps,
         realtime=software_bridge.END_PRIORITY if part.software_bridge else None,
     )
-    return Step("listener", LISTENER, tuple(listen), deadline, background=True, files=(_LOG_PATH,))
+    return replace(_listening("listener", listen, deadline), files=(_LOG_PATH,))
+
+
+def _listening(name: str, argv: list[str], deadline: float) -> Step:
+    """Return the step that listens from when it is said to have started."""
+    return Step(name, LISTENER, tuple(argv), deadline, background=True, ready=command.READY)
 
 
 def _talker(part: ShapingPart, mode: Mode, wiring: Wiring, deadline: float) -> Step:
@@ -431,7 +435,7 @@ def _loads(part: ShapingPart, wiring: Wiring, deadline: float) -> list[Step]:
     listen = command.listener(
         str(programs.listener), ports, command.Extent(), buffer_bytes=_LOAD_BUFFER_BYTES
     )
-    steps = [Step("load-listener", LISTENER, tuple(listen), deadline, background=True)]
+    steps = [_listening("load-listener", listen, deadline)]
     for place, (host, port) in enumerate(zip(wiring.loaders, ports, strict=True)):
         talk = command.talker(
             str(programs.talker),

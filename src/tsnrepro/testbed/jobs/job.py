@@ -132,6 +132,9 @@ class Step:
     background
         Start it and go on. A :class:`Stop` ends it with TERM; otherwise the job's end waits for
         it, until its deadline.
+    ready
+        A line that a background step prints once it does what it is for. Later steps begin after
+        it, or after the end of a step that never printed it; its output may lack it.
     files
         Absolute paths to collect when the job's last step has ended. The hosts share one file
         system: a path may occur once in a job.
@@ -142,6 +145,7 @@ class Step:
     argv: tuple[str, ...]
     deadline_s: float
     background: bool = False
+    ready: str = ""
     files: tuple[str, ...] = ()
 
 
@@ -367,6 +371,8 @@ def _step_problems(step: Step, hosts: list[str], seen: set[str], files: set[str]
         yield f"step '{step.name}' has no command"
     if not (step.deadline_s > 0 and math.isfinite(step.deadline_s)):
         yield f"step '{step.name}' has a deadline of {step.deadline_s} s"
+    if step.ready and not step.background:
+        yield f"step '{step.name}' is waited for to its end, and not until it is ready"
     for path in step.files:
         if not path.startswith("/"):
             yield f"step '{step.name}' collects '{path}', which is no absolute path"

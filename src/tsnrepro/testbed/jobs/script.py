@@ -55,7 +55,8 @@ def _step(step: Step | Stop | Pause) -> str:
     if isinstance(step, Stop):
         return f"stop {step.step}"
     word = "start" if step.background else "run"
-    return f"{word} {step.name} {step.host} {step.deadline_s:g} {shlex.join(step.argv)}"
+    line = f"{word} {step.name} {step.host} {step.deadline_s:g} {shlex.join(step.argv)}"
+    return f"{line}\nawait_line {step.name} {shlex.quote(step.ready)}" if step.ready else line
 
 
 def _links(job: Job) -> Iterator[list[str]]:

@@ -223,6 +223,9 @@ class _Steps:
             self._running[step.name] = step, process
             # Until then TERM would end what starts the step, and not the step.
             process.read_line()
+            # A line that is empty is the output's end.
+            while step.ready and (line := process.read_line()) and line != step.ready:
+                pass
 
     def _stop(self, name: str) -> None:
         step, process = self._running[name]

@@ -52,6 +52,14 @@ start() {
     } &
 }
 
+# NAME LINE: waits until a started command has printed a line, or has ended.
+await_line() {
+    until grep -q -x -F -e "$2" "$OUT/steps/$1/stdout" 2>/dev/null; do
+        [ ! -s "$OUT/steps/$1/ended" ] || return 0
+        sleep 0.01
+    done
+}
+
 # NAME: ends a started command with TERM, and waits for that.
 stop() {
     until [ -s "/run/$1.pid" ]; do sleep 0.01; done

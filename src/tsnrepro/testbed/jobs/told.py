@@ -57,6 +57,8 @@ def _steps(steps: Sequence[Step | Stop | Pause], words: Words) -> Iterator[str]:
             started[step.name] = step.host
             typed = as_line(step.host, words(step.argv))
             yield f"{typed} & {_variable(step.name)}=$!" if step.background else typed
+            if step.ready:
+                yield f"# until it prints: {step.ready}"
 
 
 def _variable(name: str) -> str:
