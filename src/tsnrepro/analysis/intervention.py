@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from tsnrepro.analysis.missing import difference_of_share, loss, shared
+from tsnrepro.analysis.missing import difference_of_share, known, loss, shared
 from tsnrepro.analysis.results import Results
 from tsnrepro.records.columns import CONFIGURATIONS
 from tsnrepro.stats.comparisons import holm
@@ -116,7 +116,9 @@ def _pairs(results: Results, changes: dict[str, _Change], trials: pd.Series) -> 
     found = {}
     for name, change in changes.items():
         same = [column for column in _CONDITIONS if column != change.column]
-        both = change.after.merge(change.before, on=same, suffixes=("_with", "_without"))
+        # Trials that do not tell their repetition would all be pairs of each other.
+        after, before = (known(side, *same) for side in (change.after, change.before))
+        both = after.merge(before, on=same, suffixes=("_with", "_without"))
         lossy = [both[f"lossy_percent_{side}"] > 0 for side in ("with", "without")]
         results.value(f"{NAME}.{name}.pairs.count", len(both) or None, trials)
         if len(both):

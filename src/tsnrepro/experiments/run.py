@@ -54,10 +54,10 @@ def run_trials(
     settings of it, which ``open_testbed`` takes by name. A trial that fails is recorded with
     its reason and tried again, ``attempts`` times in all; so is, but for the last attempt, one
     during which a machine stalled for longer than ``max_stall_ms``, or more often than the trial
-    allows, whatever came out. A run that
-    is started again tries as often again what failed: its cause may be mended. With
-    ``warm_up`` the first missing trial is measured once before it counts, since caches, neighbours
-    and processors are cold then; this is recorded too, as a trial that no manifest lists.
+    allows, whatever came out. A run that is started again tries as often again what failed: its
+    cause may be mended. With ``warm_up`` the first missing trial is measured once before it counts,
+    since caches, neighbours and processors are cold then; this is recorded too, as a trial that no
+    manifest lists.
 
     Raises
     ------
@@ -195,8 +195,8 @@ class _Recorder:
         The last one is as good as it gets, however long a machine stalled meanwhile.
         """
         numbers = self.open_attempts(item.trial)
+        steady = partial(self._steady, item.max_stalled_percent)
         for attempt in numbers:
-            steady = partial(self._steady, item.max_stalled_percent)
             measure = self.measure if attempt == numbers[-1] else steady
             if self._attempt(item.trial, attempt, item.order, measure) == "measured":
                 return

@@ -244,9 +244,8 @@ def _value_fields(item: Result) -> dict[str, str]:
         return fields | {"unit": "", "decimals": "0", "rawlo": _NOTHING, "rawhi": _NOTHING}
     digits = item.digits
     how = {"signed": item.signed, "seen": item.is_range}
-    limits = (item.low, item.high)
     # No sentence may decide by values that happened to be seen.
-    low, high = limits if item.decides else (None, None)
+    low, high = (item.low, item.high) if item.decides else (None, None)
 
     def shown(value: float | None) -> str:
         return numbers.number(value, digits, TEX, signed=item.signed)
@@ -255,8 +254,8 @@ def _value_fields(item: Result) -> dict[str, str]:
         "print": shown(item.value),
         "lo": shown(item.low),
         "hi": shown(item.high),
-        "bounds": numbers.limits(*limits, digits, TEX, **how),
-        "interval": numbers.interval(item.value, *limits, digits, TEX, **how),
+        "bounds": numbers.limits(item.low, item.high, digits, TEX, **how),
+        "interval": numbers.estimate(item, TEX),
         "unit": unit(item.unit),
         "decimals": str(0 if item.value is None else digits),
         "raw": _raw(item.value),

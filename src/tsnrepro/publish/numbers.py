@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from tsnrepro.records.values import Result
+
 # From five digits on, groups of three are set apart by a thin space (ISO 80000-1, 7.3.1).
 _GROUPED_FROM = 10_000
 
@@ -71,6 +73,14 @@ def _grouped(digits: str, style: Style) -> str:
     if int(digits) < _GROUPED_FROM:
         return digits
     return f"{int(digits):,}".replace(",", style.thin_space)
+
+
+def estimate(item: Result, style: Style) -> str:
+    """Return a number and its limits as :func:`interval` prints them, and a word as it is."""
+    if isinstance(item.value, str):
+        return item.value
+    how = {"signed": item.signed, "seen": item.is_range}
+    return interval(item.value, item.low, item.high, item.digits, style, **how)
 
 
 def interval(

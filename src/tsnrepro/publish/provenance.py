@@ -134,8 +134,7 @@ def _value_with_interval(item: Result) -> str:
     """Return a result as the appendix prints it: value, interval and unit; words as they are."""
     if isinstance(item.value, str):
         return breakable(item.value)
-    how = {"signed": item.signed, "seen": item.is_range}
-    text = numbers.interval(item.value, item.low, item.high, item.digits, TEX, **how)
+    text = numbers.estimate(item, TEX)
     return f"{text}~{unit(item.unit)}" if item.unit else text
 
 

@@ -83,7 +83,4 @@ def shown(item: Result) -> str:
 
 def bare(item: Result) -> str:
     """Return a number and its interval without the unit."""
-    if isinstance(item.value, str):
-        return item.value
-    how = {"signed": item.signed, "seen": item.is_range}
-    return numbers.interval(item.value, item.low, item.high, item.digits, TEXT, **how)
+    return numbers.estimate(item, TEXT)
