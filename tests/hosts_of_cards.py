@@ -6,6 +6,7 @@ They carry no frames: what is told is looked at, word by word.
 import json
 import shlex
 
+from tsnrepro.streams.command import READY
 from tsnrepro.testbed.hardware import programs
 from tsnrepro.testbed.host import Completed
 from tsnrepro.testbed.jobs import sessions
@@ -34,15 +35,16 @@ SEPARATOR = r"\036"
 
 
 class Process:
-    """A program that runs until it is stopped."""
+    """A program that is ready as soon as it is started, and runs until it is stopped."""
 
     running = True
 
     def __init__(self, done, stopped):
         self._done, self._stopped = done, stopped
+        self._lines = iter(("started", READY))
 
     def read_line(self):
-        return "started"
+        return next(self._lines, "")
 
     def stop(self):
         self.running = False
