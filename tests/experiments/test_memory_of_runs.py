@@ -79,6 +79,7 @@ def run(root, groups, testbed, measure) -> None:
         run_trials(store, items, 1, lambda: testbed, measure)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("traced")
 def test_a_run_keeps_nothing_of_its_trials(tmp_path, planned, testbed):
     look = Look()

@@ -539,24 +539,47 @@ class Stalling:
 
 
 @pytest.mark.parametrize(
-    ("stalls_ms", "statuses"),
+    ("stalls_ms", "statuses", "counts"),
     [
-        ([1.0], ["measured"]),
-        ([60.0, 2.0], ["unsteady", "measured"]),
-        # The last attempt is as good as it gets.
-        ([60.0, 70.0, 80.0], ["unsteady", "unsteady", "measured"]),
+        ([1.0], ["measured"], 0),
+        ([60.0, 2.0], ["unsteady", "measured"], 1),
+        # The steadiest attempt is as good as it gets.
+        ([70.0, 60.0, 80.0], ["unsteady"] * 3, 1),
     ],
 )
-def test_a_trial_on_a_machine_that_stalled_is_kept_and_measured_again(store, stalls_ms, statuses):
+def test_a_trial_on_a_machine_that_stalled_is_kept_and_measured_again(
+    store, stalls_ms, statuses, counts
+):
     items = planned(1)
     opened = FakeTestbed().open
     found = run_trials(store, items, 3, opened, Stalling(stalls_ms), max_stall_ms=40.0)
     kept = documents(store, items)[0]
     assert [document["status"] for document in kept] == statuses
     assert [document["values"]["stalls"]["here"]["longest_ms"] for document in kept] == stalls_ms
-    assert [entry["trial"] for entry in found["trials"]] == [kept[-1]["trial"]]
+    assert [entry["trial"] for entry in found["trials"]] == [kept[counts]["trial"]]
     assert len(found["failed_attempts"]) == len(statuses) - 1
     assert all("max_stall_ms of 40" in entry["reason"] for entry in found["failed_attempts"])
+    # Nothing is left to measure: a machine would run out of stalls.
+    assert run_trials(store, items, 3, opened, Stalling([]), max_stall_ms=40.0) == found
+
+
+def test_a_trial_is_as_unsteady_as_its_worst_machine(store):
+    def measure(_testbed, trial, measured):
+        stalls = {"stalled_share": 0.0, "threshold_ms": 0.5}
+        longest_ms = next(longest_of)
+        measured.values["stalls"] = {
+            name: stalls | {"longest_ms": longest} for name, longest in longest_ms.items()
+        }
+
+    longest_of = iter(({"pc1": 44.0, "pc2": 90.0}, {"pc1": 60.0, "pc2": 1.0}))
+    items = planned(1)
+    found = run_trials(store, items, 2, FakeTestbed().open, measure, max_stall_ms=40.0)
+    first, second = documents(store, items)[0]
+    assert (first["times_limit"], second["times_limit"]) == (90 / 40, 60 / 40)
+    assert found["trials"][0]["trial"] == second["trial"]
+    assert first["reason"] == (
+        "the machine stalled for 90.0 ms, more than max_stall_ms of 40 (pc2)"
+    )
 
 
 def test_a_trial_may_be_measured_again_since_its_machine_stalled_often(store):
@@ -568,6 +591,24 @@ def test_a_trial_may_be_measured_again_since_its_machine_stalled_often(store):
     (refused,) = found["failed_attempts"]
     assert "over 0.5 ms at 1.01 % of the meter's checks" in refused["reason"]
     assert "max_stalled_percent of 1" in refused["reason"]
+
+
+def test_a_trial_whose_machine_stalled_often_is_put_off_until_the_others_are_measured(store):
+    """Such stalls come in bursts, which attempts in a row do not outlast."""
+    items = [replace(item, max_stalled_percent=1.0) for item in planned(3)]
+    measure = Stalling([30.0, 20.0, 5.0, 25.0, 40.0, 15.0, 6.0])
+    found = run_trials(store, items, 3, FakeTestbed().open, measure)
+    percents = [
+        [100 * each["values"]["stalls"]["here"]["stalled_share"] for each in kept]
+        for kept in documents(store, items)
+    ]
+    assert percents == [
+        pytest.approx([3.0, 2.5, 1.5]),
+        pytest.approx([2.0, 4.0, 0.6]),
+        pytest.approx([0.5]),
+    ]
+    counted = [entry["trial"][-2:] for entry in found["trials"]]
+    assert counted == ["a3", "a3", "a1"]
 
 
 def test_without_a_limit_no_stall_is_too_long(store):

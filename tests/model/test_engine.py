@@ -220,6 +220,7 @@ def test_circle_of_streams_is_cut_at_a_link():
     assert all(stream.lost == 0 for stream in fifo.streams.values())
 
 
+@pytest.mark.slow
 def test_kernels_stay_within_their_memory():
     """Compiled with bounds checks, a run of every kind of port ends without an IndexError."""
     script = Path(__file__).with_name("checked_run.py")

@@ -112,7 +112,10 @@ def test_the_keyboard_reaches_content_controls_and_values(site, tab):
 
 
 # In the dark only colours differ: one page of each kind of colours.
-@pytest.mark.parametrize(("scheme", "names"), [("light", PAGES), ("dark", ("tcp", "ledger"))])
+@pytest.mark.parametrize(
+    ("scheme", "names"),
+    [pytest.param("light", PAGES, marks=pytest.mark.slow), ("dark", ("tcp", "ledger"))],
+)
 def test_no_page_has_what_keeps_readers_out(site, tab, scheme, names):
     axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
     for name in names:

@@ -156,6 +156,7 @@ def test_a_signal_that_leaves_no_time(tmp_path, number):
     assert_gone(owner, before)
 
 
+@pytest.mark.slow
 def test_kill_at_any_moment_of_bringing_up(tmp_path):
     before = surroundings()
     for moment in range(12):

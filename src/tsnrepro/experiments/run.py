@@ -24,7 +24,14 @@ from tsnrepro.testbed.protocol import SomebodysTestbed, Testbed
 
 
 class UnsteadyError(ToolError):
-    """A trial was measured while its machine stood still for longer than the campaign allows."""
+    """A trial was measured while its machine stood still for longer than the campaign allows.
+
+    ``times_limit`` is how many times what is allowed it did.
+    """
+
+    def __init__(self, what: str, where: str, times_limit: float) -> None:
+        super().__init__(what, where)
+        self.times_limit = times_limit
 
 
 # Fills the measurement as it goes, so that a failure keeps what was printed before it.
@@ -52,12 +59,12 @@ def run_trials(
 
     The testbed is brought up only when a trial is missing, and again for trials that need other
     settings of it, which ``open_testbed`` takes by name. A trial that fails is recorded with
-    its reason and tried again, ``attempts`` times in all; so is, but for the last attempt, one
-    during which a machine stalled for longer than ``max_stall_ms``, or more often than the trial
-    allows, whatever came out. A run that is started again tries as often again what failed: its
-    cause may be mended. With ``warm_up`` the first missing trial is measured once before it counts,
-    since caches, neighbours and processors are cold then; this is recorded too, as a trial that no
-    manifest lists.
+    its reason and tried again, ``attempts`` times in all; so is one during which a machine stalled
+    for longer than ``max_stall_ms``, or more often than the trial allows, whatever came out. Where
+    all attempts are of that kind the steadiest counts. A run that is started again tries as often
+    again what failed: its cause may be mended. With ``warm_up`` the first missing trial is measured
+    once before it counts, since caches, neighbours and processors are cold then; this is recorded
+    too, as a trial that no manifest lists.
 
     Raises
     ------
@@ -108,6 +115,8 @@ def _measure_missing(
                 warm_up = False
             tell = partial(_told, recorder)
             _each(testbed.at_once, tell, list(enumerate(group, start=position)))
+            while again := recorder.put_off():
+                _each(testbed.at_once, tell, again)
             position += len(group)
 
 
@@ -131,8 +140,10 @@ def _told(recorder: "_Recorder", numbered: tuple[int, Planned]) -> None:
     """Record a trial and say so."""
     position, item = numbered
     recorder.progress.begin(position, item.trial.label)
-    recorder.record(item)
-    recorder.progress.end(position)
+    if recorder.record(item):
+        recorder.progress.end(position)
+    else:
+        recorder.unsteady.append(numbered)
     collect_young()
 
 
@@ -179,6 +190,7 @@ class _Recorder:
     environment: str = field(init=False)
     conceal: Concealing | None = field(init=False, default=None)
     progress: Progress = field(init=False)
+    unsteady: list[tuple[int, Planned]] = field(init=False, default_factory=list)
 
     def __post_init__(self) -> None:
         self.progress = Progress(self.store.experiment)
@@ -189,17 +201,25 @@ class _Recorder:
         print(f"{self.store.experiment}: warming up")
         self._attempt(trial, len(self.store.attempts(trial)) + 1, 0, self.measure)
 
-    def record(self, item: Planned) -> None:
-        """Record attempts at a trial until one succeeds or none is left.
+    def record(self, item: Planned) -> bool:
+        """Record attempts at a trial until one succeeds or none is left; return whether so it is.
 
-        The last one is as good as it gets, however long a machine stalled meanwhile.
+        Stalls that come too often come in bursts of half a minute, which attempts in a row do not
+        outlast: such a trial is put off.
         """
-        numbers = self.open_attempts(item.trial)
         steady = partial(self._steady, item.max_stalled_percent)
-        for attempt in numbers:
-            measure = self.measure if attempt == numbers[-1] else steady
-            if self._attempt(item.trial, attempt, item.order, measure) == "measured":
-                return
+        for attempt in self.open_attempts(item.trial):
+            ended = self._attempt(item.trial, attempt, item.order, steady)
+            if ended == "measured":
+                return True
+            if ended == "unsteady" and item.max_stalled_percent is not None:
+                return not self.open_attempts(item.trial)
+        return True
+
+    def put_off(self) -> list[tuple[int, Planned]]:
+        """Return the trials that were put off since the last call, each with its position."""
+        unsteady, self.unsteady = self.unsteady, []
+        return unsteady
 
     def open_attempts(self, trial: Trial) -> range:
         """Return the numbers of the attempts that this run may make: none after a success."""
@@ -212,20 +232,13 @@ class _Recorder:
     def _steady(self, max_percent: float | None, trial: Trial, measured: Measurement) -> None:
         """Measure a trial, and refuse it if a machine stalled for too long or too often."""
         self.measure(trial, measured)
-        for name, found in measured.values.get("stalls", {}).items():
-            longest, percent = found["longest_ms"], 100 * found["stalled_share"]
-            if self.max_stall_ms is not None and longest > self.max_stall_ms:
-                raise UnsteadyError(
-                    f"the machine stalled for {longest:.1f} ms, more than max_stall_ms of "
-                    f"{self.max_stall_ms:g}",
-                    name,
-                )
-            if max_percent is not None and percent > max_percent:
-                raise UnsteadyError(
-                    f"the machine stalled for over {found['threshold_ms']:g} ms at {percent:.2f} % "
-                    f"of the meter's checks, more than max_stalled_percent of {max_percent:g}",
-                    name,
-                )
+        refused = [
+            UnsteadyError(what, name, times_limit)
+            for name, found in measured.values.get("stalls", {}).items()
+            for what, times_limit in _beyond(found, self.max_stall_ms, max_percent)
+        ]
+        if refused:
+            raise max(refused, key=lambda error: error.times_limit)
 
     def _attempt(
         self,
@@ -262,6 +275,24 @@ class _Recorder:
         return str(document["status"])
 
 
+def _beyond(
+    found: dict[str, Any], max_stall_ms: float | None, max_percent: float | None
+) -> Iterator[tuple[str, float]]:
+    """Yield how a machine stalled beyond a limit, and how many times the limit that is."""
+    longest, percent = found["longest_ms"], 100 * found["stalled_share"]
+    if max_stall_ms is not None and longest > max_stall_ms:
+        yield (
+            f"the machine stalled for {longest:.1f} ms, more than max_stall_ms of {max_stall_ms:g}",
+            longest / max_stall_ms,
+        )
+    if max_percent is not None and percent > max_percent:
+        yield (
+            f"the machine stalled for over {found['threshold_ms']:g} ms at {percent:.2f} % of the "
+            f"meter's checks, more than max_stalled_percent of {max_percent:g}",
+            percent / max_percent,
+        )
+
+
 def _try(
     trial: Trial, measured: Measurement, measure: Callable[[Trial, Measurement], None]
 ) -> tuple[dict[str, Any], TestbedError | None]:
@@ -288,7 +319,11 @@ def _try(
         measure(trial, measured)
         document |= {"status": "measured"}
     except UnsteadyError as error:
-        document |= {"status": "unsteady", "reason": str(error)}
+        document |= {
+            "status": "unsteady",
+            "reason": str(error),
+            "times_limit": error.times_limit,
+        }
     except (CommandError, ToolError, JobDeadlineError) as error:
         document |= _failed(trial, measured, error)
     except TestbedError as error:
@@ -326,7 +361,7 @@ def manifest(store: RawStore, planned: list[Planned]) -> dict[str, Any]:
         failed += [
             {"trial": d["trial"], "reason": d["reason"]}
             for d in documents
-            if d["status"] != "measured"
+            if d["status"] != "measured" and d is not counted
         ]
         if counted is None:
             reason = documents[-1]["reason"] if documents else "it was never tried"

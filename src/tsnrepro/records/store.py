@@ -145,12 +145,13 @@ def is_done(ended: Sequence[str], attempts: int) -> bool:
 def counting(attempts: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
     """Return which of a trial's attempts, in their order, counts; None where none does.
 
-    It is the last that was measured or, where none was, the last on a machine that stood still.
+    It is the last that was measured or, where none was, the steadiest of those on a machine that
+    stood still.
     """
-    for status in ("measured", "unsteady"):
-        if good := [document for document in attempts if document["status"] == status]:
-            return good[-1]
-    return None
+    if measured := [each for each in attempts if each["status"] == "measured"]:
+        return measured[-1]
+    unsteady = [each for each in attempts if each["status"] == "unsteady"]
+    return min(unsteady, key=lambda each: each["times_limit"], default=None)
 
 
 class RawStore:

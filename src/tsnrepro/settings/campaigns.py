@@ -28,7 +28,7 @@ class CampaignBase(Strict):
     """Measure the first trial of each experiment once before it counts."""
     max_stall_ms: PositiveFloat | None = None
     """Measure a trial again, within its attempts, if a machine kept a thread from running for
-    longer; the trial is kept too."""
+    longer; the trial is kept too. Where all attempts were like this the steadiest counts."""
 
     def section(self, experiment: str) -> Strict | None:
         """Return the settings of one experiment, None where the campaign leaves it out."""

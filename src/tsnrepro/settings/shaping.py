@@ -145,9 +145,11 @@ class _Conditions(Strict):
     repetitions: Repetitions | None = None
     """Of this part's trials, where they are not the experiment's."""
     max_stalled_percent: Percent | None = None
-    """Measure a trial again, within its attempts, if a machine kept threads waiting at more of the
-    stall meter's checks. A quantile is the network's only while far fewer frames than those beyond
-    it meet a stall; how long one is does not matter to it."""
+    """Measure a trial again, once the others are measured and within its attempts, if a machine
+    kept threads waiting at more of the stall meter's checks; the steadiest attempt counts where all
+    were like this. A quantile is the network's only while far fewer frames than those beyond it
+    meet a stall; how long one is does not matter to it. Fewer frames meet one than the meter's
+    checks: talker, listener and bridge run before it."""
 
 
 def _all_optional(model: type[Strict], name: str) -> Any:
