@@ -4,6 +4,7 @@ The schemas of our own trials and of imported ones, and what a mapping of an imp
 made from this one list.
 """
 
+import math
 import re
 from dataclasses import dataclass
 
@@ -29,15 +30,24 @@ class NumberColumn:
 
     def trouble(self, number: float) -> str | None:
         """Return what is wrong with a number, in words, or None."""
+        if not _is_finite(number):
+            return "it is no finite number"
         if self.above is not None and not number > self.above:
             return f"{number:g} is not above {self.above:g}"
         if self.least is not None and not number >= self.least:
             return f"{number:g} is below {self.least:g}"
         if self.most is not None and not number <= self.most:
             return f"{number:g} is above {self.most:g}"
-        if self.whole and number != int(number):
+        if self.whole and not float(number).is_integer():
             return f"{number!r} is not a whole number"
         return None
+
+
+def _is_finite(number: float) -> bool:
+    try:
+        return math.isfinite(number)
+    except OverflowError:  # JSON sets no limit to an integer
+        return False
 
 
 QUANTILES = {

@@ -2,6 +2,7 @@
 
 import json
 import random
+import re
 import time
 
 import pytest
@@ -90,6 +91,14 @@ def test_damaged_files(kind, data):
         last = data.draw(st.integers(first, min(first + 12, len(text))))
         text = text[:first] + data.draw(PIECES) + text[last:]
     check(kind, text.encode("utf-8", "surrogatepass"))
+
+
+@pytest.mark.parametrize("number", ["1e999", "-1e999", "NaN", "9" * 400, "1e300", "-0.0"])
+@pytest.mark.parametrize("kind", ALL)
+def test_each_number_of_a_file_may_be_any(kind, number):
+    text = SEEDS[kind]
+    for found in re.finditer(r"-?\d+(?:\.\d+)?(?:e[+-]?\d+)?", text):
+        check(kind, text[: found.start()] + number + text[found.end() :])
 
 
 @pytest.mark.parametrize("kind", ALL)
