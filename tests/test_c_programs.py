@@ -130,6 +130,7 @@ def test_a_source_that_does_not_compile_is_named(build, sources, fault):
     assert all(program.exists() for program in build.make())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("build", "at"), of_each(lambda build: range(1, build.steps + 1)))
 def test_an_interrupted_build_is_not_taken_for_a_whole_one(build, sources, monkeypatch, at):
     calls, really_run = [], subprocess.run

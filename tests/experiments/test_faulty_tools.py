@@ -40,6 +40,9 @@ FAULTS = {
     ),
 }
 
+# Those that go on for seconds before they are ended.
+LASTING = ("hangs", "floods")
+
 
 @contextmanager
 def kept(testbed):
@@ -47,7 +50,10 @@ def kept(testbed):
     yield testbed
 
 
-@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize(
+    "fault",
+    [pytest.param(each, marks=pytest.mark.slow if each in LASTING else ()) for each in FAULTS],
+)
 def test_a_faulty_tool_is_a_failed_trial_and_the_next_run_completes(
     testbed, tmp_path, monkeypatch, fault
 ):

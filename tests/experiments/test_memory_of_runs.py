@@ -87,6 +87,7 @@ def test_a_run_keeps_nothing_of_its_trials(tmp_path, planned, testbed):
     assert look.bytes_a_trial() < BYTES_A_TRIAL
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("traced")
 def test_a_process_keeps_nothing_of_its_runs(tmp_path, planned, testbed):
     look = Look()
@@ -94,6 +95,7 @@ def test_a_process_keeps_nothing_of_its_runs(tmp_path, planned, testbed):
     assert look.bytes_a_trial() < BYTES_A_TRIAL
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("traced")
 def test_what_is_kept_would_be_seen(tmp_path, planned, testbed):
     look = Keeping()

@@ -59,6 +59,7 @@ def test_a_cut_path_loses_for_control_what_frer_delivers(testbed):
         assert values["accounting"]["unaccounted"] == 0
 
 
+@pytest.mark.slow
 def test_a_silently_dead_path_is_noticed_and_costs_frer_nothing(testbed):
     frer = failing(testbed, "silent-death", "frer")
     assert frer["result"]["lost"] == frer["accounting"]["drops"]["listener socket buffer"]
@@ -90,6 +91,7 @@ def test_every_source_of_a_car_is_counted_on_its_own(testbed, configuration):
     assert camera["pictures"]["whole"] == camera["pictures"]["sent"] == 10
 
 
+@pytest.mark.slow
 def test_the_testbed_is_whole_again_after_a_fault(testbed):
     failing(testbed, "lossy", "control")
     after = failing(testbed, "none", "control")

@@ -71,12 +71,14 @@ def test_a_last_link_that_is_too_slow_drops_copies_that_are_all_accounted_for(br
     )
     limit = payload_limit_mbps(1472, tagged=True, rate_mbps=20, copies=2)
     share = dropped / (2 * sent)
-    # The queue keeps 38 frames of 2377.
-    assert share == pytest.approx(1 - limit / 14 - 38 / 2377, abs=0.02)
+    # The queue keeps 38 frames of 2377. A machine that stands still leaves the link idle, and its
+    # bucket of one frame makes up for none of it.
+    least = 1 - limit / 14 - 38 / 2377
+    assert least - 0.02 < share < least + 0.1
 
 
 @pytest.mark.namespaces
-@BOTH
+@pytest.mark.parametrize("configuration", ["frer", pytest.param("control", marks=pytest.mark.slow)])
 def test_both_directions_work(eliminating, configuration):
     values = measured(eliminating, tcp, configuration=configuration, duration_s=1)
     assert values["result"]["goodput_mbps"] > 10
