@@ -155,8 +155,7 @@ def search_of(method, pps, status="measured", repetition=1):
     factors = {"benchmark": "throughput", "method": method}
     factors |= {"configuration": "frer", "payload_bytes": 466}
     values = {} if status == "failed" else {"results": {"goal": {"lower_pps": pps}}}
-    document = {"status": status, "repetition": repetition, "factors": factors, "values": values}
-    return document | ({"times_limit": 1.5} if status == "unsteady" else {})
+    return {"status": status, "repetition": repetition, "factors": factors, "values": values}
 
 
 def test_throughput_prefers_the_compliant_search():

@@ -24,9 +24,9 @@ from tsnrepro.testbed.protocol import SomebodysTestbed, Testbed
 
 
 class UnsteadyError(ToolError):
-    """A trial was measured while its machine stood still for longer than the campaign allows.
+    """A trial was measured while its machine stood still for longer, or more often, than allowed.
 
-    ``times_limit`` is how many times what is allowed it did.
+    ``times_limit`` is how many times the limit that was.
     """
 
     def __init__(self, what: str, where: str, times_limit: float) -> None:

@@ -14,6 +14,7 @@ import ctypes
 import gzip
 import hashlib
 import json
+import math
 import os
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
@@ -151,7 +152,8 @@ def counting(attempts: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
     if measured := [each for each in attempts if each["status"] == "measured"]:
         return measured[-1]
     unsteady = [each for each in attempts if each["status"] == "unsteady"]
-    return min(unsteady, key=lambda each: each["times_limit"], default=None)
+    # Records made before attempts were held against each other do not say how unsteady they are.
+    return min(unsteady, key=lambda each: each.get("times_limit", math.inf), default=None)
 
 
 class RawStore:
