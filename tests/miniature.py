@@ -39,7 +39,7 @@ def _shrink(value: Any, name: str = "") -> Any:
         # What maps names to seconds has a name of seconds itself.
         return {k: _shrink(v, name if name.endswith("_s") else k) for k, v in value.items()}
     if isinstance(value, list):
-        return [_shrink(item) for item in _ends(value)]
+        return _shrink_list(value, name)
     if name in _WITHOUT:
         return False
     if isinstance(value, bool) or not isinstance(value, int | float):
@@ -47,6 +47,14 @@ def _shrink(value: Any, name: str = "") -> Any:
     if name in _COARSE:
         return max(value, _COARSE[name])
     return 1 if name in _ONCE else min(value, _largest(name, value))
+
+
+def _shrink_list(items: list[Any], name: str) -> list[Any]:
+    ends = _ends(items)
+    if name.endswith("_s"):
+        # Several durations stay several.
+        return [min(item, _SECONDS * nth) for nth, item in enumerate(ends, start=1)]
+    return [_shrink(item) for item in ends]
 
 
 def _largest(name: str, value: float) -> float:
