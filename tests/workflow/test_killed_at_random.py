@@ -57,7 +57,8 @@ TARGETS = [str(RESULTS / experiment / "values.json") for experiment in TRIALS]
 VICTIMS = ("group", "snakemake", "python", "sshd", "tool", "interrupt")
 GONE_SECONDS = 10
 RUN_SECONDS = 300
-KILLS = [4, pytest.param(200, marks=pytest.mark.long)]
+# About ten of each victim in the longer one.
+KILLS = [4, pytest.param(60, marks=pytest.mark.long)]
 OWN_SPACE = Path("/proc/self/ns/net").stat().st_ino
 
 

@@ -106,19 +106,15 @@ def test_a_study_on_slurm_gives_the_bytes_of_this_machine(repository, cluster, t
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(
-    ("name", "least_jobs", "before_loss"),
-    # So many jobs are through when the node is lost: some before it, most after it.
-    [("eight", 8, 2), ("buffers", 200, 40)],
-)
-def test_a_study_survives_its_node(repository, cluster, tmp_path, name, least_jobs, before_loss):
-    jobs = load_study(str(repository / "config" / "studies" / f"{name}.yaml")).chunk_count()
-    assert jobs >= least_jobs
-    here = run_here(repository, name)
-    chunks = repository / "results" / "studies" / name / "chunks"
+def test_a_study_survives_its_node(repository, cluster, tmp_path):
+    jobs = load_study(str(repository / "config" / "studies" / "eight.yaml")).chunk_count()
+    assert jobs == 8
+    before_loss = 2  # most are done after it
+    here = run_here(repository, "eight")
+    chunks = repository / "results" / "studies" / "eight" / "chunks"
 
     with (tmp_path / "snakemake.log").open("w+") as log:
-        snakemake = start_on(cluster, repository, name, log)
+        snakemake = start_on(cluster, repository, "eight", log)
         try:
 
             def done_so_far() -> int:
