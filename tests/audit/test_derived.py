@@ -53,6 +53,20 @@ def test_tcp_carries_less_payload_in_a_frame():
     assert found["tools.sweep.frer.frame_mbps"].value == pytest.approx(500 * 1518 / 1472)
 
 
+def test_a_limit_over_links_of_its_own_is_not_set_against_rates_of_the_testbeds():
+    of_the_line = [
+        result("loss.line_limit.frer.mbps", 953.4, method="closed form", trials=()),
+        result("loss.limit.end_to_end.frer.mbps", 475.0, 474.0, 476.0),
+    ]
+    keys = ("tools.talker.frer.payload_mbps", "overhead.udp.program.mbps", "planning.talker.mbps")
+    found = derive(values(*of_the_line), PLACES)
+    assert [found[key].value for key in (*keys, "overhead.udp.rest.mbps")] == [None] * 4
+    paced = result("loss.paced.end_to_end.frer.mbps", 800.0, 750.0, 900.0)
+    found = derive(values(*of_the_line, paced), PLACES)
+    assert [found[key].value for key in keys] == pytest.approx([800, 300, 600])
+    assert found["overhead.udp.rest.mbps"].value == pytest.approx(153.4)
+
+
 def test_every_trial_behind_a_result_is_named_with_its_experiment():
     found = derive(values(), PLACES)
     assert found[SWEEP].run == "loss+mausezahn"

@@ -53,7 +53,7 @@ MARGIN_PERCENT = 2.0
 # Loads further apart are not the same load.
 SAME_LOAD_PERCENT = 2.0
 
-SWEEP, LIMIT, BOTTLENECK, INTERVENTION, ELIMINATION = get_args(Question)
+SWEEP, LIMIT, BOTTLENECK, INTERVENTION, ELIMINATION, PACED = get_args(Question)
 
 PLACES = {
     "listener_socket": (SOCKET_BUFFER,),
@@ -188,7 +188,7 @@ def analyse(trials: pd.DataFrame, link_rate_mbps: float | None = None) -> Result
         method="chosen before measuring",
     )
     # A question that was not asked has no results.
-    for question in (LIMIT, BOTTLENECK):
+    for question in (LIMIT, BOTTLENECK, PACED):
         if len(of := asked(trials, question)):
             _limit(results, question, of, link_rate_mbps)
     if len(of := asked(trials, INTERVENTION)):

@@ -81,8 +81,9 @@ _COMPARED = (
             f"loss.{question}.{scope}.difference.mbps",
         )
         for question, scope, words in (
-            ("limit", "end_to_end", "that reaches a program with a large buffer"),
-            ("limit", "network", "that the network carries"),
+            ("paced", "end_to_end", "by our own talker that reaches a large buffer"),
+            ("limit", "end_to_end", "that reaches a large buffer over links the hosts can fill"),
+            ("limit", "network", "that the network carries over these links"),
             ("bottleneck", "network", "that the network carries over slower member links"),
         )
     ),

@@ -21,7 +21,7 @@ from tsnrepro.settings.strict import (
     UdpPayload,
 )
 
-Question = Literal["sweep", "limit", "bottleneck", "intervention", "elimination"]
+Question = Literal["sweep", "limit", "bottleneck", "intervention", "elimination", "paced"]
 _KNOWN_BY_RATIO: tuple[Question, ...] = ("limit", "bottleneck")
 _OWN_LINKS: tuple[Question, ...] = (*_KNOWN_BY_RATIO, "elimination")
 LINK_RATES = ("link_rate_mbps", "member_link_rate_mbps")
@@ -36,7 +36,9 @@ class LossPart(Strict):
     to a program that can wait. ``bottleneck``: the same where the network is the narrowest place.
     ``intervention``: what the listener's buffer and priority do to the loss. ``elimination``: what
     is lost where the listener eliminates, so that one link carries all copies to it; a rack leaves
-    it out. Results of different questions are never pooled."""
+    it out. ``paced``: the sweep's loads over the testbed's links, each datagram paced by itself, to
+    a program that can wait: what the sweep's threshold is set against. Results of different
+    questions are never pooled."""
     phase: PositiveInt | None = None
     """Number of a phase of the sweep, where loads of one payload are tried in trials of different
     length, as the documents did: trials of a phase are pooled neither with those of another nor
@@ -164,13 +166,13 @@ EXPERIMENT = Experiment(
         "loss.{threshold,highest_clean,line_limit}.{control,frer}.mbps",
         "loss.threshold.{ratio,difference.mbps,verdict,margin.percent}",
         "loss.threshold.network.{control.mbps,frer.mbps,ratio,difference.mbps,verdict}",
-        "loss.{limit,bottleneck}.{end_to_end,network}.{control.mbps,frer.mbps,ratio}",
-        "loss.{limit,bottleneck}.{end_to_end,network}.{difference.mbps,verdict}",
-        "loss.{limit,bottleneck}.{highest_clean,line_limit}.{control,frer}.mbps",
-        "loss.{limit,bottleneck}.line_limit.ratio",
-        "loss.{limit,bottleneck}.{lost,network_lost}.total.count",
-        "loss.{limit,bottleneck}.{receive_buffer.mb,link_rate_mbps,member_link_rate_mbps}",
-        "loss.{limit,bottleneck}.{payload_bytes,duration_s,trials.count}",
+        "loss.{limit,bottleneck,paced}.{end_to_end,network}.{control.mbps,frer.mbps,ratio}",
+        "loss.{limit,bottleneck,paced}.{end_to_end,network}.{difference.mbps,verdict}",
+        "loss.{limit,bottleneck,paced}.{highest_clean,line_limit}.{control,frer}.mbps",
+        "loss.{limit,bottleneck,paced}.line_limit.ratio",
+        "loss.{limit,bottleneck,paced}.{lost,network_lost}.total.count",
+        "loss.{limit,bottleneck,paced}.{receive_buffer.mb,link_rate_mbps,member_link_rate_mbps}",
+        "loss.{limit,bottleneck,paced}.{payload_bytes,duration_s,trials.count}",
         "loss.elimination.{both_copies.mbps,one_copy.mbps,link_rate_mbps,payload_bytes,duration_s}",
         "loss.elimination.{trials.count,between.verdict,load_*.target_mbps}",
         "loss.elimination.load_*.{control,frer}.{offered_mbps,percent}",
