@@ -6,6 +6,7 @@ import pytest
 
 from tsnrepro.analysis import latency
 from tsnrepro.records.tables import LATENCY
+from tsnrepro.stats.long_series import LongSeries
 
 RUNS = 4
 
@@ -82,3 +83,25 @@ def test_medians_are_tested_for_equivalence(shift, verdict):
     trials, samples = measured(shift)
     found = latency.analyse(trials, samples)
     assert found.of("latency.p50.equivalence.verdict").value == verdict
+
+
+@pytest.mark.parametrize(
+    ("grain", "step", "digits"), [(0.001, 0.001, 3), (0.0005, 0.0005, 4), (0.25, 0.25, 2)]
+)
+@pytest.mark.parametrize("long", [False, True])
+def test_the_resolution_is_the_smallest_step_on_record(grain, step, digits, long):
+    trials, samples = measured(1.0)
+    coarse = {name: np.round(values / grain) * grain for name, values in samples.items()}
+    if long:
+        coarse = {name: LongSeries(lambda v=v: [v], latency.TOGETHER) for name, v in coarse.items()}
+    found = latency.analyse(trials, coarse).of("latency.precision.resolution.us")
+    assert found.value == step
+    assert (found.digits, found.unit) == (digits, "us")
+
+
+def test_without_single_latencies_the_resolution_is_not_known():
+    trials, samples = measured(1.0)
+    nothing = dict.fromkeys(samples, np.empty(0))
+    found = latency.analyse(trials, nothing).of("latency.precision.resolution.us")
+    assert found.value is None
+    assert found.method.startswith("unknown")

@@ -196,7 +196,7 @@ def _values():
         # searches in place of trials.
         ("shaping.tas_frer.fifo.loaded.load.mbps", "Mb/s", 1884.8, None, None, 3),
         ("shaping.long_cycle.etf.idle.deviation.p50.us", "us", -4.9, -5.0, -4.8, 1),
-        ("latency.payload_18.margin.control.percent", "%", -12.0, -63.8, 20.1, 4),
+        ("latency.payload_64.margin.control.percent", "%", -12.0, -63.8, 20.1, 4),
         (
             "occupancy.size_2mb.rate_420.frer.shared.equation.error.percent",
             "%",

@@ -506,12 +506,23 @@ def test_latencies_of_another_medium_do_not_judge_absolute_ones():
         ("ffo-failover-rate", {"failure.failover.frer.during_share.percent": 50.1}, "supported"),
         ("ffo-failover", {"failure.failover.frer.lost_while_cut": 0.3}, "contradicted"),
         # What is said of every size, or of every load, is not shown by one.
-        ("ffo-latency-300", {"latency.payload_18.p99_9.frer.us": (50.0, 49.0, 51.0)},
+        ("ffo-latency-300", {"latency.payload_64.p99_9.frer.us": (50.0, 49.0, 51.0)},
          "cannot tell"),
         ("ffo-latency-300", {f"latency.payload_{n}.p99_9.frer.us": (50.0, 49.0, 51.0)
-                             for n in (18, 210, 466, 978, 1472)}, "supported"),
+                             for n in (64, 256, 512, 1024, 1518)}, "supported"),
         ("ffo-latency-300", {f"latency.payload_{n}.p99_9.frer.us": (n / 5, n / 6, n / 4)
-                             for n in (18, 210, 466, 978, 1472)}, "contradicted"),
+                             for n in (64, 256, 512, 1024, 1518)}, "contradicted"),
+        # Bounds of round trips are no bounds of half ones.
+        ("ffo-latency-338", {f"latency.payload_{n}.p99_9.frer.us": (180.0, 179.0, 181.0)
+                             for n in (64, 256, 512, 1024, 1518)}, "contradicted"),
+        ("ffo-latency-safety", {f"latency.payload_{n}.p99_9.frer.us": (110.0, 109.0, 111.0)
+                                for n in (256, 512)}, "contradicted"),
+        ("methodology-margins", {f"latency.payload_{n}.{margin}.frer.percent": value
+                                 for n in (64, 256, 512, 1024, 1518)
+                                 for margin, value in (("margin", (65.0, 64.0, 66.0)),
+                                                       ("round_trip_margin",
+                                                        (30.0, 29.0, 31.0)))},
+         "supported"),
         ("ffo-loss-small-frames", {"rfc2544.frame_loss.payload_64.frer.load_50.percent":
                                    (10.0, 9.0, 11.0)}, "cannot tell"),
         ("ffo-loss-small-frames", {f"rfc2544.frame_loss.payload_64.frer.load_{n}.percent":

@@ -147,6 +147,28 @@ def test_no_loss_is_shown_by_long_clean_trials_and_refuted_by_the_threshold(
     assert derive(values(*changed), PLACES)["requirement.loss"].value == word
 
 
+@pytest.mark.parametrize(
+    ("half_us", "below_300", "below_338"),
+    [
+        (140.0, "yes", "yes"),
+        (150.0, "cannot tell", "yes"),
+        (160.0, "no", "yes"),
+        (180.0, "no", "no"),
+    ],
+)
+def test_round_trips_of_every_size_keep_the_limits(half_us, below_300, below_338):
+    tails = dict.fromkeys((64, 256, 512, 1024, 1518), 50.0) | {512: half_us}
+    changed = [
+        result(f"latency.payload_{size}.p99_9.frer.us", us, us - 2, us + 2, unit="us")
+        for size, us in tails.items()
+    ]
+    found = derive(values(*changed), PLACES)
+    assert found["requirement.tail"].value == below_300
+    assert found["requirement.tail_of_table"].value == below_338
+    # Of four sizes nothing is said of all.
+    assert derive(values(*changed[:4]), PLACES)["requirement.tail"].value is None
+
+
 @pytest.mark.parametrize(("lost", "word"), [(0.0, "yes"), (0.5, "no")])
 def test_one_lost_datagram_refutes_the_failover(lost, word):
     changed = result("failure.failover.frer.lost_while_cut", lost, method=RANGE)

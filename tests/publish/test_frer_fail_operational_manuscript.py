@@ -28,7 +28,7 @@ CONSTANTS = {
     **{"gigabit": "1000", "planningshare": r"80\,\%"},
 }
 NAMES = re.compile(
-    r"802\.1CB|RFC 2(?:544|889)|0xF1C1|iperf3|sw[12]\b|P(?:50|90|99(?:\.9)?)(?!\d)"
+    r"802\.1CB|RFC 2(?:544|889)|0xF1C1|iperf3|sw[12]\b|P(?:50|90|99(?:\.9{1,2})?)(?!\d)"
     r"|문서의 (?:그림 \d|\d\.\d(?:\.\d)?절)|(?:문서의 )?표 \d+[A-D]?(?:, \d+[A-D]?)*"
     r"|와 \d\.\d\.\d절"
     # the sections of RFC 2889 in the table of its patterns
@@ -185,15 +185,30 @@ class TestPages(PageChecks):
                     **{"*.lost_while_cut": 0.0, "*.within": "all"},
                     **{"*.during_share.percent": (100.0, 99.0, 101.0)},
                     **{"*.generator.count": 9, "*.network.count": 1},
+                    **{"latency.payload_*.p99_9.frer.us": (50.0, 48.0, 52.0)},
                 },
                 [
                     *("잃은데이터그램이없다.", "하나도잃지않았고", "복구시간은모든반복에서1"),
                     *("문서와달리반으로줄지않는다.", "값은생성기가보낼수있는속도이다."),
+                    *(
+                        "P99.9가모든크기에서그한계아래이다.",
+                        "우리P99.99는가장작은페이로드에서512.3",
+                    ),
                 ],
             ),
             (
-                {"*.lost_while_cut": 7.0, "*.within": "none", "capture.shown.tagged": "no"},
-                ["평균7.0개를잃었다.", "데이터그램일부를잃었다.", "R-TAG가없는스트림프레임이있다."],
+                {
+                    **{"*.lost_while_cut": 7.0, "*.within": "none", "capture.shown.tagged": "no"},
+                    # Half of 320 µs: the half alone would keep the limit.
+                    **{"latency.payload_512.p99_9.frer.us": (160.0, 158.0, 162.0)},
+                    **{"latency.payload_*.p99_9.frer.us": (50.0, 48.0, 52.0)},
+                    **{"latency.payload_*.p99_99.frer.us": None},
+                },
+                [
+                    *("평균7.0개를잃었다.", "데이터그램일부를잃었다."),
+                    *("R-TAG가없는스트림프레임이있다.", "P99.9가그한계를넘는크기가있다."),
+                    "우리P99.99는가장작은페이로드에서도",
+                ],
             ),
         ],
     )

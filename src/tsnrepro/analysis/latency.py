@@ -10,6 +10,7 @@ import pandas as pd
 from tsnrepro.analysis.missing import in_pairs, known, mean, relative, shared, total
 from tsnrepro.analysis.results import Results
 from tsnrepro.errors import RecordError
+from tsnrepro.ethernet import main_payload_bytes
 from tsnrepro.records.columns import CONFIGURATIONS
 from tsnrepro.records.imports.observations import observations_of
 from tsnrepro.records.outputs import HALF_ROUND_TRIPS, SOCKPERF_LOG
@@ -32,6 +33,8 @@ MARGIN_PERCENT = 10.0
 # Of all trials together, 128 MiB.
 _HELD_SAMPLES = 1 << 24
 _PIECE_SAMPLES = 1 << 20
+_PICOSECONDS = 1_000_000
+"""In a microsecond; no tool records latencies more finely."""
 
 
 def samples(manifest_path: str | Path) -> dict[str, Series]:
@@ -84,13 +87,15 @@ def _imported(store: RawStore, trial: str) -> np.ndarray:
 
 
 def main_payload(trials: pd.DataFrame) -> int | None:
-    """Return the largest payload that both configurations have, or else the largest.
+    """Return the main one of the payloads that both configurations have, or else of all.
 
-    Latencies of different payloads are no repetitions of each other.
+    It is 1472 bytes, a full frame, or else the largest. Latencies of different payloads are no
+    repetitions of each other.
     """
     payloads = [set(group) for _, group in trials.groupby("configuration")["payload_bytes"]]
     common = set.intersection(*payloads) if payloads else set()
-    return int(max(common or set.union(set(), *payloads), default=0)) or None
+    tried = [int(payload) for payload in common or set.union(set(), *payloads)]
+    return main_payload_bytes(tried) if tried else None
 
 
 def quantity(trials: pd.DataFrame) -> str:
@@ -134,6 +139,7 @@ def analyse(trials: pd.DataFrame, half_round_trips: Mapping[str, Series]) -> Res
         key = f"latency.observations.{configuration}.count"
         results.value(key, observations, counted["trial"])
     _compare(results, of["frer"], of["control"], trials)
+    _add_resolution(results, trials, half_round_trips)
     method = "configuration"
     payload = main_payload(trials)
     shared(results, "latency.duration_s", trials, "duration_s", "s")
@@ -151,6 +157,40 @@ def _estimates(group: pd.DataFrame, runs: list[Series]) -> Iterator[tuple[str, E
             yield name, replicated_quantile(runs, q, unit="us")
         else:
             yield name, mean(group, f"{name}_us", "us")
+
+
+def _add_resolution(
+    results: Results, trials: pd.DataFrame, half_round_trips: Mapping[str, Series]
+) -> None:
+    """Add the smallest step between distinct latencies: what the tool tells apart."""
+    steps = [_step_ps(half_round_trips[trial]) for trial in trials["trial"]]
+    told = [step for step in steps if step]
+    step = min(told, default=0) / _PICOSECONDS
+    results.value(
+        "latency.precision.resolution.us",
+        step or None,
+        trials["trial"],
+        unit="us",
+        digits=_digits_of(step),
+        method=f"the smallest step between distinct latencies of {len(told)} trials"
+        if told
+        else "unknown: no trial has two distinct latencies on record",
+    )
+
+
+def _step_ps(series: Series) -> int | None:
+    """Return the smallest step between the distinct values of a series, in picoseconds.
+
+    Of a long series those of its first piece tell: a tool's step does not change.
+    """
+    first = next(series.pieces(), np.empty(0)) if isinstance(series, LongSeries) else series
+    distinct = np.unique(np.rint(first * _PICOSECONDS).astype(np.int64))
+    return int(np.diff(distinct).min()) if len(distinct) > 1 else None
+
+
+def _digits_of(microseconds: float) -> int:
+    """Return the decimals that a whole number of picoseconds needs."""
+    return len(f"{microseconds:.6f}".rstrip("0").partition(".")[2])
 
 
 def _compare(

@@ -29,6 +29,7 @@ class LatencySettings(Strict):
     ratio_within_percent: Percent | None = None
     """How far the 95 % limits of FRER's median over that of control may lie from their middle."""
     payloads_bytes: OneOrMore[Annotated[int, Field(ge=14, le=65507)]]
+    """Sizes of sockperf's messages; above 1472 bytes a message goes in several fragments."""
     duration_s: WholeSeconds
 
     @property
@@ -50,7 +51,7 @@ EXPERIMENT = Experiment(
     tables=("latency-by-size",),
     figures={
         "latency-distribution": "Distribution of half round trips",
-        "latency-by-size": "Latency by frame size",
+        "latency-by-size": "Latency by message size",
     },
     keys=(
         "latency.{mean,sd,min,p25,p50,p75,p90,p99,p99_9,max}.{control,frer}.us",
@@ -58,6 +59,7 @@ EXPERIMENT = Experiment(
         "latency.{mean,sd,min,p25,p50,p75,p90,p99,p99_9,max}.verdict",
         "latency.p50.equivalence.{verdict,margin.percent}",
         "latency.observations.{control,frer}.count",
+        "latency.precision.resolution.us",
         "latency.{duration_s,quantity,payload_bytes}",
         "latency.payload_*.{mean,min,max,p50,p90,p99,p99_9,p99_99,jitter}.{control,frer}.us",
         "latency.payload_*.{margin,round_trip_margin,waiting}.{control,frer}.percent",

@@ -76,7 +76,13 @@ def test_durations_of_tcp_by_name(durations, named):
 
 @pytest.mark.parametrize(
     ("control", "frer", "main"),
-    [([64, 1518], [64, 256], 64), ([64], [256], 256), ([], [64, 128], 128), ([], [], None)],
+    [
+        ([64, 1518], [64, 256], 64),
+        ([64, 1472, 1518], [64, 1472, 1518], 1472),
+        ([64], [256], 256),
+        ([], [64, 128], 128),
+        ([], [], None),
+    ],
 )
 def test_latencies_of_one_payload_are_compared(control, frer, main):
     kinds = ["control"] * len(control) + ["frer"] * len(frer)
