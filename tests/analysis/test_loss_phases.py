@@ -104,6 +104,39 @@ def test_variation_is_that_of_repetitions_and_not_of_loads():
     assert "no interval" in onset.method
 
 
+def once_in_phases(sweep_rates):
+    """Phases that tried each load once, beside a main sweep that tried its own thrice."""
+    series = phases()
+    single = series[series["repetition"] == 1]
+    rows = [
+        row(None, rate, number, lost=40 * number, delivered=rate * (1 + number / 100))
+        for rate in sweep_rates
+        for number in range(1, REPETITIONS + 1)
+    ]
+    return LOSS.validate(pd.concat([single, pd.DataFrame(rows)], ignore_index=True))
+
+
+def test_where_no_phase_was_repeated_the_main_sweep_tells_the_variation():
+    found = results(once_in_phases([500, 900]))
+    delivered = found.of("loss.variation.zero_loss.frer.delivered.percent")
+    # One load of the sweep lies in the region: steps of a per cent, and nothing of the phases.
+    assert delivered.value == pytest.approx(0.98, abs=0.02)
+    assert delivered.method.endswith("; of the main sweep")
+    assert found.of("loss.variation.zero_loss.frer.loss.percent").value == pytest.approx(50)
+    onset = found.of("loss.variation.loss_onset.frer.delivered.percent")
+    assert onset.value is None
+    assert "no load of the region was tried more than once" in onset.method
+
+
+def test_repeated_phases_are_never_pooled_with_the_main_sweep():
+    sweep = once_in_phases([500])
+    sweep = sweep[sweep["phase"].isna()]
+    found = results(LOSS.validate(pd.concat([phases(), sweep], ignore_index=True)))
+    delivered = found.of("loss.variation.zero_loss.frer.delivered.percent")
+    assert delivered.value < 0.3
+    assert delivered.method.endswith("; of the phases")
+
+
 def test_jitter_is_of_the_main_sweep_by_configuration():
     rows = [
         row(None, 500, number, configuration=name) | {"jitter_ms": 0.02 * factor}

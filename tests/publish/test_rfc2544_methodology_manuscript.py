@@ -164,3 +164,23 @@ class TestPages(PageChecks):
         assert "Not measured in this campaign." in text
         assert "The fourth phase was not part of" in text
         PAPER.assert_nothing_is_missing_or_off_the_page(results, points=3)
+
+    def test_of_one_search_each_nothing_is_concluded(self, tmp_path):
+        alone = {"*.searches.count": 1, "rfc2544.throughput.*.difference.payload_mbps": 12.3}
+        text = PAPER.text(PAPER.built(prepared(tmp_path, chosen=NO_COLLAPSE | alone)))
+        assert "one search each, from which nothing is concluded" in text
+        assert "one search a configuration and size" in text
+        assert "FRER changes the throughput by" not in text
+
+    def test_of_limits_of_searches_a_difference_is_concluded(self, built):
+        text = PAPER.text(built)
+        assert "FRER changes the throughput by" in text
+        assert "from which nothing is concluded;" not in text
+
+    def test_without_lower_loads_mausezahn_has_no_columns_of_dashes(self, tmp_path, built):
+        full = {"mausezahn.*.load_100.*": (189.5, 153.5, 987.5), "mausezahn.*.load_*": None}
+        results = PAPER.built(prepared(tmp_path, chosen=NO_COLLAPSE | full))
+        said = "What mausezahn reaches at full load"
+        assert said in PAPER.text(results)
+        assert said not in PAPER.text(built)
+        PAPER.assert_nothing_is_missing_or_off_the_page(results, points=3)

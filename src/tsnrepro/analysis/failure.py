@@ -7,14 +7,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from tsnrepro.analysis.figures import COLOURS, LABELS, new
-from tsnrepro.analysis.missing import count, mean, shared
+from tsnrepro.analysis.missing import count, loss, mean, shared
 from tsnrepro.analysis.results import Results
 from tsnrepro.records.columns import CONFIGURATIONS
 from tsnrepro.records.outputs import ARRIVALS
 from tsnrepro.records.runs import open_run
+from tsnrepro.stats.estimate import Limits
 from tsnrepro.streams.log import decompress
 
 _QUANTITIES = {
@@ -171,17 +173,44 @@ def _rate_over_time(
 
 
 def losses(trials: pd.DataFrame, testbed: str) -> Figure:
-    """Draw the mean share of lost datagrams in each scenario, FRER beside control."""
-    table = summary(trials).assign(percent=lambda t: 100 * t["lost"] / t["sent"])
+    """Draw the mean share of lost datagrams in each scenario, FRER beside control.
+
+    Bars have limits where repetitions give some: a range is no error bar.
+    """
+    shares = prepared(trials).assign(percent=_percent)
+    table = summary(trials).assign(percent=_percent)
     wide = table.pivot_table(index="variant", columns="configuration", values="percent")
     figure, axes = new(0.6 + 0.22 * len(wide), testbed)
     rows = np.arange(len(wide))
     for offset, name in zip((0.18, -0.18), CONFIGURATIONS, strict=True):
         if name in wide:
+            places = dict(zip(wide.index, rows + offset, strict=True))
             axes.barh(rows + offset, wide[name], 0.34, color=COLOURS[name], label=LABELS[name])
+            _limits(axes, shares[shares["configuration"] == name], places)
     axes.set_yticks(rows, wide.index)
     axes.set_xscale("symlog", linthresh=0.1)
     axes.set_xlim(0, 130)
     axes.set_xlabel("lost datagrams (%)")
     figure.legend(loc="outside upper left", ncols=2)
     return figure
+
+
+def _percent(table: pd.DataFrame) -> pd.Series:
+    return 100 * table["lost"] / table["sent"]
+
+
+def _limits(axes: Axes, trials: pd.DataFrame, places: dict[Hashable, float]) -> None:
+    """Draw the limits of the loss of each variant, at its bar's place."""
+    for variant, group in trials.groupby("variant"):
+        found = loss(group, "percent")
+        if found.limits is Limits.BOUND:
+            ends = [[found.value - found.low], [found.high - found.value]]
+            axes.errorbar(
+                [found.value],
+                [places[variant]],
+                xerr=ends,
+                fmt="none",
+                ecolor="0.2",
+                elinewidth=0.7,
+                capsize=1.5,
+            )

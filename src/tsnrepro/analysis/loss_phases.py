@@ -176,13 +176,10 @@ def _regions(root: Path | None = None) -> Iterator[tuple[str, float, float]]:
 def _variation(results: Results, trials: pd.DataFrame) -> None:
     """Add how delivered rate and loss vary between runs, in each region of the document.
 
-    Of the phases where there are any, else of the sweep. Only the scatter is pooled over loads,
-    never the loads themselves, so trials of different length are not mixed.
+    Only the scatter is pooled over loads, never the loads themselves, so trials of different
+    length are not mixed.
     """
-    sweep = asked(trials, SWEEP)
-    series = phased(trials)
-    if series.empty:
-        series = sweep[sweep["payload_bytes"] == main_payload(sweep)].assign(phase=0)
+    series, where = _repeated_series(trials)
     path = of_the_path(series)
     targets = target_mbps(path)
     bursts = partial(spread_over_runs, why="losses come in bursts, which few runs do not tell")
@@ -195,9 +192,25 @@ def _variation(results: Results, trials: pd.DataFrame) -> None:
                 ("delivered.percent", "delivered_mbps", variation_over_runs),
                 ("loss.percent", "loss_percent", bursts),
             ):
-                loads = _repeated_loads(group, column)
-                found = of(loads) if loads else unknown("%", "no load was tried more than once")
+                found = unknown("%", f"no load of the region was tried more than once, {where}")
+                if loads := _repeated_loads(group, column):
+                    found = of(loads)
+                    found = replace(found, method=f"{found.method}; {where}")
                 results.estimate(f"{name}.{key}", found, 3, group["trial"])
+
+
+def _repeated_series(trials: pd.DataFrame) -> tuple[pd.DataFrame, str]:
+    """Return the trials that tell how results repeat, and which these are, in words.
+
+    Those of the phases, or of the main sweep where no load of a phase was repeated: the two differ
+    in length, so they never stand together.
+    """
+    phases = phased(trials)
+    if _repeated_loads(phases, "loss_percent"):
+        return phases, "of the phases"
+    sweep = asked(trials, SWEEP)
+    main = sweep[sweep["payload_bytes"] == main_payload(sweep)]
+    return main.assign(phase=0), "of the main sweep"
 
 
 def _repeated_loads(trials: pd.DataFrame, column: str) -> list[pd.Series]:

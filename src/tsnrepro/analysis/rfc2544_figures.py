@@ -11,8 +11,16 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from tsnrepro.analysis.figures import COLOURS, GREY, LABELS, MARKERS, STYLES, new, say, stacked
+from tsnrepro.analysis.missing import loss
 from tsnrepro.analysis.rfc2544 import ANSWERS, limits_table, published_throughput
-from tsnrepro.analysis.rfc2544_loads import LOSS_SIZES, Size, published_loss, sizes_of
+from tsnrepro.analysis.rfc2544_loads import (
+    GIVEN_LOADS,
+    LOSS_SIZES,
+    Size,
+    published_loss,
+    sizes_of,
+)
+from tsnrepro.stats.estimate import Limits
 
 _ANSWER_MARKERS = {
     "binary_search": "v",
@@ -137,7 +145,7 @@ def frame_loss(table: pd.DataFrame, testbed: str) -> Figure:
 
     ``table`` is :func:`tsnrepro.analysis.rfc2544.loss_table`'s; sizes asked for as payloads have
     panels of their own. Crosses are what fail-operational prints (tables 9A to 9C), its rates
-    relative to the limit of the same payload.
+    relative to the limit of the same payload. Bars are limits over repetitions.
     """
     sizes = [s for s in sizes_of(table) if s.size_bytes in LOSS_SIZES and len(s.of(table))]
     figure, panels = stacked(0.5 + 1.25 * max(1, len(sizes)), testbed, max(1, len(sizes)))
@@ -170,9 +178,10 @@ def _loss_panel(axes: Axes, table: pd.DataFrame, size: Size) -> None:
             label=name,
             **_fill(configuration),
         )
-    load, loss = _published_loss(size.size_bytes)
+        _loss_limits(axes, group, COLOURS[configuration])
+    load, printed = _published_loss(size.size_bytes)
     axes.plot(
-        load, loss, "x", color="black", markersize=3.5, label="published (payload of that size)"
+        load, printed, "x", color="black", markersize=3.5, label="published (payload of that size)"
     )
     axes.set_yscale("symlog", linthresh=0.01, linscale=0.5)
     axes.set_ylim(-0.003, 100)
@@ -180,6 +189,25 @@ def _loss_panel(axes: Axes, table: pd.DataFrame, size: Size) -> None:
     axes.minorticks_off()
     payload = " payload" if size.kind == "payload" else ""
     axes.set_ylabel(f"{size.size_bytes} B{payload}:\nloss (%)")
+
+
+def _loss_limits(axes: Axes, table: pd.DataFrame, colour: Any) -> None:
+    """Draw the limits of the mean loss at given loads where repetitions give some.
+
+    A range is no error bar, and the downward procedure chooses its loads by their results.
+    """
+    for _, at in table[table["procedure"] == GIVEN_LOADS].groupby("asked_percent"):
+        found = loss(at, "loss_percent")
+        if found.limits is Limits.BOUND:
+            axes.errorbar(
+                [at["offered_percent"].mean()],
+                [found.value],
+                yerr=[[found.value - found.low], [found.high - found.value]],
+                fmt="none",
+                ecolor=colour,
+                elinewidth=0.7,
+                capsize=1.5,
+            )
 
 
 def _published_loss(size: int) -> tuple[pd.Series, pd.Series]:
