@@ -8,11 +8,13 @@ from printed import Manuscript, SourceChecks, latex
 
 from tsnrepro.analysis.shaping_modes import ALIKE_MARGIN_PERCENT
 from tsnrepro.audit import published
+from tsnrepro.stats.quantiles import FEWEST_BEYOND
 
 DOCUMENT = "tas-i210-i225"
 CONSTANTS = {
     **{"level": r"95\,\%", "familylevel": r"5\,\%", "gigabit": "1000", "ethernetload": "1500"},
     "alikemargin": rf"{ALIKE_MARGIN_PERCENT:g}\,\%",
+    "fewestbeyond": str(FEWEST_BEYOND),
 }
 NAMES = re.compile(
     r"802\.1Q(?:bv)?|RFC~5481|\bi2(?:10|25)|P(?:50|95|99)(?!\d)"
