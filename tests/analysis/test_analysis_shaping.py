@@ -183,10 +183,10 @@ def two_modes(**options):
     for repetition in (1, 2, 3):
         base = 10 + repetition
         for load, factor in ((0.0, 1.0), (900.0, 1.1)):
-            logs["tas", load, repetition] = log_of(np.full(50, base * factor))
+            logs["tas", load, repetition] = log_of(np.full(500, base * factor))
             # Not the same ratio to the last digit, which would be no spread to judge it by.
             slower = (1 + load / 90) * (1.0001**repetition if load else 1)
-            logs["fifo", load, repetition] = log_of(np.full(50, base * factor * slower))
+            logs["fifo", load, repetition] = log_of(np.full(500, base * factor * slower))
     return run_of(logs, **options)
 
 
@@ -215,9 +215,64 @@ def test_one_run_tells_only_of_itself():
 
 
 def test_jitter_is_p99_above_the_smallest():
-    logs = {("tas", 0.0, r): log_of(np.arange(5, 105)) for r in (1, 2)}
+    logs = {("tas", 0.0, r): log_of(np.tile(np.arange(5, 105), 10)) for r in (1, 2)}
     found = shaping.estimates(run_of(logs, loads=(0.0,)), "test", "tas", "idle")
     assert found["jitter"].value == pytest.approx(103 - 5)
+
+
+def few_frames(count, repetitions):
+    """Return runs of two modes with so many frames each, of latencies that all differ."""
+    return run_of(
+        {
+            (mode, load, repetition): log_of(start + repetition + np.arange(count))
+            for mode, start in (("cbs", 20.0), ("tas", 10.0))
+            for load in (0.0, 900.0)
+            for repetition in range(1, repetitions + 1)
+        },
+        kind="bridge",
+    )
+
+
+def test_the_largest_of_a_run_is_no_quantile():
+    """Of 600 frames P99.9 is the largest, in however many runs; of P99 six a run lie beyond."""
+    run = few_frames(600, 20)
+    found = shaping.estimates(run, "test", "cbs", "loaded")
+    assert np.isnan(found["p99_9"].value)
+    assert found["p99_9"].method == "no interval: no sample of a run lies beyond it"
+    assert found["p99"].value == pytest.approx(624, abs=1)
+    assert found["jitter"].value == pytest.approx(593)
+    results = shaping_values.analyse(run)
+    against = "shaping.test.cbs_against_tas.loaded"
+    for key in (
+        "shaping.test.cbs.loaded.p99_9.us",
+        "shaping.test.cbs.loaded.load_effect.p99_9.difference.us",
+        *(f"{against}.p99_9.{name}" for name in ("difference.us", "ratio", "verdict")),
+    ):
+        assert results.of(key).value is None, key
+        assert "no sample of a run lies beyond it" in results.of(key).method
+        assert experiment("shaping").promises(key)
+    assert results.of(f"{against}.p99.verdict").value == "higher"
+    table = shaping_modes.mode_against_mode(run, "cbs", "tas")
+    figure = shaping_figures.mode_against_mode(table, "model")
+    assert [t.get_text() for t in figure.axes[0].get_xticklabels()] == ["P90", "P99"]
+    plt.close(figure)
+
+
+def test_a_tail_of_few_frames_in_all_runs_is_unknown():
+    found = shaping.estimates(few_frames(300, 3), "test", "tas", "idle")
+    assert "9 samples of all runs lie beyond it, fewer than 10" in found["p99"].method
+    assert np.isnan(found["jitter"].value)
+    assert found["p95"].value == pytest.approx(296, abs=1)
+    assert shaping.estimates(few_frames(300, 4), "test", "tas", "idle")["p99"].value > 300
+
+
+def test_an_unknown_row_takes_no_part_in_the_family():
+    """P90 and P99 of two loads: the least p value counts four times, not six."""
+    table = shaping_modes.mode_against_mode(few_frames(600, 20), "cbs", "tas")
+    assert len(table) == 6
+    assert table["p_value"].notna().sum() == 4
+    least = table["p_value"].idxmin()
+    assert table.loc[least, "p_adjusted"] == pytest.approx(4 * table.loc[least, "p_value"])
 
 
 def test_pairs_find_what_the_spread_of_repetitions_would_hide():
@@ -231,7 +286,8 @@ def test_pairs_find_what_the_spread_of_repetitions_would_hide():
 
 
 def test_one_repetition_cannot_tell():
-    logs = {("tas", 0.0, 1): log_of([5.0, 6.0]), ("fifo", 0.0, 1): log_of([9.0, 9.0])}
+    latencies = {"tas": [5.0, 6.0], "fifo": [9.0, 9.0]}
+    logs = {(mode, 0.0, 1): log_of(np.tile(found, 5000)) for mode, found in latencies.items()}
     run = run_of(logs, loads=(0.0,))
     assert set(shaping_modes.against_reference(run, run.part("test"))["verdict"]) == {"cannot tell"}
 
@@ -243,7 +299,8 @@ def spread_modes(rng, ratio, modes=("tas", "prio"), kind="end-station", repetiti
         shift = 100 * rng.lognormal(0, 0.5)
         for mode, factor in zip(modes, (ratio, 1.0), strict=True):
             for load in (0.0, 900.0):
-                noise = rng.lognormal(0, 0.02, 50)
+                # Often enough that frames lie beyond every quantile.
+                noise = np.tile(rng.lognormal(0, 0.02, 50), 40)
                 logs[mode, load, repetition] = log_of(shift * factor * noise)
     return run_of(logs, kind=kind)
 
@@ -301,8 +358,8 @@ def test_modes_of_different_media_are_not_compared_unless_asked():
 def launched():
     logs = {}
     for repetition in (1, 2, 3):
-        logs["etf", 0.0, repetition] = log_of(np.array([-7.0, -6.0, 2.0 + repetition]))
-        logs["fifo", 0.0, repetition] = log_of(np.array([20.0, 21.0, 22.0 + repetition]))
+        logs["etf", 0.0, repetition] = log_of(np.tile([-7.0, -6.0, 2.0 + repetition], 4))
+        logs["fifo", 0.0, repetition] = log_of(np.tile([20.0, 21.0, 22.0 + repetition], 4))
     return run_of(logs, loads=(0.0,))
 
 
@@ -489,3 +546,19 @@ def test_ratios_are_drawn_for_each_part_and_load():
 )
 def test_no_decimal_is_printed_that_the_interval_makes_meaningless(value, low, high, printed):
     assert shaping_values.decimals(Estimate(value, low, high, 0.95, "invented", 3, "us")) == printed
+
+
+@pytest.mark.parametrize(
+    ("medium", "division", "word"),
+    [
+        ("emulated veth", {"switch": "bridge"}, "one"),
+        ("emulated veth", {"switch": "bridge", "threads": 2}, "two"),
+        ("emulated veth", {"switch": "bridge", "receivers": "each"}, "each"),
+        ("emulated veth", {}, None),
+        ("model", {"switch": "bridge"}, None),
+    ],
+)
+def test_how_the_bridges_threads_divide_the_work_is_a_result(medium, division, word):
+    logs = {("tas", 0.0, 1): log_of(np.ones(3))}
+    run = run_of(logs, kind="bridge", media={"tas": medium}, loads=(0.0,), **division)
+    assert shaping_values.analyse(run).of("shaping.test.conditions.threads").value == word

@@ -100,8 +100,10 @@ BY_FACTOR = re.compile(
     r"|loss\.phase_[1-4]\.(rate_5[36][05]\.frer\.(percent|delivered_mbps)|collapse\.frer\.mbps"
     r"|duration_s|(highest_clean|threshold)\.frer\.mbps)"
     r"|shaping\.medium"
+    r"|shaping\.(short_cycle|long_cycle)\.schedule\.(cycle|window|full_frame_window)\.us"
+    r"|shaping\.bridge\.(tas|cbs)\.idle\.alike\.verdict"
     r"|shaping\.(short_cycle|long_cycle|bridge)\.(direct|tas|cbs|prio|fifo)\.(idle|loaded)"
-    r"\.((mean|p50|p90|p95|p99|p99_9|max)\.us|outside\.count)"
+    r"\.((mean|p50|p90|p95|p99|p99_9|max|jitter)\.us|outside\.count)"
 )
 
 
@@ -489,6 +491,30 @@ def test_latencies_of_another_medium_do_not_judge_absolute_ones():
         assert judgement.verdict is expected
 
 
+def schedules(short_us, long_us, window):
+    """Return both schedules by the cycle, of which a share is the stream's window."""
+    found = {}
+    for name, cycle_us in (("short", short_us), ("long", long_us)):
+        place = f"shaping.{name}_cycle.schedule"
+        found |= {f"{place}.cycle.us": float(cycle_us), f"{place}.window.us": window * cycle_us}
+        found[f"{place}.full_frame_window.us"] = 12.304
+    return found
+
+
+def alike(tas, cbs):
+    place = "shaping.bridge.{}.idle.alike.verdict"
+    return {place.format("tas"): tas, place.format("cbs"): cbs}
+
+
+def distances(**by_quantile):
+    """Return latencies of CBS and TAS under load that lie so far apart at each quantile."""
+    found = {}
+    for name, distance in by_quantile.items():
+        for mode, value in (("tas", 100.0), ("cbs", 100.0 + distance)):
+            found[f"shaping.bridge.{mode}.loaded.{name}.us"] = (value, value - 1, value + 1)
+    return found
+
+
 @pytest.mark.parametrize(
     ("claim", "measured", "expected"),
     [
@@ -543,6 +569,20 @@ def test_latencies_of_another_medium_do_not_judge_absolute_ones():
         # The direction, on whatever hardware; the microseconds are of one.
         ("tas-load", {"shaping.long_cycle.tas.loaded.mean.us": (20.0, 19.0, 21.0),
                       "shaping.long_cycle.fifo.loaded.mean.us": (40.0, 38.0, 42.0)}, "supported"),
+        # P99 above the smallest, as the text defines jitter; the median has no part in it.
+        ("tas-idle-jitter", {"shaping.long_cycle.tas.idle.jitter.us": (9.0, 8.0, 10.0),
+                             "shaping.long_cycle.fifo.idle.jitter.us": (20.0, 19.0, 21.0)},
+         "supported"),
+        # Windows of our own say nothing of the document's, which carry no full frame.
+        ("tas-window", schedules(2, 10, window=0.5), "contradicted"),
+        ("tas-window", schedules(1000, 2000, window=0.5), "cannot tell"),
+        ("bridge-idle-alike", alike("equivalent", "equivalent"), "supported"),
+        ("bridge-idle-alike", alike("equivalent", "different"), "contradicted"),
+        ("bridge-idle-alike", alike("equivalent", "cannot tell"), "cannot tell"),
+        # Without a P99.9 the distance can be seen not to grow, but not to grow.
+        ("bridge-gap-grows", distances(p90=50.0, p99=20.0), "contradicted"),
+        ("bridge-gap-grows", distances(p90=20.0, p99=50.0), "cannot tell"),
+        ("bridge-gap-grows", distances(p90=20.0, p99=50.0, p99_9=90.0), "supported"),
         # A tag's share of the line is no bottleneck.
         ("ffo-bottleneck-512", {"rfc2544.saturation.payload_512.frer.payload_mbps":
                                 (876.0, 875.0, 876.7),

@@ -14,6 +14,7 @@ from tsnrepro.analysis.shaping_phase import Gate, held
 from tsnrepro.errors import ConfigurationError, TestbedError
 from tsnrepro.experiments import measuring
 from tsnrepro.experiments.shaping import on_hosts, software_bridge, topology, veth_queues
+from tsnrepro.experiments.shaping.factors import part_of
 from tsnrepro.experiments.shaping.log import LOG, decompress, network_latency_us
 from tsnrepro.experiments.shaping.plan import plan, trials_of
 from tsnrepro.settings.shaping import MODES_OF, GateControlList, GateWindow
@@ -303,7 +304,9 @@ def test_an_emulated_testbed_runs_the_parts_of_a_guest():
     parts = {k: {item.trial.factors["part"] for item in items} for k, items in plans.items()}
     shared = {"short-cycle", "long-cycle", "bridge", "bridge-any-time"}
     assert parts["guest"] == shared
-    assert parts["emulated"] == parts["model"] == {*shared, "on-and-off", "tas-frer"}
+    assert parts["model"] == {*shared, "on-and-off", "tas-frer"}
+    # The model has no threads to divide the work between.
+    assert parts["emulated"] == {*parts["model"], "bridge-two-threads"}
 
 
 @pytest.mark.parametrize("name", ["quick", "documents"])
@@ -383,6 +386,33 @@ def test_a_part_of_the_kernels_has_the_factors_it_always_had():
     assert "switch" not in trial.factors
     (trial,) = trials_of(software(modes=["fifo"]), 1)
     assert trial.factors["switch"] == "bridge"
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({}, ["threads 1", "receivers one"]),
+        ({"threads": 2}, ["threads 2", "receivers one"]),
+        ({"receivers": "each"}, ["threads 1", "receivers each"]),
+    ],
+)
+def test_a_part_divides_the_bridges_work(given, told):
+    settings = software(modes=["fifo"], **given)
+    layout = topology.of_veth(settings, "fifo")
+    text = software_bridge.settings(settings, "fifo", layout, "02:00:00:00:00:08").text()
+    assert {*told} <= {*text.splitlines()}
+    (trial,) = trials_of(settings, 1)
+    # One thread is what trials had before there was a choice, and they stay the same trials.
+    assert {
+        key: trial.factors[key] for key in ("threads", "receivers") if key in trial.factors
+    } == given
+    again = part_of(trial.factors)
+    assert (again.threads, again.receivers) == (settings.threads, settings.receivers)
+
+
+def test_a_kernels_switch_has_no_threads():
+    with pytest.raises(ValueError, match="threads and receivers are the software bridge's"):
+        part("bridge", threads=2)
 
 
 def test_the_software_bridge_has_no_modes_of_a_kernels_queues():

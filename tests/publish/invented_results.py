@@ -273,7 +273,7 @@ def facts_of_testbed(**others):
     facts = {
         **{"kind": "emulated", "campaign": "invented", "kernel": "6.1.0-18_amd64 #1"},
         "label": "emulated testbed (network namespaces on one machine, eBPF switches)",
-        **{"processor": "Example CPU @ 2.00 GHz", "processors": 2, "commit": COMMIT},
+        **{"processor": "Example CPU @ 2.00 GHz", "processors": 2, "memory": 16, "commit": COMMIT},
         **{"iperf3": "iperf 3.12", "sockperf": "version 3.7", "queue_bytes": 262_144},
         **{"paths": 2, "history_length": 512, "reset_ms": 2000, "link_rate_mbps": 1000},
         "elimination": "switch",

@@ -31,6 +31,7 @@ SUITING = {
     "*.count": 123_456,
     "*.bytes": 1530,
     "*.schedule.*": 1000.0,
+    "*.conditions.threads": "one",
     "*.conditions.*": 1000.0,
     "*.max.us": 1434.75,
     "*.ratio": (1.234, 0.987, 65.432),

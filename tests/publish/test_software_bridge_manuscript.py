@@ -9,11 +9,13 @@ from printed import Manuscript, SourceChecks, latex
 
 from tsnrepro.analysis.shaping_modes import ALIKE_MARGIN_PERCENT
 from tsnrepro.audit import published
+from tsnrepro.stats.quantiles import FEWEST_BEYOND
 
 DOCUMENT = "software-bridge"
 CONSTANTS = {
     **{"level": r"95\,\%", "familylevel": r"5\,\%", "onwire": "70"},
     "alikemargin": rf"{ALIKE_MARGIN_PERCENT:g}\,\%",
+    "fewestbeyond": str(FEWEST_BEYOND),
 }
 NAMES = re.compile(
     r"\bi210|P(?:90|99(?:\.9)?)(?!\d)|2홉|문서의 (?:그림|표) \d(?:, \d)?|99th percentile"
@@ -123,6 +125,31 @@ class TestPages(PagesOfShaping):
         assert "문서에적힌구조와절차대로브릿지를새로작성하였다" in text
         assert "aDPDKbridgeofthesamestructure" in text
         assert "커널의브릿지와큐" not in text
+        PAPER.assert_nothing_is_missing_or_off_the_page(results, points=2)
+
+    @pytest.mark.parametrize(
+        ("threads", "says"),
+        [
+            ("one", "여기서는한스레드가둘을번갈아한다."),
+            ("two", "두스레드가나누어맡지만"),
+            ("each", "포트마다한스레드가"),
+        ],
+    )
+    def test_it_says_how_threads_divide_the_work(self, tmp_path, threads, says):
+        chosen = {"shaping.shaper": "software bridge", "*.conditions.threads": threads}
+        results = PAPER.built(prepared(PAPER, tmp_path, kind="emulated", chosen=chosen))
+        text = PAPER.squeezed(results)
+        assert says in text
+        assert ("onethreadthatreceivesandsendsinturn" in text) == (threads == "one")
+
+    @pytest.mark.parametrize("unknown", ["*p99_9*", "*p99*"])
+    def test_a_tail_of_few_frames_is_not_told(self, tmp_path, unknown):
+        chosen = {unknown: None}
+        results = PAPER.built(prepared(PAPER, tmp_path, kind="emulated", chosen=chosen))
+        text = PAPER.squeezed(results)
+        assert "이캠페인으로는P99.9의차이를알수없다." in text
+        assert "P99.9의차이와P90의차이는" not in text
+        assert ("P99는이캠페인으로알수없다." in text) == (unknown == "*p99*")
         PAPER.assert_nothing_is_missing_or_off_the_page(results, points=2)
 
     def test_a_growing_gap_is_told_by_its_limits(self, tmp_path):

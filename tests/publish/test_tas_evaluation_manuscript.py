@@ -8,11 +8,13 @@ from printed import Manuscript, SourceChecks, latex
 
 from tsnrepro.analysis.shaping_modes import ALIKE_MARGIN_PERCENT
 from tsnrepro.audit import published
+from tsnrepro.stats.quantiles import FEWEST_BEYOND
 
 DOCUMENT = "tas-i210-i225"
 CONSTANTS = {
     **{"level": r"95\,\%", "familylevel": r"5\,\%", "gigabit": "1000", "ethernetload": "1500"},
     "alikemargin": rf"{ALIKE_MARGIN_PERCENT:g}\,\%",
+    "fewestbeyond": str(FEWEST_BEYOND),
 }
 NAMES = re.compile(
     r"802\.1Q(?:bv)?|RFC~5481|\bi2(?:10|25)|P(?:50|95|99)(?!\d)"
@@ -83,6 +85,30 @@ class TestPages(PagesOfShaping):
         text = PAPER.squeezed(results)
         assert "송신단말의포트자리에는DPDK로작성한소프트웨어브릿지가있어" in text
         assert "커널의taprio" not in text
+        PAPER.assert_nothing_is_missing_or_off_the_page(results, points=2)
+
+    def test_the_guest_stands_beside_in_the_tables(self, tmp_path):
+        results = prepared(PAPER, tmp_path, kind="emulated", beside=["guest"])
+        text = PAPER.squeezed(PAPER.built(results))
+        beside = "측정값(게스트테스트베드,리눅스커널의큐)"
+        assert text.count(beside) == 6
+        assert text.count(f"{beside}과95%구간") == 3
+        assert "커널의taprio가게이트를,prio가우선순위를맡는다." in text
+        PAPER.assert_nothing_is_missing_or_off_the_page(results, points=2)
+
+    def test_toggling_without_load_is_printed_where_it_was_measured(self, tmp_path, built):
+        assert "무부하에서는P99의차이가" in PAPER.squeezed(built)
+        chosen = {"*.toggled.idle.*": None}
+        results = PAPER.built(prepared(PAPER, tmp_path, kind="emulated", chosen=chosen))
+        assert "무부하에서는P99의차이가" not in PAPER.squeezed(results)
+        PAPER.assert_nothing_is_missing_or_off_the_page(results, points=2)
+
+    def test_a_tail_of_few_frames_is_not_told(self, tmp_path):
+        chosen = {"*p99*": None}
+        results = PAPER.built(prepared(PAPER, tmp_path, kind="emulated", chosen=chosen))
+        text = PAPER.squeezed(results)
+        assert "짧은주기의부하에서P99의차이는이캠페인으로알수없다." in text
+        assert "ThiscampaigndoesnotshowtheP99." in text
         PAPER.assert_nothing_is_missing_or_off_the_page(results, points=2)
 
     def test_an_unexpected_verdict_stops_the_build(self, tmp_path):

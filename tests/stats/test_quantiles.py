@@ -9,7 +9,13 @@ from hypothesis.extra.numpy import arrays
 from scipy import signal
 
 from tsnrepro.stats.estimate import Limits
-from tsnrepro.stats.quantiles import correlated_quantile, replicated_quantile, sample_quantile
+from tsnrepro.stats.quantiles import (
+    beyond,
+    correlated_quantile,
+    replicated_quantile,
+    sample_quantile,
+    too_few_beyond,
+)
 from tsnrepro.stats.replication import mean_over_runs
 
 samples_of_any_kind = arrays(
@@ -99,6 +105,31 @@ def test_one_run_says_that_it_is_one():
     assert (estimate.low, estimate.high) == (within.low, within.high)
     assert "of one run" in estimate.method
     assert estimate.n == 5000
+
+
+@pytest.mark.parametrize(
+    ("count", "q", "more"),
+    [
+        (1000, 0.99, 10),
+        (999, 0.99, 9),
+        (600, 0.999, 0),
+        (20_000, 0.9999, 2),
+        (1, 0.5, 0),
+        (0, 0.5, 0),
+    ],
+)
+def test_beyond_a_quantile_lie_the_samples_above_its_rank(count, q, more):
+    assert beyond(count, q) == more
+    if count:
+        samples = np.arange(count, dtype=float)
+        assert (samples > sample_quantile(samples, q)).sum() == more
+
+
+def test_runs_locate_a_quantile_together_but_not_by_their_largest():
+    assert too_few_beyond([600] * 9, 0.99) == ""
+    assert too_few_beyond([300] * 3, 0.99).startswith("9 samples of all runs")
+    assert too_few_beyond([600] * 100, 0.999) == "no sample of a run lies beyond it"
+    assert too_few_beyond([5000, 5000, 900], 0.999) == "no sample of a run lies beyond it"
 
 
 def test_unusable_samples():

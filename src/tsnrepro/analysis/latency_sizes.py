@@ -24,15 +24,13 @@ from tsnrepro.audit.published import load_table
 from tsnrepro.records.columns import CONFIGURATIONS
 from tsnrepro.stats.estimate import Estimate, Limits
 from tsnrepro.stats.long_series import LongSeries, Series
-from tsnrepro.stats.quantiles import replicated_quantile, sample_quantile
+from tsnrepro.stats.quantiles import FEWEST_BEYOND, beyond, replicated_quantile, sample_quantile
 from tsnrepro.stats.replication import mean_over_runs
 
 PAYLOADS_BYTES = (64, 128, 256, 512, 1024, 1518)
 """Sizes of the documents' messages (fail-operational, 4.3); the largest goes in two fragments."""
 BOUND_US = 300.0
 """What the documents ask the 99.9th percentile of the round trip to stay below."""
-FEWEST_BEYOND = 10
-"""Fewest samples of every run beyond a quantile: fewer hardly locate it."""
 STATISTICS = ("mean", "min", "max", "p50", "p90", "p99", "p99_9", "p99_99", "jitter")
 COMPARED = ("mean", "p50", "p99", "p99_9")
 
@@ -118,9 +116,9 @@ def _quantile(group: _Group, name: str, q: float) -> Estimate:
     column = f"{name}_us"
     if not group.observed:
         return mean(recorded(group.trials, column), column, "us")
-    beyond = int(round(group.fewest * (1 - q), 6))
-    if beyond < FEWEST_BEYOND:
-        why = f"{beyond} samples of a run lie beyond it, fewer than {FEWEST_BEYOND}"
+    few = beyond(group.fewest, q)
+    if few < FEWEST_BEYOND:
+        why = f"{few} samples of a run lie beyond it, fewer than {FEWEST_BEYOND}"
         return unknown("us", why)
     return replicated_quantile(group.runs, q, unit="us")
 

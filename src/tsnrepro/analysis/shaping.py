@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pandera.pandas as pa
 
+from tsnrepro.analysis.missing import unknown
 from tsnrepro.analysis.shaping_phase import Gate, Held, held
 from tsnrepro.errors import RecordError
 from tsnrepro.experiments.shaping.factors import part_of
@@ -25,13 +26,19 @@ from tsnrepro.records.tables import COUNT
 from tsnrepro.settings.shaping import GATED, LAUNCHED, TOGGLED, ShapingPart
 from tsnrepro.stats.estimate import Estimate, without_interval
 from tsnrepro.stats.proportions import share
-from tsnrepro.stats.quantiles import replicated_quantile, sample_quantile
+from tsnrepro.stats.quantiles import (
+    beyond,
+    replicated_quantile,
+    sample_quantile,
+    too_few_beyond,
+)
 from tsnrepro.stats.replication import mean_over_runs, range_over_runs
 
 QUANTILES = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p99_9": 0.999}
 STATISTICS = ("mean", *QUANTILES, "max", "jitter")
 """What is told of every mode and load. Jitter is P99 above the smallest latency of the run, the
 packet delay variation of RFC 5481, section 4.2."""
+_QUANTILE_OF = QUANTILES | {"jitter": QUANTILES["p99"]}
 IDLE, LOADED = "idle", "loaded"
 LATENCY, _DEVIATION = "latency", "deviation from the launch time"
 
@@ -221,16 +228,22 @@ def _statistics(log: Records) -> dict[str, float]:
         return dict.fromkeys((*(f"{name}_us" for name in names), "network_max_us"), np.nan)
     latencies = latency_us(log)
     network = network_latency_us(log)
-    smallest, p99 = float(latencies.min()), sample_quantile(latencies, QUANTILES["p99"])
+    smallest = float(latencies.min())
+    quantiles = {name: _quantile(latencies, q) for name, q in QUANTILES.items()}
     return {
         "mean_us": float(latencies.mean()),
         "sd_us": float(latencies.std(ddof=1)) if len(latencies) > 1 else np.nan,
         "min_us": smallest,
-        **{f"{name}_us": sample_quantile(latencies, q) for name, q in QUANTILES.items()},
+        **{f"{name}_us": value for name, value in quantiles.items()},
         "max_us": float(latencies.max()),
-        "jitter_us": p99 - smallest,
+        "jitter_us": quantiles["p99"] - smallest,
         "network_max_us": float(network.max()) if len(network) else np.nan,
     }
+
+
+def _quantile(latencies: np.ndarray, q: float) -> float:
+    """Return a run's quantile; nan where it would be the run's largest latency."""
+    return sample_quantile(latencies, q) if beyond(len(latencies), q) else np.nan
 
 
 # --- estimates --------------------------------------------------------------------------------
@@ -269,19 +282,39 @@ def statistics_table(run: Run, part: ShapingPart) -> pd.DataFrame:
 
 
 def estimates(run: Run, part: str, mode: str, load: str) -> dict[str, Estimate]:
-    """Return :data:`STATISTICS` of a mode under a load, in microseconds, the run as the unit."""
-    group = run.rows(part, mode, load)
-    group = group[group["received"] > 1]
+    """Return :data:`STATISTICS` of a mode under a load, in microseconds, the run as the unit.
+
+    What too few frames lie beyond is unknown, and its method says so.
+    """
+    group = _with_latencies(run.rows(part, mode, load))
     if group.empty:
         return {}
     latencies = [latency_us(log) for log in run.logs_of(group)]
     largest = float(group["max_us"].max())
-    return {
-        "mean": mean_over_runs(group["mean_us"], unit="us"),
-        **{name: replicated_quantile(latencies, q, unit="us") for name, q in QUANTILES.items()},
-        "max": without_interval(largest, "the largest seen", len(group), "us"),
-        "jitter": mean_over_runs(group["jitter_us"], unit="us"),
-    }
+    found = {"mean": mean_over_runs(group["mean_us"], unit="us")}
+    for name, q in QUANTILES.items():
+        why = not_located(group, name)
+        quantile = unknown("us", why) if why else replicated_quantile(latencies, q, unit="us")
+        found[name] = quantile
+    found["max"] = without_interval(largest, "the largest seen", len(group), "us")
+    why = not_located(group, "jitter")
+    jitter = unknown("us", why) if why else mean_over_runs(group["jitter_us"], unit="us")
+    return found | {"jitter": jitter}
+
+
+def not_located(rows: pd.DataFrame, statistic: str) -> str:
+    """Return why trials do not locate one of :data:`STATISTICS`; empty where they do, or have none.
+
+    The tail of few frames is its largest one, see
+    :func:`tsnrepro.stats.quantiles.too_few_beyond`.
+    """
+    counts, q = _with_latencies(rows)["received"], _QUANTILE_OF.get(statistic)
+    return too_few_beyond(counts, q) if q is not None and len(counts) else ""
+
+
+def _with_latencies(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return the trials that received frames enough for a spread."""
+    return rows[rows["received"] > 1]
 
 
 def gate_of(run: Run, trial: str) -> Gate | None:

@@ -347,13 +347,14 @@ def mode_against_mode(table: pd.DataFrame, testbed: str) -> Figure:
 
     ``table`` is :func:`tsnrepro.analysis.shaping_modes.mode_against_mode`'s.
     """
-    parts = [] if table.empty else list(dict.fromkeys(table["part"]))
+    shown = table if table.empty else table[table["ratio"].notna()]
+    parts = [] if shown.empty else list(dict.fromkeys(shown["part"]))
     figure, row = _panels(max(1, len(parts)), 2.0, testbed)
     if not parts:
-        say(row[0], "not measured")
+        say(row[0], "not measured" if table.empty else "too few frames")
         return figure
     for axes, part in zip(row, parts, strict=True):
-        _ratios(axes, table[table["part"] == part])
+        _ratios(axes, shown[shown["part"] == part])
         axes.set_title(part, fontsize=7)
     one, other = (_LABELS[table[column].iloc[0]] for column in ("mode", "other_mode"))
     row[0].set_ylabel(f"{one} / {other}")

@@ -12,11 +12,12 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from tsnrepro.analysis.shaping import IDLE, Run
+from tsnrepro.analysis.shaping import IDLE, Run, not_located
 from tsnrepro.audit.media import refuse_across_media
 from tsnrepro.settings.shaping import LAUNCHED, Kind, Mode, ShapingPart
 from tsnrepro.stats.comparisons import holm, median_difference, relative_difference
 from tsnrepro.stats.equivalence import equivalence
+from tsnrepro.stats.estimate import Limits
 
 COMPARED = ("mean", "p50", "p99", "p99_9")
 HELD_AGAINST: tuple[tuple[Mode, Mode, Kind, tuple[str, ...]], ...] = (
@@ -44,7 +45,8 @@ def compared(run: Run, pairs: Iterable[_Pair], *, across_media: bool = False) ->
 
     ``ratio`` with its 95 % limits, and ``difference_us``, the median over repetitions, with limits
     where they are enough; ``limits`` say what those are. ``p_value`` is of a ratio of one,
-    ``p_adjusted`` Holm's over all rows, ``verdict`` lower, higher or cannot tell at 5 %.
+    ``p_adjusted`` Holm's over all rows, ``verdict`` lower, higher or cannot tell at 5 %. A quantile
+    with too few frames beyond it has neither numbers nor verdict, and ``method`` says so.
 
     Raises
     ------
@@ -60,7 +62,8 @@ def compared(run: Run, pairs: Iterable[_Pair], *, across_media: bool = False) ->
     if tested.any():
         adjusted[tested] = holm(table.loc[tested, "p_value"])
     words = np.where(table["ratio"] < 1, "lower", "higher")
-    verdict = np.where(adjusted < SIGNIFICANCE, words, "cannot tell")
+    tested_so = np.where(adjusted < SIGNIFICANCE, words, "cannot tell")
+    verdict = np.where(table["ratio"].isna(), None, tested_so)
     return table.assign(p_adjusted=adjusted, verdict=verdict)
 
 
@@ -72,6 +75,9 @@ def _rows(run: Run, pair: _Pair, *, across_media: bool) -> Iterator[dict]:
     media = {name: _medium(rows) for name, rows in zip(names, sides, strict=True)}
     note = refuse_across_media(media, asked=across_media)
     for statistic in pair.statistics:
+        if why := not_located(sides[0], statistic) or not_located(sides[1], statistic):
+            yield _identity(pair, statistic) | _nothing(why, len(sides[0])) | {"note": note}
+            continue
         first, second, paired = _values(sides[0], sides[1], f"{statistic}_us")
         if not len(first) or not len(second) or min(first.min(), second.min()) <= 0:
             continue
@@ -82,8 +88,7 @@ def _rows(run: Run, pair: _Pair, *, across_media: bool) -> Iterator[dict]:
             for name, key in (("ratio", "value"), ("ratio_low", "low"), ("ratio_high", "high"))
         }
         yield {
-            **{"part": pair.part, "mode": pair.one[0], "load": pair.one[1]},
-            **{"other_mode": pair.other[0], "other_load": pair.other[1], "statistic": statistic},
+            **_identity(pair, statistic),
             "difference_us": difference.value,
             "difference_low_us": difference.low,
             "difference_high_us": difference.high,
@@ -96,6 +101,24 @@ def _rows(run: Run, pair: _Pair, *, across_media: bool) -> Iterator[dict]:
             "runs": len(first),
             "note": note,
         }
+
+
+def _identity(pair: _Pair, statistic: str) -> dict:
+    return {
+        **{"part": pair.part, "mode": pair.one[0], "load": pair.one[1]},
+        **{"other_mode": pair.other[0], "other_load": pair.other[1], "statistic": statistic},
+    }
+
+
+def _nothing(why: str, runs: int) -> dict:
+    numbers = ("difference_us", "difference_low_us", "difference_high_us")
+    ratios = ("ratio", "ratio_low", "ratio_high", "p_value")
+    return {
+        **dict.fromkeys((*numbers, *ratios), np.nan),
+        **dict.fromkeys(("difference_method", "method"), why),
+        **dict.fromkeys(("difference_limits", "limits"), str(Limits.NONE)),
+        "runs": runs,
+    }
 
 
 def _medium(group: pd.DataFrame) -> str | None:

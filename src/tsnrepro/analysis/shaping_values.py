@@ -12,6 +12,7 @@ import pandas as pd
 
 from tsnrepro.analysis import shaping_modes as modes
 from tsnrepro.analysis import shaping_toggled as toggled
+from tsnrepro.analysis.missing import unknown
 from tsnrepro.analysis.results import Results
 from tsnrepro.analysis.shaping import IDLE, Run, estimates, held_runs, loads_of
 from tsnrepro.ethernet import FULL_PAYLOAD_BYTES
@@ -109,6 +110,20 @@ def _conditions(results: Results, run: Run, part: ShapingPart) -> None:
     ):
         key = _at(part.name, "conditions", name)
         results.value(key, value, names, unit=unit, method="configuration")
+    key = _at(part.name, "conditions.threads")
+    results.value(key, _threads(run, part), names, method="configuration")
+
+
+def _threads(run: Run, part: ShapingPart) -> str | None:
+    """Return how the software bridge's threads divide the work; None where another shapes.
+
+    One for all of it, two of which one receives and one sends, or one for each port and another.
+    """
+    if _shaper(run, part) != "software bridge":
+        return None
+    if part.receivers == "each":
+        return "each"
+    return "two" if part.threads == 2 else "one"
 
 
 def _arithmetic(results: Results, run: Run, part: ShapingPart) -> None:
@@ -185,6 +200,8 @@ def _percent(row: dict) -> Estimate:
 
 def _estimate(row: dict, columns: tuple[str, str, str], other: str, unit: str) -> Estimate:
     value, low, high = (row[name] for name in columns)
+    if not any(map(isfinite, (value, low, high))):
+        return unknown(unit, row["method"])
     limits = Limits(row["limits"])
     # The word of what the limits are comes first, see Estimate.
     method = f"{row['method']}, against {other}"
@@ -209,6 +226,9 @@ def _against(results: Results, run: Run, table: pd.DataFrame) -> None:
 
 
 def _verdict(results: Results, key: str, row: dict, names: Iterable[str], family: str) -> None:
+    if pd.isna(row["verdict"]):
+        results.value(key, None, names, method=row["method"])
+        return
     method = f"Holm over {family} at {modes.SIGNIFICANCE:g}"
     results.value(key, row["verdict"], names, method=method)
 

@@ -104,6 +104,8 @@ def analyse(manifest_path: str | Path, trials: pd.DataFrame) -> Results:
     results = Results(manifest["experiment"], trials)
     for name, value in values.items():
         results.value(f"testbed.{name}", value, [], method="environment of the run")
+    memory, method = _memory_gib(facts), "environment of the run"
+    results.value("testbed.memory", memory, [], unit="GiB", digits=1, method=method)
     _ranges(results, facts)
     return results
 
@@ -132,6 +134,13 @@ def _ranges(results: Results, facts: dict[str, Any]) -> None:
             results.estimate(key, span, 2, [])
         else:
             results.value(key, setting, [], unit=unit, digits=2, method=method)
+
+
+def _memory_gib(facts: dict[str, Any]) -> float | None:
+    """Return the memory of the machine whose processor is told; None where a record lacks it."""
+    machine = facts.get("ran_on", facts.get("controller", {}))
+    memory_bytes = machine.get("memory_bytes")
+    return None if memory_bytes is None else memory_bytes / 2**30
 
 
 def _network(facts: dict[str, Any]) -> dict[str, int | float | str | None]:

@@ -8,7 +8,7 @@ UNKNOWN = "unknown"
 
 _OF_EVERY_KIND = (
     *("kind", "label", "verb", "campaign", "environment", "commit"),
-    *("kernel", "processor", "processors"),
+    *("kernel", "processor", "processors", "memory"),
 )
 _OF_HOSTS = (
     *("iperf3", "sockperf", "queue_bytes", "link_rate_mbps", "paths", "history_length", "reset_ms"),

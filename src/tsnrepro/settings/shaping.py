@@ -87,6 +87,8 @@ class GateControlList(Strict):
 Mode = Literal["tas", "prio", "cbs", "mqprio", "etf", "fifo", "direct", "toggled"]
 Kind = Literal["end-station", "bridge", "tas-frer"]
 Switch = Literal["kernel", "bridge"]
+Threads = Literal[1, 2]
+Receivers = Literal["one", "each"]
 TestbedKind = Literal["model", "guest", "emulated", "cards"]
 
 # The sequence number and the time of sending that every datagram carries.
@@ -115,6 +117,12 @@ class _Conditions(Strict):
     software bridge, which needs none of these of the kernel. It stands for a talker's own port too
     (frames have a VLAN tag then, and what its queues have no room for is lost), and it alone shapes
     behind FRER."""
+    threads: Threads = 1
+    """Of the software bridge: one that receives and sends in turn, or one for either. Where few
+    processors do everything, a thread more is one more that waits for them."""
+    receivers: Receivers = "one"
+    """Of the software bridge: one receiving thread for all ports, or one for ``each`` and another
+    that sends."""
     link_rate_mbps: RateMbps = 1000.0
     """Wire rate of every link."""
     queue_bytes: QueueBytes = 262144
@@ -208,6 +216,12 @@ class ShapingPart(_Conditions):
                 f"interval_spread_us of {self.interval_spread_us:g} is above interval_us of "
                 f"{self.interval_us:g}: datagrams would overtake each other"
             )
+        return self
+
+    @model_validator(mode="after")
+    def _only_the_bridge_has_threads(self) -> ShapingPart:
+        if not self.software_bridge and (self.threads, self.receivers) != (1, "one"):
+            raise ValueError("threads and receivers are the software bridge's: switch: bridge")
         return self
 
     @model_validator(mode="after")
@@ -365,6 +379,7 @@ EXPERIMENT = Experiment(
         f"shaping.*.{_LATENCY_MODES}.*.{_STATISTICS}.us",
         f"shaping.*.etf.*.deviation.{_STATISTICS}.us",
         "shaping.*.conditions.{link.mbps,reserved.mbps,interval.us,payload.bytes,load_payload.bytes}",
+        "shaping.*.conditions.threads",
         f"shaping.*.{_MODES}.*.{{runs.count,sent.count,lost.count,load.mbps}}",
         "shaping.*.tas.*.outside.{count,percent,runs.percent}",
         f"shaping.*.{_LATENCY_MODES}.*.max.below_{{1,10,50}}ms",

@@ -20,6 +20,9 @@ from tsnrepro.stats.estimate import DEFAULT_LEVEL, Estimate, without_interval
 from tsnrepro.stats.long_series import LongSeries
 from tsnrepro.stats.replication import mean_over_runs
 
+FEWEST_BEYOND = 10
+"""Fewest samples beyond a quantile: fewer hardly locate it."""
+
 # Shares of a count that differ by less are rounding: 0.9 * 1000 counts as 900.
 _COUNT_ROUNDING = 1e-9
 _BATCHES = 10
@@ -191,6 +194,25 @@ def sample_quantile(samples: ArrayLike | LongSeries, q: float) -> float:
         return known[_rank(q, n)]
     ordered = finite_values(samples, "samples").copy()
     return _ranked(ordered, _rank(q, ordered.size))
+
+
+def beyond(count: int, q: float) -> int:
+    """Return how many of so many samples lie beyond a quantile of :func:`sample_quantile`."""
+    return max(0, count - _rank(q, count))
+
+
+def too_few_beyond(counts: Iterable[int], q: float) -> str:
+    """Return why runs of so many samples do not locate a quantile together; empty where they do.
+
+    Without a sample beyond it a run's quantile is the run's largest sample, and more such runs are
+    more of these. Else the runs, over which it is averaged, need :data:`FEWEST_BEYOND` together.
+    """
+    each = [beyond(count, q) for count in counts]
+    if 0 in each:
+        return "no sample of a run lies beyond it"
+    if sum(each) < FEWEST_BEYOND:
+        return f"{sum(each)} samples of all runs lie beyond it, fewer than {FEWEST_BEYOND}"
+    return ""
 
 
 def _rank(q: float, n: int) -> int:

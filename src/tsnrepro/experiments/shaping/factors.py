@@ -19,6 +19,10 @@ def factors_of(part: ShapingPart, mode: Mode, load_mbps: float) -> dict[str, Any
         del common["switch"]
     if part.toggles is None:
         del common["toggles"]
+    # Nor how the bridge's threads divide the work, which one did before.
+    for name, usual in (("threads", 1), ("receivers", "one")):
+        if common[name] == usual:
+            del common[name]
     return {"part": part.name, "mode": mode, "load_mbps": load_mbps} | common
 
 

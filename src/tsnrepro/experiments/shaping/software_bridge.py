@@ -108,6 +108,8 @@ def settings(part: ShapingPart, mode: Mode, wiring: Wiring, listener: str) -> Br
         classes=[(None, pcp, 0) for pcp in range(8)] if mode == "fifo" else [],
         addresses=[(listener, VLAN_ID, to_line)] if wiring.switched else [],
         sleep_us=_LONGEST_SLEEP_US,
+        threads=part.threads,
+        receivers=part.receivers,
         realtime=True,
     )
 
