@@ -60,6 +60,25 @@ def test_frames_and_payloads_have_their_losses_by_load(found):
     assert found.of("rfc2544.frame_loss.frame_1518.frer.load_50.percent").value is None
 
 
+def test_it_is_said_how_long_trials_were_and_how_often_a_size_was_searched(found):
+    search = "rfc2544.throughput.binary_search"
+    seconds, loss = (found.of(f"{at}.duration_s") for at in (search, "rfc2544.frame_loss"))
+    assert (seconds.value, seconds.unit, seconds.digits) == (30, "s", 0)
+    assert loss.value == 10
+    assert found.of(f"{search}.searches.count").value == REPETITIONS
+
+
+def test_trials_of_a_fraction_of_a_second_are_not_printed_as_none():
+    short = FrameLossSettings(
+        frame_bytes=[], payloads_bytes=[512], duration_s=0.25, step_percent=None, loads_percent=[50]
+    )
+    results = rfc2544.analyse(record(Rfc2544Settings(frame_loss=short)))
+    item = results.of("rfc2544.frame_loss.duration_s")
+    assert (item.value, item.digits) == (0.25, 2)
+    assert results.of("rfc2544.throughput.binary_search.duration_s").value is None
+    assert results.of("rfc2544.throughput.binary_search.searches.count").value is None
+
+
 def test_the_downward_procedure_is_not_pooled_with_given_loads(documents):
     losses = rfc2544.loss_table(documents)
     assert set(losses["procedure"]) == {"downward", "at_loads"}

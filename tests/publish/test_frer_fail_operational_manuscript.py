@@ -13,9 +13,11 @@ from invented_results import (
     write_run,
     write_summary,
 )
-from printed import Manuscript, PageChecks, SourceChecks, latex
+from printed import REPOSITORY, Manuscript, PageChecks, SourceChecks, latex
 
 from tsnrepro.audit import published
+from tsnrepro.audit.claims import load_claims
+from tsnrepro.audit.report import CLAIMS_FILE
 from tsnrepro.publish.columns import Column, Columns
 from tsnrepro.publish.macros import write_paper_inputs
 from tsnrepro.publish.manuscript import scan
@@ -125,6 +127,14 @@ class TestSources(SourceChecks):
         )
     ]
 
+    def test_every_claim_of_the_document_has_its_verdicts(self):
+        claims = load_claims(REPOSITORY / "data" / "published" / CLAIMS_FILE)
+        table = (PAPER.folder / "sections" / "claims.tex").read_text(encoding="utf-8")
+        for claim in claims:
+            if claim.document == DOCUMENT and not claim.ours:
+                for command in ("verdictword", "recordverdictword"):
+                    assert rf"\{command}{{{claim.id}}}" in table
+
 
 class TestPages(PageChecks):
     pytestmark = latex
@@ -141,7 +151,8 @@ class TestPages(PageChecks):
             ("table-9b", ["actual_mbps", "loss_percent"]),
             ("table-9c", ["actual_mbps", "loss_percent"]),
             ("table-9d", ["saturation_mbps", "gap_factor"]),
-            ("table-10", ["measured_mbps"]),
+            ("table-10", ["theoretical_mbps", "measured_mbps", "interval_us"]),
+            ("table-10a", ["mausezahn_mbps"]),
         ],
     )
     def test_every_number_of_a_table_stands_on_the_pages(self, built, table, columns):
@@ -157,6 +168,17 @@ class TestPages(PageChecks):
         text = PAPER.squeezed(built)
         assert "측정값(에뮬레이션테스트베드)과95%구간" in text
         assert "시뮬레이션(모델테스트베드)과95%구간" in text
+
+    def test_gates_with_frer_are_what_the_testbed_measured(self, tmp_path):
+        chosen = {
+            "shaping.tas_frer.conditions.link.mbps": 100.0,
+            "shaping.tas_frer.tas.loaded.p50.us": (60.0, 58.0, 62.0),
+            "shaping.tas_frer.fifo.loaded.p50.us": (90.0, 88.0, 92.0),
+        }
+        text = PAPER.squeezed(PAPER.built(prepared(tmp_path, chosen=chosen)))
+        assert "측정값:링크100.0Mb/s" in text
+        assert "부하중의중앙값은셰이퍼가없을때보다낮다." in text
+        assert "측정값이아니다.시간인지셰이퍼" not in text
 
     def test_a_model_alone_is_never_called_measured(self, tmp_path):
         results = PAPER.built(prepared(tmp_path, kind="model"))
@@ -209,6 +231,17 @@ class TestPages(PageChecks):
                     *("R-TAG가없는스트림프레임이있다.", "P99.9가그한계를넘는크기가있다."),
                     "우리P99.99는가장작은페이로드에서도",
                 ],
+            ),
+            (
+                {
+                    "*.silent_death.frer.alarms": 0.0,
+                    "loss.time.frer.trend.percent": (2.0, 1.0, 3.0),
+                },
+                ["잠재오류검출은그고장을알리지않았다.", "그손실은시간이갈수록는다."],
+            ),
+            (
+                {"*.silent_death.frer.alarms": None, "loss.time.frer.trend.percent": None},
+                ["이스위치에는잠재오류검출이없다.", "시간에따라변하는지는판정하지못했다."],
             ),
         ],
     )

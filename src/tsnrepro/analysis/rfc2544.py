@@ -11,7 +11,7 @@ from typing import Any
 
 import pandas as pd
 
-from tsnrepro.analysis.missing import count, difference, loss, mean, mean_of_all, unknown
+from tsnrepro.analysis.missing import count, difference, loss, mean, mean_of_all, shared, unknown
 from tsnrepro.analysis.results import Results
 from tsnrepro.analysis.rfc2544_loads import (
     NARROW_MBPS,
@@ -39,6 +39,7 @@ ANSWERS = {
     "rfc2544": "MLRsearch, RFC 2544",
     "systematic": "sweep, none lost below",
 }
+_SIZE = ["configuration", "frame_bytes", "payload_bytes"]
 THROUGHPUT_COLUMNS = [
     *("trial", "sha256", "repetition", "method", "goal", "configuration", "frame_bytes"),
     *("payload_bytes", "lower_pps", "upper_pps", "offered_payload_mbps", "offered_frame_mbps"),
@@ -351,6 +352,7 @@ def analyse(documents: list[dict[str, Any]]) -> Results:
             _recovery(results, *place, _at(recoveries, *place))
             _latency(results, *place, _at(latencies, *place))
     add_loads(results, losses, throughput)
+    _lengths(results, documents)
     results.value(f"{_EXPERIMENT}.trials.count", len(trials), trials["trial"])
     judged = pd.concat(
         [t[["trial", "compliant"]] for t in (throughput, losses, bursts, recoveries, latencies)]
@@ -363,6 +365,27 @@ def analyse(documents: list[dict[str, Any]]) -> Results:
         method="trials that are RFC 2544's in every respect",
     )
     return results
+
+
+def _lengths(results: Results, documents: list[dict[str, Any]]) -> None:
+    """Add how long the load trials of two benchmarks were, and how often one size was searched."""
+    bisections = [
+        d for d in _of(documents, "throughput") if d["factors"]["method"] == "binary-search"
+    ]
+    for name, chosen in (
+        ("throughput.binary_search", bisections),
+        ("frame_loss", _of(documents, "frame-loss")),
+    ):
+        rows = [_common(d) | {"duration_s": d["factors"]["duration_s"]} for d in chosen]
+        table = _table(rows, ["trial", *_SIZE, "duration_s"]).astype({"duration_s": float})
+        # Those of a test are fractions of a second, those of a campaign in full whole ones.
+        digits = 0 if (table["duration_s"] % 1 == 0).all() else 2
+        key = f"{_EXPERIMENT}.{name}.duration_s"
+        shared(results, key, table, "duration_s", "s", digits=digits)
+    table = _table([_common(d) for d in bisections], ["trial", *_SIZE])
+    number = table.groupby(_SIZE, dropna=False)["trial"].transform("size")
+    key = f"{_EXPERIMENT}.throughput.binary_search.searches.count"
+    shared(results, key, table.assign(searches=number), "searches", "")
 
 
 def _at(table: pd.DataFrame, frame: int, configuration: str) -> pd.DataFrame:

@@ -251,6 +251,8 @@ EXPERIMENT = Experiment(
         "rfc2544.throughput.*.*.{control,frer}.{iterations.count,bracket_mbps,converged}",
         "rfc2544.throughput.*.*.{control,frer}.efficiency_percent",
         "rfc2544.throughput.*.*.difference.payload_mbps",
+        "rfc2544.throughput.binary_search.{duration_s,searches.count}",
+        "rfc2544.frame_loss.duration_s",
         "rfc2544.frame_loss.*.{control,frer}.full_load.{percent,offered_percent}",
         "rfc2544.frame_loss.*.{control,frer}.load_*.{percent,offered_percent}",
         "rfc2544.frame_loss.*.{control,frer}.load_*.{offered,delivered}_payload_mbps",
