@@ -37,7 +37,7 @@ def test_a_paper_that_prints_nothing_of_what_is_asked_for_is_an_error():
 def test_a_paper_prints_what_the_campaign_has_beside_its_own_experiments():
     found = {paper.name: paper for paper in plan(Selection(testbed="emulated")).papers}["frer-udp"]
     measured = [run.experiment for run in found.columns["measured"]]
-    assert measured == ["loss", "tcp", "latency", "traffic"]
+    assert measured == ["loss", "tcp", "latency", "failure", "traffic"]
     # The emulated testbed has no buffers to fill: the model does, in a column of its own.
     assert [run.experiment for run in found.columns["simulated"]] == [*measured, "occupancy"]
 

@@ -65,6 +65,15 @@ def test_every_key_is_promised():
     assert [key for key in failure.analyse(trials()).keys if not declared.promises(key)] == []
 
 
+def test_a_longer_path_has_results_by_its_delay():
+    changed = {"scenario": "delay", "delay_ms": 10.0}
+    found = failure.analyse(trials(reordered=(1, 2, 3)).assign(**changed))
+    assert found.of("failure.delay_10_ms.delay.ms").value == 10
+    assert found.of("failure.delay_10_ms.frer.reordered").value == 2
+    declared = experiment("failure")
+    assert [key for key in found.keys if not declared.promises(key)] == []
+
+
 def test_without_such_trials_there_are_no_such_results():
     others = trials().assign(scenario="none")
     assert not [key for key in failure.analyse(others).keys if key.startswith("failure.failover")]

@@ -229,6 +229,23 @@ def test_payloads_of_no_frame_size_show_their_effect():
     assert found["loss.size_2.difference.percent"]["value"] == pytest.approx(19)
 
 
+def test_each_payload_has_its_loads_in_a_table_of_its_own():
+    rows = [
+        trial("frer", rate, r, rate // 10, payload=payload)
+        for payload, rates in ((18, (100, 200, 300)), (82, (200,)), (1472, (500, 600, 700, 800)))
+        for rate in rates
+        for r in (1, 2, 3)
+    ]
+    trials = LOSS.validate(pd.DataFrame(rows))
+    table = loss.by_payload(trials)
+    assert list(table["frame_bytes"]) == [64] * 3 + [128] + [1518] * 4
+    assert list(table["target_mbps"][:4]) == [100, 200, 300, 200]
+    assert table["loss_percent"].iloc[2] == pytest.approx(100 * 30 / SENT)
+    # Besides the main sweep the smallest has the most.
+    assert loss.analyse(trials).of("loss.sizes.loads.count").value == 3
+    assert len(loss.by_payload(trials.iloc[:0])) == 0
+
+
 def test_every_result_names_its_trials():
     trials = sweep({"control": 450, "frer": 450})
     for key, item in values(loss.analyse(trials)).items():

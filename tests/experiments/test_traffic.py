@@ -14,7 +14,7 @@ from tsnrepro.experiments.measuring import open_testbed
 from tsnrepro.experiments.traffic import loads_of, whole_pictures_us
 from tsnrepro.records.outputs import arrivals_of
 from tsnrepro.records.store import Trial
-from tsnrepro.settings.traffic import Camera, Mix, TrafficSettings
+from tsnrepro.settings.traffic import Camera, Lidar, Mix, TrafficSettings
 from tsnrepro.streams.log import LISTENER_DTYPE, decompress
 
 BOTH = pytest.mark.parametrize("configuration", ["control", "frer"])
@@ -140,8 +140,17 @@ def test_pictures_are_whole_only_with_every_datagram():
     log["sequence"] = [1, 0, 2, 3, 3, 5, 8]
     log["sent_ns"] = [1000, 1000, 1500, 4000, 4000, 4000, 9000]
     log["stamped_ns"] = [3000, 2500, 8000, 5000, 5100, 6000, 9500]
-    assert whole_pictures_us(log, 3).tolist() == [7.0]
-    assert whole_pictures_us(log[:0], 3).size == 0
+    assert whole_pictures_us(log, (3,)).tolist() == [7.0]
+    assert whole_pictures_us(log[:0], (3,)).size == 0
+
+
+def test_pictures_of_a_group_are_told_apart_by_their_sizes():
+    log = np.zeros(6, LISTENER_DTYPE)
+    # Groups of three and one: 0 to 2 and 3, then 4 to 6 and 7; of the second group 5 is missing.
+    log["sequence"] = [0, 1, 2, 3, 4, 7]
+    log["sent_ns"] = [1000, 1000, 1000, 2000, 3000, 4000]
+    log["stamped_ns"] = [2000, 3000, 4000, 7000, 5000, 4500]
+    assert whole_pictures_us(log, (3, 1)).tolist() == [3.0, 5.0, 0.5]
 
 
 @pytest.mark.parametrize(
@@ -160,8 +169,43 @@ def test_a_mix_that_cannot_be_sent_is_refused(sources, said):
 
 def test_a_picture_is_a_train_of_datagrams():
     picture = Camera(name="c", pictures_per_s=30, picture_bytes=100_000)
-    assert picture.train == 68
+    assert picture.trains == (68,)
     assert picture.rate_pps * picture.payload_bytes * 8 / 1e6 == pytest.approx(24.0, rel=0.001)
+
+
+def test_a_group_of_pictures_is_sent_over_and_over_from_anywhere(model):
+    """4, 2 and 1 datagrams a picture; 10 pictures in half a second, whichever is the first."""
+    group = camera(picture_bytes=[4 * 1472, 2 * 1472, 1472])
+    ((_, load),) = loads_of(trial_of(group))
+    assert sorted(load.trains) == [1, 2, 4]
+    assert load.datagrams == 3 * 7 + load.trains[0]
+    assert load.sending_s == pytest.approx(0.5)
+    firsts = {loads_of(trial_of(group, repetition=r))[0][1].trains[0] for r in range(1, 30)}
+    assert firsts == {1, 2, 4}
+    found = measured(model, group)
+    (stream,) = found.values["streams"]
+    assert stream["sent"] == stream["unique"] == load.datagrams
+    assert stream["pictures"] | {"sent": 10, "whole": 10} == stream["pictures"]
+    kept = {name: stream[name] for name in ("train", "smallest_train", "group")}
+    assert kept == {"train": 4, "smallest_train": 1, "group": 3}
+    assert stream["trains_per_s"] == pytest.approx(20)
+    log = decompress(found.outputs[arrivals_of(0)])
+    gaps = np.diff(log["sent_ns"].astype(np.int64), prepend=-(10**9))
+    sizes = [int(n) for n in np.diff(np.flatnonzero(gaps > 1e7))]
+    assert sizes == [load.trains[n % 3] for n in range(9)]
+
+
+def test_a_lidar_sends_each_sector_of_its_scan_at_once(model):
+    source = {"kind": "lidar", "name": "lidar", "scans_per_s": 10, "sectors": 36}
+    lidar = Lidar.model_validate(source | {"scan_bytes": 868_320, "payload_bytes": 1206})
+    assert lidar.trains == (20,)
+    assert lidar.rate_pps * lidar.payload_bytes * 8 / 1e6 == pytest.approx(69.5, abs=0.1)
+    (stream,) = measured(model, lidar.model_dump(mode="json")).values["streams"]
+    assert stream["sent"] == stream["unique"] == 180 * 20
+    assert "pictures" not in stream
+    # The last of a sector waits for the 19 before it on the line.
+    frame_us = (1206 + 46 + 20) * 8 / 1000
+    assert stream["max_us"] > 19 * frame_us
 
 
 def test_the_analysis_pools_streams_and_takes_the_trial_as_its_unit(model):

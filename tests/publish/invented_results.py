@@ -95,6 +95,7 @@ def loss(verdict="cannot tell", lost=48_213, known=True):
     items.append(entry("loss.duration_s", 2.0, **duration, **kind))
     sizes = duration | {"unit": "bytes"}
     items.append(entry("loss.payload_bytes", 1472, **sizes, **kind))
+    items.append(entry("loss.sizes.loads.count", 2, names=both, **kind))
     return items
 
 
@@ -321,6 +322,32 @@ def write_summary(path, rates=RATES, known=True):
             rows.writerow([configuration, rate, rate - 0.1, *counts, percent, *interval, limits])
 
 
+def write_by_payload(path, loads):
+    """Write a table by payload: loads in Mb/s by payload and frame size in bytes."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w", encoding="utf-8", newline="") as file:
+        rows = csv.writer(file)
+        rows.writerow(("payload_bytes", "frame_bytes", *SUMMARY_COLUMNS))
+        for (payload, frame), rates in loads.items():
+            for configuration, rate in product(CONFIGURATIONS, rates):
+                counts = [3, 3, 1000, 20, 2.0, 1.5, 2.5, "bound"]
+                rows.writerow([payload, frame, configuration, rate, rate - 0.1, *counts])
+
+
+def write_by_phase(path, loads):
+    """Write a table by phase: loads in Mb/s by phase, its length and the document's."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w", encoding="utf-8", newline="") as file:
+        rows = csv.writer(file)
+        rows.writerow(("phase", "duration_s", *SUMMARY_COLUMNS, "published_duration_s"))
+        for (phase, length, printed), rates in loads.items():
+            for configuration, rate in product(CONFIGURATIONS, rates):
+                counts = [1.0, 1.0, 1000, 10, 1.0, "", "", "no interval", printed]
+                rows.writerow([phase, length, configuration, rate, rate - 0.1, *counts])
+            # What the document alone tried.
+            rows.writerow([phase, "", "", 999.0, *[""] * 9, printed])
+
+
 def write_figures(folder, names):
     from matplotlib.figure import Figure  # noqa: PLC0415
 
@@ -355,6 +382,8 @@ def write_results(
         write_run(folder / name, found, facts)
     write_values(folder / "study" / "values.json", study())
     write_summary(folder / "loss" / "tables" / "summary.csv", rates, known)
+    small = {(18, 64): (100, 200), (1472, 1518): (500, 600)}
+    write_by_payload(folder / "loss" / "tables" / "by-payload.csv", small)
     for name, figures in FIGURES.items():
         write_figures(folder / name / "figures", figures)
     return folder

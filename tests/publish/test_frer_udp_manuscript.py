@@ -9,6 +9,7 @@ from invented_results import (
     columns_of,
     entry,
     facts_of_testbed,
+    runs_of,
     widen,
     write_results,
     write_run,
@@ -86,6 +87,26 @@ def with_buffers(folder, frer_ms):
     return results
 
 
+def with_traffic_and_delays(folder, **given):
+    """Return invented results, also of streams of a car and of paths of different delay.
+
+    Every value is 1.5 but those ``given`` by the end of their key, with ``__`` for a dot.
+    """
+    results = write_results(folder)
+    ends = {f".{end.replace('__', '.')}": value for end, value in given.items()}
+    runs = {run.name: run for run in runs_of(results)}
+    for name in ("traffic", "failure"):
+        keys = sorted(key for key in scan(PAPER.folder).measured if key.startswith(f"{name}."))
+        of = [next((v for end, v in ends.items() if key.endswith(end)), 1.5) for key in keys]
+        runs[name] = results / name
+        write_run(
+            runs[name], [entry(k, v, digits=1, run=name) for k, v in zip(keys, of, strict=True)]
+        )
+    columns = Columns([Column("measured", runs)], results / "study")
+    write_paper_inputs(PAPER.folder, results / "paper", columns)
+    return results
+
+
 class TestPages(PageChecks):
     pytestmark = latex
     paper = PAPER
@@ -158,6 +179,29 @@ class TestPages(PageChecks):
         text = PAPER.text(PAPER.built(with_buffers(tmp_path, frer_ms)))
         assert says in text
         assert f"{frer_ms}" in text
+
+    def test_a_copy_of_the_model_stands_beside_nothing_and_names_no_kernel(self, tmp_path):
+        facts = facts_of_testbed(kind="model", label="model testbed", verb="Simulated on")
+        text = PAPER.text(PAPER.built(prepared(tmp_path, facts=facts)))
+        for said in ("drops a frame counts it", "path A (both configurations)"):
+            assert said in text, said
+        for word in ("own report of each frame", "the kernel drops", "easured and simulated"):
+            assert word not in text, word
+
+    @pytest.mark.parametrize(
+        ("lost", "reordered", "says"),
+        [
+            (0.0, 0.0, ["Neither configuration lost a V2X message", "put a datagram out of order"]),
+            (7.0, 3.0, ["Of the shortest V2X messages", "which a single path cannot do"]),
+        ],
+    )
+    def test_what_a_car_sends_and_longer_paths_are_told(self, tmp_path, lost, reordered, says):
+        values = {"lost": lost, "lost__percent": lost, "reordered": reordered}
+        sizes = {"v2x_64__payload_bytes": 18, "camera__smallest_train__count": 55}
+        results = with_traffic_and_delays(tmp_path, **values, **sizes)
+        text = PAPER.text(PAPER.built(results))
+        for sentence in (*says, "in frames of 64,", "each P picture one of 55"):
+            assert sentence in text, sentence
 
     @pytest.mark.parametrize("drivers", ["lan966x", "ebpf", "kernel", "ebpf and lan966x"])
     def test_a_rack_is_described_as_it_is(self, tmp_path, drivers):

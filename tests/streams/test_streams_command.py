@@ -83,6 +83,9 @@ def test_options_that_are_not_given_are_not_passed():
         *("talker", "--address", "10.0.0.2", "--port", "5001", "--payload", "18"),
         *("--clock", "tai", "--count", "3", "--priority", "0", "--interval-ns", "1000"),
     ]
+    pacing = Pacing(1000, burst=(3, 1))
+    argv = command.talker("t", "10.0.0.2", 5001, pacing, Extent(count=4), payload_bytes=18)
+    assert argv[-4:] == ["--interval-ns", "1000", "--burst", "3,1"]
     argv = command.listener("listener", [1, 2], Extent(seconds=2.5), quiet_ms=100)
     assert argv == [
         *("listener", "--port", "1", "--port", "2", "--seconds", "2.5"),

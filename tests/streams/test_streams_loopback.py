@@ -415,6 +415,25 @@ def test_a_talker_that_cannot_keep_up_ends_and_says_what_it_owed(loopback, ports
     assert sent.last_ns - sent.start_ns < 0.55e9
 
 
+def test_bursts_of_different_length_follow_each_other(loopback, ports, tmp_path):
+    (port,) = ports()
+    sent_log = tmp_path / "sent"
+    listening = loopback.listen([port], Extent(count=24, seconds=30))
+    pacing = Pacing(5_000_000, burst=(5, 2, 1))
+    sent = loopback.talk(port, pacing, Extent(count=24), log=str(sent_log))
+    assert (sent.sent, listening.result().stream(port).unique) == (24, 24)
+    _, sizes = np.unique(read_talker_log(sent_log)["wanted_ns"], return_counts=True)
+    assert list(sizes) == [5, 2, 1] * 3
+
+
+def test_what_is_owed_counts_the_bursts_that_follow(loopback, ports):
+    (port,) = ports()
+    loopback.listen([port], Extent(seconds=20))
+    sent = loopback.talk(port, Pacing(1, burst=(5, 2, 1)), Extent(seconds=0.3))
+    # 100 million rounds of eight.
+    assert sent.sent + sent.unsent == 8e8
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
@@ -422,6 +441,8 @@ def test_a_talker_that_cannot_keep_up_ends_and_says_what_it_owed(loopback, ports
         (["--payload", "11"], "--payload takes a whole number from 12 to 65507, not '11'"),
         (["--payload", "12x"], "not '12x'"),
         (["--interval-ns", "-5"], "not '-5'"),
+        (["--burst", "4,0"], "--burst takes a whole number from 1 to 1024, not '0'"),
+        (["--burst", ","], "--burst takes one number or several with commas, not none"),
         (["--saturate"], "one of --interval-ns and --saturate"),
         (["--address", "here"], "--address takes an IPv4 address, not 'here'"),
         (["--clock", "utc"], "--clock takes tai, realtime or monotonic, not 'utc'"),

@@ -44,14 +44,20 @@ def analyse(trials: pd.DataFrame) -> Results:
     results = Results("failure", trials)
     table = prepared(trials)
     for (variant, configuration), group in table.groupby(["variant", "configuration"]):
-        name = str(variant).replace("-", "_").replace(" ", "_").replace(".", "_")
         for quantity, (unit, digits) in _QUANTITIES.items():
-            key = f"failure.{name}.{configuration}.{quantity}"
+            key = f"failure.{_word(variant)}.{configuration}.{quantity}"
             found = count(group, quantity) if unit == "1" else mean(group, quantity, unit)
             results.estimate(key, found, digits, group["trial"])
+    for variant, group in table[table["delay_ms"].notna()].groupby("variant"):
+        shared(results, f"failure.{_word(variant)}.delay.ms", group, "delay_ms", "ms")
     _failover(results, trials[trials["scenario"] == FAILOVER])
     results.value("failure.trials.count", len(trials), trials["trial"])
     return results
+
+
+def _word(variant: Any) -> str:
+    """Return a variant as a word of a key."""
+    return str(variant).replace("-", "_").replace(" ", "_").replace(".", "_")
 
 
 def _failover(results: Results, trials: pd.DataFrame) -> None:

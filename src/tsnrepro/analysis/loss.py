@@ -125,6 +125,19 @@ def summary(trials: pd.DataFrame, payload_bytes: int | None = None) -> pd.DataFr
     return by_load(sweep[sweep["payload_bytes"] == payload], [])
 
 
+def by_payload(trials: pd.DataFrame) -> pd.DataFrame:
+    """Return one row a payload, configuration and load of the sweep; see :func:`by_load`.
+
+    ``frame_bytes`` is the frame that carries the payload, with FCS; of trials that do not tell
+    their payload there are no rows.
+    """
+    sweep = asked(trials, SWEEP)
+    table = by_load(sweep[sweep["payload_bytes"].notna()], ["payload_bytes"])
+    frames = [frame_bytes(int(payload)) for payload in table["payload_bytes"]]
+    table.insert(1, "frame_bytes", pd.Series(frames, index=table.index, dtype="Int64"))
+    return table.astype({"payload_bytes": "Int64"})
+
+
 def intervention_summary(trials: pd.DataFrame) -> pd.DataFrame:
     """Return one row a buffer, priority, configuration and load; see :func:`by_load`."""
     cells = intervention.cells_of(asked(trials, INTERVENTION))
@@ -211,6 +224,14 @@ def _sizes(results: Results, trials: pd.DataFrame) -> None:
         # Of payloads that are padded to one frame size the largest stands for it.
         chosen = trials[trials["payload_bytes"] == max(payloads, default=-1)]
         _frame_size(results, f"loss.frame_{frame}", chosen)
+    smaller = trials[trials["payload_bytes"] != main_payload(trials)]
+    loads = target_mbps(smaller).groupby(smaller["payload_bytes"]).nunique()
+    results.value(
+        "loss.sizes.loads.count",
+        int(loads.max()) if len(loads) else 0,
+        smaller["trial"],
+        method="loads tried at one payload besides that of the main sweep, the most",
+    )
     for number in range(SIZES):
         payload = tried[number] if number < len(tried) else None
         name, chosen = f"loss.size_{number + 1}", trials[trials["payload_bytes"] == payload]

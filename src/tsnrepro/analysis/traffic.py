@@ -31,7 +31,10 @@ from tsnrepro.stats.replication import range_over_runs
 from tsnrepro.streams.delivery import one_way
 from tsnrepro.streams.log import decompress
 
+# What a record of trains of one length does not tell.
+_TRAINS = {"smallest_train": None, "group": 1, "trains_per_s": None}
 _SUMS = ("sent", "unique", "late")
+_SHAPE = ("kind", "payload_bytes", "train", *_TRAINS)
 _TIMES = ("p50_us", "p99_us", "max_us")
 _COMPARED = ("p50", "p99")
 
@@ -43,7 +46,7 @@ def by_stream(manifest_path: str | Path) -> pd.DataFrame:
         of = {name: document[name] for name in ("trial", "sha256", "repetition")}
         factors = {name: document["factors"][name] for name in ("mix", "configuration")}
         for stream in document["values"]["streams"]:
-            plain = {k: v for k, v in stream.items() if not isinstance(v, dict)}
+            plain = _TRAINS | {k: v for k, v in stream.items() if not isinstance(v, dict)}
             pictures = stream.get("pictures") or {}
             named = {f"pictures_{name}": value for name, value in pictures.items()}
             rows.append(of | factors | plain | named)
@@ -60,14 +63,16 @@ def by_source(streams: pd.DataFrame) -> pd.DataFrame:
     for names, group in streams.groupby(keys, sort=False):
         row: dict[str, Any] = dict(zip(keys, names, strict=True)) | {"streams": len(group)}
         row |= {name: int(group[name].sum()) for name in _SUMS}
-        row |= {name: group[name].iloc[0] for name in ("kind", "payload_bytes", "train")}
+        row |= {name: group[name].iloc[0] for name in _SHAPE}
         row["offered_mbps"] = float(group["offered_mbps"].sum())
         row["lost_percent"] = 100 * (1 - row["unique"] / row["sent"])
+        # Late are slots: trains, of one length unless they are pictures.
         row["late_percent"] = 100 * row["late"] * row["train"] / row["sent"]
         row |= _times(group, "")
         if "pictures_sent" in group and group["pictures_sent"].notna().all():
             sent, whole = (int(group[f"pictures_{name}"].sum()) for name in ("sent", "whole"))
             row |= {"pictures_sent": sent, "incomplete_percent": 100 * (1 - whole / sent)}
+            row["late_percent"] = 100 * row["late"] / sent
             row |= _times(group, "pictures_")
         rows.append(row)
     return pd.DataFrame(rows)
@@ -100,7 +105,9 @@ def analyse(trials: pd.DataFrame, sources: pd.DataFrame) -> Results:
         key = f"traffic.{_word(mix)}.{_word(source)}"
         shared(results, f"{key}.payload_bytes", group, "payload_bytes", "B")
         shared(results, f"{key}.streams.count", group, "streams", "")
-        shared(results, f"{key}.train.count", group, "train", "")
+        for name in ("train", "smallest_train", "group"):
+            shared(results, f"{key}.{name}.count", group, name, "")
+        shared(results, f"{key}.trains_per_s", group, "trains_per_s", "1/s")
         for configuration, own in group.groupby("configuration"):
             _add_source(results, f"{key}.{configuration}", own)
         _add_differences(results, key, group)

@@ -3,6 +3,7 @@
 Counts are datagrams, rates datagrams a second or payload rates in Mb/s.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -35,8 +36,9 @@ class RateStep:
 class IntendedLoad:
     """Datagrams of one payload at a rate, from talker to listener (RFC 2285, 3.5.1).
 
-    They are evenly spaced unless told otherwise: ``train`` datagrams are handed over together, as a
-    camera does with a picture; ``poisson``, a seed, makes the gaps exponential, so their number is
+    They are evenly spaced unless told otherwise: with ``trains`` so many datagrams are handed over
+    together, as a camera does with a picture, and after the last train the first follows again;
+    ``poisson``, a seed, makes the gaps exponential, so their number is
     random too. With ``phase_s`` the first slot is that long after a multiple of the slots'
     interval, which tells several such loads apart.
 
@@ -53,7 +55,7 @@ class IntendedLoad:
     burst: int | None = None
     then: RateStep | None = None
     full_waits: bool = False
-    train: int = 1
+    trains: tuple[int, ...] = (1,)
     poisson: int | None = None
     phase_s: float | None = None
 
@@ -74,12 +76,21 @@ class IntendedLoad:
         """Datagrams at the first rate."""
         if self.burst:
             return self.burst
-        return self.train * max(1, round(self.rate_pps * self.duration_s / self.train))
+        return in_trains(self.trains, self.slots)
+
+    @property
+    def slots(self) -> int:
+        """Times at which something is sent at the first rate, a datagram or a train."""
+        return max(1, round(self.rate_pps * self.duration_s / self._mean_train))
 
     @property
     def slot_s(self) -> float:
         """Time between two slots at the first rate, of random ones the mean."""
-        return self.train / self.rate_pps
+        return self._mean_train / self.rate_pps
+
+    @property
+    def _mean_train(self) -> float:
+        return sum(self.trains) / len(self.trains)
 
     @property
     def datagrams(self) -> int:
@@ -89,12 +100,20 @@ class IntendedLoad:
     @property
     def step_s(self) -> float:
         """When the rate changes or, without a second one, sending ends: seconds from the first."""
+        if len(self.trains) > 1:
+            return self.slots * self.slot_s
         return self.before_step / self.rate_pps
 
     @property
     def sending_s(self) -> float:
         """Time that sending takes when the generator keeps up."""
         return self.step_s + (self.then.datagrams / self.then.rate_pps if self.then else 0.0)
+
+
+def in_trains(trains: Sequence[int], count: int) -> int:
+    """Return the datagrams of the first ``count`` trains of a group that is sent over and over."""
+    groups, rest = divmod(count, len(trains))
+    return groups * sum(trains) + sum(trains[:rest])
 
 
 @dataclass(frozen=True)

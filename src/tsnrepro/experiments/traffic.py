@@ -1,10 +1,12 @@
 """Experiment ``traffic``: cameras, LiDAR and V2X at once, each stream with its own numbers.
 
-A camera's picture is a train of datagrams, a LiDAR sends at a constant rate, V2X and control at
-random times. Every stream has a talker of its own on one host, as if a gateway forwarded all.
+A camera's picture is a train of datagrams, and so is a sector of a LiDAR's scan; V2X and control
+send at random times. Every stream has a talker of its own on one host, as if a gateway forwarded
+all.
 """
 
 import random
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -15,7 +17,7 @@ from tsnrepro.experiments.measurement import Measurement
 from tsnrepro.experiments.plan import Planned, planned_in_blocks
 from tsnrepro.records.outputs import arrivals_of
 from tsnrepro.records.store import Trial
-from tsnrepro.settings.traffic import Camera, Mix, Random, Source, TrafficSettings
+from tsnrepro.settings.traffic import Camera, Lidar, Mix, Random, Source, TrafficSettings
 from tsnrepro.streams.delivery import one_way
 from tsnrepro.streams.log import Records, compress
 from tsnrepro.testbed.protocol import Testbed
@@ -63,8 +65,9 @@ def measure(testbed: Testbed, trial: Trial, measured: Measurement) -> None:
 def loads_of(trial: Trial) -> list[tuple[Source, IntendedLoad]]:
     """Return each stream's source and load.
 
-    Where a camera's pictures begin within their interval, and the gaps of random sources, are drawn
-    once for a repetition of a mix: both configurations send the same.
+    Where trains begin within their interval, at which picture of a group a camera begins, and the
+    gaps of random sources, are drawn once for a repetition of a mix: both configurations send the
+    same.
     """
     factors = trial.factors
     drawn = random.Random(f"{factors['mix']}/{trial.repetition}")
@@ -78,9 +81,12 @@ def loads_of(trial: Trial) -> list[tuple[Source, IntendedLoad]]:
 
 def _load(source: Source, factors: dict[str, Any], drawn: random.Random) -> IntendedLoad:
     shape: dict[str, Any] = {}
-    if isinstance(source, Camera):
-        phase_s = drawn.random() / source.pictures_per_s
-        shape = {"train": source.train, "phase_s": phase_s}
+    if isinstance(source, Camera | Lidar):
+        phase_s = drawn.random() / source.trains_per_s
+        # Cameras that are not synchronised have their I pictures at different times.
+        first = drawn.randrange(len(source.trains)) if len(source.trains) > 1 else 0
+        trains = source.trains[first:] + source.trains[:first]
+        shape = {"trains": trains, "phase_s": phase_s}
     elif isinstance(source, Random):
         shape = {"poisson": drawn.getrandbits(48)}
     return IntendedLoad(
@@ -105,7 +111,10 @@ def _stream_values(source: Source, load: IntendedLoad, outcome: LoadOutcome) -> 
         "source": source.name,
         "kind": source.kind,
         "payload_bytes": load.payload_bytes,
-        "train": load.train,
+        "train": max(load.trains),
+        "smallest_train": min(load.trains),
+        "group": len(load.trains),
+        "trains_per_s": 1 / load.slot_s if max(load.trains) > 1 else None,
         "sent": outcome.sent,
         "unique": outcome.unique,
         "duplicates": outcome.duplicates,
@@ -117,8 +126,8 @@ def _stream_values(source: Source, load: IntendedLoad, outcome: LoadOutcome) -> 
         "no_latency_because": refused,
         **_quantiles(np.empty(0) if refused else delays_us),
     }
-    if load.train > 1:
-        values["pictures"] = _pictures(arrivals, outcome.sent, load.train, timed=not refused)
+    if isinstance(source, Camera):
+        values["pictures"] = _pictures(arrivals, outcome.sent, load.trains, timed=not refused)
     return values
 
 
@@ -129,17 +138,26 @@ def _quantiles(delays_us: np.ndarray) -> dict[str, float | None]:
     return dict(zip(_QUANTILES, map(float, found), strict=True))
 
 
-def _pictures(arrivals: Records, sent: int, train: int, *, timed: bool) -> dict[str, Any]:
+def _pictures(
+    arrivals: Records, sent: int, trains: Sequence[int], *, timed: bool
+) -> dict[str, Any]:
     """Return how many pictures were sent and came whole, and how long these took."""
-    delays_us = whole_pictures_us(arrivals, train)
+    delays_us = whole_pictures_us(arrivals, trains)
     return {
-        "sent": sent // train,
+        "sent": int(_picture_of(np.array([sent]), trains)[0]),
         "whole": len(delays_us),
         **_quantiles(delays_us if timed else np.empty(0)),
     }
 
 
-def whole_pictures_us(arrivals: Records, train: int) -> np.ndarray:
+def _picture_of(numbers: np.ndarray, trains: Sequence[int]) -> np.ndarray:
+    """Return the number of the picture that each datagram belongs to, both from 0."""
+    ends = np.cumsum(trains)
+    group, within = np.divmod(numbers, ends[-1])
+    return group * len(ends) + np.searchsorted(ends, within, side="right")
+
+
+def whole_pictures_us(arrivals: Records, trains: Sequence[int]) -> np.ndarray:
     """Return how long each picture took of which every datagram arrived, in microseconds.
 
     It runs from the time in its first datagram to the stamp of the datagram that came last.
@@ -148,15 +166,16 @@ def whole_pictures_us(arrivals: Records, train: int) -> np.ndarray:
     ----------
     arrivals
         A listener's log of one stream; repeats do not count.
-    train
-        Datagrams of a picture: number n belongs to picture n // train.
+    trains
+        Datagrams of each picture; after the last the first follows again.
     """
     _, first = np.unique(arrivals["sequence"], return_index=True)
     once = arrivals[first]
-    picture = once["sequence"].astype(np.int64) // train
+    picture = _picture_of(once["sequence"].astype(np.int64), trains)
     number, begins, count = np.unique(picture, return_index=True, return_counts=True)
     if not number.size:
         return np.empty(0)
     sent = np.minimum.reduceat(once["sent_ns"].astype(np.int64), begins)
     came = np.maximum.reduceat(once["stamped_ns"].astype(np.int64), begins)
-    return (came - sent)[count == train] / 1e3
+    whole = count == np.asarray(trains)[number % len(trains)]
+    return (came - sent)[whole] / 1e3

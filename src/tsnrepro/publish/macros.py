@@ -30,11 +30,18 @@ from tsnrepro.publish.provenance import (
     unit,
 )
 from tsnrepro.publish.tables import (
+    LOSS_PAYLOADS,
+    LOSS_PHASES,
     LOSS_ROWS,
     LOSS_SUMMARY,
+    PAYLOAD_ROWS,
     SWEEP_ROWS,
+    load_loss_payloads,
+    load_loss_phases,
     load_loss_summary,
     loss_rows,
+    payload_rows,
+    published_lengths,
     published_loss,
     sweep_rows,
 )
@@ -130,19 +137,22 @@ def _cells(used: Used, document: str) -> dict[str, Cell]:
 
 def _tables(used: Used, columns: Columns, document: str) -> dict[str, str]:
     """Return the text of the generated tables that the manuscript inputs, by file."""
-    check_known(used.tables, [LOSS_ROWS, SWEEP_ROWS], "generated table")
+    check_known(used.tables, [LOSS_ROWS, SWEEP_ROWS, PAYLOAD_ROWS], "generated table")
     if not used.tables:
         return {}
-    first, *others = [
-        load_loss_summary(loss) if (loss := column.runs.get("loss")) else []
-        for column in columns.columns
-    ]
+    runs = [column.runs.get("loss") for column in columns.columns]
+    first, *others = [load_loss_summary(loss) if loss else [] for loss in runs]
+    phases, *other_phases = [load_loss_phases(loss) if loss else [] for loss in runs]
     found = {}
     if LOSS_ROWS in used.tables:
-        found[LOSS_ROWS] = loss_rows(first, published_loss(document))
+        lengths = published_lengths(document)
+        found[LOSS_ROWS] = loss_rows(first, published_loss(document), phases, lengths)
     if SWEEP_ROWS in used.tables:
-        beside = others[0] if others and not _of_model(columns.columns[0]) else None
-        found[SWEEP_ROWS] = sweep_rows(first, beside, document)
+        beside = others and not _of_model(columns.columns[0])
+        simulated = (others[0], other_phases[0]) if beside else (None, ())
+        found[SWEEP_ROWS] = sweep_rows(first, simulated[0], document, phases, simulated[1])
+    if PAYLOAD_ROWS in used.tables:
+        found[PAYLOAD_ROWS] = payload_rows(load_loss_payloads(runs[0]) if runs[0] else [])
     return found
 
 
@@ -156,10 +166,15 @@ def _table_files(used: Used, columns: Columns) -> Iterator[PrintedFile]:
     """Yield the tables of results that generated tables were made from."""
     for number, column in enumerate(columns.columns):
         loss = column.runs.get("loss")
-        if loss and (SWEEP_ROWS in used.tables or (LOSS_ROWS in used.tables and not number)):
-            prefix = f"{column.name}/" if number else ""
-            name = f"{prefix}loss/{LOSS_SUMMARY}"
-            yield PrintedFile(name, sha256_of(loss / LOSS_SUMMARY), _made(loss))
+        files = []
+        if SWEEP_ROWS in used.tables or (LOSS_ROWS in used.tables and not number):
+            files += [LOSS_SUMMARY, LOSS_PHASES]
+        if PAYLOAD_ROWS in used.tables and not number:
+            files.append(LOSS_PAYLOADS)
+        for file in files:
+            if loss and (loss / file).is_file():
+                prefix = f"{column.name}/" if number else ""
+                yield PrintedFile(f"{prefix}loss/{file}", sha256_of(loss / file), _made(loss))
 
 
 def _commit(values: dict[str, Result]) -> str:

@@ -80,6 +80,7 @@ EXPERIMENT = Experiment(
     },
     keys=(
         "failure.*.{control,frer}.{lost,duplicated,reordered,longest_silence_ms,alarms}",
+        "failure.*.delay.ms",
         "failure.failover.{control,frer}.{offered,before,during,after}.mbps",
         "failure.failover.{control,frer}.{during_share.percent,lost_while_cut}",
         "failure.failover.{control,frer}.{recovery.ms,within,highest.ms,elsewhere.ms}",

@@ -154,7 +154,7 @@ EXPERIMENT = Experiment(
     title="Loss against offered load",
     kinds=(EMULATED, MODEL, HARDWARE),
     order=1,
-    tables=("summary", "by-phase", "intervention", "over-time"),
+    tables=("summary", "by-payload", "by-phase", "intervention", "over-time"),
     figures={
         "loss-against-load": "Loss against offered load",
         "intervention": "Loss against offered load by receive buffer and priority",
@@ -187,6 +187,7 @@ EXPERIMENT = Experiment(
         "loss.{frame_*,size_*}.{control,frer,difference}.percent",
         "loss.{frame_*,size_*}.{target_mbps,control.offered_mbps,frer.offered_mbps}",
         "loss.size_*.{payload_bytes,frame_bytes}",
+        "loss.sizes.loads.count",
         "loss.share.{listener_socket,talker,switches,other}.percent",
         "loss.share.{listener_socket,talker,switches,other}.{control,frer}.percent",
         "loss.{sent,lost,received,copies,eliminated,unaccounted,untraced,unread}.total.count",

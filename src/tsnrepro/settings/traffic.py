@@ -1,6 +1,6 @@
 """Settings of the experiment ``traffic``."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -18,9 +18,11 @@ from tsnrepro.settings.strict import (
 )
 
 _MOST_STREAMS = 16
-# What our talker hands over by one call.
+# What our talker hands over by one call, and how many trains it knows.
 _LONGEST_TRAIN = 1024
+_MOST_TRAINS = 256
 _Payload = Annotated[int, Field(ge=16, le=1472)]
+_PictureBytes = Annotated[int, Field(ge=1, le=_LONGEST_TRAIN * 1472)]
 
 
 class _Source(Strict):
@@ -29,36 +31,83 @@ class _Source(Strict):
     """How many streams of this kind there are at once."""
 
 
-class Camera(_Source):
-    """Pictures in even intervals, each a train of full datagrams as fast as the talker sends."""
-
-    kind: Literal["camera"] = "camera"
-    pictures_per_s: Annotated[float, Field(ge=0.1, le=1000)]
-    picture_bytes: Annotated[int, Field(ge=1, le=_LONGEST_TRAIN * 1472)]
-    payload_bytes: _Payload = 1472
+class _Trains(_Source):
+    """Trains of datagrams in even intervals, each as fast as the talker sends."""
 
     @property
-    def train(self) -> int:
-        """Datagrams of a picture."""
-        return -(-self.picture_bytes // self.payload_bytes)
+    def trains(self) -> tuple[int, ...]:
+        """Datagrams of each train; after the last the first follows again."""
+        raise NotImplementedError
+
+    @property
+    def trains_per_s(self) -> float:
+        """Trains a second."""
+        raise NotImplementedError
 
     @property
     def rate_pps(self) -> float:
         """Datagrams a second on average."""
-        return self.train * self.pictures_per_s
+        return sum(self.trains) / len(self.trains) * self.trains_per_s
 
     @model_validator(mode="after")
-    def _picture_is_a_train(self) -> "Camera":
-        if self.train > _LONGEST_TRAIN:
+    def _trains_can_be_sent(self) -> Self:
+        if max(self.trains) > _LONGEST_TRAIN:
             raise ValueError(
-                f"a picture of {self.picture_bytes} bytes is {self.train} datagrams of "
-                f"{self.payload_bytes}; a train has {_LONGEST_TRAIN} at most"
+                f"the longest train of {self.name} has {max(self.trains)} datagrams; a train has "
+                f"{_LONGEST_TRAIN} at most"
             )
         return self
 
 
+class Camera(_Trains):
+    """Pictures in even intervals, each a train of full datagrams as fast as the talker sends."""
+
+    kind: Literal["camera"] = "camera"
+    pictures_per_s: Annotated[float, Field(ge=0.1, le=1000)]
+    picture_bytes: (
+        _PictureBytes | Annotated[list[_PictureBytes], Field(min_length=1, max_length=_MOST_TRAINS)]
+    )
+    """Of every picture, or of each in a group of pictures that is sent over and over: an I picture
+    and the smaller P pictures behind it, as encoders of variable bit rate make them."""
+    payload_bytes: _Payload = 1472
+
+    @property
+    def trains(self) -> tuple[int, ...]:
+        """Datagrams of each picture of a group."""
+        pictures = self.picture_bytes
+        of_group = pictures if isinstance(pictures, list) else [pictures]
+        return tuple(-(-picture // self.payload_bytes) for picture in of_group)
+
+    @property
+    def trains_per_s(self) -> float:
+        """Pictures a second."""
+        return self.pictures_per_s
+
+
+class Lidar(_Trains):
+    """Scans in sectors: the points of a sector are sent together, a train of datagrams."""
+
+    kind: Literal["lidar"] = "lidar"
+    scans_per_s: Annotated[float, Field(ge=0.1, le=100)]
+    sectors: Annotated[int, Field(ge=1, le=1000)]
+    """Of a scan."""
+    scan_bytes: Annotated[int, Field(ge=1, le=1_000_000_000)]
+    """Points of a whole scan, spread evenly over its sectors."""
+    payload_bytes: _Payload
+
+    @property
+    def trains(self) -> tuple[int, ...]:
+        """Datagrams of a sector."""
+        return (-(-self.scan_bytes // (self.sectors * self.payload_bytes)),)
+
+    @property
+    def trains_per_s(self) -> float:
+        """Sectors a second."""
+        return self.sectors * self.scans_per_s
+
+
 class Constant(_Source):
-    """Evenly spaced datagrams: a LiDAR, or any stream of one size."""
+    """Evenly spaced datagrams of one size."""
 
     kind: Literal["constant"] = "constant"
     rate_mbps: RateMbps
@@ -80,7 +129,7 @@ class Random(_Source):
     payload_bytes: _Payload
 
 
-Source = Annotated[Camera | Constant | Random, Field(discriminator="kind")]
+Source = Annotated[Camera | Lidar | Constant | Random, Field(discriminator="kind")]
 
 
 class Mix(Strict):
@@ -137,7 +186,8 @@ EXPERIMENT = Experiment(
         f"{_SOURCE}.pictures.{{sent.count,incomplete.percent,p50.us,p99.us}}",
         "traffic.*.*.{p50,p99}.difference.percent",
         "traffic.*.*.pictures.p50.difference.percent",
-        "traffic.*.*.{payload_bytes,streams.count,train.count}",
+        "traffic.*.*.{payload_bytes,streams.count,trains_per_s}",
+        "traffic.*.*.{train,smallest_train,group}.count",
         "traffic.{duration_s,receive_buffer.mb,trials.count}",
     ),
 )

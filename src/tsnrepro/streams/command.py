@@ -21,6 +21,8 @@ T = TypeVar("T")
 class Pacing:
     """When a talker sends: ``burst`` datagrams each ``interval_ns``, or without pause.
 
+    Of several ``burst`` each slot has the next, and after the last the first follows again.
+
     ``interval_ns`` of ``None`` saturates the way out. The first slot is at ``start_ns`` or, with
     ``cycle_ns``, at the next multiple of the cycle plus ``phase_ns``, both on the run's clock.
     After ``then_after`` datagrams slots are ``then_interval_ns`` apart. With ``poisson``, a seed,
@@ -28,7 +30,7 @@ class Pacing:
     """
 
     interval_ns: int | None
-    burst: int | None = None
+    burst: int | tuple[int, ...] | None = None
     start_ns: int | None = None
     cycle_ns: int | None = None
     phase_ns: int | None = None
@@ -46,9 +48,10 @@ class Pacing:
     def options(self) -> list[str]:
         """Return the talker's options."""
         first = ["--saturate"] if self.interval_ns is None else []
-        return first + options(
-            {field.name.replace("_", "-"): getattr(self, field.name) for field in fields(self)}
-        )
+        values = {field.name.replace("_", "-"): getattr(self, field.name) for field in fields(self)}
+        if isinstance(self.burst, tuple):
+            values["burst"] = ",".join(map(str, self.burst))
+        return first + options(values)
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,9 @@
  * Random slots. With --poisson SEED the gaps before and between slots are independent and exponential
  * with --interval-ns as their mean; a seed gives the same slots again.
  *
+ * Bursts. --burst N hands over N datagrams in each slot; of --burst N,M,... each slot has the next, and
+ * after the last the first follows again.
+ *
  * A second rate. From attempt --then-after on slots are --then-interval-ns apart.
  *
  * Times. The payload carries the reading of the clock just before the kernel is called; the
@@ -45,6 +48,7 @@
 #include "stream.h"
 
 #define MAX_BURST 1024
+#define MAX_BURSTS 256 /* different ones, one after the other */
 #define SATURATING_BURST 32
 #define MAX_CHUNKS 65536 /* of 65536 records: every 32-bit number */
 #define LEAD_NS 20000000ULL
@@ -57,7 +61,9 @@
 struct options {
 	struct sockaddr_in destination, own;
 	const char *device, *log;
-	uint64_t payload, interval_ns, burst, count, seconds_ns;
+	uint64_t payload, interval_ns, count, seconds_ns;
+	uint64_t bursts[MAX_BURSTS];
+	unsigned int burst_count;
 	uint64_t start_ns, cycle_ns, phase_ns, spin_ns, late_ns, txtime_ahead_ns;
 	uint64_t then_after, then_interval_ns;
 	uint64_t stream, random;
@@ -91,6 +97,7 @@ static struct errors send_errors;
 static struct message messages[MAX_BURST];
 static struct mmsghdr calls[MAX_BURST];
 static struct record *chunks[MAX_CHUNKS];
+static unsigned int next_burst;
 static int fd;
 
 /* --- the log ----------------------------------------------------------------------------- */
@@ -368,9 +375,11 @@ static uint64_t wait_until(uint64_t due)
 
 static unsigned int burst_now(void)
 {
-	uint64_t left = options.count ? options.count - counts.attempts : options.burst;
+	uint64_t burst = options.bursts[next_burst];
+	uint64_t left = options.count ? options.count - counts.attempts : burst;
 
-	return (unsigned int)(left < options.burst ? left : options.burst);
+	next_burst = (next_burst + 1) % options.burst_count;
+	return (unsigned int)(left < burst ? left : burst);
 }
 
 /* Time from the present slot to the next: of random slots, the mean. */
@@ -400,11 +409,24 @@ static uint64_t gap_ns(void)
 	return (uint64_t)(-log(share) * (double)slot_ns() + 0.5);
 }
 
+/* Datagrams of the next slots. */
+static uint64_t in_slots(uint64_t slots)
+{
+	uint64_t datagrams = 0;
+
+	for (unsigned int i = 0; i < options.burst_count; i++) {
+		/* Of the slots the i-th and each that follows it by a whole round. */
+		uint64_t rounds = (slots + options.burst_count - 1 - i) / options.burst_count;
+		datagrams += rounds * options.bursts[(next_burst + i) % options.burst_count];
+	}
+	return datagrams;
+}
+
 /* Datagrams of the slots from `due` to the end of the time, or of the count if that is less. */
 static uint64_t owed(uint64_t start, uint64_t due)
 {
 	uint64_t left = start + options.seconds_ns - due;
-	uint64_t datagrams = (left + slot_ns() - 1) / slot_ns() * options.burst;
+	uint64_t datagrams = in_slots((left + slot_ns() - 1) / slot_ns());
 
 	if (options.count && options.count - counts.attempts < datagrams)
 		return options.count - counts.attempts;
@@ -553,6 +575,18 @@ static void parse_address(const char *option, struct sockaddr_in *address)
 		fail("--%s takes an IPv4 address, not '%s'", option, optarg);
 }
 
+static void parse_bursts(void)
+{
+	options.burst_count = 0;
+	for (char *text = strtok(optarg, ","); text; text = strtok(NULL, ",")) {
+		if (options.burst_count == MAX_BURSTS)
+			fail("--burst takes %d numbers at most", MAX_BURSTS);
+		options.bursts[options.burst_count++] = parse_number("burst", text, 1, MAX_BURST);
+	}
+	if (!options.burst_count)
+		fail("--burst takes one number or several with commas, not none");
+}
+
 static void read_option(int option)
 {
 	const uint64_t an_hour = 3600 * NS_PER_S;
@@ -567,7 +601,7 @@ static void read_option(int option)
 		o->payload = parse_number("payload", optarg, HEAD_BYTES, MAX_PAYLOAD_BYTES);
 		break;
 	case INTERVAL: o->interval_ns = parse_number("interval-ns", optarg, 1, an_hour); break;
-	case BURST: o->burst = parse_number("burst", optarg, 1, MAX_BURST); break;
+	case BURST: parse_bursts(); break;
 	case SATURATE: o->saturate = true; break;
 	case COUNT: o->count = parse_number("count", optarg, 1, UINT32_MAX); break;
 	case SECONDS: o->seconds_ns = parse_seconds(optarg); break;
@@ -633,8 +667,8 @@ static void check_options(void)
 		fail("--then-after and --then-interval-ns go together, and not with --saturate");
 	if (o->stamps && !o->log)
 		fail("--timestamps needs --log: the stamps are written there");
-	if (!o->burst)
-		o->burst = o->saturate ? SATURATING_BURST : 1;
+	if (!o->burst_count)
+		o->bursts[o->burst_count++] = o->saturate ? SATURATING_BURST : 1;
 }
 
 int main(int argc, char **argv)

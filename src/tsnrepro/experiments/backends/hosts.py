@@ -372,7 +372,7 @@ class HostsBackend:
         then, slot_ns = load.then, max(1, round(1e9 * load.slot_s))
         pacing = Pacing(
             interval_ns=slot_ns,
-            burst=load.train if load.train > 1 else None,
+            burst=load.trains if load.trains != (1,) else None,
             cycle_ns=slot_ns if load.phase_s is not None else None,
             phase_ns=None if load.phase_s is None else round(load.phase_s * 1e9) % slot_ns,
             poisson=load.poisson,

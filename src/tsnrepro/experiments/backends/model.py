@@ -173,7 +173,8 @@ class ModelBackend:
         seconds = load.before_step / min(load.rate_pps, fastest)
         if load.then:
             seconds += load.then.datagrams / min(load.then.rate_pps, fastest)
-        return seconds
+        # The trains of a group that was begun may be its short ones.
+        return max(seconds, load.sending_s)
 
     def round_trips(
         self,
@@ -305,9 +306,10 @@ def _count(load: IntendedLoad) -> int | None:
 def _sender(load: IntendedLoad) -> ConstantRate | Listed:
     if load.poisson is not None:
         return Listed(times_ns=_poisson_times_ns(load, load.poisson))
-    if load.train > 1 or load.phase_s is not None:
-        slots = (load.phase_s or 0) + np.arange(load.datagrams // load.train) * load.slot_s
-        return Listed(times_ns=np.repeat(slots * 1e9, load.train).astype(np.int64).tolist())
+    if load.trains != (1,) or load.phase_s is not None:
+        slots = (load.phase_s or 0) + np.arange(load.slots) * load.slot_s
+        datagrams = np.resize(load.trains, load.slots)
+        return Listed(times_ns=np.repeat(slots * 1e9, datagrams).astype(np.int64).tolist())
     if load.then is None:
         return ConstantRate(rate_mbps=load.rate_mbps)
     first = np.arange(load.before_step) * (1e9 / load.rate_pps)
