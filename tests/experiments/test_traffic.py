@@ -170,6 +170,8 @@ def test_a_mix_that_cannot_be_sent_is_refused(sources, said):
 def test_a_picture_is_a_train_of_datagrams():
     picture = Camera(name="c", pictures_per_s=30, picture_bytes=100_000)
     assert picture.trains == (68,)
+    # Factors of all cameras have one type: they are a column of the table of trials.
+    assert picture.model_dump()["picture_bytes"] == [100_000]
     assert picture.rate_pps * picture.payload_bytes * 8 / 1e6 == pytest.approx(24.0, rel=0.001)
 
 

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from tsnrepro.registry import EMULATED, HARDWARE, MODEL, Experiment
 from tsnrepro.settings.strict import (
@@ -71,12 +71,17 @@ class Camera(_Trains):
     and the smaller P pictures behind it, as encoders of variable bit rate make them."""
     payload_bytes: _Payload = 1472
 
+    @field_validator("picture_bytes")
+    @classmethod
+    def _as_a_group(cls, value: int | list[int]) -> list[int]:
+        # Trials of different cameras stand in one column of a table, which has one type.
+        return value if isinstance(value, list) else [value]
+
     @property
     def trains(self) -> tuple[int, ...]:
         """Datagrams of each picture of a group."""
-        pictures = self.picture_bytes
-        of_group = pictures if isinstance(pictures, list) else [pictures]
-        return tuple(-(-picture // self.payload_bytes) for picture in of_group)
+        assert isinstance(self.picture_bytes, list)
+        return tuple(-(-picture // self.payload_bytes) for picture in self.picture_bytes)
 
     @property
     def trains_per_s(self) -> float:
