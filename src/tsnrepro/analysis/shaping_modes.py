@@ -62,8 +62,8 @@ def compared(run: Run, pairs: Iterable[_Pair], *, across_media: bool = False) ->
     if tested.any():
         adjusted[tested] = holm(table.loc[tested, "p_value"])
     words = np.where(table["ratio"] < 1, "lower", "higher")
-    tested_so = np.where(adjusted < SIGNIFICANCE, words, "cannot tell")
-    verdict = np.where(table["ratio"].isna(), None, tested_so)
+    verdict = pd.Series(np.where(adjusted < SIGNIFICANCE, words, "cannot tell"), table.index)
+    verdict = verdict.where(table["ratio"].notna())
     return table.assign(p_adjusted=adjusted, verdict=verdict)
 
 
