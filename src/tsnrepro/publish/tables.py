@@ -77,7 +77,6 @@ def load_loss_summary(run: Path) -> list[LossPoint]:
     ------
     PublishError
         The file is missing or has other columns.
-
     """
     return _points(run / LOSS_SUMMARY, LossPoint)
 
@@ -89,7 +88,6 @@ def load_loss_phases(run: Path) -> list[PhasePoint]:
     ------
     PublishError
         The file has other columns.
-
     """
     path = run / LOSS_PHASES
     return _points(path, PhasePoint) if path.is_file() else []
@@ -102,7 +100,6 @@ def load_loss_payloads(run: Path) -> list[PayloadPoint]:
     ------
     PublishError
         The file is missing or has other columns.
-
     """
     return _points(run / LOSS_PAYLOADS, PayloadPoint)
 
