@@ -111,7 +111,7 @@ def test_checks_of_what_was_not_measured_had_nothing_to_look_at(campaign):
 
 
 def test_experiments_of_several_testbeds_are_one_audit(campaign, tmp_path):
-    ratio = [result("shaping.bridge.tas.idle.mean.us", 20.0, 19.0, 21.0, "us")]
+    ratio = [result("shaping.long_cycle.tas.idle.mean.us", 20.0, 19.0, 21.0, "us")]
     shaping = write_run(tmp_path, "shaping", ratio, testbed="guest")
     audit = run_audit({**campaign, "shaping": shaping})
     assert audit.name == "model/quick and guest/quick"

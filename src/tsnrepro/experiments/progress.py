@@ -15,8 +15,9 @@ _CLEAR_LINE = "\r\x1b[K"
 class Progress:
     """Shows the experiment, trial i of n, and the time that remains.
 
-    The estimate is the time that the trials left take by their nominal seconds, scaled by how
-    much longer, or shorter where several run at a time, the finished ones took.
+    The estimate is the time that the trials left take by their nominal seconds, if each takes as
+    many times longer, and as many seconds besides, as the finished ones did; where several run at
+    a time, as much shorter as these were together.
 
     A notebook shows a bar, anything else prints one line a trial. Where a campaign was started from
     a terminal it is told there too: in one line that is written over, or, where the terminal is a
@@ -25,7 +26,8 @@ class Progress:
 
     def __init__(self, experiment: str, nominal_s: Iterable[float] = ()) -> None:
         self._experiment, self._nominal = experiment, list(nominal_s)
-        self._done: set[int] = set()
+        self._begun: dict[int, float] = {}
+        self._took: dict[int, float] = {}
         self._began: float | None = None
         self._spent = 0.0
         self._terminal = _terminal()
@@ -40,28 +42,35 @@ class Progress:
 
     def begin(self, index: int, label: str) -> None:
         """Say that trial ``index`` (from 0) starts."""
+        self._begun[index] = time.monotonic()
         if self._began is None:
-            self._began = time.monotonic()
+            self._began = self._begun[index]
         total = len(self._nominal)
         left = duration(self.remaining_s())
         self._show(f"{self._experiment}: trial {index + 1} of {total} ({label}), {left} left")
 
     def end(self, index: int) -> None:
         """Say that trial ``index`` is recorded."""
-        self._done.add(index)
-        self._spent = time.monotonic() - (self._began or 0.0)
-        if len(self._done) == len(self._nominal):
+        now = time.monotonic()
+        self._took[index] = now - self._begun[index]
+        self._spent = now - (self._began or 0.0)
+        if len(self._took) == len(self._nominal):
             self._finish()
 
     def remaining_s(self) -> float:
         """Return the estimate of the seconds until the last trial is recorded."""
-        done = sum(self._nominal[index] for index in self._done)
-        ratio = self._spent / done if done else 1.0
-        return ratio * (sum(self._nominal) - done)
+        left = [seconds for n, seconds in enumerate(self._nominal) if n not in self._took]
+        pairs = [(self._nominal[n], took) for n, took in self._took.items()]
+        apart = sum(self._took.values())
+        if not apart:
+            return sum(left)
+        times, besides = _line(pairs)
+        together = self._spent / apart
+        return together * (times * sum(left) + besides * len(left))
 
     def _show(self, line: str) -> None:
         if self._bar:
-            self._bar.update(_Bar(line, len(self._done), len(self._nominal)))
+            self._bar.update(_Bar(line, len(self._took), len(self._nominal)))
         else:
             print(line, flush=True)
         if self._terminal is None:
@@ -83,6 +92,25 @@ class Progress:
         if self._terminal is not None and self._terminal.isatty():
             self._terminal.write(_CLEAR_LINE)
             self._terminal.flush()
+
+
+def _line(pairs: list[tuple[float, float]]) -> tuple[float, float]:
+    """Return slope and intercept of durations over nominal seconds, neither of them negative.
+
+    It is the line of least squares; through the origin where that one's intercept is negative or
+    all trials are alike.
+    """
+    count = len(pairs)
+    nominal, took = (sum(values) / count for values in zip(*pairs, strict=True))
+    spread = sum((n - nominal) ** 2 for n, _ in pairs)
+    through_origin = (took / nominal, 0.0) if nominal else (0.0, took)
+    if not spread:
+        return through_origin
+    times = sum((n - nominal) * (t - took) for n, t in pairs) / spread
+    besides = took - times * nominal
+    if times < 0:
+        return 0.0, took
+    return through_origin if besides < 0 else (times, besides)
 
 
 class _Bar:
