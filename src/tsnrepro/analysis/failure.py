@@ -10,13 +10,12 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from tsnrepro.analysis.figures import COLOURS, LABELS, new
+from tsnrepro.analysis.figures import COLOURS, LABELS, bounds, new
 from tsnrepro.analysis.missing import count, loss, mean, shared
 from tsnrepro.analysis.results import Results
 from tsnrepro.records.columns import CONFIGURATIONS
 from tsnrepro.records.outputs import ARRIVALS
 from tsnrepro.records.runs import open_run
-from tsnrepro.stats.estimate import Limits
 from tsnrepro.streams.log import decompress
 
 _QUANTITIES = {
@@ -208,15 +207,4 @@ def _percent(table: pd.DataFrame) -> pd.Series:
 def _limits(axes: Axes, trials: pd.DataFrame, places: dict[Hashable, float]) -> None:
     """Draw the limits of the loss of each variant, at its bar's place."""
     for variant, group in trials.groupby("variant"):
-        found = loss(group, "percent")
-        if found.limits is Limits.BOUND:
-            ends = [[found.value - found.low], [found.high - found.value]]
-            axes.errorbar(
-                [found.value],
-                [places[variant]],
-                xerr=ends,
-                fmt="none",
-                ecolor="0.2",
-                elinewidth=0.7,
-                capsize=1.5,
-            )
+        bounds(axes, loss(group, "percent"), places[variant], lying=True)

@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 
 from tsnrepro.analysis.loss import SWEEP, asked, frame_bytes, places
 from tsnrepro.experiments.path_thresholds import of_the_path
-from tsnrepro.stats.estimate import Limits
+from tsnrepro.stats.estimate import Estimate, Limits
 from tsnrepro.stats.long_series import LongSeries, Series
 
 COLUMN_INCHES = 3.4
@@ -118,6 +118,22 @@ def say(axes: Axes, words: str = "no trials") -> None:
     """Write into a panel why it shows nothing."""
     axes.text(0.5, 0.5, words, ha="center", va="center", transform=axes.transAxes, color=GREY)
     axes.set(xticks=[], yticks=[])
+
+
+def bounds(
+    axes: Axes, found: Estimate, place: float, *, colour: Any = "0.2", lying: bool = False
+) -> None:
+    """Draw the limits of an estimate where they are bounds: a range is no error bar.
+
+    They stand at ``place`` of the axis of x or, ``lying``, lie at that of y.
+    """
+    if found.limits is not Limits.BOUND:
+        return
+    ends = [[found.value - found.low], [found.high - found.value]]
+    at = {"x": [found.value], "y": [place], "xerr": ends}
+    if not lying:
+        at = {"x": [place], "y": [found.value], "yerr": ends}
+    axes.errorbar(**at, fmt="none", ecolor=colour, elinewidth=0.7, capsize=1.5)
 
 
 def loss_against_load(

@@ -10,7 +10,17 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from tsnrepro.analysis.figures import COLOURS, GREY, LABELS, MARKERS, STYLES, new, say, stacked
+from tsnrepro.analysis.figures import (
+    COLOURS,
+    GREY,
+    LABELS,
+    MARKERS,
+    STYLES,
+    bounds,
+    new,
+    say,
+    stacked,
+)
 from tsnrepro.analysis.missing import loss
 from tsnrepro.analysis.rfc2544 import ANSWERS, limits_table, published_throughput
 from tsnrepro.analysis.rfc2544_loads import (
@@ -20,7 +30,6 @@ from tsnrepro.analysis.rfc2544_loads import (
     published_loss,
     sizes_of,
 )
-from tsnrepro.stats.estimate import Limits
 
 _ANSWER_MARKERS = {
     "binary_search": "v",
@@ -197,17 +206,7 @@ def _loss_limits(axes: Axes, table: pd.DataFrame, colour: Any) -> None:
     A range is no error bar, and the downward procedure chooses its loads by their results.
     """
     for _, at in table[table["procedure"] == GIVEN_LOADS].groupby("asked_percent"):
-        found = loss(at, "loss_percent")
-        if found.limits is Limits.BOUND:
-            axes.errorbar(
-                [at["offered_percent"].mean()],
-                [found.value],
-                yerr=[[found.value - found.low], [found.high - found.value]],
-                fmt="none",
-                ecolor=colour,
-                elinewidth=0.7,
-                capsize=1.5,
-            )
+        bounds(axes, loss(at, "loss_percent"), at["offered_percent"].mean(), colour=colour)
 
 
 def _published_loss(size: int) -> tuple[pd.Series, pd.Series]:
