@@ -241,10 +241,12 @@ def _build(_: argparse.Namespace) -> None:
     from tsnrepro.bridge.build import bridge, replay, tagger  # noqa: PLC0415
     from tsnrepro.dataplane.build import frerctl  # noqa: PLC0415
     from tsnrepro.streams.build import programs  # noqa: PLC0415
+    from tsnrepro.tools.build import sockperf_wait  # noqa: PLC0415
 
     print(f"frerctl: {frerctl()}")
     made = programs()
     print(f"talker: {made.talker}\nlistener: {made.listener}\nstallmeter: {made.stallmeter}")
+    print(f"short wait of sockperf: {sockperf_wait()}")
     print(f"bridge: {bridge()}\nreplay: {replay()}\ntagger: {tagger()}")
     print("model: compiling, half a minute where it is new", flush=True)
     from tsnrepro.model.engine import warm_up  # noqa: PLC0415 - numba takes a second

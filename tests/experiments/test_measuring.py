@@ -8,7 +8,7 @@ import pytest
 
 from tsnrepro.errors import CommandError, ToolError
 from tsnrepro.experiments import latency, loss, tcp
-from tsnrepro.experiments.backends.reader import taking_turns
+from tsnrepro.experiments.backends.reader import taking_turns, without_waiting
 from tsnrepro.experiments.measurement import Measurement
 from tsnrepro.records.outputs import SOCKPERF_LOG
 from tsnrepro.records.store import Trial
@@ -124,6 +124,17 @@ def test_latency(testbed, configuration):
     assert 2 * result["mean_us"] * result["observations"] < 1.3e6
     assert result["min_us"] <= result["percentiles_us"]["50.000"] <= result["max_us"]
     assert left_running(testbed) == ""
+
+
+def test_sockperf_waits_on_a_rack_only(testbed):
+    client = sockperf.ping_pong("192.0.2.1", 64, 1, "log")
+    assert without_waiting(SimpleNamespace(kind="hardware"), client) == client
+    argv = without_waiting(testbed, client)
+    assert argv[-len(client) :] == client
+    # What is loaded is there, and loads: a missing library would only be warned of.
+    found = testbed.hosts[TALKER].run([*argv[:2], "true"], deadline_s=5)
+    assert argv[1].startswith("LD_PRELOAD=")
+    assert found.check().stderr == ""
 
 
 def test_programs_that_take_turns_run_on_one_processor(testbed):

@@ -82,11 +82,20 @@ def refused_output() -> str:
     return subprocess.run(client, capture_output=True, text=True, check=False).stdout
 
 
-@pytest.fixture(scope="session")
-def ping_pong_output(tmp_path_factory) -> tuple[str, bytes]:
-    """Return what sockperf printed and the log that it wrote."""
+def ping_pong(folder, before: tuple[str, ...] = ()) -> tuple[str, bytes]:
+    """Return what sockperf printed and the log that it wrote; words may stand before its command."""
     needed("sockperf")
-    port, log = free_port(), tmp_path_factory.mktemp("sockperf") / "log.csv"
+    port, log = free_port(), folder / "log.csv"
     server = with_port(sockperf.server(ADDRESS), "-p", port)
     client = with_port(sockperf.ping_pong(ADDRESS, 64, 1, str(log)), "-p", port)
-    return run_against(server, client, "udp", port), log.read_bytes()
+    return run_against(server, [*before, *client], "udp", port), log.read_bytes()
+
+
+@pytest.fixture(scope="session")
+def run_ping_pong():
+    return ping_pong
+
+
+@pytest.fixture(scope="session")
+def ping_pong_output(tmp_path_factory) -> tuple[str, bytes]:
+    return ping_pong(tmp_path_factory.mktemp("sockperf"))

@@ -2,6 +2,7 @@
 
 import io
 import re
+import time
 
 import numpy as np
 import pytest
@@ -9,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tsnrepro.errors import ToolError
-from tsnrepro.tools import sockperf
+from tsnrepro.tools import build, sockperf
 
 COLOURED = re.compile(r"\x1b\[[0-9;]*m")
 
@@ -23,6 +24,25 @@ def test_what_it_prints(ping_pong_output):
     assert 0 < result.min_us <= result.mean_us <= result.max_us
     assert result.sd_us > 0
     assert 0.3 < result.valid_seconds < 1.2
+
+
+@pytest.mark.namespaces
+def test_the_short_wait_is_all_that_changes(run_ping_pong, tmp_path):
+    """Sockperf says and logs the same, two seconds sooner."""
+
+    def run(*before: str) -> tuple[float, str, bytes]:
+        began = time.monotonic()
+        printed, log = run_ping_pong(tmp_path, before)
+        return time.monotonic() - began, COLOURED.sub("", printed), log
+
+    took_s, printed, log = run("env", f"LD_PRELOAD={build.sockperf_wait()}")
+    own_s, of_its_own, _ = run()
+    assert took_s + 1.5 < own_s
+    words, own_words = ([w for w in said.split() if w.isalpha()] for said in (printed, of_its_own))
+    assert words == own_words
+    short, own = sockperf.parse(printed), sockperf.parse(of_its_own)
+    assert short.valid_seconds == pytest.approx(own.valid_seconds, rel=0.02)
+    assert len(sockperf.parse_log(log)) == short.observations > 1000
 
 
 def test_percentiles_are_in_order_and_by_their_printed_name(ping_pong_output):

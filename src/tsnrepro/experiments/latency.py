@@ -6,13 +6,15 @@ from tsnrepro.experiments.backends import backend
 from tsnrepro.experiments.measurement import Measurement
 from tsnrepro.experiments.plan import Planned, crossed, in_order_of, planned_in_blocks
 from tsnrepro.records.store import Trial
+from tsnrepro.registry import EMULATED
 from tsnrepro.settings.latency import LatencySettings
 from tsnrepro.testbed.protocol import Testbed
 
 # What further repetitions are measured for.
 _MEDIANS = "ratio of medians"
-# sockperf itself waits for two seconds before its test.
-_SET_UP_SECONDS = 2.6
+_SET_UP_SECONDS = 0.7
+# What sockperf itself waits before its test, where it is left to.
+_WAIT_SECONDS = 2.0
 
 
 def plan(settings: LatencySettings, seed: int, kind: str) -> list[Planned]:
@@ -28,7 +30,8 @@ def plan(settings: LatencySettings, seed: int, kind: str) -> list[Planned]:
             configuration=settings.configurations,
             payload_bytes=payloads,
         )
-        return planned_in_blocks(trials, seed, kind, _SET_UP_SECONDS)
+        wait_s = 0.0 if kind == EMULATED else _WAIT_SECONDS
+        return planned_in_blocks(trials, seed, kind, _SET_UP_SECONDS + wait_s)
 
     least, most = settings.repetitions, settings.most_repetitions or 0
     firm = blocks(settings.payloads_bytes, 1, least)

@@ -11,7 +11,13 @@ from typing import Any
 
 from tsnrepro.errors import CommandError, ToolError
 from tsnrepro.experiments.backends.hosts_faults import FaultInjector
-from tsnrepro.experiments.backends.reader import Reader, check_window, reader_of, taking_turns
+from tsnrepro.experiments.backends.reader import (
+    Reader,
+    check_window,
+    reader_of,
+    taking_turns,
+    without_waiting,
+)
 from tsnrepro.experiments.faults import NOTHING, Timeline
 from tsnrepro.experiments.load import IntendedLoad, LoadOutcome
 from tsnrepro.experiments.measurement import Measurement
@@ -504,7 +510,7 @@ class HostsBackend:
         deadline = duration_s + OVERHEAD_SECONDS
         try:
             client = sockperf.ping_pong(address, payload_bytes, max(1, round(duration_s)), log)
-            client = taking_turns(self._testbed, client)
+            client = taking_turns(self._testbed, without_waiting(self._testbed, client))
             argv = taking_turns(self._testbed, self._reader.scheduled(sockperf.server(address)))
             with self._serving(argv, "udp", sockperf.PORT, deadline + _FILE_SECONDS) as server:
                 try:

@@ -13,6 +13,7 @@ from tsnrepro.registry import EMULATED
 from tsnrepro.settings import HardwareSettings
 from tsnrepro.streams.command import Stamps
 from tsnrepro.testbed.protocol import HostTestbed
+from tsnrepro.tools.build import sockperf_wait
 from tsnrepro.topology import LISTENER, TALKER
 
 # Any priority runs before all ordinary programs; a higher one would only rank real-time programs.
@@ -71,6 +72,17 @@ def taking_turns(testbed: HostTestbed, argv: list[str]) -> list[str]:
         return argv
     # Interrupts go to the first more than to the others.
     return ["taskset", "--cpu-list", str(max(os.sched_getaffinity(0))), *argv]
+
+
+def without_waiting(testbed: HostTestbed, client: list[str]) -> list[str]:
+    """Return the command of a client of sockperf that begins its test at once.
+
+    Only on the emulated testbed, whose hosts run what this machine compiles: on a rack it waits its
+    two seconds. The record's command tells which.
+    """
+    if testbed.kind != EMULATED:
+        return client
+    return ["env", f"LD_PRELOAD={sockperf_wait()}", *client]
 
 
 def check_window(testbed: HostTestbed, window_bytes: int) -> None:
