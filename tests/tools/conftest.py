@@ -83,7 +83,7 @@ def refused_output() -> str:
 
 
 def ping_pong(folder, before: tuple[str, ...] = ()) -> tuple[str, bytes]:
-    """Return what sockperf printed and the log that it wrote; words may stand before its command."""
+    """Return what sockperf printed and the log that it wrote; ``before`` precedes its command."""
     needed("sockperf")
     port, log = free_port(), folder / "log.csv"
     server = with_port(sockperf.server(ADDRESS), "-p", port)
