@@ -12,7 +12,7 @@ from tsnrepro.experiments.failover import failover
 from tsnrepro.experiments.faults import Fault, Timeline
 from tsnrepro.experiments.load import IntendedLoad, LoadOutcome
 from tsnrepro.experiments.measurement import Measurement
-from tsnrepro.experiments.plan import Planned, in_blocks, nominal_seconds
+from tsnrepro.experiments.plan import Planned, in_blocks, nominal_seconds, testbed_by_testbed
 from tsnrepro.records.outputs import ARRIVALS
 from tsnrepro.records.store import Trial
 from tsnrepro.settings.failure import FailureSettings, LatentSettings
@@ -38,7 +38,7 @@ def plan(settings: FailureSettings, seed: int, kind: str) -> list[Planned]:
     def seconds(trial: Trial) -> float:
         return nominal_seconds(kind, trial.factors["duration_s"], _SET_UP_SECONDS)
 
-    planned = in_blocks(_trials(settings), seed, seconds, _testbed)
+    planned = testbed_by_testbed(in_blocks(_trials(settings), seed, seconds, _testbed))
     return [
         replace(item, data_planes=_DATA_PLANES.get(item.trial.factors["scenario"], ()))
         for item in planned

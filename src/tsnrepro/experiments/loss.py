@@ -11,7 +11,13 @@ from typing import Any
 from tsnrepro.experiments.backends import backend
 from tsnrepro.experiments.load import IntendedLoad
 from tsnrepro.experiments.measurement import Measurement
-from tsnrepro.experiments.plan import Planned, in_blocks, in_order_of, nominal_seconds
+from tsnrepro.experiments.plan import (
+    Planned,
+    in_blocks,
+    in_order_of,
+    nominal_seconds,
+    testbed_by_testbed,
+)
 from tsnrepro.records.store import Trial, canonical
 from tsnrepro.settings.loss import LINK_RATES, LossPart, LossSettings
 from tsnrepro.testbed.protocol import Testbed
@@ -23,8 +29,8 @@ SET_UP_SECONDS = {"iperf3": 0.7, "talker": 0.4}
 def plan(settings: LossSettings, seed: int, kind: str) -> list[Planned]:
     """Return the trials: every part, configuration, load, way to read and repetition.
 
-    Within a repetition those that need another testbed than configured come last: it is brought
-    up anew for them. After all others come those that are measured until a ratio is known.
+    Those that need another testbed than configured come after the others, since it is brought up
+    anew for them, and last of all those that are measured until a ratio is known.
     """
 
     def blocks(trials: list[Trial]) -> list[Planned]:
@@ -33,15 +39,9 @@ def plan(settings: LossSettings, seed: int, kind: str) -> list[Planned]:
     further = [
         replace(item, until=item.trial.factors["question"]) for item in blocks(_further(settings))
     ]
-    return in_order_of(
-        [*blocks(_trials(settings)), *further],
-        lambda item: (
-            bool(item.until),
-            item.trial.repetition,
-            bool(item.testbed),
-            canonical(item.testbed),
-        ),
-    )
+    further = in_order_of(further, lambda item: (item.trial.repetition, canonical(item.testbed)))
+    firm = testbed_by_testbed(blocks(_trials(settings)))
+    return in_order_of([*firm, *further], lambda item: bool(item.until))
 
 
 def _seconds(trial: Trial, kind: str) -> float:

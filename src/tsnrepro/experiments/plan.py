@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import Any
 
-from tsnrepro.records.store import Trial
+from tsnrepro.records.store import Trial, canonical
 
 # A second of the model's time takes about this much of ours; only the first estimate uses it.
 _MODEL_SHARE = 0.1
@@ -67,6 +67,16 @@ def in_blocks(
 def in_order_of(planned: list[Planned], key: Callable[[Planned], Any]) -> list[Planned]:
     """Return planned trials in order of a key and, where it is equal, in the order they had."""
     return [replace(item, order=order) for order, item in enumerate(sorted(planned, key=key))]
+
+
+def testbed_by_testbed(planned: list[Planned]) -> list[Planned]:
+    """Return planned trials with those together that need the same of the testbed.
+
+    Each testbed's blocks keep their order, and so do the trials of a block. To bring another
+    testbed up takes seconds, longer than a short trial. Those on the testbed as it is configured
+    come first.
+    """
+    return in_order_of(planned, lambda item: (bool(item.testbed), canonical(item.testbed)))
 
 
 def planned_in_blocks(trials: list[Trial], seed: int, kind: str, set_up_s: float) -> list[Planned]:

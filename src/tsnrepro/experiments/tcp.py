@@ -5,7 +5,13 @@ from typing import Any
 
 from tsnrepro.experiments.backends import backend
 from tsnrepro.experiments.measurement import Measurement
-from tsnrepro.experiments.plan import Planned, crossed, in_blocks, in_order_of, nominal_seconds
+from tsnrepro.experiments.plan import (
+    Planned,
+    crossed,
+    in_blocks,
+    nominal_seconds,
+    testbed_by_testbed,
+)
 from tsnrepro.records.store import Trial
 from tsnrepro.settings.tcp import TcpSettings
 from tsnrepro.testbed.protocol import Testbed
@@ -28,7 +34,7 @@ def plan(settings: TcpSettings, seed: int, kind: str) -> list[Planned]:
         return nominal_seconds(kind, trial.factors["duration_s"], _SET_UP_SECONDS)
 
     planned = in_blocks([*trials, *_limit_trials(settings)], seed, seconds, _testbed)
-    return in_order_of(planned, lambda item: bool(item.testbed))
+    return testbed_by_testbed(planned)
 
 
 def _limit_trials(settings: TcpSettings) -> list[Trial]:
