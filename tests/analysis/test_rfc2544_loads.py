@@ -68,6 +68,26 @@ def test_it_is_said_how_long_trials_were_and_how_often_a_size_was_searched(found
     assert found.of(f"{search}.searches.count").value == REPETITIONS
 
 
+def test_who_sent_stands_beside_what_was_found(documents, found):
+    key = "rfc2544.throughput.binary_search.generator"
+    assert found.of(key).value == "talker"
+    assert set(rfc2544.throughput_table(documents)["generator"]) == {"talker"}
+    search = BinarySearchSettings(generator="iperf3", from_line_rate=True)
+    part = {"frame_bytes": [], "payloads_bytes": [512], "methods": ["binary-search", "mlrsearch"]}
+    settings = Rfc2544Settings(throughput=ThroughputSettings(**part, binary_search=search))
+    theirs = record(settings)
+    assert rfc2544.analyse(theirs).of(key).value == "iperf3"
+    table = rfc2544.throughput_table(theirs)
+    senders = table.groupby("goal")["generator"].unique().map(list).to_dict()
+    assert senders == {
+        **{"binary_search": ["iperf3"], "zero_loss": ["talker"], "half_percent": ["talker"]},
+    }
+    (row,) = rfc2544.throughput_beside_published(table).itertuples()
+    assert row.binary_search_generator == "iperf3"
+    legend = rfc2544_figures.throughput(table, "test").legends[0]
+    assert "bisection (iperf3)" in [text.get_text() for text in legend.get_texts()]
+
+
 def test_trials_of_a_fraction_of_a_second_are_not_printed_as_none():
     short = FrameLossSettings(
         frame_bytes=[], payloads_bytes=[512], duration_s=0.25, step_percent=None, loads_percent=[50]
@@ -77,6 +97,7 @@ def test_trials_of_a_fraction_of_a_second_are_not_printed_as_none():
     assert (item.value, item.digits) == (0.25, 2)
     assert results.of("rfc2544.throughput.binary_search.duration_s").value is None
     assert results.of("rfc2544.throughput.binary_search.searches.count").value is None
+    assert results.of("rfc2544.throughput.binary_search.generator").value is None
 
 
 def test_the_downward_procedure_is_not_pooled_with_given_loads(documents):

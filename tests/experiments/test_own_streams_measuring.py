@@ -14,7 +14,9 @@ from tsnrepro.experiments.measurement import Measurement
 from tsnrepro.experiments.rfc2544 import experiment
 from tsnrepro.records.store import Trial
 from tsnrepro.settings.failure import LatentSettings
+from tsnrepro.settings.rfc2544 import Rfc2544Settings
 from tsnrepro.streams import command
+from tsnrepro.tools import iperf3
 
 pytestmark = pytest.mark.namespaces
 
@@ -142,6 +144,35 @@ def test_a_load_trial_counts_what_left_and_what_came(testbed):
     burst = experiment.load_trial(requests, IntendedLoad("frer", 200, 50_000.0, 0.001, burst=50))
     assert burst.sent == 50
     assert len(found.commands) == 4, "a talker and a listener each"
+
+
+def test_a_search_of_the_documents_is_made_by_iperf3(testbed):
+    """From the line rate in trials of a second; the record keeps every one of them."""
+    part = {"frame_bytes": [], "payloads_bytes": [512], "methods": ["binary-search"]}
+    search = {"generator": "iperf3", "from_line_rate": True, "steps": 3, "duration_s": 1}
+    settings = Rfc2544Settings(throughput={**part, "binary_search": search})
+    (planned,) = [
+        item
+        for item in experiment.plan(settings, 1, "emulated")
+        if item.trial.factors["configuration"] == "frer"
+    ]
+    found = Measurement()
+    experiment.measure(testbed, planned.trial, found)
+    trials = found.values["trials"]
+    line = found.values["results"]["binary_search"]["line_pps"]
+    assert [trial["purpose"] for trial in trials] == ["search"] * 3
+    assert trials[0]["rate_pps"] == pytest.approx(line / 2)
+    for number, trial in enumerate(trials, 1):
+        prefix = "" if number == 1 else f"run-{number:03d}-"
+        report = iperf3.parse_udp(found.outputs[f"{prefix}iperf3.json"])
+        assert (report.payload_bytes, report.sent) == (512, trial["offered"])
+        assert trial["received"] >= report.received
+        assert f"{prefix}counters-after.json.gz" in found.outputs
+        assert trial["accounting"]["unaccounted"] == 0
+    assert [command["argv"][0] for command in found.commands] == ["iperf3"] * 3
+    lower = found.values["results"]["binary_search"]["lower_pps"]
+    assert lower is None or lower <= max(trial["achieved_pps"] for trial in trials)
+    assert found.values["search_s"] > found.values["sending_s"] > 2.5
 
 
 @pytest.mark.slow

@@ -3,6 +3,7 @@
 import json
 from collections import Counter
 from contextlib import nullcontext
+from types import SimpleNamespace
 
 import pytest
 from rfc2544_networks import KnownNetwork
@@ -10,9 +11,11 @@ from rfc2544_networks import KnownNetwork
 from tsnrepro.campaigns import campaign
 from tsnrepro.errors import ConfigurationError, RecordError, ToolError
 from tsnrepro.experiments import rfc2544
+from tsnrepro.experiments.load import IntendedLoad, LoadOutcome
+from tsnrepro.experiments.measurement import Measurement
 from tsnrepro.experiments.measuring import open_testbed
 from tsnrepro.experiments.rfc2544.benchmarks import measure_benchmark, throughput_of
-from tsnrepro.experiments.rfc2544.plan import plan, settings_of_trial
+from tsnrepro.experiments.rfc2544.plan import generator_of, plan, settings_of_trial
 from tsnrepro.experiments.run import run_trials
 from tsnrepro.records.store import RawStore
 from tsnrepro.settings.rfc2544 import (
@@ -93,6 +96,84 @@ def test_a_trial_is_measured_with_the_settings_of_its_method():
         factors = item.trial.factors
         method = factors["method"].replace("-", "_")
         assert settings_of_trial(factors) == getattr(part, method)
+
+
+def bisection(**settings):
+    part = {"frame_bytes": [], "payloads_bytes": [64], "methods": ["binary-search"]}
+    throughput = ThroughputSettings(**part, binary_search=settings)
+    item, _ = plan(Rfc2544Settings(throughput=throughput), 1, "emulated")
+    return item.trial
+
+
+def test_who_sends_in_a_search_is_a_factor_and_ours_is_that_of_older_records():
+    ours, theirs = bisection(), bisection(generator="iperf3", from_line_rate=True)
+    assert {"generator", "from_line_rate"}.isdisjoint(ours.factors["settings"])
+    assert generator_of(ours.factors) == "talker"
+    assert generator_of(theirs.factors) == "iperf3"
+    assert settings_of_trial(theirs.factors).from_line_rate
+    assert ours.digest != theirs.digest
+    assert ours.digest == bisection(generator="talker", from_line_rate=False).digest
+
+
+def test_a_search_from_the_line_rate_tries_no_ceiling():
+    for settings, purposes in (({}, {"ceiling", "search"}), ({"from_line_rate": True}, {"search"})):
+        network = KnownNetwork(100_000.0)
+        values = measure_benchmark(bisection(**settings).factors, network, 1000.0)
+        assert {trial["purpose"] for trial in values["trials"]} == purposes
+
+
+@pytest.mark.parametrize(
+    ("throughput", "others", "said"),
+    [
+        ({"binary_search": {"generator": "iperf3", "duration_s": 0.5}}, {}, "whole seconds"),
+        ({"frame_bytes": [64], "tag_counts": True}, {}, "a payload of 12 bytes, and iperf3"),
+        ({"payloads_bytes": [15]}, {}, "a payload of 15 bytes, and iperf3 sends no less than 16"),
+        ({}, {"full_waits": True}, "full_waits are our talker's"),
+        ({}, {"ceiling_s": 0.5}, "a ceiling_s of such"),
+    ],
+)
+def test_what_iperf3_cannot_do_is_refused(throughput, others, said):
+    sizes = {"frame_bytes": [64], "payloads_bytes": [16]}
+    part = sizes | {"binary_search": {"generator": "iperf3"}} | throughput
+    with pytest.raises(ValueError, match=said):
+        Rfc2544Settings(throughput=part, **others)
+
+
+def test_what_iperf3_does_not_send_in_has_its_own_limits():
+    part = {"payloads_bytes": [15], "methods": ["mlrsearch"]}
+    part |= {"binary_search": {"generator": "iperf3"}}
+    Rfc2544Settings(throughput=part, full_waits=True, ceiling_s=0.5)
+
+
+class Iperf3:
+    """A backend of iperf3 alone, on a network that loses nothing and a socket that closes early."""
+
+    link_rate_mbps = 1000.0
+
+    def __init__(self, unread):
+        self.unread, self.loads = unread, []
+
+    def udp(self, load):
+        self.loads.append(load)
+        sent = load.datagrams
+        accounting = {"unread": self.unread}
+        came = sent - self.unread
+        return LoadOutcome(sent, came, came, load.duration_s, accounting=accounting)
+
+
+def test_a_datagram_that_iperf3_left_in_its_socket_is_not_lost():
+    outcome = rfc2544.experiment.iperf3_trial(Iperf3(2), IntendedLoad("frer", 64, 1000.0, 1))
+    assert (outcome.sent, outcome.received, outcome.unique) == (1000, 998, 1000)
+
+
+def test_the_search_that_asks_for_iperf3_is_sent_by_it(monkeypatch):
+    requests, found = Iperf3(1), Measurement()
+    monkeypatch.setattr(rfc2544.experiment, "backend", lambda *_: requests)
+    trial = bisection(generator="iperf3", from_line_rate=True, steps=3)
+    rfc2544.measure(SimpleNamespace(kind="emulated"), trial, found)
+    assert len(requests.loads) == 3
+    assert found.values["results"]["binary_search"]["limited_by"] == "line"
+    assert not found.values["results"]["binary_search"]["compliant"]
 
 
 def test_the_mean_of_ten_bisections_beside_one_search_of_another_method():

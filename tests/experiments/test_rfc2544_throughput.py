@@ -136,6 +136,37 @@ def test_a_talker_that_slows_down_during_the_search_gets_no_credit():
         assert result.offered_pps == pytest.approx(result.lower_pps, rel=1e-6)
 
 
+DOCUMENTED = BinarySearchSettings(generator="iperf3", from_line_rate=True, resolution_mbps=1)
+
+
+@pytest.mark.parametrize(
+    ("capacity", "generator", "found_pps", "limited_by"),
+    [
+        (0.3, 2.0, 0.3, "network"),
+        (0.3, 0.4, 0.3, "network"),
+        (2.0, 0.4, 0.4, "generator"),
+        (1.0, 2.0, 1.0, "line"),
+        # It falls behind before the network loses anything, and a little above it does.
+        (0.45, 0.4, 0.4, "generator"),
+    ],
+)
+def test_a_search_from_the_line_rate_credits_what_was_sent(
+    capacity, generator, found_pps, limited_by
+):
+    network = KnownNetwork(capacity * LINE, generator_pps=generator * LINE)
+    found = series(network, from_line_rate=True)
+    result = binary_search.search(found, DOCUMENTED)
+    assert network.loads[0].rate_pps == LINE / 2, "no ceiling was tried before"
+    assert {trial.purpose for trial in found.trials} == {"search"}
+    width = 1e6 / 8 / 1472
+    # 0.001 % of loss passes.
+    assert found_pps * LINE - width <= result.lower_pps <= found_pps * LINE * (1 + 1.1e-5)
+    assert result.limited_by == limited_by
+    record = result.as_record()
+    assert record["ceiling_pps"] == record["line_pps"] == LINE
+    assert len(network.loads) <= 10
+
+
 def test_the_ceiling_is_the_best_of_three():
     rates = iter([0.3 * LINE, 0.5 * LINE, 0.4 * LINE])
 

@@ -164,6 +164,9 @@ def test_any_counts_come_back(udp_output, sent, lost, payload, seconds):
 def test_the_rate_is_payload_in_bits_per_second():
     argv = iperf3.udp_client("10.0.0.2", 1472, 530.5, 10)
     assert argv[argv.index("--bitrate") + 1] == "530500000"
+    # 0 would be no limit.
+    slow = iperf3.udp_client("10.0.0.2", 1472, 1e-9, 10)
+    assert slow[slow.index("--bitrate") + 1] == "1"
     assert argv[argv.index("--length") + 1] == "1472"
     assert argv[argv.index("--time") + 1] == "10"
     assert "--udp" in argv

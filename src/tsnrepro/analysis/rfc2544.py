@@ -24,6 +24,7 @@ from tsnrepro.audit import published
 from tsnrepro.errors import RecordError
 from tsnrepro.experiments.rfc2544 import rates
 from tsnrepro.experiments.rfc2544.latency import REPEATS
+from tsnrepro.experiments.rfc2544.plan import generator_of
 from tsnrepro.records.columns import CONFIGURATIONS
 from tsnrepro.repository import here_or_in_root
 from tsnrepro.settings.rfc2544 import DOCUMENT_PAYLOADS_BYTES, FRAME_BYTES
@@ -41,10 +42,11 @@ ANSWERS = {
 }
 _SIZE = ["configuration", "frame_bytes", "payload_bytes"]
 THROUGHPUT_COLUMNS = [
-    *("trial", "sha256", "repetition", "method", "goal", "configuration", "frame_bytes"),
-    *("payload_bytes", "lower_pps", "upper_pps", "offered_payload_mbps", "offered_frame_mbps"),
-    *("offered_wire_mbps", "delivered_payload_mbps", "limited_by", "threshold_pps"),
-    *("threshold_low_pps", "threshold_high_pps", "ceiling_pps", "line_pps", "path_pps"),
+    *("trial", "sha256", "repetition", "method", "generator", "goal", "configuration"),
+    *("frame_bytes", "payload_bytes", "lower_pps", "upper_pps", "offered_payload_mbps"),
+    *("offered_frame_mbps", "offered_wire_mbps", "delivered_payload_mbps", "limited_by"),
+    *("threshold_pps", "threshold_low_pps", "threshold_high_pps"),
+    *("ceiling_pps", "line_pps", "path_pps"),
     *("load_trials", "iterations", "bracket_mbps", "converged", "sending_s", "search_s"),
     *("compliant", "reasons"),
 ]
@@ -134,6 +136,7 @@ def throughput_table(documents: Iterable[dict[str, Any]]) -> pd.DataFrame:
                 | _ended(document, result)
                 | {
                     "goal": goal,
+                    "generator": generator_of(document["factors"]),
                     "delivered_payload_mbps": delivered.get("payload_mbps"),
                     "limited_by": result["limited_by"],
                     "threshold_pps": threshold.get("value"),
@@ -312,7 +315,8 @@ def throughput_beside_published(
 
     One row a payload; columns are ``payload_bytes``, ``frame_bytes``, the limits of
     :func:`limits_table`, each ``<goal>_<configuration>_mbps`` (payload rate, mean over
-    repetitions) and ``<document>_mbps`` where one printed a value for that payload.
+    repetitions), ``<document>_mbps`` where one printed a value for that payload, and
+    ``binary_search_generator``, who sent in the search that the documents ran too.
     """
     means = throughput.pivot_table(
         index="payload_bytes",
@@ -326,9 +330,16 @@ def throughput_beside_published(
     )
     printed.columns = [f"{str(name).replace('-', '_')}_mbps" for name in printed.columns]
     frames = throughput.groupby("payload_bytes")["frame_bytes"].max()
+    bisections = throughput[throughput["goal"] == "binary_search"]
+    senders = bisections.groupby("payload_bytes")["generator"].agg(_named)
     limits = limits_table(throughput["payload_bytes"], link_rate_mbps)
     joined = limits.set_index("payload_bytes") if len(limits) else pd.DataFrame()
-    return joined.join([means, printed.reindex(joined.index), frames]).reset_index()
+    joined = joined.join([means, printed.reindex(joined.index), frames])
+    return joined.join(senders.rename("binary_search_generator")).reset_index()
+
+
+def _named(words: Iterable[str]) -> str:
+    return ", ".join(sorted(set(words)))
 
 
 def analyse(documents: list[dict[str, Any]]) -> Results:
@@ -386,6 +397,12 @@ def _lengths(results: Results, documents: list[dict[str, Any]]) -> None:
     number = table.groupby(_SIZE, dropna=False)["trial"].transform("size")
     key = f"{_EXPERIMENT}.throughput.binary_search.searches.count"
     shared(results, key, table.assign(searches=number), "searches", "")
+    results.value(
+        f"{_EXPERIMENT}.throughput.binary_search.generator",
+        _named(generator_of(d["factors"]) for d in bisections) or None,
+        table["trial"],
+        method="configuration",
+    )
 
 
 def _at(table: pd.DataFrame, frame: int, configuration: str) -> pd.DataFrame:
@@ -415,8 +432,7 @@ def _throughput(results: Results, size: str, table: pd.DataFrame) -> None:
             add_search(results, key, group)
             results.estimate(f"{key}.search_s", mean(group, "search_s", "s"), 0, own)
             results.estimate(f"{key}.load_trials.count", count(group, "load_trials"), 0, own)
-            limits = sorted(set(group["limited_by"]))
-            words = ", ".join(limits) if limits else None
+            words = _named(group["limited_by"]) or None
             method = "what keeps the throughput from being higher"
             results.value(f"{key}.limited_by", words, own, method=method)
         change = unknown("Mb/s", "a search found no load that passed")

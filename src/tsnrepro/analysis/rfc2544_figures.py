@@ -83,7 +83,7 @@ def _throughput_legend(table: pd.DataFrame) -> list[Line2D]:
         for name, colour in COLOURS.items()
     ]
     shapes = [
-        Line2D([], [], color=GREY, linestyle="", marker=marker, label=ANSWERS[goal])
+        Line2D([], [], color=GREY, linestyle="", marker=marker, label=_search(goal, table))
         for goal, marker in _ANSWER_MARKERS.items()
         if (table["goal"] == goal).any()
     ]
@@ -96,6 +96,12 @@ def _throughput_legend(table: pd.DataFrame) -> list[Line2D]:
         Line2D([], [], color="black", linestyle="", marker="x", label="published (bisection)"),
         *shapes,
     ]
+
+
+def _search(goal: str, table: pd.DataFrame) -> str:
+    """Return the words for a search, and who sent where it was not our talker."""
+    senders = sorted(set(table["generator"][table["goal"] == goal]))
+    return ANSWERS[goal] + ("" if senders == ["talker"] else f" ({', '.join(senders)})")
 
 
 def _fill(configuration: str) -> dict[str, Any]:

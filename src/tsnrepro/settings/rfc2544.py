@@ -4,6 +4,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
+from tsnrepro.ethernet import R_TAG_BYTES, udp_payload
 from tsnrepro.registry import EMULATED, HARDWARE, MODEL, Experiment
 from tsnrepro.settings.strict import (
     Configurations,
@@ -27,6 +28,8 @@ DOCUMENT_LOADS_PERCENT = (50, 60, 70, 80, 90, 95, 98, 100, 102, 105, 110)
 Frame = Annotated[int, Field(ge=64, le=1518)]
 # The smallest frame's payload where the R-TAG counts, and what a sequence and a time need.
 Payload = Annotated[int, Field(ge=12, le=65507)]
+# iperf3's own header: it sends no smaller ones.
+_IPERF3_PAYLOAD_BYTES = 16
 _LossPercent = Annotated[float, Field(ge=0, lt=100)]
 SearchMethod = Literal["binary-search", "mlrsearch", "mlrsearch-rfc2544", "systematic"]
 _SEARCH_METHODS: tuple[SearchMethod, ...] = (
@@ -54,9 +57,24 @@ class Sizes(Strict):
             raise ValueError("give at least one of frame_bytes and payloads_bytes")
         return self
 
+    @property
+    def smallest_payload(self) -> int:
+        """The smallest payload of all sizes, in bytes."""
+        tag = R_TAG_BYTES if self.tag_counts else 0
+        framed = [udp_payload(frame) - tag for frame in self.frame_bytes]
+        return min([*framed, *self.payloads_bytes])
+
 
 class BinarySearchSettings(Strict):
     """Bisection between nothing and the highest load, as the two documents ran it."""
+
+    generator: Literal["talker", "iperf3"] = "talker"
+    """Who sends and receives: our own programs, or ``iperf3 -u`` as in the documents, which takes
+    whole seconds and payloads of at least 16 bytes."""
+    from_line_rate: bool = False
+    """Whether the range begins at the line's limit for the size, as the documents' does. Otherwise
+    it begins at what the generator was seen to send there. In either case a load passes only as far
+    as it was sent."""
 
     searches: Repetitions | None = None
     """Searches of each size and configuration, of which the mean is taken; none takes the
@@ -67,6 +85,12 @@ class BinarySearchSettings(Strict):
     resolution_mbps: PositiveFloat | None = None
     """End of the search, in payload rate: once no more than that lies between the highest load that
     passed and the next one. The documents' ends at 1 Mb/s; none takes all steps."""
+
+    @model_validator(mode="after")
+    def _iperf3_can(self) -> Self:
+        if self.generator == "iperf3" and self.duration_s != int(self.duration_s):
+            raise ValueError("iperf3 takes whole seconds; `generator: talker` any duration_s")
+        return self
 
 
 class MlrGoal(Strict):
@@ -145,6 +169,21 @@ class ThroughputSettings(Sizes):
     mlrsearch: MlrSettings = MlrSettings()
     mlrsearch_rfc2544: MlrSettings = MlrSettings(goals=[RFC2544_GOAL])
     systematic: SystematicSettings = SystematicSettings()
+
+    @property
+    def by_iperf3(self) -> bool:
+        """Whether iperf3 makes any of the trials."""
+        return "binary-search" in self.methods and self.binary_search.generator == "iperf3"
+
+    @model_validator(mode="after")
+    def _iperf3_sends_all_sizes(self) -> Self:
+        if self.by_iperf3 and self.smallest_payload < _IPERF3_PAYLOAD_BYTES:
+            raise ValueError(
+                f"a size has a payload of {self.smallest_payload} bytes, and iperf3 sends no less "
+                f"than {_IPERF3_PAYLOAD_BYTES}: leave that size out, or let `generator: talker` of "
+                "binary_search send"
+            )
+        return self
 
 
 class FrameLossSettings(Sizes):
@@ -229,6 +268,24 @@ class Rfc2544Settings(Strict):
             raise ValueError(f"{', '.join(need)} start from a throughput: set throughput too")
         return self
 
+    @model_validator(mode="after")
+    def _iperf3_can(self) -> Self:
+        if self.throughput is None or not self.throughput.by_iperf3:
+            return self
+        if self.full_waits:
+            raise ValueError(
+                "full_waits are our talker's: iperf3 waits for no late frames, so binary_search "
+                "needs `generator: talker`"
+            )
+        if not self.throughput.binary_search.from_line_rate and self.ceiling_s != int(
+            self.ceiling_s
+        ):
+            raise ValueError(
+                "iperf3 takes whole seconds: a ceiling_s of such, or `from_line_rate: true` of "
+                "binary_search, which tries no ceiling"
+            )
+        return self
+
 
 EXPERIMENT = Experiment(
     Rfc2544Settings,
@@ -251,7 +308,7 @@ EXPERIMENT = Experiment(
         "rfc2544.throughput.*.*.{control,frer}.{iterations.count,bracket_mbps,converged}",
         "rfc2544.throughput.*.*.{control,frer}.efficiency_percent",
         "rfc2544.throughput.*.*.difference.payload_mbps",
-        "rfc2544.throughput.binary_search.{duration_s,searches.count}",
+        "rfc2544.throughput.binary_search.{duration_s,searches.count,generator}",
         "rfc2544.frame_loss.duration_s",
         "rfc2544.frame_loss.*.{control,frer}.full_load.{percent,offered_percent}",
         "rfc2544.frame_loss.*.{control,frer}.load_*.{percent,offered_percent}",

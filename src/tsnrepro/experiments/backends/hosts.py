@@ -131,8 +131,10 @@ class HostsBackend:
             load.duration_s,
             window_bytes=window,
         )
-        with around or self._test(load.configuration, UDP_STREAM, load.payload_bytes) as counters:
-            done = self._run_iperf3(client, load.duration_s)
+        began, prefix = time.monotonic(), self._next_prefix()
+        test = self._test(load.configuration, UDP_STREAM, load.payload_bytes, prefix)
+        with around or test as counters:
+            done = self._run_iperf3(client, load.duration_s, prefix)
         result = iperf3.parse_udp(done.check().stdout)
         accounting = self._account(counters.of_stream(0), result.sent, result.received)
         if accounting.unaccounted:
@@ -144,6 +146,7 @@ class HostsBackend:
             sending_s=result.send_seconds,
             reordered=result.out_of_order,
             jitter_ms=result.jitter_ms,
+            elapsed_s=time.monotonic() - began,
             accounting=accounting.document(),
             recovery=counters.recovery(),
         )
@@ -157,7 +160,7 @@ class HostsBackend:
             done = self._run_iperf3(client, duration_s)
         return iperf3.parse_tcp(done.check().stdout), counters.recovery()
 
-    def _run_iperf3(self, client: list[str], duration_s: float) -> Completed:
+    def _run_iperf3(self, client: list[str], duration_s: float, prefix: str = "") -> Completed:
         """Run one client against a one-off server and return the client as it ended."""
         deadline = duration_s + OVERHEAD_SECONDS
         argv = self._reader.scheduled(iperf3.server())
@@ -168,8 +171,16 @@ class HostsBackend:
                 server.stop()
             server.wait()
         self._measured.commands.append(done.as_record())
-        self._measured.outputs |= {"iperf3.json": done.stdout, "iperf3.stderr.txt": done.stderr}
+        self._measured.outputs |= {
+            f"{prefix}iperf3.json": done.stdout,
+            f"{prefix}iperf3.stderr.txt": done.stderr,
+        }
         return done
+
+    def _next_prefix(self) -> str:
+        """Return a start for the names of an iperf3 run's outputs; a trial's only run has none."""
+        runs = sum(name.endswith("iperf3.json") for name in self._measured.outputs)
+        return f"run-{runs + 1:03d}-" if runs else ""
 
     @contextmanager
     def _serving(
@@ -201,11 +212,15 @@ class HostsBackend:
 
     @contextmanager
     def _test(
-        self, configuration: Configuration, stream: StreamFilter, payload_bytes: int = 0
+        self,
+        configuration: Configuration,
+        stream: StreamFilter,
+        payload_bytes: int = 0,
+        prefix: str = "",
     ) -> Iterator[CountersAround]:
         """Configure for one stream and keep the counters before the block and after it."""
         self._testbed.configure(configuration, stream)
-        with self._counted() as counters:
+        with self._counted(prefix) as counters:
             yield counters
             settle(self._testbed, payload_bytes)
 

@@ -66,8 +66,11 @@ def measure_benchmark(
     """
     sut = SystemUnderTest(factors["configuration"], factors["payload_bytes"], link_rate_mbps)
     shortfall = factors["shortfall_percent"] / 100
-    series = Series(measure, sut, factors["ceiling_s"], shortfall, full_waits)
     own = settings_of_trial(factors)
+    from_line_rate = getattr(own, "from_line_rate", False)
+    series = Series(
+        *(measure, sut, factors["ceiling_s"], shortfall, full_waits), from_line_rate=from_line_rate
+    )
     if factors["benchmark"] == "throughput":
         return record_of_search(_search(series, factors["method"], own))
     if factors["benchmark"] == "frame-loss":

@@ -24,20 +24,20 @@ def search(series: Series, settings: BinarySearchSettings) -> ThroughputResult:
     """
     low, high = 0.0, series.ceiling.pps
     best: LoadTrial | None = None
-    failed: LoadTrial | None = None
-    high_tried = False
+    # What ended the range at its upper end: a loss, or the generator; nothing until it was tried.
+    lossy = short = False
     for _ in range(settings.steps):
         if _narrow(series, high - low, settings):
             break
         rate = (low + high) / 2
         trial = series.run(rate, settings.duration_s)
         if trial.outcome.loss_percent > settings.loss_percent:
-            high, failed, high_tried = rate, trial, True
+            high, lossy, short = rate, True, False
             continue
         if trial.rate_pps > low:
             low, best = trial.rate_pps, trial
         if trial.short:
-            high, failed, high_tried = rate, None, True
+            high, lossy, short = rate, False, True
     offered, delivered = offered_at([best]) if best else (None, None)
     lower = min(best.load.rate_pps, best.outcome.offered_pps) if best else None
     return ThroughputResult(
@@ -49,10 +49,10 @@ def search(series: Series, settings: BinarySearchSettings) -> ThroughputResult:
         ),
         loss_percent=settings.loss_percent,
         lower_pps=lower,
-        upper_pps=high if high_tried else None,
+        upper_pps=high if lossy or short else None,
         offered_pps=offered,
         delivered_pps=delivered,
-        limited_by=series.limited_by(lower, lossy_above=failed is not None),
+        limited_by=series.limited_by(lower, lossy_above=lossy, short_above=short),
         series=series,
         reasons=departures(settings.duration_s, settings.loss_percent, *series.departures),
     )

@@ -110,6 +110,8 @@ class Series:
         A trial that offers less than (1 - shortfall) of its rate is the generator's limit.
     full_waits
         Whether each trial has the learning frames and waits of RFC 2544, 23.
+    from_line_rate
+        Whether loads up to the line's limit are tried, whatever the generator can send there.
     """
 
     measure: Measure
@@ -117,6 +119,7 @@ class Series:
     ceiling_s: float = 1.0
     shortfall: float = 0.01
     full_waits: bool = True
+    from_line_rate: bool = False
     trials: list[LoadTrial] = field(default_factory=list)
 
     def run(
@@ -166,12 +169,15 @@ class Series:
     def ceiling(self) -> _Ceiling:
         """The highest load that can be offered, from trials at the line's limit.
 
-        One is enough where the generator reaches the limit; else it is the best of three.
+        One is enough where the generator reaches the limit; else it is the best of three. A series
+        from the line's rate has none: what the generator cannot send shows in its trials.
 
         A search must not go beyond what the generator can send: a clean trial there would credit
         the network with a rate it never saw, and a frame that was not sent is not a lost one.
         """
         line = self.sut.line_pps
+        if self.from_line_rate:
+            return _Ceiling(line, "line")
         best = 0.0
         for _ in range(_CEILING_TRIALS):
             trial = self.run(line, self.ceiling_s, purpose="ceiling")
@@ -200,14 +206,19 @@ class Series:
             "trials": [trial.as_record() for trial in self.trials],
         }
 
-    def limited_by(self, lower_pps: float | None, *, lossy_above: bool) -> LimitedBy:
+    def limited_by(
+        self, lower_pps: float | None, *, lossy_above: bool, short_above: bool = False
+    ) -> LimitedBy:
         """Return what keeps a throughput from being higher.
 
-        ``lossy_above`` tells that a trial above it lost datagrams that had been offered.
+        ``lossy_above`` tells that a trial above it lost datagrams that had been offered,
+        ``short_above`` that the generator fell behind there without a loss.
         """
         if lower_pps is not None and lower_pps >= NEAR_THE_LINE * self.sut.path_pps:
             return "line"
-        return "network" if lossy_above else self.ceiling.limited_by
+        if lossy_above:
+            return "network"
+        return "generator" if short_above else self.ceiling.limited_by
 
 
 def _check(load: IntendedLoad, outcome: LoadOutcome) -> None:

@@ -10,7 +10,7 @@ Throughput comes first, for others start from it.
 import math
 from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
-from typing import Any
+from typing import Any, Literal
 
 from tsnrepro.errors import ConfigurationError
 from tsnrepro.experiments.plan import Planned, nominal_seconds, randomised_blocks
@@ -125,10 +125,19 @@ def _sizes(sizes: Sizes) -> list[tuple[int | None, int, str]]:
 
 def _own_settings(settings: Strict) -> dict[str, Any]:
     """Return what decides one trial; which trials there are does not."""
-    listed = {"searches"} if isinstance(settings, BinarySearchSettings) else set[str]()
+    listed = set[str]()
+    if isinstance(settings, BinarySearchSettings):
+        listed = {"searches", *_usual(settings)}
     if isinstance(settings, Sizes):
         listed = {*Sizes.model_fields, "repetitions", "loads", "kinds"}
     return settings.model_dump(mode="json", exclude=listed)
+
+
+def _usual(settings: BinarySearchSettings) -> set[str]:
+    """Return what a search without a word of it has: trials are then those of older records."""
+    usual = BinarySearchSettings()
+    later = ("generator", "from_line_rate")
+    return {name for name in later if getattr(settings, name) == getattr(usual, name)}
 
 
 def _searches(settings: ThroughputSettings, method: SearchMethod) -> int:
@@ -140,6 +149,11 @@ def _search(settings: ThroughputSettings, method: SearchMethod, beside: float) -
     chosen: Strict = getattr(settings, method.replace("-", "_"))
     longest, seconds = _SECONDS[type(chosen)](chosen, beside)
     return method, chosen, longest, seconds
+
+
+def generator_of(factors: dict[str, Any]) -> Literal["talker", "iperf3"]:
+    """Return who sends the load trials of a trial; only a binary search has another than ours."""
+    return factors["settings"].get("generator", "talker")
 
 
 def settings_of_trial(factors: dict[str, Any]) -> Any:
