@@ -46,6 +46,7 @@ SUITING = {
     "tcp.equivalence.verdict": "equivalent",
     "*.verdict": "cannot tell",
     "*.limited_by": "network",
+    "*.generator": "talker",
     "*.lost_while_cut": 0.0,
     "*.count": 1234,
     "*.payload_bytes": 1472.0,

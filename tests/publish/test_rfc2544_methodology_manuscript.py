@@ -38,6 +38,7 @@ SUITING = {
     "*.limited_by": "generator, network",
     "*.highest_clean.*": 512.3,
     "*.lowest_share.percent": 98.7,
+    "*.generator": "talker",
     "*.count": 123_456,
     "*.duration_s": 30.0,
     "*.deadline_s": 40.0,
@@ -171,6 +172,14 @@ class TestPages(PageChecks):
         assert "one search each, from which nothing is concluded" in text
         assert "one search a configuration and size" in text
         assert "FRER changes the throughput by" not in text
+
+    def test_who_sent_in_the_search_is_said_as_recorded(self, tmp_path, built):
+        ours = "A talker of our own sends in iperf3"
+        assert ours in PAPER.text(built)
+        theirs = prepared(tmp_path, chosen=NO_COLLAPSE | {"*.generator": "iperf3"})
+        text = PAPER.text(PAPER.built(theirs))
+        assert "iperf3 sends as in the report" in text
+        assert ours not in text
 
     def test_of_limits_of_searches_a_difference_is_concluded(self, built):
         text = PAPER.text(built)
