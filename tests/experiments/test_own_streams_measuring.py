@@ -117,7 +117,8 @@ def test_streams_keep_their_own_numbers(testbed):
     assert values["result"]["sent"] == 900
 
 
-def test_mausezahn_is_the_limit_and_a_deadline_is_a_timeout(testbed):
+@pytest.mark.parametrize("port", [{}, {"port": 5000}])
+def test_mausezahn_is_the_limit_and_a_deadline_is_a_timeout(testbed, port):
     values = measured(
         testbed,
         mausezahn,
@@ -126,6 +127,7 @@ def test_mausezahn_is_the_limit_and_a_deadline_is_a_timeout(testbed):
         load_percent=100.0,
         duration_s=1,
         deadline_s=2,
+        **port,
     ).values["result"]
     assert values["limited_by"] == "generator"
     assert values["timed_out"]

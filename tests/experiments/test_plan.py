@@ -7,10 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tsnrepro.campaigns import campaign
-from tsnrepro.experiments import latency, loss, tcp
+from tsnrepro.errors import ConfigurationError
+from tsnrepro.experiments import latency, loss, mausezahn, tcp
 from tsnrepro.experiments.plan import randomised_blocks
 from tsnrepro.records.store import Trial
+from tsnrepro.settings import parse
 from tsnrepro.settings.loss import LossSettings
+from tsnrepro.settings.mausezahn import MausezahnSettings
 from tsnrepro.settings.tcp import TcpSettings
 
 MODULES = {"loss": loss, "tcp": tcp, "latency": latency}
@@ -135,3 +138,19 @@ def test_tcp_over_links_that_hosts_fill_comes_last():
     without = tcp.plan(TcpSettings.model_validate(asked | {"limit": None}), 1, "emulated")
     names = {item.trial.name(1) for item in planned[:8]}
     assert {item.trial.name(1) for item in without} == names
+
+
+def test_another_port_of_mausezahn_is_another_trial_and_the_usual_one_is_none():
+    settings = campaign("documents").mausezahn
+
+    def trials(**changed):
+        given = settings.model_copy(update=changed)
+        return [item.trial for item in mausezahn.plan(given, 1, "emulated")]
+
+    assert {trial.factors.get("port") for trial in trials()} == {None}
+    assert {trial.factors.get("port") for trial in trials(port=5000)} == {5000}
+    usual, other = ({trial.digest for trial in trials(**port)} for port in ({}, {"port": 5000}))
+    assert not usual & other
+    assert parse(MausezahnSettings, settings.model_dump(), "a file").port == 5001
+    with pytest.raises(ConfigurationError, match="port"):
+        parse(MausezahnSettings, settings.model_dump() | {"port": 0}, "a file")

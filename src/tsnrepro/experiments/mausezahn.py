@@ -16,7 +16,7 @@ from tsnrepro.experiments.plan import Planned, crossed, planned_in_blocks
 from tsnrepro.records.store import Trial
 from tsnrepro.settings.mausezahn import MausezahnSettings
 from tsnrepro.testbed.protocol import Testbed
-from tsnrepro.tools.mausezahn import delay_us
+from tsnrepro.tools.mausezahn import PORT, delay_us
 
 _SET_UP_SECONDS = 1.5
 # An achieved rate this close to the target is the target; the clock of the samples is no better.
@@ -26,10 +26,13 @@ LimitedBy = Literal["nothing", "generator", "network"]
 
 
 def plan(settings: MausezahnSettings, seed: int, kind: str) -> list[Planned]:
-    """Return the trials: every configuration, frame size, share of line rate and repetition."""
+    """Return the trials: every configuration, frame size, share of line rate and repetition.
+
+    The usual port is no factor, so that these are the trials of older records.
+    """
     trials = crossed(
         *("mausezahn", "{configuration}-{frame_bytes}B-{load_percent:g}%", settings),
-        ["duration_s", "deadline_s"],
+        ["duration_s", "deadline_s", *(["port"] if settings.port != PORT else [])],
         configuration=settings.configurations,
         frame_bytes=settings.frames_bytes,
         load_percent=settings.loads_percent,

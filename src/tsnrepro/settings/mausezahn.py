@@ -25,6 +25,8 @@ class MausezahnSettings(Strict):
     duration_s: WholeSeconds
     deadline_s: WholeSeconds
     """When a run that has not sent all its frames is ended; it is then a timeout."""
+    port: Annotated[int, Field(ge=1, le=65_535)] = 5001
+    """UDP port, source and destination: 5001 in one of the documents, 5000 in another."""
 
     @model_validator(mode="after")
     def _ends_after_sending(self) -> Self:

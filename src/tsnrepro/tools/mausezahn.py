@@ -25,7 +25,9 @@ def delay_us(rate_pps: float) -> int:
     return max(1, int(1e6 / rate_pps))
 
 
-def udp(ends: Ends, payload_bytes: int, frames: int, delay_us: int) -> list[str]:
+def udp(
+    ends: Ends, payload_bytes: int, frames: int, delay_us: int, *, port: int = PORT
+) -> list[str]:
     """Return the command that sends UDP frames with a delay after each.
 
     Parameters
@@ -38,6 +40,8 @@ def udp(ends: Ends, payload_bytes: int, frames: int, delay_us: int) -> list[str]
         How many; mausezahn takes 0 for ever.
     delay_us
         Delay in whole microseconds, the finest that mausezahn takes; 0 sends without a pause.
+    port
+        UDP port, source and destination.
 
     Raises
     ------
@@ -46,7 +50,7 @@ def udp(ends: Ends, payload_bytes: int, frames: int, delay_us: int) -> list[str]
     """
     if frames < 1:
         raise ValueError(f"{frames} frames: mausezahn would send without end")
-    ports = f"sp={PORT},dp={PORT}"
+    ports = f"sp={port},dp={port}"
     return [
         *("mausezahn", ends.device, "-q", "-c", str(frames), "-d", str(delay_us)),
         *("-b", ends.target_mac, "-A", ends.source, "-B", ends.target),

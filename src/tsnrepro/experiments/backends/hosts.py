@@ -54,7 +54,6 @@ from tsnrepro.topology import CARD, HOST_PORT, LISTENER, SWITCHES, TALKER
 UDP_STREAM = StreamFilter("udp", iperf3.PORT, iperf3.MIN_UDP_PAYLOAD_BYTES)
 _TCP_STREAM = StreamFilter("tcp", iperf3.PORT)
 _PING_PONG_STREAM = StreamFilter("udp", sockperf.PORT)
-_MAUSEZAHN_STREAM = StreamFilter("udp", mausezahn.PORT)
 # Our own talkers' streams have this port and those after it.
 PORT = 5202
 _ARRIVALS_LOG = "/run/tsnrepro-arrivals"
@@ -550,8 +549,9 @@ class HostsBackend:
             CARD, testbed.address(TALKER), testbed.address(LISTENER), self._listener_mac()
         )
         delay = mausezahn.delay_us(load.rate_pps)
-        argv = mausezahn.udp(ends, load.payload_bytes, load.datagrams, delay)
-        with self._test(load.configuration, _MAUSEZAHN_STREAM) as counters:
+        port = self._trial.factors.get("port", mausezahn.PORT)
+        argv = mausezahn.udp(ends, load.payload_bytes, load.datagrams, delay, port=port)
+        with self._test(load.configuration, StreamFilter("udp", port)) as counters:
             process = self._talker.start(argv, deadline_s=deadline_s)
             samples = self._frames_over_time(load.duration_s)
             done = process.wait()
