@@ -306,7 +306,7 @@ def test_an_emulated_testbed_runs_the_parts_of_a_guest():
     assert parts["guest"] == shared
     assert parts["model"] == {*shared, "on-and-off", "tas-frer"}
     # The model has no threads to divide the work between.
-    assert parts["emulated"] == {*parts["model"], "bridge-two-threads"}
+    assert parts["emulated"] == {*parts["model"], "bridge-two-threads", "bridge-receiver-each"}
 
 
 @pytest.mark.parametrize("name", ["quick", "documents"])
@@ -477,6 +477,33 @@ def test_the_software_bridge_holds_gates_and_credit(monkeypatch, tmp_path):
                 assert result["load_delivered_mbps"] < 0.6 * result["load_offered_mbps"]
             else:
                 assert result["load_delivered_mbps"] > 60
+
+
+@pytest.mark.namespaces
+@pytest.mark.parametrize("division", [{"threads": 2}, {"receivers": "each"}])
+def test_threads_of_the_software_bridge_hold_the_gates_together(monkeypatch, tmp_path, division):
+    """One that receives and one that sends, and one that receives for each port."""
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))  # a lock of its own
+    settings = software(
+        modes=["tas"],
+        gates=two_windows(5_000_000, 5_000_000, scheduled=5, others=[0]),
+        packets=100,
+        interval_us=12_000.0,
+        interval_spread_us=10_000.0,
+        loads_mbps=[100.0],
+        payload_bytes=1460,
+        **division,
+    )
+    with LocalJobs(purpose="the test suite") as jobs:
+        measured = measured_on_hosts(jobs, settings)
+    result, bridge = measured.values["result"], measured.values["bridge"]
+    assert (result["sent"], result["received"]) == (100, 100)
+    assert bridge["unaccounted"] == 0
+    queues = {row["queue"]: row for row in bridge["ports"][-1]["queues"]}
+    assert queues[5]["sent"] == 100
+    gate = Gate.of({"values": measured.values, "trial": ""}, settings.gates, 5)
+    assert held(gate, decompress(measured.outputs[LOG])).outside <= 5
+    assert result["load_delivered_mbps"] < 0.6 * result["load_offered_mbps"]
 
 
 # --- FRER behind gates --------------------------------------------------------------------------
