@@ -331,3 +331,25 @@ def test_no_more_is_offered_than_the_talkers_line_carries(model, configuration):
     (outcome,) = backend(model, trial, Measurement()).constant_rate([load])
     assert outcome.sent == load.datagrams
     assert outcome.offered_pps == pytest.approx(line_pps)
+
+
+@BOTH
+def test_a_search_as_iperf3_sends_ends_at_the_line(model, configuration):
+    part = {"frame_bytes": [], "payloads_bytes": [1472], "methods": ["binary-search"]}
+    search = {"generator": "iperf3", "from_line_rate": True, "duration_s": 1, "resolution_mbps": 1}
+    settings = Rfc2544Settings(
+        throughput=part | {"configurations": [configuration], "binary_search": search}
+    )
+    (item,) = plan_rfc2544(settings, 1, "model")
+    found = Measurement()
+    rfc2544.measure(model, item.trial, found)
+    result, trials = found.values["results"]["binary_search"], found.values["trials"]
+    assert {trial["purpose"] for trial in trials} == {"search"}
+    # Without stalls nothing but the line holds it, the member paths' with the R-TAG.
+    limit = payload_limit_mbps(1472, tagged=configuration == "frer")
+    assert result["limited_by"] == "line"
+    # In a second a queue takes in what its link does not carry.
+    held = model.settings.queue_bytes * 8e-6
+    assert limit - 2.0 <= result["offered"]["payload_mbps"] <= limit + held
+    above = result["upper_pps"] or result["ceiling_pps"]
+    assert (above - result["lower_pps"]) * 1472 * 8e-6 <= 2.0
