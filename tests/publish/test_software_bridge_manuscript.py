@@ -21,6 +21,8 @@ NAMES = re.compile(
     r"\bi210|P(?:90|99(?:\.9)?)(?!\d)|2홉|문서의 (?:그림|표) \d(?:, \d)?|99th percentile"
 )
 PAPER = Manuscript("software-bridge", NAMES)
+# No part has a receiving thread for each port.
+NOT_EACH = {"shaping.bridge_receiver_each.*": None}
 GUEST = "게스트테스트베드,리눅스커널의브릿지와큐"
 
 
@@ -141,6 +143,24 @@ class TestPages(PagesOfShaping):
         text = PAPER.squeezed(results)
         assert says in text
         assert ("onethreadthatreceivesandsendsinturn" in text) == (threads == "one")
+
+    @pytest.mark.parametrize(
+        ("chosen", "says", "silent"),
+        [
+            ({}, "이차이는판정하지않았다.", "이전망은시험하지않았다."),
+            (NOT_EACH, "이전망은시험하지않았다.", "이차이는판정하지않았다."),
+        ],
+        ids=["measured", "not measured"],
+    )
+    def test_a_receiver_for_each_port_is_told_of_where_it_was_measured(
+        self, tmp_path, chosen, says, silent
+    ):
+        chosen = {"shaping.shaper": "software bridge"} | chosen
+        results = PAPER.built(prepared(PAPER, tmp_path, kind="emulated", chosen=chosen))
+        text = PAPER.squeezed(results)
+        assert says in text
+        assert silent not in text
+        PAPER.assert_nothing_is_missing_or_off_the_page(results, points=2)
 
     @pytest.mark.parametrize("unknown", ["*p99_9*", "*p99*"])
     def test_a_tail_of_few_frames_is_not_told(self, tmp_path, unknown):

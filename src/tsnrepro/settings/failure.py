@@ -35,7 +35,11 @@ _Scenario = Literal[
 
 
 class FailoverSettings(Strict):
-    """The load of the scenario ``failover``: one member path is cut and repaired under it."""
+    """The load of the scenario ``failover``: one member path is cut and repaired under it.
+
+    Our talker sends it. The document's iperf3 reports sums over intervals, from which neither the
+    recovery time nor what was lost while the path was cut could be told.
+    """
 
     rate_mbps: PositiveFloat = 530.0
     """Payload rate; the default is what the documents call the capacity of the path."""
