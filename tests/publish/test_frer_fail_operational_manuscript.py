@@ -241,6 +241,14 @@ class TestPages(PageChecks):
                 ["잠재오류검출은그고장을알리지않았다.", "그손실은시간이갈수록는다."],
             ),
             (
+                {"*.binary_search.generator": "iperf3"},
+                [
+                    "RFC2544의이분탐색도문서와같이iperf3로하되",
+                    *("이분탐색은iperf3로하고,자체송수신기의", "회이며,iperf3로했다."),
+                ],
+            ),
+            ({}, ["여기서는데이터그램마다간격을맞추는자체송수신기를쓴다.", "같은프로그램이며"]),
+            (
                 {"*.silent_death.frer.alarms": None, "loss.time.frer.trend.percent": None},
                 ["이스위치에는잠재오류검출이없다.", "시간에따라변하는지는판정하지못했다."],
             ),
