@@ -78,6 +78,61 @@ def test_elimination_at_the_listener_is_a_question_for_testbeds_that_can_place_i
     assert refused == "a testbed of kind guest has no link_rate_mbps and elimination to set"
 
 
+PATHS = {"question": "paths", "paths": [2, 3], "member_link_rate_mbps": 200}
+
+
+def test_frer_is_tried_over_each_number_of_member_paths_and_control_once():
+    items = planned(PATHS, repetitions=1)
+    tried = {(item.trial.factors["configuration"], item.trial.factors["paths"]) for item in items}
+    assert tried == {("control", 2), ("frer", 2), ("frer", 3)}
+    # Two loads of each; what needs the same testbed comes together.
+    assert [item.testbed["paths"] for item in items] == [2] * 4 + [3] * 2
+    assert all(item.testbed["member_link_rate_mbps"] == 200 for item in items)
+    assert {item.trial.label for item in items if item.trial.factors["paths"] == 3} == {
+        "paths-frer-1472B-100M-3paths",
+        "paths-frer-1472B-900M-3paths",
+    }
+
+
+def test_other_questions_have_no_number_of_paths():
+    assert not [item for item in planned({}) if "paths" in item.trial.factors or item.testbed]
+
+
+@pytest.mark.parametrize("kind", ["emulated", "model"])
+def test_numbers_of_paths_are_for_testbeds_that_can_be_cabled(kind):
+    settings = load_testbed(root() / f"config/testbeds/{kind}.yaml")
+    assert not unfit_trial(planned(PATHS)[0].testbed, (), settings)
+
+
+def test_a_rack_leaves_numbers_of_paths_out():
+    rack = load_testbed(root() / "config/testbeds/d10-example.yaml")
+    (item, *_) = planned(PATHS | {"member_link_rate_mbps": None})
+    refused = unfit_trial(item.testbed, (), rack)
+    assert refused == "a rack is as it is cabled, its paths cannot be changed"
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"paths": None}, r"the question `paths` needs the numbers of member paths .* \[2, 3\]"),
+        ({"question": "bottleneck"}, "a bottleneck runs over the testbed's own paths"),
+        ({"paths": [3]}, "at least 2 items"),
+        ({"paths": [3, 3]}, "items 0 and 1 are the same"),
+        ({"paths": [2, 9]}, "less than or equal to 8"),
+        ({"most_repetitions": 5}, "only a limit or bottleneck has most_repetitions, no paths"),
+    ],
+)
+def test_numbers_of_paths_that_contradict_the_part_are_refused(changes, words):
+    with pytest.raises(ValueError, match=words):
+        planned(PATHS | changes)
+
+
+def test_all_parts_compare_the_same_numbers_of_paths():
+    other = PATHS | {"paths": [2, 4], "rates_mbps": [50.0]}
+    with pytest.raises(ValueError, match=r"all parts of the paths need the same .* paths,"):
+        planned(PATHS, other)
+
+
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
@@ -175,6 +230,30 @@ def test_a_switch_drops_what_is_too_much_only_where_the_talker_can_send_on(bring
     assert found["result"]["offered_mbps"] == pytest.approx(30, rel=0.02)
 
 
+@pytest.mark.namespaces
+def test_over_three_paths_three_copies_come_and_two_are_eliminated(bring_up):
+    found = measured(bring_up(paths=3), generator="talker", receive_buffer_bytes=BUFFER_BYTES)
+    result, accounting = found.values["result"], found.values["accounting"]
+    sent = result["sent"]
+    assert (result["lost"], result["received"], accounting["unaccounted"]) == (0, sent, 0)
+    assert accounting["copies"] == accounting["eliminated"] == 2 * sent
+    assert not any(accounting["drops"].values())
+
+
+@pytest.mark.namespaces
+def test_over_three_full_paths_every_copy_is_accounted_for(bring_up):
+    narrow = bring_up(paths=3, member_link_rate_mbps=20)
+    load = {"payload_bytes": 1472, "rate_mbps": 30.0, "generator": "talker"}
+    found = measured(narrow, **load, send_buffer_bytes=4_000_000).values
+    accounting = found["accounting"]
+    dropped = [accounting["drops"][f"sw1 queue m{path}"] for path in range(3)]
+    assert min(dropped) > 0
+    # A copy counts where it was made, whether or not its queue had room for it.
+    assert accounting["copies"] == 2 * found["result"]["sent"]
+    assert accounting["network_lost"] == found["result"]["lost"] > 0
+    assert (accounting["host_lost"], accounting["unaccounted"]) == (0, 0)
+
+
 # --- the model ------------------------------------------------------------------------------------
 
 
@@ -232,3 +311,17 @@ def test_on_the_model_slower_member_links_make_the_network_lose(stalled_model):
     assert found["network_lost"] == pytest.approx(sent - carried, rel=0.01)
     assert (found["host_lost"], found["unaccounted"]) == (0, 0)
     assert lost_on(slow, rate_mbps=470.0)["network_lost"] == 0
+
+
+def test_on_the_model_a_third_path_carries_what_two_carry(stalled_model):
+    def over(paths):
+        changes = {"member_link_rate_mbps": 200, "stalls": None, "paths": paths}
+        return lost_on(
+            ModelTestbed(stalled_model.settings.model_copy(update=changes)), rate_mbps=254.0
+        )
+
+    two, three = over(2), over(3)
+    # Queues that fill in step drop the same frames, however many they are.
+    assert three["network_lost"] == two["network_lost"] > 0
+    assert three["copies"] == 2 * two["copies"]
+    assert (three["host_lost"], three["unaccounted"]) == (0, 0)

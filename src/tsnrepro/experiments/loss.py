@@ -51,7 +51,7 @@ def _seconds(trial: Trial, kind: str) -> float:
 
 def _testbed(trial: Trial) -> dict[str, Any]:
     """Return the settings of the testbed that a trial needs otherwise than configured."""
-    own = {name: trial.factors.get(name) for name in (*LINK_RATES, "elimination")}
+    own = {name: trial.factors.get(name) for name in (*LINK_RATES, "elimination", "paths")}
     return {name: value for name, value in own.items() if value}
 
 
@@ -80,23 +80,35 @@ def _least(part: LossPart, settings: LossSettings) -> int:
 def _repeated(part: LossPart, settings: LossSettings, first: int, last: int) -> list[Trial]:
     """Return the trials of a part in some repetitions, the last one too."""
     return [
-        _trial(part, configuration, rate, reader, repetition)
+        _trial(part, over, rate, reader, repetition)
         for repetition in range(first, last + 1)
         for rate in part.rates_mbps
         for reader in product(part.receive_buffers_bytes, part.realtime_listeners)
-        for configuration in settings.configurations
+        for over in _configured(part, settings)
     ]
+
+
+def _configured(part: LossPart, settings: LossSettings) -> list[tuple[str, int | None]]:
+    """Return the configurations, each with its number of member paths if the part asks for several.
+
+    Control sends over the first path: with the fewest, whose testbed is up for FRER anyway.
+    """
+    if part.paths is None:
+        return [(configuration, None) for configuration in settings.configurations]
+    tried = {"control": [min(part.paths)], "frer": part.paths}
+    return [(each, paths) for each in settings.configurations for paths in tried[each]]
 
 
 def _trial(
     part: LossPart,
-    configuration: str,
+    over: tuple[str, int | None],
     rate_mbps: float,
     reader: tuple[int | None, bool | None],
     repetition: int,
 ) -> Trial:
     question = "" if part.question == "sweep" else f"{part.question}-"
     phase = f"phase{part.phase}-" if part.phase else ""
+    configuration, paths = over
     whole = part.duration_s == int(part.duration_s)
     factors = {
         "question": part.question,
@@ -116,9 +128,11 @@ def _trial(
         factors["link_rate_mbps"] = part.link_rate_mbps
     if part.question == "elimination":
         factors["elimination"] = "listener"
-    label = (
-        f"{question}{phase}{configuration}-{part.payload_bytes}B-{rate_mbps:g}M{_label(*reader)}"
-    )
+    if paths:
+        factors["paths"] = paths
+    many = f"-{paths}paths" if paths else ""
+    load = f"{part.payload_bytes}B-{rate_mbps:g}M"
+    label = f"{question}{phase}{configuration}-{load}{_label(*reader)}{many}"
     return Trial("loss", label, factors, repetition)
 
 

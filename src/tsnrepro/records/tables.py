@@ -42,10 +42,10 @@ OWN_LOSS = {
     "question": pa.Column(str, pa.Check.isin(get_args(Question)), required=False),
     "phase": pa.Column("Int64", pa.Check.gt(0), nullable=True, coerce=True, required=False),
     "generator": pa.Column(str, pa.Check.isin(["iperf3", "talker"]), required=False),
-    # Of a trial's own links, where they are not the testbed's.
+    # Of a trial's own links and paths, where they are not the testbed's.
     **{
         name: pa.Column("Int64", pa.Check.gt(0), nullable=True, coerce=True, required=False)
-        for name in LINK_RATES
+        for name in (*LINK_RATES, "paths")
     },
     "receive_buffer_bytes": pa.Column(
         "Int64", pa.Check.gt(0), nullable=True, coerce=True, required=False
@@ -225,7 +225,7 @@ def _loss(document: dict[str, Any]) -> dict[str, Any]:
         "question": factors.get("question", "sweep"),
         "phase": factors.get("phase"),
         "generator": factors.get("generator", "iperf3"),
-        **{name: factors.get(name) for name in LINK_RATES},
+        **{name: factors.get(name) for name in (*LINK_RATES, "paths")},
         "receive_buffer_bytes": factors.get("receive_buffer_bytes"),
         "realtime_listener": factors.get("realtime_listener"),
         **_stalls(values),

@@ -11,6 +11,7 @@ from tsnrepro.settings.strict import (
     Distinct,
     LinkRateMbps,
     OneOrMore,
+    Paths,
     Percent,
     PositiveInt,
     RatesMbps,
@@ -21,9 +22,9 @@ from tsnrepro.settings.strict import (
     UdpPayload,
 )
 
-Question = Literal["sweep", "limit", "bottleneck", "intervention", "elimination", "paced"]
+Question = Literal["sweep", "limit", "bottleneck", "intervention", "elimination", "paced", "paths"]
 _KNOWN_BY_RATIO: tuple[Question, ...] = ("limit", "bottleneck")
-_OWN_LINKS: tuple[Question, ...] = (*_KNOWN_BY_RATIO, "elimination")
+_OWN_LINKS: tuple[Question, ...] = (*_KNOWN_BY_RATIO, "elimination", "paths")
 LINK_RATES = ("link_rate_mbps", "member_link_rate_mbps")
 """What a part may have of its own where a testbed's links can be given a rate."""
 
@@ -37,8 +38,9 @@ class LossPart(Strict):
     ``intervention``: what the listener's buffer and priority do to the loss. ``elimination``: what
     is lost where the listener eliminates, so that one link carries all copies to it; a rack leaves
     it out. ``paced``: the sweep's loads over the testbed's links, each datagram paced by itself, to
-    a program that can wait: what the sweep's threshold is set against. Results of different
-    questions are never pooled."""
+    a program that can wait: what the sweep's threshold is set against. ``paths``: what FRER carries
+    over different numbers of member paths; a rack has those that it has and leaves it out. Results
+    of different questions are never pooled."""
     phase: PositiveInt | None = None
     """Number of a phase of the sweep, where loads of one payload are tried in trials of different
     length, as the documents did: trials of a phase are pooled neither with those of another nor
@@ -71,6 +73,9 @@ class LossPart(Strict):
     fill. A rack's links are as fast as they are, so it leaves such a part out."""
     member_link_rate_mbps: LinkRateMbps | None = None
     """Wire rate of the member paths in this part, where it is not that of the others."""
+    paths: Annotated[Distinct[Paths], Field(min_length=2)] | None = None
+    """Over how many member paths FRER replicates in the question ``paths``, each number in trials
+    of its own. The control takes the first path however many there are, and is measured once."""
 
     @model_validator(mode="after")
     def _can_be_asked(self) -> "LossPart":
@@ -79,7 +84,16 @@ class LossPart(Strict):
         if self.link_rate_mbps and self.question not in _OWN_LINKS:
             raise ValueError(
                 f"a {self.question} runs on the testbed's links: link_rate_mbps is for `limit`, "
-                "`bottleneck` and `elimination`"
+                "`bottleneck`, `elimination` and `paths`"
+            )
+        if self.paths and self.question != "paths":
+            raise ValueError(
+                f"a {self.question} runs over the testbed's own paths; the question `paths` over "
+                "the numbers of them that it names"
+            )
+        if self.question == "paths" and not self.paths:
+            raise ValueError(
+                "the question `paths` needs the numbers of member paths to compare: paths: [2, 3]"
             )
         if self.generator == "iperf3" and self.duration_s != int(self.duration_s):
             raise ValueError("iperf3 takes whole seconds; `generator: talker` any duration_s")
@@ -113,6 +127,7 @@ class LossSettings(Strict):
                 part.send_buffer_bytes,
                 part.link_rate_mbps,
                 part.member_link_rate_mbps,
+                part.paths,
                 part.most_repetitions,
                 part.ratio_within_percent,
             )
@@ -120,7 +135,7 @@ class LossSettings(Strict):
                 raise ValueError(
                     f"all parts of the {part.question} need the same generator, "
                     "receive_buffers_bytes, realtime_listeners, send_buffer_bytes, "
-                    "link_rate_mbps, member_link_rate_mbps, most_repetitions and "
+                    "link_rate_mbps, member_link_rate_mbps, paths, most_repetitions and "
                     "ratio_within_percent"
                 )
         return self
@@ -177,6 +192,12 @@ EXPERIMENT = Experiment(
         "loss.elimination.{trials.count,between.verdict,load_*.target_mbps}",
         "loss.elimination.load_*.{control,frer}.{offered_mbps,percent}",
         "loss.elimination.load_*.frer.{dropped,excess}.percent",
+        "loss.paths.{trials.count,fewest.count,most.count,payload_bytes,duration_s}",
+        "loss.paths.{member_link_rate_mbps,lost.total.count,network_lost.total.count}",
+        "loss.paths.line_limit.{control,frer}.mbps",
+        "loss.paths.load_*.{target_mbps,verdict}",
+        "loss.paths.load_*.{control,frer_*}.{offered_mbps,delivered_mbps,percent}",
+        "loss.paths.load_*.{delivered,loss}.difference.percent",
         "loss.intervention.{size_1,size_2,size_3,size_4,size_5}.mb",
         "loss.intervention.size_*.{ordinary,realtime}.{control,frer}.{percent,lossy.percent}",
         "loss.intervention.{buffer,realtime,frer}.{difference.percent,verdict}",

@@ -47,6 +47,8 @@ RateMbps = Annotated[float, Field(ge=0.001, le=400_000)]
 LoadMbps = Annotated[float, Field(ge=0, le=400_000)]
 """The rate of a load beside a stream; 0 for none."""
 LinkRateMbps = Annotated[int, Field(ge=1, le=400_000)]
+Paths = Annotated[int, Field(ge=1, le=8)]
+"""Member paths between the two switches."""
 PacketsPerSecond = Annotated[float, Field(ge=0.001, le=10_000_000)]
 Packets = Annotated[int, Field(ge=1, le=100_000_000)]
 QueueBytes = Annotated[int, Field(ge=1600, le=1 << 30)]

@@ -12,6 +12,7 @@ from tsnrepro.settings.hardware import HardwareSettings
 from tsnrepro.settings.strict import (
     BurstBytes,
     LinkRateMbps,
+    Paths,
     QueueBytes,
     SocketBufferBytes,
     Strict,
@@ -19,7 +20,6 @@ from tsnrepro.settings.strict import (
 )
 from tsnrepro.settings.yaml_files import read_yaml
 
-Paths = Annotated[int, Field(ge=1, le=8)]
 # Times and sizes of hosts that are known to a range: from nothing that matters to a day.
 _Positive = Annotated[float, Field(ge=1e-6, le=86_400_000)]
 
