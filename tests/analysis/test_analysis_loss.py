@@ -435,7 +435,62 @@ def test_the_network_is_asked_for_losses_between_the_limits(loads, network_lost,
     assert found["loss.elimination.between.verdict"]["value"] == expected
 
 
+def over_paths(delivered):
+    """Control, and FRER over two and three paths, with delivered rates by repetition."""
+    table = near((190, 254), {"control": 200, "frer": 200}, repetitions=4)
+    over = table[table["configuration"] == "frer"].copy()
+    over["trial"] += "-three"
+    table = pd.concat([table.assign(paths=2), over.assign(paths=3)], ignore_index=True)
+    for paths, rates in delivered.items():
+        chosen = (table["target_mbps"] == 254) & (table["paths"] == paths)
+        table.loc[chosen, "delivered_mbps"] = table.loc[chosen, "repetition"].map(
+            dict(enumerate(rates, start=1))
+        )
+    return part("paths", table.assign(network_lost=table["lost"]), member_link_rate_mbps=200)
+
+
+@pytest.mark.parametrize(
+    ("three", "expected"),
+    [
+        ([193.0, 193.2, 193.1, 193.3], "equivalent"),
+        ([220.0, 222.0, 221.0, 219.0], "higher"),
+        ([160.0, 161.0, 162.0, 161.0], "lower"),
+        ([150.0, 240.0, 180.0, 210.0], "cannot tell"),
+    ],
+)
+def test_what_a_third_path_adds_to_the_delivered_rate_is_told(three, expected):
+    trials = over_paths({2: [193.1, 193.1, 193.2, 193.2], 3: three})
+    found = values(loss.analyse(LOSS.validate(trials), 1000))
+    name = "loss.paths"
+    assert found[f"{name}.load_2.verdict"]["value"] == expected
+    for paths in (2, 3):
+        rates = trials.query(f"target_mbps == 254 and paths == {paths} and configuration == 'frer'")
+        told = found[f"{name}.load_2.frer_{paths}.delivered_mbps"]
+        assert told["low"] < told["value"] < told["high"]
+        assert told["value"] == pytest.approx(rates["delivered_mbps"].mean(), rel=0.02)
+        assert found[f"{name}.load_1.frer_{paths}.percent"]["value"] == 0
+        assert found[f"{name}.load_2.frer_{paths}.percent"]["value"] > 0
+    assert found[f"{name}.line_limit.frer.mbps"]["value"] == pytest.approx(200 * 1472 / 1544)
+    counts = {key: found[f"{name}.{key}.count"]["value"] for key in ("fewest", "most", "trials")}
+    assert counts == {"fewest": 2, "most": 3, "trials": 3 * 2 * 4}
+    lost = [found[f"{name}.{key}.total.count"]["value"] for key in ("lost", "network_lost")]
+    assert lost[0] == lost[1] > 0
+    assert all(EXPERIMENT.promises(key) for key in found)
+
+
+def test_loads_that_differ_and_one_number_of_paths_are_not_compared():
+    trials = over_paths({2: [193.1] * 4, 3: [193.2] * 4})
+    slower = (trials["paths"] == 3) & (trials["target_mbps"] == 254)
+    held_up = trials.assign(offered_mbps=trials["offered_mbps"].where(~slower, 220.0))
+    for table in (held_up, trials[trials["paths"] == 2]):
+        found = values(loss.analyse(LOSS.validate(table), 1000))
+        assert found["loss.paths.load_2.verdict"]["value"] == "cannot tell"
+        assert found["loss.paths.load_2.delivered.difference.percent"]["value"] is None
+    assert found["loss.paths.load_1.frer_2.percent"]["value"] == 0
+
+
 def test_a_question_that_was_not_asked_has_no_results():
     found = values(loss.analyse(sweep({"control": 450, "frer": 450}), 1000))
     assert not [key for key in found if ".limit." in key or ".bottleneck." in key]
-    assert not [k for k in found if k.startswith(("loss.intervention.", "loss.elimination."))]
+    others = ("loss.intervention.", "loss.elimination.", "loss.paths.")
+    assert not [key for key in found if key.startswith(others)]

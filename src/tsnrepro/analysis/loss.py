@@ -6,7 +6,7 @@ from typing import get_args
 import numpy as np
 import pandas as pd
 
-from tsnrepro.analysis import elimination, intervention
+from tsnrepro.analysis import elimination, intervention, member_paths
 from tsnrepro.analysis.missing import (
     column_of,
     difference_of_loss,
@@ -53,7 +53,7 @@ MARGIN_PERCENT = 2.0
 # Loads further apart are not the same load.
 SAME_LOAD_PERCENT = 2.0
 
-SWEEP, LIMIT, BOTTLENECK, INTERVENTION, ELIMINATION, PACED = get_args(Question)
+SWEEP, LIMIT, BOTTLENECK, INTERVENTION, ELIMINATION, PACED, PATHS = get_args(Question)
 
 PLACES = {
     "listener_socket": (SOCKET_BUFFER,),
@@ -70,7 +70,7 @@ def places(trials: pd.DataFrame) -> pd.DataFrame:
     """Return the datagrams that the path of each trial lost (:func:`of_the_path`), by place.
 
     Columns: ``listener_socket``, ``talker``, ``switches``, ``other``, counts of datagrams. With
-    two paths a frame dropped in one switch queue is lost only if its copy is dropped too, so
+    FRER a frame dropped in one switch queue is lost only if all its copies are dropped too, so
     ``switches`` is what was lost there of the stream, not the sum of dropped copies. A trial whose
     counters were not recorded has no places.
     """
@@ -208,6 +208,8 @@ def analyse(trials: pd.DataFrame, link_rate_mbps: float | None = None) -> Result
         intervention.add(results, of_the_path(of))
     if len(of := asked(trials, ELIMINATION)):
         elimination.add(results, _offered(of), _least(of, "link_rate_mbps", link_rate_mbps))
+    if len(of := asked(trials, PATHS)):
+        _paths(results, of, link_rate_mbps)
     _sizes(results, sweep)
     _shares(results, sweep)
     _totals(results, trials)
@@ -317,6 +319,18 @@ def _limit(
     shared(results, f"{name}.duration_s", trials, "duration_s", "s")
     shared(results, f"{name}.payload_bytes", trials, "payload_bytes", "bytes")
     results.value(f"{name}.trials.count", len(trials), names)
+
+
+def _paths(results: Results, trials: pd.DataFrame, link_rate_mbps: float | None) -> None:
+    """Add what FRER carries over different numbers of member paths."""
+    links = _least(trials, "link_rate_mbps", link_rate_mbps)
+    member_paths.add(
+        results,
+        _offered(trials),
+        _least(trials, "member_link_rate_mbps", links),
+        margin_percent=MARGIN_PERCENT,
+        same_load_percent=SAME_LOAD_PERCENT,
+    )
 
 
 def _least(trials: pd.DataFrame, name: str, otherwise: float | None) -> float | None:
