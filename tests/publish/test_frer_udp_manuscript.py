@@ -1,5 +1,6 @@
 """The manuscript: no typed result, clean LaTeX, and pages for whatever was measured."""
 
+import json
 import re
 import subprocess
 
@@ -13,6 +14,7 @@ from invented_results import (
     widen,
     write_results,
     write_run,
+    write_values,
 )
 from printed import REPOSITORY, Manuscript, PageChecks, SourceChecks, latex
 from sparse_sets import run_notebooks, sparse
@@ -104,6 +106,20 @@ def with_traffic_and_delays(folder, **given):
         )
     columns = Columns([Column("measured", runs)], results / "study")
     write_paper_inputs(PAPER.folder, results / "paper", columns)
+    return results
+
+
+def with_paths(folder, verdict):
+    """Return invented results, also of FRER over two and three paths, as measured and simulated."""
+    results, simulated = write_results(folder), write_results(folder / "model") / "loss"
+    keys = [key for key in scan(PAPER.folder).measured if key.startswith("loss.paths.")]
+    items = [entry(key, 12.5, digits=1, run="loss") for key in sorted(keys)]
+    values = [item | ({"value": verdict} if ".verdict" in item["key"] else {}) for item in items]
+    path = results / "loss" / "values.json"
+    write_values(path, json.loads(path.read_text(encoding="utf-8")) + values)
+    write_values(simulated / "values.json", [item | {"value": 23.5} for item in items])
+    columns = [*columns_of(results).columns, Column("simulated", {"loss": simulated})]
+    write_paper_inputs(PAPER.folder, results / "paper", Columns(columns, results / "study"))
     return results
 
 
@@ -203,11 +219,28 @@ class TestPages(PageChecks):
         for sentence in (*says, "in frames of 64,", "each P picture one of 55"):
             assert sentence in text, sentence
 
+    @pytest.mark.parametrize(
+        ("verdict", "says"),
+        [
+            ("equivalent", "every path has to carry the whole stream"),
+            ("higher", "it brings datagrams that both others lost"),
+            ("lower", "with it fewer datagrams arrive"),
+            ("cannot tell", "which does not tell whether it adds"),
+        ],
+    )
+    def test_what_a_third_path_adds_is_told(self, tmp_path, verdict, says):
+        text = PAPER.text(PAPER.built(with_paths(tmp_path, verdict)))
+        assert "Loss and Delivered Rate by the Number of Member Paths" in text
+        # Of each of three two losses and a rate; behind the references all are listed again.
+        assert text.partition("References")[0].count("23.5") == 3 * 3
+        assert says in text
+
     @pytest.mark.parametrize("drivers", ["lan966x", "ebpf", "kernel", "ebpf and lan966x"])
     def test_a_rack_is_described_as_it_is(self, tmp_path, drivers):
         facts = facts_of_testbed(**RACK | {"drivers": drivers})
         text = PAPER.text(PAPER.built(prepared(tmp_path, facts=facts)))
         assert "hardware testbed" in text
+        assert "which has the paths that it is cabled with" in text
         assert ("LAN966x board" in text) == ("lan966x" in drivers)
         for word in ("namespace", "token bucket", "emulated", "takes processor time"):
             assert word not in text, word
