@@ -478,6 +478,14 @@ def test_what_a_third_path_adds_to_the_delivered_rate_is_told(three, expected):
     assert all(EXPERIMENT.promises(key) for key in found)
 
 
+@pytest.mark.parametrize(("three", "expected"), [(193.1, "none"), (193.2, "cannot tell")])
+def test_without_spread_only_a_change_of_nothing_is_told(three, expected):
+    trials = over_paths({2: [193.1] * 4, 3: [three] * 4})
+    found = values(loss.analyse(LOSS.validate(trials), 1000))
+    assert found["loss.paths.load_2.verdict"]["value"] == expected
+    assert found["loss.paths.load_2.delivered.difference.percent"]["low"] is None
+
+
 def test_loads_that_differ_and_one_number_of_paths_are_not_compared():
     trials = over_paths({2: [193.1] * 4, 3: [193.2] * 4})
     slower = (trials["paths"] == 3) & (trials["target_mbps"] == 254)

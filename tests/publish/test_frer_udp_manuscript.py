@@ -225,6 +225,7 @@ class TestPages(PageChecks):
             ("equivalent", "every path has to carry the whole stream"),
             ("higher", "it brings datagrams that both others lost"),
             ("lower", "with it fewer datagrams arrive"),
+            ("none", "no repetition delivered more or less with it"),
             ("cannot tell", "which does not tell whether it adds"),
         ],
     )

@@ -155,7 +155,8 @@ def _why_apart(most: pd.DataFrame, fewest: pd.DataFrame, same_load_percent: floa
 def _verdict(change: Estimate, margin_percent: float) -> str:
     """Return what the most paths do to the delivered rate, as far as its limits decide."""
     if not change.decides:
-        return "cannot tell"
+        # Without spread there are no limits: what is computed may repeat to the last datagram.
+        return "none" if change.value == 0 else "cannot tell"
     if -margin_percent <= change.low and change.high <= margin_percent:
         return "equivalent"
     if change.low > 0 or change.high < 0:
