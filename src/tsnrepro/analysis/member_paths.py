@@ -107,7 +107,7 @@ def _load(
             found = mean(group, rate, "Mb/s")
             results.estimate(f"{name}.{which}.{rate}", found, 1, group["trial"])
         lost = loss(group, "loss_percent")
-        results.estimate(f"{name}.{which}.percent", lost, 3, group["trial"])
+        results.estimate(f"{name}.{which}.percent", lost, 2, group["trial"])
 
 
 def _most_and_fewest(
@@ -137,7 +137,7 @@ def _compared(
         change = relative(most, fewest, "delivered_mbps").estimate
         points = difference_of_loss(most, fewest, "loss_percent", points.unit)
     results.estimate(f"{name}.delivered.difference.percent", change, 2, names)
-    results.estimate(f"{name}.loss.difference.percent", points, 3, names)
+    results.estimate(f"{name}.loss.difference.percent", points, 2, names)
     method = f"limits of the delivered rate's change; equivalent within {margin_percent:g} %"
     results.value(f"{name}.verdict", _verdict(change, margin_percent), names, method=method)
 
