@@ -42,6 +42,13 @@ _ARITHMETIC = {"0", "1", "2", "3", "8", "50", "100", "1000", "1e6", "0.05", "0.9
 _VALUE = re.compile(r"\\\w+(?:\{[^{}]*\})*|#\d")
 _NUMBER = re.compile(r"\d+(?:[.,]\d+)*(?:e\d+)?")
 
+# What an abstract does not say: it prints the limits of what is not decided.
+_OPEN = (
+    *("cannot tell", "be told", "not told", "not tell", "told apart", "tell apart", "undecided"),
+    *("neither equivalence", "not show", "not settle"),
+    *("드러나지", "판단할", "판정하지", "구별할", "가르지", "말할 수 없", "알 수 없", "판단 불가"),
+)
+
 latex = [
     pytest.mark.latex,
     pytest.mark.skipif(
@@ -161,6 +168,21 @@ class Manuscript:
         )
         return " ".join(done.stdout.replace("-\n", "").split())
 
+    def abstracts(self, results):
+        """Return the abstract, and the one in the other language if there is, without spaces."""
+        # The keywords follow the first, the first section the second.
+        ends = r"주제어—|IndexTerms—|F?I\.(?:서론|Introduction)"
+        return re.findall(rf"(?:초록|Abstract)—(.*?)(?:{ends})", self.squeezed(results))
+
+    def assert_abstracts_print_limits(self, results, said):
+        """Hold each abstract against the limits it has to print of what is not decided."""
+        abstracts = self.abstracts(results)
+        assert len(abstracts) == len(said)
+        for text, limits in zip(abstracts, said, strict=True):
+            assert not [words for words in _OPEN if re.sub(r"\s", "", words) in text]
+            for found in limits:
+                assert found in text, (found, text)
+
     def squeezed(self, results):
         """Return the text without spaces: a line of Korean may break anywhere."""
         return re.sub(r"\s", "", self.text(results))
@@ -212,6 +234,11 @@ class SourceChecks:
         text = (self.paper.folder / "main.tex").read_text(encoding="utf-8")
         assert r"\author{\paperauthors{}" in text
         assert r"pdfauthor={\paperauthors}" in text
+
+    def test_no_branch_of_an_abstract_leaves_a_question_open(self):
+        source = (self.paper.folder / "sections/abstract.tex").read_text(encoding="utf-8")
+        printed = " ".join(without_comments(source).replace("{cannot tell}", "").split())
+        assert not [words for words in _OPEN if words in printed]
 
     def test_every_reference_is_cited_and_every_citation_has_one(self):
         cited, listed = self.paper.cited_and_listed()

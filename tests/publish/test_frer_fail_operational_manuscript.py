@@ -181,6 +181,15 @@ class TestPages(PageChecks):
         assert "부하중의중앙값은셰이퍼가없을때보다낮다." in text
         assert "측정값이아니다.시간인지셰이퍼" not in text
 
+    @pytest.mark.parametrize("lost", [None, 7.0])
+    def test_an_abstract_prints_limits_of_what_is_not_decided(self, tmp_path, lost):
+        chosen = {"*.lost_while_cut": lost}
+        results = PAPER.built(prepared(tmp_path, chosen=chosen))
+        limits = "512.3[487.6,534.9]Mb/s"
+        ends = ["이며,그동안시행마다평균7.0개의", ";7.0datagrams"] if lost else ["이다.", "."]
+        said = [[f"수신률은{limits}{ends[0]}"], [f"listenerreceives{limits}{ends[1]}"]]
+        PAPER.assert_abstracts_print_limits(results, said)
+
     def test_a_model_alone_is_never_called_measured(self, tmp_path):
         results = PAPER.built(prepared(tmp_path, kind="model"))
         text = PAPER.squeezed(results)

@@ -188,6 +188,14 @@ class TestPages(PageChecks):
         for sentence in says:
             assert sentence in text
 
+    def test_an_abstract_prints_limits_of_what_is_not_decided(self, tmp_path):
+        results = PAPER.built(prepared(tmp_path, equivalent="cannot tell", wide=True))
+        # The invented intervals, widened, and what they are held against.
+        limits = ["[−1233.69,1235.59]", "[−1234.98,+1234.22]%"]
+        english = [*limits, "anintervalonbothsidesofone.", "belowandabovethemarginof2%."]
+        korean = [*limits, "높은값과낮은값이모두", "동등의한계2%의안팎에걸친다."]
+        PAPER.assert_abstracts_print_limits(results, [english, korean])
+
     @pytest.mark.parametrize(
         ("frer_ms", "says"), [(99.0, "FRER gains no time"), (200.0, "buffers take longer to fill")]
     )

@@ -137,6 +137,12 @@ class TestPages(PageChecks):
             assert said in text
         assert "No load makes delivery collapse" not in text
 
+    def test_an_abstract_prints_limits_of_what_is_not_decided(self, tmp_path):
+        undecided = {"*.between.verdict": "lost", "*.verdict": "cannot tell"}
+        results = PAPER.built(prepared(tmp_path, chosen=NO_COLLAPSE | undecided))
+        limits = "1234.50[1034.25,1434.75]Mb/swithFRER"
+        PAPER.assert_abstracts_print_limits(results, [[f"loseadatagramat{limits}"]])
+
     def test_losses_between_the_limits_of_the_last_link_are_said(self, built):
         assert "chance drops both copies of some" in PAPER.text(built)
 

@@ -162,6 +162,22 @@ class TestPages(PagesOfShaping):
         assert silent not in text
         PAPER.assert_nothing_is_missing_or_off_the_page(results, points=2)
 
+    @pytest.mark.parametrize(
+        ("limits", "korean", "english"),
+        [
+            ((-8.25, -20.5, 4.5), "양의값과음의값이모두든다.", "anintervalonbothsidesofzero."),
+            ((8.25, 2.5, 20.5), "Holm의보정을하면유의하지않다.", "afterHolm'scorrection."),
+        ],
+    )
+    def test_an_abstract_prints_limits_of_what_is_not_decided(
+        self, tmp_path, limits, korean, english
+    ):
+        chosen = {"*.loaded.p9?.difference.us": limits}
+        results = PAPER.built(prepared(PAPER, tmp_path, kind="emulated", chosen=chosen))
+        shown = "[−20.50,+4.50]µs" if limits[0] < 0 else "[+2.50,+20.50]µs"
+        said = [[shown, korean], [shown, english.replace("'", "’")]]
+        PAPER.assert_abstracts_print_limits(results, said)
+
     @pytest.mark.parametrize("unknown", ["*p99_9*", "*p99*"])
     def test_a_tail_of_few_frames_is_not_told(self, tmp_path, unknown):
         chosen = {unknown: None}
@@ -169,7 +185,7 @@ class TestPages(PagesOfShaping):
         text = PAPER.squeezed(results)
         assert "이캠페인으로는P99.9의차이를알수없다." in text
         assert "P99.9의차이와P90의차이는" not in text
-        assert ("P99는이캠페인으로알수없다." in text) == (unknown == "*p99*")
+        assert ("P99를구하기에너무적다." in text) == (unknown == "*p99*")
         PAPER.assert_nothing_is_missing_or_off_the_page(results, points=2)
 
     def test_a_growing_gap_is_told_by_its_limits(self, tmp_path):

@@ -103,12 +103,28 @@ class TestPages(PagesOfShaping):
         assert "무부하에서는P99의차이가" not in PAPER.squeezed(results)
         PAPER.assert_nothing_is_missing_or_off_the_page(results, points=2)
 
+    @pytest.mark.parametrize(
+        ("limits", "korean", "english"),
+        [
+            ((-8.25, -20.5, 4.5), "양의값과음의값이모두든다.", "anintervalonbothsidesofzero."),
+            ((8.25, 2.5, 20.5), "Holm의보정을하면유의하지않다.", "afterHolm'scorrection."),
+        ],
+    )
+    def test_an_abstract_prints_limits_of_what_is_not_decided(
+        self, tmp_path, limits, korean, english
+    ):
+        chosen = {"*.loaded.p9?.difference.us": limits}
+        results = PAPER.built(prepared(PAPER, tmp_path, kind="emulated", chosen=chosen))
+        shown = "[−20.50,+4.50]µs" if limits[0] < 0 else "[+2.50,+20.50]µs"
+        said = [[shown, korean], [shown, english.replace("'", "’")]]
+        PAPER.assert_abstracts_print_limits(results, said)
+
     def test_a_tail_of_few_frames_is_not_told(self, tmp_path):
         chosen = {"*p99*": None}
         results = PAPER.built(prepared(PAPER, tmp_path, kind="emulated", chosen=chosen))
         text = PAPER.squeezed(results)
         assert "짧은주기의부하에서P99의차이는이캠페인으로알수없다." in text
-        assert "ThiscampaigndoesnotshowtheP99." in text
+        assert "ToofewframesliebeyondtheP99tolocateit." in text
         PAPER.assert_nothing_is_missing_or_off_the_page(results, points=2)
 
     def test_an_unexpected_verdict_stops_the_build(self, tmp_path):
