@@ -99,6 +99,7 @@ BY_FACTOR = re.compile(
     r"|mausezahn\.frame_\d+\.(control|frer)\.(achieved_frame_mbps|efficiency_percent)"
     r"|loss\.phase_[1-4]\.(rate_5[36][05]\.frer\.(percent|delivered_mbps)|collapse\.frer\.mbps"
     r"|duration_s|(highest_clean|threshold)\.frer\.mbps)"
+    r"|loss\.bottleneck\.(network|line_limit)\.ratio"
     r"|shaping\.medium"
     r"|shaping\.(short_cycle|long_cycle)\.schedule\.(cycle|window|full_frame_window)\.us"
     r"|shaping\.bridge\.(tas|cbs)\.idle\.alike\.verdict"
@@ -401,6 +402,24 @@ LONG, SHORT = {"loss.duration_s": 10.0}, {"loss.duration_s": 1.0}
 FULL = {"loss.payload_bytes": 1472.0}
 CLEAN, THRESHOLD = "loss.highest_clean.frer.mbps", "loss.threshold.frer.mbps"
 FIRST = "loss.phase_1"
+
+
+@pytest.mark.parametrize("claim", ["udp-first-arrival", "udp-path-diversity"])
+@pytest.mark.parametrize(
+    ("ratio", "expected"),
+    [
+        ((0.994, 0.987, 1.0), Grade.CONTRADICTED),
+        # Without the tag's bytes FRER would gain its 5 %.
+        ((1.03, 0.99, 1.05), Grade.CANNOT_TELL),
+        # Whose gain it is no ratio tells.
+        ((1.3, 1.2, 1.4), Grade.CANNOT_TELL),
+    ],
+)
+def test_what_one_mechanism_gives_is_at_most_what_all_give(claim, ratio, expected):
+    line = result("loss.bottleneck.line_limit.ratio", 0.9961)
+    judgement = verdict(claim, result("loss.bottleneck.network.ratio", *ratio), line)
+    assert judgement.verdict is expected
+    assert judgement.ground.startswith("interval: loss.bottleneck.network.ratio ")
 
 
 @pytest.mark.parametrize("claim", ["ffo-zero-loss", "ffo-planning-rate", "udp-threshold-frer"])
