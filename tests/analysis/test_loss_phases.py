@@ -137,6 +137,19 @@ def test_repeated_phases_are_never_pooled_with_the_main_sweep():
     assert delivered.method.endswith("; of the phases")
 
 
+def test_a_region_has_the_phases_where_one_of_its_loads_was_repeated():
+    series = phases(at_565=112.0)
+    several = series["target_mbps"].isin([535, 565])
+    sweep = [row(None, 500, n, delivered=500 * (1 + n / 100)) for n in range(1, REPETITIONS + 1)]
+    once = series[several | (series["repetition"] == 1)]
+    found = results(LOSS.validate(pd.concat([once, pd.DataFrame(sweep)], ignore_index=True)))
+    regions = {"zero_loss": "main sweep", "loss_onset": "phases", "catastrophic": "phases"}
+    for region, whose in regions.items():
+        delivered = found.of(f"loss.variation.{region}.frer.delivered.percent")
+        assert delivered.value is not None
+        assert delivered.method.endswith(f"; of the {whose}")
+
+
 def test_jitter_is_of_the_main_sweep_by_configuration():
     rows = [
         row(None, 500, number, configuration=name) | {"jitter_ms": 0.02 * factor}

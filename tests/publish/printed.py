@@ -45,8 +45,17 @@ _NUMBER = re.compile(r"\d+(?:[.,]\d+)*(?:e\d+)?")
 # What an abstract does not say: it prints the limits of what is not decided.
 _OPEN = (
     *("cannot tell", "be told", "not told", "not tell", "told apart", "tell apart", "undecided"),
-    *("neither equivalence", "not show", "not settle"),
-    *("드러나지", "판단할", "판정하지", "구별할", "가르지", "말할 수 없", "알 수 없", "판단 불가"),
+    *(
+        "neither equivalence",
+        "not show",
+        "not settle",
+        "드러나지",
+        "판단할",
+        "판정하지",
+        "구별할",
+        "가르지",
+    ),
+    *("말할 수 없", "알 수 없", "판단 불가"),
 )
 
 latex = [

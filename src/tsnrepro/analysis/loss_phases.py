@@ -179,12 +179,10 @@ def _variation(results: Results, trials: pd.DataFrame) -> None:
     Only the scatter is pooled over loads, never the loads themselves, so trials of different
     length are not mixed.
     """
-    series, where = _repeated_series(trials)
-    path = of_the_path(series)
-    targets = target_mbps(path)
     bursts = partial(spread_over_runs, why="losses come in bursts, which few runs do not tell")
     for region, low, high in _regions():
-        inside = path[(targets >= low) & (targets <= high)]
+        inside, where = _repeated_series(trials, low, high)
+        inside = of_the_path(inside)
         for configuration in CONFIGURATIONS:
             group = inside[inside["configuration"] == configuration]
             name = f"loss.variation.{region}.{configuration}"
@@ -199,18 +197,23 @@ def _variation(results: Results, trials: pd.DataFrame) -> None:
                 results.estimate(f"{name}.{key}", found, 3, group["trial"])
 
 
-def _repeated_series(trials: pd.DataFrame) -> tuple[pd.DataFrame, str]:
-    """Return the trials that tell how results repeat, and which these are, in words.
+def _repeated_series(trials: pd.DataFrame, low: float, high: float) -> tuple[pd.DataFrame, str]:
+    """Return the trials that tell how results repeat in a region, and which these are, in words.
 
-    Those of the phases, or of the main sweep where no load of a phase was repeated: the two differ
-    in length, so they never stand together.
+    Those of the phases, or of the main sweep where no load of a phase was repeated there: the two
+    differ in length, so they never stand together.
     """
-    phases = phased(trials)
+    phases = _between(phased(trials), low, high)
     if _repeated_loads(phases, "loss_percent"):
         return phases, "of the phases"
     sweep = asked(trials, SWEEP)
     main = sweep[sweep["payload_bytes"] == main_payload(sweep)]
-    return main.assign(phase=0), "of the main sweep"
+    return _between(main.assign(phase=0), low, high), "of the main sweep"
+
+
+def _between(trials: pd.DataFrame, low: float, high: float) -> pd.DataFrame:
+    targets = target_mbps(trials)
+    return trials[(targets >= low) & (targets <= high)]
 
 
 def _repeated_loads(trials: pd.DataFrame, column: str) -> list[pd.Series]:
