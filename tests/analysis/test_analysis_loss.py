@@ -502,3 +502,24 @@ def test_a_question_that_was_not_asked_has_no_results():
     assert not [key for key in found if ".limit." in key or ".bottleneck." in key]
     others = ("loss.intervention.", "loss.elimination.", "loss.paths.")
     assert not [key for key in found if key.startswith(others)]
+
+
+@pytest.mark.parametrize(
+    ("lost", "limits"),
+    [
+        # Every trial loses, at the one load that was tried; 64 bytes are framed for 18 of payload.
+        (7, (None, 99.9 * 64 / 18)),
+        # None does: the line sets the other limit, with 90 bytes on it for a tagged frame.
+        (0, (99.9 * 64 / 18, 1000 * 64 / 90)),
+    ],
+)
+def test_of_small_frames_tried_at_one_load_the_side_of_the_threshold_is_known(lost, limits):
+    main = [trial(c, 500, r, 0) for c in ("control", "frer") for r in (1, 2, 3)]
+    small = [trial(c, 100, r, lost, payload=18) for c in ("control", "frer") for r in (1, 2, 3)]
+    found = loss.analyse(LOSS.validate(pd.DataFrame(main + small)), 1000.0)
+    threshold = found.of("loss.frame_64.threshold.frer.frame_mbps")
+    assert threshold.value is None
+    for end, wanted in zip((threshold.low, threshold.high), limits, strict=True):
+        assert (end is None) == (wanted is None)
+        assert wanted is None or end == pytest.approx(wanted)
+    assert found.of("loss.frame_128.threshold.frer.frame_mbps").value is None

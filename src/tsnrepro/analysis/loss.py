@@ -210,13 +210,13 @@ def analyse(trials: pd.DataFrame, link_rate_mbps: float | None = None) -> Result
         elimination.add(results, _offered(of), _least(of, "link_rate_mbps", link_rate_mbps))
     if len(of := asked(trials, PATHS)):
         _paths(results, of, link_rate_mbps)
-    _sizes(results, sweep)
+    _sizes(results, sweep, link_rate_mbps)
     _shares(results, sweep)
     _totals(results, trials)
     return results
 
 
-def _sizes(results: Results, trials: pd.DataFrame) -> None:
+def _sizes(results: Results, trials: pd.DataFrame, link_rate_mbps: float | None) -> None:
     """Add the loss by frame size, and by payload whatever frames it makes."""
     tried = sorted(int(payload) for payload in set(trials["payload_bytes"]))
     sized: dict[int, list[int]] = {frame: [] for frame in FRAME_BYTES}
@@ -226,6 +226,7 @@ def _sizes(results: Results, trials: pd.DataFrame) -> None:
         # Of payloads that are padded to one frame size the largest stands for it.
         chosen = trials[trials["payload_bytes"] == max(payloads, default=-1)]
         _frame_size(results, f"loss.frame_{frame}", chosen)
+        _frame_threshold(results, frame, chosen, link_rate_mbps)
     smaller = trials[trials["payload_bytes"] != main_payload(trials)]
     loads = target_mbps(smaller).groupby(smaller["payload_bytes"]).nunique()
     results.value(
@@ -411,6 +412,30 @@ def _frame_size(results: Results, name: str, trials: pd.DataFrame) -> None:
     if not apart:
         change = difference_of_loss(of["frer"], of["control"], "loss_percent", change.unit)
     results.estimate(f"{name}.difference.percent", change, 3, both)
+
+
+def _frame_threshold(
+    results: Results, frame: int, trials: pd.DataFrame, link_rate_mbps: float | None
+) -> None:
+    """Add the threshold of one payload, as a rate of frames, or on which side of its loads it is.
+
+    Small frames are tried at a load or two, all of which a program may lose at, or none.
+    """
+    path, payload = _offered(trials), trials["payload_bytes"].max()
+    swept = sweeps(path, path["loss_percent"] > 0)
+    for configuration, own in swept.items():
+        found = unknown("Mb/s")
+        if own:
+            highest = ceilings(line_limits(int(payload), link_rate_mbps))[configuration]
+            found = _times(threshold(own, ceiling=highest), frame / float(payload))
+        names = path.loc[path["configuration"] == configuration, "trial"]
+        key = f"loss.frame_{frame}.threshold.{configuration}.frame_mbps"
+        results.estimate(key, found, 1, names)
+
+
+def _times(found: Estimate, factor: float) -> Estimate:
+    ends = {name: factor * getattr(found, name) for name in ("value", "low", "high")}
+    return replace(found, **ends)
 
 
 def _at_equal_load(trials: pd.DataFrame) -> tuple[dict[str, pd.DataFrame], str]:

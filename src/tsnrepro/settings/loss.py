@@ -207,6 +207,7 @@ EXPERIMENT = Experiment(
         "loss.stalls.{longest.ms,median.ms,interval_s,length_ms}",
         "loss.{frame_*,size_*}.{control,frer,difference}.percent",
         "loss.{frame_*,size_*}.{target_mbps,control.offered_mbps,frer.offered_mbps}",
+        "loss.frame_*.threshold.{control,frer}.frame_mbps",
         "loss.size_*.{payload_bytes,frame_bytes}",
         "loss.sizes.loads.count",
         "loss.share.{listener_socket,talker,switches,other}.percent",
