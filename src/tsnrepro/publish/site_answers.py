@@ -60,7 +60,7 @@ class _Compared:
 
 _COMPARED = (
     _Compared(
-        "UDP load without loss, highest tried",
+        "UDP load offered without loss, highest",
         "Mb/s",
         "loss.highest_clean.{}.mbps",
         "",
