@@ -243,7 +243,9 @@ class _Located:
 
     @staticmethod
     def _key(item: Drops) -> tuple:
-        return item.function, item.reason, item.ifindex, item.netns, item.later_fragment
+        # With the stream: the trace still has those of an earlier trial, which had several.
+        place = item.function, item.reason, item.ifindex, item.netns, item.later_fragment
+        return *place, item.stream
 
     def on_device(self, host: str, port: str) -> int:
         index = self._indices[host, port]
