@@ -427,15 +427,10 @@ def _frame_threshold(
         found = unknown("Mb/s")
         if own:
             highest = ceilings(line_limits(int(payload), link_rate_mbps))[configuration]
-            found = _times(threshold(own, ceiling=highest), frame / float(payload))
+            found = threshold(own, ceiling=highest).scaled(frame / float(payload), "Mb/s")
         names = path.loc[path["configuration"] == configuration, "trial"]
         key = f"loss.frame_{frame}.threshold.{configuration}.frame_mbps"
         results.estimate(key, found, 1, names)
-
-
-def _times(found: Estimate, factor: float) -> Estimate:
-    ends = {name: factor * getattr(found, name) for name in ("value", "low", "high")}
-    return replace(found, **ends)
 
 
 def _at_equal_load(trials: pd.DataFrame) -> tuple[dict[str, pd.DataFrame], str]:

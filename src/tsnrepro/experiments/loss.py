@@ -18,7 +18,7 @@ from tsnrepro.experiments.plan import (
     nominal_seconds,
     testbed_by_testbed,
 )
-from tsnrepro.records.store import Trial, canonical
+from tsnrepro.records.store import Trial
 from tsnrepro.settings.loss import LINK_RATES, LossPart, LossSettings
 from tsnrepro.testbed.protocol import Testbed
 
@@ -39,9 +39,9 @@ def plan(settings: LossSettings, seed: int, kind: str) -> list[Planned]:
     further = [
         replace(item, until=item.trial.factors["question"]) for item in blocks(_further(settings))
     ]
-    further = in_order_of(further, lambda item: (item.trial.repetition, canonical(item.testbed)))
-    firm = testbed_by_testbed(blocks(_trials(settings)))
-    return in_order_of([*firm, *further], lambda item: bool(item.until))
+    planned = testbed_by_testbed([*blocks(_trials(settings)), *further])
+    # A further repetition is asked for as a whole, on all its testbeds.
+    return in_order_of(planned, lambda item: item.trial.repetition if item.until else 0)
 
 
 def _seconds(trial: Trial, kind: str) -> float:

@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
-from itertools import count
+from itertools import chain, count
 from typing import Any
 
 from tsnrepro.errors import CommandError, ToolError
@@ -130,7 +130,7 @@ class HostsBackend:
             load.duration_s,
             window_bytes=window,
         )
-        began, prefix = time.monotonic(), self._next_prefix()
+        began, prefix = time.monotonic(), self._free_prefix("iperf3.json", first="")
         test = self._test(load.configuration, UDP_STREAM, load.payload_bytes, prefix)
         with around or test as counters:
             done = self._run_iperf3(client, load.duration_s, prefix)
@@ -175,11 +175,6 @@ class HostsBackend:
             f"{prefix}iperf3.stderr.txt": done.stderr,
         }
         return done
-
-    def _next_prefix(self) -> str:
-        """Return a start for the names of an iperf3 run's outputs; a trial's only run has none."""
-        runs = sum(name.endswith("iperf3.json") for name in self._measured.outputs)
-        return f"run-{runs + 1:03d}-" if runs else ""
 
     @contextmanager
     def _serving(
@@ -259,7 +254,7 @@ class HostsBackend:
             # A neighbour that is asked for over a dead path does not answer.
             self._testbed.pin_neighbours()
         log = _ARRIVALS_LOG if arrivals else None
-        prefix = self._free_prefix()
+        prefix = self._free_prefix("listener.json")
         deadline_s = _SLOWEST * max(load.sending_s for load in loads) + OVERHEAD_SECONDS
         # The faults begin before the talkers, whose own deadlines end the trial.
         injector = FaultInjector(self._testbed, timeline, deadline_s + OVERHEAD_SECONDS)
@@ -449,11 +444,14 @@ class HostsBackend:
             **others,
         )
 
-    def _free_prefix(self) -> str:
-        """Return a start for the names of a run's outputs: a search has many runs in one record."""
-        prefixes = (f"run-{number:03d}-" for number in count(1))
+    def _free_prefix(self, output: str, first: str = "run-001-") -> str:
+        """Return a start for the names of a run's outputs: a search has many runs in one record.
+
+        ``output`` is one that every run has.
+        """
+        prefixes = chain([first], (f"run-{number:03d}-" for number in count(2)))
         taken = self._measured.outputs
-        return next(each for each in prefixes if f"{each}listener.json" not in taken)
+        return next(each for each in prefixes if f"{each}{output}" not in taken)
 
     def _keep_programs(self, prefix: str, done: list[Completed], heard: Completed) -> None:
         self._measured.commands += [each.as_record() for each in (*done, heard)]
