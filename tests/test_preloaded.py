@@ -102,6 +102,20 @@ def test_a_notebooks_kernel_is_a_copy_and_shows_its_figures(workflow, tmp_path, 
         assert any("image/png" in output.get("data", {}) for output in drawn)
 
 
+def test_what_a_program_leaves_for_its_end_is_done(workflow, tmp_path):
+    source = notebook(
+        tmp_path,
+        "import atexit, threading, time\nfrom concurrent.futures import ThreadPoolExecutor",
+        "def keep(name, after=0):\n    time.sleep(after)\n    open(name, 'w').close()",
+        "atexit.register(keep, 'at-exit')",
+        "threading.Thread(target=keep, args=('thread', 1)).start()",
+        "kept = ThreadPoolExecutor(1)\n_ = kept.submit(keep, 'pool', 1)",
+    )
+    done = tsnrepro("notebook", str(source), str(tmp_path / "target.ipynb"), cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert {"at-exit", "thread", "pool"} <= {path.name for path in tmp_path.iterdir()}
+
+
 def sleeping(folder):
     """Start a notebook that sleeps; return who asked for it, and its kernel."""
     source = notebook(
