@@ -125,11 +125,9 @@ def test_a_search_from_the_line_rate_tries_no_ceiling():
 @pytest.mark.parametrize(
     ("throughput", "others", "said"),
     [
-        ({"binary_search": {"generator": "iperf3", "duration_s": 0.5}}, {}, "whole seconds"),
         ({"frame_bytes": [64], "tag_counts": True}, {}, "a payload of 12 bytes, and iperf3"),
         ({"payloads_bytes": [15]}, {}, "a payload of 15 bytes, and iperf3 sends no less than 16"),
         ({}, {"full_waits": True}, "full_waits are our talker's"),
-        ({}, {"ceiling_s": 0.5}, "a ceiling_s of such"),
     ],
 )
 def test_what_iperf3_cannot_do_is_refused(throughput, others, said):

@@ -171,4 +171,8 @@ def test_the_rate_is_payload_in_bits_per_second():
     assert argv[argv.index("--time") + 1] == "10"
     assert "--udp" in argv
     assert "--json" in argv
+    # It knows whole seconds only.
+    short = iperf3.udp_client("10.0.0.2", 1250, 100, 0.5)
+    assert short[short.index("--blockcount") + 1] == "5000"
+    assert "--time" not in short
     assert "--udp" not in iperf3.tcp_client("10.0.0.2", 10)

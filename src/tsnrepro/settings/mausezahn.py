@@ -10,6 +10,7 @@ from tsnrepro.settings.strict import (
     OneOrMore,
     Percent,
     Repetitions,
+    Seconds,
     Strict,
     WholeSeconds,
 )
@@ -22,8 +23,8 @@ class MausezahnSettings(Strict):
     repetitions: Repetitions
     frames_bytes: OneOrMore[Annotated[int, Field(ge=64, le=1518)]]
     loads_percent: OneOrMore[Percent]
-    duration_s: WholeSeconds
-    deadline_s: WholeSeconds
+    duration_s: WholeSeconds | Seconds
+    deadline_s: WholeSeconds | Seconds
     """When a run that has not sent all its frames is ended; it is then a timeout."""
     port: Annotated[int, Field(ge=1, le=65_535)] = 5001
     """UDP port, source and destination: 5001 in one of the documents, 5000 in another."""

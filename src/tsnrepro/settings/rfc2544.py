@@ -70,7 +70,7 @@ class BinarySearchSettings(Strict):
 
     generator: Literal["talker", "iperf3"] = "talker"
     """Who sends and receives: our own programs, or ``iperf3 -u`` as in the documents, which takes
-    whole seconds and payloads of at least 16 bytes."""
+    payloads of at least 16 bytes."""
     from_line_rate: bool = False
     """Whether the range begins at the line's limit for the size, as the documents' does. Otherwise
     it begins at what the generator was seen to send there. In either case a load passes only as far
@@ -85,12 +85,6 @@ class BinarySearchSettings(Strict):
     resolution_mbps: PositiveFloat | None = None
     """End of the search, in payload rate: once no more than that lies between the highest load that
     passed and the next one. The documents' ends at 1 Mb/s; none takes all steps."""
-
-    @model_validator(mode="after")
-    def _iperf3_can(self) -> Self:
-        if self.generator == "iperf3" and self.duration_s != int(self.duration_s):
-            raise ValueError("iperf3 takes whole seconds; `generator: talker` any duration_s")
-        return self
 
 
 class MlrGoal(Strict):
@@ -276,13 +270,6 @@ class Rfc2544Settings(Strict):
             raise ValueError(
                 "full_waits are our talker's: iperf3 waits for no late frames, so binary_search "
                 "needs `generator: talker`"
-            )
-        if not self.throughput.binary_search.from_line_rate and self.ceiling_s != int(
-            self.ceiling_s
-        ):
-            raise ValueError(
-                "iperf3 takes whole seconds: a ceiling_s of such, or `from_line_rate: true` of "
-                "binary_search, which tries no ceiling"
             )
         return self
 

@@ -152,6 +152,8 @@ class _Conditions(Strict):
     load_payload_bytes: _StampedPayload = 1472
     repetitions: Repetitions | None = None
     """Of this part's trials, where they are not the experiment's."""
+    repetitions_of: dict[Mode, Repetitions] = {}
+    """Of single modes: one whose difference from the others is large is known by fewer."""
     max_stalled_percent: Percent | None = None
     """Measure a trial again, once the others are measured and within its attempts, if a machine
     kept threads waiting at more of the stall meter's checks; the steadiest attempt counts where all
@@ -207,6 +209,8 @@ class ShapingPart(_Conditions):
             raise ValueError("mode cbs needs idle_slope_mbps")
         if self.software_bridge and (wrong := [m for m in self.modes if m in _OF_A_KERNEL]):
             raise ValueError(f"the software bridge has no mode {', '.join(wrong)}")
+        if wrong := [mode for mode in self.repetitions_of if mode not in self.modes]:
+            raise ValueError(f"repetitions_of names {', '.join(wrong)}, which no trial has")
         if self.priority == self.load_priority:
             raise ValueError(
                 f"stream and load are both of class {self.priority}: no mode could tell them apart"

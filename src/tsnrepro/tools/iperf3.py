@@ -60,13 +60,18 @@ def udp_client(
 
     ``window_bytes`` is given to SO_SNDBUF of the sending and SO_RCVBUF of the receiving socket.
     The kernel sets aside twice as much, but no more than twice net.core.wmem_max and rmem_max.
-    A rate is 1 b/s at least: iperf3 takes 0 for no limit.
+    A rate is 1 b/s at least: iperf3 takes 0 for no limit. It knows whole seconds only: of another
+    duration it is given the datagrams, and one that cannot send as fast takes longer.
     """
+    extent = ["--time", f"{duration_s:g}"]
+    if duration_s != int(duration_s):
+        datagrams = max(1, round(rate_mbps * 1e6 * duration_s / (8 * payload_bytes)))
+        extent = ["--blockcount", str(datagrams)]
     window = ["--window", str(window_bytes)] if window_bytes else []
     return [
         *("iperf3", "--client", address, "--port", str(PORT), "--udp"),
         *("--length", str(payload_bytes), "--bitrate", f"{max(1, round(rate_mbps * 1e6))}"),
-        *("--time", f"{duration_s:g}", "--json", "--get-server-output"),
+        *(*extent, "--json", "--get-server-output"),
         *window,
     ]
 

@@ -179,6 +179,11 @@ def _sending_s(part: ShapingPart) -> float:
     return part.packets * part.interval_us / 1e6
 
 
+def _deadline_s(part: ShapingPart) -> float:
+    """Return what a program is given that runs from the first step to the last."""
+    return _sending_s(part) + _LEAD_S + _drain_s(part) + 2 * COMMAND_S
+
+
 def _drain_s(part: ShapingPart) -> float:
     """Return how long to wait for the last datagrams once nothing is sent any more."""
     return _LATENESS_S + _FULL_QUEUES * part.queue_bytes * 8 / (part.link_rate_mbps * 1e6)
@@ -248,6 +253,9 @@ def job_of(part: ShapingPart, mode: Mode, seed: int, cable: Cable | None = None)
         beforehand=(wiring.board.host,) if wiring.board else (),
         set_up=tuple(_board(part, mode, wiring, cable)),
         configure=tuple(_configuration(part, mode, wiring, cable)),
+        meanwhile=tuple(software_bridge.start(wiring, _deadline_s(part)))
+        if part.software_bridge
+        else (),
         steps=tuple(_steps(part, mode, wiring)),
         programs=tuple(names),
         seed=seed,
@@ -345,12 +353,12 @@ def _pacing(part: ShapingPart, mode: Mode) -> command.Pacing:
 
 def _steps(part: ShapingPart, mode: Mode, wiring: Wiring) -> list[Step | Stop | Pause]:
     """Start what listens and what loads, let the talker send, end all and read the counters."""
-    deadline = _sending_s(part) + _LEAD_S + _drain_s(part) + 2 * COMMAND_S
+    deadline = _deadline_s(part)
     shows = _shows(part, wiring)
     loaded = part.loads_mbps[0] > 0
     loads = [nth("load", place) for place, _ in enumerate(wiring.loaders)] if loaded else []
     return [
-        *(software_bridge.start(wiring, deadline) if part.software_bridge else []),
+        *(software_bridge.started(wiring, deadline) if part.software_bridge else []),
         _listener(part, wiring, deadline),
         *(Step(f"{name}-before", *show, COMMAND_S) for name, show in shows.items()),
         *(_loads(part, wiring, deadline) if loaded else []),

@@ -54,7 +54,7 @@ def _cabled(trial: Trial) -> str:
 
 
 def trials_of(part: ShapingPart, repetitions: int) -> list[Trial]:
-    """Return the trials of one part.
+    """Return the trials of one part; ``repetitions`` are those of modes without a number.
 
     ``direct`` has no port to share with the load, so it is measured idle only.
     """
@@ -65,8 +65,8 @@ def trials_of(part: ShapingPart, repetitions: int) -> list[Trial]:
             factors_of(part, mode, load),
             repetition,
         )
-        for repetition in range(1, repetitions + 1)
         for mode in part.modes
+        for repetition in range(1, part.repetitions_of.get(mode, repetitions) + 1)
         for load in ([0.0] if mode == "direct" else part.loads_mbps)
     ]
 

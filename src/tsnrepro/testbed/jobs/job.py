@@ -180,6 +180,9 @@ class Job:
     configure
         Commands while every link is still down: a child qdisc added under a taprio that is
         passing traffic stops it, so queues belong here.
+    meanwhile
+        What starts as soon as the links are up, while they settle: a program that takes its time
+        to be ready.
     set_up
         Commands once the links are up and the hosts' clocks agree: the gates of a switch belong
         here, which go by its own clock. The job ends where one fails.
@@ -212,6 +215,7 @@ class Job:
     ends: tuple[LinkEnd, ...] = ()
     beforehand: tuple[str, ...] = ()
     configure: tuple[Step, ...] = ()
+    meanwhile: tuple[Step, ...] = ()
     set_up: tuple[Step, ...] = ()
     programs: tuple[str, ...] = ()
     inputs: Mapping[str, bytes] = field(default_factory=dict)
@@ -234,7 +238,7 @@ class Job:
 
     def commands(self) -> list[Step]:
         """Return every step that is a command, in order."""
-        steps = (*self.configure, *self.set_up, *self.steps)
+        steps = (*self.configure, *self.meanwhile, *self.set_up, *self.steps)
         return [step for step in steps if isinstance(step, Step)]
 
     def describe(self) -> dict:
@@ -341,7 +345,7 @@ def _problems(job: Job) -> Iterator[str]:
     running: set[str] = set()
     seen: set[str] = set()
     files: set[str] = set()
-    for step in (*job.configure, *job.set_up, *job.steps):
+    for step in (*job.configure, *job.meanwhile, *job.set_up, *job.steps):
         if isinstance(step, Pause):
             if not (step.seconds >= 0 and math.isfinite(step.seconds)):
                 yield f"a pause of {step.seconds} s"

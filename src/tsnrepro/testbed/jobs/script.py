@@ -26,6 +26,7 @@ def text(job: Job) -> str:
         *(_step(step) for step in job.configure),
         *_must(_inside(loopbacks)),
         *_must(_inside(network.up(job, partial(hardware_address, job)))),
+        *(_step(step) for step in job.meanwhile),
         *(f"await_link {port.host} {port.device}" for port in job.ports()),
         f"sleep {network.settle_seconds(job):.9f}",
         *(_step(step) for step in (*job.set_up, *job.steps)),

@@ -140,6 +140,7 @@ class SessionJobs:
             steps.do(*job.configure)
             devices.bring_up()
             with self._during(job) as agreed:
+                steps.do(*job.meanwhile)
                 steps.do(Pause(network.settle_seconds(job)))
                 steps.must(*job.set_up)
                 steps.do(*job.steps)

@@ -37,17 +37,19 @@ def lines(
         yield as_line(host, argv)
     for host, device in network.made(job):
         yield as_line(host, network.without_ipv6(device))
-    yield from _steps(job.configure, words)
+    started: dict[str, str] = {}
+    yield from _steps(job.configure, words, started)
     for host, argv in network.up(job, hardware_address):
         yield as_line(host, argv)
     yield from beside[0]
-    yield from _steps(job.set_up, words)
-    yield from _steps(job.steps, words)
+    for steps in (job.meanwhile, job.set_up, job.steps):
+        yield from _steps(steps, words, started)
     yield from beside[1]
 
 
-def _steps(steps: Sequence[Step | Stop | Pause], words: Words) -> Iterator[str]:
-    started: dict[str, str] = {}
+def _steps(
+    steps: Sequence[Step | Stop | Pause], words: Words, started: dict[str, str]
+) -> Iterator[str]:
     for step in steps:
         if isinstance(step, Pause):
             yield f"# {step.seconds:g} s"
