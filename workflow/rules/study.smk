@@ -103,6 +103,7 @@ rule analyse_study:
 
 
 # How often the searches of RFC 2544 find a truth that is known: the same beside every measurement.
+# One processor does it alone: begun last, it would keep the others waiting.
 rule search_accuracy:
     output:
         "results/studies/search-accuracy/accuracy.csv",
@@ -110,6 +111,7 @@ rule search_accuracy:
         "results/studies/search-accuracy/accuracy.log",
     conda:
         "../../environment.yml"
+    priority: 1
     params:
         code=code_digest("tsnrepro.studies.command:_accuracy"),
     shell:
