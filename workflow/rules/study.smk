@@ -109,9 +109,9 @@ rule search_accuracy:
         "results/studies/search-accuracy/accuracy.csv",
     log:
         "results/studies/search-accuracy/accuracy.log",
+    priority: 1
     conda:
         "../../environment.yml"
-    priority: 1
     params:
         code=code_digest("tsnrepro.studies.command:_accuracy"),
     shell:
