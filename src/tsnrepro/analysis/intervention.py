@@ -48,7 +48,7 @@ def add(results: Results, trials: pd.DataFrame) -> None:
         effect = difference_of_share(change.after, change.before, "lossy_percent", POINTS)
         results.estimate(f"{NAME}.{name}.difference.percent", effect, 1, trials["trial"])
     _pairs(results, changes, trials["trial"])
-    shared(results, f"{NAME}.duration_s", trials, "duration_s", "s", digits=2)
+    shared(results, f"{NAME}.duration_s", trials, "duration_s", "s")
     highest = float(trials["target_mbps"].max())
     method = "configuration"
     results.value(f"{NAME}.highest.mbps", highest, trials["trial"], unit="Mb/s", method=method)

@@ -74,7 +74,7 @@ def add(
         counted = recorded(trials, key)
         results.value(f"{NAME}.{key}.total.count", total(counted, key), counted["trial"])
     shared(results, f"{NAME}.member_link_rate_mbps", trials, "member_link_rate_mbps", "Mb/s")
-    shared(results, f"{NAME}.duration_s", trials, "duration_s", "s", digits=1)
+    shared(results, f"{NAME}.duration_s", trials, "duration_s", "s")
     shared(results, f"{NAME}.payload_bytes", trials, "payload_bytes", "bytes")
     results.value(f"{NAME}.trials.count", len(trials), names)
 

@@ -64,7 +64,7 @@ def expected_fps(trial: Any) -> float:
 def analyse(trials: pd.DataFrame) -> Results:
     """Return loss and forwarding rates of every pattern, and totals where nothing may be lost."""
     results = Results("meshed", trials)
-    shared(results, "meshed.duration_s", trials, "duration_s", "s", digits=2)
+    shared(results, "meshed.duration_s", trials, "duration_s", "s")
     shared(results, "meshed.link.mbps", trials, "link_rate_mbps", "Mb/s")
     results.value("meshed.trials.count", len(trials), trials["trial"])
     named = trials.assign(name=_names(trials))

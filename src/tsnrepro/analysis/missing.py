@@ -141,10 +141,21 @@ def column_of(trials: pd.DataFrame, name: str) -> pd.Series:
 
 
 def shared(
-    results: Results, key: str, trials: pd.DataFrame, column: str, unit: str, *, digits: int = 0
+    results: Results,
+    key: str,
+    trials: pd.DataFrame,
+    column: str,
+    unit: str,
+    *,
+    digits: int | None = None,
 ) -> None:
-    """Add the one number that all trials share; of several there is only the range."""
+    """Add the one number that all trials share; of several there is only the range.
+
+    A setting is printed as it was set, in two decimals at most, unless ``digits`` are given.
+    """
     numbers = trials[column].dropna()
+    if digits is None:
+        digits = next((each for each in range(2) if (numbers.round(each) == numbers).all()), 2)
     if numbers.nunique() > 1:
         low, high = float(numbers.min()), float(numbers.max())
         method = f"{Limits.RANGE} of a setting that the trials do not share"

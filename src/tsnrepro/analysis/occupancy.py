@@ -73,7 +73,7 @@ def analyse(trials: pd.DataFrame) -> Results:
         ("payload_bytes", "payload_bytes", "B"),
         ("duration_s", "duration_s", "s"),
     ):
-        shared(results, f"occupancy.{key}", trials, name, unit, digits=1 if unit == "s" else 0)
+        shared(results, f"occupancy.{key}", trials, name, unit)
     results.value("occupancy.trials.count", len(trials), trials["trial"])
     for size, group in groups(trials, "buffer_bytes"):
         key = f"occupancy.{size_word(size)}"

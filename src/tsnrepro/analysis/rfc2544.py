@@ -389,10 +389,8 @@ def _lengths(results: Results, documents: list[dict[str, Any]]) -> None:
     ):
         rows = [_common(d) | {"duration_s": d["factors"]["duration_s"]} for d in chosen]
         table = _table(rows, ["trial", *_SIZE, "duration_s"]).astype({"duration_s": float})
-        # Those of a test are fractions of a second, those of a campaign in full whole ones.
-        digits = 0 if (table["duration_s"] % 1 == 0).all() else 2
         key = f"{_EXPERIMENT}.{name}.duration_s"
-        shared(results, key, table, "duration_s", "s", digits=digits)
+        shared(results, key, table, "duration_s", "s")
     table = _table([_common(d) for d in bisections], ["trial", *_SIZE])
     number = table.groupby(_SIZE, dropna=False)["trial"].transform("size")
     key = f"{_EXPERIMENT}.throughput.binary_search.searches.count"

@@ -30,7 +30,7 @@ def analyse(trials: pd.DataFrame) -> Results:
     """Return loss, latency and carried load by topology, and what follows without simulating."""
     results = Results("topologies", trials)
     shared(results, "topologies.payload_bytes", trials, "payload_bytes", "B")
-    shared(results, "topologies.duration_s", trials, "duration_s", "s", digits=1)
+    shared(results, "topologies.duration_s", trials, "duration_s", "s")
     results.value("topologies.trials.count", len(trials), trials["trial"])
     named = with_topology(trials)
     for name, group in named.groupby("topology", sort=False):

@@ -98,7 +98,7 @@ def analyse(trials: pd.DataFrame, sources: pd.DataFrame) -> Results:
         Rows of :func:`by_source`.
     """
     results = Results("traffic", trials)
-    shared(results, "traffic.duration_s", trials, "duration_s", "s", digits=1)
+    shared(results, "traffic.duration_s", trials, "duration_s", "s")
     shared_buffer(results, "traffic.receive_buffer.mb", trials)
     results.value("traffic.trials.count", len(trials), trials["trial"])
     for (mix, source), group in sources.groupby(["mix", "source"], sort=False):

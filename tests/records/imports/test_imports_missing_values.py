@@ -60,6 +60,18 @@ def test_a_shared_number_or_the_range(durations, value, low, high):
 
 
 @pytest.mark.parametrize(
+    ("durations", "digits"),
+    [([2, 2], 0), ([0.5], 1), ([0.5, 1.0], 1), ([0.15, 0.15], 2), ([1 / 3], 2), ([np.nan], 0)],
+)
+def test_a_shared_number_is_printed_as_it_was_set(durations, digits):
+    names = [f"t{i}" for i in range(len(durations))]
+    trials = pd.DataFrame({"trial": names, "sha256": "0" * 64, "d": durations})
+    results = Results("loss", trials)
+    missing.shared(results, "a.duration_s", trials, "d", "s")
+    assert results.of("a.duration_s").digits == digits
+
+
+@pytest.mark.parametrize(
     ("durations", "named"),
     [
         ([], (None, None, None)),
