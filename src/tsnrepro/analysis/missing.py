@@ -5,7 +5,7 @@ the repetition: trials of one repetition share its hour, so of several their mea
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import numpy as np
 import pandas as pd
@@ -140,6 +140,12 @@ def column_of(trials: pd.DataFrame, name: str) -> pd.Series:
     return trials[name] if name in trials else pd.Series(np.nan, trials.index)
 
 
+def decimals_of(settings: Iterable[float]) -> int:
+    """Return how many decimals settings are printed with: as they were set, two at most."""
+    numbers = list(settings)
+    return next((each for each in range(2) if all(round(n, each) == n for n in numbers)), 2)
+
+
 def shared(
     results: Results,
     key: str,
@@ -151,11 +157,10 @@ def shared(
 ) -> None:
     """Add the one number that all trials share; of several there is only the range.
 
-    A setting is printed as it was set, in two decimals at most, unless ``digits`` are given.
+    A setting is printed as it was set, see :func:`decimals_of`, unless ``digits`` are given.
     """
     numbers = trials[column].dropna()
-    if digits is None:
-        digits = next((each for each in range(2) if (numbers.round(each) == numbers).all()), 2)
+    digits = decimals_of(numbers) if digits is None else digits
     if numbers.nunique() > 1:
         low, high = float(numbers.min()), float(numbers.max())
         method = f"{Limits.RANGE} of a setting that the trials do not share"

@@ -12,7 +12,7 @@ import pandas as pd
 
 from tsnrepro.analysis import shaping_modes as modes
 from tsnrepro.analysis import shaping_toggled as toggled
-from tsnrepro.analysis.missing import unknown
+from tsnrepro.analysis.missing import decimals_of, unknown
 from tsnrepro.analysis.results import Results
 from tsnrepro.analysis.shaping import IDLE, Run, estimates, held_runs, loads_of
 from tsnrepro.ethernet import FULL_PAYLOAD_BYTES
@@ -64,7 +64,8 @@ def _toggled(results: Results, run: Run, part: ShapingPart, load: str) -> None:
     for name, estimate in toggled.differences(run, part.name, load).items():
         _time(results, f"{key}.{name}.difference.us", estimate, names)
     results.value(f"{key}.toggles.count", part.toggles, names, method="configuration")
-    results.value(f"{key}.phase.s", part.phase_s, names, unit="s", method="configuration")
+    phase_s, digits = part.phase_s, decimals_of([part.phase_s])
+    results.value(f"{key}.phase.s", phase_s, names, unit="s", digits=digits, method="configuration")
 
 
 def _shaper(run: Run, part: ShapingPart) -> str:
