@@ -427,7 +427,7 @@ def test_it_can_stand_for_the_talkers_own_port():
     """Stream and load come from one host, which nothing but the shaped port holds back."""
     settings = part("end-station", switch="bridge", loads_mbps=[100.0], load_payload_bytes=1460)
     job = on_hosts.job_of(settings, "tas", 1)
-    at = {s.name: s.host for s in job.steps if isinstance(s, Step)}
+    at = {s.name: s.host for s in job.commands()}
     assert at["load"] == at["talker"] == "talker"
     assert at["bridge"] == "port"
     buckets = {s.host for s in job.configure if "tbf" in s.argv}
@@ -517,7 +517,7 @@ def behind_frer(**changes):
 
 def test_each_member_path_has_gates_a_load_and_a_line_of_its_own():
     job = on_hosts.job_of(behind_frer(), "tas", 1)
-    background = {s.name: s.host for s in job.steps if isinstance(s, Step) and s.background}
+    background = {s.name: s.host for s in job.commands() if s.background}
     assert background == {
         **{"bridge": "gate", "bridge1": "gate1", "load": "loader", "load1": "loader1"},
         **{"listener": "listener", "load-listener": "listener", "stallmeter": "listener"},
