@@ -159,7 +159,8 @@ def test_commands_end_as_they_do_in_namespaces(rack, unchanged):
             Step("late", "talker", ("sleep", MARK), 1),
             Step("server", "listener", ("sleep", MARK), 300, background=True),
             Stop("server"),
-            shell("polite", asks, background=True),
+            # Asked to end once its trap is set, however long that takes a busy machine.
+            shell("polite", asks, background=True, ready="up"),
             shell("own-end", "sleep 1; echo end; exit 5", "listener", background=True),
             Pause(0.5),
             Stop("polite"),

@@ -7,6 +7,7 @@ of which each repetition takes another value.
 """
 
 import math
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import count
@@ -57,7 +58,6 @@ class ModelTestbed:
 
     kind = "model"
     machines = ()
-    at_once = 1
     """None: what is computed waits for no processor."""
 
     def __init__(self, settings: ModelSettings, seed: int = 1) -> None:
@@ -69,6 +69,11 @@ class ModelTestbed:
 
     def __exit__(self, *_: object) -> None:
         pass
+
+    @property
+    def at_once(self) -> int:
+        """As many as there are processors: the compiled model computes without Python's lock."""
+        return len(os.sched_getaffinity(0))
 
     def parameters(self, repetition: int) -> ModelParameters:
         """Return the values of a repetition; all its trials share them, so they can be paired."""
