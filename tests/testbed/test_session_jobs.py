@@ -146,7 +146,7 @@ def both(rack, asked: Job):
 
 def test_commands_end_as_they_do_in_namespaces(rack, unchanged):
     odd = "a  b'c\"$HOME*\n%s"
-    asks = "trap 'echo bye; exit 4' TERM; echo up; while :; do sleep 0.05; done"
+    asks = "trap 'echo bye; exit 4' TERM; echo up; : >/tmp/up; while :; do sleep 0.05; done"
     local, sessions = both(
         rack,
         job(
@@ -159,10 +159,11 @@ def test_commands_end_as_they_do_in_namespaces(rack, unchanged):
             Step("late", "talker", ("sleep", MARK), 1),
             Step("server", "listener", ("sleep", MARK), 300, background=True),
             Stop("server"),
-            # Asked to end once its trap is set, however long that takes a busy machine.
-            shell("polite", asks, background=True, ready="up"),
+            shell("polite", asks, background=True),
             shell("own-end", "sleep 1; echo end; exit 5", "listener", background=True),
             Pause(0.5),
+            # Its trap may take a busy machine longer than that.
+            shell("trapped", "until [ -e /tmp/up ]; do sleep 0.01; done; rm /tmp/up"),
             Stop("polite"),
             shell("put", "/tmp/in/put 2>&1"),
             shell("write", "cat /tmp/in/bytes >/tmp/out", files=("/tmp/out",)),
@@ -174,7 +175,7 @@ def test_commands_end_as_they_do_in_namespaces(rack, unchanged):
     statuses = {name: done.exit_status for name, done in sessions.steps.items()}
     assert statuses == {
         **{"unknown": 127, "say": 0, "fail": 3, "crash": 139, "where": 0, "input": 0},
-        **{"late": 124, "server": 143, "polite": 4, "own-end": 5},
+        **{"late": 124, "server": 143, "trapped": 0, "polite": 4, "own-end": 5},
         **{"put": 0, "write": 0, "forget": 0},
     }
     assert list(sessions.steps) == list(local.steps)
