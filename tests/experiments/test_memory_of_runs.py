@@ -110,7 +110,18 @@ class Ring:
         self.others = [self, *([] for _ in range(1000))]
 
 
-def test_garbage_of_a_trial_goes_with_it(tmp_path, planned, testbed):
+class OneByOne(ModelTestbed):
+    """Takes a trial at a time, as measuring does."""
+
+    at_once = 1
+
+
+@pytest.fixture
+def one_by_one():
+    return OneByOne(campaigns.testbed_settings("model"))
+
+
+def test_garbage_of_a_trial_goes_with_it(tmp_path, planned, one_by_one):
     """Left alone, it waits until it is a quarter of all that is loaded: for tens of trials here."""
     rings, there = weakref.WeakSet(), []
 
@@ -120,13 +131,13 @@ def test_garbage_of_a_trial_goes_with_it(tmp_path, planned, testbed):
         gc.collect(1)  # it outlives a young collection, and only a full one takes it away
         assert ring in rings
 
-    run(tmp_path, [planned], testbed, measure)
+    run(tmp_path, [planned], one_by_one, measure)
     assert len(there) == len(planned)
     assert max(there) == 0
     assert not gc.get_freeze_count(), "what was set aside is back"
 
 
-def test_what_the_first_trial_loads_is_looked_through_once(tmp_path, planned, testbed):
+def test_what_the_first_trial_loads_is_looked_through_once(tmp_path, planned, one_by_one):
     """A library or a compiler would else cost every trial a tenth of a second."""
     loaded, looked_through = [], []
 
@@ -135,6 +146,6 @@ def test_what_the_first_trial_loads_is_looked_through_once(tmp_path, planned, te
         if not loaded:
             loaded.extend([] for _ in range(1_000_000))
 
-    run(tmp_path, [planned], testbed, measure)
+    run(tmp_path, [planned], one_by_one, measure)
     assert len(loaded) == 1_000_000
     assert max(looked_through[1:]) < len(loaded) / 10

@@ -119,6 +119,21 @@ def test_trials_that_cannot_disturb_each_other_run_side_by_side(store):
     assert (testbed.ups, testbed.downs) == (1, 1)
 
 
+def test_side_by_side_too_what_starts_from_others_waits_for_them(store):
+    """Three begin together; the slowest of them is recorded before what reads it begins."""
+    items = [replace(item, from_earlier=item.order in (3, 4)) for item in planned(6)]
+    seen = {}
+
+    def measure(_testbed, trial, measured):
+        number = trial.factors["number"]
+        seen[number] = {document["factors"]["number"] for document in measured.earlier()}
+        time.sleep(0.2 if number == 0 else 0.01)
+
+    run(store, items, 1, Wide(), measure)
+    assert all(seen[number] >= {0, 1, 2} for number in (3, 4))
+    assert seen[5] == {0, 1, 2, 3, 4}
+
+
 def test_side_by_side_too_a_lost_testbed_ends_the_run_and_the_next_goes_on(store):
     items, begun = planned(40), []
 

@@ -22,6 +22,8 @@ class Planned:
     as it is not well enough known; without such a name it is measured in any case. ``cabled`` says
     what has to be between network cards where it is measured between such, a ``cable`` or a
     ``switch``. ``max_stalled_percent`` is how often a machine may have stalled meanwhile.
+    ``from_earlier`` tells that it starts from what trials before it found: it waits for them where
+    several are measured at once.
     """
 
     trial: Trial
@@ -32,6 +34,7 @@ class Planned:
     until: str = ""
     cabled: str = ""
     max_stalled_percent: float | None = None
+    from_earlier: bool = False
 
 
 def randomised_blocks(trials: list[Trial], seed: int) -> list[Trial]:

@@ -5,6 +5,7 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -62,9 +63,9 @@ def run_trials(
     its reason and tried again, ``attempts`` times in all; so is one during which a machine stalled
     for longer than ``max_stall_ms``, or more often than the trial allows, whatever came out. Where
     all attempts are of that kind the steadiest counts. A run that is started again tries as often
-    again what failed: its cause may be mended. With ``warm_up`` the first missing trial is measured
-    once before it counts, since caches, neighbours and processors are cold then; this is recorded
-    too, as a trial that no manifest lists.
+    again what failed: its cause may be mended. With ``warm_up`` the shortest trial that the first
+    testbed misses is measured once before any counts, since caches, neighbours and processors are
+    cold then; this is recorded too, as a trial that no manifest lists.
 
     Raises
     ------
@@ -72,30 +73,58 @@ def run_trials(
         A trial failed in all attempts of this run; everything else has been measured and recorded.
     """
     recorder = _Recorder(store, attempts, max_stall_ms)
-    taken = [item for item in planned if not item.until]
-    _measure_missing(recorder, taken, open_testbed, measure, warm_up=warm_up)
-    further = [item for item in planned if item.until]
-    documents: list[dict[str, Any]] = []
-    wanted = taken
-    for repetition, items in groupby(further, key=lambda item: item.trial.repetition):
-        found = (_of_record(store, item.trial)[0] for item in wanted)
-        documents += [document for document in found if document is not None]
-        wanted = _still_wanted(documents, list(items), is_known)
-        if wanted:
-            names = ", ".join(sorted({item.until for item in wanted}))
-            print(
-                f"{store.experiment}: not known well enough yet: {names}; repetition {repetition}"
-            )
-            _measure_missing(recorder, wanted, open_testbed, measure, warm_up=False)
-            taken = [*taken, *wanted]
+    with _Opened(store, open_testbed) as testbeds:
+        measure_missing = partial(_measure_missing, recorder, testbeds, measure)
+        taken = [item for item in planned if not item.until]
+        measure_missing(taken, warm_up=warm_up)
+        further = [item for item in planned if item.until]
+        documents: list[dict[str, Any]] = []
+        wanted = taken
+        for repetition, items in groupby(further, key=lambda item: item.trial.repetition):
+            found = (_of_record(store, item.trial)[0] for item in wanted)
+            documents += [document for document in found if document is not None]
+            wanted = _still_wanted(documents, list(items), is_known)
+            if wanted:
+                names = ", ".join(sorted({item.until for item in wanted}))
+                print(f"{store.experiment}: not yet known: {names}; repetition {repetition}")
+                measure_missing(wanted, warm_up=False)
+                taken = [*taken, *wanted]
     return manifest(store, taken)
+
+
+class _Opened:
+    """The testbed that is up, until one of other settings is asked for or the block ends.
+
+    ``environment`` is the digest of what is recorded of it.
+    """
+
+    environment: str
+
+    def __init__(self, store: RawStore, open_testbed: Callable[..., Testbed]) -> None:
+        self._store, self._open, self._stack = store, open_testbed, ExitStack()
+        self._overrides: dict[str, Any] | None = None
+
+    def __enter__(self) -> "_Opened":
+        return self
+
+    def __exit__(self, *exception: Any) -> bool | None:
+        return self._stack.__exit__(*exception)
+
+    def get(self, overrides: dict[str, Any]) -> Testbed:
+        """Return the testbed with some settings in place of its file's."""
+        if self._overrides != overrides:
+            self._stack.close()
+            self._testbed = self._stack.enter_context(self._open(**overrides))
+            self.environment = self._store.put_environment(self._testbed.describe())
+            self._overrides = overrides
+        return self._testbed
 
 
 def _measure_missing(
     recorder: "_Recorder",
-    planned: list[Planned],
-    open_testbed: Callable[..., Testbed],
+    testbeds: _Opened,
     measure: Measure,
+    planned: list[Planned],
     *,
     warm_up: bool,
 ) -> None:
@@ -105,19 +134,19 @@ def _measure_missing(
     progress = recorder.progress
     position = progress.further([item.nominal_s for item in missing])
     for overrides, group in _by_testbed(missing):
-        with open_testbed(**overrides) as testbed:
-            recorder.environment = store.put_environment(testbed.describe())
-            recorder.measure = partial(_metered, measure, testbed)
-            concealed = testbed.concealed if isinstance(testbed, SomebodysTestbed) else None
-            recorder.conceal = None if concealed is None else Concealing(concealed)
-            if warm_up:
-                recorder.warm_up(group[0])
-                warm_up = False
-            tell = partial(_told, recorder)
-            _each(testbed.at_once, tell, list(enumerate(group, start=position)))
-            while again := recorder.put_off():
-                _each(testbed.at_once, tell, again)
-            position += len(group)
+        testbed = testbeds.get(overrides)
+        recorder.environment = testbeds.environment
+        recorder.measure = partial(_metered, measure, testbed)
+        concealed = testbed.concealed if isinstance(testbed, SomebodysTestbed) else None
+        recorder.conceal = None if concealed is None else Concealing(concealed)
+        if warm_up:
+            recorder.warm_up(min(group, key=lambda item: item.nominal_s))
+            warm_up = False
+        tell = partial(_told, recorder)
+        _each(testbed.at_once, tell, list(enumerate(group, start=position)))
+        while again := recorder.put_off():
+            _each(testbed.at_once, tell, again)
+        position += len(group)
 
 
 def _still_wanted(
@@ -152,12 +181,20 @@ def _each(
 ) -> None:
     """Act on each in its order, on some at a time; after the first error no further one begins.
 
-    What runs beside the one that failed ends with its testbed.
+    Those that start from what others found wait for all before them. What runs beside the one that
+    failed ends with its testbed.
     """
     if at_once == 1:
         for item in items:
             act(item)
         return
+    for _, alike in groupby(items, key=lambda numbered: numbered[1].from_earlier):
+        _at_once(at_once, act, list(alike))
+
+
+def _at_once(
+    at_once: int, act: Callable[[tuple[int, Planned]], None], items: list[tuple[int, Planned]]
+) -> None:
     pool = ThreadPoolExecutor(at_once)
     try:
         for ended in as_completed([pool.submit(act, item) for item in items]):
@@ -195,9 +232,9 @@ class _Recorder:
     def __post_init__(self) -> None:
         self.progress = Progress(self.store.experiment)
 
-    def warm_up(self, first: Planned) -> None:
+    def warm_up(self, shortest: Planned) -> None:
         """Measure a trial before it counts; repetition 0 keeps it apart from those that do."""
-        trial = replace(first.trial, label=f"warm-up-{first.trial.label}", repetition=0)
+        trial = replace(shortest.trial, label=f"warm-up-{shortest.trial.label}", repetition=0)
         print(f"{self.store.experiment}: warming up")
         self._attempt(trial, len(self.store.attempts(trial)) + 1, 0, self.measure)
 

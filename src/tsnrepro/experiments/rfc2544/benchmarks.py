@@ -95,13 +95,6 @@ def _record(series: Series, result: BenchmarkResult) -> dict[str, Any]:
     return series.as_record() | {"line_pps": series.sut.line_pps, "result": result.as_record()}
 
 
-def starts_from_throughput(factors: dict[str, Any]) -> bool:
-    """Tell whether a trial's load is made from the throughput that other trials found."""
-    if factors["benchmark"] == "latency":
-        return str(factors["method"]).endswith("-throughput")
-    return factors["benchmark"] in ("back-to-back", "system-recovery")
-
-
 def throughput_of(
     documents: Iterable[dict[str, Any]], configuration: str, payload_bytes: int
 ) -> float | None:

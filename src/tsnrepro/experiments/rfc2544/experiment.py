@@ -6,7 +6,7 @@ from tsnrepro.experiments.backends import Backend, backend
 from tsnrepro.experiments.load import IntendedLoad, LoadOutcome
 from tsnrepro.experiments.measurement import Measurement
 from tsnrepro.experiments.rfc2544 import benchmarks, latency_trial
-from tsnrepro.experiments.rfc2544.plan import generator_of, plan
+from tsnrepro.experiments.rfc2544.plan import generator_of, plan, starts_from_throughput
 from tsnrepro.records.store import Trial
 from tsnrepro.testbed.protocol import Testbed
 
@@ -17,7 +17,7 @@ def measure(testbed: Testbed, trial: Trial, measured: Measurement) -> None:
     """Measure one trial: a whole search or procedure, of which every load trial is kept."""
     factors, requests = trial.factors, backend(testbed, trial, measured)
     throughput = None
-    if benchmarks.starts_from_throughput(factors):
+    if starts_from_throughput(factors):
         throughput = benchmarks.throughput_of(
             measured.earlier(), factors["configuration"], factors["payload_bytes"]
         )

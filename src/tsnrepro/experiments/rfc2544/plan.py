@@ -53,10 +53,20 @@ def plan(settings: Rfc2544Settings, seed: int, kind: str) -> list[Planned]:
             trials.append(trial)
             seconds[trial.digest] = nominal_seconds(kind, own, 0.0)
         planned += [
-            Planned(trial, len(planned) + place, seconds[trial.digest])
+            Planned(
+                *(trial, len(planned) + place, seconds[trial.digest]),
+                from_earlier=starts_from_throughput(trial.factors),
+            )
             for place, trial in enumerate(randomised_blocks(trials, seed))
         ]
     return planned
+
+
+def starts_from_throughput(factors: dict[str, Any]) -> bool:
+    """Tell whether a trial's load is made from the throughput that other trials found."""
+    if factors["benchmark"] == "latency":
+        return str(factors["method"]).endswith("-throughput")
+    return factors["benchmark"] in ("back-to-back", "system-recovery")
 
 
 def _benchmarks(settings: Rfc2544Settings) -> Iterator[Iterator[tuple[Trial, float]]]:
