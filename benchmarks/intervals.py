@@ -27,6 +27,7 @@ from scipy import special, stats
 from scipy.signal import lfilter
 
 from tsnrepro.campaigns import campaign
+from tsnrepro.settings.loss import LossPart, Question
 from tsnrepro.stats.comparisons import median_difference, relative_difference
 from tsnrepro.stats.estimate import FEWEST_TO_STOP, Estimate, Limits
 from tsnrepro.stats.losses import difference_of_losses, difference_of_shares, loss_over_runs
@@ -54,16 +55,11 @@ TRIALS_A_REPETITION = (6, 18)
 SWEPT = ("quick", "documents")
 # Rise of the loss in one repetition, as a share of the rate.
 WIDTH = 0.02
-# Campaign quick again: loads just below a line's limit, with the fewest and the most repetitions,
-# between which it stops once the ratio is known this well.
-NARROW = {
-    "limit": (np.array([470.0, 472.5, 475.0]), 6, 12),
-    "bottleneck": (np.array([190.0, 191.5, 193.0, 194.0, 195.0]), 5, 10),
-}
+# Questions of campaign quick with loads around a line's limit: they stop once the ratio is known.
+NARROW: tuple[Question, ...] = ("limit", "bottleneck")
 NARROW_SHIFTS, NARROW_WIDTH = (0.001, 0.004), 0.001
-WITHIN_PERCENT = 1.0
-# Spread of the logarithm of two medians' ratio between repetitions; most of these; known so well.
-SCATTERS, MOST_MEDIANS, MEDIANS_WITHIN = (0.01, 0.03, 0.05, 0.07, 0.1, 0.2), 10, 0.05
+# Spread of the logarithm of two medians' ratio between repetitions.
+SCATTERS = (0.01, 0.03, 0.05, 0.07, 0.1, 0.15, 0.2)
 LOWEST, HIGHEST, FEWEST_SETS = 93.0, 99.0, 0.05
 # Of hundreds of cells one may come out so by chance, with a percent's.
 CHANCE = 1e-4
@@ -242,31 +238,41 @@ def loads_of(name: str) -> np.ndarray:
     return np.array(sorted({rate for part in main for rate in part.rates_mbps}), float)
 
 
+def narrow_part(question: Question) -> LossPart:
+    """Return the part of the default campaign that asks for a threshold between narrow loads."""
+    section = campaign("quick").loss
+    assert section is not None
+    return next(part for part in section.parts if part.question == question)
+
+
 def stopped(rng: Generator) -> Iterator[tuple[str, Callable[[], list[Outcome]]]]:
     """Thresholds and medians of as many repetitions as it took to know their ratio."""
+    latency = campaign("quick").latency
+    assert latency is not None
+    most_medians, within = latency.most_repetitions or 0, latency.ratio_within_percent or 0.0
     for scatter in SCATTERS:
 
         def medians(scatter: float = scatter) -> list[Outcome]:
             ratio = np.exp(rng.uniform(-0.1, 0.1))
-            control, frer = 20 * np.exp(rng.normal(0, scatter / 2**0.5, (2, MOST_MEDIANS)))
-            for runs in range(FEWEST_TO_STOP, MOST_MEDIANS + 1):
+            control, frer = 20 * np.exp(rng.normal(0, scatter / 2**0.5, (2, most_medians)))
+            for runs in range(FEWEST_TO_STOP, most_medians + 1):
                 found = relative_difference(ratio * frer[:runs], control[:runs], paired=True)
                 low, high = (1 + end / 100 for end in (found.estimate.low, found.estimate.high))
-                if high - low <= MEDIANS_WITHIN * (high + low):
+                if high - low <= within / 100 * (high + low):
                     break
             return [("ratio of medians, stopped", found.estimate, 100 * (ratio - 1))]
 
         yield f"medians that scatter by {scatter:g}", medians
-    for name, stalled, shift in product(NARROW, STALLED, NARROW_SHIFTS):
-        loads, least, most = NARROW[name]
+    parts = [narrow_part(name) for name in NARROW]
+    for part, stalled, shift in product(parts, STALLED, NARROW_SHIFTS):
 
         def one(
-            rates: np.ndarray = loads,
-            least: int = least,
-            most: int = most,
+            part: LossPart = part,
             stalled: float = stalled,
             shift: float = shift,
         ) -> list[Outcome]:
+            rates = np.array(part.rates_mbps, float)
+            least, most = part.repetitions or 0, part.most_repetitions or 0
             truth = np.exp(rng.uniform(*np.log(rates[[0, -1]])))
             ratio = np.exp(rng.uniform(-0.005, 0.005))
             control, frer = (
@@ -275,7 +281,7 @@ def stopped(rng: Generator) -> Iterator[tuple[str, Callable[[], list[Outcome]]]]
             )
             for runs in range(least, most + 1):
                 found = compare_thresholds(frer[:runs], control[:runs])
-                if found.ratio.is_known_within(WITHIN_PERCENT):
+                if found.ratio.is_known_within(part.ratio_within_percent or 0.0):
                     break
             return [
                 ("threshold, stopped", threshold(control[:runs]), truth),
@@ -283,7 +289,7 @@ def stopped(rng: Generator) -> Iterator[tuple[str, Callable[[], list[Outcome]]]]
                 ("difference, stopped", found.difference, truth * (ratio - 1)),
             ]
 
-        yield f"{name}, {100 * stalled:g} % stalled, shift {shift:g}", one
+        yield f"{part.question}, {100 * stalled:g} % stalled, shift {shift:g}", one
 
 
 def shifts(rng: Generator, deviation: float, runs: int) -> np.ndarray:
