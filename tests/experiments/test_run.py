@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tsnrepro.errors import CommandError, JobDeadlineError, RecordError, TestbedError, ToolError
-from tsnrepro.experiments.plan import Planned
+from tsnrepro.experiments.plan import Planned, Steadiness
 from tsnrepro.experiments.run import manifest, run_trials, write_manifest
 from tsnrepro.records.runs import recorded_trials
 from tsnrepro.records.store import RawStore, Trial
@@ -599,7 +599,7 @@ def test_a_trial_is_as_unsteady_as_its_worst_machine(store):
 
 def test_a_trial_may_be_measured_again_since_its_machine_stalled_often(store):
     items = planned(2)
-    items[1] = replace(items[1], max_stalled_percent=1.0)
+    items[1] = replace(items[1], steadiness=Steadiness(max_stalled_percent=1.0))
     found = run_trials(store, items, 3, FakeTestbed().open, Stalling([30.0, 10.1, 10.0]))
     statuses = [[each["status"] for each in kept] for kept in documents(store, items)]
     assert statuses == [["measured"], ["unsteady", "measured"]]
@@ -610,7 +610,7 @@ def test_a_trial_may_be_measured_again_since_its_machine_stalled_often(store):
 
 def test_a_trial_whose_machine_stalled_often_is_put_off_until_the_others_are_measured(store):
     """Such stalls come in bursts, which attempts in a row do not outlast."""
-    items = [replace(item, max_stalled_percent=1.0) for item in planned(3)]
+    items = [replace(item, steadiness=Steadiness(max_stalled_percent=1.0)) for item in planned(3)]
     measure = Stalling([30.0, 20.0, 5.0, 25.0, 40.0, 15.0, 6.0])
     found = run_trials(store, items, 3, FakeTestbed().open, measure)
     percents = [
@@ -624,6 +624,17 @@ def test_a_trial_whose_machine_stalled_often_is_put_off_until_the_others_are_mea
     ]
     counted = [entry["trial"][-2:] for entry in found["trials"]]
     assert counted == ["a3", "a3", "a1"]
+
+
+def test_a_trials_own_limit_takes_the_place_of_the_campaigns(store):
+    """The first is put off; the second, without one, is held to the campaign's."""
+    items = planned(2)
+    items[0] = replace(items[0], steadiness=Steadiness(max_stall_ms=12.0))
+    measure = Stalling([30.0, 30.0, 10.0])
+    run_trials(store, items, 3, FakeTestbed().open, measure, max_stall_ms=40.0)
+    statuses = [[each["status"] for each in kept] for kept in documents(store, items)]
+    assert statuses == [["unsteady", "measured"], ["measured"]]
+    assert "more than max_stall_ms of 12" in documents(store, items)[0][0]["reason"]
 
 
 def test_without_a_limit_no_stall_is_too_long(store):

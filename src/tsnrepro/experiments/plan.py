@@ -13,6 +13,14 @@ _MODEL_SHARE = 0.1
 
 
 @dataclass(frozen=True)
+class Steadiness:
+    """For how long, and how often, a machine may have stalled: None leaves it to the campaign."""
+
+    max_stall_ms: float | None = None
+    max_stalled_percent: float | None = None
+
+
+@dataclass(frozen=True)
 class Planned:
     """A trial, its place in the order, and the seconds it should take.
 
@@ -21,7 +29,7 @@ class Planned:
     it, on a rack where others may stand. ``until`` names what a trial is measured for only as long
     as it is not well enough known; without such a name it is measured in any case. ``cabled`` says
     what has to be between network cards where it is measured between such, a ``cable`` or a
-    ``switch``. ``max_stalled_percent`` is how often a machine may have stalled meanwhile.
+    ``switch``. ``steadiness`` is what it asks of machines beyond what the campaign does.
     ``from_earlier`` tells that it starts from what trials before it found: it waits for them where
     several are measured at once.
     """
@@ -33,7 +41,7 @@ class Planned:
     data_planes: tuple[str, ...] = ()
     until: str = ""
     cabled: str = ""
-    max_stalled_percent: float | None = None
+    steadiness: Steadiness = Steadiness()
     from_earlier: bool = False
 
 

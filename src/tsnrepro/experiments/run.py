@@ -18,7 +18,7 @@ from tsnrepro.experiments.concealing import Concealing
 from tsnrepro.experiments.garbage import collect_young, young_garbage_only
 from tsnrepro.experiments.measurement import Measurement
 from tsnrepro.experiments.metering import stalls_metered
-from tsnrepro.experiments.plan import Planned
+from tsnrepro.experiments.plan import Planned, Steadiness
 from tsnrepro.experiments.progress import Progress
 from tsnrepro.records.store import RawStore, Trial, canonical, counting, is_done
 from tsnrepro.testbed.protocol import SomebodysTestbed, Testbed
@@ -241,15 +241,15 @@ class _Recorder:
     def record(self, item: Planned) -> bool:
         """Record attempts at a trial until one succeeds or none is left; return whether so it is.
 
-        Stalls that come too often come in bursts of half a minute, which attempts in a row do not
-        outlast: such a trial is put off.
+        Stalls that are too many for one trial of several come in bursts of half a minute, which
+        attempts in a row do not outlast: such a trial is put off.
         """
-        steady = partial(self._steady, item.max_stalled_percent)
+        steady = partial(self._steady, item.steadiness)
         for attempt in self.open_attempts(item.trial):
             ended = self._attempt(item.trial, attempt, item.order, steady)
             if ended == "measured":
                 return True
-            if ended == "unsteady" and item.max_stalled_percent is not None:
+            if ended == "unsteady" and item.steadiness != Steadiness():
                 return not self.open_attempts(item.trial)
         return True
 
@@ -266,13 +266,14 @@ class _Recorder:
         left = self.attempts - len(ended) if "unsteady" in ended else self.attempts
         return range(len(ended) + 1, len(ended) + left + 1)
 
-    def _steady(self, max_percent: float | None, trial: Trial, measured: Measurement) -> None:
+    def _steady(self, asked: Steadiness, trial: Trial, measured: Measurement) -> None:
         """Measure a trial, and refuse it if a machine stalled for too long or too often."""
+        max_ms = self.max_stall_ms if asked.max_stall_ms is None else asked.max_stall_ms
         self.measure(trial, measured)
         refused = [
             UnsteadyError(what, name, times_limit)
             for name, found in measured.values.get("stalls", {}).items()
-            for what, times_limit in _beyond(found, self.max_stall_ms, max_percent)
+            for what, times_limit in _beyond(found, max_ms, asked.max_stalled_percent)
         ]
         if refused:
             raise max(refused, key=lambda error: error.times_limit)

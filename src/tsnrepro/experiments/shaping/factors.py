@@ -12,7 +12,7 @@ BOARD_MEDIUM = "LAN966x between network cards"
 
 def factors_of(part: ShapingPart, mode: Mode, load_mbps: float) -> dict[str, Any]:
     """Return a trial's factors: the part with one mode and one load, without the testbeds."""
-    aside = {"modes", "loads_mbps", "testbeds", "name", "max_stalled_percent"}
+    aside = {"modes", "loads_mbps", "testbeds", "name", "max_stalled_percent", "max_stall_ms"}
     aside |= {"repetitions", "repetitions_of"}
     common = part.model_dump(mode="json", exclude=aside)
     # Trials from before there was another switch have none among their factors.

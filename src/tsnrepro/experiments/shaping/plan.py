@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
 from tsnrepro.experiments.measurement import Measurement
-from tsnrepro.experiments.plan import Planned, in_blocks
+from tsnrepro.experiments.plan import Planned, Steadiness, in_blocks
 from tsnrepro.experiments.shaping.factors import factors_of
 from tsnrepro.experiments.shaping.schedule import check_part
 from tsnrepro.records.store import Trial
@@ -30,19 +30,19 @@ def plan(settings: ShapingSettings, seed: int, kind: str) -> list[Planned]:
         A window is shorter than a frame, or a schedule cannot be; see ``check_schedule``.
     """
     trials = []
-    steady: dict[str, float | None] = {}
+    steady: dict[str, Steadiness] = {}
     for part in settings.parts:
         if kind in part.testbeds:
             here = part.on(kind)
             check_part(here)
-            steady[part.name] = here.max_stalled_percent
+            steady[part.name] = Steadiness(here.max_stall_ms, here.max_stalled_percent)
             trials += trials_of(here, here.repetitions or settings.repetitions)
     planned = in_blocks(trials, seed, lambda trial: _nominal_seconds(trial, kind))
     return [
         replace(
             item,
             cabled=_cabled(item.trial),
-            max_stalled_percent=steady[item.trial.factors["part"]],
+            steadiness=steady[item.trial.factors["part"]],
         )
         for item in planned
     ]
