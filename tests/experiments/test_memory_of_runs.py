@@ -61,9 +61,15 @@ def planned():
     return loss.plan(settings.model_copy(update=changed), 1, "model")
 
 
+class OneByOne(ModelTestbed):
+    """Takes a trial at a time, as measuring does: a look sees nothing of one that still runs."""
+
+    at_once = 1
+
+
 @pytest.fixture
 def testbed():
-    return ModelTestbed(campaigns.testbed_settings("model"))
+    return OneByOne(campaigns.testbed_settings("model"))
 
 
 @pytest.fixture
@@ -110,18 +116,7 @@ class Ring:
         self.others = [self, *([] for _ in range(1000))]
 
 
-class OneByOne(ModelTestbed):
-    """Takes a trial at a time, as measuring does."""
-
-    at_once = 1
-
-
-@pytest.fixture
-def one_by_one():
-    return OneByOne(campaigns.testbed_settings("model"))
-
-
-def test_garbage_of_a_trial_goes_with_it(tmp_path, planned, one_by_one):
+def test_garbage_of_a_trial_goes_with_it(tmp_path, planned, testbed):
     """Left alone, it waits until it is a quarter of all that is loaded: for tens of trials here."""
     rings, there = weakref.WeakSet(), []
 
@@ -131,13 +126,13 @@ def test_garbage_of_a_trial_goes_with_it(tmp_path, planned, one_by_one):
         gc.collect(1)  # it outlives a young collection, and only a full one takes it away
         assert ring in rings
 
-    run(tmp_path, [planned], one_by_one, measure)
+    run(tmp_path, [planned], testbed, measure)
     assert len(there) == len(planned)
     assert max(there) == 0
     assert not gc.get_freeze_count(), "what was set aside is back"
 
 
-def test_what_the_first_trial_loads_is_looked_through_once(tmp_path, planned, one_by_one):
+def test_what_the_first_trial_loads_is_looked_through_once(tmp_path, planned, testbed):
     """A library or a compiler would else cost every trial a tenth of a second."""
     loaded, looked_through = [], []
 
@@ -146,6 +141,6 @@ def test_what_the_first_trial_loads_is_looked_through_once(tmp_path, planned, on
         if not loaded:
             loaded.extend([] for _ in range(1_000_000))
 
-    run(tmp_path, [planned], one_by_one, measure)
+    run(tmp_path, [planned], testbed, measure)
     assert len(loaded) == 1_000_000
     assert max(looked_through[1:]) < len(loaded) / 10
