@@ -36,7 +36,7 @@ def collect_young() -> None:
     What takes long to look through is no garbage, but what the first trials loaded, a library or a
     compiler: it is set aside as what was there before, or every trial would look at it again.
     """
-    # Of a processor's time: on a busy machine the rest says nothing of how much there is to look at.
+    # Of a processor's time: that a busy machine made it wait says nothing of what there is.
     began = time.thread_time()
     gc.collect()
     if time.thread_time() - began > _LONG_SECONDS:
