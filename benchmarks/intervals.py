@@ -27,6 +27,7 @@ from scipy import special, stats
 from scipy.signal import lfilter
 
 from tsnrepro.campaigns import campaign
+from tsnrepro.experiments.enough import ratio_of_medians
 from tsnrepro.settings.loss import LossPart, Question
 from tsnrepro.stats.comparisons import median_difference, relative_difference
 from tsnrepro.stats.estimate import FEWEST_TO_STOP, Estimate, Limits
@@ -256,11 +257,10 @@ def stopped(rng: Generator) -> Iterator[tuple[str, Callable[[], list[Outcome]]]]
             ratio = np.exp(rng.uniform(-0.1, 0.1))
             control, frer = 20 * np.exp(rng.normal(0, scatter / 2**0.5, (2, most_medians)))
             for runs in range(FEWEST_TO_STOP, most_medians + 1):
-                found = relative_difference(ratio * frer[:runs], control[:runs], paired=True)
-                low, high = (1 + end / 100 for end in (found.estimate.low, found.estimate.high))
-                if high - low <= within / 100 * (high + low):
+                found = ratio_of_medians(ratio * frer[:runs], control[:runs])
+                if found.is_known_within(within):
                     break
-            return [("ratio of medians, stopped", found.estimate, 100 * (ratio - 1))]
+            return [("ratio of medians, stopped", found, ratio)]
 
         yield f"medians that scatter by {scatter:g}", medians
     parts = [narrow_part(name) for name in NARROW]

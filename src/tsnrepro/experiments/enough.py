@@ -10,6 +10,9 @@ an edit of statistics is no reason to measure or to simulate again (see ``tsnrep
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+from numpy.typing import ArrayLike
+
 from tsnrepro.experiments.path_thresholds import (
     ceilings,
     frer_against_control,
@@ -22,6 +25,7 @@ from tsnrepro.records.tables import trials_of_records
 from tsnrepro.settings.latency import LatencySettings
 from tsnrepro.settings.loss import LossSettings
 from tsnrepro.stats.comparisons import relative_difference
+from tsnrepro.stats.estimate import Estimate
 
 
 def loss(settings: LossSettings, question: str, documents: list[dict[str, Any]]) -> bool:
@@ -65,7 +69,12 @@ def latency(settings: LatencySettings, _: str, documents: list[dict[str, Any]]) 
     medians = table.reindex(columns=[*CONFIGURATIONS]).dropna()
     if settings.ratio_within_percent is None or medians.empty:
         return False
-    percent = relative_difference(medians["frer"], medians["control"], paired=True).estimate
-    ratios = {name: 1 + getattr(percent, name) / 100 for name in ("value", "low", "high")}
-    ratio = replace(percent, **ratios, n=len(medians), unit="")
+    ratio = ratio_of_medians(medians["frer"], medians["control"])
     return ratio.is_known_within(settings.ratio_within_percent)
+
+
+def ratio_of_medians(frer: ArrayLike, control: ArrayLike) -> Estimate:
+    """Return the ratio of two configurations' medians, each of shape (repetitions,)."""
+    percent = relative_difference(frer, control, paired=True).estimate
+    ratios = {name: 1 + getattr(percent, name) / 100 for name in ("value", "low", "high")}
+    return replace(percent, **ratios, n=np.size(frer), unit="")

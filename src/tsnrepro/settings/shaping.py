@@ -158,8 +158,8 @@ class _Conditions(Strict):
     """Measure a trial again, once the others are measured and within its attempts, if a machine
     kept threads waiting at more of the stall meter's checks; the steadiest attempt counts where all
     were like this. A quantile is the network's only while far fewer frames than those beyond it
-    meet a stall. Fewer frames meet one than the meter's
-    checks: talker, listener and bridge run before it."""
+    meet a stall. Fewer frames meet one than the meter's checks: talker, listener and bridge run
+    before it."""
     max_stall_ms: Annotated[float, Field(gt=0)] | None = None
     """In place of the campaign's, and as ``max_stalled_percent`` put off until the others are
     measured: one stall that holds up as many frames as lie beyond a quantile is the quantile."""
