@@ -10,6 +10,8 @@ rule measure:
         "results/{testbed}/{campaign}/{experiment}/run.json",
     log:
         notebook="results/{testbed}/{campaign}/{experiment}/measure.ipynb",
+    # What reads the records can wait until all is measured: alone it would leave cores idle.
+    priority: 1
     conda:
         "../../environment.yml"
     threads: threads_to_measure

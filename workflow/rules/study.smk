@@ -109,7 +109,7 @@ rule search_accuracy:
         "results/studies/search-accuracy/accuracy.csv",
     log:
         "results/studies/search-accuracy/accuracy.log",
-    priority: 1
+    priority: 2
     conda:
         "../../environment.yml"
     params:

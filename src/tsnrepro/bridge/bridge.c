@@ -22,6 +22,7 @@
 #include <getopt.h>
 #include <net/if.h>
 #include <poll.h>
+#include <pthread.h>
 #include <rte_eal.h>
 #include <rte_errno.h>
 #include <rte_ethdev.h>
@@ -313,13 +314,13 @@ static int driver_socket(int index)
  * Hear all frames at a device, not only those to its own address: as long as this program has a
  * socket for it. What a driver sets on the device itself would stay when the program is killed.
  */
-static void hear_all(const struct port *port)
+static void hear_all(struct port *port)
 {
 	struct packet_mreq wanted = {.mr_ifindex = port->index, .mr_type = PACKET_MR_PROMISC};
-	int holder = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0); /* of no protocol: it gets none */
 
-	if (holder < 0 ||
-		setsockopt(holder, SOL_PACKET, PACKET_ADD_MEMBERSHIP, &wanted, sizeof wanted))
+	port->hearing = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0); /* of no protocol: gets none */
+	if (port->hearing < 0 ||
+		setsockopt(port->hearing, SOL_PACKET, PACKET_ADD_MEMBERSHIP, &wanted, sizeof wanted))
 		fail("port %s: it cannot hear frames to other addresses: %s", port->name, strerror(errno));
 }
 
@@ -341,6 +342,7 @@ static void open_port(struct bridge *bridge, int place, const struct options *op
 		  "its transmit queue", name);
 	check(rte_eth_dev_start(port->number), "starting", name);
 	port->index = (int)if_nametoindex(name);
+	port->hearing = -1;
 	if (port->index)
 		hear_all(port);
 	else
@@ -372,6 +374,42 @@ static void pin_addresses(struct bridge *bridge)
 			fail("a static address is at %s, which is none of the ports", address->port);
 		table_pin(address->mac, address->vlan, port);
 	}
+}
+
+static void *close_driver(void *port)
+{
+	uint16_t number = ((struct port *)port)->number;
+
+	rte_eth_dev_stop(number);
+	rte_eth_dev_close(number);
+	return NULL;
+}
+
+static void *stop_hearing(void *port)
+{
+	close(((struct port *)port)->hearing);
+	return NULL;
+}
+
+/*
+ * Close all sockets of ports at a time. The kernel lets go of one only when no processor can be
+ * using it any more, which takes tens of milliseconds, one after the other where a process just
+ * ends. One that no thread can be had for is closed by that end.
+ */
+static void close_ports(struct bridge *bridge)
+{
+	pthread_t threads[2 * MOST_PORTS];
+	int started = 0;
+
+	for (int number = 0; number < bridge->port_count; number++) {
+		struct port *port = &bridge->ports[number];
+		if (pthread_create(&threads[started], NULL, close_driver, port) == 0)
+			started++;
+		if (port->hearing >= 0 && pthread_create(&threads[started], NULL, stop_hearing, port) == 0)
+			started++;
+	}
+	while (started > 0)
+		pthread_join(threads[--started], NULL);
 }
 
 /* --- ports that come and go ---------------------------------------------------------------- */
@@ -564,5 +602,6 @@ int main(int count, char **words)
 	}
 	rte_eal_mp_wait_lcore();
 	print_counters(stdout, bridge);
+	close_ports(bridge);
 	return 0;
 }

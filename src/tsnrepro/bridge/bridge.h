@@ -41,6 +41,7 @@ struct port {
 	uint16_t number; /* of DPDK */
 	int index;       /* of the kernel */
 	int socket;      /* of its driver */
+	int hearing;     /* a socket that has the device hear all frames, or -1 */
 	atomic_bool up, forget;
 	struct received received;
 	struct transmitted transmitted;

@@ -18,7 +18,7 @@
 
 #include <linux/if_packet.h>
 
-enum { REQUEST_BYTES = 65536, REQUEST_MS = 1000, TRIES = 100, TRY_US = 20000 };
+enum { REQUEST_BYTES = 65536, REQUEST_MS = 1000, TRIES = 400, TRY_US = 5000 };
 
 static int listening = -1;
 

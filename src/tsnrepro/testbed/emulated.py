@@ -14,9 +14,9 @@ A member path that is to be longer goes through one more host, which holds each 
 import socket
 import subprocess
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 
 import paramiko
@@ -26,6 +26,7 @@ from tsnrepro.errors import CommandError, TestbedError
 from tsnrepro.settings import Configuration, EmulatedSettings
 from tsnrepro.testbed import facts
 from tsnrepro.testbed.clocks import Agreement, Refusal, looked_at
+from tsnrepro.testbed.counter_reader import CounterReader
 from tsnrepro.testbed.delay import DELAY, DelayLine, ports
 from tsnrepro.testbed.faults import Faults
 from tsnrepro.testbed.lock import TestbedLock
@@ -36,6 +37,7 @@ from tsnrepro.testbed.ssh import SshHost
 from tsnrepro.tools import frerctl, kernel, qdisc
 from tsnrepro.tools.counters import Snapshot, read_host
 from tsnrepro.tools.frerctl import StreamFilter, SwitchStream
+from tsnrepro.tools.kernel import Asked
 from tsnrepro.topology import CARD, HOST_PORT, HOSTS, LISTENER, SWITCHES, TALKER, member_names
 
 _ADDRESSES = {TALKER: "10.0.100.1", LISTENER: "10.0.100.2"}
@@ -51,6 +53,8 @@ _GONE_REMEDY = "Run the same again; it goes on at the first missing trial"
 _COMMAND_SECONDS = 20
 # How late a frame may be beyond what its path takes: the kernel's timers and programs.
 _LATENESS_SECONDS = 0.05
+# The same while no trial runs.
+_AT_REST_SECONDS = 0.02
 # A server that does not end with its connection is ended.
 _SERVER_END_SECONDS = 2
 # Longer than any campaign's notebook: the tracer ends with the testbed.
@@ -113,6 +117,8 @@ class EmulatedTestbed:
         self._spaces: dict[str, NamespaceHost] = {}
         self.hosts: dict[str, SshHost] = {}
         self._tracer = None
+        self._servers: list[subprocess.Popen] = []
+        self._readers: dict[str, CounterReader] = {}
         # What every station was told to count, in frerctl's words.
         self._delays: dict[str, DelayLine] = {}
         self._counted = [StreamFilter("udp", 1)]
@@ -141,6 +147,8 @@ class EmulatedTestbed:
             self._spaces[name] = NamespaceHost(name)
             self._stack.callback(self._spaces[name].close)
         self._cable()
+        # After all connections are closed, so that the servers end at a time.
+        self._stack.callback(self._end_servers)
         key = paramiko.ECDSAKey.generate()
         for name in names:
             self.hosts[name] = self._connect(name, key)
@@ -150,6 +158,10 @@ class EmulatedTestbed:
         self._start_stations()
         if self.settings.locate_drops:
             self._start_tracer()
+
+    def _end_servers(self) -> None:
+        for server in self._servers:
+            _end_server(server)
 
     def member_ports(self) -> list[str]:
         """Return the names of a switch's member ports; both switches use the same."""
@@ -207,7 +219,7 @@ class EmulatedTestbed:
                 stdout=theirs.fileno(),
                 stderr=subprocess.DEVNULL,
             )
-        self._stack.callback(_end_server, server)
+        self._servers.append(server)
         self._stack.callback(ours.close)
         return SshHost(name, host_key, "root", key, sock=ours)
 
@@ -288,8 +300,33 @@ class EmulatedTestbed:
         self._tracer.read_line()
 
     def _run(self, name: str, argv: list[str]) -> str:
-        try:
+        with self._failures():
             return self.hosts[name].run(argv, deadline_s=_COMMAND_SECONDS).check().stdout
+
+    def _ask(self, what: Asked, names: Collection[str] = HOSTS) -> dict[str, str]:
+        """Return what the readers of several hosts answer, all at a time, by host."""
+        with self._failures():
+            try:
+                for name in names:
+                    self._reader(name).ask(what)
+                return {name: self._readers[name].answer() for name in names}
+            except BaseException:
+                # Answers that nobody waited for would be taken for the next ones.
+                self._readers.clear()
+                raise
+
+    def _reader(self, name: str) -> CounterReader:
+        if name not in self._readers or not self._readers[name].running:
+            port = _counting_port(name)
+            reader = CounterReader(self.hosts[name], self.frerctl, port, _COMMAND_SECONDS)
+            self._readers[name] = reader
+        return self._readers[name]
+
+    @contextmanager
+    def _failures(self) -> Iterator[None]:
+        """Let what fails in the block be a failure of the testbed, by its cause."""
+        try:
+            yield
         except (CommandError, TestbedError) as error:
             # With a host its links go, and others fail in its place.
             if gone := [host for host, space in self._spaces.items() if space.is_gone()]:
@@ -354,12 +391,8 @@ class EmulatedTestbed:
         recovery function takes, it would have the stream's own frames taken for rogue until its
         reset, or the one with the same number for a copy.
         """
-        time.sleep(self.settings.longest_delay_s + _LATENESS_SECONDS)
-
-        def start_afresh(name: str) -> None:
-            self._run(name, frerctl.reset(self.frerctl, self._frer_ports[name]))
-
-        self._everywhere(start_afresh, tuple(self._frer_ports))
+        time.sleep(self.settings.longest_delay_s + _AT_REST_SECONDS)
+        self._ask("reset", tuple(self._frer_ports))
 
     def _revive(self) -> None:
         """Start again what runs beside all trials and has ended: it costs one trial, not all."""
@@ -395,11 +428,7 @@ class EmulatedTestbed:
 
     def snapshot(self) -> Snapshot:
         """Read the counters of all hosts; the caller has ended all traffic before."""
-
-        def read(name: str) -> str:
-            return self._run(name, kernel.snapshot(self.frerctl, _counting_port(name)))
-
-        raw = self._everywhere(read)
+        raw = self._ask("snapshot")
         drops = None
         if self._tracer:
             raw["drops"] = self._tracer.send_line(self._drops_line())
@@ -422,12 +451,7 @@ class EmulatedTestbed:
 
     def _stations(self) -> dict[str, dict]:
         """Read what stations and switches count, at a third of a snapshot's price."""
-
-        def read(name: str) -> dict:
-            argv = [self.frerctl, "counters", _counting_port(name)]
-            return frerctl.parse_counters(self._run(name, argv))
-
-        return self._everywhere(read)
+        return {name: frerctl.parse_counters(said) for name, said in self._ask("counters").items()}
 
     def clocks_together(
         self, longest_s: float

@@ -83,6 +83,10 @@ class SshProcess:
         except (TimeoutError, OSError):
             return
 
+    def answer_within(self, seconds: float) -> None:
+        """Wait no longer than that for what the command prints."""
+        self._channel.settimeout(seconds)
+
     def read_pid(self) -> None:
         """Read the process number that the command's wrapper prints first."""
         line = self.read_line()
@@ -97,12 +101,16 @@ class SshProcess:
 
     def read_line(self) -> str:
         """Return the next line of standard output, without its end."""
+        return self.read_whole_line().strip()
+
+    def read_whole_line(self) -> str:
+        """Return the next line of standard output as it is; nothing where its output ends."""
         try:
             line = self._stdout.readline()
         except TimeoutError as error:
             raise CommandError("no answer within the deadline", self._place()) from error
         self._ended = self._ended or not line
-        return line.decode(errors="replace").strip()
+        return line.decode(errors="replace")
 
     def send(self, content: bytes) -> None:
         """Write to standard input.
@@ -256,11 +264,18 @@ class SshHost:
         self._closed: deque[int] = deque()
         self._transport.set_keepalive(_KEEPALIVE_SECONDS)
 
-    def start(self, argv: list[str], *, deadline_s: float) -> SshProcess:
-        """Start a command; the host ends it when ``deadline_s`` seconds have passed."""
+    def start(
+        self, argv: list[str], *, deadline_s: float, answer_s: float | None = None
+    ) -> SshProcess:
+        """Start a command; the host ends it when ``deadline_s`` seconds have passed.
+
+        What it prints is waited for as long, or for ``answer_s`` seconds.
+        """
         bounded = _bounded(argv, deadline_s)
         remote = ["sh", "-c", _ANNOUNCE_PID, "sh", *bounded]
         process = SshProcess(self, argv, self._execute(remote, argv), deadline_s)
+        if answer_s is not None:
+            process.answer_within(answer_s)
         process.read_pid()
         return process
 

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from itertools import zip_longest
-from typing import Any
+from typing import Any, Literal
 
 from tsnrepro.errors import ToolError
 from tsnrepro.tools.plausible import count, json_rows
@@ -19,6 +19,19 @@ echo '{SEPARATOR}'
 ip -s -s -j link show || exit
 echo '{SEPARATOR}'
 cat /proc/net/snmp /proc/net/netstat"""
+# The same, and what else is asked over and over, by a shell that stays: a session and its shells
+# take longer than all that they read. A line asks; the last line of an answer says how it ended.
+ENDED = "--- ended "
+_ANSWERING = """\
+while read -r what; do
+    case $what in
+    snapshot) timeout -k 2 "$4" sh -c "$3" sh "$1" "$2" ;;
+    counters | reset) timeout -k 2 "$4" "$1" "$what" "$2" ;;
+    *) false ;;
+    esac 2>&1 </dev/null
+    echo "--- ended $? ---"
+done"""
+Asked = Literal["snapshot", "counters", "reset"]
 
 
 @dataclass(frozen=True)
@@ -48,6 +61,16 @@ class LinkCounters:
 def snapshot(frerctl: str, port: str) -> list[str]:
     """Return the command that prints all counters of a host."""
     return ["sh", "-c", _SNAPSHOT, "sh", frerctl, port]
+
+
+def answering(frerctl: str, port: str, deadline_s: float) -> list[str]:
+    """Return the command that answers lines until its input ends, each within ``deadline_s``.
+
+    See :data:`Asked`: all counters as :func:`snapshot`, those of the switch or station alone, and
+    its recovery started afresh.
+    """
+    words = [frerctl, port, _SNAPSHOT, f"{deadline_s:g}"]
+    return ["sh", "-c", _ANSWERING, "sh", *words]
 
 
 def without_offloads(port: str) -> list[str]:

@@ -185,8 +185,12 @@ def _deadline_s(part: ShapingPart) -> float:
 
 
 def _drain_s(part: ShapingPart) -> float:
-    """Return how long to wait for the last datagrams once nothing is sent any more."""
-    return _LATENESS_S + _FULL_QUEUES * part.queue_bytes * 8 / (part.link_rate_mbps * 1e6)
+    """Return how long to wait for the last datagrams once nothing is sent any more.
+
+    Without a load no queue is full.
+    """
+    queued_bytes = _FULL_QUEUES * part.queue_bytes if part.loads_mbps[0] else 0
+    return _LATENESS_S + queued_bytes * 8 / (part.link_rate_mbps * 1e6)
 
 
 def _counted(result: JobResult, name: str) -> list[dict[str, Any]]:
@@ -358,9 +362,9 @@ def _steps(part: ShapingPart, mode: Mode, wiring: Wiring) -> list[Step | Stop | 
     loaded = part.loads_mbps[0] > 0
     loads = [nth("load", place) for place, _ in enumerate(wiring.loaders)] if loaded else []
     return [
-        *(software_bridge.started(wiring, deadline) if part.software_bridge else []),
         _listener(part, wiring, deadline),
         *(Step(f"{name}-before", *show, COMMAND_S) for name, show in shows.items()),
+        *(software_bridge.started(wiring, deadline) if part.software_bridge else []),
         *(_loads(part, wiring, deadline) if loaded else []),
         *([Pause(_LEAD_S)] if loaded else []),
         *_sending(part, mode, wiring, deadline),

@@ -181,8 +181,8 @@ class Job:
         Commands while every link is still down: a child qdisc added under a taprio that is
         passing traffic stops it, so queues belong here.
     meanwhile
-        What starts as soon as the links are up, while they settle: a program that takes its time
-        to be ready.
+        What starts while the links are set up, and settle: a program that takes its time to be
+        ready. On namespaces and in a guest its devices are still down then, over SSH they are up.
     set_up
         Commands once the links are up and the hosts' clocks agree: the gates of a switch belong
         here, which go by its own clock. The job ends where one fails.

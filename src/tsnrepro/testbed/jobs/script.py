@@ -12,7 +12,7 @@ LIBRARY = Path(__file__).resolve().parent / "steps.sh"
 
 
 def text(job: Job) -> str:
-    """Return the script: topology, queues, links up, steps, files.
+    """Return the script: topology, what takes its time to start, queues, links up, steps, files.
 
     Raises
     ------
@@ -23,10 +23,10 @@ def text(job: Job) -> str:
     commands = [
         *_must(_links(job)),
         *_must(_inside(network.set_up(job))),
+        *(_step(step) for step in job.meanwhile),
         *(_step(step) for step in job.configure),
         *_must(_inside(loopbacks)),
         *_must(_inside(network.up(job, partial(hardware_address, job)))),
-        *(_step(step) for step in job.meanwhile),
         *(f"await_link {port.host} {port.device}" for port in job.ports()),
         f"sleep {network.settle_seconds(job):.9f}",
         *(_step(step) for step in (*job.set_up, *job.steps)),
