@@ -143,17 +143,18 @@ def test_tcp_over_links_that_hosts_fill_comes_last():
     assert {item.trial.name(1) for item in without} == names
 
 
-def test_another_port_of_mausezahn_is_another_trial_and_the_usual_one_is_none():
+def test_repetitions_take_the_ports_of_mausezahn_in_turn_and_the_usual_one_is_no_factor():
     settings = campaign("documents").mausezahn
 
     def trials(**changed):
         given = settings.model_copy(update=changed)
         return [item.trial for item in mausezahn.plan(given, 1, "emulated")]
 
-    assert {trial.factors.get("port") for trial in trials()} == {None}
-    assert {trial.factors.get("port") for trial in trials(port=5000)} == {5000}
-    usual, other = ({trial.digest for trial in trials(**port)} for port in ({}, {"port": 5000}))
+    ports = {(trial.repetition, trial.factors.get("port")) for trial in trials()}
+    assert ports == {(1, None), (2, 5000)}
+    usual, other = ({trial.digest for trial in trials(ports=[port])} for port in (5001, 5000))
     assert not usual & other
-    assert parse(MausezahnSettings, settings.model_dump(), "a file").port == 5001
-    with pytest.raises(ConfigurationError, match="port"):
-        parse(MausezahnSettings, settings.model_dump() | {"port": 0}, "a file")
+    assert {trial.digest for trial in trials()} < usual | other
+    assert MausezahnSettings.model_validate(settings.model_dump(exclude={"ports"})).ports == [5001]
+    with pytest.raises(ConfigurationError, match="ports"):
+        parse(MausezahnSettings, settings.model_dump() | {"ports": [0]}, "a file")

@@ -321,9 +321,23 @@ def test_what_no_trace_saw_of_datagrams_without_an_end_is_in_reassembly(bench, p
     assert found.untraced + found.unaccounted == MISSED
 
 
-def test_what_nothing_counts_stays_unaccounted(bench, places):
-    """A socket closed with unread datagrams increments no counter of the kernel's."""
+def test_what_no_trace_saw_of_unread_datagrams_is_in_the_socket(bench, places):
+    """They came to UDP, and UDP counted them neither as read nor as dropped."""
     bench.configure("control")
     found = bench.half_blind_trial(MISSED, datagrams=100, read=False)
-    assert places(found) == {SOCKET_CLOSED: 100 - MISSED}
+    assert places(found) == {SOCKET_CLOSED: 100}
+    assert (found.untraced, found.unaccounted) == (MISSED, 0)
+
+
+def test_what_nothing_counts_stays_unaccounted(bench, places):
+    """What comes from where it cannot have come from increments no counter that is looked at."""
+    bench.configure("control")
+    filtering = "sysctl -qw net.ipv4.conf.all.rp_filter={}"
+    elsewhere = "ip route {} 10.0.100.1/32 dev lo"
+    with (
+        bench.during("listener", filtering.format(1), filtering.format(0)),
+        bench.during("listener", elsewhere.format("add"), elsewhere.format("del")),
+    ):
+        found = bench.half_blind_trial(MISSED, datagrams=100)
+    assert places(found) == {STACK: 100 - MISSED}
     assert (found.untraced, found.unaccounted) == (0, MISSED)

@@ -6,6 +6,8 @@ switch while frames flow, so the generator's own limit is told from the network'
 its deadline ends is a timeout, not a rate.
 """
 
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Literal
 
 from tsnrepro.ethernet import udp_payload, wire_bytes
@@ -26,18 +28,27 @@ LimitedBy = Literal["nothing", "generator", "network"]
 
 
 def plan(settings: MausezahnSettings, seed: int, kind: str) -> list[Planned]:
-    """Return the trials: every configuration, frame size, share of line rate and repetition.
-
-    The usual port is no factor, so that these are the trials of older records.
-    """
+    """Return the trials: every configuration, frame size, share of line rate and repetition."""
     trials = crossed(
         *("mausezahn", "{configuration}-{frame_bytes}B-{load_percent:g}%", settings),
-        ["duration_s", "deadline_s", *(["port"] if settings.port != PORT else [])],
+        ["duration_s", "deadline_s"],
         configuration=settings.configurations,
         frame_bytes=settings.frames_bytes,
         load_percent=settings.loads_percent,
     )
-    return planned_in_blocks(trials, seed, kind, _SET_UP_SECONDS)
+    ported = [_with_port(trial, settings.ports) for trial in trials]
+    return planned_in_blocks(ported, seed, kind, _SET_UP_SECONDS)
+
+
+def _with_port(trial: Trial, ports: Sequence[int]) -> Trial:
+    """Return the trial with the port that its repetition takes.
+
+    The usual one is no factor, so that these are the trials of older records.
+    """
+    port = ports[(trial.repetition - 1) % len(ports)]
+    if port == PORT:
+        return trial
+    return replace(trial, factors=trial.factors | {"port": port})
 
 
 def measure(testbed: Testbed, trial: Trial, measured: Measurement) -> None:

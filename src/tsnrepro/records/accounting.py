@@ -189,6 +189,16 @@ class _StreamPath(CounterDifferences):
             for place, names in OF_LISTENER.items()
         }
 
+    def counted_unread(self) -> int:
+        """Return the datagrams of any kind that came to sockets of the listener and stayed there.
+
+        Of what its IP stack delivered, UDP had what TCP and ICMP had not; what nobody read of that
+        and no counter has as dropped was in a socket when it was closed.
+        """
+        others = ("TcpInSegs", "IcmpInMsgs", "UdpInDatagrams", "UdpNoPorts", "UdpInErrors")
+        delivered = self.stack(LISTENER, "IpInDelivers")
+        return delivered - sum(self.stack(LISTENER, name) for name in others)
+
     def hops(self) -> list["_Hop"]:
         """Return the hops in the order of the path."""
         return [
@@ -298,7 +308,8 @@ def _missing_behind_the_trace(
         missing = path.out(hop.host, hop.port) - path.into(hop.next_host, hop.next_port) - known
         yield missing, {hop.place: path.counted_dropped(hop)}
     behind = sum(drops[place] for place in (SOCKET_BUFFER, SOCKET_CLOSED, REASSEMBLY, STACK))
-    yield path.taken_in() - traced.received - behind, path.counted_at_listener()
+    counted = path.counted_at_listener() | {SOCKET_CLOSED: path.counted_unread()}
+    yield path.taken_in() - traced.received - behind, counted
 
 
 def _hop_drops(path: _StreamPath, located: _Located | None) -> dict[str, int]:

@@ -26,8 +26,9 @@ class MausezahnSettings(Strict):
     duration_s: WholeSeconds | Seconds
     deadline_s: WholeSeconds | Seconds
     """When a run that has not sent all its frames is ended; it is then a timeout."""
-    port: Annotated[int, Field(ge=1, le=65_535)] = 5001
-    """UDP port, source and destination: 5001 in one of the documents, 5000 in another."""
+    ports: OneOrMore[Annotated[int, Field(ge=1, le=65_535)]] = [5001]
+    """UDP ports, source and destination, which repetitions take in turn: nothing that is measured
+    depends on them. One of the documents has 5001, another 5000."""
 
     @model_validator(mode="after")
     def _ends_after_sending(self) -> Self:

@@ -49,18 +49,26 @@ def _processor() -> str:
     return platform.processor() or "unknown"
 
 
-def host(remote: RemoteHost, ports: list[str]) -> dict:
-    """Return the facts of a host: kernel, tools, settings, and each port's offloads and queue.
-
-    A command that a host lacks leaves its message in place of the fact.
-    """
+def tools(remote: RemoteHost) -> dict[str, str]:
+    """Return the versions of the tools on a machine; a missing one leaves its message."""
     return {
-        "kernel": _said(remote, ["uname", "-a"]),
         "iperf3": _said(remote, ["iperf3", "--version"]).splitlines()[0],
         "sockperf": _said(remote, ["sockperf", "--version"]),
         "mausezahn": _said(remote, ["mausezahn", "-V"]),
         "dumpcap": _said(remote, ["dumpcap", "--version"]),
         "ssh_server": _said(remote, ["/usr/sbin/sshd", "-V"]),
+    }
+
+
+def host(remote: RemoteHost, ports: list[str], installed: dict[str, str] | None = None) -> dict:
+    """Return the facts of a host: kernel, tools, settings, and each port's offloads and queue.
+
+    ``installed`` are the tools of its machine, where another host on it has told them. A command
+    that a host lacks leaves its message in place of the fact.
+    """
+    return {
+        "kernel": _said(remote, ["uname", "-a"]),
+        **(tools(remote) if installed is None else installed),
         "sysctl": _said(remote, ["sysctl", "--ignore", *_SYSCTLS]).splitlines(),
         "queues": _said(remote, ["tc", "qdisc", "show"]).splitlines(),
         "offloads": {

@@ -139,16 +139,17 @@ def start(wiring: Wiring, deadline_s: float) -> list[Step]:
 
 
 def started(wiring: Wiring, deadline_s: float) -> list[Step]:
-    """Return the steps that meter stalls from now on and wait for the bridges.
+    """Return the steps that wait for the bridges, and then meter stalls.
 
-    Each forwards from when it answers.
+    Each forwards from when it answers. What starting and ending it takes of the machine is not
+    metered: it holds a processor for 20 ms while nothing is sent.
     """
     ask = tuple(words.ask(_program(), "counters"))
     asked = [
         Step(f"{nth(_NAME, place)}-before", host, ask, COMMAND_S)
         for place, host in enumerate(_hosts(wiring))
     ]
-    return [_meter(deadline_s), *asked]
+    return [*asked, _meter(deadline_s)]
 
 
 def toggle(wiring: Wiring, name: str, *, enable: bool) -> list[Step]:
@@ -159,9 +160,9 @@ def toggle(wiring: Wiring, name: str, *, enable: bool) -> list[Step]:
 
 
 def stop(wiring: Wiring) -> list[Stop]:
-    """Return the steps that end bridges and meter, which print what they counted then."""
+    """Return the steps that end meter and bridges, which print what they counted then."""
     names = [nth(_NAME, place) for place, _ in enumerate(_hosts(wiring))]
-    return [Stop(name) for name in (*names, _METER)]
+    return [Stop(name) for name in (_METER, *names)]
 
 
 def _hosts(wiring: Wiring) -> list[str]:
