@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-from tsnrepro.errors import TestbedError
+from tsnrepro.errors import CommandError, TestbedError
+from tsnrepro.testbed.counter_reader import CounterReader
 from tsnrepro.testbed.emulated import (
     HOST_MTU,
     HOSTS,
@@ -153,3 +154,33 @@ def test_the_description_can_be_understood_years_later(testbed):
 def test_a_command_that_the_testbed_needs_and_that_fails(testbed):
     with pytest.raises(TestbedError, match=r"exit status 1.*'m7'.*sw1"):
         testbed._run("sw1", [testbed.frerctl, "counters", "m7"])
+
+
+def test_a_reader_of_counters_that_has_ended_is_started_again(testbed):
+    before = testbed.snapshot()
+    process = testbed._readers["sw1"]._process
+    process.stop()
+    process.wait()
+    assert {*testbed.snapshot().hosts} == {*before.hosts}
+    assert testbed._readers["sw1"]._process is not process
+
+
+def test_what_a_reader_cannot_read_names_the_host_and_what_was_asked(testbed):
+    reader = CounterReader(testbed.hosts[TALKER], testbed.frerctl, "m7", 5)
+    reader.ask("counters")
+    with pytest.raises(CommandError, match=r"exit status 1.*'m7'.*talker: reading counters"):
+        reader.answer()
+    # It goes on, and answers are not mixed up.
+    reader.ask("reset")
+    with pytest.raises(CommandError, match="talker: reading reset"):
+        reader.answer()
+
+
+def test_a_reading_that_takes_too_long_is_ended(testbed):
+    host, slow = testbed.hosts[TALKER], "/run/slow"
+    host.write(slow, b"#!/bin/sh\nexec sleep 9\n", deadline_s=5)
+    for what in ("counters", "snapshot"):
+        reader = CounterReader(host, slow, "eth0", 0.2)
+        reader.ask(what)
+        with pytest.raises(CommandError, match=f"exit status 124.*reading {what}"):
+            reader.answer()

@@ -110,6 +110,8 @@ def save(figure: Figure, folder: str | Path, name: str) -> None:
     target.mkdir(parents=True, exist_ok=True)
     # No date in the file: the same data give the same bytes.
     figure.savefig(target / f"{name}.pdf", metadata={"CreationDate": None})
+    # It is laid out now: to find the same places again took a sixth of the time of an analysis.
+    figure.set_layout_engine("none")
     figure.savefig(target / f"{name}.png", dpi=200)
     plt.close(figure)
 

@@ -148,8 +148,6 @@ class EmulatedTestbed:
             self._spaces[name] = NamespaceHost(name)
             self._stack.callback(self._spaces[name].close)
         self._cable()
-        # After all connections are closed, so that the servers end at a time.
-        self._stack.callback(self._end_servers)
         key = paramiko.ECDSAKey.generate()
         for name in names:
             self.hosts[name] = self._connect(name, key)
@@ -220,6 +218,9 @@ class EmulatedTestbed:
                 stdout=theirs.fileno(),
                 stderr=subprocess.DEVNULL,
             )
+        if not self._servers:
+            # After all connections are closed, so that the servers end at a time.
+            self._stack.callback(self._end_servers)
         self._servers.append(server)
         self._stack.callback(ours.close)
         return SshHost(name, host_key, "root", key, sock=ours)
