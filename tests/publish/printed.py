@@ -277,6 +277,10 @@ class PageChecks:
         self.paper.assert_nothing_is_missing_or_off_the_page(built, self.points)
         assert "??" not in self.paper.text(built)
 
+    def test_no_mark_stands_twice_where_a_conditional_ends(self, built):
+        # Two commas become a low quotation mark.
+        assert not re.findall(r".{40}(?:„|,\s*,|;\s*;)", self.paper.text(built))
+
     def test_all_that_the_document_numbers_is_on_a_page(self, built):
         found = places(self.paper.pdf(built), sources_of(self.paper.name).document)
         missing = [item for item, page in found.items() if page is None]
