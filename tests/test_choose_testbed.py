@@ -50,7 +50,8 @@ def test_a_missing_tool_is_named(monkeypatch):
 def test_an_unknown_testbed_is_refused_with_the_known_ones():
     with pytest.raises(
         ConfigurationError,
-        match=r"emulatd.*auto, d10-example, emulated, emulated-listener, guest, i210-example, lan966x-example, model",
+        match=r"emulatd.*auto, d10-example, emulated, emulated-listener, guest, i210-example, "
+        "lan966x-example, model",
     ):
         choose.check_name("emulatd", [])
 
