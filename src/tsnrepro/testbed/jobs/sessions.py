@@ -34,15 +34,18 @@ _STARTED = "started"
 # A shell that reports the signal which ended a step as an exit status; SSH would leave none. TERM
 # reaches the shell together with the step, because timeout(1) passes it to all that it started.
 # The shell waits on, since the step may end in a way of its own: a wait that TERM cut short is one
-# after which the step is still there. What the shell says of signals is no output of the step.
+# after which the step is still there, or one whose step has ended meanwhile, which a second wait then
+# tells of (127: there is no more to tell). What the shell says of signals is no output of the step.
 _REPORT = """\
 cd / || exit
 [ -z "$1" ] || echo "$1"
 shift
 exec 3>&2 2>/dev/null
-( exec "$@" 2>&3 3>&- ) </dev/null &
 trap : TERM
+( exec "$@" 2>&3 3>&- ) </dev/null &
 while wait $!; status=$?; kill -0 $!; do :; done
+wait $!; meanwhile=$?
+[ $meanwhile = 127 ] || status=$meanwhile
 exit $status"""
 
 _MACHINE = {
