@@ -34,8 +34,8 @@ _STARTED = "started"
 # A shell that reports the signal which ended a step as an exit status; SSH would leave none. TERM
 # reaches the shell together with the step, because timeout(1) passes it to all that it started.
 # The shell waits on, since the step may end in a way of its own: a wait that TERM cut short is one
-# after which the step is still there, or one whose step has ended meanwhile, which a second wait then
-# tells of (127: there is no more to tell). What the shell says of signals is no output of the step.
+# after which the step is still there, or of whose end meanwhile a second wait tells (127: it has
+# nothing more to tell). What the shell says of signals is no output of the step.
 _REPORT = """\
 cd / || exit
 [ -z "$1" ] || echo "$1"
