@@ -22,14 +22,14 @@ cat /proc/net/snmp /proc/net/netstat"""
 # The same, and what else is asked over and over, by a shell that stays: a session and its shells
 # take longer than all that they read. A line asks; the last line of an answer says how it ended.
 ENDED = "--- ended "
-_ANSWERING = """\
+_ANSWERING = f"""\
 while read -r what; do
     case $what in
     snapshot) timeout -k 2 "$4" sh -c "$3" sh "$1" "$2" ;;
     counters | reset) timeout -k 2 "$4" "$1" "$what" "$2" ;;
     *) false ;;
     esac 2>&1 </dev/null
-    echo "--- ended $? ---"
+    echo "{ENDED}$? ---"
 done"""
 Asked = Literal["snapshot", "counters", "reset"]
 
