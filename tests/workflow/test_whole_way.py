@@ -21,6 +21,8 @@ CAMPAIGN = "quick"
 EXPERIMENTS = ("loss", "tcp", "latency", "ping")
 SELECTION = f"{CAMPAIGN}-{'-'.join(EXPERIMENTS)}"
 STUDY = "threshold-coarse"
+# What is lost here, as behind a queue that a stall of the machine filled, is never copied.
+BEFORE_THE_COPIES = ("talker socket", "talker queue", "sw1 port p0")
 
 pytestmark = [
     pytest.mark.namespaces,
@@ -132,7 +134,9 @@ def test_every_datagram_is_accounted_for(repository):
         assert accounting["unaccounted"] == 0, path.parent.name
         if document["factors"]["configuration"] == "frer":
             further_paths = (document["factors"].get("paths") or 2) - 1
-            assert accounting["copies"] == further_paths * accounting["sent"]
+            lost_before = sum(accounting["drops"][place] for place in BEFORE_THE_COPIES)
+            came = accounting["sent"] - lost_before
+            assert accounting["copies"] == further_paths * came, path.parent.name
 
 
 def test_the_report_links_what_there_is(repository):
