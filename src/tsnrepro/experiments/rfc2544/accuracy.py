@@ -50,13 +50,13 @@ class AccuracySettings(Strict):
 
     runs: PositiveInt = 20
     payload_bytes: PositiveInt = 1472
-    link_rate_mbps: PositiveFloat = 100.0
+    link_rate_mbps: PositiveFloat = 40.0
     """A slow link keeps the datagrams few; only ratios matter."""
     lowest_percent: Percent = 35.0
     highest_percent: Percent = 65.0
     """The capacity of a run is drawn between these, relative to the line's limit."""
     buffer_datagrams: PositiveInt = 2
-    stall_ms: PositiveFloat = 2.0
+    stall_ms: PositiveFloat = 5.0
     stall_interval_s: PositiveFloat = 30.0
     """Mean time from one stall to the next, exponential."""
     pause_s: Annotated[float, Field(ge=0)] = 7.0
