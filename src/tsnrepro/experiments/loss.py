@@ -13,6 +13,7 @@ from tsnrepro.experiments.load import IntendedLoad
 from tsnrepro.experiments.measurement import Measurement
 from tsnrepro.experiments.plan import (
     Planned,
+    Steadiness,
     in_blocks,
     in_order_of,
     nominal_seconds,
@@ -39,7 +40,11 @@ def plan(settings: LossSettings, seed: int, kind: str) -> list[Planned]:
     further = [
         replace(item, until=item.trial.factors["question"]) for item in blocks(_further(settings))
     ]
-    planned = testbed_by_testbed([*blocks(_trials(settings)), *further])
+    steady = {part.question: Steadiness(part.max_stall_ms) for part in settings.parts}
+    planned = [
+        replace(item, steadiness=steady[item.trial.factors["question"]])
+        for item in testbed_by_testbed([*blocks(_trials(settings)), *further])
+    ]
     # A further repetition is asked for as a whole, on all its testbeds.
     return in_order_of(planned, lambda item: item.trial.repetition if item.until else 0)
 

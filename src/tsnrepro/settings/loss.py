@@ -13,6 +13,7 @@ from tsnrepro.settings.strict import (
     OneOrMore,
     Paths,
     Percent,
+    PositiveFloat,
     PositiveInt,
     RatesMbps,
     Repetitions,
@@ -73,6 +74,10 @@ class LossPart(Strict):
     fill. A rack's links are as fast as they are, so it leaves such a part out."""
     member_link_rate_mbps: LinkRateMbps | None = None
     """Wire rate of the member paths in this part, where it is not that of the others."""
+    max_stall_ms: PositiveFloat | None = None
+    """In place of the campaign's: where a queue is the narrowest place, what a talker makes up for
+    after a stall comes to it at once, and fills it sooner than the listener's buffer. A trial
+    beyond it is put off until the others on its testbed are measured."""
     paths: Annotated[Distinct[Paths], Field(min_length=2)] | None = None
     """Over how many member paths FRER replicates in the question ``paths``, each number in trials
     of its own. The control takes the first path however many there are, and is measured once."""
@@ -128,13 +133,14 @@ class LossSettings(Strict):
                 part.paths,
                 part.most_repetitions,
                 part.ratio_within_percent,
+                part.max_stall_ms,
             )
             if ways.setdefault(part.question, way) != way:
                 raise ValueError(
                     f"all parts of the {part.question} need the same generator, "
                     "receive_buffers_bytes, realtime_listeners, send_buffer_bytes, "
-                    "link_rate_mbps, member_link_rate_mbps, paths, most_repetitions and "
-                    "ratio_within_percent"
+                    "link_rate_mbps, member_link_rate_mbps, paths, most_repetitions, "
+                    "ratio_within_percent and max_stall_ms"
                 )
         return self
 
