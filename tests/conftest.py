@@ -8,6 +8,7 @@ import time
 import hypothesis
 import pytest
 from in_browser import browser, tab  # noqa: F401 - fixtures
+from machine_stalls import MachineStalls
 from network_namespaces import in_network_of
 from short_campaign import measure_short_campaign
 
@@ -47,8 +48,21 @@ LONGEST_FIRST = (
 )
 
 
+# --- tests that go by time -----------------------------------------------------------------
+
+GO_BY_TIME = ("namespaces", "timed", "guest", "slurm")
+STALLS = MachineStalls()
+
+
+def goes_by_time(item: pytest.Item) -> bool:
+    return any(item.get_closest_marker(name) for name in GO_BY_TIME)
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: item.path.name not in LONGEST_FIRST)
+    again = pytest.mark.flaky(reruns=2, condition=STALLS.longest_ms)
+    for item in filter(goes_by_time, items):
+        item.add_marker(again)
 
 
 class FailuresAtOnce:
@@ -61,6 +75,11 @@ class FailuresAtOnce:
         if report.failed:
             self._terminal.ensure_newline()
             self._terminal.write_line(f"{report.nodeid} failed in its {report.when}:")
+            self._terminal.write_line(report.longreprtext)
+        elif report.outcome == "rerun":
+            self._terminal.ensure_newline()
+            stall = f"the machine stood still for {STALLS.longest_ms():.0f} ms"
+            self._terminal.write_line(f"{report.nodeid} runs again, since {stall}:")
             self._terminal.write_line(report.longreprtext)
 
 
@@ -92,6 +111,8 @@ def _require_namespaces(session: pytest.Session) -> None:
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
+    if goes_by_time(item):
+        STALLS.begin()
     shared = SHARED
     uses_shared = "testbed" in item.fixturenames or "bring_up" in item.fixturenames
     if not uses_shared and item.path != shared.last_user:
@@ -104,6 +125,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 def pytest_sessionfinish() -> None:
     SHARED.release()
+    STALLS.end()
 
 
 # --- the shared testbed ---------------------------------------------------------------------
