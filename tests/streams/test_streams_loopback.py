@@ -412,7 +412,8 @@ def test_a_talker_that_cannot_keep_up_ends_and_says_what_it_owed(loopback, ports
     assert sent.ended_by == "time"
     assert sent.unsent > 0
     assert sent.sent + sent.unsent == 0.5e9 * 3
-    assert sent.last_ns - sent.start_ns < 0.55e9
+    # It gives up a tenth later, but not what it had begun to send.
+    assert sent.last_ns - sent.start_ns < 0.56e9
 
 
 def test_bursts_of_different_length_follow_each_other(loopback, ports, tmp_path):
