@@ -102,6 +102,22 @@ def test_a_notebooks_kernel_is_a_copy_and_shows_its_figures(workflow, tmp_path, 
         assert any("image/png" in output.get("data", {}) for output in drawn)
 
 
+def test_only_what_is_for_the_model_has_it_loaded(workflow, tmp_path):
+    """In this order: a server keeps what it has loaded for all that come later."""
+    source = notebook(
+        tmp_path, "testbed = ''", "import sys\nprint('tsnrepro.model.engine' in sys.modules)"
+    )
+    made = nbformat.read(source, as_version=4)
+    made.cells[0].metadata.tags = ["parameters"]
+    nbformat.write(made, source)
+    for testbed, loaded in (("emulated", "False"), ("model", "True")):
+        target = tmp_path / f"{testbed}.ipynb"
+        asked = ("notebook", str(source), str(target), "-p", f"testbed={testbed}")
+        done = tsnrepro(*asked, cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+        assert outputs(target)[0]["text"] == [f"{loaded}\n"]
+
+
 def test_what_a_program_leaves_for_its_end_is_done(workflow, tmp_path):
     source = notebook(
         tmp_path,

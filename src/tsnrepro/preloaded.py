@@ -35,6 +35,7 @@ _COMMANDS = {
     "notebook": ("papermill", "ipykernel.kernelapp"),
     "page": ("nbconvert",),
 }
+_ON_MODEL = "testbed=model"
 _KERNEL = "ipykernel_launcher"
 # What the kernel would set before matplotlib is imported; else figures would not be shown.
 _BACKEND = {"MPLBACKEND": "module://matplotlib_inline.backend_inline"}
@@ -406,6 +407,11 @@ def _preload(arguments: list[str]) -> None:
     for name in wanted:
         with suppress(Exception):
             import_module(name)
+    if _ON_MODEL in arguments:
+        with suppress(Exception):
+            from tsnrepro.model.engine import warm_up  # noqa: PLC0415
+
+            warm_up()  # the compiled model is read once, and not by each of a dozen commands
     if provisioner := sys.modules.get("jupyter_client.provisioning.local_provisioner"):
         provisioner.__dict__["launch_kernel"] = _launch_kernel
 
