@@ -12,7 +12,7 @@ import sys
 import threading
 import time
 
-THRESHOLD_SECONDS = 0.04
+_THRESHOLD_SECONDS = 0.04
 _PERIOD_SECONDS = 0.01
 
 
@@ -57,7 +57,7 @@ def _watch(processor: int, parent: int) -> None:
         due = time.monotonic() + _PERIOD_SECONDS
         time.sleep(_PERIOD_SECONDS)
         late = time.monotonic() - due
-        if late > THRESHOLD_SECONDS:
+        if late > _THRESHOLD_SECONDS:
             os.write(1, f"{1000 * late:.1f}\n".encode())
 
 

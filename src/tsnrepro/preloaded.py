@@ -35,6 +35,7 @@ _COMMANDS = {
     "notebook": ("papermill", "ipykernel.kernelapp"),
     "page": ("nbconvert",),
 }
+# The parameter of a notebook that measures on the model.
 _ON_MODEL = "testbed=model"
 _KERNEL = "ipykernel_launcher"
 # What the kernel would set before matplotlib is imported; else figures would not be shown.

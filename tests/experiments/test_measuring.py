@@ -185,7 +185,4 @@ def test_what_comes_late_over_a_long_path_is_waited_for(bring_up, delay_us):
     factors = {"payload_bytes": 200, "rate_mbps": 5.0, "duration_s": 1}
     accounting = measured(slow, loss, configuration="frer", **factors).values["accounting"]
     assert accounting["unaccounted"] == 0
-    # After a stall the talker may be so far ahead that a late copy is older than the history.
-    late = accounting["eliminated"] + accounting["drops"]["recovery: rogue"]
-    assert late == accounting["copies"]
-    assert accounting["eliminated"] > 0
+    assert accounting["eliminated"] == accounting["copies"] > 0
