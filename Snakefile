@@ -7,39 +7,39 @@
 import os
 import sys
 
-from tsnrepro.ownership import give_back_after_this_process
-from tsnrepro.temporary import keep_no_folders_of
+from tsnrepro.common.ownership import give_back_after_this_process
+from tsnrepro.common.temporary import keep_no_folders_of
 
 keep_no_folders_of(workflow)
 give_back_after_this_process()
 
-import tsnrepro.preloaded
-import tsnrepro.selection
-import tsnrepro.settings
-from tsnrepro.campaign_output import EXPECTED
-from tsnrepro.errors import TsnreproError
-from tsnrepro.experiments.progress import duration
-from tsnrepro.quiet_scheduler import quieten
+import tsnrepro.workflow.command_server
+import tsnrepro.workflow.selection
+import tsnrepro.config
+from tsnrepro.workflow.campaign_output import EXPECTED
+from tsnrepro.common.errors import TsnreproError
+from tsnrepro.runner.progress import duration
+from tsnrepro.workflow.quiet_scheduler import quieten
 from tsnrepro.records.seal import refuse_altered
-from tsnrepro.registry import experiments
-from tsnrepro.repository import refuse_unwritable
-from tsnrepro.status import seconds_to_measure
+from tsnrepro.config.registry import experiments
+from tsnrepro.common.repository import refuse_unwritable
+from tsnrepro.workflow.status import seconds_to_measure
 
 
 configfile: "config/config.yaml"
 
 
 try:
-    PLAN = tsnrepro.selection.plan(
-        tsnrepro.settings.parse(
-            tsnrepro.settings.Selection, dict(config), "config/config.yaml and --config"
+    PLAN = tsnrepro.workflow.selection.plan(
+        tsnrepro.config.parse(
+            tsnrepro.config.Selection, dict(config), "config/config.yaml and --config"
         )
     )
 except TsnreproError as error:
     sys.exit(f"tsnrepro: {error}")
 
 # A job on a node of a cluster belongs to the cluster, whatever was told to the one who sent it.
-os.environ.pop(tsnrepro.preloaded.NAME, None)
+os.environ.pop(tsnrepro.workflow.command_server.NAME, None)
 
 # Jobs share the processors. Where several ask BLAS for threads, these wait for each other by
 # spinning, and what takes a second takes twenty.
@@ -83,7 +83,7 @@ onstart:
     except TsnreproError as error:
         sys.exit(f"tsnrepro: {error}")
     quieten(workflow.scheduler)
-    tsnrepro.preloaded.start_server(os.getpid())
+    tsnrepro.workflow.command_server.start_server(os.getpid())
     expected = seconds_to_measure((run.testbed, run.campaign, run.experiment) for run in RUNS)
     left = (
         f"; about {duration(sum(expected.values()))} of measuring"

@@ -33,14 +33,14 @@ from pathlib import Path
 
 import numpy as np
 
-from tsnrepro.bridge import build
-from tsnrepro.bridge.words import BridgeSettings, PortSettings, Shaper, command
+from tsnrepro.config.gates import GateControlList, GateWindow
 from tsnrepro.experiments.shaping.log import network_latency_us
-from tsnrepro.settings.shaping import GateControlList, GateWindow
-from tsnrepro.streams import build as programs
-from tsnrepro.streams.command import READY, Extent, Pacing, listener, talker
-from tsnrepro.streams.log import read_listener_log
-from tsnrepro.testbed.namespace import NamespaceHost
+from tsnrepro.native.bridge import build
+from tsnrepro.native.bridge.settings_file import BridgeSettings, PortSettings, Shaper, command
+from tsnrepro.native.streams import build as programs
+from tsnrepro.native.streams.command import READY, Extent, Pacing, listener, talker
+from tsnrepro.native.streams.log import read_listener_log
+from tsnrepro.testbeds.emulated.namespace import NamespaceHost
 
 SIZES = (64, 1518)
 PORTS = ("p0", "p1")

@@ -24,11 +24,11 @@ from pathlib import Path
 
 from bridge_speed import SLEEP_US, cable, inside, kernel, run, started
 
-from tsnrepro.bridge import build
-from tsnrepro.bridge.words import BridgeSettings, PortSettings, command
-from tsnrepro.streams import build as programs
-from tsnrepro.streams.command import READY, Extent, Pacing, listener, talker
-from tsnrepro.testbed.namespace import NamespaceHost
+from tsnrepro.native.bridge import build
+from tsnrepro.native.bridge.settings_file import BridgeSettings, PortSettings, command
+from tsnrepro.native.streams import build as programs
+from tsnrepro.native.streams.command import READY, Extent, Pacing, listener, talker
+from tsnrepro.testbeds.emulated.namespace import NamespaceHost
 
 PORTS = {"p0": "leader", "p1": "follower", "p2": "loader"}
 LINE_MBPS, LOAD_MBPS = 100, 120

@@ -53,7 +53,7 @@ REPORT = """
 import json, sys, time
 from tsnrepro.tools.frerctl import StreamFilter
 from tsnrepro.captures.capture_file import read_capture
-from tsnrepro.captures.counted import Counted, MemberCounts, RecoveryVariables
+from tsnrepro.captures.counters import Counted, MemberCounts, RecoveryVariables
 from tsnrepro.captures.report import report_on
 def work(m0, m1, listener, frames):
     variables = RecoveryVariables()

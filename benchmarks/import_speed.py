@@ -39,7 +39,7 @@ DATA_SET_LIMIT, LOG_LIMIT, TIMES_LIMIT = 1.5, 0.5, 1.2
 IMPORT = """
 import sys, time
 from pathlib import Path
-from tsnrepro.records.imports.importing import import_folder
+from tsnrepro.imports.importing import import_folder
 began = time.perf_counter()
 import_folder(Path(sys.argv[1]), sys.argv[2], "timed", Path(sys.argv[3]))
 print(time.perf_counter() - began)
@@ -63,9 +63,9 @@ print(time.perf_counter() - began)
 READ_TIMES = """
 import resource, sys, time
 from pathlib import Path
-from tsnrepro.records.imports.files import SourceFile
-from tsnrepro.records.imports.mapping import Times
-from tsnrepro.records.imports.readers import packet_times
+from tsnrepro.imports.files import SourceFile
+from tsnrepro.imports.mapping import Times
+from tsnrepro.imports.readers import packet_times
 began = time.perf_counter()
 times = Times(sent="sent", received="received", unit=sys.argv[2])
 found = packet_times.read(SourceFile(Path(sys.argv[1]), "times.csv"), times)

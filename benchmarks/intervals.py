@@ -26,9 +26,10 @@ import numpy as np
 from scipy import special, stats
 from scipy.signal import lfilter
 
-from tsnrepro.campaigns import campaign
-from tsnrepro.experiments.enough import ratio_of_medians
-from tsnrepro.settings.loss import LossPart, Question
+from tsnrepro.config.files import campaign
+from tsnrepro.experiments.latency.stopping import ratio_of_medians
+from tsnrepro.experiments.loss.settings import LossPart
+from tsnrepro.records.columns import Question
 from tsnrepro.stats.comparisons import median_difference, relative_difference
 from tsnrepro.stats.estimate import FEWEST_TO_STOP, Estimate, Limits
 from tsnrepro.stats.losses import difference_of_losses, difference_of_shares, loss_over_runs

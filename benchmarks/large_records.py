@@ -47,8 +47,8 @@ with gzip.open(path) as file:
 end(samples=len(values))
 """
 ANALYSIS = """
-from tsnrepro.analysis import latency
-from tsnrepro.analysis.figures import latency_distribution
+from tsnrepro.experiments.latency import analysis as latency
+from tsnrepro.experiments.latency.figures import latency_distribution
 from tsnrepro.records.store import RawStore
 from tsnrepro.stats.long_series import LongSeries
 from tsnrepro.stats.quantiles import correlated_quantile

@@ -11,7 +11,7 @@ may differ by noise only. Exit status 1 where something grew.
 
 Memory may differ by 1 MiB, an arena of Python's, or a hundredth. The medians of two quarters are
 some 360 of an hour's trials apart, so it sees what grows by 3 KiB a trial or more; what grows by
-less is seen by tests/experiments/test_memory_of_runs.py, which looks at what Python allocated.
+less is seen by tests/runner/test_memory_of_runs.py, which looks at what Python allocated.
 """
 
 import argparse
@@ -26,15 +26,15 @@ from dataclasses import astuple, dataclass, fields
 from itertools import count
 from pathlib import Path
 
-from tsnrepro.campaigns import campaign
-from tsnrepro.experiments import loss
-from tsnrepro.experiments.plan import Planned
-from tsnrepro.experiments.run import run_trials
+from tsnrepro.common.topology import TALKER
+from tsnrepro.config import EmulatedSettings
+from tsnrepro.config.files import campaign
+from tsnrepro.experiments.loss import measure as loss
 from tsnrepro.records.store import RawStore
-from tsnrepro.settings import EmulatedSettings
-from tsnrepro.testbed.emulated import EmulatedTestbed
+from tsnrepro.runner.plan import Planned
+from tsnrepro.runner.run import run_trials
+from tsnrepro.testbeds.emulated.testbed import EmulatedTestbed
 from tsnrepro.tools.frerctl import StreamFilter
-from tsnrepro.topology import TALKER
 
 LOOKS = 20
 DEADLINE_SECONDS = 10

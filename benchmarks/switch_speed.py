@@ -40,11 +40,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from tsnrepro.settings import EmulatedSettings
+from tsnrepro.config import EmulatedSettings
+from tsnrepro.native.streams import build
+from tsnrepro.native.streams.command import READY, Extent, Pacing, listener, parse_listener, talker
 from tsnrepro.stats.comparisons import relative_difference
-from tsnrepro.streams import build
-from tsnrepro.streams.command import READY, Extent, Pacing, listener, parse_listener, talker
-from tsnrepro.testbed.emulated import (
+from tsnrepro.testbeds.emulated.testbed import (
     CARD,
     HOST_PORT,
     LISTENER,

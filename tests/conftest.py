@@ -12,11 +12,11 @@ from machine_stalls import MachineStalls
 from network_namespaces import in_network_of
 from short_campaign import measure_short_campaign
 
-from tsnrepro.errors import TestbedError
-from tsnrepro.repository import root
-from tsnrepro.settings import EmulatedSettings
-from tsnrepro.testbed import emulated
-from tsnrepro.testbed.lock import TestbedLock
+from tsnrepro.common.errors import TestbedError
+from tsnrepro.common.repository import root
+from tsnrepro.config import EmulatedSettings
+from tsnrepro.testbeds.emulated import testbed as emulated
+from tsnrepro.testbeds.lock import TestbedLock
 
 LOCK_PATIENCE_SECONDS = 120
 ETH_P_ALL = 0x0003
@@ -43,7 +43,7 @@ LONGEST_FIRST = (
     *("test_site_and_deposit.py", "test_widgets_in_browser.py", "test_clock_set_back.py"),
     *("test_frer_udp_manuscript.py", "test_software_bridge_manuscript.py"),
     *("test_tas_evaluation_manuscript.py", "test_frer_fail_operational_manuscript.py"),
-    *("test_rfc2544_methodology_manuscript.py", "test_twin.py", "test_frozen.py"),
+    *("test_rfc2544_methodology_manuscript.py", "test_html.py", "test_frozen.py"),
     *("test_hostile_records.py", "test_optional_columns.py", "test_study_workflow.py"),
 )
 

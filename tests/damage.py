@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tsnrepro.errors import TsnreproError
+from tsnrepro.common.errors import TsnreproError
 
 NUMBERS = [200, pytest.param(10_000, marks=pytest.mark.long)]
 """How many damaged forms a parser of files reads: some always, ten thousand where asked for."""

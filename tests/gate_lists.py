@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from hypothesis import strategies as st
 
-from tsnrepro.settings.shaping import GateControlList, GateWindow
+from tsnrepro.config.gates import GateControlList, GateWindow
 
 
 def two_windows(

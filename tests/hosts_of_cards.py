@@ -6,10 +6,10 @@ They carry no frames: what is told is looked at, word by word.
 import json
 import shlex
 
-from tsnrepro.streams.command import READY
-from tsnrepro.testbed.hardware import programs
-from tsnrepro.testbed.host import Completed
-from tsnrepro.testbed.jobs import sessions
+from tsnrepro.native.streams.command import READY
+from tsnrepro.testbeds.host import Completed
+from tsnrepro.testbeds.jobs import sessions
+from tsnrepro.testbeds.rack import programs
 
 CARD = "enp3s0"
 # As ethtool prints igb's and igc's; from 6.13 on the clock goes by another name.

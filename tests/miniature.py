@@ -6,7 +6,7 @@ without being told. It shows that everything runs; nothing can be concluded from
 
 from typing import Any
 
-from tsnrepro.settings import Campaign, parse
+from tsnrepro.config import Campaign, parse
 
 _SECONDS = 1
 _PACKETS = 100

@@ -5,8 +5,8 @@ moves every element, and need nothing but Python: the reference for the compiled
 :mod:`tsnrepro.model.recovery` and :mod:`tsnrepro.model.latent`, and for the switch in eBPF.
 """
 
+from tsnrepro.config.frer import RECOVERY_COUNTERS
 from tsnrepro.model.recovery import SEQUENCE_SPACE, signed_distance
-from tsnrepro.settings.frer import RECOVERY_COUNTERS
 
 
 class _Reference:

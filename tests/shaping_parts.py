@@ -4,10 +4,10 @@ from typing import Any
 
 from gate_lists import two_windows
 
-from tsnrepro.experiments.measurement import Measurement
 from tsnrepro.experiments.shaping import on_hosts
 from tsnrepro.experiments.shaping.plan import trials_of
-from tsnrepro.settings.shaping import ShapingPart
+from tsnrepro.experiments.shaping.settings import ShapingPart
+from tsnrepro.runner.measurement import Measurement
 
 
 def part(kind: str = "end-station", **changes: Any) -> ShapingPart:

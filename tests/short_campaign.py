@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tsnrepro.repository import root
+from tsnrepro.common.repository import root
 
 CAMPAIGN = """\
 description: Three short experiments
@@ -18,13 +18,14 @@ latency: {repetitions: 3, payloads_bytes: [1472], duration_s: 1}
 def measure_short_campaign(folder: Path) -> Path:
     """Measure and analyse the campaign ``short`` on the model and return the repository."""
     # Imported here: most sessions of the suite need none of it.
-    from tsnrepro import campaigns  # noqa: PLC0415
-    from tsnrepro.analysis import latency, loss, tcp  # noqa: PLC0415
-    from tsnrepro.analysis.output import RunOutput  # noqa: PLC0415
-    from tsnrepro.dependencies import analysis_digest  # noqa: PLC0415
-    from tsnrepro.experiments import measuring  # noqa: PLC0415
+    from tsnrepro.config import files as campaigns  # noqa: PLC0415
+    from tsnrepro.config.registry import experiment  # noqa: PLC0415
+    from tsnrepro.experiments.latency import analysis as latency  # noqa: PLC0415
+    from tsnrepro.experiments.loss import analysis as loss  # noqa: PLC0415
+    from tsnrepro.experiments.tcp import analysis as tcp  # noqa: PLC0415
     from tsnrepro.records.seal import write_seal  # noqa: PLC0415
-    from tsnrepro.registry import experiment  # noqa: PLC0415
+    from tsnrepro.results.output import RunOutput  # noqa: PLC0415
+    from tsnrepro.runner import runner as measuring  # noqa: PLC0415
 
     analyses = {
         "loss": lambda output: loss.analyse(output.trials, 1000.0),
@@ -42,5 +43,5 @@ def measure_short_campaign(folder: Path) -> Path:
             measuring.run_experiment(name, "model", "short", str(run))
             output = RunOutput(run)
             output.values(analyse(output))
-            write_seal(run.parent, analysis_digest(experiment(name)))
+            write_seal(run.parent, experiment(name).analysis_digest())
     return folder

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import yaml
 
-from tsnrepro.analysis.testbed import write_facts
-from tsnrepro.records.imports.imported import imported_experiments, imported_manifest
-from tsnrepro.records.imports.importing import import_folder
-from tsnrepro.repository import root
+from tsnrepro.common.repository import root
+from tsnrepro.imports.imported import imported_experiments, imported_manifest
+from tsnrepro.imports.importing import import_folder
+from tsnrepro.results.testbed import write_facts
 
 PARTS = {
     "loss": "configuration,rate,loss\ncontrol,100,0.0\ncontrol,200,1.5\nfrer,100,0\nfrer,300,2\n",

@@ -9,8 +9,8 @@ from logging import LogRecord
 from snakemake.logging import ColorizingTextHandler, DefaultFilter, DefaultFormatter
 from snakemake_interface_logger_plugins.base import LogHandlerBase
 
-from tsnrepro.campaign_output import CampaignOutput
-from tsnrepro.temporary import gather_temporary_folders
+from tsnrepro.common.temporary import gather_temporary_folders
+from tsnrepro.workflow.campaign_output import CampaignOutput
 
 
 class LogHandler(LogHandlerBase):

@@ -14,11 +14,11 @@ from importlib import import_module
 from typing import Any
 
 _OFFERED = {
-    "compare": "tsnrepro.explore",
-    "first_look": "tsnrepro.at_a_glance",
-    "load": "tsnrepro.explore",
-    "planned": "tsnrepro.at_a_glance",
-    "simulate": "tsnrepro.explore",
+    "compare": "tsnrepro.explore.load",
+    "first_look": "tsnrepro.explore.overview",
+    "load": "tsnrepro.explore.load",
+    "planned": "tsnrepro.explore.overview",
+    "simulate": "tsnrepro.explore.load",
 }
 
 

@@ -1,4 +1,4 @@
-from tsnrepro.at_a_glance import first_look, planned
-from tsnrepro.explore import compare, load, simulate
+from tsnrepro.explore.load import compare, load, simulate
+from tsnrepro.explore.overview import first_look, planned
 
 __all__ = ["compare", "first_look", "load", "planned", "simulate"]

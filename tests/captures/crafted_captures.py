@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from plain_recovery import VectorRecovery
 
 from tsnrepro.captures.capture_file import Capture, read_capture
-from tsnrepro.captures.counted import Counted, MemberCounts
+from tsnrepro.captures.counters import Counted, MemberCounts
 from tsnrepro.captures.report import WireReport, report_on
-from tsnrepro.settings.frer import RECOVERY_COUNTERS, FrerSettings
+from tsnrepro.config.frer import RECOVERY_COUNTERS, FrerSettings
 from tsnrepro.tools.frerctl import StreamFilter
 
 TALKER = bytes.fromhex("020000000001")

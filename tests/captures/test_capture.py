@@ -5,16 +5,16 @@ import subprocess
 
 import pytest
 
-from tsnrepro.analysis import capture as analysis
 from tsnrepro.captures.capture_file import read_capture
 from tsnrepro.captures.dissect import dissect
-from tsnrepro.captures.recorded import capture_name, recorded_report
-from tsnrepro.errors import ToolError
-from tsnrepro.experiments import capture
-from tsnrepro.experiments.measurement import Measurement
-from tsnrepro.experiments.plan import Planned
-from tsnrepro.experiments.run import manifest
+from tsnrepro.captures.record import capture_name, recorded_report
+from tsnrepro.common.errors import ToolError
+from tsnrepro.experiments.capture import analysis
+from tsnrepro.experiments.capture import measure as capture
 from tsnrepro.records.store import RawStore, Trial
+from tsnrepro.runner.measurement import Measurement
+from tsnrepro.runner.plan import Planned
+from tsnrepro.runner.run import manifest
 from tsnrepro.tools import dumpcap, iperf3
 
 

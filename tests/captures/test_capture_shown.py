@@ -3,7 +3,7 @@
 import pytest
 from crafted_captures import MadeTrial, frame
 
-from tsnrepro.analysis import capture
+from tsnrepro.experiments.capture import analysis as capture
 
 SHOWN = ("tagged", "from_zero", "ordered", "both_paths", "single_delivery")
 

@@ -9,11 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from plain_recovery import MatchRecovery, VectorRecovery
 
-from tsnrepro.captures.counted import ReadingTimes
+from tsnrepro.captures.counters import ReadingTimes
 from tsnrepro.captures.paths import first_copies, merge, path_order, unwrap
 from tsnrepro.captures.replay import replay, replay_orders
 from tsnrepro.captures.report import report_on
-from tsnrepro.settings.frer import FrerSettings
+from tsnrepro.config.frer import FrerSettings
 
 
 def wrong(report) -> set[tuple[str, str]]:

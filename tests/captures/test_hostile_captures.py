@@ -19,7 +19,7 @@ from damage import NUMBERS, damaged_bytes, read_each, read_each_file
 
 from tsnrepro.captures.capture_file import read_capture
 from tsnrepro.captures.report import report_on
-from tsnrepro.errors import RecordError
+from tsnrepro.common.errors import RecordError
 
 FRAMES = [(EPOCH_NS + number * 1000, frame(udp(b"x" * 30), number)) for number in range(5)]
 

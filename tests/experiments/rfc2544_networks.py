@@ -5,9 +5,9 @@ import random
 
 import numpy as np
 
-from tsnrepro.experiments.load import LoadOutcome
 from tsnrepro.experiments.rfc2544.load_trial import Series, SystemUnderTest
-from tsnrepro.streams.log import LISTENER_DTYPE
+from tsnrepro.native.streams.log import LISTENER_DTYPE
+from tsnrepro.runner.load import LoadOutcome
 
 
 class KnownNetwork:

@@ -11,22 +11,23 @@ from hosts_of_cards import MACS, CardOfTest
 from lan966x_queues import Board, Killed
 from shaping_parts import part
 
-from tsnrepro import campaigns
-from tsnrepro.errors import CommandError, ConfigurationError, TestbedError
-from tsnrepro.experiments.measuring import _planned
-from tsnrepro.experiments.shaping import board_queues, told
-from tsnrepro.repository import root
-from tsnrepro.settings import CardsSettings, load_testbed, parse
-from tsnrepro.settings.shaping import GateControlList
-from tsnrepro.testbed.hardware import programs
-from tsnrepro.testbed.hardware.between import BoardBetween
-from tsnrepro.testbed.hardware.cards import CardsTestbed
-from tsnrepro.testbed.hardware.journal import Journal
-from tsnrepro.testbed.hardware.pair import Pair, clocks_of
-from tsnrepro.testbed.hardware.rack_host import RackHost
-from tsnrepro.testbed.hardware.shell import Shell
-from tsnrepro.testbed.jobs.job import CabledSwitch
-from tsnrepro.testbed.jobs.sessions import SessionJobs
+from tsnrepro.common.errors import CommandError, ConfigurationError, TestbedError
+from tsnrepro.common.repository import root
+from tsnrepro.config import CardsSettings, load_testbed, parse
+from tsnrepro.config import files as campaigns
+from tsnrepro.config.gates import GateControlList
+from tsnrepro.experiments.shaping import board_queues
+from tsnrepro.experiments.shaping import dry_run as told
+from tsnrepro.runner.runner import _planned
+from tsnrepro.testbeds.jobs.job import CabledSwitch
+from tsnrepro.testbeds.jobs.sessions import SessionJobs
+from tsnrepro.testbeds.nic_pair.hosts import Pair, clocks_of
+from tsnrepro.testbeds.nic_pair.inline_switch import BoardBetween
+from tsnrepro.testbeds.nic_pair.testbed import CardsTestbed
+from tsnrepro.testbeds.rack import programs
+from tsnrepro.testbeds.rack.host import RackHost
+from tsnrepro.testbeds.rack.journal import Journal
+from tsnrepro.testbeds.rack.shell import Shell
 
 NAME = "lan966x-example"
 BOARD = CabledSwitch("sw", {"talker": "eth1", "loader": "eth2", "listener": "eth0"}, 10)
@@ -43,7 +44,7 @@ def rack(monkeypatch, tmp_path):
     """Stand in for the connections; what is noted is of all hosts, in order."""
     noted = []
     made = {role: CardOfTest(role, noted) for role in MACS} | {"sw": Board(tmp_path, noted)}
-    monkeypatch.setattr("tsnrepro.testbed.hardware.pair.connect", lambda *_: made)
+    monkeypatch.setattr("tsnrepro.testbeds.nic_pair.hosts.connect", lambda *_: made)
     monkeypatch.setattr("time.sleep", lambda _: None)
     return made
 

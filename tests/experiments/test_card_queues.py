@@ -3,11 +3,11 @@
 import pytest
 from shaping_parts import part
 
-from tsnrepro.errors import ConfigurationError
+from tsnrepro.common.errors import ConfigurationError
+from tsnrepro.config import Campaign, parse
 from tsnrepro.experiments.shaping import on_hosts
-from tsnrepro.settings import Campaign, parse
-from tsnrepro.settings.shaping import MODES_OF, TOGGLED
-from tsnrepro.testbed.jobs.job import Cable, LinkEnd
+from tsnrepro.experiments.shaping.settings import MODES_OF, TOGGLED
+from tsnrepro.testbeds.jobs.job import Cable, LinkEnd
 
 MAP = "map 1 1 1 1 1 0 1 1 1 1 1 1 1 1 1 1"
 TALKER = LinkEnd("talker", "enp3s0", ("10.0.101.1/24",))

@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
-from tsnrepro.errors import ToolError
-from tsnrepro.experiments import failure
-from tsnrepro.experiments.failover import failover
-from tsnrepro.experiments.faults import AppliedFault, Fault
-from tsnrepro.experiments.load import IntendedLoad, LoadOutcome
-from tsnrepro.settings.failure import FailureSettings
-from tsnrepro.streams.log import LISTENER_DTYPE
+from tsnrepro.common.errors import ToolError
+from tsnrepro.experiments.failure import measure as failure
+from tsnrepro.experiments.failure.failover import failover
+from tsnrepro.experiments.failure.settings import FailureSettings
+from tsnrepro.native.streams.log import LISTENER_DTYPE
+from tsnrepro.runner.faults import AppliedFault, Fault
+from tsnrepro.runner.load import IntendedLoad, LoadOutcome
 
 PPS, SECONDS, PAYLOAD = 1000, 3.0, 1000
 FIRST_NS = 1_700_000_000_000_000_000

@@ -3,14 +3,14 @@
 import pandas as pd
 import pytest
 
-from tsnrepro.analysis import meshed as analysis
-from tsnrepro.campaigns import campaign
-from tsnrepro.experiments import meshed
-from tsnrepro.experiments.measurement import Measurement
-from tsnrepro.experiments.measuring import open_testbed
-from tsnrepro.experiments.simulated.meshed import destinations
+from tsnrepro.config.files import campaign
+from tsnrepro.experiments.meshed import analysis
+from tsnrepro.experiments.meshed import measure as meshed
+from tsnrepro.experiments.meshed.settings import MeshedSettings
+from tsnrepro.experiments.meshed.simulated import destinations
 from tsnrepro.records.store import Trial
-from tsnrepro.settings.meshed import MeshedSettings
+from tsnrepro.runner.measurement import Measurement
+from tsnrepro.runner.runner import open_testbed
 
 QUEUE_BYTES = 100_000
 DURATION_S = 0.02

@@ -6,15 +6,15 @@ import io
 import pandas as pd
 import pytest
 
-from tsnrepro.analysis import occupancy as analysis
-from tsnrepro.campaigns import campaign
-from tsnrepro.experiments import occupancy
-from tsnrepro.experiments.measurement import Measurement
-from tsnrepro.experiments.measuring import open_testbed
+from tsnrepro.common.repository import root
+from tsnrepro.config.files import campaign
+from tsnrepro.experiments.occupancy import analysis
+from tsnrepro.experiments.occupancy import measure as occupancy
+from tsnrepro.experiments.occupancy.settings import OccupancySettings
 from tsnrepro.records.outputs import QUEUE_DEPTH
 from tsnrepro.records.store import Trial
-from tsnrepro.repository import root
-from tsnrepro.settings.occupancy import OccupancySettings
+from tsnrepro.runner.measurement import Measurement
+from tsnrepro.runner.runner import open_testbed
 
 BASE = {
     "configuration": "control",

@@ -3,9 +3,9 @@
 import pandas as pd
 import pytest
 
-from tsnrepro.analysis.rfc2544 import load_accuracy, summarise_accuracy
-from tsnrepro.errors import RecordError
+from tsnrepro.common.errors import RecordError
 from tsnrepro.experiments.rfc2544.accuracy import AccuracySettings, run_accuracy
+from tsnrepro.experiments.rfc2544.analysis import load_accuracy, summarise_accuracy
 
 SETTINGS = AccuracySettings(runs=3)
 

@@ -8,17 +8,12 @@ from types import SimpleNamespace
 import pytest
 from rfc2544_networks import KnownNetwork
 
-from tsnrepro.campaigns import campaign
-from tsnrepro.errors import ConfigurationError, RecordError, ToolError
-from tsnrepro.experiments import rfc2544
-from tsnrepro.experiments.load import IntendedLoad, LoadOutcome
-from tsnrepro.experiments.measurement import Measurement
-from tsnrepro.experiments.measuring import open_testbed
+from tsnrepro.common.errors import ConfigurationError, RecordError, ToolError
+from tsnrepro.config.files import campaign
+from tsnrepro.experiments.rfc2544 import measure as rfc2544
 from tsnrepro.experiments.rfc2544.benchmarks import measure_benchmark, throughput_of
 from tsnrepro.experiments.rfc2544.plan import generator_of, plan, settings_of_trial
-from tsnrepro.experiments.run import run_trials
-from tsnrepro.records.store import RawStore
-from tsnrepro.settings.rfc2544 import (
+from tsnrepro.experiments.rfc2544.settings import (
     BackToBackSettings,
     FrameLossSettings,
     Rfc2544Settings,
@@ -26,6 +21,11 @@ from tsnrepro.settings.rfc2544 import (
     SystemRecoverySettings,
     ThroughputSettings,
 )
+from tsnrepro.records.store import RawStore
+from tsnrepro.runner.load import IntendedLoad, LoadOutcome
+from tsnrepro.runner.measurement import Measurement
+from tsnrepro.runner.run import run_trials
+from tsnrepro.runner.runner import open_testbed
 
 FULL = Rfc2544Settings(
     throughput=ThroughputSettings(),

@@ -9,9 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rfc2544_networks import KnownNetwork, series
 
-from tsnrepro.errors import ToolError
-from tsnrepro.experiments.load import LoadOutcome
-from tsnrepro.experiments.measurement import Measurement
+from tsnrepro.common.errors import ToolError
 from tsnrepro.experiments.rfc2544 import (
     back_to_back,
     frame_loss,
@@ -19,15 +17,17 @@ from tsnrepro.experiments.rfc2544 import (
     latency_trial,
     system_recovery,
 )
-from tsnrepro.records.store import Trial
-from tsnrepro.settings.rfc2544 import (
+from tsnrepro.experiments.rfc2544.settings import (
     BackToBackSettings,
     FrameLossSettings,
     RfcLatencySettings,
     SystemRecoverySettings,
 )
-from tsnrepro.streams.log import LISTENER_DTYPE
-from tsnrepro.testbed.clocks import Agreement, Refusal
+from tsnrepro.native.streams.log import LISTENER_DTYPE
+from tsnrepro.records.store import Trial
+from tsnrepro.runner.load import LoadOutcome
+from tsnrepro.runner.measurement import Measurement
+from tsnrepro.testbeds.clocks import Agreement, Refusal
 
 LINE = 1e9 / (8 * 1538)
 

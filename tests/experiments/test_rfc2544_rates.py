@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tsnrepro.ethernet import udp_frames
+from tsnrepro.common.ethernet import udp_frames
 from tsnrepro.experiments.rfc2544 import rates
 
 # Payload: limit on 1 Gb/s in Mb/s of payload, without and with an R-TAG.

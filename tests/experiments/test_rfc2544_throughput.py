@@ -5,17 +5,17 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from rfc2544_networks import KnownNetwork, series
 
-from tsnrepro.errors import ToolError
-from tsnrepro.experiments.load import LoadOutcome
+from tsnrepro.common.errors import ToolError
 from tsnrepro.experiments.rfc2544 import binary_search, mlr, systematic
-from tsnrepro.experiments.rfc2544.throughput import record_of_search
-from tsnrepro.settings.rfc2544 import (
+from tsnrepro.experiments.rfc2544.settings import (
     RFC2544_GOAL,
     BinarySearchSettings,
     MlrGoal,
     MlrSettings,
     SystematicSettings,
 )
+from tsnrepro.experiments.rfc2544.throughput import record_of_search
+from tsnrepro.runner.load import LoadOutcome
 
 LINE = 1e9 / (8 * 1538)
 TAGGED = 1e9 / (8 * 1544)

@@ -8,21 +8,22 @@ import pytest
 from gate_lists import two_windows
 from shaping_parts import measured_on_hosts, part
 
-from tsnrepro import campaigns
-from tsnrepro.analysis.shaping_bounds import bound_ns
-from tsnrepro.analysis.shaping_phase import Gate, held
-from tsnrepro.errors import ConfigurationError, TestbedError
-from tsnrepro.experiments import measuring
+from tsnrepro.common.errors import ConfigurationError, TestbedError
+from tsnrepro.config import files as campaigns
+from tsnrepro.config.gates import GateControlList, GateWindow
 from tsnrepro.experiments.shaping import on_hosts, software_bridge, topology, veth_queues
+from tsnrepro.experiments.shaping.bounds import bound_ns
 from tsnrepro.experiments.shaping.factors import part_of
 from tsnrepro.experiments.shaping.log import LOG, decompress, network_latency_us
+from tsnrepro.experiments.shaping.phase import Gate, held
 from tsnrepro.experiments.shaping.plan import plan, trials_of
-from tsnrepro.settings.shaping import MODES_OF, GateControlList, GateWindow
-from tsnrepro.testbed.guest import requirements
-from tsnrepro.testbed.guest.testbed import GuestTestbed
-from tsnrepro.testbed.jobs import local
-from tsnrepro.testbed.jobs.job import Pause, Step, Stop
-from tsnrepro.testbed.jobs.local import LocalJobs
+from tsnrepro.experiments.shaping.settings import MODES_OF
+from tsnrepro.runner import runner as measuring
+from tsnrepro.testbeds.guest import requirements
+from tsnrepro.testbeds.guest.testbed import GuestTestbed
+from tsnrepro.testbeds.jobs import local
+from tsnrepro.testbeds.jobs.job import Pause, Step, Stop
+from tsnrepro.testbeds.jobs.local import LocalJobs
 
 
 def shape(settings, mode):

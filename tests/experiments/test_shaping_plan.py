@@ -5,12 +5,12 @@ from gate_lists import two_windows
 from pydantic import ValidationError
 from shaping_parts import part
 
-from tsnrepro.errors import ConfigurationError
-from tsnrepro.experiments import shaping
+from tsnrepro.common.errors import ConfigurationError
+from tsnrepro.experiments.shaping import plan as shaping
 from tsnrepro.experiments.shaping.factors import factors_of, part_of
 from tsnrepro.experiments.shaping.plan import trials_of
-from tsnrepro.experiments.shaping.schedule import flows_of
-from tsnrepro.settings.shaping import ShapingSettings
+from tsnrepro.experiments.shaping.schedule import flows_of, schedules
+from tsnrepro.experiments.shaping.settings import ShapingSettings
 
 
 def plan(*parts, repetitions=2, kind="model"):
@@ -62,9 +62,9 @@ def test_a_testbed_runs_only_its_parts():
 def test_the_schedules_are_those_of_the_testbed():
     slower = part(testbeds={"model": {}, "guest": {"link_rate_mbps": 200.0}})
     settings = ShapingSettings(repetitions=1, parts=[slower, part(name="model-only")])
-    assert set(shaping.schedules(settings, "model")) == {"test", "model-only"}
+    assert set(schedules(settings, "model")) == {"test", "model-only"}
     carried = {
-        kind: shaping.schedules(settings, kind)["test"]["carries_bytes"].iloc[0]
+        kind: schedules(settings, kind)["test"]["carries_bytes"].iloc[0]
         for kind in ("model", "guest")
     }
     assert carried == {"model": 2_500, "guest": 500}

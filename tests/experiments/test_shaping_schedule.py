@@ -5,8 +5,9 @@ from gate_lists import two_windows
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tsnrepro.errors import ConfigurationError
-from tsnrepro.ethernet import payload_limit_mbps as line_limit_mbps
+from tsnrepro.common.errors import ConfigurationError
+from tsnrepro.common.ethernet import payload_limit_mbps as line_limit_mbps
+from tsnrepro.config.gates import GateControlList, GateWindow
 from tsnrepro.experiments.shaping.schedule import (
     Flow,
     arithmetic,
@@ -15,7 +16,6 @@ from tsnrepro.experiments.shaping.schedule import (
     payload_limit_mbps,
     smallest_window_ns,
 )
-from tsnrepro.settings.shaping import GateControlList, GateWindow
 
 GIGABIT = 1000.0
 

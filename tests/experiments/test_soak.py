@@ -4,10 +4,10 @@ from contextlib import nullcontext
 
 import pytest
 
-from tsnrepro.campaigns import campaign
-from tsnrepro.experiments import loss
-from tsnrepro.experiments.run import run_trials
+from tsnrepro.config.files import campaign
+from tsnrepro.experiments.loss import measure as loss
 from tsnrepro.records.store import RawStore
+from tsnrepro.runner.run import run_trials
 
 pytestmark = [pytest.mark.namespaces, pytest.mark.slow]
 REPETITIONS = 4

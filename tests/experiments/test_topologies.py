@@ -6,14 +6,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tsnrepro.analysis import topologies as analysis
-from tsnrepro.campaigns import campaign
-from tsnrepro.experiments import topologies
-from tsnrepro.experiments.measurement import Measurement
-from tsnrepro.experiments.measuring import open_testbed
-from tsnrepro.experiments.simulated.topologies import topology
+from tsnrepro.config.files import campaign
+from tsnrepro.experiments.topologies import analysis
+from tsnrepro.experiments.topologies import measure as topologies
+from tsnrepro.experiments.topologies.settings import TopologiesSettings
+from tsnrepro.experiments.topologies.simulated import topology
 from tsnrepro.records.store import Trial
-from tsnrepro.settings.topologies import TopologiesSettings
+from tsnrepro.runner.measurement import Measurement
+from tsnrepro.runner.runner import open_testbed
 
 BOTH = pytest.mark.parametrize("configuration", ["control", "frer"])
 BASE = {

@@ -6,16 +6,16 @@ import pytest
 from pydantic import ValidationError
 from scipy import stats
 
-from tsnrepro.analysis import traffic as analysis
-from tsnrepro.campaigns import campaign
-from tsnrepro.experiments import traffic
-from tsnrepro.experiments.measurement import Measurement
-from tsnrepro.experiments.measuring import open_testbed
-from tsnrepro.experiments.traffic import loads_of, whole_pictures_us
+from tsnrepro.config.files import campaign
+from tsnrepro.experiments.traffic import analysis
+from tsnrepro.experiments.traffic import measure as traffic
+from tsnrepro.experiments.traffic.measure import loads_of, whole_pictures_us
+from tsnrepro.experiments.traffic.settings import Camera, Lidar, Mix, TrafficSettings
+from tsnrepro.native.streams.log import LISTENER_DTYPE, decompress
 from tsnrepro.records.outputs import arrivals_of
 from tsnrepro.records.store import Trial
-from tsnrepro.settings.traffic import Camera, Lidar, Mix, TrafficSettings
-from tsnrepro.streams.log import LISTENER_DTYPE, decompress
+from tsnrepro.runner.measurement import Measurement
+from tsnrepro.runner.runner import open_testbed
 
 BOTH = pytest.mark.parametrize("configuration", ["control", "frer"])
 LINE_US = {"control": 1538 * 8 / 1000, "frer": 1544 * 8 / 1000}

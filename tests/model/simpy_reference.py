@@ -17,7 +17,7 @@ import simpy
 from numpy.random import SeedSequence
 from plain_recovery import LatentErrorDetection, MatchRecovery, VectorRecovery
 
-from tsnrepro.ethernet import ip_packets, skb_truesize, udp_frames
+from tsnrepro.common.ethernet import ip_packets, skb_truesize, udp_frames
 from tsnrepro.model.network import picoseconds
 from tsnrepro.model.variates import stream_state
 

@@ -14,14 +14,7 @@ from pydantic import ValidationError
 
 from tsnrepro.model import layout as at
 from tsnrepro.model.engine import simulate
-from tsnrepro.model.network import (
-    EgressPort,
-    Listed,
-    Network,
-    Poisson,
-    RandomLoss,
-    Stalls,
-)
+from tsnrepro.model.network import EgressPort, Listed, Network, Poisson, RandomLoss, Stalls
 from tsnrepro.model.plan import plan_network
 from tsnrepro.model.result import ConservationError, LatencyHistogram, Tally, read_result
 from tsnrepro.model.routes import route_network

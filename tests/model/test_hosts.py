@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from model_networks import HOST, ROOMY, exponential, one_hop
 
-from tsnrepro.ethernet import skb_truesize, udp_truesizes
+from tsnrepro.common.ethernet import skb_truesize, udp_truesizes
 from tsnrepro.model.engine import simulate
 from tsnrepro.model.network import (
     Bursts,

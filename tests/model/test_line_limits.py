@@ -3,7 +3,7 @@
 import pytest
 from model_networks import ROOMY, VECTOR, one_hop, two_switches
 
-from tsnrepro.ethernet import payload_limit_mbps, tcp_limit_mbps, udp_truesizes
+from tsnrepro.common.ethernet import payload_limit_mbps, tcp_limit_mbps, udp_truesizes
 from tsnrepro.model.engine import simulate
 from tsnrepro.model.network import ConstantRate, Saturating
 

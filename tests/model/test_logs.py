@@ -8,14 +8,10 @@ import numpy as np
 import pytest
 from model_networks import HOST, VECTOR, one_hop, two_switches
 
+from tsnrepro.config.gates import GateControlList, GateWindow
 from tsnrepro.model.engine import simulate
 from tsnrepro.model.logs import DEPARTURE
-from tsnrepro.model.network import (
-    ConstantRate,
-    EgressPort,
-    Saturating,
-)
-from tsnrepro.settings.shaping import GateControlList, GateWindow
+from tsnrepro.model.network import ConstantRate, EgressPort, Saturating
 
 
 def departures_from(result, port):

@@ -8,7 +8,7 @@ third of the tolerance or less, and seeds are fixed.
 import pytest
 from model_networks import HOST, ROOMY, exponential, one_hop, two_switches
 
-from tsnrepro.ethernet import udp_frames, wire_bytes
+from tsnrepro.common.ethernet import udp_frames, wire_bytes
 from tsnrepro.model.engine import simulate
 from tsnrepro.model.network import ConstantRate, DuplexLink, Duration, EgressPort, Listed, Poisson
 

@@ -3,6 +3,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from plain_recovery import MatchRecovery, VectorRecovery
 
+from tsnrepro.config.frer import RECOVERY_COUNTERS
 from tsnrepro.model.recovery import (
     NO_SEQUENCE,
     expire,
@@ -12,7 +13,6 @@ from tsnrepro.model.recovery import (
     recover,
     signed_distance,
 )
-from tsnrepro.settings.frer import RECOVERY_COUNTERS
 
 L = 8
 

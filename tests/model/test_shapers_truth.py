@@ -4,14 +4,9 @@ import numpy as np
 import pytest
 from model_networks import HOST, one_hop
 
+from tsnrepro.config.gates import GateControlList, GateWindow
 from tsnrepro.model.engine import simulate
-from tsnrepro.model.network import (
-    ConstantRate,
-    EgressPort,
-    Listed,
-    Saturating,
-)
-from tsnrepro.settings.shaping import GateControlList, GateWindow
+from tsnrepro.model.network import ConstantRate, EgressPort, Listed, Saturating
 
 QUEUE = 4_000_000
 FRAME, GAP = 1526 * 8_000, 12 * 8_000  # a full frame with preamble at 1 Gb/s, and the gap, in ps

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from model_networks import HOST, ROOMY, VECTOR
 
-from tsnrepro.ethernet import tcp_frame, tcp_limit_mbps
+from tsnrepro.common.ethernet import tcp_frame, tcp_limit_mbps
 from tsnrepro.model.engine import simulate
 from tsnrepro.model.network import (
     DuplexLink,

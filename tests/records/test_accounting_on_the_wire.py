@@ -6,13 +6,7 @@ from contextlib import ExitStack
 
 import pytest
 
-from tsnrepro.records.accounting import (
-    REASSEMBLY,
-    SOCKET_BUFFER,
-    SOCKET_CLOSED,
-    STACK,
-    account,
-)
+from tsnrepro.records.accounting import REASSEMBLY, SOCKET_BUFFER, SOCKET_CLOSED, STACK, account
 
 pytestmark = pytest.mark.namespaces
 

@@ -10,7 +10,7 @@ import pytest
 from analysed_run import Run
 from damage import NUMBERS, damaged_bytes, damaged_json_file, read_each, read_each_file
 
-from tsnrepro.records.imports.imported import imported_experiments, imported_manifest, imports_of
+from tsnrepro.imports.imported import imported_experiments, imported_manifest, imports_of
 from tsnrepro.records.runs import open_run, recorded_trials
 from tsnrepro.records.seal import refuse, touched
 from tsnrepro.records.store import DOCUMENT, SUMS

@@ -7,7 +7,7 @@ import shutil
 import pytest
 from analysed_run import Run
 
-from tsnrepro.errors import RecordError
+from tsnrepro.common.errors import RecordError
 from tsnrepro.records.seal import refuse_altered, touched
 from tsnrepro.records.store import SUMS, packed
 from tsnrepro.records.verify import verified, verify

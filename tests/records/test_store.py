@@ -11,16 +11,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tsnrepro.errors import RecordError
-from tsnrepro.records.store import (
-    PARTIAL_PREFIX,
-    SUMS,
-    Batch,
-    RawStore,
-    Trial,
-    canonical,
-    packed,
-)
+from tsnrepro.common.errors import RecordError
+from tsnrepro.records.store import PARTIAL_PREFIX, SUMS, Batch, RawStore, Trial, canonical, packed
 
 TRIAL = Trial("loss", "frer-1472B-500M", {"configuration": "frer", "rate_mbps": 500.0}, 2)
 DOCUMENT = {"status": "measured", "values": {"sent": 10, "lost": 0}, "label": "frer-1472B-500M"}

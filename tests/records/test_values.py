@@ -3,7 +3,7 @@ import json
 import pytest
 from pydantic import ValidationError
 
-from tsnrepro.errors import RecordError
+from tsnrepro.common.errors import RecordError
 from tsnrepro.records.values import Result, load_values
 
 

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from tsnrepro.repository import root
+from tsnrepro.common.repository import root
 
 SETS = {
     "losses": 60,

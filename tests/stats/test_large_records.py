@@ -4,7 +4,7 @@ import json
 import subprocess
 import sys
 
-from tsnrepro.repository import root
+from tsnrepro.common.repository import root
 
 SAMPLES = 2_000_000
 

@@ -5,7 +5,7 @@ from itertools import product
 import pandas as pd
 import pytest
 
-from tsnrepro.errors import RecordError
+from tsnrepro.common.errors import RecordError
 from tsnrepro.studies import loss_analysis, loss_figures
 from tsnrepro.studies.tables import read_table
 

@@ -5,7 +5,7 @@ import json
 import pandas as pd
 import pytest
 
-from tsnrepro.errors import ConfigurationError, RecordError
+from tsnrepro.common.errors import ConfigurationError, RecordError
 from tsnrepro.studies import chunks, local
 from tsnrepro.studies.study import Study
 

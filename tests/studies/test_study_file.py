@@ -6,7 +6,7 @@ import pytest
 import yaml
 from pydantic import ValidationError
 
-from tsnrepro.errors import ConfigurationError
+from tsnrepro.common.errors import ConfigurationError
 from tsnrepro.studies.study import Study, load_study, studies_folder
 
 SMALL = {

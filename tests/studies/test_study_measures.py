@@ -2,7 +2,7 @@
 
 import pytest
 
-from tsnrepro.ethernet import payload_limit_mbps, skb_truesize
+from tsnrepro.common.ethernet import payload_limit_mbps, skb_truesize
 from tsnrepro.studies.measures import measure_point
 from tsnrepro.studies.study import Study
 

@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tsnrepro.errors import RecordError
-from tsnrepro.ethernet import udp_truesizes
+from tsnrepro.common.errors import RecordError
+from tsnrepro.common.ethernet import udp_truesizes
 from tsnrepro.studies import threshold_analysis as analysis
 from tsnrepro.studies import threshold_figures as figures
 from tsnrepro.studies.tables import read_table

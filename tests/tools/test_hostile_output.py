@@ -8,12 +8,12 @@ import pytest
 from damage import damaged_bytes, damaged_json, read_each
 from sound_outputs import ALARM, FRAMES, LISTENER, PHC2SYS, PING, RECEIVER, STALLS, TALKER
 
-from tsnrepro.bridge import counters as bridge
-from tsnrepro.errors import ToolError
-from tsnrepro.streams.command import parse_listener, parse_talker
-from tsnrepro.streams.log import read_listener_log
-from tsnrepro.streams.stalls import parse_stalls
-from tsnrepro.testbed.clocks import parse_phc2sys, parse_ptp_state
+from tsnrepro.common.errors import ToolError
+from tsnrepro.native.bridge import counters as bridge
+from tsnrepro.native.streams.command import parse_listener, parse_talker
+from tsnrepro.native.streams.log import read_listener_log
+from tsnrepro.native.streams.stalls import parse_stalls
+from tsnrepro.testbeds.clocks import parse_phc2sys, parse_ptp_state
 from tsnrepro.tools import delayline, dumpcap, frerctl, iperf3, kernel, ping, qdisc, sockperf
 from tsnrepro.tools.counters import read_host
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sound_outputs import FRAMES
 
-from tsnrepro.errors import ToolError
+from tsnrepro.common.errors import ToolError
 from tsnrepro.tools import kernel
 from tsnrepro.tools.counters import read_host
 from tsnrepro.tools.frerctl import Drops, FrameCounts, StreamFilter, parse_counters, parse_drops

@@ -3,7 +3,7 @@
 import pytest
 from sound_outputs import PING
 
-from tsnrepro.errors import ToolError
+from tsnrepro.common.errors import ToolError
 from tsnrepro.tools.ping import parse, ping, quantiles_us
 
 

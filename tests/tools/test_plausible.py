@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tsnrepro.errors import ToolError
+from tsnrepro.common.errors import ToolError
 from tsnrepro.tools import iperf3, plausible, sockperf
 
 IMPOSSIBLE = (-5, -0.001, math.nan, math.inf, "3", None, True)

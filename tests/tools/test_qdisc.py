@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tsnrepro.errors import ConfigurationError, ToolError
+from tsnrepro.common.errors import ConfigurationError, ToolError
 from tsnrepro.tools import qdisc
 
 ENTRIES = [(0x20, 500_000), (0x01, 500_000)]

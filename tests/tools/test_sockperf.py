@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tsnrepro.errors import ToolError
-from tsnrepro.tools import build, sockperf
+from tsnrepro.common.errors import ToolError
+from tsnrepro.native.sockperf import build
+from tsnrepro.tools import sockperf
 
 COLOURED = re.compile(r"\x1b\[[0-9;]*m")
 

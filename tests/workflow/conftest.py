@@ -8,8 +8,8 @@ import yaml
 from miniature import miniature
 from repository_copy import copy_of_repository
 
-from tsnrepro.campaigns import campaign
-from tsnrepro.testbed.requirements import missing
+from tsnrepro.config.files import campaign
+from tsnrepro.testbeds.emulated.requirements import missing
 
 
 @pytest.fixture(scope="session")

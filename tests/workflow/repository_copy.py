@@ -8,7 +8,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from tsnrepro.repository import root
+from tsnrepro.common.repository import root
 
 SECONDS = 2400
 

@@ -3,7 +3,7 @@
 import shutil
 from pathlib import Path
 
-from tsnrepro.repository import root
+from tsnrepro.common.repository import root
 
 
 def copy_for_studies(target: Path) -> Path:

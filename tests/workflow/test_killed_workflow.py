@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from tsnrepro.repository import root
+from tsnrepro.common.repository import root
 
 RULES = """
-from tsnrepro.workflow_lock import release_stale_lock
+from tsnrepro.workflow.lock import release_stale_lock
 
 release_stale_lock()
 

@@ -11,16 +11,16 @@ from pathlib import Path
 import pytest
 from repository_copy import SECONDS, environment_of, snakemake
 
-from tsnrepro.audit.findings import Severity
-from tsnrepro.audit.measured import find_runs
-from tsnrepro.audit.report import run_audit
-from tsnrepro.campaigns import campaign
-from tsnrepro.notebooks import execute
-from tsnrepro.publish.numbered import places
-from tsnrepro.registry import experiments
-from tsnrepro.repository import root
-from tsnrepro.settings.papers import manuscripts, sources_of
-from tsnrepro.testbed.choose import availability
+from tsnrepro.common.repository import root
+from tsnrepro.config.files import campaign
+from tsnrepro.config.papers import manuscripts, sources_of
+from tsnrepro.config.registry import experiments
+from tsnrepro.papers.numbering import places
+from tsnrepro.published.audit import run_audit
+from tsnrepro.published.findings import Severity
+from tsnrepro.published.measured import find_runs
+from tsnrepro.testbeds.choose import availability
+from tsnrepro.workflow.notebooks import execute
 
 # Testbeds that the README gives each campaign. What takes minutes runs with scripts/test --all.
 RUNS = [

@@ -11,8 +11,8 @@ import yaml
 from miniature import miniature
 from repository_copy import copy_of_repository, run_snakemake
 
-from tsnrepro.campaigns import campaign
-from tsnrepro.repository import root
+from tsnrepro.common.repository import root
+from tsnrepro.config.files import campaign
 
 CAMPAIGN, SECOND, PAPER = "queues", "second", "software-bridge"
 # What a paper is printed from; LaTeX adds nothing to whose numbers stand in it.

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from tsnrepro.repository import root
+from tsnrepro.common.repository import root
 
 # As a campaign's: one job on the testbed, others that wait for it, with many inputs each.
 RULES = """
-from tsnrepro.quiet_scheduler import quieten
+from tsnrepro.workflow.quiet_scheduler import quieten
 
 onstart:
     {start}

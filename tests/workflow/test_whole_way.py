@@ -14,7 +14,7 @@ import pytest
 import repository_copy
 from repository_copy import SECONDS, environment_of, jobs_of
 
-from tsnrepro import registry
+from tsnrepro.config import registry
 
 CAMPAIGN = "quick"
 # Enough for one paper; test_miniatures.py runs the whole campaign.
@@ -231,25 +231,25 @@ EDITS = {
         analysed(*EXPERIMENTS) | {f"analyse_study results/studies/{STUDY}/values.json"},
     ),
     "one analysis": (
-        "src/tsnrepro/analysis/tcp.py",
+        "src/tsnrepro/experiments/tcp/analysis.py",
         "def analyse(",
         "EDITED = True\n\n\ndef analyse(",
         analysed("tcp"),
     ),
     "audit": (
-        "src/tsnrepro/audit/ledger.py",
+        "src/tsnrepro/published/ledger.py",
         "def write_ledger(",
         "EDITED = True\n\n\ndef write_ledger(",
         {*AUDITED, *PRINTED},
     ),
     "generated tables": (
-        "src/tsnrepro/publish/tables.py",
+        "src/tsnrepro/papers/tables.py",
         "def loss_rows(",
         "EDITED = True\n\n\ndef loss_rows(",
         {*PRINTED, f"report {REPORT}/index.html"},
     ),
     "template of the report": (
-        "src/tsnrepro/publish/templates/overview.html.j2",
+        "src/tsnrepro/report/templates/overview.html.j2",
         'heading("Experiments"',
         'heading("The experiments"',
         {f"report {REPORT}/index.html"},
@@ -284,7 +284,7 @@ def test_an_edit_runs_what_depends_on_it_and_nothing_else(repository, room):
 def test_an_edit_of_an_experiment_measures_that_one_again(repository):
     found = after_edit(
         repository,
-        "src/tsnrepro/experiments/tcp.py",
+        "src/tsnrepro/experiments/tcp/measure.py",
         "def measure(",
         "EDITED = True\n\n\ndef measure(",
     )

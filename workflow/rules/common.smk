@@ -1,9 +1,9 @@
 from functools import cache
 from pathlib import Path
 
-from tsnrepro.dependencies import code_digest
-from tsnrepro.publish.difference import compared_with, files_compared_with, papers_compared
-from tsnrepro.records.imports.imported import is_imported
+from tsnrepro.common.code_digest import code_digest
+from tsnrepro.papers.diff import compared_with, files_compared_with, papers_compared
+from tsnrepro.imports.imported import is_imported
 from tsnrepro.studies.chunks import results_of_study
 
 # What a paper shows beside the selected runs is measured too.

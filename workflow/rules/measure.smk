@@ -22,7 +22,7 @@ rule measure:
         # measured, and the model's are computed again.
         code=lambda wildcards: experiment_digest(
             f"notebooks/measure/{wildcards.experiment}.ipynb",
-            f"tsnrepro.experiments.{wildcards.experiment}",
+            f"tsnrepro.experiments.{wildcards.experiment}.measure",
         ),
     shell:
         "tsnrepro notebook {input.notebook:q} {log.notebook:q}"

@@ -79,7 +79,7 @@ rule twin:
     conda:
         "../../environment.yml"
     params:
-        code=code_digest("tsnrepro.publish.command:_twin"),
+        code=code_digest("tsnrepro.cli.papers:_twin"),
         folder=lambda wildcards, output: Path(output[0]).parent,
     shell:
         "tsnrepro twin paper/{wildcards.paper:q} {params.folder:q} {output:q} 2> >(tee {log:q} >&2)"
@@ -108,7 +108,7 @@ rule submission:
     conda:
         "../../environment.yml"
     params:
-        code=code_digest("tsnrepro.publish.command:_submission"),
+        code=code_digest("tsnrepro.cli.papers:_submission"),
         folder=lambda wildcards, input: Path(input.pdf).parent,
     shell:
         "tsnrepro submission {wildcards.target} paper/{wildcards.paper:q} {params.folder:q}"
@@ -149,7 +149,7 @@ rule difference:
     conda:
         "../../environment.yml"
     params:
-        code=code_digest("tsnrepro.publish.command:_difference"),
+        code=code_digest("tsnrepro.cli.papers:_difference"),
         folder=lambda wildcards, input: Path(input.pdf).parent,
         against=compared_with(AGAINST),
     shell:
@@ -247,7 +247,7 @@ rule archive:
     conda:
         "../../environment.yml"
     params:
-        code=code_digest("tsnrepro.publish.command:_deposit"),
+        code=code_digest("tsnrepro.cli.papers:_deposit"),
         runs=[run.folder for run in RUNS],
         papers=[paper.folder for paper in PLAN.papers],
         others=[

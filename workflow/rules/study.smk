@@ -5,12 +5,12 @@
 from pathlib import Path
 
 import tsnrepro.studies.chunks
-from tsnrepro.dependencies import code_digest
-from tsnrepro.future_times import take_back_future_times
-from tsnrepro.ownership import give_back_after_this_process
+from tsnrepro.common.code_digest import code_digest
+from tsnrepro.workflow.future_mtimes import take_back_future_times
+from tsnrepro.common.ownership import give_back_after_this_process
 from tsnrepro.studies.chunks import notebook_of
-from tsnrepro.temporary import keep_no_folders_of
-from tsnrepro.workflow_lock import release_stale_lock
+from tsnrepro.common.temporary import keep_no_folders_of
+from tsnrepro.workflow.lock import release_stale_lock
 
 keep_no_folders_of(workflow)
 give_back_after_this_process()
@@ -37,7 +37,7 @@ rule compile_model:
     conda:
         "../../environment.yml"
     params:
-        code=code_digest("tsnrepro.studies.command:_compile"),
+        code=code_digest("tsnrepro.cli.study:_compile"),
     shell:
         "tsnrepro study compile {output:q} > {log:q} 2>&1 || {{ cat {log:q} >&2; exit 1; }}"
 
@@ -56,7 +56,7 @@ rule study_chunk:
     conda:
         "../../environment.yml"
     params:
-        code=code_digest("tsnrepro.studies.command:_chunk"),
+        code=code_digest("tsnrepro.cli.study:_chunk"),
     shell:
         "tsnrepro study chunk {input.study:q} {wildcards.chunk:q} {output:q} > {log:q} 2>&1"
         " || {{ cat {log:q} >&2; exit 1; }}"
@@ -113,6 +113,6 @@ rule search_accuracy:
     conda:
         "../../environment.yml"
     params:
-        code=code_digest("tsnrepro.studies.command:_accuracy"),
+        code=code_digest("tsnrepro.cli.study:_accuracy"),
     shell:
         "tsnrepro study accuracy {output:q} > {log:q} 2>&1 || {{ cat {log:q} >&2; exit 1; }}"

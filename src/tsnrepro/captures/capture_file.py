@@ -18,7 +18,7 @@ from typing import Final
 import numpy as np
 from numba import njit
 
-from tsnrepro.errors import RecordError
+from tsnrepro.common.errors import RecordError
 
 _ETHERNET: Final = 1  # LINKTYPE_ETHERNET
 _CONVERT: Final = "Convert it: editcap -F nsecpcap OLD NEW"

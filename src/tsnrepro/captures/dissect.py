@@ -11,7 +11,7 @@ import numpy as np
 from numba import njit
 
 from tsnrepro.captures.capture_file import Capture
-from tsnrepro.ethernet import R_TAG_BYTES, VLAN_TAG_BYTES
+from tsnrepro.common.ethernet import R_TAG_BYTES, VLAN_TAG_BYTES
 from tsnrepro.tools.frerctl import StreamFilter
 
 FRAME: Final = np.dtype(

@@ -9,12 +9,12 @@ from typing import Any, Final
 import numpy as np
 from numba import njit
 
-from tsnrepro.captures.counted import ReadingTimes
+from tsnrepro.captures.counters import ReadingTimes
 from tsnrepro.captures.paths import Arrivals
+from tsnrepro.config.frer import RECOVERY_COUNTERS, FrerSettings
 from tsnrepro.model import lines  # noqa: F401 - makes the recovery function known to numba
 from tsnrepro.model.compiled import SOURCE_DIGEST
 from tsnrepro.model.recovery import expire, new_registers, read_counters, recover
-from tsnrepro.settings.frer import RECOVERY_COUNTERS, FrerSettings
 
 # How far one path's frames may have been behind where they were captured, against the other's,
 # by the time the recovery function took them in.

@@ -13,7 +13,7 @@ from typing import Any, Final, Literal
 import numpy as np
 
 from tsnrepro.captures.capture_file import Capture
-from tsnrepro.captures.counted import SENDING, Counted
+from tsnrepro.captures.counters import SENDING, Counted
 from tsnrepro.captures.dissect import (
     OTHER_TRAFFIC,
     STREAM_FRAGMENT,
@@ -31,8 +31,8 @@ from tsnrepro.captures.paths import (
     path_order,
 )
 from tsnrepro.captures.replay import replay, replay_orders
+from tsnrepro.common.topology import LISTENER
 from tsnrepro.tools.frerctl import StreamFilter
-from tsnrepro.topology import LISTENER
 
 ONE_TAG: Final = "stream frames with one R-TAG"
 BEYOND_FIRST: Final = "copies beyond the first"

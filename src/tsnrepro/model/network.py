@@ -10,10 +10,10 @@ from typing import Annotated, Any, Literal, Self, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from tsnrepro.ethernet import TCP_SEGMENT_BYTES
-from tsnrepro.settings import FrerSettings, PositiveFloat
-from tsnrepro.settings.failure import LatentSettings
-from tsnrepro.settings.shaping import GateControlList
+from tsnrepro.common.ethernet import TCP_SEGMENT_BYTES
+from tsnrepro.config import FrerSettings, PositiveFloat
+from tsnrepro.config.frer import LatentSettings
+from tsnrepro.config.gates import GateControlList
 
 _LINUX_SOCKET_BUFFER_BYTES = 212_992
 """net.core.rmem_default and wmem_default: 256 packets of SKB_TRUESIZE(256) (net/core/sock.c)."""
@@ -103,7 +103,7 @@ class EndStation(_Part):
     datagram while it is charged no more than ``receive_buffer_bytes`` (__udp_enqueue_schedule_skb).
     The process takes ``receive_time`` for each datagram; its memory is free when that has passed.
     ``truesize_bytes`` replaces the charge of a received datagram where the card's driver differs
-    from :func:`tsnrepro.ethernet.skb_truesize`.
+    from :func:`tsnrepro.common.ethernet.skb_truesize`.
     """
 
     port: EgressPort

@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 from numpy.random import SeedSequence
 
+from tsnrepro.config.gates import GateControlList
 from tsnrepro.model import latent, recovery
 from tsnrepro.model import layout as at
 from tsnrepro.model.compiled import offset_of, words_of
@@ -29,7 +30,6 @@ from tsnrepro.model.network import (
 )
 from tsnrepro.model.routes import Edge, Element, Graph, Port, RouteFlow, Traffic, route_network
 from tsnrepro.model.variates import CONSTANT, ERLANG, PROBABILITY_ONE, stream_state
-from tsnrepro.settings.shaping import GateControlList
 
 Fields: TypeAlias = dict[str, Any]
 """Values of a record's fields by name."""

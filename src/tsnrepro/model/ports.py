@@ -20,14 +20,7 @@ from tsnrepro.model.lines import (
 )
 from tsnrepro.model.pingpong import await_answer, give_up, on_answer
 from tsnrepro.model.rows import log_departure
-from tsnrepro.model.senders import (
-    after_entry,
-    call_write,
-    hold,
-    let_go,
-    plan_entry,
-    release,
-)
+from tsnrepro.model.senders import after_entry, call_write, hold, let_go, plan_entry, release
 from tsnrepro.model.shapers import charge_credit, eligible_at, settle_credit
 from tsnrepro.model.tcp import (
     on_acknowledgement,

@@ -27,9 +27,9 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from tsnrepro.config.frer import RECOVERY_COUNTERS
 from tsnrepro.model import layout as at
 from tsnrepro.model.compiled import words_of
-from tsnrepro.settings.frer import RECOVERY_COUNTERS
 
 SEQUENCE_SPACE: Final = 65_536
 """Numbers an R-TAG can carry (IEEE Std 802.1CB-2017, 7.8)."""

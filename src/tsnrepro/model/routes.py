@@ -12,7 +12,7 @@ from functools import cached_property
 from graphlib import CycleError, TopologicalSorter
 from itertools import pairwise
 
-from tsnrepro.ethernet import (
+from tsnrepro.common.ethernet import (
     GAP_BYTES,
     PREAMBLE_BYTES,
     R_TAG_BYTES,

@@ -16,9 +16,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from tsnrepro.common.topology import CARD, HOST_PORT, LISTENER, SWITCHES, TALKER
 from tsnrepro.tools.counters import CounterDifferences, Snapshot
 from tsnrepro.tools.frerctl import Drops
-from tsnrepro.topology import CARD, HOST_PORT, LISTENER, SWITCHES, TALKER
 
 _SENDING_SWITCH, _RECEIVING_SWITCH = SWITCHES
 

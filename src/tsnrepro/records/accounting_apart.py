@@ -7,6 +7,7 @@ whose count is not known is never taken for one that lost nothing. What a card s
 take, because it had no room or the frame was damaged, is named after the card.
 """
 
+from tsnrepro.common.topology import CARD, HOST_PORT, LISTENER, SWITCHES, TALKER
 from tsnrepro.records.accounting import (
     BEHIND_CARD,
     OF_LISTENER,
@@ -16,7 +17,6 @@ from tsnrepro.records.accounting import (
 )
 from tsnrepro.tools.counters import CounterDifferences, Snapshot
 from tsnrepro.tools.frerctl import FrameCounts
-from tsnrepro.topology import CARD, HOST_PORT, LISTENER, SWITCHES, TALKER
 
 _SENDING, _RECEIVING = SWITCHES
 

@@ -7,10 +7,15 @@ made from this one list.
 import math
 import re
 from dataclasses import dataclass
+from typing import Literal
 
 CONFIGURATIONS = ("control", "frer")
 EXPERIMENTS = ("loss", "tcp", "latency")
 """Experiments with a table of their own; imports are of these."""
+Question = Literal["sweep", "limit", "bottleneck", "intervention", "elimination", "paced", "paths"]
+"""What a trial of ``loss`` is measured for."""
+LINK_RATES = ("link_rate_mbps", "member_link_rate_mbps")
+"""Link rates that a trial may have of its own where a testbed's links can be given a rate."""
 
 
 @dataclass(frozen=True)
@@ -18,7 +23,7 @@ class NumberColumn:
     """A column of numbers: its quantity, its unit, and which numbers it admits."""
 
     quantity: str
-    """A quantity of :mod:`tsnrepro.records.imports.units`, or ``word``, or ``moment``."""
+    """A quantity of :mod:`tsnrepro.imports.units`, or ``word``, or ``moment``."""
     unit: str = ""
     whole: bool = False
     above: float | None = None

@@ -8,7 +8,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from tsnrepro.errors import RecordError
+from tsnrepro.common.errors import RecordError
 
 _LONGEST_NAME_BYTES = 255  # NAME_MAX of Linux's file systems
 

@@ -1,7 +1,7 @@
 """Names that outputs have in the records of trials, for those who write and who read them."""
 
 ARRIVALS = "arrivals.parquet"
-"""A listener's record of every datagram; see :func:`tsnrepro.streams.log.compress`."""
+"""A listener's record of every datagram; see :func:`tsnrepro.native.streams.log.compress`."""
 SOCKPERF_LOG = "sockperf-log.csv.gz"
 """Every half round trip, as sockperf logs it."""
 HALF_ROUND_TRIPS = "half-round-trips-ps.npy.gz"

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, Field, ValidationError
 
-from tsnrepro.errors import RecordError
+from tsnrepro.common.errors import RecordError
 from tsnrepro.records.documents import is_file_name, read_object
 from tsnrepro.records.runs import listed_trial, open_run
 from tsnrepro.records.store import RawStore, sha256_of, write_whole
@@ -52,7 +52,7 @@ def write_seal(folder: Path, analysis: str = "") -> None:
     folder
         The run's, with ``run.json`` and what its analysis wrote.
     analysis
-        Digest of its analysis, see :func:`tsnrepro.dependencies.analysis_digest`.
+        Digest of its analysis, see :meth:`tsnrepro.config.registry.Experiment.analysis_digest`.
 
     Raises
     ------

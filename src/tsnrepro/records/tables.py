@@ -6,17 +6,18 @@ from typing import Any, get_args
 import pandas as pd
 import pandera.pandas as pa
 
-from tsnrepro.errors import RecordError
+from tsnrepro.common.errors import RecordError
 from tsnrepro.records.accounting import where_lost
 from tsnrepro.records.columns import (
     COLUMNS,
     CONFIGURATIONS,
     EXPERIMENTS,
+    LINK_RATES,
     QUANTILES,
     NumberColumn,
+    Question,
 )
 from tsnrepro.records.runs import open_run, recorded_trials
-from tsnrepro.settings.loss import LINK_RATES, Question
 
 COUNT = pa.Column(int, pa.Check.ge(0))
 # iperf3 and sockperf need room for a header of their own in every datagram.

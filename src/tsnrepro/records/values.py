@@ -1,7 +1,7 @@
 """The results document: what an analysis found, written and read back checked.
 
 One JSON list of :class:`Result` for each analysed run. Analyses fill it through
-:class:`tsnrepro.analysis.results.Results`; pages, papers and the audit read it here.
+:class:`tsnrepro.results.results.Results`; pages, papers and the audit read it here.
 """
 
 import json
@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
 
-from tsnrepro.errors import RecordError
+from tsnrepro.common.errors import RecordError
 
 # In the folder of an analysed run: its results, the facts of its testbed, and its tables.
 VALUES_FILE, FACTS_FILE, TABLES_FOLDER = "values.json", "testbed.json", "tables"

@@ -19,13 +19,7 @@ from scipy import stats
 from statsmodels.stats.multitest import multipletests
 
 from tsnrepro.stats.checks import ROUNDING, check_probability, finite_values, is_constant
-from tsnrepro.stats.estimate import (
-    DEFAULT_LEVEL,
-    FEWEST_RUNS,
-    Estimate,
-    Limits,
-    without_interval,
-)
+from tsnrepro.stats.estimate import DEFAULT_LEVEL, FEWEST_RUNS, Estimate, Limits, without_interval
 from tsnrepro.stats.replication import ranged
 
 TOO_FEW = f"fewer than {FEWEST_RUNS} values in a group"

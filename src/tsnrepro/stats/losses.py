@@ -13,20 +13,8 @@ from numpy.typing import ArrayLike
 from scipy import stats
 
 from tsnrepro.stats.checks import check_probability, finite_values, is_constant
-from tsnrepro.stats.comparisons import (
-    TOO_FEW,
-    difference_of_means,
-    groups_of,
-    no_spread,
-    t_test,
-)
-from tsnrepro.stats.estimate import (
-    DEFAULT_LEVEL,
-    FEWEST_RUNS,
-    Estimate,
-    Limits,
-    without_interval,
-)
+from tsnrepro.stats.comparisons import TOO_FEW, difference_of_means, groups_of, no_spread, t_test
+from tsnrepro.stats.estimate import DEFAULT_LEVEL, FEWEST_RUNS, Estimate, Limits, without_interval
 from tsnrepro.stats.proportions import upper_bound_when_none_lost
 from tsnrepro.stats.replication import ranged
 

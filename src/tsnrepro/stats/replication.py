@@ -14,13 +14,7 @@ from numpy.typing import ArrayLike
 from scipy import stats
 
 from tsnrepro.stats.checks import check_probability, finite_values, is_constant
-from tsnrepro.stats.estimate import (
-    DEFAULT_LEVEL,
-    FEWEST_RUNS,
-    Estimate,
-    Limits,
-    without_interval,
-)
+from tsnrepro.stats.estimate import DEFAULT_LEVEL, FEWEST_RUNS, Estimate, Limits, without_interval
 
 
 def mean_over_runs(

@@ -18,13 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
 from tsnrepro.stats.checks import check_probability, finite_values
-from tsnrepro.stats.estimate import (
-    DEFAULT_LEVEL,
-    FEWEST_RUNS,
-    Estimate,
-    Limits,
-    without_interval,
-)
+from tsnrepro.stats.estimate import DEFAULT_LEVEL, FEWEST_RUNS, Estimate, Limits, without_interval
 
 Floats = NDArray[np.float64]
 

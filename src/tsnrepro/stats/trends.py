@@ -9,13 +9,7 @@ from numpy.typing import ArrayLike
 
 from tsnrepro.stats.checks import check_probability, finite_values, is_constant
 from tsnrepro.stats.comparisons import difference_of_means
-from tsnrepro.stats.estimate import (
-    DEFAULT_LEVEL,
-    FEWEST_RUNS,
-    Estimate,
-    Limits,
-    without_interval,
-)
+from tsnrepro.stats.estimate import DEFAULT_LEVEL, FEWEST_RUNS, Estimate, Limits, without_interval
 from tsnrepro.stats.losses import widened
 
 FEWEST_IN_TIME = 2 * FEWEST_RUNS

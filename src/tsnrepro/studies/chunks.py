@@ -12,7 +12,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from tsnrepro.errors import RecordError
+from tsnrepro.common.errors import RecordError
 from tsnrepro.studies.study import Study, load_study
 
 

@@ -5,14 +5,8 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from multiprocessing import get_context
 from pathlib import Path
 
-from tsnrepro.errors import ConfigurationError, RecordError
-from tsnrepro.studies.chunks import (
-    chunk_path,
-    code_digest,
-    read_chunk,
-    replace_text,
-    write_chunk,
-)
+from tsnrepro.common.errors import ConfigurationError, RecordError
+from tsnrepro.studies.chunks import chunk_path, code_digest, read_chunk, replace_text, write_chunk
 from tsnrepro.studies.study import Study
 
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pandas as pd
 
-from tsnrepro.analysis.results import Results
 from tsnrepro.records.columns import CONFIGURATIONS
+from tsnrepro.results.results import Results
 from tsnrepro.stats.replication import range_over_runs
 from tsnrepro.studies.study import FACTORS
 from tsnrepro.studies.tables import results_of

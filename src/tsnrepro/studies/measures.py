@@ -5,8 +5,8 @@ from typing import Any
 
 from numpy.random import SeedSequence
 
-from tsnrepro.errors import ConfigurationError
-from tsnrepro.ethernet import payload_limit_mbps
+from tsnrepro.common.errors import ConfigurationError
+from tsnrepro.common.ethernet import payload_limit_mbps
 from tsnrepro.model.engine import simulate
 from tsnrepro.model.result import StreamAccount
 from tsnrepro.model.variates import child_seeds

@@ -1,6 +1,6 @@
 """The network of a study's point."""
 
-from tsnrepro.ethernet import FULL_FRAME_BYTES, FULL_PAYLOAD_BYTES
+from tsnrepro.common.ethernet import FULL_FRAME_BYTES, FULL_PAYLOAD_BYTES
 from tsnrepro.model.network import (
     Bursts,
     DuplexLink,

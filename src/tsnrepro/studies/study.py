@@ -16,10 +16,10 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
-from tsnrepro.errors import ConfigurationError
-from tsnrepro.ethernet import FULL_PAYLOAD_BYTES
-from tsnrepro.repository import root
-from tsnrepro.settings import (
+from tsnrepro.common.errors import ConfigurationError
+from tsnrepro.common.ethernet import FULL_PAYLOAD_BYTES
+from tsnrepro.common.repository import root
+from tsnrepro.config import (
     Configuration,
     FrerSettings,
     PositiveFloat,
@@ -28,7 +28,7 @@ from tsnrepro.settings import (
     UdpPayload,
     load,
 )
-from tsnrepro.settings.strict import named_file
+from tsnrepro.config.base import named_file
 
 _NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Probability = Annotated[float, Field(ge=0, le=1)]

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pandas as pd
 
-from tsnrepro.analysis.results import Results
-from tsnrepro.errors import RecordError
+from tsnrepro.common.errors import RecordError
 from tsnrepro.records.columns import CONFIGURATIONS
 from tsnrepro.records.store import sha256_of
+from tsnrepro.results.results import Results
 
 
 def read_table(path: str | Path, columns: Iterable[str]) -> pd.DataFrame:

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from tsnrepro.analysis.results import Results
+from tsnrepro.results.results import Results
 from tsnrepro.stats.estimate import Estimate
 from tsnrepro.stats.replication import mean_over_runs
 from tsnrepro.studies.study import FACTORS
@@ -101,7 +101,7 @@ def exponents(table: pd.DataFrame) -> pd.DataFrame:
     buffer / stall: powers of 1 and -1. Searches that ended at the line's limit tell no power and
     are left out.
     """
-    from tsnrepro.ethernet import udp_truesizes  # noqa: PLC0415 - only here
+    from tsnrepro.common.ethernet import udp_truesizes  # noqa: PLC0415 - only here
 
     chosen = table[(table["part"] == HOSTS) & (table["censored"] == "")]
     charge = np.array([sum(udp_truesizes(int(payload))) for payload in chosen["payload_bytes"]])

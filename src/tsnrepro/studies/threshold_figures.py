@@ -14,8 +14,8 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
-from tsnrepro.analysis.figures import GREY, LABELS, MARKERS, STYLES, new, style
-from tsnrepro.analysis.loss import frame_bytes
+from tsnrepro.experiments.loss.analysis import frame_bytes
+from tsnrepro.results.figures import GREY, LABELS, MARKERS, STYLES, new, style
 from tsnrepro.stats.replication import mean_over_runs
 from tsnrepro.studies.threshold_analysis import (
     A_THIRD,

@@ -4,12 +4,12 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from tsnrepro.errors import RecordError
-from tsnrepro.settings.frer import RECOVERY_COUNTERS
+from tsnrepro.common.errors import RecordError
+from tsnrepro.common.topology import CARD, LISTENER, SWITCHES
+from tsnrepro.config.frer import RECOVERY_COUNTERS
 from tsnrepro.tools import frerctl, kernel
 from tsnrepro.tools.delayline import DelayStatistics
 from tsnrepro.tools.frerctl import FrameCounts
-from tsnrepro.topology import CARD, LISTENER, SWITCHES
 
 REFUSED = ("eliminated", "rogue", "tagless")
 """Where recovery takes frames out of a stream."""

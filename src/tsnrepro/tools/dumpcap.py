@@ -3,7 +3,7 @@
 import re
 from dataclasses import dataclass
 
-from tsnrepro.errors import ToolError
+from tsnrepro.common.errors import ToolError
 
 # It prints this line last before it captures.
 READY = "File:"

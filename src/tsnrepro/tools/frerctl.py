@@ -7,9 +7,9 @@ from typing import Any, Literal
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
-from tsnrepro.errors import ConfigurationError, ToolError
-from tsnrepro.settings import Configuration, FrerSettings
-from tsnrepro.settings.frer import LatentSettings
+from tsnrepro.common.errors import ConfigurationError, ToolError
+from tsnrepro.config import Configuration, FrerSettings
+from tsnrepro.config.frer import LatentSettings
 from tsnrepro.tools.plausible import Count, count
 
 _MAX_STREAMS = 16

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from tsnrepro.errors import ToolError
+from tsnrepro.common.errors import ToolError
 from tsnrepro.tools.plausible import amount, count, printed_json
 
 PORT = 5201

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tsnrepro.errors import ToolError
+from tsnrepro.common.errors import ToolError
 from tsnrepro.tools.plausible import amount
 
 _REPLY = re.compile(r"icmp_seq=(\d+) ttl=\d+ time=(\d+(?:\.\d+)?) ms( \(DUP!\))?")

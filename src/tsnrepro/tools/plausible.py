@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from tsnrepro.errors import ToolError
+from tsnrepro.common.errors import ToolError
 
 MOST = 2**64 - 1
 """Greatest count: the kernel's and the tools' counters have 64 bits."""

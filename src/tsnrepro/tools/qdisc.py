@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from tsnrepro.errors import ConfigurationError, ToolError
-from tsnrepro.ethernet import FCS_BYTES, GAP_BYTES, PREAMBLE_BYTES
+from tsnrepro.common.errors import ConfigurationError, ToolError
+from tsnrepro.common.ethernet import FCS_BYTES, GAP_BYTES, PREAMBLE_BYTES
 from tsnrepro.tools.plausible import count, json_rows
 
 _Clock = Literal["CLOCK_TAI", "CLOCK_REALTIME", "CLOCK_MONOTONIC", "CLOCK_BOOTTIME"]

@@ -10,7 +10,3 @@
 
 Reset (26.6) needs a device with a reset button.
 """
-
-from tsnrepro.experiments.rfc2544.experiment import measure, plan
-
-__all__ = ["measure", "plan"]

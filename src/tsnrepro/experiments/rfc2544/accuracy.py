@@ -13,10 +13,17 @@ import pandas as pd
 from numpy.random import SeedSequence
 from pydantic import Field
 
-from tsnrepro.ethernet import udp_truesizes
-from tsnrepro.experiments.load import IntendedLoad, LoadOutcome
+from tsnrepro.common.ethernet import udp_truesizes
+from tsnrepro.config import PositiveFloat, PositiveInt, Strict
 from tsnrepro.experiments.rfc2544 import binary_search, mlr, systematic
 from tsnrepro.experiments.rfc2544.load_trial import Series, SystemUnderTest
+from tsnrepro.experiments.rfc2544.settings import (
+    RFC2544_GOAL,
+    BinarySearchSettings,
+    MlrSettings,
+    Percent,
+    SystematicSettings,
+)
 from tsnrepro.experiments.rfc2544.throughput import ThroughputResult
 from tsnrepro.model.engine import simulate
 from tsnrepro.model.network import (
@@ -30,14 +37,7 @@ from tsnrepro.model.network import (
     Stalls,
     TrafficStream,
 )
-from tsnrepro.settings import PositiveFloat, PositiveInt, Strict
-from tsnrepro.settings.rfc2544 import (
-    RFC2544_GOAL,
-    BinarySearchSettings,
-    MlrSettings,
-    Percent,
-    SystematicSettings,
-)
+from tsnrepro.runner.load import IntendedLoad, LoadOutcome
 
 _QUEUE_BYTES = 1_000_000
 _NANO = 1e9

@@ -5,7 +5,7 @@ import statistics
 from dataclasses import dataclass
 
 from tsnrepro.experiments.rfc2544.load_trial import BenchmarkResult, Series
-from tsnrepro.settings.rfc2544 import BackToBackSettings
+from tsnrepro.experiments.rfc2544.settings import BackToBackSettings
 
 _LONGEST_SECONDS = 2.0
 """Shortest allowed length of the longest burst (RFC 2544, 26.4)."""

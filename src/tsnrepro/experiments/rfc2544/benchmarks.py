@@ -4,7 +4,7 @@ import statistics
 from collections.abc import Iterable
 from typing import Any
 
-from tsnrepro.errors import ToolError
+from tsnrepro.common.errors import ToolError
 from tsnrepro.experiments.rfc2544 import (
     back_to_back,
     binary_search,

@@ -1,8 +1,8 @@
 """Throughput by bisection (RFC 2544, 26.1), the way the documents searched."""
 
 from tsnrepro.experiments.rfc2544.load_trial import LoadTrial, Series
+from tsnrepro.experiments.rfc2544.settings import BinarySearchSettings
 from tsnrepro.experiments.rfc2544.throughput import ThroughputResult, departures, offered_at
-from tsnrepro.settings.rfc2544 import BinarySearchSettings
 
 _METHOD = "binary-search"
 

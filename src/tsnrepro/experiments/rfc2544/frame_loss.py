@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 from tsnrepro.experiments.rfc2544 import rates
 from tsnrepro.experiments.rfc2544.load_trial import NEAR_THE_LINE, BenchmarkResult, Series
+from tsnrepro.experiments.rfc2544.settings import FrameLossSettings
 from tsnrepro.experiments.rfc2544.throughput import departures
-from tsnrepro.settings.rfc2544 import FrameLossSettings
 
 _CLEAN_TRIALS_TO_STOP = 2
 _COARSEST_STEP_PERCENT = 10.0

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tsnrepro.experiments.rfc2544.load_trial import NO_WAITS
+from tsnrepro.experiments.rfc2544.settings import RfcLatencySettings
 from tsnrepro.experiments.rfc2544.throughput import NO_THROUGHPUT
-from tsnrepro.settings.rfc2544 import RfcLatencySettings
 
 _STREAM_SECONDS = 120.0
 REPEATS = 20

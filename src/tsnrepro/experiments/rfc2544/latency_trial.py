@@ -4,18 +4,18 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-from tsnrepro.errors import ToolError
-from tsnrepro.experiments.backends import Backend
-from tsnrepro.experiments.load import IntendedLoad
-from tsnrepro.experiments.measurement import Measurement
+from tsnrepro.common.errors import ToolError
+from tsnrepro.config import Configuration
 from tsnrepro.experiments.rfc2544 import latency
 from tsnrepro.experiments.rfc2544.latency import LatencySamples
 from tsnrepro.experiments.rfc2544.plan import settings_of_trial
+from tsnrepro.native.streams.delivery import one_way
+from tsnrepro.native.streams.log import compress
 from tsnrepro.records.outputs import ARRIVALS
 from tsnrepro.records.store import Trial
-from tsnrepro.settings import Configuration
-from tsnrepro.streams.delivery import one_way
-from tsnrepro.streams.log import compress
+from tsnrepro.runner.backends import Backend
+from tsnrepro.runner.load import IntendedLoad
+from tsnrepro.runner.measurement import Measurement
 
 # Few enough that no datagram waits for another.
 _IDLE_PPS = 1000.0

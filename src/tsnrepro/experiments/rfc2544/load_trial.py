@@ -5,10 +5,10 @@ from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import Any, Literal, NamedTuple
 
-from tsnrepro.errors import ToolError
-from tsnrepro.experiments.load import IntendedLoad, LoadOutcome, RateStep
+from tsnrepro.common.errors import ToolError
+from tsnrepro.config import Configuration
 from tsnrepro.experiments.rfc2544 import rates
-from tsnrepro.settings import Configuration
+from tsnrepro.runner.load import IntendedLoad, LoadOutcome, RateStep
 
 LimitedBy = Literal["network", "generator", "line"]
 # A throughput this near to the line's limit is the line's: searches stop 0.5 % below it.

@@ -9,10 +9,10 @@ from MLRsearch import (
     SearchGoal,
 )
 
-from tsnrepro.errors import ToolError
+from tsnrepro.common.errors import ToolError
 from tsnrepro.experiments.rfc2544.load_trial import Series
+from tsnrepro.experiments.rfc2544.settings import MlrGoal, MlrSettings
 from tsnrepro.experiments.rfc2544.throughput import ThroughputResult, departures, offered_at
-from tsnrepro.settings.rfc2544 import MlrGoal, MlrSettings
 
 _METHOD = "mlrsearch"
 

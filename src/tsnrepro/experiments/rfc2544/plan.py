@@ -12,12 +12,10 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
 from typing import Any, Literal
 
-from tsnrepro.errors import ConfigurationError
-from tsnrepro.experiments.plan import Planned, nominal_seconds, randomised_blocks
+from tsnrepro.common.errors import ConfigurationError
+from tsnrepro.config import Strict, parse
 from tsnrepro.experiments.rfc2544.rates import payload_of_frame
-from tsnrepro.records.store import Trial
-from tsnrepro.settings import Strict, parse
-from tsnrepro.settings.rfc2544 import (
+from tsnrepro.experiments.rfc2544.settings import (
     BackToBackSettings,
     BinarySearchSettings,
     FrameLossSettings,
@@ -30,6 +28,8 @@ from tsnrepro.settings.rfc2544 import (
     SystemRecoverySettings,
     ThroughputSettings,
 )
+from tsnrepro.records.store import Trial
+from tsnrepro.runner.plan import Planned, nominal_seconds, randomised_blocks
 
 # Counters and set-up of one load trial, and its waits where it has those of RFC 2544, 23 (c) and
 # (e); only the first estimate of time uses them.

@@ -7,7 +7,7 @@ several frames (RFC 791, 3.2), so datagrams and frames are counted apart.
 
 from dataclasses import dataclass
 
-from tsnrepro.ethernet import R_TAG_BYTES, udp_frames, udp_payload, wire_bytes
+from tsnrepro.common.ethernet import R_TAG_BYTES, udp_frames, udp_payload, wire_bytes
 
 _MEGA = 1e6
 
@@ -28,7 +28,7 @@ def payload_of_frame(frame_bytes: int, *, tag_counts: bool = False) -> int:
 
     ``tag_counts`` makes the R-TAG part of the size. A frame of 64 bytes cannot carry one, for the
     talker pads what is shorter before it is tagged: its payload is that of 58 bytes then, and
-    :func:`tsnrepro.ethernet.udp_frames` tells the 70 bytes that are sent.
+    :func:`tsnrepro.common.ethernet.udp_frames` tells the 70 bytes that are sent.
 
     Raises
     ------

@@ -2,11 +2,11 @@
 
 from dataclasses import dataclass
 
-from tsnrepro.errors import ToolError
-from tsnrepro.experiments.load import RateStep
+from tsnrepro.common.errors import ToolError
 from tsnrepro.experiments.rfc2544.load_trial import BenchmarkResult, Series
+from tsnrepro.experiments.rfc2544.settings import SystemRecoverySettings
 from tsnrepro.experiments.rfc2544.throughput import NO_THROUGHPUT
-from tsnrepro.settings.rfc2544 import SystemRecoverySettings
+from tsnrepro.runner.load import RateStep
 
 _OVERLOAD_SECONDS = 60.0
 # A loss in this last part of the window says that recovery was not over when sending ended.

@@ -4,8 +4,8 @@ import math
 from itertools import pairwise
 
 from tsnrepro.experiments.rfc2544.load_trial import LoadTrial, Series
+from tsnrepro.experiments.rfc2544.settings import SystematicSettings
 from tsnrepro.experiments.rfc2544.throughput import ThroughputResult, departures, offered_at
-from tsnrepro.settings.rfc2544 import SystematicSettings
 from tsnrepro.stats.thresholds import Sweep, highest_rate_without_loss, threshold
 
 _METHOD = "systematic"

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
-from tsnrepro.ethernet import udp_frames
+from tsnrepro.common.ethernet import udp_frames
 from tsnrepro.experiments.rfc2544 import rates
 from tsnrepro.experiments.rfc2544.load_trial import BenchmarkResult, LimitedBy, LoadTrial, Series
 

@@ -16,14 +16,14 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from tsnrepro.errors import ConfigurationError
-from tsnrepro.ethernet import GAP_BYTES, PREAMBLE_BYTES
+from tsnrepro.common.errors import ConfigurationError
+from tsnrepro.common.ethernet import GAP_BYTES, PREAMBLE_BYTES
 from tsnrepro.experiments.shaping.schedule import flows_of
 from tsnrepro.tools import qdisc
 
 if TYPE_CHECKING:
-    from tsnrepro.settings.shaping import Mode, ShapingPart
-    from tsnrepro.testbed.jobs.job import CabledSwitch
+    from tsnrepro.experiments.shaping.settings import Mode, ShapingPart
+    from tsnrepro.testbeds.jobs.job import CabledSwitch
 
 _PRIORITIES = range(8)
 _MOST_ENTRIES = 256

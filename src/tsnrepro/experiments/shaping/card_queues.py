@@ -14,8 +14,8 @@ from tsnrepro.experiments.shaping.schedule import flows_of
 from tsnrepro.tools import qdisc
 
 if TYPE_CHECKING:
-    from tsnrepro.settings.cards import Chip
-    from tsnrepro.settings.shaping import Mode, ShapingPart
+    from tsnrepro.config.nic_pair import Chip
+    from tsnrepro.experiments.shaping.settings import Mode, ShapingPart
 
 _PRIORITIES = range(16)
 _STREAM_CLASS, _OTHER_CLASS = 0, 1

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tsnrepro.settings.shaping import Mode, ShapingPart
+from tsnrepro.experiments.shaping.settings import Mode, ShapingPart
 
 CARDS_MEDIUM = "network cards"
 """The medium of trials between two cards that a cable joins; others name their testbed."""

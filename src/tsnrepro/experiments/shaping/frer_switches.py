@@ -5,12 +5,12 @@ The loads are no stream of theirs: they reach the second switch untagged and pas
 
 from typing import Any
 
-from tsnrepro.dataplane import build
-from tsnrepro.errors import ToolError
+from tsnrepro.common.errors import ToolError
+from tsnrepro.config.frer import RECOVERY_COUNTERS, FrerSettings
 from tsnrepro.experiments.shaping.steps import COMMAND_S, numbered
 from tsnrepro.experiments.shaping.topology import FRER_SWITCHES, HOST_PORT, MEMBERS
-from tsnrepro.settings.frer import RECOVERY_COUNTERS, FrerSettings
-from tsnrepro.testbed.jobs.job import JobResult, Step
+from tsnrepro.native.frer import build
+from tsnrepro.testbeds.jobs.job import JobResult, Step
 from tsnrepro.tools import frerctl
 from tsnrepro.tools.frerctl import StreamFilter, SwitchStream
 

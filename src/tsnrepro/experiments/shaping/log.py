@@ -1,6 +1,6 @@
 """What a stream's log tells: latencies from application to application, and to the receive stamp.
 
-The log is the listener's (:mod:`tsnrepro.streams.log`), on every testbed: the number of each
+The log is the listener's (:mod:`tsnrepro.native.streams.log`), on every testbed: the number of each
 datagram, the time of sending from its payload, when the program had it, and when it reached the
 listener: the kernel's receive stamp, or on the model the end of its last bit.
 """
@@ -8,7 +8,7 @@ listener: the kernel's receive stamp, or on the model the end of its last bit.
 import numpy as np
 import numpy.typing as npt
 
-from tsnrepro.streams.log import LISTENER_DTYPE, Records, compress, decompress
+from tsnrepro.native.streams.log import LISTENER_DTYPE, Records, compress, decompress
 
 __all__ = [
     "DEPARTURES",

@@ -1,6 +1,6 @@
 """Shaping by commands on hosts: the job of a trial, and what came back.
 
-Every command is a step of a job (:mod:`tsnrepro.testbed.jobs.job`), the same text that an SSH host
+Every command is a step of a job (:mod:`tsnrepro.testbeds.jobs.job`), the same text that an SSH host
 would get. Hosts and links are in :mod:`.topology`; what makes a port shape is queueing disciplines
 of a kernel (:mod:`.veth_queues`) or of a card (:mod:`.card_queues`), the queues of a board
 (:mod:`.board_queues`), or the software bridge (:mod:`.software_bridge`).
@@ -15,7 +15,8 @@ import json
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
-from tsnrepro.errors import ConfigurationError, ToolError
+from tsnrepro.common.errors import ConfigurationError, ToolError
+from tsnrepro.config.registry import EMULATED, GUEST
 from tsnrepro.experiments.shaping import (
     board_queues,
     card_queues,
@@ -27,22 +28,21 @@ from tsnrepro.experiments.shaping import (
 )
 from tsnrepro.experiments.shaping.factors import BOARD_MEDIUM, CARDS_MEDIUM, part_of
 from tsnrepro.experiments.shaping.log import LOG, compress
+from tsnrepro.experiments.shaping.settings import LAUNCHED
 from tsnrepro.experiments.shaping.steps import COMMAND_S, nth, numbered
 from tsnrepro.experiments.shaping.topology import CARD, LISTENER, SWITCH, TALKER, Wiring
-from tsnrepro.registry import EMULATED, GUEST
-from tsnrepro.settings.shaping import LAUNCHED
-from tsnrepro.streams import build, command
-from tsnrepro.streams.log import read_listener_log
-from tsnrepro.testbed.clocks import Agreement, Refusal
-from tsnrepro.testbed.jobs.job import Cable, Job, JobResult, Pause, Step, Stop
-from tsnrepro.testbed.jobs.script import hardware_address
+from tsnrepro.native.streams import build, command
+from tsnrepro.native.streams.log import read_listener_log
+from tsnrepro.testbeds.clocks import Agreement, Refusal
+from tsnrepro.testbeds.jobs.job import Cable, Job, JobResult, Pause, Step, Stop
+from tsnrepro.testbeds.jobs.script import hardware_address
 from tsnrepro.tools import qdisc
 
 if TYPE_CHECKING:
-    from tsnrepro.experiments.measurement import Measurement
+    from tsnrepro.experiments.shaping.settings import Mode, ShapingPart
     from tsnrepro.records.store import Trial
-    from tsnrepro.settings.shaping import Mode, ShapingPart
-    from tsnrepro.testbed.protocol import JobTestbed
+    from tsnrepro.runner.measurement import Measurement
+    from tsnrepro.testbeds.protocol import JobTestbed
 
 _STREAM_PORT, _LOAD_PORT = 5005, 5006
 _LOG_PATH = "/tmp/stream.log"

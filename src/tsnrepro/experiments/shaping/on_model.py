@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tsnrepro.ethernet import GAP_BYTES
+from tsnrepro.common.ethernet import GAP_BYTES
 from tsnrepro.experiments.shaping import toggles
 from tsnrepro.experiments.shaping.factors import part_of
 from tsnrepro.experiments.shaping.log import DEPARTURES, LISTENER_DTYPE, LOG, Records, compress
 from tsnrepro.experiments.shaping.schedule import flows_of
+from tsnrepro.experiments.shaping.settings import GATED, TOGGLED
 from tsnrepro.model.engine import simulate
 from tsnrepro.model.logs import Block
 from tsnrepro.model.network import (
@@ -31,14 +32,13 @@ from tsnrepro.model.network import (
     Switch,
     TrafficStream,
 )
-from tsnrepro.settings.shaping import GATED, TOGGLED
 
 if TYPE_CHECKING:
-    from tsnrepro.experiments.measurement import Measurement
+    from tsnrepro.experiments.shaping.settings import Mode, ShapingPart
     from tsnrepro.model.result import SimulationResult
     from tsnrepro.records.store import Trial
-    from tsnrepro.settings.shaping import Mode, ShapingPart
-    from tsnrepro.testbed.model import ModelParameters, ModelTestbed
+    from tsnrepro.runner.measurement import Measurement
+    from tsnrepro.testbeds.model import ModelParameters, ModelTestbed
 
 STREAM, _LOAD = "stream", "load"
 TALKER, LISTENER, _LOADER, _SWITCH = "talker", "listener", "loader", "sw"

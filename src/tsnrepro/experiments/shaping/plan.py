@@ -1,18 +1,12 @@
-"""Trials of the experiment ``shaping``, and which code measures them."""
+"""The trials of the experiment ``shaping``: mode, load and repetition of every part."""
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, cast
 
-from tsnrepro.experiments.measurement import Measurement
-from tsnrepro.experiments.plan import Planned, Steadiness, in_blocks
 from tsnrepro.experiments.shaping.factors import factors_of
 from tsnrepro.experiments.shaping.schedule import check_part
+from tsnrepro.experiments.shaping.settings import ShapingPart, ShapingSettings
 from tsnrepro.records.store import Trial
-from tsnrepro.settings.shaping import ShapingPart, ShapingSettings
-from tsnrepro.testbed.protocol import JobTestbed, Testbed
-
-if TYPE_CHECKING:
-    from tsnrepro.testbed.model import ModelTestbed
+from tsnrepro.runner.plan import Planned, Steadiness, in_blocks
 
 # Boot, configuration and collection; only the first estimate of time uses it.
 _SET_UP_SECONDS = {"guest": 8.0, "emulated": 1.4, "cards": 2.5}
@@ -75,15 +69,3 @@ def _nominal_seconds(trial: Trial, kind: str) -> float:
     if kind == "model":
         return _MODEL_SECONDS
     return trial.factors["packets"] * trial.factors["interval_us"] / 1e6 + _SET_UP_SECONDS[kind]
-
-
-def measure(testbed: Testbed, trial: Trial, measured: Measurement) -> None:
-    """Measure one trial by a job for hosts, or on the model."""
-    if isinstance(testbed, JobTestbed):
-        from tsnrepro.experiments.shaping import on_hosts  # noqa: PLC0415
-
-        on_hosts.measure(testbed, trial, measured)
-    else:
-        from tsnrepro.experiments.shaping import on_model  # noqa: PLC0415 - compiled code
-
-        on_model.measure(cast("ModelTestbed", testbed), trial, measured)

@@ -11,14 +11,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tsnrepro.errors import ConfigurationError
-from tsnrepro.ethernet import udp_frames, wire_bytes
-from tsnrepro.settings.shaping import (
-    GATED,
-    GateControlList,
-    ShapingPart,
-    ShapingSettings,
-)
+from tsnrepro.common.errors import ConfigurationError
+from tsnrepro.common.ethernet import udp_frames, wire_bytes
+from tsnrepro.config.gates import GateControlList
+from tsnrepro.experiments.shaping.settings import GATED, ShapingPart, ShapingSettings
 
 if TYPE_CHECKING:
     import pandas as pd

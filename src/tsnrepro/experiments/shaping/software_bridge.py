@@ -9,20 +9,21 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from tsnrepro.bridge import build, counters, words
-from tsnrepro.bridge.words import BridgeSettings, PortSettings, Shaper
-from tsnrepro.ethernet import R_TAG_BYTES
+from tsnrepro.common.ethernet import R_TAG_BYTES
+from tsnrepro.experiments.shaping.settings import TOGGLED, Mode
 from tsnrepro.experiments.shaping.steps import COMMAND_S, nth, numbered
 from tsnrepro.experiments.shaping.topology import CARD, LISTENER, VLAN_ID, Wiring
-from tsnrepro.settings.shaping import TOGGLED, Mode
-from tsnrepro.streams import build as streams
-from tsnrepro.streams.stalls import parse_stalls, stall_meter
-from tsnrepro.testbed.jobs.job import Step, Stop
+from tsnrepro.native.bridge import build, counters
+from tsnrepro.native.bridge import settings_file as words
+from tsnrepro.native.bridge.settings_file import BridgeSettings, PortSettings, Shaper
+from tsnrepro.native.streams import build as streams
+from tsnrepro.native.streams.stalls import parse_stalls, stall_meter
+from tsnrepro.testbeds.jobs.job import Step, Stop
 from tsnrepro.tools import qdisc
 
 if TYPE_CHECKING:
-    from tsnrepro.settings.shaping import ShapingPart
-    from tsnrepro.testbed.jobs.job import JobResult
+    from tsnrepro.experiments.shaping.settings import ShapingPart
+    from tsnrepro.testbeds.jobs.job import JobResult
 
 _NAME = "bridge"
 _SETTINGS_PATH, _TAGGER_PATH = "/tmp/bridge.settings", "/tmp/tag.bpf.o"

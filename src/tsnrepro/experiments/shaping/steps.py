@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from tsnrepro.testbed.jobs.job import Step
+from tsnrepro.testbeds.jobs.job import Step
 
 COMMAND_S = 10.0
 """What a command may take that measures nothing."""

@@ -30,17 +30,17 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from tsnrepro.errors import ConfigurationError
-from tsnrepro.ethernet import R_TAG_BYTES
+from tsnrepro.common.errors import ConfigurationError
+from tsnrepro.common.ethernet import R_TAG_BYTES
 from tsnrepro.experiments.shaping.steps import nth
-from tsnrepro.testbed.jobs.job import Bridge, Link, LinkEnd, Vlan
+from tsnrepro.testbeds.jobs.job import Bridge, Link, LinkEnd, Vlan
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tsnrepro.settings.shaping import Mode, ShapingPart
-    from tsnrepro.streams.command import Stamps
-    from tsnrepro.testbed.jobs.job import Cable, CabledSwitch
+    from tsnrepro.experiments.shaping.settings import Mode, ShapingPart
+    from tsnrepro.native.streams.command import Stamps
+    from tsnrepro.testbeds.jobs.job import Cable, CabledSwitch
 
 TALKER, LISTENER, SWITCH, LOADER = "talker", "listener", "sw", "loader"
 CARD = "eth0"

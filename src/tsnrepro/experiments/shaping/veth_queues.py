@@ -19,12 +19,12 @@ from bisect import bisect_right
 from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING
 
-from tsnrepro.ethernet import VLAN_TAG_BYTES
+from tsnrepro.common.ethernet import VLAN_TAG_BYTES
 from tsnrepro.experiments.shaping.schedule import flows_of, smallest_window_ns
 from tsnrepro.tools import qdisc
 
 if TYPE_CHECKING:
-    from tsnrepro.settings.shaping import Mode, ShapingPart
+    from tsnrepro.experiments.shaping.settings import Mode, ShapingPart
 
 # Without a card that holds packets until their launch, etf lets each go this long before it; one
 # that its timer wakes later than the launch is dropped.

@@ -1,0 +1,67 @@
+"""Errors that say what was wrong, where, and what to do."""
+
+import re
+
+# A word of this length is no word, and would bury the rest of the sentence.
+_ENDLESS = re.compile(r"(\S{100})\S{200,}(\S{60})")
+
+
+class TsnreproError(Exception):
+    """A failure that a user can act on.
+
+    Parameters
+    ----------
+    what
+        What was wrong, as a sentence without a full stop.
+    where
+        The file, host, trial or key that it was found at.
+    remedy
+        What to do about it.
+    """
+
+    def __init__(self, what: str, where: str = "", remedy: str = "") -> None:
+        self.what, self.where, self.remedy = what, where, remedy
+        super().__init__(what, where, remedy)
+
+    def __str__(self) -> str:
+        place = f" ({self.where})" if self.where else ""
+        said = f"{self.what}{place}" + (f". {self.remedy}" if self.remedy else "")
+        said = _ENDLESS.sub(r"\1...\2", said)
+        return said if said.isprintable() else "".join(map(_shown, said))
+
+
+def _shown(character: str) -> str:
+    # What a file says may be told to a terminal, which obeys control characters.
+    if character.isprintable() or character in "\n\t\u00a0":
+        return character
+    return character.encode("unicode_escape").decode()
+
+
+class ConfigurationError(TsnreproError):
+    """A configuration key or value that is unknown or cannot be used."""
+
+
+class TestbedError(TsnreproError):
+    """A testbed that cannot be brought up, reached or configured."""
+
+    __test__ = False  # pytest collects classes by this name otherwise
+
+
+class JobDeadlineError(TestbedError):
+    """A job that did not end in time and is gone; the testbed stands, and can do another."""
+
+
+class CommandError(TsnreproError):
+    """A command on a host that failed or did not end in time."""
+
+
+class ToolError(TsnreproError):
+    """A measuring tool whose output cannot be read as a measurement."""
+
+
+class RecordError(TsnreproError):
+    """A record that is incomplete, altered or not what its schema says."""
+
+
+class PublishError(TsnreproError):
+    """A value, file or manuscript that cannot be printed."""

@@ -1,0 +1,22 @@
+"""Named campaigns and testbeds: the files of config/."""
+
+from pathlib import Path
+
+from tsnrepro.common.repository import root
+from tsnrepro.config import Campaign, TestbedSettings, load, load_testbed
+from tsnrepro.config.base import named_file
+
+
+def campaign(name: str) -> Campaign:
+    """Return the campaign of config/campaigns/NAME.yaml."""
+    return load(Campaign, named_file(root() / "config" / "campaigns", name))
+
+
+def testbed_settings(name: str) -> TestbedSettings:
+    """Return the settings of config/testbeds/NAME.yaml, whatever its kind."""
+    return load_testbed(named_file(root() / "config" / "testbeds", name))
+
+
+def raw_root() -> Path:
+    """Return the folder of the raw store."""
+    return root() / "data" / "raw"

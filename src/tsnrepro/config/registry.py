@@ -1,0 +1,168 @@
+"""The registry of experiments: name, title, kinds of testbed, and the results each declares.
+
+Each folder of ``tsnrepro.experiments`` holds one experiment; its ``settings.py`` declares it as
+``EXPERIMENT``. The folder's name is also the name of its notebooks in notebooks/measure and
+notebooks/analyse, of its section in a campaign's file, of its folders in the raw store and the
+results, and the first word of its results' keys. Rules, report, papers and messages are made from
+the declarations; there is no other list of experiments.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
+from functools import cache, cached_property
+from importlib import import_module
+from itertools import product
+from pathlib import Path
+from pkgutil import iter_modules
+from typing import TYPE_CHECKING
+
+from tsnrepro.common.code_digest import code_digest
+from tsnrepro.common.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from tsnrepro.config.base import Strict
+
+EMULATED, GUEST, MODEL, HARDWARE, CARDS = "emulated", "guest", "model", "hardware", "cards"
+SOMEBODYS = (HARDWARE, CARDS)
+"""Kinds of testbeds that are somebody's machines: measured on when they are named."""
+_LAST = 100
+
+_CHOICE = re.compile(r"\{([^{}]*)\}")
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """One declaration of an experiment.
+
+    Attributes
+    ----------
+    settings
+        The model of its section in a campaign's file.
+    title
+        What it measures, for headings and lists.
+    kinds
+        The kinds of testbed that it can be measured on, the one to prefer first; those of
+        ``SOMEBODYS`` are never taken unasked.
+    qdiscs
+        Queueing disciplines that it needs of the kernel.
+    several_streams
+        Whether switches have to tell several streams apart.
+    keeps_frames
+        Whether its raw data are frames as they were, addresses and all.
+    own_network
+        Whether its FRER streams run over networks of its own, not over the testbed's switches.
+    tables
+        Tables that its analysis may write, apart from that of its trials; ``*`` stands for any
+        text.
+    figures
+        Captions of the figures that its analysis may draw, by name; ``*`` as in ``tables``.
+    keys
+        Patterns of the keys of its results. ``{a,b}`` is one of several words, ``*`` any one word
+        that follows from the campaign, such as a frame size. A paper may print any key that fits:
+        where the campaign did not measure it, it prints a dash. Other keys stop the build.
+    reads
+        Files of the repository that its analysis reads beside the run.
+    order
+        Where it stands among the others; the name decides between equals.
+    name
+        Set from the module that declares it.
+    """
+
+    settings: type[Strict]
+    title: str
+    kinds: tuple[str, ...] = (EMULATED, MODEL)
+    qdiscs: tuple[str, ...] = ()
+    several_streams: bool = False
+    keeps_frames: bool = False
+    own_network: bool = False
+    tables: tuple[str, ...] = ()
+    figures: dict[str, str] = field(default_factory=dict, hash=False)
+    keys: tuple[str, ...] = ()
+    reads: tuple[str, ...] = ()
+    order: int = _LAST
+    name: str = ""
+
+    @property
+    def analysing_notebook(self) -> str:
+        """The notebook that makes its results, relative to the repository."""
+        return f"notebooks/analyse/{self.name}.ipynb"
+
+    def analysis_digest(self) -> str:
+        """Return the SHA-256 (16 hex digits) of its analysis and of the files that this reads."""
+        return code_digest(self.analysing_notebook, data=self.reads)
+
+    def promises(self, key: str) -> bool:
+        """Tell whether a result of this key may come of the experiment."""
+        return any(pattern.fullmatch(key) for pattern in self._patterns)
+
+    def caption(self, figure: str) -> str | None:
+        """Return the caption of a figure, None where it was not declared."""
+        for pattern, caption in self.figures.items():
+            if fnmatchcase(figure, pattern):
+                return caption
+        return None
+
+    def declares_table(self, table: str) -> bool:
+        """Tell whether the analysis may write a table of this name."""
+        return table == self.name or any(fnmatchcase(table, name) for name in self.tables)
+
+    @cached_property
+    def _patterns(self) -> list[re.Pattern[str]]:
+        return [
+            re.compile(_as_expression(key))
+            for pattern in self.keys
+            for key in _alternatives(pattern)
+        ]
+
+
+def _alternatives(pattern: str) -> list[str]:
+    """Return the patterns that one with ``{a,b}`` stands for."""
+    parts = _CHOICE.split(pattern)
+    # Every second part is what stood between braces.
+    choices = [part.split(",") if odd % 2 else [part] for odd, part in enumerate(parts)]
+    return ["".join(chosen) for chosen in product(*choices)]
+
+
+def _as_expression(pattern: str) -> str:
+    return "[a-z0-9_]+".join(map(re.escape, pattern.split("*")))
+
+
+@cache
+def experiments() -> dict[str, Experiment]:
+    """Return all experiments by name, in the order in which they are measured and reported."""
+    found = []
+    for folder in iter_modules([str(Path(__file__).parents[1] / "experiments")]):
+        declared = import_module(f"tsnrepro.experiments.{folder.name}.settings").EXPERIMENT
+        found.append(replace(declared, name=folder.name))
+    found.sort(key=lambda experiment: (experiment.order, experiment.name))
+    return {experiment.name: experiment for experiment in found}
+
+
+def experiment(name: str) -> Experiment:
+    """Return the experiment of this name.
+
+    Raises
+    ------
+    ConfigurationError
+        There is none; the message names those there are.
+    """
+    if name not in experiments():
+        raise ConfigurationError(
+            f"unknown experiment '{name}'", "", f"There are: {', '.join(experiments())}"
+        )
+    return experiments()[name]
+
+
+def promising(key: str) -> Experiment | None:
+    """Return the experiment that promises a result of this key, None if none does."""
+    return next((found for found in experiments().values() if found.promises(key)), None)
+
+
+def as_table() -> str:
+    """Return the experiments as a Markdown table: name, title and kinds of testbed."""
+    rows = [("experiment", "what", "testbeds"), ("---", "---", "---")]
+    rows += [(f"`{e.name}`", e.title, ", ".join(e.kinds)) for e in experiments().values()]
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows)

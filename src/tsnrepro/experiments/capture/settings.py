@@ -1,0 +1,49 @@
+"""Settings of the experiment ``capture``."""
+
+from tsnrepro.config.base import (
+    Configurations,
+    OneOrMore,
+    RatesMbps,
+    Repetitions,
+    Strict,
+    UdpPayload,
+    WholeSeconds,
+)
+from tsnrepro.config.registry import EMULATED, HARDWARE, Experiment
+
+
+class CapturePart(Strict):
+    """Loads to capture at one payload."""
+
+    payload_bytes: UdpPayload
+    rates_mbps: RatesMbps
+    duration_s: WholeSeconds
+
+
+class CaptureSettings(Strict):
+    """Captures at the member ports and at the listener, while ``iperf3 -u`` sends."""
+
+    configurations: Configurations = ["control", "frer"]
+    repetitions: Repetitions
+    parts: OneOrMore[CapturePart]
+
+
+EXPERIMENT = Experiment(
+    CaptureSettings,
+    title="Captures at the member ports",
+    kinds=(EMULATED, HARDWARE),
+    keeps_frames=True,
+    order=8,
+    tables=("findings",),
+    figures={"path-delay": "By how much the second copy came later"},
+    keys=(
+        "capture.{captured,tagged,missing,out_of_order,repeated,ties,trials,trials.agreeing}.count",
+        "capture.frer.{trials,stream_frames,tagged_stream,single_copies,beyond_first}.count",
+        "capture.frer.{out_of_order,repeated}.count",
+        "capture.frer.first_number.{lowest,highest}",
+        "capture.shown.{tagged,from_zero,ordered,both_paths,single_delivery}",
+        "capture.disagreements.{capture,wire,counters}.count",
+        "capture.won.*.*.*.percent",
+        "capture.path_delay.*.*.*.us",
+    ),
+)

@@ -1,0 +1,57 @@
+"""Figures of latency: complementary distributions, a line a run."""
+
+from collections.abc import Mapping
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from tsnrepro.results.figures import COLOURS, LABELS, STYLES, new, say
+from tsnrepro.stats.long_series import LongSeries, Series
+
+
+def tail(series: Series, points: int = 400) -> tuple[np.ndarray, np.ndarray]:
+    """Return values of a series and the share above each, shape (points,).
+
+    The tail matters: points are spaced evenly in the logarithm of the share above. Those of a long
+    series are right to a 32768th of an octave.
+    """
+    above = np.geomspace(1, 1 / len(series), points)
+    if isinstance(series, LongSeries):
+        return series.near_quantiles(1 - above), above
+    return np.quantile(series, 1 - above, method="inverted_cdf"), above
+
+
+def latency_distribution(
+    samples: Mapping[str, list[Series]],
+    testbed: str,
+    points: int = 400,
+    *,
+    quantity: str = "half round trip",
+) -> Figure:
+    """Draw the share of half round trips above each latency, a line a run.
+
+    ``samples`` maps the configuration to its runs, each the half round trips in microseconds; a run
+    without observations has no line. ``quantity`` says what they are where they are others.
+    """
+    figure, axes = new(2.4, testbed)
+    if not any(len(run) for runs in samples.values() for run in runs):
+        say(axes, "statistics only, no observations")
+        return figure
+    for configuration, runs in samples.items():
+        for index, run in enumerate(run for run in runs if len(run)):
+            latency, above = tail(run, points)
+            axes.plot(
+                latency,
+                100 * above,
+                STYLES[configuration],
+                color=COLOURS[configuration],
+                alpha=0.8,
+                linewidth=0.9,
+                label=LABELS[configuration] if index == 0 else None,
+            )
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.set_xlabel(f"{quantity} (µs)")
+    axes.set_ylabel("share above (%)")
+    axes.legend(loc="upper right")
+    return figure

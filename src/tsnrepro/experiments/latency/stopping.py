@@ -1,0 +1,40 @@
+"""Stopping rule of ``latency``: repetitions end once the ratio of medians is precise enough."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from tsnrepro.experiments.latency.settings import LatencySettings
+from tsnrepro.records.columns import CONFIGURATIONS
+from tsnrepro.records.tables import trials_of_records
+from tsnrepro.stats.comparisons import relative_difference
+from tsnrepro.stats.estimate import Estimate
+
+
+def is_precise(settings: LatencySettings, _: str, documents: list[dict[str, Any]]) -> bool:
+    """Tell whether trials tell the ratio of FRER's median to control's as well as is asked for.
+
+    Parameters
+    ----------
+    settings
+        The experiment's.
+    documents
+        Records of its trials, of other payloads too.
+    """
+    trials = trials_of_records("latency", documents)
+    main = trials[trials["payload_bytes"] == settings.main_payload_bytes]
+    table = main.pivot_table(index="repetition", columns="configuration", values="p50_us")
+    medians = table.reindex(columns=[*CONFIGURATIONS]).dropna()
+    if settings.ratio_within_percent is None or medians.empty:
+        return False
+    ratio = ratio_of_medians(medians["frer"], medians["control"])
+    return ratio.is_known_within(settings.ratio_within_percent)
+
+
+def ratio_of_medians(frer: ArrayLike, control: ArrayLike) -> Estimate:
+    """Return the ratio of two configurations' medians, each of shape (repetitions,)."""
+    percent = relative_difference(frer, control, paired=True).estimate
+    ratios = {name: 1 + getattr(percent, name) / 100 for name in ("value", "low", "high")}
+    return replace(percent, **ratios, n=np.size(frer), unit="")

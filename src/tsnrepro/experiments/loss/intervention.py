@@ -1,0 +1,150 @@
+"""What the listener's buffer and priority do to the loss, and what FRER does to it.
+
+An intervention changes one thing and leaves the rest: each cell (buffer, priority, load) is
+measured under both configurations in every repetition, so that every effect is a difference within
+repetitions. What is compared is the share of trials that lost a datagram: how much it changes, over
+repetitions, and whether it does at all, over pairs of trials that are alike in everything else.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from tsnrepro.records.columns import CONFIGURATIONS
+from tsnrepro.results.missing import difference_of_share, known, loss, shared
+from tsnrepro.results.results import Results
+from tsnrepro.stats.comparisons import holm
+from tsnrepro.stats.proportions import DifferingPairs, pairs_that_differ
+
+NAME = "loss.intervention"
+POINTS = "percentage points"
+# As many buffers as a manuscript has rows for.
+SIZES = 5
+SIGNIFICANCE = 0.05
+PRIORITIES = {"ordinary": False, "realtime": True}
+# What tells trials apart; one changes between the trials of a pair.
+_CONDITIONS = ("buffer_bytes", "realtime", "configuration", "target_mbps", "repetition")
+
+
+class _Change(NamedTuple):
+    """One change: the column in which it lies, and the trials with it and without."""
+
+    column: str
+    after: pd.DataFrame
+    before: pd.DataFrame
+
+
+def add(results: Results, trials: pd.DataFrame) -> None:
+    """Add the results of the trials that ask what a reader's buffer and priority do."""
+    cells = cells_of(trials)
+    sizes = sorted(cells["buffer_bytes"].unique())
+    for number in range(SIZES):
+        size = sizes[number] if number < len(sizes) else None
+        _size(results, f"{NAME}.size_{number + 1}", cells[cells["buffer_bytes"] == size], size)
+    changes = _changes(cells, sizes)
+    for name, change in changes.items():
+        effect = difference_of_share(change.after, change.before, "lossy_percent", POINTS)
+        results.estimate(f"{NAME}.{name}.difference.percent", effect, 1, trials["trial"])
+    _pairs(results, changes, trials["trial"])
+    shared(results, f"{NAME}.duration_s", trials, "duration_s", "s")
+    highest = float(trials["target_mbps"].max())
+    method = "configuration"
+    results.value(f"{NAME}.highest.mbps", highest, trials["trial"], unit="Mb/s", method=method)
+    results.value(f"{NAME}.trials.count", len(trials), trials["trial"])
+
+
+def cells_of(trials: pd.DataFrame) -> pd.DataFrame:
+    """Return trials with the columns that tell cells apart, and 100 where a trial lost a datagram.
+
+    They are ``buffer_bytes``, 0 for the kernel's default, ``realtime`` and ``lossy_percent``.
+    """
+    for column in ("receive_buffer_bytes", "realtime_listener"):
+        if column not in trials:
+            trials = trials.assign(**{column: None})
+    return trials.assign(
+        # The kernel's default is no number here, and smaller than what one would ask for.
+        buffer_bytes=trials["receive_buffer_bytes"].astype("Float64").fillna(0).astype(float),
+        realtime=trials["realtime_listener"].astype("boolean").fillna(False).astype(bool),
+        lossy_percent=100.0 * (trials["loss_percent"] > 0),
+    )
+
+
+def _size(results: Results, name: str, cells: pd.DataFrame, size: float | None) -> None:
+    """Add what was lost with one buffer: at the highest load, and in how many trials of all."""
+    megabytes = size / 1e6 if size else None
+    results.value(f"{name}.mb", megabytes, cells["trial"], unit="MB", method="configuration")
+    for priority, realtime in PRIORITIES.items():
+        for configuration in CONFIGURATIONS:
+            group = cells[
+                (cells["realtime"] == realtime) & (cells["configuration"] == configuration)
+            ]
+            top = group[group["target_mbps"] == group["target_mbps"].max()]
+            key = f"{name}.{priority}.{configuration}"
+            results.estimate(f"{key}.percent", loss(top, "loss_percent"), 2, top["trial"])
+            lossy = float(group["lossy_percent"].mean()) if len(group) else None
+            results.value(
+                f"{key}.lossy.percent",
+                lossy,
+                group["trial"],
+                unit="%",
+                method="share of the trials at all loads that lost a datagram",
+            )
+
+
+def _changes(cells: pd.DataFrame, sizes: list[float]) -> dict[str, _Change]:
+    """Return the trials with a large buffer, priority and FRER, and those without it."""
+    ordinary = cells[~cells["realtime"]]
+    default = cells[cells["buffer_bytes"] == (sizes[0] if sizes else np.nan)]
+    largest = ordinary["buffer_bytes"] == (sizes[-1] if len(sizes) > 1 else np.nan)
+    before = default[~default["realtime"]]
+    frer, control = (cells[cells["configuration"] == c] for c in ("frer", "control"))
+    return {
+        "buffer": _Change("buffer_bytes", ordinary[largest], before),
+        "realtime": _Change("realtime", default[default["realtime"]], before),
+        "frer": _Change("configuration", frer, control),
+    }
+
+
+def _pairs(results: Results, changes: dict[str, _Change], trials: pd.Series) -> None:
+    """Add in how many pairs only the trial with a change lost, only that without, and the test.
+
+    The order of trials is random within each repetition. If a change does nothing, which trial of
+    a pair meets a stall is therefore chance, whatever the hour does to all of them.
+    """
+    found = {}
+    for name, change in changes.items():
+        same = [column for column in _CONDITIONS if column != change.column]
+        # Trials that do not tell their repetition would all be pairs of each other.
+        after, before = (known(side, *same) for side in (change.after, change.before))
+        both = after.merge(before, on=same, suffixes=("_with", "_without"))
+        lossy = [both[f"lossy_percent_{side}"] > 0 for side in ("with", "without")]
+        results.value(f"{NAME}.{name}.pairs.count", len(both) or None, trials)
+        if len(both):
+            found[name] = pairs_that_differ(*lossy)
+    p_values = [each.p_value for each in found.values()]
+    adjusted = dict(zip(found, holm(p_values) if found else [], strict=True))
+    method = f"exact McNemar test of pairs of trials, Holm's adjustment over {len(found)}"
+    for name in changes:
+        pairs, p_value = found.get(name), float(adjusted.get(name, math.nan))
+        for side, number in _sides(pairs).items():
+            results.value(f"{NAME}.{name}.pairs.{side}.count", number, trials)
+        results.value(f"{NAME}.{name}.pairs.p", p_value, trials, digits=4, method=method)
+        results.value(f"{NAME}.{name}.verdict", _verdict(pairs, p_value), trials, method=method)
+
+
+def _sides(pairs: DifferingPairs | None) -> dict[str, int | None]:
+    """Return in how many pairs only the trial with a change, or only that without it, lost."""
+    if pairs is None:
+        return {"with": None, "without": None}
+    return {"with": pairs.first_only, "without": pairs.second_only}
+
+
+def _verdict(pairs: DifferingPairs | None, p_value: float) -> str | None:
+    """Return whether with a change fewer trials lose, or more, or neither is shown."""
+    if pairs is None:
+        return None
+    if p_value >= SIGNIFICANCE:
+        return "cannot tell"
+    return "lower" if pairs.first_only < pairs.second_only else "higher"

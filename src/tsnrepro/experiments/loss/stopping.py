@@ -1,0 +1,38 @@
+"""Stopping rule of ``loss``: repetitions end once the ratio of thresholds is precise enough."""
+
+from typing import Any
+
+from tsnrepro.experiments.loss.path_thresholds import (
+    ceilings,
+    frer_against_control,
+    line_limits,
+    of_the_path,
+    sweeps,
+)
+from tsnrepro.experiments.loss.settings import LossSettings
+from tsnrepro.records.tables import trials_of_records
+
+
+def is_precise(settings: LossSettings, question: str, documents: list[dict[str, Any]]) -> bool:
+    """Tell whether trials tell the ratio of thresholds as well as their part asks for.
+
+    Parameters
+    ----------
+    settings
+        With the parts of the question.
+    question
+        ``limit`` or ``bottleneck``.
+    documents
+        Records of trials, of other questions too.
+    """
+    part = next(part for part in settings.parts if part.question == question)
+    path = of_the_path(
+        trials_of_records("loss", [d for d in documents if d["factors"]["question"] == question])
+    )
+    # A queue takes in more than a narrow link carries, see the analysis.
+    rate = part.link_rate_mbps if question == "limit" else None
+    highest = ceilings(line_limits(part.payload_bytes, rate))
+    compared = frer_against_control(sweeps(path, path["loss_percent"] > 0), highest)
+    if compared is None or part.ratio_within_percent is None:
+        return False
+    return compared.ratio.is_known_within(part.ratio_within_percent)

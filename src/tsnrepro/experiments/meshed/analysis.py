@@ -1,0 +1,169 @@
+"""Meshed forwarding: frames lost and forwarded between many ports, against arithmetic.
+
+A pattern is uncongested where no port or link is to carry more than its rate. Then nothing may be
+lost; where one is, it carries its rate and the rest is lost once its queue is full.
+"""
+
+from typing import Any
+
+import pandas as pd
+from matplotlib.figure import Figure
+
+from tsnrepro.common.ethernet import wire_bytes
+from tsnrepro.results.cells import groups, word
+from tsnrepro.results.figures import GREY, new
+from tsnrepro.results.missing import loss, mean, shared
+from tsnrepro.results.results import Results
+
+_CELL = ["pattern", "uplink_mbps", "ports", "frame_bytes", "load_percent"]
+_MARKS = ("o", "s", "^", "v", "D")
+
+
+def line_fps(frame_bytes: float, rate_mbps: float) -> float:
+    """Return the frames a second that a line of this wire rate carries."""
+    return rate_mbps * 1e6 / 8 / wire_bytes(int(frame_bytes))
+
+
+def utilisation(trial: Any) -> float:
+    """Return the load on the busiest output of a switch, 1 being the line's rate."""
+    ports, load = trial["ports"], trial["load_percent"] / 100
+    if trial["pattern"] == "one_to_many":
+        return load / (ports - 1)
+    if trial["pattern"] == "many_to_one":
+        return load * (ports - 1)
+    if trial["pattern"] == "two_devices":
+        return load * max(1.0, ports / 2 * trial["link_rate_mbps"] / trial["uplink_mbps"])
+    return load
+
+
+def expected_lost_percent(trial: Any) -> float:
+    """Return what is lost of all frames: the excess over the busiest output, less what queues hold.
+
+    In ``two_devices`` both directions of the link have the same excess.
+    """
+    busiest = utilisation(trial)
+    if busiest <= 1:
+        return 0.0
+    outputs, rate = 1, trial["link_rate_mbps"]
+    if trial["pattern"] == "two_devices":
+        outputs, rate = 2, trial["uplink_mbps"]
+    carried = line_fps(trial["frame_bytes"], rate) * trial["duration_s"]
+    held = trial["queue_bytes"] // trial["frame_bytes"]
+    sent = busiest * carried
+    return float(100 * outputs * max(0.0, sent - carried - held) / (outputs * sent))
+
+
+def expected_fps(trial: Any) -> float:
+    """Return the forwarding rate: what is offered, or what the busiest output lets through."""
+    senders = {"one_to_many": 1, "many_to_one": trial["ports"] - 1}
+    sending = senders.get(trial["pattern"], trial["ports"])
+    line = line_fps(trial["frame_bytes"], trial["link_rate_mbps"])
+    return float(sending * line * trial["load_percent"] / 100 / max(1.0, utilisation(trial)))
+
+
+def analyse(trials: pd.DataFrame) -> Results:
+    """Return loss and forwarding rates of every pattern, and totals where nothing may be lost."""
+    results = Results("meshed", trials)
+    shared(results, "meshed.duration_s", trials, "duration_s", "s")
+    shared(results, "meshed.link.mbps", trials, "link_rate_mbps", "Mb/s")
+    results.value("meshed.trials.count", len(trials), trials["trial"])
+    named = trials.assign(name=_names(trials))
+    errors = []
+    for keys, group in named.groupby(["name", "ports", "frame_bytes"], sort=False):
+        name, ports, frame = keys
+        key = f"meshed.{name}.ports_{ports}.frame_{frame}"
+        for load, cell in groups(group, "load_percent"):
+            errors.append(_add_cell(results, f"{key}.{word('load', load)}", cell))
+        fullest = group[group["load_percent"] == group["load_percent"].max()]
+        found = mean(fullest, "forwarding_fps", "frames/s")
+        results.estimate(f"{key}.frmol.fps", found, 0, fullest["trial"])
+    results.value(
+        *("meshed.forwarding.worst_error.percent", max(errors), trials["trial"]),
+        unit="%",
+        digits=3,
+        method="largest distance of a cell's mean from the closed form",
+    )
+    free = trials[[utilisation(trial) <= 1 for _, trial in trials.iterrows()]]
+    for name, count in (
+        ("lost.count", free["lost"].sum()),
+        ("sent.count", free["sent"].sum()),
+        ("trials.count", len(free)),
+    ):
+        results.value(f"meshed.uncongested.{name}", int(count), free["trial"])
+    return results
+
+
+def _names(trials: pd.DataFrame) -> list[str]:
+    """Return each trial's pattern, of two devices with the rate between them."""
+    return [
+        pattern if pd.isna(uplink) else f"{pattern}_{int(uplink)}"
+        for pattern, uplink in zip(trials["pattern"], trials["uplink_mbps"], strict=True)
+    ]
+
+
+def _words(trial: Any) -> str:
+    """Return a pattern as a legend names it."""
+    words = trial["pattern"].replace("_", " ").replace("full", "full mesh")
+    uplink = trial["uplink_mbps"]
+    return words if pd.isna(uplink) else f"{words}, {uplink / 1000:g} Gb/s"
+
+
+def _add_cell(results: Results, key: str, cell: pd.DataFrame) -> float:
+    """Add one cell; return how far its forwarding rate is from the closed form, in percent."""
+    first, trials = cell.iloc[0], cell["trial"]
+    lost = cell.assign(lost_percent=100 * cell["lost"] / cell["sent"])
+    results.estimate(f"{key}.lost.percent", loss(lost, "lost_percent"), 3, trials)
+    expected = expected_fps(first)
+    for name, value, unit in (
+        ("expected_lost.percent", expected_lost_percent(first), "%"),
+        ("expected_forwarding.fps", expected, "frames/s"),
+    ):
+        digits = 3 if unit == "%" else 0
+        results.value(
+            f"{key}.{name}", value, trials, unit=unit, digits=digits, method="closed form"
+        )
+    for name in ("offered", "forwarding"):
+        results.estimate(f"{key}.{name}.fps", mean(cell, f"{name}_fps", "frames/s"), 0, trials)
+    return abs(100 * (float(cell["forwarding_fps"].mean()) / expected - 1))
+
+
+def forwarding_table(trials: pd.DataFrame) -> pd.DataFrame:
+    """Return means over trials by pattern, ports, frame size and load, with the closed forms."""
+    rows = []
+    for keys, group in trials.groupby(_CELL, dropna=False):
+        first = group.iloc[0]
+        rows.append(
+            dict(zip(_CELL, keys, strict=True))
+            | {name: float(group[name].mean()) for name in ("offered_fps", "forwarding_fps")}
+            | {
+                "expected_fps": expected_fps(first),
+                "lost_percent": float((100 * group["lost"] / group["sent"]).mean()),
+                "expected_lost_percent": expected_lost_percent(first),
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def forwarding(trials: pd.DataFrame, testbed: str) -> Figure:
+    """Draw the forwarding rate at the largest load over frame size; lines are the closed form.
+
+    Shown is the largest number of ports.
+    """
+    figure, axes = new(2.9, testbed)
+    chosen = trials[trials["ports"] == trials["ports"].max()]
+    chosen = chosen[chosen["load_percent"] == chosen["load_percent"].max()]
+    chosen = chosen.assign(name=_names(chosen))
+    for mark, (_, group) in zip(_MARKS, chosen.groupby("name"), strict=False):
+        by_size = group.groupby("frame_bytes")["forwarding_fps"].mean() / 1e6
+        words = _words(group.iloc[0])
+        axes.plot(by_size.index, by_size, mark, label=words, markerfacecolor="none")
+        firsts = group.drop_duplicates("frame_bytes").sort_values("frame_bytes")
+        expected = [expected_fps(trial) / 1e6 for _, trial in firsts.iterrows()]
+        axes.plot(firsts["frame_bytes"], expected, color=GREY, linewidth=0.6, zorder=0)
+    axes.plot([], [], color=GREY, linewidth=0.6, label="arithmetic")
+    axes.set_yscale("log")
+    axes.set_xlabel("frame size (bytes with FCS)")
+    ports, load = int(chosen["ports"].iloc[0]), chosen["load_percent"].iloc[0]
+    axes.set_ylabel(f"forwarded (Mframes/s), {ports} ports at {load:g} %", fontsize=7)
+    figure.legend(loc="outside lower center", ncols=2)
+    return figure

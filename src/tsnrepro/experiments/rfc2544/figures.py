@@ -1,0 +1,323 @@
+"""Figures of the RFC 2544 benchmarks, for a column of a journal."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import seaborn as sns
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from tsnrepro.experiments.rfc2544.analysis import ANSWERS, limits_table, published_throughput
+from tsnrepro.experiments.rfc2544.loads import (
+    GIVEN_LOADS,
+    LOSS_SIZES,
+    Size,
+    published_loss,
+    sizes_of,
+)
+from tsnrepro.results.figures import (
+    COLOURS,
+    GREY,
+    LABELS,
+    MARKERS,
+    STYLES,
+    bounds,
+    new,
+    say,
+    stacked,
+)
+from tsnrepro.results.missing import loss
+
+_ANSWER_MARKERS = {
+    "binary_search": "v",
+    "zero_loss": "o",
+    "half_percent": "D",
+    "rfc2544": "s",
+    "systematic": "^",
+}
+ACCURACY_ROWS = (
+    ("binary-search", "binary_search", "bisection, 10 × 30 s, 0.001 %"),
+    ("binary-search-60s", "binary_search", "bisection, 10 × 60 s, no loss"),
+    ("mlrsearch", "zero_loss", "MLRsearch, zero loss, 1 s"),
+    ("mlrsearch", "half_percent", "MLRsearch, 0.5 %, 1 s"),
+    ("mlrsearch-rfc2544", "rfc2544", "MLRsearch, RFC 2544, 60 s"),
+    ("systematic", "systematic", "sweep, none lost below"),
+    ("systematic", "threshold", "sweep, half lose"),
+)
+_HALF_LOSE = "sweep, half of the trials lose"
+
+
+def throughput(table: pd.DataFrame, testbed: str, link_rate_mbps: float = 1000.0) -> Figure:
+    """Draw throughput over size, a mark a search, below the line's limits.
+
+    ``table`` is that of :func:`tsnrepro.experiments.rfc2544.analysis.throughput_table`. The
+    upper panel has the frame sizes, the lower one, where there are any, the documents' payloads with what they print.
+    """
+    framed = table[table["frame_bytes"].notna()].assign(size=lambda t: t["frame_bytes"].astype(int))
+    plain = table[table["frame_bytes"].isna()].assign(size=lambda t: t["payload_bytes"])
+    panels = 1 if plain.empty else 2
+    figure, axes = stacked(1.2 + 1.6 * panels, testbed, panels)
+    _throughput_panel(axes[0], framed, link_rate_mbps)
+    axes[0].set_xlabel("frame size (bytes with FCS)")
+    if panels == 2:
+        _throughput_panel(axes[1], plain, link_rate_mbps, printed=True)
+        axes[1].set_xlabel("payload (bytes)")
+    figure.legend(
+        handles=_throughput_legend(table),
+        loc="outside lower center",
+        ncols=2,
+        fontsize=6,
+        columnspacing=1,
+        handletextpad=0.6,
+    )
+    return figure
+
+
+def _throughput_legend(table: pd.DataFrame) -> list[Line2D]:
+    """Return the marks: lines, colours for configurations, shapes for searches."""
+    colours = [
+        Line2D([], [], color=colour, linestyle="", marker="o", label=LABELS[name], **_fill(name))
+        for name, colour in COLOURS.items()
+    ]
+    shapes = [
+        Line2D([], [], color=GREY, linestyle="", marker=marker, label=_search(goal, table))
+        for goal, marker in _ANSWER_MARKERS.items()
+        if (table["goal"] == goal).any()
+    ]
+    if table["threshold_pps"].notna().any():
+        shapes.append(Line2D([], [], color=GREY, linestyle="", marker="+", label=_HALF_LOSE))
+    return [
+        Line2D([], [], color=GREY, linestyle="-", label="line's limit"),
+        Line2D([], [], color=GREY, linestyle=":", label="line's limit with R-TAG"),
+        *colours,
+        Line2D([], [], color="black", linestyle="", marker="x", label="published (bisection)"),
+        *shapes,
+    ]
+
+
+def _search(goal: str, table: pd.DataFrame) -> str:
+    """Return the words for a search, and who sent where it was not our talker."""
+    senders = sorted(set(table["generator"][table["goal"] == goal]))
+    return ANSWERS[goal] + ("" if senders == ["talker"] else f" ({', '.join(senders)})")
+
+
+def _fill(configuration: str) -> dict[str, Any]:
+    """Return the fill of marks: control is open, so that both can be told in grey."""
+    return {"markerfacecolor": COLOURS[configuration] if configuration == "frer" else "white"}
+
+
+def _throughput_panel(
+    axes: Axes, table: pd.DataFrame, link_rate_mbps: float, *, printed: bool = False
+) -> None:
+    if table.empty:
+        say(axes)
+        return
+    sizes = sorted(table["size"].unique())
+    place = {size: number for number, size in enumerate(sizes)}
+    payload_of = table.groupby("size")["payload_bytes"].first()
+    limits = limits_table(payload_of, link_rate_mbps).set_index("payload_bytes").loc[payload_of]
+    for name, line in (("plain", "-"), ("tagged", ":")):
+        rate = limits[f"{name}_payload_mbps"]
+        axes.plot(range(len(sizes)), rate, line, color=GREY, linewidth=0.9)
+    table = table.assign(threshold_mbps=table["threshold_pps"] * table["payload_bytes"] * 8 / 1e6)
+    marks = [(marker, goal, "offered_payload_mbps") for goal, marker in _ANSWER_MARKERS.items()]
+    marks.append(("+", "systematic", "threshold_mbps"))
+    shown = [mark for mark in marks if table.loc[table["goal"] == mark[1], mark[2]].notna().any()]
+    for number, (marker, goal, column) in enumerate(shown):
+        aside = 0.12 * (number - (len(shown) - 1) / 2)
+        for configuration, colour in COLOURS.items():
+            chosen = table[(table["goal"] == goal) & (table["configuration"] == configuration)]
+            axes.plot(
+                chosen["size"].map(place) + aside,
+                chosen[column],
+                marker,
+                color=colour,
+                markersize=4 if marker == "+" else 3,
+                markeredgewidth=0.7,
+                **_fill(configuration),
+            )
+    if printed:
+        values = published_throughput()
+        values = values[values["document"] == "frer-fail-operational"]
+        values = values[values["payload_bytes"].isin(sizes)]
+        axes.plot(
+            values["payload_bytes"].map(place),
+            values["zero_loss_mbps"],
+            "x",
+            color="black",
+            markersize=4.5,
+        )
+    axes.set_xticks(range(len(sizes)), [str(size) for size in sizes])
+    axes.set_ylim(0, 1.03 * link_rate_mbps)
+    axes.set_ylabel("throughput,\npayload (Mb/s)")
+
+
+def frame_loss(table: pd.DataFrame, testbed: str) -> Figure:
+    """Draw frame loss over the load that was offered, a panel a size.
+
+    ``table`` is that of :func:`tsnrepro.experiments.rfc2544.analysis.loss_table`; sizes asked for
+    as payloads have panels of their own. Crosses are what fail-operational prints (tables 9A to 9C), its rates
+    relative to the limit of the same payload. Bars are limits over repetitions.
+    """
+    sizes = [s for s in sizes_of(table) if s.size_bytes in LOSS_SIZES and len(s.of(table))]
+    figure, panels = stacked(0.5 + 1.25 * max(1, len(sizes)), testbed, max(1, len(sizes)))
+    if not sizes:
+        say(panels[0])
+        return figure
+    for axes, size in zip(panels, sizes, strict=True):
+        _loss_panel(axes, size.of(table), size)
+        axes.set_xlim(0, 1.03 * max(100, table["offered_percent"].max()))
+        axes.tick_params(labelbottom=axes is panels[-1])
+    panels[-1].set_xlabel("offered load (% of the line's limit)")
+    handles, labels = panels[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside upper left", ncols=3, fontsize=6)
+    return figure
+
+
+def _loss_panel(axes: Axes, table: pd.DataFrame, size: Size) -> None:
+    for configuration, name in LABELS.items():
+        group = table[table["configuration"] == configuration]
+        # Loads above the line come out as one offered load: one mark for each that was asked for.
+        loads = group.groupby(["procedure", "asked_percent"])[["offered_percent", "loss_percent"]]
+        points = loads.mean().sort_values("offered_percent")
+        axes.plot(
+            points["offered_percent"],
+            points["loss_percent"],
+            STYLES[configuration],
+            marker=MARKERS[configuration],
+            markersize=3,
+            color=COLOURS[configuration],
+            label=name,
+            **_fill(configuration),
+        )
+        _loss_limits(axes, group, COLOURS[configuration])
+    load, printed = _published_loss(size.size_bytes)
+    axes.plot(
+        load, printed, "x", color="black", markersize=3.5, label="published (payload of that size)"
+    )
+    axes.set_yscale("symlog", linthresh=0.01, linscale=0.5)
+    axes.set_ylim(-0.003, 100)
+    axes.set_yticks([0, 0.01, 1, 100], ["0", "0.01", "1", "100"])
+    axes.minorticks_off()
+    payload = " payload" if size.kind == "payload" else ""
+    axes.set_ylabel(f"{size.size_bytes} B{payload}:\nloss (%)")
+
+
+def _loss_limits(axes: Axes, table: pd.DataFrame, colour: Any) -> None:
+    """Draw the limits of the mean loss at given loads where repetitions give some.
+
+    A range is no error bar, and the downward procedure chooses its loads by their results.
+    """
+    for _, at in table[table["procedure"] == GIVEN_LOADS].groupby("asked_percent"):
+        bounds(axes, loss(at, "loss_percent"), at["offered_percent"].mean(), colour=colour)
+
+
+def _published_loss(size: int) -> tuple[pd.Series, pd.Series]:
+    printed = published_loss()
+    printed = printed[printed["size_bytes"] == size]
+    limit = float(limits_table([size])["plain_payload_mbps"].iloc[0])
+    return 100 * printed["published_offered_mbps"] / limit, printed["published_loss_percent"]
+
+
+def buffer_time(table: pd.DataFrame, testbed: str) -> Figure:
+    """Draw the corrected buffer time (RFC 9004) over frame size, and the buffer in datagrams.
+
+    ``table`` is that of :func:`tsnrepro.experiments.rfc2544.analysis.burst_table`. Bars reach
+    from the shortest to the longest burst that was found.
+    """
+    figure, (times, counts) = stacked(3.2, testbed, 2, sharex=True)
+    known = table[table["frame_bytes"].notna() & table["corrected_buffer_us"].notna()]
+    if known.empty:
+        say(times, "no buffer time")
+        say(counts, "no buffer time")
+        return figure
+    sizes = sorted(known["frame_bytes"].astype(int).unique())
+    place = {size: number for number, size in enumerate(sizes)}
+    for configuration, name in LABELS.items():
+        group = known[known["configuration"] == configuration]
+        where = group["frame_bytes"].astype(int).map(place) + (
+            0.08 if configuration == "frer" else -0.08
+        )
+        for axes, column in ((times, "corrected_buffer_us"), (counts, "buffer_datagrams")):
+            value = group[column].to_numpy(float)
+            low = value * (1 - (group["min_burst"] / group["mean_burst"]).to_numpy(float))
+            high = value * ((group["max_burst"] / group["mean_burst"]).to_numpy(float) - 1)
+            axes.errorbar(
+                where,
+                value,
+                yerr=[np.maximum(low, 0), np.maximum(high, 0)],
+                fmt=MARKERS[configuration],
+                color=COLOURS[configuration],
+                capsize=1.5,
+                elinewidth=0.7,
+                label=name,
+                **_fill(configuration),
+            )
+    counts.set_xticks(range(len(sizes)), [str(size) for size in sizes])
+    counts.set_xlabel("frame size (bytes with FCS)")
+    times.set_ylabel("corrected\nbuffer time (µs)")
+    counts.set_ylabel("buffer\n(datagrams)")
+    for axes in (times, counts):
+        axes.set_yscale("log")
+        axes.set_xlim(-0.5, len(sizes) - 0.5)
+    times.legend(loc="best")
+    return figure
+
+
+def accuracy(table: pd.DataFrame, tolerance_percent: float = 1.0) -> Figure:
+    """Draw each search's result relative to the truth, a mark a run, with and without stalls.
+
+    ``table`` is :func:`tsnrepro.experiments.rfc2544.accuracy.run_accuracy`'s. At the right stands
+    how many runs came within the tolerance, which is shaded.
+    """
+    figure, axes = new(2.9, "model testbed")
+    if table.empty:
+        say(axes, "no runs")
+        return figure
+    calm, stalled = sns.color_palette("colorblind")[:2]
+    looks: Mapping[bool, dict] = {
+        False: {"color": calm, "marker": "o", "aside": -0.17, "label": "without stalls"},
+        True: {"color": stalled, "marker": "x", "aside": 0.17, "label": "with random stalls"},
+    }
+    rows = [row for row in ACCURACY_ROWS if _has(table, *row[:2])]
+    spread = np.random.default_rng(0)
+    for number, (method, answer, _) in enumerate(rows):
+        of = table[(table["method"] == method) & (table["answer"] == answer)]
+        for stalls, look in looks.items():
+            group = of[of["stalls"] == stalls]
+            height = number + look["aside"] + spread.uniform(-0.08, 0.08, len(group))
+            axes.scatter(
+                100 * group["ratio"],
+                height,
+                s=9,
+                marker=look["marker"],
+                color=look["color"],
+                facecolors="none" if look["marker"] == "o" else look["color"],
+                linewidths=0.7,
+                label=look["label"] if number == 0 else None,
+            )
+            axes.text(
+                1.02,
+                number + look["aside"],
+                f"{int(group['within'].sum())}/{len(group)}",
+                transform=axes.get_yaxis_transform(),
+                va="center",
+                fontsize=6,
+                color=look["color"],
+            )
+    axes.axvspan(
+        100 - tolerance_percent, 100 + tolerance_percent, color="0.85", linewidth=0, zorder=0
+    )
+    axes.set_yticks(range(len(rows)), [words for *_, words in rows], fontsize=6)
+    axes.set_ylim(len(rows) - 0.5, -0.5)
+    axes.set_xlim(0, 108)
+    axes.set_xlabel("result (% of the truth)")
+    figure.legend(loc="outside upper left", ncols=2, fontsize=6, handletextpad=0.3)
+    return figure
+
+
+def _has(table: pd.DataFrame, method: str, answer: str) -> bool:
+    return bool(((table["method"] == method) & (table["answer"] == answer)).any())

@@ -1,0 +1,386 @@
+"""Shaping: trials and logs of a run, their statistics, and how the gates held."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pandera.pandas as pa
+
+from tsnrepro.common.errors import RecordError
+from tsnrepro.experiments.shaping.factors import part_of
+from tsnrepro.experiments.shaping.log import (
+    DEPARTURES,
+    LOG,
+    Records,
+    decompress,
+    latency_us,
+    network_latency_us,
+)
+from tsnrepro.experiments.shaping.phase import Gate, Held, held
+from tsnrepro.experiments.shaping.settings import GATED, LAUNCHED, TOGGLED, ShapingPart
+from tsnrepro.records.runs import open_run, recorded_trials
+from tsnrepro.records.tables import COUNT
+from tsnrepro.results.missing import unknown
+from tsnrepro.stats.estimate import Estimate, without_interval
+from tsnrepro.stats.proportions import share
+from tsnrepro.stats.quantiles import beyond, replicated_quantile, sample_quantile, too_few_beyond
+from tsnrepro.stats.replication import mean_over_runs, range_over_runs
+
+QUANTILES = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p99_9": 0.999}
+STATISTICS = ("mean", *QUANTILES, "max", "jitter")
+"""What is told of every mode and load. Jitter is P99 above the smallest latency of the run, the
+packet delay variation of RFC 5481, section 4.2."""
+_QUANTILE_OF = QUANTILES | {"jitter": QUANTILES["p99"]}
+IDLE, LOADED = "idle", "loaded"
+LATENCY, _DEVIATION = "latency", "deviation from the launch time"
+
+_RATE = pa.Column(float, pa.Check.ge(0), coerce=True)
+_LATENCY = pa.Column(float, nullable=True)
+_SCHEMA = pa.DataFrameSchema(
+    {
+        "trial": pa.Column(str, unique=True),
+        "sha256": pa.Column(str, pa.Check.str_length(64, 64)),
+        "repetition": pa.Column(int, pa.Check.ge(1)),
+        "order": COUNT,
+        "started": pa.Column("datetime64[us, UTC]", coerce=True),
+        "part": pa.Column(str),
+        "kind": pa.Column(str),
+        "mode": pa.Column(str),
+        "medium": pa.Column(str),
+        "load_mbps": _RATE,
+        "load": pa.Column(str),
+        "payload_bytes": pa.Column(int, pa.Check.ge(12)),
+        "link_rate_mbps": _RATE,
+        "cycle_ns": pa.Column(float, nullable=True),
+        "sent": COUNT,
+        "received": COUNT,
+        "lost": COUNT,
+        "out_of_order": COUNT,
+        "load_offered_mbps": _RATE,
+        "load_delivered_mbps": _RATE,
+        "quantity": pa.Column(str, pa.Check.isin([LATENCY, _DEVIATION])),
+        **{f"{name}_us": _LATENCY for name in ("sd", "min", *STATISTICS)},
+        "network_max_us": _LATENCY,
+    },
+    strict=True,
+    name="shaping",
+)
+
+
+@dataclass(frozen=True)
+class Run:
+    """The trials of one run, a row each, with the log and the record of each by its name.
+
+    ``departures`` has those of trials whose listener does not hear the shaped ports directly.
+    """
+
+    trials: pd.DataFrame
+    logs: dict[str, Records]
+    documents: dict[str, dict[str, Any]]
+    departures: dict[str, Records] = field(default_factory=dict)
+
+    def egress(self, trial: str) -> Records:
+        """Return the log whose stamps tell when frames left the shaped port."""
+        return self.departures.get(trial, self.logs[trial])
+
+    @property
+    def virtual_time(self) -> bool:
+        """Whether any trial's clock was virtual: good for order and shaping, not for latency."""
+        guests = (document["values"].get("guest") for document in self.documents.values())
+        return any(guest and guest["virtual_time"] for guest in guests)
+
+    def label(self, testbed: str) -> str:
+        """Return a testbed's label, with a word on its clock where that is virtual."""
+        said = "virtual time" in testbed or not self.virtual_time
+        return testbed if said else f"{testbed}, virtual time"
+
+    def part(self, name: str) -> ShapingPart:
+        """Return a part's settings, with the modes and loads that were measured."""
+        rows = self.trials[self.trials["part"] == name]
+        first = part_of(self.documents[rows["trial"].iloc[0]]["factors"])
+        modes = list(dict.fromkeys(rows["mode"]))
+        loads = sorted(set(rows["load_mbps"]))
+        return first.model_copy(update={"modes": modes, "loads_mbps": loads})
+
+    def parts(self, kind: str | None = None) -> list[ShapingPart]:
+        """Return the parts of a kind, or all, that hold modes against each other, by their names.
+
+        Those whose gates are toggled within each trial are :meth:`toggled_parts`.
+        """
+        chosen = self.trials["mode"] != TOGGLED
+        if kind is not None:
+            chosen &= self.trials["kind"] == kind
+        return self._parts_of(self.trials[chosen])
+
+    def toggled_parts(self) -> list[ShapingPart]:
+        """Return the parts whose gates are toggled within each trial, by their names."""
+        return self._parts_of(self.trials[self.trials["mode"] == TOGGLED])
+
+    def _parts_of(self, rows: pd.DataFrame) -> list[ShapingPart]:
+        return [self.part(name) for name in sorted(set(rows["part"]))]
+
+    def rows(self, part: str, mode: str | None = None, load: str | None = None) -> pd.DataFrame:
+        """Return the trials of a part, of one mode and load where given, by repetition."""
+        chosen = self.trials["part"] == part
+        if mode is not None:
+            chosen &= self.trials["mode"] == mode
+        if load is not None:
+            chosen &= self.trials["load"] == load
+        return self.trials[chosen].sort_values("repetition")
+
+    def logs_of(self, rows: pd.DataFrame) -> list[Records]:
+        """Return the logs of some trials."""
+        return [self.logs[trial] for trial in rows["trial"]]
+
+    def groups(self, part: ShapingPart) -> list[tuple[str, str]]:
+        """Return the (mode, load) of a part that were measured, in the part's order."""
+        pairs = [(mode, load) for load in loads_of(part) for mode in part.modes]
+        return [(mode, load) for mode, load in pairs if len(self.rows(part.name, mode, load))]
+
+
+def loads_of(part: ShapingPart) -> list[str]:
+    """Return the names of a part's loads, in order."""
+    return [load_name(part.loads_mbps, load) for load in part.loads_mbps]
+
+
+def load_name(loads: Iterable[float], load: float) -> str:
+    """Return ``idle``, ``loaded``, or the rate where there are several loads."""
+    if load == 0:
+        return IDLE
+    return LOADED if sum(other > 0 for other in set(loads)) == 1 else f"{load:g}mbps"
+
+
+def read(manifest_path: str | Path) -> Run:
+    """Read a run of the experiment ``shaping``, checked against its checksums and its schema.
+
+    Raises
+    ------
+    RecordError
+        A trial is missing, was altered, or does not fit the schema.
+    """
+    store, _ = open_run(manifest_path)
+    documents = {document["trial"]: document for document in recorded_trials(manifest_path)}
+    logs = {trial: decompress(store.output_bytes(trial, LOG)) for trial in documents}
+    departures = {
+        trial: decompress(store.output_bytes(trial, DEPARTURES))
+        for trial in documents
+        if (store.folder / trial / DEPARTURES).is_file()
+    }
+    return assemble(documents, logs, departures)
+
+
+def assemble(
+    documents: dict[str, dict[str, Any]],
+    logs: dict[str, Records],
+    departures: dict[str, Records] | None = None,
+) -> Run:
+    """Return a run of records, logs and departures, by the trial's name.
+
+    Raises
+    ------
+    RecordError
+        A record does not fit the schema.
+    """
+    loads: dict[str, set[float]] = {}
+    for document in documents.values():
+        factors = document["factors"]
+        loads.setdefault(factors["part"], set()).add(factors["load_mbps"])
+    rows = [
+        _row(document, loads[document["factors"]["part"]], logs[name])
+        for name, document in documents.items()
+    ]
+    try:
+        table = _SCHEMA.validate(pd.DataFrame(rows))
+        return Run(table, logs, documents, departures or {})
+    except pa.errors.SchemaError as error:
+        raise RecordError(f"the trials do not fit their schema: {error}", "shaping") from error
+
+
+def _row(document: dict[str, Any], loads: set[float], log: Records) -> dict[str, Any]:
+    factors, values = document["factors"], document["values"]
+    part = part_of(factors)
+    counts = ("sent", "received", "lost", "out_of_order")
+    rates = ("load_offered_mbps", "load_delivered_mbps")
+    return {
+        **{key: document[key] for key in ("trial", "sha256", "repetition", "order", "started")},
+        **{key: factors[key] for key in ("part", "kind", "mode", "payload_bytes")},
+        **{key: factors[key] for key in ("link_rate_mbps", "load_mbps")},
+        "load": load_name(loads, factors["load_mbps"]),
+        "medium": values["medium"],
+        "cycle_ns": float(part.gates.cycle) if part.gates else np.nan,
+        **{key: values["result"][key] for key in (*counts, *rates)},
+        "quantity": _DEVIATION if factors["mode"] in LAUNCHED else LATENCY,
+        **_statistics(log),
+    }
+
+
+def _statistics(log: Records) -> dict[str, float]:
+    if not len(log):
+        names = ("sd", "min", *STATISTICS)
+        return dict.fromkeys((*(f"{name}_us" for name in names), "network_max_us"), np.nan)
+    latencies = latency_us(log)
+    network = network_latency_us(log)
+    smallest = float(latencies.min())
+    quantiles = {name: _quantile(latencies, q) for name, q in QUANTILES.items()}
+    return {
+        "mean_us": float(latencies.mean()),
+        "sd_us": float(latencies.std(ddof=1)) if len(latencies) > 1 else np.nan,
+        "min_us": smallest,
+        **{f"{name}_us": value for name, value in quantiles.items()},
+        "max_us": float(latencies.max()),
+        "jitter_us": quantiles["p99"] - smallest,
+        "network_max_us": float(network.max()) if len(network) else np.nan,
+    }
+
+
+def _quantile(latencies: np.ndarray, q: float) -> float:
+    """Return a run's quantile; nan where it would be the run's largest latency."""
+    return sample_quantile(latencies, q) if beyond(len(latencies), q) else np.nan
+
+
+# --- estimates --------------------------------------------------------------------------------
+
+
+def statistics_table(run: Run, part: ShapingPart) -> pd.DataFrame:
+    """Return :data:`STATISTICS` of every mode and load of a part, a row each, with limits.
+
+    ``value_us``, ``low_us``, ``high_us`` (95 %), ``quantity``, ``method``, ``runs`` and
+    ``frames``. From two runs on, the run is the unit; within one run the interval is that of
+    order statistics. The largest latency is what was seen and has no interval.
+    """
+    rows = []
+    for mode, load in run.groups(part):
+        group = run.rows(part.name, mode, load)
+        common = {
+            **{"part": part.name, "mode": mode, "load": load},
+            "quantity": group["quantity"].iloc[0],
+            "medium": group["medium"].iloc[0],
+            "runs": len(group),
+            "frames": int(group["received"].sum()),
+            "lost": int(group["lost"].sum()),
+        }
+        rows += [
+            common
+            | {
+                "statistic": name,
+                "value_us": estimate.value,
+                "low_us": estimate.low,
+                "high_us": estimate.high,
+                "method": estimate.method,
+            }
+            for name, estimate in estimates(run, part.name, mode, load).items()
+        ]
+    return pd.DataFrame(rows)
+
+
+def estimates(run: Run, part: str, mode: str, load: str) -> dict[str, Estimate]:
+    """Return :data:`STATISTICS` of a mode under a load, in microseconds, the run as the unit.
+
+    What too few frames lie beyond is unknown, and its method says so.
+    """
+    group = _with_latencies(run.rows(part, mode, load))
+    if group.empty:
+        return {}
+    latencies = [latency_us(log) for log in run.logs_of(group)]
+    largest = float(group["max_us"].max())
+    found = {"mean": mean_over_runs(group["mean_us"], unit="us")}
+    for name, q in QUANTILES.items():
+        why = not_located(group, name)
+        quantile = unknown("us", why) if why else replicated_quantile(latencies, q, unit="us")
+        found[name] = quantile
+    found["max"] = without_interval(largest, "the largest seen", len(group), "us")
+    why = not_located(group, "jitter")
+    jitter = unknown("us", why) if why else mean_over_runs(group["jitter_us"], unit="us")
+    return found | {"jitter": jitter}
+
+
+def not_located(rows: pd.DataFrame, statistic: str) -> str:
+    """Return why trials do not locate one of :data:`STATISTICS`; empty where they do, or have none.
+
+    The tail of few frames is its largest one, see
+    :func:`tsnrepro.stats.quantiles.too_few_beyond`.
+    """
+    counts, q = _with_latencies(rows)["received"], _QUANTILE_OF.get(statistic)
+    return too_few_beyond(counts, q) if q is not None and len(counts) else ""
+
+
+def _with_latencies(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return the trials that received frames enough for a spread."""
+    return rows[rows["received"] > 1]
+
+
+def gate_of(run: Run, trial: str) -> Gate | None:
+    """Return the gate that a trial's phases belong to; None without a schedule or egress times."""
+    document = run.documents[trial]
+    part = part_of(document["factors"])
+    if part.gates is None or document["values"].get("egress") is None:
+        return None
+    return Gate.of(document, part.gates, part.priority)
+
+
+@dataclass(frozen=True)
+class HeldRuns:
+    """How a gate held in several runs. Frames of one run leave by one schedule: the run counts."""
+
+    runs: list[Held]
+
+    def sum(self, name: str) -> int:
+        """Return a count of frames over all runs."""
+        return sum(getattr(one, name) for one in self.runs)
+
+    @property
+    def outside_percent(self) -> Estimate:
+        """The share of a run's frames outside, mean and range over runs."""
+        shares = [100 * one.outside / one.frames for one in self.runs]
+        return range_over_runs(shares, "frames outside come together", unit="%")
+
+    @property
+    def runs_percent(self) -> Estimate:
+        """The share of runs with any frame outside, with the exact binomial interval."""
+        return share(sum(one.outside > 0 for one in self.runs), len(self.runs)).scaled(100, "%")
+
+
+def held_runs(run: Run, part: str, mode: str, load: str) -> HeldRuns | None:
+    """Return how a gated mode's gate held under a load; None where that cannot be told.
+
+    Modes without a gate are left out: what they send outside a window is no miss.
+    """
+    found = []
+    for trial in run.rows(part, mode, load)["trial"] if mode in GATED else ():
+        gate = gate_of(run, trial)
+        if gate is not None:
+            found.append(held(gate, run.egress(trial)))
+    found = [one for one in found if one.frames]
+    return HeldRuns(found) if found else None
+
+
+def held_table(run: Run) -> pd.DataFrame:
+    """Return how the gates held, one row a gated mode, load and part."""
+    rows = []
+    for part in run.parts():
+        for mode, load in run.groups(part):
+            found = held_runs(run, part.name, mode, load)
+            if found is None:
+                continue
+            outside, runs = found.outside_percent, found.runs_percent
+            counts = ("frames", "without_stamp", "outside", "early", "late")
+            rows.append(
+                {
+                    **{"part": part.name, "mode": mode, "load": load},
+                    "cycle_ns": part.gates.cycle if part.gates else None,
+                    **{name: found.sum(name) for name in counts},
+                    "runs": len(found.runs),
+                    "outside_percent": outside.value,
+                    "outside_least_percent": outside.low,
+                    "outside_most_percent": outside.high,
+                    "runs_outside_percent": runs.value,
+                    "runs_outside_low_percent": runs.low,
+                    "runs_outside_high_percent": runs.high,
+                    "worst_early_ns": max(one.worst_early_ns for one in found.runs),
+                    "worst_late_ns": max(one.worst_late_ns for one in found.runs),
+                }
+            )
+    return pd.DataFrame(rows)

@@ -1,0 +1,94 @@
+"""Every command of a trial between two network cards, for every host: nothing is changed."""
+
+from contextlib import ExitStack
+from typing import get_args
+
+from tsnrepro.common.errors import ConfigurationError
+from tsnrepro.common.topology import TALKER
+from tsnrepro.config import Campaign, CardsSettings
+from tsnrepro.config.files import campaign
+from tsnrepro.experiments.shaping import on_hosts
+from tsnrepro.experiments.shaping.factors import part_of
+from tsnrepro.experiments.shaping.plan import trials_of
+from tsnrepro.experiments.shaping.settings import Mode, ShapingSettings
+from tsnrepro.records.store import Trial
+from tsnrepro.testbeds.jobs import dry_run as told
+from tsnrepro.testbeds.jobs.job import Job, LinkEnd
+from tsnrepro.testbeds.nic_pair.hosts import Pair, clocks_of
+from tsnrepro.testbeds.nic_pair.testbed import CardsTestbed
+from tsnrepro.testbeds.rack import programs, time_service
+from tsnrepro.testbeds.rack.host import RackHost
+from tsnrepro.testbeds.rack.shell import tell
+
+_CARDS = "cards"
+# A trial's own differs; nothing but the moment at which steps begin goes by it.
+_SEED = 1
+
+
+def trial_of(measured: Campaign, name: str, mode: str, *, kind: str = "end-station") -> Trial:
+    """Return the first trial between cards of a mode and a kind of part, of the highest load.
+
+    Raises
+    ------
+    ConfigurationError
+        The campaign has none.
+    """
+    settings = measured.section("shaping")
+    listed = settings.parts if isinstance(settings, ShapingSettings) else []
+    parts = [part.on(_CARDS) for part in listed if _CARDS in part.testbeds and part.kind == kind]
+    for part in parts:
+        if mode in part.modes:
+            trials = [t for t in trials_of(part, 1) if t.factors["mode"] == mode]
+            return max(trials, key=lambda trial: trial.factors["load_mbps"])
+    have = {mode for part in parts for mode in part.modes}
+    known = [mode for mode in get_args(Mode) if mode in have]
+    raise ConfigurationError(
+        f"the campaign measures no mode {mode} of {kind} between cards",
+        f"config/campaigns/{name}.yaml, shaping",
+        f"It has: {', '.join(known) or 'none'}",
+    )
+
+
+def job_for(trial: Trial, testbed: CardsTestbed) -> Job:
+    """Return the job that the trial is on a testbed of two cards."""
+    part = part_of(trial.factors)
+    return on_hosts.job_of(part, trial.factors["mode"], _SEED, testbed.cable)
+
+
+def lines(job: Job, pair: Pair, testbed: CardsTestbed) -> list[str]:
+    """Return a line a command of a trial, linuxptp's among them."""
+    settings, on_host = testbed.settings, programs.on_host()
+    words = RackHost(pair.connections[TALKER], {}, on_host).translated
+    starting, ending = [], []
+    for role, cards in clocks_of(settings).items() if settings.ptp else ():
+        assert settings.ptp is not None
+        started, ended = time_service.told(settings.ptp, role, cards)
+        starting += started
+        ending += ended
+
+    def hardware_address(port: LinkEnd) -> str:
+        shell = pair.shells[port.host]
+        return shell.read(["cat", f"/sys/class/net/{port.device}/address"]).strip()
+
+    return [*told.lines(job, lambda argv: words(list(argv)), hardware_address, (starting, ending))]
+
+
+def tell_trial(name: str, settings: CardsSettings, mode: str, campaign_name: str) -> None:
+    """Print every command of a trial between two cards, for both hosts.
+
+    Raises
+    ------
+    ConfigurationError
+        The campaign has no such trial.
+    TestbedError
+        A host cannot be reached, or its card is in use.
+    """
+    kind = "bridge" if settings.hosts.sw else "end-station"
+    trial = trial_of(campaign(campaign_name), campaign_name, mode, kind=kind)
+    testbed = CardsTestbed(settings, name)
+    print(f"# {trial.label} of campaign {campaign_name}")
+    with ExitStack() as stack:
+        pair = Pair(settings, stack, tell)
+        pair.refuse(pair.save())
+        pair.prepare()
+        print("\n".join(lines(job_for(trial, testbed), pair, testbed)))

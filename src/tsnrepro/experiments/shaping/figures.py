@@ -1,0 +1,403 @@
+"""Figures of shaping: phases in the cycle, histograms and distributions of latency by mode.
+
+Column width, colour-blind safe; modes differ by line style as well as by colour.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import seaborn as sns
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import NullFormatter
+
+from tsnrepro.experiments.shaping.analysis import IDLE, LOADED, Run, gate_of
+from tsnrepro.experiments.shaping.log import Records, latency_us, stamped
+from tsnrepro.experiments.shaping.phase import Gate
+from tsnrepro.experiments.shaping.settings import TOGGLED, ShapingPart
+from tsnrepro.experiments.shaping.toggled import gate_phases
+from tsnrepro.results.figures import GREY, panels, say
+
+_MODES: tuple[str, ...] = ("tas", "fifo", "prio", "cbs", "etf", "mqprio", "direct")
+_LABELS: dict[str, str] = {
+    "tas": "TAS",
+    "fifo": "no shaping",
+    "prio": "Prio",
+    "cbs": "CBS",
+    "etf": "ETF",
+    "mqprio": "mqprio",
+    "direct": "direct",
+}
+_COLOURS: dict[str, tuple] = dict(
+    zip(_MODES, sns.color_palette("colorblind", len(_MODES)), strict=True)
+)
+_STYLES: dict[str, Any] = dict(
+    zip(_MODES, ("-", "--", "-.", (0, (4, 1, 1, 1, 1, 1)), ":", ":", ":"), strict=True)
+)
+_MOST_POINTS = 1500
+_BINS = 60
+_WINDOW_COLOUR = "0.9"
+
+Array = npt.NDArray[np.float64]
+
+
+def _panels(count: int, height_inches: float, testbed: str) -> tuple[Figure, list[Axes]]:
+    figure, axes = panels(1, count, height_inches)
+    figure.suptitle(testbed, x=0.99, ha="right", fontsize=6, color=GREY)
+    return figure, list(axes[0])
+
+
+def _key(figure: Figure, axes: Axes, columns: int = 4) -> None:
+    handles, labels = axes.get_legend_handles_labels()
+    unique = dict(zip(labels, handles, strict=True))
+    if unique:
+        figure.legend(
+            list(unique.values()),
+            list(unique),
+            loc="outside lower center",
+            ncols=columns,
+            markerscale=2,
+            handlelength=2,
+        )
+
+
+def _line(mode: str) -> dict[str, Any]:
+    return {"color": _COLOURS[mode], "linestyle": _STYLES[mode]}
+
+
+# --- phases -----------------------------------------------------------------------------------
+
+
+def _shade(axes: Axes, gate: Gate) -> None:
+    """Shade the windows of the stream's class, the part that runs over the cycle's end folded."""
+    cycle = gate.gates.cycle
+    for begin, until in gate.gates.windows_ns(gate.traffic_class):
+        look: dict[str, Any] = {"color": _WINDOW_COLOUR, "linewidth": 0, "zorder": 0}
+        for start, end in ((begin, min(until, cycle)), (0, until - cycle)):
+            if end > start:
+                axes.axvspan(start / 1000, end / 1000, **look, label="gate open")
+
+
+def phase_scatter(run: Run, parts: Sequence[ShapingPart], testbed: str, load: str = IDLE) -> Figure:
+    """Draw latency over the place in the cycle at which each frame began, a panel a cycle.
+
+    Grey is where the gate is open. Beside the gated frames stand those of the port without a gate.
+    """
+    figure, row = _panels(max(1, len(parts)), 2.3, testbed)
+    if not parts:
+        say(row[0], "no part with a gate")
+    for axes, part in zip(row, parts, strict=False):
+        modes = _over_the_cycle(axes, run, part, ("fifo", "tas"), load)
+        for mode, (gate, logs) in modes.items():
+            _scatter(axes, mode, gate, logs)
+        if not modes:
+            say(axes, "no egress times")
+    row[0].set_ylabel("one-way latency (µs)")
+    _key(figure, row[0])
+    return figure
+
+
+def phase_histogram(
+    run: Run, parts: Sequence[ShapingPart], testbed: str, load: str = IDLE
+) -> Figure:
+    """Draw how many frames began at each place in the cycle, with and without a gate."""
+    figure, row = _panels(max(1, len(parts)), 2.1, testbed)
+    if not parts:
+        say(row[0], "no part with a gate")
+    for axes, part in zip(row, parts, strict=False):
+        for mode, (gate, logs) in _over_the_cycle(axes, run, part, ("tas", "fifo"), load).items():
+            _steps(axes, mode, gate, logs)
+        # Frames that waited for the gate leave together: thousands in the first bin.
+        axes.set_yscale("log")
+    row[0].set_ylabel("share of frames (%)")
+    _key(figure, row[0])
+    return figure
+
+
+def _over_the_cycle(
+    axes: Axes, run: Run, part: ShapingPart, modes: Sequence[str], load: str
+) -> dict[str, tuple[Gate, list[Records]]]:
+    """Prepare a panel over a part's cycle; return gate and logs of the modes that tell egress."""
+    found = {}
+    for mode in modes:
+        rows = run.rows(part.name, mode, load)
+        gate = gate_of(run, rows["trial"].iloc[0]) if len(rows) else None
+        if gate is not None:
+            found[mode] = gate, run.logs_of(rows)
+    for gate, _ in list(found.values())[:1]:
+        _shade(axes, gate)
+        axes.set_xlim(0, gate.gates.cycle / 1000)
+        axes.set_title(f"cycle {gate.gates.cycle / 1000:g} µs", fontsize=7)
+    axes.set_xlabel("place in the cycle (µs)")
+    return found
+
+
+def _scatter(axes: Axes, mode: str, gate: Gate, logs: list[Records]) -> None:
+    # Every run takes part; evenly spaced datagrams of each.
+    each = max(1, _MOST_POINTS // len(logs))
+    thinned = [stamped(log)[:: max(1, len(log) // each)] for log in logs]
+    axes.scatter(
+        np.concatenate([gate.phases_ns(log) for log in thinned]) / 1000,
+        np.concatenate([latency_us(log) for log in thinned]),
+        s=1.5,
+        color=_COLOURS[mode],
+        marker="o" if mode == "tas" else "x",
+        linewidths=0.3,
+        label=_LABELS[mode],
+        rasterized=True,
+    )
+
+
+def _steps(axes: Axes, mode: str, gate: Gate, logs: list[Records]) -> None:
+    phases = np.concatenate([gate.phases_ns(log) for log in logs])
+    counts, edges = np.histogram(phases, bins=50, range=(0, gate.gates.cycle))
+    share = 100 * counts / max(1, len(phases))
+    axes.stairs(share, edges / 1000, **_line(mode), label=_LABELS[mode])
+
+
+# --- latencies --------------------------------------------------------------------------------
+
+
+def latencies(run: Run, part: ShapingPart, modes: Sequence[str], load: str) -> dict[str, Array]:
+    """Return the latencies of all runs together, in microseconds, by mode."""
+    found = {
+        mode: [latency_us(log) for log in run.logs_of(run.rows(part.name, mode, load)) if len(log)]
+        for mode in modes
+    }
+    return {mode: np.concatenate(logs) for mode, logs in found.items() if logs}
+
+
+def _edges(samples: Mapping[str, Array], *, logarithmic: bool) -> Array:
+    low = min(float(values.min()) for values in samples.values())
+    high = max(float(values.max()) for values in samples.values())
+    if logarithmic and low > 0:
+        return np.geomspace(low * 0.95, high * 1.05, _BINS)
+    margin = 0.02 * (high - low) or 0.5
+    return np.linspace(low - margin, high + margin, _BINS)
+
+
+def _wide(samples: Mapping[str, Array]) -> bool:
+    """Tell whether the modes' latencies are so far apart that only a log axis shows them."""
+    medians = [float(np.median(values)) for values in samples.values()]
+    return min(medians) > 0 and max(medians) > 5 * min(medians)
+
+
+def _histogram(axes: Axes, samples: Mapping[str, Array]) -> None:
+    logarithmic = _wide(samples)
+    edges = _edges(samples, logarithmic=logarithmic)
+    for mode, values in samples.items():
+        counts, _ = np.histogram(values, edges)
+        share = 100 * counts / len(values)
+        axes.stairs(share, edges, color=_COLOURS[mode], fill=True, alpha=0.25, linewidth=0)
+        axes.stairs(
+            share, edges, color=_COLOURS[mode], linestyle=_STYLES[mode], label=_LABELS[mode]
+        )
+    if logarithmic:
+        axes.set_xscale("log")
+    axes.set_xlabel("one-way latency (µs)")
+
+
+def _distribution(axes: Axes, values: Array, **look: object) -> None:
+    share = np.concatenate([np.linspace(0, 1, 401), 1 - np.geomspace(1e-2, 1 / len(values), 50)])
+    share = np.sort(np.clip(share, 1 / len(values), 1))
+    axes.plot(np.quantile(values, share, method="inverted_cdf"), share, **look)  # pyright: ignore[reportArgumentType]
+
+
+def histogram_and_cdf(
+    run: Run, part: ShapingPart, testbed: str, modes: Sequence[str] = ("tas", "fifo")
+) -> Figure:
+    """Draw latency without load: histogram beside cumulative distribution."""
+    figure, (left, right) = _panels(2, 2.2, testbed)
+    samples = latencies(run, part, modes, IDLE)
+    if not samples:
+        say(left, "not measured")
+        say(right, "not measured")
+        return figure
+    _histogram(left, samples)
+    left.set_ylabel("share of frames (%)")
+    for mode, values in samples.items():
+        _distribution(right, values, **_line(mode))
+    right.set_xlabel("one-way latency (µs)")
+    right.set_ylabel("share at most")
+    _key(figure, left)
+    return figure
+
+
+def loaded_histogram(
+    run: Run,
+    part: ShapingPart,
+    testbed: str,
+    modes: Sequence[str] = ("tas", "fifo"),
+    load: str = LOADED,
+) -> Figure:
+    """Draw latency under load: a histogram of some modes."""
+    figure, (axes,) = _panels(1, 2.2, testbed)
+    samples = latencies(run, part, modes, load)
+    if not samples:
+        say(axes, "not measured")
+        return figure
+    _histogram(axes, samples)
+    axes.set_ylabel("share of frames (%)")
+    _key(figure, axes)
+    return figure
+
+
+def distributions(
+    run: Run,
+    part: ShapingPart,
+    testbed: str,
+    modes: Sequence[str] = ("direct", "tas", "cbs", "fifo"),
+    names: Mapping[str, str] | None = None,
+) -> Figure:
+    """Draw cumulative distributions of every mode, without load (dotted) and with it (solid)."""
+    figure, (axes,) = _panels(1, 2.7, testbed)
+    known = dict(_LABELS) | {"fifo": "best effort"} | dict(names or {})
+    drawn = {
+        (mode, load): values
+        for load in (IDLE, LOADED)
+        for mode, values in latencies(run, part, modes, load).items()
+    }
+    if not drawn:
+        say(axes, "not measured")
+        return figure
+    for place, ((mode, load), values) in enumerate(drawn.items()):
+        idle = load == IDLE
+        _distribution(
+            axes,
+            values,
+            color=_COLOURS[mode],
+            linestyle=":" if idle else "-",
+            # Without load some curves are one: wide below narrow shows them all.
+            linewidth=max(0.7, 2.8 - 0.6 * place) if idle else 1.2,
+            label=f"{known[mode]}{'' if idle else ', loaded'}",
+        )
+    low = min(values.min() for values in drawn.values())
+    high = max(values.max() for values in drawn.values())
+    if low > 0 and high > 10 * low:
+        axes.set_xscale("log")
+    axes.set_xlabel("one-way latency (µs)")
+    axes.set_ylabel("share at most")
+    axes.set_ylim(0, 1.01)
+    _key(figure, axes, columns=3)
+    return figure
+
+
+# --- toggled gates ----------------------------------------------------------------------------
+
+
+def over_time(run: Run, part: ShapingPart, testbed: str, load: str = LOADED) -> Figure:
+    """Draw latency over the time of the first run, while its gates were enabled and disabled."""
+    figure, (axes,) = _panels(1, 2.2, testbed)
+    rows = run.rows(part.name, TOGGLED, load)
+    if rows.empty:
+        say(axes, "not measured")
+        return figure
+    trial = rows["trial"].iloc[0]
+    phases, log = gate_phases(run, trial), run.logs[trial]
+    if not any(len(phase.of(log)) for phase in phases):
+        say(axes, "nothing received")
+        return figure
+    begin = phases[0].from_ns
+    looks = {True: ("tas", "gates enabled"), False: ("prio", "gates disabled")}
+    for phase in phases:
+        mode, label = looks[phase.enabled]
+        sent = phase.of(log)
+        sent = sent[:: max(1, len(log) // _MOST_POINTS)]
+        axes.scatter(
+            (sent["sent_ns"].astype(np.int64) - begin) / 1e9,
+            latency_us(sent),
+            s=1.5,
+            color=_COLOURS[mode],
+            marker="o" if phase.enabled else "x",
+            linewidths=0.3,
+            label=label,
+            rasterized=True,
+        )
+        if phase.enabled:
+            axes.axvspan(
+                (phase.from_ns - begin) / 1e9,
+                (phase.until_ns - begin) / 1e9,
+                color=_WINDOW_COLOUR,
+                linewidth=0,
+                zorder=0,
+            )
+    _log_scale(axes)
+    axes.set_xlabel("time of sending (s)")
+    axes.set_ylabel("one-way latency (µs)")
+    _key(figure, axes)
+    return figure
+
+
+# --- modes against each other -----------------------------------------------------------------
+
+_STATISTIC_LABELS: dict[str, str] = {
+    "p50": "P50",
+    "p90": "P90",
+    "p95": "P95",
+    "p99": "P99",
+    "p99_9": "P99.9",
+}
+
+
+def mode_against_mode(table: pd.DataFrame, testbed: str) -> Figure:
+    """Draw the ratio of two modes' latencies by statistic, a panel a part, with 95 % limits.
+
+    ``table`` is :func:`tsnrepro.experiments.shaping.modes.mode_against_mode`'s.
+    """
+    shown = table if table.empty else table[table["ratio"].notna()]
+    parts = [] if shown.empty else list(dict.fromkeys(shown["part"]))
+    figure, row = _panels(max(1, len(parts)), 2.0, testbed)
+    if not parts:
+        say(row[0], "not measured" if table.empty else "too few frames")
+        return figure
+    for axes, part in zip(row, parts, strict=True):
+        _ratios(axes, shown[shown["part"] == part])
+        axes.set_title(part, fontsize=7)
+    one, other = (_LABELS[table[column].iloc[0]] for column in ("mode", "other_mode"))
+    row[0].set_ylabel(f"{one} / {other}")
+    _key(figure, row[0])
+    return figure
+
+
+def _ratios(axes: Axes, table: pd.DataFrame) -> None:
+    statistics = list(dict.fromkeys(table["statistic"]))
+    for shift, (load, rows) in zip((-0.12, 0.12), table.groupby("load", sort=True), strict=False):
+        places = [statistics.index(name) + shift for name in rows["statistic"]]
+        limits = [rows["ratio"] - rows["ratio_low"], rows["ratio_high"] - rows["ratio"]]
+        axes.errorbar(
+            places,
+            rows["ratio"],
+            yerr=np.nan_to_num(np.array(limits, float)),
+            fmt="o" if load == IDLE else "s",
+            markerfacecolor="white" if load == IDLE else None,
+            color=_COLOURS["fifo"] if load == IDLE else _COLOURS["tas"],
+            linewidth=0.8,
+            capsize=2,
+            label=str(load),
+        )
+    axes.axhline(1, color="0.6", linewidth=0.6, zorder=0)
+    _log_scale(axes)
+    axes.set_xticks(
+        range(len(statistics)), [_STATISTIC_LABELS.get(str(n), str(n)) for n in statistics]
+    )
+
+
+def _log_scale(axes: Axes) -> None:
+    axes.set_yscale("log")
+    low, high = axes.get_ylim()
+    axes.yaxis.set_major_formatter("{x:g}")
+    # Within a decade the minor ticks are all there is to read.
+    axes.yaxis.set_minor_formatter("{x:g}" if high < 10 * low else NullFormatter())
+    axes.tick_params(axis="y", which="minor", labelsize=6)
+
+
+def gated_parts(run: Run, load: str = IDLE) -> list[ShapingPart]:
+    """Return a part of end stations for each cycle that was measured gated, the shortest first."""
+    by_cycle: dict[int, ShapingPart] = {}
+    for part in run.parts("end-station"):
+        if part.gates and len(run.rows(part.name, "tas", load)):
+            by_cycle.setdefault(part.gates.cycle, part)
+    return [by_cycle[cycle] for cycle in sorted(by_cycle)]

@@ -1,0 +1,215 @@
+"""Modes of shaping held against each other: by difference and ratio, and by equivalence.
+
+The unit is the run. Runs of one repetition are a block of the campaign's random order, so what
+drifts, or is uncertain of a model, falls on both sides of a pair alike: where both sides have the
+same repetitions they are paired. Times from the launch (``etf``) are no latencies and are held
+against none.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from tsnrepro.experiments.shaping.analysis import IDLE, Run, not_located
+from tsnrepro.experiments.shaping.settings import LAUNCHED, Kind, Mode, ShapingPart
+from tsnrepro.published.media import refuse_across_media
+from tsnrepro.stats.comparisons import holm, median_difference, relative_difference
+from tsnrepro.stats.equivalence import equivalence
+from tsnrepro.stats.estimate import Limits
+
+COMPARED = ("mean", "p50", "p99", "p99_9")
+HELD_AGAINST: tuple[tuple[Mode, Mode, Kind, tuple[str, ...]], ...] = (
+    ("tas", "prio", "end-station", ("p50", "p95", "p99", "max")),
+    ("cbs", "tas", "bridge", ("p90", "p99", "p99_9")),
+)
+"""Modes held against each other, in which kind of part, and by which statistics."""
+ALIKE_MARGIN_PERCENT = 5.0
+"""Mean latencies that differ by less count as alike, whatever was measured."""
+SIGNIFICANCE = 0.05
+
+
+@dataclass(frozen=True)
+class _Pair:
+    """Two (mode, load) of a part, the second of which the first is held against."""
+
+    part: str
+    one: tuple[str, str]
+    other: tuple[str, str]
+    statistics: tuple[str, ...]
+
+
+def compared(run: Run, pairs: Iterable[_Pair], *, across_media: bool = False) -> pd.DataFrame:
+    """Return the pairs that were measured, one row a statistic, as one family of tests.
+
+    ``ratio`` with its 95 % limits, and ``difference_us``, the median over repetitions, with limits
+    where they are enough; ``limits`` say what those are. ``p_value`` is of a ratio of one,
+    ``p_adjusted`` Holm's over all rows, ``verdict`` lower, higher or cannot tell at 5 %. A quantile
+    with too few frames beyond it has neither numbers nor verdict, and ``method`` says so.
+
+    Raises
+    ------
+    DifferentMediaError
+        Two sides were measured on different media, unless ``across_media`` asks for it.
+    """
+    rows = [row for pair in pairs for row in _rows(run, pair, across_media=across_media)]
+    table = pd.DataFrame(rows)
+    if table.empty:
+        return table
+    tested = table["p_value"].notna()
+    adjusted = pd.Series(np.nan, index=table.index)
+    if tested.any():
+        adjusted[tested] = holm(table.loc[tested, "p_value"])
+    words = np.where(table["ratio"] < 1, "lower", "higher")
+    verdict = pd.Series(np.where(adjusted < SIGNIFICANCE, words, "cannot tell"), table.index)
+    verdict = verdict.where(table["ratio"].notna())
+    return table.assign(p_adjusted=adjusted, verdict=verdict)
+
+
+def _rows(run: Run, pair: _Pair, *, across_media: bool) -> Iterator[dict]:
+    sides = [run.rows(pair.part, mode, load) for mode, load in (pair.one, pair.other)]
+    if any(rows.empty for rows in sides) or {pair.one[0], pair.other[0]} & {*LAUNCHED}:
+        return
+    names = [" ".join(side) for side in (pair.one, pair.other)]
+    media = {name: _medium(rows) for name, rows in zip(names, sides, strict=True)}
+    note = refuse_across_media(media, asked=across_media)
+    for statistic in pair.statistics:
+        if why := not_located(sides[0], statistic) or not_located(sides[1], statistic):
+            yield _identity(pair, statistic) | _nothing(why, len(sides[0])) | {"note": note}
+            continue
+        first, second, paired = _values(sides[0], sides[1], f"{statistic}_us")
+        if not len(first) or not len(second) or min(first.min(), second.min()) <= 0:
+            continue
+        difference = median_difference(first, second, unit="us", paired=paired)
+        relative = relative_difference(first, second, paired=paired)
+        ratio = {
+            name: 1 + getattr(relative.estimate, key) / 100
+            for name, key in (("ratio", "value"), ("ratio_low", "low"), ("ratio_high", "high"))
+        }
+        yield {
+            **_identity(pair, statistic),
+            "difference_us": difference.value,
+            "difference_low_us": difference.low,
+            "difference_high_us": difference.high,
+            "difference_method": difference.method,
+            "difference_limits": str(difference.limits),
+            **ratio,
+            "p_value": relative.p_value,
+            "method": relative.estimate.method,
+            "limits": str(relative.estimate.limits),
+            "runs": len(first),
+            "note": note,
+        }
+
+
+def _identity(pair: _Pair, statistic: str) -> dict:
+    return {
+        **{"part": pair.part, "mode": pair.one[0], "load": pair.one[1]},
+        **{"other_mode": pair.other[0], "other_load": pair.other[1], "statistic": statistic},
+    }
+
+
+def _nothing(why: str, runs: int) -> dict:
+    numbers = ("difference_us", "difference_low_us", "difference_high_us")
+    ratios = ("ratio", "ratio_low", "ratio_high", "p_value")
+    return {
+        **dict.fromkeys((*numbers, *ratios), np.nan),
+        **dict.fromkeys(("difference_method", "method"), why),
+        **dict.fromkeys(("difference_limits", "limits"), str(Limits.NONE)),
+        "runs": runs,
+    }
+
+
+def _medium(group: pd.DataFrame) -> str | None:
+    return " and ".join(sorted(set(group["medium"]))) or None
+
+
+def _values(
+    one: pd.DataFrame, other: pd.DataFrame, column: str
+) -> tuple[np.ndarray, np.ndarray, bool]:
+    """Return a column of both sides by repetition, and whether they pair up."""
+    first, second = (rows.set_index("repetition")[column].dropna() for rows in (one, other))
+    paired = list(first.index) == list(second.index)
+    return first.to_numpy(float), second.to_numpy(float), paired
+
+
+# --- what is compared -------------------------------------------------------------------------
+
+
+def _reference_mode(part: ShapingPart) -> str:
+    """Return what a part's modes are held against: no shaping where that was measured."""
+    return next((mode for mode in ("fifo", "prio", "direct") if mode in part.modes), part.modes[0])
+
+
+def against_reference(run: Run, part: ShapingPart, *, across_media: bool = False) -> pd.DataFrame:
+    """Return each mode against the reference under the same load, a family a part."""
+    reference = _reference_mode(part)
+    pairs = [
+        _Pair(part.name, (mode, load), (reference, load), COMPARED)
+        for mode, load in run.groups(part)
+        if mode not in (reference, "direct")
+    ]
+    return compared(run, pairs, across_media=across_media)
+
+
+def mode_against_mode(run: Run, one: str, other: str) -> pd.DataFrame:
+    """Return a pair of :data:`HELD_AGAINST` in every part and under every load, as one family."""
+    (found,) = (entry for entry in HELD_AGAINST if entry[:2] == (one, other))
+    pairs = [
+        _Pair(part.name, (one, load), (other, load), found[3])
+        for part in run.parts(found[2])
+        for mode, load in run.groups(part)
+        if mode == one
+    ]
+    return compared(run, pairs)
+
+
+def load_effect(run: Run, part: ShapingPart) -> pd.DataFrame:
+    """Return what the load adds to each mode's latency, a family a part."""
+    pairs = [
+        _Pair(part.name, (mode, load), (mode, IDLE), COMPARED)
+        for mode, load in run.groups(part)
+        if load != IDLE
+    ]
+    return compared(run, pairs)
+
+
+def bridge_cost(run: Run, part: ShapingPart) -> pd.DataFrame:
+    """Return what the switch adds to the direct link's mean latency, idle, one row a mode."""
+    pairs = [
+        _Pair(part.name, (mode, IDLE), ("direct", IDLE), ("mean",))
+        for mode, load in run.groups(part)
+        if load == IDLE and mode != "direct"
+    ]
+    return compared(run, pairs)
+
+
+def idle_alike(run: Run, part: ShapingPart) -> pd.DataFrame:
+    """Return whether each mode's mean latency without load is that of the reference.
+
+    By equivalence within :data:`ALIKE_MARGIN_PERCENT`, so that "alike" is shown and not merely
+    not refuted: ``verdict`` is equivalent, different or cannot tell.
+    """
+    reference, rows = _reference_mode(part), []
+    for mode, load in run.groups(part):
+        other = run.rows(part.name, reference, IDLE)
+        if load != IDLE or other.empty or mode in (reference, "direct", *LAUNCHED):
+            continue
+        first, second, paired = _values(run.rows(part.name, mode, IDLE), other, "mean_us")
+        if not len(first) or not len(second) or min(first.min(), second.min()) <= 0:
+            continue
+        found = equivalence(first, second, ALIKE_MARGIN_PERCENT, paired=paired)
+        rows.append(
+            {
+                **{"part": part.name, "mode": mode, "reference": reference},
+                "difference_percent": found.difference.value,
+                "low_percent": found.difference.low,
+                "high_percent": found.difference.high,
+                "p_value": found.p_value,
+                "method": found.difference.method,
+                "limits": str(found.difference.limits),
+                "verdict": str(found.verdict),
+            }
+        )
+    return pd.DataFrame(rows)

@@ -1,1 +1,0 @@
-"""What experiments simulate on networks that no other testbed has."""

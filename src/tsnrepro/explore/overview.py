@@ -1,0 +1,153 @@
+"""Before and after measuring: what there is to measure as a table, and a first picture of it.
+
+The measuring notebooks reach this by ``tsnrepro.planned`` and ``tsnrepro.first_look``. The picture
+is drawn from single trials as they were recorded; results with intervals are the analysis's.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import matplotlib.pyplot as plt
+import pandas as pd
+from matplotlib.figure import Figure
+
+from tsnrepro.config import files as campaigns
+from tsnrepro.imports.imported import is_imported
+from tsnrepro.records.store import RawStore, is_done, read_trial
+from tsnrepro.runner.runner import planned_trials
+
+# What one looks at first, the most telling before others.
+_TELLING = (
+    "goodput_mbps",
+    "loss_percent",
+    "recovery_ms",
+    "median_us",
+    "mean_us",
+    "half_round_trip_us",
+    "throughput_mbps",
+    "achieved_pps",
+    "delivered_mbps",
+    "lost",
+    "received",
+)
+_KINDS = ("configuration", "mode")
+_MOST_KINDS = 10
+_COUNTED = ("label", "trials", "recorded", "nominal_s")
+
+
+def planned(experiment: str, testbed: str, campaign: str) -> pd.DataFrame:
+    """Return what is to be measured, a row for trials of equal factors.
+
+    Parameters
+    ----------
+    experiment, testbed, campaign
+        Their names.
+
+    Returns
+    -------
+    pandas.DataFrame
+        By label, in the order of measuring: ``trials``, ``recorded``, and ``nominal_s``, the
+        seconds that the others should take; and the factors that vary.
+
+    Raises
+    ------
+    ConfigurationError
+        The campaign has no such experiment for this testbed.
+    """
+    if is_imported(campaigns.raw_root(), testbed):
+        return pd.DataFrame({"trials": [], "recorded": [], "nominal_s": []})
+    store = RawStore(campaigns.raw_root(), testbed, campaign, experiment)
+    attempts = campaigns.campaign(campaign).attempts
+    rows = []
+    for item in planned_trials(experiment, testbed, campaign):
+        ended = store.ended(item.trial)
+        if item.until and not ended:
+            continue  # measured only where the others do not tell enough
+        recorded = is_done(ended, attempts)
+        factors = {n: v for n, v in item.trial.factors.items() if not isinstance(v, dict | list)}
+        rows.append(
+            {
+                "label": item.trial.label,
+                "trials": 1,
+                "recorded": int(recorded),
+                "nominal_s": 0.0 if recorded else item.nominal_s,
+                **factors,
+            }
+        )
+    table = pd.DataFrame(rows)
+    varied = [c for c in table if c not in _COUNTED and table[c].nunique(dropna=False) > 1]
+    sums = table.groupby("label", sort=False)[list(_COUNTED[1:])].sum()
+    return sums.join(table.groupby("label", sort=False)[varied].first())
+
+
+def first_look(run: dict[str, Any]) -> Figure | str:
+    """Draw the most telling number of a run's trials over the factor that varies most.
+
+    Parameters
+    ----------
+    run
+        What measuring returns: the run's manifest.
+
+    Returns
+    -------
+    Figure or str
+        A mark for each trial; in words, where no number of theirs fits a picture.
+    """
+    folder = Path(run["folder"])
+    trials = pd.DataFrame([_row(read_trial(folder / each["trial"])) for each in run["trials"]])
+    y = next((name for name in _TELLING if _is_number(trials, name)), None)
+    if y is None:
+        return "No number of these trials fits a first picture; the analysis draws them."
+    over = _factors(trials)
+    numbers = [name for name in over if _is_number(trials, name)]
+    x = max(numbers or over, key=lambda name: trials[name].nunique(), default=None)
+    return _drawn(trials, x, y, f"{run['experiment']}, {run['testbed']}, {run['campaign']}")
+
+
+def _row(document: dict[str, Any]) -> dict[str, Any]:
+    """Return the factors and the plain results of a trial, loss in percent among them."""
+    values = document.get("values", {})
+    result = values.get("result", values)
+    found = {n: v for n, v in result.items() if isinstance(v, int | float)}
+    if found.get("sent") and "lost" in found:
+        found.setdefault("loss_percent", 100 * found["lost"] / found["sent"])
+    factors = {
+        f"factor {n}": v
+        for n, v in document.get("factors", {}).items()
+        if isinstance(v, int | float | str)
+    }
+    return found | factors
+
+
+def _factors(trials: pd.DataFrame) -> list[str]:
+    return [
+        str(name)
+        for name in trials
+        if str(name).startswith("factor ") and trials[name].nunique(dropna=True) > 1
+        if str(name).removeprefix("factor ") not in _KINDS
+    ]
+
+
+def _is_number(trials: pd.DataFrame, name: str) -> bool:
+    return (
+        name in trials
+        and pd.api.types.is_numeric_dtype(trials[name])
+        and bool(trials[name].notna().any())
+    )
+
+
+def _drawn(trials: pd.DataFrame, x: str | None, y: str, title: str) -> Figure:
+    figure, axes = plt.subplots(figsize=(7, 2.8), layout="constrained")
+    plt.close(figure)
+    kind = next((f"factor {k}" for k in _KINDS if f"factor {k}" in trials), None)
+    groups = list(trials.groupby(kind)) if kind else [("", trials)]
+    for name, group in groups[:_MOST_KINDS]:
+        over = group[x] if x else pd.Series(range(len(group)), index=group.index)
+        told = group[y].notna() & over.notna()
+        over = over if _is_number(trials, x or "") or not x else over.astype(str)
+        axes.plot(over[told], group[y][told], "o", markersize=4, alpha=0.6, label=str(name))
+    axes.set(xlabel=(x or "trial").removeprefix("factor "), ylabel=y, title=title)
+    axes.spines[["top", "right"]].set_visible(False)
+    if kind:
+        axes.legend()
+    return figure

@@ -1,0 +1,317 @@
+"""Files of a data set: which count, found by pattern; each read once, its NUL bytes counted.
+
+Regular files below the folder count, and links that end at such a file inside the folder. What
+else the folder holds (links to folders, to nothing or out of the folder, FIFOs, sockets, devices,
+names that are not printable UTF-8) is never opened, and is named in the report.
+"""
+
+import hashlib
+import os
+import stat
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from fnmatch import fnmatchcase
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from tsnrepro.common.errors import RecordError
+from tsnrepro.imports.refusal import HEAD_BYTES, NoMeasurementError, says_generated
+from tsnrepro.records.store import Batch
+
+# What some shells write when a tool's output is redirected to a file.
+_UTF_16_MARKS = (b"\xff\xfe", b"\xfe\xff")
+_PASSED_OVER = (".git", "__pycache__")
+# Logs of single packets are read in blocks, small enough for the processor's cache; everything
+# else is read whole.
+_BLOCK_BYTES = 1 << 21
+_LONGEST_LINE = 1 << 24
+_WHOLE_BYTES = 1 << 26
+# The bytes of larger files are not kept until all files are read.
+_KEPT_BYTES = 1 << 22
+
+
+class SourceFile:
+    """One file: where it is, its bytes and their SHA-256.
+
+    Parameters
+    ----------
+    path
+        The file.
+    relative
+        Its path below the data set's folder, with ``/`` between parts.
+
+    Raises
+    ------
+    RecordError
+        It is not a regular file, or cannot be opened.
+    """
+
+    def __init__(self, path: Path, relative: str) -> None:
+        self.path, self.relative = path, relative
+        self.parsed: dict[str, Any] = {}
+        """What a reader keeps for the next table that reads the same file."""
+        with self._opened() as file:
+            self._state = _state(file.fileno())
+            self._first = file.read(HEAD_BYTES)
+
+    def _opened(self):
+        try:
+            # Without O_NONBLOCK a FIFO would keep us waiting for its writer.
+            handle = os.open(self.path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        except OSError as error:
+            raise RecordError(f"cannot be read: {error.strerror}", self.relative) from error
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
+            os.close(handle)
+            raise RecordError("it is not a regular file", self.relative)
+        return os.fdopen(handle, "rb", buffering=0)
+
+    @property
+    def size(self) -> int:
+        """The size in bytes."""
+        return self._state[0]
+
+    @cached_property
+    def data(self) -> bytes:
+        """The whole file.
+
+        Raises
+        ------
+        NoMeasurementError
+            It is larger than a file of its format can sensibly be.
+        """
+        with self._opened() as file:
+            data = file.read(_WHOLE_BYTES + 1)
+            if len(data) > _WHOLE_BYTES:
+                limit = f"{_WHOLE_BYTES >> 20} MiB"
+                raise NoMeasurementError(f"it is larger than {limit}", "", "Split it")
+            self._check_same(file.fileno())
+        return data
+
+    def _check_same(self, handle: int) -> None:
+        if _state(handle) != self._state:
+            raise RecordError(
+                "the file changed while it was read", self.relative, "Import again when it is still"
+            )
+
+    @cached_property
+    def sha256(self) -> str:
+        """The checksum of the file as it is, NUL bytes included."""
+        if "data" in self.__dict__:
+            return hashlib.sha256(self.data).hexdigest()
+        with self._opened() as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+
+    @property
+    def known_sha256(self) -> str | None:
+        """The checksum, but of a file that is too large and was not read."""
+        if "sha256" in self.__dict__ or self.size <= _WHOLE_BYTES:
+            return self.sha256
+        return None
+
+    @property
+    def is_wide(self) -> bool:
+        """Whether every other byte is a NUL by the encoding and not by accident."""
+        return self._first[:2] in _UTF_16_MARKS
+
+    @cached_property
+    def nul_bytes(self) -> int:
+        """The number of NUL bytes that a crash or a full disk left in a text."""
+        if self.is_wide or ("data" not in self.__dict__ and self.size > _WHOLE_BYTES):
+            return 0
+        return self.data.count(0)
+
+    @cached_property
+    def clean(self) -> bytes:
+        """The bytes as UTF-8 or ASCII and without NUL bytes."""
+        return self._cleaned(self.data)
+
+    def _cleaned(self, data: bytes) -> bytes:
+        if self.is_wide:
+            return data.decode("utf-16", "replace").encode()
+        return data.translate(None, b"\0")
+
+    @cached_property
+    def head(self) -> bytes:
+        """The first 64 KiB, cleaned: only the beginning says what a file is."""
+        return self._cleaned(self._first)
+
+    def blocks(self) -> Iterator[bytes]:
+        """Yield the file in blocks of whole lines, cleaned; a second thread takes the checksum.
+
+        Raises
+        ------
+        NoMeasurementError
+            A line is longer than 16 MiB.
+        """
+        digest, hashing, nul_bytes, rest = hashlib.sha256(), None, 0, b""
+        wide = self._first[:2] if self.is_wide else b""
+        with self._opened() as file, ThreadPoolExecutor(1) as pool:
+            while raw := file.read(_BLOCK_BYTES):
+                _await(hashing)
+                hashing = pool.submit(digest.update, raw)
+                if not wide and (found := raw.count(0)):
+                    nul_bytes, raw = nul_bytes + found, raw.translate(None, b"\0")
+                if end := _line_end(raw, wide):
+                    whole, rest = rest + raw[:end], raw[end:]
+                    yield _narrow(whole, wide)
+                    continue
+                rest += raw
+                if len(rest) > _LONGEST_LINE:
+                    raise NoMeasurementError("it has a line of more than 16 MiB")
+            _await(hashing)
+            if rest:
+                yield _narrow(rest, wide)
+            self._check_same(file.fileno())
+        self.__dict__ |= {"sha256": digest.hexdigest(), "nul_bytes": nul_bytes}
+
+    def text(self, encoding: str = "utf-8") -> str:
+        """Return the text, without NUL bytes and byte order mark.
+
+        Raises
+        ------
+        RecordError
+            The bytes are not text in this encoding.
+        """
+        wide = encoding.lower().replace("_", "-").startswith(("utf-16", "utf-32", "utf16", "utf32"))
+        try:
+            if wide or self.is_wide:
+                text = self.data.decode(encoding if wide else "utf-16")
+            else:
+                text = self.clean.decode(encoding)
+            return text.removeprefix("\ufeff")
+        except (ValueError, LookupError) as error:
+            raise RecordError(
+                f"not text in {encoding}: {error}"[:300],
+                self.relative,
+                "Name its encoding in the mapping (csv: {encoding: latin-1}), or store it as UTF-8",
+            ) from error
+
+    def said(self) -> str:
+        """Return what a tool printed; bytes that are not text become question marks."""
+        return self.clean.decode("utf-8", "replace").removeprefix("\ufeff")
+
+    def release(self) -> None:
+        """Let go of the bytes of a large file; checksum and count of NUL bytes stay."""
+        if self.size > _KEPT_BYTES and "data" in self.__dict__:
+            _ = self.sha256, self.nul_bytes
+            for name in ("data", "clean"):
+                self.__dict__.pop(name, None)
+        self.parsed.clear()
+
+    def keep(self, batch: Batch, final: Path) -> None:
+        """Add the file, as it was read, to a batch.
+
+        Raises
+        ------
+        RecordError
+            The file is not what it was a moment ago.
+        """
+        if "data" in self.__dict__:
+            batch.file(final, self.data)
+        else:
+            with self._opened() as file:
+                batch.copy(final, file)
+                self._check_same(file.fileno())
+
+    @cached_property
+    def says_generated(self) -> str | None:
+        """The words by which the file or its path says that it was not measured, else None."""
+        path = self.relative.replace("_", " ")
+        return says_generated(path) or says_generated(self.head.decode("utf-8", "replace"))
+
+
+def _state(handle: int) -> tuple[int, int, int]:
+    found = os.fstat(handle)
+    return found.st_size, found.st_mtime_ns, found.st_ino
+
+
+def _await(work: Future | None) -> None:
+    if work is not None:
+        work.result()
+
+
+def _line_end(raw: bytes, wide: bytes) -> int:
+    """Return where the last whole line of a block ends, 0 where none does."""
+    if not wide:
+        return raw.rfind(b"\n") + 1
+    newline = "\n".encode("utf-16-le" if wide == _UTF_16_MARKS[0] else "utf-16-be")
+    end = raw.rfind(newline)
+    while end % 2 and end > 0:
+        end = raw.rfind(newline, 0, end)
+    return end + 2 if end >= 0 and end % 2 == 0 else 0
+
+
+def _narrow(block: bytes, wide: bytes) -> bytes:
+    if not wide:
+        return block
+    order = "utf-16-le" if wide == _UTF_16_MARKS[0] else "utf-16-be"
+    return block.decode(order, "replace").removeprefix("\ufeff").encode()
+
+
+def printable(name: str) -> str:
+    """Return a name as it can be shown: what is not printable UTF-8 is escaped."""
+    text = name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+def files_below(folder: Path) -> tuple[list[str], dict[str, str]]:
+    """Return the files of a data set by path below its folder, and what else lies there and why.
+
+    Returns
+    -------
+    tuple
+        The paths of files that can be read, sorted, with ``/`` between parts; and a reason for
+        each other entry.
+    """
+    top, found, others = os.path.realpath(folder), [], {}
+    waiting = [""]
+    while waiting:
+        below = waiting.pop()
+        try:
+            entries = list(os.scandir(os.path.join(top, below)))
+        except OSError as error:
+            others[printable(below)] = f"cannot be read: {error.strerror}"
+            continue
+        for entry in entries:
+            relative = f"{below}/{entry.name}" if below else entry.name
+            if printable(entry.name) != entry.name:
+                others[printable(relative)] = "its name is not printable UTF-8"
+            elif entry.is_dir(follow_symlinks=False):
+                waiting += [relative] if entry.name not in _PASSED_OVER else []
+            elif reason := _not_read(entry, top):
+                others[relative] = reason
+            else:
+                found.append(relative)
+    return sorted(found), others
+
+
+def _not_read(entry: os.DirEntry, top: str) -> str | None:
+    """Return why an entry that is not a folder is not read, else None."""
+    if not entry.is_symlink():
+        return None if entry.is_file() else "it is not a regular file (a FIFO, socket or device)"
+    target = os.path.realpath(entry.path)
+    if target != top and not target.startswith(top + os.sep):
+        return "it is a link out of the data set's folder"
+    if os.path.isdir(target):
+        return "it is a link to a folder"
+    return None if os.path.isfile(target) else "it is a link to nothing that can be read"
+
+
+def matching(paths: list[str], patterns: list[str]) -> list[str]:
+    """Return the paths that fit one of the patterns (``*``, ``?``, ``[...]``, ``**``)."""
+    pieces = [pattern.split("/") for pattern in patterns]
+    return [path for path in paths if any(_fits(path.split("/"), one) for one in pieces)]
+
+
+def _fits(path: list[str], pattern: list[str]) -> bool:
+    # Where in the path the pattern can have come to: the time is bounded, whatever the pattern.
+    reached = {0}
+    for piece in pattern:
+        if piece == "**":
+            reached = set(range(min(reached), len(path) + 1))
+        else:
+            reached = {i + 1 for i in reached if i < len(path) and fnmatchcase(path[i], piece)}
+        if not reached:
+            return False
+    return len(path) in reached

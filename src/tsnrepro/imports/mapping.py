@@ -1,0 +1,395 @@
+"""Mappings: where a data set keeps what our tables hold, and in which units.
+
+A mapping is YAML. Each of its tables names files by pattern, the place of the rows in them, and the
+experiment that the rows are trials of; each field of that experiment is a column, a part of the
+file's name, or a constant. Nothing is guessed: a field that is not named is missing, a column of
+rates or times without a unit is an error, and so is a key that is not known.
+"""
+
+import hashlib
+import json
+import re
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import Field as Key
+from pydantic import GetJsonSchemaHandler, model_validator
+from pydantic_core import CoreSchema
+
+from tsnrepro.common.errors import ConfigurationError
+from tsnrepro.common.repository import root
+from tsnrepro.config import Strict, parse
+from tsnrepro.config.base import PositiveFloat, PositiveInt, read_yaml
+from tsnrepro.imports import units
+from tsnrepro.records.columns import COLUMNS, column_of
+
+Scalar = str | int | float | bool
+_Character = Annotated[str, Key(min_length=1, max_length=1)]
+Patterns = Annotated[list[Annotated[str, Key(min_length=1, max_length=400)]], Key(min_length=1)]
+Quantity = Literal["half round trip", "round trip", "one way"]
+_Format = Literal["json", "csv", "iperf3", "sockperf", "times", "mausezahn"]
+NEEDED = {
+    "loss": ("configuration", "payload_bytes"),
+    "tcp": ("configuration",),
+    "latency": ("configuration", "payload_bytes"),
+}
+_OF_TOOLS = {
+    "iperf3": ("loss", "tcp"),
+    "sockperf": ("latency",),
+    "times": ("latency",),
+    "mausezahn": ("loss",),
+}
+INTERVALS = "intervals"
+# What data sets write where they have nothing.
+NOTHING = ("", "NA", "N/A", "n/a", "nan", "NaN", "null", "None", "-")
+
+
+class FieldSource(Strict):
+    """Where the value of one field stands: exactly one of column, from_name and constant.
+
+    A plain value instead of these keys is a constant in the unit of our column.
+    """
+
+    column: str | None = None
+    """Column of a table, or path of keys in a JSON record, separated by dots."""
+    from_name: str | None = None
+    """Group of the table's ``name_pattern``."""
+    constant: Scalar | None = None
+    unit: str | None = None
+    layer: Literal["payload", "frame", "wire"] = "payload"
+    """What a rate counts: UDP payload, frames with FCS, or all that takes time on the wire."""
+    values: dict[str, str | int | float] = Key(default_factory=dict)
+    """Our word or number for each of theirs."""
+    missing: list[Scalar] = Key(default_factory=list)
+    """What stands for nothing, besides empty cells, NA, nan and null."""
+    timezone: str | None = None
+    """Of times of day that say none, such as ``UTC`` or ``Asia/Seoul``."""
+
+    @classmethod
+    def __get_pydantic_json_schema__(
+        cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> dict[str, Any]:
+        """Tell editors of plain values too."""
+        described = super().__get_pydantic_json_schema__(core_schema, handler)
+        return {"anyOf": [described, {"type": ["string", "number", "boolean"]}]}
+
+    @model_validator(mode="before")
+    @classmethod
+    def _plain_is_constant(cls, value: Any) -> Any:
+        return value if isinstance(value, dict | cls) else {"constant": value}
+
+    @model_validator(mode="after")
+    def _one_source(self) -> Self:
+        given = [k for k in ("column", "from_name", "constant") if getattr(self, k) is not None]
+        if len(given) != 1:
+            raise ValueError("give exactly one of column, from_name and constant")
+        return self
+
+
+class RowRule(Strict):
+    """Rows that are chosen by the values of some columns, and the reason."""
+
+    where: Annotated[dict[str, Scalar], Key(min_length=1)]
+    reason: str
+
+
+class FileRule(Strict):
+    """Files that the author of the mapping knows to hold no measurement of their own."""
+
+    files: Patterns
+    reason: str
+
+
+class Times(Strict):
+    """Columns of a CSV file of single packets, by name, or by number from 0.
+
+    Either the times of sending and of receipt, or the latency itself.
+    """
+
+    sent: str | int | None = None
+    received: str | int | None = None
+    latency: str | int | None = None
+    unit: str
+    """Of all columns: ``ns``, ``us``, ``ms`` or ``s``."""
+    delimiter: _Character = ","
+    missing: list[str] = Key(default_factory=list)
+    """What stands in ``received`` or ``latency`` for a packet that never came, besides nothing."""
+
+    @property
+    def columns(self) -> list[str | int]:
+        """The columns that are read: sent and received, or latency."""
+        return [c for c in (self.sent, self.received, self.latency) if c is not None]
+
+    @property
+    def named(self) -> bool:
+        """Whether the columns go by the names in a first line."""
+        return isinstance(self.columns[0], str)
+
+    @model_validator(mode="after")
+    def _sound(self) -> Self:
+        given = [
+            name for name in ("sent", "received", "latency") if getattr(self, name) is not None
+        ]
+        if given not in (["sent", "received"], ["latency"]):
+            raise ValueError("give sent and received, or latency alone")
+        if len({type(column) for column in self.columns}) > 1:
+            raise ValueError("name both columns or number both")
+        if any(isinstance(column, int) and not 0 <= column < 10**4 for column in self.columns):
+            raise ValueError("columns are numbered from 0 to 9999")
+        _check_known("time", self.unit)
+        return self
+
+
+class Observations(Strict):
+    """A file beside a row that holds every observation its statistics come from."""
+
+    file: str
+    """Path below the data set's folder, with ``{column}`` or ``{group}`` where it varies."""
+    format: Literal["sockperf", "times"]
+    times: Times | None = None
+
+    @model_validator(mode="after")
+    def _complete(self) -> Self:
+        _check_times(self.format, self.times)
+        return self
+
+
+class Csv(Strict):
+    """How a CSV file is written."""
+
+    delimiter: _Character = ","
+    columns: list[str] = Key(default_factory=list)
+    """Names of the columns where the file has no line of names."""
+    comment: str = "#"
+    encoding: str = "utf-8"
+    skip_lines: Annotated[int, Key(ge=0)] = 0
+    """Lines above the line of names, as above the second of several tables in one file."""
+
+
+class MappedTable(Strict):
+    """Files of one kind and how their rows become trials of one experiment."""
+
+    files: Patterns
+    """Patterns below the data set's folder; ``**`` is any number of folders."""
+    format: _Format
+    experiment: Literal["loss", "tcp", "latency"]
+    fields: dict[str, FieldSource]
+    rows: str = ""
+    """JSON: path of keys to the rows, separated by dots. ``*`` is every item, ``2:5`` a range of
+    items, ``{size}`` every item too, whose key becomes the column ``size``. iperf3: ``intervals``
+    where each interval that it reports is a row."""
+    row_range: Annotated[tuple[PositiveInt, PositiveInt], Key(strict=False)] | None = None
+    """First and last row to take, of the rows of data from 1; formats csv, json and times."""
+    csv: Csv = Csv()
+    times: Times | None = None
+    name_pattern: Annotated[str, Key(max_length=1000)] | None = None
+    """Regular expression (RE2) over the path below the folder; every group has a name."""
+    tool: str | None = None
+    """The program that measured; the formats of tools say it themselves."""
+    latency_is: Quantity | None = None
+    """What the latencies are; sockperf's own output says it itself."""
+    observations: Observations | None = None
+    where: dict[str, Scalar] = Key(default_factory=dict)
+    """Only rows with these values are taken; the others belong elsewhere."""
+    skip: list[RowRule] = Key(default_factory=list)
+    failed: list[RowRule] = Key(default_factory=list)
+    """Rows that record a trial which failed: kept as such, with the reason."""
+    left_out: dict[str, str] = Key(default_factory=dict)
+    """Columns that are not taken though a field would have them, and why."""
+    generated: bool | None = None
+    """True: a program made the numbers, and they are labelled so. False: they were measured,
+    whatever words the files have."""
+    repeats: bool = False
+    """Rows or files that are alike in everything are repetitions and not copies."""
+    implausible: str = ""
+    """Why numbers are right that seem to be in another unit than the mapping says."""
+
+    @property
+    def source_tool(self) -> str | None:
+        """The program that measured, where it is known."""
+        return self.tool or (self.format if self.format in _OF_TOOLS.keys() - {"times"} else None)
+
+    @property
+    def groups(self) -> set[str]:
+        """The names that ``name_pattern`` gives to parts of a file's name."""
+        return set(re.compile(self.name_pattern).groupindex) if self.name_pattern else set()
+
+    @model_validator(mode="after")
+    def _sound(self) -> Self:
+        self._check_format()
+        self._check_latency()
+        self._check_patterns()
+        for name, source in self.fields.items():
+            self._check_field(name, source)
+        absent = [n for n in NEEDED[self.experiment] if n not in self.fields]
+        # iperf3's JSON says its payload itself; all else comes from here.
+        if absent and not (self.format == "iperf3" and absent == ["payload_bytes"]):
+            raise ValueError(f"fields lacks {', '.join(absent)}; a constant will do")
+        if taken := [s.column for s in self.fields.values() if s.column in self.left_out]:
+            raise ValueError(f"column '{taken[0]}' is both taken and left out")
+        return self
+
+    def _check_format(self) -> None:
+        if self.experiment not in _OF_TOOLS.get(self.format, (self.experiment,)):
+            raise ValueError(f"{self.format} makes no trials of {self.experiment}")
+        if self.format == "iperf3" and self.rows not in ("", INTERVALS):
+            raise ValueError(f"rows of iperf3 are one a test, or its {INTERVALS}")
+        if self.rows and self.format not in ("json", "iperf3"):
+            raise ValueError("rows is a path in JSON files, or the intervals of iperf3")
+        if self.row_range and self.format not in ("csv", "json", "times"):
+            raise ValueError("row_range belongs to the formats csv, json and times")
+        if self.row_range and self.row_range[0] > self.row_range[1]:
+            raise ValueError("row_range is the first and the last row")
+        _check_times(self.format, self.times)
+
+    def _check_latency(self) -> None:
+        if self.experiment == "latency":
+            if self.latency_is is None and self.format != "sockperf":
+                raise ValueError("say what the latencies are: latency_is")
+        elif self.latency_is or self.observations:
+            raise ValueError("latency_is and observations belong to the experiment latency")
+
+    def _check_patterns(self) -> None:
+        if self.name_pattern is not None:
+            try:
+                compiled = re.compile(self.name_pattern)
+                match_names(self.name_pattern, [""])
+            except (re.error, ValueError, RecursionError, OverflowError) as error:
+                raise ValueError(f"name_pattern is not a regular expression: {error}") from error
+            if compiled.groups > len(compiled.groupindex):
+                raise ValueError("name_pattern: name every group, (?P<name>...), or write (?:...)")
+        for pattern in (*self.files, *([self.observations.file] if self.observations else [])):
+            if PurePosixPath(pattern).is_absolute() or ".." in PurePosixPath(pattern).parts:
+                raise ValueError(f"'{pattern}' leaves the data set's folder")
+
+    def _check_field(self, name: str, source: FieldSource) -> None:
+        column = column_of(self.experiment, name)
+        if column is None:
+            more = ", drop_<place>" if self.experiment == "loss" else ""
+            there = ", ".join(COLUMNS[self.experiment]) + more
+            raise ValueError(f"{self.experiment} has no field '{name}'; there are: {there}")
+        if source.from_name and source.from_name not in self.groups:
+            raise ValueError(f"{name}: name_pattern has no group '{source.from_name}'")
+        if source.layer != "payload" and (
+            column.quantity != "rate" or "payload_bytes" not in self.fields
+        ):
+            raise ValueError(f"{name}: only rates of a known payload_bytes have a layer")
+        if source.timezone and column.quantity != "moment":
+            raise ValueError(f"{name}: only moments have a time zone")
+        _check_unit(name, source, column.quantity)
+
+
+def match_names(pattern: str, names: list[str]) -> list[dict[str, str] | None]:
+    """Return the named groups of a pattern found in each name, None where it is not found.
+
+    RE2's time is linear in the names, whatever the pattern.
+
+    Raises
+    ------
+    ValueError
+        RE2 does not know such a pattern.
+    """
+    import pyarrow as pa  # noqa: PLC0415 - most mappings have no such pattern
+    from pyarrow import compute  # noqa: PLC0415
+
+    if "(?P<" not in pattern:
+        found = compute.match_substring_regex(pa.array(names, pa.string()), pattern).to_pylist()  # pyright: ignore[reportAttributeAccessIssue]
+        return [{} if one else None for one in found]
+    return compute.extract_regex(pa.array(names, pa.string()), pattern).to_pylist()  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def _check_times(form: str, times: Times | None) -> None:
+    if (form == "times") is (times is None):
+        raise ValueError("the key times belongs to the format times")
+
+
+def _check_unit(name: str, source: FieldSource, quantity: str) -> None:
+    if quantity in ("word", "moment"):
+        if source.unit and not (quantity == "moment" and source.unit in units.FACTORS["time"]):
+            raise ValueError(f"{name}: it has no unit")
+    elif source.unit is None:
+        if quantity != "count" and source.constant is None:
+            known = ", ".join(units.FACTORS[quantity])
+            raise ValueError(f"{name}: say the unit; there are: {known}")
+    else:
+        _check_known(quantity, source.unit, f"{name}: ")
+
+
+def _check_known(quantity: str, unit: str, where: str = "") -> None:
+    try:
+        units.factor(quantity, unit, unit)
+    except ConfigurationError as error:
+        raise ValueError(f"{where}{error}") from error
+
+
+class TestbedFacts(Strict):
+    """What a data set tells of the testbed that it was measured on; the rest is unknown."""
+
+    __test__ = False  # pytest collects classes by this name otherwise
+
+    link_rate_mbps: PositiveFloat | None = None
+    queue_bytes: PositiveInt | None = None
+    paths: PositiveInt | None = None
+    history_length: PositiveInt | None = None
+    reset_ms: PositiveInt | None = None
+    receive_buffer_bytes: PositiveInt | None = None
+    switches: str | None = None
+    kernel: str | None = None
+    processor: str | None = None
+    processors: PositiveInt | None = None
+    iperf3: str | None = None
+    sockperf: str | None = None
+    measured: str | None = None
+    """When, in the data set's own words."""
+
+
+class ImportMapping(Strict):
+    """A mapping file."""
+
+    description: str
+    testbed: TestbedFacts = TestbedFacts()
+    tables: Annotated[dict[str, MappedTable], Key(min_length=1)]
+    no_measurements: list[FileRule] = Key(default_factory=list)
+
+
+@dataclass(frozen=True)
+class MappingFile:
+    """A mapping with its name, its own text and the text's SHA-256."""
+
+    name: str
+    mapping: ImportMapping
+    text: bytes
+    sha256: str
+
+
+def shipped() -> list[str]:
+    """Return the names of the mappings in config/imports."""
+    return sorted(path.stem for path in (root() / "config" / "imports").glob("*.yaml"))
+
+
+def load_mapping(mapping: Path | str) -> MappingFile:
+    """Read a mapping: the path of a YAML file, or the name of one in config/imports.
+
+    Raises
+    ------
+    ConfigurationError
+        There is no such file or name, or the file is not a mapping; each wrong key is named.
+    """
+    path = Path(mapping)
+    if path.suffix not in (".yaml", ".yml"):
+        path = root() / "config" / "imports" / f"{mapping}.yaml"
+    if not path.is_file():
+        raise ConfigurationError(
+            "there is no such mapping",
+            str(mapping),
+            f"Give the path of a YAML file, or one of: {', '.join(shipped()) or 'none'}",
+        )
+    values = read_yaml(path)
+    try:
+        json.dumps(values, ensure_ascii=False, default=str).encode()
+    except (ValueError, RecursionError) as error:
+        raise ConfigurationError(f"it cannot be stored: {error}", str(path)) from error
+    text = path.read_bytes()
+    checked = parse(ImportMapping, values, str(path))
+    return MappingFile(path.stem, checked, text, hashlib.sha256(text).hexdigest())

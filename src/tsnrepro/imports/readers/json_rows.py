@@ -1,0 +1,107 @@
+"""JSON: rows are the records that a path of keys leads to."""
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from tsnrepro.common.errors import RecordError
+from tsnrepro.imports.files import SourceFile, printable
+from tsnrepro.imports.mapping import MappedTable
+from tsnrepro.imports.readers.row import DataRow, FileRows, there_are
+from tsnrepro.imports.refusal import NoMeasurementError, complaint
+
+_RANGE = re.compile(r"(\d{0,9}):(\d{0,9})")
+_KEY = re.compile(r"\{(\w+)\}")
+_SHOWN = 160
+
+
+def read(file: SourceFile, table: MappedTable) -> FileRows:
+    """Return the records at the path of a table, with the plain values of the records above them.
+
+    The path's keys are separated by dots; ``*`` is every item of a list or every record of an
+    object, ``2:5`` a range of a list's items, ``{size}`` every item, whose key or number becomes
+    the column ``size``; a key that some records lack ends with ``?``; empty is the document
+    itself, or its items where it is a list.
+
+    Raises
+    ------
+    NoMeasurementError
+        The file is not JSON (an error message or a usage text is named as such), or a tool's
+        report of an error.
+    RecordError
+        The path leads to nothing, or to something that is not a record.
+    """
+    if "json" not in file.parsed:
+        file.parsed["json"] = _load(file.text())
+    document = file.parsed["json"]
+    if isinstance(document, dict) and isinstance(document.get("error"), str):
+        raise NoMeasurementError(f"it reports an error: {document['error'][:_SHOWN]}")
+    parts = table.rows.split(".") if table.rows else []
+    if isinstance(document, list) and not parts:
+        parts = ["*"]
+    rows = list(_walk(document, parts, {}, ""))
+    first, last = table.row_range or (1, len(rows))
+    return FileRows(rows[first - 1 : last])
+
+
+def _load(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        reason = complaint(text) if not text.lstrip().startswith(("{", "[")) else None
+        raise NoMeasurementError(reason or f"it is not JSON: {error}"[:_SHOWN]) from error
+
+
+def _walk(node: Any, parts: list[str], above: dict[str, Any], where: str) -> Iterator[DataRow]:
+    if not parts:
+        if not isinstance(node, dict):
+            raise RecordError(f"a {_kind(node)} where a record should be", where)
+        yield DataRow(where, {**above, **node})
+        return
+    part, *rest = parts
+    named = _KEY.fullmatch(part)
+    if part.endswith("?") and isinstance(node, dict):
+        part = part[:-1]
+        if part not in node:
+            return
+    plain: dict[str, Any] = {}
+    if isinstance(node, dict):
+        plain = {key: value for key, value in node.items() if not isinstance(value, dict | list)}
+    for key, item in _items(node, part, where):
+        below = f"{where}[{key}]" if isinstance(node, list) else _joined(where, key)
+        column = {named[1]: key} if named else {}
+        yield from _walk(item, rest, {**above, **plain, **column}, below)
+
+
+def _items(node: Any, part: str, where: str) -> list[tuple[Any, Any]]:
+    """Return the items that a part of a path chooses, by key or number."""
+    every = part == "*" or _KEY.fullmatch(part) is not None
+    if isinstance(node, list):
+        if every:
+            return list(enumerate(node))
+        if limits := _RANGE.fullmatch(part):
+            first, last = int(limits[1] or 0), int(limits[2] or len(node))
+            return list(enumerate(node))[first:last]
+    if isinstance(node, dict):
+        if every:
+            return [(key, item) for key, item in node.items() if isinstance(item, dict | list)]
+        if part in node:
+            return [(part, node[part])]
+    raise RecordError(f"there is no '{part}'", where or "the document", _there(node))
+
+
+def _joined(where: str, key: str) -> str:
+    shown = printable(key.encode("utf-8", "surrogatepass").decode("utf-8", "surrogateescape"))
+    return f"{where}.{shown}"[:200] if where else shown[:200]
+
+
+def _kind(node: Any) -> str:
+    kinds = {list: "list", str: "text", bool: "yes or no", type(None): "null", dict: "record"}
+    return kinds.get(type(node), "number")
+
+
+def _there(node: Any) -> str:
+    if isinstance(node, dict):
+        return there_are(printable(key) for key in node)
+    return f"It is a {_kind(node)}" + ("; write * for its items" if isinstance(node, list) else "")

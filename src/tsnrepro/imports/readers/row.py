@@ -1,0 +1,95 @@
+"""What every reader gives: rows with cells as they stand, and what is known without a mapping."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from tsnrepro.common.errors import RecordError
+from tsnrepro.records.columns import QUANTILES
+
+if TYPE_CHECKING:
+    import numpy as np
+
+Known = dict[str, int | float | str]
+_SHOWN = 400
+
+
+@dataclass
+class DataRow:
+    """One row of a file."""
+
+    place: str
+    """Where in the file: ``line 12``, ``results[3]``, or nothing where it is the whole file."""
+    cells: Mapping[str, Any] = field(default_factory=dict)
+    known: Known = field(default_factory=dict)
+    """Our fields, in our units, that the format itself defines."""
+
+    def cell(self, name: str) -> Any:
+        """Return a cell by its column, or by a path of keys in nested records.
+
+        Raises
+        ------
+        RecordError
+            There is no such column.
+        """
+        if name in self.cells:
+            return self.cells[name]
+        found: Any = self.cells
+        for part in name.split("."):
+            if not isinstance(found, Mapping) or part not in found:
+                raise RecordError(f"there is no column '{name}'", self.place, there_are(self.cells))
+            found = found[part]
+        return found
+
+
+@dataclass
+class FileRows:
+    """The rows of a file, and the places that could not be read as rows, with reasons."""
+
+    rows: list[DataRow]
+    skipped: list[tuple[str, str]] = field(default_factory=list)
+    """The first of them, where there are many."""
+    skipped_rows: int = 0
+    """How many there are in all."""
+    has_observations: bool = False
+    """Whether the file holds every observation of its one row."""
+
+    def __post_init__(self) -> None:
+        self.skipped_rows = max(self.skipped_rows, len(self.skipped))
+
+
+def one_row(known: Known, **more: Any) -> FileRows:
+    """Return the rows of a file that holds one test."""
+    return FileRows([DataRow("", dict(known), known)], **more)
+
+
+def numbers_of(values: Mapping[str, Any]) -> dict[str, float]:
+    """Return the values that are numbers."""
+    return {name: value for name, value in values.items() if isinstance(value, int | float)}
+
+
+def statistics(latencies_us: "np.ndarray") -> Known:
+    """Return the fields of the experiment ``latency`` that observations determine.
+
+    A quantile is the smallest observation that at least its share does not exceed. The standard
+    deviation is the sample's (n - 1); one observation has none.
+    """
+    import numpy as np  # noqa: PLC0415 - most imports need none
+
+    found = np.quantile(latencies_us, list(QUANTILES.values()), method="inverted_cdf")
+    known: Known = {
+        "observations": len(latencies_us),
+        "mean_us": float(latencies_us.mean()),
+        "min_us": float(latencies_us.min()),
+        "max_us": float(latencies_us.max()),
+        **{name: float(value) for name, value in zip(QUANTILES, found, strict=True)},
+    }
+    if len(latencies_us) > 1:
+        known["sd_us"] = float(latencies_us.std(ddof=1))
+    return known
+
+
+def there_are(names: Any) -> str:
+    """Return a sentence of names that can be chosen, shortened where it would be long."""
+    listed = ", ".join(map(str, names)) or "none"
+    return f"There are: {listed if len(listed) <= _SHOWN else listed[:_SHOWN] + ' ...'}"

@@ -1,0 +1,364 @@
+"""Command lines of talker and listener, and the JSON that they print at the end."""
+
+import math
+from dataclasses import MISSING, dataclass, fields
+from typing import Any, Literal, TypeVar
+
+from tsnrepro.common.errors import ToolError
+from tsnrepro.tools.plausible import count, printed_json
+
+Clock = Literal["tai", "realtime", "monotonic"]
+Stamps = Literal["software", "hardware"]
+# Sequence number and send time; what is left of the payload is zeros.
+_MIN_PAYLOAD_BYTES = 12
+READY = "ready"
+"""The line that a listener prints as soon as its ports are open."""
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Pacing:
+    """When a talker sends: ``burst`` datagrams each ``interval_ns``, or without pause.
+
+    Of several ``burst`` each slot has the next, and after the last the first follows again.
+
+    ``interval_ns`` of ``None`` saturates the way out. The first slot is at ``start_ns`` or, with
+    ``cycle_ns``, at the next multiple of the cycle plus ``phase_ns``, both on the run's clock.
+    After ``then_after`` datagrams slots are ``then_interval_ns`` apart. With ``poisson``, a seed,
+    gaps are exponential with ``interval_ns`` as their mean.
+    """
+
+    interval_ns: int | None
+    burst: int | tuple[int, ...] | None = None
+    start_ns: int | None = None
+    cycle_ns: int | None = None
+    phase_ns: int | None = None
+    spin_ns: int | None = None
+    late_ns: int | None = None
+    then_after: int | None = None
+    then_interval_ns: int | None = None
+    poisson: int | None = None
+
+    @classmethod
+    def at_rate(cls, rate_mbps: float, payload_bytes: int, burst: int = 1) -> "Pacing":
+        """Return the pacing of a payload rate; the interval is rounded to whole nanoseconds."""
+        return cls(round(payload_bytes * 8e3 * burst / rate_mbps), burst=burst)
+
+    def options(self) -> list[str]:
+        """Return the talker's options."""
+        first = ["--saturate"] if self.interval_ns is None else []
+        values = {field.name.replace("_", "-"): getattr(self, field.name) for field in fields(self)}
+        if isinstance(self.burst, tuple):
+            values["burst"] = ",".join(map(str, self.burst))
+        return first + options(values)
+
+
+@dataclass(frozen=True)
+class Extent:
+    """What ends a run: a count of datagrams, a time, or both (the earlier one), or a signal."""
+
+    count: int | None = None
+    seconds: float | None = None
+
+
+@dataclass(frozen=True)
+class TalkerResult:
+    """What a talker did; times are ns on ``clock``.
+
+    ``late`` slots were sent more than ``late_tolerance_ns`` after their time; ``unsent`` are
+    datagrams whose time had come when a talker that could not keep up ended.
+    ``clock_step_ns`` is how far the clock was set (not slewed) during the run, within the noise
+    of reading two clocks. ``attempts`` = ``sent`` + the sum of ``send_errors``.
+    ``refused_reports`` are answers of a host on which nobody listens.
+    """
+
+    clock: str
+    tai_offset_s: int
+    clock_step_ns: int
+    stamp_clock: str
+    ended_by: str
+    payload_bytes: int
+    attempts: int
+    sent: int
+    send_errors: dict[str, int]
+    refused_reports: int
+    late: int
+    unsent: int
+    late_tolerance_ns: int
+    worst_late_ns: int
+    txtime_missed: int
+    txtime_invalid: int
+    missing_stamps: int
+    start_ns: int
+    first_ns: int | None
+    last_ns: int | None
+    achieved_pps: float | None
+    payload_mbps: float | None
+
+
+@dataclass(frozen=True)
+class PortReport:
+    """What arrived at one port of a listener; counts are datagrams, gaps are between arrivals.
+
+    ``out_of_order`` counts first arrivals whose number is below the largest seen (RFC 4737,
+    section 3.3); ``socket_drops`` are datagrams for which the socket's buffer had no room.
+    ``buffer_bytes`` is what the kernel set aside for it, on the scale of net.core.rmem_default.
+    """
+
+    port: int
+    received: int
+    unique: int
+    duplicates: int
+    out_of_order: int
+    short_datagrams: int
+    bytes: int
+    first_ns: int | None
+    last_ns: int | None
+    longest_gap_ns: int | None
+    longest_gap_after: int | None
+    missing_stamps: int
+    socket_drops: int
+    buffer_bytes: int
+
+
+@dataclass(frozen=True)
+class ListenerResult:
+    """What a listener received; times are ns on ``clock``.
+
+    ``stamp_clock`` is that of stamps: the same clock, ``phc`` (the card's own) or ``none``.
+    ``realtime_priority`` is that of the reading thread under SCHED_FIFO, 0 without it.
+    """
+
+    clock: str
+    tai_offset_s: int
+    clock_step_ns: int
+    stamp_clock: str
+    ended_by: str
+    logged: int
+    realtime_priority: int
+    receive_errors: dict[str, int]
+    streams: tuple[PortReport, ...]
+
+    def stream(self, port: int) -> PortReport:
+        """Return what arrived at ``port``.
+
+        Raises
+        ------
+        ToolError
+            The listener had no such port.
+        """
+        for stream in self.streams:
+            if stream.port == port:
+                return stream
+        raise ToolError(
+            f"the listener had no port {port}", f"ports {[s.port for s in self.streams]}"
+        )
+
+
+def talker(
+    program: str,
+    address: str,
+    port: int,
+    pacing: Pacing,
+    extent: Extent,
+    *,
+    payload_bytes: int,
+    clock: Clock = "tai",
+    log: str | None = None,
+    timestamps: Stamps | None = None,
+    stream: int | None = None,
+    priority: int | None = None,
+    txtime_ahead_ns: int | None = None,
+    dont_fragment: bool = False,
+    bind: str | None = None,
+    device: str | None = None,
+    send_buffer_bytes: int | None = None,
+) -> list[str]:
+    """Return the command of a talker; the head of talker.c says what each option means.
+
+    Raises
+    ------
+    ValueError
+        The payload has no room for sequence number and send time.
+    """
+    if payload_bytes < _MIN_PAYLOAD_BYTES:
+        raise ValueError(f"a payload of {payload_bytes} bytes has no room for 12 bytes of head")
+    flags = [*(["--txtime"] if txtime_ahead_ns else []), *(["--dont-fragment"] * dont_fragment)]
+    values = {
+        "address": address,
+        "port": port,
+        "payload": payload_bytes,
+        "clock": clock,
+        "count": extent.count,
+        "seconds": extent.seconds,
+        "log": log,
+        "timestamps": timestamps,
+        "stream": stream,
+        "priority": priority,
+        "txtime-ahead-ns": txtime_ahead_ns,
+        "bind": bind,
+        "device": device,
+        "send-buffer": send_buffer_bytes,
+    }
+    return [program, *options(values), *pacing.options(), *flags]
+
+
+def listener(
+    program: str,
+    ports: list[int],
+    extent: Extent,
+    *,
+    clock: Clock = "tai",
+    log: str | None = None,
+    timestamps: Stamps | None = None,
+    quiet_ms: int | None = None,
+    buffer_bytes: int | None = None,
+    realtime: int | None = None,
+    bind: str | None = None,
+    device: str | None = None,
+) -> list[str]:
+    """Return the command of a listener; the head of listener.c says what each option means.
+
+    ``buffer_bytes`` is what the kernel sets aside for the socket, which is twice what SO_RCVBUF is
+    given; ``realtime`` is a SCHED_FIFO priority from 1 to 99 for the thread that reads.
+
+    Raises
+    ------
+    ValueError
+        No port is given.
+    """
+    if not ports:
+        raise ValueError("a listener needs a port at least")
+    values = {
+        "count": extent.count,
+        "seconds": extent.seconds,
+        "clock": clock,
+        "log": log,
+        "timestamps": timestamps,
+        "quiet-ms": quiet_ms,
+        "buffer-bytes": buffer_bytes,
+        "realtime": realtime,
+        "bind": bind,
+        "device": device,
+    }
+    return [program, *(w for port in ports for w in ("--port", str(port))), *options(values)]
+
+
+def show_log(path: str) -> list[str]:
+    """Return the command that prints a log as base64 (:func:`tsnrepro.native.streams.log.decoded`)."""
+    return ["base64", "--wrap=0", path]
+
+
+def options(values: dict[str, Any]) -> list[str]:
+    """Return long options of a command; those of ``None`` are left out."""
+    return [
+        word
+        for name, value in values.items()
+        if value is not None
+        for word in (f"--{name}", str(value))
+    ]
+
+
+def parse_talker(text: str) -> TalkerResult:
+    """Read what a talker printed.
+
+    Raises
+    ------
+    ToolError
+        The text is not a talker's report, or a field is missing or contradicts another.
+    """
+    document = read_document(text, "talker")
+    result = typed(TalkerResult, document, "talker")
+    if result.attempts != result.sent + sum(result.send_errors.values()):
+        raise ToolError(
+            f"the talker tried {result.attempts} datagrams, sent {result.sent} and failed "
+            f"{sum(result.send_errors.values())}"
+        )
+    return result
+
+
+def parse_listener(text: str) -> ListenerResult:
+    """Read what a listener printed; a ``ready`` line before it is passed over.
+
+    Raises
+    ------
+    ToolError
+        The text is not a listener's report, or a field is missing or contradicts another.
+    """
+    document = read_document(text, "listener")
+    streams = document.get("streams")
+    if not isinstance(streams, list) or not streams:
+        raise ToolError("the listener's report has no streams")
+    document["streams"] = tuple(typed(PortReport, s, "listener's stream") for s in streams)
+    result = typed(ListenerResult, document, "listener")
+    for stream in result.streams:
+        if stream.received != stream.unique + stream.duplicates:
+            raise ToolError(
+                f"port {stream.port}: {stream.received} received are not {stream.unique} unique "
+                f"and {stream.duplicates} duplicates"
+            )
+    return result
+
+
+def read_document(text: str, tool: str) -> dict[str, Any]:
+    """Return the JSON object that one of our programs printed, without its name.
+
+    Raises
+    ------
+    ToolError
+        It is broken, or another program's.
+    """
+    document = printed_json(text, f"the {tool}")
+    if document.get("tool") != tool:
+        raise ToolError(f"this is the report of {document.get('tool')!r}, not of a {tool}")
+    del document["tool"]
+    return document
+
+
+_ACCEPTED: dict[Any, tuple[type, ...]] = {
+    int: (int,),
+    float: (int, float),
+    str: (str,),
+    int | None: (int, type(None)),
+    float | None: (int, float, type(None)),
+    dict[str, int]: (dict,),
+}
+
+
+# How far a clock was set, and stamps against another clock.
+_MAY_BE_NEGATIVE = ("clock_step_ns", "tai_offset_s", "worst_late_ns")
+
+
+def _refuse_negative(value: Any, tool: str, name: str) -> None:
+    if isinstance(value, int | float) and not 0 <= value < math.inf:
+        raise ToolError(f"the {tool}'s {name} is {value!r}, which nothing can have been")
+
+
+def typed(kind: type[T], values: Any, tool: str) -> T:
+    """Return ``values`` as a dataclass of exactly these fields and types.
+
+    Raises
+    ------
+    ToolError
+        A field is missing, unknown, or of another type.
+    """
+    if not isinstance(values, dict):
+        raise ToolError(f"the {tool}'s report is not a JSON object: {values!r}"[:300])
+    known = {field.name: field for field in fields(kind)}  # pyright: ignore[reportArgumentType]
+    if lacking := [n for n, f in known.items() if n not in values and f.default is MISSING]:
+        raise ToolError(f"the {tool}'s report lacks {', '.join(lacking)}")
+    if unknown := sorted(set(values) - set(known)):
+        raise ToolError(f"the {tool}'s report has unknown fields: {', '.join(unknown)}")
+    for name, field in known.items():
+        accepted = _ACCEPTED.get(field.type)
+        value = values[name]
+        if accepted and (isinstance(value, bool) or not isinstance(value, accepted)):
+            shown = repr(value)[:200]
+            raise ToolError(f"the {tool}'s {name} is {shown}, which is no {field.type}")
+        if field.type == dict[str, int]:
+            for what, times in value.items():
+                count(times, f"the {tool}'s {name} {what[:50]}")
+        elif name not in _MAY_BE_NEGATIVE:
+            _refuse_negative(value, tool, name)
+    return kind(**values)

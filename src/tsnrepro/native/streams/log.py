@@ -1,0 +1,100 @@
+"""Logs of the listener: 32 bytes a datagram, read whole or refused."""
+
+import base64
+import binascii
+import io
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from tsnrepro.common.errors import RecordError, ToolError
+
+LISTENER_DTYPE = np.dtype(
+    [
+        ("stream", "<u4"),
+        ("sequence", "<u4"),
+        ("sent_ns", "<u8"),
+        ("received_ns", "<u8"),
+        ("stamped_ns", "<u8"),
+    ]
+)
+"""One arrival: UDP port, number, time in the payload, time of the program, stamp (0: none)."""
+
+Records = npt.NDArray[np.void]
+
+
+def read_listener_log(log: Path | bytes) -> Records:
+    """Return a listener's log, from its file or its bytes, in order of arrival.
+
+    Raises
+    ------
+    ToolError
+        The log ends within a record.
+    """
+    data = log if isinstance(log, bytes) else log.read_bytes()
+    whole, rest = divmod(len(data), LISTENER_DTYPE.itemsize)
+    if rest:
+        raise ToolError(
+            f"a listener's log of {len(data)} bytes ends {rest} bytes into record {whole}",
+            "" if isinstance(log, bytes) else str(log),
+            f"{whole} whole records of {LISTENER_DTYPE.itemsize} bytes come before; the program "
+            "was killed or the disk was full",
+        )
+    return np.frombuffer(data, LISTENER_DTYPE)
+
+
+def decoded(text: str) -> bytes:
+    """Return the log that a host printed as base64,
+    see :func:`tsnrepro.native.streams.command.show_log`.
+
+    Raises
+    ------
+    ToolError
+        The text is not base64.
+    """
+    try:
+        return base64.b64decode("".join(text.split()), validate=True)
+    except (binascii.Error, ValueError) as error:
+        raise ToolError(f"a log that came as base64 cannot be read: {error}") from error
+
+
+def compress(records: Records) -> bytes:
+    """Return records as Parquet: named columns, numbers as differences, Zstandard.
+
+    Equal records are equal bytes, and nothing is lost.
+    """
+    names = records.dtype.names or ()
+    table = pa.table({name: pa.array(np.ascontiguousarray(records[name])) for name in names})
+    buffer = io.BytesIO()
+    pq.write_table(
+        table,
+        buffer,
+        compression="zstd",
+        use_dictionary=False,
+        column_encoding=dict.fromkeys(names, "DELTA_BINARY_PACKED"),
+        write_statistics=False,
+    )
+    return buffer.getvalue()
+
+
+def decompress(data: bytes) -> Records:
+    """Return the records of :func:`compress`.
+
+    Raises
+    ------
+    RecordError
+        The bytes are no Parquet file, or have other columns.
+    """
+    try:
+        table = pq.read_table(io.BytesIO(data))
+    except (pa.ArrowException, OSError, ValueError) as error:
+        raise RecordError(f"a compressed log cannot be read: {error}") from error
+    if tuple(table.column_names) != LISTENER_DTYPE.names:
+        raise RecordError(f"a compressed log has the columns {', '.join(table.column_names)}")
+    records = np.empty(table.num_rows, LISTENER_DTYPE)
+    for name in table.column_names:
+        records[name] = table.column(name).to_numpy()
+    return records

@@ -1,0 +1,281 @@
+"""Read the numbers that the five documents print.
+
+The numbers stand as CSV files under ``data/published``, one folder a document and one file a
+table, described by one Frictionless Tabular Data Package (https://specs.frictionlessdata.io).
+The package names for every column the printed heading and the unit.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from pydantic import BaseModel, Field, model_validator
+
+from tsnrepro.common.errors import ConfigurationError, RecordError
+from tsnrepro.common.repository import root as repository
+from tsnrepro.config.base import Strict, parse
+from tsnrepro.config.yaml_files import read_yaml
+from tsnrepro.published.parsed_files import cached_by_change, twice
+from tsnrepro.published.tables import AuditTable, Catalog, TableColumn, Value, unknown_name
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+PACKAGE_FILE = "datapackage.json"
+DOCUMENTS_FILE = "documents.yaml"
+
+
+class PublishedDataError(RecordError):
+    """A file of published numbers that contradicts its own schema."""
+
+
+class _Field(BaseModel):
+    """A column as the package describes it; what else it says is for other programs."""
+
+    name: str
+    title: str
+    type: Literal["number", "integer", "boolean", "string"]
+    unit_column: Annotated[str | None, Field(alias="tsnrepro:unit-column")] = None
+    unit: Annotated[str, Field(alias="tsnrepro:unit")] = ""
+    qualifier: Annotated[str | None, Field(alias="tsnrepro:qualifier")] = None
+
+
+class _Schema(BaseModel):
+    columns: Annotated[list[_Field], Field(alias="fields")]
+
+    @model_validator(mode="after")
+    def _columns_are_there(self) -> _Schema:
+        names = [field.name for field in self.columns]
+        if repeated := twice(names):
+            raise ValueError(f"columns {', '.join(repeated)[:100]} stand twice")
+        needed = {"row", "origin"}
+        needed |= {name for f in self.columns for name in (f.unit_column, f.qualifier) if name}
+        if absent := sorted(needed.difference(names)):
+            raise ValueError(f"no column {', '.join(absent)[:100]}")
+        return self
+
+
+class _TableResource(BaseModel):
+    """A file of the package; its own words are kept beside as they stand."""
+
+    document: Annotated[str, Field(alias="tsnrepro:document")]
+    table: Annotated[str, Field(alias="tsnrepro:table")]
+    label: Annotated[str | None, Field(alias="tsnrepro:label")] = None
+    path: str
+    layout: Annotated[_Schema, Field(alias="schema")]
+
+
+class _Package(BaseModel):
+    resources: list[_TableResource]
+
+
+class Document(Strict):
+    """What is known of one document; ``date`` is as printed, None where none is printed."""
+
+    name: str
+    short: str
+    title: str
+    title_en: str | None
+    authors: list[str]
+    affiliation: str | None
+    date: str | None
+    language: str
+    platform: str
+    description: str
+    numbered: list[Annotated[str, Field(pattern=r"^(table|figure|section) [0-9A-Z.]+$")]]
+    """What it numbers and a paper has to print: tables, figures, or the sections of its tables."""
+
+
+def documents(root: Path | None = None) -> dict[str, Document]:
+    """Return the documents by name, in the order of ``documents.yaml``.
+
+    Raises
+    ------
+    FileNotFoundError
+        ``root`` holds no published numbers.
+    ConfigurationError
+        An entry lacks a key or has one too many, or there are no entries by name.
+    """
+    path = _root(root) / DOCUMENTS_FILE
+    entries = read_yaml(path)
+    if not isinstance(entries, dict):
+        raise ConfigurationError("no documents by name", str(path))
+    return {
+        name: parse(
+            Document,
+            {"name": name, **entry} if isinstance(entry, dict) else entry,
+            f"{path}: entry {str(name)[:40]!r}",
+        )
+        for name, entry in entries.items()
+    }
+
+
+def catalog(root: Path | None = None) -> Catalog:
+    """Return the tables of all documents, by ``document/table``.
+
+    Parameters
+    ----------
+    root
+        Folder of the published numbers; the repository's own by default.
+
+    Raises
+    ------
+    FileNotFoundError
+        ``root`` holds no published numbers.
+    """
+    base = _root(root)
+    return Catalog({name: partial(published_table, name, root=base) for name in documents(base)})
+
+
+def load_table(document: str, table: str, root: Path | None = None) -> pd.DataFrame:
+    """Return one table, typed by its schema.
+
+    Numbers are float64 (empty cells NaN), integers Int64, truth values boolean and words string
+    (empty cells NA). The column ``row`` is the key, ``origin`` the place in the document; units
+    are part of the column names.
+
+    Raises
+    ------
+    FileNotFoundError, UnknownNameError, PublishedDataError
+        As :func:`published_table`.
+    """
+    import pandas as pd  # noqa: PLC0415 - a second of start-up that the audit does not need
+
+    columns = published_table(document, table, root).columns
+    return pd.DataFrame(
+        {
+            field["name"]: pd.Series(
+                list(columns[field["name"]].values), dtype=_DTYPES[field["type"]]
+            )
+            for field in _resource(document, table, _root(root))["schema"]["fields"]
+        }
+    )
+
+
+def published_table(document: str, table: str, root: Path | None = None) -> AuditTable:
+    """Return one table with printed digits, units and origins.
+
+    Raises
+    ------
+    FileNotFoundError
+        ``root`` holds no published numbers.
+    UnknownNameError
+        There is no such document or table.
+    PublishedDataError
+        The file contradicts its schema.
+    """
+    base = _root(root)
+    resource = _resource(document, table, base)
+    path = base / resource["path"]
+    if not path.is_file():
+        raise PublishedDataError(f"{path} is missing, but {PACKAGE_FILE} lists it")
+    header, lines = _cells(path)
+    fields = resource["schema"]["fields"]
+    expected = [field["name"] for field in fields]
+    if list(header) != expected:
+        raise PublishedDataError(
+            f"{path}: columns {str(list(header))[:500]} do not match the schema "
+            f"{str(expected)[:500]}; bring the file and {PACKAGE_FILE} in line"
+        )
+    printed = {name: [line[place] for line in lines] for place, name in enumerate(expected)}
+    keys = printed["row"]
+    if repeated := twice(keys):
+        raise PublishedDataError(
+            f"{path}: row keys {str(repeated)[:500]} occur twice; make them unique"
+        )
+    columns = {}
+    for field in fields:
+        name, unit = field["name"], field.get("tsnrepro:unit-column")
+        qualifier = field.get("tsnrepro:qualifier")
+        columns[name] = TableColumn(
+            name=name,
+            title=field["title"],
+            values=[
+                _parsed(text, field, f"{document}/{table}, row {key!r:.100}")
+                for key, text in zip(keys, printed[name], strict=True)
+            ],
+            printed=printed[name],
+            units=printed[unit] if unit else field.get("tsnrepro:unit", ""),
+            qualifiers=printed[qualifier] if qualifier else None,
+        )
+    label = resource.get("tsnrepro:label", table)
+    return AuditTable(document, table, keys, printed["origin"], columns, label=label)
+
+
+def _root(root: Path | None) -> Path:
+    """Return the folder of the published numbers; raise FileNotFoundError where it is none."""
+    base = Path(root) if root else repository() / "data" / "published"
+    if not (base / PACKAGE_FILE).is_file():
+        raise FileNotFoundError(
+            f"no published numbers in {base}: {PACKAGE_FILE} is missing; "
+            "run from a checkout of the repository or give its data/published folder as root"
+        )
+    return base
+
+
+def _resource(document: str, table: str, base: Path) -> dict[str, Any]:
+    path = base / PACKAGE_FILE
+    resources = _package(path)
+    if document not in resources:
+        raise unknown_name("document", document, resources, "the published record")
+    if table not in resources[document]:
+        raise unknown_name("table", table, resources[document], document)
+    return resources[document][table]
+
+
+@cached_by_change
+def _package(path: Path) -> dict[str, dict[str, dict[str, Any]]]:
+    """Return the resources by document and table."""
+    by_document: dict[str, dict[str, dict[str, Any]]] = {}
+    try:
+        content = json.loads(path.read_bytes())
+    except (ValueError, RecursionError) as error:
+        raise PublishedDataError(f"not JSON: {error}", str(path)) from error
+    parse(_Package, content, str(path))
+    for resource in content["resources"]:
+        tables_of = by_document.setdefault(resource["tsnrepro:document"], {})
+        tables_of[resource["tsnrepro:table"]] = resource
+    return by_document
+
+
+@cached_by_change
+def _cells(path: Path) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:
+    """Return the heading and the rows of a file."""
+    try:
+        with path.open(encoding="utf-8", newline="") as handle:
+            header, *lines = (tuple(line) for line in csv.reader(handle))
+    except (ValueError, csv.Error) as error:
+        raise PublishedDataError(f"no table in UTF-8: {error}", str(path)) from error
+    for number, line in enumerate(lines, 2):
+        if len(line) != len(header):
+            raise PublishedDataError(
+                f"{path}, line {number}: {len(line)} cells under {len(header)} headings; "
+                "quote cells that hold a comma and leave none out"
+            )
+    return header, tuple(lines)
+
+
+_DTYPES = {"number": "float64", "integer": "Int64", "boolean": "boolean", "string": "string"}
+_READERS: dict[str, Callable[[str], Value]] = {
+    "number": float,
+    "integer": lambda text: float(int(text)),
+    "boolean": {"true": True, "false": False}.__getitem__,
+    "string": str,
+}
+
+
+def _parsed(text: str, field: dict[str, Any], where: str) -> Value:
+    """Return a cell's value by the type of its field; None for an empty cell."""
+    if text == "":
+        return None
+    try:
+        return _READERS[field["type"]](text)
+    except (ValueError, KeyError, OverflowError) as error:
+        raise PublishedDataError(
+            f"{where}: column {field['name']!r} holds {text!r:.100}, which is no {field['type']}"
+        ) from error

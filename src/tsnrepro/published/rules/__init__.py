@@ -1,0 +1,16 @@
+"""Rules that a table of numbers can break, by theme; importing this registers all of them."""
+
+from tsnrepro.published.rules import arithmetic, consistency, mechanisms, rates, statistics, trials
+from tsnrepro.published.rules.base import RULES, Check, CheckError
+
+__all__ = [
+    "RULES",
+    "Check",
+    "CheckError",
+    "arithmetic",
+    "consistency",
+    "mechanisms",
+    "rates",
+    "statistics",
+    "trials",
+]

@@ -1,0 +1,255 @@
+"""The deposit of a selection: one archive of everything, with the checksum of every file.
+
+It holds the raw data of the runs, what was made of them, the papers, the report, and the repository
+with its lock: who has the archive needs nothing else to make all of it again. Equal files give
+equal bytes.
+"""
+
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from tsnrepro.common.errors import PublishError, RecordError
+from tsnrepro.common.repository import root
+from tsnrepro.papers.tarball import write_in_order
+from tsnrepro.records.runs import open_run
+from tsnrepro.records.seal import RUN_FILE
+from tsnrepro.records.store import SUMS, RawStore, sha256_of
+from tsnrepro.records.values import VALUES_FILE
+from tsnrepro.records.verify import verified
+from tsnrepro.report.crate import (
+    CITATION,
+    METADATA,
+    ZENODO,
+    CratePart,
+    Description,
+    citation,
+    load_citation,
+    metadata,
+    zenodo,
+)
+from tsnrepro.results.runs import AnalysedRun
+
+SUFFIX = ".tar.gz"
+# Of the repository: what measures, analyses and prints, and how it is installed.
+_SOURCES = (
+    *("CITATION.cff", "LICENSE", "README.md", "Snakefile", "environment.yml", "pyproject.toml"),
+    *("requirements.lock", "config", "data/published", "notebooks", "paper", "profiles", "scripts"),
+    *("src", "workflow"),
+)
+# What is made while LaTeX, Python and editors run, and what names this machine.
+_LEFT_OUT = {"__pycache__", "latexmk.log", "inputs.log"}
+_RAW = "data/raw"
+
+
+@dataclass(frozen=True)
+class _Recorded:
+    """A run with its record: what is deposited of it, and when it was measured."""
+
+    run: AnalysedRun
+    store: RawStore
+    folders: list[Path]
+    environments: set[Path]
+    times: list[datetime]
+
+    @property
+    def place(self) -> str:
+        """The folder of its trials in the archive."""
+        store = self.store
+        return "/".join((_RAW, store.testbed, store.campaign, store.experiment))
+
+
+def write_deposit(
+    output: Path,
+    runs: Sequence[Path],
+    papers: Sequence[Path] = (),
+    others: Sequence[Path] = (),
+) -> str:
+    """Write the archive of some runs and return its SHA-256 (64 hex digits).
+
+    Parameters
+    ----------
+    output
+        The archive, ``.tar.gz``; its folder is made where missing. Beside it goes a file with its
+        checksum, in the form of ``sha256sum``.
+    runs
+        Folders of analysed runs, below the repository or the current folder.
+    papers
+        Folders of printed manuscripts.
+    others
+        Further folders of results: the report, a study.
+
+    Raises
+    ------
+    RecordError
+        A file of the record is missing or was altered: nothing is written.
+    PublishError
+        The output is no ``.tar.gz``, or a run's facts do not name its testbed.
+    """
+    if not output.name.endswith(SUFFIX):
+        raise PublishError("the archive's name does not end in .tar.gz", str(output))
+    _refuse_unsound(runs)
+    recorded = [_recorded(AnalysedRun.load(folder)) for folder in runs]
+    files = _files(recorded, [*runs, *papers, *others])
+    described = _described(recorded, papers, files)
+    files |= {
+        CITATION: citation(described),
+        ZENODO: zenodo(described),
+        METADATA: metadata(described),
+    }
+    top = output.name.removesuffix(SUFFIX)
+    sums = "".join(f"{_sum(files[place])}  {place}\n" for place in sorted(files))
+    # The list of checksums comes first, so that a reader can hold each file against it on the way.
+    ordered = {SUMS: sums.encode()} | {place: files[place] for place in sorted(files)}
+    output.parent.mkdir(parents=True, exist_ok=True)
+    with output.open("wb") as target:
+        write_in_order(target, {f"{top}/{place}": ordered[place] for place in ordered})
+    digest = _sum(output)
+    sidecar = output.with_name(f"{output.name}.sha256")
+    sidecar.write_text(f"{digest}  {output.name}\n", encoding="utf-8")
+    return digest
+
+
+def _refuse_unsound(runs: Iterable[Path]) -> None:
+    problems = [problem for folder in runs for problem in verified(folder)]
+    if problems:
+        first = problems[0]
+        raise RecordError(f"not deposited: {first.what}", first.where, first.remedy)
+
+
+def _recorded(run: AnalysedRun) -> _Recorded:
+    """Return what a run's record consists of: listed trials, failed attempts, environments."""
+    store, manifest = open_run(run.folder / RUN_FILE)
+    names = [entry["trial"] for entry in manifest["trials"]]
+    names += [entry["trial"] for entry in manifest.get("failed_attempts", [])]
+    folders = [store.folder / name for name in dict.fromkeys(names)]
+    digests, times = {manifest.get("environment")}, []
+    for folder in folders:
+        document = store.read(folder)
+        digests.add(document.get("environment"))
+        if started := document.get("started"):
+            began = datetime.fromisoformat(started)
+            times += [began, began + timedelta(seconds=document.get("seconds") or 0)]
+    known = store.root / store.testbed / "environments"
+    environments = {known / f"{digest}.json" for digest in digests if digest}
+    return _Recorded(run, store, folders, environments, times)
+
+
+def _files(recorded: Iterable[_Recorded], made: Iterable[Path]) -> dict[str, bytes | Path]:
+    """Return all files by their place in the archive, but for those that describe it."""
+    files: dict[str, bytes | Path] = {}
+    for source in _SOURCES:
+        files |= _below(root() / source, source)
+    for item in recorded:
+        for folder in item.folders:
+            files |= _below(folder, f"{item.place}/{folder.name}")
+        testbed = f"{_RAW}/{item.store.testbed}"
+        for path in sorted(item.environments):
+            files[f"{testbed}/environments/{path.name}"] = path
+        # Of an imported testbed: which files it was read from.
+        for path in (item.store.root / item.store.testbed).glob("*.json"):
+            files[f"{testbed}/{path.name}"] = path
+    for folder in made:
+        files |= _below(folder, _place(folder))
+    return files
+
+
+def _place(folder: Path) -> str:
+    """Return where a folder of results lies in the archive: as in the repository."""
+    parts = folder.absolute().parts
+    if "results" not in parts:
+        raise PublishError("this folder lies below no folder of results", str(folder))
+    last = len(parts) - 1 - parts[::-1].index("results")
+    return "/".join(parts[last:])
+
+
+def _below(path: Path, place: str) -> dict[str, bytes | Path]:
+    """Return a file, or the files of a folder, by place; hidden ones and caches are left out."""
+    if path.is_file():
+        return {place: path}
+    found = {}
+    for file in sorted(path.rglob("*")):
+        parts = file.relative_to(path).parts
+        hidden = any(part.startswith(".") or part in _LEFT_OUT for part in parts)
+        if file.is_file() and not file.is_symlink() and not hidden:
+            found["/".join((place, *parts))] = file
+    return found
+
+
+def _sum(content: bytes | Path) -> str:
+    if isinstance(content, bytes):
+        return hashlib.sha256(content).hexdigest()
+    return sha256_of(content)
+
+
+def _described(
+    recorded: Sequence[_Recorded], papers: Sequence[Path], files: Mapping[str, bytes | Path]
+) -> Description:
+    facts = [item.run.facts for item in recorded]
+    campaigns = " and ".join(dict.fromkeys(fact["campaign"] for fact in facts))
+    origins = tuple(dict.fromkeys(item.run.origin for item in recorded))
+    times = [time for item in recorded for time in item.times]
+    # What was imported from others has no times of its own.
+    times = times or [_written(item.run.folder / RUN_FILE) for item in recorded]
+    titles = ", ".join(dict.fromkeys(item.run.experiment.title for item in recorded))
+    trials = sum(len(item.run.manifest["trials"]) for item in recorded)
+    return Description(
+        title=f"Experiments in time-sensitive networking: campaign {campaigns}",
+        abstract=(
+            f"{titles}: {trials} trials. {'; '.join(origins)}. Raw outputs and counters of every "
+            "trial, results with intervals, tables, figures, papers, and the workflow that made "
+            "them."
+        ),
+        software=load_citation(root() / CITATION),
+        commit=facts[0]["commit"],
+        began=min(times),
+        ended=max(times),
+        inputs=tuple(_inputs(recorded, files)),
+        results=tuple(_results(recorded, papers, files)),
+        origins=origins,
+    )
+
+
+def _written(path: Path) -> datetime:
+    return datetime.fromtimestamp(int(path.stat().st_mtime), UTC)
+
+
+def _inputs(
+    recorded: Iterable[_Recorded], files: Mapping[str, bytes | Path]
+) -> Iterator[CratePart]:
+    names = {
+        "config/config.yaml": "What is measured by default",
+        "requirements.lock": "The Python packages, with versions and checksums",
+    }
+    for item in recorded:
+        store = item.store
+        names[f"config/testbeds/{store.testbed}.yaml"] = f"Settings of testbed {store.testbed}"
+        names[f"config/campaigns/{store.campaign}.yaml"] = f"Settings of campaign {store.campaign}"
+    for place, name in names.items():
+        if place in files:
+            yield _part(place, name, files)
+
+
+def _results(
+    recorded: Iterable[_Recorded], papers: Iterable[Path], files: Mapping[str, bytes | Path]
+) -> Iterator[CratePart]:
+    for item in recorded:
+        title, folder = item.run.experiment.title, _place(item.run.folder)
+        yield CratePart(f"{item.place}/", f"{title}: trials with raw outputs and counters")
+        yield _part(f"{folder}/{VALUES_FILE}", f"{title}: results with intervals", files)
+        for place in sorted(files):
+            if place.startswith(f"{folder}/tables/"):
+                yield _part(place, f"{title}: table {Path(place).stem}", files)
+    for paper in papers:
+        place = f"{_place(paper)}/{paper.name}.pdf"
+        if place in files:
+            yield _part(place, f"Paper {paper.name}", files)
+
+
+def _part(place: str, name: str, files: Mapping[str, bytes | Path]) -> CratePart:
+    content = files[place]
+    return CratePart(
+        place, name, len(content) if isinstance(content, bytes) else content.stat().st_size
+    )

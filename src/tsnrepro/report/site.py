@@ -1,0 +1,322 @@
+"""The report of a selection: a site of static pages that needs no server and nothing from outside.
+
+An overview, a page and a list of trials for each experiment, the executed notebooks, what was
+published beside what was measured, and what was made from what; the ledger of claims lies beside.
+Every number leads to the trials it rests on. All of it opens from a file, under a policy that
+forbids outside resources.
+"""
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from tsnrepro.records.values import TABLES_FOLDER, VALUES_FILE, Result, load_file, load_values
+from tsnrepro.report.answers import compared, document_title, places, verdicts
+from tsnrepro.report.figures import figures_of
+from tsnrepro.report.graph import Node, experiments_of_paper, graph
+from tsnrepro.report.plots import as_script, intervals_plot, trials_plot, vega_bundle
+from tsnrepro.report.trials import relative, table_of, trial_rows, trials_behind
+from tsnrepro.results.pages import environment
+from tsnrepro.results.runs import AnalysedRun, shown
+
+_OVERVIEW, _LEDGER = "index.html", "ledger.html"
+_NOT_GIVEN = "not-given"
+_PUBLISHED, _PROVENANCE = "published.html", "provenance.html"
+_TEMPLATES = {
+    _OVERVIEW: "overview.html.j2",
+    _PUBLISHED: "published.html.j2",
+    _PROVENANCE: "provenance.html.j2",
+    "experiment": "experiment.html.j2",
+    "trials": "trials.html.j2",
+}
+# What these extend and import: "base.html.j2", "macros.html.j2".
+_ASSETS = ("site.css", "site.js")
+_VEGA = "vega.js"
+# Only what lies beside a page runs or is shown; styles may stand in a page, as plots set them.
+_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; "
+    "img-src 'self' data:; base-uri 'none'; form-action 'none'"
+)
+_MOST_ROWS = 400
+# A paper as it is printed, and its twin for a browser.
+_PAPER = ("*.pdf", "*.html")
+
+
+def write_report(
+    output: Path, runs: Sequence[Path], papers: Sequence[Path] = (), reason: str = ""
+) -> None:
+    """Write the site of some runs into a folder.
+
+    Parameters
+    ----------
+    output
+        Folder for ``index.html`` and the other pages; made where missing. The executed notebooks in
+        its folder ``notebooks`` and the ledger that lies in it are linked.
+    runs
+        Folders of analysed runs, one an experiment; they may be of several testbeds.
+    papers
+        Folders of printed manuscripts.
+    reason
+        What was measured where and why, in one line; left out where empty.
+
+    Raises
+    ------
+    RecordError
+        A run lacks its results.
+    PublishError
+        Its facts do not name its testbed.
+
+    """
+    site = _Site(Path(output), [AnalysedRun.load(Path(folder)) for folder in runs], papers)
+    site.output.mkdir(parents=True, exist_ok=True)
+    for run in site.runs:
+        site.write_experiment(run)
+    site.write(_PUBLISHED, _PUBLISHED, "Published against measured", **site.beside_published())
+    site.write(_PROVENANCE, _PROVENANCE, "Provenance", graph=graph(site.nodes()))
+    for name in _ASSETS:
+        (site.output / name).write_bytes((Path(__file__).parent / "templates" / name).read_bytes())
+    (site.output / _VEGA).write_text(vega_bundle(), encoding="utf-8")
+    site.write(
+        _OVERVIEW,
+        _OVERVIEW,
+        "Overview",
+        commit=site.runs[0].facts["commit"],
+        reason=reason,
+        verdicts=list(verdicts(site.values, site.addresses)),
+        rows=site.compared,
+        places=list(places(site.values)),
+        runs=[site.described(run) for run in site.runs],
+        testbeds=_testbeds(site.runs),
+        measured_where=_measured_where(site.runs),
+        links=_links(site.runs, site.papers, site.output),
+    )
+
+
+class _Site:
+    """The pages of some runs, and where each value stands in them."""
+
+    def __init__(self, output: Path, runs: Sequence[AnalysedRun], papers: Sequence[Path]) -> None:
+        self.output, self.runs = output, runs
+        self.papers = [Path(paper) for paper in papers]
+        self.values = load_values(run.folder / VALUES_FILE for run in runs)
+        self.values_of = {run.experiment.name: load_file(run.folder / VALUES_FILE) for run in runs}
+        self.addresses = {
+            key: f"{name}.html#{_NOT_GIVEN if _not_given(item) else key}"
+            for name, found in self.values_of.items()
+            for key, item in found.items()
+        }
+        self.compared = list(compared(self.values, self.addresses))
+        self.titles = {run.experiment.name: run.experiment.title for run in runs}
+        self._environment = environment("tsnrepro.report")
+
+    def write(self, template: str, place: str, title: str, **content: Any) -> None:
+        """Write one page at its place in the site."""
+        page = self._environment.get_template(_TEMPLATES[template]).render(
+            {
+                "title": title,
+                "campaign": self.runs[0].facts["campaign"],
+                "pages": self._pages(),
+                "here": place,
+                "up": "../" * place.count("/"),
+                "policy": _POLICY,
+                **content,
+            }
+        )
+        path = self.output / place
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(page, encoding="utf-8")
+
+    def _pages(self) -> list[dict[str, str]]:
+        """Return what the head of every page leads to."""
+        named = {_OVERVIEW: "Overview", _PUBLISHED: "Published", _PROVENANCE: "Provenance"}
+        if (self.output / _LEDGER).is_file():
+            named[_LEDGER] = "Claims"
+        named |= {f"{name}.html": title for name, title in self.titles.items()}
+        return [{"address": address, "title": title} for address, title in named.items()]
+
+    def described(self, run: AnalysedRun) -> dict[str, Any]:
+        """Return what pages say of a run."""
+        name = run.experiment.name
+        return run.described() | {"page": f"{name}.html", "trial_page": f"trials/{name}.html"}
+
+    def write_experiment(self, run: AnalysedRun) -> None:
+        """Write the page of an experiment and that of its trials."""
+        name, title = run.experiment.name, run.experiment.title
+        described, table = self.described(run), table_of(run)
+        notebook = f"notebooks/{name}.html"
+        values = self.values_of[name]
+        self.write(
+            "experiment",
+            described["page"],
+            title,
+            run=described,
+            notebook=notebook if (self.output / notebook).is_file() else "",
+            plot=None if table is None else trials_plot(table, described["trial_page"]),
+            intervals=intervals_plot(values),
+            figures=list(figures_of(run)),
+            values=[
+                self._listed(item) for _, item in sorted(values.items()) if not _not_given(item)
+            ],
+            not_given=_keys_by_reason(values),
+            not_given_anchor=_NOT_GIVEN,
+        )
+        rows = trial_rows(run, table, (self.output / described["trial_page"]).parent)
+        behind = trials_behind(name, rows, self.values)
+        self.write(
+            "trials",
+            described["trial_page"],
+            f"{title}: trials",
+            run=described,
+            rows=rows,
+            sets=as_script(behind),
+        )
+
+    def _listed(self, item: Result) -> dict[str, Any]:
+        """Return a value's row, with links to its trials by experiment."""
+        whose = [name for name in item.run.split("+") if name in self.titles]
+        counts = {
+            name: sum("/" not in trial or trial.startswith(f"{name}/") for trial in item.trials)
+            for name in whose
+        }
+        return {
+            "key": item.key,
+            "value": shown(item),
+            "method": item.method,
+            "links": [
+                {
+                    "address": f"trials/{name}.html#of:{item.key}",
+                    "text": f"{count} of {name}" if len(whose) > 1 else str(count),
+                }
+                for name, count in counts.items()
+                if count
+            ],
+        }
+
+    def beside_published(self) -> dict[str, Any]:
+        """Return what the page of published and measured numbers shows."""
+        return {
+            "rows": self.compared,
+            "ledger": _LEDGER if (self.output / _LEDGER).is_file() else "",
+            "document": document_title(),
+            "verbs": sorted({run.facts["verb"].split()[0] for run in self.runs}),
+            "tables": [found for run in self.runs if (found := _tables_beside(run))["tables"]],
+        }
+
+    def nodes(self) -> list[Node]:
+        """Return what was made from what."""
+        nodes, testbeds, values = [], {}, {}
+        for run in self.runs:
+            label = run.manifest["testbed"]
+            if label not in testbeds:
+                under = f"{run.facts['verb']} the {label} testbed"
+                testbeds[label] = Node(0, label, under, f"{_OVERVIEW}#testbeds")
+                nodes.append(testbeds[label])
+        for run in self.runs:
+            name, described = run.experiment.name, self.described(run)
+            under = f"{described['trials']} trials"
+            source = [testbeds[run.manifest["testbed"]]]
+            trials = Node(1, name, under, described["trial_page"], source)
+            count = len(self.values_of[name])
+            values[name] = Node(2, name, f"{count} values", described["page"], [trials])
+            nodes += [trials, values[name]]
+        for paper in self.papers:
+            pdf = paper / f"{paper.name}.pdf"
+            if pdf.is_file():
+                used = [values[name] for name in values if name in experiments_of_paper(paper)]
+                nodes.append(Node(3, paper.name, "paper", relative(pdf, self.output), used))
+        if (self.output / _LEDGER).is_file():
+            nodes.append(Node(3, "claims", "ledger", _LEDGER, [*values.values()]))
+        return nodes
+
+
+def _tables_beside(run: AnalysedRun) -> dict[str, Any]:
+    """Return the tables of a run in which published numbers stand beside measured ones."""
+    import pandas as pd  # noqa: PLC0415 - half a second
+
+    tables = []
+    for path in sorted((run.folder / TABLES_FOLDER).glob("*.csv")):
+        try:
+            table = pd.read_csv(path, dtype=str, keep_default_na=False, nrows=_MOST_ROWS)
+        except pd.errors.EmptyDataError:
+            continue  # a part that was not measured
+        if any(name.startswith("published_") for name in table.columns):
+            tables.append(
+                {
+                    "title": path.stem.replace("-", " "),
+                    "columns": [name.replace("_", " ") for name in table.columns],
+                    "rows": [[_shortened(cell) for cell in row] for row in table.to_numpy()],
+                }
+            )
+    return {"title": run.experiment.title, "origin": run.origin, "tables": tables}
+
+
+def _shortened(cell: str) -> str:
+    """Return a number with the digits that a reader can use; words as they are."""
+    try:
+        return f"{float(cell):.5g}" if "." in cell else cell
+    except ValueError:
+        return cell
+
+
+def _measured_where(runs: Iterable[AnalysedRun]) -> dict[tuple[str, str], list[str]]:
+    """Return the experiments by what was done with them, and on which testbed."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for run in runs:
+        where = (run.facts["verb"].lower(), run.facts["label"])
+        found.setdefault(where, []).append(run.experiment.title)
+    return found
+
+
+def _testbeds(runs: Iterable[AnalysedRun]) -> list[dict[str, Any]]:
+    """Return each testbed once, with the experiments measured on it and its facts."""
+    found: dict[tuple, dict[str, Any]] = {}
+    for run in runs:
+        facts = tuple(run.facts.items())
+        entry = found.setdefault(facts, {"facts": run.facts, "of": []})
+        entry["of"].append(run.experiment.title)
+    return list(found.values())
+
+
+def _links(
+    runs: Iterable[AnalysedRun], papers: Iterable[Path], output: Path
+) -> list[dict[str, Any]]:
+    folders = [run.folder for run in runs]
+    groups: dict[str, list[Path]] = {
+        "Papers": [path for paper in papers for kind in _PAPER for path in paper.glob(kind)],
+        "Provenance": [paper / "provenance.json" for paper in papers],
+        "Executed notebooks": [path for folder in folders for path in folder.glob("*.ipynb")],
+        "Values": [folder / VALUES_FILE for folder in folders],
+        "Tables": [path for folder in folders for path in (folder / "tables").glob("*.*")],
+        "Runs": [folder / "run.json" for folder in folders],
+    }
+    return [
+        {
+            "title": title,
+            "files": [
+                {
+                    "name": "/".join(
+                        path.parts[-3:] if "tables" in path.parts else path.parts[-2:]
+                    ),
+                    "address": Path(os.path.relpath(path, output)).as_posix(),
+                }
+                for path in found
+            ],
+        }
+        for title, paths in groups.items()
+        if (found := sorted(path for path in paths if path.is_file() and path.name[0] != "."))
+    ]
+
+
+def _not_given(item: Result) -> bool:
+    """Tell whether a value has neither a number nor trials: a line of reasons is all there is."""
+    return item.value is None and not item.trials
+
+
+def _keys_by_reason(values: Mapping[str, Result]) -> dict[str, list[str]]:
+    """Return the keys of values that are not given, by the reason why."""
+    found: dict[str, list[str]] = {}
+    for key, item in sorted(values.items()):
+        if _not_given(item):
+            found.setdefault(item.method, []).append(key)
+    return found

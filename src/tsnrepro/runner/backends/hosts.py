@@ -1,0 +1,625 @@
+"""Measuring by tools on the hosts of a testbed: iperf3, sockperf, mausezahn, our own streams."""
+
+import json
+import math
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from dataclasses import dataclass
+from itertools import chain, count
+from typing import Any
+
+from tsnrepro.common.errors import CommandError, ToolError
+from tsnrepro.common.topology import CARD, HOST_PORT, LISTENER, SWITCHES, TALKER
+from tsnrepro.config import Configuration
+from tsnrepro.native.streams import build
+from tsnrepro.native.streams.command import (
+    READY,
+    Extent,
+    ListenerResult,
+    Pacing,
+    TalkerResult,
+    listener,
+    parse_listener,
+    parse_talker,
+    show_log,
+    talker,
+)
+from tsnrepro.native.streams.delivery import of_stream, on_senders_clock
+from tsnrepro.native.streams.log import Records, decoded, read_listener_log
+from tsnrepro.records.accounting import Accounting, account
+from tsnrepro.records.accounting_apart import account_apart
+from tsnrepro.records.outputs import COUNTERS_AFTER, COUNTERS_BEFORE, SOCKPERF_LOG
+from tsnrepro.records.store import Trial
+from tsnrepro.runner.backends.hosts_faults import FaultInjector
+from tsnrepro.runner.backends.receiver_options import (
+    Reader,
+    check_window,
+    reader_of,
+    taking_turns,
+    without_waiting,
+)
+from tsnrepro.runner.faults import NOTHING, Timeline
+from tsnrepro.runner.load import IntendedLoad, LoadOutcome
+from tsnrepro.runner.measurement import Measurement
+from tsnrepro.runner.round_trips import RoundTrips
+from tsnrepro.testbeds.clocks import Refusal, why_not_these_clocks
+from tsnrepro.testbeds.host import Completed, RemoteProcess
+from tsnrepro.testbeds.protocol import HostTestbed
+from tsnrepro.testbeds.quiescence import settle
+from tsnrepro.tools import iperf3, mausezahn, sockperf
+from tsnrepro.tools.counters import CounterDifferences, Snapshot
+from tsnrepro.tools.frerctl import StreamFilter, SwitchStream
+
+UDP_STREAM = StreamFilter("udp", iperf3.PORT, iperf3.MIN_UDP_PAYLOAD_BYTES)
+_TCP_STREAM = StreamFilter("tcp", iperf3.PORT)
+_PING_PONG_STREAM = StreamFilter("udp", sockperf.PORT)
+# Our own talkers' streams have this port and those after it.
+PORT = 5202
+_ARRIVALS_LOG = "/run/tsnrepro-arrivals"
+
+# What a test takes beyond its nominal time: connecting, and exchanging results.
+OVERHEAD_SECONDS = 15
+# A server that does not listen by then does not start.
+READY_SECONDS = 5
+_COMMAND_SECONDS = 20
+_FILE_SECONDS = 120
+# Logs of every datagram or request, as they come from a host.
+LOG_BYTES = 1 << 30
+# A talker that cannot keep up takes longer than planned, and reports it.
+_SLOWEST = 6
+# How long a busy machine may keep a talker from its first datagram.
+_STALL_SECONDS = 0.05
+# RFC 2544, section 23: after learning frames, for late frames, and until the device is at rest.
+_LEARNED_SECONDS, _LATE_SECONDS, _REST_SECONDS = 2.0, 2.0, 5.0
+# Reads of the first switch's counters while the sleeping generator sends.
+_SAMPLES = 8
+# A clock's own drift in a trial is less.
+_MOST_STEP_NS = 1_000_000
+# Exit status of timeout(1): it ended the command by TERM, by KILL.
+TIMED_OUT = (124, 137)
+
+
+@dataclass
+class CountersAround:
+    """The counters of all hosts before a test and, when it is over, after it."""
+
+    before: Snapshot
+    after: Snapshot | None = None
+
+    def of_stream(self, index: int) -> tuple[Snapshot, Snapshot]:
+        """Return both, as if the stream were the only one."""
+        assert self.after is not None
+        return self.before.of_stream(index), self.after.of_stream(index)
+
+    def recovery(self, index: int = 0) -> dict[str, Any]:
+        """Return what a stream's recovery function counted."""
+        return CounterDifferences(*self.of_stream(index)).recovery()
+
+
+class HostsBackend:
+    """The requests of one trial; see :class:`tsnrepro.runner.backends.Backend`.
+
+    All raise CommandError where a program failed, and ToolError where its report cannot be read;
+    what it printed is in the measurement.
+    """
+
+    def __init__(self, testbed: HostTestbed, trial: Trial, measured: Measurement) -> None:
+        self._testbed, self._trial, self._measured = testbed, trial, measured
+        self._talker, self._listener = testbed.hosts[TALKER], testbed.hosts[LISTENER]
+        self._reader: Reader = reader_of(testbed, trial.factors)
+
+    @property
+    def link_rate_mbps(self) -> float:
+        """Wire rate of the talker's and the listener's link."""
+        return self._testbed.settings.link_rate_mbps
+
+    # --- iperf3 -------------------------------------------------------------------------------
+
+    def udp(
+        self, load: IntendedLoad, around: AbstractContextManager[CountersAround] | None = None
+    ) -> LoadOutcome:
+        """Send by ``iperf3 -u``; ``around`` takes the place of configuring and counting."""
+        window = self._reader.window_bytes
+        if window:
+            check_window(self._testbed, window)
+        client = iperf3.udp_client(
+            self._testbed.address(LISTENER),
+            load.payload_bytes,
+            load.rate_mbps,
+            load.duration_s,
+            window_bytes=window,
+        )
+        began, prefix = time.monotonic(), self._free_prefix("iperf3.json", first="")
+        test = self._test(load.configuration, UDP_STREAM, load.payload_bytes, prefix)
+        with around or test as counters:
+            done = self._run_iperf3(client, load.duration_s, prefix)
+        result = iperf3.parse_udp(done.check().stdout)
+        accounting = self._account(counters.of_stream(0), result.sent, result.received)
+        if accounting.unaccounted:
+            print(f"{self._trial.label}: {accounting.unaccounted} datagrams are not accounted for")
+        return LoadOutcome(
+            sent=result.sent,
+            received=result.received,
+            unique=result.received,
+            sending_s=result.send_seconds,
+            reordered=result.out_of_order,
+            jitter_ms=result.jitter_ms,
+            elapsed_s=time.monotonic() - began,
+            accounting=accounting.document(),
+            recovery=counters.recovery(),
+        )
+
+    def tcp(
+        self, configuration: Configuration, duration_s: int
+    ) -> tuple[iperf3.Iperf3TcpResult, dict[str, Any]]:
+        """Run one TCP connection of iperf3."""
+        client = iperf3.tcp_client(self._testbed.address(LISTENER), duration_s)
+        with self._test(configuration, _TCP_STREAM) as counters:
+            done = self._run_iperf3(client, duration_s)
+        return iperf3.parse_tcp(done.check().stdout), counters.recovery()
+
+    def _run_iperf3(self, client: list[str], duration_s: float, prefix: str = "") -> Completed:
+        """Run one client against a one-off server and return the client as it ended."""
+        deadline = duration_s + OVERHEAD_SECONDS
+        argv = self._reader.scheduled(iperf3.server())
+        with self._serving(argv, "tcp", iperf3.PORT, deadline) as server:
+            done = self._talker.run(client, deadline_s=deadline)
+            # After a failed client the one-off server would wait for another for ever.
+            if done.exit_status or iperf3.failed(done.stdout):
+                server.stop()
+            server.wait()
+        self._measured.commands.append(done.as_record())
+        self._measured.outputs |= {
+            f"{prefix}iperf3.json": done.stdout,
+            f"{prefix}iperf3.stderr.txt": done.stderr,
+        }
+        return done
+
+    @contextmanager
+    def _serving(
+        self, argv: list[str], protocol: str, port: int, deadline_s: float
+    ) -> Iterator[RemoteProcess]:
+        """Keep a server running on the listener, ready from the start of the block."""
+        server = self._listener.start(argv, deadline_s=deadline_s)
+        kind = "-t" if protocol == "tcp" else "-u"
+        sockets = ["ss", "-H", "-n", "-l", kind, "sport", "=", f":{port}"]
+        end = time.monotonic() + READY_SECONDS
+        while not self._listener.run(sockets, deadline_s=READY_SECONDS).stdout.strip():
+            if time.monotonic() > end:
+                server.stop()
+                said = server.wait()
+                raise CommandError(
+                    f"the server does not listen: {said.stderr.strip() or said.stdout.strip()}",
+                    f"{LISTENER}: {' '.join(argv)}",
+                )
+        try:
+            yield server
+        except BaseException:
+            # It would answer the next trial.
+            with suppress(CommandError):
+                server.stop()
+                server.wait()
+            raise
+
+    # --- counters -----------------------------------------------------------------------------
+
+    @contextmanager
+    def _test(
+        self,
+        configuration: Configuration,
+        stream: StreamFilter,
+        payload_bytes: int = 0,
+        prefix: str = "",
+    ) -> Iterator[CountersAround]:
+        """Configure for one stream and keep the counters before the block and after it."""
+        self._testbed.configure(configuration, stream)
+        with self._counted(prefix) as counters:
+            yield counters
+            settle(self._testbed, payload_bytes)
+
+    @contextmanager
+    def _counted(self, prefix: str = "") -> Iterator[CountersAround]:
+        """Keep the counters of all hosts before the block and, where it succeeds, after it."""
+        counters = CountersAround(self._testbed.snapshot())
+        self._keep_counters(f"{prefix}{COUNTERS_BEFORE}", counters.before)
+        yield counters
+        counters.after = self._testbed.settled_snapshot()
+        self._keep_counters(f"{prefix}{COUNTERS_AFTER}", counters.after)
+
+    def _keep_counters(self, name: str, snapshot: Snapshot) -> None:
+        self._measured.outputs[name] = json.dumps(snapshot.raw, indent=1)
+
+    def _account(self, around: tuple[Snapshot, Snapshot], sent: int, received: int) -> Accounting:
+        if around[1].apart:
+            return account_apart(*around, sent, received)
+        return account(*around, sent, received, self._testbed.host_of)
+
+    # --- our own talker and listener ------------------------------------------------------------
+
+    def constant_rate(
+        self,
+        loads: Sequence[IntendedLoad],
+        *,
+        arrivals: bool = False,
+        timeline: Timeline = NOTHING,
+    ) -> list[LoadOutcome]:
+        """Run a talker for each load, and one listener, with the counters of all hosts around."""
+        began = time.monotonic()
+        streams = self._configure(loads)
+        full_waits = any(load.full_waits for load in loads)
+        if full_waits:
+            self._learn()
+        if timeline.faults:
+            # A neighbour that is asked for over a dead path does not answer.
+            self._testbed.pin_neighbours()
+        log = _ARRIVALS_LOG if arrivals else None
+        prefix = self._free_prefix("listener.json")
+        deadline_s = _SLOWEST * max(load.sending_s for load in loads) + OVERHEAD_SECONDS
+        # The faults begin before the talkers, whose own deadlines end the trial.
+        injector = FaultInjector(self._testbed, timeline, deadline_s + OVERHEAD_SECONDS)
+        watched_s = deadline_s + _FILE_SECONDS
+        watched = self._testbed.clocks_together(watched_s) if arrivals else nullcontext(())
+        with watched as clocks:
+            with self._counted(prefix) as counters:
+                done, heard = self._send(loads, injector, log, deadline_s)
+                self._keep_programs(prefix, done, heard)
+            if full_waits:
+                time.sleep(_REST_SECONDS)
+        if log and heard.exit_status:
+            self._remove_arrivals()
+        heard.check()
+        records = self._fetch_arrivals() if log else None
+        sent = [parse_talker(each.check().stdout) for each in done]
+        got = parse_listener(heard.stdout)
+        ahead_ns = None
+        if records is not None and any(isinstance(found, Refusal) for found in clocks):
+            records, ahead_ns = on_senders_clock(records)
+            if timeline.faults:
+                _refuse_set_clocks(sent, got)
+        return [
+            self._outcome(
+                *(sent[number], got, PORT + number, counters, streams.get(number)),
+                elapsed_s=time.monotonic() - began,
+                arrivals=None if records is None else of_stream(records, PORT + number),
+                faults=injector.applied(sent[number].first_ns or 0),
+                alarms=injector.alarms(sent[number].first_ns or 0),
+                listener_ahead_ns=ahead_ns,
+                clocks=tuple(clocks),
+            )
+            for number in range(len(loads))
+        ]
+
+    def _configure(self, loads: Sequence[IntendedLoad]) -> dict[int, int]:
+        """Set the switches to the loads; return the index of the stream that a load is."""
+        if len(loads) == 1:
+            self._testbed.configure(loads[0].configuration, StreamFilter("udp", PORT))
+            return {0: 0}
+        frer = [n for n, load in enumerate(loads) if load.configuration == "frer"]
+        if not frer:
+            single = [StreamFilter("udp", PORT + number) for number in range(len(loads))]
+            self._testbed.configure_streams([SwitchStream(each, "control") for each in single])
+            return {number: number for number in range(len(loads))}
+        filters = [StreamFilter("udp", PORT + number) for number in frer]
+        self._testbed.configure_streams([SwitchStream(each) for each in filters])
+        return {number: index for index, number in enumerate(frer)}
+
+    def _learn(self) -> None:
+        """Send learning frames from the receiving side, and wait until they have been learned.
+
+        An echo and its answer let both hosts know each other's address, and every switch both
+        ports.
+        """
+        argv = ["ping", "-c", "1", "-W", "2", self._testbed.address(TALKER)]
+        self._listener.run(argv, deadline_s=_COMMAND_SECONDS).check()
+        time.sleep(_LEARNED_SECONDS)
+
+    def _send(
+        self,
+        loads: Sequence[IntendedLoad],
+        injector: FaultInjector,
+        log: str | None,
+        deadline: float,
+    ) -> tuple[list[Completed], Completed]:
+        """Run all talkers to their end, with the faults beside them, and then end the listener."""
+        receiving = self._start_listener([PORT + n for n in range(len(loads))], deadline, log)
+        try:
+            with injector:
+                done = self._run_talkers(loads, injector, deadline)
+        finally:
+            try:
+                self._settle(loads)
+            finally:
+                # It would hold its ports beyond the trial.
+                receiving.stop()
+                heard = receiving.wait()
+        return done, heard
+
+    def _settle(self, loads: Sequence[IntendedLoad]) -> None:
+        """Wait for what is late."""
+        at_least_s = _LATE_SECONDS if any(load.full_waits for load in loads) else 0.0
+        settle(self._testbed, max(load.payload_bytes for load in loads), at_least_s)
+
+    def _start_listener(
+        self, ports: list[int], deadline_s: float, log: str | None = None
+    ) -> RemoteProcess:
+        """Start our listener and wait until its ports are open."""
+        argv = listener(
+            str(build.programs().listener),
+            ports,
+            Extent(seconds=deadline_s),
+            log=log,
+            # Only where every arrival is kept the clocks are, and a card's with them.
+            timestamps=self._reader.stamps if log else "software",
+            buffer_bytes=self._reader.receive_buffer_bytes,
+            realtime=self._reader.priority,
+        )
+        receiving = self._listener.start(argv, deadline_s=deadline_s)
+        if (line := receiving.read_line()) != READY:
+            said = receiving.wait()
+            raise CommandError(
+                f"the listener is not ready: {said.stderr.strip() or line or said.stdout.strip()}",
+                f"{LISTENER}: {' '.join(argv)}",
+            )
+        return receiving
+
+    def _run_talkers(
+        self, loads: Sequence[IntendedLoad], injector: FaultInjector, deadline_s: float
+    ) -> list[Completed]:
+        sending: list[RemoteProcess] = []
+        try:
+            for number, load in enumerate(loads):
+                # What it cannot send in this time stays unsent, and is reported.
+                extent = Extent(load.datagrams, load.sending_s * 1.001 + _STALL_SECONDS)
+                if load.poisson is not None:
+                    extent = Extent(seconds=load.duration_s)
+                argv = self._talker_command(PORT + number, load, extent)
+                sending.append(self._talker.start(argv, deadline_s=deadline_s))
+            injector.run()
+            return [each.wait() for each in sending]
+        except BaseException:
+            for each in sending:
+                with suppress(CommandError):
+                    each.stop()
+            raise
+
+    def _talker_command(self, port: int, load: IntendedLoad, extent: Extent) -> list[str]:
+        then, slot_ns = load.then, max(1, round(1e9 * load.slot_s))
+        pacing = Pacing(
+            interval_ns=slot_ns,
+            burst=load.trains if load.trains != (1,) else None,
+            cycle_ns=slot_ns if load.phase_s is not None else None,
+            phase_ns=None if load.phase_s is None else round(load.phase_s * 1e9) % slot_ns,
+            poisson=load.poisson,
+            then_after=load.before_step if then else None,
+            then_interval_ns=round(1e9 / then.rate_pps) if then else None,
+        )
+        program, address = str(build.programs().talker), self._testbed.address(LISTENER)
+        buffer = self._trial.factors.get("send_buffer_bytes")
+        return talker(
+            program,
+            address,
+            port,
+            pacing,
+            extent,
+            payload_bytes=load.payload_bytes,
+            send_buffer_bytes=buffer,
+        )
+
+    def _outcome(
+        self,
+        sent: TalkerResult,
+        got: ListenerResult,
+        port: int,
+        counters: CountersAround,
+        stream: int | None,
+        **others: Any,
+    ) -> LoadOutcome:
+        """Return what talker, listener and stations counted; best effort is no station's stream."""
+        report = got.stream(port)
+        if report.unique > sent.sent:
+            raise ToolError(
+                f"the listener counts {report.unique} different datagrams of {sent.sent} sent",
+                f"port {port}",
+                "Another talker sends to this port",
+            )
+        counted: dict[str, Any] = {}
+        if stream is not None:
+            around = counters.of_stream(stream)
+            accounting = self._account(around, sent.sent, report.received)
+            counted = {
+                "accounting": accounting.document(),
+                "recovery": counters.recovery(stream),
+            }
+        return LoadOutcome(
+            sent=sent.sent,
+            received=report.received,
+            unique=report.unique,
+            reordered=report.out_of_order,
+            sending_s=_sending_seconds(sent),
+            late=sent.late,
+            first_ns=sent.first_ns or 0,
+            refusal=why_not_these_clocks(sent, got, "kernel"),
+            **counted,
+            **others,
+        )
+
+    def _free_prefix(self, output: str, first: str = "run-001-") -> str:
+        """Return a start for the names of a run's outputs: a search has many runs in one record.
+
+        ``output`` is one that every run has.
+        """
+        prefixes = chain([first], (f"run-{number:03d}-" for number in count(2)))
+        taken = self._measured.outputs
+        return next(each for each in prefixes if f"{each}{output}" not in taken)
+
+    def _keep_programs(self, prefix: str, done: list[Completed], heard: Completed) -> None:
+        self._measured.commands += [each.as_record() for each in (*done, heard)]
+        self._measured.outputs[f"{prefix}listener.json"] = heard.stdout
+        self._measured.outputs[f"{prefix}listener.stderr.txt"] = heard.stderr
+        for number, each in enumerate(done):
+            name = "talker" if len(done) == 1 else f"talker-{number}"
+            self._measured.outputs[f"{prefix}{name}.json"] = each.stdout
+            self._measured.outputs[f"{prefix}{name}.stderr.txt"] = each.stderr
+
+    def _fetch_arrivals(self) -> Records:
+        show = show_log(_ARRIVALS_LOG)
+        printed = self._listener.run(show, deadline_s=_FILE_SECONDS, limit_bytes=LOG_BYTES).check()
+        self._remove_arrivals()
+        return read_listener_log(decoded(printed.stdout))
+
+    def _remove_arrivals(self) -> None:
+        self._listener.run(["rm", "-f", _ARRIVALS_LOG], deadline_s=_COMMAND_SECONDS)
+
+    # --- sockperf -----------------------------------------------------------------------------
+
+    def round_trips(
+        self,
+        configuration: Configuration,
+        payload_bytes: int,
+        duration_s: float,
+        *,
+        beside_pps: float = 0.0,
+        keep: bool = True,
+    ) -> RoundTrips:
+        """Run ``sockperf ping-pong``, beside a load of our own talker where one is asked for."""
+        if beside_pps >= 1:
+            filters = (_PING_PONG_STREAM, StreamFilter("udp", PORT))
+            self._testbed.configure_streams([SwitchStream(f, configuration) for f in filters])
+            load = IntendedLoad(configuration, payload_bytes, beside_pps, duration_s)
+        else:
+            self._testbed.configure(configuration, _PING_PONG_STREAM)
+            load = None
+        with self._counted() as counters, self._beside(load):
+            text, log = self._run_sockperf(payload_bytes, duration_s)
+        if keep:
+            self._measured.outputs |= {"sockperf.txt": text, SOCKPERF_LOG: log}
+        half_us = sockperf.parse_log(log)["half_round_trip_us"].to_numpy()
+        return RoundTrips(half_us, sockperf.parse(text), counters.recovery())
+
+    @contextmanager
+    def _beside(self, load: IntendedLoad | None) -> Iterator[None]:
+        """Keep a load running during the block; what it loses does not concern the samples."""
+        if load is None:
+            yield
+            return
+        seconds = load.duration_s + 2 * OVERHEAD_SECONDS
+        running = [self._start_listener([PORT], seconds)]
+        try:
+            argv = self._talker_command(PORT, load, Extent(seconds=seconds))
+            running.insert(0, self._talker.start(argv, deadline_s=seconds))
+            yield
+        finally:
+            for process in running:
+                with suppress(CommandError):
+                    process.stop()
+                    process.wait()
+
+    def _run_sockperf(self, payload_bytes: int, duration_s: float) -> tuple[str, str]:
+        """Return what sockperf printed, and its log of every observation."""
+        host, address = self._talker, self._testbed.address(LISTENER)
+        log = host.run(["mktemp"], deadline_s=_COMMAND_SECONDS).check().stdout.strip()
+        deadline = duration_s + OVERHEAD_SECONDS
+        try:
+            client = sockperf.ping_pong(address, payload_bytes, max(1, round(duration_s)), log)
+            client = taking_turns(self._testbed, without_waiting(self._testbed, client))
+            argv = taking_turns(self._testbed, self._reader.scheduled(sockperf.server(address)))
+            with self._serving(argv, "udp", sockperf.PORT, deadline + _FILE_SECONDS) as server:
+                try:
+                    done = host.run(client, deadline_s=deadline)
+                finally:
+                    server.stop()
+                    server.wait()
+            self._measured.commands.append(done.as_record())
+            self._measured.outputs["sockperf.stderr.txt"] = done.stderr
+            show = ["cat", log]
+            printed = host.run(show, deadline_s=_FILE_SECONDS, limit_bytes=LOG_BYTES).check()
+        finally:
+            host.run(["rm", "-f", log], deadline_s=_COMMAND_SECONDS)
+        return done.check().stdout, printed.stdout
+
+    # --- mausezahn ----------------------------------------------------------------------------
+
+    def sleeping_generator(self, load: IntendedLoad, deadline_s: float) -> LoadOutcome:
+        """Run mausezahn and see at the first switch how fast frames come."""
+        testbed = self._testbed
+        ends = mausezahn.Ends(
+            CARD, testbed.address(TALKER), testbed.address(LISTENER), self._listener_mac()
+        )
+        delay = mausezahn.delay_us(load.rate_pps)
+        port = self._trial.factors.get("port", mausezahn.PORT)
+        argv = mausezahn.udp(ends, load.payload_bytes, load.datagrams, delay, port=port)
+        with self._test(load.configuration, StreamFilter("udp", port)) as counters:
+            process = self._talker.start(argv, deadline_s=deadline_s)
+            samples = self._frames_over_time(load.duration_s)
+            done = process.wait()
+            self._measured.commands.append(done.as_record())
+            self._measured.outputs |= {
+                "samples.json": json.dumps(samples),
+                "mausezahn.stderr.txt": done.stderr,
+            }
+        timed_out = done.exit_status in TIMED_OUT
+        if not timed_out:
+            done.check()
+        frames = CounterDifferences(*counters.of_stream(0))
+        sent = frames.port(SWITCHES[0], HOST_PORT, "in").stream_frames
+        received = frames.taken_in()
+        rate = _slope(samples)
+        return LoadOutcome(
+            sent=sent,
+            received=received,
+            unique=received,
+            sending_s=sent / rate if rate else done.seconds,
+            elapsed_s=done.seconds,
+            timed_out=timed_out,
+            recovery=counters.recovery(),
+        )
+
+    def _listener_mac(self) -> str:
+        argv = ["cat", f"/sys/class/net/{CARD}/address"]
+        return self._listener.run(argv, deadline_s=_COMMAND_SECONDS).check().stdout.strip()
+
+    def _frames_over_time(self, duration_s: float) -> list[tuple[float, int]]:
+        """Return seconds and frames received by the first switch while a generator runs."""
+        samples = []
+        for _ in range(_SAMPLES):
+            time.sleep(duration_s / (_SAMPLES + 2))
+            frames = f"/sys/class/net/{HOST_PORT}/statistics/rx_packets"
+            switch = self._testbed.hosts[SWITCHES[0]]
+            argv = ["cat", "/proc/uptime", frames]
+            shown = switch.run(argv, deadline_s=_COMMAND_SECONDS).check().stdout.split()
+            samples.append((float(shown[0]), int(shown[2])))
+        return samples
+
+
+def _refuse_set_clocks(sent: Sequence[TalkerResult], got: ListenerResult) -> None:
+    """Refuse a run whose faults cannot be timed, because a clock was set meanwhile."""
+    steps = [(TALKER, each.clock_step_ns) for each in sent] + [(LISTENER, got.clock_step_ns)]
+    for name, step_ns in steps:
+        if abs(step_ns) > _MOST_STEP_NS:
+            raise ToolError(
+                f"the {name}'s clock was set by {step_ns / 1e6:.1f} ms during the trial",
+                name,
+                "Let its time service slew the clock while the rack measures (chrony: makestep)",
+            )
+
+
+def _sending_seconds(sent: TalkerResult) -> float:
+    if sent.first_ns is None or sent.last_ns is None or not sent.sent:
+        raise ToolError("the talker sent nothing", TALKER, "Its output is in the record")
+    span = (sent.last_ns - sent.first_ns) / 1e9
+    return span * sent.sent / (sent.sent - 1) if sent.sent > 1 and span else math.ulp(1.0)
+
+
+def _slope(samples: list[tuple[float, int]]) -> float:
+    """Return frames a second from the first sample to the last that still brought frames."""
+    moving = [samples[0]]
+    for sample in samples[1:]:
+        if sample[1] == moving[-1][1]:
+            break
+        moving.append(sample)
+    # The last interval may hold the end of sending.
+    if 2 < len(moving) < len(samples):
+        moving.pop()
+    seconds = moving[-1][0] - moving[0][0]
+    return (moving[-1][1] - moving[0][1]) / seconds if seconds > 0 else 0.0

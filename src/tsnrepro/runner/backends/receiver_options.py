@@ -1,0 +1,109 @@
+"""How programs of a trial are run: the receiver's socket buffer and priority, and the processor.
+
+Buffer and priority are factors of a trial, and where a trial does not name them, settings of the
+testbed.
+"""
+
+import os
+from dataclasses import dataclass
+from typing import Any
+
+from tsnrepro.common.errors import TestbedError
+from tsnrepro.common.topology import LISTENER, TALKER
+from tsnrepro.config import HardwareSettings
+from tsnrepro.config.registry import EMULATED
+from tsnrepro.native.sockperf.build import sockperf_wait
+from tsnrepro.native.streams.command import Stamps
+from tsnrepro.testbeds.protocol import HostTestbed
+
+# Any priority runs before all ordinary programs; a higher one would only rank real-time programs.
+_REALTIME_PRIORITY = 1
+_COMMAND_SECONDS = 20
+
+
+@dataclass(frozen=True)
+class Reader:
+    """The receive buffer in bytes on the scale of net.core.rmem_default, and the scheduling.
+
+    A buffer of ``None`` is the kernel's default.
+    """
+
+    receive_buffer_bytes: int | None = None
+    realtime: bool = False
+    stamps: Stamps = "software"
+    """What stamps arrivals whose clocks are kept together."""
+
+    @property
+    def priority(self) -> int | None:
+        """The priority under SCHED_FIFO, if any."""
+        return _REALTIME_PRIORITY if self.realtime else None
+
+    @property
+    def window_bytes(self) -> int | None:
+        """What SO_RCVBUF is given for this buffer: the kernel sets aside twice as much."""
+        return self.receive_buffer_bytes // 2 if self.receive_buffer_bytes else None
+
+    def scheduled(self, argv: list[str]) -> list[str]:
+        """Return the command of a program that has no option of its own for its priority."""
+        return ["chrt", "--fifo", str(self.priority), *argv] if self.realtime else argv
+
+
+def reader_of(testbed: HostTestbed, factors: dict[str, Any]) -> Reader:
+    """Return how the listener of a trial reads."""
+    settings = testbed.settings
+    buffer = factors.get("receive_buffer_bytes")
+    realtime = factors.get("realtime_listener")
+    return Reader(
+        settings.receive_buffer_bytes if buffer is None else buffer,
+        settings.realtime_listener if realtime is None else realtime,
+        settings.receive_stamps if isinstance(settings, HardwareSettings) else "software",
+    )
+
+
+def taking_turns(testbed: HostTestbed, argv: list[str]) -> list[str]:
+    """Return the command of one of two programs that take turns, each waiting for the other.
+
+    Hosts of the emulated testbed share this machine's processors. Where the scheduler chooses, the
+    two run on one processor in some trials and on two in others, and to wake a processor that
+    sleeps takes longer than the network does: on a virtual machine of two, medians of trials were
+    9 us or 24 to 34 us, whatever was measured. So there both run on one.
+    """
+    if testbed.kind != EMULATED:
+        return argv
+    # Interrupts go to the first more than to the others.
+    return ["taskset", "--cpu-list", str(max(os.sched_getaffinity(0))), *argv]
+
+
+def without_waiting(testbed: HostTestbed, client: list[str]) -> list[str]:
+    """Return the command of a client of sockperf that begins its test at once.
+
+    Only on the emulated testbed, whose hosts run what this machine compiles: on a rack it waits its
+    two seconds. The record's command tells which.
+    """
+    if testbed.kind != EMULATED:
+        return client
+    return ["env", f"LD_PRELOAD={sockperf_wait()}", *client]
+
+
+def check_window(testbed: HostTestbed, window_bytes: int) -> None:
+    """Make sure that iperf3's ``-w`` gets what it asks for, which the kernel cuts off silently.
+
+    It sets the sending socket's buffer at the talker and the receiving one's at the listener.
+
+    Raises
+    ------
+    TestbedError
+        A host's limit forbids it.
+    """
+    for host, limit in ((LISTENER, "net.core.rmem_max"), (TALKER, "net.core.wmem_max")):
+        shown = testbed.hosts[host].run(["sysctl", "-n", limit], deadline_s=_COMMAND_SECONDS)
+        most = int(shown.check().stdout)
+        if window_bytes > most:
+            raise TestbedError(
+                f"iperf3 cannot have a socket buffer of {2 * window_bytes} bytes: {limit} is "
+                f"{most}, and the kernel gives twice that at most",
+                host,
+                f"`sysctl -w {limit}={window_bytes}` on the host itself (namespaces share its "
+                "limit), a smaller receive_buffer_bytes, or `generator: talker`, whose listener "
+                "is not bound by the limit",
+            )

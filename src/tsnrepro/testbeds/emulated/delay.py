@@ -1,0 +1,46 @@
+"""Longer cables: a host between the switches that hands frames on a constant time later.
+
+No queueing discipline with a delay is needed: the program ``delayline`` keeps each frame in the
+ring that the kernel received it into, until it is due.
+"""
+
+from tsnrepro.common.errors import TestbedError
+from tsnrepro.testbeds.host import RemoteHost, RemoteProcess
+from tsnrepro.tools import delayline
+from tsnrepro.tools.delayline import DelayStatistics
+
+DELAY = "delay"
+
+
+class DelayLine:
+    """A running delay line between the ports ``aN`` (to sw1) and ``bN`` (to sw2) of its host."""
+
+    def __init__(
+        self, program: str, host: RemoteHost, path: int, delay_us: float, deadline_s: float
+    ):
+        self.towards_sw1, self.towards_sw2 = ports(path)
+        nanoseconds = str(round(delay_us * 1000))
+        command = [program, self.towards_sw1, self.towards_sw2, nanoseconds]
+        self._process: RemoteProcess = host.start(command, deadline_s=deadline_s)
+        answer = self._process.read_line()
+        if answer != "ready":
+            said = self._process.wait().stderr.strip() or answer
+            raise TestbedError(f"no delay line for path {path}: {said}", host.name)
+
+    def read(self) -> str:
+        """Return what the delay line did so far, as it prints it."""
+        return self._process.send_line("")
+
+    def parse(self, text: str) -> dict[str, DelayStatistics]:
+        """Return the statistics of both directions: ``forth`` to sw2 and ``back`` to sw1."""
+        return delayline.parse(text, forth=self.towards_sw1, back=self.towards_sw2)
+
+    @property
+    def running(self) -> bool:
+        """Whether the program still runs."""
+        return self._process.running
+
+
+def ports(path: int) -> tuple[str, str]:
+    """Return the ports of a path's delay line: towards sw1 and towards sw2."""
+    return f"a{path}", f"b{path}"

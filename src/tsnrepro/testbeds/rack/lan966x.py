@@ -1,0 +1,528 @@
+"""A Microchip LAN966x board as FRER switch, through the Linux shell of Microchip's BSP.
+
+Every frame from the host port goes out over the member ports, numbered and tagged as FRER or, as
+control, untagged over the first. What comes from a member port goes through recovery to the host
+port. Rules of the chip's first classifier (VCAP IS1) put each frame into an ingress flow (ISDX) by
+its port and by whether it is of the stream that is measured: so the stream has sequence numbers,
+recovery functions and counters of its own.
+
+Sources: Microchip's BSP documentation 2025.12 (pages FRER and VCAP tool) and the sources of its
+qos-utils. Their tool ``frer`` may end with status 0 after a failure, so what it prints is looked
+at, and what it was told is read back.
+"""
+
+import json
+import re
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import chain
+from time import sleep
+from typing import Any
+
+from tsnrepro.common.errors import TestbedError
+from tsnrepro.common.topology import HOST_PORT, member_names
+from tsnrepro.config import Configuration, FrerSettings
+from tsnrepro.config.rack import Lan966xSwitch
+from tsnrepro.testbeds.rack import ports
+from tsnrepro.testbeds.rack.host import RackHost
+from tsnrepro.testbeds.rack.shell import Shell
+from tsnrepro.testbeds.rack.switch_counters import beside_the_kernels
+from tsnrepro.testbeds.rack.switch_counters import station as counted
+from tsnrepro.tools.frerctl import StreamFilter
+
+# Member streams that were allocated here: the chip's tool cannot list them, and a board that is
+# restarted forgets them together with this file.
+_MEMBER_STREAMS = "/run/tsnrepro-member-streams"
+_ALLOCATE = f'id=$(frer msa "$1") && echo "$2 $id" >>{_MEMBER_STREAMS} && echo "$id"'
+_ALLOCATED = f"cat {_MEMBER_STREAMS} 2>/dev/null || true"
+# Whoever freed them may have been killed halfway: what is no member stream any more is freed.
+_FREE = (
+    'frer ms "$1" "$2" --enable 0 --cs_id 0; said=$(frer msf "$2" 2>&1)'
+    ' || case $said in *"Invalid input"*) ;; *) echo "$said"; exit 1 ;; esac'
+    f'; sed -i "/ $2\\$/d" {_MEMBER_STREAMS}'
+)
+
+# Rules of ours in the classifier: ten a port from here on. A lower priority is looked at first.
+_FIRST_RULE = 7100
+_PRIORITIES = {"stream": 10, "ipv4": 20, "rest": 30}
+_EVERY_PORT_BIT = "0x1ff"
+_PROTOCOLS = {"udp": 17, "tcp": 6}
+# Compound streams, by the same names.
+_COMPOUND = {"stream": 0, "others": 1}
+
+_COUNTERS = {
+    "OutOfOrderPackets": "out_of_order",
+    "RoguePackets": "rogue",
+    "PassedPackets": "passed",
+    "DiscardedPackets": "discarded",
+    "LostPackets": "lost",
+    "TaglessPackets": "tagless",
+    "Resets": "resets",
+}
+_COUNTED = re.compile(r"^(\w+)\s*:\s*(\d{1,20})\s*$", re.MULTILINE)
+_FIELD = re.compile(r"^(\w+):\s+(\S+)\s*$", re.MULTILINE)
+_HITS = re.compile(r"counter\S*?\s*[:=]\s*(\d{1,20})\b", re.IGNORECASE)
+_STATISTIC = re.compile(r"^\s*([\w.]+):\s*(\d{1,20})\s*$", re.MULTILINE)
+_FAILED = re.compile(r"failed|unknown command|missing argument|usage:", re.IGNORECASE)
+_LATENESS_SECONDS = 0.05
+
+
+@dataclass(frozen=True)
+class _Flow:
+    """An ingress flow: where its frames come from and whether they are the measured stream's."""
+
+    port: str
+    number: int
+    """0 for the host port, 1 and more for the member ports."""
+    traffic: str
+
+    @property
+    def isdx(self) -> int:
+        return 1 + 2 * self.number + (self.traffic != "stream")
+
+
+class Lan966xDriver:
+    """See :class:`tsnrepro.testbeds.rack.switch.SwitchDriver`."""
+
+    needs_programs = False
+
+    def __init__(self, shell: Shell, settings: Lan966xSwitch) -> None:
+        self._shell, self._settings = shell, settings
+        listed = [settings.host_port, *settings.member_ports]
+        self._names = [HOST_PORT, *member_names(len(settings.member_ports))]
+        self.devices = {name: port.device for name, port in zip(self._names, listed, strict=True)}
+        self._chip_ports = {n: p.chip_port for n, p in zip(self._names, listed, strict=True)}
+        self._rack_names = RackHost(shell.host, self.devices, {})
+        self._configured: tuple[Configuration, FrerSettings, StreamFilter] | None = None
+        # By flow, as allocated in this campaign.
+        self._member_streams: dict[int, str] = {}
+        # Commands to come, in one session, and what settings they must have led to.
+        self._commands: list[list[str]] = []
+        self._expected: dict[tuple[str, ...], dict[str, str]] = {}
+
+    @property
+    def _members(self) -> list[str]:
+        return self._names[1:]
+
+    @cached_property
+    def _flows(self) -> list[_Flow]:
+        return [
+            _Flow(name, number, traffic)
+            for number, name in enumerate(self._names)
+            for traffic in _COMPOUND
+        ]
+
+    # --- state ------------------------------------------------------------
+
+    def save(self) -> dict[str, Any]:
+        """Return bridge, VLANs, links, flows and compound streams as they are."""
+        links = ports.links(self._shell)
+        for device in self.devices.values():
+            if device not in links:
+                raise ports.no_device(self._shell, device, links)
+        bridge = links.get(self._settings.bridge)
+        vlan = str(self._settings.vlan)
+        flows, compound = [str(f.isdx) for f in self._flows], [str(c) for c in _COMPOUND.values()]
+        kinds = [("iflow", i) for i in flows] + [("cs", c) for c in compound] + [("vlan", vlan)]
+        told = self._frer_all(kinds)
+        return {
+            "ports": {device: _port(links[device]) for device in self.devices.values()},
+            "bridge": bridge and {"up": "UP" in bridge["flags"], "filtering": _filtering(bridge)},
+            "vlans": self._vlans(),
+            "flooding": told["vlan", vlan],
+            "flows": {i: told["iflow", i] for i in flows},
+            "compound": {c: told["cs", c] for c in compound},
+            "rules": self._present_rules(),
+        }
+
+    def refuse(self, state: dict[str, Any]) -> None:
+        """Refuse a board whose classifier has rules under our numbers."""
+        if state["rules"]:
+            raise TestbedError(
+                f"the classifier has rules {', '.join(map(str, state['rules']))} already",
+                self._shell.name,
+                "`tsnrepro restore` where a campaign left them, else `vcap del` on the board",
+            )
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Bring everything back; what is as it was is left alone."""
+        now = self.save()
+        for rule in now["rules"]:
+            if rule not in state["rules"]:
+                self._change(["vcap", "del", str(rule)])
+        for isdx, flow in state["flows"].items():
+            self._restore_frer(["iflow", isdx], now["flows"][isdx], flow)
+        self._free_member_streams()
+        for cs, stream in state["compound"].items():
+            self._restore_frer(["cs", cs], now["compound"][cs], stream)
+        self._restore_bridge(now, state)
+        vlan = ["vlan", str(self._settings.vlan)]
+        self._restore_frer(vlan, now["flooding"], state["flooding"])
+        self._carry_out()
+
+    def _restore_frer(self, of: list[str], now: dict[str, str], was: dict[str, str]) -> None:
+        if now != was:
+            self._set_frer(of, was)
+
+    def _restore_bridge(self, now: dict[str, Any], state: dict[str, Any]) -> None:
+        bridge = self._settings.bridge
+        for device, port in state["ports"].items():
+            if now["ports"][device]["master"] != port["master"]:
+                master = ["master", port["master"]] if port["master"] else ["nomaster"]
+                self._change(["ip", "link", "set", "dev", device, *master])
+            for link in ports.link_commands(device, now["ports"][device], port):
+                self._change(link)
+        self._carry_out()
+        vlans = self._vlans()
+        for device, entries in state["vlans"].items():
+            if vlans[device] != entries:
+                self._restore_vlans(device, vlans[device], entries)
+        if now["bridge"] and not state["bridge"]:
+            self._change(["ip", "link", "del", "dev", bridge])
+        elif state["bridge"] and now["bridge"] != state["bridge"]:
+            kind = ["type", "bridge", "vlan_filtering", str(state["bridge"]["filtering"])]
+            self._change(["ip", "link", "set", "dev", bridge, *kind])
+            up = "up" if state["bridge"]["up"] else "down"
+            self._change(["ip", "link", "set", "dev", bridge, up])
+
+    # --- what every configuration needs --------------------------------------------------------
+
+    def prepare(self) -> None:
+        """Make the bridge and its VLAN without flooding, and member streams at the host port."""
+        vlan = ["vlan", str(self._settings.vlan)]
+        self._set_frer(vlan, {"flood_disable": "1", "learn_disable": "1"})
+        self._prepare_bridge()
+        self._prepare_ports()
+        self._carry_out()
+        self._allocate_member_streams()
+
+    def _prepare_bridge(self) -> None:
+        bridge, links = self._settings.bridge, ports.links(self._shell)
+        if bridge not in links:
+            self._change(["ip", "link", "add", "name", bridge, "type", "bridge"])
+        if bridge not in links or not _filtering(links[bridge]):
+            kind = ["type", "bridge", "vlan_filtering", "1"]
+            self._change(["ip", "link", "set", "dev", bridge, *kind])
+        for device in self.devices.values():
+            if links[device].get("master") != bridge:
+                self._change(["ip", "link", "set", "dev", device, "master", bridge])
+        self._carry_out()
+        self._change(["ip", "link", "set", "dev", bridge, "up"])
+
+    def _prepare_ports(self) -> None:
+        vlan, vlans = str(self._settings.vlan), self._vlans()
+        for name, device in self.devices.items():
+            # Two cables in one VLAN that floods would be a loop.
+            self._leave_vlans(device, [e for e in vlans[device] if str(e["vlan"]) != vlan])
+            access = ["pvid", "untagged"] if name == HOST_PORT else []
+            self._change(["bridge", "vlan", "add", "dev", device, "vid", vlan, *access])
+            mtu = ["mtu", str(ports.MEMBER_MTU)] if name in self._members else []
+            self._change(["ip", "link", "set", "dev", device, *mtu, "up"])
+
+    def _vlans(self) -> dict[str, list[dict[str, Any]]]:
+        shown = json.loads(self._shell.read(["bridge", "-j", "vlan", "show"]) or "[]")
+        known = {entry["ifname"]: entry.get("vlans", []) for entry in shown}
+        return {device: known.get(device, []) for device in self.devices.values()}
+
+    def _leave_vlans(self, device: str, entries: list[dict[str, Any]]) -> None:
+        for entry in entries:
+            vid = ["vid", str(entry["vlan"])]
+            self._change(["bridge", "vlan", "del", "dev", device, *vid])
+
+    def _restore_vlans(
+        self, device: str, now: list[dict[str, Any]], entries: list[dict[str, Any]]
+    ) -> None:
+        self._leave_vlans(device, now)
+        for entry in entries:
+            flags = [word.lower() for word in entry.get("flags", [])]
+            words = [word for word in ("pvid", "untagged") if any(word in flag for flag in flags)]
+            vid = ["vid", str(entry["vlan"])]
+            self._change(["bridge", "vlan", "add", "dev", device, *vid, *words])
+
+    # --- member streams ------------------------------------------------------------
+
+    def _allocate_member_streams(self) -> None:
+        """Allocate a member stream a flow; the board itself notes which they were."""
+        flows = [flow for flow in self._flows if flow.port != HOST_PORT]
+        words = ["sh", "-c", _ALLOCATE, "sh", self.devices[HOST_PORT]]
+        printed = self._shell.change_all([[*words, str(flow.isdx)] for flow in flows])
+        for flow, said in zip(flows, map(str.strip, printed), strict=True):
+            if not said.isdigit() and not self._shell.dry:
+                raise TestbedError(
+                    f"no member stream: {said or 'frer msa printed nothing'}", self._shell.name
+                )
+            self._member_streams[flow.isdx] = said or f"MEMBER-STREAM-{flow.isdx}"
+
+    def _free_member_streams(self) -> None:
+        noted = self._shell.read(["sh", "-c", _ALLOCATED]).split()
+        for number in noted[1::2]:
+            self._change(["sh", "-c", _FREE, "sh", self.devices[HOST_PORT], number])
+        self._change(["rm", "-f", _MEMBER_STREAMS])
+
+    # --- a configuration ------------------------------------------------------------
+
+    def configure(
+        self, configuration: Configuration, frer: FrerSettings, stream: StreamFilter
+    ) -> None:
+        """Set the rules to the stream and the flows to FRER or control."""
+        on = configuration == "frer"
+        for cs in _COMPOUND.values():
+            # Off and on again, so that it begins anew.
+            self._set_frer(["cs", str(cs)], {"enable": "0"})
+            if on:
+                self._set_frer(["cs", str(cs)], _recovery(frer))
+        before = self._configured
+        if before is None or before[:2] != (configuration, frer):
+            for flow in self._flows:
+                self._set_flow(flow, on, frer)
+        self._set_rules(before[2] if before else None, stream)
+        self._clear_counters()
+        self._carry_out()
+        self._configured = configuration, frer, stream
+
+    def _set_flow(self, flow: _Flow, on: bool, frer: FrerSettings) -> None:
+        of = ["iflow", str(flow.isdx)]
+        if flow.port == HOST_PORT:
+            out = [self.devices[name] for name in self._members[: 2 if on else 1]]
+            devices = dict(zip(("dev1", "dev2"), [*out, "-", "-"], strict=False))
+            self._set_frer(of, {"generation": str(int(on)), **devices})
+            return
+        member = self._member_streams[flow.isdx]
+        if on:
+            settings = {
+                "enable": "1",
+                # Only a repeat on one path is its business; the compound function does the rest.
+                "alg": "1",
+                "reset_time": str(frer.reset_ms),
+                "cs_id": str(_COMPOUND[flow.traffic]),
+            }
+            self._set_frer(["ms", self.devices[HOST_PORT], member], settings)
+        recovered = {"ms_enable": str(int(on)), "ms_id": member, "pop": str(int(on))}
+        self._set_frer(of, {**recovered, "dev1": self.devices[HOST_PORT]})
+
+    def _set_rules(self, before: StreamFilter | None, stream: StreamFilter) -> None:
+        """Add all rules at first, and later change those of the stream."""
+        if before == stream:
+            return
+        for number, name in enumerate(self._names):
+            for kind, rule in self._rules_of(number).items():
+                if before and kind != "stream":
+                    continue
+                if before:
+                    self._change(["vcap", "del", str(rule)])
+                self._change(self._add_rule(kind, rule, number, name, stream))
+
+    def _add_rule(
+        self, kind: str, rule: int, number: int, name: str, stream: StreamFilter
+    ) -> list[str]:
+        keys = ["IF_IGR_PORT_MASK", f"0x{1 << self._chip_ports[name]:03x}", _EVERY_PORT_BIT]
+        if kind == "stream":
+            keys += ["L3_IP_PROTO", str(_PROTOCOLS[stream.protocol]), "0xff"]
+            # The first four bytes behind the IP header: source port, destination port.
+            keys += ["IP_PAYLOAD_5TUPLE", f"0x{stream.port:08x}", "0x0000ffff"]
+        keyset = "VCAP_KFS_NORMAL" if kind == "rest" else "VCAP_KFS_5TUPLE_IP4"
+        traffic = "stream" if kind == "stream" else "others"
+        isdx = str(_Flow(name, number, traffic).isdx)
+        actions = ["VCAP_AFS_S1", "ISDX_REPLACE_ENA", "1", "ISDX_ADD_VAL", isdx]
+        place = ["is1", str(_PRIORITIES[kind]), "0"]
+        return ["vcap", "add", str(rule), *place, keyset, *keys, *actions]
+
+    def _clear_counters(self) -> None:
+        """Clear what counts the measured stream."""
+        self._tell_frer(["cs", str(_COMPOUND["stream"]), "--clr"])
+        for flow in self._stream_flows():
+            member = [self.devices[HOST_PORT], self._member_streams[flow.isdx]]
+            self._tell_frer(["ms", *member, "--clr"])
+        for number in range(len(self._names)):
+            self._change(["vcap", "reset", str(self._rules_of(number)["stream"])])
+
+    def start_afresh(self, frer: FrerSettings) -> None:
+        """Wait until the recovery functions have timed out: then they take any number."""
+        if not self._shell.dry:
+            sleep(frer.reset_ms / 1000 + _LATENESS_SECONDS)
+
+    def set_link(self, port: str, *, up: bool) -> None:
+        """Take a port's link down or up."""
+        state = "up" if up else "down"
+        self._shell.change(["ip", "link", "set", "dev", self.devices[port], state])
+
+    # --- the classifier ------------------------------------------------------------
+
+    @staticmethod
+    def _rules_of(number: int) -> dict[str, int]:
+        return {kind: _FIRST_RULE + 10 * number + n for n, kind in enumerate(_PRIORITIES)}
+
+    def _present_rules(self) -> list[int]:
+        """Return which rules of our numbers there are."""
+        numbers = range(len(self._names))
+        rules = [*chain.from_iterable(self._rules_of(number).values() for number in numbers)]
+        ended = self._shell.ask_all([["vcap", "get", str(rule)] for rule in rules])
+        return [
+            rule
+            for rule, (status, printed) in zip(rules, ended, strict=True)
+            if status == 0 and _HITS.search(printed)
+        ]
+
+    # --- Microchip's tool ------------------------------------------------------------
+
+    def _frer_all(self, kinds: "list[tuple[str, ...]]") -> dict[tuple[str, ...], dict[str, str]]:
+        """Return what flows, streams or VLANs are set to."""
+        ended = self._shell.ask_all([["frer", *of] for of in kinds])
+        found = {}
+        for of, (_, printed) in zip(kinds, ended, strict=True):
+            found[of] = dict(_FIELD.findall(printed))
+            if _FAILED.search(printed) or not found[of]:
+                raise TestbedError(
+                    f"frer {' '.join(of)} printed {printed.strip()[:300]!r}",
+                    self._shell.name,
+                    "Is it a LAN966x with Microchip's kernel and qos-utils?",
+                )
+        return found
+
+    def _set_frer(self, of: list[str], settings: dict[str, str]) -> None:
+        """Set fields; that the switch took them is seen when all is carried out."""
+        self._tell_frer([*of, *chain.from_iterable((f"--{k}", v) for k, v in settings.items())])
+        self._expected.setdefault(tuple(of), {}).update(settings)
+
+    def _tell_frer(self, words: list[str]) -> None:
+        self._change(["frer", *words])
+
+    def _change(self, argv: list[str]) -> None:
+        self._commands.append(argv)
+
+    def _carry_out(self) -> None:
+        """Run the commands so far and make sure that they had their effect."""
+        commands, self._commands = self._commands, []
+        expected, self._expected = self._expected, {}
+        printed = self._shell.change_all(commands)
+        for argv, said in zip(commands, printed, strict=True):
+            if argv[0] == "frer" and _FAILED.search(said):
+                text = said.strip()[:300]
+                raise TestbedError(f"{' '.join(argv)} failed: {text}", self._shell.name)
+        if self._shell.dry:
+            return
+        taken = self._frer_all([*expected])
+        for of, settings in expected.items():
+            self._see_taken(of, settings, taken[of])
+
+    def _see_taken(
+        self, of: tuple[str, ...], settings: dict[str, str], taken: dict[str, str]
+    ) -> None:
+        if wrong := {k: taken.get(k) for k, v in settings.items() if taken.get(k) != v}:
+            asked = ", ".join(f"{name} {settings[name]}" for name in wrong)
+            has = ", ".join(f"{name} {value}" for name, value in wrong.items())
+            raise TestbedError(
+                f"frer {' '.join(of)} was told {asked} and has {has}",
+                self._shell.name,
+                "A value may be beyond what the chip takes: see `frer` in the testbed's file",
+            )
+
+    # --- counters ------------------------------------------------------------
+
+    def counters(self) -> str:
+        """Return the chip's counters in the shape of frerctl's, and the kernel's.
+
+        A place that the chip does not count at is null. Frames of the stream that a measuring tool
+        sends ahead of its test are left out, as frerctl does by their size.
+        """
+        printed = self._read_counters()
+        on = self._configured is not None and self._configured[0] == "frer"
+        stream = _counters(printed["frer cs"], self._shell.name)
+        members = [
+            _counters(printed[f"frer ms of {flow.port}"], self._shell.name)
+            for flow in self._stream_flows()
+        ]
+        station = {
+            "replicates": 2 if on and len(self._members) > 1 else 1,
+            "ports": {
+                name: {
+                    "in": counted(self._without_first(_hits(printed[f"vcap of {name}"]))),
+                    "out": None,
+                }
+                for name in self._names
+            },
+            "recovery": {
+                name: self._without_first(value) if name in ("passed", "discarded") else value
+                for name, value in stream.items()
+            },
+            "dropped": {name: _dropped(printed[f"ethtool of {name}"]) for name in self._names},
+        }
+        for place, counter in _PLACES.items():
+            total = stream[counter] + sum(member[counter] for member in members)
+            station[place] = counted(self._without_first(total) if place == "eliminated" else total)
+        station["printed"] = printed
+        return beside_the_kernels(station, self._shell, self._rack_names)
+
+    def _stream_flows(self) -> list[_Flow]:
+        return [f for f in self._flows if f.port != HOST_PORT and f.traffic == "stream"]
+
+    def _read_counters(self) -> dict[str, str]:
+        """Return what the tools print, by tool and port."""
+        host_port = self.devices[HOST_PORT]
+        asked = {"frer cs": ["frer", "cs", str(_COMPOUND["stream"]), "--cnt"]}
+        for flow in self._stream_flows():
+            member = ["ms", host_port, self._member_streams[flow.isdx]]
+            asked[f"frer ms of {flow.port}"] = ["frer", *member, "--cnt"]
+        for number, name in enumerate(self._names):
+            asked[f"vcap of {name}"] = ["vcap", "get", str(self._rules_of(number)["stream"])]
+            asked[f"ethtool of {name}"] = ["ethtool", "-S", self.devices[name]]
+        ended = self._shell.ask_all([*asked.values()])
+        return {what: printed for what, (_, printed) in zip(asked, ended, strict=True)}
+
+    def _without_first(self, frames: int) -> int:
+        """Leave out a handshake's datagram, which frerctl would know by its size."""
+        if self._configured is None or not self._configured[2].min_payload_bytes:
+            return frames
+        return max(0, frames - 1)
+
+
+# Places inside the switch by the counter of the recovery functions that counts there.
+_PLACES = {"eliminated": "discarded", "rogue": "rogue", "tagless": "tagless"}
+
+
+def _recovery(frer: FrerSettings) -> dict[str, str]:
+    return {
+        "enable": "1",
+        "alg": str(int(frer.algorithm == "match")),
+        "hlen": str(frer.history_length),
+        "reset_time": str(frer.reset_ms),
+        "take_no_seq": str(int(frer.take_no_sequence)),
+    }
+
+
+def _port(link: dict[str, Any]) -> dict[str, Any]:
+    return {"up": "UP" in link["flags"], "mtu": link["mtu"], "master": link.get("master")}
+
+
+def _filtering(link: dict[str, Any]) -> int:
+    return int(link.get("linkinfo", {}).get("info_data", {}).get("vlan_filtering", 0))
+
+
+def _hits(printed: str) -> int:
+    """Return how many frames a rule met; none where no stream was set yet."""
+    found = _HITS.search(printed)
+    return int(found[1]) if found else 0
+
+
+def _dropped(printed: str) -> int:
+    """Return the frames of any kind that the chip dropped at a port."""
+    return sum(
+        int(value)
+        for statistic, value in _STATISTIC.findall(printed)
+        if statistic.startswith("dr_") or "drop" in statistic
+    )
+
+
+def _counters(printed: str, where: str) -> dict[str, int]:
+    """Return what a recovery function counted.
+
+    Raises
+    ------
+    TestbedError
+        A counter is missing.
+    """
+    found = {_COUNTERS[n]: int(value) for n, value in _COUNTED.findall(printed) if n in _COUNTERS}
+    if missing := set(_COUNTERS.values()) - set(found):
+        lacks = ", ".join(sorted(missing))
+        raise TestbedError(f"frer --cnt lacks {lacks}: {printed.strip()[:300]!r}", where)
+    return found

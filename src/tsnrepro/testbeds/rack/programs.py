@@ -1,0 +1,85 @@
+"""Our programs on a rack's hosts: brought there for a campaign, gone after it."""
+
+import platform
+import re
+from pathlib import Path
+
+from tsnrepro.common.errors import CommandError, TestbedError
+from tsnrepro.native.frer import build as dataplane
+from tsnrepro.native.streams import build as streams
+from tsnrepro.testbeds.rack.shell import Shell
+
+FOLDER = "/run/tsnrepro-programs"
+_WRITE_SECONDS = 60
+# As a program names what it takes from the C library, each in the version that it needs.
+_GLIBC = re.compile(rb"\x00GLIBC_(\d+)\.(\d+)(?:\.\d+)?(?=\x00)")
+# On Debian and Ubuntu /run is mounted so that nothing can be run from it: the folder is then a file
+# system of its own. It is gone with the next start, as /run is.
+_MAKE = """\
+mkdir -p "$1" || exit
+options=$(while read -r _ at _ options _; do
+    [ "$at" != "${1%/*}" ] || echo "$options"
+done </proc/mounts | tail -n 1)
+case ",$options," in *,noexec,*) ;; *) exit 0 ;; esac
+grep -q "^[^ ]* $1 " /proc/mounts && exit 0
+exec mount -t tmpfs -o mode=0755,nosuid,nodev,size=64m tsnrepro "$1"
+"""
+# Also where a program still runs, which its deadline ends.
+_REMOVE = """\
+if grep -q "^[^ ]* $1 " /proc/mounts; then umount -l "$1" || exit; fi
+rm -rf "$1"
+"""
+
+
+def on_host() -> dict[str, str]:
+    """Return the paths of our programs on every host by their paths here."""
+    made = streams.programs()
+    here = (made.talker, made.listener, made.stallmeter, dataplane.frerctl())
+    return {str(path): f"{FOLDER}/{path.name}" for path in here}
+
+
+def frerctl() -> str:
+    """Return the path of frerctl on every host."""
+    return f"{FOLDER}/{dataplane.frerctl().name}"
+
+
+def needed_glibc() -> tuple[int, int]:
+    """Return the version of the C library that our programs need, as built on this machine."""
+    found = [_GLIBC.findall(Path(program).read_bytes()) for program in on_host()]
+    return max((int(major), int(minor)) for named in found for major, minor in named)
+
+
+def install(shell: Shell) -> None:
+    """Write our programs to a host.
+
+    Raises
+    ------
+    TestbedError
+        The host is of another kind of processor than this machine, or has no room.
+    """
+    machine = shell.read(["uname", "-m"]).strip()
+    if machine != platform.machine():
+        raise TestbedError(
+            f"the host is {machine} and this machine, whose programs it would run, "
+            f"{platform.machine()}",
+            shell.name,
+            "Run the campaign on a machine of the hosts' kind",
+        )
+    shell.change(["sh", "-c", _MAKE, "sh", FOLDER])
+    objects = [dataplane.frerctl().with_name(f"{name}.bpf.o") for name in ("switch", "station")]
+    for path in [*on_host(), *map(str, objects)]:
+        target = f"{FOLDER}/{path.rpartition('/')[2]}"
+        if shell.dry:
+            shell.change(["scp", path, f"{shell.name}:{target}"])
+            continue
+        with open(path, "rb") as file:
+            content = file.read()
+        try:
+            shell.host.write(target, content, deadline_s=_WRITE_SECONDS)
+        except CommandError as error:
+            raise TestbedError(error.what, error.where, "Is there room in /run?") from error
+
+
+def remove(shell: Shell) -> None:
+    """Remove our programs from a host."""
+    shell.change(["sh", "-c", _REMOVE, "sh", FOLDER])

@@ -1,0 +1,75 @@
+"""Experiments are declared once, and everything of one bears its name."""
+
+from importlib import import_module
+
+import pytest
+
+from tsnrepro.common.errors import ConfigurationError
+from tsnrepro.common.repository import root
+from tsnrepro.config import Campaign
+from tsnrepro.config.base import Strict
+from tsnrepro.config.registry import Experiment, as_table, experiment, experiments, promising
+
+
+@pytest.mark.parametrize("name", list(experiments()))
+def test_an_experiment_has_a_module_and_two_notebooks_of_its_name(name):
+    module = import_module(f"tsnrepro.experiments.{name}.measure")
+    assert callable(module.plan)
+    assert callable(module.measure)
+    for part in ("measure", "analyse"):
+        assert (root() / "notebooks" / part / f"{name}.ipynb").is_file()
+
+
+def test_a_campaign_has_a_section_for_each():
+    assert {*experiments()} <= {*Campaign.model_fields}
+
+
+def test_every_notebook_belongs_to_an_experiment_or_is_listed():
+    others = {"audit", "loss-study", "threshold-study"}
+    for part in ("measure", "analyse"):
+        found = {path.stem for path in (root() / "notebooks" / part).glob("*.ipynb")}
+        assert found - others == {*experiments()}
+
+
+def test_an_unknown_experiment_is_refused_with_the_known_ones():
+    with pytest.raises(ConfigurationError, match=r"'jitter'.*loss, tcp, latency"):
+        experiment("jitter")
+
+
+def declared(*keys):
+    return Experiment(Strict, title="", keys=keys)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "key", "promised"),
+    [
+        ("a.{b,c}.d", "a.b.d", True),
+        ("a.{b,c}.d", "a.c.d", True),
+        ("a.{b,c}.d", "a.e.d", False),
+        ("a.*.d", "a.anything_1.d", True),
+        ("a.*.d", "a.two.words.d", False),
+        ("a.frame_*.{x,y}.z", "a.frame_64.y.z", True),
+        ("a.b", "axb", False),
+        ("a.b", "a.b.c", False),
+    ],
+)
+def test_keys_are_promised_by_patterns(pattern, key, promised):
+    assert declared(pattern).promises(key) is promised
+
+
+def test_no_key_is_promised_by_two_experiments():
+    assert promising("loss.threshold.frer.mbps") is experiment("loss")
+    assert promising("loss.treshold.frer.mbps") is None
+
+
+def test_captions_and_tables_may_be_of_patterns():
+    found = Experiment(Strict, title="", tables=("*-x",), figures={"*-idle": "Idle"}, name="n")
+    assert found.caption("part-idle") == "Idle"
+    assert found.caption("part-busy") is None
+    assert found.declares_table("part-x")
+    assert found.declares_table("n")
+    assert not found.declares_table("x")
+
+
+def test_the_readme_shows_the_experiments():
+    assert as_table() in (root() / "README.md").read_text(encoding="utf-8")

@@ -1,0 +1,81 @@
+"""The schemas of config/schemas say what the models say, and every file names its own."""
+
+import copy
+import os
+import re
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from tsnrepro.cli import schemas
+from tsnrepro.config.yaml_files import read_yaml
+
+FILES = [(name, path) for name in schemas.SCHEMAS for path in schemas.described_by(name)]
+by_file = pytest.mark.parametrize(("name", "path"), FILES, ids=[path.stem for _, path in FILES])
+
+
+def problems(name: str, values: object) -> list[str]:
+    return [e.json_path for e in Draft202012Validator(schemas.schema(name)).iter_errors(values)]
+
+
+@pytest.mark.parametrize("name", schemas.SCHEMAS)
+def test_a_schema_is_what_its_model_says_now(name):
+    written = (schemas.folder() / f"{name}.json").read_text(encoding="utf-8")
+    assert written == schemas.text(name), "make them again: scripts/schemas"
+    Draft202012Validator.check_schema(schemas.schema(name))
+    assert schemas.described_by(name)
+
+
+def test_there_is_no_schema_of_nothing():
+    assert {path.stem for path in schemas.folder().iterdir()} == set(schemas.SCHEMAS)
+
+
+@by_file
+def test_every_file_names_its_schema_where_editors_look(name, path):
+    first = path.read_text(encoding="utf-8").splitlines()[0]
+    target = os.path.relpath(schemas.folder() / f"{name}.json", path.parent)
+    assert first == f"# yaml-language-server: $schema={target}"
+
+
+@by_file
+def test_every_file_fits_its_schema(name, path):
+    assert problems(name, read_yaml(path)) == []
+
+
+@by_file
+def test_an_unknown_key_does_not_fit(name, path):
+    values = read_yaml(path)
+    assert problems(name, values | {"unheard_of": 1})
+
+
+@pytest.mark.parametrize(
+    ("name", "file", "keys", "value"),
+    [
+        ("campaign", "quick", ("loss", "parts", 0, "payload_bytes"), "1472"),
+        ("campaign", "quick", ("loss", "parts", 0, "rates_mbps"), []),
+        ("campaign", "quick", ("loss", "part"), []),
+        ("testbed", "emulated", ("frer", "algorithm"), "best"),
+        ("testbed", "emulated", ("frer", "history_length"), 4096),
+        ("testbed", "emulated", ("kind",), "model"),
+        ("testbed", "emulated", ("kind",), None),
+        ("testbed", "model", ("switch_us",), {"low": 1}),
+        ("study", "threshold", ("measure", "precision"), 2),
+        ("study", "threshold", ("base", "stall"), 2),
+        ("import", "d10test", ("tables", "search", "format"), "xml"),
+        ("import", "d10test", ("tables", "search", "fields", "configuration"), []),
+    ],
+)
+def test_what_the_model_refuses_the_schema_marks(name, file, keys, value):
+    [path] = [path for path in schemas.described_by(name) if path.stem == file]
+    values = copy.deepcopy(read_yaml(path))
+    node = values
+    for key in keys[:-1]:
+        node = node[key]
+    node[keys[-1]] = value
+    assert problems(name, values)
+
+
+def test_keys_are_explained():
+    """What stands below a key in its model is what an editor shows."""
+    parts = schemas.schema("testbed")["$defs"]["EmulatedSettings"]["properties"]
+    assert re.search("egress queue", parts["queue_bytes"]["description"])

@@ -1,0 +1,117 @@
+"""The file of a rack: what is read from it, and what is refused."""
+
+import pytest
+
+from tsnrepro.common.errors import ConfigurationError
+from tsnrepro.config import HardwareSettings, Selection, parse
+from tsnrepro.config import files as campaigns
+from tsnrepro.config.registry import HARDWARE, experiments
+from tsnrepro.runner.runner import left_out, planned_trials
+from tsnrepro.testbeds.choose import choose, unfit
+from tsnrepro.workflow.selection import plan
+
+EXAMPLE = campaigns.testbed_settings("d10-example").model_dump(mode="json")
+COMPUTER = {
+    **{"driver": "ebpf", "address": "192.0.2.21"},
+    **{"host_port": "eth4", "member_ports": ["eth1", "eth2"]},
+}
+
+
+def changed(*path, to):
+    """Return the example with one value changed."""
+    document = parse(HardwareSettings, EXAMPLE, "a file").model_dump(mode="json")
+    place = document
+    for key in path[:-1]:
+        place = place[key]
+    place[path[-1]] = to
+    return document
+
+
+def test_the_example_is_the_published_network():
+    settings = campaigns.testbed_settings("d10-example")
+    assert isinstance(settings, HardwareSettings)
+    assert settings.paths == 2
+    ports = [port.device for port in settings.hosts.sw1.member_ports]
+    assert (settings.hosts.sw1.host_port.device, ports) == ("eth4", ["eth1", "eth2"])
+    assert settings.hosts.talker.ipv4 == "10.0.100.1"
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "said"),
+    [
+        (("hosts", "talker", "password"), "secret", "hosts.talker.password: Extra inputs"),
+        (("hosts", "talker", "address"), "-oProxyCommand=x", "hosts.talker.address"),
+        (("hosts", "talker", "card"), "eth0;reboot", "hosts.talker.card"),
+        (("hosts", "talker", "ipv4"), "10.0.101.1", "are not two addresses of one /24"),
+        (("hosts", "sw1", "driver"), "cisco", "does not match any of the expected tags"),
+        (("hosts", "sw1", "host_port", "chip_port"), 9, "less than or equal to 8"),
+        (("hosts", "sw1", "host_port", "device"), "eth1", "sw1 has one port twice"),
+        (("hosts", "sw2", "member_ports"), [{"device": "eth1", "chip_port": 1}], "2 member_ports"),
+        (("reserved_minutes",), 0, "reserved_minutes"),
+        (("ptp",), {"cards": {"talker": "enp2s0", "listener": "eth9"}}, "PTP's frames would be"),
+        (("ptp",), {"domain": 0}, "ptp.cards: Field required"),
+        (("queue_bytes",), 1600, "queue_bytes: Extra inputs"),
+    ],
+)
+def test_what_cannot_be_a_rack_is_refused(path, value, said):
+    with pytest.raises(ConfigurationError) as refused:
+        parse(HardwareSettings, changed(*path, to=value), "a file")
+    assert said in str(refused.value)
+
+
+def test_a_rack_is_never_taken_unasked(monkeypatch):
+    monkeypatch.setattr("tsnrepro.testbeds.choose.missing_for", lambda kind: ["everything"])
+    on_racks = [e for e in experiments().values() if HARDWARE in e.kinds]
+    tools = {"loss", "tcp", "latency", "mausezahn", "ping"}
+    assert {e.name for e in on_racks} == tools | {
+        "rfc2544",
+        "failure",
+        "streams",
+        "traffic",
+        "capture",
+    }
+    for experiment in on_racks:
+        chosen, why = choose(experiment)
+        assert chosen == ""
+        assert HARDWARE not in why
+
+
+def test_what_a_rack_can_measure_follows_from_its_switches():
+    left_out = plan(Selection(testbed="d10-example", campaign="quick")).left_out
+    assert left_out["streams"] == "sw1 and sw2 cannot tell several streams apart"
+    assert left_out["traffic"] == left_out["streams"]
+    assert "counters, which sw1 and sw2 lack" in left_out["capture"]
+    assert not {"loss", "rfc2544"} & left_out.keys()
+    one = parse(HardwareSettings, changed("hosts", "sw1", to=COMPUTER), "a file")
+    assert unfit(experiments()["streams"], one) == "sw2 cannot tell several streams apart"
+    both = EXAMPLE | {"hosts": EXAMPLE["hosts"] | {"sw1": COMPUTER, "sw2": COMPUTER}}
+    computers = parse(HardwareSettings, both, "a file")
+    assert unfit(experiments()["streams"], computers) == ""
+    assert "record_addresses is false" in unfit(experiments()["capture"], computers)
+    open_ones = parse(HardwareSettings, both | {"record_addresses": True}, "a file")
+    assert unfit(experiments()["capture"], open_ones) == ""
+
+
+def test_trials_that_a_rack_cannot_measure_are_left_out_with_the_reason(monkeypatch):
+    def scenarios() -> set[str]:
+        planned = planned_trials("failure", "d10-example", "quick")
+        return {item.trial.factors["scenario"] for item in planned}
+
+    reasons = left_out("failure", "d10-example", "quick")
+    named = {reason.partition(" c")[0]: labels for reason, labels in reasons.items()}
+    assert named["sw2"] == ["restart-sw2-control", "restart-sw2-frer"]
+    assert "restart-sw1-frer" in named["sw1"]
+    assert "lossy-frer" in named["sw1 and sw2"]
+    cables = [labels for reason, labels in reasons.items() if "as it is cabled" in reason]
+    assert {label for labels in cables for label in labels} == {
+        *("three-paths-control", "three-paths-frer", "delay-1ms-control", "delay-1ms-frer"),
+        *("delay-10ms-control", "delay-10ms-frer"),
+    }
+    links = {"none", "cuts", "failover", "delay"}
+    assert scenarios() == links
+
+    both = EXAMPLE | {"hosts": EXAMPLE["hosts"] | {"sw1": COMPUTER, "sw2": COMPUTER}}
+    settings = parse(HardwareSettings, both, "a file")
+    monkeypatch.setattr("tsnrepro.runner.runner.testbed_settings", lambda _: settings)
+    ours = {"silent-death", "lossy", "duplicating", "stuck-generator", "restart-sw1", "restart-sw2"}
+    assert scenarios() == links | ours

@@ -1,0 +1,101 @@
+"""Failover: rates around the cut, recovery against its limit, and what was offered."""
+
+import pandas as pd
+import pytest
+from matplotlib.container import ErrorbarContainer
+
+from tsnrepro.config.registry import experiment
+from tsnrepro.experiments.failure import analysis as failure
+
+NAME = "failure.failover.frer"
+
+
+def trials(**changed):
+    """Return three repetitions of either configuration; ``changed`` columns are those of FRER."""
+    rows = []
+    for configuration in ("control", "frer"):
+        for number in range(3):
+            frer = configuration == "frer"
+            row = {
+                **{"trial": f"{configuration}-{number}", "sha256": f"{number}".ljust(64, "a")},
+                **{"repetition": number + 1, "scenario": "failover", "delay_ms": None},
+                **{"configuration": configuration, "rate_pps": 45_000.0, "payload_bytes": 1472},
+                **{"duration_s": 3.0, "receive_buffer_bytes": 8_000_000, "achieved_pps": 44_000.0},
+                **{"lost": 0, "duplicated": 0, "reordered": 0, "alarms": 0},
+                **{"longest_gap_ms": 1.5, "silent_at_end_ms": 0.0, "elsewhere_ms": 1.5},
+                **{"before_mbps": 500.0 + number, "after_mbps": 501.0 + number},
+                "during_mbps": 500.0 + number if frer else 0.0,
+                "recovery_ms": 0.5 + 0.1 * number if frer else 1000.0 + number,
+                "lost_while_cut": 0 if frer else 45_000,
+            }
+            rows.append(row | ({k: v[number] for k, v in changed.items()} if frer else {}))
+    return pd.DataFrame(rows)
+
+
+def test_rates_and_what_is_left_of_them_on_one_path():
+    found = failure.analyse(trials())
+    assert found.of(f"{NAME}.during.mbps").value == pytest.approx(501, abs=0.01)
+    share = found.of(f"{NAME}.during_share.percent")
+    assert share.value == pytest.approx(100)
+    assert found.of("failure.failover.control.during_share.percent").value == 0
+    assert found.of(f"{NAME}.lost_while_cut").value == 0
+    assert found.of("failure.failover.control.lost_while_cut").value == 45_000
+
+
+def test_what_the_talker_did_not_reach_is_told():
+    found = failure.analyse(trials())
+    assert found.of("failure.failover.target.mbps").value == pytest.approx(529.92)
+    assert found.of(f"{NAME}.offered.mbps").value == pytest.approx(44_000 * 1472 * 8 / 1e6)
+
+
+@pytest.mark.parametrize(
+    ("recovery", "word", "highest"),
+    [((0.4, 0.5, 1.0), "all", 1.0), ((0.4, 0.5, 1.1), "some", 1.1), ((2, 3, 4), "none", 4)],
+)
+def test_recovery_is_held_against_its_limit_trial_by_trial(recovery, word, highest):
+    found = failure.analyse(trials(recovery_ms=recovery))
+    assert found.of(f"{NAME}.within").value == word
+    assert found.of(f"{NAME}.highest.ms").value == highest
+    estimate = found.of(f"{NAME}.recovery.ms")
+    assert estimate.low < estimate.value < estimate.high
+
+
+def test_every_key_is_promised():
+    declared = experiment("failure")
+    assert [key for key in failure.analyse(trials()).keys if not declared.promises(key)] == []
+
+
+def test_a_longer_path_has_results_by_its_delay():
+    changed = {"scenario": "delay", "delay_ms": 10.0}
+    found = failure.analyse(trials(reordered=(1, 2, 3)).assign(**changed))
+    assert found.of("failure.delay_10_ms.delay.ms").value == 10
+    assert found.of("failure.delay_10_ms.frer.reordered").value == 2
+    declared = experiment("failure")
+    assert [key for key in found.keys if not declared.promises(key)] == []
+
+
+def test_without_such_trials_there_are_no_such_results():
+    others = trials().assign(scenario="none")
+    assert not [key for key in failure.analyse(others).keys if key.startswith("failure.failover")]
+
+
+def test_alarms_that_nobody_could_raise_are_unknown():
+    """The second switch of such a rack looks for no latent errors; control has none to look for."""
+    table = trials(alarms=(None, None, None)).assign(sent=1000, first_alarm_s=None)
+    found = failure.analyse(table)
+    assert found.of(f"{NAME}.alarms").value is None
+    assert found.of("failure.failover.control.alarms").value == 0
+    rows = failure.summary(table).set_index("configuration")
+    assert pd.isna(rows.loc["frer", "alarms"])
+    assert rows.loc["control", "alarms"] == 0
+
+
+def test_losses_have_limits_where_repetitions_give_some():
+    three = trials(lost=[10, 20, 30]).assign(sent=1000, first_alarm_s=None)
+    (axes,) = failure.losses(three, "invented").axes
+    (bar,) = [found for found in axes.containers if isinstance(found, ErrorbarContainer)]
+    ((low, _), (high, _)) = bar[2][0].get_segments()[0]
+    assert 0 <= low < 2 < high
+    once = three[three["repetition"] == 1]
+    (axes,) = failure.losses(once, "invented").axes
+    assert not any(isinstance(found, ErrorbarContainer) for found in axes.containers)

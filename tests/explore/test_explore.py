@@ -1,0 +1,132 @@
+"""The examples of the pages, and what they read, on trials of the model measured here."""
+
+import re
+import shutil
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import tsnrepro
+from tsnrepro.common.errors import ConfigurationError, RecordError
+from tsnrepro.common.repository import root
+from tsnrepro.explore import figures as explore_figures
+from tsnrepro.explore import widgets as explore_widgets
+from tsnrepro.explore.load import load as explore
+
+
+@pytest.fixture(scope="module")
+def results(short_repository):
+    return short_repository / "results"
+
+
+@pytest.fixture
+def short(results):
+    return tsnrepro.load("short", results)
+
+
+def test_a_campaign_is_found_by_its_name(short, results):
+    assert short.testbeds == {"latency": "model", "loss": "model", "tcp": "model"}
+    assert tsnrepro.load("model/short", results).experiments == ["latency", "loss", "tcp"]
+    with pytest.raises(RecordError, match=r"nothing analysed is called 'long'.*model/short"):
+        tsnrepro.load("long", results)
+
+
+def test_what_was_measured_comes_before_the_models(short, results, tmp_path):
+    shutil.copytree(results, tmp_path / "results")
+    shutil.copytree(results / "model", tmp_path / "results" / "emulated")
+    shutil.rmtree(tmp_path / "results" / "emulated" / "short" / "tcp")
+    both = tsnrepro.load("short", tmp_path / "results")
+    assert both.testbeds == {"latency": "emulated", "loss": "emulated", "tcp": "model"}
+
+
+def test_trials_samples_and_values(short):
+    trials = short.trials("tcp")
+    assert len(trials) == 18
+    samples = short.samples("latency")
+    assert {*samples["trial"]} == {*short.trials("latency")["trial"]}
+    counted = samples.groupby("trial").size()
+    expected = short.trials("latency").set_index("trial")["observations"]
+    assert (counted == expected.loc[counted.index]).all()
+    value = short.values.loc["tcp.goodput.frer.mbps"]
+    frer = trials[trials["configuration"] == "frer"]["goodput_mbps"]
+    assert frer.min() <= value["value"] <= frer.max()
+    assert value["low"] <= value["value"] <= value["high"]
+
+
+def test_a_trial_down_to_its_outputs(short):
+    name = short.trials("latency")["trial"].iloc[0]
+    trial = short.raw(name)
+    assert trial.record["trial"] == name
+    packed = next(each for each in trial.outputs if each.endswith(".npy.gz"))
+    assert trial.output(packed).startswith(b"\x93NUMPY")
+    with pytest.raises(RecordError, match="no output 'nothing'"):
+        trial.output("nothing")
+    with pytest.raises(RecordError, match="no trial 'nothing'"):
+        short.raw("nothing")
+
+
+@pytest.mark.parametrize(
+    ("ask", "says"),
+    [
+        (lambda found: found.trials("ping"), "'ping' was not measured.*latency, loss, tcp"),
+        (lambda found: found.samples("tcp"), "'tcp' keeps no single latencies"),
+    ],
+)
+def test_what_is_not_there_is_said(short, ask, says):
+    with pytest.raises(RecordError, match=says):
+        ask(short)
+
+
+def test_two_campaigns_side_by_side(short):
+    table = tsnrepro.compare(short, short)
+    assert len(table) > 10
+    assert (table["difference"] == 0).all()
+    assert not table["apart"].any()
+    assert np.allclose(table["ratio"].dropna(), 1)
+
+
+def test_a_what_if_has_a_row_a_combination():
+    found = tsnrepro.simulate(
+        rate_mbps=[100, 900], configuration=["control", "frer"], stall_length_ms=4
+    )
+    assert len(found) == 4
+    assert (found["sent"] == found["lost"] + found["goodput_mbps"] * 0.5e6 / 8 / 1472).all()
+    # A buffer of the default size holds 16 ms at 100 Mb/s, and less than 2 ms at 900 Mb/s.
+    assert (found[found["rate_mbps"] == 100]["lost"] == 0).all()
+    assert (found[found["rate_mbps"] == 900]["lost"] > 0).all()
+    with pytest.raises(ConfigurationError, match="recieve_buffer_bytes"):
+        tsnrepro.simulate(rate_mbps=100, recieve_buffer_bytes=1)
+    with pytest.raises(ConfigurationError, match="no load to simulate"):
+        tsnrepro.simulate()
+
+
+@pytest.mark.parametrize("page", ["README.md", "README.ko.md", "docs/record.md", "docs/use.md"])
+def test_the_example_of_a_page_runs(page, results, tmp_path, monkeypatch):
+    text = (root() / page).read_text(encoding="utf-8")
+    (example,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    shutil.copytree(results / "model" / "short", tmp_path / "results" / "model" / "quick")
+    (tmp_path / "data").symlink_to(results.parent / "data")
+    monkeypatch.setattr(explore, "root", lambda: tmp_path)
+    exec(compile(example, page, "exec"), {})
+
+
+def test_whole_settings_are_no_factors_to_draw_over():
+    """Trials of shaping say which gates there were, as a tree of settings."""
+    trials = pd.DataFrame(
+        {"mode": ["tas", "cbs"], "gates": [{"entries": [1]}, {"entries": [2]}], "lost": [0, 1]}
+    )
+    controls, _ = explore_widgets._factors(trials).children
+    assert [each.options for each in controls.children] == [
+        ("lost",),
+        ("mode", "lost"),
+        ("none", "mode", "lost"),
+    ]
+
+
+def test_trials_that_have_nothing_in_the_colour_have_no_empty_legend():
+    trials = pd.DataFrame({"load": [1, 2, 3], "lost": [0, 5, None], "kind": [None, None, "a"]})
+    (panel,) = explore_figures.any_factor(trials, "load", "lost", "kind").axes
+    assert panel.get_legend() is None
+    (panel,) = explore_figures.any_factor(trials.fillna({"lost": 7}), "load", "lost", "kind").axes
+    assert [text.get_text() for text in panel.get_legend().get_texts()]

@@ -1,0 +1,148 @@
+"""Mapping files: what they must say, and how a wrong one is refused."""
+
+import copy
+
+import pytest
+import yaml
+
+from tsnrepro.common.errors import ConfigurationError
+from tsnrepro.imports.mapping import NEEDED, load_mapping, shipped
+from tsnrepro.records.columns import COLUMNS, EXPERIMENTS
+from tsnrepro.records.tables import SCHEMAS
+
+SOUND = {
+    "description": "a data set",
+    "tables": {
+        "loss": {
+            "files": ["*.csv"],
+            "format": "csv",
+            "experiment": "loss",
+            "name_pattern": r"(?P<size>\d+)\.csv",
+            "fields": {
+                "configuration": "frer",
+                "payload_bytes": {"from_name": "size", "unit": "bytes"},
+                "target_mbps": {"column": "target", "unit": "Mb/s"},
+                "loss_percent": {"column": "loss", "unit": "percent"},
+            },
+        }
+    },
+}
+LATENCY = {
+    "files": ["*.csv"],
+    "format": "csv",
+    "experiment": "latency",
+    "latency_is": "half round trip",
+    "fields": {
+        "configuration": "control",
+        "payload_bytes": 64,
+        "mean_us": {"column": "mean", "unit": "us"},
+    },
+}
+
+
+def written(tmp_path, content):
+    path = tmp_path / "some.yaml"
+    path.write_text(yaml.safe_dump(content), encoding="utf-8")
+    return path
+
+
+def changed(table=None, base=None, **fields):
+    """Return a sound mapping with keys of its table replaced, and fields added."""
+    content = copy.deepcopy(SOUND)
+    one = content["tables"]["loss"] = copy.deepcopy(base or content["tables"]["loss"])
+    one |= table or {}
+    one["fields"] |= fields
+    return content
+
+
+def test_a_sound_mapping(tmp_path):
+    loaded = load_mapping(written(tmp_path, SOUND))
+    assert loaded.name == "some"
+    assert loaded.mapping.tables["loss"].fields["configuration"].constant == "frer"
+    assert len(loaded.sha256) == 64
+
+
+def test_the_digest_is_of_the_text(tmp_path):
+    path = written(tmp_path, SOUND)
+    first = load_mapping(path).sha256
+    path.write_text(path.read_text(encoding="utf-8") + "# a remark\n", encoding="utf-8")
+    assert load_mapping(path).sha256 != first
+
+
+@pytest.mark.parametrize("name", shipped())
+def test_shipped_mappings_are_sound_and_found_by_name(name):
+    assert load_mapping(name).mapping.tables
+
+
+def test_an_unknown_name_tells_the_shipped_ones():
+    with pytest.raises(ConfigurationError, match=r"no such mapping.*one of: .*d10test"):
+        load_mapping("nosuch")
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ({**SOUND, "colour": "red"}, "colour: Extra inputs"),
+        (changed({"colum": 1}), "tables.loss.colum"),
+        ({"description": "x", "tables": {}}, "tables"),
+        (changed(speed={"column": "v", "unit": "Mb/s"}), "loss has no field 'speed'"),
+        (changed(offered_mbps={"column": "v"}), "offered_mbps: say the unit; there are: .*kbps"),
+        (changed(offered_mbps={"column": "v", "unit": "mph"}), "'mph' is not a unit of a rate"),
+        (changed(offered_mbps={"column": "v", "constant": 1}), "exactly one of column"),
+        (changed(offered_mbps={"unit": "Mb/s"}), "exactly one of column"),
+        (changed(payload_bytes={"from_name": "nope", "unit": "bytes"}), "no group 'nope'"),
+        (changed({"name_pattern": "("}), "not a regular expression"),
+        (changed({"files": ["../*.csv"]}), "leaves the data set's folder"),
+        (changed({"files": ["/etc/*.csv"]}), "leaves the data set's folder"),
+        (changed({"rows": "a.b"}), "rows is a path in JSON"),
+        (changed({"format": "sockperf"}), "sockperf makes no trials of loss"),
+        (changed({"latency_is": "one way"}), "belong to the experiment latency"),
+        (changed({"left_out": {"loss": "why"}}), "'loss' is both taken and left out"),
+        (changed(sent={"column": "n", "layer": "wire"}), "only rates"),
+        (changed(sent={"column": "n", "timezone": "UTC"}), "only moments"),
+        (changed(configuration={"column": "c", "unit": "s"}), "configuration: it has no unit"),
+        (changed({"latency_is": None}, LATENCY), "say what the latencies are"),
+        (changed({"format": "times"}, LATENCY), "times belongs to the format times"),
+        (
+            changed(
+                {"format": "times", "times": {"sent": "a", "received": 1, "unit": "s"}}, LATENCY
+            ),
+            "name both columns or number both",
+        ),
+        (
+            changed({"format": "times", "times": {"sent": 0, "received": 1, "unit": "B"}}, LATENCY),
+            "'B' is not a unit of a time",
+        ),
+        (
+            changed({"observations": {"file": "../{a}", "format": "sockperf"}}, LATENCY),
+            "leaves the data set's folder",
+        ),
+    ],
+)
+def test_what_is_wrong_is_named(tmp_path, content, said):
+    with pytest.raises(ConfigurationError, match=said) as caught:
+        load_mapping(written(tmp_path, content))
+    assert "some.yaml" in caught.value.where
+
+
+@pytest.mark.parametrize("name", ["configuration", "payload_bytes"])
+def test_a_needed_field_must_be_there(tmp_path, name):
+    content = copy.deepcopy(SOUND)
+    del content["tables"]["loss"]["fields"][name]
+    with pytest.raises(ConfigurationError, match=f"fields lacks {name}"):
+        load_mapping(written(tmp_path, content))
+
+
+def test_text_that_is_no_yaml(tmp_path):
+    path = tmp_path / "some.yaml"
+    path.write_text("a: [", encoding="utf-8")
+    with pytest.raises(ConfigurationError, match="not YAML"):
+        load_mapping(path)
+
+
+@pytest.mark.parametrize("experiment", EXPERIMENTS)
+def test_every_column_of_our_tables_can_be_filled(experiment):
+    columns = SCHEMAS[experiment].columns
+    needed = {name for name, column in columns.items() if column.required and not column.regex}
+    assert needed - {"trial", "sha256"} <= set(COLUMNS[experiment])
+    assert set(NEEDED[experiment]) <= set(COLUMNS[experiment])

@@ -1,0 +1,128 @@
+"""sockperf: summaries with and without colours, full logs, and their parser."""
+
+import numpy as np
+import pytest
+import tool_outputs as printed
+from files_for_readers import source_file, table
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tsnrepro.common.errors import ToolError
+from tsnrepro.imports.readers import sockperf_rows
+from tsnrepro.imports.readers.row import statistics
+from tsnrepro.imports.refusal import NoMeasurementError
+from tsnrepro.tools.sockperf import COLOUR, parse_log
+
+latencies = st.lists(st.integers(1, 10**7).map(lambda n: n / 1000), min_size=2, max_size=40)
+
+
+def read(text):
+    return sockperf_rows.read(source_file(text), table("sockperf", "latency"))
+
+
+def known(text):
+    return read(text).rows[0].known
+
+
+def test_a_summary_gives_every_field():
+    found = known(printed.SOCKPERF)
+    assert found["mean_us"] == 33.413
+    assert (found["p25_us"], found["p50_us"], found["p99_9_us"]) == (30.432, 33.973, 221.565)
+    assert (found["p99_99_us"], found["p99_999_us"]) == (549.966, 776.977)
+    assert (found["observations"], found["sent"], found["valid_seconds"]) == (23169, 34038, 1.55)
+
+
+def test_colours_make_no_difference_with_or_without_the_escape_character():
+    plain = COLOUR.sub("", printed.SOCKPERF)
+    assert plain != printed.SOCKPERF
+    assert known(plain) == known(printed.SOCKPERF) == known(printed.SOCKPERF.replace("\x1b", ""))
+
+
+def test_whole_round_trips_are_halved():
+    text = printed.SOCKPERF.replace("avg-latency=", "avg-rtt=")
+    found, half = known(text), known(printed.SOCKPERF)
+    for name in ("mean_us", "sd_us", "min_us", "p99_9_us", "max_us"):
+        assert found[name] == half[name] / 2
+    assert found["observations"] == half["observations"]
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (printed.SOCKPERF_NO_ANSWER, "No messages were received"),
+        (printed.SOCKPERF_USAGE, "usage"),
+        ("sh: sockperf: command not found\n", "command not found"),
+        (printed.SOCKPERF * 2, "several tests"),
+        (printed.SOCKPERF[:700], "printed no"),
+        (printed.sockperf_log([1.0, 2.0], summary=False).replace("0, ", "0; "), "row that is none"),
+    ],
+)
+def test_what_is_no_measurement_is_refused_with_the_reason(text, reason):
+    with pytest.raises(NoMeasurementError, match=reason):
+        read(text)
+
+
+def test_a_log_that_breaks_off_is_refused():
+    whole = printed.sockperf_log([10.0, 20.0, 30.0])
+    cut = whole[: whole.index("2, 2.4")]
+    with pytest.raises(NoMeasurementError, match="2 of 3 observations"):
+        read(cut)
+
+
+def test_a_log_without_its_summary_has_statistics_of_its_observations():
+    values = [30.0, 10.0, 20.0, 40.0]
+    file = source_file(printed.sockperf_log(values, summary=False))
+    assert sockperf_rows.observations(file).tolist() == values
+    reading = sockperf_rows.read(file, table("sockperf", "latency"))
+    assert reading.has_observations
+    found = reading.rows[0].known
+    assert (found["min_us"], found["p50_us"], found["max_us"]) == (10, 20, 40)
+    assert found["mean_us"] == 25
+    assert found["sd_us"] == pytest.approx(np.std(values, ddof=1))
+
+
+@given(latencies)
+def test_a_quantile_is_the_smallest_observation_that_its_share_does_not_exceed(values):
+    found = statistics(np.array(values))
+    ordered = sorted(values)
+    for name, q in (("p25_us", 0.25), ("p50_us", 0.5), ("p90_us", 0.9), ("p99_9_us", 0.999)):
+        smallest = next(v for i, v in enumerate(ordered, 1) if i >= q * len(ordered) - 1e-9)
+        assert found[name] == smallest
+
+
+# --- the parser of full logs ------------------------------------------------------------------
+
+
+@given(latencies, st.booleans(), st.booleans())
+def test_a_log_is_read_as_it_was_written(values, closed, summary):
+    text = printed.sockperf_log(values, closed=closed, summary=summary)
+    table = parse_log(text.encode())
+    assert list(table.columns) == ["sent_s", "half_round_trip_us"]
+    assert table["half_round_trip_us"].tolist() == values
+    assert (np.diff(table["sent_s"]) > 0).all()
+    assert table.equals(parse_log(text))
+
+
+def test_a_log_of_whole_round_trips_is_halved():
+    table = parse_log(printed.sockperf_log([10.0, 30.0], kind="rtt", summary=False))
+    assert table["half_round_trip_us"].tolist() == [5.0, 15.0]
+
+
+def test_windows_line_ends():
+    text = printed.sockperf_log([10.0, 30.0]).replace("\n", "\r\n")
+    assert parse_log(text)["half_round_trip_us"].tolist() == [10.0, 30.0]
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        ("no log at all", "header line is missing"),
+        (printed.sockperf_log([]), "no observation"),
+        (printed.sockperf_log([1.0], closed=False) + "1, 2.5, 2.6\n", "Row #2.*got 3"),
+        (printed.sockperf_log([1.0], closed=False) + "1, 2.5, 2.6, x\n", "Row #2.*'x'"),
+        (printed.sockperf_log([1.0], closed=False) + "1, 2.5, 2.6,\n", "row that is none"),
+    ],
+)
+def test_a_broken_log_is_an_error_that_names_the_row(text, what):
+    with pytest.raises(ToolError, match=what):
+        parse_log(text)

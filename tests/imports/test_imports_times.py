@@ -1,0 +1,120 @@
+"""CSV of send and receive times: exact differences, missing packets, NUL bytes, broken rows."""
+
+from fractions import Fraction
+
+import pytest
+from files_for_readers import source_file
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tsnrepro.common.errors import RecordError
+from tsnrepro.imports.mapping import Times
+from tsnrepro.imports.readers import packet_times
+from tsnrepro.imports.refusal import NoMeasurementError
+
+NAMED = Times(sent="tx", received="rx", unit="ns")
+SECONDS = Times(sent=1, received=2, unit="s")
+
+packets = st.lists(
+    st.tuples(st.integers(10**18, 2 * 10**18), st.integers(1, 10**9)), min_size=1, max_size=30
+)
+
+
+def read(text, times, row_range=None):
+    return packet_times.read(source_file(text), times, row_range)
+
+
+def text_of(rows, header="tx,rx"):
+    return "\n".join([header, *(f"{sent},{received}" for sent, received in rows)]) + "\n"
+
+
+@given(packets)
+def test_nanoseconds_since_1970_keep_every_digit(rows):
+    found = read(text_of([(t, t + d) for t, d in rows]).encode(), NAMED)
+    assert found.latencies_us.tolist() == [d / 1000 for _, d in rows]
+    assert (found.sent, found.received) == (len(rows), len(rows))
+
+
+@given(packets)
+def test_decimal_seconds_keep_every_digit(rows):
+    def seconds(nanoseconds):
+        return f"{nanoseconds // 10**9}.{nanoseconds % 10**9:09d}"
+
+    text = "".join(f"{i},{seconds(t)},{seconds(t + d)}\n" for i, (t, d) in enumerate(rows))
+    found = read(text.encode(), SECONDS)
+    assert found.latencies_us.tolist() == pytest.approx([d / 1000 for _, d in rows], rel=1e-12)
+
+
+@given(packets, st.sampled_from(["", "NA", "nan", "lost"]), st.data())
+def test_a_packet_without_arrival_is_sent_and_not_received(rows, word, data):
+    gone = data.draw(st.sets(st.integers(0, len(rows) - 1), max_size=len(rows) - 1))
+    lines = [(t, word if i in gone else t + d) for i, (t, d) in enumerate(rows)]
+    times = NAMED.model_copy(update={"missing": ["lost"]})
+    found = read(text_of(lines).encode(), times)
+    assert (found.sent, found.received) == (len(rows), len(rows) - len(gone))
+    assert found.skipped_rows == 0
+
+
+@given(packets, st.integers(1, 5), st.data())
+def test_nul_bytes_anywhere_change_nothing_and_are_counted(rows, count, data):
+    whole = text_of([(t, t + d) for t, d in rows]).encode()
+    damaged = bytearray(whole)
+    for _ in range(count):
+        damaged.insert(data.draw(st.integers(0, len(damaged))), 0)
+    file = source_file(bytes(damaged))
+    assert (file.nul_bytes, file.clean) == (count, whole)
+    file = source_file(bytes(damaged))
+    found = packet_times.read(file, NAMED)
+    assert file.nul_bytes == count  # counted block by block
+    assert found.latencies_us.tolist() == [d / 1000 for _, d in rows]
+
+
+def test_rows_that_are_none_are_passed_over_and_named():
+    text = "tx,rx\n1000,3000\n2000\n3000,oops\nx,5000\n4000,9000\n"
+    found = read(text.encode(), NAMED)
+    assert found.latencies_us.tolist() == [2.0, 5.0]
+    assert found.skipped_rows == 3
+    reasons = dict(found.skipped)
+    assert any("1 cells for 2" in reason for reason in reasons.values())
+    assert any("oops" in reason for reason in reasons.values())
+    assert found.sent == 2
+
+
+def test_the_span_of_sending():
+    found = read(b"tx,rx\n1000000000,1000000500\n3500000000,3500000100\n", NAMED)
+    assert found.span_s == float(Fraction(5, 2))
+
+
+def test_numbers_with_exponents():
+    found = read(b"tx,rx\n1e3,2.5e3\n", NAMED)
+    assert found.latencies_us.tolist() == [1.5]
+
+
+def test_another_delimiter_and_more_columns():
+    times = Times(sent="tx_us", received="rx_us", unit="us", delimiter=";")
+    found = read(b"seq;tx_us;size;rx_us\n1;10.5;64;30.25\n", times)
+    assert found.latencies_us.tolist() == [19.75]
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("tx,rx\n", "no row with"),
+        ("tx,rx\n100,\n", "no row with the times"),
+        ("tx,rx\n100,50\n300,400\n", "1 of 2 packets arrive when or before they are sent"),
+        ("tx,rx\n100,0\n", "named?|name it under times"),
+        ("Traceback (most recent call last):\n  File ...\n", "Traceback"),
+        ("usage: capture.py [-h] iface\n", "usage"),
+    ],
+)
+def test_what_is_no_measurement_is_refused(text, reason):
+    with pytest.raises(NoMeasurementError) as caught:
+        read(text.encode(), NAMED)
+    assert caught.match(reason)
+
+
+def test_a_missing_column_is_the_mapping_s_fault():
+    with pytest.raises(RecordError, match=r"no column 'rx'.*There are: tx, arrival"):
+        read(b"tx,arrival\n1,2\n", NAMED)
+    with pytest.raises(RecordError, match="times in the mapping"):
+        read(b"1,2\n", Times(sent=0, received=5, unit="s"))

@@ -1,0 +1,111 @@
+"""Results of ``shaping`` that nobody measured, for the keys that a manuscript names."""
+
+from fnmatch import fnmatchcase
+
+from invented_results import entry, facts_of_testbed, trials, write_figures, write_run
+from printed import PageChecks
+
+from tsnrepro.papers.columns import Column, Columns
+from tsnrepro.papers.macros import write_paper_inputs
+from tsnrepro.papers.manuscript import scan
+
+EXPERIMENT, SIMULATED = "shaping", "simulated"
+UNITS = {"us": "us", "mbps": "Mb/s", "bytes": "B", "percent": "%", "s": "s"}
+TESTBEDS = {
+    "cards": ("cards testbed (two hosts whose network cards a cable joins)", "Measured on"),
+    "model": ("model testbed (simulated queues, no measurement)", "Simulated on"),
+    "guest": ("guest testbed (namespaces in a virtual machine)", "Measured on"),
+    "emulated": ("emulated testbed (queues of its own kernel)", "Measured on"),
+}
+
+# What gives ports their modes there, where the test says nothing else.
+SHAPERS = {"cards": "card", "model": "model", "guest": "kernel", "emulated": "kernel"}
+
+# By pattern, the first that fits; what has three numbers has limits.
+SUITING = {
+    "*.alike.verdict": "equivalent",
+    "*.verdict": "cannot tell",
+    "*.below_*": "yes",
+    "*.medium": "invented",
+    "*.runs.count": 3,
+    "*.count": 123_456,
+    "*.bytes": 1530,
+    "*.schedule.*": 1000.0,
+    "*.conditions.threads": "one",
+    "*.conditions.*": 1000.0,
+    "*.max.us": 1434.75,
+    "*.ratio": (1.234, 0.987, 65.432),
+    "*.percent": (12.345, 10.123, 14.567),
+    "*": (1234.5, 1034.25, 1434.75),
+}
+
+
+def invented(key, chosen, prefix=""):
+    """Return a result: what is chosen by pattern, else what suits the key.
+
+    ``prefix`` stands before a key in the manuscript, and so in what is chosen.
+    """
+    patterns = (*chosen.items(), *SUITING.items())
+    found = next(f for at, f in patterns if fnmatchcase(prefix + key, at))
+    limits = found if isinstance(found, tuple) else (found, None, None)
+    words = {"unit": UNITS.get(key.split(".")[-1], ""), "names": trials(EXPERIMENT, "all", 12)}
+    digits = 0 if isinstance(found, int) else 2
+    return entry(key, *limits, digits=digits, run=EXPERIMENT, **words)
+
+
+def facts_of(kind):
+    label, verb = TESTBEDS[kind]
+    virtual = {"acceleration": "tcg"} if kind == "guest" else {}
+    return facts_of_testbed(kind=kind, label=label, verb=verb, **virtual)
+
+
+def prepared(paper, folder, kind="guest", measured=True, chosen=None, beside=()):
+    """Write invented results and a manuscript's inputs, and return their folder.
+
+    ``chosen`` has words and numbers by pattern of their keys; ``beside`` are kinds of testbeds,
+    each with an optional column of its name.
+    """
+    used, columns = scan(paper.folder), []
+    kinds = {"selected": kind, SIMULATED: "model", **{name: name for name in beside}}
+    for column, whose in kinds.items():
+        prefix = f"{column}." if columns else ""
+        bare = [key.removeprefix(prefix) for key in used.measured if key.startswith(prefix)]
+        keys = sorted(key for key in bare if key.startswith(f"{EXPERIMENT}."))
+        suiting = dict(chosen or {})
+        suiting.setdefault("*.shaper", SHAPERS[whose])
+        items = [invented(key, suiting, prefix) for key in keys] if measured else []
+        run = folder / column / EXPERIMENT
+        write_run(run, items, facts_of(whose), testbed=whose)
+        if measured:
+            names = {name.split("/")[-1] for name in used.files}
+            write_figures(run / "figures", sorted(names))
+        columns.append(Column(column, {EXPERIMENT: run}))
+    write_paper_inputs(paper.folder, folder / "paper", Columns(columns))
+    return folder
+
+
+class PagesOfShaping(PageChecks):
+    """What holds for the pages of every manuscript that prints ``shaping``."""
+
+    points = 2
+
+    @classmethod
+    def prepared(cls, folder, **options):
+        return prepared(cls.paper, folder, **options)
+
+    def test_measured_and_simulated_stand_beside_each_other(self, built):
+        text = self.paper.squeezed(built)
+        assert "측정값(게스트테스트베드)과95%구간" in text
+        assert "시뮬레이션(모델테스트베드)과95%구간" in text
+
+    def test_a_model_alone_is_never_called_measured(self, tmp_path):
+        results = self.paper.built(self.prepared(tmp_path, kind="model"))
+        text = self.paper.squeezed(results)
+        assert "시뮬레이션(모델테스트베드)과95%구간" in text
+        assert "측정값" not in text
+        self.paper.assert_nothing_is_missing_or_off_the_page(results, points=2)
+
+    def test_what_was_not_measured_prints_a_dash(self, tmp_path):
+        results = self.paper.built(self.prepared(tmp_path, measured=False))
+        assert "이캠페인에서는측정하지않았다." in self.paper.squeezed(results)
+        self.paper.assert_nothing_is_missing_or_off_the_page(results, points=2)

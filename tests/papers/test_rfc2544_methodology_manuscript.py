@@ -1,0 +1,201 @@
+"""The manuscript on the RFC 2544 methodology: no typed result, and pages for what was measured."""
+
+import re
+from fnmatch import fnmatchcase
+
+from invented_results import RACK, entry, facts_of_testbed, trials, write_figures, write_run
+from printed import Manuscript, PageChecks, SourceChecks, latex
+
+from tsnrepro.config.papers import sources_of
+from tsnrepro.papers.columns import Column, Columns
+from tsnrepro.papers.macros import write_paper_inputs
+from tsnrepro.papers.manuscript import scan
+
+CONSTANTS = {
+    **{"level": r"95\,\%", "headers": "46", "onwire": "20", "tagbytes": "6", "gigabit": "1000"},
+    "copies": "2",
+    **{"trialseconds": "60", "latencyseconds": "120", "latencyrepeats": "20"},
+    **{"segment": "1448", "segmentheaders": "70"},
+}
+# Numbers of the text that no measurement can change.
+NAMES = re.compile(
+    r"802\.1CB|RFC[ ~]2544|R-TAG|iperf3|switch [12]|SHA-256|\\pos=\.25"
+    r"|\(26\.[123]\)|\(24\)|(?<=Section )[1-4](?:\.[1-6])?(?= of the report)|\bP\d\d(?:\.9{1,2})?\b"
+)
+PAPER = Manuscript("rfc2544-methodology", NAMES)
+SIMULATED = "simulated"
+TESTBEDS = {
+    "model": ("model testbed (simulated queues, no measurement)", "Simulated on"),
+    "emulated": ("emulated testbed (network namespaces on one machine)", "Measured on"),
+    "hardware": (RACK["label"], "Measured on"),
+}
+UNITS = {"us": "us", "mbps": "Mb/s", "percent": "%", "payload_mbps": "Mb/s", "duration_s": "s"}
+# By pattern, the first that fits; what has three numbers has limits.
+SUITING = {
+    "*.between.verdict": "lost",
+    "*.verdict": "equivalent",
+    "*.converged": "yes",
+    "*.limited_by": "generator, network",
+    "*.highest_clean.*": 512.3,
+    "*.lowest_share.percent": 98.7,
+    "*.generator": "talker",
+    "*.count": 123_456,
+    "*.duration_s": 30.0,
+    "*.deadline_s": 40.0,
+    "mausezahn.*.achieved_frame_mbps": (189.5, 153.5, 987.5),
+    "*.percent": (12.345, 0.123, 114.567),
+    "*": (1234.5, 1034.25, 1434.75),
+}
+NO_COLLAPSE = {"*.collapse.*.mbps": None}
+
+
+def invented(key, chosen):
+    """Return a result: what is chosen by pattern, else what suits the key."""
+    found = next(f for at, f in (*chosen.items(), *SUITING.items()) if fnmatchcase(key, at))
+    digits = 0 if isinstance(found, int) else 1 if "mausezahn" in key else 2
+    limits = found if isinstance(found, tuple) else (found, None, None)
+    name = key.split(".")[0]
+    words = {"unit": UNITS.get(key.split(".")[-1], ""), "names": trials(name, "all", 12)}
+    return entry(key, *limits, digits=digits, run=name, **words)
+
+
+def prepared(folder, kind="emulated", measured=True, chosen=NO_COLLAPSE):
+    """Write invented results and the manuscript's inputs, and return their folder."""
+    used = scan(PAPER.folder)
+    experiments = sources_of(PAPER.name).experiments
+    label, verb = TESTBEDS[kind]
+    facts = [
+        fact | {"value": {"kind": kind, "label": label, "verb": verb}.get(name, fact["value"])}
+        for fact in facts_of_testbed(**RACK if kind == "hardware" else {})
+        for name in [fact["key"].removeprefix("testbed.")]
+    ]
+    columns = []
+    for column, prefix in (("selected", ""), (SIMULATED, f"{SIMULATED}.")):
+        bare = [key.removeprefix(prefix) for key in used.measured if key.startswith(prefix)]
+        runs = {}
+        for name in experiments:
+            keys = sorted(key for key in bare if key.startswith(f"{name}."))
+            # What every campaign gives, whatever its loads.
+            kept = keys if measured else [key for key in keys if key.endswith("verdict")]
+            run = folder / column / name
+            write_run(run, [invented(key, chosen) for key in kept], facts, testbed=kind)
+            if measured:
+                figures = [file.split("/")[-1] for file in used.files if f"{name}/" in file]
+                write_figures(run / "figures", sorted(set(figures)))
+            runs[name] = run
+        columns.append(Column(column, runs))
+    write_paper_inputs(PAPER.folder, folder / "paper", Columns(columns))
+    return folder
+
+
+class TestSources(SourceChecks):
+    paper, constants = PAPER, CONSTANTS
+    typed = [
+        f"Text before {typed} and after."
+        for typed in (
+            *("at 565\\,\\units{}", "a loss of 0.053\\,\\%", "1420 datagrams", "& 341.47 &"),
+            *("25\\,\\%", "10 iterations", "1518 bytes", "a ceiling of 924", "P99.9 of 262.14"),
+            *("\\calc{1}{112/565}", "\\ifcalc{\\rawval{a.b} < 300}{then}{else}", "64 & 18 &"),
+        )
+    ]
+
+    def test_every_table_of_the_report_is_printed(self):
+        cells = scan(PAPER.folder).published
+        tables = {key.split("/")[0] for key in cells}
+        numbered = ("2-1-results", "2-2-results", "2-2-sizes", "2-3-phases", "2-3-rates")
+        more = ("2-3-results", "2-4-results", "2-5-results", "2-6-results", "3-2-intervals")
+        last = ("3-2-reproducibility", "4-2-precision")
+        assert tables >= {f"section-{number}" for number in (*numbered, *more, *last)}
+
+
+class TestPages(PageChecks):
+    pytestmark = latex
+    paper = PAPER
+    prepared = staticmethod(prepared)
+
+    def test_measured_and_simulated_stand_beside_the_published(self, built):
+        text = PAPER.text(built)
+        for words in ("Measured on the emulated testbed, FRER", "Simulated on the model testbed"):
+            assert words in text
+        for printed in ("341.47", "941.38", "246.50", "[528, 537]", "0.053"):
+            assert printed in text
+
+    def test_no_collapse_is_said_and_has_a_dash(self, built):
+        text = PAPER.text(built)
+        assert "No load makes delivery collapse" in text
+        assert "No trial of the fourth phase with FRER does" in text
+
+    def test_a_collapse_is_said_where_it_is_seen(self, tmp_path):
+        text = PAPER.text(PAPER.built(prepared(tmp_path, chosen={})))
+        assert "Delivery collapses from" in text
+        assert "In the fourth phase half of the trials with FRER collapse at" in text
+
+    def test_collapses_without_a_load_from_which_on_they_begin_are_said(self, tmp_path):
+        chosen = NO_COLLAPSE | {"*.lowest_share.percent": 23.4}
+        text = PAPER.text(PAPER.built(prepared(tmp_path, chosen=chosen)))
+        for said in ("A trial with FRER delivered only", "Trials of the fourth phase with FRER do"):
+            assert said in text
+        assert "No load makes delivery collapse" not in text
+
+    def test_an_abstract_prints_limits_of_what_is_not_decided(self, tmp_path):
+        undecided = {"*.between.verdict": "lost", "*.verdict": "cannot tell"}
+        results = PAPER.built(prepared(tmp_path, chosen=NO_COLLAPSE | undecided))
+        limits = "1234.50[1034.25,1434.75]Mb/swithFRER"
+        PAPER.assert_abstracts_print_limits(results, [[f"loseadatagramat{limits}"]])
+
+    def test_losses_between_the_limits_of_the_last_link_are_said(self, built):
+        assert "chance drops both copies of some" in PAPER.text(built)
+
+    def test_without_losses_between_the_limits_none_is_said(self, tmp_path):
+        chosen = {"*.between.verdict": "none lost"}
+        text = PAPER.text(PAPER.built(prepared(tmp_path, chosen=chosen)))
+        assert "Here no datagram was lost at such rates" in text
+
+    def test_a_model_alone_is_never_called_measured(self, tmp_path):
+        results = PAPER.built(prepared(tmp_path, kind="model"))
+        text = PAPER.text(results)
+        assert "Simulated on the model testbed, FRER" in text
+        assert "Nothing was measured for this copy" in text
+        assert "Measured on the" not in text
+        PAPER.assert_nothing_is_missing_or_off_the_page(results, points=3)
+
+    def test_a_rack_is_described_as_it_is(self, tmp_path):
+        text = PAPER.text(PAPER.built(prepared(tmp_path, "hardware")))
+        assert "two LAN966x boards" in text
+        for word in ("namespace", "token bucket", "emulated", "this machine"):
+            assert word not in text, word
+
+    def test_what_was_not_measured_prints_a_dash(self, tmp_path):
+        results = PAPER.built(prepared(tmp_path, measured=False))
+        text = PAPER.text(results)
+        assert "Not measured in this campaign." in text
+        assert "The fourth phase was not part of" in text
+        PAPER.assert_nothing_is_missing_or_off_the_page(results, points=3)
+
+    def test_of_one_search_each_nothing_is_concluded(self, tmp_path):
+        alone = {"*.searches.count": 1, "rfc2544.throughput.*.difference.payload_mbps": 12.3}
+        text = PAPER.text(PAPER.built(prepared(tmp_path, chosen=NO_COLLAPSE | alone)))
+        assert "one search each, from which nothing is concluded" in text
+        assert "one search a configuration and size" in text
+        assert "FRER changes the throughput by" not in text
+
+    def test_who_sent_in_the_search_is_said_as_recorded(self, tmp_path, built):
+        ours = "A talker of our own sends in iperf3"
+        assert ours in PAPER.text(built)
+        theirs = prepared(tmp_path, chosen=NO_COLLAPSE | {"*.generator": "iperf3"})
+        text = PAPER.text(PAPER.built(theirs))
+        assert "iperf3 sends as in the report" in text
+        assert ours not in text
+
+    def test_of_limits_of_searches_a_difference_is_concluded(self, built):
+        text = PAPER.text(built)
+        assert "FRER changes the throughput by" in text
+        assert "from which nothing is concluded;" not in text
+
+    def test_without_lower_loads_mausezahn_has_no_columns_of_dashes(self, tmp_path, built):
+        full = {"mausezahn.*.load_100.*": (189.5, 153.5, 987.5), "mausezahn.*.load_*": None}
+        results = PAPER.built(prepared(tmp_path, chosen=NO_COLLAPSE | full))
+        said = "What mausezahn reaches at full load"
+        assert said in PAPER.text(results)
+        assert said not in PAPER.text(built)
+        PAPER.assert_nothing_is_missing_or_off_the_page(results, points=3)

@@ -1,0 +1,197 @@
+"""The manuscript on the software bridge: the document's tables and figures, beside our own."""
+
+import json
+import re
+
+import pytest
+from invented_shaping import PagesOfShaping, prepared
+from printed import Manuscript, SourceChecks, latex
+
+from tsnrepro.experiments.shaping.modes import ALIKE_MARGIN_PERCENT
+from tsnrepro.published import documents as published
+from tsnrepro.stats.quantiles import FEWEST_BEYOND
+
+DOCUMENT = "software-bridge"
+CONSTANTS = {
+    **{"level": r"95\,\%", "familylevel": r"5\,\%", "onwire": "70"},
+    "alikemargin": rf"{ALIKE_MARGIN_PERCENT:g}\,\%",
+    "fewestbeyond": str(FEWEST_BEYOND),
+}
+NAMES = re.compile(
+    r"\bi210|P(?:90|99(?:\.9)?)(?!\d)|2홉|문서의 (?:그림|표) \d(?:, \d)?|99th percentile"
+)
+PAPER = Manuscript("software-bridge", NAMES)
+# No part has a receiving thread for each port.
+NOT_EACH = {"shaping.bridge_receiver_each.*": None}
+GUEST = "게스트테스트베드,리눅스커널의브릿지와큐"
+
+
+class TestSources(SourceChecks):
+    paper, constants = PAPER, CONSTANTS
+    typed = [
+        f"앞 {typed} 뒤" for typed in ("평균은 32.4", "718\\,µs로", "44와", "3개가", "1\\,ms를")
+    ]
+
+
+@pytest.mark.parametrize("beside", [[], ["guest"]])
+def test_the_appendix_lists_the_guest_only_where_it_is_printed(tmp_path, beside):
+    results = prepared(PAPER, tmp_path, kind="emulated", beside=beside)
+    record = json.loads((results / "paper/provenance.json").read_text(encoding="utf-8"))
+    listed = {item["key"].partition(".")[0] for item in record["measured"]}
+    drawn = {item["path"].partition("/")[0] for item in record["files"]}
+    assert {*listed} == {"shaping", "simulated", "testbed", *beside}
+    assert {*drawn} == {"shaping", "simulated", *beside}
+
+
+class TestPages(PagesOfShaping):
+    pytestmark = latex
+    paper = PAPER
+
+    def test_every_table_of_the_document_stands_on_the_pages(self, built):
+        text = PAPER.squeezed(built)
+        numbers = [
+            *published.load_table(DOCUMENT, "figure-4")["latency_us"],
+            *published.load_table(DOCUMENT, "figure-4-differences")["difference_us"],
+        ]
+        for number in numbers:
+            assert f"{number:g}" in text
+        for word in published.load_table(DOCUMENT, "table-3")["text"].dropna():
+            assert re.sub(r"\s", "", str(word)) in text
+
+    def test_every_figure_of_the_document_stands_on_the_pages(self, built):
+        text = PAPER.squeezed(built)
+        assert "문서의그림2는옮길수없다" in text
+        for drawn in ("Rx프로세서", "Tx프로세서", "OS프로세서", "PTP큐", "단말A", "단말C"):
+            assert drawn in text
+
+    def test_it_says_that_the_program_is_not_rebuilt(self, built):
+        assert "문서의DPDK프로그램은다시만들지않았다" in PAPER.squeezed(built)
+
+    def test_the_guest_stands_beside_with_numbers_of_its_own(self, tmp_path):
+        chosen = {
+            "shaping.shaper": "software bridge",
+            "guest.*.tas.idle.bridge_cost.mean.difference.us": (61.25, 60.5, 62.75),
+            "guest.*.cbs_against_tas.loaded.p90.difference.us": (71.25, 70.5, 72.75),
+            "guest.*.cbs_against_tas.loaded.p99.difference.us": (81.25, 80.5, 82.75),
+            "guest.*.cbs_against_tas.loaded.p99_9.difference.us": (91.25, 90.5, 92.75),
+            "guest.*.cbs_against_tas.loaded.p99.verdict": "higher",
+        }
+        results = prepared(PAPER, tmp_path, kind="emulated", chosen=chosen, beside=["guest"])
+        text = PAPER.squeezed(PAPER.built(results))
+        for whose in ("에뮬레이션테스트베드", GUEST):
+            assert text.count(f"측정값({whose})과95%구간") == 2
+        assert "시뮬레이션(모델테스트베드)과95%구간" in text
+        assert "가운데는게스트테스트베드의측정값이고아래는시뮬레이션이다." in text
+        # In its table, in a sentence, and in the appendix.
+        for number in ("61.25[+60.50", "71.25[+70.50", "81.25[+80.50", "91.25[+90.50"):
+            assert text.count(number) == 3, number
+        assert "이며,P99는CBS가더높다." in text
+        assert "이가상머신의시간은가상이다" in text
+        assert "이판에없으며" not in text
+        PAPER.assert_nothing_is_missing_or_off_the_page(results, points=2)
+
+    def test_the_guest_stands_beside_the_model_alone(self, tmp_path):
+        results = prepared(PAPER, tmp_path, kind="model", beside=["guest"])
+        text = PAPER.squeezed(PAPER.built(results))
+        assert f"측정값({GUEST})과95%구간" in text
+        assert text.count("시뮬레이션(모델테스트베드)과95%구간") == 2
+        assert "우리수치는게스트의것을빼면모두시뮬레이션값이다" in text
+        assert "위는시뮬레이션,아래는게스트테스트베드의측정값이다." in text
+
+    def test_without_the_guest_a_sentence_says_how_to_have_it(self, tmp_path, built):
+        results = PAPER.built(prepared(PAPER, tmp_path, kind="emulated"))
+        text = PAPER.squeezed(results)
+        assert "측정값(게스트" not in text
+        assert "커널의큐로측정한값은이판에없으며" in text
+        assert "설정testbed=guest를주어snakemake를한번실행하고" in text
+        assert "이판에없으며" not in PAPER.squeezed(built)  # it is the guest's
+
+    @pytest.mark.parametrize(
+        ("verdict", "below", "says"),
+        [
+            ("higher", "yes", ["CBS의P99는TAS보다높다.", "TAS는가장좁은조건을지킨다."]),
+            ("lower", "no", ["CBS의P99는TAS보다낮다.", "TAS는가장좁은조건을어긴다."]),
+        ],
+    )
+    def test_sentences_follow_what_was_measured(self, tmp_path, verdict, below, says):
+        chosen = {"*.alike.verdict": "different", "*.verdict": verdict, "*.below_*": below}
+        results = PAPER.built(prepared(PAPER, tmp_path, kind="emulated", chosen=chosen))
+        text = PAPER.squeezed(results)
+        for sentence in says:
+            assert sentence in text
+
+    def test_it_says_that_the_bridge_was_written_anew(self, tmp_path):
+        chosen = {"shaping.shaper": "software bridge"}
+        results = PAPER.built(prepared(PAPER, tmp_path, kind="emulated", chosen=chosen))
+        text = PAPER.squeezed(results)
+        assert "문서에적힌구조와절차대로브릿지를새로작성하였다" in text
+        assert "aDPDKbridgeofthesamestructure" in text
+        assert "커널의브릿지와큐" not in text
+        PAPER.assert_nothing_is_missing_or_off_the_page(results, points=2)
+
+    @pytest.mark.parametrize(
+        ("threads", "says"),
+        [
+            ("one", "여기서는한스레드가둘을번갈아한다."),
+            ("two", "두스레드가나누어맡지만"),
+            ("each", "포트마다한스레드가"),
+        ],
+    )
+    def test_it_says_how_threads_divide_the_work(self, tmp_path, threads, says):
+        chosen = {"shaping.shaper": "software bridge", "*.conditions.threads": threads}
+        results = PAPER.built(prepared(PAPER, tmp_path, kind="emulated", chosen=chosen))
+        text = PAPER.squeezed(results)
+        assert says in text
+        assert ("onethreadthatreceivesandsendsinturn" in text) == (threads == "one")
+
+    @pytest.mark.parametrize(
+        ("chosen", "says", "silent"),
+        [
+            ({}, "이차이는판정하지않았다.", "이전망은시험하지않았다."),
+            (NOT_EACH, "이전망은시험하지않았다.", "이차이는판정하지않았다."),
+        ],
+        ids=["measured", "not measured"],
+    )
+    def test_a_receiver_for_each_port_is_told_of_where_it_was_measured(
+        self, tmp_path, chosen, says, silent
+    ):
+        chosen = {"shaping.shaper": "software bridge"} | chosen
+        results = PAPER.built(prepared(PAPER, tmp_path, kind="emulated", chosen=chosen))
+        text = PAPER.squeezed(results)
+        assert says in text
+        assert silent not in text
+        PAPER.assert_nothing_is_missing_or_off_the_page(results, points=2)
+
+    @pytest.mark.parametrize(
+        ("limits", "korean", "english"),
+        [
+            ((-8.25, -20.5, 4.5), "양의값과음의값이모두든다.", "anintervalonbothsidesofzero."),
+            ((8.25, 2.5, 20.5), "Holm의보정을하면유의하지않다.", "afterHolm'scorrection."),
+        ],
+    )
+    def test_an_abstract_prints_limits_of_what_is_not_decided(
+        self, tmp_path, limits, korean, english
+    ):
+        chosen = {"*.loaded.p9?.difference.us": limits}
+        results = PAPER.built(prepared(PAPER, tmp_path, kind="emulated", chosen=chosen))
+        shown = "[−20.50,+4.50]µs" if limits[0] < 0 else "[+2.50,+20.50]µs"
+        said = [[shown, korean], [shown, english.replace("'", "’")]]
+        PAPER.assert_abstracts_print_limits(results, said)
+
+    @pytest.mark.parametrize("unknown", ["*p99_9*", "*p99*"])
+    def test_a_tail_of_few_frames_is_not_told(self, tmp_path, unknown):
+        chosen = {unknown: None}
+        results = PAPER.built(prepared(PAPER, tmp_path, kind="emulated", chosen=chosen))
+        text = PAPER.squeezed(results)
+        assert "이캠페인으로는P99.9의차이를알수없다." in text
+        assert "P99.9의차이와P90의차이는" not in text
+        assert ("P99를구하기에너무적다." in text) == (unknown == "*p99*")
+        PAPER.assert_nothing_is_missing_or_off_the_page(results, points=2)
+
+    def test_a_growing_gap_is_told_by_its_limits(self, tmp_path):
+        chosen = {
+            "*.loaded.p90.difference.us": (10.0, 9.0, 11.0),
+            "*.loaded.p99_9.difference.us": (20.0, 19.0, 21.0),
+        }
+        results = PAPER.built(prepared(PAPER, tmp_path, chosen=chosen))
+        assert "P99.9의차이는P90의차이보다크며" in PAPER.squeezed(results)

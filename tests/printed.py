@@ -1,0 +1,283 @@
+"""What the tests of every manuscript share: typed numbers, printing, and the pages."""
+
+import os
+import re
+import shutil
+import subprocess
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import ClassVar
+
+import pytest
+
+from tsnrepro.config.papers import sources_of
+from tsnrepro.papers.lua_calculations import Calculations
+from tsnrepro.papers.manuscript import MEASURED_COMMANDS, PUBLISHED_COMMANDS, without_comments
+from tsnrepro.papers.numbering import places
+
+REPOSITORY = Path(__file__).resolve().parents[1]
+BUILD_SECONDS = 180
+CONSTANTS_FILE = "constants.tex"
+
+# What is no text: names of keys and files, lengths, column counts.
+_KEYED = "|".join((*MEASURED_COMMANDS, *PUBLISHED_COMMANDS, "input", "label", "ref", "cite"))
+_NO_TEXT = re.compile(
+    r"\\ifval\{[^{}]*\}\{0\}"
+    rf"|\\(?:{_KEYED}|(?:record)?verdict(?:word)?|measuredfigure|tablerows|bibliography)"
+    r"(?:\[[^]]*\])?\{[^{}]*\}"
+    r"|\\(?:valto|pubto)\{\d\}\{[^{}]*\}"
+    r"|\\pubrange\{[^{}]*\}\{[^{}]*\}"
+    r"|\\(?:pub)?cells(?:\[\w*\])?\{[^{}]*\{[^{}]*\}[^{}]*\}"
+    r"|\\begin\{(?P<drawn>picture|tikzpicture)\}.*?\\end\{(?P=drawn)\}"
+    r"|\\(?:cmidrule\([lr]+\)|multicolumn)\{[\d-]+\}"
+    r"|\\fontsize\{[^{}]*\}\{[^{}]*\}|\\setlength\\\w+\{[^{}]*\}|p\{[\d.]+\\linewidth\}|\[\d+pt\]",
+    re.DOTALL,
+)
+# Numbers of calculations: units, percent, means of three, and limits between two sentences.
+_ARITHMETIC = {"0", "1", "2", "3", "8", "50", "100", "1000", "1e6", "0.05", "0.9"}
+_VALUE = re.compile(r"\\\w+(?:\{[^{}]*\})*|#\d")
+_NUMBER = re.compile(r"\d+(?:[.,]\d+)*(?:e\d+)?")
+
+# What an abstract does not say: it prints the limits of what is not decided.
+_OPEN = (
+    *("cannot tell", "be told", "not told", "not tell", "told apart", "tell apart", "undecided"),
+    *(
+        "neither equivalence",
+        "not show",
+        "not settle",
+        "드러나지",
+        "판단할",
+        "판정하지",
+        "구별할",
+        "가르지",
+    ),
+    *("말할 수 없", "알 수 없", "판단 불가"),
+)
+
+latex = [
+    pytest.mark.latex,
+    pytest.mark.skipif(
+        not shutil.which("latexmk") and not os.environ.get("CI"),
+        reason="latexmk is not installed",
+    ),
+]
+texlua = pytest.mark.skipif(not shutil.which("texlua"), reason="texlua is not installed")
+chktex = pytest.mark.skipif(not shutil.which("chktex"), reason="chktex is not installed")
+
+
+def _argument(text, start):
+    """Return the end of the braced argument that starts at ``start``."""
+    depth = 0
+    for index in range(start, len(text)):
+        depth += {"{": 1, "}": -1}.get(text[index], 0)
+        if depth == 0:
+            return index + 1
+    raise AssertionError(f"an argument does not end: {text[start : start + 60]}")
+
+
+def _calculations(text):
+    """Split LaTeX source into the text without calculations, and these by their Lua type."""
+    found = []
+    while match := re.search(r"\\(?:calc\{\d\}|(?P<asks>ifcalc))\s*(?=\{)", text):
+        end = _argument(text, match.end())
+        found.append(("boolean" if match["asks"] else "number", text[match.end() : end]))
+        text = text[: match.start()] + text[end:]
+    return text, found
+
+
+@dataclass(frozen=True)
+class Manuscript:
+    """A manuscript, with the numbers of its text that no measurement can change."""
+
+    name: str
+    names: re.Pattern = field(repr=False)
+
+    @property
+    def folder(self):
+        return REPOSITORY / "paper" / self.name
+
+    @property
+    def sources(self):
+        return sorted(self.folder.rglob("*.tex"))
+
+    @property
+    def hand_written(self):
+        """The files in which no number may be typed."""
+        return [path for path in self.sources if path.name != CONSTANTS_FILE]
+
+    def typed_numbers(self, source):
+        """Return the numbers that are typed into LaTeX source, apart from what never changes."""
+        before, _, body = without_comments(source).partition(r"\begin{document}")
+        text, expressions = _calculations(_NO_TEXT.sub(" ", body or before))
+        in_text = _NUMBER.findall(self.names.sub(" ", text))
+        in_calculations = _NUMBER.findall(" ".join(what for _, what in expressions))
+        return in_text + [number for number in in_calculations if number not in _ARITHMETIC]
+
+    @staticmethod
+    def calculations(source):
+        """Return what LaTeX source calculates by its Lua type, every value being 1.5."""
+        _, found = _calculations(without_comments(source))
+        return [(kind, _VALUE.sub("1.5", what[1:-1])) for kind, what in found]
+
+    def constants(self):
+        text = without_comments((self.folder / CONSTANTS_FILE).read_text(encoding="utf-8"))
+        return dict(re.findall(r"\\newcommand\\(\w+)\{(.*)\}", text))
+
+    def chktex(self):
+        """Return what ChkTeX has to say."""
+        names = [str(path.relative_to(self.folder)) for path in self.sources]
+        done = subprocess.run(
+            ["chktex", "-q", "-I0", *names],
+            cwd=self.folder,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        return done.stdout if done.returncode == 0 else f"{done.stdout}{done.stderr}failed"
+
+    def cited_and_listed(self):
+        """Return the keys of all citations, and of all references."""
+        text = "\n".join(path.read_text(encoding="utf-8") for path in self.sources)
+        cited = {key for keys in re.findall(r"\\cite\{([^}]*)\}", text) for key in keys.split(",")}
+        listed = (self.folder / "references.bib").read_text(encoding="utf-8")
+        return cited, set(re.findall(r"^@\w+\{([^,]+),", listed, re.MULTILINE))
+
+    # --- pages --------------------------------------------------------------------------------
+
+    def latexmk(self, results, **environment):
+        """Print the paper of some results; return the finished command."""
+        kept = {name: value for name, value in os.environ.items() if name != "SOURCE_DATE_EPOCH"}
+        return subprocess.run(
+            ["latexmk"],
+            cwd=self.folder,
+            env=kept | {"TSNREPRO_PAPER": str(results / "paper")} | environment,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=BUILD_SECONDS,
+            check=False,
+        )
+
+    def built(self, results, **environment):
+        """Print the paper of some results, which must succeed; return the results."""
+        done = self.latexmk(results, **environment)
+        assert done.returncode == 0, done.stdout[-3000:]
+        return results
+
+    def pdf(self, results):
+        return results / "paper" / f"{self.name}.pdf"
+
+    def text(self, results):
+        done = subprocess.run(
+            ["pdftotext", str(self.pdf(results)), "-"], capture_output=True, text=True, check=True
+        )
+        return " ".join(done.stdout.replace("-\n", "").split())
+
+    def abstracts(self, results):
+        """Return the abstract, and the one in the other language if there is, without spaces."""
+        # The keywords follow the first, the first section the second.
+        ends = r"주제어—|IndexTerms—|F?I\.(?:서론|Introduction)"
+        return re.findall(rf"(?:초록|Abstract)—(.*?)(?:{ends})", self.squeezed(results))
+
+    def assert_abstracts_print_limits(self, results, said):
+        """Hold each abstract against the limits it has to print of what is not decided."""
+        abstracts = self.abstracts(results)
+        assert len(abstracts) == len(said)
+        for text, limits in zip(abstracts, said, strict=True):
+            assert not [words for words in _OPEN if re.sub(r"\s", "", words) in text]
+            for found in limits:
+                assert found in text, (found, text)
+
+    def squeezed(self, results):
+        """Return the text without spaces: a line of Korean may break anywhere."""
+        return re.sub(r"\s", "", self.text(results))
+
+    def assert_nothing_is_missing_or_off_the_page(self, results, points):
+        log = self.pdf(results).with_suffix(".log").read_text(encoding="utf-8", errors="replace")
+        assert not re.search(r"Missing character|has been referenced but does not exist", log)
+        assert not re.search(r"LaTeX Warning: (?:Reference|Citation).*undefined", log)
+        wide = [float(found) for found in re.findall(r"Overfull \\hbox \(([\d.]+)pt", log)]
+        assert max(wide, default=0) < points
+
+
+class SourceChecks:
+    """What holds for the sources of every manuscript."""
+
+    paper: Manuscript
+    constants: dict[str, str]
+    typed: list[str]
+    """Texts with a typed result, each of which has to be found."""
+
+    def pytest_generate_tests(self, metafunc):
+        if "path" in metafunc.fixturenames:
+            paths = self.paper.hand_written
+            metafunc.parametrize("path", paths, ids=[path.name for path in paths])
+        if "text" in metafunc.fixturenames:
+            metafunc.parametrize("text", self.typed)
+
+    def test_no_result_is_typed(self, path):
+        assert self.paper.typed_numbers(path.read_text(encoding="utf-8")) == []
+
+    def test_a_typed_result_would_be_found(self, text):
+        assert self.paper.typed_numbers(text) != []
+
+    def test_constants_are_those_of_standards(self):
+        assert self.paper.constants() == self.constants
+
+    @texlua
+    def test_every_calculation_can_be_made(self, path):
+        """Also of a sentence that no results of the tests lead to."""
+        with Calculations() as lua:
+            for kind, what in self.paper.calculations(path.read_text(encoding="utf-8")):
+                assert lua.holds(f'type({what}) == "{kind}"'), what
+
+    @chktex
+    def test_chktex_has_nothing_to_say(self):
+        assert self.paper.chktex() == ""
+
+    def test_its_authors_are_those_of_all_manuscripts(self):
+        text = (self.paper.folder / "main.tex").read_text(encoding="utf-8")
+        assert r"\author{\paperauthors{}" in text
+        assert r"pdfauthor={\paperauthors}" in text
+
+    def test_no_branch_of_an_abstract_leaves_a_question_open(self):
+        source = (self.paper.folder / "sections/abstract.tex").read_text(encoding="utf-8")
+        printed = " ".join(without_comments(source).replace("{cannot tell}", "").split())
+        assert not [words for words in _OPEN if words in printed]
+
+    def test_every_reference_is_cited_and_every_citation_has_one(self):
+        cited, listed = self.paper.cited_and_listed()
+        assert cited == listed
+
+
+class PageChecks:
+    """What holds for the pages of every manuscript."""
+
+    paper: Manuscript
+    points = 3
+    """How far a line may stand out."""
+    environment: ClassVar[dict[str, str]] = {}
+
+    @staticmethod
+    def prepared(folder, **options):
+        """Write results and the manuscript's inputs, and return their folder."""
+        raise NotImplementedError
+
+    @pytest.fixture(scope="class")
+    @classmethod
+    def built(cls, tmp_path_factory):
+        results = cls.prepared(tmp_path_factory.mktemp("built"))
+        return cls.paper.built(results, **cls.environment)
+
+    def test_nothing_is_missing_or_runs_off_the_page(self, built):
+        self.paper.assert_nothing_is_missing_or_off_the_page(built, self.points)
+        assert "??" not in self.paper.text(built)
+
+    def test_no_mark_stands_twice_where_a_conditional_ends(self, built):
+        # Two commas become a low quotation mark.
+        assert not re.findall(r".{40}(?:„|,\s*,|;\s*;)", self.paper.text(built))
+
+    def test_all_that_the_document_numbers_is_on_a_page(self, built):
+        found = places(self.paper.pdf(built), sources_of(self.paper.name).document)
+        missing = [item for item, page in found.items() if page is None]
+        assert not missing, missing

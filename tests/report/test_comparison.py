@@ -1,0 +1,94 @@
+"""The three grades of what was made again."""
+
+import json
+
+import pandas as pd
+import pytest
+from invented_results import entry
+
+from tsnrepro.report.comparison import Likeness, compare_files
+
+
+@pytest.fixture
+def graded(tmp_path):
+    """Return the function that grades two lists of results."""
+
+    def grade(one, other):
+        paths = [tmp_path / name for name in ("first.json", "again.json")]
+        for path, items in zip(paths, (one, other), strict=True):
+            path.write_text(json.dumps(items), encoding="utf-8")
+        return compare_files("values.json", *paths)
+
+    return grade
+
+
+def number(value, low=None, high=None, **kept):
+    return entry("tcp.goodput.frer.mbps", value, low, high, **kept)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "grade"),
+    [
+        (number(900.0, 890.0, 910.0), number(900.0, 890.0, 910.0), Likeness.SAME_BYTES),
+        (number(900.0, 890.0, 910.0), number(900.0001, 890.0, 910.0), Likeness.WITHIN_TOLERANCE),
+        (number(900.0, 890.0, 910.0), number(915.0, 905.0, 925.0), Likeness.INTERVALS_OVERLAP),
+        (number(900.0, 890.0, 910.0), number(930.0, 920.0, 940.0), Likeness.DIFFERENT),
+        (number(900.0), number(900.0000001), Likeness.WITHIN_TOLERANCE),
+        (number(900.0), number(901.0), Likeness.DIFFERENT),
+        (number(900.0, 890.0, 910.0), number(900.0), Likeness.DIFFERENT),
+        (number(None), number(900.0), Likeness.DIFFERENT),
+        (number("equivalent"), number("different"), Likeness.DIFFERENT),
+        (number(900.0, 890.0, 910.0), number(900.0, 890.0, 910.0, unit="%"), Likeness.DIFFERENT),
+    ],
+)
+def test_results_are_graded(graded, one, other, grade):
+    assert graded([one], [other]).grade is grade
+
+
+def test_the_worst_decides_and_is_named(graded):
+    fine, off = entry("tcp.a.mbps", 1.0, 0.0, 2.0), entry("tcp.b.mbps", 1.0)
+    found = graded([fine, off], [fine | {"value": 1.5}, off | {"value": 2.0}])
+    assert found.grade is Likeness.DIFFERENT
+    assert found.reason == "tcp.b.mbps was 1.0 [None, None] and is 2.0 [None, None]"
+
+
+def test_a_result_that_is_gone_is_told(graded):
+    found = graded([number(1.0), entry("tcp.a.mbps", 1.0)], [number(1.0)])
+    assert (found.grade, found.reason) == (Likeness.DIFFERENT, "tcp.a.mbps is there only before")
+
+
+TABLE = {"mode": ["a", "b"], "loss_percent": [1.0, None], "n": [3, 4]}
+LIMITS = {"loss_low_percent": [0.5, None], "loss_high_percent": [1.5, None]}
+
+
+@pytest.mark.parametrize(
+    ("change", "grade"),
+    [
+        ({}, Likeness.SAME_BYTES),
+        ({"loss_percent": [1.0000001, None]}, Likeness.WITHIN_TOLERANCE),
+        ({"loss_percent": [1.2, None]}, Likeness.INTERVALS_OVERLAP),
+        ({"loss_percent": [1.0, 2.0]}, Likeness.DIFFERENT),
+        ({"mode": ["a", "c"]}, Likeness.DIFFERENT),
+        ({"n": [3, 5]}, Likeness.DIFFERENT),
+        ({"mode": ["a"], "loss_percent": [1.0], "n": [3]}, Likeness.DIFFERENT),
+        ({"more": [1, 2]}, Likeness.DIFFERENT),
+    ],
+)
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_tables_are_graded(tmp_path, change, grade, suffix):
+    rows = len((TABLE | change)["mode"])
+    paths = [tmp_path / f"{name}{suffix}" for name in ("first", "again")]
+    limits = {name: cells[:rows] for name, cells in LIMITS.items()}
+    for path, cells in zip(paths, (TABLE | LIMITS, TABLE | limits | change), strict=True):
+        table = pd.DataFrame(cells)
+        table.to_parquet(path) if suffix == ".parquet" else table.to_csv(path, index=False)
+    assert compare_files("tables/x", *paths).grade is grade
+
+
+def test_a_file_that_is_not_made_is_told(tmp_path):
+    (tmp_path / "there.csv").write_text("a\n1\n")
+    (tmp_path / "empty.csv").write_text("\n")
+    found = compare_files("x", tmp_path / "there.csv", tmp_path / "empty.csv")
+    assert (found.grade, found.reason) == (Likeness.DIFFERENT, "other columns: a")
+    found = compare_files("x", tmp_path / "there.csv", tmp_path / "gone.csv")
+    assert (found.grade, found.reason) == (Likeness.DIFFERENT, "it was not made again")

@@ -1,0 +1,306 @@
+"""A deposit of trials that the model makes here: what it holds, and what is noticed of a change."""
+
+import gzip
+import hashlib
+import io
+import json
+import shutil
+import tarfile
+import zlib
+from importlib.resources import files
+
+import pytest
+import yaml
+
+import tsnrepro
+from tsnrepro.common.errors import PublishError, RecordError
+from tsnrepro.common.repository import root
+from tsnrepro.report.archive import unpacked, verify_archive
+from tsnrepro.report.deposit import write_deposit
+
+TOP = "tsnrepro-short"
+VALUES = "results/model/short/tcp/values.json"
+
+
+@pytest.fixture(scope="module")
+def archive(modelled_run, tmp_path_factory):
+    target = tmp_path_factory.mktemp("deposit") / f"{TOP}.tar.gz"
+    write_deposit(target, [modelled_run])
+    return target
+
+
+@pytest.fixture(scope="module")
+def folder(archive, tmp_path_factory):
+    return unpacked(archive, tmp_path_factory.mktemp("unpacked"))
+
+
+def members(archive):
+    with tarfile.open(archive) as opened:
+        return {entry.name: opened.extractfile(entry).read() for entry in opened}
+
+
+def repacked(target, content):
+    """Write an archive of some members in their order."""
+    with tarfile.open(target, "w:gz") as opened:
+        for name, data in content.items():
+            entry = tarfile.TarInfo(name)
+            entry.size = len(data)
+            opened.addfile(entry, io.BytesIO(data))
+    return target
+
+
+def listed_again(content):
+    """Return members with a list of checksums that fits them, as a forger would."""
+    lines = [
+        f"{hashlib.sha256(data).hexdigest()}  {name.removeprefix(f'{TOP}/')}\n"
+        for name, data in content.items()
+        if name != f"{TOP}/SHA256SUMS"
+    ]
+    return content | {f"{TOP}/SHA256SUMS": "".join(lines).encode()}
+
+
+def a_trial(content):
+    return next(name for name in content if name.endswith("/trial.json"))
+
+
+# --- what it holds --------------------------------------------------------------------------------
+
+
+def test_a_deposit_is_checked_and_made_again_elsewhere(archive, capsys):
+    verify_archive(archive)
+    said = capsys.readouterr().out
+    assert "every byte as listed" in said
+    assert "results/model/short/tcp: record sound" in said
+    assert "  tables/tcp.parquet: same bytes" in said
+    assert "0 different" in said
+
+
+def test_a_deposit_is_looked_into_as_a_campaign_is(archive, modelled_run):
+    deposited = tsnrepro.load(str(archive))
+    results = modelled_run.parents[2]
+    here = tsnrepro.load("short", results)
+    assert deposited.testbeds == {"tcp": "model"}
+    assert deposited.trials("tcp").equals(here.trials("tcp"))
+    name = here.trials("tcp")["trial"].iloc[0]
+    assert deposited.raw(name).record == here.raw(name).record
+    unpacked_to = deposited.raw(name).folder
+    del deposited
+    assert not unpacked_to.exists()
+    with pytest.raises(RecordError, match="there is no archive"):
+        tsnrepro.load("nothing.tar.gz")
+
+
+def test_equal_files_give_equal_bytes(archive, modelled_run, tmp_path):
+    again = tmp_path / archive.name
+    digest = write_deposit(again, [modelled_run])
+    assert again.read_bytes() == archive.read_bytes()
+    assert (tmp_path / f"{archive.name}.sha256").read_text() == f"{digest}  {archive.name}\n"
+
+
+def test_everything_that_is_needed_to_do_it_again_is_in_it(folder):
+    for name in (
+        *(
+            "requirements.lock",
+            "Snakefile",
+            "src/tsnrepro/cli/__init__.py",
+            "notebooks/analyse/tcp.ipynb",
+        ),
+        *("config/testbeds/model.yaml", "data/published/claims.yaml", "LICENSE", "scripts/setup"),
+        *(VALUES, "results/model/short/tcp/tables/tcp.parquet", "results/model/short/tcp/run.json"),
+    ):
+        assert (folder / name).is_file(), name
+    assert len([*folder.glob("data/raw/model/short/tcp/*/trial.json")]) == 12
+    assert len([*folder.glob("data/raw/model/environments/*.json")]) == 1
+    assert not [path for path in folder.rglob("*") if path.name == "__pycache__"]
+
+
+def test_the_citation_names_data_software_and_authors(folder):
+    said = yaml.safe_load((folder / "CITATION.cff").read_text(encoding="utf-8"))
+    own = yaml.safe_load((root() / "CITATION.cff").read_text(encoding="utf-8"))
+    assert said["type"] == "dataset"
+    assert said["authors"] == own["authors"]
+    assert said["references"][0]["title"] == own["title"]
+    form = json.loads((folder / ".zenodo.json").read_text(encoding="utf-8"))
+    assert form["creators"] == [{"name": own["authors"][0]["name"]}]
+    assert form["publication_date"] == said["date-released"]
+    assert "12 trials" in form["description"]
+    assert "no measurement" in form["description"]
+
+
+# RO-Crate 1.1 has other addresses for these than 1.3, whose context is at hand without a network.
+BIOSCHEMAS = "https://bioschemas.org/"
+OF_1_1 = {
+    "ComputationalWorkflow": f"{BIOSCHEMAS}ComputationalWorkflow",
+    "FormalParameter": f"{BIOSCHEMAS}FormalParameter",
+    "input": f"{BIOSCHEMAS}ComputationalWorkflow#input",
+    "output": f"{BIOSCHEMAS}ComputationalWorkflow#output",
+}
+
+
+def problems_of_crate(folder, monkeypatch):
+    """Return what the profile's validator says is required and lacks."""
+    requests = pytest.importorskip("requests")
+    services = pytest.importorskip("rocrate_validator.services")
+    from rocrate_validator.models import Severity  # noqa: PLC0415
+    from rocrate_validator.utils.http import HttpRequester  # noqa: PLC0415
+
+    context = json.loads((files("rocrate") / "data" / "ro-crate.jsonld").read_text("utf-8"))
+    context["@context"] |= OF_1_1
+
+    def get(self, address, **_):
+        assert address == "https://w3id.org/ro/crate/1.1/context"
+        answer = requests.Response()
+        answer.status_code, answer._content = 200, json.dumps(context).encode()
+        answer.headers["Content-Type"] = "application/ld+json"
+        return answer
+
+    monkeypatch.setattr(HttpRequester, "get", get, raising=False)
+    settings = services.ValidationSettings(
+        rocrate_uri=str(folder),
+        profile_identifier="workflow-run-crate",
+        requirement_severity=Severity.REQUIRED,
+        offline=True,
+    )
+    return [issue.message for issue in services.validate(settings).get_issues()]
+
+
+def test_it_is_a_workflow_run_crate(folder, monkeypatch):
+    assert problems_of_crate(folder, monkeypatch) == []
+
+
+def test_a_crate_without_its_run_is_noticed(folder, tmp_path, monkeypatch):
+    """The check above can fail."""
+    copy = tmp_path / "crate"
+    shutil.copytree(folder, copy)
+    path = copy / "ro-crate-metadata.json"
+    crate = json.loads(path.read_text(encoding="utf-8"))
+    for entity in crate["@graph"]:
+        if entity["@type"] == "CreateAction":
+            del entity["instrument"]
+    path.write_text(json.dumps(crate), encoding="utf-8")
+    assert problems_of_crate(copy, monkeypatch)
+
+
+# --- what is noticed ------------------------------------------------------------------------------
+
+
+def test_one_byte_of_a_trial_is_noticed(archive, tmp_path):
+    content = members(archive)
+    name = a_trial(content)
+    content[name] = content[name].replace(b"goodput", b"goodputs"[1:], 1)
+    altered = repacked(tmp_path / "altered.tar.gz", content)
+    place = name.removeprefix(f"{TOP}/")
+    with pytest.raises(RecordError, match=rf"does not match its checksum.*\({place}\)"):
+        verify_archive(altered)
+
+
+def test_a_trial_is_held_against_its_own_checksums_too(archive, tmp_path):
+    content = members(archive)
+    name = a_trial(content)
+    content[name] = content[name].replace(b"goodput", b"goodputs"[1:], 1)
+    forged = repacked(tmp_path / "forged.tar.gz", listed_again(content))
+    place = name.removeprefix(f"{TOP}/")
+    with pytest.raises(RecordError, match=rf"does not match its checksum.*\({place}"):
+        verify_archive(forged)
+
+
+def test_a_number_that_does_not_follow_is_noticed(archive, analysed, tmp_path, monkeypatch):
+    # The notebook's analysis, without the seconds that a kernel takes to start.
+    monkeypatch.setattr(
+        "tsnrepro.report.archive.execute", lambda notebook, target, given: analysed(given["run"])
+    )
+    content = members(archive)
+    place = f"{TOP}/{VALUES}"
+    values = json.loads(content[place])
+    number = next(item for item in values if item["key"] == "tcp.goodput.frer.mbps")
+    number |= {part: number[part] + 50 for part in ("value", "low", "high")}
+    content[place] = json.dumps(values).encode()
+    seal = json.loads(content[f"{TOP}/results/model/short/tcp/seal.json"])
+    seal["made"]["values.json"][1] = hashlib.sha256(content[place]).hexdigest()
+    content[f"{TOP}/results/model/short/tcp/seal.json"] = json.dumps(seal).encode()
+    forged = repacked(tmp_path / "forged.tar.gz", listed_again(content))
+    with pytest.raises(RecordError, match=rf"tcp\.goodput\.frer\.mbps was .*\({VALUES}\)"):
+        verify_archive(forged)
+
+
+def another_bit(packed):
+    """Return packed bytes with a bit changed near the middle, and so what is read from them.
+
+    Some bits change nothing: a distance back into repeated bytes, the end of a block.
+    """
+    content = gzip.decompress(packed)
+    for place in range(len(packed) // 2, len(packed)):
+        changed = bytearray(packed)
+        changed[place] ^= 1
+        try:
+            if gzip.decompress(changed) != content:
+                return changed
+        except (EOFError, OSError, zlib.error):
+            return changed
+    raise AssertionError("no bit of the second half matters")
+
+
+def test_a_byte_of_the_packed_archive_is_noticed(archive, tmp_path):
+    broken = tmp_path / "broken.tar.gz"
+    broken.write_bytes(another_bit(archive.read_bytes()))
+    with pytest.raises(RecordError, match=r"\(.+\)\. Fetch the archive again"):
+        verify_archive(broken)
+
+
+@pytest.mark.parametrize("place", [-1, -5])
+def test_the_checksum_at_the_archives_end_is_read(archive, tmp_path, place):
+    data = bytearray(archive.read_bytes())
+    data[place] ^= 1
+    broken = tmp_path / "broken.tar.gz"
+    broken.write_bytes(data)
+    with pytest.raises(RecordError, match="the archive is damaged at or behind"):
+        unpacked(broken, tmp_path / "unpacked")
+
+
+def test_another_archive_of_that_name_is_noticed(archive, tmp_path):
+    """Its files are whole, but it is not the one whose checksum was noted."""
+    content = members(archive)
+    other = repacked(tmp_path / archive.name, content)
+    shutil.copy(f"{archive}.sha256", tmp_path)
+    with pytest.raises(RecordError, match="not the one whose checksum lies beside it"):
+        verify_archive(other)
+
+
+def test_missing_and_added_files_are_noticed(archive, tmp_path):
+    content = members(archive)
+    less = {name: data for name, data in content.items() if name != f"{TOP}/{VALUES}"}
+    with pytest.raises(RecordError, match=rf"missing in the archive \({VALUES}\)"):
+        verify_archive(repacked(tmp_path / "less.tar.gz", less))
+    more = content | {f"{TOP}/more.txt": b"x"}
+    with pytest.raises(RecordError, match=rf"not in its list of checksums \({TOP}/more.txt\)"):
+        verify_archive(repacked(tmp_path / "more.tar.gz", more))
+
+
+@pytest.mark.parametrize("name", ["/etc/passwd", f"{TOP}/../../x", "x"])
+def test_nothing_is_written_outside(archive, tmp_path, name):
+    content = {f"{TOP}/SHA256SUMS": members(archive)[f"{TOP}/SHA256SUMS"], name: b"x"}
+    with pytest.raises(RecordError, match="no plain file inside its folder"):
+        unpacked(repacked(tmp_path / "hostile.tar.gz", content), tmp_path / "unpacked")
+
+
+def test_what_is_no_archive_is_told(tmp_path):
+    path = tmp_path / "x.tar.gz"
+    with pytest.raises(RecordError, match="there is no archive"):
+        verify_archive(path)
+    path.write_bytes(gzip.compress(b"no tar"))
+    with pytest.raises(RecordError, match="damaged"):
+        verify_archive(path)
+    with pytest.raises(RecordError, match="does not begin with a list of checksums"):
+        verify_archive(repacked(path, {"a/b": b"x"}))
+
+
+def test_altered_records_are_not_deposited(modelled_run, tmp_path):
+    copy = tmp_path / "results/model/short/tcp"
+    shutil.copytree(modelled_run, copy)
+    (tmp_path / "data").symlink_to(modelled_run.parents[3] / "data")
+    (copy / "values.json").write_text("[]", encoding="utf-8")
+    with pytest.raises(RecordError, match="not deposited: the file is not what the analysis wrote"):
+        write_deposit(tmp_path / "x.tar.gz", [copy])
+    assert not (tmp_path / "x.tar.gz").exists()
+    with pytest.raises(PublishError, match=r"does not end in \.tar\.gz"):
+        write_deposit(tmp_path / "x.zip", [modelled_run])

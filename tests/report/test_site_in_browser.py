@@ -1,0 +1,151 @@
+"""The site in a real browser, from its folder: clicks, filters, keyboard, both colour schemes."""
+
+import re
+
+import pytest
+from in_browser import CHROMIUM
+
+from tsnrepro.published.audit import run_audit
+from tsnrepro.published.ledger import write_ledger
+from tsnrepro.report.site import write_report
+
+PAGES = ("index", "tcp", "trials/tcp", "published", "provenance", "ledger")
+MEGABYTE = 1_000_000
+
+pytestmark = pytest.mark.skipif(not CHROMIUM, reason="chromium is not installed")
+
+
+@pytest.fixture(scope="module")
+def site(modelled_run):
+    folder = modelled_run.parents[2] / "reports" / "model-short"
+    write_ledger(run_audit({"tcp": modelled_run}), folder, report="index.html")
+    write_report(folder, [modelled_run])
+    return folder
+
+
+def drawn(page):
+    page.wait_for_selector("#trials-plot[data-drawn] svg")
+    return page.locator("#trials-plot path[aria-roledescription=point]")
+
+
+def test_a_point_leads_to_its_trial_and_the_trial_to_its_record(site, tab):
+    page = tab(site / "tcp.html")
+    points = drawn(page)
+    assert points.count() == 12
+    points.last.click()  # nothing lies over it
+    page.wait_for_url(re.compile(r"trials/tcp\.html#(frer|control)-"))
+    name = page.url.partition("#")[2]
+    page.locator(f"[id='{name}'] th a").click()
+    page.wait_for_url(re.compile(r"data/raw/model/short/tcp/.*/trial\.json$"))
+    assert name in page.url
+
+
+def test_controls_change_the_plot(site, tab):
+    page = tab(site / "tcp.html")
+    drawn(page)
+    up = page.locator("select[data-channel=y]")
+    assert up.input_value() == "goodput_mbps"
+    up.select_option("retransmits")
+    page.wait_for_selector("#trials-plot[data-drawn='2']")
+    assert page.locator("#trials-plot text", has_text="retransmits").count()
+    assert not page.locator("#trials-plot text", has_text="goodput").count()
+
+
+def test_values_are_looked_for_by_words(site, tab):
+    page = tab(site / "tcp.html")
+    page.wait_for_selector("#intervals-plot[data-drawn]")
+    assert page.locator("#shown").inner_text() == "{} values".format(
+        page.locator("#intervals-plot path[aria-roledescription=point]").count()
+    )
+    page.locator("#unit").select_option("Mb/s")
+    page.wait_for_selector("#intervals-plot[data-drawn='2']")
+    page.get_by_label("Key contains").fill("goodput frer")
+    page.wait_for_selector("#intervals-plot[data-drawn='3']")
+    labels = page.locator("#intervals-plot .role-axis-label text").all_text_contents()
+    keys = [label for label in labels if label.startswith("tcp.")]
+    assert keys
+    assert all("goodput" in key and "frer" in key for key in keys)
+
+
+def test_a_value_shows_the_trials_it_rests_on(site, tab):
+    from playwright.sync_api import expect  # noqa: PLC0415 - it is there where chromium is
+
+    page = tab(site / "tcp.html")
+    page.locator("[id='tcp.goodput.frer.mbps'] a").click()
+    page.wait_for_url(re.compile("#of:tcp.goodput.frer.mbps"))
+    # A browser tells a page of a new fragment when it gets to it.
+    shown = page.locator("#trial-table tbody tr:visible th")
+    expect(shown).to_have_count(6)
+    assert all(name.startswith("frer-") for name in shown.all_inner_texts())
+    assert "6 trials behind tcp.goodput.frer.mbps" in page.locator("#banner").inner_text()
+    page.get_by_text("Show all trials").click()
+    expect(shown).to_have_count(12)
+
+
+def test_claims_are_filtered(site, tab):
+    page = tab(site / "ledger.html")
+    count = page.locator("#shown")
+    total = page.locator("tr[data-verdict]").count()
+    assert count.inner_text() == f"{total} of {total} claims"
+    page.get_by_label("By the record").select_option("contradicted")
+    left = page.locator("tr[data-verdict]:visible")
+    assert 0 < left.count() < total
+    assert {row.get_attribute("data-record") for row in left.all()} == {"contradicted"}
+    page.get_by_label("Words").fill("no such words")
+    assert count.inner_text() == f"0 of {total} claims"
+    page.get_by_role("button", name="Show all").click()
+    page.wait_for_function(f"document.getElementById('shown').textContent.startsWith('{total} ')")
+
+
+def test_the_keyboard_reaches_content_controls_and_values(site, tab):
+    page = tab(site / "tcp.html")
+    drawn(page)
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.textContent") == "To the content"
+    page.keyboard.press("Enter")
+    page.keyboard.press("Tab")
+    seen = set()
+    for _ in range(12):
+        seen.add(page.evaluate("document.activeElement.tagName"))
+        page.keyboard.press("Tab")
+    assert {"A", "SELECT", "INPUT"} <= seen
+
+
+# In the dark only colours differ: one page of each kind of colours.
+@pytest.mark.parametrize(
+    ("scheme", "names"),
+    [pytest.param("light", PAGES, marks=pytest.mark.slow), ("dark", ("tcp", "ledger"))],
+)
+def test_no_page_has_what_keeps_readers_out(site, tab, scheme, names):
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
+    for name in names:
+        page = tab(site / f"{name}.html", color_scheme=scheme)
+        page.wait_for_load_state("load")
+        if name == "tcp":
+            drawn(page)
+        # Without preload: it asks for style sheets, which the pages' policy forbids.
+        found = axe.run(page, options={"preload": False}).response["violations"]
+        assert [(name, item["id"]) for item in found] == []
+
+
+def test_dark_pages_are_dark_and_so_are_their_plots(site, tab):
+    for scheme, least, most in (("light", 200, 255), ("dark", 0, 60)):
+        page = tab(site / "tcp.html", color_scheme=scheme)
+        drawn(page)
+        for what in ("document.body", "document.querySelector('#trials-plot svg')"):
+            colour = page.evaluate(f"getComputedStyle({what}).backgroundColor")
+            assert all(least <= int(part) <= most for part in re.findall(r"\d+", colour)[:3])
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_pages_fit_a_phone(site, tab, name):
+    page = tab(site / f"{name}.html", viewport={"width": 390, "height": 800})
+    page.wait_for_load_state("load")
+    if name == "tcp":
+        drawn(page)
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+
+
+def test_the_site_is_small(site):
+    size = sum(path.stat().st_size for path in site.rglob("*") if path.is_file())
+    assert size < 2 * MEGABYTE  # one experiment of fifteen, and the library of the plots

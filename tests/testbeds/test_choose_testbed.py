@@ -1,0 +1,77 @@
+"""The choice of a testbed: what is missing and what else can be chosen, in one sentence."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from tsnrepro.common.errors import ConfigurationError
+from tsnrepro.common.repository import root
+from tsnrepro.config.files import campaign
+from tsnrepro.config.registry import experiment
+from tsnrepro.testbeds import choose
+from tsnrepro.testbeds.emulated import requirements
+
+
+def test_without_root_the_model_is_chosen_and_the_reason_says_why(monkeypatch):
+    monkeypatch.setattr(requirements.os, "geteuid", lambda: 1000)
+    choose.missing_for.cache_clear()
+    name, reason = choose.choose(experiment("loss"))
+    choose.missing_for.cache_clear()
+    assert name == "model"
+    assert "root (run with sudo)" in reason
+    assert "\n" not in reason
+
+
+def test_an_experiment_without_a_testbed_has_a_reason(monkeypatch):
+    monkeypatch.setattr(choose, "missing_for", lambda kind: ["root"])
+    assert choose.choose(experiment("capture")) == ("", "for emulated this machine lacks root")
+
+
+def test_a_campaign_of_the_software_bridge_asks_nothing_of_the_kernel(monkeypatch):
+    monkeypatch.setattr(choose, "missing_for", lambda kind: [])
+    monkeypatch.setattr("tsnrepro.testbeds.guest.requirements.lacking_qdiscs", lambda: ["taprio"])
+    shaping = experiment("shaping")
+    assert choose.choose(shaping) == (
+        "guest",
+        "for emulated this machine lacks taprio in its kernel",
+    )
+    assert choose.choose(shaping, campaign("bridge").shaping)[0] == "emulated"
+
+
+def test_a_missing_tool_is_named(monkeypatch):
+    monkeypatch.setattr(requirements.os, "geteuid", lambda: 0)
+    monkeypatch.setattr(requirements.shutil, "which", lambda name, path: None)
+    lacks = requirements.missing()
+    assert "the program iperf3" in lacks
+    assert "the program clang" in lacks
+
+
+def test_an_unknown_testbed_is_refused_with_the_known_ones():
+    with pytest.raises(
+        ConfigurationError,
+        match=r"emulatd.*auto, d10-example, emulated, emulated-listener, guest, i210-example, "
+        "lan966x-example, model",
+    ):
+        choose.check_name("emulatd", [])
+
+
+@pytest.mark.namespaces
+def test_a_workflow_of_an_ordinary_user_takes_the_model(tmp_path):
+    if os.geteuid() != 0:
+        pytest.skip("needs root to become an ordinary user")
+    code = (
+        "import os\n"
+        "from tsnrepro.config.registry import experiment\n"
+        "from tsnrepro.testbeds.choose import choose\n"
+        "loss = experiment('loss')\n"
+        "os.setuid(65534)\n"
+        "print(*choose(loss))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=root()
+    )
+    assert done.stdout.startswith("model "), done.stderr
+    assert "root (run with sudo)" in done.stdout
+    assert done.stdout.count("\n") == 1

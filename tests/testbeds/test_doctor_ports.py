@@ -1,0 +1,267 @@
+"""What the doctor makes of what ip, ethtool and the kernel print of a port.
+
+The printed texts are those of ethtool's sources: up to 6.8 a blank stands behind the colons of
+``-c``, later a tab; igb (i210) and igc (i225) fill them in.
+"""
+
+import json
+
+import pytest
+from examined import examined, found
+
+from tsnrepro.common.errors import TestbedError
+from tsnrepro.common.repository import root
+from tsnrepro.config import load_testbed
+from tsnrepro.testbeds.rack import doctor_ports, ports
+from tsnrepro.testbeds.rack.findings import PASS, STOP, WARN
+
+EXAMPLES = root() / "config" / "testbeds"
+CARD = "enp3s0"
+
+COALESCING = """\
+Coalesce parameters for enp3s0:
+Adaptive RX: {adaptive}  TX: off
+stats-block-usecs: n/a
+
+rx-usecs:{gap}{rx}
+rx-frames:{gap}n/a
+rx-usecs-irq:{gap}n/a
+
+tx-usecs:{gap}{tx}
+tx-frames:{gap}n/a
+"""
+PAUSE = """\
+Pause parameters for enp3s0:
+Autonegotiate:\ton
+RX:\t\t{asked}
+TX:\t\toff
+RX negotiated: {negotiated}
+TX negotiated: off
+"""
+EEE = """\
+EEE settings for enp3s0:
+\tEEE status: {status}
+\tTx LPI: 17 (us)
+\tSupported EEE link modes:  100baseT/Full
+\t                           1000baseT/Full
+"""
+FEATURES = """\
+Features for enp3s0:
+rx-checksumming: on
+tx-checksumming: on
+\ttx-checksum-ipv4: off [fixed]
+scatter-gather: on
+tcp-segmentation-offload: {tso}
+\ttx-tcp-segmentation: on
+generic-segmentation-offload: on
+generic-receive-offload: on
+large-receive-offload: {lro}
+rx-vlan-offload: on
+"""
+
+
+@pytest.fixture(scope="module")
+def pair():
+    return load_testbed(EXAMPLES / "i210-example.yaml")
+
+
+@pytest.fixture(scope="module")
+def rack():
+    return load_testbed(EXAMPLES / "d10-example.yaml")
+
+
+def looked_at(settings, prints, check=doctor_ports.hardware, role="talker"):
+    return found(check, examined(settings, role, {"card": CARD}, prints))
+
+
+@pytest.mark.parametrize("gap", [" ", "\t"])
+@pytest.mark.parametrize(
+    ("rx", "tx", "adaptive", "verdict", "shown"),
+    [
+        (3, 3, "n/a", WARN, "rx-usecs 3, tx-usecs 3"),
+        (0, 50, "off", WARN, "tx-usecs 50"),
+        (0, 0, "on", WARN, "adaptive-rx on"),
+        (0, "n/a", "off", PASS, "none"),
+    ],
+)
+def test_frames_that_wait_in_the_card_are_seen(pair, gap, rx, tx, adaptive, verdict, shown):
+    printed = COALESCING.format(gap=gap, rx=rx, tx=tx, adaptive=adaptive)
+    finding = looked_at(pair, {f"ethtool -c {CARD}": printed})[f"coalescing of {CARD}"]
+    assert (finding.verdict, finding.found) == (verdict, shown)
+    assert ("adaptive-rx off" in finding.remedy) == (adaptive == "on")
+
+
+@pytest.mark.parametrize(
+    ("asked", "negotiated", "verdict", "shown"),
+    [
+        ("on", "off", WARN, "RX on"),
+        ("off", "on", WARN, "RX on"),  # what counts where both ends have agreed
+        ("on", "on", WARN, "RX on"),
+        ("off", "off", PASS, "off"),
+    ],
+)
+def test_pause_frames_are_seen_as_set_and_as_agreed(pair, asked, negotiated, verdict, shown):
+    printed = PAUSE.format(asked=asked, negotiated=negotiated)
+    finding = looked_at(pair, {f"ethtool -a {CARD}": printed})[f"pause frames of {CARD}"]
+    assert (finding.verdict, finding.found) == (verdict, shown)
+
+
+@pytest.mark.parametrize(
+    ("status", "verdict"),
+    [
+        ("enabled - active", WARN),
+        ("enabled", WARN),
+        ("enabled - inactive", PASS),
+        ("disabled", PASS),
+        ("not supported", PASS),
+    ],
+)
+def test_energy_is_saved_where_both_ends_do(pair, status, verdict):
+    printed = EEE.format(status=status)
+    finding = looked_at(pair, {f"ethtool --show-eee {CARD}": printed})[f"EEE of {CARD}"]
+    assert finding.verdict == verdict
+
+
+@pytest.mark.parametrize(
+    ("tso", "lro", "verdict", "shown", "remedy"),
+    [
+        ("on", "off [fixed]", PASS, "tcp-segmentation-offload, generic-seg", ""),
+        ("on [fixed]", "off", WARN, "tcp-segmentation-offload on", "Take another card"),
+        ("off", "on", WARN, "large-receive-offload on", f"ethtool -K {CARD} lro off"),
+        ("off", "on [fixed]", WARN, "large-receive-offload on", "Take another card"),
+    ],
+)
+def test_offloads_that_stay_on_are_told(pair, tso, lro, verdict, shown, remedy):
+    """A campaign turns those off that it can, which are no reason to warn."""
+    printed = FEATURES.format(tso=tso, lro=lro)
+    finding = looked_at(pair, {f"ethtool -k {CARD}": printed})[f"offloads of {CARD}"]
+    assert finding.verdict == verdict
+    assert finding.found.startswith(shown)
+    assert remedy in finding.remedy
+
+
+def test_what_a_driver_does_not_tell_is_not_told_as_off(pair):
+    for finding in looked_at(pair, {}).values():
+        assert (finding.verdict, finding.found) == (PASS, "unknown to the driver"), finding.check
+
+
+# --- errors and other traffic -----------------------------------------------------------------
+
+FOLDER = f"/sys/class/net/{CARD}/statistics"
+PACKETS = f"cat {FOLDER}/rx_packets {FOLDER}/tx_packets"
+KERNELS = f"cat {FOLDER}/rx_errors {FOLDER}/tx_errors {FOLDER}/collisions"
+
+
+def statistics(crc, missed=0):
+    """Return some of igb's, in the form of ``ethtool -S``."""
+    return (
+        f"NIC statistics:\n     rx_packets: 5061\n     rx_crc_errors: {crc}\n"
+        f"     rx_missed_errors: {missed}\n     tx_timeout_count: 7\n     rx_queue_0_drops: 9\n"
+    )
+
+
+def idle(settings, driver, kernel=("0\n0\n0\n", "0\n0\n0\n"), packets=("5\n5\n", "6\n5\n")):
+    prints = {PACKETS: [*packets], KERNELS: [*kernel]}
+    prints |= {f"ethtool -S {CARD}": [*driver]} if driver else {}
+    return looked_at(settings, prints, doctor_ports.idle)
+
+
+@pytest.fixture(autouse=True)
+def at_once(monkeypatch):
+    monkeypatch.setattr(doctor_ports.time, "sleep", lambda _: None)
+
+
+def test_errors_that_grow_are_told_apart_from_old_ones(pair):
+    growing = idle(pair, (statistics(40, 2), statistics(43, 2)))[f"errors of {CARD}"]
+    assert (growing.verdict, growing.found) == (WARN, "growing: rx_crc_errors 3")
+    old = idle(pair, (statistics(40), statistics(40)))[f"errors of {CARD}"]
+    assert (old.verdict, old.found) == (WARN, "rx_crc_errors 40, not growing")
+    clean = idle(pair, (statistics(0), statistics(0)))[f"errors of {CARD}"]
+    assert (clean.verdict, clean.found) == (PASS, "none")
+
+
+def test_the_kernels_count_stands_in_for_a_drivers(pair):
+    grown = idle(pair, None, kernel=("1\n0\n0\n", "4\n0\n0\n"))[f"errors of {CARD}"]
+    assert (grown.verdict, grown.found) == (WARN, "growing: rx_errors 3")
+
+
+def test_other_traffic_is_told(pair):
+    finding = idle(pair, None, packets=("100\n100\n", "180\n120\n"))
+    assert finding[f"other traffic on {CARD}"].found == "100 frames/s"
+    assert finding[f"other traffic on {CARD}"].verdict == WARN
+
+
+# --- links ------------------------------------------------------------------------------------
+
+
+def of_link(settings, *, mtu=1500, most=9216, speed="1000", duplex="full", role="talker"):
+    links = [{"ifname": CARD, "flags": ["UP"], "mtu": mtu, "max_mtu": most}]
+    place = f"/sys/class/net/{CARD}"
+    prints = {"ip -j -d link show": json.dumps(links), f"cat {place}/carrier": "1\n"}
+    prints |= {f"cat {place}/speed": f"{speed}\n", f"cat {place}/duplex": f"{duplex}\n"}
+    name = "card" if role == "talker" else "m0"
+    return found(doctor_ports.links, examined(settings, role, {name: CARD}, prints))
+
+
+@pytest.mark.parametrize(("mtu", "verdict"), [(1500, PASS), (9000, WARN), (1280, WARN)])
+def test_a_station_sends_frames_of_the_usual_size(rack, mtu, verdict):
+    finding = of_link(rack, mtu=mtu)[f"MTU of {CARD}"]
+    assert finding.verdict == verdict
+    assert finding.found == f"{mtu} bytes"
+
+
+@pytest.mark.parametrize(("most", "verdict"), [(9216, PASS), (1510, PASS), (1500, STOP)])
+def test_a_member_port_has_room_for_the_tags(rack, most, verdict):
+    """What it can be set to counts: a campaign sets it."""
+    assert of_link(rack, most=most, role="sw1")[f"MTU of {CARD}"].verdict == verdict
+
+
+@pytest.mark.parametrize(
+    ("speed", "duplex", "verdict"),
+    [
+        ("1000", "full", PASS),
+        ("100", "full", WARN),
+        ("1000", "half", WARN),
+        ("-1", "unknown", WARN),
+    ],
+)
+def test_a_link_has_the_speed_that_is_asked_for(rack, speed, duplex, verdict):
+    finding = of_link(rack, speed=speed, duplex=duplex)[f"speed of {CARD}"]
+    assert finding.verdict == verdict
+
+
+# --- the way in -------------------------------------------------------------------------------
+
+
+def login(links, server):
+    printed = {f"sh -c {ports._SERVER}": f"{server}\n", "ip -j addr show": json.dumps(links)}
+    return {line: [text, text] for line, text in printed.items()}
+
+
+def came_over(settings, links, server="192.0.2.11"):
+    host = examined(settings, "talker", {"card": CARD}, login(links, server))
+    return found(doctor_ports.way_in, host)["way in"]
+
+
+def link(name, address, **others):
+    return {"ifname": name, "addr_info": [{"family": "inet", "local": address}], **others}
+
+
+def test_a_login_over_the_measured_card_is_refused(rack):
+    """Its offloads, its MTU and on a switch all its traffic are taken for a campaign."""
+    assert came_over(rack, [link("lo", "127.0.0.1"), link(CARD, "192.0.2.11")]).verdict == STOP
+    vlan = link("mgmt", "192.0.2.11", link=CARD)
+    assert came_over(rack, [vlan]).verdict == STOP
+    apart = [link(CARD, "10.0.100.1"), link("eno1", "192.0.2.11")]
+    finding = came_over(rack, apart)
+    assert (finding.verdict, finding.found) == (PASS, "over eno1")
+    assert came_over(rack, apart, server="").found.startswith("unknown")
+
+
+@pytest.mark.parametrize("server", ["192.0.2.11", "fe80::1%enp3s0"])
+def test_a_campaign_refuses_such_a_login_before_it_changes_anything(rack, server):
+    links = [link(CARD, server.partition("%")[0])]
+    host = examined(rack, "sw1", {"m0": CARD}, login(links, server))
+    with pytest.raises(TestbedError, match=f"comes over the measured port {CARD}"):
+        ports.refuse_login_over(host.shell, [CARD])
+    ports.refuse_login_over(host.shell, ["enp9s0"])

@@ -1,0 +1,186 @@
+"""Reservations of hosts: a real shell runs what a host is told, in folders of a test."""
+
+import fcntl
+import os
+import subprocess
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from waiting import soon
+
+from tsnrepro.common.errors import TestbedError
+from tsnrepro.testbeds.host import Completed
+from tsnrepro.testbeds.rack import lease as reservation
+from tsnrepro.testbeds.rack.lease import Reservation
+
+MINUTES = 5
+SEEN_SECONDS = 10.0
+
+
+class LocalShell:
+    """A host's shell: its ``/run`` is a folder of its own."""
+
+    def __init__(self, name, folder):
+        self.name, self.folder, self.reachable = name, folder, True
+        folder.mkdir()
+
+    @property
+    def place(self):
+        return self.folder / "reservation"
+
+    def ask(self, argv):
+        if not self.reachable:
+            raise TestbedError("the connection is gone", self.name)
+        words = [str(self.place) if word == reservation._FOLDER else word for word in argv]
+        done = subprocess.run(words, capture_output=True, text=True, check=False)
+        return Completed(
+            self.name, tuple(argv), done.returncode, done.stdout, done.stderr, 0.0, 0.0
+        )
+
+
+@pytest.fixture
+def shells(tmp_path):
+    return {name: LocalShell(name, tmp_path / name) for name in ("talker", "sw1")}
+
+
+def until(shell):
+    return int((shell.place / "until").read_text())
+
+
+def end(shell):
+    (shell.place / "until").write_text("1\n")
+
+
+def test_another_is_told_who_has_it_what_for_since_when_and_how_long(shells):
+    Reservation(shells, MINUTES, "a campaign").take()
+    told = rf"reserved by \S+ on \S+ \(a campaign\) since 20\d\d-.*, for another {MINUTES} min"
+    with pytest.raises(TestbedError, match=told):
+        Reservation(shells, MINUTES, "another").take()
+
+
+def test_whoever_gets_only_some_hosts_lets_them_go(shells):
+    other = Reservation({"sw1": shells["sw1"]}, MINUTES, "other")
+    other.take()
+    with pytest.raises(TestbedError, match="reserved by"):
+        Reservation(shells, MINUTES, "all").take()
+    assert not shells["talker"].place.exists()
+    assert shells["sw1"].place.exists()
+    other.release()
+    assert not shells["sw1"].place.exists()
+
+
+def test_one_of_many_gets_a_reservation_that_has_ended(shells):
+    """Two must not both find it ended, and each move the other's new one away."""
+    for _ in range(5):
+        Reservation(shells, MINUTES, "gone").take()
+        for shell in shells.values():
+            end(shell)
+        wanting = [Reservation({"sw1": shells["sw1"]}, MINUTES, f"no {n}") for n in range(6)]
+
+        def got(wants):
+            try:
+                wants.take()
+            except TestbedError:
+                return False
+            return True
+
+        with ThreadPoolExecutor(len(wanting)) as pool:
+            assert sum(pool.map(got, wanting)) == 1
+        for each in wanting:
+            each.release()
+        assert not shells["sw1"].place.exists()
+
+
+def test_what_another_is_just_making_is_not_taken_for_abandoned(shells):
+    """Between its folder and its end a reservation looks as if it had none."""
+    shell = shells["sw1"]
+    lock = os.open(shell.folder, os.O_RDONLY)
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    shell.place.mkdir()
+    refused = []
+
+    def take():
+        try:
+            Reservation({"sw1": shell}, MINUTES, "second").take()
+        except TestbedError as error:
+            refused.append(str(error))
+
+    second = threading.Thread(target=take)
+    second.start()
+    second.join(0.5)
+    assert second.is_alive()
+    (shell.place / "token").write_text("first\n")
+    (shell.place / "holder").write_text("the first\n")
+    (shell.place / "until").write_text(f"{int(time.time()) + 600}\n")
+    os.close(lock)
+    second.join(10)
+    assert "reserved by the first" in refused[0]
+
+
+def test_what_nobody_finished_making_is_no_hindrance(shells):
+    shells["sw1"].place.mkdir()
+    Reservation(shells, MINUTES, "next").take()
+    assert until(shells["sw1"]) > time.time()
+
+
+def test_a_lock_of_ours_leaves_nothing_on_the_host(shells):
+    mine = Reservation(shells, MINUTES, "mine")
+    mine.take()
+    mine.release()
+    assert [list(shell.folder.iterdir()) for shell in shells.values()] == [[], []]
+
+
+def test_a_sign_of_life_that_fails_lets_no_host_go(shells):
+    """They are still set up: whoever took them would find a rack in the middle of a trial."""
+    mine = Reservation(shells, MINUTES, "mine")
+    mine.take()
+    mine._renewed -= 60 * MINUTES
+    shells["sw1"].reachable = False
+    with pytest.raises(TestbedError, match="the connection is gone"):
+        mine.renew()
+    assert shells["talker"].place.exists()
+    with pytest.raises(TestbedError, match="mine"):
+        Reservation({"talker": shells["talker"]}, MINUTES, "next").take()
+
+
+def test_a_sign_of_life_too_soon_is_none(shells):
+    mine = Reservation(shells, MINUTES, "mine")
+    mine.take()
+    end(shells["sw1"])
+    mine.renew()
+    assert until(shells["sw1"]) == 1
+    mine._renewed -= 60 * MINUTES / 9
+    mine.renew()
+    assert until(shells["sw1"]) > time.time() + 60 * MINUTES - 30
+
+
+def test_a_trial_longer_than_the_reservation_keeps_it(shells):
+    mine = Reservation(shells, MINUTES, "a long trial")
+    mine._seconds = 2
+    mine.take()
+    with mine.kept():
+        end(shells["sw1"])
+        assert soon(lambda: until(shells["sw1"]) > 1, SEEN_SECONDS)
+        # Also after the way to a host was cut for a moment.
+        shells["talker"].reachable = False
+        time.sleep(1.5)
+        shells["talker"].reachable = True
+        end(shells["sw1"])
+        assert soon(lambda: until(shells["sw1"]) > 1, SEEN_SECONDS)
+    end(shells["sw1"])
+    time.sleep(1.5)
+    assert until(shells["sw1"]) == 1
+
+
+def test_a_host_that_somebody_else_has_meanwhile_ends_the_campaign(shells):
+    mine = Reservation(shells, MINUTES, "mine")
+    mine.take()
+    end(shells["sw1"])
+    Reservation({"sw1": shells["sw1"]}, MINUTES, "theirs").take()
+    mine._renewed -= 60 * MINUTES
+    with pytest.raises(TestbedError, match="theirs"):
+        mine.renew()
+    mine.release()
+    assert (shells["sw1"].place / "holder").read_text().count("theirs") == 1

@@ -1,0 +1,55 @@
+"""Times after now, of a clock that was set back: taken back in their order, and said."""
+
+import os
+import time
+
+import pytest
+
+from tsnrepro.workflow.future_mtimes import take_back_future_times
+
+HOUR_NS = 3_600_000_000_000
+
+
+def stamps(paths):
+    return [path.lstat().st_mtime_ns for path in paths]
+
+
+@pytest.fixture
+def results(tmp_path):
+    """Return five results in the order that they were made in, the last three after now."""
+    paths = [tmp_path / name for name in ("run.json", "old", "values.json", "link", "paper.pdf")]
+    for path in paths[:3] + paths[4:]:
+        path.touch()
+    paths[3].symlink_to("nowhere")
+    begin = time.time_ns() - 2 * HOUR_NS
+    for number, path in enumerate(paths):
+        stamp = begin + HOUR_NS * number * 3 // 2
+        os.utime(path, ns=(stamp, stamp), follow_symlinks=False)
+    return paths
+
+
+def test_the_order_stays_and_nothing_is_of_tomorrow(results, capsys):
+    before = stamps(results)
+    take_back_future_times(results[0].parent)
+    after = stamps(results)
+    assert after[:2] == before[:2]
+    assert sorted(after) == after
+    assert len(set(after)) == len(after)
+    assert after[-1] < time.time_ns()
+    (results[0].parent / "campaign.yaml").touch()
+    assert (results[0].parent / "campaign.yaml").stat().st_mtime_ns > after[-1]
+    assert "3 files and folders" in capsys.readouterr().err
+
+
+def test_what_is_of_the_past_stays_as_it_is_without_a_word(results, capsys):
+    take_back_future_times(results[0].parent)
+    capsys.readouterr()
+    before = stamps(results)
+    take_back_future_times(results[0].parent)
+    assert stamps(results) == before
+    assert capsys.readouterr().err == ""
+
+
+def test_where_nothing_was_made_there_is_nothing_to_say(tmp_path, capsys):
+    take_back_future_times(tmp_path / "results")
+    assert capsys.readouterr().err == ""
