@@ -33,8 +33,9 @@ def code_of(*entries: str) -> list[str]:
     Parameters
     ----------
     entries
-        Notebooks (``notebooks/analyse/loss.ipynb``), modules (``tsnrepro.experiments.loss.measure``),
-        or commands as ``module:function``, of which only the function's own imports are followed.
+        Notebooks (``notebooks/analyse/loss.ipynb``), modules
+        (``tsnrepro.experiments.loss.measure``), or commands as ``module:function``, of which
+        only the function's own imports are followed.
     """
     reached: set[str] = set()
     for entry in entries:

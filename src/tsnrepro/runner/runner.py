@@ -163,7 +163,7 @@ def _measure(experiment: str, testbed_name: str, campaign_name: str) -> dict[str
 
 def _is_known(experiment: str, section: Any) -> IsKnown | None:
     """Return an experiment's stopping rule over its settings, None where it has none."""
-    # By name: stopping rules rest on statistics, and an edit of those is no reason to repeat trials.
+    # By name: rules rest on statistics, and an edit of those is no reason to repeat trials.
     name = f"tsnrepro.experiments.{experiment}.stopping"
     if find_spec(name) is None:
         return None

@@ -54,7 +54,8 @@ def throughput(table: pd.DataFrame, testbed: str, link_rate_mbps: float = 1000.0
     """Draw throughput over size, a mark a search, below the line's limits.
 
     ``table`` is that of :func:`tsnrepro.experiments.rfc2544.analysis.throughput_table`. The
-    upper panel has the frame sizes, the lower one, where there are any, the documents' payloads with what they print.
+    upper panel has the frame sizes, the lower one, where there are any, the documents' payloads
+    with what they print.
     """
     framed = table[table["frame_bytes"].notna()].assign(size=lambda t: t["frame_bytes"].astype(int))
     plain = table[table["frame_bytes"].isna()].assign(size=lambda t: t["payload_bytes"])
@@ -159,8 +160,8 @@ def frame_loss(table: pd.DataFrame, testbed: str) -> Figure:
     """Draw frame loss over the load that was offered, a panel a size.
 
     ``table`` is that of :func:`tsnrepro.experiments.rfc2544.analysis.loss_table`; sizes asked for
-    as payloads have panels of their own. Crosses are what fail-operational prints (tables 9A to 9C), its rates
-    relative to the limit of the same payload. Bars are limits over repetitions.
+    as payloads have panels of their own. Crosses are what fail-operational prints (tables 9A to
+    9C), its rates relative to the limit of the same payload. Bars are limits over repetitions.
     """
     sizes = [s for s in sizes_of(table) if s.size_bytes in LOSS_SIZES and len(s.of(table))]
     figure, panels = stacked(0.5 + 1.25 * max(1, len(sizes)), testbed, max(1, len(sizes)))

@@ -76,7 +76,8 @@ def beside_published(
     """Return the measured statistics of a part with the document's beside, one row a statistic.
 
     ``statistics`` is that of :func:`tsnrepro.experiments.shaping.analysis.statistics_table`;
-    rows that only one side has stay, with the other side empty. ``published_medium`` and ``medium`` say what each is of.
+    rows that only one side has stay, with the other side empty. ``published_medium`` and
+    ``medium`` say what each is of.
     """
     published = published_statistics(document, root)
     keys = ["mode", "load", "statistic"]

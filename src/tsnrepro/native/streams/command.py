@@ -246,7 +246,7 @@ def listener(
 
 
 def show_log(path: str) -> list[str]:
-    """Return the command that prints a log as base64 (:func:`tsnrepro.native.streams.log.decoded`)."""
+    """Return the command that prints a log as base64, see :mod:`tsnrepro.native.streams.log`."""
     return ["base64", "--wrap=0", path]
 
 

@@ -47,8 +47,7 @@ def read_listener_log(log: Path | bytes) -> Records:
 
 
 def decoded(text: str) -> bytes:
-    """Return the log that a host printed as base64,
-    see :func:`tsnrepro.native.streams.command.show_log`.
+    """Return the log that a host printed as base64 (``command.show_log``).
 
     Raises
     ------
