@@ -7,11 +7,11 @@
 import os
 import sys
 
-from tsnrepro.common.ownership import give_back_after_this_process
-from tsnrepro.common.temporary import keep_no_folders_of
+from tsnrepro.common.ownership import restore_ownership_at_exit
+from tsnrepro.common.temporary import remove_temporary_folders
 
-keep_no_folders_of(workflow)
-give_back_after_this_process()
+remove_temporary_folders(workflow)
+restore_ownership_at_exit()
 
 import tsnrepro.workflow.command_server
 import tsnrepro.workflow.selection
@@ -19,7 +19,7 @@ import tsnrepro.config
 from tsnrepro.workflow.campaign_output import EXPECTED
 from tsnrepro.common.errors import TsnreproError
 from tsnrepro.runner.progress import duration
-from tsnrepro.workflow.quiet_scheduler import quieten
+from tsnrepro.workflow.quiet_scheduler import disable_rate_limiter
 from tsnrepro.records.seal import refuse_altered
 from tsnrepro.config.registry import experiments
 from tsnrepro.common.repository import refuse_unwritable
@@ -82,7 +82,7 @@ onstart:
         refuse_unwritable(["data/raw", "results", *(run.folder for run in RUNS)])
     except TsnreproError as error:
         sys.exit(f"tsnrepro: {error}")
-    quieten(workflow.scheduler)
+    disable_rate_limiter(workflow.scheduler)
     tsnrepro.workflow.command_server.start_server(os.getpid())
     expected = seconds_to_measure((run.testbed, run.campaign, run.experiment) for run in RUNS)
     left = (

@@ -38,7 +38,7 @@ from tsnrepro.experiments.shaping.log import network_latency_us
 from tsnrepro.native.bridge import build
 from tsnrepro.native.bridge.settings_file import BridgeSettings, PortSettings, Shaper, command
 from tsnrepro.native.streams import build as programs
-from tsnrepro.native.streams.command import READY, Extent, Pacing, listener, talker
+from tsnrepro.native.streams.command import READY, Pacing, StopCondition, listener, talker
 from tsnrepro.native.streams.log import read_listener_log
 from tsnrepro.testbeds.emulated.namespace import NamespaceHost
 
@@ -205,14 +205,14 @@ def latencies_us(sender, receiver, path, size, seconds):
     """Return the latencies of datagrams whose frames have so many bytes."""
     built = programs.programs()
     receive = listener(
-        str(built.listener), [UDP_PORT], Extent(), log=str(path), timestamps="software"
+        str(built.listener), [UDP_PORT], StopCondition(), log=str(path), timestamps="software"
     )
     send = talker(
         str(built.talker),
         ADDRESSES["listener"],
         UDP_PORT,
         Pacing(INTERVAL_NS),
-        Extent(count=round(seconds * 1e9 / INTERVAL_NS)),
+        StopCondition(count=round(seconds * 1e9 / INTERVAL_NS)),
         payload_bytes=size - HEADERS_BYTES,
     )
     with started(receiver, receive, READY):

@@ -27,7 +27,7 @@ from bridge_speed import SLEEP_US, cable, inside, kernel, run, started
 from tsnrepro.native.bridge import build
 from tsnrepro.native.bridge.settings_file import BridgeSettings, PortSettings, command
 from tsnrepro.native.streams import build as programs
-from tsnrepro.native.streams.command import READY, Extent, Pacing, listener, talker
+from tsnrepro.native.streams.command import READY, Pacing, StopCondition, listener, talker
 from tsnrepro.testbeds.emulated.namespace import NamespaceHost
 
 PORTS = {"p0": "leader", "p1": "follower", "p2": "loader"}
@@ -101,9 +101,9 @@ def carried(hosts, folder):
 def loaded(hosts, seconds):
     """Send more to the follower than its port can."""
     built = programs.programs()
-    receive = listener(str(built.listener), [LOAD_PORT], Extent())
+    receive = listener(str(built.listener), [LOAD_PORT], StopCondition())
     pacing = Pacing.at_rate(LOAD_MBPS, LOAD_BYTES)
-    extent = Extent(seconds=seconds)
+    extent = StopCondition(seconds=seconds)
     send = talker(
         str(built.talker), "10.0.0.2", LOAD_PORT, pacing, extent, payload_bytes=LOAD_BYTES
     )

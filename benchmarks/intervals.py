@@ -259,7 +259,7 @@ def stopped(rng: Generator) -> Iterator[tuple[str, Callable[[], list[Outcome]]]]
             control, frer = 20 * np.exp(rng.normal(0, scatter / 2**0.5, (2, most_medians)))
             for runs in range(FEWEST_TO_STOP, most_medians + 1):
                 found = ratio_of_medians(ratio * frer[:runs], control[:runs])
-                if found.is_known_within(within):
+                if found.is_precise_to(within):
                     break
             return [("ratio of medians, stopped", found, ratio)]
 
@@ -282,7 +282,7 @@ def stopped(rng: Generator) -> Iterator[tuple[str, Callable[[], list[Outcome]]]]
             )
             for runs in range(least, most + 1):
                 found = compare_thresholds(frer[:runs], control[:runs])
-                if found.ratio.is_known_within(part.ratio_within_percent or 0.0):
+                if found.ratio.is_precise_to(part.ratio_within_percent or 0.0):
                     break
             return [
                 ("threshold, stopped", threshold(control[:runs]), truth),

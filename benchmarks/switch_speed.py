@@ -42,7 +42,14 @@ from typing import NamedTuple
 
 from tsnrepro.config import EmulatedSettings
 from tsnrepro.native.streams import build
-from tsnrepro.native.streams.command import READY, Extent, Pacing, listener, parse_listener, talker
+from tsnrepro.native.streams.command import (
+    READY,
+    Pacing,
+    StopCondition,
+    listener,
+    parse_listener,
+    talker,
+)
 from tsnrepro.stats.comparisons import relative_difference
 from tsnrepro.testbeds.emulated.testbed import (
     CARD,
@@ -253,7 +260,7 @@ def frames_a_second(arm: Arm, seconds: float, arguments: argparse.Namespace) -> 
     argv = listener(
         str(programs.listener),
         [PORT],
-        Extent(seconds=seconds + DEADLINE_SECONDS / 2),
+        StopCondition(seconds=seconds + DEADLINE_SECONDS / 2),
         buffer_bytes=BUFFER_BYTES,
     )
     timed = [sys.executable, "-c", TIMED]
@@ -265,7 +272,7 @@ def frames_a_second(arm: Arm, seconds: float, arguments: argparse.Namespace) -> 
         arm.testbed.address(LISTENER),
         PORT,
         pacing,
-        Extent(seconds=seconds),
+        StopCondition(seconds=seconds),
         payload_bytes=arm.payload,
     )
     before = processor_seconds(), softirq_seconds()

@@ -20,7 +20,7 @@ from pathlib import Path
 from tsnrepro.common import ownership
 
 ownership.root = lambda: Path(sys.argv[1])
-ownership.give_back_after_this_process()
+ownership.restore_ownership_at_exit()
 folder = Path(sys.argv[1], "results")
 folder.mkdir()
 (folder / "page").touch()

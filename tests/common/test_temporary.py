@@ -45,7 +45,7 @@ temporary.gather_temporary_folders()
 early = tempfile.mkdtemp()
 cache = SimpleNamespace(runtime_cache_path={other!r})
 if {as_a_workflow}:
-    temporary.keep_no_folders_of(SimpleNamespace(snakemake_tmp_dir=early, sourcecache=cache))
+    temporary.remove_temporary_folders(SimpleNamespace(snakemake_tmp_dir=early, sourcecache=cache))
 print(early, flush=True)
 time.sleep(600)
 """

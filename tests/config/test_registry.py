@@ -7,8 +7,14 @@ import pytest
 from tsnrepro.common.errors import ConfigurationError
 from tsnrepro.common.repository import root
 from tsnrepro.config import Campaign
-from tsnrepro.config.base import Strict
-from tsnrepro.config.registry import Experiment, as_table, experiment, experiments, promising
+from tsnrepro.config.base import ConfigModel
+from tsnrepro.config.registry import (
+    Experiment,
+    as_table,
+    experiment,
+    experiment_of_key,
+    experiments,
+)
 
 
 @pytest.mark.parametrize("name", list(experiments()))
@@ -37,7 +43,7 @@ def test_an_unknown_experiment_is_refused_with_the_known_ones():
 
 
 def declared(*keys):
-    return Experiment(Strict, title="", keys=keys)
+    return Experiment(ConfigModel, title="", keys=keys)
 
 
 @pytest.mark.parametrize(
@@ -54,16 +60,16 @@ def declared(*keys):
     ],
 )
 def test_keys_are_promised_by_patterns(pattern, key, promised):
-    assert declared(pattern).promises(key) is promised
+    assert declared(pattern).declares_key(key) is promised
 
 
 def test_no_key_is_promised_by_two_experiments():
-    assert promising("loss.threshold.frer.mbps") is experiment("loss")
-    assert promising("loss.treshold.frer.mbps") is None
+    assert experiment_of_key("loss.threshold.frer.mbps") is experiment("loss")
+    assert experiment_of_key("loss.treshold.frer.mbps") is None
 
 
 def test_captions_and_tables_may_be_of_patterns():
-    found = Experiment(Strict, title="", tables=("*-x",), figures={"*-idle": "Idle"}, name="n")
+    found = Experiment(ConfigModel, title="", tables=("*-x",), figures={"*-idle": "Idle"}, name="n")
     assert found.caption("part-idle") == "Idle"
     assert found.caption("part-busy") is None
     assert found.declares_table("part-x")

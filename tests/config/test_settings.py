@@ -23,6 +23,7 @@ from tsnrepro.config import (
 from tsnrepro.config import files as campaigns
 from tsnrepro.config.base import (
     Attempts,
+    ConfigModel,
     Configurations,
     LinkRateMbps,
     LoadMbps,
@@ -34,7 +35,6 @@ from tsnrepro.config.base import (
     Repetitions,
     Seconds,
     Seed,
-    Strict,
     WholeSeconds,
     named_file,
 )
@@ -224,7 +224,7 @@ def test_a_campaigns_bad_value_is_named(tmp_path, path, value):
     assert error.value.what.startswith(".".join(map(str, path)))
 
 
-class Quantities(Strict):
+class Quantities(ConfigModel):
     """One key of each kind that experiments' settings are made of."""
 
     attempts: Attempts = 1

@@ -7,7 +7,7 @@ from tsnrepro.config import HardwareSettings, Selection, parse
 from tsnrepro.config import files as campaigns
 from tsnrepro.config.registry import HARDWARE, experiments
 from tsnrepro.runner.runner import left_out, planned_trials
-from tsnrepro.testbeds.choose import choose, unfit
+from tsnrepro.testbeds.choose import choose, unsupported_reason
 from tsnrepro.workflow.selection import plan
 
 EXAMPLE = campaigns.testbed_settings("d10-example").model_dump(mode="json")
@@ -60,7 +60,7 @@ def test_what_cannot_be_a_rack_is_refused(path, value, said):
 
 
 def test_a_rack_is_never_taken_unasked(monkeypatch):
-    monkeypatch.setattr("tsnrepro.testbeds.choose.missing_for", lambda kind: ["everything"])
+    monkeypatch.setattr("tsnrepro.testbeds.choose.missing_on_machine", lambda kind: ["everything"])
     on_racks = [e for e in experiments().values() if HARDWARE in e.kinds]
     tools = {"loss", "tcp", "latency", "mausezahn", "ping"}
     assert {e.name for e in on_racks} == tools | {
@@ -83,13 +83,15 @@ def test_what_a_rack_can_measure_follows_from_its_switches():
     assert "counters, which sw1 and sw2 lack" in left_out["capture"]
     assert not {"loss", "rfc2544"} & left_out.keys()
     one = parse(HardwareSettings, changed("hosts", "sw1", to=COMPUTER), "a file")
-    assert unfit(experiments()["streams"], one) == "sw2 cannot tell several streams apart"
+    assert (
+        unsupported_reason(experiments()["streams"], one) == "sw2 cannot tell several streams apart"
+    )
     both = EXAMPLE | {"hosts": EXAMPLE["hosts"] | {"sw1": COMPUTER, "sw2": COMPUTER}}
     computers = parse(HardwareSettings, both, "a file")
-    assert unfit(experiments()["streams"], computers) == ""
-    assert "record_addresses is false" in unfit(experiments()["capture"], computers)
+    assert unsupported_reason(experiments()["streams"], computers) == ""
+    assert "record_addresses is false" in unsupported_reason(experiments()["capture"], computers)
     open_ones = parse(HardwareSettings, both | {"record_addresses": True}, "a file")
-    assert unfit(experiments()["capture"], open_ones) == ""
+    assert unsupported_reason(experiments()["capture"], open_ones) == ""
 
 
 def test_trials_that_a_rack_cannot_measure_are_left_out_with_the_reason(monkeypatch):

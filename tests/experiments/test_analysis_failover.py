@@ -62,7 +62,7 @@ def test_recovery_is_held_against_its_limit_trial_by_trial(recovery, word, highe
 
 def test_every_key_is_promised():
     declared = experiment("failure")
-    assert [key for key in failure.analyse(trials()).keys if not declared.promises(key)] == []
+    assert [key for key in failure.analyse(trials()).keys if not declared.declares_key(key)] == []
 
 
 def test_a_longer_path_has_results_by_its_delay():
@@ -71,7 +71,7 @@ def test_a_longer_path_has_results_by_its_delay():
     assert found.of("failure.delay_10_ms.delay.ms").value == 10
     assert found.of("failure.delay_10_ms.frer.reordered").value == 2
     declared = experiment("failure")
-    assert [key for key in found.keys if not declared.promises(key)] == []
+    assert [key for key in found.keys if not declared.declares_key(key)] == []
 
 
 def test_without_such_trials_there_are_no_such_results():

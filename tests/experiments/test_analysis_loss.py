@@ -419,7 +419,7 @@ def test_a_listener_that_eliminates_tells_frames_from_datagrams():
         assert told == pytest.approx(excess, abs=0.01)
     assert found[f"{name}.load_3.target_mbps"]["value"] is None
     assert found[f"{name}.between.verdict"]["value"] == "none lost"
-    assert all(EXPERIMENT.promises(key) for key in found)
+    assert all(EXPERIMENT.declares_key(key) for key in found)
 
 
 @pytest.mark.parametrize(
@@ -475,7 +475,7 @@ def test_what_a_third_path_adds_to_the_delivered_rate_is_told(three, expected):
     assert counts == {"fewest": 2, "most": 3, "trials": 3 * 2 * 4}
     lost = [found[f"{name}.{key}.total.count"]["value"] for key in ("lost", "network_lost")]
     assert lost[0] == lost[1] > 0
-    assert all(EXPERIMENT.promises(key) for key in found)
+    assert all(EXPERIMENT.declares_key(key) for key in found)
 
 
 @pytest.mark.parametrize(("three", "expected"), [(193.1, "none"), (193.2, "cannot tell")])

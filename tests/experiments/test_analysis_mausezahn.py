@@ -40,7 +40,7 @@ def trials(loads=(50, 100), frames=(64, 1518)):
 
 def test_every_one_of_the_42_points_has_its_keys():
     found = mausezahn.analyse(trials())
-    assert [key for key in found.keys if not EXPERIMENT.promises(key)] == []
+    assert [key for key in found.keys if not EXPERIMENT.declares_key(key)] == []
     for frame in mausezahn.FRAMES_BYTES:
         for load in mausezahn.LOADS_PERCENT:
             item = found.of(f"mausezahn.frame_{frame}.frer.load_{load}.achieved_frame_mbps")

@@ -259,7 +259,7 @@ def test_the_largest_of_a_run_is_no_quantile():
     ):
         assert results.of(key).value is None, key
         assert "no sample of a run lies beyond it" in results.of(key).method
-        assert experiment("shaping").promises(key)
+        assert experiment("shaping").declares_key(key)
     assert results.of(f"{against}.p99.verdict").value == "higher"
     table = shaping_modes.mode_against_mode(run, "cbs", "tas")
     figure = shaping_figures.mode_against_mode(table, "model")
@@ -448,9 +448,11 @@ def test_every_result_is_declared():
     declared = experiment("shaping")
     bridges = spread_modes(np.random.default_rng(5), 1.5, ("cbs", "tas"), kind="bridge")
     for run in (two_modes(), launched(), spread_modes(np.random.default_rng(6), 2.0), bridges):
-        assert [key for key in shaping_values.analyse(run).keys if not declared.promises(key)] == []
-    assert not declared.promises("shaping.bridge.tas.idle.p98.us")
-    assert not declared.promises("shaping.long_cycle.etf.idle.mean.us")
+        assert [
+            key for key in shaping_values.analyse(run).keys if not declared.declares_key(key)
+        ] == []
+    assert not declared.declares_key("shaping.bridge.tas.idle.p98.us")
+    assert not declared.declares_key("shaping.long_cycle.etf.idle.mean.us")
 
 
 def test_virtual_time_is_on_every_label():

@@ -22,7 +22,7 @@ from tsnrepro.runner.runner import _planned
 from tsnrepro.testbeds.jobs.job import CabledSwitch
 from tsnrepro.testbeds.jobs.sessions import SessionJobs
 from tsnrepro.testbeds.nic_pair.hosts import Pair, clocks_of
-from tsnrepro.testbeds.nic_pair.inline_switch import BoardBetween
+from tsnrepro.testbeds.nic_pair.inline_switch import InlineSwitch
 from tsnrepro.testbeds.nic_pair.testbed import CardsTestbed
 from tsnrepro.testbeds.rack import programs
 from tsnrepro.testbeds.rack.host import RackHost
@@ -212,7 +212,7 @@ def test_a_board_that_refuses_ends_the_trial_before_anything_is_sent(rack, setti
 def test_a_dry_run_prints_what_a_trial_runs_and_changes_nothing(rack, settings, capsys, mode):
     board = rack["sw"]
     before = json.dumps(board.state)
-    told.tell_trial(NAME, settings, mode, "documents")
+    told.print_dry_run(NAME, settings, mode, "documents")
     assert json.dumps(board.state) == before
     printed = capsys.readouterr().out
     job, _ = run(rack, settings, mode)
@@ -243,7 +243,7 @@ def test_the_boards_clock_is_kept_with_the_others(settings):
 
 
 def between(board, settings):
-    return BoardBetween(Shell(board), settings.hosts.sw)
+    return InlineSwitch(Shell(board), settings.hosts.sw)
 
 
 def test_a_board_is_as_before(tmp_path, settings):

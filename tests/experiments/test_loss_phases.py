@@ -51,7 +51,7 @@ def phases(**changes):
 def results(trials):
     found = Results("loss", trials)
     loss_phases.add(found, trials)
-    assert [key for key in found.keys if not EXPERIMENT.promises(key)] == []
+    assert [key for key in found.keys if not EXPERIMENT.declares_key(key)] == []
     return found
 
 

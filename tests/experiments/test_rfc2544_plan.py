@@ -160,13 +160,13 @@ class Iperf3:
 
 
 def test_a_datagram_that_iperf3_left_in_its_socket_is_not_lost():
-    outcome = rfc2544.experiment.iperf3_trial(Iperf3(2), IntendedLoad("frer", 64, 1000.0, 1))
+    outcome = rfc2544.iperf3_trial(Iperf3(2), IntendedLoad("frer", 64, 1000.0, 1))
     assert (outcome.sent, outcome.received, outcome.unique) == (1000, 998, 1000)
 
 
 def test_the_search_that_asks_for_iperf3_is_sent_by_it(monkeypatch):
     requests, found = Iperf3(1), Measurement()
-    monkeypatch.setattr(rfc2544.experiment, "backend", lambda *_: requests)
+    monkeypatch.setattr(rfc2544, "backend", lambda *_: requests)
     trial = bisection(generator="iperf3", from_line_rate=True, steps=3)
     rfc2544.measure(SimpleNamespace(kind="emulated"), trial, found)
     assert len(requests.loads) == 3

@@ -27,7 +27,7 @@ from tsnrepro.native.streams.log import LISTENER_DTYPE
 from tsnrepro.records.store import Trial
 from tsnrepro.runner.load import LoadOutcome
 from tsnrepro.runner.measurement import Measurement
-from tsnrepro.testbeds.clocks import Agreement, Refusal
+from tsnrepro.testbeds.clocks import ClockSync, ClockSyncFailure
 
 LINE = 1e9 / (8 * 1538)
 
@@ -302,7 +302,7 @@ def test_one_way_latencies_are_positive():
 
 
 @pytest.mark.parametrize(
-    "clock", [Agreement(1.0, "exact"), Refusal("machines apart")], ids=["agree", "do not"]
+    "clock", [ClockSync(1.0, "exact"), ClockSyncFailure("machines apart")], ids=["agree", "do not"]
 )
 def test_one_way_latencies_are_stated_only_where_the_clocks_agree(clock):
     arrivals = np.zeros(2, LISTENER_DTYPE)
@@ -316,7 +316,7 @@ def test_one_way_latencies_are_stated_only_where_the_clocks_agree(clock):
     trial = Trial("rfc2544", "a", factors, 1)
     latency_trial.measure(requests, trial, None, measured, at_rest=True)
     found = measured.values["latencies"]["one_way"]
-    if isinstance(clock, Agreement):
+    if isinstance(clock, ClockSync):
         assert (found["samples"], found["mean_us"]) == (2, pytest.approx(20))
     else:
         assert found is None

@@ -45,7 +45,7 @@ LOOKS += ("uname", "sed -n", "nproc", "cat /sys/class/net", "sh -c")
 
 def told_lines(capsys, settings, mode, campaign="quick"):
     """Return what is printed, a command an entry: linuxptp's configuration has several lines."""
-    told.tell_trial(NAME, settings, mode, campaign)
+    told.print_dry_run(NAME, settings, mode, campaign)
     printed = capsys.readouterr().out.rstrip("\n")
     return re.split(r"\n(?=#|talker#|listener#)", printed)
 
@@ -151,5 +151,5 @@ def test_a_rack_has_no_mode_of_shaping():
 def test_a_card_in_use_is_refused_before_anything_is_told(hosts, settings, capsys, monkeypatch):
     monkeypatch.setattr(Pair, "refuse", lambda *_: (_ for _ in ()).throw(TestbedError("in use")))
     with pytest.raises(TestbedError, match="in use"):
-        told.tell_trial(NAME, settings, "tas", "quick")
+        told.print_dry_run(NAME, settings, "tas", "quick")
     assert "taprio" not in capsys.readouterr().out

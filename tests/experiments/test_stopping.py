@@ -34,11 +34,11 @@ def asked(within_percent=1.0, *others, **changes):
 def test_what_may_not_be_needed_comes_last():
     items = loss.plan(asked(1.0, SWEEP), 1, "emulated")
     assert [item.order for item in items] == [*range(len(items))]
-    further = [item for item in items if item.until]
+    further = [item for item in items if item.stopping_rule]
     # Two loads of two configurations, in repetitions 7 and 8.
     assert items[-8:] == further
     assert [item.trial.repetition for item in further] == [7] * 4 + [8] * 4
-    assert {item.until for item in further} == {"limit"}
+    assert {item.stopping_rule for item in further} == {"limit"}
     assert {item.trial.repetition for item in items[:-8]} == {*range(1, 8)}
 
 

@@ -15,7 +15,7 @@ from invented_results import (
 )
 from printed import REPOSITORY, Manuscript, PageChecks, SourceChecks, latex
 
-from tsnrepro.config.registry import experiments, promising
+from tsnrepro.config.registry import experiment_of_key, experiments
 from tsnrepro.papers.columns import Column, Columns
 from tsnrepro.papers.macros import write_paper_inputs
 from tsnrepro.papers.manuscript import scan
@@ -60,7 +60,7 @@ SUITING = {
 def invented(key, chosen):
     found = next(f for at, f in (*chosen.items(), *SUITING.items()) if fnmatchcase(key, at))
     limits = found if isinstance(found, tuple) else (found, None, None)
-    run = promising(key).name
+    run = experiment_of_key(key).name
     words = {"unit": UNITS.get(key.split(".")[-1], ""), "names": trials(run, "all", 12)}
     return entry(key, *limits, digits=0 if isinstance(found, int) else 1, run=run, **words)
 
@@ -75,10 +75,10 @@ def prepared(folder, kind="emulated", measured=True, chosen=None):
         for name in [fact["key"].removeprefix("testbed.")]
     ]
     keys = {key.removeprefix(f"{SIMULATED}.") for key in used.measured}
-    promised = {key: promising(key).name for key in keys if promising(key)}
+    promised = {key: experiment_of_key(key).name for key in keys if experiment_of_key(key)}
     # What derived results follow from, whether or not it is printed itself.
     promised |= {
-        key: promising(key).name
+        key: experiment_of_key(key).name
         for key in (
             *("loss.payload_bytes", "loss.limit.payload_bytes", "loss.limit.end_to_end.frer.mbps"),
             *("mausezahn.frame_1518.frer.achieved_frame_mbps", "latency.p99_9.frer.us"),

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tsnrepro.config.registry import experiments, promising
+from tsnrepro.config.registry import experiment_of_key, experiments
 from tsnrepro.published.derived import declared, derive
 from tsnrepro.records.values import Result
 from tsnrepro.stats.replication import mean_over_runs
@@ -182,7 +182,7 @@ def test_every_expression_names_results_that_an_experiment_promises():
         named = item.expression.split('measured("')[1:]
         assert named, item.key
         for key in (part.split('"')[0] for part in named):
-            assert key in own | facts or promising(key), (item.key, key)
+            assert key in own | facts or experiment_of_key(key), (item.key, key)
     assert not {item.key.split(".")[0] for item in declared()} & set(experiments())
 
 

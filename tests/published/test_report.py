@@ -195,8 +195,8 @@ def test_an_audit_after_the_first_costs_less_than_reading_its_files_as_plain_yam
 
 def test_reading_the_record_needs_none_of_the_slow_libraries():
     code = (
-        "import sys; from tsnrepro.published import report, published; "
-        "data = published.catalog(); "
+        "import sys; from tsnrepro.published import audit, documents; "
+        "data = documents.catalog(); "
         "data.cell('frer-udp/table-4-2/single-path/zero_loss_threshold_mbps'); "
         "sys.exit(', '.join({'pandas', 'scipy', 'statsmodels', 'pyarrow'} & set(sys.modules)) or 0)"
     )

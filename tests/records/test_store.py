@@ -145,8 +145,8 @@ class Interrupter:
 
 
 def calls_of(monkeypatch, action) -> int:
-    with monkeypatch.context() as counting:
-        interrupter = Interrupter(counting, 0, RuntimeError())
+    with monkeypatch.context() as accepted_attempt:
+        interrupter = Interrupter(accepted_attempt, 0, RuntimeError())
         action()
     return interrupter.calls
 

@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 from invented_results import entry
 
-from tsnrepro.report.comparison import Likeness, compare_files
+from tsnrepro.report.comparison import MatchGrade, compare_files
 
 
 @pytest.fixture
@@ -29,16 +29,16 @@ def number(value, low=None, high=None, **kept):
 @pytest.mark.parametrize(
     ("one", "other", "grade"),
     [
-        (number(900.0, 890.0, 910.0), number(900.0, 890.0, 910.0), Likeness.SAME_BYTES),
-        (number(900.0, 890.0, 910.0), number(900.0001, 890.0, 910.0), Likeness.WITHIN_TOLERANCE),
-        (number(900.0, 890.0, 910.0), number(915.0, 905.0, 925.0), Likeness.INTERVALS_OVERLAP),
-        (number(900.0, 890.0, 910.0), number(930.0, 920.0, 940.0), Likeness.DIFFERENT),
-        (number(900.0), number(900.0000001), Likeness.WITHIN_TOLERANCE),
-        (number(900.0), number(901.0), Likeness.DIFFERENT),
-        (number(900.0, 890.0, 910.0), number(900.0), Likeness.DIFFERENT),
-        (number(None), number(900.0), Likeness.DIFFERENT),
-        (number("equivalent"), number("different"), Likeness.DIFFERENT),
-        (number(900.0, 890.0, 910.0), number(900.0, 890.0, 910.0, unit="%"), Likeness.DIFFERENT),
+        (number(900.0, 890.0, 910.0), number(900.0, 890.0, 910.0), MatchGrade.SAME_BYTES),
+        (number(900.0, 890.0, 910.0), number(900.0001, 890.0, 910.0), MatchGrade.WITHIN_TOLERANCE),
+        (number(900.0, 890.0, 910.0), number(915.0, 905.0, 925.0), MatchGrade.INTERVALS_OVERLAP),
+        (number(900.0, 890.0, 910.0), number(930.0, 920.0, 940.0), MatchGrade.DIFFERENT),
+        (number(900.0), number(900.0000001), MatchGrade.WITHIN_TOLERANCE),
+        (number(900.0), number(901.0), MatchGrade.DIFFERENT),
+        (number(900.0, 890.0, 910.0), number(900.0), MatchGrade.DIFFERENT),
+        (number(None), number(900.0), MatchGrade.DIFFERENT),
+        (number("equivalent"), number("different"), MatchGrade.DIFFERENT),
+        (number(900.0, 890.0, 910.0), number(900.0, 890.0, 910.0, unit="%"), MatchGrade.DIFFERENT),
     ],
 )
 def test_results_are_graded(graded, one, other, grade):
@@ -48,13 +48,13 @@ def test_results_are_graded(graded, one, other, grade):
 def test_the_worst_decides_and_is_named(graded):
     fine, off = entry("tcp.a.mbps", 1.0, 0.0, 2.0), entry("tcp.b.mbps", 1.0)
     found = graded([fine, off], [fine | {"value": 1.5}, off | {"value": 2.0}])
-    assert found.grade is Likeness.DIFFERENT
+    assert found.grade is MatchGrade.DIFFERENT
     assert found.reason == "tcp.b.mbps was 1.0 [None, None] and is 2.0 [None, None]"
 
 
 def test_a_result_that_is_gone_is_told(graded):
     found = graded([number(1.0), entry("tcp.a.mbps", 1.0)], [number(1.0)])
-    assert (found.grade, found.reason) == (Likeness.DIFFERENT, "tcp.a.mbps is there only before")
+    assert (found.grade, found.reason) == (MatchGrade.DIFFERENT, "tcp.a.mbps is there only before")
 
 
 TABLE = {"mode": ["a", "b"], "loss_percent": [1.0, None], "n": [3, 4]}
@@ -64,14 +64,14 @@ LIMITS = {"loss_low_percent": [0.5, None], "loss_high_percent": [1.5, None]}
 @pytest.mark.parametrize(
     ("change", "grade"),
     [
-        ({}, Likeness.SAME_BYTES),
-        ({"loss_percent": [1.0000001, None]}, Likeness.WITHIN_TOLERANCE),
-        ({"loss_percent": [1.2, None]}, Likeness.INTERVALS_OVERLAP),
-        ({"loss_percent": [1.0, 2.0]}, Likeness.DIFFERENT),
-        ({"mode": ["a", "c"]}, Likeness.DIFFERENT),
-        ({"n": [3, 5]}, Likeness.DIFFERENT),
-        ({"mode": ["a"], "loss_percent": [1.0], "n": [3]}, Likeness.DIFFERENT),
-        ({"more": [1, 2]}, Likeness.DIFFERENT),
+        ({}, MatchGrade.SAME_BYTES),
+        ({"loss_percent": [1.0000001, None]}, MatchGrade.WITHIN_TOLERANCE),
+        ({"loss_percent": [1.2, None]}, MatchGrade.INTERVALS_OVERLAP),
+        ({"loss_percent": [1.0, 2.0]}, MatchGrade.DIFFERENT),
+        ({"mode": ["a", "c"]}, MatchGrade.DIFFERENT),
+        ({"n": [3, 5]}, MatchGrade.DIFFERENT),
+        ({"mode": ["a"], "loss_percent": [1.0], "n": [3]}, MatchGrade.DIFFERENT),
+        ({"more": [1, 2]}, MatchGrade.DIFFERENT),
     ],
 )
 @pytest.mark.parametrize("suffix", [".csv", ".parquet"])
@@ -89,6 +89,6 @@ def test_a_file_that_is_not_made_is_told(tmp_path):
     (tmp_path / "there.csv").write_text("a\n1\n")
     (tmp_path / "empty.csv").write_text("\n")
     found = compare_files("x", tmp_path / "there.csv", tmp_path / "empty.csv")
-    assert (found.grade, found.reason) == (Likeness.DIFFERENT, "other columns: a")
+    assert (found.grade, found.reason) == (MatchGrade.DIFFERENT, "other columns: a")
     found = compare_files("x", tmp_path / "there.csv", tmp_path / "gone.csv")
-    assert (found.grade, found.reason) == (Likeness.DIFFERENT, "it was not made again")
+    assert (found.grade, found.reason) == (MatchGrade.DIFFERENT, "it was not made again")

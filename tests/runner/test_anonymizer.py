@@ -5,13 +5,13 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tsnrepro.runner.anonymizer import Concealing
+from tsnrepro.runner.anonymizer import Anonymizer
 
 NAMES = {"10.0.100.1": "talker", "10.0.100.2": "listener"}
 
 
 def test_a_name_stands_for_an_address_wherever_it_is():
-    conceal = Concealing(NAMES)
+    conceal = Anonymizer(NAMES)
     record = {
         "commands": [{"argv": ("iperf3", "-c", "10.0.100.2", "-B", "10.0.100.1/24")}],
         "iperf3.json": json.dumps({"remote_host": "10.0.100.2", "socket": 5}),
@@ -30,13 +30,13 @@ def test_a_name_stands_for_an_address_wherever_it_is():
 
 def test_other_addresses_and_versions_stay():
     text = "10.0.100.10 110.0.100.1 10.0.100.1.5 1.10.0.100.2 10.0.100.12"
-    assert Concealing(NAMES)(text) == text
-    assert Concealing(NAMES)("from 10.0.100.1: reply") == "from talker: reply"
-    assert Concealing(NAMES)("10.0.100.2.") == "listener."
+    assert Anonymizer(NAMES)(text) == text
+    assert Anonymizer(NAMES)("from 10.0.100.1: reply") == "from talker: reply"
+    assert Anonymizer(NAMES)("10.0.100.2.") == "listener."
 
 
 def test_cards_are_numbered():
-    conceal = Concealing({})
+    conceal = Anonymizer({})
     text = "02:00:00:00:00:0A ff:ff:ff:ff:ff:ff 02:00:00:00:00:0b 02:00:00:00:00:0a"
     assert conceal(text) == "card-1 ff:ff:ff:ff:ff:ff card-2 card-1"
     assert conceal(["02:00:00:00:00:0b", "12:30:45"]) == ["card-2", "12:30:45"]
@@ -46,7 +46,7 @@ def test_cards_are_numbered():
 
 def test_the_identity_of_a_cards_clock_has_the_cards_number():
     """As pmc and ptp4l print it; of another clock's there is no card, but it is somebody's too."""
-    conceal = Concealing({})
+    conceal = Anonymizer({})
     assert conceal("ec:46:70:0a:9d:c9 and 02:00:00:00:00:0a") == "card-1 and card-2"
     said = "gmIdentity ec4670.fffe.0a9dc9, port EC4670.fffe.0A9DC9-1. Not 624c0b.1234.e2f8c6."
     assert conceal(said) == "gmIdentity card-1, port card-1-1. Not card-3."
@@ -57,6 +57,6 @@ def test_the_identity_of_a_cards_clock_has_the_cards_number():
 
 @given(st.text(alphabet="0123456789.: abcf", max_size=60))
 def test_no_address_is_left(text):
-    concealed = Concealing(NAMES)(f"{text} 10.0.100.1 02:00:00:00:00:0a {text}")
+    concealed = Anonymizer(NAMES)(f"{text} 10.0.100.1 02:00:00:00:00:0a {text}")
     assert " 10.0.100.1 " not in f" {concealed} "
     assert " 02:00:00:00:00:0a " not in f" {concealed} "

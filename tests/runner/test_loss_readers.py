@@ -11,11 +11,11 @@ from tsnrepro.config.testbeds import load_testbed
 from tsnrepro.experiments.loss import measure as loss
 from tsnrepro.experiments.loss.settings import LossSettings
 from tsnrepro.records.store import Trial
-from tsnrepro.runner.backends.receiver_options import Reader, check_window, reader_of
+from tsnrepro.runner.backends.receiver_options import ReceiverOptions, check_window, reader_of
 from tsnrepro.runner.measurement import Measurement
-from tsnrepro.runner.plan import Steadiness
+from tsnrepro.runner.plan import StallLimits
 from tsnrepro.runner.run import _metered
-from tsnrepro.testbeds.choose import unfit_trial
+from tsnrepro.testbeds.choose import unsupported_trial_reason
 from tsnrepro.testbeds.emulated.testbed import LISTENER
 from tsnrepro.testbeds.model import ModelTestbed
 
@@ -55,7 +55,7 @@ def test_a_question_may_allow_shorter_stalls_than_the_campaign():
     narrow = {"question": "bottleneck", "member_link_rate_mbps": 500, "max_stall_ms": 12}
     for item in planned({}, narrow):
         own = item.trial.factors["question"] == "bottleneck"
-        assert item.steadiness == Steadiness(12 if own else None)
+        assert item.stall_limits == StallLimits(12 if own else None)
 
 
 def test_parts_have_repetitions_and_links_of_their_own_in_blocks():
@@ -81,8 +81,8 @@ def test_elimination_at_the_listener_is_a_question_for_testbeds_that_can_place_i
     (item, *_) = planned({"question": "elimination", "link_rate_mbps": 500})
     assert item.testbed == {"elimination": "listener", "link_rate_mbps": 500}
     settings = {kind: load_testbed(root() / f"config/testbeds/{kind}.yaml") for kind in KINDS}
-    assert not unfit_trial(item.testbed, (), settings["model"])
-    refused = unfit_trial(item.testbed, (), settings["guest"])
+    assert not unsupported_trial_reason(item.testbed, (), settings["model"])
+    refused = unsupported_trial_reason(item.testbed, (), settings["guest"])
     assert refused == "a testbed of kind guest has no link_rate_mbps and elimination to set"
 
 
@@ -109,13 +109,13 @@ def test_other_questions_have_no_number_of_paths():
 @pytest.mark.parametrize("kind", ["emulated", "model"])
 def test_numbers_of_paths_are_for_testbeds_that_can_be_cabled(kind):
     settings = load_testbed(root() / f"config/testbeds/{kind}.yaml")
-    assert not unfit_trial(planned(PATHS)[0].testbed, (), settings)
+    assert not unsupported_trial_reason(planned(PATHS)[0].testbed, (), settings)
 
 
 def test_a_rack_leaves_numbers_of_paths_out():
     rack = load_testbed(root() / "config/testbeds/d10-example.yaml")
     (item, *_) = planned(PATHS | {"member_link_rate_mbps": None})
-    refused = unfit_trial(item.testbed, (), rack)
+    refused = unsupported_trial_reason(item.testbed, (), rack)
     assert refused == "a rack is as it is cabled, its paths cannot be changed"
 
 
@@ -215,9 +215,9 @@ def test_a_buffer_that_iperf3_cannot_have_is_refused(testbed):
 @pytest.mark.namespaces
 def test_the_testbeds_settings_hold_where_a_trial_says_nothing(bring_up):
     testbed = bring_up(receive_buffer_bytes=BUFFER_BYTES, realtime_listener=True)
-    assert reader_of(testbed, {}) == Reader(BUFFER_BYTES, realtime=True)
+    assert reader_of(testbed, {}) == ReceiverOptions(BUFFER_BYTES, realtime=True)
     changed = {"receive_buffer_bytes": 1_000_000, "realtime_listener": False}
-    assert reader_of(testbed, changed) == Reader(1_000_000, realtime=False)
+    assert reader_of(testbed, changed) == ReceiverOptions(1_000_000, realtime=False)
 
 
 @pytest.mark.namespaces

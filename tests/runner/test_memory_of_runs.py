@@ -64,7 +64,7 @@ def planned():
 class OneByOne(ModelTestbed):
     """Takes a trial at a time, as measuring does: a look sees nothing of one that still runs."""
 
-    at_once = 1
+    max_parallel = 1
 
 
 @pytest.fixture

@@ -47,7 +47,7 @@ def model():
 
 
 def measured(model, module, repetition=1, **factors) -> Measurement:
-    trial = Trial(module.__name__.rsplit(".", 1)[-1], "label", factors, repetition)
+    trial = Trial(module.__name__.split(".")[-2], "label", factors, repetition)
     found = Measurement()
     module.measure(model, trial, found)
     json.dumps(found.values)  # what a record takes

@@ -25,7 +25,7 @@ pytestmark = pytest.mark.namespaces
 
 
 def measured(testbed, module, **factors) -> Measurement:
-    trial = Trial(module.__name__.rsplit(".", 1)[-1], "label", factors, 1)
+    trial = Trial(module.__name__.split(".")[-2], "label", factors, 1)
     found = Measurement()
     module.measure(testbed, trial, found)
     json.dumps(found.values)

@@ -53,7 +53,7 @@ def estimates(clock, nominal, actual) -> list[tuple[float, float]]:
 def test_right_within_a_factor_of_two_after_a_tenth(clock, name, module, overhead_s, factor):
     """Real plans; trials that take longer or shorter than they should, and a constant besides."""
     settings = campaign(name)
-    own = getattr(settings, module.__name__.rpartition(".")[2])
+    own = settings.section(module.__name__.split(".")[-2])
     nominal = [item.nominal_s for item in module.plan(own, settings.seed, "emulated")]
     noise = random.Random(f"{name}{module.__name__}{overhead_s}{factor}")
     actual = [factor * seconds * noise.uniform(0.8, 1.2) + overhead_s for seconds in nominal]

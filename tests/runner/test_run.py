@@ -24,7 +24,7 @@ from tsnrepro.common.errors import (
 )
 from tsnrepro.records.runs import recorded_trials
 from tsnrepro.records.store import RawStore, Trial
-from tsnrepro.runner.plan import Planned, Steadiness
+from tsnrepro.runner.plan import Planned, StallLimits
 from tsnrepro.runner.run import manifest, run_trials, write_manifest
 
 
@@ -39,7 +39,7 @@ class FakeTestbed:
     """Counts how often it was up; a trial's number is all that is measured on it."""
 
     machines = ()
-    at_once = 1
+    max_parallel = 1
 
     def __init__(self) -> None:
         self.ups = self.downs = 0
@@ -109,7 +109,7 @@ def test_all_trials_are_recorded_in_their_order(store, capsys):
 class Wide(FakeTestbed):
     """Takes three trials at a time."""
 
-    at_once = 3
+    max_parallel = 3
 
 
 def test_trials_that_cannot_disturb_each_other_run_side_by_side(store):
@@ -362,7 +362,7 @@ root, done = Path(sys.argv[1]), Path(sys.argv[2])
 
 class Testbed:
     machines = ()
-    at_once = 1
+    max_parallel = 1
 
     def describe(self):
         return {"testbed": "fake"}
@@ -474,7 +474,12 @@ def test_a_warm_up_that_fails_keeps_no_trial_from_being_measured(store):
 
 def until_known(repetitions: range) -> list[Planned]:
     return [
-        Planned(Trial("loss", f"more-{n}", {"number": n}, n), order=n, nominal_s=1.0, until="ratio")
+        Planned(
+            Trial("loss", f"more-{n}", {"number": n}, n),
+            order=n,
+            nominal_s=1.0,
+            stopping_rule="ratio",
+        )
         for n in repetitions
     ]
 
@@ -605,7 +610,7 @@ def test_a_trial_is_as_unsteady_as_its_worst_machine(store):
 
 def test_a_trial_may_be_measured_again_since_its_machine_stalled_often(store):
     items = planned(2)
-    items[1] = replace(items[1], steadiness=Steadiness(max_stalled_percent=1.0))
+    items[1] = replace(items[1], stall_limits=StallLimits(max_stalled_percent=1.0))
     found = run_trials(store, items, 3, FakeTestbed().open, Stalling([30.0, 10.1, 10.0]))
     statuses = [[each["status"] for each in kept] for kept in documents(store, items)]
     assert statuses == [["measured"], ["unsteady", "measured"]]
@@ -616,7 +621,9 @@ def test_a_trial_may_be_measured_again_since_its_machine_stalled_often(store):
 
 def test_a_trial_whose_machine_stalled_often_is_put_off_until_the_others_are_measured(store):
     """Such stalls come in bursts, which attempts in a row do not outlast."""
-    items = [replace(item, steadiness=Steadiness(max_stalled_percent=1.0)) for item in planned(3)]
+    items = [
+        replace(item, stall_limits=StallLimits(max_stalled_percent=1.0)) for item in planned(3)
+    ]
     measure = Stalling([30.0, 20.0, 5.0, 25.0, 40.0, 15.0, 6.0])
     found = run_trials(store, items, 3, FakeTestbed().open, measure)
     percents = [
@@ -635,7 +642,7 @@ def test_a_trial_whose_machine_stalled_often_is_put_off_until_the_others_are_mea
 def test_a_trials_own_limit_takes_the_place_of_the_campaigns(store):
     """The first is put off; the second, without one, is held to the campaign's."""
     items = planned(2)
-    items[0] = replace(items[0], steadiness=Steadiness(max_stall_ms=12.0))
+    items[0] = replace(items[0], stall_limits=StallLimits(max_stall_ms=12.0))
     measure = Stalling([30.0, 30.0, 10.0])
     run_trials(store, items, 3, FakeTestbed().open, measure, max_stall_ms=40.0)
     statuses = [[each["status"] for each in kept] for kept in documents(store, items)]

@@ -12,7 +12,7 @@ from tsnrepro.experiments.loss import measure as loss
 from tsnrepro.experiments.tcp import measure as tcp
 from tsnrepro.records.outputs import SOCKPERF_LOG
 from tsnrepro.records.store import Trial
-from tsnrepro.runner.backends.receiver_options import taking_turns, without_waiting
+from tsnrepro.runner.backends.receiver_options import pinned_to_one_cpu, skipping_warmup
 from tsnrepro.runner.measurement import Measurement
 from tsnrepro.testbeds.emulated.testbed import LISTENER, TALKER
 from tsnrepro.tools import iperf3, sockperf
@@ -27,7 +27,7 @@ TCP_LINE_MBPS = {"control": 941.482, "frer": 937.824}
 
 
 def measured(testbed, module, **factors) -> Measurement:
-    trial = Trial(module.__name__.rsplit(".", 1)[-1], "label", factors, 1)
+    trial = Trial(module.__name__.split(".")[-2], "label", factors, 1)
     found = Measurement()
     module.measure(testbed, trial, found)
     json.dumps(found.values)  # what a record takes
@@ -130,8 +130,8 @@ def test_latency(testbed, configuration):
 
 def test_sockperf_waits_on_a_rack_only(testbed):
     client = sockperf.ping_pong("192.0.2.1", 64, 1, "log")
-    assert without_waiting(SimpleNamespace(kind="hardware"), client) == client
-    argv = without_waiting(testbed, client)
+    assert skipping_warmup(SimpleNamespace(kind="hardware"), client) == client
+    argv = skipping_warmup(testbed, client)
     assert argv[-len(client) :] == client
     # What is loaded is there, and loads: a missing library would only be warned of.
     found = testbed.hosts[TALKER].run([*argv[:2], "true"], deadline_s=5)
@@ -142,13 +142,13 @@ def test_sockperf_waits_on_a_rack_only(testbed):
 def test_programs_that_take_turns_run_on_one_processor(testbed):
     """Which hosts share here; on a rack each has its own."""
     show = ["grep", "Cpus_allowed_list", "/proc/self/status"]
-    argv = taking_turns(testbed, show)
+    argv = pinned_to_one_cpu(testbed, show)
     shown = {
         testbed.hosts[host].run(argv, deadline_s=5).check().stdout for host in (TALKER, LISTENER)
     }
     (allowed,) = shown
     assert allowed.split()[1].isdigit()
-    assert taking_turns(SimpleNamespace(kind="hardware"), show) == show
+    assert pinned_to_one_cpu(SimpleNamespace(kind="hardware"), show) == show
 
 
 def test_a_client_that_cannot_connect_is_a_failed_trial_that_keeps_what_was_said(testbed):

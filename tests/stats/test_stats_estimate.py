@@ -57,10 +57,10 @@ def test_a_ceiling_takes_limits_down_and_leaves_readings():
     [(0.991, 1.009, True), (0.98, 1.01, False), (0.99, math.inf, False), (-math.inf, 1.01, False)],
 )
 def test_enough_is_known_where_limits_lie_within_a_share_of_their_middle(low, high, within):
-    assert Estimate(math.nan, low, high, 0.95, "m", 6).is_known_within(1.0) == within
-    assert not Estimate(math.nan, low, high, 0.95, "m", 5).is_known_within(1.0)
+    assert Estimate(math.nan, low, high, 0.95, "m", 6).is_precise_to(1.0) == within
+    assert not Estimate(math.nan, low, high, 0.95, "m", 5).is_precise_to(1.0)
     range_of = Estimate(math.nan, low, high, 0.95, "range", 6, limits=Limits.RANGE)
-    assert not range_of.is_known_within(1.0)
+    assert not range_of.is_precise_to(1.0)
 
 
 @pytest.mark.parametrize(

@@ -81,7 +81,7 @@ def test_a_rack_waits_after_it_is_set_up_and_before_it_measures(monkeypatch):
         **{"connections": {"talker": SimpleNamespace(name="talker")}},
         prepare=lambda: done.append("prepared"),
     )
-    monkeypatch.setattr(testbed, "HeldHosts", lambda *_, **__: nullcontext(rack))
+    monkeypatch.setattr(testbed, "HostLease", lambda *_, **__: nullcontext(rack))
     monkeypatch.setattr(testbed, "wait_for_links", lambda *asked: done.append(asked[1]))
     settings = load_testbed(root() / "config" / "testbeds" / "d10-example.yaml")
     with HardwareTestbed(settings, "a-rack"):

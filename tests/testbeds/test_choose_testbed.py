@@ -16,21 +16,21 @@ from tsnrepro.testbeds.emulated import requirements
 
 def test_without_root_the_model_is_chosen_and_the_reason_says_why(monkeypatch):
     monkeypatch.setattr(requirements.os, "geteuid", lambda: 1000)
-    choose.missing_for.cache_clear()
+    choose.missing_on_machine.cache_clear()
     name, reason = choose.choose(experiment("loss"))
-    choose.missing_for.cache_clear()
+    choose.missing_on_machine.cache_clear()
     assert name == "model"
     assert "root (run with sudo)" in reason
     assert "\n" not in reason
 
 
 def test_an_experiment_without_a_testbed_has_a_reason(monkeypatch):
-    monkeypatch.setattr(choose, "missing_for", lambda kind: ["root"])
+    monkeypatch.setattr(choose, "missing_on_machine", lambda kind: ["root"])
     assert choose.choose(experiment("capture")) == ("", "for emulated this machine lacks root")
 
 
 def test_a_campaign_of_the_software_bridge_asks_nothing_of_the_kernel(monkeypatch):
-    monkeypatch.setattr(choose, "missing_for", lambda kind: [])
+    monkeypatch.setattr(choose, "missing_on_machine", lambda kind: [])
     monkeypatch.setattr("tsnrepro.testbeds.guest.requirements.lacking_qdiscs", lambda: ["taprio"])
     shaping = experiment("shaping")
     assert choose.choose(shaping) == (

@@ -14,7 +14,13 @@ from tsnrepro.common.errors import ToolError
 from tsnrepro.native.streams import build
 from tsnrepro.native.streams.command import ListenerResult, TalkerResult
 from tsnrepro.testbeds import clocks
-from tsnrepro.testbeds.clocks import Agreement, ClockOffset, ClockReading, PtpState, Refusal
+from tsnrepro.testbeds.clocks import (
+    ClockOffset,
+    ClockReading,
+    ClockSync,
+    ClockSyncFailure,
+    PtpState,
+)
 from tsnrepro.testbeds.host import Completed
 
 MS = 1_000_000
@@ -71,7 +77,7 @@ def test_what_phc2sys_prints_is_read():
 def test_one_kernel_is_one_clock():
     other = replace(OTHER, boot_id="one", monotonic_ns=12 * MS)
     found = clocks.judge_one_kernel(FIRST, other, LAST)
-    assert found == Agreement(
+    assert found == ClockSync(
         1.0, "one kernel, one clock", {"boot_id": "one", "round_trip_ns": 4 * MS}
     )
 
@@ -87,14 +93,14 @@ def test_one_kernel_is_one_clock():
 )
 def test_a_boot_identity_alone_proves_nothing(change, said):
     found = clocks.judge_one_kernel(FIRST, replace(OTHER, boot_id="one", **change), LAST)
-    assert isinstance(found, Refusal)
+    assert isinstance(found, ClockSyncFailure)
     assert said in found.reason
 
 
 def test_the_uncertainty_is_the_sum_of_what_linuxptp_says():
     """40 + (30 + 100 or 10 + 400, the larger) at the talker, 60 at the listener, 1 to read."""
     found = clocks.judge_time_service(FIRST, OTHER, LAST, (TALKER, LISTENER), (LOCKED, []))
-    assert isinstance(found, Agreement)
+    assert isinstance(found, ClockSync)
     assert found.uncertainty_ns == 40 + 410 + 60 + 1
     assert found.evidence["shares_ns"] == [450, 60]
 
@@ -126,7 +132,7 @@ def test_the_uncertainty_is_the_sum_of_what_linuxptp_says():
 )
 def test_a_time_service_that_does_not_hold_is_refused(readings, states, offsets, said):
     found = clocks.judge_time_service(FIRST, replace(OTHER, **readings), LAST, states, offsets)
-    assert isinstance(found, Refusal)
+    assert isinstance(found, ClockSyncFailure)
     assert said in found.reason
 
 
@@ -141,16 +147,16 @@ def test_a_time_service_that_does_not_hold_is_refused(readings, states, offsets,
     ],
 )
 def test_a_latency_is_stated_from_ten_times_the_uncertainty_on(latency, uncertainty, stated):
-    good, tried = Agreement(0, "exact"), Agreement(uncertainty, "tried")
+    good, tried = ClockSync(0, "exact"), ClockSync(uncertainty, "tried")
     assert (clocks.why_not_one_way(latency, tried, good) is None) == stated
     assert (clocks.why_not_one_way(latency, good, tried) is None) == stated
 
 
 def test_a_refusal_tells_when_it_came_up():
-    good = Agreement(0, "exact")
-    found = clocks.why_not_one_way(1000, good, Refusal("two grandmasters"))
-    assert found == Refusal("after the run: two grandmasters")
-    found = clocks.why_not_one_way(1000, Agreement(500, "linuxptp"), good)
+    good = ClockSync(0, "exact")
+    found = clocks.why_not_one_way(1000, good, ClockSyncFailure("two grandmasters"))
+    assert found == ClockSyncFailure("after the run: two grandmasters")
+    found = clocks.why_not_one_way(1000, ClockSync(500, "linuxptp"), good)
     assert found is not None
     assert "before the run the clocks agree within 500 ns (linuxptp)" in found.reason
 
@@ -238,14 +244,14 @@ def programs():
 
 def test_this_machine_agrees_with_itself(programs):
     found = clocks.clock_agreement(ThisMachine("talker"), ThisMachine("listener"), programs)
-    assert isinstance(found, Agreement)
+    assert isinstance(found, ClockSync)
     assert found.method == "one kernel, one clock"
     assert found.uncertainty_ns <= 1000
 
 
 def test_machines_apart_without_a_time_service_do_not_agree(programs):
     found = clocks.clock_agreement(ThisMachine("talker"), ThisMachine("b", "other"), programs)
-    assert isinstance(found, Refusal)
+    assert isinstance(found, ClockSyncFailure)
     assert "no time service" in found.reason
 
 
@@ -329,4 +335,4 @@ def test_a_real_ptp4l_is_asked(ptp_domain, programs):
     assert 0 < states[1].mean_path_delay_ns < 1_000_000
     # A receiver that follows without steering stays uncalibrated, and is no basis for a latency.
     found = clocks.clock_agreement(talker, listener, programs, tuple(ptp_domain))
-    assert found == Refusal("the listener's PTP ports are UNCALIBRATED, none SLAVE")
+    assert found == ClockSyncFailure("the listener's PTP ports are UNCALIBRATED, none SLAVE")

@@ -70,7 +70,7 @@ def rack():
     return load_testbed(EXAMPLES / "d10-example.yaml")
 
 
-def looked_at(settings, prints, check=doctor_ports.hardware, role="talker"):
+def check_clocks(settings, prints, check=doctor_ports.hardware, role="talker"):
     return found(check, examined(settings, role, {"card": CARD}, prints))
 
 
@@ -86,7 +86,7 @@ def looked_at(settings, prints, check=doctor_ports.hardware, role="talker"):
 )
 def test_frames_that_wait_in_the_card_are_seen(pair, gap, rx, tx, adaptive, verdict, shown):
     printed = COALESCING.format(gap=gap, rx=rx, tx=tx, adaptive=adaptive)
-    finding = looked_at(pair, {f"ethtool -c {CARD}": printed})[f"coalescing of {CARD}"]
+    finding = check_clocks(pair, {f"ethtool -c {CARD}": printed})[f"coalescing of {CARD}"]
     assert (finding.verdict, finding.found) == (verdict, shown)
     assert ("adaptive-rx off" in finding.remedy) == (adaptive == "on")
 
@@ -102,7 +102,7 @@ def test_frames_that_wait_in_the_card_are_seen(pair, gap, rx, tx, adaptive, verd
 )
 def test_pause_frames_are_seen_as_set_and_as_agreed(pair, asked, negotiated, verdict, shown):
     printed = PAUSE.format(asked=asked, negotiated=negotiated)
-    finding = looked_at(pair, {f"ethtool -a {CARD}": printed})[f"pause frames of {CARD}"]
+    finding = check_clocks(pair, {f"ethtool -a {CARD}": printed})[f"pause frames of {CARD}"]
     assert (finding.verdict, finding.found) == (verdict, shown)
 
 
@@ -118,7 +118,7 @@ def test_pause_frames_are_seen_as_set_and_as_agreed(pair, asked, negotiated, ver
 )
 def test_energy_is_saved_where_both_ends_do(pair, status, verdict):
     printed = EEE.format(status=status)
-    finding = looked_at(pair, {f"ethtool --show-eee {CARD}": printed})[f"EEE of {CARD}"]
+    finding = check_clocks(pair, {f"ethtool --show-eee {CARD}": printed})[f"EEE of {CARD}"]
     assert finding.verdict == verdict
 
 
@@ -134,14 +134,14 @@ def test_energy_is_saved_where_both_ends_do(pair, status, verdict):
 def test_offloads_that_stay_on_are_told(pair, tso, lro, verdict, shown, remedy):
     """A campaign turns those off that it can, which are no reason to warn."""
     printed = FEATURES.format(tso=tso, lro=lro)
-    finding = looked_at(pair, {f"ethtool -k {CARD}": printed})[f"offloads of {CARD}"]
+    finding = check_clocks(pair, {f"ethtool -k {CARD}": printed})[f"offloads of {CARD}"]
     assert finding.verdict == verdict
     assert finding.found.startswith(shown)
     assert remedy in finding.remedy
 
 
 def test_what_a_driver_does_not_tell_is_not_told_as_off(pair):
-    for finding in looked_at(pair, {}).values():
+    for finding in check_clocks(pair, {}).values():
         assert (finding.verdict, finding.found) == (PASS, "unknown to the driver"), finding.check
 
 
@@ -163,11 +163,11 @@ def statistics(crc, missed=0):
 def idle(settings, driver, kernel=("0\n0\n0\n", "0\n0\n0\n"), packets=("5\n5\n", "6\n5\n")):
     prints = {PACKETS: [*packets], KERNELS: [*kernel]}
     prints |= {f"ethtool -S {CARD}": [*driver]} if driver else {}
-    return looked_at(settings, prints, doctor_ports.idle)
+    return check_clocks(settings, prints, doctor_ports.idle)
 
 
 @pytest.fixture(autouse=True)
-def at_once(monkeypatch):
+def max_parallel(monkeypatch):
     monkeypatch.setattr(doctor_ports.time, "sleep", lambda _: None)
 
 

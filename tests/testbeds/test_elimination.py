@@ -15,7 +15,7 @@ from tsnrepro.records.store import Trial
 from tsnrepro.runner.backends.hosts import HostsBackend
 from tsnrepro.runner.load import IntendedLoad
 from tsnrepro.runner.measurement import Measurement
-from tsnrepro.testbeds.choose import unfit
+from tsnrepro.testbeds.choose import unsupported_reason
 from tsnrepro.tools.frerctl import StreamFilter, SwitchStream
 
 BOTH = pytest.mark.parametrize("configuration", ["frer", "control"])
@@ -31,7 +31,7 @@ def eliminating(bring_up):
 
 def measured(testbed, module, **factors) -> dict:
     found = Measurement()
-    name = module.__name__.rsplit(".", 1)[-1]
+    name = module.__name__.split(".")[-2]
     module.measure(testbed, Trial(name, "label", factors, 1), found)
     return found.values
 
@@ -144,13 +144,13 @@ def test_frer_hides_a_failure_that_the_listener_need_not_know_of(eliminating, sc
 def test_the_sleeping_generator_is_counted_once(eliminating):
     trial, load = Trial("mausezahn", "label", {}, 1), IntendedLoad("frer", 1472, 100, 1)
     backend = HostsBackend(eliminating, trial, Measurement())
-    outcome = backend.sleeping_generator(load, 10)
+    outcome = backend.mausezahn_load(load, 10)
     assert outcome.received == outcome.sent > 0
 
 
 @pytest.mark.parametrize("name", ["capture", "shaping"])
 def test_what_cannot_run_with_it_says_so(name):
     settings = EmulatedSettings(elimination="listener")
-    assert "elimination:" in unfit(experiment(name), settings)
-    assert not unfit(experiment(name), EmulatedSettings())
-    assert not unfit(experiment("loss"), settings)
+    assert "elimination:" in unsupported_reason(experiment(name), settings)
+    assert not unsupported_reason(experiment(name), EmulatedSettings())
+    assert not unsupported_reason(experiment("loss"), settings)

@@ -88,7 +88,7 @@ def taprio_job(seed: int) -> Job:
     listen = command.listener(
         str(programs.listener),
         [5000],
-        command.Extent(count=PACKETS),
+        command.StopCondition(count=PACKETS),
         log="/tmp/arrivals",
         timestamps="software",
     )
@@ -97,7 +97,7 @@ def taprio_job(seed: int) -> Job:
         "10.0.0.2",
         5000,
         command.Pacing(INTERVAL_NS),
-        command.Extent(count=PACKETS),
+        command.StopCondition(count=PACKETS),
         payload_bytes=100,
         priority=5,
     )
@@ -178,13 +178,13 @@ def test_a_switch_serves_a_frame_by_its_pcp_in_the_queue_it_is_pinned_to(guests)
             "10.0.10.2",
             5000,
             command.Pacing(100_000),
-            command.Extent(count=count),
+            command.StopCondition(count=count),
             payload_bytes=100,
             priority=priority,
         )
         return Step(name, "talker", tuple(argv), 10)
 
-    listen = command.listener(str(programs.listener), [5000], command.Extent(count=800))
+    listen = command.listener(str(programs.listener), [5000], command.StopCondition(count=800))
     result = guests.run(
         job(
             Step("listen", "listener", tuple(listen), 20, background=True),
@@ -216,13 +216,13 @@ def test_credit_holds_a_saturating_talker_to_its_idle_slope(guests):
         interference_wire_bytes=frame_bytes,
     )
     programs = build.programs()
-    listen = command.listener(str(programs.listener), [5000], command.Extent(count=2000))
+    listen = command.listener(str(programs.listener), [5000], command.StopCondition(count=2000))
     talk = command.talker(
         str(programs.talker),
         "10.0.0.2",
         5000,
         command.Pacing(None),
-        command.Extent(count=2000),
+        command.StopCondition(count=2000),
         payload_bytes=payload_bytes,
     )
     result = guests.run(

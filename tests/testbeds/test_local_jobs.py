@@ -95,7 +95,7 @@ def test_a_stream_through_a_switch_comes_back_with_every_stamp():
     listen = command.listener(
         str(programs.listener),
         [5000],
-        command.Extent(count=count),
+        command.StopCondition(count=count),
         log="/tmp/arrivals",
         timestamps="software",
     )
@@ -104,7 +104,7 @@ def test_a_stream_through_a_switch_comes_back_with_every_stamp():
         "10.0.0.2",
         5000,
         command.Pacing(None),
-        command.Extent(count=count),
+        command.StopCondition(count=count),
         payload_bytes=payload,
     )
     wire = qdisc.tbf("p1", 10.0, burst_bytes=1600, limit_bytes=262144)

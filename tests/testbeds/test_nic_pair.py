@@ -14,7 +14,7 @@ from tsnrepro.experiments.shaping.log import LOG, decompress
 from tsnrepro.experiments.shaping.plan import trials_of
 from tsnrepro.experiments.shaping.settings import ShapingPart
 from tsnrepro.runner.measurement import Measurement
-from tsnrepro.testbeds.clocks import Agreement, Refusal, TimeService, parse_ptp_state, pmc
+from tsnrepro.testbeds.clocks import ClockSync, ClockSyncFailure, TimeService, parse_ptp_state, pmc
 from tsnrepro.testbeds.nic_pair.hosts import STATIONS
 from tsnrepro.testbeds.nic_pair.testbed import CardsTestbed, restore
 from tsnrepro.testbeds.rack import time_service
@@ -107,7 +107,7 @@ def test_a_trial_whose_clocks_part_fails_with_all_that_it_measured(pair, unchang
     found, looks = Measurement(), []
 
     def agreement(*_):
-        looks.append(Refusal("parted") if looks else Agreement(1.0, "one clock"))
+        looks.append(ClockSyncFailure("parted") if looks else ClockSync(1.0, "one clock"))
         return looks[-1]
 
     monkeypatch.setattr(time_service, "clock_agreement", agreement)

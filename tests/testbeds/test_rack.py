@@ -75,7 +75,7 @@ def computers_up(computers):
 
 def measured(experiment, testbed, label: str, **factors) -> Measurement:
     found = Measurement()
-    name = experiment.__name__.rpartition(".")[2]
+    name = experiment.__name__.split(".")[-2]
     experiment.measure(testbed, Trial(name, label, factors, 1), found)
     return found
 

@@ -12,7 +12,7 @@ from tsnrepro.common.errors import TestbedError
 from tsnrepro.common.repository import root
 from tsnrepro.config import load_testbed
 from tsnrepro.config.ptp import PtpSettings, RackPtpSettings
-from tsnrepro.testbeds.clocks import Agreement, Refusal, judge_stamping, parse_phc2sys
+from tsnrepro.testbeds.clocks import ClockSync, ClockSyncFailure, judge_stamping, parse_phc2sys
 from tsnrepro.testbeds.host import Completed
 from tsnrepro.testbeds.rack import actions, time_service
 from tsnrepro.testbeds.rack.time_service import ClockKeeper, configuration, phc2sys
@@ -97,7 +97,7 @@ def hosts(dies=False):
 def test_a_block_begins_with_clocks_that_agree_and_leaves_nothing():
     talker, listener = hosts()
     with keeper(talker, listener).together(10) as agreed:
-        assert [type(each) for each in agreed] == [Agreement]
+        assert [type(each) for each in agreed] == [ClockSync]
         assert [p.argv[0] for p in talker.processes] == ["ptp4l", "sh"]
         assert not any(p.stopped for p in talker.processes)
     assert [each.method for each in agreed] == ["linuxptp"] * 2
@@ -129,8 +129,8 @@ def test_a_card_that_stamps_arrivals_is_kept_on_its_systems_clock_in_tai():
 def test_a_stamping_card_that_is_not_locked_is_refused():
     told = parse_phc2sys(PHC2SYS)
     assert {each.state for each in told} >= {"s1"}
-    found = judge_stamping(Agreement(5.0, "linuxptp"), told)
-    assert isinstance(found, Refusal)
+    found = judge_stamping(ClockSync(5.0, "linuxptp"), told)
+    assert isinstance(found, ClockSyncFailure)
     assert "stamping card's phc2sys is in servo state s1" in found.reason
 
 
@@ -183,15 +183,17 @@ def test_clocks_that_part_during_a_block_are_told_after_it():
     talker, listener = hosts()
     with keeper(talker, listener).together(10) as agreed:
         listener._says["pmc"] = RECEIVER
-    assert isinstance(agreed[0], Agreement)
-    assert agreed[1] == Refusal("the listener's PTP ports are UNCALIBRATED, LISTENING, none SLAVE")
+    assert isinstance(agreed[0], ClockSync)
+    assert agreed[1] == ClockSyncFailure(
+        "the listener's PTP ports are UNCALIBRATED, LISTENING, none SLAVE"
+    )
 
 
 def test_a_program_that_ends_during_a_block_is_told_after_it():
     talker, listener = hosts()
     with keeper(talker, listener).together(10) as agreed:
         listener.processes[0].running = False
-    assert isinstance(agreed[1], Refusal)
+    assert isinstance(agreed[1], ClockSyncFailure)
     assert "it ended by itself: no such device (listener: ptp4l)" in agreed[1].reason
 
 

@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from tsnrepro.workflow.future_mtimes import take_back_future_times
+from tsnrepro.workflow.future_mtimes import clamp_future_mtimes
 
 HOUR_NS = 3_600_000_000_000
 
@@ -30,7 +30,7 @@ def results(tmp_path):
 
 def test_the_order_stays_and_nothing_is_of_tomorrow(results, capsys):
     before = stamps(results)
-    take_back_future_times(results[0].parent)
+    clamp_future_mtimes(results[0].parent)
     after = stamps(results)
     assert after[:2] == before[:2]
     assert sorted(after) == after
@@ -42,14 +42,14 @@ def test_the_order_stays_and_nothing_is_of_tomorrow(results, capsys):
 
 
 def test_what_is_of_the_past_stays_as_it_is_without_a_word(results, capsys):
-    take_back_future_times(results[0].parent)
+    clamp_future_mtimes(results[0].parent)
     capsys.readouterr()
     before = stamps(results)
-    take_back_future_times(results[0].parent)
+    clamp_future_mtimes(results[0].parent)
     assert stamps(results) == before
     assert capsys.readouterr().err == ""
 
 
 def test_where_nothing_was_made_there_is_nothing_to_say(tmp_path, capsys):
-    take_back_future_times(tmp_path / "results")
+    clamp_future_mtimes(tmp_path / "results")
     assert capsys.readouterr().err == ""

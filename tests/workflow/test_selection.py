@@ -81,7 +81,9 @@ class TestWithoutRoot:
         runs = set()
         monkeypatch.setattr("tsnrepro.workflow.selection.is_recorded", lambda *run: run in runs)
         monkeypatch.setattr(
-            choose, "missing_for", lambda kind: ["root"] if kind in ("emulated", "guest") else []
+            choose,
+            "missing_on_machine",
+            lambda kind: ["root"] if kind in ("emulated", "guest") else [],
         )
         return runs
 
@@ -104,7 +106,7 @@ class TestWithoutRoot:
         self, recorded, monkeypatch
     ):
         recorded.add(("shaping", "guest", "quick"))
-        monkeypatch.setattr(choose, "missing_for", lambda kind: [])
+        monkeypatch.setattr(choose, "missing_on_machine", lambda kind: [])
         (run,) = plan(Selection(experiments=["shaping"])).runs
         assert run.testbed == "emulated"
 
@@ -156,7 +158,7 @@ class TestOptionalColumns:
         recorded.clear()
         missing = {"guest": lacks}
         monkeypatch.setattr(
-            "tsnrepro.testbeds.choose.missing_for", lambda kind: missing.get(kind, [])
+            "tsnrepro.testbeds.choose.missing_on_machine", lambda kind: missing.get(kind, [])
         )
         monkeypatch.setattr("tsnrepro.testbeds.guest.requirements.lacking_qdiscs", list)
         assert campaign("documents").beside == ["guest"]

@@ -63,7 +63,8 @@ def test_a_run_is_recorded_once_it_has_all_trials(repository):
 def test_what_may_not_be_needed_is_not_missing(repository, monkeypatch):
     items = status.planned_trials("tcp", "model", "short")
     further = [
-        replace(item, trial=replace(item.trial, repetition=9), until="ratio") for item in items[:2]
+        replace(item, trial=replace(item.trial, repetition=9), stopping_rule="ratio")
+        for item in items[:2]
     ]
     monkeypatch.setattr(status, "planned_trials", lambda *_: [*items, *further])
     found = of("tcp")

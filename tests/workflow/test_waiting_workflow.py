@@ -15,7 +15,7 @@ from tsnrepro.common.repository import root
 
 # As a campaign's: one job on the testbed, others that wait for it, with many inputs each.
 RULES = """
-from tsnrepro.workflow.quiet_scheduler import quieten
+from tsnrepro.workflow.quiet_scheduler import disable_rate_limiter
 
 onstart:
     {start}
@@ -75,5 +75,5 @@ def processor_time(process: int) -> float:
 @pytest.mark.slow
 def test_a_quiet_scheduler_leaves_the_processors_to_what_is_measured(tmp_path):
     left = processor_seconds(tmp_path / "left", "pass")
-    quiet = processor_seconds(tmp_path / "quiet", "quieten(workflow.scheduler)")
+    quiet = processor_seconds(tmp_path / "quiet", "disable_rate_limiter(workflow.scheduler)")
     assert quiet < 0.25 * left

@@ -6,17 +6,17 @@ from pathlib import Path
 
 import tsnrepro.studies.chunks
 from tsnrepro.common.code_digest import code_digest
-from tsnrepro.workflow.future_mtimes import take_back_future_times
-from tsnrepro.common.ownership import give_back_after_this_process
+from tsnrepro.workflow.future_mtimes import clamp_future_mtimes
+from tsnrepro.common.ownership import restore_ownership_at_exit
 from tsnrepro.studies.chunks import notebook_of
-from tsnrepro.common.temporary import keep_no_folders_of
+from tsnrepro.common.temporary import remove_temporary_folders
 from tsnrepro.workflow.lock import release_stale_lock
 
-keep_no_folders_of(workflow)
-give_back_after_this_process()
+remove_temporary_folders(workflow)
+restore_ownership_at_exit()
 release_stale_lock()
 if workflow.is_main_process:
-    take_back_future_times(Path("results"))
+    clamp_future_mtimes(Path("results"))
 
 STUDY = config.get("study") or "threshold"
 

@@ -14,7 +14,7 @@ from tsnrepro.cli.rack import add_rack_commands
 from tsnrepro.cli.study import add_study_command
 from tsnrepro.cli.terminal import add_examples, add_terminal_commands, complete
 from tsnrepro.common.errors import RecordError, TsnreproError
-from tsnrepro.common.ownership import give_back_after_this_process
+from tsnrepro.common.ownership import restore_ownership_at_exit
 from tsnrepro.workflow.command_server import run_preloaded
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def run_command() -> None:
     parser = _parser()
     complete(parser)
     arguments = parser.parse_args()
-    give_back_after_this_process()
+    restore_ownership_at_exit()
     try:
         arguments.run(arguments)
     except TsnreproError as error:
@@ -139,13 +139,13 @@ def _parser() -> argparse.ArgumentParser:
 
 def _testbeds(_: argparse.Namespace) -> None:
     from tsnrepro.config.files import testbed_settings  # noqa: PLC0415
-    from tsnrepro.config.registry import SOMEBODYS  # noqa: PLC0415
+    from tsnrepro.config.registry import SHARED_KINDS  # noqa: PLC0415
     from tsnrepro.testbeds.choose import availability, configured  # noqa: PLC0415
 
     for name, lacks in availability().items():
         print(f"{name}: {'can run here' if not lacks else 'lacks ' + ', '.join(lacks)}")
     for name in configured():
-        if testbed_settings(name).kind in SOMEBODYS:
+        if testbed_settings(name).kind in SHARED_KINDS:
             asked = f"ask `tsnrepro doctor {name}`"
             print(f"{name}: somebody's machines, measured on when it is named; {asked}")
 
@@ -204,9 +204,9 @@ def _import(arguments: argparse.Namespace) -> None:
 
 
 def _tell_trial(name: str, settings: "CardsSettings", mode: str, campaign: str) -> None:
-    from tsnrepro.experiments.shaping.dry_run import tell_trial  # noqa: PLC0415
+    from tsnrepro.experiments.shaping.dry_run import print_dry_run  # noqa: PLC0415
 
-    tell_trial(name, settings, mode, campaign)
+    print_dry_run(name, settings, mode, campaign)
 
 
 def _seal(arguments: argparse.Namespace) -> None:

@@ -12,9 +12,9 @@ SHAPING_MODES = ("tas", "prio", "cbs", "mqprio", "etf", "fifo")
 
 
 def add_rack_commands(
-    commands: "argparse._SubParsersAction[argparse.ArgumentParser]", tell_trial: "TellTrial"
+    commands: "argparse._SubParsersAction[argparse.ArgumentParser]", print_dry_run: "TellTrial"
 ) -> None:
-    """Add the commands that are about a rack; ``tell_trial`` prints a trial of two cards."""
+    """Add the commands that are about a rack; ``print_dry_run`` prints a trial of two cards."""
     what = "tell what keeps a rack from measuring, and what to do about it"
     add = commands.add_parser("doctor", help=what)
     add.add_argument("testbed")
@@ -28,7 +28,7 @@ def add_rack_commands(
     add.add_argument("configuration", choices=(*CONFIGURATIONS, *SHAPING_MODES))
     add.add_argument("--campaign", default="quick", help="whose trial is told of two cards")
     _add_dry_run(add)
-    add.set_defaults(run=_configure, tell_trial=tell_trial)
+    add.set_defaults(run=_configure, print_dry_run=print_dry_run)
 
     what = "bring a rack back to what it was before a campaign"
     add = commands.add_parser("restore", help=what)
@@ -56,7 +56,7 @@ def _configure(arguments: argparse.Namespace) -> None:
     if pair is None:
         configure(name, configuration, dry_run=arguments.dry_run)
     else:
-        arguments.tell_trial(name, pair, configuration, arguments.campaign)
+        arguments.print_dry_run(name, pair, configuration, arguments.campaign)
 
 
 def _restore(arguments: argparse.Namespace) -> None:

@@ -12,7 +12,7 @@ _GIVING = "TSNREPRO_GIVES_BACK"
 _GIVER = 'cat; exec "$1"'
 
 
-def give_back_after_this_process() -> None:
+def restore_ownership_at_exit() -> None:
     """Give what root makes in the clone to its owner when this process ends, or is killed.
 
     Else a user who ran one command with ``sudo`` could not run the next one without. Somebody

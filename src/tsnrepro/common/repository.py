@@ -31,7 +31,7 @@ def root() -> Path:
     return folder
 
 
-def here_or_in_root(path: str | Path) -> Path:
+def resolve_path(path: str | Path) -> Path:
     """Return a file of the working directory, or else the one of the repository's root.
 
     So a notebook finds results from its own folder too.

@@ -97,7 +97,7 @@ def gather_temporary_folders() -> None:
         tempfile.tempdir = str(folder)
 
 
-def keep_no_folders_of(workflow: Any) -> None:
+def remove_temporary_folders(workflow: Any) -> None:
     """Let Snakemake's own temporary folders be removed after it, however it ends.
 
     It has made them by now, so others are made where TMPDIR says again.

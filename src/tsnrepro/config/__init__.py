@@ -4,32 +4,32 @@ Every model refuses keys it does not know. Files are YAML; an error names the fi
 """
 
 from tsnrepro.config.base import (
+    ConfigModel,
     Configuration,
     PositiveFloat,
     PositiveInt,
-    Strict,
     UdpPayload,
     load,
     parse,
 )
 from tsnrepro.config.campaigns import Campaign, Selection
 from tsnrepro.config.testbeds import (
-    Between,
     CardsSettings,
     EmulatedSettings,
     FrerSettings,
     GuestSettings,
     HardwareSettings,
     ModelSettings,
+    Range,
     TestbedSettings,
     Uncertain,
     load_testbed,
 )
 
 __all__ = [
-    "Between",
     "Campaign",
     "CardsSettings",
+    "ConfigModel",
     "Configuration",
     "EmulatedSettings",
     "FrerSettings",
@@ -38,8 +38,8 @@ __all__ = [
     "ModelSettings",
     "PositiveFloat",
     "PositiveInt",
+    "Range",
     "Selection",
-    "Strict",
     "TestbedSettings",
     "UdpPayload",
     "Uncertain",

@@ -122,7 +122,7 @@ def named_file(folder: Path, name: str) -> Path:
 # --- models ---------------------------------------------------------------------------------------
 
 
-class Strict(BaseModel):
+class ConfigModel(BaseModel):
     """A model whose unknown keys are errors, whose types are exact and whose values are frozen."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
@@ -147,7 +147,7 @@ def _field_docstrings(model: type[BaseModel]) -> dict[str, str]:
     """Return the docstrings of a model's own and inherited fields."""
     found: dict[str, str] = {}
     for base in reversed(model.__mro__):
-        if not issubclass(base, Strict):
+        if not issubclass(base, ConfigModel):
             continue
         try:
             (tree,) = ast.parse(dedent(inspect.getsource(base))).body

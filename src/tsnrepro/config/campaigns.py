@@ -4,11 +4,11 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import create_model
 
-from tsnrepro.config.base import Attempts, Distinct, Name, PositiveFloat, Seed, Strict
+from tsnrepro.config.base import Attempts, ConfigModel, Distinct, Name, PositiveFloat, Seed
 from tsnrepro.config.registry import experiments
 
 
-class CampaignBase(Strict):
+class CampaignBase(ConfigModel):
     """What every campaign has; its experiments are the sections that the registry knows."""
 
     description: str
@@ -30,7 +30,7 @@ class CampaignBase(Strict):
     """Measure a trial again, within its attempts, if a machine kept a thread from running for
     longer; the trial is kept too. Where all attempts were like this the steadiest counts."""
 
-    def section(self, experiment: str) -> Strict | None:
+    def section(self, experiment: str) -> ConfigModel | None:
         """Return the settings of one experiment, None where the campaign leaves it out."""
         return getattr(self, experiment)
 
@@ -53,7 +53,7 @@ else:
     Campaign = _campaign()
 
 
-class Selection(Strict):
+class Selection(ConfigModel):
     """The top of the configuration: which testbed, which campaign, which papers."""
 
     testbed: Name = "auto"

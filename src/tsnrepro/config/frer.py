@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from tsnrepro.config.base import Strict
+from tsnrepro.config.base import ConfigModel
 
 _Algorithm = Literal["vector", "match"]
 _HistoryLength = Annotated[int, Field(ge=2, le=2048)]
@@ -30,7 +30,7 @@ RECOVERY_COUNTERS = ("out_of_order", "rogue", "passed", "discarded", "lost", "ta
 """What the counters of a recovery function (10.8) are called, in the standard's order."""
 
 
-class FrerSettings(Strict):
+class FrerSettings(ConfigModel):
     """The recovery function of a stream (managed objects of IEEE Std 802.1CB-2017, 10.4.1)."""
 
     algorithm: _Algorithm = "vector"
@@ -42,7 +42,7 @@ class FrerSettings(Strict):
     """Whether frames without an R-TAG are passed on."""
 
 
-class LatentSettings(Strict):
+class LatentSettings(ConfigModel):
     """Latent error detection; defaults are those of IEEE Std 802.1CB-2017, 10.4.1.12."""
 
     period_ms: _Milliseconds = 2000

@@ -6,12 +6,12 @@ from typing import Annotated
 
 from pydantic import Field
 
-from tsnrepro.config.base import PositiveInt, Strict
+from tsnrepro.config.base import ConfigModel, PositiveInt
 
 TrafficClass = Annotated[int, Field(ge=0, le=7)]
 
 
-class GateWindow(Strict):
+class GateWindow(ConfigModel):
     """One entry of a gate control list: the traffic classes that are open, and for how long."""
 
     open_classes: list[TrafficClass]
@@ -23,7 +23,7 @@ class GateWindow(Strict):
         return sum(1 << number for number in set(self.open_classes))
 
 
-class GateControlList(Strict):
+class GateControlList(ConfigModel):
     """A gate control list (IEEE Std 802.1Q-2022, 8.6.8.4 and 8.6.9).
 
     ``cycle_ns`` is the sum of the intervals where it is not given. ``base_time_ns`` is TAI.

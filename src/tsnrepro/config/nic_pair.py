@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from tsnrepro.config.base import DEVICE_NAME_LENGTH, DeviceName, Strict
+from tsnrepro.config.base import DEVICE_NAME_LENGTH, ConfigModel, DeviceName
 from tsnrepro.config.ptp import PtpSettings
 from tsnrepro.config.rack import Access, RackStation, ReachedHosts, refuse_networks_apart
 
@@ -49,7 +49,7 @@ class ShapingSwitch(Access):
         return self
 
 
-class CardHosts(Strict):
+class CardHosts(ConfigModel):
     """The hosts by their roles."""
 
     talker: CardHost

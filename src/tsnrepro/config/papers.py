@@ -6,7 +6,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from tsnrepro.common.repository import root
-from tsnrepro.config.base import Distinct, Strict, load
+from tsnrepro.config.base import ConfigModel, Distinct, load
 
 SOURCES = "sources.yaml"
 SELECTED = "selected"
@@ -16,7 +16,7 @@ SELECTED = "selected"
 _Kind = Literal["emulated", "guest", "model", "hardware", "cards"]
 
 
-class Sources(Strict):
+class Sources(ConfigModel):
     """Whose numbers a manuscript prints."""
 
     document: str

@@ -4,10 +4,10 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from tsnrepro.config.base import DeviceName, PositiveInt, Seconds, Strict
+from tsnrepro.config.base import ConfigModel, DeviceName, PositiveInt, Seconds
 
 
-class PtpSettings(Strict):
+class PtpSettings(ConfigModel):
     """How linuxptp keeps the hosts' clocks together while a trial is measured."""
 
     time_stamping: Literal["hardware", "software"] = "hardware"
@@ -21,7 +21,7 @@ class PtpSettings(Strict):
     """Leave the clocks alone: something else keeps them, and ptp4l only watches."""
 
 
-class PtpCards(Strict):
+class PtpCards(ConfigModel):
     """The network cards that linuxptp of talker and listener speak over."""
 
     talker: DeviceName

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Discriminator, Field, Tag, model_validator
 
-from tsnrepro.config.base import DeviceName, Distinct, LinkRateMbps, SocketBufferBytes, Strict
+from tsnrepro.config.base import ConfigModel, DeviceName, Distinct, LinkRateMbps, SocketBufferBytes
 from tsnrepro.config.frer import Elimination, FrerSettings
 from tsnrepro.config.ptp import RackPtpSettings
 
@@ -16,7 +16,7 @@ _TcpPort = Annotated[int, Field(ge=1, le=65535)]
 _File = Annotated[str, Field(min_length=1, max_length=4096)]
 
 
-class Access(Strict):
+class Access(ConfigModel):
     """How a host is reached over SSH. No password is taken anywhere."""
 
     address: _Address
@@ -58,7 +58,7 @@ class KernelSwitch(ComputerSwitch):
     driver: Literal["kernel"] = "kernel"
 
 
-class Lan966xPort(Strict):
+class Lan966xPort(ConfigModel):
     """A port of a LAN966x, under both its names."""
 
     device: DeviceName
@@ -92,7 +92,7 @@ RackSwitch = Annotated[
 ]
 
 
-class RackHosts(Strict):
+class RackHosts(ConfigModel):
     """The four hosts by their roles."""
 
     talker: RackStation
@@ -103,7 +103,7 @@ class RackHosts(Strict):
     listener: RackStation
 
 
-class ReachedHosts(Strict):
+class ReachedHosts(ConfigModel):
     """How hosts are reached over SSH and reserved, whatever they are."""
 
     link_rate_mbps: LinkRateMbps = 1000

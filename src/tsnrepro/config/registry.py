@@ -23,10 +23,10 @@ from tsnrepro.common.code_digest import code_digest
 from tsnrepro.common.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from tsnrepro.config.base import Strict
+    from tsnrepro.config.base import ConfigModel
 
 EMULATED, GUEST, MODEL, HARDWARE, CARDS = "emulated", "guest", "model", "hardware", "cards"
-SOMEBODYS = (HARDWARE, CARDS)
+SHARED_KINDS = (HARDWARE, CARDS)
 """Kinds of testbeds that are somebody's machines: measured on when they are named."""
 _LAST = 100
 
@@ -45,7 +45,7 @@ class Experiment:
         What it measures, for headings and lists.
     kinds
         The kinds of testbed that it can be measured on, the one to prefer first; those of
-        ``SOMEBODYS`` are never taken unasked.
+        ``SHARED_KINDS`` are never taken unasked.
     qdiscs
         Queueing disciplines that it needs of the kernel.
     several_streams
@@ -71,7 +71,7 @@ class Experiment:
         Set from the module that declares it.
     """
 
-    settings: type[Strict]
+    settings: type[ConfigModel]
     title: str
     kinds: tuple[str, ...] = (EMULATED, MODEL)
     qdiscs: tuple[str, ...] = ()
@@ -94,7 +94,7 @@ class Experiment:
         """Return the SHA-256 (16 hex digits) of its analysis and of the files that this reads."""
         return code_digest(self.analysing_notebook, data=self.reads)
 
-    def promises(self, key: str) -> bool:
+    def declares_key(self, key: str) -> bool:
         """Tell whether a result of this key may come of the experiment."""
         return any(pattern.fullmatch(key) for pattern in self._patterns)
 
@@ -156,9 +156,9 @@ def experiment(name: str) -> Experiment:
     return experiments()[name]
 
 
-def promising(key: str) -> Experiment | None:
+def experiment_of_key(key: str) -> Experiment | None:
     """Return the experiment that promises a result of this key, None if none does."""
-    return next((found for found in experiments().values() if found.promises(key)), None)
+    return next((found for found in experiments().values() if found.declares_key(key)), None)
 
 
 def as_table() -> str:

@@ -3,14 +3,14 @@
 from typing import Protocol
 
 
-class UntilKnown(Protocol):
+class SequentialSettings(Protocol):
     """Settings of how many repetitions there may be, and how well the ratio is to be known."""
 
     most_repetitions: int | None
     ratio_within_percent: float | None
 
 
-def check_until_known(settings: UntilKnown, repetitions: int) -> None:
+def check_sequential(settings: SequentialSettings, repetitions: int) -> None:
     """Refuse one of the two without the other, and fewer repetitions than there are in any case.
 
     Raises

@@ -8,11 +8,11 @@ from pydantic import Discriminator, Field, Tag, model_validator
 from tsnrepro.common.errors import ConfigurationError
 from tsnrepro.config.base import (
     BurstBytes,
+    ConfigModel,
     LinkRateMbps,
     Paths,
     QueueBytes,
     SocketBufferBytes,
-    Strict,
     parse,
 )
 from tsnrepro.config.frer import Elimination, FrerSettings
@@ -24,7 +24,7 @@ from tsnrepro.config.yaml_files import read_yaml
 _Positive = Annotated[float, Field(ge=1e-6, le=86_400_000)]
 
 
-class EmulatedSettings(Strict):
+class EmulatedSettings(ConfigModel):
     """The testbed of network namespaces on this machine."""
 
     kind: Literal["emulated"] = "emulated"
@@ -80,7 +80,7 @@ class EmulatedSettings(Strict):
         return max(self.delay_us, default=0.0) / 1e6
 
 
-class Between(Strict):
+class Range(ConfigModel):
     """A parameter that is known to a range only: each repetition takes another value of it.
 
     Values are spread evenly over the logarithm of the range, so that the interval of a result over
@@ -91,23 +91,23 @@ class Between(Strict):
     high: _Positive
 
     @model_validator(mode="after")
-    def _ordered(self) -> "Between":
+    def _ordered(self) -> "Range":
         if self.low > self.high:
             raise ValueError(f"low {self.low:g} is above high {self.high:g}")
         return self
 
 
 def _number_or_range(value: object) -> str:
-    return "range" if isinstance(value, dict | Between) else "number"
+    return "range" if isinstance(value, dict | Range) else "number"
 
 
 Uncertain = Annotated[
-    Annotated[_Positive, Tag("number")] | Annotated[Between, Tag("range")],
+    Annotated[_Positive, Tag("number")] | Annotated[Range, Tag("range")],
     Discriminator(_number_or_range),
 ]
 
 
-class ModelTalker(Strict):
+class ModelTalker(ConfigModel):
     """A host that sends. Sources of defaults stand in config/testbeds/model.yaml."""
 
     send_us: Uncertain
@@ -115,7 +115,7 @@ class ModelTalker(Strict):
     send_buffer_bytes: SocketBufferBytes = 212992
 
 
-class ModelListener(Strict):
+class ModelListener(ConfigModel):
     """A host that receives."""
 
     receive_us: Uncertain
@@ -126,14 +126,14 @@ class ModelListener(Strict):
     """``net.core.rmem_default``: what the socket's datagrams may take of memory, in truesize."""
 
 
-class ModelStalls(Strict):
+class ModelStalls(ConfigModel):
     """When the scheduler takes the processor from a program; both times are exponential."""
 
     interval_s: Uncertain
     length_ms: Uncertain
 
 
-class ModelSettings(Strict):
+class ModelSettings(ConfigModel):
     """The model testbed: talker, two FRER switches and listener as compiled queues."""
 
     kind: Literal["model"] = "model"
@@ -163,7 +163,7 @@ class ModelSettings(Strict):
         return self
 
 
-class GuestSettings(Strict):
+class GuestSettings(ConfigModel):
     """The testbed inside a qemu guest of this machine."""
 
     kind: Literal["guest"] = "guest"
@@ -181,7 +181,7 @@ class GuestSettings(Strict):
 TestbedSettings = (
     EmulatedSettings | ModelSettings | GuestSettings | HardwareSettings | CardsSettings
 )
-_KINDS: dict[str, type[Strict]] = {
+_KINDS: dict[str, type[ConfigModel]] = {
     "cards": CardsSettings,
     "emulated": EmulatedSettings,
     "guest": GuestSettings,

@@ -61,7 +61,7 @@ def planned(experiment: str, testbed: str, campaign: str) -> pd.DataFrame:
     rows = []
     for item in planned_trials(experiment, testbed, campaign):
         ended = store.ended(item.trial)
-        if item.until and not ended:
+        if item.stopping_rule and not ended:
             continue  # measured only where the others do not tell enough
         recorded = is_done(ended, attempts)
         factors = {n: v for n, v in item.trial.factors.items() if not isinstance(v, dict | list)}

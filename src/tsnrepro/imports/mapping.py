@@ -19,7 +19,7 @@ from pydantic_core import CoreSchema
 
 from tsnrepro.common.errors import ConfigurationError
 from tsnrepro.common.repository import root
-from tsnrepro.config import Strict, parse
+from tsnrepro.config import ConfigModel, parse
 from tsnrepro.config.base import PositiveFloat, PositiveInt, read_yaml
 from tsnrepro.imports import units
 from tsnrepro.records.columns import COLUMNS, column_of
@@ -45,7 +45,7 @@ INTERVALS = "intervals"
 NOTHING = ("", "NA", "N/A", "n/a", "nan", "NaN", "null", "None", "-")
 
 
-class FieldSource(Strict):
+class FieldSource(ConfigModel):
     """Where the value of one field stands: exactly one of column, from_name and constant.
 
     A plain value instead of these keys is a constant in the unit of our column.
@@ -87,21 +87,21 @@ class FieldSource(Strict):
         return self
 
 
-class RowRule(Strict):
+class RowRule(ConfigModel):
     """Rows that are chosen by the values of some columns, and the reason."""
 
     where: Annotated[dict[str, Scalar], Key(min_length=1)]
     reason: str
 
 
-class FileRule(Strict):
+class FileRule(ConfigModel):
     """Files that the author of the mapping knows to hold no measurement of their own."""
 
     files: Patterns
     reason: str
 
 
-class Times(Strict):
+class Times(ConfigModel):
     """Columns of a CSV file of single packets, by name, or by number from 0.
 
     Either the times of sending and of receipt, or the latency itself.
@@ -141,7 +141,7 @@ class Times(Strict):
         return self
 
 
-class Observations(Strict):
+class Observations(ConfigModel):
     """A file beside a row that holds every observation its statistics come from."""
 
     file: str
@@ -155,7 +155,7 @@ class Observations(Strict):
         return self
 
 
-class Csv(Strict):
+class Csv(ConfigModel):
     """How a CSV file is written."""
 
     delimiter: _Character = ","
@@ -167,7 +167,7 @@ class Csv(Strict):
     """Lines above the line of names, as above the second of several tables in one file."""
 
 
-class MappedTable(Strict):
+class MappedTable(ConfigModel):
     """Files of one kind and how their rows become trials of one experiment."""
 
     files: Patterns
@@ -323,7 +323,7 @@ def _check_known(quantity: str, unit: str, where: str = "") -> None:
         raise ValueError(f"{where}{error}") from error
 
 
-class TestbedFacts(Strict):
+class TestbedFacts(ConfigModel):
     """What a data set tells of the testbed that it was measured on; the rest is unknown."""
 
     __test__ = False  # pytest collects classes by this name otherwise
@@ -344,7 +344,7 @@ class TestbedFacts(Strict):
     """When, in the data set's own words."""
 
 
-class ImportMapping(Strict):
+class ImportMapping(ConfigModel):
     """A mapping file."""
 
     description: str

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tsnrepro.common.errors import PublishError
-from tsnrepro.config.registry import experiments, promising
+from tsnrepro.config.registry import experiment_of_key, experiments
 from tsnrepro.published.derived import derive
 from tsnrepro.records.facts import FACTS
 from tsnrepro.records.values import FACTS_FILE, VALUES_FILE, Result, load_file
@@ -116,7 +116,7 @@ class Columns:
         elif bare in FACTS:
             reason = f"{_NOT_MEASURED}: this kind of testbed does not tell it"
         else:
-            declared = promising(bare)
+            declared = experiment_of_key(bare)
             reason = _why(column, declared.name) if declared else ""
         if not reason:
             return None

@@ -5,7 +5,7 @@ from typing import Annotated
 from pydantic import Field
 
 from tsnrepro.common.repository import root
-from tsnrepro.config.base import Distinct, Strict, load
+from tsnrepro.config.base import ConfigModel, Distinct, load
 
 GLOSSARY, PRINTED = "paper/glossary.yaml", "docs/glossary.md"
 Word = Annotated[str, Field(min_length=1)]
@@ -20,7 +20,7 @@ the Korean README to it.
 """
 
 
-class Term(Strict):
+class Term(ConfigModel):
     """A term of the field."""
 
     english: Word
@@ -30,7 +30,7 @@ class Term(Strict):
     """Other translations, which no text uses."""
 
 
-class Glossary(Strict):
+class Glossary(ConfigModel):
     """All terms."""
 
     terms: Annotated[list[Term], Field(min_length=1)]

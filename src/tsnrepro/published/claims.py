@@ -19,7 +19,7 @@ import yaml
 from pydantic import AfterValidator, Field
 
 from tsnrepro.common.errors import ConfigurationError, TsnreproError
-from tsnrepro.config.base import Strict, load
+from tsnrepro.config.base import ConfigModel, load
 from tsnrepro.config.yaml_files import read_yaml
 from tsnrepro.published import expressions
 from tsnrepro.published.expressions import (
@@ -55,7 +55,7 @@ class Grade(StrEnum):
 ClaimExpression = Annotated[str, AfterValidator(expressions.valid)]
 
 
-class Claim(Strict):
+class Claim(ConfigModel):
     """One claim of a document, in our own words."""
 
     id: str = Field(pattern=r"^[a-z0-9][a-z0-9-]*$")
@@ -150,7 +150,7 @@ _COMPUTED = (
 )
 
 
-class _ClaimsFile(Strict):
+class _ClaimsFile(ConfigModel):
     claims: list[Claim] = Field(min_length=1)
 
 

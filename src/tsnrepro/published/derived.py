@@ -16,7 +16,7 @@ from typing import Any
 
 from pydantic import Field
 
-from tsnrepro.config.base import Strict, load
+from tsnrepro.config.base import ConfigModel, load
 from tsnrepro.published import expressions
 from tsnrepro.published.claims import ClaimExpression
 from tsnrepro.published.expressions import MissingResultError, Operand
@@ -31,7 +31,7 @@ _EITHER = "<c>"
 _WORDS = {True: "yes", False: "no", None: "cannot tell"}
 
 
-class Derived(Strict):
+class Derived(ConfigModel):
     """One result that follows from others."""
 
     key: str
@@ -47,7 +47,7 @@ class Derived(Strict):
         )
 
 
-class _DerivedFile(Strict):
+class _DerivedFile(ConfigModel):
     results: list[Derived] = Field(min_length=1)
 
 

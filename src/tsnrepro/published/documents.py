@@ -18,7 +18,7 @@ from pydantic import BaseModel, Field, model_validator
 
 from tsnrepro.common.errors import ConfigurationError, RecordError
 from tsnrepro.common.repository import root as repository
-from tsnrepro.config.base import Strict, parse
+from tsnrepro.config.base import ConfigModel, parse
 from tsnrepro.config.yaml_files import read_yaml
 from tsnrepro.published.parsed_files import cached_by_change, twice
 from tsnrepro.published.tables import AuditTable, Catalog, TableColumn, Value, unknown_name
@@ -74,7 +74,7 @@ class _Package(BaseModel):
     resources: list[_TableResource]
 
 
-class Document(Strict):
+class Document(ConfigModel):
     """What is known of one document; ``date`` is as printed, None where none is printed."""
 
     name: str

@@ -309,7 +309,7 @@ def _missing_behind_the_trace(
         yield missing, {hop.place: path.counted_dropped(hop)}
     behind = sum(drops[place] for place in (SOCKET_BUFFER, SOCKET_CLOSED, REASSEMBLY, STACK))
     counted = path.counted_at_listener() | {SOCKET_CLOSED: path.counted_unread()}
-    yield path.taken_in() - traced.received - behind, counted
+    yield path.rx_frames() - traced.received - behind, counted
 
 
 def _hop_drops(path: _StreamPath, located: _Located | None) -> dict[str, int]:
@@ -337,7 +337,7 @@ def _listener_drops(path: _StreamPath, located: _Located | None, received: int) 
         counted = path.counted_at_listener()
         buffer, stack = counted[SOCKET_BUFFER], counted[STACK]
         # Reassembly fails too where a queue dropped the first fragment, which counts there.
-        came = path.taken_in() - received - buffer - stack
+        came = path.rx_frames() - received - buffer - stack
         unfinished = min(max(0, counted[REASSEMBLY]), max(0, came))
         return {SOCKET_BUFFER: buffer, SOCKET_CLOSED: 0, REASSEMBLY: unfinished, STACK: stack}
     buffer = located.by_function("udp_queue_rcv", "__udp_enqueue", "udpv6_queue_rcv")

@@ -90,7 +90,7 @@ class _CountsApart(CounterDifferences):
 
         It counts frames of any kind, so it cannot have more of the stream's than are missing.
         """
-        for reason, frames in self.not_taken(host, port).items():
+        for reason, frames in self.rx_errors(host, port).items():
             if (taken := min(max(0, frames), max(0, missing))) > 0:
                 drops[_at_card(host, port, reason)] = taken
                 missing -= taken

@@ -143,7 +143,7 @@ def is_done(ended: Sequence[str], attempts: int) -> bool:
     return "measured" in ended[-1:] or (len(ended) >= attempts and "unsteady" in ended)
 
 
-def counting(attempts: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
+def accepted_attempt(attempts: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
     """Return which of a trial's attempts, in their order, counts; None where none does.
 
     It is the last that was measured or, where none was, the steadiest of those on a machine that

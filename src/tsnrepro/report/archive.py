@@ -19,7 +19,7 @@ from tsnrepro.records.seal import RUN_FILE, refuse
 from tsnrepro.records.store import SUMS, sha256_of
 from tsnrepro.records.values import FACTS_FILE, TABLES_FOLDER, VALUES_FILE
 from tsnrepro.records.verify import verified
-from tsnrepro.report.comparison import Compared, Likeness, compare_files
+from tsnrepro.report.comparison import Compared, MatchGrade, compare_files
 from tsnrepro.workflow.notebooks import execute
 
 _LINE = re.compile(r"([0-9a-f]{64})  (.+)")
@@ -75,7 +75,7 @@ def _say(item: Compared) -> None:
 
 def _judge(compared: list[tuple[Path, Compared]]) -> None:
     counts = Counter(item.grade for _, item in compared)
-    said = ", ".join(f"{counts[grade]} {grade.words}" for grade in Likeness)
+    said = ", ".join(f"{counts[grade]} {grade.words}" for grade in MatchGrade)
     print(f"{len(compared)} files made again with commit {commit()[:12]}: {said}")
     refuse(
         [
@@ -85,7 +85,7 @@ def _judge(compared: list[tuple[Path, Compared]]) -> None:
                 "Compare the releases of the two: the archive holds its own code and lock",
             )
             for name, item in compared
-            if item.grade is Likeness.DIFFERENT
+            if item.grade is MatchGrade.DIFFERENT
         ]
     )
 

@@ -21,7 +21,7 @@ RELATIVE_TOLERANCE = 1e-6
 _ABSOLUTE_TOLERANCE = 1e-12
 
 
-class Likeness(IntEnum):
+class MatchGrade(IntEnum):
     """How well a file was made again, the best first."""
 
     SAME_BYTES = 0
@@ -50,7 +50,7 @@ class Compared:
     """
 
     name: str
-    grade: Likeness
+    grade: MatchGrade
     reason: str = ""
 
 
@@ -65,11 +65,11 @@ def compare_files(name: str, first: Path, again: Path) -> Compared:
         The two: lists of results (``.json``) or tables (``.csv``, ``.parquet``).
     """
     if not again.is_file():
-        return Compared(name, Likeness.DIFFERENT, "it was not made again")
+        return Compared(name, MatchGrade.DIFFERENT, "it was not made again")
     if not first.is_file():
-        return Compared(name, Likeness.DIFFERENT, "it was not there before")
+        return Compared(name, MatchGrade.DIFFERENT, "it was not there before")
     if first.read_bytes() == again.read_bytes():
-        return Compared(name, Likeness.SAME_BYTES)
+        return Compared(name, MatchGrade.SAME_BYTES)
     if first.suffix == ".json":
         found = _results(load_file(first), load_file(again))
     else:
@@ -78,9 +78,9 @@ def compare_files(name: str, first: Path, again: Path) -> Compared:
     return Compared(name, grade, reason)
 
 
-def _worst(found: Iterable[tuple[Likeness, str]]) -> tuple[Likeness, str]:
+def _worst(found: Iterable[tuple[MatchGrade, str]]) -> tuple[MatchGrade, str]:
     """Return the worst grade with its first reason; the same content in other bytes is within."""
-    worst = (Likeness.WITHIN_TOLERANCE, "the same content in other bytes")
+    worst = (MatchGrade.WITHIN_TOLERANCE, "the same content in other bytes")
     for grade, reason in found:
         if grade > worst[0] or (grade == worst[0] and worst[1].startswith("the same content")):
             worst = (grade, reason)
@@ -90,17 +90,19 @@ def _worst(found: Iterable[tuple[Likeness, str]]) -> tuple[Likeness, str]:
 # --- results --------------------------------------------------------------------------------------
 
 
-def _results(first: dict[str, Result], again: dict[str, Result]) -> Iterator[tuple[Likeness, str]]:
+def _results(
+    first: dict[str, Result], again: dict[str, Result]
+) -> Iterator[tuple[MatchGrade, str]]:
     for key in sorted(first.keys() ^ again.keys()):
         where = "before" if key in first else "now"
-        yield Likeness.DIFFERENT, f"{key} is there only {where}"
+        yield MatchGrade.DIFFERENT, f"{key} is there only {where}"
     for key in first.keys() & again.keys():
         one, other = first[key], again[key]
         if one == other:
             continue
         grade = _numbers(_limits(one), _limits(other))
         if (one.unit, one.run) != (other.unit, other.run):
-            grade = Likeness.DIFFERENT
+            grade = MatchGrade.DIFFERENT
         yield grade, f"{key} was {_said(one)} and is {_said(other)}"
 
 
@@ -113,16 +115,16 @@ def _said(item: Result) -> str:
     return f"{value} [{low}, {high}]" if item.is_number else str(value)
 
 
-def _numbers(one: tuple[Any, Any, Any], other: tuple[Any, Any, Any]) -> Likeness:
+def _numbers(one: tuple[Any, Any, Any], other: tuple[Any, Any, Any]) -> MatchGrade:
     """Return the grade of two numbers (or words) with their limits."""
     if all(_close(left, right) for left, right in zip(one, other, strict=True)):
-        return Likeness.WITHIN_TOLERANCE
+        return MatchGrade.WITHIN_TOLERANCE
     # Words decide like numbers without an interval: they are equal or not.
     limits = (*one[1:], *other[1:])
     if not all(map(_is_number, limits)):
-        return Likeness.DIFFERENT
+        return MatchGrade.DIFFERENT
     apart = one[1] > other[2] or other[1] > one[2]
-    return Likeness.DIFFERENT if apart else Likeness.INTERVALS_OVERLAP
+    return MatchGrade.DIFFERENT if apart else MatchGrade.INTERVALS_OVERLAP
 
 
 def _is_number(value: Any) -> bool:
@@ -151,14 +153,14 @@ def _table(path: Path) -> pd.DataFrame:
         return pd.DataFrame()  # of a part that was not measured
 
 
-def _tables(first: pd.DataFrame, again: pd.DataFrame) -> Iterator[tuple[Likeness, str]]:
+def _tables(first: pd.DataFrame, again: pd.DataFrame) -> Iterator[tuple[MatchGrade, str]]:
     """Yield the grade of each cell that is not equal; rows keep their order."""
     if list(first.columns) != list(again.columns):
         odd = sorted({*first.columns} ^ {*again.columns})
-        yield Likeness.DIFFERENT, f"other columns: {', '.join(odd) or 'their order'}"
+        yield MatchGrade.DIFFERENT, f"other columns: {', '.join(odd) or 'their order'}"
         return
     if len(first) != len(again):
-        yield Likeness.DIFFERENT, f"{len(first)} rows before, {len(again)} now"
+        yield MatchGrade.DIFFERENT, f"{len(first)} rows before, {len(again)} now"
         return
     limits = _limit_columns(list(first.columns))
     for column in first.columns:
@@ -180,14 +182,14 @@ def _same_cell(one: Any, other: Any) -> bool:
     return bool(one == other) or (_is_missing(one) and _is_missing(other))
 
 
-def _cells(one: Any, other: Any) -> Likeness:
+def _cells(one: Any, other: Any) -> MatchGrade:
     if isinstance(one, np.ndarray | list):
         one, other = np.asarray(one), np.asarray(other)
         if one.shape != other.shape or one.dtype.kind not in "iuf":
-            return Likeness.DIFFERENT
+            return MatchGrade.DIFFERENT
         close = np.allclose(one, other, rtol=RELATIVE_TOLERANCE, atol=_ABSOLUTE_TOLERANCE)
-        return Likeness.WITHIN_TOLERANCE if close else Likeness.DIFFERENT
-    return Likeness.WITHIN_TOLERANCE if _close(one, other) else Likeness.DIFFERENT
+        return MatchGrade.WITHIN_TOLERANCE if close else MatchGrade.DIFFERENT
+    return MatchGrade.WITHIN_TOLERANCE if _close(one, other) else MatchGrade.DIFFERENT
 
 
 def _limit_columns(columns: list[str]) -> dict[str, tuple[str, str]]:

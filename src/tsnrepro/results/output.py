@@ -26,7 +26,7 @@ from tsnrepro.records.runs import open_run
 from tsnrepro.records.tables import load_trials
 from tsnrepro.records.values import FACTS_FILE, TABLES_FOLDER, VALUES_FILE
 from tsnrepro.config.registry import Experiment, experiment
-from tsnrepro.common.repository import here_or_in_root
+from tsnrepro.common.repository import resolve_path
 
 
 class RunOutput:
@@ -45,7 +45,7 @@ class RunOutput:
     """
 
     def __init__(self, run: str | Path) -> None:
-        self.run = here_or_in_root(run)
+        self.run = resolve_path(run)
         self.folder = self.run.parent
         self.experiment: Experiment = experiment(open_run(self.run)[1]["experiment"])
         for part in (TABLES_FOLDER, "figures"):
@@ -117,7 +117,7 @@ class RunOutput:
         RecordError
             A key fits none that the experiment declares, so no paper could tell it from a mistake.
         """
-        strange = [key for key in found.keys if not self.experiment.promises(key)]
+        strange = [key for key in found.keys if not self.experiment.declares_key(key)]
         if strange:
             raise RecordError(
                 f"results that the experiment does not declare: {', '.join(strange)}",

@@ -14,7 +14,7 @@ _CLOCK_IDENTITY = re.compile(
 _OF_NO_CARD = ("00:00:00:00:00:00", "ff:ff:ff:ff:ff:ff", "000000.0000.000000")
 
 
-class Concealing:
+class Anonymizer:
     """Puts names in the place of addresses, the same for the same one.
 
     Parameters

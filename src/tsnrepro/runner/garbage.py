@@ -9,7 +9,7 @@ _LONG_SECONDS = 0.01
 
 
 @contextmanager
-def young_garbage_only() -> Iterator[None]:
+def freeze_gc() -> Iterator[None]:
     """Let the garbage collector look at nothing that was there before the block.
 
     Every indented JSON text leaves closures that refer to each other, and those that outlive two
@@ -17,7 +17,7 @@ def young_garbage_only() -> Iterator[None]:
     are long-lived have come anew (``gc.get_threshold``): with the libraries of this package loaded
     that is tens of thousands, megabytes and hours of trials, and then it takes a tenth of a second
     of whatever is being measured. What was there is set aside (``gc.freeze``), so that
-    :func:`collect_young` takes a millisecond.
+    :func:`collect_garbage` takes a millisecond.
 
     Only one thread may be in such a block at a time: the end of one ends all.
     """
@@ -30,8 +30,8 @@ def young_garbage_only() -> Iterator[None]:
         gc.unfreeze()
 
 
-def collect_young() -> None:
-    """Free the garbage that has come since the block of :func:`young_garbage_only` began.
+def collect_garbage() -> None:
+    """Free the garbage that has come since the block of :func:`freeze_gc` began.
 
     What takes long to look through is no garbage, but what the first trials loaded, a library or a
     compiler: it is set aside as what was there before, or every trial would look at it again.

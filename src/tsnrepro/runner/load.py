@@ -14,7 +14,7 @@ from tsnrepro.config import Configuration
 from tsnrepro.native.streams.delivery import Delivery, deliver
 from tsnrepro.native.streams.log import Records
 from tsnrepro.runner.faults import AppliedFault, LatentAlarm
-from tsnrepro.testbeds.clocks import Agreement, Refusal, why_not_one_way
+from tsnrepro.testbeds.clocks import ClockSync, ClockSyncFailure, why_not_one_way
 
 _MEGA = 1e6
 
@@ -173,8 +173,8 @@ class LoadOutcome:
     faults: tuple[AppliedFault, ...] = ()
     alarms: tuple[LatentAlarm, ...] = ()
     listener_ahead_ns: int | None = None
-    clocks: tuple[Agreement | Refusal, ...] = ()
-    refusal: Refusal | None = None
+    clocks: tuple[ClockSync | ClockSyncFailure, ...] = ()
+    refusal: ClockSyncFailure | None = None
 
     @property
     def lost(self) -> int:

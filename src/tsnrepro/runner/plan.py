@@ -13,7 +13,7 @@ _MODEL_SHARE = 0.1
 
 
 @dataclass(frozen=True)
-class Steadiness:
+class StallLimits:
     """For how long, and how often, a machine may have stalled: None leaves it to the campaign."""
 
     max_stall_ms: float | None = None
@@ -29,7 +29,7 @@ class Planned:
     it, on a rack where others may stand. ``until`` names what a trial is measured for only as long
     as it is not well enough known; without such a name it is measured in any case. ``cabled`` says
     what has to be between network cards where it is measured between such, a ``cable`` or a
-    ``switch``. ``steadiness`` is what it asks of machines beyond what the campaign does.
+    ``switch``. ``stall_limits`` is what it asks of machines beyond what the campaign does.
     ``from_earlier`` tells that it starts from what trials before it found: it waits for them where
     several are measured at once.
     """
@@ -39,9 +39,9 @@ class Planned:
     nominal_s: float
     testbed: dict[str, Any] = field(default_factory=dict)
     data_planes: tuple[str, ...] = ()
-    until: str = ""
+    stopping_rule: str = ""
     cabled: str = ""
-    steadiness: Steadiness = Steadiness()
+    stall_limits: StallLimits = StallLimits()
     from_earlier: bool = False
 
 
@@ -80,7 +80,7 @@ def in_order_of(planned: list[Planned], key: Callable[[Planned], Any]) -> list[P
     return [replace(item, order=order) for order, item in enumerate(sorted(planned, key=key))]
 
 
-def testbed_by_testbed(planned: list[Planned]) -> list[Planned]:
+def grouped_by_testbed(planned: list[Planned]) -> list[Planned]:
     """Return planned trials with those together that need the same of the testbed.
 
     Each testbed's blocks keep their order, and so do the trials of a block. To bring another
@@ -97,7 +97,7 @@ def planned_in_blocks(trials: list[Trial], seed: int, kind: str, set_up_s: float
     )
 
 
-def crossed(
+def full_factorial(
     experiment: str,
     label: str,
     settings: Any,

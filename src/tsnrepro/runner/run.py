@@ -20,17 +20,17 @@ from tsnrepro.common.errors import (
     TestbedError,
     ToolError,
 )
-from tsnrepro.records.store import RawStore, Trial, canonical, counting, is_done
-from tsnrepro.runner.anonymizer import Concealing
-from tsnrepro.runner.garbage import collect_young, young_garbage_only
+from tsnrepro.records.store import RawStore, Trial, accepted_attempt, canonical, is_done
+from tsnrepro.runner.anonymizer import Anonymizer
+from tsnrepro.runner.garbage import collect_garbage, freeze_gc
 from tsnrepro.runner.measurement import Measurement
-from tsnrepro.runner.plan import Planned, Steadiness
+from tsnrepro.runner.plan import Planned, StallLimits
 from tsnrepro.runner.progress import Progress
 from tsnrepro.runner.stall_monitor import stalls_metered
-from tsnrepro.testbeds.protocol import SomebodysTestbed, Testbed
+from tsnrepro.testbeds.protocol import SharedTestbed, Testbed
 
 
-class UnsteadyError(ToolError):
+class StalledError(ToolError):
     """A trial was measured while its machine stood still for longer, or more often, than allowed.
 
     ``times_limit`` is how many times the limit that was.
@@ -44,10 +44,10 @@ class UnsteadyError(ToolError):
 # Fills the measurement as it goes, so that a failure keeps what was printed before it.
 Measure = Callable[[Testbed, Trial, Measurement], None]
 # Whether the records of some trials tell enough of what others are measured until.
-IsKnown = Callable[[str, list[dict[str, Any]]], bool]
+StoppingRule = Callable[[str, list[dict[str, Any]]], bool]
 
 
-@young_garbage_only()
+@freeze_gc()
 def run_trials(
     store: RawStore,
     planned: list[Planned],
@@ -57,7 +57,7 @@ def run_trials(
     *,
     warm_up: bool = False,
     max_stall_ms: float | None = None,
-    is_known: IsKnown | None = None,
+    is_known: StoppingRule | None = None,
 ) -> dict[str, Any]:
     """Measure what the store does not hold yet and return the run's manifest.
 
@@ -81,9 +81,9 @@ def run_trials(
     recorder = _Recorder(store, attempts, max_stall_ms)
     with _Opened(store, open_testbed) as testbeds:
         measure_missing = partial(_measure_missing, recorder, testbeds, measure)
-        taken = [item for item in planned if not item.until]
+        taken = [item for item in planned if not item.stopping_rule]
         measure_missing(taken, warm_up=warm_up)
-        further = [item for item in planned if item.until]
+        further = [item for item in planned if item.stopping_rule]
         documents: list[dict[str, Any]] = []
         wanted = taken
         for repetition, items in groupby(further, key=lambda item: item.trial.repetition):
@@ -91,7 +91,7 @@ def run_trials(
             documents += [document for document in found if document is not None]
             wanted = _still_wanted(documents, list(items), is_known)
             if wanted:
-                names = ", ".join(sorted({item.until for item in wanted}))
+                names = ", ".join(sorted({item.stopping_rule for item in wanted}))
                 print(f"{store.experiment}: not yet known: {names}; repetition {repetition}")
                 measure_missing(wanted, warm_up=False)
                 taken = [*taken, *wanted]
@@ -143,32 +143,32 @@ def _measure_missing(
         testbed = testbeds.get(overrides)
         recorder.environment = testbeds.environment
         recorder.measure = partial(_metered, measure, testbed)
-        concealed = testbed.concealed if isinstance(testbed, SomebodysTestbed) else None
-        recorder.conceal = None if concealed is None else Concealing(concealed)
+        concealed = testbed.concealed if isinstance(testbed, SharedTestbed) else None
+        recorder.conceal = None if concealed is None else Anonymizer(concealed)
         if warm_up:
             recorder.warm_up(min(group, key=lambda item: item.nominal_s))
             warm_up = False
         tell = partial(_told, recorder)
-        _each(testbed.at_once, tell, list(enumerate(group, start=position)))
+        _each(testbed.max_parallel, tell, list(enumerate(group, start=position)))
         while again := recorder.put_off():
-            _each(testbed.at_once, tell, again)
+            _each(testbed.max_parallel, tell, again)
         position += len(group)
 
 
 def _still_wanted(
-    documents: list[dict[str, Any]], further: list[Planned], is_known: IsKnown | None
+    documents: list[dict[str, Any]], further: list[Planned], is_known: StoppingRule | None
 ) -> list[Planned]:
     """Return the trials of a further repetition whose purpose the records so far do not serve."""
     if is_known is None:
         return further
-    known = {name for name in {item.until for item in further} if is_known(name, documents)}
-    return [item for item in further if item.until not in known]
+    known = {name for name in {item.stopping_rule for item in further} if is_known(name, documents)}
+    return [item for item in further if item.stopping_rule not in known]
 
 
 def _of_record(store: RawStore, trial: Trial) -> tuple[dict[str, Any] | None, list[dict[str, Any]]]:
     """Return the attempt at a trial that counts, None where none does, and all attempts."""
     documents = [store.read(folder) for folder in store.attempts(trial)]
-    return counting(documents), documents
+    return accepted_attempt(documents), documents
 
 
 def _told(recorder: "_Recorder", numbered: tuple[int, Planned]) -> None:
@@ -179,29 +179,29 @@ def _told(recorder: "_Recorder", numbered: tuple[int, Planned]) -> None:
         recorder.progress.end(position)
     else:
         recorder.unsteady.append(numbered)
-    collect_young()
+    collect_garbage()
 
 
 def _each(
-    at_once: int, act: Callable[[tuple[int, Planned]], None], items: list[tuple[int, Planned]]
+    max_parallel: int, act: Callable[[tuple[int, Planned]], None], items: list[tuple[int, Planned]]
 ) -> None:
     """Act on each in its order, on some at a time; after the first error no further one begins.
 
     Those that start from what others found wait for all before them. What runs beside the one that
     failed ends with its testbed.
     """
-    if at_once == 1:
+    if max_parallel == 1:
         for item in items:
             act(item)
         return
     for _, alike in groupby(items, key=lambda numbered: numbered[1].from_earlier):
-        _at_once(at_once, act, list(alike))
+        _at_once(max_parallel, act, list(alike))
 
 
 def _at_once(
-    at_once: int, act: Callable[[tuple[int, Planned]], None], items: list[tuple[int, Planned]]
+    max_parallel: int, act: Callable[[tuple[int, Planned]], None], items: list[tuple[int, Planned]]
 ) -> None:
-    pool = ThreadPoolExecutor(at_once)
+    pool = ThreadPoolExecutor(max_parallel)
     try:
         for ended in as_completed([pool.submit(act, item) for item in items]):
             ended.result()
@@ -231,7 +231,7 @@ class _Recorder:
     max_stall_ms: float | None
     measure: Callable[[Trial, Measurement], None] = field(init=False)
     environment: str = field(init=False)
-    conceal: Concealing | None = field(init=False, default=None)
+    conceal: Anonymizer | None = field(init=False, default=None)
     progress: Progress = field(init=False)
     unsteady: list[tuple[int, Planned]] = field(init=False, default_factory=list)
 
@@ -250,12 +250,12 @@ class _Recorder:
         Stalls that are too many for one trial of several come in bursts of half a minute, which
         attempts in a row do not outlast: such a trial is put off.
         """
-        steady = partial(self._steady, item.steadiness)
+        steady = partial(self._steady, item.stall_limits)
         for attempt in self.open_attempts(item.trial):
             ended = self._attempt(item.trial, attempt, item.order, steady)
             if ended == "measured":
                 return True
-            if ended == "unsteady" and item.steadiness != Steadiness():
+            if ended == "unsteady" and item.stall_limits != StallLimits():
                 return not self.open_attempts(item.trial)
         return True
 
@@ -272,12 +272,12 @@ class _Recorder:
         left = self.attempts - len(ended) if "unsteady" in ended else self.attempts
         return range(len(ended) + 1, len(ended) + left + 1)
 
-    def _steady(self, asked: Steadiness, trial: Trial, measured: Measurement) -> None:
+    def _steady(self, asked: StallLimits, trial: Trial, measured: Measurement) -> None:
         """Measure a trial, and refuse it if a machine stalled for too long or too often."""
         max_ms = self.max_stall_ms if asked.max_stall_ms is None else asked.max_stall_ms
         self.measure(trial, measured)
         refused = [
-            UnsteadyError(what, name, times_limit)
+            StalledError(what, name, times_limit)
             for name, found in measured.values.get("stalls", {}).items()
             for what, times_limit in _beyond(found, max_ms, asked.max_stalled_percent)
         ]
@@ -362,7 +362,7 @@ def _try(
     try:
         measure(trial, measured)
         document |= {"status": "measured"}
-    except UnsteadyError as error:
+    except StalledError as error:
         document |= {
             "status": "unsteady",
             "reason": str(error),

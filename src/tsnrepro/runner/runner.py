@@ -23,8 +23,8 @@ from tsnrepro.config.registry import experiment as experiment_of
 from tsnrepro.imports.imported import imported_manifest, is_imported
 from tsnrepro.records.store import RawStore, is_done
 from tsnrepro.runner.plan import Planned
-from tsnrepro.runner.run import IsKnown, run_trials, write_manifest
-from tsnrepro.testbeds.choose import needed_qdiscs, unfit, unfit_trial
+from tsnrepro.runner.run import StoppingRule, run_trials, write_manifest
+from tsnrepro.testbeds.choose import needed_qdiscs, unsupported_reason, unsupported_trial_reason
 from tsnrepro.testbeds.protocol import JobTestbed, Testbed
 
 
@@ -83,7 +83,7 @@ def is_recorded(experiment: str, testbed_name: str, campaign_name: str) -> bool:
         return False  # the campaign has nothing of it for this testbed
     store = RawStore(raw_root(), testbed_name, campaign_name, experiment)
     attempts = campaign(campaign_name).attempts
-    asked_for = [item.trial for item in planned if not item.until]
+    asked_for = [item.trial for item in planned if not item.stopping_rule]
     return all(is_done(store.ended(trial), attempts) for trial in asked_for)
 
 
@@ -99,7 +99,7 @@ def _planned(
     declared = experiment_of(experiment)
     settings = campaign(campaign_name)
     testbed = testbed_settings(testbed_name)
-    if reason := unfit(declared, testbed):
+    if reason := unsupported_reason(declared, testbed):
         raise ConfigurationError(
             f"experiment '{experiment}': {reason}", f"config/testbeds/{testbed_name}.yaml"
         )
@@ -129,7 +129,7 @@ def _fitting(
     fitting: list[Planned] = []
     others: dict[str, set[str]] = {}
     for item in planned:
-        if reason := unfit_trial(item.testbed, item.data_planes, testbed, item.cabled):
+        if reason := unsupported_trial_reason(item.testbed, item.data_planes, testbed, item.cabled):
             others.setdefault(reason, set()).add(item.trial.label)
         else:
             fitting.append(item)
@@ -161,7 +161,7 @@ def _measure(experiment: str, testbed_name: str, campaign_name: str) -> dict[str
     )
 
 
-def _is_known(experiment: str, section: Any) -> IsKnown | None:
+def _is_known(experiment: str, section: Any) -> StoppingRule | None:
     """Return an experiment's stopping rule over its settings, None where it has none."""
     # By name: rules rest on statistics, and an edit of those is no reason to repeat trials.
     name = f"tsnrepro.experiments.{experiment}.stopping"

@@ -83,7 +83,7 @@ class Estimate:
         """Tell whether `number` lies within the limits; never without limits."""
         return self.low <= number <= self.high
 
-    def is_known_within(self, percent: float) -> bool:
+    def is_precise_to(self, percent: float) -> bool:
         """Tell whether no more runs are needed: limits lie within so many percent of their middle.
 
         The middle is above 0. Of few runs the lucky ones are close together, and limits that were

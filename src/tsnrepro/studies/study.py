@@ -20,11 +20,11 @@ from tsnrepro.common.errors import ConfigurationError
 from tsnrepro.common.ethernet import FULL_PAYLOAD_BYTES
 from tsnrepro.common.repository import root
 from tsnrepro.config import (
+    ConfigModel,
     Configuration,
     FrerSettings,
     PositiveFloat,
     PositiveInt,
-    Strict,
     UdpPayload,
     load,
 )
@@ -38,7 +38,7 @@ MOST_POINTS = 100_000
 Value = bool | int | float | str
 
 
-class PointParameters(Strict):
+class PointParameters(ConfigModel):
     """One talker, two switches joined by two member paths, one listener, and one UDP stream.
 
     Nothing here is fitted to a published result. Where Linux or iperf3 have a default, it is that;
@@ -91,13 +91,13 @@ FACTORS = tuple(PointParameters.model_fields)
 _NAMED = Field(json_schema_extra={"propertyNames": {"enum": list(FACTORS)}})
 
 
-class LossMeasure(Strict):
+class LossMeasure(ConfigModel):
     """Loss, its places, rates and latency at the parameter ``rate_mbps``."""
 
     kind: Literal["loss"] = "loss"
 
 
-class ThresholdMeasure(Strict):
+class ThresholdMeasure(ConfigModel):
     """The zero-loss threshold: the highest load with at most ``loss_ratio``, by bisection.
 
     Loads are tried between ``lowest_mbps`` and the line's limit for the payload without R-TAG, in
@@ -112,7 +112,7 @@ class ThresholdMeasure(Strict):
     loss_ratio: Probability = 0.0
 
 
-class Part(Strict):
+class Part(ConfigModel):
     """A full factorial: every combination of the factors' values."""
 
     base: Annotated[dict[str, Value], _NAMED] = {}
@@ -129,7 +129,7 @@ class Part(Strict):
         return self
 
 
-class Study(Strict):
+class Study(ConfigModel):
     """A study file."""
 
     description: str

@@ -12,15 +12,15 @@ from tsnrepro.config import (
     ModelSettings,
     TestbedSettings,
 )
-from tsnrepro.config.base import Strict
-from tsnrepro.config.registry import EMULATED, GUEST, MODEL, SOMEBODYS, Experiment
+from tsnrepro.config.base import ConfigModel
+from tsnrepro.config.registry import EMULATED, GUEST, MODEL, SHARED_KINDS, Experiment
 from tsnrepro.testbeds.emulated import requirements
 
 AUTO = "auto"
 
 
 @cache
-def missing_for(kind: str) -> list[str]:
+def missing_on_machine(kind: str) -> list[str]:
     """Return what this machine lacks for a kind of testbed."""
     if kind == EMULATED:
         return requirements.missing()
@@ -33,7 +33,7 @@ def missing_for(kind: str) -> list[str]:
 
 def availability() -> dict[str, list[str]]:
     """Return, for each kind of testbed, what this machine lacks for it."""
-    return {kind: missing_for(kind) for kind in (EMULATED, GUEST, MODEL)}
+    return {kind: missing_on_machine(kind) for kind in (EMULATED, GUEST, MODEL)}
 
 
 def configured() -> list[str]:
@@ -57,7 +57,7 @@ def check_name(wanted: str, imported: list[str]) -> None:
         )
 
 
-def unfit(experiment: Experiment, settings: TestbedSettings) -> str:
+def unsupported_reason(experiment: Experiment, settings: TestbedSettings) -> str:
     """Return why a testbed cannot measure an experiment, whatever this machine has; empty if not.
 
     Parameters
@@ -71,11 +71,13 @@ def unfit(experiment: Experiment, settings: TestbedSettings) -> str:
         others = ", ".join(experiment.kinds)
         return f"it cannot be measured on a testbed of kind {settings.kind}, only on {others}"
     if isinstance(settings, EmulatedSettings | ModelSettings):
-        return _unfit_elimination(experiment, settings)
-    return _unfit_rack(experiment, settings) if isinstance(settings, HardwareSettings) else ""
+        return _unsupported_elimination(experiment, settings)
+    return (
+        _unsupported_on_rack(experiment, settings) if isinstance(settings, HardwareSettings) else ""
+    )
 
 
-def _unfit_rack(experiment: Experiment, settings: HardwareSettings) -> str:
+def _unsupported_on_rack(experiment: Experiment, settings: HardwareSettings) -> str:
     """Return why an experiment cannot be measured on a rack."""
     others = " and ".join(settings.others_data_planes)
     if others and experiment.several_streams:
@@ -87,7 +89,9 @@ def _unfit_rack(experiment: Experiment, settings: HardwareSettings) -> str:
     return ""
 
 
-def _unfit_elimination(experiment: Experiment, settings: EmulatedSettings | ModelSettings) -> str:
+def _unsupported_elimination(
+    experiment: Experiment, settings: EmulatedSettings | ModelSettings
+) -> str:
     """Return why an experiment cannot be measured where the listener eliminates."""
     if settings.elimination != "listener":
         return ""
@@ -101,7 +105,7 @@ def _unfit_elimination(experiment: Experiment, settings: EmulatedSettings | Mode
     return ""
 
 
-def unfit_trial(
+def unsupported_trial_reason(
     changes: Collection[str],
     data_planes: Collection[str],
     settings: TestbedSettings,
@@ -120,7 +124,7 @@ def unfit_trial(
     cabled
         What it needs between network cards: ``cable``, ``switch``, or nothing of these.
     """
-    if isinstance(settings, CardsSettings) and (reason := _uncabled(cabled, settings)):
+    if isinstance(settings, CardsSettings) and (reason := _miscabled(cabled, settings)):
         return reason
     if not isinstance(settings, HardwareSettings):
         unknown = [name for name in changes if name not in type(settings).model_fields]
@@ -132,7 +136,7 @@ def unfit_trial(
     return f"{unable} cannot fail so on request; switches of driver ebpf can" if unable else ""
 
 
-def _uncabled(cabled: str, settings: CardsSettings) -> str:
+def _miscabled(cabled: str, settings: CardsSettings) -> str:
     """Return why cards are not cabled as a trial needs it."""
     stands = settings.hosts.sw is not None
     if cabled == "switch" and not stands:
@@ -142,7 +146,7 @@ def _uncabled(cabled: str, settings: CardsSettings) -> str:
     return ""
 
 
-def needed_qdiscs(experiment: Experiment, settings: Strict | None) -> tuple[str, ...]:
+def needed_qdiscs(experiment: Experiment, settings: ConfigModel | None) -> tuple[str, ...]:
     """Return the queueing disciplines that an experiment takes of this machine's kernel.
 
     With its settings in a campaign, which may do without.
@@ -153,12 +157,14 @@ def needed_qdiscs(experiment: Experiment, settings: Strict | None) -> tuple[str,
     return experiment.qdiscs
 
 
-def lacking(experiment: Experiment, kind: str, settings: Strict | None = None) -> list[str]:
+def missing_requirements(
+    experiment: Experiment, kind: str, settings: ConfigModel | None = None
+) -> list[str]:
     """Return what this machine lacks to measure an experiment on a kind of testbed.
 
     Without its settings in a campaign, to measure any.
     """
-    lacks = missing_for(kind)
+    lacks = missing_on_machine(kind)
     if kind == EMULATED and needed_qdiscs(experiment, settings) and not lacks:
         from tsnrepro.testbeds.guest.requirements import lacking_qdiscs  # noqa: PLC0415
 
@@ -166,16 +172,16 @@ def lacking(experiment: Experiment, kind: str, settings: Strict | None = None) -
     return lacks
 
 
-def choose(experiment: Experiment, settings: Strict | None = None) -> tuple[str, str]:
+def choose(experiment: Experiment, settings: ConfigModel | None = None) -> tuple[str, str]:
     """Return the testbed that suits an experiment best on this machine, and why, in one line.
 
     ``settings`` are its settings in a campaign; without them any is to be measured there.
     """
     passed_over = []
     for kind in experiment.kinds:
-        if kind in SOMEBODYS:
+        if kind in SHARED_KINDS:
             continue
-        lacks = lacking(experiment, kind, settings)
+        lacks = missing_requirements(experiment, kind, settings)
         if not lacks:
             return kind, "; ".join(passed_over) or _GROUNDS[kind]
         passed_over.append(f"for {kind} this machine lacks {', '.join(lacks)}")

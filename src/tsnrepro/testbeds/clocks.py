@@ -47,7 +47,7 @@ class ClockReading:
 
 
 @dataclass(frozen=True)
-class Agreement:
+class ClockSync:
     """Two hosts' clocks differ by ``uncertainty_ns`` at most, as ``method`` finds."""
 
     uncertainty_ns: float
@@ -56,7 +56,7 @@ class Agreement:
 
 
 @dataclass(frozen=True)
-class Refusal:
+class ClockSyncFailure:
     """No one-way latency can be stated, and why."""
 
     reason: str
@@ -239,7 +239,7 @@ def clock_agreement(
     listener: RemoteHost,
     programs: tuple[str, str],
     services: tuple[TimeService, TimeService] | None = None,
-) -> Agreement | Refusal:
+) -> ClockSync | ClockSyncFailure:
     """Find how well the two hosts' CLOCK_TAI agree.
 
     The listener's clock is read between two readings of the talker's, so it must lie between
@@ -266,14 +266,18 @@ def clock_agreement(
     if first.boot_id == other.boot_id:
         return judge_one_kernel(first, other, last)
     if services is None:
-        return Refusal("talker and listener are machines apart, and no time service is configured")
+        return ClockSyncFailure(
+            "talker and listener are machines apart, and no time service is configured"
+        )
     states = (ptp_state(talker, services[0]), ptp_state(listener, services[1]))
     offsets = (phc2sys_offsets(talker, services[0]), phc2sys_offsets(listener, services[1]))
     return judge_time_service(first, other, last, states, offsets)
 
 
 @contextmanager
-def looked_at(talker: RemoteHost, listener: RemoteHost) -> Iterator[list[Agreement | Refusal]]:
+def check_clocks(
+    talker: RemoteHost, listener: RemoteHost
+) -> Iterator[list[ClockSync | ClockSyncFailure]]:
     """Look at how well two hosts' clocks agree before a block and, into the same list, after it."""
     made = build.programs()
     programs = str(made.talker), str(made.listener)
@@ -309,7 +313,7 @@ def phc2sys_offsets(host: RemoteHost, service: TimeService) -> list[ClockOffset]
 
 def judge_one_kernel(
     first: ClockReading, other: ClockReading, last: ClockReading
-) -> Agreement | Refusal:
+) -> ClockSync | ClockSyncFailure:
     """Judge hosts with one boot identity: namespaces of one kernel, whose CLOCK_TAI is one clock.
 
     Copies of a running machine share a boot identity too, so the clock since boot must lie
@@ -318,12 +322,12 @@ def judge_one_kernel(
     if refusal := _bracket(first, other, last, 0):
         return refusal
     if not first.monotonic_ns <= other.monotonic_ns <= last.monotonic_ns:
-        return Refusal(
+        return ClockSyncFailure(
             "the hosts show one boot identity, but their clocks since boot differ: "
             "copies of one machine, or a time namespace"
         )
     evidence = {"boot_id": first.boot_id, "round_trip_ns": last.tai_ns - first.tai_ns}
-    return Agreement(float(first.resolution_ns), "one kernel, one clock", evidence)
+    return ClockSync(float(first.resolution_ns), "one kernel, one clock", evidence)
 
 
 def judge_time_service(
@@ -332,24 +336,28 @@ def judge_time_service(
     last: ClockReading,
     states: tuple[PtpState, PtpState],
     offsets: tuple[list[ClockOffset], list[ClockOffset]],
-) -> Agreement | Refusal:
+) -> ClockSync | ClockSyncFailure:
     """Judge hosts apart by what linuxptp says of each: the sum of both hosts' offsets.
 
     A host's share is its offset from the grandmaster, and where phc2sys carries the time on from
     card to system, the largest offset it told and half the time a reading took.
     """
     if states[0].grandmaster != states[1].grandmaster:
-        return Refusal(
+        return ClockSyncFailure(
             f"the hosts follow two grandmasters, {states[0].grandmaster} and "
             f"{states[1].grandmaster}"
         )
     for name, state, told in zip(("talker", "listener"), states, offsets, strict=True):
         if not state.synchronised:
-            return Refusal(f"the {name}'s PTP ports are {', '.join(state.port_states)}, none SLAVE")
+            return ClockSyncFailure(
+                f"the {name}'s PTP ports are {', '.join(state.port_states)}, none SLAVE"
+            )
         if unlocked := [o.state for o in told if o.state not in (None, "s2")]:
-            return Refusal(f"the {name}'s phc2sys is in servo state {unlocked[-1]}, not s2")
+            return ClockSyncFailure(
+                f"the {name}'s phc2sys is in servo state {unlocked[-1]}, not s2"
+            )
     if first.tai_offset_s != other.tai_offset_s:
-        return Refusal(
+        return ClockSyncFailure(
             f"CLOCK_TAI is {first.tai_offset_s} s ahead of UTC at the talker and "
             f"{other.tai_offset_s} s at the listener"
         )
@@ -365,10 +373,10 @@ def judge_time_service(
         "mean_path_delays_ns": [state.mean_path_delay_ns for state in states],
         "round_trip_ns": last.tai_ns - first.tai_ns,
     }
-    return Agreement(uncertainty, "linuxptp", evidence)
+    return ClockSync(uncertainty, "linuxptp", evidence)
 
 
-def judge_between(found: Agreement, board: PtpState) -> Agreement | Refusal:
+def judge_between(found: ClockSync, board: PtpState) -> ClockSync | ClockSyncFailure:
     """Judge a switch between two hosts that agree: a boundary clock of the same grandmaster.
 
     The listener's offset is that from the switch, and the switch's gates go by its own clock: its
@@ -376,25 +384,31 @@ def judge_between(found: Agreement, board: PtpState) -> Agreement | Refusal:
     """
     grandmaster = found.evidence.get("grandmaster")
     if grandmaster is not None and board.grandmaster != grandmaster:
-        return Refusal(
+        return ClockSyncFailure(
             f"the switch follows the grandmaster {board.grandmaster}, the hosts {grandmaster}"
         )
     if "SLAVE" not in board.port_states:
-        return Refusal(f"the switch's PTP ports are {', '.join(board.port_states)}, none SLAVE")
+        return ClockSyncFailure(
+            f"the switch's PTP ports are {', '.join(board.port_states)}, none SLAVE"
+        )
     if "MASTER" not in board.port_states:
-        return Refusal(f"the switch's PTP ports are {', '.join(board.port_states)}, none MASTER")
+        return ClockSyncFailure(
+            f"the switch's PTP ports are {', '.join(board.port_states)}, none MASTER"
+        )
     share = abs(board.offset_ns)
     evidence = found.evidence | {"switch_share_ns": share}
-    return Agreement(found.uncertainty_ns + share, found.method, evidence)
+    return ClockSync(found.uncertainty_ns + share, found.method, evidence)
 
 
-def judge_stamping(found: Agreement, told: list[ClockOffset]) -> Agreement | Refusal:
+def judge_stamping(found: ClockSync, told: list[ClockOffset]) -> ClockSync | ClockSyncFailure:
     """Judge a card that stamps arrivals, whose clock a phc2sys of its own keeps on the system's."""
     if unlocked := [o.state for o in told if o.state not in (None, "s2")]:
-        return Refusal(f"the stamping card's phc2sys is in servo state {unlocked[-1]}, not s2")
+        return ClockSyncFailure(
+            f"the stamping card's phc2sys is in servo state {unlocked[-1]}, not s2"
+        )
     share = _doubt_ns(told)
     evidence = found.evidence | {"stamping_card_share_ns": share}
-    return Agreement(found.uncertainty_ns + share, found.method, evidence)
+    return ClockSync(found.uncertainty_ns + share, found.method, evidence)
 
 
 def _doubt_ns(told: list[ClockOffset]) -> float:
@@ -404,18 +418,18 @@ def _doubt_ns(told: list[ClockOffset]) -> float:
 
 def _bracket(
     first: ClockReading, other: ClockReading, last: ClockReading, tolerance_ns: float
-) -> Refusal | None:
+) -> ClockSyncFailure | None:
     if first.tai_ns - tolerance_ns <= other.tai_ns <= last.tai_ns + tolerance_ns:
         return None
-    return Refusal(
+    return ClockSyncFailure(
         f"the listener's CLOCK_TAI {other.tai_ns} is outside the talker's readings before and "
         f"after it, {first.tai_ns} to {last.tai_ns}"
     )
 
 
 def why_not_one_way(
-    latency_ns: float, before: Agreement | Refusal, after: Agreement | Refusal
-) -> Refusal | None:
+    latency_ns: float, before: ClockSync | ClockSyncFailure, after: ClockSync | ClockSyncFailure
+) -> ClockSyncFailure | None:
     """Say why a one-way latency must not be stated, or ``None`` where it may.
 
     Parameters
@@ -426,14 +440,14 @@ def why_not_one_way(
         The clocks' agreement before and after the run; the worse one counts.
     """
     for when, found in (("before", before), ("after", after)):
-        if isinstance(found, Refusal):
-            return Refusal(f"{when} the run: {found.reason}")
+        if isinstance(found, ClockSyncFailure):
+            return ClockSyncFailure(f"{when} the run: {found.reason}")
         if not (math.isfinite(latency_ns) and latency_ns > 0):
-            return Refusal(
+            return ClockSyncFailure(
                 f"a one-way latency of {latency_ns} ns is impossible: the clocks disagree"
             )
         if found.uncertainty_ns > latency_ns * _ALLOWED_SHARE:
-            return Refusal(
+            return ClockSyncFailure(
                 f"{when} the run the clocks agree within {found.uncertainty_ns:.0f} ns "
                 f"({found.method}), more than a tenth of {latency_ns:.0f} ns"
             )
@@ -442,24 +456,26 @@ def why_not_one_way(
 
 def why_not_these_clocks(
     sent: TalkerResult, got: ListenerResult, receipt: Receipt = "application"
-) -> Refusal | None:
+) -> ClockSyncFailure | None:
     """Say why the times of two reports do not compare, or ``None`` where they do.
 
     Stamps of a network card (``receipt`` of ``kernel`` with hardware stamps) are in the card's
     clock, which linuxptp keeps on TAI.
     """
     if sent.clock != got.clock:
-        return Refusal(f"the talker's times are on {sent.clock}, the listener's on {got.clock}")
+        return ClockSyncFailure(
+            f"the talker's times are on {sent.clock}, the listener's on {got.clock}"
+        )
     if sent.tai_offset_s != got.tai_offset_s and sent.clock == "tai":
-        return Refusal(
+        return ClockSyncFailure(
             f"CLOCK_TAI is {sent.tai_offset_s} s ahead of UTC at the talker and "
             f"{got.tai_offset_s} s at the listener"
         )
     for name, step_ns in (("talker", sent.clock_step_ns), ("listener", got.clock_step_ns)):
         if abs(step_ns) > _STEP_NOISE_NS:
-            return Refusal(f"the {name}'s clock was set by {step_ns} ns during the run")
+            return ClockSyncFailure(f"the {name}'s clock was set by {step_ns} ns during the run")
     if receipt == "kernel" and got.stamp_clock == "none":
-        return Refusal("the listener was not asked for receive stamps")
+        return ClockSyncFailure("the listener was not asked for receive stamps")
     if receipt == "kernel" and got.stamp_clock == "phc" and sent.clock != "tai":
-        return Refusal(f"the card's stamps are on TAI, the talker's times on {sent.clock}")
+        return ClockSyncFailure(f"the card's stamps are on TAI, the talker's times on {sent.clock}")
     return None

@@ -14,7 +14,7 @@ from itertools import count
 
 from tsnrepro.common.code_digest import code_digest
 from tsnrepro.common.topology import LISTENER, SWITCHES, TALKER, member_names
-from tsnrepro.config import Between, Configuration, ModelSettings, Uncertain
+from tsnrepro.config import Configuration, ModelSettings, Range, Uncertain
 from tsnrepro.model.network import (
     DuplexLink,
     Duration,
@@ -71,7 +71,7 @@ class ModelTestbed:
         pass
 
     @property
-    def at_once(self) -> int:
+    def max_parallel(self) -> int:
         """As many as there are processors: the compiled model computes without Python's lock."""
         return len(os.sched_getaffinity(0))
 
@@ -176,7 +176,7 @@ def spread(seed: int, repetition: int, dimensions: int) -> Iterator[float]:
 
 
 def _value(parameter: Uncertain, place: float) -> float:
-    if not isinstance(parameter, Between):
+    if not isinstance(parameter, Range):
         return parameter
     return parameter.low * (parameter.high / parameter.low) ** place
 

@@ -5,7 +5,7 @@ from contextlib import AbstractContextManager
 from typing import Any, Protocol, runtime_checkable
 
 from tsnrepro.config import Configuration, EmulatedSettings, HardwareSettings
-from tsnrepro.testbeds.clocks import Agreement, Refusal
+from tsnrepro.testbeds.clocks import ClockSync, ClockSyncFailure
 from tsnrepro.testbeds.faults import Faults
 from tsnrepro.testbeds.host import RemoteHost
 from tsnrepro.testbeds.jobs.job import Cable, Job, JobResult
@@ -27,7 +27,7 @@ class Testbed(Protocol):
         ...
 
     @property
-    def at_once(self) -> int:
+    def max_parallel(self) -> int:
         """How many trials it takes at a time: one, unless none can show in another's results."""
         ...
 
@@ -41,7 +41,7 @@ class Testbed(Protocol):
 
 
 @runtime_checkable
-class SomebodysTestbed(Testbed, Protocol):
+class SharedTestbed(Testbed, Protocol):
     """A testbed of machines whose addresses are nobody else's business."""
 
     @property
@@ -96,13 +96,13 @@ class HostTestbed(Testbed, Protocol):
         """Read the counters of all hosts; the caller has ended all traffic before."""
         ...
 
-    def settled_snapshot(self) -> Snapshot:
+    def quiescent_snapshot(self) -> Snapshot:
         """Read the counters of all hosts when no station counts a frame any more."""
         ...
 
     def clocks_together(
         self, longest_s: float
-    ) -> AbstractContextManager[Sequence[Agreement | Refusal]]:
+    ) -> AbstractContextManager[Sequence[ClockSync | ClockSyncFailure]]:
         """Keep the clocks of talker and listener together during a block, where that is set up.
 
         The block gets how well they agreed before it and, once it has ended, after it too.

@@ -142,7 +142,7 @@ class CounterDifferences:
         """Return the frames of any kind that a port's device dropped behind its queue."""
         return self.after[host].links[port].tx_dropped - self.before[host].links[port].tx_dropped
 
-    def not_taken(self, host: str, port: str) -> dict[str, int]:
+    def rx_errors(self, host: str, port: str) -> dict[str, int]:
         """Return the frames of any kind that a card did not take, by the reason it counts."""
         after, before = (hosts[host].links.get(port) for hosts in (self.after, self.before))
         if after is None or before is None:
@@ -161,7 +161,7 @@ class CounterDifferences:
         """Who eliminates: the listener where it has a recovery function, else the second switch."""
         return LISTENER if "recovery" in self.after[LISTENER].station else SWITCHES[1]
 
-    def taken_in(self) -> int:
+    def rx_frames(self) -> int:
         """Return the stream's frames that came to the listener and that it did not refuse."""
         came = self.port(LISTENER, CARD, "in").stream_frames
         if self.eliminating != LISTENER:

@@ -73,7 +73,7 @@ def answering(frerctl: str, port: str, deadline_s: float) -> list[str]:
     return ["sh", "-c", _ANSWERING, "sh", *words]
 
 
-def without_offloads(port: str) -> list[str]:
+def disable_offloads(port: str) -> list[str]:
     """Return the command that turns a port's offloads off.
 
     One frame is then one packet everywhere, where a segment of many frames would get one sequence

@@ -17,7 +17,7 @@ _TICK_NS = 20_000_000
 """More than a file's time may be behind the clock: the kernel takes the one of its last tick."""
 
 
-def take_back_future_times(folder: Path) -> None:
+def clamp_future_mtimes(folder: Path) -> None:
     """Let all below a folder that bears a time after now bear one just before now; say so.
 
     Their order stays. What belongs to somebody else is left to whoever writes there.

@@ -3,7 +3,7 @@
 from typing import Any
 
 
-def quieten(scheduler: Any) -> None:
+def disable_rate_limiter(scheduler: Any) -> None:
     """Let the scheduler wait until a job ends, and do nothing before.
 
     To keep to a rate of jobs, Snakemake looks at all waiting ones every second, and once more a

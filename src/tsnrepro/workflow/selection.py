@@ -11,7 +11,7 @@ from tsnrepro.common.errors import ConfigurationError
 from tsnrepro.config import Campaign, Selection
 from tsnrepro.config.files import campaign, raw_root, testbed_settings
 from tsnrepro.config.papers import SELECTED, manuscripts, sources_of
-from tsnrepro.config.registry import SOMEBODYS, Experiment, experiment
+from tsnrepro.config.registry import SHARED_KINDS, Experiment, experiment
 from tsnrepro.imports import imported
 from tsnrepro.runner.runner import is_recorded
 from tsnrepro.testbeds import choose
@@ -188,7 +188,7 @@ def _best(declared: Experiment, settings: Campaign, campaign_name: str) -> tuple
     for kind in declared.kinds:
         if kind == found:
             break
-        if kind not in SOMEBODYS and is_recorded(declared.name, kind, campaign_name):
+        if kind not in SHARED_KINDS and is_recorded(declared.name, kind, campaign_name):
             return kind, "its trials are recorded"
     return found, ground
 
@@ -198,14 +198,14 @@ def _on_named(declared: Experiment, testbed: str) -> tuple[str, str]:
 
     Trials that are recorded already need no testbed.
     """
-    if reason := choose.unfit(declared, testbed_settings(testbed)):
+    if reason := choose.unsupported_reason(declared, testbed_settings(testbed)):
         return "", reason
     return testbed, "it was asked for"
 
 
 def _available(testbeds: Iterable[str]) -> list[str]:
     """Return those testbeds that this machine can run."""
-    return [name for name in testbeds if not choose.missing_for(testbed_settings(name).kind)]
+    return [name for name in testbeds if not choose.missing_on_machine(testbed_settings(name).kind)]
 
 
 def _papers(

@@ -123,7 +123,7 @@ def _count(planned: list[Planned], store: RawStore, attempts: int) -> _Tally:
     for item in planned:
         counted.names |= {folder.name for folder in store.attempts(item.trial)}
         ended = store.ended(item.trial)
-        if item.until and not ended:
+        if item.stopping_rule and not ended:
             continue  # nobody knows whether it will be needed
         counted.asked += 1
         if is_done(ended, attempts):
@@ -145,7 +145,7 @@ def _analysis(store: RawStore, planned: list[Planned]) -> str:
         return "none"
     run = folder / RUN_FILE
     listed = {entry["trial"] for entry in open_run(run)[1]["trials"]}
-    needed = _names([item for item in planned if not item.until], store)
+    needed = _names([item for item in planned if not item.stopping_rule], store)
     if planned and not needed <= listed <= _names(planned, store):
         return "stale: other trials are asked for than were analysed"
     sealed = seal_of(folder)

@@ -249,7 +249,7 @@ def test_traffic_passes_the_wrap_of_the_sequence_number(testbed, sockets):
     In order by the hundred: within them two processors may let frames change places. The first goes
     alone, so that recovery starts with the lowest number.
     """
-    total, at_once = 67_001, 100
+    total, max_parallel = 67_001, 100
     receiver = sockets.udp(testbed, "listener", PORT, receive_bytes=4_000_000)
     receiver.settimeout(5)
     sender = sockets.udp(testbed, "talker")
@@ -262,8 +262,8 @@ def test_traffic_passes_the_wrap_of_the_sequence_number(testbed, sockets):
         return sorted(struct.unpack("!I", receiver.recv(64)[:4])[0] for _ in datagrams)
 
     received = passed(range(1))
-    for first in range(1, total, at_once):
-        received += passed(range(first, first + at_once))
+    for first in range(1, total, max_parallel):
+        received += passed(range(first, first + max_parallel))
     assert received == list(range(total))
     receiver.setblocking(False)
     with pytest.raises(BlockingIOError):

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pytest
 
 from tsnrepro.native.streams import build, command
-from tsnrepro.native.streams.command import Extent, ListenerResult, Pacing, TalkerResult
+from tsnrepro.native.streams.command import ListenerResult, Pacing, StopCondition, TalkerResult
 
 DEADLINE_SECONDS = 60
 
@@ -52,20 +52,22 @@ class Loopback:
     listener: str
     stack: ExitStack
 
-    def listen(self, ports: list[int], extent: Extent | None = None, **options) -> Listening:
+    def listen(self, ports: list[int], extent: StopCondition | None = None, **options) -> Listening:
         options.setdefault("bind", "127.0.0.1")
         options.setdefault("buffer_bytes", 32_000_000)
-        argv = command.listener(self.listener, ports, extent or Extent(seconds=30), **options)
+        argv = command.listener(
+            self.listener, ports, extent or StopCondition(seconds=30), **options
+        )
         listening = Listening(argv)
         self.stack.callback(listening.process.wait)
         self.stack.callback(listening.process.kill)
         return listening
 
-    def argv(self, port: int, pacing: Pacing, extent: Extent, **options) -> list[str]:
+    def argv(self, port: int, pacing: Pacing, extent: StopCondition, **options) -> list[str]:
         options.setdefault("payload_bytes", 18)
         return command.talker(self.talker, "127.0.0.1", port, pacing, extent, **options)
 
-    def talk(self, port: int, pacing: Pacing, extent: Extent, **options) -> TalkerResult:
+    def talk(self, port: int, pacing: Pacing, extent: StopCondition, **options) -> TalkerResult:
         argv = self.argv(port, pacing, extent, **options)
         done = subprocess.run(
             argv, capture_output=True, text=True, timeout=DEADLINE_SECONDS, check=False

@@ -7,7 +7,7 @@ from sound_outputs import LISTENER, STREAM, TALKER
 
 from tsnrepro.common.errors import ToolError
 from tsnrepro.native.streams import command
-from tsnrepro.native.streams.command import Extent, Pacing
+from tsnrepro.native.streams.command import Pacing, StopCondition
 
 
 def test_reports_are_read_with_their_types():
@@ -77,16 +77,22 @@ def test_a_payload_rate_is_an_interval():
 
 def test_options_that_are_not_given_are_not_passed():
     argv = command.talker(
-        "talker", "10.0.0.2", 5001, Pacing(1000), Extent(count=3), payload_bytes=18, priority=0
+        "talker",
+        "10.0.0.2",
+        5001,
+        Pacing(1000),
+        StopCondition(count=3),
+        payload_bytes=18,
+        priority=0,
     )
     assert argv == [
         *("talker", "--address", "10.0.0.2", "--port", "5001", "--payload", "18"),
         *("--clock", "tai", "--count", "3", "--priority", "0", "--interval-ns", "1000"),
     ]
     pacing = Pacing(1000, burst=(3, 1))
-    argv = command.talker("t", "10.0.0.2", 5001, pacing, Extent(count=4), payload_bytes=18)
+    argv = command.talker("t", "10.0.0.2", 5001, pacing, StopCondition(count=4), payload_bytes=18)
     assert argv[-4:] == ["--interval-ns", "1000", "--burst", "3,1"]
-    argv = command.listener("listener", [1, 2], Extent(seconds=2.5), quiet_ms=100)
+    argv = command.listener("listener", [1, 2], StopCondition(seconds=2.5), quiet_ms=100)
     assert argv == [
         *("listener", "--port", "1", "--port", "2", "--seconds", "2.5"),
         *("--clock", "tai", "--quiet-ms", "100"),
@@ -95,6 +101,6 @@ def test_options_that_are_not_given_are_not_passed():
 
 def test_what_cannot_be_is_refused_before_it_runs():
     with pytest.raises(ValueError, match="11 bytes has no room"):
-        command.talker("t", "10.0.0.2", 1, Pacing(1), Extent(count=1), payload_bytes=11)
+        command.talker("t", "10.0.0.2", 1, Pacing(1), StopCondition(count=1), payload_bytes=11)
     with pytest.raises(ValueError, match="a port at least"):
-        command.listener("l", [], Extent(count=1))
+        command.listener("l", [], StopCondition(count=1))

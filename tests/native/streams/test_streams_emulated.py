@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from tsnrepro.native.streams import build, command, log
-from tsnrepro.native.streams.command import Extent, Pacing
+from tsnrepro.native.streams.command import Pacing, StopCondition
 from tsnrepro.native.streams.delivery import deliver, one_way
 from tsnrepro.testbeds import clocks
-from tsnrepro.testbeds.clocks import Agreement
+from tsnrepro.testbeds.clocks import ClockSync
 from tsnrepro.tools.frerctl import StreamFilter
 
 pytestmark = pytest.mark.namespaces
@@ -25,7 +25,7 @@ def exchange(testbed, pacing: Pacing, **options):
     argv = command.listener(
         str(made.listener),
         [PORT],
-        Extent(seconds=40),
+        StopCondition(seconds=40),
         log=LOG,
         quiet_ms=1000,
         timestamps="software",
@@ -34,7 +34,12 @@ def exchange(testbed, pacing: Pacing, **options):
     process = listener.start(argv, deadline_s=DEADLINE_SECONDS)
     assert process.read_line() == command.READY
     argv = command.talker(
-        str(made.talker), testbed.address("listener"), PORT, pacing, Extent(count=COUNT), **options
+        str(made.talker),
+        testbed.address("listener"),
+        PORT,
+        pacing,
+        StopCondition(count=COUNT),
+        **options,
     )
     done = talker.run(argv, deadline_s=DEADLINE_SECONDS)
     sent = command.parse_talker(done.stdout)
@@ -66,7 +71,7 @@ def test_one_way_latency_is_measured_by_one_clock(testbed):
     testbed.configure("frer", StreamFilter("udp", PORT))
     sent, got, arrivals = exchange(testbed, Pacing(100_000), payload_bytes=1472)
     after = clocks.clock_agreement(*hosts, (str(made.talker), str(made.listener)))
-    assert isinstance(before, Agreement)
+    assert isinstance(before, ClockSync)
     assert before.method == "one kernel, one clock"
     assert sent.sent == COUNT
     whole, kernel = one_way(arrivals), one_way(arrivals, "kernel")
@@ -84,7 +89,7 @@ def test_a_datagram_too_long_to_send_whole_is_an_error_by_its_name(testbed):
         testbed.address("listener"),
         PORT,
         Pacing(1000),
-        Extent(count=5),
+        StopCondition(count=5),
         payload_bytes=1473,
         dont_fragment=True,
     )

@@ -15,7 +15,7 @@ from scipy import stats
 from talker_logs import pacing_errors, read_talker_log
 
 from tsnrepro.native.streams import command
-from tsnrepro.native.streams.command import Extent, Pacing
+from tsnrepro.native.streams.command import Pacing, StopCondition
 from tsnrepro.native.streams.delivery import deliver, of_stream, one_way
 from tsnrepro.native.streams.log import read_listener_log
 
@@ -39,11 +39,11 @@ def numbered(*numbers: int) -> list[bytes]:
 def test_every_datagram_is_counted_at_both_ends(loopback, ports, tmp_path, payload, burst):
     (port,) = ports()
     log, sent_log = tmp_path / "arrivals", tmp_path / "sent"
-    listening = loopback.listen([port], Extent(count=COUNT, seconds=30), log=str(log))
+    listening = loopback.listen([port], StopCondition(count=COUNT, seconds=30), log=str(log))
     sent = loopback.talk(
         port,
         Pacing(INTERVAL_NS * burst, burst=burst),
-        Extent(count=COUNT),
+        StopCondition(count=COUNT),
         payload_bytes=payload,
         log=str(sent_log),
         stream=9,
@@ -74,9 +74,9 @@ def test_every_datagram_is_counted_at_both_ends(loopback, ports, tmp_path, paylo
 def test_a_second_rate_follows_without_a_pause(loopback, ports, tmp_path):
     (port,) = ports()
     log = tmp_path / "sent"
-    loopback.listen([port], Extent(count=300, seconds=20))
+    loopback.listen([port], StopCondition(count=300, seconds=20))
     pacing = Pacing(INTERVAL_NS, then_after=100, then_interval_ns=3 * INTERVAL_NS)
-    sent = loopback.talk(port, pacing, Extent(count=300), log=str(log))
+    sent = loopback.talk(port, pacing, StopCondition(count=300), log=str(log))
     records = read_talker_log(log)
     assert sent.sent == 300
     gaps = np.diff(records["wanted_ns"].astype(np.int64))
@@ -91,11 +91,11 @@ def test_random_slots_are_a_poisson_process_that_a_seed_repeats(loopback, ports,
     def slots(seed, seconds=1.0):
         log = tmp_path / f"sent-{seed}"
         sent = loopback.talk(
-            port, Pacing(mean_ns, poisson=seed), Extent(seconds=seconds), log=str(log)
+            port, Pacing(mean_ns, poisson=seed), StopCondition(seconds=seconds), log=str(log)
         )
         return read_talker_log(log)["wanted_ns"].astype(np.int64) - sent.start_ns
 
-    loopback.listen([port], Extent(seconds=20))
+    loopback.listen([port], StopCondition(seconds=20))
     first, again, other = slots(7), slots(7), slots(8)
     np.testing.assert_array_equal(first, again)
     assert not np.array_equal(first[:100], other[:100])
@@ -111,8 +111,10 @@ def test_slots_stand_on_the_grid_whatever_happened_before(loopback, ports, tmp_p
     """Absolute pacing: slot k is wanted at start + k x interval, sent no earlier, in order."""
     (port,) = ports()
     log = tmp_path / "sent"
-    loopback.listen([port], Extent(seconds=20))
-    sent = loopback.talk(port, Pacing(INTERVAL_NS, late_ns=0), Extent(seconds=0.2), log=str(log))
+    loopback.listen([port], StopCondition(seconds=20))
+    sent = loopback.talk(
+        port, Pacing(INTERVAL_NS, late_ns=0), StopCondition(seconds=0.2), log=str(log)
+    )
     records = read_talker_log(log)
     assert sent.ended_by == "time"
     assert sent.sent == len(records) == 0.2e9 / INTERVAL_NS
@@ -133,8 +135,8 @@ def test_slots_stand_on_the_grid_whatever_happened_before(loopback, ports, tmp_p
 def test_a_stalled_talker_counts_late_slots_and_catches_up(loopback, ports, tmp_path):
     (port,) = ports()
     log = tmp_path / "sent"
-    loopback.listen([port], Extent(seconds=20))
-    argv = loopback.argv(port, Pacing(1_000_000), Extent(count=1000), log=str(log))
+    loopback.listen([port], StopCondition(seconds=20))
+    argv = loopback.argv(port, Pacing(1_000_000), StopCondition(count=1000), log=str(log))
     with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as process:
         time.sleep(0.3)
         process.send_signal(signal.SIGSTOP)
@@ -154,24 +156,26 @@ def test_a_stalled_talker_counts_late_slots_and_catches_up(loopback, ports, tmp_
 
 def test_the_first_slot_is_at_the_phase_of_a_cycle(loopback, ports):
     (port,) = ports()
-    loopback.listen([port], Extent(seconds=20))
+    loopback.listen([port], StopCondition(seconds=20))
     pacing = Pacing(1_000_000, cycle_ns=10_000_000, phase_ns=300_000)
-    sent = loopback.talk(port, pacing, Extent(count=5))
+    sent = loopback.talk(port, pacing, StopCondition(count=5))
     assert sent.start_ns % 10_000_000 == 300_000
     assert sent.first_ns >= sent.start_ns
 
 
 def test_the_first_slot_is_at_the_time_told(loopback, ports):
     (port,) = ports()
-    loopback.listen([port], Extent(seconds=20))
+    loopback.listen([port], StopCondition(seconds=20))
     start = time.clock_gettime_ns(time.CLOCK_MONOTONIC) + 300_000_000
-    sent = loopback.talk(port, Pacing(1000, start_ns=start), Extent(count=1), clock="monotonic")
+    sent = loopback.talk(
+        port, Pacing(1000, start_ns=start), StopCondition(count=1), clock="monotonic"
+    )
     assert (sent.start_ns, sent.clock) == (start, "monotonic")
     assert sent.first_ns >= start
 
 
 def test_a_start_that_is_past_is_refused(loopback, ports):
-    argv = loopback.argv(ports()[0], Pacing(1000, start_ns=5), Extent(count=1))
+    argv = loopback.argv(ports()[0], Pacing(1000, start_ns=5), StopCondition(count=1))
     done = subprocess.run(argv, capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert "--start-ns 5 is" in done.stderr
@@ -183,12 +187,16 @@ def test_all_times_are_on_the_clock_chosen(loopback, ports, tmp_path, clock):
     (port,) = ports()
     log, sent_log = tmp_path / "arrivals", tmp_path / "sent"
     listening = loopback.listen(
-        [port], Extent(count=200, seconds=20), log=str(log), clock=clock, timestamps="software"
+        [port],
+        StopCondition(count=200, seconds=20),
+        log=str(log),
+        clock=clock,
+        timestamps="software",
     )
     sent = loopback.talk(
         port,
         Pacing(200_000),
-        Extent(count=200),
+        StopCondition(count=200),
         clock=clock,
         log=str(sent_log),
         timestamps="software",
@@ -220,9 +228,9 @@ def test_all_times_are_on_the_clock_chosen(loopback, ports, tmp_path, clock):
 def test_several_ports_are_several_streams(loopback, ports, tmp_path):
     first, second = ports(2)
     log = tmp_path / "arrivals"
-    listening = loopback.listen([first, second], Extent(count=300, seconds=20), log=str(log))
-    loopback.talk(first, Pacing(100_000), Extent(count=100))
-    loopback.talk(second, Pacing(100_000), Extent(count=200))
+    listening = loopback.listen([first, second], StopCondition(count=300, seconds=20), log=str(log))
+    loopback.talk(first, Pacing(100_000), StopCondition(count=100))
+    loopback.talk(second, Pacing(100_000), StopCondition(count=200))
     got = listening.result()
     assert [s.port for s in got.streams] == [first, second]
     assert [s.unique for s in got.streams] == [100, 200]
@@ -235,7 +243,7 @@ def test_duplicates_and_reordering_are_told_apart(loopback, ports, tmp_path):
     (port,) = ports()
     log = tmp_path / "arrivals"
     order = [0, 1, 2, 3, 7, 4, 5, 2, 8, 8, 6]
-    listening = loopback.listen([port], Extent(count=len(order), seconds=20), log=str(log))
+    listening = loopback.listen([port], StopCondition(count=len(order), seconds=20), log=str(log))
     send_raw(port, numbered(*order))
     stream = listening.result().stream(port)
     assert (stream.received, stream.unique, stream.duplicates) == (11, 9, 2)
@@ -247,7 +255,7 @@ def test_duplicates_and_reordering_are_told_apart(loopback, ports, tmp_path):
 
 def test_a_number_far_off_is_taken_as_it_is(loopback, ports):
     (port,) = ports()
-    listening = loopback.listen([port], Extent(count=3, seconds=20))
+    listening = loopback.listen([port], StopCondition(count=3, seconds=20))
     send_raw(port, numbered(2**32 - 1, 0, 2**32 - 1))
     stream = listening.result().stream(port)
     assert (stream.unique, stream.duplicates, stream.out_of_order) == (2, 1, 1)
@@ -256,7 +264,7 @@ def test_a_number_far_off_is_taken_as_it_is(loopback, ports):
 def test_a_datagram_without_room_for_the_head_is_counted_apart(loopback, ports, tmp_path):
     (port,) = ports()
     log = tmp_path / "arrivals"
-    listening = loopback.listen([port], Extent(count=1, seconds=20), log=str(log))
+    listening = loopback.listen([port], StopCondition(count=1, seconds=20), log=str(log))
     send_raw(port, [b"", b"short", *numbered(0)])
     got = listening.result()
     assert got.stream(port).short_datagrams == 2
@@ -265,16 +273,16 @@ def test_a_datagram_without_room_for_the_head_is_counted_apart(loopback, ports, 
 
 def test_silence_ends_a_listener_after_the_first_datagram_only(loopback, ports):
     (port,) = ports()
-    listening = loopback.listen([port], Extent(seconds=30), quiet_ms=100)
+    listening = loopback.listen([port], StopCondition(seconds=30), quiet_ms=100)
     time.sleep(0.4)
     assert listening.process.poll() is None
-    loopback.talk(port, Pacing(1_000_000), Extent(count=20))
+    loopback.talk(port, Pacing(1_000_000), StopCondition(count=20))
     assert listening.result().ended_by == "quiet"
 
 
 def test_a_listener_that_hears_nothing_ends_in_time_and_says_so(loopback, ports):
     (port,) = ports()
-    got = loopback.listen([port], Extent(seconds=0.2), quiet_ms=50).result()
+    got = loopback.listen([port], StopCondition(seconds=0.2), quiet_ms=50).result()
     stream = got.stream(port)
     assert got.ended_by == "time"
     assert (stream.received, stream.first_ns, stream.longest_gap_ns) == (0, None, None)
@@ -285,7 +293,7 @@ def test_a_signal_ends_both_and_nothing_is_lost(loopback, ports, tmp_path, numbe
     (port,) = ports()
     log, sent_log = tmp_path / "arrivals", tmp_path / "sent"
     listening = loopback.listen([port], log=str(log))
-    argv = loopback.argv(port, Pacing(1_000_000), Extent(), log=str(sent_log))
+    argv = loopback.argv(port, Pacing(1_000_000), StopCondition(), log=str(sent_log))
     with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as process:
         time.sleep(0.3)
         process.send_signal(number)
@@ -301,7 +309,7 @@ def test_a_signal_ends_both_and_nothing_is_lost(loopback, ports, tmp_path, numbe
 
 
 def test_a_signal_ends_a_long_wait(loopback, ports):
-    argv = loopback.argv(ports()[0], Pacing(3_000_000_000_000), Extent())
+    argv = loopback.argv(ports()[0], Pacing(3_000_000_000_000), StopCondition())
     with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as process:
         time.sleep(0.3)
         process.terminate()
@@ -312,8 +320,10 @@ def test_a_signal_ends_a_long_wait(loopback, ports):
 def test_saturation_loses_nothing_unaccounted(loopback, ports):
     """What the socket's buffer had no room for is counted by the socket."""
     (port,) = ports()
-    listening = loopback.listen([port], Extent(seconds=20), quiet_ms=500, buffer_bytes=100_000)
-    sent = loopback.talk(port, Pacing(None), Extent(count=100_001), payload_bytes=1000)
+    listening = loopback.listen(
+        [port], StopCondition(seconds=20), quiet_ms=500, buffer_bytes=100_000
+    )
+    sent = loopback.talk(port, Pacing(None), StopCondition(count=100_001), payload_bytes=1000)
     stream = listening.result().stream(port)
     assert sent.sent == 100_001
     assert stream.unique + stream.socket_drops == sent.sent
@@ -323,8 +333,8 @@ def test_logs_longer_than_a_chunk_are_whole(loopback, ports, tmp_path):
     """Three chunks of 65,536 records and a rest; the numbers say that none is missing."""
     (port,) = ports()
     log, sent_log = tmp_path / "arrivals", tmp_path / "sent"
-    listening = loopback.listen([port], Extent(seconds=30), quiet_ms=1000, log=str(log))
-    sent = loopback.talk(port, Pacing(None), Extent(count=200_001), log=str(sent_log))
+    listening = loopback.listen([port], StopCondition(seconds=30), quiet_ms=1000, log=str(log))
+    sent = loopback.talk(port, Pacing(None), StopCondition(count=200_001), log=str(sent_log))
     got = listening.result()
     arrivals, departures = read_listener_log(log), read_talker_log(sent_log)
     assert len(departures) == sent.sent == 200_001
@@ -341,7 +351,7 @@ def test_the_receive_buffer_is_as_large_as_asked_for(loopback, ports):
     default = int(Path("/proc/sys/net/core/rmem_default").read_text())
     for asked, got in ((None, default), (3_000_000, 3_000_000)):
         (port,) = ports()
-        listening = loopback.listen([port], Extent(seconds=0.1), buffer_bytes=asked)
+        listening = loopback.listen([port], StopCondition(seconds=0.1), buffer_bytes=asked)
         assert listening.result().stream(port).buffer_bytes == got
 
 
@@ -359,7 +369,7 @@ def refused(argv: list[str], capability: str) -> str:
 @as_root
 def test_a_buffer_beyond_the_limit_without_the_right_names_what_lacks(loopback, ports):
     most = 2 * int(Path("/proc/sys/net/core/rmem_max").read_text())
-    argv = command.listener(loopback.listener, ports(), Extent(), buffer_bytes=4 * most)
+    argv = command.listener(loopback.listener, ports(), StopCondition(), buffer_bytes=4 * most)
     said = refused(argv, "net_admin")
     assert f"{4 * most} bytes was asked for and the kernel gave {most}" in said
     assert "CAP_NET_ADMIN" in said
@@ -370,7 +380,7 @@ def test_a_buffer_beyond_the_limit_without_the_right_names_what_lacks(loopback, 
 def test_only_the_thread_that_reads_runs_in_real_time(loopback, ports, tmp_path):
     (port,) = ports()
     listening = loopback.listen(
-        [port], Extent(seconds=20), realtime=7, log=str(tmp_path / "arrivals")
+        [port], StopCondition(seconds=20), realtime=7, log=str(tmp_path / "arrivals")
     )
     pid = listening.process.pid
     policies = {
@@ -379,7 +389,7 @@ def test_only_the_thread_that_reads_runs_in_real_time(loopback, ports, tmp_path)
     assert policies.pop(pid) == os.SCHED_FIFO
     assert os.sched_getparam(pid).sched_priority == 7
     assert list(policies.values()) == [os.SCHED_OTHER]
-    sent = loopback.talk(port, Pacing(None), Extent(count=1000))
+    sent = loopback.talk(port, Pacing(None), StopCondition(count=1000))
     time.sleep(0.2)
     listening.process.terminate()
     got = listening.result()
@@ -388,18 +398,18 @@ def test_only_the_thread_that_reads_runs_in_real_time(loopback, ports, tmp_path)
 
 @as_root
 def test_real_time_without_the_right_names_what_lacks(loopback, ports):
-    argv = command.listener(loopback.listener, ports(), Extent(), realtime=1)
+    argv = command.listener(loopback.listener, ports(), StopCondition(), realtime=1)
     assert "CAP_SYS_NICE" in refused(argv, "sys_nice")
 
 
 @as_root
 def test_launch_times_without_the_right_name_what_lacks(loopback, ports):
-    argv = loopback.argv(ports()[0], Pacing(1000), Extent(count=1), txtime_ahead_ns=1000)
+    argv = loopback.argv(ports()[0], Pacing(1000), StopCondition(count=1), txtime_ahead_ns=1000)
     assert "--txtime needs CAP_NET_ADMIN" in refused(argv, "net_admin")
 
 
 def test_datagrams_to_nobody_are_sent_and_reported(loopback, ports):
-    sent = loopback.talk(ports()[0], Pacing(1_000_000), Extent(count=50))
+    sent = loopback.talk(ports()[0], Pacing(1_000_000), StopCondition(count=50))
     assert (sent.sent, sent.attempts) == (50, 50)
     assert sent.refused_reports > 0
 
@@ -407,8 +417,8 @@ def test_datagrams_to_nobody_are_sent_and_reported(loopback, ports):
 def test_a_talker_that_cannot_keep_up_ends_and_says_what_it_owed(loopback, ports):
     """A datagram a nanosecond is more than any host sends."""
     (port,) = ports()
-    loopback.listen([port], Extent(seconds=20))
-    sent = loopback.talk(port, Pacing(1, burst=3), Extent(seconds=0.5))
+    loopback.listen([port], StopCondition(seconds=20))
+    sent = loopback.talk(port, Pacing(1, burst=3), StopCondition(seconds=0.5))
     assert sent.ended_by == "time"
     assert sent.unsent > 0
     assert sent.sent + sent.unsent == 0.5e9 * 3
@@ -419,9 +429,9 @@ def test_a_talker_that_cannot_keep_up_ends_and_says_what_it_owed(loopback, ports
 def test_bursts_of_different_length_follow_each_other(loopback, ports, tmp_path):
     (port,) = ports()
     sent_log = tmp_path / "sent"
-    listening = loopback.listen([port], Extent(count=24, seconds=30))
+    listening = loopback.listen([port], StopCondition(count=24, seconds=30))
     pacing = Pacing(5_000_000, burst=(5, 2, 1))
-    sent = loopback.talk(port, pacing, Extent(count=24), log=str(sent_log))
+    sent = loopback.talk(port, pacing, StopCondition(count=24), log=str(sent_log))
     assert (sent.sent, listening.result().stream(port).unique) == (24, 24)
     _, sizes = np.unique(read_talker_log(sent_log)["wanted_ns"], return_counts=True)
     assert list(sizes) == [5, 2, 1] * 3
@@ -429,8 +439,8 @@ def test_bursts_of_different_length_follow_each_other(loopback, ports, tmp_path)
 
 def test_what_is_owed_counts_the_bursts_that_follow(loopback, ports):
     (port,) = ports()
-    loopback.listen([port], Extent(seconds=20))
-    sent = loopback.talk(port, Pacing(1, burst=(5, 2, 1)), Extent(seconds=0.3))
+    loopback.listen([port], StopCondition(seconds=20))
+    sent = loopback.talk(port, Pacing(1, burst=(5, 2, 1)), StopCondition(seconds=0.3))
     # 100 million rounds of eight.
     assert sent.sent + sent.unsent == 8e8
 
@@ -457,7 +467,7 @@ def test_what_is_owed_counts_the_bursts_that_follow(loopback, ports):
     ],
 )
 def test_a_talker_says_which_option_is_wrong(loopback, ports, words, said):
-    argv = loopback.argv(ports()[0], Pacing(1000), Extent(count=1))
+    argv = loopback.argv(ports()[0], Pacing(1000), StopCondition(count=1))
     done = subprocess.run([*argv, *words], capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert said in done.stderr
@@ -466,7 +476,7 @@ def test_a_talker_says_which_option_is_wrong(loopback, ports, words, said):
 def test_a_port_in_use_is_named(loopback, ports):
     (port,) = ports()
     loopback.listen([port])
-    argv = command.listener(loopback.listener, [port], Extent(seconds=1), bind="127.0.0.1")
+    argv = command.listener(loopback.listener, [port], StopCondition(seconds=1), bind="127.0.0.1")
     done = subprocess.run(argv, capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert f"UDP port {port} cannot be bound: Address already in use" in done.stderr
@@ -474,7 +484,9 @@ def test_a_port_in_use_is_named(loopback, ports):
 
 
 def test_a_log_that_cannot_be_written_is_named(loopback, ports):
-    argv = command.listener(loopback.listener, ports(), Extent(seconds=1), log="/nowhere/arrivals")
+    argv = command.listener(
+        loopback.listener, ports(), StopCondition(seconds=1), log="/nowhere/arrivals"
+    )
     done = subprocess.run(argv, capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert "/nowhere/arrivals" in done.stderr
@@ -482,7 +494,7 @@ def test_a_log_that_cannot_be_written_is_named(loopback, ports):
 
 def test_a_full_disk_is_no_whole_log(loopback, ports):
     (port,) = ports()
-    listening = loopback.listen([port], Extent(count=10, seconds=20), log="/dev/full")
+    listening = loopback.listen([port], StopCondition(count=10, seconds=20), log="/dev/full")
     send_raw(port, numbered(*range(10)))
     out, err = listening.process.communicate(timeout=20)
     assert listening.process.returncode == 1
@@ -494,9 +506,13 @@ def test_launch_times_are_what_the_payload_carries(loopback, ports, tmp_path):
     """Without an etf queue the kernel sends at once; the payload names the launch time."""
     (port,) = ports()
     log, sent_log = tmp_path / "arrivals", tmp_path / "sent"
-    listening = loopback.listen([port], Extent(count=50, seconds=20), log=str(log))
+    listening = loopback.listen([port], StopCondition(count=50, seconds=20), log=str(log))
     argv = loopback.argv(
-        port, Pacing(1_000_000), Extent(count=50), log=str(sent_log), txtime_ahead_ns=5_000_000
+        port,
+        Pacing(1_000_000),
+        StopCondition(count=50),
+        log=str(sent_log),
+        txtime_ahead_ns=5_000_000,
     )
     done = subprocess.run(argv, capture_output=True, text=True, timeout=20, check=False)
     if "CAP_NET_ADMIN" in done.stderr:

@@ -160,7 +160,7 @@ class _Capturing:
             yield counters
             settle(self.testbed, self.load.payload_bytes)
             # The last reading is one of its own: when it was made must be known closely.
-            self.testbed.settled_snapshot()
+            self.testbed.quiescent_snapshot()
             counters.after = self._read_counters("after")
             self._keep(COUNTERS_AFTER, counters.after)
             time.sleep(dumpcap.FLUSH_SECONDS)

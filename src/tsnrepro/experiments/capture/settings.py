@@ -1,18 +1,18 @@
 """Settings of the experiment ``capture``."""
 
 from tsnrepro.config.base import (
+    ConfigModel,
     Configurations,
     OneOrMore,
     RatesMbps,
     Repetitions,
-    Strict,
     UdpPayload,
     WholeSeconds,
 )
 from tsnrepro.config.registry import EMULATED, HARDWARE, Experiment
 
 
-class CapturePart(Strict):
+class CapturePart(ConfigModel):
     """Loads to capture at one payload."""
 
     payload_bytes: UdpPayload
@@ -20,7 +20,7 @@ class CapturePart(Strict):
     duration_s: WholeSeconds
 
 
-class CaptureSettings(Strict):
+class CaptureSettings(ConfigModel):
     """Captures at the member ports and at the listener, while ``iperf3 -u`` sends."""
 
     configurations: Configurations = ["control", "frer"]

@@ -17,7 +17,7 @@ from tsnrepro.runner.backends import backend
 from tsnrepro.runner.faults import Fault, Timeline
 from tsnrepro.runner.load import IntendedLoad, LoadOutcome
 from tsnrepro.runner.measurement import Measurement
-from tsnrepro.runner.plan import Planned, in_blocks, nominal_seconds, testbed_by_testbed
+from tsnrepro.runner.plan import Planned, grouped_by_testbed, in_blocks, nominal_seconds
 from tsnrepro.testbeds.protocol import HostTestbed, Testbed
 
 _SET_UP_SECONDS = 1.3
@@ -38,7 +38,7 @@ def plan(settings: FailureSettings, seed: int, kind: str) -> list[Planned]:
     def seconds(trial: Trial) -> float:
         return nominal_seconds(kind, trial.factors["duration_s"], _SET_UP_SECONDS)
 
-    planned = testbed_by_testbed(in_blocks(_trials(settings), seed, seconds, _testbed))
+    planned = grouped_by_testbed(in_blocks(_trials(settings), seed, seconds, _testbed))
     return [
         replace(item, data_planes=_DATA_PLANES.get(item.trial.factors["scenario"], ()))
         for item in planned

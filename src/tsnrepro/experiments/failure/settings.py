@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from tsnrepro.config.base import (
+    ConfigModel,
     Configurations,
     Distinct,
     OneOrMore,
@@ -14,7 +15,6 @@ from tsnrepro.config.base import (
     Repetitions,
     Seconds,
     SocketBufferBytes,
-    Strict,
 )
 from tsnrepro.config.frer import LatentSettings
 from tsnrepro.config.registry import EMULATED, HARDWARE, MODEL, Experiment
@@ -34,7 +34,7 @@ _Scenario = Literal[
 ]
 
 
-class FailoverSettings(Strict):
+class FailoverSettings(ConfigModel):
     """The load of the scenario ``failover``: one member path is cut and repaired under it.
 
     Our talker sends it. The document's iperf3 reports sums over intervals, from which neither the
@@ -51,7 +51,7 @@ class FailoverSettings(Strict):
     """By default the experiment's."""
 
 
-class FailureSettings(Strict):
+class FailureSettings(ConfigModel):
     """What happens to a constant-rate stream when member paths and switches fail."""
 
     scenarios: OneOrMore[_Scenario]

@@ -7,7 +7,7 @@ from tsnrepro.experiments.latency.settings import LatencySettings
 from tsnrepro.records.store import Trial
 from tsnrepro.runner.backends import backend
 from tsnrepro.runner.measurement import Measurement
-from tsnrepro.runner.plan import Planned, crossed, in_order_of, planned_in_blocks
+from tsnrepro.runner.plan import Planned, full_factorial, in_order_of, planned_in_blocks
 from tsnrepro.testbeds.protocol import Testbed
 
 # What further repetitions are measured for.
@@ -24,7 +24,7 @@ def plan(settings: LatencySettings, seed: int, kind: str) -> list[Planned]:
     """
 
     def blocks(payloads: list[int], first: int, last: int) -> list[Planned]:
-        trials = crossed(
+        trials = full_factorial(
             *("latency", "{configuration}-{payload_bytes}B", settings, ["duration_s"]),
             repetitions=range(first, last + 1),
             configuration=settings.configurations,
@@ -37,8 +37,8 @@ def plan(settings: LatencySettings, seed: int, kind: str) -> list[Planned]:
     firm = blocks(settings.payloads_bytes, 1, least)
     further = blocks([settings.main_payload_bytes], least + 1, most) if most > least else []
     return in_order_of(
-        [*firm, *(replace(item, until=_MEDIANS) for item in further)],
-        lambda item: (bool(item.until), item.order),
+        [*firm, *(replace(item, stopping_rule=_MEDIANS) for item in further)],
+        lambda item: (bool(item.stopping_rule), item.order),
     )
 
 

@@ -6,18 +6,18 @@ from pydantic import Field, model_validator
 
 from tsnrepro.common.ethernet import main_payload_bytes
 from tsnrepro.config.base import (
+    ConfigModel,
     Configurations,
     OneOrMore,
     Percent,
     Repetitions,
-    Strict,
     WholeSeconds,
 )
 from tsnrepro.config.registry import EMULATED, HARDWARE, MODEL, Experiment
-from tsnrepro.config.sequential import check_until_known
+from tsnrepro.config.sequential import check_sequential
 
 
-class LatencySettings(Strict):
+class LatencySettings(ConfigModel):
     """Half round trip by ``sockperf ping-pong``, one request at a time."""
 
     configurations: Configurations = ["control", "frer"]
@@ -39,7 +39,7 @@ class LatencySettings(Strict):
 
     @model_validator(mode="after")
     def _most_is_more(self) -> "LatencySettings":
-        check_until_known(self, self.repetitions)
+        check_sequential(self, self.repetitions)
         return self
 
 

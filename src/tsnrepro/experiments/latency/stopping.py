@@ -30,7 +30,7 @@ def is_precise(settings: LatencySettings, _: str, documents: list[dict[str, Any]
     if settings.ratio_within_percent is None or medians.empty:
         return False
     ratio = ratio_of_medians(medians["frer"], medians["control"])
-    return ratio.is_known_within(settings.ratio_within_percent)
+    return ratio.is_precise_to(settings.ratio_within_percent)
 
 
 def ratio_of_medians(frer: ArrayLike, control: ArrayLike) -> Estimate:

@@ -14,7 +14,7 @@ from tsnrepro.experiments.loss.path_thresholds import (
     frer_against_control,
     line_limits,
     load_mbps,
-    of_the_path,
+    path_loss,
     sweeps,
 )
 from tsnrepro.records.accounting import (
@@ -66,7 +66,7 @@ SUMMARY_COLUMNS = [
 
 
 def places(trials: pd.DataFrame) -> pd.DataFrame:
-    """Return the datagrams that the path of each trial lost (:func:`of_the_path`), by place.
+    """Return the datagrams that the path of each trial lost (:func:`path_loss`), by place.
 
     Columns: ``listener_socket``, ``talker``, ``switches``, ``other``, counts of datagrams. With
     FRER a frame dropped in one switch queue is lost only if all its copies are dropped too, so
@@ -76,7 +76,7 @@ def places(trials: pd.DataFrame) -> pd.DataFrame:
     ending = [drop_column(part) for part in (REASSEMBLY, STACK)]
     columns = {name: [drop_column(place) for place in kinds] for name, kinds in PLACES.items()}
     needed = [c for those in (*columns.values(), ending) for c in those] + ["lost", "unaccounted"]
-    told = recorded(of_the_path(trials), *needed)
+    told = recorded(path_loss(trials), *needed)
     counted = pd.DataFrame({name: told[those].sum(axis=1) for name, those in columns.items()})
     counted["other"] = told[ending].sum(axis=1) + told["unaccounted"].clip(lower=0)
     counted["switches"] = (told["lost"] - counted.sum(axis=1)).clip(lower=0)
@@ -146,11 +146,11 @@ def intervention_summary(trials: pd.DataFrame) -> pd.DataFrame:
 def by_load(trials: pd.DataFrame, factors: list[str]) -> pd.DataFrame:
     """Return one row a configuration and load, and value of other factors: trials that lost, loss.
 
-    Losses are those of the path (:func:`of_the_path`). Counts are missing where not every trial of
+    Losses are those of the path (:func:`path_loss`). Counts are missing where not every trial of
     a row has them. ``loss_limits`` says what the limits of ``loss_percent`` are; where no trial
     lost, ``chance_to_lose_high_percent`` bounds the chance that a trial does (95 %, one-sided).
     """
-    chosen = of_the_path(trials)
+    chosen = path_loss(trials)
     chosen = chosen.assign(target_mbps=target_mbps(chosen))
     by = [*factors, "configuration", "target_mbps"]
     rows = []
@@ -204,7 +204,7 @@ def analyse(trials: pd.DataFrame, link_rate_mbps: float | None = None) -> Result
         if len(of := asked(trials, question)):
             _limit(results, question, of, link_rate_mbps)
     if len(of := asked(trials, INTERVENTION)):
-        intervention.add(results, of_the_path(of))
+        intervention.add(results, path_loss(of))
     if len(of := asked(trials, ELIMINATION)):
         elimination.add(results, _offered(of), _least(of, "link_rate_mbps", link_rate_mbps))
     if len(of := asked(trials, PATHS)):
@@ -249,7 +249,7 @@ def _sizes(results: Results, trials: pd.DataFrame, link_rate_mbps: float | None)
 
 def _offered(trials: pd.DataFrame) -> pd.DataFrame:
     """Return what the path lost, of the trials that tell their load."""
-    path = of_the_path(trials)
+    path = path_loss(trials)
     return path[load_mbps(path).notna()]
 
 
@@ -396,7 +396,7 @@ def _verdict(ratio: Estimate) -> str:
 
 def _frame_size(results: Results, name: str, trials: pd.DataFrame) -> None:
     """Add the loss of one payload at the highest load that both configurations were offered."""
-    trials = of_the_path(trials)
+    trials = path_loss(trials)
     of, apart = _at_equal_load(trials)
     target = target_mbps(of["control"] if len(of["control"]) else of["frer"])
     highest = float(target.max()) if len(target) else None
@@ -455,7 +455,7 @@ def _at_equal_load(trials: pd.DataFrame) -> tuple[dict[str, pd.DataFrame], str]:
 
 def _shares(results: Results, trials: pd.DataFrame) -> None:
     """Add the share of each place in what the path lost."""
-    trials = of_the_path(trials)
+    trials = path_loss(trials)
     groups = {"": trials} | {f".{c}": trials[trials["configuration"] == c] for c in CONFIGURATIONS}
     for suffix, group in groups.items():
         counted = places(group)
@@ -476,7 +476,7 @@ def _shares(results: Results, trials: pd.DataFrame) -> None:
 
 def _totals(results: Results, trials: pd.DataFrame) -> None:
     sweep = asked(trials, SWEEP)
-    for name, of in (("lost", of_the_path(sweep)), ("sent", trials), ("eliminated", trials)):
+    for name, of in (("lost", path_loss(sweep)), ("sent", trials), ("eliminated", trials)):
         counted = known(of, name)
         results.value(f"loss.{name}.total.count", total(counted, name), counted["trial"])
     unread = recorded(trials, UNREAD)

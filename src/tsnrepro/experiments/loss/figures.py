@@ -9,7 +9,7 @@ import seaborn as sns
 from matplotlib.figure import Figure
 
 from tsnrepro.experiments.loss.analysis import SWEEP, asked, frame_bytes, places
-from tsnrepro.experiments.loss.path_thresholds import of_the_path
+from tsnrepro.experiments.loss.path_thresholds import path_loss
 from tsnrepro.results.figures import COLOURS, GREY, LABELS, MARKERS, STYLES, new, panels, say
 from tsnrepro.stats.estimate import Limits
 
@@ -166,7 +166,7 @@ def where_lost(trials: pd.DataFrame, testbed: str) -> Figure:
 def frame_size(trials: pd.DataFrame, testbed: str) -> Figure:
     """Draw the sweep's loss at the highest load of each frame size, a point a trial."""
     figure, axes = new(2.2, testbed)
-    trials = of_the_path(asked(trials, SWEEP))
+    trials = path_loss(asked(trials, SWEEP))
     highest = trials.groupby("payload_bytes")["target_mbps"].transform("max")
     chosen = trials[trials["target_mbps"] == highest].copy()
     chosen["frame"] = chosen["payload_bytes"].map(frame_bytes)

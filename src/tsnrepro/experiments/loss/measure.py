@@ -16,11 +16,11 @@ from tsnrepro.runner.load import IntendedLoad
 from tsnrepro.runner.measurement import Measurement
 from tsnrepro.runner.plan import (
     Planned,
-    Steadiness,
+    StallLimits,
+    grouped_by_testbed,
     in_blocks,
     in_order_of,
     nominal_seconds,
-    testbed_by_testbed,
 )
 from tsnrepro.testbeds.protocol import Testbed
 
@@ -39,15 +39,16 @@ def plan(settings: LossSettings, seed: int, kind: str) -> list[Planned]:
         return in_blocks(trials, seed, lambda trial: _seconds(trial, kind), _testbed)
 
     further = [
-        replace(item, until=item.trial.factors["question"]) for item in blocks(_further(settings))
+        replace(item, stopping_rule=item.trial.factors["question"])
+        for item in blocks(_further(settings))
     ]
-    steady = {part.question: Steadiness(part.max_stall_ms) for part in settings.parts}
+    steady = {part.question: StallLimits(part.max_stall_ms) for part in settings.parts}
     planned = [
-        replace(item, steadiness=steady[item.trial.factors["question"]])
-        for item in testbed_by_testbed([*blocks(_trials(settings)), *further])
+        replace(item, stall_limits=steady[item.trial.factors["question"]])
+        for item in grouped_by_testbed([*blocks(_trials(settings)), *further])
     ]
     # A further repetition is asked for as a whole, on all its testbeds.
-    return in_order_of(planned, lambda item: item.trial.repetition if item.until else 0)
+    return in_order_of(planned, lambda item: item.trial.repetition if item.stopping_rule else 0)
 
 
 def _seconds(trial: Trial, kind: str) -> float:

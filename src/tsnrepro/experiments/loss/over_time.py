@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 
 from tsnrepro.experiments.loss.analysis import SWEEP, asked
 from tsnrepro.experiments.loss.figures import SMALLEST_LOSS_PERCENT
-from tsnrepro.experiments.loss.path_thresholds import of_the_path
+from tsnrepro.experiments.loss.path_thresholds import path_loss
 from tsnrepro.records.columns import CONFIGURATIONS
 from tsnrepro.results.figures import COLOURS, LABELS, MARKERS, new, say
 from tsnrepro.results.missing import known, unknown
@@ -41,7 +41,7 @@ def over_time(trials: pd.DataFrame, *, timed: bool = True) -> pd.DataFrame:
     """
     if not timed:
         return pd.DataFrame(columns=COLUMNS)
-    sweep = known(of_the_path(asked(trials, SWEEP)), "started", "repetition", "loss_percent")
+    sweep = known(path_loss(asked(trials, SWEEP)), "started", "repetition", "loss_percent")
     if sweep.empty:
         return pd.DataFrame(columns=COLUMNS)
     since = (sweep["started"] - sweep["started"].min()).dt.total_seconds() / 3600

@@ -21,7 +21,7 @@ UNREAD = drop_column(SOCKET_CLOSED)
 """Column of the datagrams that waited in the listener's socket when it was closed."""
 
 
-def of_the_path(trials: pd.DataFrame) -> pd.DataFrame:
+def path_loss(trials: pd.DataFrame) -> pd.DataFrame:
     """Return the trials with ``lost`` and ``loss_percent`` of the path.
 
     A datagram that waits in the socket when the program closes it has arrived: where the counters

@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 
 from tsnrepro.config.base import (
+    ConfigModel,
     Configurations,
     Distinct,
     LinkRateMbps,
@@ -17,18 +18,17 @@ from tsnrepro.config.base import (
     Repetitions,
     Seconds,
     SocketBufferBytes,
-    Strict,
     UdpPayload,
 )
 from tsnrepro.config.registry import EMULATED, HARDWARE, MODEL, Experiment
-from tsnrepro.config.sequential import check_until_known
+from tsnrepro.config.sequential import check_sequential
 from tsnrepro.records.columns import Question
 
 _KNOWN_BY_RATIO: tuple[Question, ...] = ("limit", "bottleneck")
 _OWN_LINKS: tuple[Question, ...] = (*_KNOWN_BY_RATIO, "elimination", "paths")
 
 
-class LossPart(Strict):
+class LossPart(ConfigModel):
     """Loads to try at one payload, and the question that they answer."""
 
     question: Question = "sweep"
@@ -110,7 +110,7 @@ class LossPart(Strict):
         return self
 
 
-class LossSettings(Strict):
+class LossSettings(ConfigModel):
     """Loss against offered load."""
 
     configurations: Configurations = ["control", "frer"]
@@ -145,7 +145,7 @@ class LossSettings(Strict):
     @model_validator(mode="after")
     def _most_is_more(self) -> "LossSettings":
         for part in self.parts:
-            check_until_known(part, part.repetitions or self.repetitions)
+            check_sequential(part, part.repetitions or self.repetitions)
         return self
 
     @model_validator(mode="after")

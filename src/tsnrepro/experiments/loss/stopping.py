@@ -6,7 +6,7 @@ from tsnrepro.experiments.loss.path_thresholds import (
     ceilings,
     frer_against_control,
     line_limits,
-    of_the_path,
+    path_loss,
     sweeps,
 )
 from tsnrepro.experiments.loss.settings import LossSettings
@@ -26,7 +26,7 @@ def is_precise(settings: LossSettings, question: str, documents: list[dict[str, 
         Records of trials, of other questions too.
     """
     part = next(part for part in settings.parts if part.question == question)
-    path = of_the_path(
+    path = path_loss(
         trials_of_records("loss", [d for d in documents if d["factors"]["question"] == question])
     )
     # A queue takes in more than a narrow link carries, see the analysis.
@@ -35,4 +35,4 @@ def is_precise(settings: LossSettings, question: str, documents: list[dict[str, 
     compared = frer_against_control(sweeps(path, path["loss_percent"] > 0), highest)
     if compared is None or part.ratio_within_percent is None:
         return False
-    return compared.ratio.is_known_within(part.ratio_within_percent)
+    return compared.ratio.is_precise_to(part.ratio_within_percent)

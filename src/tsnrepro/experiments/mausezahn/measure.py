@@ -16,7 +16,7 @@ from tsnrepro.records.store import Trial
 from tsnrepro.runner.backends import backend
 from tsnrepro.runner.load import IntendedLoad, LoadOutcome
 from tsnrepro.runner.measurement import Measurement
-from tsnrepro.runner.plan import Planned, crossed, planned_in_blocks
+from tsnrepro.runner.plan import Planned, full_factorial, planned_in_blocks
 from tsnrepro.testbeds.protocol import Testbed
 from tsnrepro.tools.mausezahn import PORT, delay_us
 
@@ -29,7 +29,7 @@ LimitedBy = Literal["nothing", "generator", "network"]
 
 def plan(settings: MausezahnSettings, seed: int, kind: str) -> list[Planned]:
     """Return the trials: every configuration, frame size, share of line rate and repetition."""
-    trials = crossed(
+    trials = full_factorial(
         *("mausezahn", "{configuration}-{frame_bytes}B-{load_percent:g}%", settings),
         ["duration_s", "deadline_s"],
         configuration=settings.configurations,
@@ -57,7 +57,7 @@ def measure(testbed: Testbed, trial: Trial, measured: Measurement) -> None:
     frame = factors["frame_bytes"]
     target = target_pps(frame, factors["load_percent"], requests.link_rate_mbps)
     load = IntendedLoad(factors["configuration"], udp_payload(frame), target, factors["duration_s"])
-    outcome = requests.sleeping_generator(load, factors["deadline_s"])
+    outcome = requests.mausezahn_load(load, factors["deadline_s"])
     measured.values |= {"result": result(load, outcome, frame), "recovery": outcome.recovery}
 
 

@@ -5,18 +5,18 @@ from typing import Annotated, Self
 from pydantic import Field, model_validator
 
 from tsnrepro.config.base import (
+    ConfigModel,
     Configurations,
     OneOrMore,
     Percent,
     Repetitions,
     Seconds,
-    Strict,
     WholeSeconds,
 )
 from tsnrepro.config.registry import EMULATED, HARDWARE, MODEL, Experiment
 
 
-class MausezahnSettings(Strict):
+class MausezahnSettings(ConfigModel):
     """A generator that sleeps between frames; the documents used 10 s and killed it at 40 s."""
 
     configurations: Configurations = ["control", "frer"]

@@ -4,13 +4,13 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from tsnrepro.config.base import LinkRateMbps, OneOrMore, Percent, Repetitions, Seconds, Strict
+from tsnrepro.config.base import ConfigModel, LinkRateMbps, OneOrMore, Percent, Repetitions, Seconds
 from tsnrepro.config.registry import MODEL, Experiment
 
 Pattern = Literal["full", "one_to_many", "many_to_one", "two_devices"]
 
 
-class MeshedSettings(Strict):
+class MeshedSettings(ConfigModel):
     """Forwarding between many ports of a switch (RFC 2889, 5.1 to 5.3)."""
 
     repetitions: Repetitions

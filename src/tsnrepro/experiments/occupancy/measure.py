@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, cast
 from tsnrepro.experiments.occupancy.settings import OccupancySettings
 from tsnrepro.records.store import Trial
 from tsnrepro.runner.measurement import Measurement
-from tsnrepro.runner.plan import Planned, crossed, planned_in_blocks
+from tsnrepro.runner.plan import Planned, full_factorial, planned_in_blocks
 from tsnrepro.testbeds.protocol import Testbed
 
 if TYPE_CHECKING:
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 def plan(settings: OccupancySettings, seed: int, kind: str) -> list[Planned]:
     """Return the trials: every configuration, buffer, memory, load and repetition."""
-    trials = crossed(
+    trials = full_factorial(
         *("occupancy", "{configuration}-{memory}-{buffer_bytes}B-{rate_mbps:g}M", settings),
         ["duration_s", "payload_bytes", "member_link_rate_mbps"],
         configuration=settings.configurations,

@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from tsnrepro.config.base import (
+    ConfigModel,
     Configurations,
     LinkRateMbps,
     OneOrMore,
@@ -12,14 +13,13 @@ from tsnrepro.config.base import (
     RatesMbps,
     Repetitions,
     Seconds,
-    Strict,
 )
 from tsnrepro.config.registry import MODEL, Experiment
 
 Memory = Literal["per_port", "shared"]
 
 
-class OccupancySettings(Strict):
+class OccupancySettings(ConfigModel):
     """How full the first switch's buffer is while the member links are too slow for the load."""
 
     configurations: Configurations = ["control", "frer"]

@@ -9,7 +9,7 @@ from tsnrepro.common.topology import LISTENER, TALKER
 from tsnrepro.experiments.ping.settings import PingSettings
 from tsnrepro.records.store import Trial
 from tsnrepro.runner.measurement import Measurement
-from tsnrepro.runner.plan import Planned, crossed, in_blocks
+from tsnrepro.runner.plan import Planned, full_factorial, in_blocks
 from tsnrepro.testbeds.protocol import HostTestbed, Testbed
 from tsnrepro.tools import ping
 from tsnrepro.tools.frerctl import StreamFilter
@@ -22,7 +22,7 @@ _STREAM = StreamFilter("udp", 5203)
 def plan(settings: PingSettings, seed: int, kind: str) -> list[Planned]:
     """Return the trials: every payload and repetition."""
     same = ["requests", "interval_ms"]
-    trials = crossed(
+    trials = full_factorial(
         "ping", "{payload_bytes}B", settings, same, payload_bytes=settings.payloads_bytes
     )
     return in_blocks(trials, seed, lambda trial: _sending_s(trial) + _SET_UP_SECONDS)

@@ -4,11 +4,11 @@ from typing import Annotated
 
 from pydantic import Field
 
-from tsnrepro.config.base import OneOrMore, Repetitions, Strict
+from tsnrepro.config.base import ConfigModel, OneOrMore, Repetitions
 from tsnrepro.config.registry import EMULATED, HARDWARE, Experiment
 
 
-class PingSettings(Strict):
+class PingSettings(ConfigModel):
     """Round trips of ICMP echo requests, which belong to no FRER stream."""
 
     repetitions: Repetitions

@@ -14,7 +14,7 @@ from numpy.random import SeedSequence
 from pydantic import Field
 
 from tsnrepro.common.ethernet import udp_truesizes
-from tsnrepro.config import PositiveFloat, PositiveInt, Strict
+from tsnrepro.config import ConfigModel, PositiveFloat, PositiveInt
 from tsnrepro.experiments.rfc2544 import binary_search, mlr, systematic
 from tsnrepro.experiments.rfc2544.load_trial import Series, SystemUnderTest
 from tsnrepro.experiments.rfc2544.settings import (
@@ -45,7 +45,7 @@ _NANO = 1e9
 _BINARY_60_S = BinarySearchSettings(duration_s=60.0, loss_percent=0.0)
 
 
-class AccuracySettings(Strict):
+class AccuracySettings(ConfigModel):
     """The networks whose capacity is known, and the searches that look for it."""
 
     runs: PositiveInt = 20

@@ -12,7 +12,7 @@ from typing import Any
 import pandas as pd
 
 from tsnrepro.common.errors import RecordError
-from tsnrepro.common.repository import here_or_in_root
+from tsnrepro.common.repository import resolve_path
 from tsnrepro.experiments.rfc2544 import rates
 from tsnrepro.experiments.rfc2544.latency import REPEATS
 from tsnrepro.experiments.rfc2544.loads import (
@@ -516,7 +516,7 @@ def load_accuracy(path: str | Path) -> pd.DataFrame:
     RecordError
         There is no such table.
     """
-    found = here_or_in_root(path)
+    found = resolve_path(path)
     if not found.is_file():
         raise RecordError(
             "the searches for a known truth were not computed yet",

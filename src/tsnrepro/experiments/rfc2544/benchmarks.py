@@ -21,7 +21,7 @@ from tsnrepro.experiments.rfc2544.load_trial import (
 )
 from tsnrepro.experiments.rfc2544.plan import settings_of_trial
 from tsnrepro.experiments.rfc2544.throughput import ThroughputResult, record_of_search
-from tsnrepro.records.store import canonical, counting
+from tsnrepro.records.store import accepted_attempt, canonical
 
 # Whose throughput other benchmarks start from: the first of these that was measured.
 _PREFERRED_METHODS = ("mlrsearch-rfc2544", "mlrsearch", "binary-search", "systematic")
@@ -116,7 +116,7 @@ def throughput_of(
         if _seeks_throughput(document, configuration, payload_bytes):
             trial = canonical([document["factors"], document.get("repetition")])
             attempts.setdefault(trial, []).append(document)
-    counted = [each for each in map(counting, attempts.values()) if each is not None]
+    counted = [each for each in map(accepted_attempt, attempts.values()) if each is not None]
     if attempts and not counted:
         raise ToolError(
             "no throughput trial of this configuration and size has a result",

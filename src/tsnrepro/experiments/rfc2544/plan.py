@@ -13,7 +13,7 @@ from itertools import chain
 from typing import Any, Literal
 
 from tsnrepro.common.errors import ConfigurationError
-from tsnrepro.config import Strict, parse
+from tsnrepro.config import ConfigModel, parse
 from tsnrepro.experiments.rfc2544.rates import payload_of_frame
 from tsnrepro.experiments.rfc2544.settings import (
     BackToBackSettings,
@@ -40,7 +40,7 @@ _MLR_EXTRA_TRIALS = 8
 _BACK_TO_BACK_STEPS = 8
 
 # Benchmark's method, its settings, its longest load trial and its nominal seconds.
-_Part = tuple[str, Strict, float, float]
+_Part = tuple[str, ConfigModel, float, float]
 
 
 def plan(settings: Rfc2544Settings, seed: int, kind: str) -> list[Planned]:
@@ -133,7 +133,7 @@ def _sizes(sizes: Sizes) -> list[tuple[int | None, int, str]]:
     return [*frames, *((None, payload, f"payload{payload}") for payload in sizes.payloads_bytes)]
 
 
-def _own_settings(settings: Strict) -> dict[str, Any]:
+def _own_settings(settings: ConfigModel) -> dict[str, Any]:
     """Return what decides one trial; which trials there are does not."""
     listed = set[str]()
     if isinstance(settings, BinarySearchSettings):
@@ -156,7 +156,7 @@ def _searches(settings: ThroughputSettings, method: SearchMethod) -> int:
 
 
 def _search(settings: ThroughputSettings, method: SearchMethod, beside: float) -> _Part:
-    chosen: Strict = getattr(settings, method.replace("-", "_"))
+    chosen: ConfigModel = getattr(settings, method.replace("-", "_"))
     longest, seconds = _SECONDS[type(chosen)](chosen, beside)
     return method, chosen, longest, seconds
 
@@ -185,7 +185,7 @@ def settings_of_trial(factors: dict[str, Any]) -> Any:
     return parse(kind, factors["settings"], f"factors of the {benchmark} trial, settings")
 
 
-_SETTINGS: dict[str, type[Strict]] = {
+_SETTINGS: dict[str, type[ConfigModel]] = {
     "binary-search": BinarySearchSettings,
     "mlrsearch": MlrSettings,
     "mlrsearch-rfc2544": MlrSettings,

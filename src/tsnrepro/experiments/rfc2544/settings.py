@@ -6,6 +6,7 @@ from pydantic import Field, model_validator
 
 from tsnrepro.common.ethernet import R_TAG_BYTES, udp_payload
 from tsnrepro.config.base import (
+    ConfigModel,
     Configurations,
     Distinct,
     OneOrMore,
@@ -14,7 +15,6 @@ from tsnrepro.config.base import (
     PositiveInt,
     Repetitions,
     Seconds,
-    Strict,
 )
 from tsnrepro.config.registry import EMULATED, HARDWARE, MODEL, Experiment
 
@@ -40,7 +40,7 @@ _SEARCH_METHODS: tuple[SearchMethod, ...] = (
 )
 
 
-class Sizes(Strict):
+class Sizes(ConfigModel):
     """The sizes of one benchmark, by frame and by payload, and its configurations."""
 
     configurations: Configurations = ["control", "frer"]
@@ -65,7 +65,7 @@ class Sizes(Strict):
         return min([*framed, *self.payloads_bytes])
 
 
-class BinarySearchSettings(Strict):
+class BinarySearchSettings(ConfigModel):
     """Bisection between nothing and the highest load, as the two documents ran it."""
 
     generator: Literal["talker", "iperf3"] = "talker"
@@ -87,7 +87,7 @@ class BinarySearchSettings(Strict):
     passed and the next one. The documents' ends at 1 Mb/s; none takes all steps."""
 
 
-class MlrGoal(Strict):
+class MlrGoal(ConfigModel):
     """One search goal of MLRsearch; the names are those of the library's ``SearchGoal``."""
 
     name: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]
@@ -111,7 +111,7 @@ class MlrGoal(Strict):
         return self
 
 
-class MlrSettings(Strict):
+class MlrSettings(ConfigModel):
     """MLRsearch: several goals in one search."""
 
     goals: OneOrMore[MlrGoal] = [
@@ -138,7 +138,7 @@ RFC2544_GOAL = MlrGoal(
 """Trials of 60 s of which none may lose a frame: conditional throughput is then throughput."""
 
 
-class SystematicSettings(Strict):
+class SystematicSettings(ConfigModel):
     """A grid of loads over the whole range, then finer grids around what it shows."""
 
     loads: Annotated[int, Field(ge=3, le=200)] = 10
@@ -234,7 +234,7 @@ class RfcLatencySettings(Sizes):
     """One-way is measured where the clocks of talker and listener agree."""
 
 
-class Rfc2544Settings(Strict):
+class Rfc2544Settings(ConfigModel):
     """The RFC 2544 part of a campaign; what is left out is not measured."""
 
     throughput: ThroughputSettings | None = None

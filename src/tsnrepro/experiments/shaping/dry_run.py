@@ -73,7 +73,7 @@ def lines(job: Job, pair: Pair, testbed: CardsTestbed) -> list[str]:
     return [*told.lines(job, lambda argv: words(list(argv)), hardware_address, (starting, ending))]
 
 
-def tell_trial(name: str, settings: CardsSettings, mode: str, campaign_name: str) -> None:
+def print_dry_run(name: str, settings: CardsSettings, mode: str, campaign_name: str) -> None:
     """Print every command of a trial between two cards, for both hosts.
 
     Raises

@@ -33,7 +33,7 @@ from tsnrepro.experiments.shaping.steps import COMMAND_S, nth, numbered
 from tsnrepro.experiments.shaping.topology import CARD, LISTENER, SWITCH, TALKER, Wiring
 from tsnrepro.native.streams import build, command
 from tsnrepro.native.streams.log import read_listener_log
-from tsnrepro.testbeds.clocks import Agreement, Refusal
+from tsnrepro.testbeds.clocks import ClockSync, ClockSyncFailure
 from tsnrepro.testbeds.jobs.job import Cable, Job, JobResult, Pause, Step, Stop
 from tsnrepro.testbeds.jobs.script import hardware_address
 from tsnrepro.tools import qdisc
@@ -95,11 +95,11 @@ def _medium_of(testbed: JobTestbed, wiring: Wiring) -> str:
     return BOARD_MEDIUM if wiring.board else CARDS_MEDIUM
 
 
-def _agreements(result: JobResult) -> list[Agreement]:
+def _agreements(result: JobResult) -> list[ClockSync]:
     """Return how well hosts apart agreed on the time, before the steps and after them."""
     found = []
     for each in result.clocks or ():
-        if isinstance(each, Refusal):
+        if isinstance(each, ClockSyncFailure):
             raise ToolError(
                 f"clocks no longer agree: {each.reason}",
                 f"job {result.job}",
@@ -109,7 +109,7 @@ def _agreements(result: JobResult) -> list[Agreement]:
     return found
 
 
-def _egress_of(cable: Cable | None, clocks: list[Agreement]) -> dict[str, Any]:
+def _egress_of(cable: Cable | None, clocks: list[ClockSync]) -> dict[str, Any]:
     """Return where egress times come from and how well they are known."""
     source, uncertainty_ns = "kernel receive stamp behind the line", float(_STAMP_UNCERTAINTY_NS)
     if cable is not None and cable.stamps == "hardware":
@@ -397,7 +397,7 @@ def _listener(part: ShapingPart, wiring: Wiring, deadline: float) -> Step:
     listen = command.listener(
         str(build.programs().listener),
         [_STREAM_PORT],
-        command.Extent(),
+        command.StopCondition(),
         log=_LOG_PATH,
         timestamps=wiring.stamps,
         realtime=software_bridge.END_PRIORITY if part.software_bridge else None,
@@ -416,7 +416,7 @@ def _talker(part: ShapingPart, mode: Mode, wiring: Wiring, deadline: float) -> S
         wiring.to,
         _STREAM_PORT,
         _pacing(part, mode),
-        command.Extent(count=part.packets),
+        command.StopCondition(count=part.packets),
         payload_bytes=part.payload_bytes,
         priority=part.priority,
         txtime_ahead_ns=_LAUNCH_AHEAD_NS if mode in LAUNCHED else None,
@@ -445,7 +445,7 @@ def _loads(part: ShapingPart, wiring: Wiring, deadline: float) -> list[Step]:
     programs = build.programs()
     ports = [_LOAD_PORT + place for place, _ in enumerate(wiring.loaders)]
     listen = command.listener(
-        str(programs.listener), ports, command.Extent(), buffer_bytes=_LOAD_BUFFER_BYTES
+        str(programs.listener), ports, command.StopCondition(), buffer_bytes=_LOAD_BUFFER_BYTES
     )
     steps = [_listening("load-listener", listen, deadline)]
     for place, (host, port) in enumerate(zip(wiring.loaders, ports, strict=True)):
@@ -454,7 +454,7 @@ def _loads(part: ShapingPart, wiring: Wiring, deadline: float) -> list[Step]:
             wiring.to,
             port,
             command.Pacing.at_rate(part.loads_mbps[0], part.load_payload_bytes),
-            command.Extent(),
+            command.StopCondition(),
             payload_bytes=part.load_payload_bytes,
             priority=part.load_priority,
         )

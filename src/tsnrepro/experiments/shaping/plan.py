@@ -6,7 +6,7 @@ from tsnrepro.experiments.shaping.factors import factors_of
 from tsnrepro.experiments.shaping.schedule import check_part
 from tsnrepro.experiments.shaping.settings import ShapingPart, ShapingSettings
 from tsnrepro.records.store import Trial
-from tsnrepro.runner.plan import Planned, Steadiness, in_blocks
+from tsnrepro.runner.plan import Planned, StallLimits, in_blocks
 
 # Boot, configuration and collection; only the first estimate of time uses it.
 _SET_UP_SECONDS = {"guest": 8.0, "emulated": 1.4, "cards": 2.5}
@@ -24,19 +24,19 @@ def plan(settings: ShapingSettings, seed: int, kind: str) -> list[Planned]:
         A window is shorter than a frame, or a schedule cannot be; see ``check_schedule``.
     """
     trials = []
-    steady: dict[str, Steadiness] = {}
+    steady: dict[str, StallLimits] = {}
     for part in settings.parts:
         if kind in part.testbeds:
             here = part.on(kind)
             check_part(here)
-            steady[part.name] = Steadiness(here.max_stall_ms, here.max_stalled_percent)
+            steady[part.name] = StallLimits(here.max_stall_ms, here.max_stalled_percent)
             trials += trials_of(here, here.repetitions or settings.repetitions)
     planned = in_blocks(trials, seed, lambda trial: _nominal_seconds(trial, kind))
     return [
         replace(
             item,
             cabled=_cabled(item.trial),
-            steadiness=steady[item.trial.factors["part"]],
+            stall_limits=steady[item.trial.factors["part"]],
         )
         for item in planned
     ]

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Optional, cast
 from pydantic import Field, ValidationError, create_model, model_validator
 
 from tsnrepro.config.base import (
+    ConfigModel,
     LoadMbps,
     OneOrMore,
     Packets,
@@ -16,7 +17,6 @@ from tsnrepro.config.base import (
     QueueBytes,
     RateMbps,
     Repetitions,
-    Strict,
 )
 from tsnrepro.config.gates import GateControlList, TrafficClass
 from tsnrepro.config.registry import CARDS, EMULATED, GUEST, MODEL, Experiment
@@ -45,7 +45,7 @@ LAUNCHED: tuple[Mode, ...] = ("etf",)
 """Modes whose datagrams carry the launch time asked for in place of the time of sending."""
 
 
-class _Conditions(Strict):
+class _Conditions(ConfigModel):
     """What the trials of a part share, as far as it may differ between kinds of testbeds."""
 
     modes: OneOrMore[Mode]
@@ -102,17 +102,17 @@ class _Conditions(Strict):
     measured: one stall that holds up as many frames as lie beyond a quantile is the quantile."""
 
 
-def _all_optional(model: type[Strict], name: str) -> Any:
+def _all_optional(model: type[ConfigModel], name: str) -> Any:
     """Return a model with the same settings, each of which may be left out."""
     fields = {
         key: (Optional[Annotated[field.annotation, *field.metadata, Field()]], None)  # noqa: UP045 - not typed
         for key, field in model.model_fields.items()
     }
-    return create_model(name, __base__=Strict, **cast("dict[str, Any]", fields))
+    return create_model(name, __base__=ConfigModel, **cast("dict[str, Any]", fields))
 
 
 if TYPE_CHECKING:
-    ShapingOverrides = Strict
+    ShapingOverrides = ConfigModel
 else:
     ShapingOverrides = _all_optional(_Conditions, "ShapingOverrides")
 
@@ -267,7 +267,7 @@ class ShapingPart(_Conditions):
         return any(rate > 0 for rate in self.loads_mbps)
 
 
-class ShapingSettings(Strict):
+class ShapingSettings(ConfigModel):
     """Gates, credit and priority against a load: end stations, switches, and FRER behind gates."""
 
     repetitions: Repetitions

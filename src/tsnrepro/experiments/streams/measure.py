@@ -12,7 +12,7 @@ from tsnrepro.records.store import Trial
 from tsnrepro.runner.backends import backend
 from tsnrepro.runner.load import IntendedLoad
 from tsnrepro.runner.measurement import Measurement
-from tsnrepro.runner.plan import Planned, crossed, planned_in_blocks
+from tsnrepro.runner.plan import Planned, full_factorial, planned_in_blocks
 from tsnrepro.testbeds.protocol import Testbed
 
 _SET_UP_SECONDS = 3.0
@@ -23,7 +23,7 @@ _BEST_EFFORT_PAYLOAD_BYTES = udp_payload(1518)
 
 def plan(settings: StreamsSettings, seed: int, kind: str) -> list[Planned]:
     """Return the trials: every number of streams, load of best effort and repetition."""
-    trials = crossed(
+    trials = full_factorial(
         *("streams", "{streams}-streams-{best_effort_mbps:g}M", settings),
         ["payload_bytes", "rate_pps", "duration_s"],
         streams=settings.counts,

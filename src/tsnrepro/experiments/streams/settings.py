@@ -4,11 +4,18 @@ from typing import Annotated
 
 from pydantic import Field
 
-from tsnrepro.config.base import LoadMbps, OneOrMore, PacketsPerSecond, Repetitions, Seconds, Strict
+from tsnrepro.config.base import (
+    ConfigModel,
+    LoadMbps,
+    OneOrMore,
+    PacketsPerSecond,
+    Repetitions,
+    Seconds,
+)
 from tsnrepro.config.registry import EMULATED, HARDWARE, MODEL, Experiment
 
 
-class StreamsSettings(Strict):
+class StreamsSettings(ConfigModel):
     """Several streams at once, with best effort beside them."""
 
     counts: OneOrMore[Annotated[int, Field(ge=1, le=16)]]

@@ -7,7 +7,13 @@ from tsnrepro.experiments.tcp.settings import TcpSettings
 from tsnrepro.records.store import Trial
 from tsnrepro.runner.backends import backend
 from tsnrepro.runner.measurement import Measurement
-from tsnrepro.runner.plan import Planned, crossed, in_blocks, nominal_seconds, testbed_by_testbed
+from tsnrepro.runner.plan import (
+    Planned,
+    full_factorial,
+    grouped_by_testbed,
+    in_blocks,
+    nominal_seconds,
+)
 from tsnrepro.testbeds.protocol import Testbed
 
 _SET_UP_SECONDS = 0.7
@@ -18,7 +24,7 @@ def plan(settings: TcpSettings, seed: int, kind: str) -> list[Planned]:
 
     Those over links of another rate come last: the testbed is brought up anew for them.
     """
-    trials = crossed(
+    trials = full_factorial(
         *("tcp", "{configuration}-{duration_s}s", settings),
         configuration=settings.configurations,
         duration_s=settings.durations_s,
@@ -28,13 +34,13 @@ def plan(settings: TcpSettings, seed: int, kind: str) -> list[Planned]:
         return nominal_seconds(kind, trial.factors["duration_s"], _SET_UP_SECONDS)
 
     planned = in_blocks([*trials, *_limit_trials(settings)], seed, seconds, _testbed)
-    return testbed_by_testbed(planned)
+    return grouped_by_testbed(planned)
 
 
 def _limit_trials(settings: TcpSettings) -> list[Trial]:
     if settings.limit is None:
         return []
-    return crossed(
+    return full_factorial(
         *("tcp", "limit-{configuration}-{duration_s}s", settings.limit),
         configuration=settings.configurations,
         duration_s=[settings.limit.duration_s],

@@ -1,17 +1,17 @@
 """Settings of the experiment ``tcp``."""
 
 from tsnrepro.config.base import (
+    ConfigModel,
     Configurations,
     LinkRateMbps,
     OneOrMore,
     Repetitions,
-    Strict,
     WholeSeconds,
 )
 from tsnrepro.config.registry import EMULATED, HARDWARE, MODEL, Experiment
 
 
-class TcpLimitSettings(Strict):
+class TcpLimitSettings(ConfigModel):
     """Links that the hosts can fill: TCP then reaches what the path allows, not what they do."""
 
     link_rate_mbps: LinkRateMbps
@@ -21,7 +21,7 @@ class TcpLimitSettings(Strict):
     repetitions: Repetitions
 
 
-class TcpSettings(Strict):
+class TcpSettings(ConfigModel):
     """TCP goodput by iperf3; the durations stand for the documents' 10, 30 and 60 s."""
 
     configurations: Configurations = ["control", "frer"]

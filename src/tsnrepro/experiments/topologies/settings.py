@@ -5,18 +5,18 @@ from typing import Annotated
 from pydantic import Field
 
 from tsnrepro.config.base import (
+    ConfigModel,
     Configurations,
     Distinct,
     OneOrMore,
     RatesMbps,
     Repetitions,
     Seconds,
-    Strict,
 )
 from tsnrepro.config.registry import MODEL, Experiment
 
 
-class TopologiesSettings(Strict):
+class TopologiesSettings(ConfigModel):
     """Loss, latency and carried load beyond two switches: lines, rings, meshes."""
 
     configurations: Configurations = ["control", "frer"]

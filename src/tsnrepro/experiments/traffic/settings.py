@@ -5,6 +5,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, field_validator, model_validator
 
 from tsnrepro.config.base import (
+    ConfigModel,
     Configurations,
     Name,
     OneOrMore,
@@ -13,7 +14,6 @@ from tsnrepro.config.base import (
     Repetitions,
     Seconds,
     SocketBufferBytes,
-    Strict,
 )
 from tsnrepro.config.registry import EMULATED, HARDWARE, MODEL, Experiment
 
@@ -25,7 +25,7 @@ _Payload = Annotated[int, Field(ge=16, le=1472)]
 _PictureBytes = Annotated[int, Field(ge=1, le=_LONGEST_TRAIN * 1472)]
 
 
-class _Source(Strict):
+class _Source(ConfigModel):
     name: Name
     count: Annotated[int, Field(ge=1, le=_MOST_STREAMS)] = 1
     """How many streams of this kind there are at once."""
@@ -137,7 +137,7 @@ class Random(_Source):
 Source = Annotated[Camera | Lidar | Constant | Random, Field(discriminator="kind")]
 
 
-class Mix(Strict):
+class Mix(ConfigModel):
     """Streams that are sent at the same time."""
 
     name: Name
@@ -153,7 +153,7 @@ class Mix(Strict):
         return self
 
 
-class TrafficSettings(Strict):
+class TrafficSettings(ConfigModel):
     """What the sensors of a car send, together."""
 
     configurations: Configurations = ["control", "frer"]

@@ -55,7 +55,7 @@ class Pacing:
 
 
 @dataclass(frozen=True)
-class Extent:
+class StopCondition:
     """What ends a run: a count of datagrams, a time, or both (the earlier one), or a signal."""
 
     count: int | None = None
@@ -161,7 +161,7 @@ def talker(
     address: str,
     port: int,
     pacing: Pacing,
-    extent: Extent,
+    extent: StopCondition,
     *,
     payload_bytes: int,
     clock: Clock = "tai",
@@ -207,7 +207,7 @@ def talker(
 def listener(
     program: str,
     ports: list[int],
-    extent: Extent,
+    extent: StopCondition,
     *,
     clock: Clock = "tai",
     log: str | None = None,

@@ -77,7 +77,7 @@ class Backend(Protocol):
         """
         ...
 
-    def sleeping_generator(self, load: IntendedLoad, deadline_s: float) -> LoadOutcome:
+    def mausezahn_load(self, load: IntendedLoad, deadline_s: float) -> LoadOutcome:
         """Send a load by mausezahn, which sleeps between frames; counts are frames at the cards.
 
         The sending time is that at the rate seen at the first switch while frames flowed.

@@ -15,9 +15,9 @@ from tsnrepro.config import Configuration
 from tsnrepro.native.streams import build
 from tsnrepro.native.streams.command import (
     READY,
-    Extent,
     ListenerResult,
     Pacing,
+    StopCondition,
     TalkerResult,
     listener,
     parse_listener,
@@ -33,17 +33,17 @@ from tsnrepro.records.outputs import COUNTERS_AFTER, COUNTERS_BEFORE, SOCKPERF_L
 from tsnrepro.records.store import Trial
 from tsnrepro.runner.backends.hosts_faults import FaultInjector
 from tsnrepro.runner.backends.receiver_options import (
-    Reader,
+    ReceiverOptions,
     check_window,
+    pinned_to_one_cpu,
     reader_of,
-    taking_turns,
-    without_waiting,
+    skipping_warmup,
 )
 from tsnrepro.runner.faults import NOTHING, Timeline
 from tsnrepro.runner.load import IntendedLoad, LoadOutcome
 from tsnrepro.runner.measurement import Measurement
 from tsnrepro.runner.round_trips import RoundTrips
-from tsnrepro.testbeds.clocks import Refusal, why_not_these_clocks
+from tsnrepro.testbeds.clocks import ClockSyncFailure, why_not_these_clocks
 from tsnrepro.testbeds.host import Completed, RemoteProcess
 from tsnrepro.testbeds.protocol import HostTestbed
 from tsnrepro.testbeds.quiescence import settle
@@ -107,7 +107,7 @@ class HostsBackend:
     def __init__(self, testbed: HostTestbed, trial: Trial, measured: Measurement) -> None:
         self._testbed, self._trial, self._measured = testbed, trial, measured
         self._talker, self._listener = testbed.hosts[TALKER], testbed.hosts[LISTENER]
-        self._reader: Reader = reader_of(testbed, trial.factors)
+        self._reader: ReceiverOptions = reader_of(testbed, trial.factors)
 
     @property
     def link_rate_mbps(self) -> float:
@@ -224,7 +224,7 @@ class HostsBackend:
         counters = CountersAround(self._testbed.snapshot())
         self._keep_counters(f"{prefix}{COUNTERS_BEFORE}", counters.before)
         yield counters
-        counters.after = self._testbed.settled_snapshot()
+        counters.after = self._testbed.quiescent_snapshot()
         self._keep_counters(f"{prefix}{COUNTERS_AFTER}", counters.after)
 
     def _keep_counters(self, name: str, snapshot: Snapshot) -> None:
@@ -273,7 +273,7 @@ class HostsBackend:
         sent = [parse_talker(each.check().stdout) for each in done]
         got = parse_listener(heard.stdout)
         ahead_ns = None
-        if records is not None and any(isinstance(found, Refusal) for found in clocks):
+        if records is not None and any(isinstance(found, ClockSyncFailure) for found in clocks):
             records, ahead_ns = on_senders_clock(records)
             if timeline.faults:
                 _refuse_set_clocks(sent, got)
@@ -347,7 +347,7 @@ class HostsBackend:
         argv = listener(
             str(build.programs().listener),
             ports,
-            Extent(seconds=deadline_s),
+            StopCondition(seconds=deadline_s),
             log=log,
             # Only where every arrival is kept the clocks are, and a card's with them.
             timestamps=self._reader.stamps if log else "software",
@@ -370,9 +370,9 @@ class HostsBackend:
         try:
             for number, load in enumerate(loads):
                 # What it cannot send in this time stays unsent, and is reported.
-                extent = Extent(load.datagrams, load.sending_s * 1.001 + _STALL_SECONDS)
+                extent = StopCondition(load.datagrams, load.sending_s * 1.001 + _STALL_SECONDS)
                 if load.poisson is not None:
-                    extent = Extent(seconds=load.duration_s)
+                    extent = StopCondition(seconds=load.duration_s)
                 argv = self._talker_command(PORT + number, load, extent)
                 sending.append(self._talker.start(argv, deadline_s=deadline_s))
             injector.run()
@@ -383,7 +383,7 @@ class HostsBackend:
                     each.stop()
             raise
 
-    def _talker_command(self, port: int, load: IntendedLoad, extent: Extent) -> list[str]:
+    def _talker_command(self, port: int, load: IntendedLoad, extent: StopCondition) -> list[str]:
         then, slot_ns = load.then, max(1, round(1e9 * load.slot_s))
         pacing = Pacing(
             interval_ns=slot_ns,
@@ -506,7 +506,7 @@ class HostsBackend:
         seconds = load.duration_s + 2 * OVERHEAD_SECONDS
         running = [self._start_listener([PORT], seconds)]
         try:
-            argv = self._talker_command(PORT, load, Extent(seconds=seconds))
+            argv = self._talker_command(PORT, load, StopCondition(seconds=seconds))
             running.insert(0, self._talker.start(argv, deadline_s=seconds))
             yield
         finally:
@@ -522,8 +522,10 @@ class HostsBackend:
         deadline = duration_s + OVERHEAD_SECONDS
         try:
             client = sockperf.ping_pong(address, payload_bytes, max(1, round(duration_s)), log)
-            client = taking_turns(self._testbed, without_waiting(self._testbed, client))
-            argv = taking_turns(self._testbed, self._reader.scheduled(sockperf.server(address)))
+            client = pinned_to_one_cpu(self._testbed, skipping_warmup(self._testbed, client))
+            argv = pinned_to_one_cpu(
+                self._testbed, self._reader.scheduled(sockperf.server(address))
+            )
             with self._serving(argv, "udp", sockperf.PORT, deadline + _FILE_SECONDS) as server:
                 try:
                     done = host.run(client, deadline_s=deadline)
@@ -540,7 +542,7 @@ class HostsBackend:
 
     # --- mausezahn ----------------------------------------------------------------------------
 
-    def sleeping_generator(self, load: IntendedLoad, deadline_s: float) -> LoadOutcome:
+    def mausezahn_load(self, load: IntendedLoad, deadline_s: float) -> LoadOutcome:
         """Run mausezahn and see at the first switch how fast frames come."""
         testbed = self._testbed
         ends = mausezahn.Ends(
@@ -563,7 +565,7 @@ class HostsBackend:
             done.check()
         frames = CounterDifferences(*counters.of_stream(0))
         sent = frames.port(SWITCHES[0], HOST_PORT, "in").stream_frames
-        received = frames.taken_in()
+        received = frames.rx_frames()
         rate = _slope(samples)
         return LoadOutcome(
             sent=sent,

@@ -210,7 +210,7 @@ class ModelBackend:
         report = _as_sockperf(counts, half_us, duration_s)
         return RoundTrips(half_us, report, _recovery(result, STREAM))
 
-    def sleeping_generator(self, load: IntendedLoad, deadline_s: float) -> LoadOutcome:
+    def mausezahn_load(self, load: IntendedLoad, deadline_s: float) -> LoadOutcome:
         """Send a frame, sleep, send the next: the sleep is longer than asked by timer slack."""
         delay_us = mausezahn.delay_us(load.rate_pps) + mausezahn.TIMER_SLACK_US
         pps = 1e6 / (delay_us + self._parameters.send_us)

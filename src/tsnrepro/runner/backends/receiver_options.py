@@ -22,7 +22,7 @@ _COMMAND_SECONDS = 20
 
 
 @dataclass(frozen=True)
-class Reader:
+class ReceiverOptions:
     """The receive buffer in bytes on the scale of net.core.rmem_default, and the scheduling.
 
     A buffer of ``None`` is the kernel's default.
@@ -48,19 +48,19 @@ class Reader:
         return ["chrt", "--fifo", str(self.priority), *argv] if self.realtime else argv
 
 
-def reader_of(testbed: HostTestbed, factors: dict[str, Any]) -> Reader:
+def reader_of(testbed: HostTestbed, factors: dict[str, Any]) -> ReceiverOptions:
     """Return how the listener of a trial reads."""
     settings = testbed.settings
     buffer = factors.get("receive_buffer_bytes")
     realtime = factors.get("realtime_listener")
-    return Reader(
+    return ReceiverOptions(
         settings.receive_buffer_bytes if buffer is None else buffer,
         settings.realtime_listener if realtime is None else realtime,
         settings.receive_stamps if isinstance(settings, HardwareSettings) else "software",
     )
 
 
-def taking_turns(testbed: HostTestbed, argv: list[str]) -> list[str]:
+def pinned_to_one_cpu(testbed: HostTestbed, argv: list[str]) -> list[str]:
     """Return the command of one of two programs that take turns, each waiting for the other.
 
     Hosts of the emulated testbed share this machine's processors. Where the scheduler chooses, the
@@ -74,7 +74,7 @@ def taking_turns(testbed: HostTestbed, argv: list[str]) -> list[str]:
     return ["taskset", "--cpu-list", str(max(os.sched_getaffinity(0))), *argv]
 
 
-def without_waiting(testbed: HostTestbed, client: list[str]) -> list[str]:
+def skipping_warmup(testbed: HostTestbed, client: list[str]) -> list[str]:
     """Return the command of a client of sockperf that begins its test at once.
 
     Only on the emulated testbed, whose hosts run what this machine compiles: on a rack it waits its

@@ -34,7 +34,7 @@ from tsnrepro.common.topology import (
 from tsnrepro.config import Configuration, EmulatedSettings
 from tsnrepro.native.frer import build
 from tsnrepro.testbeds import facts
-from tsnrepro.testbeds.clocks import Agreement, Refusal, looked_at
+from tsnrepro.testbeds.clocks import ClockSync, ClockSyncFailure, check_clocks
 from tsnrepro.testbeds.emulated.counter_reader import CounterReader
 from tsnrepro.testbeds.emulated.delay import DELAY, DelayLine, ports
 from tsnrepro.testbeds.emulated.namespace import NamespaceHost
@@ -112,7 +112,7 @@ class EmulatedTestbed:
 
     kind = "emulated"
     machines = (LISTENER,)
-    at_once = 1
+    max_parallel = 1
     """A host of each machine: all hosts are on this one."""
     faults: Faults
     """What may go wrong on the way, once the testbed is up."""
@@ -248,7 +248,7 @@ class EmulatedTestbed:
     def _set_up_ports(self, name: str) -> None:
         for port in self._ports(name):
             mtu = MEMBER_MTU if (name, port) in self._tagged_ports else HOST_MTU
-            self._run(name, kernel.without_offloads(port))
+            self._run(name, kernel.disable_offloads(port))
             if name in SWITCHES:
                 # A switch port speaks for no host: no neighbour discovery of its own.
                 self._run(name, ["sysctl", "-qw", f"net.ipv6.conf.{port}.disable_ipv6=1"])
@@ -271,7 +271,7 @@ class EmulatedTestbed:
 
     def _set_up_delay_host(self) -> None:
         for port in self._ports(DELAY):
-            self._run(DELAY, kernel.without_offloads(port))
+            self._run(DELAY, kernel.disable_offloads(port))
             self._run(DELAY, ["sysctl", "-qw", f"net.ipv6.conf.{port}.disable_ipv6=1"])
             self._run(DELAY, ["ip", "link", "set", port, "mtu", str(MEMBER_MTU), "up"])
         self._start_delay_lines()
@@ -447,7 +447,7 @@ class EmulatedTestbed:
         delays = {port: line.parse(raw[f"delay {port}"]) for port, line in self._delays.items()}
         return Snapshot({name: read_host(raw[name]) for name in HOSTS}, raw, drops, delays)
 
-    def settled_snapshot(self) -> Snapshot:
+    def quiescent_snapshot(self) -> Snapshot:
         """Read the counters of all hosts until no station counts a frame after the reading.
 
         On a busy machine frames of a trial may wait in a queue for longer than any fixed time.
@@ -465,10 +465,10 @@ class EmulatedTestbed:
 
     def clocks_together(
         self, longest_s: float
-    ) -> AbstractContextManager[list[Agreement | Refusal]]:
+    ) -> AbstractContextManager[list[ClockSync | ClockSyncFailure]]:
         """See that talker and listener read one clock, before a block and after it."""
         del longest_s
-        return looked_at(self.hosts[TALKER], self.hosts[LISTENER])
+        return check_clocks(self.hosts[TALKER], self.hosts[LISTENER])
 
     def epoch_ns(self, host: str) -> int:
         """Return what a host's CLOCK_REALTIME shows: all share this machine's."""

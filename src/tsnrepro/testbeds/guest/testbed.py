@@ -59,7 +59,7 @@ class GuestTestbed:
         self._stack.close()
 
     @property
-    def at_once(self) -> int:
+    def max_parallel(self) -> int:
         """As many as there are processors where time is virtual, which no other guest slows."""
         return len(os.sched_getaffinity(0)) if self.acceleration == "tcg" else 1
 

@@ -14,7 +14,7 @@ from tsnrepro.common.errors import TestbedError
 from tsnrepro.testbeds.host import RemoteHost
 from tsnrepro.testbeds.jobs import network
 from tsnrepro.testbeds.jobs.job import Job, LinkEnd
-from tsnrepro.testbeds.jobs.rollback import Undo, must
+from tsnrepro.testbeds.jobs.rollback import Undo, run_checked
 
 # Two cards agree on their speed within some 3 s; ten times that is no agreement.
 _CARRIER_SECONDS = 30
@@ -65,7 +65,7 @@ class Devices:
             self._prepare(port, undo)
         made = network.made(self._job)
         for name, device in made:
-            undo.later(must, self._hosts[name], ["sh", "-c", _DELETE, "sh", device])
+            undo.defer(run_checked, self._hosts[name], ["sh", "-c", _DELETE, "sh", device])
         self._run(network.set_up(self._job))
         self._run((name, network.without_ipv6(device)) for name, device in made)
 
@@ -91,28 +91,28 @@ class Devices:
 
     def _run(self, commands: Iterator[network.Command]) -> None:
         for name, argv in commands:
-            must(self._hosts[name], argv)
+            run_checked(self._hosts[name], argv)
 
     def _prepare(self, port: LinkEnd, undo: Undo) -> None:
         """Take a device down, and from it what the job might inherit."""
         host, device, before = self._hosts[port.host], port.device, self._before[_key(port)]
         link, ipv6 = ["ip", "link", "set", "dev", device], f"net/ipv6/conf/{device}/disable_ipv6"
         flush = ["ip", "address", "flush", "dev", device]
-        ipv6_was = must(host, ["sysctl", "--ignore", "-n", ipv6]).strip()
+        ipv6_was = run_checked(host, ["sysctl", "--ignore", "-n", ipv6]).strip()
         if "UP" in before["flags"]:
-            undo.later(must, host, [*link, "up"])
+            undo.defer(run_checked, host, [*link, "up"])
         for address in before["addr_info"]:
             if words := _address(address):
-                undo.later(must, host, ["ip", "address", "add", *words, "dev", device])
+                undo.defer(run_checked, host, ["ip", "address", "add", *words, "dev", device])
         if ipv6_was:
-            undo.later(must, host, ["sysctl", "-qw", f"{ipv6}={ipv6_was}"])
-        undo.later(must, host, [*link, "mtu", str(before["mtu"])])
-        undo.later(_restore_offloads, host, device, _offloads(host, device))
-        undo.later(must, host, flush)
-        undo.later(_clear_queues, host, device)
-        undo.later(must, host, [*link, "down"])
+            undo.defer(run_checked, host, ["sysctl", "-qw", f"{ipv6}={ipv6_was}"])
+        undo.defer(run_checked, host, [*link, "mtu", str(before["mtu"])])
+        undo.defer(_restore_offloads, host, device, _offloads(host, device))
+        undo.defer(run_checked, host, flush)
+        undo.defer(_clear_queues, host, device)
+        undo.defer(run_checked, host, [*link, "down"])
         for argv in network.taken(port):
-            must(host, argv)
+            run_checked(host, argv)
 
 
 def _key(port: LinkEnd) -> tuple[str, str]:
@@ -141,7 +141,7 @@ def _uses(host: RemoteHost, before: Mapping[str, Any]) -> Iterator[str]:
     device = before["ifname"]
     if "master" in before:
         yield f"it is a port of {before['master']}"
-    server = must(host, ["sh", "-c", _SERVER_ADDRESS]).strip().partition("%")[0]
+    server = run_checked(host, ["sh", "-c", _SERVER_ADDRESS]).strip().partition("%")[0]
     if server in [address.get("local") for address in before["addr_info"]]:
         yield "the SSH session comes in over it"
     for row in _json(host, ["ip", "-j", "route", "show", "dev", device]):
@@ -152,7 +152,7 @@ def _uses(host: RemoteHost, before: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _json(host: RemoteHost, argv: list[str]) -> list[dict[str, Any]]:
-    return json.loads(must(host, argv).strip() or "[]")
+    return json.loads(run_checked(host, argv).strip() or "[]")
 
 
 def _queues(host: RemoteHost, device: str) -> list[dict[str, Any]]:
@@ -166,7 +166,7 @@ def _clear_queues(host: RemoteHost, device: str) -> None:
     places = ["root"] if any(row.get("root") for row in rows) else []
     places += [row["kind"] for row in rows if row["kind"] in ("clsact", "ingress")]
     for place in places:
-        must(host, ["tc", "qdisc", "delete", "dev", device, place])
+        run_checked(host, ["tc", "qdisc", "delete", "dev", device, place])
 
 
 def _address(shown: Mapping[str, Any]) -> list[str]:
@@ -181,7 +181,7 @@ def _address(shown: Mapping[str, Any]) -> list[str]:
 
 def _offloads(host: RemoteHost, device: str) -> dict[str, str]:
     """Return the offloads of a device that can be changed, each ``on`` or ``off``."""
-    lines = must(host, ["ethtool", "-k", device]).splitlines()[1:]
+    lines = run_checked(host, ["ethtool", "-k", device]).splitlines()[1:]
     pairs = (line.split(":", 1) for line in lines if "[fixed]" not in line and ":" in line)
     return {name.strip(): state.split()[0] for name, state in pairs}
 
@@ -190,4 +190,4 @@ def _restore_offloads(host: RemoteHost, device: str, before: Mapping[str, str]) 
     now = _offloads(host, device)
     changed = [(name, state) for name, state in before.items() if now.get(name) != state]
     if changed:
-        must(host, ["ethtool", "-K", device, *(word for pair in changed for word in pair)])
+        run_checked(host, ["ethtool", "-K", device, *(word for pair in changed for word in pair)])

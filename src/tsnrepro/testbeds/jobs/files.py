@@ -7,7 +7,7 @@ from pathlib import PurePosixPath
 from tsnrepro.common.errors import CommandError, TestbedError
 from tsnrepro.testbeds.host import RemoteHost
 from tsnrepro.testbeds.jobs.job import Job
-from tsnrepro.testbeds.jobs.rollback import COMMAND_SECONDS, Undo, must
+from tsnrepro.testbeds.jobs.rollback import COMMAND_SECONDS, Undo, run_checked
 
 _MISSING_PROGRAMS = 'for name; do command -v "$name" >/dev/null || echo "$name"; done'
 _EXISTING = 'n=0; for path; do if [ -e "$path" ]; then echo $n; fi; n=$((n + 1)); done'
@@ -36,7 +36,7 @@ def check_programs(job: Job, hosts: Mapping[str, RemoteHost]) -> None:
     called = set().union(*words.values())
     for name, host in hosts.items():
         wanted = [p for p in job.programs if p in words[name] or p not in called]
-        missing = must(host, ["sh", "-c", _MISSING_PROGRAMS, "sh", *wanted]).splitlines()
+        missing = run_checked(host, ["sh", "-c", _MISSING_PROGRAMS, "sh", *wanted]).splitlines()
         if missing:
             raise TestbedError(
                 f"there is no program {', '.join(missing)}",
@@ -68,22 +68,22 @@ def place(job: Job, hosts: Mapping[str, RemoteHost], undo: Undo) -> None:
             )
         there = _existing(host, ordered)
         missing[name] = [path for path in ordered if path not in there]
-        undo.later(must, host, ["rm", "-f", "--", *written])
+        undo.defer(run_checked, host, ["rm", "-f", "--", *written])
     for name, host in hosts.items():
         _write(job.inputs, host, missing[name], undo)
 
 
 def _existing(host: RemoteHost, paths: list[str]) -> list[str]:
-    numbers = must(host, ["sh", "-c", _EXISTING, "sh", *paths]).split()
+    numbers = run_checked(host, ["sh", "-c", _EXISTING, "sh", *paths]).split()
     return [paths[int(number)] for number in numbers]
 
 
 def _write(inputs: Mapping[str, bytes], host: RemoteHost, folders: list[str], undo: Undo) -> None:
-    undo.later(must, host, ["sh", "-c", _REMOVE_FOLDERS, "sh", *reversed(folders)])
+    undo.defer(run_checked, host, ["sh", "-c", _REMOVE_FOLDERS, "sh", *reversed(folders)])
     for folder in folders:
-        must(host, ["mkdir", "-p", "--", folder])
+        run_checked(host, ["mkdir", "-p", "--", folder])
     for path, content in inputs.items():
-        undo.later(must, host, ["rm", "-f", "--", path])
+        undo.defer(run_checked, host, ["rm", "-f", "--", path])
         try:
             host.write(path, content, deadline_s=COMMAND_SECONDS)
         except CommandError as error:
@@ -102,7 +102,7 @@ def fetch(job: Job, hosts: Mapping[str, RemoteHost]) -> dict[str, bytes]:
     for step in job.commands():
         for path in step.files:
             fetch_it = ["sh", "-c", _FETCH, "sh", path]
-            said = must(hosts[step.host], fetch_it, job.memory_mb << 20)
+            said = run_checked(hosts[step.host], fetch_it, job.memory_mb << 20)
             there, _, content = said.partition("\n")
             if there:
                 found[path] = base64.b64decode(content)

@@ -19,7 +19,7 @@ from tsnrepro.common.errors import TestbedError
 from tsnrepro.config.base import DEVICE_NAME_LENGTH
 from tsnrepro.config.nic_pair import Chip
 from tsnrepro.native.streams.command import Stamps
-from tsnrepro.testbeds.clocks import Agreement, Refusal
+from tsnrepro.testbeds.clocks import ClockSync, ClockSyncFailure
 from tsnrepro.testbeds.host import Completed
 
 _VIRTUAL_TIME_NOTE = (
@@ -280,7 +280,7 @@ class JobResult:
     ready_s: float
     console: str
     kernel_packages: tuple[str, ...]
-    clocks: tuple[Agreement | Refusal, ...] | None = None
+    clocks: tuple[ClockSync | ClockSyncFailure, ...] | None = None
 
     def check(self) -> "JobResult":
         """Return this result, or raise the first step's failure.

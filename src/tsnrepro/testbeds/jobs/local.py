@@ -64,7 +64,7 @@ class LocalJobs:
 
     kind = "emulated"
     machines = ()
-    at_once = 1
+    max_parallel = 1
     cable = None
     acceleration: Acceleration = "none"
 

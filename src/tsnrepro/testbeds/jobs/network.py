@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 
 from tsnrepro.common.errors import TestbedError
 from tsnrepro.testbeds.jobs.job import Job, LinkEnd, Vlan
-from tsnrepro.tools.kernel import without_offloads
+from tsnrepro.tools.kernel import disable_offloads
 
 Command = tuple[str, list[str]]
 """A host and the words of a command there."""
@@ -57,7 +57,7 @@ def vlan_device(port: LinkEnd, vlan: Vlan) -> str:
 def set_up(job: Job) -> Iterator[Command]:
     """Yield what turns offloads off and makes VLAN devices and bridges, while all is down."""
     for port in job.ports():
-        yield port.host, without_offloads(port.device)
+        yield port.host, disable_offloads(port.device)
         for vlan in port.vlans:
             yield port.host, _vlan(port, vlan)
     for bridge in job.bridges:

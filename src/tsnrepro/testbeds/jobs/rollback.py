@@ -10,7 +10,7 @@ from tsnrepro.testbeds.host import RemoteHost
 COMMAND_SECONDS = 20
 
 
-def must(host: RemoteHost, argv: list[str], limit_bytes: int | None = None) -> str:
+def run_checked(host: RemoteHost, argv: list[str], limit_bytes: int | None = None) -> str:
     """Run a command of the set-up and return what it printed.
 
     Raises
@@ -40,7 +40,7 @@ class Undo(ExitStack):
         super().__init__()
         self.failures: list[TsnreproError] = []
 
-    def later(self, action: Callable[..., Any], *arguments: Any) -> None:
+    def defer(self, action: Callable[..., Any], *arguments: Any) -> None:
         """Call ``action`` at the end."""
 
         def take_back(_kind: object, error: object, _trace: object) -> None:

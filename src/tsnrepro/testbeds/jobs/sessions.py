@@ -19,12 +19,12 @@ from typing import TYPE_CHECKING, Any
 
 from tsnrepro.common.errors import CommandError, JobDeadlineError, TestbedError
 from tsnrepro.testbeds import facts
-from tsnrepro.testbeds.clocks import Agreement, Refusal
+from tsnrepro.testbeds.clocks import ClockSync, ClockSyncFailure
 from tsnrepro.testbeds.host import Completed, RemoteHost, RemoteProcess
 from tsnrepro.testbeds.jobs import files, network
 from tsnrepro.testbeds.jobs.devices import Devices
 from tsnrepro.testbeds.jobs.job import Acceleration, Cable, Job, JobResult, Pause, Step, Stop
-from tsnrepro.testbeds.jobs.rollback import Undo, must
+from tsnrepro.testbeds.jobs.rollback import Undo, run_checked
 from tsnrepro.testbeds.ssh import KILL_AFTER_SECONDS
 
 _ENDED_BY_KILL, _ENDED_BY_TERM = 137, 143
@@ -55,7 +55,7 @@ _MACHINE = {
 }
 
 
-During = Callable[[Job], AbstractContextManager[list[Agreement | Refusal]]]
+During = Callable[[Job], AbstractContextManager[list[ClockSync | ClockSyncFailure]]]
 
 
 class SessionJobs:
@@ -74,7 +74,7 @@ class SessionJobs:
 
     machines = ()
     cable: Cable | None = None
-    at_once = 1
+    max_parallel = 1
     """None: stalls are metered on hosts that stay what they are, which jobs set up anew."""
     acceleration: Acceleration = "none"
 
@@ -145,7 +145,7 @@ class SessionJobs:
             with self._during(job) as agreed:
                 steps.do(*job.meanwhile)
                 steps.do(Pause(network.settle_seconds(job)))
-                steps.must(*job.set_up)
+                steps.run_checked(*job.set_up)
                 steps.do(*job.steps)
                 completed = steps.wait()
             collected = files.fetch(job, hosts)
@@ -184,7 +184,7 @@ class _Steps:
         self._job, self._hosts, self._end = job, hosts, end
         self._running: dict[str, tuple[Step, RemoteProcess]] = {}
         self._completed: dict[str, Completed] = {}
-        undo.later(self._stop_all)
+        undo.defer(self._stop_all)
 
     def do(self, *steps: Step | Stop | Pause) -> None:
         """Do some steps, one after the other."""
@@ -199,7 +199,7 @@ class _Steps:
                 self._run(step)
             self._left_s()
 
-    def must(self, *steps: Step) -> None:
+    def run_checked(self, *steps: Step) -> None:
         """Do some steps, none of which may fail: what is set up in part is not measured."""
         for step in steps:
             self.do(step)
@@ -252,7 +252,7 @@ class _Steps:
     def _stop_all(self) -> None:
         with Undo() as undo:
             for name in self._running:
-                undo.later(self._stop, name)
+                undo.defer(self._stop, name)
 
     def _left_s(self) -> float:
         left = self._end - time.monotonic()
@@ -282,7 +282,7 @@ def _errors_of(step: Step) -> Iterator[None]:
 
 def _said_by(hosts: Mapping[str, RemoteHost], argv: list[str]) -> str:
     """Return what all hosts answer to a command; where they differ, with the hosts of each."""
-    answers = {name: must(host, argv).strip() or "unknown" for name, host in hosts.items()}
+    answers = {name: run_checked(host, argv).strip() or "unknown" for name, host in hosts.items()}
     ordered = sorted(answers, key=lambda name: answers[name])
     groups = {said: list(names) for said, names in groupby(ordered, key=lambda n: answers[n])}
     if len(groups) < 2:

@@ -8,12 +8,12 @@ from tsnrepro.common.errors import TestbedError
 from tsnrepro.common.topology import CARD, LISTENER, TALKER
 from tsnrepro.config.nic_pair import CardsSettings
 from tsnrepro.config.rack import RackStation
-from tsnrepro.testbeds.nic_pair.inline_switch import BoardBetween
+from tsnrepro.testbeds.nic_pair.inline_switch import InlineSwitch
 from tsnrepro.testbeds.rack import ports
 from tsnrepro.testbeds.rack.access import connect
 from tsnrepro.testbeds.rack.connections import Connected
 from tsnrepro.testbeds.rack.end_station import addresses
-from tsnrepro.testbeds.rack.shell import Shell, Tell
+from tsnrepro.testbeds.rack.shell import CommandSink, Shell
 
 STATIONS = (TALKER, LISTENER)
 BOARD, LOADER = "sw", "loader"
@@ -108,20 +108,22 @@ class Pair(Connected):
         Where changes are told instead of made, see :class:`Shell`.
     """
 
-    def __init__(self, settings: CardsSettings, stack: ExitStack, tell: Tell | None = None) -> None:
+    def __init__(
+        self, settings: CardsSettings, stack: ExitStack, tell: CommandSink | None = None
+    ) -> None:
         super().__init__(connect(settings, roles_of(settings), stack), tell)
         self.settings = settings
-        self._parts: dict[str, CardOfHost | BoardBetween] = {
+        self._parts: dict[str, CardOfHost | InlineSwitch] = {
             role: CardOfHost(
                 self.shells[role], getattr(settings.hosts, role), settings.link_rate_mbps
             )
             for role in self.with_programs
         }
         if settings.hosts.sw is not None:
-            self._parts[BOARD] = BoardBetween(self.shells[BOARD], settings.hosts.sw)
+            self._parts[BOARD] = InlineSwitch(self.shells[BOARD], settings.hosts.sw)
 
     @property
-    def parts(self) -> dict[str, CardOfHost | BoardBetween]:
+    def parts(self) -> dict[str, CardOfHost | InlineSwitch]:
         """Each host's card, or the board's ports, by role."""
         return self._parts
 

@@ -16,7 +16,7 @@ from tsnrepro.testbeds.rack.shell import Shell
 _TRUSTING = ("talker", "loader")
 
 
-class BoardBetween:
+class InlineSwitch:
     """See :class:`tsnrepro.testbeds.rack.connections.HostPart`.
 
     Parameters

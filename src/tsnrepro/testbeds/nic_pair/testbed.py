@@ -9,15 +9,15 @@ from tsnrepro.common.topology import LISTENER, TALKER
 from tsnrepro.config.nic_pair import CardsSettings
 from tsnrepro.config.rack import RackStation
 from tsnrepro.native.streams import build
-from tsnrepro.testbeds.clocks import Agreement, Refusal
+from tsnrepro.testbeds.clocks import ClockSync, ClockSyncFailure
 from tsnrepro.testbeds.jobs.job import Acceleration, Cable, CabledSwitch, Job, JobResult, LinkEnd
 from tsnrepro.testbeds.jobs.sessions import SessionJobs
 from tsnrepro.testbeds.nic_pair.hosts import BOARD, LOADER, STATIONS, Pair, clocks_of, roles_of
 from tsnrepro.testbeds.rack import programs
 from tsnrepro.testbeds.rack.host import RackHost, facts_by_role
-from tsnrepro.testbeds.rack.host_lease import HeldHosts, put_back
+from tsnrepro.testbeds.rack.host_lease import HostLease, rollback
 from tsnrepro.testbeds.rack.journal import Journal
-from tsnrepro.testbeds.rack.shell import Tell
+from tsnrepro.testbeds.rack.shell import CommandSink
 from tsnrepro.testbeds.rack.time_service import ClockKeeper
 
 _PREFIX = 24
@@ -48,7 +48,7 @@ class CardsTestbed:
 
     kind = "cards"
     machines = ()
-    at_once = 1
+    max_parallel = 1
     acceleration: Acceleration = "none"
 
     def __init__(
@@ -60,10 +60,10 @@ class CardsTestbed:
     ) -> None:
         self.settings = settings
         journal = Journal(name, journals)
-        self._held = HeldHosts(
+        self._held = HostLease(
             *(settings, journal, purpose),
             connect=partial(Pair, settings),
-            put_back=partial(restore, name, journal),
+            rollback=partial(restore, name, journal),
         )
         self._stack = ExitStack()
 
@@ -109,7 +109,7 @@ class CardsTestbed:
         self._held.renew()
         return self._jobs.run(job)
 
-    def _together(self, job: Job) -> AbstractContextManager[list[Agreement | Refusal]]:
+    def _together(self, job: Job) -> AbstractContextManager[list[ClockSync | ClockSyncFailure]]:
         return self._clocks.together(job.deadline_s)
 
     def describe(self) -> dict[str, Any]:
@@ -128,9 +128,9 @@ def _end(role: str, host: RackStation) -> LinkEnd:
     return LinkEnd(role, host.card, (f"{host.ipv4}/{_PREFIX}",))
 
 
-def restore(name: str, journal: Journal, tell: Tell | None = None) -> bool:
+def restore(name: str, journal: Journal, tell: CommandSink | None = None) -> bool:
     """Bring the hosts back to what they were before a campaign that did not end."""
-    return put_back(journal, CardsSettings, Pair, f"restoring {name}", tell)
+    return rollback(journal, CardsSettings, Pair, f"restoring {name}", tell)
 
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from typing import Any, Protocol
 
 from tsnrepro.common.errors import TestbedError
 from tsnrepro.testbeds.rack import ports, programs
-from tsnrepro.testbeds.rack.shell import Shell, Tell
+from tsnrepro.testbeds.rack.shell import CommandSink, Shell
 from tsnrepro.testbeds.ssh import SshHost
 
 
@@ -44,7 +44,7 @@ class Connected:
         Where changes are told instead of made, see :class:`Shell`.
     """
 
-    def __init__(self, connections: dict[str, SshHost], tell: Tell | None = None) -> None:
+    def __init__(self, connections: dict[str, SshHost], tell: CommandSink | None = None) -> None:
         self.connections = connections
         self.shells = {role: Shell(host, tell) for role, host in connections.items()}
 

@@ -11,13 +11,13 @@ from tsnrepro.testbeds.lock import TestbedLock
 from tsnrepro.testbeds.rack.connections import Connected
 from tsnrepro.testbeds.rack.journal import Journal
 from tsnrepro.testbeds.rack.lease import Reservation
-from tsnrepro.testbeds.rack.shell import Tell
+from tsnrepro.testbeds.rack.shell import CommandSink
 
 Hosts = TypeVar("Hosts", bound=Connected)
 Settings = TypeVar("Settings", bound=ReachedHosts)
 
 
-class HeldHosts(Generic[Hosts]):
+class HostLease(Generic[Hosts]):
     """Hosts from ``with`` to its end; what a campaign that was killed has left is put back first.
 
     Parameters
@@ -40,10 +40,10 @@ class HeldHosts(Generic[Hosts]):
         journal: Journal,
         purpose: str,
         connect: Callable[[ExitStack], Hosts],
-        put_back: Callable[[], object],
+        rollback: Callable[[], object],
     ) -> None:
         self._settings, self._journal, self._purpose = settings, journal, purpose
-        self._connect, self._put_back = connect, put_back
+        self._connect, self._put_back = connect, rollback
         self._stack, self._undoing = ExitStack(), ExitStack()
 
     def __enter__(self) -> Hosts:
@@ -111,12 +111,12 @@ def _undo(
     journal.write(reserved)
 
 
-def put_back(
+def rollback(
     journal: Journal,
     model: type[Settings],
-    connect: Callable[[Settings, ExitStack, Tell | None], Connected],
+    connect: Callable[[Settings, ExitStack, CommandSink | None], Connected],
     purpose: str,
-    tell: Tell | None = None,
+    tell: CommandSink | None = None,
 ) -> bool:
     """Bring hosts back to what they were before a campaign that did not end.
 

@@ -26,7 +26,7 @@ from tsnrepro.config.rack import Lan966xSwitch
 from tsnrepro.testbeds.rack import ports
 from tsnrepro.testbeds.rack.host import RackHost
 from tsnrepro.testbeds.rack.shell import Shell
-from tsnrepro.testbeds.rack.switch_counters import beside_the_kernels
+from tsnrepro.testbeds.rack.switch_counters import merge_kernel_counters
 from tsnrepro.testbeds.rack.switch_counters import station as counted
 from tsnrepro.tools.frerctl import StreamFilter
 
@@ -451,7 +451,7 @@ class Lan966xDriver:
             total = stream[counter] + sum(member[counter] for member in members)
             station[place] = counted(self._without_first(total) if place == "eliminated" else total)
         station["printed"] = printed
-        return beside_the_kernels(station, self._shell, self._rack_names)
+        return merge_kernel_counters(station, self._shell, self._rack_names)
 
     def _stream_flows(self) -> list[_Flow]:
         return [f for f in self._flows if f.port != HOST_PORT and f.traffic == "stream"]

@@ -146,7 +146,7 @@ def prepare(shell: Shell, device: str, mtu: int | None, *, silent: bool) -> None
 
     ``silent`` keeps the kernel from speaking on the port by itself, as befits a switch's.
     """
-    commands = [kernel.without_offloads(device)]
+    commands = [kernel.disable_offloads(device)]
     if silent:
         commands.append(["sysctl", "--ignore", "-qw", f"{_ipv6_key(device)}=1"])
     size = ["mtu", str(mtu)] if mtu else []

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from tsnrepro.common.topology import CARD, LISTENER, SWITCHES, TALKER
 from tsnrepro.config import HardwareSettings
 from tsnrepro.native.streams import build
-from tsnrepro.native.streams.command import Extent, Pacing, talker
+from tsnrepro.native.streams.command import Pacing, StopCondition, talker
 from tsnrepro.testbeds.quiescence import settle
 from tsnrepro.testbeds.rack.findings import PASS, STOP, HostFinding
 from tsnrepro.testbeds.rack.testbed import HardwareTestbed
@@ -60,13 +60,13 @@ def _send(testbed: HardwareTestbed) -> CounterDifferences:
         testbed.address(LISTENER),
         _PORT,
         Pacing(_INTERVAL_NS),
-        Extent(_DATAGRAMS, _SECONDS / 2),
+        StopCondition(_DATAGRAMS, _SECONDS / 2),
         payload_bytes=_PAYLOAD_BYTES,
     )
     # Nobody listens there, which is the listener's business: what comes to its card counts.
     testbed.hosts[TALKER].run(argv, deadline_s=_SECONDS).check()
     settle(testbed, _PAYLOAD_BYTES)
-    return CounterDifferences(before, testbed.settled_snapshot())
+    return CounterDifferences(before, testbed.quiescent_snapshot())
 
 
 def _arrived(counted: CounterDifferences, member: str) -> int:

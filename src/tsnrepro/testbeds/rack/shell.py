@@ -12,7 +12,7 @@ _SEPARATOR = "\x1e"
 _SAY_STATUS = r"status=$?; printf '\036%d\036' $status"
 _OR_END = "; [ $status = 0 ] || exit 0"
 
-Tell = Callable[[str, list[str]], None]
+CommandSink = Callable[[str, list[str]], None]
 
 
 class Shell:
@@ -27,7 +27,7 @@ class Shell:
         and nothing on it is changed.
     """
 
-    def __init__(self, host: RemoteHost, tell: Tell | None = None) -> None:
+    def __init__(self, host: RemoteHost, tell: CommandSink | None = None) -> None:
         self.host, self.name, self._tell = host, host.name, tell
 
     @property

@@ -13,7 +13,7 @@ def station(frames: int) -> dict[str, int]:
     return {"frames": frames, "bytes": 0, "stream_frames": frames, "stream_fragments": 0}
 
 
-def beside_the_kernels(counters: dict[str, Any], shell: Shell, names: RackHost) -> str:
+def merge_kernel_counters(counters: dict[str, Any], shell: Shell, names: RackHost) -> str:
     """Return a switch's counters with its kernel's, as ``read_host`` of tools.counters reads them.
 
     ``names`` has the devices by the names of the topology, which stand for them in the kernel's.

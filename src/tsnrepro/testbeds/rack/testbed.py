@@ -14,7 +14,7 @@ from tsnrepro.config.ptp import PtpSettings
 from tsnrepro.native.frer import build
 from tsnrepro.native.streams import build as streams
 from tsnrepro.testbeds import facts
-from tsnrepro.testbeds.clocks import Agreement, Refusal, looked_at, read_clocks
+from tsnrepro.testbeds.clocks import ClockSync, ClockSyncFailure, check_clocks, read_clocks
 from tsnrepro.testbeds.faults import Faults
 from tsnrepro.testbeds.protocol import HostTestbed
 from tsnrepro.testbeds.rack import programs
@@ -25,9 +25,9 @@ from tsnrepro.testbeds.rack.ebpf import EbpfDriver
 from tsnrepro.testbeds.rack.end_station import Station
 from tsnrepro.testbeds.rack.faults import RackFaults
 from tsnrepro.testbeds.rack.host import RackHost, facts_by_role
-from tsnrepro.testbeds.rack.host_lease import HeldHosts, put_back
+from tsnrepro.testbeds.rack.host_lease import HostLease, rollback
 from tsnrepro.testbeds.rack.journal import Journal
-from tsnrepro.testbeds.rack.shell import Tell
+from tsnrepro.testbeds.rack.shell import CommandSink
 from tsnrepro.testbeds.rack.switch import SwitchDriver, driver_of
 from tsnrepro.testbeds.rack.time_service import ClockKeeper
 from tsnrepro.tools.counters import Snapshot, read_host
@@ -54,7 +54,7 @@ class Rack(Connected):
     """
 
     def __init__(
-        self, settings: HardwareSettings, stack: ExitStack, tell: Tell | None = None
+        self, settings: HardwareSettings, stack: ExitStack, tell: CommandSink | None = None
     ) -> None:
         super().__init__(connect(settings, HOSTS, stack), tell)
         self.settings = settings
@@ -152,7 +152,7 @@ class HardwareTestbed:
 
     kind = "hardware"
     machines = _STATIONS
-    at_once = 1
+    max_parallel = 1
     faults: Faults
 
     def __init__(
@@ -164,10 +164,10 @@ class HardwareTestbed:
     ) -> None:
         self.settings = settings
         journal = Journal(name, journals)
-        self._held = HeldHosts(
+        self._held = HostLease(
             *(settings, journal, purpose),
             connect=partial(Rack, settings),
-            put_back=partial(restore, name, journal),
+            rollback=partial(restore, name, journal),
         )
         self._stack = ExitStack()
         self.hosts: dict[str, RackHost] = {}
@@ -257,7 +257,7 @@ class HardwareTestbed:
         counted = {role: read_host(raw[role]) for role in HOSTS}
         return Snapshot(counted, raw, None, apart=True)
 
-    def settled_snapshot(self) -> Snapshot:
+    def quiescent_snapshot(self) -> Snapshot:
         """Read the counters of all hosts until no port counts a frame between two readings."""
         last = self.snapshot()
         for _ in range(_MOST_READINGS):
@@ -268,11 +268,11 @@ class HardwareTestbed:
 
     def clocks_together(
         self, longest_s: float
-    ) -> AbstractContextManager[Sequence[Agreement | Refusal]]:
+    ) -> AbstractContextManager[Sequence[ClockSync | ClockSyncFailure]]:
         """Let linuxptp keep the clocks together during a block; without it, see what they do."""
         if self._clocks:
             return self._clocks.together(longest_s)
-        return looked_at(self.hosts[TALKER], self.hosts[LISTENER])
+        return check_clocks(self.hosts[TALKER], self.hosts[LISTENER])
 
     def epoch_ns(self, host: str) -> int:
         """Return what a host's CLOCK_REALTIME shows, read over SSH."""
@@ -334,9 +334,9 @@ def _frames(snapshot: Snapshot, role: str) -> dict:
     return station.get("ports", station)
 
 
-def restore(name: str, journal: Journal, tell: Tell | None = None) -> bool:
-    """Bring a rack back to what it was before a campaign that did not end; see ``put_back``."""
-    return put_back(journal, HardwareSettings, Rack, f"restoring {name}", tell)
+def restore(name: str, journal: Journal, tell: CommandSink | None = None) -> bool:
+    """Bring a rack back to what it was before a campaign that did not end; see ``rollback``."""
+    return rollback(journal, HardwareSettings, Rack, f"restoring {name}", tell)
 
 
 def rack_settings(name: str, settings: object) -> HardwareSettings:

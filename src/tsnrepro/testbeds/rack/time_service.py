@@ -18,8 +18,8 @@ from tsnrepro.common.errors import CommandError, TestbedError, ToolError
 from tsnrepro.common.topology import LISTENER, TALKER
 from tsnrepro.config.ptp import PtpSettings
 from tsnrepro.testbeds.clocks import (
-    Agreement,
-    Refusal,
+    ClockSync,
+    ClockSyncFailure,
     TimeService,
     clock_agreement,
     judge_between,
@@ -96,7 +96,7 @@ class ClockKeeper:
         self._running: dict[str, RemoteProcess] = {}
 
     @contextmanager
-    def together(self, longest_s: float) -> Iterator[list[Agreement | Refusal]]:
+    def together(self, longest_s: float) -> Iterator[list[ClockSync | ClockSyncFailure]]:
         """Keep the clocks together for ``longest_s`` at most.
 
         The block begins when they agree. It gets a list, which holds how well they agreed before
@@ -111,7 +111,7 @@ class ClockKeeper:
         with ExitStack() as stack:
             if self._settings:
                 self._start(self._settings, longest_s, stack)
-            agreed: list[Agreement | Refusal] = [self._wait()]
+            agreed: list[ClockSync | ClockSyncFailure] = [self._wait()]
             yield agreed
             agreed.append(self._still_agreed())
 
@@ -137,7 +137,7 @@ class ClockKeeper:
             process.stop()
             process.wait()
 
-    def _wait(self) -> Agreement:
+    def _wait(self) -> ClockSync:
         """Wait until the clocks agree as closely as is asked for."""
         ptp = self._settings
         end = time.monotonic() + (ptp.locked_within_s if ptp else 0.0)
@@ -145,12 +145,12 @@ class ClockKeeper:
         while True:
             self._see_that_all_run()
             found = self._agreement()
-            if isinstance(found, Agreement) and found.uncertainty_ns <= most_ns:
+            if isinstance(found, ClockSync) and found.uncertainty_ns <= most_ns:
                 return found
             if time.monotonic() >= end:
                 break
             time.sleep(_LOOK_SECONDS)
-        if isinstance(found, Agreement):
+        if isinstance(found, ClockSync):
             reason = f"only within {found.uncertainty_ns:.0f} ns, and {most_ns} are asked for"
         else:
             reason = found.reason
@@ -160,15 +160,15 @@ class ClockKeeper:
             "Look at the cable and at the cards' clocks: tsnrepro doctor",
         )
 
-    def _still_agreed(self) -> Agreement | Refusal:
+    def _still_agreed(self) -> ClockSync | ClockSyncFailure:
         """Return how well the clocks agree after a block; not at all where a program ended."""
         try:
             self._see_that_all_run()
         except TestbedError as error:
-            return Refusal(str(error))
+            return ClockSyncFailure(str(error))
         return self._agreement()
 
-    def _agreement(self) -> Agreement | Refusal:
+    def _agreement(self) -> ClockSync | ClockSyncFailure:
         services = None
         if (ptp := self._settings) is not None:
             carried = ptp.time_stamping == "hardware" and not ptp.free_running
@@ -178,16 +178,16 @@ class ClockKeeper:
         programs = (self._program, self._program)
         try:
             found = clock_agreement(talker, listener, programs, services)
-            if services and _BOARD in self._hosts and isinstance(found, Agreement):
+            if services and _BOARD in self._hosts and isinstance(found, ClockSync):
                 found = judge_between(found, ptp_state(self._hosts[_BOARD], services[0]))
             return self._with_stamping(found)
         except (CommandError, ToolError) as error:  # linuxptp that has only just begun
-            return Refusal(str(error))
+            return ClockSyncFailure(str(error))
 
-    def _with_stamping(self, found: Agreement | Refusal) -> Agreement | Refusal:
+    def _with_stamping(self, found: ClockSync | ClockSyncFailure) -> ClockSync | ClockSyncFailure:
         """Add the doubt about the cards that stamp arrivals."""
         for role in self._stamping:
-            if isinstance(found, Agreement):
+            if isinstance(found, ClockSync):
                 service = TimeService(phc2sys_log=_STAMPING_LOG)
                 found = judge_stamping(found, phc2sys_offsets(self._hosts[role], service))
         return found

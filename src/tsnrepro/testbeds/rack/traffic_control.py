@@ -20,7 +20,7 @@ from tsnrepro.config.frer import RECOVERY_COUNTERS
 from tsnrepro.config.rack import KernelSwitch
 from tsnrepro.testbeds.rack.linux_switch import Computer
 from tsnrepro.testbeds.rack.shell import Shell
-from tsnrepro.testbeds.rack.switch_counters import beside_the_kernels
+from tsnrepro.testbeds.rack.switch_counters import merge_kernel_counters
 from tsnrepro.testbeds.rack.switch_counters import station as counted
 from tsnrepro.tools import frerctl
 from tsnrepro.tools.frerctl import StreamFilter
@@ -162,7 +162,7 @@ class KernelDriver(Computer):
             "recovery": recovery,
             **self._places(recovery),
         }
-        return beside_the_kernels(station, self._shell, self._names)
+        return merge_kernel_counters(station, self._shell, self._names)
 
     def _places(self, recovery: dict[str, int]) -> dict[str, dict[str, int]]:
         """Return what recovery refused of the stream, apart: it discards all that it refuses.
