@@ -11,8 +11,8 @@ import tsnrepro
 from tsnrepro.common.errors import ConfigurationError, RecordError
 from tsnrepro.common.repository import root
 from tsnrepro.explore import figures as explore_figures
-from tsnrepro.explore import widgets as explore_widgets
 from tsnrepro.explore import load as explore
+from tsnrepro.explore import widgets as explore_widgets
 
 
 @pytest.fixture(scope="module")
