@@ -16,6 +16,7 @@ restore_ownership_at_exit()
 import tsnrepro.workflow.command_server
 import tsnrepro.workflow.selection
 import tsnrepro.config
+import tsnrepro.config.campaigns
 from tsnrepro.workflow.campaign_output import EXPECTED
 from tsnrepro.common.errors import TsnreproError
 from tsnrepro.runner.progress import duration
@@ -32,7 +33,7 @@ configfile: "config/config.yaml"
 try:
     PLAN = tsnrepro.workflow.selection.plan(
         tsnrepro.config.parse(
-            tsnrepro.config.Selection, dict(config), "config/config.yaml and --config"
+            tsnrepro.config.campaigns.Selection, dict(config), "config/config.yaml and --config"
         )
     )
 except TsnreproError as error:

@@ -6,7 +6,8 @@ without being told. It shows that everything runs; nothing can be concluded from
 
 from typing import Any
 
-from tsnrepro.config import Campaign, parse
+from tsnrepro.config import parse
+from tsnrepro.config.campaigns import Campaign
 
 _SECONDS = 1
 _PACKETS = 100

@@ -7,8 +7,9 @@ import yaml
 from miniature import miniature
 
 from tsnrepro.common.repository import root
-from tsnrepro.config import Selection, load
 from tsnrepro.config import files as campaigns
+from tsnrepro.config import load
+from tsnrepro.config.campaigns import Selection
 from tsnrepro.config.files import campaign
 from tsnrepro.config.registry import experiments
 from tsnrepro.experiments.loss.analysis import frame_bytes

@@ -6,8 +6,8 @@ import pytest
 
 from tsnrepro.common.errors import ConfigurationError
 from tsnrepro.common.repository import root
-from tsnrepro.config import Campaign
 from tsnrepro.config.base import ConfigModel
+from tsnrepro.config.campaigns import Campaign
 from tsnrepro.config.registry import (
     Experiment,
     as_table,

@@ -11,15 +11,7 @@ from pydantic import ValidationError
 
 from tsnrepro.common.errors import ConfigurationError
 from tsnrepro.common.repository import root
-from tsnrepro.config import (
-    Campaign,
-    EmulatedSettings,
-    FrerSettings,
-    Selection,
-    load,
-    load_testbed,
-    parse,
-)
+from tsnrepro.config import EmulatedSettings, FrerSettings, load, load_testbed, parse
 from tsnrepro.config import files as campaigns
 from tsnrepro.config.base import (
     Attempts,
@@ -38,6 +30,7 @@ from tsnrepro.config.base import (
     WholeSeconds,
     named_file,
 )
+from tsnrepro.config.campaigns import Campaign, Selection
 from tsnrepro.config.frer import LatentSettings
 from tsnrepro.config.papers import Sources
 from tsnrepro.config.testbeds import ModelListener

@@ -3,8 +3,9 @@
 import pytest
 
 from tsnrepro.common.errors import ConfigurationError
-from tsnrepro.config import HardwareSettings, Selection, parse
+from tsnrepro.config import HardwareSettings, parse
 from tsnrepro.config import files as campaigns
+from tsnrepro.config.campaigns import Selection
 from tsnrepro.config.registry import HARDWARE, experiments
 from tsnrepro.runner.runner import left_out, planned_trials
 from tsnrepro.testbeds.choose import choose, unsupported_reason

@@ -1,6 +1,7 @@
 """What reads each YAML file of the program."""
 
-from tsnrepro.config import Campaign, Selection, load, load_testbed
+from tsnrepro.config import load, load_testbed
+from tsnrepro.config.campaigns import Campaign, Selection
 from tsnrepro.config.papers import Sources
 from tsnrepro.imports.mapping import load_mapping
 from tsnrepro.papers.glossary import Glossary

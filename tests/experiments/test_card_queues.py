@@ -4,7 +4,8 @@ import pytest
 from shaping_parts import part
 
 from tsnrepro.common.errors import ConfigurationError
-from tsnrepro.config import Campaign, parse
+from tsnrepro.config import parse
+from tsnrepro.config.campaigns import Campaign
 from tsnrepro.experiments.shaping import on_hosts
 from tsnrepro.experiments.shaping.settings import MODES_OF, TOGGLED
 from tsnrepro.testbeds.jobs.job import Cable, LinkEnd

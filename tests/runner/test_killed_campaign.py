@@ -14,7 +14,8 @@ import pytest
 from left_behind import kernel_objects, surroundings
 
 from tsnrepro.common.errors import RecordError, TestbedError
-from tsnrepro.config import Campaign, EmulatedSettings
+from tsnrepro.config import EmulatedSettings
+from tsnrepro.config.campaigns import Campaign
 from tsnrepro.experiments.loss import measure as loss
 from tsnrepro.records.store import RawStore
 from tsnrepro.records.tables import load_trials
@@ -37,7 +38,8 @@ from pathlib import Path
 from tsnrepro.experiments.loss import measure as loss
 from tsnrepro.runner.run import run_trials, write_manifest
 from tsnrepro.records.store import RawStore
-from tsnrepro.config import Campaign, EmulatedSettings
+from tsnrepro.config import EmulatedSettings
+from tsnrepro.config.campaigns import Campaign
 from tsnrepro.testbeds.emulated.testbed import EmulatedTestbed
 
 campaign = Campaign.model_validate(json.loads(sys.argv[1]))

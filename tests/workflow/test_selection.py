@@ -3,7 +3,7 @@
 import pytest
 
 from tsnrepro.common.errors import ConfigurationError
-from tsnrepro.config import Selection
+from tsnrepro.config.campaigns import Selection
 from tsnrepro.config.files import campaign
 from tsnrepro.testbeds import choose
 from tsnrepro.workflow.selection import SelectedRun, plan

@@ -13,7 +13,8 @@ from typing import Annotated, Any
 from pydantic import Field, TypeAdapter
 
 from tsnrepro.common.repository import root
-from tsnrepro.config import Campaign, Selection, TestbedSettings
+from tsnrepro.config import TestbedSettings
+from tsnrepro.config.campaigns import Campaign, Selection
 from tsnrepro.config.papers import Sources
 from tsnrepro.imports.mapping import ImportMapping
 from tsnrepro.papers.glossary import PRINTED, Glossary, as_page, glossary

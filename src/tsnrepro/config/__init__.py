@@ -1,6 +1,7 @@
 """Configuration: what may be set, its unit and its default, in one place.
 
 Every model refuses keys it does not know. Files are YAML; an error names the file and the key.
+``tsnrepro.config.campaigns`` imports the settings of all experiments, which import these models.
 """
 
 from tsnrepro.config.base import (
@@ -12,7 +13,6 @@ from tsnrepro.config.base import (
     load,
     parse,
 )
-from tsnrepro.config.campaigns import Campaign, Selection
 from tsnrepro.config.testbeds import (
     CardsSettings,
     EmulatedSettings,
@@ -27,7 +27,6 @@ from tsnrepro.config.testbeds import (
 )
 
 __all__ = [
-    "Campaign",
     "CardsSettings",
     "ConfigModel",
     "Configuration",
@@ -39,7 +38,6 @@ __all__ = [
     "PositiveFloat",
     "PositiveInt",
     "Range",
-    "Selection",
     "TestbedSettings",
     "UdpPayload",
     "Uncertain",

@@ -3,8 +3,9 @@
 from pathlib import Path
 
 from tsnrepro.common.repository import root
-from tsnrepro.config import Campaign, TestbedSettings, load, load_testbed
+from tsnrepro.config import TestbedSettings, load, load_testbed
 from tsnrepro.config.base import named_file
+from tsnrepro.config.campaigns import Campaign
 
 
 def campaign(name: str) -> Campaign:

@@ -9,7 +9,6 @@ from typing import Any
 from tsnrepro.common.code_digest import code_digest
 from tsnrepro.common.errors import ConfigurationError
 from tsnrepro.config import (
-    Campaign,
     CardsSettings,
     EmulatedSettings,
     GuestSettings,
@@ -18,6 +17,7 @@ from tsnrepro.config import (
     TestbedSettings,
     parse,
 )
+from tsnrepro.config.campaigns import Campaign
 from tsnrepro.config.files import campaign, raw_root, testbed_settings
 from tsnrepro.config.registry import experiment as experiment_of
 from tsnrepro.imports.imported import imported_manifest, is_imported

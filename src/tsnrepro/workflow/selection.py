@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from tsnrepro.common.errors import ConfigurationError
-from tsnrepro.config import Campaign, Selection
+from tsnrepro.config.campaigns import Campaign, Selection
 from tsnrepro.config.files import campaign, raw_root, testbed_settings
 from tsnrepro.config.papers import SELECTED, manuscripts, sources_of
 from tsnrepro.config.registry import SHARED_KINDS, Experiment, experiment

@@ -5,7 +5,8 @@ from dataclasses import dataclass, field
 
 from tsnrepro.common.errors import ConfigurationError, RecordError
 from tsnrepro.common.repository import root
-from tsnrepro.config import Selection, load
+from tsnrepro.config import load
+from tsnrepro.config.campaigns import Selection
 from tsnrepro.config.files import campaign, raw_root, testbed_settings
 from tsnrepro.config.papers import manuscripts
 from tsnrepro.config.registry import experiment as experiment_of

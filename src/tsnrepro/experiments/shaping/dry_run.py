@@ -5,7 +5,8 @@ from typing import get_args
 
 from tsnrepro.common.errors import ConfigurationError
 from tsnrepro.common.topology import TALKER
-from tsnrepro.config import Campaign, CardsSettings
+from tsnrepro.config import CardsSettings
+from tsnrepro.config.campaigns import Campaign
 from tsnrepro.config.files import campaign
 from tsnrepro.experiments.shaping import on_hosts
 from tsnrepro.experiments.shaping.factors import part_of
