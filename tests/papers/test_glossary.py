@@ -5,7 +5,7 @@ import re
 import pytest
 
 from tsnrepro.common.repository import root
-from tsnrepro.papers.glossary import PRINTED, as_page, glossary
+from tsnrepro.papers.glossary import glossary
 from tsnrepro.papers.manuscript import without_comments
 
 TERMS = glossary()
@@ -52,8 +52,3 @@ def test_a_word_stands_for_one_term():
     others = [other for t in TERMS for other in t.never]
     assert len(others) == len({*others})
     assert not [(o, t) for o in others for t in translations if o in t]
-
-
-def test_the_printed_form_is_what_the_file_says():
-    written = (root() / PRINTED).read_text(encoding="utf-8")
-    assert written == as_page(TERMS), "make it again: scripts/schemas"

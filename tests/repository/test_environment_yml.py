@@ -1,13 +1,19 @@
 """environment.yml, requirements.lock and pyproject.toml say the same."""
 
+import importlib.util
 import re
 import tomllib
 
 import yaml
 from packaging.requirements import Requirement
 
-from tsnrepro.cli.conda_environment import environment_yml, locked_versions
 from tsnrepro.common.repository import root
+
+spec = importlib.util.spec_from_file_location(
+    "conda_environment", root() / "scripts" / "conda_environment.py"
+)
+conda_environment = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(conda_environment)
 
 
 def lock() -> str:
@@ -16,7 +22,7 @@ def lock() -> str:
 
 def test_environment_is_generated_from_the_lock():
     written = (root() / "environment.yml").read_text(encoding="utf-8")
-    assert written == environment_yml(lock()), "run scripts/lock"
+    assert written == conda_environment.environment_yml(lock()), "run scripts/lock"
 
 
 def test_environment_installs_from_the_lock():
@@ -28,7 +34,7 @@ def test_environment_installs_from_the_lock():
 def test_every_requirement_is_locked_at_a_version_it_allows():
     project = tomllib.loads((root() / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     wanted = project["dependencies"] + project["optional-dependencies"]["dev"]
-    versions = locked_versions(lock())
+    versions = conda_environment.locked_versions(lock())
     for text in wanted:
         requirement = Requirement(text)
         assert requirement.name in versions, f"{requirement.name} is not locked"
@@ -50,5 +56,5 @@ def test_locked_versions_follow_the_markers():
         "numpy==2.5.5 ; python_full_version >= '3.12' \\\n    --hash=sha256:00\n"
         "colorama==0.4.6 ; sys_platform == 'win32' \\\n    --hash=sha256:00\n"
     )
-    assert locked_versions(text, "3.11") == {"numpy": "2.4.6"}
-    assert locked_versions(text, "3.12") == {"numpy": "2.5.5"}
+    assert conda_environment.locked_versions(text, "3.11") == {"numpy": "2.4.6"}
+    assert conda_environment.locked_versions(text, "3.12") == {"numpy": "2.5.5"}

@@ -1,9 +1,8 @@
-"""JSON Schema of every configuration file, from the models that check them, for editors.
+"""JSON Schemas of the configuration files, generated from the models that check them, for editors.
 
-``python -m tsnrepro.cli.schemas`` writes config/schemas/, and the glossary's page. A comment at the
-head of each YAML file names its schema, so that an editor with a YAML language server completes
-keys, shows what they mean and marks what is wrong. A schema knows less than its model: what several
-keys must agree on is checked when the file is read.
+``tsnrepro schemas`` writes them to config/schemas/. The first line of each YAML file names its
+schema, so that an editor with a YAML language server completes and explains keys and marks errors.
+Constraints across keys are in the models only.
 """
 
 import json
@@ -17,11 +16,11 @@ from tsnrepro.config import TestbedSettings
 from tsnrepro.config.campaigns import Campaign, Selection
 from tsnrepro.config.papers import Sources
 from tsnrepro.imports.mapping import ImportMapping
-from tsnrepro.papers.glossary import PRINTED, Glossary, as_page, glossary
+from tsnrepro.papers.glossary import Glossary
 from tsnrepro.studies.study import Study
 
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
-# By the schema's name: its model and the files that it describes.
+# By name: the model of a schema and the files that it describes.
 SCHEMAS: dict[str, tuple[Any, str]] = {
     "selection": (Selection, "config/config.yaml"),
     "testbed": (Annotated[TestbedSettings, Field(discriminator="kind")], "config/testbeds/*.yaml"),
@@ -47,18 +46,13 @@ def schema(name: str) -> dict[str, Any]:
     """Return the JSON Schema (draft 2020-12) of one kind of configuration file."""
     made = TypeAdapter(SCHEMAS[name][0]).json_schema()
     for part in made.get("oneOf", []):
-        # A default tells the model what it is; in a file the kind is what tells the models apart.
+        # The kind has a default in each model, but is what tells them apart in a file.
         made["$defs"][part["$ref"].rsplit("/", 1)[1]].setdefault("required", []).append("kind")
     return {"$schema": _DIALECT, **_without_titles(made)}
 
 
-def text(name: str) -> str:
-    """Return a schema as it stands in its file."""
-    return json.dumps(schema(name), indent=1, ensure_ascii=False) + "\n"
-
-
 def _without_titles(node: Any) -> Any:
-    """Drop titles that only say a key's name again."""
+    """Drop titles, which repeat the names of keys."""
     if isinstance(node, list):
         return [_without_titles(item) for item in node]
     if not isinstance(node, dict):
@@ -70,8 +64,9 @@ def _without_titles(node: Any) -> Any:
     }
 
 
-if __name__ == "__main__":
+def write_schemas() -> None:
+    """Write all schemas."""
     folder().mkdir(exist_ok=True)
     for each in SCHEMAS:
-        (folder() / f"{each}.json").write_text(text(each), encoding="utf-8")
-    (root() / PRINTED).write_text(as_page(glossary()), encoding="utf-8")
+        text = json.dumps(schema(each), indent=1, ensure_ascii=False)
+        (folder() / f"{each}.json").write_text(f"{text}\n", encoding="utf-8")

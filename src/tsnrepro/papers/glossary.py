@@ -1,4 +1,4 @@
-"""The field's terms in both languages: ``paper/glossary.yaml``, and its printed form."""
+"""The terms of the field in both languages: ``paper/glossary.yaml``."""
 
 from typing import Annotated
 
@@ -7,17 +7,8 @@ from pydantic import Field
 from tsnrepro.common.repository import root
 from tsnrepro.config.base import ConfigModel, Distinct, load
 
-GLOSSARY, PRINTED = "paper/glossary.yaml", "docs/glossary.md"
+GLOSSARY = "paper/glossary.yaml"
 Word = Annotated[str, Field(min_length=1)]
-_HEAD = """# Terms in English and Korean
-
-Each term of the field is translated once. This page is written from
-[paper/glossary.yaml](../paper/glossary.yaml) by `scripts/schemas`; a test holds the manuscripts and
-the Korean README to it.
-
-| English | Korean | not |
-| --- | --- | --- |
-"""
 
 
 class Term(ConfigModel):
@@ -45,9 +36,3 @@ def glossary() -> list[Term]:
         The file does not fit.
     """
     return sorted(load(Glossary, root() / GLOSSARY).terms, key=lambda term: term.english)
-
-
-def as_page(terms: list[Term]) -> str:
-    """Return the terms as a page in Markdown."""
-    rows = (f"| {t.english} | {t.korean} | {', '.join(t.never)} |\n" for t in terms)
-    return _HEAD + "".join(rows)
