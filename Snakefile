@@ -7,23 +7,17 @@
 import os
 import sys
 
-from tsnrepro.common.ownership import restore_ownership_at_exit
-from tsnrepro.common.temporary import remove_temporary_folders
+from snakemake_logger_plugin_tsnrepro.campaign_output import EXPECTED
 
-remove_temporary_folders(workflow)
-restore_ownership_at_exit()
-
-import tsnrepro.workflow.command_server
-import tsnrepro.workflow.selection
 import tsnrepro.config
-import tsnrepro.config.campaigns
-from tsnrepro.workflow.campaign_output import EXPECTED
+import tsnrepro.workflow.selection
 from tsnrepro.common.errors import TsnreproError
-from tsnrepro.runner.progress import duration
-from tsnrepro.workflow.quiet_scheduler import disable_rate_limiter
-from tsnrepro.records.seal import refuse_altered
-from tsnrepro.config.registry import experiments
 from tsnrepro.common.repository import refuse_unwritable
+from tsnrepro.config.registry import experiments
+from tsnrepro.records.seal import refuse_altered
+from tsnrepro.runner.progress import duration
+from tsnrepro.workflow.notebooks import PAGE
+from tsnrepro.workflow.startup import disable_rate_limiter
 from tsnrepro.workflow.status import seconds_to_measure
 
 
@@ -33,20 +27,17 @@ configfile: "config/config.yaml"
 try:
     PLAN = tsnrepro.workflow.selection.plan(
         tsnrepro.config.parse(
-            tsnrepro.config.campaigns.Selection, dict(config), "config/config.yaml and --config"
+            tsnrepro.config.Selection, dict(config), "config/config.yaml and --config"
         )
     )
 except TsnreproError as error:
     sys.exit(f"tsnrepro: {error}")
 
-# A job on a node of a cluster belongs to the cluster, whatever was told to the one who sent it.
-os.environ.pop(tsnrepro.workflow.command_server.NAME, None)
-
-# Jobs share the processors. Where several ask BLAS for threads, these wait for each other by
-# spinning, and what takes a second takes twenty.
+# Jobs share the processors: the threads of several BLAS would spin waiting for each other, and
+# slow a second down to twenty.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
-# A notebook ends with this process, however it ends.
+# Notebooks end with this process, even if it is killed.
 os.environ.setdefault("TSNREPRO_WORKFLOW_PID", str(os.getpid()))
 
 AGAINST = config.get("against", "")
@@ -66,12 +57,12 @@ include: "workflow/rules/common.smk"
 include: "workflow/rules/measure.smk"
 include: "workflow/rules/analyse.smk"
 include: "workflow/rules/audit.smk"
-# Stands alone too, so it is the one that releases a stale lock and takes back times of tomorrow.
+# Also used alone, so it is the one that releases stale locks and clamps future mtimes.
 include: "workflow/rules/study.smk"
 include: "workflow/rules/publish.smk"
 
 
-# Of what is up to date nothing is read again: so it has to be what it was when it was read.
+# Up-to-date results are not re-read, so they must be what they were when they were analysed.
 try:
     refuse_altered(run.folder for run in RUNS)
 except TsnreproError as error:
@@ -84,7 +75,6 @@ onstart:
     except TsnreproError as error:
         sys.exit(f"tsnrepro: {error}")
     disable_rate_limiter(workflow.scheduler)
-    tsnrepro.workflow.command_server.start_server(os.getpid())
     expected = seconds_to_measure((run.testbed, run.campaign, run.experiment) for run in RUNS)
     left = (
         f"; about {duration(sum(expected.values()))} of measuring"

@@ -1,6 +1,6 @@
-"""The logger ``tsnrepro`` of Snakemake, which profiles/default asks for.
+"""Snakemake's logger ``tsnrepro``, which profiles/default selects.
 
-Snakemake finds plugins by the beginning of a package's name, so this one cannot lie in the other.
+Snakemake finds plugins by the prefix of a package's name, so it is a package of its own.
 """
 
 import sys
@@ -9,68 +9,68 @@ from logging import LogRecord
 from snakemake.logging import ColorizingTextHandler, DefaultFilter, DefaultFormatter
 from snakemake_interface_logger_plugins.base import LogHandlerBase
 
-from tsnrepro.common.temporary import gather_temporary_folders
-from tsnrepro.workflow.campaign_output import CampaignOutput
+from snakemake_logger_plugin_tsnrepro.campaign_output import CampaignOutput
+from tsnrepro.common.temporary import remove_temporary_folders
 
 
 class LogHandler(LogHandlerBase):
-    """Says what a campaign does in few lines; whoever asks for details gets Snakemake's own."""
+    """Prints campaign progress in few lines; with options for details, Snakemake's own output."""
 
     def __post_init__(self) -> None:
-        """Choose between the two by the options of the call."""
-        # Plugins come first, and Snakemake may be killed as soon as it has made its folders.
-        gather_temporary_folders()
-        asked = self.common_settings
-        stream = sys.stdout if asked.stdout else sys.stderr
-        self._short = CampaignOutput(stream)
-        self._whole = None
-        if asked.dryrun or asked.printshellcmds or asked.verbose or asked.debug_dag:
-            self._whole = ColorizingTextHandler(
-                nocolor=asked.nocolor,
+        """Choose between the two by the command line."""
+        # Snakemake loads plugins before it creates its temporary folders.
+        remove_temporary_folders()
+        settings = self.common_settings
+        stream = sys.stdout if settings.stdout else sys.stderr
+        self._campaign = CampaignOutput(stream)
+        self._details = None
+        if settings.dryrun or settings.printshellcmds or settings.verbose or settings.debug_dag:
+            self._details = ColorizingTextHandler(
+                nocolor=settings.nocolor,
                 stream=stream,
-                formatter=DefaultFormatter(asked.quiet, asked.show_failed_logs),
+                formatter=DefaultFormatter(settings.quiet, settings.show_failed_logs),
             )
-            self._whole.addFilter(
+            self._details.addFilter(
                 DefaultFilter(
-                    asked.quiet,
-                    asked.debug_dag,
-                    asked.verbose,
-                    asked.dryrun,
-                    asked.printshellcmds,
+                    settings.quiet,
+                    settings.debug_dag,
+                    settings.verbose,
+                    settings.dryrun,
+                    settings.printshellcmds,
                 )
             )
 
     def emit(self, record: LogRecord) -> None:
-        """Write what there is to say of an event."""
-        if self._whole is not None:
-            self._whole.handle(record)
+        """Print an event."""
+        if self._details is not None:
+            self._details.handle(record)
             return
         try:
-            self._short.tell(record)
+            self._campaign.handle_event(record)
         except Exception:
             self.handleError(record)
 
     @property
     def writes_to_stream(self) -> bool:
-        """It takes the place of Snakemake's own output."""
+        """Replaces Snakemake's own output."""
         return True
 
     @property
     def writes_to_file(self) -> bool:
-        """The whole story goes to Snakemake's log file as ever."""
+        """Leaves Snakemake's log file as it is."""
         return False
 
     @property
     def has_filter(self) -> bool:
-        """What is left out is decided here."""
+        """Selects events itself."""
         return True
 
     @property
     def has_formatter(self) -> bool:
-        """Lines are made here."""
+        """Formats events itself."""
         return True
 
     @property
     def needs_rulegraph(self) -> bool:
-        """The graph of rules is not used."""
+        """Does not use the graph of rules."""
         return False

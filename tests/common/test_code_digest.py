@@ -38,10 +38,10 @@ def test_one_analysis_does_not_depend_on_another():
 
 
 def test_a_command_depends_on_what_its_function_imports_only():
-    found = code_of("tsnrepro.cli:_paper_inputs")
+    found = code_of("tsnrepro.cli.papers:_paper_inputs")
     assert "src/tsnrepro/papers/macros.py" in found
     assert "src/tsnrepro/report/site.py" not in found
-    assert "src/tsnrepro/report/site.py" in code_of("tsnrepro.cli:_report")
+    assert "src/tsnrepro/report/site.py" in code_of("tsnrepro.cli.report:_report")
 
 
 def test_templates_and_sources_beside_a_module_belong_to_it():
@@ -76,7 +76,7 @@ def test_imports_are_found_wherever_they_stand(source):
 
 def test_a_function_that_is_not_there_is_told():
     with pytest.raises(LookupError, match="no function _nothing"):
-        code_of("tsnrepro.cli:_nothing")
+        code_of("tsnrepro.cli.report:_nothing")
 
 
 def test_code_has_another_digest_once_a_module_below_changes(monkeypatch, tmp_path):

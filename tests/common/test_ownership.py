@@ -39,7 +39,7 @@ def give_to_owner(folder):
 @pytest.fixture
 def clone(tmp_path):
     (tmp_path / "scripts").mkdir()
-    for name in ("give-back", "setup", "test"):
+    for name in ("restore-ownership", "setup", "test"):
         shutil.copy(repository.root() / "scripts" / name, tmp_path / "scripts")
     give_to_owner(tmp_path)
     return tmp_path

@@ -6,7 +6,7 @@ import shlex
 import pytest
 import yaml
 
-from tsnrepro.cli import _parser
+from tsnrepro.cli import build_parser
 from tsnrepro.common.repository import root
 from tsnrepro.config import load_testbed
 from tsnrepro.records.tables import SCHEMAS
@@ -41,7 +41,7 @@ def test_commands_are_read(page):
         text = re.sub(r"(^|\s)#.*$", "", line).strip().removeprefix("source <(").removesuffix(")")
         words = shlex.split(text)
         if words and words[0] == "tsnrepro":
-            _parser().parse_args(words[1:])
+            build_parser().parse_args(words[1:])
 
 
 def test_the_example_of_a_testbed_is_one(tmp_path):

@@ -14,7 +14,7 @@ from functools import cache
 
 import pytest
 
-from tsnrepro.cli import _parser
+from tsnrepro.cli import build_parser
 from tsnrepro.common.repository import root
 
 README = root() / "README.md"
@@ -59,7 +59,7 @@ COVERED = {
     r"tsnrepro verify results/deposits/.+\.tar\.gz": "tests/workflow/test_site_and_deposit.py",
     r"tsnrepro status": "tests/repository/test_readme_commands.py::test_a_command_runs",
     r"tsnrepro show [\w/-]+": "tests/explore/test_show.py",
-    r"source <\(tsnrepro completion bash\)": "tests/cli/test_terminal.py",
+    r"source <\(tsnrepro completion bash\)": "tests/cli/test_command_line.py",
     r"tsnrepro verify": f"{WHOLE_WAY}::test_every_byte_is_verified",
     r"tsnrepro doctor [\w-]+": (
         "tests/testbed/test_hardware.py::test_the_doctor_finds_what_is_wrong_and_changes_nothing"
@@ -151,7 +151,7 @@ def test_what_a_command_names_is_there(command):
             known = names_in("config/testbeds") | names_in("config/imports") | {"auto"}
             assert match[1] in known, word
     if words[0] == "tsnrepro":
-        _parser().parse_args(words[1:])
+        build_parser().parse_args(words[1:])
 
 
 RUN = [c.text for c in COMMANDS if not c.not_run and RUN_HERE.fullmatch(c.text)]
@@ -160,7 +160,7 @@ RUN = [c.text for c in COMMANDS if not c.not_run and RUN_HERE.fullmatch(c.text)]
 @pytest.mark.parametrize("command", RUN or [pytest.param("", marks=pytest.mark.skip)])
 def test_a_command_runs(command, monkeypatch, capsys):
     monkeypatch.chdir(root())
-    arguments = _parser().parse_args(shlex.split(command)[1:])
+    arguments = build_parser().parse_args(shlex.split(command)[1:])
     arguments.run(arguments)
     assert capsys.readouterr().out.strip()
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from pseudo_terminal import said_to
 
-from tsnrepro.workflow import campaign_output
-from tsnrepro.workflow.campaign_output import EXPECTED, CampaignOutput
+from snakemake_logger_plugin_tsnrepro import campaign_output
+from snakemake_logger_plugin_tsnrepro.campaign_output import EXPECTED, CampaignOutput
 
 SNAKEFILE = """
 rule all:
@@ -47,7 +47,7 @@ def test_a_run_says_what_was_measured_and_printed_and_nothing_of_its_jobs(tmp_pa
     assert done.returncode == 0, done.stdout
     assert "loss on model: measured in" in done.stdout
     assert "(1 of 1)" in done.stdout
-    assert "paper one: printed" in done.stdout
+    assert "paper one: built" in done.stdout
     assert "Select jobs" not in done.stdout
     assert "\x1b" not in done.stdout
     assert len(done.stdout.splitlines()) < 15, done.stdout
@@ -92,16 +92,16 @@ def test_what_is_left_is_the_nominal_rest_scaled_by_what_was(monkeypatch):
     output = CampaignOutput(stream)
     names = [("emulated", "quick", name) for name in ("loss", "tcp", "latency")]
     expected = dict(zip(names, (60.0, 120.0, 240.0), strict=True))
-    output.tell(record("run_info", stats={"measure": 3, "total": 9}))
-    output.tell(record(**{EXPECTED: expected}))
-    output.tell(begun(1, "loss"))
+    output.handle_event(record("run_info", stats={"measure": 3, "total": 9}))
+    output.handle_event(record(**{EXPECTED: expected}))
+    output.handle_event(begun(1, "loss"))
     now[0] += 90
-    output.tell(record("job_finished", job_id=1))
-    output.tell(begun(2, "tcp"))
+    output.handle_event(record("job_finished", job_id=1))
+    output.handle_event(begun(2, "tcp"))
     now[0] += 180
-    output.tell(record("job_finished", job_id=2))
+    output.handle_event(record("job_finished", job_id=2))
     said = stream.getvalue().splitlines()
-    assert said[0] == "tsnrepro: experiments to measure: 3, steps in all: 3"
+    assert said[0] == "tsnrepro: experiments to measure: 3, steps: 3"
     assert said[-2:] == [
         "loss on emulated: measured in 1 min 30 s (1 of 3, about 8 min 0 s of measuring left)",
         "tcp on emulated: measured in 3 min 0 s (2 of 3, about 5 min 43 s of measuring left)",
@@ -114,11 +114,11 @@ def test_one_testbed_says_nothing_of_another(monkeypatch):
     monkeypatch.setattr(campaign_output.time, "monotonic", lambda: now[0])
     output = CampaignOutput(stream := io.StringIO())
     runs = {("model", "quick", "loss"): 1.0, ("emulated", "quick", "loss"): 60.0}
-    output.tell(record("run_info", stats={"measure": 2, "total": 4}))
-    output.tell(record(**{EXPECTED: runs}))
-    output.tell(begun(1, "loss", "model"))
+    output.handle_event(record("run_info", stats={"measure": 2, "total": 4}))
+    output.handle_event(record(**{EXPECTED: runs}))
+    output.handle_event(begun(1, "loss", "model"))
     now[0] += 10
-    output.tell(record("job_finished", job_id=1))
+    output.handle_event(record("job_finished", job_id=1))
     last = stream.getvalue().splitlines()[-1]
     assert last.endswith("(1 of 2, about 1 min 0 s of measuring left)")
 
@@ -128,14 +128,14 @@ def test_what_is_measured_at_once_takes_its_time_once(monkeypatch):
     monkeypatch.setattr(campaign_output.time, "monotonic", lambda: now[0])
     output = CampaignOutput(stream := io.StringIO())
     names = [("model", "quick", name) for name in ("loss", "tcp", "latency")]
-    output.tell(record("run_info", stats={"measure": 3, "total": 9}))
-    output.tell(record(**{EXPECTED: dict.fromkeys(names, 60.0)}))
-    output.tell(begun(1, "loss", "model"))
+    output.handle_event(record("run_info", stats={"measure": 3, "total": 9}))
+    output.handle_event(record(**{EXPECTED: dict.fromkeys(names, 60.0)}))
+    output.handle_event(begun(1, "loss", "model"))
     now[0] += 10
-    output.tell(begun(2, "tcp", "model"))
+    output.handle_event(begun(2, "tcp", "model"))
     now[0] += 30
     for number in (1, 2):
-        output.tell(record("job_finished", job_id=number))
+        output.handle_event(record("job_finished", job_id=number))
     last = stream.getvalue().splitlines()[-1]
     # Two took 40 s together in place of 120.
     assert last == "tcp on model: measured in 30 s (2 of 3, about 28 s of measuring left)"
@@ -144,10 +144,10 @@ def test_what_is_measured_at_once_takes_its_time_once(monkeypatch):
 def test_warnings_and_unknown_sentences_are_passed_on():
     stream = io.StringIO()
     output = CampaignOutput(stream)
-    output.tell(record(said="Building DAG of jobs..."))
-    output.tell(record(said="something new"))
-    output.tell(record(level=logging.WARNING, said="a warning"))
-    output.tell(record("error", level=logging.ERROR, said="an error"))
+    output.handle_event(record(said="Building DAG of jobs..."))
+    output.handle_event(record(said="something new"))
+    output.handle_event(record(level=logging.WARNING, said="a warning"))
+    output.handle_event(record("error", level=logging.ERROR, said="an error"))
     assert stream.getvalue().splitlines() == ["something new", "a warning", "an error"]
 
 
@@ -155,8 +155,8 @@ def test_on_a_terminal_one_line_is_written_over():
     ours, theirs = pty.openpty()
     with open(theirs, "w", encoding="utf-8") as stream:
         output = CampaignOutput(stream)
-        output.tell(begun(1, "loss"))
-        output.tell(record("job_finished", job_id=1))
+        output.handle_event(begun(1, "loss"))
+        output.handle_event(record("job_finished", job_id=1))
         said = said_to(ours, until="measured")
     os.close(ours)
     assert said.startswith("\r\x1b[Kloss on emulated: preparing\r\x1b[Kloss on emulated: measured")

@@ -13,7 +13,7 @@ import pytest
 from tsnrepro.common.repository import root
 
 RULES = """
-from tsnrepro.workflow.lock import release_stale_lock
+from tsnrepro.workflow.startup import release_stale_lock
 
 release_stale_lock()
 

@@ -15,7 +15,7 @@ from tsnrepro.common.repository import root
 
 # As a campaign's: one job on the testbed, others that wait for it, with many inputs each.
 RULES = """
-from tsnrepro.workflow.quiet_scheduler import disable_rate_limiter
+from tsnrepro.workflow.startup import disable_rate_limiter
 
 onstart:
     {start}

@@ -204,22 +204,18 @@ def after_edit(repository, name, old, new):
 
 REPORT, PAPER = f"results/reports/{SELECTION}", "results/papers/frer-udp"
 PRINTED = {f"paper_inputs {PAPER}/values.tex"}
-PRINTED |= {f"paper {PAPER}/frer-udp.pdf", f"twin {PAPER}/frer-udp.html"}
+PRINTED |= {f"paper {PAPER}/frer-udp.pdf", f"paper_html {PAPER}/frer-udp.html"}
 AUDITED = {f"audit {REPORT}/ledger.html", f"report {REPORT}/index.html"}
 
 
 def analysed(*experiments):
     """Return the jobs that follow from another analysis of some experiments."""
-    return (
-        {
-            f"analyse results/{testbed}/{CAMPAIGN}/{name}/values.json"
-            for name in experiments
-            for testbed in ("emulated", "model")
-            if testbed in registry.experiment(name).kinds
-        }
-        | {f"analysis_page {REPORT}/notebooks/{name}.html" for name in experiments}
-        | {*AUDITED, *PRINTED}
-    )
+    return {
+        f"analyse results/{testbed}/{CAMPAIGN}/{name}/values.json"
+        for name in experiments
+        for testbed in ("emulated", "model")
+        if testbed in registry.experiment(name).kinds
+    } | {*AUDITED, *PRINTED}
 
 
 # A function of each room on the way, a change of what it does, and the jobs that depend on it.

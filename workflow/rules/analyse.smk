@@ -1,5 +1,5 @@
-# From records to results: typed tables, estimates with intervals, figures. The same rules for
-# every experiment; what an analysis may write is in the experiment's declaration.
+# From records to results: typed tables, estimates with intervals, figures, and the executed notebook
+# as a page. One rule for all experiments; each declares what its analysis may write.
 
 
 rule analyse:
@@ -25,14 +25,16 @@ rule analyse:
             labels={"testbed": "{testbed}", "figure": "{figure}"},
         ),
         seal="results/{testbed}/{campaign}/{experiment}/seal.json",
+        page="results/{testbed}/{campaign}/{experiment}/analyse.html",
     log:
         notebook="results/{testbed}/{campaign}/{experiment}/analyse.ipynb",
     conda:
         "../../environment.yml"
     params:
         code=lambda wildcards: experiment_digest(
-            experiments()[wildcards.experiment].analysing_notebook
+            experiments()[wildcards.experiment].analysing_notebook,
+            "tsnrepro.cli.notebooks:_analyse",
         ),
+        folder=lambda wildcards, input: Path(input.run).parent,
     shell:
-        "tsnrepro notebook {input.notebook:q} {log.notebook:q} -p run={input.run:q}"
-        " && tsnrepro seal results/{wildcards.testbed:q}/{wildcards.campaign:q}/{wildcards.experiment:q}"
+        "tsnrepro analyse {params.folder:q}"

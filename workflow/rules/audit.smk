@@ -1,4 +1,4 @@
-# Between the results and the page: checks over the numbers, verdicts on the claims.
+# From results to verdicts: checks of the numbers, verdicts on the claims.
 
 
 rule audit:
@@ -14,7 +14,7 @@ rule audit:
     conda:
         "../../environment.yml"
     params:
-        code=code_digest("tsnrepro.cli:_audit"),
+        code=code_digest("tsnrepro.cli.audit:_audit"),
         folder=lambda wildcards, output: Path(output.html).parent,
         runs=[run.folder for run in PLAN.runs],
     shell:

@@ -6,10 +6,10 @@ from tsnrepro.papers.diff import compared_with, files_compared_with, papers_comp
 from tsnrepro.imports.imported import is_imported
 from tsnrepro.studies.chunks import results_of_study
 
-# What a paper shows beside the selected runs is measured too.
+# Runs that only a paper shows are measured too.
 RUNS = list(dict.fromkeys([*PLAN.runs, *(run for paper in PLAN.papers for run in paper.runs)]))
 
-# Of an experiment's notebooks, which several testbeds run.
+# Several testbeds share an experiment's notebooks.
 experiment_digest = cache(code_digest)
 
 
@@ -19,7 +19,7 @@ def files_of(runs, *names):
 
 
 def paper_of(wildcards):
-    """Return a manuscript with the runs that it prints."""
+    """Return the selected paper of this name."""
     return next(paper for paper in PLAN.papers if paper.name == wildcards.paper)
 
 
@@ -29,19 +29,19 @@ def submissions_of(papers, target):
 
 
 def differences_of(papers, against):
-    """Return the PDFs of what changed in papers: of the one that a tarball holds, else of all."""
+    """Return the PDFs of changes to papers: of the one in a tarball, else of all."""
     folders = {paper.name: paper.folder for paper in papers}
     found = papers_compared(list(folders), against)
     return [f"{folders[name]}/submission/{name}-diff.pdf" for name in found]
 
 
 def tracked(folder):
-    """Return the files below a folder that are an input by being there."""
+    """Return all files below a folder."""
     return sorted(str(path) for path in Path(folder).rglob("*") if path.is_file())
 
 
 def what_to_measure(wildcards):
-    """Return the files that say which trials there are to be, and on what."""
+    """Return the files that define the trials and their testbed."""
     if is_imported(Path("data/raw"), wildcards.testbed):
         return f"data/raw/{wildcards.testbed}/import.json"
     # The whole file: a changed campaign is incomplete until its new trials are measured.
@@ -52,20 +52,15 @@ def what_to_measure(wildcards):
 
 
 def threads_to_measure(wildcards):
-    """Return all cores where whatever else ran here would be measured too, one on the model."""
+    """Return one core on the model, elsewhere all: another job would interfere."""
     return 1 if wildcards.testbed == "model" else workflow.cores
 
 
 def testbeds_to_measure(wildcards):
-    """Return 1 where another experiment would disturb this one, 0 on the model, which none does."""
+    """Return 0 on the model, elsewhere 1: another experiment would interfere."""
     return 0 if wildcards.testbed == "model" else 1
 
 
-def run_of(wildcards):
-    """Return the selected run of an experiment."""
-    return next(run for run in PLAN.runs if run.experiment == wildcards.experiment)
-
-
 def study_option(paper):
-    """Return the words that name a paper's study on a command line, none where it prints none."""
+    """Return the option that names a paper's study, if it has one."""
     return [f"--study=results/studies/{paper.study}"] if paper.study else []

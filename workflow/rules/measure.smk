@@ -1,5 +1,5 @@
-# From a testbed to records. The raw store in data/raw is no output of a rule: Snakemake deletes
-# outputs, and nothing measured is ever deleted. A rule's output is the list of a run's trials.
+# From a testbed to records. The output is the list of a run's trials; the raw store in data/raw is no
+# output, because Snakemake deletes outputs and records are never deleted.
 
 
 rule measure:
@@ -10,7 +10,7 @@ rule measure:
         "results/{testbed}/{campaign}/{experiment}/run.json",
     log:
         notebook="results/{testbed}/{campaign}/{experiment}/measure.ipynb",
-    # What reads the records can wait until all is measured: alone it would leave cores idle.
+    # Measure first, then analyse: the analyses keep all cores busy.
     priority: 1
     conda:
         "../../environment.yml"
@@ -18,8 +18,7 @@ rule measure:
     resources:
         testbed=testbeds_to_measure,
     params:
-        # Trials that are recorded stay as they are: after a change of code only new ones are
-        # measured, and the model's are computed again.
+        # After a change of code, recorded trials are kept and the model's are computed again.
         code=lambda wildcards: experiment_digest(
             f"notebooks/measure/{wildcards.experiment}.ipynb",
             f"tsnrepro.experiments.{wildcards.experiment}.measure",

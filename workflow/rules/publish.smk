@@ -24,7 +24,7 @@ rule paper_inputs:
     conda:
         "../../environment.yml"
     params:
-        code=code_digest("tsnrepro.cli:_paper_inputs"),
+        code=code_digest("tsnrepro.cli.papers:_paper_inputs"),
         folder=lambda wildcards, output: Path(output.values).parent,
         runs=lambda wildcards: [
             f"--run={column}={run.folder}"
@@ -63,10 +63,10 @@ rule paper:
         " || {{ tail -n 40 $log >&2; exit 1; }}"
 
 
-# The paper as one page for a browser, with the numbers of the printed one: they are in the .aux that
-# latexmk leaves beside the PDF. It is no output of the rule above, because Snakemake would take it away
-# before the next run, and latexmk starts BibTeX on it.
-rule twin:
+# The paper as one HTML page with the numbering of the PDF, from the .aux that latexmk leaves beside it.
+# That is no output of the rule above: Snakemake would delete it before the next run, and latexmk runs
+# BibTeX on it.
+rule paper_html:
     input:
         rules.paper_inputs.output,
         rules.paper.output,
@@ -75,14 +75,14 @@ rule twin:
     output:
         "results/papers/{paper}/{paper}.html",
     log:
-        "results/papers/{paper}/twin.log",
+        "results/papers/{paper}/html.log",
     conda:
         "../../environment.yml"
     params:
-        code=code_digest("tsnrepro.cli.papers:_twin"),
+        code=code_digest("tsnrepro.cli.papers:_html"),
         folder=lambda wildcards, output: Path(output[0]).parent,
     shell:
-        "tsnrepro twin paper/{wildcards.paper:q} {params.folder:q} {output:q} 2> >(tee {log:q} >&2)"
+        "tsnrepro html paper/{wildcards.paper:q} {params.folder:q} {output:q} 2> >(tee {log:q} >&2)"
 
 
 rule html:
@@ -91,7 +91,7 @@ rule html:
     localrule: True
 
 
-# For submission: a tarball that compiles alone, with the PDF that it compiles to.
+# A tarball that compiles alone, with the PDF that it compiles to.
 rule submission:
     input:
         lambda wildcards: tracked(f"paper/{wildcards.paper}"),
@@ -133,8 +133,8 @@ rule journal:
     localrule: True
 
 
-# What changed since a git revision, or since a submission was packed.
-rule difference:
+# Changes since a git revision or a submission.
+rule paper_diff:
     input:
         lambda wildcards: tracked(f"paper/{wildcards.paper}"),
         files_compared_with(AGAINST),
@@ -149,11 +149,11 @@ rule difference:
     conda:
         "../../environment.yml"
     params:
-        code=code_digest("tsnrepro.cli.papers:_difference"),
+        code=code_digest("tsnrepro.cli.papers:_diff"),
         folder=lambda wildcards, input: Path(input.pdf).parent,
         against=compared_with(AGAINST),
     shell:
-        "tsnrepro difference paper/{wildcards.paper:q} {params.folder:q} {params.against:q}"
+        "tsnrepro diff paper/{wildcards.paper:q} {params.folder:q} {params.against:q}"
         " {output.pdf:q} 2> >(tee {log:q} >&2)"
 
 
@@ -167,28 +167,11 @@ rule wordcount:
     input:
         [f"{paper.folder}/{paper.name}.pdf" for paper in PLAN.papers],
     log:
-        f"{PLAN.report}/words.txt",
+        f"{PLAN.report}/wordcount.txt",
     conda:
         "../../environment.yml"
     shell:
-        "tsnrepro words {input:q} | tee {log:q} >&2"
-
-
-# The executed notebook as a page: tables and figures in their context, for reading.
-rule analysis_page:
-    input:
-        lambda wildcards: files_of([run_of(wildcards)], "values.json", "testbed.json"),
-    output:
-        f"{PLAN.report}/notebooks/{{experiment}}.html",
-    log:
-        f"{PLAN.report}/notebooks/{{experiment}}.log",
-    conda:
-        "../../environment.yml"
-    params:
-        code=code_digest("tsnrepro.cli:_page"),
-        run=lambda wildcards: run_of(wildcards).folder,
-    shell:
-        "tsnrepro page {params.run:q} {output:q} > {log:q} 2>&1 || {{ cat {log:q} >&2; exit 1; }}"
+        "tsnrepro wordcount {input:q} | tee {log:q} >&2"
 
 
 rule site:
@@ -197,17 +180,17 @@ rule site:
     localrule: True
 
 
-# Static pages that a browser opens from their folder.
+# Static pages, to be opened from their folder.
 rule report:
     input:
-        files_of(PLAN.runs, "run.json", "values.json", "testbed.json", "tables", "figures"),
-        [f"{PLAN.report}/notebooks/{run.experiment}.html" for run in PLAN.runs],
+        files_of(PLAN.runs, "run.json", "values.json", "testbed.json", "tables", "figures", PAGE),
         f"{PLAN.report}/ledger.html",
         [f"{paper.folder}/{paper.name}.{kind}" for paper in PLAN.papers for kind in ("pdf", "html")],
     output:
         f"{PLAN.report}/index.html",
         [f"{PLAN.report}/{run.experiment}.html" for run in PLAN.runs],
         [f"{PLAN.report}/trials/{run.experiment}.html" for run in PLAN.runs],
+        [f"{PLAN.report}/notebooks/{run.experiment}.html" for run in PLAN.runs],
         [f"{PLAN.report}/{name}" for name in ("published.html", "provenance.html")],
         [f"{PLAN.report}/{name}" for name in ("site.css", "site.js", "vega.js")],
     log:
@@ -215,7 +198,7 @@ rule report:
     conda:
         "../../environment.yml"
     params:
-        code=code_digest("tsnrepro.cli:_report"),
+        code=code_digest("tsnrepro.cli.report:_report"),
         folder=lambda wildcards, output: Path(output[0]).parent,
         runs=[run.folder for run in PLAN.runs],
         papers=[paper.folder for paper in PLAN.papers],
@@ -225,7 +208,7 @@ rule report:
         " --reason {params.reason:q} 2> >(tee {log:q} >&2)"
 
 
-# Everything in one archive with the checksum of each file, for a repository such as Zenodo.
+# One archive with the checksum of each file, for a repository such as Zenodo.
 rule deposit:
     input:
         f"results/deposits/{DEPOSIT}.tar.gz",
@@ -247,7 +230,7 @@ rule archive:
     conda:
         "../../environment.yml"
     params:
-        code=code_digest("tsnrepro.cli.papers:_deposit"),
+        code=code_digest("tsnrepro.cli.report:_deposit"),
         runs=[run.folder for run in RUNS],
         papers=[paper.folder for paper in PLAN.papers],
         others=[

@@ -1,18 +1,15 @@
-# Parameter studies on the model: points scattered over jobs, collected into one table. No testbed
-# is needed, so these rules also stand alone, as on the nodes of a cluster:
+# Parameter studies on the model: points scattered over jobs, collected into one table. They need no
+# testbed, so these rules can also be used alone, as on a cluster:
 #   snakemake --snakefile workflow/rules/study.smk --cores 4 study --config study=buffers
 
 from pathlib import Path
 
 import tsnrepro.studies.chunks
 from tsnrepro.common.code_digest import code_digest
-from tsnrepro.workflow.future_mtimes import clamp_future_mtimes
 from tsnrepro.common.ownership import restore_ownership_at_exit
 from tsnrepro.studies.chunks import notebook_of
-from tsnrepro.common.temporary import remove_temporary_folders
-from tsnrepro.workflow.lock import release_stale_lock
+from tsnrepro.workflow.startup import clamp_future_mtimes, release_stale_lock
 
-remove_temporary_folders(workflow)
 restore_ownership_at_exit()
 release_stale_lock()
 if workflow.is_main_process:
@@ -27,8 +24,7 @@ rule study:
     localrule: True
 
 
-# Once, so that hundreds of jobs that start together load the compiled model instead of each
-# compiling it.
+# Once, so that hundreds of jobs that start together load the compiled model instead of compiling it.
 rule compile_model:
     output:
         "results/studies/compiled.txt",
@@ -102,8 +98,8 @@ rule analyse_study:
         " -p table={input.table:q} -p results=results/studies/{wildcards.study:q}"
 
 
-# How often the searches of RFC 2544 find a truth that is known: the same beside every measurement.
-# One processor does it alone: begun last, it would keep the others waiting.
+# How often the searches of RFC 2544 find a known answer, whatever is measured. It takes one processor
+# for long: started last, it would delay the end.
 rule search_accuracy:
     output:
         "results/studies/search-accuracy/accuracy.csv",

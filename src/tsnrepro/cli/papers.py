@@ -1,83 +1,122 @@
-"""Commands on what goes out: papers packed, compared and counted, and the deposit."""
+"""The commands on papers: their generated parts, pages, submissions, differences and counts."""
 
 import argparse
 from pathlib import Path
 from typing import Any
 
+from tsnrepro.cli.arguments import add_command
 
-def add_submission_commands(commands: Any) -> None:
+
+def add_commands(commands: Any) -> None:
     """Add them to the command line."""
-    submission = commands.add_parser(
-        "submission", help="pack a printed paper so that it compiles alone"
+    inputs = add_command(
+        commands,
+        "paper-inputs",
+        _paper_inputs,
+        "write a manuscript's macros, tables and figures",
+        "tsnrepro paper-inputs paper/frer-udp results/papers/frer-udp \\",
+        "    --run measured=results/emulated/quick/loss",
+        hidden=True,
     )
-    submission.add_argument("target", help="arxiv, anonymous for blind review, or journal")
-    submission.add_argument("manuscript", type=Path)
-    submission.add_argument("results", type=Path, help="the folder of the printed paper")
-    submission.add_argument("output", type=Path)
-    submission.set_defaults(run=_submission)
-
-    difference = commands.add_parser(
-        "difference", help="mark what a printed paper says otherwise than before"
+    inputs.add_argument("manuscript", type=Path, help="folder of the manuscript")
+    inputs.add_argument("output", type=Path, help="folder of the generated files")
+    inputs.add_argument(
+        "--run",
+        action="append",
+        default=[],
+        metavar="COLUMN=FOLDER",
+        dest="runs",
+        help="an analysed run and its column in the tables",
     )
-    difference.add_argument("manuscript", type=Path)
-    difference.add_argument("results", type=Path, help="the folder of the printed paper")
-    difference.add_argument(
-        "against", help="a tarball that the target arxiv made, a folder of them, or a git revision"
+    inputs.add_argument("--study", type=Path, metavar="FOLDER", help="results of its study")
+    inputs.add_argument("--verdicts", type=Path, metavar="FILE", help="verdicts of the audit")
+
+    html = add_command(
+        commands,
+        "html",
+        _html,
+        "convert a built paper to a single HTML page",
+        "tsnrepro html paper/frer-udp results/papers/frer-udp frer-udp.html",
     )
-    difference.add_argument("output", type=Path, help="the PDF")
-    difference.set_defaults(run=_difference)
+    _add_paper(html)
+    html.add_argument("output", type=Path, help="the page, .html")
 
-    twin = commands.add_parser("twin", help="write a printed paper as one HTML page")
-    twin.add_argument("manuscript", type=Path)
-    twin.add_argument("results", type=Path, help="the folder of the printed paper")
-    twin.add_argument("output", type=Path, help="the page, .html")
-    twin.set_defaults(run=_twin)
-
-    words = commands.add_parser("words", help="count the words of printed papers")
-    words.add_argument("papers", type=Path, nargs="+", metavar="PDF")
-    words.set_defaults(run=_words)
-
-    numbered = commands.add_parser(
-        "numbered", help="where printed papers have the tables and figures that documents number"
+    diff = add_command(
+        commands,
+        "diff",
+        _diff,
+        "typeset the changes to a paper since a revision or a submission",
+        "tsnrepro diff paper/frer-udp results/papers/frer-udp v1.0 changes.pdf",
     )
-    numbered.add_argument("papers", type=Path, nargs="+", metavar="PDF")
-    numbered.set_defaults(run=_numbered)
-
-    deposit = commands.add_parser("deposit", help="pack runs with their raw data for a repository")
-    deposit.add_argument("output", type=Path, help="the archive, .tar.gz")
-    deposit.add_argument("--runs", type=Path, nargs="+", metavar="FOLDER", required=True)
-    deposit.add_argument("--papers", type=Path, nargs="*", metavar="FOLDER", default=[])
-    deposit.add_argument(
-        "--others", type=Path, nargs="*", metavar="FOLDER", default=[], help="report, studies"
+    _add_paper(diff)
+    diff.add_argument(
+        "against", help="a git revision, a tarball of the target arxiv, or a folder of tarballs"
     )
-    deposit.set_defaults(run=_deposit)
+    diff.add_argument("output", type=Path, help="the PDF")
+
+    wordcount = add_command(
+        commands,
+        "wordcount",
+        _wordcount,
+        "count the words of built papers",
+        "tsnrepro wordcount results/papers/frer-udp/frer-udp.pdf",
+    )
+    wordcount.add_argument("papers", type=Path, nargs="+", metavar="PDF")
+
+    numbering = add_command(
+        commands,
+        "check-numbering",
+        _check_numbering,
+        "check that built papers carry the documents' tables and figures",
+        "tsnrepro check-numbering results/papers/frer-udp/frer-udp.pdf",
+    )
+    numbering.add_argument("papers", type=Path, nargs="+", metavar="PDF")
+
+    submission = add_command(
+        commands,
+        "submission",
+        _submission,
+        "pack a built paper so that it compiles alone",
+        "tsnrepro submission arxiv paper/frer-udp results/papers/frer-udp a.tar.gz",
+        hidden=True,
+    )
+    submission.add_argument("target", help="arxiv, anonymous (for blind review) or journal")
+    _add_paper(submission)
+    submission.add_argument("output", type=Path, help="the tarball, .tar.gz")
 
 
-def _submission(arguments: argparse.Namespace) -> None:
-    from tsnrepro.papers.submission import write_submission  # noqa: PLC0415
-
-    write_submission(arguments.manuscript, arguments.results, arguments.target, arguments.output)
-
-
-def _difference(arguments: argparse.Namespace) -> None:
-    from tsnrepro.papers.diff import write_difference  # noqa: PLC0415
-
-    write_difference(arguments.manuscript, arguments.results, arguments.against, arguments.output)
+def _add_paper(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("manuscript", type=Path, help="folder of the manuscript")
+    parser.add_argument("results", type=Path, help="folder of the built paper")
 
 
-def _twin(arguments: argparse.Namespace) -> None:
+def _paper_inputs(arguments: argparse.Namespace) -> None:
+    from tsnrepro.papers.columns import columns_of  # noqa: PLC0415
+    from tsnrepro.papers.macros import write_paper_inputs  # noqa: PLC0415
+
+    columns = columns_of(arguments.runs, arguments.study)
+    write_paper_inputs(arguments.manuscript, arguments.output, columns, arguments.verdicts)
+
+
+def _html(arguments: argparse.Namespace) -> None:
     from tsnrepro.papers.html import write_twin  # noqa: PLC0415
 
     write_twin(arguments.manuscript, arguments.results, arguments.output)
 
 
-def _words(arguments: argparse.Namespace) -> None:
+def _diff(arguments: argparse.Namespace) -> None:
+    from tsnrepro.papers.diff import write_difference  # noqa: PLC0415
+
+    write_difference(arguments.manuscript, arguments.results, arguments.against, arguments.output)
+
+
+def _wordcount(arguments: argparse.Namespace) -> None:
     from tsnrepro.papers.wordcount import as_table, lengths  # noqa: PLC0415
 
     print(as_table({path.stem: lengths(path) for path in arguments.papers}))
 
 
-def _numbered(arguments: argparse.Namespace) -> None:
+def _check_numbering(arguments: argparse.Namespace) -> None:
     from tsnrepro.common.errors import PublishError  # noqa: PLC0415
     from tsnrepro.config.papers import sources_of  # noqa: PLC0415
     from tsnrepro.papers.numbering import as_table, places  # noqa: PLC0415
@@ -94,12 +133,11 @@ def _numbered(arguments: argparse.Namespace) -> None:
         raise PublishError(
             f"not on any page: {', '.join(missing)}",
             "",
-            'A caption says which it is: "Table 4.2 of the report", "문서의 표 9A"',
+            'A caption names the number: "Table 4.2 of the report", "문서의 표 9A"',
         )
 
 
-def _deposit(arguments: argparse.Namespace) -> None:
-    from tsnrepro.report.deposit import write_deposit  # noqa: PLC0415
+def _submission(arguments: argparse.Namespace) -> None:
+    from tsnrepro.papers.submission import write_submission  # noqa: PLC0415
 
-    runs, papers, others = arguments.runs, arguments.papers, arguments.others
-    print(f"{write_deposit(arguments.output, runs, papers, others)}  {arguments.output}")
+    write_submission(arguments.manuscript, arguments.results, arguments.target, arguments.output)

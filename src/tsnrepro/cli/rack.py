@@ -1,45 +1,58 @@
-"""The commands ``tsnrepro doctor``, ``configure`` and ``restore``: a rack's."""
+"""``tsnrepro doctor``, ``configure`` and ``restore``: racks and pairs of network cards."""
 
 import argparse
-from typing import TYPE_CHECKING
+from typing import Any
 
-if TYPE_CHECKING:
-    from tsnrepro.testbeds.rack.actions import TellTrial
+from tsnrepro.cli.arguments import add_command, add_name
 
-# Of a rack, and of two cards: how frames are treated, and how the talker's port shapes.
 CONFIGURATIONS = ("frer", "control")
+"""Configurations of a rack: how its switches treat frames."""
 SHAPING_MODES = ("tas", "prio", "cbs", "mqprio", "etf", "fifo")
+"""Configurations of a pair of cards: how the talker's port shapes."""
 
 
-def add_rack_commands(
-    commands: "argparse._SubParsersAction[argparse.ArgumentParser]", print_dry_run: "TellTrial"
-) -> None:
-    """Add the commands that are about a rack; ``print_dry_run`` prints a trial of two cards."""
-    what = "tell what keeps a rack from measuring, and what to do about it"
-    add = commands.add_parser("doctor", help=what)
-    add.add_argument("testbed")
-    add.add_argument("--json", action="store_true", help="print the findings for machines")
-    add.add_argument("--frer", action="store_true", help="set FRER up, send, and put all back")
-    add.set_defaults(run=_doctor)
+def add_commands(commands: Any) -> None:
+    """Add them to the command line."""
+    doctor = add_command(
+        commands,
+        "doctor",
+        _doctor,
+        "check a rack and suggest fixes",
+        "tsnrepro doctor d10-example          # changes nothing",
+        "tsnrepro doctor d10-example --frer   # configures FRER, sends, rolls back",
+    )
+    add_name(doctor, "testbed")
+    doctor.add_argument("--json", action="store_true", help="print the findings as JSON")
+    doctor.add_argument(
+        "--frer", action="store_true", help="also configure FRER, send traffic, and roll back"
+    )
 
-    what = "set a rack up as a campaign would, until it is restored"
-    add = commands.add_parser("configure", help=what)
-    add.add_argument("testbed")
-    add.add_argument("configuration", choices=(*CONFIGURATIONS, *SHAPING_MODES))
-    add.add_argument("--campaign", default="quick", help="whose trial is told of two cards")
-    _add_dry_run(add)
-    add.set_defaults(run=_configure, print_dry_run=print_dry_run)
+    configure = add_command(
+        commands,
+        "configure",
+        _configure,
+        "configure a rack as a campaign would, until it is restored",
+        "tsnrepro configure d10-example frer --dry-run",
+    )
+    add_name(configure, "testbed")
+    configure.add_argument("configuration", choices=(*CONFIGURATIONS, *SHAPING_MODES))
+    add_name(configure, "--campaign", default="quick", help="campaign of the trial (quick)")
+    _add_dry_run(configure)
 
-    what = "bring a rack back to what it was before a campaign"
-    add = commands.add_parser("restore", help=what)
-    add.add_argument("testbed")
-    _add_dry_run(add)
-    add.set_defaults(run=_restore)
+    restore = add_command(
+        commands,
+        "restore",
+        _restore,
+        "restore a rack to its state before a campaign",
+        "tsnrepro restore d10-example",
+    )
+    add_name(restore, "testbed")
+    _add_dry_run(restore)
 
 
 def _add_dry_run(parser: argparse.ArgumentParser) -> None:
-    told = "print every command for every host, change nothing"
-    parser.add_argument("--dry-run", action="store_true", help=told)
+    what = "print the commands for each host without running them"
+    parser.add_argument("--dry-run", action="store_true", help=what)
 
 
 def _doctor(arguments: argparse.Namespace) -> None:
@@ -49,6 +62,7 @@ def _doctor(arguments: argparse.Namespace) -> None:
 
 
 def _configure(arguments: argparse.Namespace) -> None:
+    from tsnrepro.experiments.shaping.dry_run import print_dry_run  # noqa: PLC0415
     from tsnrepro.testbeds.rack.actions import configure, pair_settings  # noqa: PLC0415
 
     name, configuration = arguments.testbed, arguments.configuration
@@ -56,7 +70,7 @@ def _configure(arguments: argparse.Namespace) -> None:
     if pair is None:
         configure(name, configuration, dry_run=arguments.dry_run)
     else:
-        arguments.print_dry_run(name, pair, configuration, arguments.campaign)
+        print_dry_run(name, pair, configuration, arguments.campaign)
 
 
 def _restore(arguments: argparse.Namespace) -> None:

@@ -1,46 +1,55 @@
-"""The command ``tsnrepro study``: plan, compute and collect parameter studies."""
+"""``tsnrepro study``: plan, compute and collect parameter studies."""
 
 import argparse
 import sys
 from pathlib import Path
 from typing import Any
 
+from tsnrepro.cli.arguments import add_command, add_name
 
-def add_study_command(commands: Any) -> None:
-    """Add ``study`` and what it can do to the command line's parsers."""
-    study = commands.add_parser("study", help="parameter studies on the model of the network")
+
+def add_commands(commands: Any) -> None:
+    """Add it to the command line, with its actions."""
+    study = add_command(
+        commands,
+        "study",
+        None,
+        "run parameter studies on the model",
+        "tsnrepro study plan threshold",
+        "tsnrepro study run buffers --jobs 4",
+    )
     actions = study.add_subparsers(required=True, metavar="ACTION")
 
-    add = actions.add_parser("plan", help="which points and jobs a study has")
-    add.add_argument("study", help="a name of config/studies, or a file")
-    add.set_defaults(run=_plan)
+    plan = add_command(actions, "plan", _plan, "list the points and jobs of a study")
+    add_name(plan, "study", help="a name in config/studies, or a file")
 
-    add = actions.add_parser("run", help="compute what is missing on this machine, then collect")
-    add.add_argument("study")
-    add.add_argument("--jobs", type=int, default=1, help="processes at once")
-    add.add_argument("--folder", type=Path, help="where results go (results/studies/STUDY)")
-    add.set_defaults(run=_run)
+    run = add_command(actions, "run", _run, "compute the missing points, then collect all")
+    add_name(run, "study", help="a name in config/studies, or a file")
+    run.add_argument("--jobs", type=int, default=1, help="number of processes (1)")
+    run.add_argument("--folder", type=Path, help="output folder (results/studies/STUDY)")
 
-    add = actions.add_parser("compile", help="compile the model once, before many jobs load it")
-    add.add_argument("output", type=Path, help="gets the digest of the model's sources")
-    add.set_defaults(run=_compile)
+    compile_ = add_command(
+        actions, "compile", _compile, "compile the model before many jobs load it", hidden=True
+    )
+    compile_.add_argument("output", type=Path, help="file for the digest of the model's sources")
 
-    add = actions.add_parser("chunk", help="compute the points of one job")
-    add.add_argument("study")
-    add.add_argument("number", type=int)
-    add.add_argument("output", type=Path)
-    add.set_defaults(run=_chunk)
+    chunk = add_command(actions, "chunk", _chunk, "compute the points of one job", hidden=True)
+    chunk.add_argument("study")
+    chunk.add_argument("number", type=int)
+    chunk.add_argument("output", type=Path)
 
-    add = actions.add_parser("collect", help="write the table of all points")
-    add.add_argument("study")
-    add.add_argument("folder", type=Path)
-    add.set_defaults(run=_collect)
+    collect = add_command(
+        actions, "collect", _collect, "write the table of all points", hidden=True
+    )
+    collect.add_argument("study")
+    collect.add_argument("folder", type=Path)
 
-    add = actions.add_parser("accuracy", help="try each search on networks whose truth is known")
-    add.add_argument("output", type=Path, metavar="CSV")
-    add.add_argument("--runs", type=int, default=20, help="networks (20)")
-    add.add_argument("--seed", type=int, default=1, help="of the networks (1)")
-    add.set_defaults(run=_accuracy)
+    accuracy = add_command(
+        actions, "accuracy", _accuracy, "test each search on networks with a known answer"
+    )
+    accuracy.add_argument("output", type=Path, metavar="CSV")
+    accuracy.add_argument("--runs", type=int, default=20, help="number of networks (20)")
+    accuracy.add_argument("--seed", type=int, default=1, help="random seed (1)")
 
 
 def _plan(arguments: argparse.Namespace) -> None:

@@ -2,8 +2,8 @@
 
 import re
 
-# A word of this length is no word, and would bury the rest of the sentence.
-_ENDLESS = re.compile(r"(\S{100})\S{200,}(\S{60})")
+# Truncate long tokens, which would bury the rest of the sentence.
+_LONG_TOKEN = re.compile(r"(\S{100})\S{200,}(\S{60})")
 
 
 class TsnreproError(Exception):
@@ -25,13 +25,13 @@ class TsnreproError(Exception):
 
     def __str__(self) -> str:
         place = f" ({self.where})" if self.where else ""
-        said = f"{self.what}{place}" + (f". {self.remedy}" if self.remedy else "")
-        said = _ENDLESS.sub(r"\1...\2", said)
-        return said if said.isprintable() else "".join(map(_shown, said))
+        message = f"{self.what}{place}" + (f". {self.remedy}" if self.remedy else "")
+        message = _LONG_TOKEN.sub(r"\1...\2", message)
+        return message if message.isprintable() else "".join(map(_escaped, message))
 
 
-def _shown(character: str) -> str:
-    # What a file says may be told to a terminal, which obeys control characters.
+def _escaped(character: str) -> str:
+    # Escape control characters: messages quote files, and terminals obey them.
     if character.isprintable() or character in "\n\t\u00a0":
         return character
     return character.encode("unicode_escape").decode()

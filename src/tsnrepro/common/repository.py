@@ -1,4 +1,4 @@
-"""Where the repository's folders are, and which commit is checked out."""
+"""The repository: its root folder and the commit that is checked out."""
 
 import errno
 import os
@@ -32,9 +32,9 @@ def root() -> Path:
 
 
 def resolve_path(path: str | Path) -> Path:
-    """Return a file of the working directory, or else the one of the repository's root.
+    """Resolve a path relative to the working directory, else to the repository's root.
 
-    So a notebook finds results from its own folder too.
+    Notebooks run in either.
     """
     given = Path(path)
     return given if given.is_file() else root() / given
@@ -53,21 +53,21 @@ def commit() -> str:
 
 
 def git_in(repository: Path) -> list[str]:
-    """Return the words that git starts with in a repository, whoever owns it.
+    """Return the arguments that run git in a repository, whoever owns it.
 
-    Root may read a user's clone, whose code it runs here; git alone would refuse.
+    Git refuses another user's repository, as root's in a user's clone.
     """
     folder = str(repository.resolve())
     return ["git", "-c", f"safe.directory={folder}", "-C", folder]
 
 
 def refuse_unwritable(folders: Iterable[str | Path]) -> None:
-    """Stop before anything is measured that could not be kept.
+    """Stop before measuring if the results could not be written.
 
     Raises
     ------
     ConfigurationError
-        A folder that is there cannot be written to.
+        An existing folder is not writable.
     """
     for folder in folders:
         if os.path.isdir(folder) and not os.access(folder, os.W_OK):
@@ -75,11 +75,11 @@ def refuse_unwritable(folders: Iterable[str | Path]) -> None:
             raise ConfigurationError(
                 os.strerror(errno.EROFS if read_only else errno.EACCES),
                 str(folder),
-                "Let this user write there, and run this again",
+                "Grant write access, and run this again",
             )
 
 
 def short_commit(commit: str) -> str:
-    """Return a commit's first digits, with the mark of uncommitted changes where it has one."""
+    """Return a commit's first digits, with its mark of uncommitted changes."""
     digits, plus, changes = commit.partition("+")
     return digits[:_SHORT_COMMIT] + plus + changes

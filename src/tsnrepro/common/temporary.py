@@ -1,7 +1,4 @@
-"""Temporary folders whose lack is said in a sentence: no space, no permission, a path too long.
-
-A folder's name tells whose it is, and another process removes it where that one is killed.
-"""
+"""Temporary folders, which another process removes if this one is killed."""
 
 import atexit
 import os
@@ -13,7 +10,7 @@ import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 from tsnrepro.common.errors import ConfigurationError
 
@@ -24,23 +21,23 @@ _REMEDY = "Free space there, or let TMPDIR name another folder"
 
 @contextmanager
 def temporary_folder(socket: str = "") -> Iterator[str]:
-    """Make a folder that is gone after the ``with`` block, or soon after a kill in it.
+    """Make a folder that is removed after the ``with`` block, or soon after a kill within it.
 
     Parameters
     ----------
     socket
-        The longest name that a socket in it will have.
+        The longest name of a Unix socket in it.
 
     Raises
     ------
     ConfigurationError
-        No folder can be made, or a socket in it would have a longer path than the kernel takes.
+        No folder can be made, or the path of a socket in it would exceed the kernel's limit.
     """
     try:
         name = f"{_prefix(os.getpid())}{secrets.token_hex(4)}"
         folder = os.path.join(tempfile.gettempdir(), name)
-        # Told first: a kill between the two would leave a folder that nobody knows.
-        remove_after_this_process(folder)
+        # Register before creating: a kill between the two would leave the folder behind.
+        remove_at_exit(folder)
         os.mkdir(folder, 0o700)
     except OSError as error:
         reason = error.strerror or str(error)
@@ -63,45 +60,42 @@ def _prefix(pid: int) -> str:
     return f"tsnrepro-{pid}-"
 
 
-# Reads folders to remove until whoever names them is gone, which nothing but a pipe tells at once.
-_REMOVER = 'while read -r folder; do set -- "$@" "$folder"; done; exec rm -rf -- "$@"'
-_told: list[IO[str]] = []
+def start_after_exit(script: str, *arguments: str) -> subprocess.Popen[str]:
+    """Start a shell script that can tell when this process has ended, even if it was killed.
+
+    Its standard input ends then. It runs in a session of its own, which signals to this process's
+    group do not reach.
+    """
+    return subprocess.Popen(
+        ["sh", "-c", script, "sh", *arguments],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+        text=True,
+    )
 
 
-def remove_after_this_process(*folders: str | os.PathLike[str]) -> None:
-    """Let folders be removed when this process has ended, also where it is killed."""
-    if not _told:
-        # In a session of its own: what ends this process and its group is not to end it.
-        remover = subprocess.Popen(
-            ["sh", "-c", _REMOVER],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
-            text=True,
-        )
-        assert remover.stdin is not None
-        _told.append(remover.stdin)
-    with suppress(BrokenPipeError):  # somebody killed the remover alone
-        _told[0].writelines(f"{os.fspath(folder)}\n" for folder in folders)
-        _told[0].flush()
+_REMOVE = 'while read -r folder; do set -- "$@" "$folder"; done; exec rm -rf -- "$@"'
+_remover: list[IO[str]] = []
 
 
-def gather_temporary_folders() -> None:
-    """Let a library make its temporary folders in one that is removed after this process."""
+def remove_at_exit(folder: str | os.PathLike[str]) -> None:
+    """Have a folder removed when this process has ended, even if it was killed."""
+    if not _remover:
+        stdin = start_after_exit(_REMOVE).stdin
+        assert stdin is not None
+        _remover.append(stdin)
+    with suppress(BrokenPipeError):  # the remover alone was killed
+        _remover[0].write(f"{os.fspath(folder)}\n")
+        _remover[0].flush()
+
+
+def remove_temporary_folders() -> None:
+    """Have all that libraries create by :mod:`tempfile` removed when this process has ended."""
     folder = Path(tempfile.gettempdir(), f"{_prefix(os.getpid())}{uuid.uuid4().hex}")
-    remove_after_this_process(folder)
+    remove_at_exit(folder)
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    with suppress(OSError):  # what needs a folder will say so
+    with suppress(OSError):  # whoever needs a folder reports it
         folder.mkdir(mode=0o700)
         tempfile.tempdir = str(folder)
-
-
-def remove_temporary_folders(workflow: Any) -> None:
-    """Let Snakemake's own temporary folders be removed after it, however it ends.
-
-    It has made them by now, so others are made where TMPDIR says again.
-    """
-    tempfile.tempdir = None
-    runtime = workflow.sourcecache.runtime_cache_path
-    remove_after_this_process(workflow.snakemake_tmp_dir, runtime)

@@ -7,6 +7,7 @@ forbids outside resources.
 """
 
 import os
+import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from tsnrepro.report.plots import as_script, intervals_plot, trials_plot, vega_b
 from tsnrepro.report.trials import relative, table_of, trial_rows, trials_behind
 from tsnrepro.results.pages import environment
 from tsnrepro.results.runs import AnalysedRun, shown
+from tsnrepro.workflow.notebooks import PAGE
 
 _OVERVIEW, _LEDGER = "index.html", "ledger.html"
 _NOT_GIVEN = "not-given"
@@ -51,8 +53,8 @@ def write_report(
     Parameters
     ----------
     output
-        Folder for ``index.html`` and the other pages; made where missing. The executed notebooks in
-        its folder ``notebooks`` and the ledger that lies in it are linked.
+        Folder for ``index.html`` and the other pages; made where missing. A ledger that is
+        in it is linked.
     runs
         Folders of analysed runs, one an experiment; they may be of several testbeds.
     papers
@@ -145,6 +147,9 @@ class _Site:
         name, title = run.experiment.name, run.experiment.title
         described, table = self.described(run), table_of(run)
         notebook = f"notebooks/{name}.html"
+        if (page := run.folder / PAGE).is_file():
+            (self.output / notebook).parent.mkdir(exist_ok=True)
+            shutil.copyfile(page, self.output / notebook)
         values = self.values_of[name]
         self.write(
             "experiment",

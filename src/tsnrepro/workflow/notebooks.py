@@ -1,20 +1,23 @@
-"""Run a parameterized notebook with papermill; an unknown parameter is an error."""
+"""Execute parameterized notebooks with papermill, and a run's analysis with its seal and page."""
 
 import fcntl
 import os
 import select
 import signal
 import stat
-import sys
 import threading
 import time
 from pathlib import Path
 from typing import Any
 
 from tsnrepro.common.errors import ConfigurationError, TsnreproError
+from tsnrepro.common.repository import root
 from tsnrepro.common.temporary import temporary_folder
 
-# What an interrupted notebook is given to shut its kernel down.
+PAGE = "analyse.html"
+"""The executed analysis of a run as a page, in the run's folder."""
+_EXECUTED = "analyse.ipynb"
+# Time for an interrupted notebook to shut down its kernel.
 _INTERRUPT_SECONDS = 3
 _STDERR = 2
 
@@ -24,12 +27,12 @@ class NotebookError(TsnreproError):
 
 
 def parse_parameters(pairs: list[str]) -> dict[str, Any]:
-    """Return ``NAME=VALUE`` words as parameters, values read as YAML.
+    """Return ``NAME=VALUE`` pairs as parameters, values read as YAML.
 
     Raises
     ------
     ConfigurationError
-        A word has no ``=``, or its value is not YAML.
+        A pair has no ``=``, or its value is not YAML.
     """
     from tsnrepro.config.yaml_files import parse_value  # noqa: PLC0415 - pydantic's time
 
@@ -57,9 +60,9 @@ def known_parameters(notebook: dict[str, Any]) -> set[str]:
 
 
 def _end_with_workflow() -> None:
-    """End this process when the workflow that started it is gone, even by ``kill -9``.
+    """End this process with the workflow that started it, even after ``kill -9``.
 
-    Between the two stands a shell, which would live on and let the experiment go on unattended.
+    The shell between the two would survive, and the experiment would continue unattended.
     """
     workflow = os.environ.get("TSNREPRO_WORKFLOW_PID")
     if not workflow:
@@ -69,35 +72,25 @@ def _end_with_workflow() -> None:
         try:
             handle = os.pidfd_open(int(workflow))
         except ProcessLookupError:
-            pass  # gone already
+            pass  # already gone
         else:
             select.select([handle], [], [])
         os.kill(os.getpid(), signal.SIGINT)
         time.sleep(_INTERRUPT_SECONDS)
-        os._exit(1)  # the kernel of the notebook ends when it has lost its parent
+        os._exit(1)  # the kernel ends when its parent is gone
 
     threading.Thread(target=wait, daemon=True).start()
 
 
 def append_only(handle: int) -> None:
-    """Have all who share an open file write at its end; what is no file is left as it is.
+    """Set O_APPEND on an open regular file, for all processes that share it.
 
-    A log that was opened by ``> log`` is written to by the workflow, and opened once more by the
-    kernel for its progress: each at a place of its own, over the other's lines.
+    The workflow writes to a log that was opened by ``> log``, and the kernel opens it again for its
+    progress; each at its own offset would overwrite the other's lines.
     """
     if stat.S_ISREG(os.fstat(handle).st_mode):
         flags = fcntl.fcntl(handle, fcntl.F_GETFL)
         fcntl.fcntl(handle, fcntl.F_SETFL, flags | os.O_APPEND)
-
-
-def leave_out_iri_grammar() -> None:
-    """Keep jsonschema from compiling a grammar of IRIs, which would be half of papermill's import.
-
-    A schema of notebooks has no such format, and jsonschema does without the grammar where its
-    package is missing, which is what a name without a module means to an import.
-    """
-    modules: dict[str, Any] = sys.modules
-    modules.setdefault("rfc3987_syntax", None)
 
 
 def execute(source: Path, target: Path, parameters: dict[str, Any]) -> None:
@@ -121,20 +114,18 @@ def execute(source: Path, target: Path, parameters: dict[str, Any]) -> None:
             str(source),
             f"The notebook's parameters: {', '.join(sorted(known))}",
         )
-    _end_with_workflow()  # before the imports, which take their time
-    leave_out_iri_grammar()
-    import papermill  # noqa: PLC0415 - a second, paid only when there is something to run
+    _end_with_workflow()  # before the slow imports
+    import papermill  # noqa: PLC0415 - slow
     from papermill.exceptions import PapermillExecutionError  # noqa: PLC0415
     from traitlets.config import Config  # noqa: PLC0415
 
     target.parent.mkdir(parents=True, exist_ok=True)
-    # The notebook's own output is kept with it; what is running and how long is left belongs here.
+    # The notebook keeps its own output; progress belongs on this process's stderr.
     append_only(_STDERR)
     os.environ.setdefault("TSNREPRO_PROGRESS", f"/proc/{os.getpid()}/fd/{_STDERR}")
-    # Sockets in a folder of this user's and this run's own, instead of TCP ports on loopback that
-    # anyone on the machine could reach.
+    # Unix sockets in a private folder instead of TCP ports, which any local user could reach.
     with temporary_folder(socket="kernel-5") as sockets:
-        # The file with the kernel's key lies there, too: jupyter leaves it when interrupted.
+        # The file with the kernel's key too: jupyter leaves it behind when interrupted.
         kernel = {
             "transport": "ipc",
             "ip": f"{sockets}/kernel",
@@ -151,53 +142,74 @@ def execute(source: Path, target: Path, parameters: dict[str, Any]) -> None:
                 extra_arguments=["--IPKernelApp.log_level=CRITICAL"],
             )
         except PapermillExecutionError as error:
-            # All of its lines: the last one alone may be no more than "Name: trial".
-            said = f"{error.ename}: {error.evalue}".strip()
+            # All lines of it: the last one alone may be no more than "Name: trial".
+            message = f"{error.ename}: {error.evalue}".strip()
             raise NotebookError(
-                f"cell {error.cell_index} failed: {said}", str(source), f"Executed so far: {target}"
+                f"cell {error.cell_index} failed: {message}",
+                str(source),
+                f"Executed so far: {target}",
             ) from error
         except OSError as error:
             reason = error.strerror or str(error)
             raise NotebookError(
                 f"the executed notebook cannot be written: {reason}",
                 str(target),
-                "Make room there, or let this user write, and run this again",
+                "Free space or grant write access, and run this again",
             ) from error
         except RuntimeError as error:
             raise NotebookError(f"the notebook's kernel failed: {error}", str(source)) from error
 
 
-def write_page(notebook: Path, output: Path, banner: str) -> None:
-    """Write an executed notebook as an HTML page that stands on its own, without its code.
+def analyse(folder: Path) -> None:
+    """Execute the analysis of a run, seal its results, and write the executed notebook as a page.
 
     Parameters
     ----------
-    notebook, output
-        The executed notebook, and the page; its folder is made where missing.
-    banner
-        What stands at the page's head: which testbed made the numbers.
+    folder
+        The run's, named for its experiment, with ``run.json``.
 
     Raises
     ------
     ConfigurationError
-        The notebook is missing.
+        There is no such experiment.
+    NotebookError
+        A cell failed.
+    RecordError
+        A file of the record is missing.
     """
-    if not notebook.is_file():
-        raise ConfigurationError("no such notebook", str(notebook))
+    from tsnrepro.config.registry import experiment  # noqa: PLC0415
+    from tsnrepro.records.seal import RUN_FILE, write_seal  # noqa: PLC0415
+    from tsnrepro.results.runs import origin_of  # noqa: PLC0415
+
+    analysed = experiment(folder.name)
+    notebook = root() / analysed.analysing_notebook
+    execute(notebook, folder / _EXECUTED, {"run": str(folder / RUN_FILE)})
+    write_seal(folder, analysed.analysis_digest())
+    write_page(folder / _EXECUTED, folder / PAGE, origin_of(folder))
+
+
+def write_page(notebook: Path, output: Path, banner: str) -> None:
+    """Write an executed notebook as a self-contained HTML page, without its code.
+
+    Parameters
+    ----------
+    notebook, output
+        The executed notebook, and the page.
+    banner
+        Text at the head of the page: which testbed the numbers are from.
+    """
     import html  # noqa: PLC0415
 
-    leave_out_iri_grammar()
-    from nbconvert import HTMLExporter  # noqa: PLC0415 - a second
+    from nbconvert import HTMLExporter  # noqa: PLC0415 - slow
 
-    # Nothing of the page is a script or lies elsewhere, so a browser need not look for either.
-    elsewhere = dict.fromkeys(("mathjax_url", "require_js_url", "jquery_url"), "")
+    # The page has no scripts, so a browser need not fetch any.
+    no_scripts = dict.fromkeys(("mathjax_url", "require_js_url", "jquery_url"), "")
     exporter = HTMLExporter(
-        exclude_input=True, exclude_output_prompt=True, embed_images=True, **elsewhere
+        exclude_input=True, exclude_output_prompt=True, embed_images=True, **no_scripts
     )
     page, _ = exporter.from_filename(str(notebook))
     before, opening, after = page.partition("<main>")
-    # The template's tables take the body's width, its text less; both fit a common window.
+    # Tables take the full width in the template, text less; fit both to a common window.
     style = "<style>main table.dataframe {font-size: 11px} main {max-width: 1100px}</style>"
     head = f'{style}<p style="padding: 8px 60px; background: #eee">{html.escape(banner)}</p>'
-    output.parent.mkdir(parents=True, exist_ok=True)
     output.write_text(f"{before}{head}{opening}{after}", encoding="utf-8")

@@ -1,11 +1,11 @@
-"""Times after now, of a clock that was set back: taken back in their order, and said."""
+"""Modification times in the future are clamped in their order, with a notice."""
 
 import os
 import time
 
 import pytest
 
-from tsnrepro.workflow.future_mtimes import clamp_future_mtimes
+from tsnrepro.workflow.startup import clamp_future_mtimes
 
 HOUR_NS = 3_600_000_000_000
 

@@ -1,0 +1,62 @@
+"""``tsnrepro audit``: check numbers, judge claims."""
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from tsnrepro.cli.arguments import add_command, add_name
+from tsnrepro.common.errors import RecordError
+
+
+def add_commands(commands: Any) -> None:
+    """Add it to the command line."""
+    audit = add_command(
+        commands,
+        "audit",
+        _audit,
+        "check published or measured numbers and judge the claims",
+        "tsnrepro audit                       # the numbers of the documents",
+        "tsnrepro audit emulated --campaign quick",
+    )
+    add_name(audit, "testbed", nargs="?", default="published", help="default: published")
+    add_name(audit, "--campaign", default="quick", help="default: quick")
+    audit.add_argument("--results", type=Path, default=Path("results"), help="default: results")
+    audit.add_argument("--foreign", type=Path, metavar="FOLDER", help="the authors' public dataset")
+    audit.add_argument("--ledger", type=Path, metavar="FOLDER", help="write HTML and LaTeX here")
+    audit.add_argument("--accept", action="store_true", help="accept the current verdicts")
+    audit.add_argument(
+        "--runs", type=Path, nargs="+", metavar="FOLDER", help="analysed runs, of any testbeds"
+    )
+
+
+def _audit(arguments: argparse.Namespace) -> None:
+    from rich.console import Console  # noqa: PLC0415
+
+    from tsnrepro.published.audit import (  # noqa: PLC0415
+        accept,
+        audit_campaign,
+        print_audit,
+        run_audit,
+        summary,
+    )
+    from tsnrepro.published.ledger import write_ledger  # noqa: PLC0415
+
+    if arguments.runs:
+        result = run_audit({folder.name: folder for folder in arguments.runs})
+    else:
+        result = audit_campaign(
+            arguments.testbed, arguments.campaign, arguments.results, foreign=arguments.foreign
+        )
+    if arguments.ledger:
+        write_ledger(result, arguments.ledger, report="index.html")
+        print(summary(result))
+    else:
+        print_audit(result, Console())
+    if arguments.accept:
+        print(f"accepted: {len(accept(result))} changed verdicts")
+    if result.missing:
+        raise RecordError(
+            f"{len(result.missing)} checks could not run, the first: {result.missing[0].reason}",
+            str(arguments.foreign or ""),
+            "Give the whole dataset",
+        )

@@ -1,0 +1,57 @@
+"""``tsnrepro report`` and ``tsnrepro deposit``: runs as a site, and as an archive."""
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from tsnrepro.cli.arguments import add_command
+
+
+def add_commands(commands: Any) -> None:
+    """Add them to the command line."""
+    report = add_command(
+        commands,
+        "report",
+        _report,
+        "write the report of analysed runs",
+        "tsnrepro report report --runs results/emulated/quick/loss",
+        hidden=True,
+    )
+    report.add_argument("output", type=Path, help="folder of the report")
+    _add_runs(report)
+    report.add_argument("--reason", default="", help="why these testbeds were selected")
+
+    deposit = add_command(
+        commands,
+        "deposit",
+        _deposit,
+        "pack runs with their raw data into an archive for a repository",
+        "tsnrepro deposit loss.tar.gz --runs results/emulated/quick/loss",
+    )
+    deposit.add_argument("output", type=Path, help="the archive, .tar.gz")
+    _add_runs(deposit)
+    deposit.add_argument(
+        "--others", type=Path, nargs="*", metavar="FOLDER", default=[], help="report, studies"
+    )
+
+
+def _add_runs(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--runs", type=Path, nargs="+", metavar="FOLDER", required=True, help="analysed runs"
+    )
+    parser.add_argument(
+        "--papers", type=Path, nargs="*", metavar="FOLDER", default=[], help="built papers"
+    )
+
+
+def _report(arguments: argparse.Namespace) -> None:
+    from tsnrepro.report.site import write_report  # noqa: PLC0415
+
+    write_report(arguments.output, arguments.runs, arguments.papers, arguments.reason)
+
+
+def _deposit(arguments: argparse.Namespace) -> None:
+    from tsnrepro.report.deposit import write_deposit  # noqa: PLC0415
+
+    runs, papers, others = arguments.runs, arguments.papers, arguments.others
+    print(f"{write_deposit(arguments.output, runs, papers, others)}  {arguments.output}")
