@@ -1,7 +1,6 @@
 """What the commands of ``tsnrepro`` that are about a rack do: doctor, configure, restore."""
 
 import json
-from collections.abc import Callable
 from contextlib import ExitStack
 from typing import cast, get_args
 
@@ -49,9 +48,6 @@ def doctor(name: str, *, as_json: bool, frer: bool) -> None:
         raise TestbedError(
             f"{len(stops)} of {len(findings)} checks say stop", name, "Each names its remedy"
         )
-
-
-TellTrial = Callable[[str, CardsSettings, str, str], None]
 
 
 def pair_settings(name: str) -> CardsSettings | None:
