@@ -10,13 +10,14 @@ import sys
 from snakemake_logger_plugin_tsnrepro.campaign_output import EXPECTED
 
 import tsnrepro.config
-import tsnrepro.workflow.selection
 from tsnrepro.common.errors import TsnreproError
 from tsnrepro.common.repository import refuse_unwritable
+from tsnrepro.config.campaigns import Selection
 from tsnrepro.config.registry import experiments
 from tsnrepro.records.seal import refuse_altered
 from tsnrepro.runner.progress import duration
 from tsnrepro.workflow.notebooks import PAGE
+from tsnrepro.workflow.selection import plan
 from tsnrepro.workflow.startup import disable_rate_limiter
 from tsnrepro.workflow.status import seconds_to_measure
 
@@ -25,11 +26,7 @@ configfile: "config/config.yaml"
 
 
 try:
-    PLAN = tsnrepro.workflow.selection.plan(
-        tsnrepro.config.parse(
-            tsnrepro.config.Selection, dict(config), "config/config.yaml and --config"
-        )
-    )
+    PLAN = plan(tsnrepro.config.parse(Selection, dict(config), "config/config.yaml and --config"))
 except TsnreproError as error:
     sys.exit(f"tsnrepro: {error}")
 
@@ -81,7 +78,7 @@ onstart:
         if any(expected.values())
         else ""
     )
-    logger.info(f"tsnrepro: {PLAN.sentence()}{left}", extra={EXPECTED: expected})
+    logger.info(f"tsnrepro: {PLAN.summary()}{left}", extra={EXPECTED: expected})
 
 
 onsuccess:

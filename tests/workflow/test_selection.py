@@ -11,7 +11,7 @@ from tsnrepro.workflow.selection import SelectedRun, plan
 
 def test_all_of_a_campaign_that_the_testbed_can_measure():
     found = plan(Selection(testbed="model", campaign="quick"))
-    assert {run.experiment for run in found.runs} | {*found.left_out} == {
+    assert {run.experiment for run in found.runs} | {*found.skipped} == {
         *campaign("quick").experiments
     }
     assert found.name == "model-quick"
@@ -30,7 +30,7 @@ def test_an_experiment_that_the_campaign_has_not_is_an_error_with_those_it_has()
 
 
 def test_a_paper_that_prints_nothing_of_what_is_asked_for_is_an_error():
-    with pytest.raises(ConfigurationError, match=r"'tas-evaluation' prints shaping"):
+    with pytest.raises(ConfigurationError, match=r"'tas-evaluation' needs shaping"):
         plan(Selection(testbed="model", experiments=["tcp"], papers=["tas-evaluation"]))
 
 
@@ -95,7 +95,7 @@ class TestWithoutRoot:
             "tcp": "model",
             "capture": "emulated",
         }
-        assert found.grounds["emulated"] == "its trials are recorded"
+        assert found.reasons["emulated"] == "its trials are recorded"
 
     def test_another_campaign_was_not(self, recorded):
         recorded.add(("loss", "emulated", "documents"))
@@ -136,7 +136,7 @@ class TestOptionalColumns:
         assert [*found] == ["selected", "simulated", "guest"]
         assert found["guest"] == (self.GUEST,)
 
-    def test_one_is_left_out_and_nothing_is_measured_for_it(self, recorded):
+    def test_one_is_skipped_and_nothing_is_measured_for_it(self, recorded):
         recorded.clear()
         assert [*self.columns(testbed="emulated")] == ["selected", "simulated"]
 

@@ -20,7 +20,7 @@ def repository(short_repository, tmp_path, monkeypatch):
     shutil.copytree(short_repository, folder)
     for module in (campaigns, status):
         monkeypatch.setattr(module, "root", lambda: folder)
-    monkeypatch.setattr(status, "configured", lambda: [])
+    monkeypatch.setattr(status, "configured_runs", lambda: [])
     return folder
 
 
@@ -77,7 +77,7 @@ def test_a_trial_that_failed_is_missing_and_said_to_have_failed(repository):
     record = json.loads((trial / "trial.json").read_text())
     (trial / "trial.json").write_text(json.dumps(record | {"status": "failed"}))
     assert (of("tcp").missing, of("tcp").failed) == (1, 1)
-    assert "1 of the missing failed" in status.as_text([of("tcp")])
+    assert "1 of the missing trials failed" in status.as_text([of("tcp")])
 
 
 def test_what_a_changed_campaign_does_not_ask_for_is_of_other_settings(repository):
@@ -85,7 +85,7 @@ def test_what_a_changed_campaign_does_not_ask_for_is_of_other_settings(repositor
     path.write_text(path.read_text().replace("durations_s: [1, 2, 3]", "durations_s: [1, 2, 4]"))
     found = of("tcp")
     assert (found.planned, found.recorded, found.other) == (18, 12, 6)
-    assert found.analysis == "stale: other trials are asked for than were analysed"
+    assert found.analysis == "stale: the campaign has other trials than were analysed"
     path.unlink()
     assert of("tcp").recorded == 18
     assert "short" in of("tcp").analysis
@@ -100,7 +100,7 @@ def test_results_are_stale_when_what_they_rest_on_changed(repository, monkeypatc
         for other in ({"name": "tcp"}, {"reads": ("config/testbeds/emulated.yaml",)}):
             declared = replace(status.experiment_of("loss"), **other)
             patch.setattr(status, "experiment_of", lambda _, declared=declared: declared)
-            assert of("loss").analysis.startswith("stale: its analysis, or a file that this reads")
+            assert of("loss").analysis.startswith("stale: its analysis, or a file that it reads")
     run = values.with_name("run.json")
     run.write_text(run.read_text() + "\n")
     assert of("loss").analysis == "stale: measured again since"
@@ -116,17 +116,17 @@ def test_the_text_fits_a_terminal_and_names_the_papers(repository):
     assert max(map(len, said.splitlines())) <= 80
     assert "tcp" in said
     assert "results/papers/frer-udp/frer-udp.pdf" in said
-    assert "tas-evaluation is not printed yet" in said
+    assert "tas-evaluation is not built yet" in said
 
 
 def test_names_that_are_none_are_refused(repository):
-    with pytest.raises(ConfigurationError, match=r"nothing of this name.*short on model"):
+    with pytest.raises(ConfigurationError, match=r"no such run.*short on model"):
         list(status.statuses(campaign_name="shrt"))
     with pytest.raises(ConfigurationError, match="unknown experiment 'los'"):
         list(status.statuses(experiment="los"))
 
 
 def test_what_is_configured_is_listed_before_anything_is_measured():
-    testbeds = {run[0] for run in status.configured()}
+    testbeds = {run[0] for run in status.configured_runs()}
     assert "model" in testbeds
-    assert {run[1] for run in status.configured()} == {"quick"}
+    assert {run[1] for run in status.configured_runs()} == {"quick"}

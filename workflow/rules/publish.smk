@@ -202,7 +202,7 @@ rule report:
         folder=lambda wildcards, output: Path(output[0]).parent,
         runs=[run.folder for run in PLAN.runs],
         papers=[paper.folder for paper in PLAN.papers],
-        reason=PLAN.sentence(),
+        reason=PLAN.summary(),
     shell:
         "tsnrepro report {params.folder:q} --runs {params.runs:q} --papers {params.papers:q}"
         " --reason {params.reason:q} 2> >(tee {log:q} >&2)"

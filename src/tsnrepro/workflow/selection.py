@@ -1,7 +1,7 @@
-"""What one call of ``snakemake`` measures, on which testbeds, and which papers it prints.
+"""The selection of a call of ``snakemake``: runs, their testbeds, and papers.
 
-Results lie by testbed, campaign and experiment; a paper lies by its own name and says in its
-sources whose results stand in its columns. One call may use several testbeds.
+Results are stored by testbed, campaign and experiment, papers by name. A paper's sources name the
+runs in its columns. A call may use several testbeds.
 """
 
 from collections.abc import Iterable, Mapping
@@ -21,7 +21,7 @@ RESULTS = "results"
 
 @dataclass(frozen=True)
 class SelectedRun:
-    """The trials of one experiment on one testbed under one campaign, and where results lie."""
+    """One experiment of a campaign on one testbed."""
 
     testbed: str
     campaign: str
@@ -29,13 +29,13 @@ class SelectedRun:
 
     @property
     def folder(self) -> str:
-        """The folder of everything derived from the run."""
+        """The folder of its results."""
         return f"{RESULTS}/{self.testbed}/{self.campaign}/{self.experiment}"
 
 
 @dataclass(frozen=True)
 class Paper:
-    """A manuscript with the runs that stand in each of its columns."""
+    """A manuscript with the runs in each of its columns."""
 
     name: str
     columns: Mapping[str, tuple[SelectedRun, ...]]
@@ -43,7 +43,7 @@ class Paper:
 
     @property
     def folder(self) -> str:
-        """The folder of the PDF and everything generated for it."""
+        """The folder of its PDF and generated files."""
         return f"{RESULTS}/papers/{self.name}"
 
     @property
@@ -54,95 +54,95 @@ class Paper:
 
 @dataclass(frozen=True)
 class SelectionPlan:
-    """What a selection comes to.
+    """The runs and papers of a selection.
 
     Attributes
     ----------
     name
-        Of the selection, for the folder of its report: the campaign, the testbed where it was
-        named, the experiments where they were.
+        Folder name of its report: the campaign, with the testbed and experiments if these were
+        named.
     campaign
-        Of its runs.
+        Campaign of the runs.
     runs
-        What is measured and reported, an experiment each.
-    grounds
-        Why each testbed was taken, in one line, by testbed.
-    left_out
-        Experiments of the campaign that are not measured, with the reason.
+        Runs to measure and report, one per experiment.
+    reasons
+        Why each testbed was selected, by testbed.
+    skipped
+        Reason for each experiment of the campaign that is not measured.
     papers
-        The manuscripts to print; they may show further runs.
+        Papers to build; they may show further runs.
     """
 
     name: str
     campaign: str
     runs: tuple[SelectedRun, ...]
-    grounds: Mapping[str, str]
-    left_out: Mapping[str, str]
+    reasons: Mapping[str, str]
+    skipped: Mapping[str, str]
     papers: tuple[Paper, ...]
 
     @property
     def report(self) -> str:
-        """The folder of the report and the audit's ledger."""
+        """The folder of the report and the ledger."""
         return f"{RESULTS}/reports/{self.name}"
 
-    def sentence(self) -> str:
-        """Say in one line which testbeds are used and why."""
+    def summary(self) -> str:
+        """Return in one line which testbeds are used and why."""
         parts = []
-        for testbed, ground in self.grounds.items():
+        for testbed, reason in self.reasons.items():
             names = [run.experiment for run in self.runs if run.testbed == testbed]
-            parts.append(f"{', '.join(names)} on testbed {testbed} ({ground})")
-        parts += [f"{name} is left out ({reason})" for name, reason in self.left_out.items()]
+            parts.append(f"{', '.join(names)} on testbed {testbed} ({reason})")
+        parts += [f"{name} is skipped ({reason})" for name, reason in self.skipped.items()]
         return f"campaign {self.campaign}: {'; '.join(parts)}"
 
 
 def plan(selection: Selection) -> SelectionPlan:
-    """Return what a selection comes to on this machine.
+    """Resolve a selection on this machine.
 
     Raises
     ------
     ConfigurationError
-        A name is unknown, nothing of the campaign can be measured there, or a paper that was
-        asked for prints none of it.
+        A name is unknown, no experiment of the campaign can be measured on the testbed, or a
+        requested paper shows none of them.
     """
     testbeds = imported.imported_testbeds(raw_root())
     choose.check_name(selection.testbed, testbeds)
     if selection.testbed in testbeds:
         runs = _imported_runs(selection)
-        # Data of others are printed in seconds; a study would take minutes that nobody asked for.
+        # Papers from imported data build in seconds; a study would take minutes.
         name, study = selection.testbed, selection.study
-        grounds, left_out = {selection.testbed: "it was imported"}, {}
-        asked: list[str] = []
+        reasons, skipped = {selection.testbed: "imported"}, {}
+        requested: list[str] = []
         beside: list[str] = []
     else:
         settings = campaign(selection.campaign)
         where = f"campaign '{selection.campaign}'"
-        asked = _asked_for(selection, settings.experiments, where)
-        chosen, left_out = _choose(asked, settings, selection)
+        requested = _requested(selection, settings.experiments, where)
+        chosen, skipped = _choose(requested, settings, selection)
         runs = tuple(
             SelectedRun(found, selection.campaign, name) for name, (found, _) in chosen.items()
         )
-        grounds = dict(chosen.values())
+        reasons = dict(chosen.values())
         named = selection.testbed != choose.AUTO
         name = f"{selection.testbed}-{selection.campaign}" if named else selection.campaign
         study = settings.study
         beside = [] if named else _available(settings.beside)
     if not runs:
-        reasons = "; ".join(f"{name}: {reason}" for name, reason in left_out.items())
+        why = "; ".join(f"{name}: {reason}" for name, reason in skipped.items())
         raise ConfigurationError(
             f"nothing of campaign '{selection.campaign}' can be measured on testbed "
             f"'{selection.testbed}'",
-            reasons or "it names no experiment",
-            "Choose another testbed or campaign: tsnrepro testbeds",
+            why or "it names no experiment",
+            "Select another testbed or campaign: tsnrepro testbeds",
         )
     papers: tuple[Paper, ...] = ()
     if selection.papers or selection.testbed in testbeds or campaign(selection.campaign).papers:
-        papers = _papers(selection.papers, runs, asked, beside, study)
+        papers = _papers(selection.papers, runs, requested, beside, study)
     name = "-".join([name, *(run.experiment for run in runs if selection.experiments)])
-    return SelectionPlan(name, runs[0].campaign, runs, grounds, left_out, papers)
+    return SelectionPlan(name, runs[0].campaign, runs, reasons, skipped, papers)
 
 
-def _asked_for(selection: Selection, there: Iterable[str], where: str) -> list[str]:
-    """Return the experiments to measure, in their order: those asked for, or all there are."""
+def _requested(selection: Selection, there: Iterable[str], where: str) -> list[str]:
+    """Return the requested experiments in their order, or all if none was requested."""
     there = list(there)
     for name in selection.experiments:
         if name not in there:
@@ -157,15 +157,15 @@ def _asked_for(selection: Selection, there: Iterable[str], where: str) -> list[s
 def _imported_runs(selection: Selection) -> tuple[SelectedRun, ...]:
     testbed = selection.testbed
     held = imported.imported_experiments(raw_root(), testbed)
-    asked_for = _asked_for(selection, held, f"imported testbed '{testbed}'")
-    return tuple(SelectedRun(testbed, imported.CAMPAIGN, name) for name in asked_for)
+    requested = _requested(selection, held, f"imported testbed '{testbed}'")
+    return tuple(SelectedRun(testbed, imported.CAMPAIGN, name) for name in requested)
 
 
 def _choose(
     wanted: Iterable[str], settings: Campaign, selection: Selection
 ) -> tuple[dict[str, tuple[str, str]], dict[str, str]]:
-    """Return testbed and ground of each experiment, and the reason for each that has no testbed."""
-    chosen, left_out = {}, {}
+    """Return each experiment's testbed with the reason, and the reason for each that has none."""
+    chosen, skipped = {}, {}
     for declared in map(experiment, wanted):
         if selection.testbed == choose.AUTO:
             found, reason = _best(declared, settings, selection.campaign)
@@ -174,51 +174,48 @@ def _choose(
         if found:
             chosen[declared.name] = (found, reason)
         else:
-            left_out[declared.name] = reason
-    return chosen, left_out
+            skipped[declared.name] = reason
+    return chosen, skipped
 
 
 def _best(declared: Experiment, settings: Campaign, campaign_name: str) -> tuple[str, str]:
-    """Take the first testbed that has the trials or that this machine can run.
+    """Return the first testbed that has the trials or is available on this machine.
 
-    So who may not measure, for want of root or on another machine than the one that did, prints
-    what was measured, and not the model's numbers in its place.
+    So papers show the measured numbers, not the model's, also where nothing can be measured, as
+    without root or on another machine.
     """
-    found, ground = choose.choose(declared, settings.section(declared.name))
+    found, reason = choose.choose(declared, settings.section(declared.name))
     for kind in declared.kinds:
         if kind == found:
             break
         if kind not in SHARED_KINDS and is_recorded(declared.name, kind, campaign_name):
             return kind, "its trials are recorded"
-    return found, ground
+    return found, reason
 
 
 def _on_named(declared: Experiment, testbed: str) -> tuple[str, str]:
-    """Take the testbed that was asked for, whatever this machine lacks.
-
-    Trials that are recorded already need no testbed.
-    """
+    """Return the requested testbed, available or not: recorded trials need none."""
     if reason := choose.unsupported_reason(declared, testbed_settings(testbed)):
         return "", reason
-    return testbed, "it was asked for"
+    return testbed, "requested"
 
 
 def _available(testbeds: Iterable[str]) -> list[str]:
-    """Return those testbeds that this machine can run."""
+    """Return those testbeds that are available on this machine."""
     return [name for name in testbeds if not choose.missing_on_machine(testbed_settings(name).kind)]
 
 
 def _papers(
     wanted: list[str],
     runs: tuple[SelectedRun, ...],
-    asked: list[str],
+    requested: list[str],
     beside: list[str],
     study: str | None,
 ) -> tuple[Paper, ...]:
-    """Return the papers to print: those asked for, or all whose experiments are all there.
+    """Return the requested papers, or all whose experiments are all measured.
 
-    ``asked`` are the experiments asked for, whether or not the selected testbed measures them;
-    ``beside`` are testbeds that are measured for optional columns.
+    ``requested`` are the requested experiments, whether or not the selected testbed supports them;
+    ``beside`` are testbeds to measure for optional columns.
     """
     there = {run.experiment for run in runs}
     for name in wanted:
@@ -229,7 +226,7 @@ def _papers(
         if not there.intersection(sources_of(name).experiments):
             needs = ", ".join(sources_of(name).experiments)
             raise ConfigurationError(
-                f"manuscript '{name}' prints {needs}, and none of them is measured", "papers"
+                f"manuscript '{name}' needs {needs}, and none of them is measured", "papers"
             )
         if kind := _undescribed(name, runs):
             raise ConfigurationError(
@@ -242,11 +239,11 @@ def _papers(
         for name in manuscripts()
         if {*sources_of(name).experiments} <= there and not _undescribed(name, runs)
     ]
-    return tuple(_paper(name, runs, asked, beside, study) for name in wanted or fitting)
+    return tuple(_paper(name, runs, requested, beside, study) for name in wanted or fitting)
 
 
 def _undescribed(name: str, runs: tuple[SelectedRun, ...]) -> str:
-    """Return a kind of testbed that a manuscript does not describe, empty if it does all."""
+    """Return a kind of testbed that a manuscript does not describe, or an empty string."""
     sources = sources_of(name)
     kinds = [
         testbed_settings(run.testbed).kind
@@ -259,27 +256,27 @@ def _undescribed(name: str, runs: tuple[SelectedRun, ...]) -> str:
 def _paper(
     name: str,
     runs: tuple[SelectedRun, ...],
-    asked: list[str],
+    requested: list[str],
     beside: list[str],
     study: str | None,
 ) -> Paper:
     sources = sources_of(name)
     shown = {*sources.experiments, *sources.also}
-    printed = tuple(run for run in runs if run.experiment in shown)
-    measured = {run.experiment for run in printed}
-    of_others = [e for e in asked if e in measured or e in sources.also]
-    under = printed[0].campaign
+    shown_runs = tuple(run for run in runs if run.experiment in shown)
+    measured = {run.experiment for run in shown_runs}
+    of_others = [e for e in requested if e in measured or e in sources.also]
+    under = shown_runs[0].campaign
     columns: dict[str, tuple[SelectedRun, ...]] = {}
     for column, testbed in sources.columns.items():
         if testbed == SELECTED:
-            columns[column] = printed
+            columns[column] = shown_runs
         elif under != imported.CAMPAIGN:
             columns[column] = _runs_on(testbed, under, of_others)
     for column, testbed in sources.optional.items():
         there = [
             run
             for run in _runs_on(testbed, under, of_others)
-            if run not in printed
+            if run not in shown_runs
             and (testbed in beside or is_recorded(run.experiment, run.testbed, run.campaign))
         ]
         if there:
@@ -288,7 +285,7 @@ def _paper(
 
 
 def _runs_on(testbed: str, under: str, names: Iterable[str]) -> tuple[SelectedRun, ...]:
-    """Return the runs of those experiments that a testbed can measure, under a campaign."""
+    """Return the runs of those experiments that a testbed supports."""
     kind = testbed_settings(testbed).kind
     return tuple(
         SelectedRun(testbed, under, name) for name in names if kind in experiment(name).kinds

@@ -1,4 +1,4 @@
-"""How far a campaign is: what is measured, what is missing, what is stale, where the PDFs are."""
+"""Campaign progress: measured and missing trials, stale results, PDFs."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -27,25 +27,25 @@ Run = tuple[str, str, str]
 
 @dataclass(frozen=True)
 class RunStatus:
-    """How far one experiment on one testbed under one campaign is.
+    """The progress of one experiment of a campaign on one testbed.
 
     Attributes
     ----------
     testbed, campaign, experiment
-        Which.
+        Their names.
     planned
-        Trials that the campaign asks for today.
+        Number of trials in the campaign.
     recorded
-        Of these, those that need not be measured any more.
+        Number of these that are recorded.
     failed
-        Of the others, those whose last attempt failed.
+        Number of the others whose last attempt failed.
     other
-        Recorded trials that the campaign does not ask for: of other settings or, on the model, of
-        other code.
+        Number of recorded trials that are not in the campaign: of other settings or, on the model,
+        of other code.
     left_s
-        Nominal seconds of what is missing.
+        Nominal time of the missing trials, s.
     analysis
-        ``current``, ``none``, or in words why the results are stale.
+        ``current``, ``none``, or ``stale: REASON``.
     """
 
     testbed: str
@@ -60,14 +60,14 @@ class RunStatus:
 
     @property
     def missing(self) -> int:
-        """Trials still to measure."""
+        """Number of trials to measure."""
         return self.planned - self.recorded
 
 
 def status_of(testbed: str, campaign_name: str, experiment: str) -> RunStatus:
-    """Return how far one experiment is, by what lies in the raw store and the results.
+    """Return the progress of one experiment, from the raw store and the results.
 
-    Checksums are left to ``tsnrepro verify``: what is counted here is what is there.
+    Checksums are not verified; see ``tsnrepro verify``.
 
     Raises
     ------
@@ -90,14 +90,14 @@ def status_of(testbed: str, campaign_name: str, experiment: str) -> RunStatus:
         except ConfigurationError:
             if not there:
                 raise
-            # Records outlive the campaign that asked for them.
-            recorded, gone = len(there), f"campaign {campaign_name} asks for none of it any more"
+            # Records outlive their campaign.
+            recorded, gone = len(there), f"campaign {campaign_name} no longer contains it"
     counted = _count(planned, store, attempts)
     return RunStatus(
         testbed,
         campaign_name,
         experiment,
-        planned=counted.asked or recorded,
+        planned=counted.planned or recorded,
         recorded=recorded + counted.recorded,
         failed=counted.failed,
         other=len([name for name in there - counted.names if not name.startswith("warm-up-")])
@@ -110,10 +110,10 @@ def status_of(testbed: str, campaign_name: str, experiment: str) -> RunStatus:
 
 @dataclass
 class _Tally:
-    """What became of the planned trials that are ``asked`` for; ``names`` are their attempts'."""
+    """Counts of planned trials; ``names`` are the folders of their attempts."""
 
     names: set[str] = field(default_factory=set)
-    asked: int = 0
+    planned: int = 0
     recorded: int = 0
     failed: int = 0
     left_s: float = 0.0
@@ -125,8 +125,8 @@ def _count(planned: list[Planned], store: RawStore, attempts: int) -> _Tally:
         counted.names |= {folder.name for folder in store.attempts(item.trial)}
         ended = store.ended(item.trial)
         if item.stopping_rule and not ended:
-            continue  # nobody knows whether it will be needed
-        counted.asked += 1
+            continue  # may not be needed
+        counted.planned += 1
         if is_done(ended, attempts):
             counted.recorded += 1
         else:
@@ -148,32 +148,32 @@ def _analysis(store: RawStore, planned: list[Planned]) -> str:
     listed = {entry["trial"] for entry in open_run(run)[1]["trials"]}
     needed = _names([item for item in planned if not item.stopping_rule], store)
     if planned and not needed <= listed <= _names(planned, store):
-        return "stale: other trials are asked for than were analysed"
+        return "stale: the campaign has other trials than were analysed"
     sealed = seal_of(folder)
     if sealed is None:
-        return "stale: the analysis did not end"
+        return "stale: the analysis did not finish"
     if sealed["run"] != sha256_of(run):
         return "stale: measured again since"
     if sealed["analysis"] != experiment_of(experiment).analysis_digest():
-        return "stale: its analysis, or a file that this reads, has changed since"
+        return "stale: its analysis, or a file that it reads, has changed since"
     return "current"
 
 
-def begun() -> list[Run]:
-    """Return testbed, campaign and experiment of all that has records or results."""
+def started_runs() -> list[Run]:
+    """Return all runs that have records or results."""
     places = [*raw_root().glob("*/*/*/"), *(root() / "results").glob(f"*/*/*/{RUN_FILE}")]
     folders = {place.parent if place.name == RUN_FILE else place for place in places}
     named = {(folder.parts[-3], folder.parts[-2], folder.name) for folder in folders}
     return [run for run in named if run[2] in experiments()]
 
 
-def configured() -> list[Run]:
-    """Return what ``snakemake`` without further words measures on this machine.
+def configured_runs() -> list[Run]:
+    """Return the runs that ``snakemake`` without arguments measures on this machine.
 
     Raises
     ------
     ConfigurationError
-        config/config.yaml is none.
+        config/config.yaml is invalid.
     """
     chosen = plan(load(Selection, root() / "config" / "config.yaml"))
     runs = [*chosen.runs, *(run for paper in chosen.papers for run in paper.runs)]
@@ -183,7 +183,7 @@ def configured() -> list[Run]:
 def statuses(
     testbed: str | None = None, campaign_name: str | None = None, experiment: str | None = None
 ) -> Iterator[RunStatus]:
-    """Yield how far each run is: all that was begun or is configured, or what is asked for.
+    """Yield the progress of all runs that are started or configured, or of those named.
 
     Raises
     ------
@@ -192,9 +192,9 @@ def statuses(
     """
     if experiment:
         experiment_of(experiment)
-    runs = {*begun(), *configured()}
+    runs = {*started_runs(), *configured_runs()}
     if testbed and campaign_name:
-        runs |= {(testbed, campaign_name, name) for name in _asked_for(testbed, campaign_name)}
+        runs |= {(testbed, campaign_name, name) for name in _supported(testbed, campaign_name)}
     wanted = (testbed, campaign_name, experiment)
     chosen = [
         run for run in runs if all(w in (None, own) for w, own in zip(wanted, run, strict=True))
@@ -202,7 +202,7 @@ def statuses(
     if not chosen:
         known = ", ".join(sorted({f"{run[1]} on {run[0]}" for run in runs}))
         raise ConfigurationError(
-            "nothing of this name was begun or is configured",
+            "no such run is started or configured",
             "/".join(name or "*" for name in wanted),
             f"There are: {known}",
         )
@@ -211,8 +211,8 @@ def statuses(
         yield status_of(on, under, name)
 
 
-def _asked_for(testbed: str, campaign_name: str) -> list[str]:
-    """Return what a campaign has for a testbed of this project's own."""
+def _supported(testbed: str, campaign_name: str) -> list[str]:
+    """Return the experiments of a campaign that a testbed supports; none if it is imported."""
     if is_imported(raw_root(), testbed):
         return []
     kind = testbed_settings(testbed).kind
@@ -220,10 +220,7 @@ def _asked_for(testbed: str, campaign_name: str) -> list[str]:
 
 
 def seconds_to_measure(runs: Iterable[Run]) -> dict[Run, float]:
-    """Return the nominal seconds of what is missing, by testbed, campaign and experiment.
-
-    What cannot be told, such as an imported run, takes none.
-    """
+    """Return the nominal seconds of each run's missing trials; zero if unknown or imported."""
     return {run: _left_s(*run) for run in runs}
 
 
@@ -236,23 +233,8 @@ def _left_s(testbed: str, campaign_name: str, experiment: str) -> float:
         return 0.0
 
 
-def papers() -> dict[str, str]:
-    """Return, for each manuscript, its PDF relative to the repository, or that there is none."""
-    found = {}
-    for name in manuscripts():
-        pdf = f"results/papers/{name}/{name}.pdf"
-        found[name] = pdf if (root() / pdf).is_file() else ""
-    return found
-
-
-def reports() -> list[str]:
-    """Return the reports that there are, relative to the repository."""
-    folder = root() / "results" / "reports"
-    return sorted(str(path.relative_to(root())) for path in folder.glob("*/index.html"))
-
-
 def as_text(runs: Iterable[RunStatus]) -> str:
-    """Return what there is to say, in lines of at most 80 columns."""
+    """Format progress, reports and papers in lines of at most 80 columns."""
     lines: list[str] = []
     heading = ""
     stale: dict[str, list[str]] = {}
@@ -266,18 +248,18 @@ def as_text(runs: Iterable[RunStatus]) -> str:
         left = f"  about {duration(run.left_s)}" if run.missing and run.left_s else ""
         counts = f"{run.planned:6}  {run.recorded:9}  {run.missing:7}"
         lines.append(f"  {run.experiment:30}  {counts}  {state}{left}")
-        lines += [f"    {said}" for said in _further(run)]
+        lines += [f"    {note}" for note in _notes(run)]
     lines += _reasons(stale)
     return "\n".join([*lines, "", *_pages()]).strip()
 
 
-def _further(run: RunStatus) -> list[str]:
-    said = []
+def _notes(run: RunStatus) -> list[str]:
+    notes = []
     if run.failed:
-        said.append(f"{run.failed} of the missing failed when they were last tried")
+        notes.append(f"{run.failed} of the missing trials failed when last attempted")
     if run.other:
-        said.append(f"{run.other} recorded trials are of other settings or other code")
-    return said
+        notes.append(f"{run.other} recorded trials are of other settings or other code")
+    return notes
 
 
 def _reasons(stale: dict[str, list[str]]) -> list[str]:
@@ -289,7 +271,9 @@ def _reasons(stale: dict[str, list[str]]) -> list[str]:
 
 
 def _pages() -> list[str]:
-    lines = [f"report: {path}" for path in reports()] or ["no report yet"]
-    for name, pdf in papers().items():
-        lines.append(f"paper:  {pdf}" if pdf else f"paper:  {name} is not printed yet")
+    reports = sorted(root().glob("results/reports/*/index.html"))
+    lines = [f"report: {path.relative_to(root())}" for path in reports] or ["no report yet"]
+    for name in manuscripts():
+        pdf = f"results/papers/{name}/{name}.pdf"
+        lines.append(f"paper:  {pdf if (root() / pdf).is_file() else f'{name} is not built yet'}")
     return lines
