@@ -30,8 +30,9 @@ from tsnrepro.common.topology import TALKER
 from tsnrepro.config import EmulatedSettings
 from tsnrepro.config.files import campaign
 from tsnrepro.experiments.loss import measure as loss
+from tsnrepro.experiments.loss.plan import plan as plan_loss
 from tsnrepro.records.store import RawStore
-from tsnrepro.runner.plan import Planned
+from tsnrepro.runner.design import Planned
 from tsnrepro.runner.run import run_trials
 from tsnrepro.testbeds.emulated.testbed import EmulatedTestbed
 from tsnrepro.tools.frerctl import StreamFilter
@@ -103,7 +104,7 @@ def trials(testbed: EmulatedTestbed, folder: Path) -> Iterator[None]:
     assert settings is not None
     part = settings.parts[0].model_copy(update={"duration_s": 1, "rates_mbps": [100]})
     for repetition in count(1):
-        plan = loss.plan(
+        plan = plan_loss(
             settings.model_copy(update={"parts": [part], "repetitions": 1}), repetition, "emulated"
         )
         store = RawStore(folder / str(repetition), "emulated", "soak", "loss")

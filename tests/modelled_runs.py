@@ -9,7 +9,7 @@ from tsnrepro.config import files as campaigns
 from tsnrepro.experiments.tcp import analysis as tcp
 from tsnrepro.records.seal import write_seal
 from tsnrepro.results.output import RunOutput
-from tsnrepro.runner import runner as measuring
+from tsnrepro.runner import run as measuring
 
 CAMPAIGN = "description: A short experiment\ntcp: {repetitions: 3, durations_s: [1, 2]}\n"
 

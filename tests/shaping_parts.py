@@ -5,8 +5,9 @@ from typing import Any
 from gate_lists import two_windows
 
 from tsnrepro.experiments.shaping import on_hosts
-from tsnrepro.experiments.shaping.plan import trials_of
+from tsnrepro.experiments.shaping.plan import repeated
 from tsnrepro.experiments.shaping.settings import ShapingPart
+from tsnrepro.records.store import Trial
 from tsnrepro.runner.measurement import Measurement
 
 
@@ -25,6 +26,11 @@ def part(kind: str = "end-station", **changes: Any) -> ShapingPart:
         "load_payload_bytes": 1472 if kind == "end-station" else 1460,
     }
     return ShapingPart.model_validate(values | changes)
+
+
+def trials_of(settings: ShapingPart, repetitions: int) -> list[Trial]:
+    """Return the trials of a part, mode by mode."""
+    return [factors.trial(number) for factors, number in repeated(settings, repetitions)]
 
 
 def measured_on_hosts(testbed, settings: ShapingPart) -> Measurement:

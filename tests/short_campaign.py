@@ -25,7 +25,7 @@ def measure_short_campaign(folder: Path) -> Path:
     from tsnrepro.experiments.tcp import analysis as tcp  # noqa: PLC0415
     from tsnrepro.records.seal import write_seal  # noqa: PLC0415
     from tsnrepro.results.output import RunOutput  # noqa: PLC0415
-    from tsnrepro.runner import runner as measuring  # noqa: PLC0415
+    from tsnrepro.runner import run as measuring  # noqa: PLC0415
 
     analyses = {
         "loss": lambda output: loss.analyse(output.trials, 1000.0),

@@ -12,8 +12,8 @@ from tsnrepro.common.errors import ToolError
 from tsnrepro.experiments.capture import analysis
 from tsnrepro.experiments.capture import measure as capture
 from tsnrepro.records.store import RawStore, Trial
+from tsnrepro.runner.design import Planned
 from tsnrepro.runner.measurement import Measurement
-from tsnrepro.runner.plan import Planned
 from tsnrepro.runner.run import manifest
 from tsnrepro.tools import dumpcap, iperf3
 

@@ -47,7 +47,7 @@ def planned_of(name, kind="emulated"):
     """Return each experiment of a campaign that a kind of testbed can run, with its plan."""
     settings = campaign(name)
     found = [n for n in settings.experiments if kind in experiments()[n].kinds]
-    modules = {n: import_module(f"tsnrepro.experiments.{n}.measure") for n in found}
+    modules = {n: import_module(f"tsnrepro.experiments.{n}.plan") for n in found}
     return {n: m.plan(settings.section(n), settings.seed, kind) for n, m in modules.items()}
 
 

@@ -19,9 +19,9 @@ from tsnrepro.config.registry import (
 
 @pytest.mark.parametrize("name", list(experiments()))
 def test_an_experiment_has_a_module_and_two_notebooks_of_its_name(name):
-    module = import_module(f"tsnrepro.experiments.{name}.measure")
-    assert callable(module.plan)
-    assert callable(module.measure)
+    for part in ("plan", "measure"):
+        module = import_module(f"tsnrepro.experiments.{name}.{part}")
+        assert callable(getattr(module, part))
     for part in ("measure", "analyse"):
         assert (root() / "notebooks" / part / f"{name}.ipynb").is_file()
 

@@ -36,7 +36,7 @@ from tsnrepro.config.papers import Sources
 from tsnrepro.config.testbeds import ModelListener
 from tsnrepro.config.yaml_files import parse_yaml
 from tsnrepro.experiments.mausezahn.settings import MausezahnSettings
-from tsnrepro.runner import runner as measuring
+from tsnrepro.runner import run as measuring
 from tsnrepro.studies.study import Study
 
 LOSS = {

@@ -7,7 +7,7 @@ from tsnrepro.config import HardwareSettings, parse
 from tsnrepro.config import files as campaigns
 from tsnrepro.config.campaigns import Selection
 from tsnrepro.config.registry import HARDWARE, experiments
-from tsnrepro.runner.runner import left_out, planned_trials
+from tsnrepro.runner.plan import left_out, planned_trials
 from tsnrepro.testbeds.choose import choose, unsupported_reason
 from tsnrepro.workflow.selection import plan
 
@@ -115,6 +115,6 @@ def test_trials_that_a_rack_cannot_measure_are_left_out_with_the_reason(monkeypa
 
     both = EXAMPLE | {"hosts": EXAMPLE["hosts"] | {"sw1": COMPUTER, "sw2": COMPUTER}}
     settings = parse(HardwareSettings, both, "a file")
-    monkeypatch.setattr("tsnrepro.runner.runner.testbed_settings", lambda _: settings)
+    monkeypatch.setattr("tsnrepro.runner.plan.testbed_settings", lambda _: settings)
     ours = {"silent-death", "lossy", "duplicating", "stuck-generator", "restart-sw1", "restart-sw2"}
     assert scenarios() == links | ours

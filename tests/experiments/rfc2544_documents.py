@@ -5,8 +5,8 @@ import hashlib
 from rfc2544_networks import KnownNetwork
 
 from tsnrepro.experiments.rfc2544 import latency
-from tsnrepro.experiments.rfc2544.benchmarks import measure_benchmark, throughput_of
-from tsnrepro.experiments.rfc2544.plan import plan
+from tsnrepro.experiments.rfc2544.measure import measure_benchmark, throughput_of
+from tsnrepro.experiments.rfc2544.plan import Factors, plan
 from tsnrepro.experiments.rfc2544.rates import limit_pps
 
 # A limit a datagram, as the documents' numbers show one, and less with FRER.
@@ -34,7 +34,7 @@ def record(settings, *, seed=1, **options):
             network = KnownNetwork(
                 capacity_pps(*place), buffer=BUFFER[place[0]], seed=seed + item.order, **options
             )
-            values = measure_benchmark(factors, network, 1000.0, known)
+            values = measure_benchmark(Factors.of(item.trial), network, 1000.0, known)
         documents.append(
             {
                 "trial": name,

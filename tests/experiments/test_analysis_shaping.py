@@ -32,7 +32,7 @@ from tsnrepro.experiments.shaping import (
 )
 from tsnrepro.experiments.shaping.log import LISTENER_DTYPE
 from tsnrepro.experiments.shaping.phase import Gate, held
-from tsnrepro.experiments.shaping.plan import factors_of
+from tsnrepro.experiments.shaping.plan import Factors
 from tsnrepro.experiments.shaping.settings import ShapingPart
 from tsnrepro.published.media import DifferentMediaError
 from tsnrepro.stats.estimate import Estimate
@@ -81,7 +81,7 @@ def run_of(logs, *, kind="end-station", egress=EXACT, media=None, loads=(0.0, 90
             "repetition": repetition,
             "order": order,
             "started": datetime.datetime.now(datetime.UTC).isoformat(),
-            "factors": factors_of(settings_, mode, load),
+            "factors": Factors.one(settings_, mode, load).stored(),
             "values": {
                 "result": counts | rates,
                 "medium": (media or {}).get(mode, "model"),

@@ -2,6 +2,7 @@
 
 import pytest
 from gate_lists import two_windows
+from shaping_parts import trials_of
 
 from tsnrepro.config import ModelSettings
 from tsnrepro.config.gates import GateControlList, GateWindow
@@ -9,7 +10,6 @@ from tsnrepro.experiments.shaping import bounds as shaping_bounds
 from tsnrepro.experiments.shaping import on_model
 from tsnrepro.experiments.shaping.bounds import bound_ns, gate_wait_ns, shaped_wait_ns
 from tsnrepro.experiments.shaping.log import LOG, decompress, network_latency_us
-from tsnrepro.experiments.shaping.plan import trials_of
 from tsnrepro.experiments.shaping.settings import ShapingPart
 from tsnrepro.runner.measurement import Measurement
 from tsnrepro.testbeds.model import ModelTestbed

@@ -17,8 +17,8 @@ from tsnrepro.experiments.shaping import (
 from tsnrepro.experiments.shaping import (
     values as shaping_values,
 )
-from tsnrepro.experiments.shaping.factors import factors_of
 from tsnrepro.experiments.shaping.log import LISTENER_DTYPE
+from tsnrepro.experiments.shaping.plan import Factors
 from tsnrepro.experiments.shaping.toggles import phases_between, recorded
 from tsnrepro.stats.estimate import Limits
 
@@ -48,7 +48,7 @@ def run():
         documents[name] = {
             **{"trial": name, "sha256": f"{repetition:064x}", "repetition": repetition},
             **{"order": repetition, "started": "2026-01-01T00:00:00+00:00"},
-            "factors": factors_of(settings, "toggled", 0.0),
+            "factors": Factors.one(settings, "toggled", 0.0).stored(),
             "values": {
                 "result": counts | {"load_offered_mbps": 0.0, "load_delivered_mbps": 0.0},
                 **{"medium": "emulated veth", "egress": None},

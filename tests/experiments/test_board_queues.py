@@ -18,7 +18,7 @@ from tsnrepro.config import files as campaigns
 from tsnrepro.config.gates import GateControlList
 from tsnrepro.experiments.shaping import board_queues
 from tsnrepro.experiments.shaping import dry_run as told
-from tsnrepro.runner.runner import _planned
+from tsnrepro.runner.plan import planned_and_left_out
 from tsnrepro.testbeds.jobs.job import CabledSwitch
 from tsnrepro.testbeds.jobs.sessions import SessionJobs
 from tsnrepro.testbeds.nic_pair.hosts import Pair, clocks_of
@@ -326,7 +326,7 @@ def test_a_port_of_another_bridge_is_refused(tmp_path, settings):
     ("testbed", "kinds"), [(NAME, {"bridge"}), ("i210-example", {"end-station"})]
 )
 def test_what_is_measured_follows_from_what_stands_between(testbed, kinds):
-    planned, others = _planned("shaping", testbed, "quick")
+    planned, others = planned_and_left_out("shaping", testbed, "quick")
     assert {item.trial.factors["kind"] for item in planned} == kinds
     (reason,) = others
     assert "switch" in reason

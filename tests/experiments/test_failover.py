@@ -4,8 +4,10 @@ import numpy as np
 import pytest
 
 from tsnrepro.common.errors import ToolError
-from tsnrepro.experiments.failure import measure as failure
+from tsnrepro.common.ethernet import payload_rate_mbps
+from tsnrepro.experiments.failure import plan as failure
 from tsnrepro.experiments.failure.failover import failover
+from tsnrepro.experiments.failure.plan import Factors
 from tsnrepro.experiments.failure.settings import FailureSettings
 from tsnrepro.native.streams.log import LISTENER_DTYPE
 from tsnrepro.runner.faults import AppliedFault, Fault
@@ -26,8 +28,8 @@ def outcome(came, faults=(CUT, REPAIR), late_s=0.0):
     arrivals["received_ns"] = arrivals["sent_ns"] + 100_000
     return LoadOutcome(
         sent=len(came),
-        received=len(numbers),
-        unique=len(numbers),
+        received_total=len(numbers),
+        received_unique=len(numbers),
         sending_s=SECONDS,
         first_ns=FIRST_NS,
         arrivals=arrivals,
@@ -106,8 +108,9 @@ def test_its_load_and_repetitions_are_its_own():
     assert len(own) == 2 * 3
     assert {trial.factors["receive_buffer_bytes"] for trial in own} == {8_000_000}
     for trial in own:
-        load = IntendedLoad.of_factors(trial.factors)
-        assert load.rate_mbps == pytest.approx(400)
+        factors = Factors.of(trial)
+        rate_mbps = payload_rate_mbps(factors.rate_pps, factors.payload_bytes)
+        assert rate_mbps == pytest.approx(400)
     others = [trial for trial in trials if trial.factors["scenario"] == "cuts"]
     assert len(others) == 2
     # What other scenarios are does not change with it: their trials stay those on record.

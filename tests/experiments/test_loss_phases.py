@@ -7,7 +7,7 @@ from test_analysis_loss import SENT, trial
 
 from tsnrepro.experiments.loss import analysis as loss
 from tsnrepro.experiments.loss import phases as loss_phases
-from tsnrepro.experiments.loss.measure import plan
+from tsnrepro.experiments.loss.plan import plan
 from tsnrepro.experiments.loss.settings import EXPERIMENT, LossPart, LossSettings
 from tsnrepro.records.tables import LOSS
 from tsnrepro.results.results import Results

@@ -6,11 +6,12 @@ import pytest
 from tsnrepro.config.files import campaign
 from tsnrepro.experiments.meshed import analysis
 from tsnrepro.experiments.meshed import measure as meshed
+from tsnrepro.experiments.meshed.measure import destinations
+from tsnrepro.experiments.meshed.plan import plan as plan_meshed
 from tsnrepro.experiments.meshed.settings import MeshedSettings
-from tsnrepro.experiments.meshed.simulated import destinations
 from tsnrepro.records.store import Trial
 from tsnrepro.runner.measurement import Measurement
-from tsnrepro.runner.runner import open_testbed
+from tsnrepro.runner.testbed import open_testbed
 
 QUEUE_BYTES = 100_000
 DURATION_S = 0.02
@@ -88,7 +89,7 @@ def test_two_devices_are_as_fast_as_the_link_between_them(model, uplink, times):
 def test_the_analysis_is_as_near_to_arithmetic_as_a_short_trial_lets_it(model):
     settings = MeshedSettings(repetitions=1, duration_s=DURATION_S, ports=[4], frames_bytes=[512])
     rows = []
-    for item in meshed.plan(settings, 1, "model"):
+    for item in plan_meshed(settings, 1, "model"):
         found = Measurement()
         meshed.measure(model, item.trial, found)
         row = {"trial": f"t{item.order}", "sha256": f"{item.order:064x}", "repetition": 1}

@@ -10,11 +10,12 @@ from tsnrepro.common.repository import root
 from tsnrepro.config.files import campaign
 from tsnrepro.experiments.occupancy import analysis
 from tsnrepro.experiments.occupancy import measure as occupancy
+from tsnrepro.experiments.occupancy.plan import plan as plan_occupancy
 from tsnrepro.experiments.occupancy.settings import OccupancySettings
 from tsnrepro.records.outputs import QUEUE_DEPTH
 from tsnrepro.records.store import Trial
 from tsnrepro.runner.measurement import Measurement
-from tsnrepro.runner.runner import open_testbed
+from tsnrepro.runner.testbed import open_testbed
 
 BASE = {
     "configuration": "control",
@@ -131,7 +132,7 @@ def trials(model, **varied):
     settings = OccupancySettings(
         repetitions=3, rates_mbps=[380.0, 530.0], duration_s=0.3, buffers_bytes=[2_000_000]
     )
-    for item in occupancy.plan(settings, 1, "model"):
+    for item in plan_occupancy(settings, 1, "model"):
         found = Measurement()
         occupancy.measure(model, item.trial, found)
         row = {"trial": f"t{item.order}", "sha256": f"{item.order:064x}"}

@@ -11,8 +11,8 @@ from rfc2544_networks import KnownNetwork
 from tsnrepro.common.errors import ConfigurationError, RecordError, ToolError
 from tsnrepro.config.files import campaign
 from tsnrepro.experiments.rfc2544 import measure as rfc2544
-from tsnrepro.experiments.rfc2544.benchmarks import measure_benchmark, throughput_of
-from tsnrepro.experiments.rfc2544.plan import generator_of, plan, settings_of_trial
+from tsnrepro.experiments.rfc2544.measure import measure_benchmark, throughput_of
+from tsnrepro.experiments.rfc2544.plan import Factors, plan
 from tsnrepro.experiments.rfc2544.settings import (
     BackToBackSettings,
     FrameLossSettings,
@@ -25,7 +25,7 @@ from tsnrepro.records.store import RawStore
 from tsnrepro.runner.load import IntendedLoad, LoadOutcome
 from tsnrepro.runner.measurement import Measurement
 from tsnrepro.runner.run import run_trials
-from tsnrepro.runner.runner import open_testbed
+from tsnrepro.runner.testbed import open_testbed
 
 FULL = Rfc2544Settings(
     throughput=ThroughputSettings(),
@@ -93,9 +93,8 @@ def test_a_trial_is_measured_with_the_settings_of_its_method():
     asked = {name.replace("-", "_"): own for name, own in searches.items()}
     part = ThroughputSettings(frame_bytes=[512], payloads_bytes=[], methods=[*searches], **asked)
     for item in plan(Rfc2544Settings(throughput=part), 1, "emulated"):
-        factors = item.trial.factors
-        method = factors["method"].replace("-", "_")
-        assert settings_of_trial(factors) == getattr(part, method)
+        factors = Factors.of(item.trial)
+        assert factors.method_settings == getattr(part, factors.method.replace("-", "_"))
 
 
 def bisection(**settings):
@@ -108,9 +107,9 @@ def bisection(**settings):
 def test_who_sends_in_a_search_is_a_factor_and_ours_is_that_of_older_records():
     ours, theirs = bisection(), bisection(generator="iperf3", from_line_rate=True)
     assert {"generator", "from_line_rate"}.isdisjoint(ours.factors["settings"])
-    assert generator_of(ours.factors) == "talker"
-    assert generator_of(theirs.factors) == "iperf3"
-    assert settings_of_trial(theirs.factors).from_line_rate
+    assert Factors.of(ours).generator == "talker"
+    assert Factors.of(theirs).generator == "iperf3"
+    assert Factors.of(theirs).method_settings.from_line_rate
     assert ours.digest != theirs.digest
     assert ours.digest == bisection(generator="talker", from_line_rate=False).digest
 
@@ -118,7 +117,7 @@ def test_who_sends_in_a_search_is_a_factor_and_ours_is_that_of_older_records():
 def test_a_search_from_the_line_rate_tries_no_ceiling():
     for settings, purposes in (({}, {"ceiling", "search"}), ({"from_line_rate": True}, {"search"})):
         network = KnownNetwork(100_000.0)
-        values = measure_benchmark(bisection(**settings).factors, network, 1000.0)
+        values = measure_benchmark(Factors.of(bisection(**settings)), network, 1000.0)
         assert {trial["purpose"] for trial in values["trials"]} == purposes
 
 
@@ -161,7 +160,8 @@ class Iperf3:
 
 def test_a_datagram_that_iperf3_left_in_its_socket_is_not_lost():
     outcome = rfc2544.iperf3_trial(Iperf3(2), IntendedLoad("frer", 64, 1000.0, 1))
-    assert (outcome.sent, outcome.received, outcome.unique) == (1000, 998, 1000)
+    counts = outcome.sent, outcome.received_total, outcome.received_unique
+    assert counts == (1000, 998, 1000)
 
 
 def test_the_search_that_asks_for_iperf3_is_sent_by_it(monkeypatch):
@@ -211,12 +211,12 @@ def test_what_starts_from_a_throughput_needs_it_in_the_campaign():
 def test_every_planned_trial_can_be_measured_and_recorded():
     documents = []
     for item in plan(SMALL, 1, "emulated"):
-        factors = item.trial.factors
+        factors = Factors.of(item.trial)
         network = KnownNetwork(100_000.0, buffer=200)
-        known = throughput_of(documents, factors["configuration"], factors["payload_bytes"])
+        known = throughput_of(documents, factors.configuration, factors.payload_bytes)
         values = measure_benchmark(factors, network, 1000.0, known)
         assert values["load_trials"] == len(values["trials"]) == len(network.loads)
-        document = {"status": "measured", "factors": factors, "values": values}
+        document = {"status": "measured", "factors": item.trial.factors, "values": values}
         documents.append(json.loads(json.dumps(document, allow_nan=False)))
     assert throughput_of(documents, "frer", 466) == pytest.approx(1e5, rel=0.01)
     assert throughput_of(documents, "frer", 512) == pytest.approx(1e5, rel=0.01)
@@ -232,7 +232,8 @@ def test_every_planned_trial_can_be_measured_and_recorded():
 
 def search_of(method, pps, status="measured", repetition=1):
     factors = {"benchmark": "throughput", "method": method}
-    factors |= {"configuration": "frer", "payload_bytes": 466}
+    factors |= {"configuration": "frer", "payload_bytes": 466, "frame_bytes": 512}
+    factors |= {"duration_s": 30.0, "settings": {}}
     values = {} if status == "failed" else {"results": {"goal": {"lower_pps": pps}}}
     return {"status": status, "repetition": repetition, "factors": factors, "values": values}
 
@@ -298,7 +299,7 @@ def test_recovery_without_a_throughput_says_so():
         if i.trial.factors["benchmark"] == "system-recovery"
         and i.trial.factors["configuration"] == "frer"
     ]
-    result = measure_benchmark(item.trial.factors, KnownNetwork(1e5), 1000.0)["result"]
+    result = measure_benchmark(Factors.of(item.trial), KnownNetwork(1e5), 1000.0)["result"]
     assert result["recovery_s"] is None
     assert not result["compliant"]
     assert "no throughput was found" in result["reasons"][0]
@@ -323,4 +324,4 @@ def test_what_the_trial_starts_from_decides_which_trial_it_is():
 def test_a_benchmark_that_is_not_there_is_refused(changed, said):
     factors = plan(SMALL, 1, "emulated")[-1].trial.factors | changed
     with pytest.raises(ConfigurationError, match=said):
-        measure_benchmark(factors, KnownNetwork(1e5), 1000.0, 1e5)
+        measure_benchmark(Factors.read(factors), KnownNetwork(1e5), 1000.0, 1e5)

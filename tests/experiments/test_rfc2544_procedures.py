@@ -14,9 +14,9 @@ from tsnrepro.experiments.rfc2544 import (
     back_to_back,
     frame_loss,
     latency,
-    latency_trial,
     system_recovery,
 )
+from tsnrepro.experiments.rfc2544.plan import Factors
 from tsnrepro.experiments.rfc2544.settings import (
     BackToBackSettings,
     FrameLossSettings,
@@ -24,7 +24,6 @@ from tsnrepro.experiments.rfc2544.settings import (
     SystemRecoverySettings,
 )
 from tsnrepro.native.streams.log import LISTENER_DTYPE
-from tsnrepro.records.store import Trial
 from tsnrepro.runner.load import LoadOutcome
 from tsnrepro.runner.measurement import Measurement
 from tsnrepro.testbeds.clocks import ClockSync, ClockSyncFailure
@@ -313,8 +312,7 @@ def test_one_way_latencies_are_stated_only_where_the_clocks_agree(clock):
     factors = {"benchmark": "latency", "method": "one-way-idle", "settings": {"duration_s": 1.0}}
     factors |= {"configuration": "control", "payload_bytes": 64, "duration_s": 1.0}
     measured = Measurement()
-    trial = Trial("rfc2544", "a", factors, 1)
-    latency_trial.measure(requests, trial, None, measured, at_rest=True)
+    latency.measure(requests, Factors.read(factors), None, measured, at_rest=True)
     found = measured.values["latencies"]["one_way"]
     if isinstance(clock, ClockSync):
         assert (found["samples"], found["mean_us"]) == (2, pytest.approx(20))
@@ -360,8 +358,8 @@ def test_a_latency_trial_on_hosts_has_the_waits_of_section_23_or_says_so(
     factors = {"benchmark": "latency", "method": method, "settings": {"duration_s": 120.0}}
     factors |= {"configuration": "control", "payload_bytes": 64, "duration_s": 120.0}
     measured = Measurement()
-    trial = Trial("rfc2544", "a", factors | {"full_waits": full_waits}, 1)
-    latency_trial.measure(requests, trial, None, measured, at_rest=False)
+    factors = Factors.read(factors | {"full_waits": full_waits})
+    latency.measure(requests, factors, None, measured, at_rest=False)
     assert [load.full_waits for load in asked] == [full_waits] * method.startswith("one-way")
     assert measured.values["compliant"] is compliant
     lacks = any("(RFC 2544, 23)" in reason for reason in measured.values["reasons"])

@@ -6,19 +6,18 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from gate_lists import two_windows
-from shaping_parts import measured_on_hosts, part
+from shaping_parts import measured_on_hosts, part, trials_of
 
 from tsnrepro.common.errors import ConfigurationError, TestbedError
 from tsnrepro.config import files as campaigns
 from tsnrepro.config.gates import GateControlList, GateWindow
 from tsnrepro.experiments.shaping import on_hosts, software_bridge, topology, veth_queues
 from tsnrepro.experiments.shaping.bounds import bound_ns
-from tsnrepro.experiments.shaping.factors import part_of
 from tsnrepro.experiments.shaping.log import LOG, decompress, network_latency_us
 from tsnrepro.experiments.shaping.phase import Gate, held
-from tsnrepro.experiments.shaping.plan import plan, trials_of
+from tsnrepro.experiments.shaping.plan import Factors, plan
 from tsnrepro.experiments.shaping.settings import MODES_OF
-from tsnrepro.runner import runner as measuring
+from tsnrepro.runner.testbed import open_for
 from tsnrepro.testbeds.guest import requirements
 from tsnrepro.testbeds.guest.testbed import GuestTestbed
 from tsnrepro.testbeds.jobs import local
@@ -292,9 +291,9 @@ def test_a_trial_without_gates_runs_on_any_kernel(monkeypatch, tmp_path):
 
 def test_an_emulated_testbed_runs_shaping_as_jobs():
     settings = campaigns.campaign("documents")
-    opened = measuring.open_for("shaping", "emulated", settings, "a test")
+    opened = open_for("shaping", "emulated", settings, "a test")
     assert isinstance(opened, LocalJobs)
-    assert not isinstance(measuring.open_for("loss", "emulated", settings, "a test"), LocalJobs)
+    assert not isinstance(open_for("loss", "emulated", settings, "a test"), LocalJobs)
 
 
 def test_an_emulated_testbed_runs_the_parts_of_a_guest():
@@ -408,7 +407,7 @@ def test_a_part_divides_the_bridges_work(given, told):
     assert {
         key: trial.factors[key] for key in ("threads", "receivers") if key in trial.factors
     } == given
-    again = part_of(trial.factors)
+    again = Factors.of(trial).part
     assert (again.threads, again.receivers) == (settings.threads, settings.receivers)
 
 
@@ -437,14 +436,14 @@ def test_it_can_stand_for_the_talkers_own_port():
 
 def test_a_campaign_of_the_software_bridge_needs_nothing_of_the_kernel():
     settings = campaigns.campaign("bridge")
-    opened = measuring.open_for("shaping", "emulated", settings, "the test suite")
+    opened = open_for("shaping", "emulated", settings, "the test suite")
     assert isinstance(opened, LocalJobs)
     assert not opened._needs
     kernels = [part("bridge", testbeds={"emulated": {}})]
     settings = settings.model_copy(
         update={"shaping": settings.shaping.model_copy(update={"parts": kernels})}
     )
-    opened = measuring.open_for("shaping", "emulated", settings, "the test suite")
+    opened = open_for("shaping", "emulated", settings, "the test suite")
     assert "taprio" in opened._needs
 
 

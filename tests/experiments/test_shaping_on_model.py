@@ -3,13 +3,12 @@
 import numpy as np
 import pytest
 from gate_lists import two_windows
-from shaping_parts import part
+from shaping_parts import part, trials_of
 
 from tsnrepro.config import ModelSettings
 from tsnrepro.experiments.shaping import on_model
 from tsnrepro.experiments.shaping.log import DEPARTURES, LOG, decompress, network_latency_us
 from tsnrepro.experiments.shaping.phase import Gate, held
-from tsnrepro.experiments.shaping.plan import trials_of
 from tsnrepro.experiments.shaping.toggles import phases_of
 from tsnrepro.runner.measurement import Measurement
 from tsnrepro.testbeds.model import ModelTestbed

@@ -3,12 +3,11 @@
 import pytest
 from gate_lists import two_windows
 from pydantic import ValidationError
-from shaping_parts import part
+from shaping_parts import part, trials_of
 
 from tsnrepro.common.errors import ConfigurationError
 from tsnrepro.experiments.shaping import plan as shaping
-from tsnrepro.experiments.shaping.factors import factors_of, part_of
-from tsnrepro.experiments.shaping.plan import trials_of
+from tsnrepro.experiments.shaping.plan import Factors
 from tsnrepro.experiments.shaping.schedule import flows_of, schedules
 from tsnrepro.experiments.shaping.settings import ShapingSettings
 
@@ -30,7 +29,7 @@ def test_a_part_may_be_measured_more_often_on_a_testbed():
     often = part(name="often", testbeds={"model": {}, "emulated": {"repetitions": 4}})
     counts = {kind: len(plan(often, part(), kind=kind)) for kind in ("model", "emulated")}
     assert counts == {"model": 3 * 2 * 2, "emulated": 3 * 4}
-    assert "repetitions" not in factors_of(often.on("emulated"), "tas", 0.0)
+    assert "repetitions" not in Factors.one(often.on("emulated"), "tas", 0.0).stored()
 
 
 def test_a_mode_may_be_measured_less_often_than_the_others():
@@ -85,8 +84,8 @@ def test_without_a_load_only_the_stream_must_fit():
 
 def test_factors_give_the_part_back():
     wanted = part("bridge", modes=["cbs"], idle_slope_mbps=20.0, loads_mbps=[900.0])
-    again = part_of(factors_of(wanted, "cbs", 900.0))
-    assert again == wanted
+    stored = Factors.one(wanted, "cbs", 900.0).stored()
+    assert Factors.read(stored).part == wanted
 
 
 def test_a_bridge_tags_its_frames_and_member_ports_carry_r_tags():

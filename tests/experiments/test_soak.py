@@ -6,6 +6,7 @@ import pytest
 
 from tsnrepro.config.files import campaign
 from tsnrepro.experiments.loss import measure as loss
+from tsnrepro.experiments.loss.plan import plan as plan_loss
 from tsnrepro.records.store import RawStore
 from tsnrepro.runner.run import run_trials
 
@@ -32,7 +33,7 @@ def left_open(testbed) -> dict[str, int]:
 
 def test_a_short_soak_accounts_for_everything_and_leaves_nothing(testbed, tmp_path):
     soak = short_soak()
-    planned = loss.plan(soak.loss, soak.seed, "emulated")
+    planned = plan_loss(soak.loss, soak.seed, "emulated")
     assert len(planned) == 2 * 2 * REPETITIONS
     store = RawStore(tmp_path, "emulated", "soak", "loss")
 

@@ -8,9 +8,11 @@ import pytest
 from tsnrepro.config import ModelSettings
 from tsnrepro.experiments.latency import measure as latency
 from tsnrepro.experiments.latency import stopping as latency_stopping
+from tsnrepro.experiments.latency.plan import plan as plan_latency
 from tsnrepro.experiments.latency.settings import LatencySettings
 from tsnrepro.experiments.loss import measure as loss
 from tsnrepro.experiments.loss import stopping as loss_stopping
+from tsnrepro.experiments.loss.plan import plan as plan_loss
 from tsnrepro.experiments.loss.settings import LossSettings
 from tsnrepro.records.runs import listed_trial
 from tsnrepro.records.store import RawStore
@@ -18,6 +20,7 @@ from tsnrepro.runner.run import run_trials
 from tsnrepro.testbeds.model import ModelTestbed
 
 STOPPING = {"latency": latency_stopping, "loss": loss_stopping}
+PLANS = {"latency": plan_latency, "loss": plan_loss}
 LIMIT = {
     **{"question": "limit", "payload_bytes": 1472, "rates_mbps": [470.0, 475.0]},
     **{"link_rate_mbps": 500, "duration_s": 0.1, "generator": "talker"},
@@ -32,7 +35,7 @@ def asked(within_percent=1.0, *others, **changes):
 
 
 def test_what_may_not_be_needed_comes_last():
-    items = loss.plan(asked(1.0, SWEEP), 1, "emulated")
+    items = plan_loss(asked(1.0, SWEEP), 1, "emulated")
     assert [item.order for item in items] == [*range(len(items))]
     further = [item for item in items if item.stopping_rule]
     # Two loads of two configurations, in repetitions 7 and 8.
@@ -45,8 +48,8 @@ def test_what_may_not_be_needed_comes_last():
 def test_a_trial_is_the_same_whether_or_not_it_is_needed():
     few, many = (asked(most_repetitions=most) for most in (6, 8))
     always = asked(repetitions=8)
-    named = [{item.trial.name(1) for item in loss.plan(s, 1, "emulated")} for s in (few, many)]
-    assert named[0] < named[1] == {item.trial.name(1) for item in loss.plan(always, 1, "emulated")}
+    named = [{item.trial.name(1) for item in plan_loss(s, 1, "emulated")} for s in (few, many)]
+    assert named[0] < named[1] == {item.trial.name(1) for item in plan_loss(always, 1, "emulated")}
 
 
 def measured_on_model(folder, experiment, settings):
@@ -60,11 +63,11 @@ def measured_on_model(folder, experiment, settings):
     store = RawStore(folder, "model", "test", name)
     found = run_trials(
         store,
-        experiment.plan(settings, 1, "model"),
+        PLANS[name](settings, 1, "model"),
         1,
         lambda **_: nullcontext(ModelTestbed(links, 1)),
         experiment.measure,
-        is_known=partial(STOPPING[name].is_precise, settings),
+        is_precise=partial(STOPPING[name].is_precise, settings),
     )
     return [listed_trial(store, entry) for entry in found["trials"]]
 

@@ -9,11 +9,12 @@ import pytest
 from tsnrepro.config.files import campaign
 from tsnrepro.experiments.topologies import analysis
 from tsnrepro.experiments.topologies import measure as topologies
+from tsnrepro.experiments.topologies.measure import topology
+from tsnrepro.experiments.topologies.plan import plan as plan_topologies
 from tsnrepro.experiments.topologies.settings import TopologiesSettings
-from tsnrepro.experiments.topologies.simulated import topology
 from tsnrepro.records.store import Trial
 from tsnrepro.runner.measurement import Measurement
-from tsnrepro.runner.runner import open_testbed
+from tsnrepro.runner.testbed import open_testbed
 
 BOTH = pytest.mark.parametrize("configuration", ["control", "frer"])
 BASE = {
@@ -140,7 +141,7 @@ def test_the_analysis_sets_each_cell_beside_what_follows_without_simulating(mode
         link_loss_percents=[0.0, 5.0],
     )
     rows = []
-    for item in topologies.plan(settings, 1, "model"):
+    for item in plan_topologies(settings, 1, "model"):
         found = Measurement()
         topologies.measure(model, item.trial, found)
         row = {"trial": f"t{item.order}", "sha256": f"{item.order:064x}", "order": item.order}

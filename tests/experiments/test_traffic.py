@@ -10,12 +10,14 @@ from tsnrepro.config.files import campaign
 from tsnrepro.experiments.traffic import analysis
 from tsnrepro.experiments.traffic import measure as traffic
 from tsnrepro.experiments.traffic.measure import loads_of, whole_pictures_us
+from tsnrepro.experiments.traffic.plan import Factors
+from tsnrepro.experiments.traffic.plan import plan as plan_traffic
 from tsnrepro.experiments.traffic.settings import Camera, Lidar, Mix, TrafficSettings
 from tsnrepro.native.streams.log import LISTENER_DTYPE, decompress
 from tsnrepro.records.outputs import arrivals_of
 from tsnrepro.records.store import Trial
 from tsnrepro.runner.measurement import Measurement
-from tsnrepro.runner.runner import open_testbed
+from tsnrepro.runner.testbed import open_testbed
 
 BOTH = pytest.mark.parametrize("configuration", ["control", "frer"])
 LINE_US = {"control": 1538 * 8 / 1000, "frer": 1544 * 8 / 1000}
@@ -39,6 +41,10 @@ def trial_of(*sources, configuration="control", repetition=1, duration_s=0.5, **
     given = {"mix": "mix", "sources": mix.model_dump(mode="json")["sources"]}
     given |= {"configuration": configuration, "duration_s": duration_s} | factors
     return Trial("traffic", "label", given, repetition)
+
+
+def loads_of_trial(trial):
+    return loads_of(Factors.of(trial), trial.repetition)
 
 
 def measured(testbed, *sources, **factors):
@@ -109,7 +115,8 @@ def test_a_repetition_draws_its_own_phases():
     sources = camera(picture_bytes=3000, count=3)
     phases = {
         (c, r): [
-            load.phase_s for _, load in loads_of(trial_of(sources, configuration=c, repetition=r))
+            load.phase_s
+            for _, load in loads_of_trial(trial_of(sources, configuration=c, repetition=r))
         ]
         for c in ("control", "frer")
         for r in (1, 2)
@@ -178,11 +185,11 @@ def test_a_picture_is_a_train_of_datagrams():
 def test_a_group_of_pictures_is_sent_over_and_over_from_anywhere(model):
     """4, 2 and 1 datagrams a picture; 10 pictures in half a second, whichever is the first."""
     group = camera(picture_bytes=[4 * 1472, 2 * 1472, 1472])
-    ((_, load),) = loads_of(trial_of(group))
+    ((_, load),) = loads_of_trial(trial_of(group))
     assert sorted(load.trains) == [1, 2, 4]
     assert load.datagrams == 3 * 7 + load.trains[0]
     assert load.sending_s == pytest.approx(0.5)
-    firsts = {loads_of(trial_of(group, repetition=r))[0][1].trains[0] for r in range(1, 30)}
+    firsts = {loads_of_trial(trial_of(group, repetition=r))[0][1].trains[0] for r in range(1, 30)}
     assert firsts == {1, 2, 4}
     found = measured(model, group)
     (stream,) = found.values["streams"]
@@ -219,7 +226,7 @@ def test_the_analysis_pools_streams_and_takes_the_trial_as_its_unit(model):
         ],
     )
     rows, trials = [], []
-    for item in traffic.plan(settings, 1, "model"):
+    for item in plan_traffic(settings, 1, "model"):
         found = Measurement()
         traffic.measure(model, item.trial, found)
         named = {"trial": f"t{item.order}", "sha256": f"{item.order:064x}", "duration_s": 0.3}

@@ -19,7 +19,7 @@ from tsnrepro.imports.imported import (
 from tsnrepro.imports.importing import import_folder
 from tsnrepro.records.store import RawStore
 from tsnrepro.records.tables import load_trials
-from tsnrepro.runner import runner as measuring
+from tsnrepro.runner import run as measuring
 
 MAPPING = """
 description: loss by load and latency, from two boards on a desk

@@ -11,7 +11,7 @@ from test_runner import left_running
 from tsnrepro.common.errors import RecordError
 from tsnrepro.experiments.loss import measure as loss
 from tsnrepro.records.store import RawStore, Trial
-from tsnrepro.runner.plan import Planned
+from tsnrepro.runner.design import Planned
 from tsnrepro.runner.run import run_trials
 from tsnrepro.tools import iperf3
 

@@ -17,6 +17,7 @@ from tsnrepro.common.errors import RecordError, TestbedError
 from tsnrepro.config import EmulatedSettings
 from tsnrepro.config.campaigns import Campaign
 from tsnrepro.experiments.loss import measure as loss
+from tsnrepro.experiments.loss.plan import plan as plan_loss
 from tsnrepro.records.store import RawStore
 from tsnrepro.records.tables import load_trials
 from tsnrepro.runner.run import run_trials
@@ -36,6 +37,7 @@ import json, sys
 from functools import partial
 from pathlib import Path
 from tsnrepro.experiments.loss import measure as loss
+from tsnrepro.experiments.loss.plan import plan as plan_loss
 from tsnrepro.runner.run import run_trials, write_manifest
 from tsnrepro.records.store import RawStore
 from tsnrepro.config import EmulatedSettings
@@ -45,7 +47,7 @@ from tsnrepro.testbeds.emulated.testbed import EmulatedTestbed
 campaign = Campaign.model_validate(json.loads(sys.argv[1]))
 store = RawStore(Path(sys.argv[2]), "emulated", "test", "loss")
 bring_up = partial(EmulatedTestbed, EmulatedSettings(), "a campaign that is killed")
-planned = loss.plan(campaign.loss, campaign.seed, "emulated")
+planned = plan_loss(campaign.loss, campaign.seed, "emulated")
 found = run_trials(store, planned, 2, bring_up, loss.measure)
 write_manifest(found, sys.argv[3])
 """
@@ -57,7 +59,7 @@ def test_it_resumes_at_the_trial_that_was_killed(tmp_path):
     environment = os.environ | {"TMPDIR": str(tmp_path)}
     store = RawStore(raw, "emulated", "test", "loss")
     campaign = Campaign.model_validate(CAMPAIGN)
-    items = loss.plan(campaign.loss, campaign.seed, "emulated")
+    items = plan_loss(campaign.loss, campaign.seed, "emulated")
 
     with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as first:
         for line in first.stdout:
@@ -96,7 +98,7 @@ def test_a_host_that_goes_in_the_midst_of_a_trial_ends_the_run_and_the_next_comp
     before = surroundings()
     store = RawStore(tmp_path / "raw", "emulated", "test", "loss")
     campaign = Campaign.model_validate(CAMPAIGN)
-    items = loss.plan(campaign.loss, campaign.seed, "emulated")
+    items = plan_loss(campaign.loss, campaign.seed, "emulated")
     bring_up = partial(EmulatedTestbed, EmulatedSettings(), "a host that goes")
 
     def measure(testbed, trial, measured):

@@ -9,12 +9,18 @@ from tsnrepro.common.errors import TestbedError
 from tsnrepro.common.repository import root
 from tsnrepro.config.testbeds import load_testbed
 from tsnrepro.experiments.loss import measure as loss
+from tsnrepro.experiments.loss.plan import plan as plan_loss
 from tsnrepro.experiments.loss.settings import LossSettings
 from tsnrepro.records.store import Trial
-from tsnrepro.runner.backends.receiver_options import ReceiverOptions, check_window, reader_of
+from tsnrepro.runner.backends.receiver_options import (
+    ReceiverOptions,
+    check_window,
+    receiver_options,
+)
+from tsnrepro.runner.design import StallLimits
+from tsnrepro.runner.load import OF_TESTBED, HostOptions
 from tsnrepro.runner.measurement import Measurement
-from tsnrepro.runner.plan import StallLimits
-from tsnrepro.runner.run import _metered
+from tsnrepro.runner.run import _measure_metered
 from tsnrepro.testbeds.choose import unsupported_trial_reason
 from tsnrepro.testbeds.emulated.testbed import LISTENER
 from tsnrepro.testbeds.model import ModelTestbed
@@ -32,7 +38,7 @@ KINDS = ("model", "guest")
 
 def planned(*parts, repetitions=2):
     settings = {"repetitions": repetitions, "parts": [PART | part for part in parts]}
-    return loss.plan(LossSettings.model_validate(settings), 1, "emulated")
+    return plan_loss(LossSettings.model_validate(settings), 1, "emulated")
 
 
 def test_every_reader_meets_every_load_and_configuration():
@@ -165,7 +171,7 @@ def measured(testbed, **factors) -> Measurement:
     factors = {"configuration": "frer", "payload_bytes": 200, "rate_mbps": 2.0} | factors
     found = Measurement()
     trial = Trial("loss", "label", factors | {"duration_s": 1}, 1)
-    _metered(loss.measure, testbed, trial, found)
+    _measure_metered(loss.measure, testbed, trial, found)
     return found
 
 
@@ -215,9 +221,10 @@ def test_a_buffer_that_iperf3_cannot_have_is_refused(testbed):
 @pytest.mark.namespaces
 def test_the_testbeds_settings_hold_where_a_trial_says_nothing(bring_up):
     testbed = bring_up(receive_buffer_bytes=BUFFER_BYTES, realtime_listener=True)
-    assert reader_of(testbed, {}) == ReceiverOptions(BUFFER_BYTES, realtime=True)
-    changed = {"receive_buffer_bytes": 1_000_000, "realtime_listener": False}
-    assert reader_of(testbed, changed) == ReceiverOptions(1_000_000, realtime=False)
+    own = ReceiverOptions(BUFFER_BYTES, realtime=True)
+    assert receiver_options(testbed, OF_TESTBED) == own
+    changed = HostOptions(receive_buffer_bytes=1_000_000, realtime_listener=False)
+    assert receiver_options(testbed, changed) == ReceiverOptions(1_000_000, realtime=False)
 
 
 @pytest.mark.namespaces

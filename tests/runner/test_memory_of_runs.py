@@ -9,6 +9,7 @@ import pytest
 
 from tsnrepro.config import files as campaigns
 from tsnrepro.experiments.loss import measure as loss
+from tsnrepro.experiments.loss.plan import plan as plan_loss
 from tsnrepro.records.store import RawStore
 from tsnrepro.runner.run import run_trials
 from tsnrepro.testbeds.model import ModelTestbed
@@ -58,7 +59,7 @@ def planned():
     assert settings is not None
     part = settings.parts[0].model_copy(update={"duration_s": 1, "rates_mbps": [1]})
     changed = {"parts": [part], "repetitions": LOOKS[-1] // len(settings.configurations) + 1}
-    return loss.plan(settings.model_copy(update=changed), 1, "model")
+    return plan_loss(settings.model_copy(update=changed), 1, "model")
 
 
 class OneByOne(ModelTestbed):

@@ -29,12 +29,12 @@ from tsnrepro.native.streams.log import decompress
 from tsnrepro.records.outputs import ARRIVALS, HALF_ROUND_TRIPS
 from tsnrepro.records.store import RawStore, Trial
 from tsnrepro.runner.backends import backend
-from tsnrepro.runner.backends.model_faults import faulty_route
+from tsnrepro.runner.backends.model import faulty_route
+from tsnrepro.runner.design import Planned
 from tsnrepro.runner.faults import Fault, Timeline
 from tsnrepro.runner.measurement import Measurement
-from tsnrepro.runner.plan import Planned
 from tsnrepro.runner.run import run_trials
-from tsnrepro.runner.runner import open_testbed
+from tsnrepro.runner.testbed import open_testbed
 from tsnrepro.testbeds.model import spread
 
 BOTH = pytest.mark.parametrize("configuration", ["frer", "control"])

@@ -11,6 +11,7 @@ from tsnrepro.config.frer import LatentSettings
 from tsnrepro.experiments.failure import measure as failure
 from tsnrepro.experiments.mausezahn import measure as mausezahn
 from tsnrepro.experiments.rfc2544 import measure as experiment
+from tsnrepro.experiments.rfc2544.plan import plan as plan_rfc2544
 from tsnrepro.experiments.rfc2544.settings import Rfc2544Settings
 from tsnrepro.experiments.streams import measure as streams
 from tsnrepro.experiments.traffic import measure as traffic
@@ -158,7 +159,7 @@ def test_a_search_of_the_documents_is_made_by_iperf3(testbed):
     settings = Rfc2544Settings(throughput={**part, "binary_search": search})
     (planned,) = [
         item
-        for item in experiment.plan(settings, 1, "emulated")
+        for item in plan_rfc2544(settings, 1, "emulated")
         if item.trial.factors["configuration"] == "frer"
     ]
     found = Measurement()
@@ -195,7 +196,7 @@ def test_the_campaign_measures_rfc2544(testbed):
     settings = campaign("quick")
     (planned,) = [
         p
-        for p in experiment.plan(settings.rfc2544, settings.seed, "emulated")
+        for p in plan_rfc2544(settings.rfc2544, settings.seed, "emulated")
         if p.trial.label == "one-way-idle-frer-frame1518" and p.trial.repetition == 1
     ]
     found = Measurement()
@@ -210,7 +211,7 @@ def test_a_one_way_latency_trial_makes_the_waits_that_are_asked_for(testbed):
     settings = campaign("quick").rfc2544.model_copy(update={"full_waits": True})
     (planned,) = [
         p
-        for p in experiment.plan(settings, 1, "emulated")
+        for p in plan_rfc2544(settings, 1, "emulated")
         if p.trial.label == "one-way-idle-frer-frame1518"
     ]
     found, began = Measurement(), time.monotonic()

@@ -9,18 +9,25 @@ from hypothesis import strategies as st
 from tsnrepro.common.errors import ConfigurationError
 from tsnrepro.config import parse
 from tsnrepro.config.files import campaign
-from tsnrepro.experiments.latency import measure as latency
-from tsnrepro.experiments.loss import measure as loss
+from tsnrepro.experiments.latency import plan as latency
+from tsnrepro.experiments.loss import plan as loss
 from tsnrepro.experiments.loss.settings import LossSettings
-from tsnrepro.experiments.mausezahn import measure as mausezahn
+from tsnrepro.experiments.mausezahn import plan as mausezahn
 from tsnrepro.experiments.mausezahn.settings import MausezahnSettings
-from tsnrepro.experiments.tcp import measure as tcp
+from tsnrepro.experiments.tcp import plan as tcp
 from tsnrepro.experiments.tcp.settings import TcpSettings
 from tsnrepro.records.store import Trial
-from tsnrepro.runner.plan import randomised_blocks
+from tsnrepro.runner.design import Planned, in_blocks
 
 MODULES = {"loss": loss, "tcp": tcp, "latency": latency}
 CAMPAIGNS = ("smoke", "quick", "documents")
+
+
+def blocks(trials, seed):
+    """Return trials in random blocks; the order that they are planned in is that of the list."""
+    planned = in_blocks([Planned(trial, 0, 1.0) for trial in trials], seed)
+    assert [item.order for item in planned] == [*range(len(planned))]
+    return [item.trial for item in planned]
 
 
 @st.composite
@@ -38,7 +45,7 @@ def experiments(draw):
 @given(experiments(), st.integers(0, 2**32))
 def test_blocks_are_complete_and_in_order(experiment, seed):
     trials, conditions, repetitions = experiment
-    ordered = randomised_blocks(trials, seed)
+    ordered = blocks(trials, seed)
     assert Counter(t.digest for t in ordered) == Counter(t.digest for t in trials)
     for repetition in range(1, repetitions + 1):
         block = ordered[(repetition - 1) * conditions : repetition * conditions]
@@ -52,17 +59,16 @@ def test_the_order_depends_on_the_seed_alone(experiment, seed, random):
     trials, _, _ = experiment
     shuffled = list(trials)
     random.shuffle(shuffled)
-    assert randomised_blocks(trials, seed) == randomised_blocks(shuffled, seed)
+    assert blocks(trials, seed) == blocks(shuffled, seed)
 
 
 def test_another_seed_is_another_order_and_blocks_differ():
     trials = [Trial("loss", str(n), {"number": n}, r) for r in (1, 2, 3) for n in range(20)]
     orders = {
-        tuple(trial.factors["number"] for trial in randomised_blocks(trials, seed)[:20])
-        for seed in range(20)
+        tuple(trial.factors["number"] for trial in blocks(trials, seed)[:20]) for seed in range(20)
     }
     assert len(orders) == 20
-    ordered = [trial.factors["number"] for trial in randomised_blocks(trials, 1)]
+    ordered = [trial.factors["number"] for trial in blocks(trials, 1)]
     assert len({tuple(ordered[i : i + 20]) for i in (0, 20, 40)}) == 3
 
 
@@ -70,7 +76,7 @@ def test_every_place_in_the_order_is_equally_likely():
     """Over many seeds a trial stands at every place about as often: no systematic drift."""
     trials = [Trial("loss", str(n), {"number": n}, 1) for n in range(4)]
     places = Counter(
-        next(i for i, t in enumerate(randomised_blocks(trials, seed)) if t.factors["number"] == 0)
+        next(i for i, t in enumerate(blocks(trials, seed)) if t.factors["number"] == 0)
         for seed in range(4000)
     )
     # Binomial with n = 4000, p = 1/4: standard deviation 27; five of them is once in a million.

@@ -13,9 +13,9 @@ from nbclient import NotebookClient
 from pseudo_terminal import CLEARED, said_to
 
 from tsnrepro.config.files import campaign
-from tsnrepro.experiments.latency import measure as latency
-from tsnrepro.experiments.loss import measure as loss
-from tsnrepro.experiments.tcp import measure as tcp
+from tsnrepro.experiments.latency import plan as latency
+from tsnrepro.experiments.loss import plan as loss
+from tsnrepro.experiments.tcp import plan as tcp
 from tsnrepro.runner import progress
 from tsnrepro.runner.progress import Progress, duration
 

@@ -24,7 +24,7 @@ from tsnrepro.common.errors import (
 )
 from tsnrepro.records.runs import recorded_trials
 from tsnrepro.records.store import RawStore, Trial
-from tsnrepro.runner.plan import Planned, StallLimits
+from tsnrepro.runner.design import Planned, StallLimits
 from tsnrepro.runner.run import manifest, run_trials, write_manifest
 
 
@@ -354,7 +354,7 @@ import sys, time
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from tsnrepro.runner.plan import Planned
+from tsnrepro.runner.design import Planned
 from tsnrepro.runner.run import run_trials, write_manifest
 from tsnrepro.records.store import RawStore, Trial
 
@@ -488,12 +488,12 @@ def test_further_repetitions_are_measured_until_enough_is_known(store):
     firm, further = planned(2), until_known(range(3, 9))
     asked = []
 
-    def is_known(name, found):
+    def is_precise(name, found):
         asked.append((name, [document["values"]["number"] for document in found]))
         return len(found) >= 4
 
     measure, testbed = Script(), FakeTestbed()
-    found = run_trials(store, firm + further, 1, testbed.open, measure, is_known=is_known)
+    found = run_trials(store, firm + further, 1, testbed.open, measure, is_precise=is_precise)
     assert measure.measured == [0, 1, 3, 4]
     assert asked[:3] == [("ratio", [0, 1]), ("ratio", [0, 1, 3]), ("ratio", [0, 1, 3, 4])]
     names = [item.trial.name(1) for item in (*firm, *further[:2])]
@@ -504,16 +504,16 @@ def test_a_run_that_goes_on_asks_again_and_measures_what_it_would_have(store):
     """Killed in a further repetition: the next run takes the same trials."""
     items = planned(2) + until_known(range(3, 9))
 
-    def is_known(_, found):
+    def is_precise(_, found):
         return len(found) >= 4
 
     killed = Script([None, None, KeyboardInterrupt()])
     with pytest.raises(KeyboardInterrupt):
-        run_trials(store, items, 1, FakeTestbed().open, killed, is_known=is_known)
+        run_trials(store, items, 1, FakeTestbed().open, killed, is_precise=is_precise)
     measure = Script()
-    found = run_trials(store, items, 1, FakeTestbed().open, measure, is_known=is_known)
+    found = run_trials(store, items, 1, FakeTestbed().open, measure, is_precise=is_precise)
     assert measure.measured == [3, 4]
-    again = run_trials(store, items, 1, FakeTestbed().open, measure, is_known=is_known)
+    again = run_trials(store, items, 1, FakeTestbed().open, measure, is_precise=is_precise)
     assert again == found
     assert measure.measured == [3, 4]
 

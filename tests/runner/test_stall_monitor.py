@@ -3,8 +3,7 @@
 import pytest
 
 from tsnrepro.common.errors import CommandError, ToolError
-from tsnrepro.runner.measurement import Measurement
-from tsnrepro.runner.stall_monitor import stalls_metered
+from tsnrepro.runner.measurement import Measurement, stalls_metered
 
 pytestmark = pytest.mark.namespaces
 
@@ -65,7 +64,7 @@ def test_a_trials_own_error_comes_before_a_meters(testbed, monkeypatch):
     def refuse(_text):
         raise ToolError("no report")
 
-    monkeypatch.setattr("tsnrepro.runner.stall_monitor.parse_stalls", refuse)
+    monkeypatch.setattr("tsnrepro.runner.measurement.parse_stalls", refuse)
     measured = Measurement()
     with pytest.raises(CommandError, match="no answer"), stalls_metered(testbed, measured):
         fail()

@@ -144,8 +144,8 @@ def test_frer_hides_a_failure_that_the_listener_need_not_know_of(eliminating, sc
 def test_the_sleeping_generator_is_counted_once(eliminating):
     trial, load = Trial("mausezahn", "label", {}, 1), IntendedLoad("frer", 1472, 100, 1)
     backend = HostsBackend(eliminating, trial, Measurement())
-    outcome = backend.mausezahn_load(load, 10)
-    assert outcome.received == outcome.sent > 0
+    outcome = backend.mausezahn_load(load, 10, 5001)
+    assert outcome.received_total == outcome.sent > 0
 
 
 @pytest.mark.parametrize("name", ["capture", "shaping"])

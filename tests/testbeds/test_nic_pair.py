@@ -7,11 +7,11 @@ from contextlib import ExitStack
 import pytest
 from gate_lists import two_windows
 from racks import CARDS, Pair
+from shaping_parts import trials_of
 
 from tsnrepro.common.errors import TestbedError, ToolError
 from tsnrepro.experiments.shaping import measure as shaping
 from tsnrepro.experiments.shaping.log import LOG, decompress
-from tsnrepro.experiments.shaping.plan import trials_of
 from tsnrepro.experiments.shaping.settings import ShapingPart
 from tsnrepro.runner.measurement import Measurement
 from tsnrepro.testbeds.clocks import ClockSync, ClockSyncFailure, TimeService, parse_ptp_state, pmc

@@ -14,7 +14,8 @@ from tsnrepro.config import HardwareSettings, load_testbed, parse
 from tsnrepro.config.rack import RackStation
 from tsnrepro.results import testbed as label
 from tsnrepro.runner.backends.hosts import HostsBackend
-from tsnrepro.runner.backends.receiver_options import reader_of
+from tsnrepro.runner.backends.receiver_options import receiver_options
+from tsnrepro.runner.load import OF_TESTBED
 from tsnrepro.testbeds.rack import doctor_clocks
 from tsnrepro.testbeds.rack import nic_timestamps as card_stamps
 from tsnrepro.testbeds.rack.end_station import Station
@@ -135,7 +136,7 @@ def test_the_listener_asks_for_the_stamps_of_the_setting(stamps, log, asked):
 
     settings = rack(receive_stamps=stamps, ptp=PTP)
     requests = HostsBackend.__new__(HostsBackend)
-    requests._reader = reader_of(SimpleNamespace(settings=settings), {})
+    requests._receiver = receiver_options(SimpleNamespace(settings=settings), OF_TESTBED)
     requests._listener = SimpleNamespace(start=start)
     with pytest.raises(Ended):
         requests._start_listener([5202], 1.0, log)

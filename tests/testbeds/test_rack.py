@@ -16,6 +16,7 @@ from tsnrepro.config import parse
 from tsnrepro.experiments.latency import measure as latency
 from tsnrepro.experiments.loss import measure as loss
 from tsnrepro.experiments.loss.analysis import analyse as analyse_loss
+from tsnrepro.experiments.loss.plan import plan as plan_loss
 from tsnrepro.experiments.loss.settings import LossSettings
 from tsnrepro.experiments.mausezahn import measure as mausezahn
 from tsnrepro.experiments.ping import measure as ping
@@ -228,7 +229,7 @@ def test_a_run_on_a_rack_is_recorded_and_analysed(computers_up, tmp_path):
     narrow = {"question": "bottleneck", "payload_bytes": 1472, "rates_mbps": [10]}
     narrow |= {"duration_s": 1, "member_link_rate_mbps": 5}
     settings = parse(LossSettings, {"repetitions": 1, "parts": [*parts, narrow]}, "a test")
-    planned = [item for item in loss.plan(settings, 1, "hardware") if not item.testbed]
+    planned = [item for item in plan_loss(settings, 1, "hardware") if not item.testbed]
     assert len(planned) == 4
     store = RawStore(tmp_path, "a-rack", "a-test", "loss")
     found = run_trials(store, planned, 1, lambda: nullcontext(computers_up), loss.measure)

@@ -9,7 +9,7 @@ import pytest
 
 from tsnrepro.common.errors import ConfigurationError
 from tsnrepro.config import files as campaigns
-from tsnrepro.runner.runner import is_recorded
+from tsnrepro.runner.plan import is_recorded
 from tsnrepro.workflow import status
 
 

@@ -5,7 +5,7 @@ check sequence and without preamble and gap; its wire bytes include both.
 """
 
 from collections.abc import Iterable
-from typing import Final
+from typing import Any, Final
 
 PREAMBLE_BYTES: Final = 8
 """Preamble and start frame delimiter (IEEE Std 802.3-2022, 3.1.1)."""
@@ -108,6 +108,19 @@ def tcp_frame(segment_bytes: int = TCP_SEGMENT_BYTES, *, vlan: bool = False) -> 
 def wire_bytes(frame_bytes: int) -> int:
     """Return what a frame occupies on the wire, in bytes, with preamble and gap."""
     return frame_bytes + PREAMBLE_BYTES + GAP_BYTES
+
+
+def payload_rate_mbps(datagrams: Any, payload_bytes: Any, seconds: Any = 1.0) -> Any:
+    """Return the payload rate, in Mb/s, of datagrams of one payload sent in a time.
+
+    Numbers or arrays; without ``seconds``, ``datagrams`` is a rate in datagrams a second.
+    """
+    return datagrams * payload_bytes * 8 / seconds / 1e6
+
+
+def payload_rate_pps(rate_mbps: float, payload_bytes: float) -> float:
+    """Return the datagrams a second of a payload rate in Mb/s."""
+    return rate_mbps * 1e6 / 8 / payload_bytes
 
 
 def payload_limit_mbps(

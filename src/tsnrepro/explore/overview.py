@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from tsnrepro.config import files as campaigns
 from tsnrepro.imports.imported import is_imported
 from tsnrepro.records.store import RawStore, is_done, read_trial
-from tsnrepro.runner.runner import planned_trials
+from tsnrepro.runner.plan import planned_trials
 
 # What one looks at first, the most telling before others.
 _TELLING = (

@@ -1,9 +1,16 @@
-"""What goes wrong during a run, and when: one timeline for every kind of testbed."""
+"""Timelines of faults for every kind of testbed, and their injection on hosts."""
 
+import time
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
+from tsnrepro.common.errors import TsnreproError
 from tsnrepro.config.frer import LatentSettings
+from tsnrepro.testbeds.faults import Event, LatentDetection
+from tsnrepro.testbeds.protocol import HostTestbed
+from tsnrepro.tools.frerctl import FrerctlAlarm
+
+_PPM_OF_A_PERCENT = 10_000
 
 FaultKind = Literal["cut", "repair", "impair", "stick", "free", "restart"]
 
@@ -12,9 +19,9 @@ FaultKind = Literal["cut", "repair", "impair", "stick", "free", "restart"]
 class Fault:
     """One event, ``at_s`` seconds after the first datagram.
 
-    ``cut`` and ``repair`` a member path's link; ``impair`` it from now on (0 and 0 heals it);
-    ``stick`` and ``free`` the stream's sequence generator; ``restart`` a switch's sequence
-    functions.
+    ``cut`` and ``repair`` take down and bring up a member path's link; ``impair`` makes it lose or
+    duplicate from then on, with 0 and 0 neither; ``stick`` and ``free`` stop and resume the
+    stream's sequence generator; ``restart`` restarts a switch's sequence functions.
     """
 
     at_s: float
@@ -60,3 +67,80 @@ class LatentAlarm:
 
     at_s: float
     difference: int
+
+
+class FaultInjector:
+    """Injects the faults of a timeline; the end of its ``with`` block clears them all.
+
+    Parameters
+    ----------
+    testbed, timeline
+        Where and when.
+    longest_s
+        How long the block may last: the deadline of the detection of latent errors.
+    """
+
+    def __init__(self, testbed: HostTestbed, timeline: Timeline, longest_s: float) -> None:
+        self.timeline = timeline
+        self._testbed, self._longest_s = testbed, longest_s
+        self._events: list[tuple[Fault, Event]] = []
+        self._detection: LatentDetection | None = None
+        self._alarms: list[FrerctlAlarm] = []
+
+    def __enter__(self) -> "FaultInjector":
+        if (latent := self.timeline.latent) is not None:
+            self._detection = self._testbed.faults.start_latent(latent, deadline_s=self._longest_s)
+        return self
+
+    def __exit__(self, _kind: object, error: object, _trace: object) -> None:
+        try:
+            if self._detection is not None:
+                self._alarms = self._detection.stop()
+        except TsnreproError:
+            # An error of the block comes first.
+            if error is None:
+                raise
+        finally:
+            if self.timeline.faults:
+                self._testbed.faults.clear()
+
+    def run(self) -> None:
+        """Inject the faults at their times, from now on."""
+        began = time.monotonic()
+        for fault in self.timeline.faults:
+            time.sleep(max(0.0, began + fault.at_s - time.monotonic()))
+            self._events += [(fault, event) for event in self._apply(fault)]
+
+    def _apply(self, fault: Fault) -> list[Event]:
+        faults, path = self._testbed.faults, fault.path or 0
+        if fault.kind == "cut":
+            return [faults.cut(path)]
+        if fault.kind == "repair":
+            return [faults.repair(path)]
+        if fault.kind == "impair":
+            return faults.impair(
+                path,
+                drop_ppm=round(fault.loss_percent * _PPM_OF_A_PERCENT),
+                duplicate_ppm=round(fault.duplicate_percent * _PPM_OF_A_PERCENT),
+            )
+        if fault.kind == "restart":
+            return [faults.restart_switch(fault.switch or "sw1")]
+        return [faults.stick_generator(stuck=fault.kind == "stick")]
+
+    def applied(self, first_ns: int) -> tuple[AppliedFault, ...]:
+        """Return when each event took effect, after the first datagram at ``first_ns`` (TAI)."""
+        events_of: dict[Fault, list[Event]] = {}
+        for fault, event in self._events:
+            events_of.setdefault(fault, []).append(event)
+        return tuple(
+            AppliedFault(
+                fault,
+                (min(e.before_ns for e in events) - first_ns) / 1e9,
+                (max(e.after_ns for e in events) - first_ns) / 1e9,
+            )
+            for fault, events in events_of.items()
+        )
+
+    def alarms(self, first_ns: int) -> tuple[LatentAlarm, ...]:
+        """Return the latent errors that were detected, after the first datagram."""
+        return tuple(LatentAlarm((a.time_ns - first_ns) / 1e9, a.difference) for a in self._alarms)

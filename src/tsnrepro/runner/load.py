@@ -1,4 +1,4 @@
-"""What experiments ask of a network, and what came of it: one request and one outcome.
+"""Requests of experiments to a network and their outcomes: loads, and round trips.
 
 Counts are datagrams, rates datagrams a second or payload rates in Mb/s.
 """
@@ -10,13 +10,31 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tsnrepro.common.ethernet import payload_rate_mbps, payload_rate_pps
 from tsnrepro.config import Configuration
 from tsnrepro.native.streams.delivery import Delivery, deliver
 from tsnrepro.native.streams.log import Records
 from tsnrepro.runner.faults import AppliedFault, LatentAlarm
 from tsnrepro.testbeds.clocks import ClockSync, ClockSyncFailure, why_not_one_way
+from tsnrepro.tools.sockperf import SockperfResult
 
-_MEGA = 1e6
+
+@dataclass(frozen=True)
+class HostOptions:
+    """Socket buffers in bytes and the scheduling of a trial's programs.
+
+    Buffers are on the scale of net.core.rmem_default; None is what the testbed's settings have.
+    """
+
+    receive_buffer_bytes: int | None = None
+    realtime_listener: bool | None = None
+    """Whether the receiving program runs under SCHED_FIFO."""
+    send_buffer_bytes: int | None = None
+    """Of the talker of :mod:`tsnrepro.native.streams`."""
+
+
+OF_TESTBED = HostOptions()
+"""Options that are all the testbed's."""
 
 
 @dataclass(frozen=True)
@@ -36,16 +54,25 @@ class RateStep:
 class IntendedLoad:
     """Datagrams of one payload at a rate, from talker to listener (RFC 2285, 3.5.1).
 
-    They are evenly spaced unless told otherwise: with ``trains`` so many datagrams are handed over
-    together, as a camera does with a picture, and after the last train the first follows again;
-    ``poisson``, a seed, makes the gaps exponential, so their number is
-    random too. With ``phase_s`` the first slot is that long after a multiple of the slots'
-    interval, which tells several such loads apart.
+    They are evenly spaced by default.
 
-    ``burst`` asks for exactly that many datagrams, as close together as the rate says, once.
-    ``then`` is a second rate right after ``duration_s``. With ``full_waits`` the trial has what
-    RFC 2544, section 23, asks for: learning frames and 2 s before it, 2 s for late frames behind
-    it, and 5 s of rest.
+    Attributes
+    ----------
+    burst
+        Exactly so many datagrams, once, as close together as the rate says.
+    then
+        A second rate right after ``duration_s``.
+    full_waits
+        Whether the trial has the waits of RFC 2544, section 23: learning frames and 2 s before it,
+        2 s for late frames after it, and 5 s of rest.
+    trains
+        Datagrams that are sent together in each slot, as a camera sends a picture; after the last
+        train the first follows again.
+    poisson
+        A seed: gaps are exponential, so the number of datagrams is random too.
+    phase_s
+        Time of the first slot after a multiple of the slots' interval, by which several such loads
+        differ.
     """
 
     configuration: Configuration
@@ -60,16 +87,21 @@ class IntendedLoad:
     phase_s: float | None = None
 
     @classmethod
-    def of_factors(cls, factors: dict[str, Any]) -> "IntendedLoad":
-        """Return the load of a trial whose factors name ``rate_pps`` or ``rate_mbps``."""
-        payload = factors["payload_bytes"]
-        rate = factors.get("rate_pps") or factors["rate_mbps"] * _MEGA / 8 / payload
-        return cls(factors["configuration"], payload, rate, factors["duration_s"])
+    def at_mbps(
+        cls,
+        configuration: Configuration,
+        payload_bytes: int,
+        rate_mbps: float,
+        duration_s: float,
+    ) -> "IntendedLoad":
+        """Return a load at a payload rate in Mb/s."""
+        rate_pps = payload_rate_pps(rate_mbps, payload_bytes)
+        return cls(configuration, payload_bytes, rate_pps, duration_s)
 
     @property
     def rate_mbps(self) -> float:
         """Payload rate in Mb/s."""
-        return self.rate_pps * self.payload_bytes * 8 / _MEGA
+        return payload_rate_mbps(self.rate_pps, self.payload_bytes)
 
     @property
     def before_step(self) -> int:
@@ -118,26 +150,27 @@ def in_trains(trains: Sequence[int], count: int) -> int:
 
 @dataclass(frozen=True)
 class LoadOutcome:
-    """What came of a load.
+    """The outcome of a load.
 
     Attributes
     ----------
     sent
-        Datagrams that really left the talker; those it could not send are not among them.
-    received, unique
-        Datagrams that the listener read, with and without repeats.
+        Datagrams that left the talker; those it could not send are not among them.
+    received_total, received_unique
+        Datagrams that the listener read, with and without repeats. A record's ``received`` is the
+        number without repeats.
     sending_s
-        Real sending time, a gap for every datagram: sent / sending_s is the offered load.
+        Measured sending time, a gap for every datagram: sent / sending_s is the offered load.
     reordered
         First arrivals whose number is below the largest seen (RFC 4737, 3.3).
     elapsed_s
-        Time of the whole trial with set-up and waiting; none where it is not known.
+        Time of the whole trial with set-up and waiting; None where it was not measured.
     late
         Slots that were sent late, by the talker's own tolerance.
     timed_out
         Whether a deadline ended the sending.
     jitter_ms
-        As iperf3 reports it (RFC 3550, 6.4.1); none where it is not measured.
+        As iperf3 reports it (RFC 3550, 6.4.1); None where it was not measured.
     first_ns
         When the first datagram was sent, on the talker's clock.
     accounting
@@ -145,21 +178,21 @@ class LoadOutcome:
     recovery
         The clause 10 counters of the stream's recovery function.
     arrivals
-        The listener's record of each datagram, where it was asked for: first arrivals and, on
+        The listener's record of each datagram, where it was requested: first arrivals and, on
         hosts, repeats. Times are nanoseconds on the talker's clock.
     faults, alarms
         The faults as they took effect, and the latent errors that were detected.
     listener_ahead_ns
-        How far the listener's clock was ahead of the talker's, taken off the times of the arrivals;
-        none where both read one clock, or clocks that are kept together.
+        How far the listener's clock was ahead of the talker's, subtracted from the times of the
+        arrivals; None where both read one clock, or synchronised clocks.
     clocks, refusal
-        How well talker's and listener's clocks agreed before and after, and why the two reports'
-        times do not compare, if so; none where there is but one true time.
+        How well talker's and listener's clocks agreed before and after, and the reason where the
+        two reports' times do not compare; None where there is only one clock.
     """
 
     sent: int
-    received: int
-    unique: int
+    received_total: int
+    received_unique: int
     sending_s: float
     reordered: int = 0
     elapsed_s: float | None = None
@@ -179,7 +212,7 @@ class LoadOutcome:
     @property
     def lost(self) -> int:
         """Datagrams sent and not received."""
-        return self.sent - self.unique
+        return self.sent - self.received_unique
 
     @property
     def loss_percent(self) -> float:
@@ -189,15 +222,19 @@ class LoadOutcome:
     @property
     def duplicates(self) -> int:
         """Datagrams received again."""
-        return self.received - self.unique
+        return self.received_total - self.received_unique
 
     @property
     def offered_pps(self) -> float:
         """Offered load: the rate that was reached."""
         return self.sent / self.sending_s
 
+    def offered_mbps(self, payload_bytes: int) -> float:
+        """Return the offered load as a payload rate."""
+        return payload_rate_mbps(self.offered_pps, payload_bytes)
+
     def why_not_one_way(self, smallest_ns: float) -> str | None:
-        """Return why no one-way latency of this size can be stated, if so."""
+        """Return the reason where clocks do not allow a one-way latency of this size."""
         if not self.clocks:
             return None
         refusal = self.refusal or why_not_one_way(smallest_ns, *self.clocks)
@@ -209,9 +246,9 @@ class LoadOutcome:
         Raises
         ------
         ValueError
-            Arrivals were not asked for.
+            Arrivals were not requested.
         """
-        return deliver(self.sent, self._kept_arrivals())
+        return deliver(self.sent, self._recorded_arrivals())
 
     def sending_times_of_lost(self) -> npt.NDArray[np.float64]:
         """Return when the lost datagrams were sent, in seconds after the first, in order.
@@ -223,10 +260,10 @@ class LoadOutcome:
         Raises
         ------
         ValueError
-            Arrivals were not asked for, fewer than two different datagrams arrived, or a number is
+            Arrivals were not requested, fewer than two different datagrams arrived, or a number is
             beyond what was sent.
         """
-        arrivals = self._kept_arrivals()
+        arrivals = self._recorded_arrivals()
         numbers, first = np.unique(arrivals["sequence"].astype(np.int64), return_index=True)
         times = (arrivals["sent_ns"].astype(np.int64)[first] - self.first_ns) / 1e9
         if numbers.size < 2:
@@ -240,22 +277,22 @@ class LoadOutcome:
         return np.interp(missing, numbers, times) + before + after
 
     def step_s(self, load: IntendedLoad) -> float:
-        """Return when the rate of a load with ``then`` really fell, in seconds after the first.
+        """Return when the rate of a load with ``then`` fell, in seconds after the first datagram.
 
         A generator that falls behind sends its datagrams later than planned. Where nothing sent at
-        the second rate arrived, the plan is all that is known.
+        the second rate arrived, it is the planned time.
 
         Raises
         ------
         ValueError
-            Arrivals were not asked for.
+            Arrivals were not requested.
         """
-        arrivals = self._kept_arrivals()
+        arrivals = self._recorded_arrivals()
         slower = arrivals["sent_ns"][arrivals["sequence"] >= load.before_step].astype(np.int64)
         return float(slower.min() - self.first_ns) / 1e9 if len(slower) else load.step_s
 
     def step_and_last_loss(self, load: IntendedLoad) -> tuple[float, float | None]:
-        """Return when the rate really fell and when the last lost datagram was sent, if any was.
+        """Return when the rate fell and when the last lost datagram was sent, None without any.
 
         Both are in seconds after the first datagram, by the sending times in what arrived.
 
@@ -267,25 +304,36 @@ class LoadOutcome:
         stepped_s = self.step_s(load)
         return stepped_s, float(self.sending_times_of_lost()[-1]) if self.lost else None
 
-    def _kept_arrivals(self) -> Records:
+    def _recorded_arrivals(self) -> Records:
         if self.arrivals is None:
-            raise ValueError("the run kept no arrivals")
+            raise ValueError("the run recorded no arrivals")
         return self.arrivals
 
     def values(self, payload_bytes: int) -> dict[str, Any]:
-        """Return what a record keeps of a load of one payload: result, accounting and recovery."""
+        """Return the values for the record: result, accounting and recovery."""
         return {
             "result": {
                 "sent": self.sent,
-                "received": self.unique,
+                "received": self.received_unique,
                 "lost": self.lost,
                 "out_of_order": self.reordered,
                 "payload_bytes": payload_bytes,
                 "send_seconds": self.sending_s,
                 "jitter_ms": self.jitter_ms,
-                "offered_mbps": self.offered_pps * payload_bytes * 8 / _MEGA,
-                "delivered_mbps": self.unique / self.sending_s * payload_bytes * 8 / _MEGA,
+                "offered_mbps": self.offered_mbps(payload_bytes),
+                "delivered_mbps": payload_rate_mbps(
+                    self.received_unique / self.sending_s, payload_bytes
+                ),
             },
             "accounting": self.accounting,
             "recovery": self.recovery,
         }
+
+
+@dataclass(frozen=True)
+class RoundTrips:
+    """Half round trips in microseconds, in order; what sockperf reports of them; and recovery."""
+
+    half_us: npt.NDArray[np.float64] = field(repr=False)
+    report: SockperfResult
+    recovery: dict[str, Any] | None

@@ -1,127 +1,103 @@
-"""The trials of an experiment, and the order in which they are measured."""
+"""The trials that an experiment plans on a testbed under a campaign."""
 
-import random
-from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, field, replace
-from itertools import product
-from typing import Any
+from dataclasses import replace
+from importlib import import_module
 
-from tsnrepro.records.store import Trial, canonical
-
-# A second of the model's time takes about this much of ours; only the first estimate uses it.
-_MODEL_SHARE = 0.1
-
-
-@dataclass(frozen=True)
-class StallLimits:
-    """For how long, and how often, a machine may have stalled: None leaves it to the campaign."""
-
-    max_stall_ms: float | None = None
-    max_stalled_percent: float | None = None
+from tsnrepro.common.code_digest import code_digest
+from tsnrepro.common.errors import ConfigurationError
+from tsnrepro.config import TestbedSettings
+from tsnrepro.config.files import campaign, raw_root, testbed_settings
+from tsnrepro.config.registry import MODEL
+from tsnrepro.config.registry import experiment as experiment_of
+from tsnrepro.records.store import RawStore, is_done
+from tsnrepro.runner.design import Planned
+from tsnrepro.testbeds.choose import unsupported_reason, unsupported_trial_reason
 
 
-@dataclass(frozen=True)
-class Planned:
-    """A trial, its place in the order, and the seconds it should take.
+def planned_trials(experiment: str, testbed_name: str, campaign_name: str) -> list[Planned]:
+    """Return the trials of an experiment on a testbed under a campaign, in their order.
 
-    ``testbed`` are settings of the testbed that this trial needs otherwise than configured, such
-    as its number of paths. ``data_planes`` are the switches that have to run our data plane for
-    it, on a rack where others may stand. ``until`` names what a trial is measured for only as long
-    as it is not well enough known; without such a name it is measured in any case. ``cabled`` says
-    what has to be between network cards where it is measured between such, a ``cable`` or a
-    ``switch``. ``stall_limits`` is what it asks of machines beyond what the campaign does.
-    ``from_earlier`` tells that it starts from what trials before it found: it waits for them where
-    several are measured at once.
+    Those that this testbed cannot measure are left out, see :func:`left_out`.
+
+    Raises
+    ------
+    ConfigurationError
+        The experiment is unknown, not part of the campaign, or not for this kind of testbed.
     """
-
-    trial: Trial
-    order: int
-    nominal_s: float
-    testbed: dict[str, Any] = field(default_factory=dict)
-    data_planes: tuple[str, ...] = ()
-    stopping_rule: str = ""
-    cabled: str = ""
-    stall_limits: StallLimits = StallLimits()
-    from_earlier: bool = False
+    return planned_and_left_out(experiment, testbed_name, campaign_name)[0]
 
 
-def randomised_blocks(trials: list[Trial], seed: int) -> list[Trial]:
-    """Return the trials with each repetition as a block in random order.
+def left_out(experiment: str, testbed_name: str, campaign_name: str) -> dict[str, list[str]]:
+    """Return the labels of the trials that a testbed cannot measure, by the reason."""
+    return planned_and_left_out(experiment, testbed_name, campaign_name)[1]
 
-    A drift of the machine then falls on all configurations alike, and every block is a complete
-    experiment if the campaign is cut short. The same seed gives the same order.
+
+def is_recorded(experiment: str, testbed_name: str, campaign_name: str) -> bool:
+    """Tell whether the record has all trials of an experiment that a campaign plans now.
+
+    Trials under a stopping rule do not count: whether they are needed follows from results.
+    Checksums are left to ``tsnrepro verify``.
+
+    Raises
+    ------
+    RecordError
+        A trial's record cannot be read.
     """
-    blocks: dict[int, list[Trial]] = {}
-    for trial in trials:
-        blocks.setdefault(trial.repetition, []).append(trial)
-    ordered = []
-    for repetition in sorted(blocks):
-        block = sorted(blocks[repetition], key=lambda trial: trial.digest)
-        random.Random(f"{seed}/{repetition}").shuffle(block)
-        ordered += block
-    return ordered
+    try:
+        planned = planned_trials(experiment, testbed_name, campaign_name)
+    except ConfigurationError:
+        return False  # the campaign has nothing of it for this testbed
+    store = RawStore(raw_root(), testbed_name, campaign_name, experiment)
+    attempts = campaign(campaign_name).attempts
+    trials = [item.trial for item in planned if not item.stopping_rule]
+    return all(is_done(store.ended(trial), attempts) for trial in trials)
 
 
-def in_blocks(
-    trials: list[Trial],
-    seed: int,
-    nominal_s: Callable[[Trial], float],
-    testbed: Callable[[Trial], dict[str, Any]] = lambda _: {},
-) -> list[Planned]:
-    """Return the trials in random blocks, with what each takes of time and of the testbed."""
-    return [
-        Planned(trial, order, nominal_s(trial), testbed(trial))
-        for order, trial in enumerate(randomised_blocks(trials, seed))
-    ]
+def planned_and_left_out(
+    experiment: str, testbed_name: str, campaign_name: str
+) -> tuple[list[Planned], dict[str, list[str]]]:
+    """Return the trials to measure, and the labels of those left out by the reason.
 
-
-def in_order_of(planned: list[Planned], key: Callable[[Planned], Any]) -> list[Planned]:
-    """Return planned trials in order of a key and, where it is equal, in the order they had."""
-    return [replace(item, order=order) for order, item in enumerate(sorted(planned, key=key))]
-
-
-def grouped_by_testbed(planned: list[Planned]) -> list[Planned]:
-    """Return planned trials with those together that need the same of the testbed.
-
-    Each testbed's blocks keep their order, and so do the trials of a block. To bring another
-    testbed up takes seconds, longer than a short trial. Those on the testbed as it is configured
-    come first.
+    Raises
+    ------
+    ConfigurationError
+        As :func:`planned_trials`.
     """
-    return in_order_of(planned, lambda item: (bool(item.testbed), canonical(item.testbed)))
+    declared = experiment_of(experiment)
+    settings = campaign(campaign_name)
+    testbed = testbed_settings(testbed_name)
+    if reason := unsupported_reason(declared, testbed):
+        raise ConfigurationError(
+            f"experiment '{experiment}': {reason}", f"config/testbeds/{testbed_name}.yaml"
+        )
+    section = settings.section(experiment)
+    module = import_module(f"tsnrepro.experiments.{experiment}.plan")
+    # Kinds of testbeds differ in what they can run, so a plan is for one kind.
+    planned = module.plan(section, settings.seed, testbed.kind) if section else []
+    planned, others = _supported(planned, testbed)
+    if not planned:
+        raise ConfigurationError(
+            f"campaign '{campaign_name}' has no experiment '{experiment}' for testbed "
+            f"'{testbed_name}'",
+            f"config/campaigns/{campaign_name}.yaml",
+            f"It has: {', '.join(settings.experiments)}",
+        )
+    if testbed.kind == MODEL:
+        measure = f"tsnrepro.experiments.{experiment}.measure"
+        code = code_digest("tsnrepro.testbeds.model", module.__name__, measure)
+        planned = [replace(item, trial=replace(item.trial, code=code)) for item in planned]
+    return planned, others
 
 
-def planned_in_blocks(trials: list[Trial], seed: int, kind: str, set_up_s: float) -> list[Planned]:
-    """Return the trials in random blocks, each nominally its ``duration_s`` and a set-up long."""
-    return in_blocks(
-        trials, seed, lambda trial: nominal_seconds(kind, trial.factors["duration_s"], set_up_s)
-    )
-
-
-def full_factorial(
-    experiment: str,
-    label: str,
-    settings: Any,
-    constant: Collection[str] = (),
-    repetitions: range | None = None,
-    **varied: Sequence[Any],
-) -> list[Trial]:
-    """Return a trial for every repetition and combination of the varied factors.
-
-    ``label`` is a format string over a trial's factors; ``settings`` are the experiment's, of which
-    those named ``constant`` are factors of every trial, and whose repetitions are taken unless
-    others are named.
-    """
-    same = settings.model_dump(include={*constant})
-    combined = [
-        dict(zip(varied, values, strict=True)) | same for values in product(*varied.values())
-    ]
-    return [
-        Trial(experiment, label.format(**factors), factors, repetition)
-        for repetition in repetitions or range(1, settings.repetitions + 1)
-        for factors in combined
-    ]
-
-
-def nominal_seconds(kind: str, sending_s: float, set_up_s: float) -> float:
-    """Return how long a trial should take: the model neither waits nor sets anything up."""
-    return _MODEL_SHARE * sending_s if kind == "model" else sending_s + set_up_s
+def _supported(
+    planned: list[Planned], testbed: TestbedSettings
+) -> tuple[list[Planned], dict[str, list[str]]]:
+    """Return the trials that a testbed can measure, and the others' labels by the reason."""
+    supported: list[Planned] = []
+    others: dict[str, set[str]] = {}
+    for item in planned:
+        if reason := unsupported_trial_reason(item.testbed, item.data_planes, testbed, item.cabled):
+            others.setdefault(reason, set()).add(item.trial.label)
+        else:
+            supported.append(item)
+    return supported, {reason: sorted(labels) for reason, labels in others.items()}

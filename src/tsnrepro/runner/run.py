@@ -1,14 +1,17 @@
-"""A run: the trials of one experiment, measured in order and resumed where they were left."""
+"""Run an experiment: measure its trials in order, resume where a run ended, list what counts."""
 
+import gc
 import json
 import os
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
+from importlib import import_module
+from importlib.util import find_spec
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -20,20 +23,27 @@ from tsnrepro.common.errors import (
     TestbedError,
     ToolError,
 )
+from tsnrepro.config.files import campaign, raw_root, testbed_settings
+from tsnrepro.config.registry import EMULATED, HARDWARE
+from tsnrepro.config.registry import experiment as experiment_of
+from tsnrepro.imports.imported import imported_manifest, is_imported
 from tsnrepro.records.store import RawStore, Trial, accepted_attempt, canonical, is_done
 from tsnrepro.runner.anonymizer import Anonymizer
-from tsnrepro.runner.garbage import collect_garbage, freeze_gc
-from tsnrepro.runner.measurement import Measurement
-from tsnrepro.runner.plan import Planned, StallLimits
+from tsnrepro.runner.design import Planned, StallLimits
+from tsnrepro.runner.measurement import Measurement, stalls_metered
+from tsnrepro.runner.plan import planned_and_left_out
 from tsnrepro.runner.progress import Progress
-from tsnrepro.runner.stall_monitor import stalls_metered
+from tsnrepro.runner.testbed import open_for
 from tsnrepro.testbeds.protocol import SharedTestbed, Testbed
+
+# Collections that take longer find long-lived objects of libraries, not garbage.
+_LONG_SECONDS = 0.01
 
 
 class StalledError(ToolError):
-    """A trial was measured while its machine stood still for longer, or more often, than allowed.
+    """A machine stalled for longer, or more often, than a trial allows.
 
-    ``times_limit`` is how many times the limit that was.
+    ``times_limit`` is by what factor it exceeded the limit.
     """
 
     def __init__(self, what: str, where: str, times_limit: float) -> None:
@@ -41,10 +51,104 @@ class StalledError(ToolError):
         self.times_limit = times_limit
 
 
-# Fills the measurement as it goes, so that a failure keeps what was printed before it.
+# Fills the measurement as it goes, so that a failure keeps what preceded it.
 Measure = Callable[[Testbed, Trial, Measurement], None]
-# Whether the records of some trials tell enough of what others are measured until.
+# Whether the records of trials are precise enough for the rule of that name.
 StoppingRule = Callable[[str, list[dict[str, Any]]], bool]
+# A trial to measure, with its position in the progress.
+_Numbered = tuple[int, Planned]
+
+
+def run_experiment(
+    experiment: str, testbed_name: str, campaign_name: str, manifest: str = ""
+) -> dict[str, Any]:
+    """Measure the missing trials of an experiment, and return the run's manifest.
+
+    ``manifest`` is the file that it is written to; empty writes none. On an imported testbed there
+    is nothing to measure: the manifest lists what was imported.
+
+    Raises
+    ------
+    ConfigurationError
+        The experiment is unknown or not part of the campaign.
+    TsnreproError
+        The testbed or a trial failed; what was measured before is recorded.
+    """
+    declared = experiment_of(experiment)
+    if is_imported(raw_root(), testbed_name):
+        listed = imported_manifest(raw_root(), testbed_name, experiment, campaign_name)
+    else:
+        listed = _measure_experiment(declared.name, testbed_name, campaign_name)
+    if manifest:
+        write_manifest(listed, manifest)
+    return listed
+
+
+def _measure_experiment(experiment: str, testbed_name: str, campaign_name: str) -> dict[str, Any]:
+    planned, others = planned_and_left_out(experiment, testbed_name, campaign_name)
+    for reason, labels in others.items():
+        print(f"{experiment}: left out {', '.join(labels)}: {reason}")
+    settings = campaign(campaign_name)
+    purpose = f"campaign {campaign_name}, experiment {experiment}"
+    # The model has no caches to warm, and each job of a guest boots a machine.
+    kind = testbed_settings(testbed_name).kind
+    return run_trials(
+        RawStore(raw_root(), testbed_name, campaign_name, experiment),
+        planned,
+        settings.attempts,
+        partial(open_for, experiment, testbed_name, settings, purpose),
+        import_module(f"tsnrepro.experiments.{experiment}.measure").measure,
+        warm_up=settings.warm_up and kind in (EMULATED, HARDWARE),
+        max_stall_ms=settings.max_stall_ms,
+        is_precise=_stopping_rule(experiment, settings.section(experiment)),
+    )
+
+
+def _stopping_rule(experiment: str, section: Any) -> StoppingRule | None:
+    """Return an experiment's stopping rule under its settings, None where it has none."""
+    # By name: rules rest on statistics, and an edit of those is no reason to repeat trials.
+    name = f"tsnrepro.experiments.{experiment}.stopping"
+    if find_spec(name) is None:
+        return None
+    return partial(import_module(name).is_precise, section)
+
+
+# --- trials in order --------------------------------------------------------------------------
+
+
+@contextmanager
+def freeze_gc() -> Iterator[None]:
+    """Exclude all objects that exist before the block from garbage collection.
+
+    Every indented JSON text leaves closures that refer to each other, and those that outlive two
+    young collections wait for a full one. CPython defers that until a quarter as many objects as
+    are long-lived have been added (``gc.get_threshold``): with this package's libraries loaded
+    that is tens of thousands, megabytes and hours of trials, and then it takes a tenth of a second
+    of whatever is being measured. With older objects frozen (``gc.freeze``),
+    :func:`collect_garbage` takes a millisecond.
+
+    Only one thread may be in such a block at a time: the end of one ends all.
+    """
+    gc.collect(1)  # young garbage is not to be frozen
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.collect()
+        gc.unfreeze()
+
+
+def collect_garbage() -> None:
+    """Free the garbage made since the block of :func:`freeze_gc` began.
+
+    Objects that take long to look through are no garbage but what the first trials loaded, a
+    library or a compiler: they are frozen too, or every trial would look at them again.
+    """
+    # Processor time: a busy machine that made it wait says nothing of the number of objects.
+    began = time.thread_time()
+    gc.collect()
+    if time.thread_time() - began > _LONG_SECONDS:
+        gc.freeze()
 
 
 @freeze_gc()
@@ -57,21 +161,22 @@ def run_trials(
     *,
     warm_up: bool = False,
     max_stall_ms: float | None = None,
-    is_known: StoppingRule | None = None,
+    is_precise: StoppingRule | None = None,
 ) -> dict[str, Any]:
-    """Measure what the store does not hold yet and return the run's manifest.
+    """Measure the trials that the store lacks and return the run's manifest.
 
-    Trials that are measured ``until`` something is known come last, a repetition at a time, as long
-    as ``is_known`` says that it is not. The same records always lead to the same trials.
+    Trials under a stopping rule come last, a repetition at a time, until ``is_precise`` is true for
+    the rule. The same records always lead to the same trials.
 
     The testbed is brought up only when a trial is missing, and again for trials that need other
-    settings of it, which ``open_testbed`` takes by name. A trial that fails is recorded with
-    its reason and tried again, ``attempts`` times in all; so is one during which a machine stalled
-    for longer than ``max_stall_ms``, or more often than the trial allows, whatever came out. Where
-    all attempts are of that kind the steadiest counts. A run that is started again tries as often
-    again what failed: its cause may be mended. With ``warm_up`` the shortest trial that the first
-    testbed misses is measured once before any counts, since caches, neighbours and processors are
-    cold then; this is recorded too, as a trial that no manifest lists.
+    settings of it, which ``open_testbed`` takes by name. A trial that fails is recorded with its
+    reason and repeated, up to ``attempts`` times; so is one during which a machine stalled for
+    longer than ``max_stall_ms``, or more often than the trial allows, whatever the outcome. Where
+    all attempts stalled, the one that exceeded its limit least counts. A run that is started again
+    makes as many attempts again at what failed: the cause may have been removed. With ``warm_up``
+    the shortest trial that the first testbed lacks is measured once before any counts, since
+    caches, neighbours and processors are cold then; it is recorded as a trial that no manifest
+    lists.
 
     Raises
     ------
@@ -79,29 +184,29 @@ def run_trials(
         A trial failed in all attempts of this run; everything else has been measured and recorded.
     """
     recorder = _Recorder(store, attempts, max_stall_ms)
-    with _Opened(store, open_testbed) as testbeds:
+    with _OpenTestbed(store, open_testbed) as testbeds:
         measure_missing = partial(_measure_missing, recorder, testbeds, measure)
         taken = [item for item in planned if not item.stopping_rule]
         measure_missing(taken, warm_up=warm_up)
         further = [item for item in planned if item.stopping_rule]
         documents: list[dict[str, Any]] = []
-        wanted = taken
+        latest = taken
         for repetition, items in groupby(further, key=lambda item: item.trial.repetition):
-            found = (_of_record(store, item.trial)[0] for item in wanted)
-            documents += [document for document in found if document is not None]
-            wanted = _still_wanted(documents, list(items), is_known)
-            if wanted:
-                names = ", ".join(sorted({item.stopping_rule for item in wanted}))
-                print(f"{store.experiment}: not yet known: {names}; repetition {repetition}")
-                measure_missing(wanted, warm_up=False)
-                taken = [*taken, *wanted]
+            accepted = (_accepted(store, item.trial)[0] for item in latest)
+            documents += [document for document in accepted if document is not None]
+            latest = _imprecise(documents, list(items), is_precise)
+            if latest:
+                rules = ", ".join(sorted({item.stopping_rule for item in latest}))
+                print(f"{store.experiment}: not yet precise: {rules}; repetition {repetition}")
+                measure_missing(latest, warm_up=False)
+                taken = [*taken, *latest]
     return manifest(store, taken)
 
 
-class _Opened:
-    """The testbed that is up, until one of other settings is asked for or the block ends.
+class _OpenTestbed:
+    """The testbed that is up, until one of other settings is needed or the block ends.
 
-    ``environment`` is the digest of what is recorded of it.
+    ``environment`` is the digest of its recorded description.
     """
 
     environment: str
@@ -110,7 +215,7 @@ class _Opened:
         self._store, self._open, self._stack = store, open_testbed, ExitStack()
         self._overrides: dict[str, Any] | None = None
 
-    def __enter__(self) -> "_Opened":
+    def __enter__(self) -> "_OpenTestbed":
         return self
 
     def __exit__(self, *exception: Any) -> bool | None:
@@ -128,7 +233,7 @@ class _Opened:
 
 def _measure_missing(
     recorder: "_Recorder",
-    testbeds: _Opened,
+    testbeds: _OpenTestbed,
     measure: Measure,
     planned: list[Planned],
     *,
@@ -137,57 +242,55 @@ def _measure_missing(
     store = recorder.store
     missing = [item for item in planned if recorder.open_attempts(item.trial)]
     print(f"{store.experiment}: {len(planned)} trials, {len(planned) - len(missing)} recorded")
-    progress = recorder.progress
-    position = progress.further([item.nominal_s for item in missing])
+    position = recorder.progress.further([item.nominal_s for item in missing])
     for overrides, group in _by_testbed(missing):
         testbed = testbeds.get(overrides)
         recorder.environment = testbeds.environment
-        recorder.measure = partial(_metered, measure, testbed)
+        recorder.measure = partial(_measure_metered, measure, testbed)
         concealed = testbed.concealed if isinstance(testbed, SharedTestbed) else None
-        recorder.conceal = None if concealed is None else Anonymizer(concealed)
+        recorder.anonymize = None if concealed is None else Anonymizer(concealed)
         if warm_up:
             recorder.warm_up(min(group, key=lambda item: item.nominal_s))
             warm_up = False
-        tell = partial(_told, recorder)
-        _each(testbed.max_parallel, tell, list(enumerate(group, start=position)))
-        while again := recorder.put_off():
-            _each(testbed.max_parallel, tell, again)
+        record = partial(_record_one, recorder)
+        _in_order(testbed.max_parallel, record, list(enumerate(group, start=position)))
+        while deferred := recorder.take_deferred():
+            _in_order(testbed.max_parallel, record, deferred)
         position += len(group)
 
 
-def _still_wanted(
-    documents: list[dict[str, Any]], further: list[Planned], is_known: StoppingRule | None
+def _imprecise(
+    documents: list[dict[str, Any]], further: list[Planned], is_precise: StoppingRule | None
 ) -> list[Planned]:
-    """Return the trials of a further repetition whose purpose the records so far do not serve."""
-    if is_known is None:
+    """Return the trials of a further repetition whose rule the records do not satisfy yet."""
+    if is_precise is None:
         return further
-    known = {name for name in {item.stopping_rule for item in further} if is_known(name, documents)}
-    return [item for item in further if item.stopping_rule not in known]
+    rules = {item.stopping_rule for item in further}
+    satisfied = {rule for rule in rules if is_precise(rule, documents)}
+    return [item for item in further if item.stopping_rule not in satisfied]
 
 
-def _of_record(store: RawStore, trial: Trial) -> tuple[dict[str, Any] | None, list[dict[str, Any]]]:
+def _accepted(store: RawStore, trial: Trial) -> tuple[dict[str, Any] | None, list[dict[str, Any]]]:
     """Return the attempt at a trial that counts, None where none does, and all attempts."""
     documents = [store.read(folder) for folder in store.attempts(trial)]
     return accepted_attempt(documents), documents
 
 
-def _told(recorder: "_Recorder", numbered: tuple[int, Planned]) -> None:
-    """Record a trial and say so."""
+def _record_one(recorder: "_Recorder", numbered: _Numbered) -> None:
+    """Record a trial and show the progress."""
     position, item = numbered
     recorder.progress.begin(position, item.trial.label)
     if recorder.record(item):
         recorder.progress.end(position)
     else:
-        recorder.unsteady.append(numbered)
+        recorder.deferred.append(numbered)
     collect_garbage()
 
 
-def _each(
-    max_parallel: int, act: Callable[[tuple[int, Planned]], None], items: list[tuple[int, Planned]]
-) -> None:
-    """Act on each in its order, on some at a time; after the first error no further one begins.
+def _in_order(max_parallel: int, act: Callable[[_Numbered], None], items: list[_Numbered]) -> None:
+    """Act on each in its order, on some in parallel; after the first error no further one begins.
 
-    Those that start from what others found wait for all before them. What runs beside the one that
+    Those that start from earlier results wait for all before them. What runs beside the one that
     failed ends with its testbed.
     """
     if max_parallel == 1:
@@ -195,11 +298,11 @@ def _each(
             act(item)
         return
     for _, alike in groupby(items, key=lambda numbered: numbered[1].from_earlier):
-        _at_once(max_parallel, act, list(alike))
+        _in_parallel(max_parallel, act, list(alike))
 
 
-def _at_once(
-    max_parallel: int, act: Callable[[tuple[int, Planned]], None], items: list[tuple[int, Planned]]
+def _in_parallel(
+    max_parallel: int, act: Callable[[_Numbered], None], items: list[_Numbered]
 ) -> None:
     pool = ThreadPoolExecutor(max_parallel)
     try:
@@ -209,8 +312,10 @@ def _at_once(
         pool.shutdown(wait=False, cancel_futures=True)
 
 
-def _metered(measure: Measure, testbed: Testbed, trial: Trial, measured: Measurement) -> None:
-    """Measure a trial beside stall meters: a column of every trial is how steady its hosts were."""
+def _measure_metered(
+    measure: Measure, testbed: Testbed, trial: Trial, measured: Measurement
+) -> None:
+    """Measure a trial beside stall meters: every record says how its machines stalled."""
     with stalls_metered(testbed, measured):
         measure(testbed, trial, measured)
 
@@ -222,6 +327,9 @@ def _by_testbed(missing: list[Planned]) -> Iterator[tuple[dict[str, Any], list[P
         yield items[0].testbed, items
 
 
+# --- attempts ---------------------------------------------------------------------------------
+
+
 @dataclass
 class _Recorder:
     """Records attempts at trials, measured on a testbed of which ``environment`` is the digest."""
@@ -231,38 +339,38 @@ class _Recorder:
     max_stall_ms: float | None
     measure: Callable[[Trial, Measurement], None] = field(init=False)
     environment: str = field(init=False)
-    conceal: Anonymizer | None = field(init=False, default=None)
+    anonymize: Anonymizer | None = field(init=False, default=None)
     progress: Progress = field(init=False)
-    unsteady: list[tuple[int, Planned]] = field(init=False, default_factory=list)
+    deferred: list[_Numbered] = field(init=False, default_factory=list)
 
     def __post_init__(self) -> None:
         self.progress = Progress(self.store.experiment)
 
     def warm_up(self, shortest: Planned) -> None:
-        """Measure a trial before it counts; repetition 0 keeps it apart from those that do."""
+        """Measure a trial that does not count; its record has repetition 0."""
         trial = replace(shortest.trial, label=f"warm-up-{shortest.trial.label}", repetition=0)
         print(f"{self.store.experiment}: warming up")
         self._attempt(trial, len(self.store.attempts(trial)) + 1, 0, self.measure)
 
     def record(self, item: Planned) -> bool:
-        """Record attempts at a trial until one succeeds or none is left; return whether so it is.
+        """Record attempts at a trial until one succeeds or none is left; return whether it is done.
 
-        Stalls that are too many for one trial of several come in bursts of half a minute, which
-        attempts in a row do not outlast: such a trial is put off.
+        Stalls beyond a trial's own limits come in bursts of half a minute, which attempts in a row
+        do not outlast: such a trial is deferred.
         """
-        steady = partial(self._steady, item.stall_limits)
+        steady = partial(self._measure_steady, item.stall_limits)
         for attempt in self.open_attempts(item.trial):
-            ended = self._attempt(item.trial, attempt, item.order, steady)
-            if ended == "measured":
+            status = self._attempt(item.trial, attempt, item.order, steady)
+            if status == "measured":
                 return True
-            if ended == "unsteady" and item.stall_limits != StallLimits():
+            if status == "unsteady" and item.stall_limits != StallLimits():
                 return not self.open_attempts(item.trial)
         return True
 
-    def put_off(self) -> list[tuple[int, Planned]]:
-        """Return the trials that were put off since the last call, each with its position."""
-        unsteady, self.unsteady = self.unsteady, []
-        return unsteady
+    def take_deferred(self) -> list[_Numbered]:
+        """Return the trials that were deferred since the last call, each with its position."""
+        deferred, self.deferred = self.deferred, []
+        return deferred
 
     def open_attempts(self, trial: Trial) -> range:
         """Return the numbers of the attempts that this run may make: none after a success."""
@@ -272,17 +380,17 @@ class _Recorder:
         left = self.attempts - len(ended) if "unsteady" in ended else self.attempts
         return range(len(ended) + 1, len(ended) + left + 1)
 
-    def _steady(self, asked: StallLimits, trial: Trial, measured: Measurement) -> None:
-        """Measure a trial, and refuse it if a machine stalled for too long or too often."""
-        max_ms = self.max_stall_ms if asked.max_stall_ms is None else asked.max_stall_ms
+    def _measure_steady(self, limits: StallLimits, trial: Trial, measured: Measurement) -> None:
+        """Measure a trial, and reject it if a machine stalled for too long or too often."""
+        max_ms = self.max_stall_ms if limits.max_stall_ms is None else limits.max_stall_ms
         self.measure(trial, measured)
-        refused = [
+        errors = [
             StalledError(what, name, times_limit)
-            for name, found in measured.values.get("stalls", {}).items()
-            for what, times_limit in _beyond(found, max_ms, asked.max_stalled_percent)
+            for name, stalls in measured.values.get("stalls", {}).items()
+            for what, times_limit in _exceeded(stalls, max_ms, limits.max_stalled_percent)
         ]
-        if refused:
-            raise max(refused, key=lambda error: error.times_limit)
+        if errors:
+            raise max(errors, key=lambda error: error.times_limit)
 
     def _attempt(
         self,
@@ -291,7 +399,7 @@ class _Recorder:
         order: int,
         measure: Callable[[Trial, Measurement], None],
     ) -> str:
-        """Record one attempt at a trial and return how it ended.
+        """Record one attempt at a trial and return its status.
 
         Raises
         ------
@@ -302,7 +410,7 @@ class _Recorder:
         measured = Measurement(
             earlier=lambda: (d for d in store.documents() if d.get("code", "") == trial.code)
         )
-        document, lost = _try(trial, measured, measure)
+        document, testbed_error = _try(trial, measured, measure)
         document |= {
             "order": order,
             "environment": self.environment,
@@ -311,19 +419,19 @@ class _Recorder:
             "campaign": store.campaign,
         }
         outputs = measured.outputs
-        if self.conceal:
-            document, outputs = self.conceal(document), self.conceal(outputs)
+        if self.anonymize:
+            document, outputs = self.anonymize(document), self.anonymize(outputs)
         store.put(trial, attempt, document, outputs)
-        if lost is not None:
-            raise lost
+        if testbed_error is not None:
+            raise testbed_error
         return str(document["status"])
 
 
-def _beyond(
-    found: dict[str, Any], max_stall_ms: float | None, max_percent: float | None
+def _exceeded(
+    stalls: dict[str, Any], max_stall_ms: float | None, max_percent: float | None
 ) -> Iterator[tuple[str, float]]:
-    """Yield how a machine stalled beyond a limit, and how many times the limit that is."""
-    longest, percent = found["longest_ms"], 100 * found["stalled_share"]
+    """Yield each limit that a machine's stalls exceed, as a sentence, and by what factor."""
+    longest, percent = stalls["longest_ms"], 100 * stalls["stalled_share"]
     if max_stall_ms is not None and longest > max_stall_ms:
         yield (
             f"the machine stalled for {longest:.1f} ms, more than max_stall_ms of {max_stall_ms:g}",
@@ -331,7 +439,7 @@ def _beyond(
         )
     if max_percent is not None and percent > max_percent:
         yield (
-            f"the machine stalled for over {found['threshold_ms']:g} ms at {percent:.2f} % of the "
+            f"the machine stalled for over {stalls['threshold_ms']:g} ms at {percent:.2f} % of the "
             f"meter's checks, more than max_stalled_percent of {max_percent:g}",
             percent / max_percent,
         )
@@ -340,9 +448,9 @@ def _beyond(
 def _try(
     trial: Trial, measured: Measurement, measure: Callable[[Trial, Measurement], None]
 ) -> tuple[dict[str, Any], TestbedError | None]:
-    """Return what a record says of one attempt, and how the testbed failed, if it did.
+    """Return the document of one attempt, and the error of the testbed, if it failed.
 
-    A failure is a record too.
+    A failure is recorded too.
 
     Raises
     ------
@@ -358,7 +466,7 @@ def _try(
         "started": datetime.now(UTC).isoformat(timespec="milliseconds"),
     }
     began = time.monotonic()
-    lost = None
+    testbed_error = None
     try:
         measure(trial, measured)
         document |= {"status": "measured"}
@@ -371,23 +479,26 @@ def _try(
     except (CommandError, ToolError, JobDeadlineError) as error:
         document |= _failed(trial, measured, error)
     except TestbedError as error:
-        # With the testbed gone no further trial can succeed.
+        # Without the testbed no further trial can succeed.
         if measured.empty:
             raise
-        lost = error
+        testbed_error = error
         document |= _failed(trial, measured, error)
     return document | {
         "values": measured.values,
         "commands": measured.commands,
         "seconds": time.monotonic() - began,
-    }, lost
+    }, testbed_error
 
 
 def _failed(trial: Trial, measured: Measurement, error: Exception) -> dict[str, Any]:
-    """Say that an attempt failed, and return what its record tells of it."""
+    """Print that an attempt failed, and return its status and reason."""
     measured.outputs["failure.txt"] = f"{type(error).__name__}: {error}\n"
     print(f"{trial.label}: {error}")
     return {"status": "failed", "reason": str(error)}
+
+
+# --- the run's manifest -----------------------------------------------------------------------
 
 
 def manifest(store: RawStore, planned: list[Planned]) -> dict[str, Any]:
@@ -401,23 +512,23 @@ def manifest(store: RawStore, planned: list[Planned]) -> dict[str, Any]:
     trials, failed = [], []
     configured = ""
     for item in planned:
-        counted, documents = _of_record(store, item.trial)
+        accepted, documents = _accepted(store, item.trial)
         failed += [
             {"trial": d["trial"], "reason": d["reason"]}
             for d in documents
-            if d["status"] != "measured" and d is not counted
+            if d["status"] != "measured" and d is not accepted
         ]
-        if counted is None:
+        if accepted is None:
             reason = documents[-1]["reason"] if documents else "it was never tried"
             raise RecordError(
                 f"a trial could not be measured: {reason}",
                 f"{store.folder / item.trial.name(max(1, len(documents)))}",
-                "Its attempts are recorded; once the cause is mended, run this again to go on",
+                "Its attempts are recorded; after removing the cause, run this again to go on",
             )
-        trials.append({"trial": counted["trial"], "sha256": counted["sha256"]})
-        # What the run says of its testbed is how it was configured, not what single trials changed.
+        trials.append({"trial": accepted["trial"], "sha256": accepted["sha256"]})
+        # The run's environment is the testbed as configured, without changes of single trials.
         if not (item.testbed and configured):
-            configured = counted["environment"]
+            configured = accepted["environment"]
     return {
         "testbed": store.testbed,
         "campaign": store.campaign,
@@ -430,10 +541,10 @@ def manifest(store: RawStore, planned: list[Planned]) -> dict[str, Any]:
 
 
 def write_manifest(document: dict[str, Any], path: str) -> None:
-    """Write a run's manifest as JSON; its store stands there as seen from the manifest's folder.
+    """Write a run's manifest as JSON, with the store's path relative to the manifest's folder.
 
-    So a repository that is moved takes its runs along, and no path of the machine is told.
+    A repository that is moved takes its runs along, and the file names no path of the machine.
     """
-    from_here = os.path.relpath(Path(document["folder"]).resolve(), Path(path).resolve().parent)
+    relative = os.path.relpath(Path(document["folder"]).resolve(), Path(path).resolve().parent)
     with open(path, "w", encoding="utf-8") as file:
-        json.dump(document | {"folder": from_here}, file, indent=1)
+        json.dump(document | {"folder": relative}, file, indent=1)

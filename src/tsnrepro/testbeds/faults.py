@@ -14,7 +14,7 @@ from tsnrepro.common.errors import ConfigurationError, TestbedError, ToolError, 
 from tsnrepro.common.topology import CARD, HOST_PORT, LISTENER, SWITCHES, member_names
 from tsnrepro.config.frer import LatentSettings
 from tsnrepro.config.testbeds import EmulatedSettings, HardwareSettings
-from tsnrepro.testbeds.host import RemoteHost, RemoteProcess
+from tsnrepro.testbeds.host import DEADLINE_PASSED, ENDED_BY_KILL, RemoteHost, RemoteProcess
 from tsnrepro.tools import frerctl
 from tsnrepro.tools.frerctl import FrerctlAlarm
 
@@ -77,7 +77,8 @@ class LatentDetection:
                 f"latent error detection ended by itself, with exit status {done.exit_status}: "
                 f"{done.stderr.strip() or 'it said nothing'}",
                 f"{done.host}: {' '.join(done.argv)}",
-                "Status 124 or 137 is its deadline, which has to be later than the trial's end",
+                f"Status {DEADLINE_PASSED} or {ENDED_BY_KILL} is its deadline, which has to be "
+                "later than the trial's end",
             )
         return self._parse(done.stdout)
 

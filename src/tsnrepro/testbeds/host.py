@@ -5,6 +5,9 @@ from typing import Any, Protocol
 
 from tsnrepro.common.errors import CommandError
 
+DEADLINE_PASSED, ENDED_BY_KILL, ENDED_BY_TERM = 124, 137, 143
+"""Exit statuses: of timeout(1) whose TERM ended the command, and of a shell by the signal."""
+
 
 @dataclass(frozen=True)
 class Completed:
@@ -28,6 +31,11 @@ class Completed:
         del values["stdout"], values["stderr"]
         return values
 
+    @property
+    def timed_out(self) -> bool:
+        """Whether timeout(1) ended the command, by TERM or by KILL."""
+        return self.exit_status in (DEADLINE_PASSED, ENDED_BY_KILL)
+
     def check(self) -> "Completed":
         """Return this command, or raise when its exit status is not zero.
 
@@ -39,7 +47,7 @@ class Completed:
         if self.exit_status == 0:
             return self
         said = (self.stderr.strip() or self.stdout.strip())[-1500:]
-        if self.exit_status in (124, 137):  # timeout(1): ended by TERM, by KILL
+        if self.timed_out:
             said = f"its deadline passed. {said}"
         raise CommandError(
             f"command ended with exit status {self.exit_status}: {said}",

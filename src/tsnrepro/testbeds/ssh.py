@@ -15,15 +15,13 @@ from pathlib import Path
 import paramiko
 
 from tsnrepro.common.errors import CommandError, TestbedError
-from tsnrepro.testbeds.host import Completed
+from tsnrepro.testbeds.host import ENDED_BY_KILL, Completed
 
 CONNECT_SECONDS = 10
 _KEEPALIVE_SECONDS = 5
 KILL_AFTER_SECONDS = 2
 # paramiko hands on an EOFError where the other end goes while it waits for an answer.
 _GONE = (paramiko.SSHException, OSError, EOFError)
-# What timeout(1) would report after KILL, had it not ended itself by it together with the command.
-_ENDED_BY_KILL = 137
 # What a broken connection is given beyond a command's own deadline before we stop waiting.
 GRACE_SECONDS = 10
 # So many closed channels stay known, since something may still come in for one just closed.
@@ -153,7 +151,8 @@ class SshProcess:
             raise CommandError("the connection closed before it ended", self._place())
         if time.monotonic() - self._began < self._allowed_s:
             raise CommandError("a signal ended it", self._place())
-        return _ENDED_BY_KILL
+        # What timeout(1) would report after KILL, had that not ended timeout(1) too.
+        return ENDED_BY_KILL
 
     def wait(self) -> Completed:
         """Return the command with everything it printed.

@@ -13,7 +13,7 @@ from tsnrepro.config.files import campaign, raw_root, testbed_settings
 from tsnrepro.config.papers import SELECTED, manuscripts, sources_of
 from tsnrepro.config.registry import SHARED_KINDS, Experiment, experiment
 from tsnrepro.imports import imported
-from tsnrepro.runner.runner import is_recorded
+from tsnrepro.runner.plan import is_recorded
 from tsnrepro.testbeds import choose
 
 RESULTS = "results"

@@ -16,9 +16,9 @@ from tsnrepro.records.runs import open_run
 from tsnrepro.records.seal import RUN_FILE, seal_of
 from tsnrepro.records.store import DOCUMENT, PARTIAL_PREFIX, RawStore, is_done, sha256_of
 from tsnrepro.records.values import VALUES_FILE
-from tsnrepro.runner.plan import Planned
+from tsnrepro.runner.design import Planned
+from tsnrepro.runner.plan import planned_trials
 from tsnrepro.runner.progress import duration
-from tsnrepro.runner.runner import planned_trials
 from tsnrepro.workflow.selection import plan
 
 Run = tuple[str, str, str]

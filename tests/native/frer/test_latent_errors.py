@@ -10,8 +10,7 @@ from tsnrepro.common.errors import ToolError
 from tsnrepro.config.frer import LatentSettings
 from tsnrepro.records.store import Trial
 from tsnrepro.runner.backends import backend
-from tsnrepro.runner.backends.hosts_faults import FaultInjector
-from tsnrepro.runner.faults import Timeline
+from tsnrepro.runner.faults import FaultInjector, Timeline
 from tsnrepro.runner.load import IntendedLoad
 from tsnrepro.runner.measurement import Measurement
 from tsnrepro.tools.frerctl import StreamFilter, SwitchStream

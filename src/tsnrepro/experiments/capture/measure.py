@@ -1,4 +1,4 @@
-"""Experiment ``capture``: every frame at the member ports and at the listener, kept.
+"""Measure a trial of ``capture``: every frame at the member ports and at the listener, kept.
 
 The members are captured where the first switch sends into them, behind the egress queue. So a
 time stamp is a frame's departure, and of two copies the first to leave is known, not the first to
@@ -18,7 +18,7 @@ from typing import Any
 from tsnrepro.captures.record import capture_name, recorded_report
 from tsnrepro.common.errors import CommandError, TestbedError
 from tsnrepro.common.topology import CARD, LISTENER, SWITCHES, TALKER
-from tsnrepro.experiments.capture.settings import CaptureSettings
+from tsnrepro.experiments.capture.plan import Factors
 from tsnrepro.records.outputs import COUNTERS_AFTER, COUNTERS_BEFORE
 from tsnrepro.records.store import Trial
 from tsnrepro.runner.backends.hosts import (
@@ -30,7 +30,6 @@ from tsnrepro.runner.backends.hosts import (
 )
 from tsnrepro.runner.load import IntendedLoad
 from tsnrepro.runner.measurement import Measurement
-from tsnrepro.runner.plan import Planned, planned_in_blocks
 from tsnrepro.testbeds.host import RemoteProcess
 from tsnrepro.testbeds.protocol import HostTestbed, Testbed
 from tsnrepro.testbeds.quiescence import settle
@@ -45,37 +44,11 @@ _SNAP_BYTES = 128
 _BUFFER_MIB = 16
 # A capture lies in the host's memory until its trial ends.
 _FILE_MIB = 512
-# Starting and fetching the captures; only the first estimate of time uses it.
-_SET_UP_SECONDS = 4.0
 _COMMAND_SECONDS = 20
 _FETCH_SECONDS = 120
-# Hosts speak unasked now and then; a capture that begins between two numbers begins again.
+# Hosts send frames of their own now and then; a capture that begins between two numbers begins
+# again.
 _BEGINNINGS = 12
-
-
-def plan(settings: CaptureSettings, seed: int, kind: str) -> list[Planned]:
-    """Return the trials: every configuration, payload, load and repetition."""
-    return planned_in_blocks(_trials(settings), seed, kind, _SET_UP_SECONDS)
-
-
-def _trials(settings: CaptureSettings) -> list[Trial]:
-    return [
-        Trial(
-            "capture",
-            f"{configuration}-{part.payload_bytes}B-{rate:g}M",
-            {
-                "configuration": configuration,
-                "payload_bytes": part.payload_bytes,
-                "rate_mbps": rate,
-                "duration_s": part.duration_s,
-            },
-            repetition,
-        )
-        for repetition in range(1, settings.repetitions + 1)
-        for part in settings.parts
-        for rate in part.rates_mbps
-        for configuration in settings.configurations
-    ]
 
 
 def measure(testbed: Testbed, trial: Trial, measured: Measurement) -> None:
@@ -94,7 +67,10 @@ def measure(testbed: Testbed, trial: Trial, measured: Measurement) -> None:
             "capture",
             "Measure it on `emulated`",
         )
-    load = IntendedLoad.of_factors(trial.factors)
+    factors = Factors.of(trial)
+    load = IntendedLoad.at_mbps(
+        factors.configuration, factors.payload_bytes, factors.rate_mbps, factors.duration_s
+    )
     capturing = _Capturing(testbed, measured, load)
     outcome = HostsBackend(testbed, trial, measured).udp(load, capturing.around())
     measured.values |= outcome.values(load.payload_bytes) | {"capture": capturing.describe()}
@@ -175,7 +151,7 @@ class _Capturing:
     def _begin(self) -> Snapshot:
         """Start the captures so that they hold every frame since recovery started afresh."""
         for self.begun in range(1, _BEGINNINGS + 1):
-            # Known neighbours and quiet links: fewer frames that nobody asked for.
+            # With neighbours resolved and links quiet, hosts send fewer frames of their own.
             self._run(TALKER, ["ping", "-c", "1", "-W", "2", self.testbed.address(LISTENER)])
             self.testbed.configure(self.load.configuration, STREAM)
             self._each(self._start)
@@ -211,11 +187,13 @@ class _Capturing:
         argv = dumpcap.capture(port, path, self.talker, **limits)
         deadline_s = self.load.duration_s + OVERHEAD_SECONDS + _FETCH_SECONDS
         process = self.testbed.hosts[host].start(argv, deadline_s=deadline_s)
-        said = []
+        output = []
         while not (line := process.read_line()).startswith(dumpcap.READY):
-            said.append(line)
+            output.append(line)
             if not line:
-                raise CommandError(f"the capture did not start: {' '.join(said)}", " ".join(place))
+                raise CommandError(
+                    f"the capture did not start: {' '.join(output)}", " ".join(place)
+                )
         self._processes[place] = process
 
     def _end(self, place: tuple[str, str]) -> None:

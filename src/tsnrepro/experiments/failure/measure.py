@@ -1,7 +1,7 @@
-"""Experiment ``failure``: a constant-rate stream while member paths and switches fail.
+"""Measure a trial of ``failure``: a constant-rate stream while member paths and switches fail.
 
-Every datagram is numbered, so each trial tells which were lost, repeated or out of order, and how
-long nothing came; the recovery counters, and the latent errors that were detected, stand beside.
+Every datagram is numbered: a trial records which were lost, repeated or out of order, and how long
+nothing arrived, with the recovery counters and the latent errors that were detected.
 """
 
 from dataclasses import asdict, replace
@@ -9,103 +9,25 @@ from typing import Any
 
 from tsnrepro.common.topology import SWITCHES
 from tsnrepro.experiments.failure.failover import failover
-from tsnrepro.experiments.failure.settings import FailureSettings, LatentSettings
+from tsnrepro.experiments.failure.plan import Factors
 from tsnrepro.native.streams.log import compress
 from tsnrepro.records.outputs import ARRIVALS
 from tsnrepro.records.store import Trial
 from tsnrepro.runner.backends import backend
 from tsnrepro.runner.faults import Fault, Timeline
-from tsnrepro.runner.load import IntendedLoad, LoadOutcome
+from tsnrepro.runner.load import HostOptions, IntendedLoad, LoadOutcome
 from tsnrepro.runner.measurement import Measurement
-from tsnrepro.runner.plan import Planned, grouped_by_testbed, in_blocks, nominal_seconds
 from tsnrepro.testbeds.protocol import HostTestbed, Testbed
 
-_SET_UP_SECONDS = 1.3
-# Whose data plane does what goes wrong; a link goes down at any switch.
-_DATA_PLANES = {
-    "silent-death": SWITCHES,
-    "lossy": SWITCHES,
-    "duplicating": SWITCHES,
-    "stuck-generator": SWITCHES[:1],
-    "restart-sw1": SWITCHES[:1],
-    "restart-sw2": SWITCHES[1:],
-}
 
-
-def plan(settings: FailureSettings, seed: int, kind: str) -> list[Planned]:
-    """Return the trials: every scenario, configuration and repetition."""
-
-    def seconds(trial: Trial) -> float:
-        return nominal_seconds(kind, trial.factors["duration_s"], _SET_UP_SECONDS)
-
-    planned = grouped_by_testbed(in_blocks(_trials(settings), seed, seconds, _testbed))
-    return [
-        replace(item, data_planes=_DATA_PLANES.get(item.trial.factors["scenario"], ()))
-        for item in planned
-    ]
-
-
-def _trials(settings: FailureSettings) -> list[Trial]:
-    common = settings.model_dump(
-        exclude={
-            "scenarios",
-            "configurations",
-            "repetitions",
-            "durations_s",
-            "delays_ms",
-            "failover",
-        }
-    )
-
-    def repetitions(scenario: str) -> int:
-        own = settings.failover.repetitions if scenario == "failover" else None
-        return own or settings.repetitions
-
-    return [
-        Trial(
-            "failure",
-            f"{scenario}{'' if delay_ms is None else f'-{delay_ms:g}ms'}-{configuration}",
-            {
-                "scenario": scenario,
-                "delay_ms": delay_ms,
-                "paths": 3 if scenario == "three-paths" else None,
-                "configuration": configuration,
-                **common,
-                "duration_s": settings.durations_s.get(scenario, settings.duration_s),
-                **(_failover_load(settings) if scenario == "failover" else {}),
-            },
-            repetition,
-        )
-        for repetition in range(1, max(map(repetitions, settings.scenarios)) + 1)
-        for scenario in settings.scenarios
-        if repetition <= repetitions(scenario)
-        for delay_ms in (settings.delays_ms if scenario == "delay" else [None])
-        for configuration in settings.configurations
-    ]
-
-
-def _failover_load(settings: FailureSettings) -> dict[str, Any]:
-    load = settings.failover
-    rate_pps = load.rate_mbps * 1e6 / 8 / load.payload_bytes
-    kept = load.model_dump(include={"payload_bytes", "receive_buffer_bytes"})
-    return kept | {"rate_pps": rate_pps}
-
-
-def _testbed(trial: Trial) -> dict[str, Any]:
-    """Return the settings of the testbed that differ from its file."""
-    delay_ms, paths = trial.factors["delay_ms"], trial.factors["paths"]
-    delays = {"delay_us": [0.0, delay_ms * 1000]} if delay_ms else {}
-    return delays if paths is None else delays | {"paths": paths}
-
-
-def _timeline(factors: dict[str, Any]) -> Timeline:
-    """Return what goes wrong in a scenario, at fixed shares of the trial's duration.
+def _timeline(factors: Factors) -> Timeline:
+    """Return the faults of a scenario, at fixed shares of the trial's duration.
 
     ``cuts``: both paths live, then one, then none, then one, then both. ``failover``: both, then
-    one, then both, a third of the trial each. Latent errors are looked for in every scenario of
-    FRER where the second switch can.
+    one, then both, a third of the trial each. Every scenario of FRER detects latent errors, where
+    the second switch can.
     """
-    duration = factors["duration_s"]
+    duration = factors.duration_s
     events: dict[str, tuple[Fault, ...]] = {
         "cuts": (
             Fault(0.2 * duration, "cut", path=0),
@@ -114,9 +36,9 @@ def _timeline(factors: dict[str, Any]) -> Timeline:
             Fault(0.8 * duration, "repair", path=0),
         ),
         "silent-death": (Fault(0.3 * duration, "impair", path=0, loss_percent=100.0),),
-        "lossy": (Fault(0.1 * duration, "impair", path=0, loss_percent=factors["loss_percent"]),),
+        "lossy": (Fault(0.1 * duration, "impair", path=0, loss_percent=factors.loss_percent),),
         "duplicating": (
-            Fault(0.1 * duration, "impair", path=0, duplicate_percent=factors["duplicate_percent"]),
+            Fault(0.1 * duration, "impair", path=0, duplicate_percent=factors.duplicate_percent),
         ),
         "stuck-generator": (Fault(0.4 * duration, "stick"), Fault(0.6 * duration, "free")),
         "restart-sw1": (Fault(0.5 * duration, "restart", switch="sw1"),),
@@ -130,25 +52,27 @@ def _timeline(factors: dict[str, Any]) -> Timeline:
             Fault(2 * duration / 3, "repair", path=0),
         ),
     }
-    frer = factors["configuration"] == "frer"
-    latent = LatentSettings(**factors["latent"]) if frer else None
-    return Timeline(events.get(factors["scenario"], ()), latent)
+    latent = factors.latent if factors.configuration == "frer" else None
+    return Timeline(events.get(factors.scenario, ()), latent)
 
 
 def measure(testbed: Testbed, trial: Trial, measured: Measurement) -> None:
     """Measure one trial; the record keeps every arrival."""
-    load = IntendedLoad.of_factors(trial.factors)
-    timeline = _timeline(trial.factors)
+    factors = Factors.of(trial)
+    load = IntendedLoad(
+        factors.configuration, factors.payload_bytes, factors.rate_pps, factors.duration_s
+    )
+    options = HostOptions(receive_buffer_bytes=factors.receive_buffer_bytes)
+    timeline = _timeline(factors)
     blind = timeline.latent is not None and not _detects_latent_errors(testbed)
     if blind:
         timeline = replace(timeline, latent=None)
-    (outcome,) = backend(testbed, trial, measured).constant_rate(
-        [load], arrivals=True, timeline=timeline
-    )
+    requests = backend(testbed, trial, measured, options)
+    (outcome,) = requests.constant_rate([load], arrivals=True, timeline=timeline)
     assert outcome.arrivals is not None
     measured.outputs[ARRIVALS] = compress(outcome.arrivals)
     found = result(outcome, load)
-    if trial.factors["scenario"] == "failover":
+    if factors.scenario == "failover":
         found |= failover(outcome, load)
     if blind:
         found["alarms"] = None

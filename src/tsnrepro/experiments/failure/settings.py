@@ -19,7 +19,7 @@ from tsnrepro.config.base import (
 from tsnrepro.config.frer import LatentSettings
 from tsnrepro.config.registry import EMULATED, HARDWARE, MODEL, Experiment
 
-_Scenario = Literal[
+Scenario = Literal[
     "none",
     "cuts",
     "silent-death",
@@ -54,11 +54,11 @@ class FailoverSettings(ConfigModel):
 class FailureSettings(ConfigModel):
     """What happens to a constant-rate stream when member paths and switches fail."""
 
-    scenarios: OneOrMore[_Scenario]
+    scenarios: OneOrMore[Scenario]
     configurations: Configurations = ["control", "frer"]
     repetitions: Repetitions
     duration_s: Seconds
-    durations_s: dict[_Scenario, Seconds] = {}
+    durations_s: dict[Scenario, Seconds] = {}
     """Of scenarios that need more, or less, than ``duration_s``."""
     rate_pps: PacketsPerSecond = 5000.0
     payload_bytes: Annotated[int, Field(ge=12, le=1472)] = 256

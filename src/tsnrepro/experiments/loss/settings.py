@@ -26,6 +26,7 @@ from tsnrepro.records.columns import Question
 
 _KNOWN_BY_RATIO: tuple[Question, ...] = ("limit", "bottleneck")
 _OWN_LINKS: tuple[Question, ...] = (*_KNOWN_BY_RATIO, "elimination", "paths")
+Generator = Literal["iperf3", "talker"]
 
 
 class LossPart(ConfigModel):
@@ -55,7 +56,7 @@ class LossPart(ConfigModel):
     ratio_within_percent: Percent | None = None
     """How far the 95 % limits of FRER's threshold over that of control may lie from their middle.
     """
-    generator: Literal["iperf3", "talker"] = "iperf3"
+    generator: Generator = "iperf3"
     """Who sends and receives: ``iperf3 -u`` as in the documents, or our own programs."""
     receive_buffers_bytes: Annotated[Distinct[SocketBufferBytes | None], Field(min_length=1)] = [
         None

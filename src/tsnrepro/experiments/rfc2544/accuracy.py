@@ -106,8 +106,8 @@ class _KnownListener:
         stream = simulate(network, duration_s=load.duration_s, seed=seed).streams["load"]
         return LoadOutcome(
             sent=stream.entered,
-            received=stream.delivered,
-            unique=stream.unique,
+            received_total=stream.delivered,
+            received_unique=stream.unique,
             sending_s=load.duration_s,
             elapsed_s=load.duration_s + self._settings.pause_s,
         )

@@ -14,7 +14,6 @@ import pandas as pd
 from tsnrepro.common.errors import RecordError
 from tsnrepro.common.repository import resolve_path
 from tsnrepro.experiments.rfc2544 import rates
-from tsnrepro.experiments.rfc2544.latency import REPEATS
 from tsnrepro.experiments.rfc2544.loads import (
     NARROW_MBPS,
     add_loads,
@@ -22,8 +21,12 @@ from tsnrepro.experiments.rfc2544.loads import (
     bracket_mbps,
     efficiency,
 )
-from tsnrepro.experiments.rfc2544.plan import generator_of
-from tsnrepro.experiments.rfc2544.settings import DOCUMENT_PAYLOADS_BYTES, FRAME_BYTES
+from tsnrepro.experiments.rfc2544.plan import Factors
+from tsnrepro.experiments.rfc2544.settings import (
+    DOCUMENT_PAYLOADS_BYTES,
+    FRAME_BYTES,
+    LATENCY_REPETITIONS,
+)
 from tsnrepro.published import documents as published
 from tsnrepro.records.columns import CONFIGURATIONS
 from tsnrepro.results.missing import count, difference, loss, mean, mean_of_all, shared, unknown
@@ -136,7 +139,7 @@ def throughput_table(documents: Iterable[dict[str, Any]]) -> pd.DataFrame:
                 | _ended(document, result)
                 | {
                     "goal": goal,
-                    "generator": generator_of(document["factors"]),
+                    "generator": _generator(document),
                     "delivered_payload_mbps": delivered.get("payload_mbps"),
                     "limited_by": result["limited_by"],
                     "threshold_pps": threshold.get("value"),
@@ -252,9 +255,9 @@ def latency_table(documents: Iterable[dict[str, Any]]) -> pd.DataFrame:
     table = _floats(_table(rows, _LATENCY_COLUMNS)).astype({"samples": "Int64"})
     case = ["configuration", "payload_bytes", "load", "quantity"]
     repetitions = table.groupby(case)["repetition"].transform("nunique")
-    few = repetitions < REPEATS
-    said = repetitions.astype(str) + f" repetitions, not {REPEATS} (RFC 2544, 26.2)"
-    reasons = (table["reasons"] + "; " + said).str.removeprefix("; ")
+    few = repetitions < LATENCY_REPETITIONS
+    reason = f" repetitions, not {LATENCY_REPETITIONS} (RFC 2544, 26.2)"
+    reasons = (table["reasons"] + "; " + repetitions.astype(str) + reason).str.removeprefix("; ")
     return table.assign(
         compliant=table["compliant"].astype(bool) & ~few,
         reasons=table["reasons"].mask(few, reasons),
@@ -397,10 +400,14 @@ def _lengths(results: Results, documents: list[dict[str, Any]]) -> None:
     shared(results, key, table.assign(searches=number), "searches", "")
     results.value(
         f"{_EXPERIMENT}.throughput.binary_search.generator",
-        _named(generator_of(d["factors"]) for d in bisections) or None,
+        _named(map(_generator, bisections)) or None,
         table["trial"],
         method="configuration",
     )
+
+
+def _generator(document: dict[str, Any]) -> str:
+    return Factors.read(document["factors"]).generator
 
 
 def _at(table: pd.DataFrame, frame: int, configuration: str) -> pd.DataFrame:

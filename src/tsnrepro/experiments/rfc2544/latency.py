@@ -1,23 +1,36 @@
-"""Latency (RFC 2544, 26.2): the cases to measure, and what is said of their samples."""
+"""Latency (RFC 2544, 26.2): samples, idle or beside the load of the throughput."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from tsnrepro.common.errors import ToolError
 from tsnrepro.experiments.rfc2544.load_trial import NO_WAITS
-from tsnrepro.experiments.rfc2544.settings import RfcLatencySettings
+from tsnrepro.experiments.rfc2544.plan import Factors
+from tsnrepro.experiments.rfc2544.settings import LatencyKind, LatencyLoad, RfcLatencySettings
 from tsnrepro.experiments.rfc2544.throughput import NO_THROUGHPUT
+from tsnrepro.native.streams import delivery
+from tsnrepro.native.streams.log import compress
+from tsnrepro.records.outputs import ARRIVALS
+from tsnrepro.runner.backends import Backend
+from tsnrepro.runner.load import IntendedLoad
+from tsnrepro.runner.measurement import Measurement
 
 _STREAM_SECONDS = 120.0
-REPEATS = 20
-"""Trials of one case that RFC 2544 (26.2) asks for; one trial alone cannot tell."""
+# Few enough that no datagram waits for another.
+_IDLE_PPS = 1000.0
+# Long enough to tell how fast one request follows another.
+_SHORT_SECONDS = 1.0
 QUANTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p99_9": 0.999}
 
-Kind = Literal["round-trip", "one-way"]
-QUANTITIES = {"round-trip": ("half_round_trip", "round_trip"), "one-way": ("one_way",)}
+QUANTITIES: dict[LatencyKind, tuple[str, ...]] = {
+    "round-trip": ("half_round_trip", "round_trip"),
+    "one-way": ("one_way",),
+}
 
 
 @dataclass(frozen=True)
@@ -29,8 +42,8 @@ class LatencyCase:
     rate is not known.
     """
 
-    kind: Kind
-    load: Literal["idle", "throughput"]
+    kind: LatencyKind
+    load: LatencyLoad
     payload_bytes: int
     background_pps: float | None
     duration_s: float
@@ -55,10 +68,83 @@ class LatencySamples:
     max_us: float
 
 
+def measure(
+    requests: Backend,
+    factors: Factors,
+    throughput_pps: float | None,
+    measured: Measurement,
+    *,
+    at_rest: bool,
+) -> None:
+    """Measure one repetition and keep its samples.
+
+    Where no throughput was found there is no such rate: the record says so and has no samples.
+    ``at_rest``: the network is at rest when a trial begins, and has learned every address.
+    """
+    settings: RfcLatencySettings = factors.method_settings
+    kind, load = factors.latency_case
+    # A ping-pong has no waits, whatever the campaign sets.
+    waits = at_rest or (kind == "one-way" and factors.full_waits)
+    reasons = departures(settings, kind, full_waits=waits)
+    if load != "throughput":
+        throughput_pps = None
+    elif throughput_pps is None:
+        measured.values |= without_throughput(settings, kind, factors.payload_bytes, reasons)
+        return
+    make_case = partial(
+        case, settings, kind, load, factors.payload_bytes, throughput_pps=throughput_pps
+    )
+    if kind == "round-trip":
+        # The samples' own rate is part of the throughput.
+        rate = 0.0 if throughput_pps is None else min(_fastest(requests, factors), throughput_pps)
+        measured_case = make_case(sample_pps=rate)
+        samples = requests.round_trips(
+            factors.configuration,
+            factors.payload_bytes,
+            factors.duration_s,
+            beside_pps=measured_case.background_pps or 0.0,
+        )
+        found = round_trips(samples.half_us)
+    else:
+        measured_case = make_case()
+        found, reason = _one_way(requests, factors, throughput_pps or _IDLE_PPS, measured)
+        reasons = (*reasons, reason) if reason else reasons
+    measured.values |= record_of_latency(measured_case, found, reasons)
+
+
+def _fastest(requests: Backend, factors: Factors) -> float:
+    """Return how fast one request follows another, in requests a second."""
+    idle = requests.round_trips(
+        factors.configuration, factors.payload_bytes, _SHORT_SECONDS, keep=False
+    )
+    return len(idle.half_us) / idle.report.valid_seconds
+
+
+def _one_way(
+    requests: Backend, factors: Factors, rate_pps: float, measured: Measurement
+) -> tuple[Mapping[str, LatencySamples | None], str | None]:
+    """Return the latencies of a stream, every datagram a sample, or None and the reason."""
+    load = IntendedLoad(
+        factors.configuration,
+        factors.payload_bytes,
+        rate_pps,
+        factors.duration_s,
+        full_waits=factors.full_waits,
+    )
+    (outcome,) = requests.constant_rate([load], arrivals=True)
+    assert outcome.arrivals is not None
+    measured.outputs[ARRIVALS] = compress(outcome.arrivals)
+    delays_ns = delivery.one_way(outcome.arrivals, "kernel").latency_ns
+    if not len(delays_ns):
+        raise ToolError("no datagram arrived with a time stamp", factors.label)
+    reason = outcome.why_not_one_way(float(delays_ns.min()))
+    return {"one_way": None} if reason else one_way(delays_ns / 1e3), reason
+
+
 def case(
     settings: RfcLatencySettings,
-    kind: Kind,
-    load: Literal["idle", "throughput"],
+    kind: LatencyKind,
+    load: LatencyLoad,
     payload_bytes: int,
     *,
     throughput_pps: float | None = None,
@@ -84,7 +170,7 @@ def case(
 
 
 def departures(
-    settings: RfcLatencySettings, kind: Kind, *, full_waits: bool = True
+    settings: RfcLatencySettings, kind: LatencyKind, *, full_waits: bool = True
 ) -> tuple[str, ...]:
     """Return what keeps one trial from being RFC 2544's (26.2).
 
@@ -145,7 +231,7 @@ def record_of_latency(
 
 
 def without_throughput(
-    settings: RfcLatencySettings, kind: Kind, payload_bytes: int, departed: tuple[str, ...]
+    settings: RfcLatencySettings, kind: LatencyKind, payload_bytes: int, departed: tuple[str, ...]
 ) -> dict[str, Any]:
     """Return the ``values`` where no throughput was found, so that there is no rate to load with.
 

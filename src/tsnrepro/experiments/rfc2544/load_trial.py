@@ -41,7 +41,7 @@ class LoadTrial:
         return load | {
             "purpose": self.purpose,
             "offered": self.outcome.sent,
-            "received": self.outcome.unique,
+            "received": self.outcome.received_unique,
             "lost": self.outcome.lost,
             "loss_percent": self.outcome.loss_percent,
             "sending_s": self.outcome.sending_s,
@@ -229,9 +229,9 @@ def _check(load: IntendedLoad, outcome: LoadOutcome) -> None:
             where,
             "Look at the talker's output in the record",
         )
-    if not 0 <= outcome.unique <= outcome.sent:
+    if not 0 <= outcome.received_unique <= outcome.sent:
         raise ToolError(
-            f"{outcome.unique} datagrams received of {outcome.sent} sent",
+            f"{outcome.received_unique} datagrams received of {outcome.sent} sent",
             where,
             "Repeats must not be counted as received",
         )

@@ -39,7 +39,7 @@ class _SeriesMeasurer(AbstractMeasurer):
             intended_duration=intended_duration,
             intended_load=intended_load,
             offered_count=outcome.sent,
-            forwarding_count=outcome.unique,
+            forwarding_count=outcome.received_unique,
             offered_duration=outcome.sending_s,
             # The library adds these up to duration_sum: with pauses counted, three trials of one
             # second would stand for 21 s, and a trial sent a moment too fast would need another.

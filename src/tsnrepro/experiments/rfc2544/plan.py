@@ -1,24 +1,20 @@
-"""The stored trials of the RFC 2544 benchmarks: one complete search or procedure each.
-
-Factors of every trial: ``benchmark``; ``method``; ``configuration``; ``payload_bytes``;
-``frame_bytes`` (with FCS, None where the payload was asked for as such); ``tag_counts``;
-``duration_s`` of its longest load trial; ``ceiling_s``, ``shortfall_percent`` and ``full_waits``
-of all; and ``settings``, the method's own, so that a search with other settings is another trial.
-Throughput comes first, for others start from it.
-"""
+"""Factors and trials of the experiment ``rfc2544``: a complete search or procedure is one trial."""
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import chain
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal, cast
 
 from tsnrepro.common.errors import ConfigurationError
-from tsnrepro.config import ConfigModel, parse
+from tsnrepro.config import ConfigModel, Configuration, parse
 from tsnrepro.experiments.rfc2544.rates import payload_of_frame
 from tsnrepro.experiments.rfc2544.settings import (
     BackToBackSettings,
     BinarySearchSettings,
     FrameLossSettings,
+    LatencyKind,
+    LatencyLoad,
     MlrSettings,
     Rfc2544Settings,
     RfcLatencySettings,
@@ -28,8 +24,13 @@ from tsnrepro.experiments.rfc2544.settings import (
     SystemRecoverySettings,
     ThroughputSettings,
 )
-from tsnrepro.records.store import Trial
-from tsnrepro.runner.plan import Planned, nominal_seconds, randomised_blocks
+from tsnrepro.runner.design import (
+    Planned,
+    TrialFactors,
+    in_blocks,
+    nominal_seconds,
+    numbered,
+)
 
 # Counters and set-up of one load trial, and its waits where it has those of RFC 2544, 23 (c) and
 # (e); only the first estimate of time uses them.
@@ -39,38 +40,118 @@ _WAITS_SECONDS = 7.0
 _MLR_EXTRA_TRIALS = 8
 _BACK_TO_BACK_STEPS = 8
 
-# Benchmark's method, its settings, its longest load trial and its nominal seconds.
+# A benchmark's method, its settings, its longest load trial and its nominal seconds.
 _Part = tuple[str, ConfigModel, float, float]
+# Factors that all trials of a campaign share.
+_Common = dict[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Factors(TrialFactors):
+    """A search or procedure at one size, and its settings.
+
+    Attributes
+    ----------
+    frame_bytes
+        With FCS; None where the size was given as a payload.
+    tag_counts
+        Whether the R-TAG is part of the frame size.
+    duration_s
+        Length of the longest load trial.
+    settings
+        The method's own, as stored: a search with other settings is another trial.
+    ceiling_s
+        Length of the trial at the line's limit that shows what the generator can do.
+    shortfall_percent
+        A load trial that offers less by more than this is the generator's limit.
+    full_waits
+        Whether load trials have the learning frames and waits of RFC 2544, 23.
+    """
+
+    experiment: ClassVar[str] = "rfc2544"
+    benchmark: str
+    method: str
+    configuration: Configuration
+    payload_bytes: int
+    frame_bytes: int | None = None
+    tag_counts: bool = False
+    duration_s: float
+    settings: dict[str, Any]
+    ceiling_s: float = 1.0
+    shortfall_percent: float = 1.0
+    full_waits: bool = False
+
+    @property
+    def label(self) -> str:
+        """Method, configuration and size."""
+        size = f"payload{self.payload_bytes}"
+        if self.frame_bytes is not None:
+            size = f"frame{self.frame_bytes}"
+        return f"{self.method}-{self.configuration}-{size}"
+
+    @property
+    def starts_from_throughput(self) -> bool:
+        """Whether the loads follow from the throughput that other trials found."""
+        if self.benchmark == "latency":
+            return self.latency_case[1] == "throughput"
+        return self.benchmark in ("back-to-back", "system-recovery")
+
+    @property
+    def latency_case(self) -> tuple[LatencyKind, LatencyLoad]:
+        """Of a trial of latency: the kind of its samples, and the load beside them."""
+        kind, _, load = self.method.rpartition("-")
+        return cast("LatencyKind", kind), cast("LatencyLoad", load)
+
+    @property
+    def generator(self) -> Literal["talker", "iperf3"]:
+        """The generator of the load trials; only a binary search may have iperf3."""
+        return self.settings.get("generator", "talker")
+
+    @property
+    def method_settings(self) -> Any:
+        """The settings of the method, a model of :mod:`tsnrepro.experiments.rfc2544.settings`.
+
+        Raises
+        ------
+        ConfigurationError
+            There is no such benchmark or method, or the settings are not its own.
+        """
+        kind = _SETTINGS.get(self.method if self.benchmark == "throughput" else self.benchmark)
+        if kind is None:
+            raise ConfigurationError(
+                f"there is no benchmark '{self.benchmark}' by '{self.method}'",
+                "factors of an rfc2544 trial",
+                f"There are: {', '.join(_SETTINGS)}",
+            )
+        return parse(kind, self.settings, f"factors of the {self.benchmark} trial, settings")
 
 
 def plan(settings: Rfc2544Settings, seed: int, kind: str) -> list[Planned]:
-    """Return the trials of a campaign, in blocks of random order within each benchmark."""
-    planned: list[Planned] = []
-    for part in _benchmarks(settings):
-        seconds: dict[str, float] = {}
-        trials = []
-        for trial, own in part:
-            trials.append(trial)
-            seconds[trial.digest] = nominal_seconds(kind, own, 0.0)
-        planned += [
-            Planned(
-                *(trial, len(planned) + place, seconds[trial.digest]),
-                from_earlier=starts_from_throughput(trial.factors),
+    """Return the trials of a campaign, in blocks of random order within each benchmark.
+
+    Throughput comes first: others start from it.
+    """
+    return numbered(
+        chain.from_iterable(
+            in_blocks(
+                (
+                    factors.planned(
+                        repetition,
+                        nominal_seconds(kind, seconds, 0.0),
+                        from_earlier=factors.starts_from_throughput,
+                    )
+                    for factors, repetition, seconds in part
+                ),
+                seed,
             )
-            for place, trial in enumerate(randomised_blocks(trials, seed))
-        ]
-    return planned
+            for part in _benchmarks(settings)
+        )
+    )
 
 
-def starts_from_throughput(factors: dict[str, Any]) -> bool:
-    """Tell whether a trial's load is made from the throughput that other trials found."""
-    if factors["benchmark"] == "latency":
-        return str(factors["method"]).endswith("-throughput")
-    return factors["benchmark"] in ("back-to-back", "system-recovery")
-
-
-def _benchmarks(settings: Rfc2544Settings) -> Iterator[Iterator[tuple[Trial, float]]]:
-    common = settings.model_dump(include={"ceiling_s", "shortfall_percent", "full_waits"})
+def _benchmarks(settings: Rfc2544Settings) -> Iterator[Iterator[tuple[Factors, int, float]]]:
+    """Yield the trials of each benchmark: factors, repetition and seconds."""
+    common: _Common = settings.model_dump(include={"ceiling_s", "shortfall_percent", "full_waits"})
     beside = _SET_UP_SECONDS + (_WAITS_SECONDS if settings.full_waits else 0.0)
     if (of := settings.throughput) is not None:
         yield chain.from_iterable(
@@ -100,41 +181,39 @@ def _benchmarks(settings: Rfc2544Settings) -> Iterator[Iterator[tuple[Trial, flo
 
 def _trials(
     benchmark: str,
-    common: dict[str, Any],
+    common: _Common,
     sizes: Sizes,
     repetitions: int,
     parts: Sequence[_Part],
-) -> Iterator[tuple[Trial, float]]:
-    for repetition in range(1, repetitions + 1):
-        for frame, payload, label in _sizes(sizes):
-            for configuration in sizes.configurations:
-                for method, own, duration_s, seconds in parts:
-                    factors = {
-                        "benchmark": benchmark,
-                        "method": method,
-                        "configuration": configuration,
-                        "payload_bytes": payload,
-                        "frame_bytes": frame,
-                        "tag_counts": sizes.tag_counts and frame is not None,
-                        "duration_s": duration_s,
-                        "settings": _own_settings(own),
-                        **common,
-                    }
-                    name = f"{method}-{configuration}-{label}"
-                    yield Trial("rfc2544", name, factors, repetition), seconds
+) -> Iterator[tuple[Factors, int, float]]:
+    for frame, payload in _sizes(sizes):
+        for configuration in sizes.configurations:
+            for method, own, duration_s, seconds in parts:
+                factors = Factors(
+                    benchmark=benchmark,
+                    method=method,
+                    configuration=configuration,
+                    payload_bytes=payload,
+                    frame_bytes=frame,
+                    tag_counts=sizes.tag_counts and frame is not None,
+                    duration_s=duration_s,
+                    settings=_own_settings(own),
+                    **common,
+                )
+                for repetition in range(1, repetitions + 1):
+                    yield factors, repetition, seconds
 
 
-def _sizes(sizes: Sizes) -> list[tuple[int | None, int, str]]:
-    """Return each size as frame bytes (None for a payload as such), payload and a label."""
+def _sizes(sizes: Sizes) -> list[tuple[int | None, int]]:
+    """Return each size as frame bytes (None for a payload as such) and payload."""
     frames = [
-        (frame, payload_of_frame(frame, tag_counts=sizes.tag_counts), f"frame{frame}")
-        for frame in sizes.frame_bytes
+        (frame, payload_of_frame(frame, tag_counts=sizes.tag_counts)) for frame in sizes.frame_bytes
     ]
-    return [*frames, *((None, payload, f"payload{payload}") for payload in sizes.payloads_bytes)]
+    return [*frames, *((None, payload) for payload in sizes.payloads_bytes)]
 
 
 def _own_settings(settings: ConfigModel) -> dict[str, Any]:
-    """Return what decides one trial; which trials there are does not."""
+    """Return the settings that decide one trial; those that list the trials do not."""
     listed = set[str]()
     if isinstance(settings, BinarySearchSettings):
         listed = {"searches", *_usual(settings)}
@@ -144,7 +223,7 @@ def _own_settings(settings: ConfigModel) -> dict[str, Any]:
 
 
 def _usual(settings: BinarySearchSettings) -> set[str]:
-    """Return what a search without a word of it has: trials are then those of older records."""
+    """Return settings that are at their defaults and that older records lack."""
     usual = BinarySearchSettings()
     later = ("generator", "from_line_rate")
     return {name for name in later if getattr(settings, name) == getattr(usual, name)}
@@ -159,30 +238,6 @@ def _search(settings: ThroughputSettings, method: SearchMethod, beside: float) -
     chosen: ConfigModel = getattr(settings, method.replace("-", "_"))
     longest, seconds = _SECONDS[type(chosen)](chosen, beside)
     return method, chosen, longest, seconds
-
-
-def generator_of(factors: dict[str, Any]) -> Literal["talker", "iperf3"]:
-    """Return who sends the load trials of a trial; only a binary search has another than ours."""
-    return factors["settings"].get("generator", "talker")
-
-
-def settings_of_trial(factors: dict[str, Any]) -> Any:
-    """Return the settings that a trial's method was planned with: a model of settings.rfc2544.
-
-    Raises
-    ------
-    ConfigurationError
-        There is no such benchmark or method, or the settings are not its own.
-    """
-    benchmark, method = factors["benchmark"], factors["method"]
-    kind = _SETTINGS.get(method if benchmark == "throughput" else benchmark)
-    if kind is None:
-        raise ConfigurationError(
-            f"there is no benchmark '{benchmark}' by '{method}'",
-            "factors of an rfc2544 trial",
-            f"There are: {', '.join(_SETTINGS)}",
-        )
-    return parse(kind, factors["settings"], f"factors of the {benchmark} trial, settings")
 
 
 _SETTINGS: dict[str, type[ConfigModel]] = {

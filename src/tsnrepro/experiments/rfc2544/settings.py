@@ -25,6 +25,11 @@ DOCUMENT_PAYLOADS_BYTES = (64, 128, 256, 512, 1024, 1518)
 DOCUMENT_LOADS_PERCENT = (50, 60, 70, 80, 90, 95, 98, 100, 102, 105, 110)
 """Loads of the loss test in fail-operational (5.4) and the methodology (2.5)."""
 
+LatencyKind = Literal["round-trip", "one-way"]
+LatencyLoad = Literal["idle", "throughput"]
+LATENCY_REPETITIONS = 20
+"""Trials of one case of latency that RFC 2544 (26.2) asks for."""
+
 Frame = Annotated[int, Field(ge=64, le=1518)]
 # The smallest frame's payload where the R-TAG counts, and what a sequence and a time need.
 Payload = Annotated[int, Field(ge=12, le=65507)]
@@ -221,16 +226,10 @@ class SystemRecoverySettings(Sizes):
 class RfcLatencySettings(Sizes):
     """Latency (RFC 2544, 26.2): at the throughput rate and idle."""
 
-    repetitions: Repetitions = 20
+    repetitions: Repetitions = LATENCY_REPETITIONS
     duration_s: Seconds = 120.0
-    loads: OneOrMore[Literal["idle", "throughput"]] = [
-        "idle",
-        "throughput",
-    ]
-    kinds: OneOrMore[Literal["round-trip", "one-way"]] = [
-        "round-trip",
-        "one-way",
-    ]
+    loads: OneOrMore[LatencyLoad] = ["idle", "throughput"]
+    kinds: OneOrMore[LatencyKind] = ["round-trip", "one-way"]
     """One-way is measured where the clocks of talker and listener agree."""
 
 

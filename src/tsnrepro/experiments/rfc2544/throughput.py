@@ -93,7 +93,7 @@ def offered_at(trials: Sequence[LoadTrial]) -> tuple[float, float]:
     """Return the offered and the delivered rate over trials, in datagrams a second."""
     seconds = sum(trial.outcome.sending_s for trial in trials)
     offered = sum(trial.outcome.sent for trial in trials)
-    received = sum(trial.outcome.unique for trial in trials)
+    received = sum(trial.outcome.received_unique for trial in trials)
     return offered / seconds, received / seconds
 
 

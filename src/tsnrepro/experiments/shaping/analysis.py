@@ -10,7 +10,6 @@ import pandas as pd
 import pandera.pandas as pa
 
 from tsnrepro.common.errors import RecordError
-from tsnrepro.experiments.shaping.factors import part_of
 from tsnrepro.experiments.shaping.log import (
     DEPARTURES,
     LOG,
@@ -20,6 +19,7 @@ from tsnrepro.experiments.shaping.log import (
     network_latency_us,
 )
 from tsnrepro.experiments.shaping.phase import Gate, Held, held
+from tsnrepro.experiments.shaping.plan import Factors
 from tsnrepro.experiments.shaping.settings import GATED, LAUNCHED, TOGGLED, ShapingPart
 from tsnrepro.records.runs import open_run, recorded_trials
 from tsnrepro.records.tables import COUNT
@@ -100,7 +100,7 @@ class Run:
     def part(self, name: str) -> ShapingPart:
         """Return a part's settings, with the modes and loads that were measured."""
         rows = self.trials[self.trials["part"] == name]
-        first = part_of(self.documents[rows["trial"].iloc[0]]["factors"])
+        first = Factors.read(self.documents[rows["trial"].iloc[0]]["factors"]).part
         modes = list(dict.fromkeys(rows["mode"]))
         loads = sorted(set(rows["load_mbps"]))
         return first.model_copy(update={"modes": modes, "loads_mbps": loads})
@@ -184,12 +184,12 @@ def assemble(
     RecordError
         A record does not fit the schema.
     """
+    factors = {name: Factors.read(each["factors"]) for name, each in documents.items()}
     loads: dict[str, set[float]] = {}
-    for document in documents.values():
-        factors = document["factors"]
-        loads.setdefault(factors["part"], set()).add(factors["load_mbps"])
+    for each in factors.values():
+        loads.setdefault(each.part.name, set()).add(each.load_mbps)
     rows = [
-        _row(document, loads[document["factors"]["part"]], logs[name])
+        _row(document, factors[name], loads[factors[name].part.name], logs[name])
         for name, document in documents.items()
     ]
     try:
@@ -199,20 +199,22 @@ def assemble(
         raise RecordError(f"the trials do not fit their schema: {error}", "shaping") from error
 
 
-def _row(document: dict[str, Any], loads: set[float], log: Records) -> dict[str, Any]:
-    factors, values = document["factors"], document["values"]
-    part = part_of(factors)
+def _row(
+    document: dict[str, Any], factors: Factors, loads: set[float], log: Records
+) -> dict[str, Any]:
+    part, values = factors.part, document["values"]
     counts = ("sent", "received", "lost", "out_of_order")
     rates = ("load_offered_mbps", "load_delivered_mbps")
     return {
         **{key: document[key] for key in ("trial", "sha256", "repetition", "order", "started")},
-        **{key: factors[key] for key in ("part", "kind", "mode", "payload_bytes")},
-        **{key: factors[key] for key in ("link_rate_mbps", "load_mbps")},
-        "load": load_name(loads, factors["load_mbps"]),
+        **{"part": part.name, "kind": part.kind, "mode": factors.mode},
+        "payload_bytes": part.payload_bytes,
+        **{"link_rate_mbps": part.link_rate_mbps, "load_mbps": factors.load_mbps},
+        "load": load_name(loads, factors.load_mbps),
         "medium": values["medium"],
         "cycle_ns": float(part.gates.cycle) if part.gates else np.nan,
         **{key: values["result"][key] for key in (*counts, *rates)},
-        "quantity": _DEVIATION if factors["mode"] in LAUNCHED else LATENCY,
+        "quantity": _DEVIATION if factors.mode in LAUNCHED else LATENCY,
         **_statistics(log),
     }
 
@@ -315,7 +317,7 @@ def _with_latencies(rows: pd.DataFrame) -> pd.DataFrame:
 def gate_of(run: Run, trial: str) -> Gate | None:
     """Return the gate that a trial's phases belong to; None without a schedule or egress times."""
     document = run.documents[trial]
-    part = part_of(document["factors"])
+    part = Factors.read(document["factors"]).part
     if part.gates is None or document["values"].get("egress") is None:
         return None
     return Gate.of(document, part.gates, part.priority)

@@ -25,8 +25,8 @@ from tsnrepro.common.ethernet import GAP_BYTES, R_TAG_BYTES
 from tsnrepro.config.gates import GateControlList
 from tsnrepro.config.registry import MODEL
 from tsnrepro.experiments.shaping.analysis import Run
-from tsnrepro.experiments.shaping.factors import part_of
 from tsnrepro.experiments.shaping.log import Records, network_latency_us
+from tsnrepro.experiments.shaping.plan import Factors
 from tsnrepro.experiments.shaping.schedule import Flow, flows_of, wire_time_ns
 from tsnrepro.experiments.shaping.settings import ShapingPart
 
@@ -92,7 +92,8 @@ def bound_ns(document: dict[str, Any]) -> tuple[float | None, str]:
 
     On hosts it is the shaped port's wait alone.
     """
-    part, mode = part_of(document["factors"]), document["factors"]["mode"]
+    factors = Factors.read(document["factors"])
+    part, mode = factors.part, factors.mode
     values = document["values"]
     wait = shaped_wait_ns(part, mode)
     if wait is None:

@@ -9,8 +9,7 @@ from tsnrepro.config import CardsSettings
 from tsnrepro.config.campaigns import Campaign
 from tsnrepro.config.files import campaign
 from tsnrepro.experiments.shaping import on_hosts
-from tsnrepro.experiments.shaping.factors import part_of
-from tsnrepro.experiments.shaping.plan import trials_of
+from tsnrepro.experiments.shaping.plan import Factors
 from tsnrepro.experiments.shaping.settings import Mode, ShapingSettings
 from tsnrepro.records.store import Trial
 from tsnrepro.testbeds.jobs import dry_run as told
@@ -38,9 +37,9 @@ def trial_of(measured: Campaign, name: str, mode: str, *, kind: str = "end-stati
     listed = settings.parts if isinstance(settings, ShapingSettings) else []
     parts = [part.on(_CARDS) for part in listed if _CARDS in part.testbeds and part.kind == kind]
     for part in parts:
-        if mode in part.modes:
-            trials = [t for t in trials_of(part, 1) if t.factors["mode"] == mode]
-            return max(trials, key=lambda trial: trial.factors["load_mbps"])
+        for known in part.modes:
+            if known == mode:
+                return Factors.one(part, known, max(part.loads_mbps)).trial(1)
     have = {mode for part in parts for mode in part.modes}
     known = [mode for mode in get_args(Mode) if mode in have]
     raise ConfigurationError(
@@ -52,8 +51,8 @@ def trial_of(measured: Campaign, name: str, mode: str, *, kind: str = "end-stati
 
 def job_for(trial: Trial, testbed: CardsTestbed) -> Job:
     """Return the job that the trial is on a testbed of two cards."""
-    part = part_of(trial.factors)
-    return on_hosts.job_of(part, trial.factors["mode"], _SEED, testbed.cable)
+    factors = Factors.of(trial)
+    return on_hosts.job_of(factors.part, factors.mode, _SEED, testbed.cable)
 
 
 def lines(job: Job, pair: Pair, testbed: CardsTestbed) -> list[str]:

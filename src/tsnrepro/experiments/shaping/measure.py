@@ -1,16 +1,13 @@
-"""Experiment ``shaping``: whether gates hold, and what gates, credit and priority cost or save."""
+"""Measure a trial of ``shaping``: by a job for hosts, or on the model."""
 
 from typing import TYPE_CHECKING, cast
 
-from tsnrepro.experiments.shaping.plan import plan
 from tsnrepro.records.store import Trial
 from tsnrepro.runner.measurement import Measurement
 from tsnrepro.testbeds.protocol import JobTestbed, Testbed
 
 if TYPE_CHECKING:
     from tsnrepro.testbeds.model import ModelTestbed
-
-__all__ = ["measure", "plan"]
 
 
 def measure(testbed: Testbed, trial: Trial, measured: Measurement) -> None:

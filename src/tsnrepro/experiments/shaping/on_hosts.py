@@ -26,9 +26,9 @@ from tsnrepro.experiments.shaping import (
     topology,
     veth_queues,
 )
-from tsnrepro.experiments.shaping.factors import BOARD_MEDIUM, CARDS_MEDIUM, part_of
 from tsnrepro.experiments.shaping.log import LOG, compress
-from tsnrepro.experiments.shaping.settings import LAUNCHED
+from tsnrepro.experiments.shaping.plan import Factors
+from tsnrepro.experiments.shaping.settings import BOARD_MEDIUM, CARDS_MEDIUM, LAUNCHED
 from tsnrepro.experiments.shaping.steps import COMMAND_S, nth, numbered
 from tsnrepro.experiments.shaping.topology import CARD, LISTENER, SWITCH, TALKER, Wiring
 from tsnrepro.native.streams import build, command
@@ -68,7 +68,8 @@ _OF_VETH = (EMULATED, GUEST)
 
 def measure(testbed: JobTestbed, trial: Trial, measured: Measurement) -> None:
     """Measure one trial by a job; the record keeps every command, log and counter."""
-    part, mode = part_of(trial.factors), trial.factors["mode"]
+    factors = Factors.of(trial)
+    part, mode = factors.part, factors.mode
     seed = int(trial.digest, 16) % (1 << 31)
     wiring = _topology_of(part, mode, testbed.cable)
     job = job_of(part, mode, seed, testbed.cable)

@@ -13,8 +13,8 @@ import numpy as np
 
 from tsnrepro.common.ethernet import GAP_BYTES
 from tsnrepro.experiments.shaping import toggles
-from tsnrepro.experiments.shaping.factors import part_of
 from tsnrepro.experiments.shaping.log import DEPARTURES, LISTENER_DTYPE, LOG, Records, compress
+from tsnrepro.experiments.shaping.plan import Factors
 from tsnrepro.experiments.shaping.schedule import flows_of
 from tsnrepro.experiments.shaping.settings import GATED, TOGGLED
 from tsnrepro.model.engine import simulate
@@ -52,7 +52,8 @@ _START_NS = 20_000_000
 
 def measure(testbed: ModelTestbed, trial: Trial, measured: Measurement) -> None:
     """Simulate one trial; the record keeps the network and every datagram of the stream."""
-    part, mode = part_of(trial.factors), trial.factors["mode"]
+    factors = Factors.of(trial)
+    part, mode = factors.part, factors.mode
     seed = int(trial.digest, 16) ^ testbed.seed
     parameters = testbed.parameters(trial.repetition)
     network = _TrialNetwork(part, mode, parameters, testbed.settings.cable_ns, seed).network()

@@ -28,6 +28,11 @@ Threads = Literal[1, 2]
 Receivers = Literal["one", "each"]
 TestbedKind = Literal["model", "guest", "emulated", "cards"]
 
+CARDS_MEDIUM = "network cards"
+"""The medium of trials between two cards that a cable joins; others name their testbed."""
+BOARD_MEDIUM = "LAN966x between network cards"
+"""The medium of trials in which a port of a board shapes."""
+
 # The sequence number and the time of sending that every datagram carries.
 _StampedPayload = Annotated[int, Field(ge=12, le=1472)]
 

@@ -14,9 +14,14 @@ from tsnrepro.common.ethernet import FULL_PAYLOAD_BYTES
 from tsnrepro.config.registry import MODEL
 from tsnrepro.experiments.shaping import modes, toggled
 from tsnrepro.experiments.shaping.analysis import IDLE, Run, estimates, held_runs, loads_of
-from tsnrepro.experiments.shaping.factors import BOARD_MEDIUM, CARDS_MEDIUM
 from tsnrepro.experiments.shaping.schedule import Flow, carried_bytes, flows_of, smallest_window_ns
-from tsnrepro.experiments.shaping.settings import LAUNCHED, TOGGLED, ShapingPart
+from tsnrepro.experiments.shaping.settings import (
+    BOARD_MEDIUM,
+    CARDS_MEDIUM,
+    LAUNCHED,
+    TOGGLED,
+    ShapingPart,
+)
 from tsnrepro.results.missing import decimals_of, unknown
 from tsnrepro.results.results import Results
 from tsnrepro.stats.estimate import Estimate, Limits

@@ -1,71 +1,59 @@
-"""Experiment ``streams``: several streams at once, each with its own sequence numbers.
+"""Measure a trial of ``streams``: several streams at once, each with its own sequence numbers.
 
-All run at a constant rate from talker to listener; best effort, which is no stream's and goes
-untagged over the first path, may run beside them.
+All run at a constant rate from talker to listener. Best effort may run beside them: it is no
+stream, and goes untagged over the first path.
 """
 
 from typing import Any
 
 from tsnrepro.common.ethernet import udp_payload
-from tsnrepro.experiments.streams.settings import StreamsSettings
+from tsnrepro.experiments.streams.plan import Factors
 from tsnrepro.records.store import Trial
 from tsnrepro.runner.backends import backend
 from tsnrepro.runner.load import IntendedLoad
 from tsnrepro.runner.measurement import Measurement
-from tsnrepro.runner.plan import Planned, full_factorial, planned_in_blocks
 from tsnrepro.testbeds.protocol import Testbed
 
-_SET_UP_SECONDS = 3.0
 _BEST_EFFORT = "best effort"
-# A full frame's.
+# That of a full frame.
 _BEST_EFFORT_PAYLOAD_BYTES = udp_payload(1518)
-
-
-def plan(settings: StreamsSettings, seed: int, kind: str) -> list[Planned]:
-    """Return the trials: every number of streams, load of best effort and repetition."""
-    trials = full_factorial(
-        *("streams", "{streams}-streams-{best_effort_mbps:g}M", settings),
-        ["payload_bytes", "rate_pps", "duration_s"],
-        streams=settings.counts,
-        best_effort_mbps=settings.best_effort_mbps,
-    )
-    return planned_in_blocks(trials, seed, kind, _SET_UP_SECONDS)
 
 
 def measure(testbed: Testbed, trial: Trial, measured: Measurement) -> None:
     """Measure one trial."""
-    loads = _loads_of(trial.factors)
+    loads = _loads_of(Factors.of(trial))
     outcomes = backend(testbed, trial, measured).constant_rate(list(loads.values()))
     per_stream = [
         {
             "stream": name,
-            "sent": of.sent,
-            "unique": of.unique,
-            "duplicates": of.duplicates,
-            "reordered": of.reordered,
-            "recovery": None if name == _BEST_EFFORT else of.recovery,
-            "accounting": of.accounting,
+            "sent": outcome.sent,
+            "unique": outcome.received_unique,
+            "duplicates": outcome.duplicates,
+            "reordered": outcome.reordered,
+            "recovery": None if name == _BEST_EFFORT else outcome.recovery,
+            "accounting": outcome.accounting,
         }
-        for name, of in zip(loads, outcomes, strict=True)
+        for name, outcome in zip(loads, outcomes, strict=True)
     ]
     measured.values |= {"result": result(per_stream), "streams": per_stream}
 
 
-def _loads_of(factors: dict[str, Any]) -> dict[str, IntendedLoad]:
+def _loads_of(factors: Factors) -> dict[str, IntendedLoad]:
     """Return the loads of a trial by name: the streams first, best effort, if any, last."""
-    duration = factors["duration_s"]
-    stream = IntendedLoad("frer", factors["payload_bytes"], factors["rate_pps"], duration)
-    loads = {f"stream-{number}": stream for number in range(factors["streams"])}
-    if factors["best_effort_mbps"]:
-        rate = factors["best_effort_mbps"] * 1e6 / 8 / _BEST_EFFORT_PAYLOAD_BYTES
-        loads[_BEST_EFFORT] = IntendedLoad("control", _BEST_EFFORT_PAYLOAD_BYTES, rate, duration)
+    duration_s = factors.duration_s
+    stream = IntendedLoad("frer", factors.payload_bytes, factors.rate_pps, duration_s)
+    loads = {f"stream-{number}": stream for number in range(factors.streams)}
+    if factors.best_effort_mbps:
+        loads[_BEST_EFFORT] = IntendedLoad.at_mbps(
+            "control", _BEST_EFFORT_PAYLOAD_BYTES, factors.best_effort_mbps, duration_s
+        )
     return loads
 
 
 def result(per_stream: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return what the trial says as a whole.
+    """Return the counts of the trial as a whole.
 
-    ``own_sequences`` tells whether every stream's recovery function passed just the datagrams of
+    ``own_sequences`` is whether every stream's recovery function passed exactly the datagrams of
     its talker, once each, and called none a rogue: streams that shared numbers could not.
     """
     frer = [row for row in per_stream if row["recovery"]]

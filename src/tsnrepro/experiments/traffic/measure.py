@@ -1,4 +1,4 @@
-"""Experiment ``traffic``: cameras, LiDAR and V2X at once, each stream with its own numbers.
+"""Measure a trial of ``traffic``: cameras, LiDAR and V2X at once, each stream numbered.
 
 A camera's picture is a train of datagrams, and so is a sector of a LiDAR's scan; V2X and control
 send at random times. Every stream has a talker of its own on one host, as if a gateway forwarded
@@ -11,54 +11,27 @@ from typing import Any
 
 import numpy as np
 
-from tsnrepro.experiments.traffic.settings import (
-    Camera,
-    Lidar,
-    Mix,
-    Random,
-    Source,
-    TrafficSettings,
-)
+from tsnrepro.common.ethernet import payload_rate_mbps
+from tsnrepro.experiments.traffic.plan import Factors
+from tsnrepro.experiments.traffic.settings import Camera, Lidar, Random, Source
 from tsnrepro.native.streams.delivery import one_way
 from tsnrepro.native.streams.log import Records, compress
 from tsnrepro.records.outputs import arrivals_of
 from tsnrepro.records.store import Trial
 from tsnrepro.runner.backends import backend
-from tsnrepro.runner.load import IntendedLoad, LoadOutcome
+from tsnrepro.runner.load import HostOptions, IntendedLoad, LoadOutcome
 from tsnrepro.runner.measurement import Measurement
-from tsnrepro.runner.plan import Planned, planned_in_blocks
 from tsnrepro.testbeds.protocol import Testbed
 
-_SET_UP_SECONDS = 0.6
 _QUANTILES = {"p50_us": 0.5, "p99_us": 0.99, "max_us": 1.0}
-
-
-def plan(settings: TrafficSettings, seed: int, kind: str) -> list[Planned]:
-    """Return the trials: every mix, configuration and repetition."""
-    trials = [
-        Trial(
-            "traffic",
-            f"{mix.name}-{configuration}",
-            {
-                "mix": mix.name,
-                "configuration": configuration,
-                "duration_s": settings.duration_s,
-                "receive_buffer_bytes": settings.receive_buffer_bytes,
-                "sources": mix.model_dump(mode="json")["sources"],
-            },
-            repetition,
-        )
-        for repetition in range(1, settings.repetitions + 1)
-        for mix in settings.mixes
-        for configuration in settings.configurations
-    ]
-    return planned_in_blocks(trials, seed, kind, _SET_UP_SECONDS)
 
 
 def measure(testbed: Testbed, trial: Trial, measured: Measurement) -> None:
     """Measure one trial; the record keeps every arrival of every stream."""
-    loads = loads_of(trial)
-    requests = backend(testbed, trial, measured)
+    factors = Factors.of(trial)
+    loads = loads_of(factors, trial.repetition)
+    options = HostOptions(receive_buffer_bytes=factors.receive_buffer_bytes)
+    requests = backend(testbed, trial, measured, options)
     outcomes = requests.constant_rate([load for _, load in loads], arrivals=True)
     streams = []
     for number, ((source, load), outcome) in enumerate(zip(loads, outcomes, strict=True)):
@@ -69,38 +42,36 @@ def measure(testbed: Testbed, trial: Trial, measured: Measurement) -> None:
     measured.values |= {"streams": streams, "result": {"sent": sent, "unique": unique}}
 
 
-def loads_of(trial: Trial) -> list[tuple[Source, IntendedLoad]]:
-    """Return each stream's source and load.
+def loads_of(factors: Factors, repetition: int) -> list[tuple[Source, IntendedLoad]]:
+    """Return the source and the load of each stream.
 
     Where trains begin within their interval, at which picture of a group a camera begins, and the
     gaps of random sources, are drawn once for a repetition of a mix: both configurations send the
     same.
     """
-    factors = trial.factors
-    drawn = random.Random(f"{factors['mix']}/{trial.repetition}")
-    mix = Mix.model_validate({"name": factors["mix"], "sources": factors["sources"]})
+    generator = random.Random(f"{factors.mix}/{repetition}")
     return [
-        (source, _load(source, factors, drawn))
-        for source in mix.sources
+        (source, _load(source, factors, generator))
+        for source in factors.sources
         for _ in range(source.count)
     ]
 
 
-def _load(source: Source, factors: dict[str, Any], drawn: random.Random) -> IntendedLoad:
+def _load(source: Source, factors: Factors, generator: random.Random) -> IntendedLoad:
     shape: dict[str, Any] = {}
     if isinstance(source, Camera | Lidar):
-        phase_s = drawn.random() / source.trains_per_s
+        phase_s = generator.random() / source.trains_per_s
         # Cameras that are not synchronised have their I pictures at different times.
-        first = drawn.randrange(len(source.trains)) if len(source.trains) > 1 else 0
+        first = generator.randrange(len(source.trains)) if len(source.trains) > 1 else 0
         trains = source.trains[first:] + source.trains[:first]
         shape = {"trains": trains, "phase_s": phase_s}
     elif isinstance(source, Random):
-        shape = {"poisson": drawn.getrandbits(48)}
+        shape = {"poisson": generator.getrandbits(48)}
     return IntendedLoad(
-        factors["configuration"],
+        factors.configuration,
         source.payload_bytes,
         source.rate_pps,
-        factors["duration_s"],
+        factors.duration_s,
         **shape,
     )
 
@@ -123,11 +94,11 @@ def _stream_values(source: Source, load: IntendedLoad, outcome: LoadOutcome) -> 
         "group": len(load.trains),
         "trains_per_s": 1 / load.slot_s if max(load.trains) > 1 else None,
         "sent": outcome.sent,
-        "unique": outcome.unique,
+        "unique": outcome.received_unique,
         "duplicates": outcome.duplicates,
         "reordered": outcome.reordered,
         "late": outcome.late,
-        "offered_mbps": outcome.sent * load.payload_bytes * 8 / load.duration_s / 1e6,
+        "offered_mbps": payload_rate_mbps(outcome.sent, load.payload_bytes, load.duration_s),
         "accounting": outcome.accounting,
         "recovery": outcome.recovery,
         "no_latency_because": refused,

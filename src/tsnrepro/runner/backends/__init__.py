@@ -1,4 +1,4 @@
-"""How the requests of experiments are measured: by tools on hosts, or by the model."""
+"""Back ends of measurements: tools on the hosts of a testbed, or the model."""
 
 from collections.abc import Sequence
 from typing import Any, Protocol
@@ -8,18 +8,17 @@ from tsnrepro.config import Configuration
 from tsnrepro.records.store import Trial
 from tsnrepro.runner.backends.hosts import HostsBackend
 from tsnrepro.runner.faults import NOTHING, Timeline
-from tsnrepro.runner.load import IntendedLoad, LoadOutcome
+from tsnrepro.runner.load import OF_TESTBED, HostOptions, IntendedLoad, LoadOutcome, RoundTrips
 from tsnrepro.runner.measurement import Measurement
-from tsnrepro.runner.round_trips import RoundTrips
 from tsnrepro.testbeds.protocol import HostTestbed, Testbed
 from tsnrepro.tools.iperf3 import Iperf3TcpResult
 
 
 class Backend(Protocol):
-    """What experiments ask of a testbed within one trial.
+    """The requests of experiments to a testbed within one trial.
 
-    Raw output, counters and commands go to the trial's measurement as they come, so that a failure
-    keeps them.
+    Raw output, counters and commands go to the trial's measurement as they arise, so that a failed
+    attempt records them.
     """
 
     @property
@@ -34,7 +33,7 @@ class Backend(Protocol):
     def tcp(
         self, configuration: Configuration, duration_s: int
     ) -> tuple[Iperf3TcpResult, dict[str, Any] | None]:
-        """Transfer as fast as TCP allows; return this and the recovery function's counters."""
+        """Transfer as fast as TCP allows; return the result and the recovery's counters."""
         ...
 
     def constant_rate(
@@ -44,20 +43,20 @@ class Backend(Protocol):
         arrivals: bool = False,
         timeline: Timeline = NOTHING,
     ) -> list[LoadOutcome]:
-        """Send loads at the same time, each by a talker of ours to one listener.
+        """Send loads at the same time, each by its own talker to one listener.
 
-        One load is a trial's stream, under its configuration. Of several, those with FRER are
-        streams of their own and the others are best effort: untagged, over the first path. Where
-        none has FRER, each is a stream that is counted on its own.
+        A single load is the trial's stream, under its configuration. Of several, each with FRER is
+        a stream, and the others are best effort: untagged, over the first path. Where none has
+        FRER, each is a stream and counted separately.
 
         Parameters
         ----------
         loads
-            What each talker sends.
+            The load of each talker.
         arrivals
             Whether to return every arrival.
         timeline
-            What goes wrong meanwhile.
+            The faults meanwhile.
         """
         ...
 
@@ -72,35 +71,40 @@ class Backend(Protocol):
     ) -> RoundTrips:
         """Send one request at a time, as ``sockperf ping-pong`` does.
 
-        ``beside_pps`` is the rate of a load of the same payload and configuration beside it. The
-        record keeps every observation, unless this is only a look at how fast answers come.
+        ``beside_pps`` is the rate of a load of the same payload and configuration beside it. With
+        ``keep`` the record has every observation.
         """
         ...
 
-    def mausezahn_load(self, load: IntendedLoad, deadline_s: float) -> LoadOutcome:
+    def mausezahn_load(self, load: IntendedLoad, deadline_s: float, port: int) -> LoadOutcome:
         """Send a load by mausezahn, which sleeps between frames; counts are frames at the cards.
 
-        The sending time is that at the rate seen at the first switch while frames flowed.
+        The sending time follows from the rate at the first switch while frames flowed. ``port`` is
+        the UDP port, source and destination.
         """
         ...
 
 
-def backend(testbed: Testbed, trial: Trial, measured: Measurement) -> Backend:
-    """Return what measures a trial on a testbed.
+def backend(
+    testbed: Testbed, trial: Trial, measured: Measurement, options: HostOptions = OF_TESTBED
+) -> Backend:
+    """Return the back end that measures a trial on a testbed.
+
+    ``options`` are those of the trial's programs.
 
     Raises
     ------
     TestbedError
-        The testbed has neither hosts that take commands, nor is it the model.
+        The testbed is neither one of hosts that run commands nor the model.
     """
     if isinstance(testbed, HostTestbed):
-        return HostsBackend(testbed, trial, measured)
-    # Compiled code, which takes a second to load: only for those who simulate.
+        return HostsBackend(testbed, trial, measured, options)
+    # Compiled code takes a second to load.
     from tsnrepro.runner.backends.model import ModelBackend  # noqa: PLC0415
     from tsnrepro.testbeds.model import ModelTestbed  # noqa: PLC0415
 
     if isinstance(testbed, ModelTestbed):
-        return ModelBackend(testbed, trial, measured)
+        return ModelBackend(testbed, trial, measured, options)
     raise TestbedError(
         f"a testbed of kind {testbed.kind} cannot measure this experiment", trial.experiment
     )

@@ -1,4 +1,4 @@
-"""Measuring by tools on the hosts of a testbed: iperf3, sockperf, mausezahn, our own streams."""
+"""Measure by tools on the hosts of a testbed: iperf3, sockperf, mausezahn, talker and listener."""
 
 import json
 import math
@@ -31,18 +31,15 @@ from tsnrepro.records.accounting import Accounting, account
 from tsnrepro.records.accounting_apart import account_apart
 from tsnrepro.records.outputs import COUNTERS_AFTER, COUNTERS_BEFORE, SOCKPERF_LOG
 from tsnrepro.records.store import Trial
-from tsnrepro.runner.backends.hosts_faults import FaultInjector
 from tsnrepro.runner.backends.receiver_options import (
-    ReceiverOptions,
     check_window,
     pinned_to_one_cpu,
-    reader_of,
+    receiver_options,
     skipping_warmup,
 )
-from tsnrepro.runner.faults import NOTHING, Timeline
-from tsnrepro.runner.load import IntendedLoad, LoadOutcome
+from tsnrepro.runner.faults import NOTHING, FaultInjector, Timeline
+from tsnrepro.runner.load import OF_TESTBED, HostOptions, IntendedLoad, LoadOutcome, RoundTrips
 from tsnrepro.runner.measurement import Measurement
-from tsnrepro.runner.round_trips import RoundTrips
 from tsnrepro.testbeds.clocks import ClockSyncFailure, why_not_these_clocks
 from tsnrepro.testbeds.host import Completed, RemoteProcess
 from tsnrepro.testbeds.protocol import HostTestbed
@@ -54,30 +51,28 @@ from tsnrepro.tools.frerctl import StreamFilter, SwitchStream
 UDP_STREAM = StreamFilter("udp", iperf3.PORT, iperf3.MIN_UDP_PAYLOAD_BYTES)
 _TCP_STREAM = StreamFilter("tcp", iperf3.PORT)
 _PING_PONG_STREAM = StreamFilter("udp", sockperf.PORT)
-# Our own talkers' streams have this port and those after it.
+# The streams of our talkers have this port and those after it.
 PORT = 5202
 _ARRIVALS_LOG = "/run/tsnrepro-arrivals"
 
 # What a test takes beyond its nominal time: connecting, and exchanging results.
 OVERHEAD_SECONDS = 15
-# A server that does not listen by then does not start.
+# A server that does not listen by then has not started.
 READY_SECONDS = 5
 _COMMAND_SECONDS = 20
 _FILE_SECONDS = 120
-# Logs of every datagram or request, as they come from a host.
+# Largest log of every datagram or request from a host.
 LOG_BYTES = 1 << 30
 # A talker that cannot keep up takes longer than planned, and reports it.
 _SLOWEST = 6
-# How long a busy machine may keep a talker from its first datagram.
+# How long a busy machine may delay a talker's first datagram.
 _STALL_SECONDS = 0.05
 # RFC 2544, section 23: after learning frames, for late frames, and until the device is at rest.
 _LEARNED_SECONDS, _LATE_SECONDS, _REST_SECONDS = 2.0, 2.0, 5.0
-# Reads of the first switch's counters while the sleeping generator sends.
+# Reads of the first switch's counters while mausezahn sends.
 _SAMPLES = 8
-# A clock's own drift in a trial is less.
+# A clock drifts by less in a trial.
 _MOST_STEP_NS = 1_000_000
-# Exit status of timeout(1): it ended the command by TERM, by KILL.
-TIMED_OUT = (124, 137)
 
 
 @dataclass
@@ -101,13 +96,19 @@ class HostsBackend:
     """The requests of one trial; see :class:`tsnrepro.runner.backends.Backend`.
 
     All raise CommandError where a program failed, and ToolError where its report cannot be read;
-    what it printed is in the measurement.
+    the measurement has its output.
     """
 
-    def __init__(self, testbed: HostTestbed, trial: Trial, measured: Measurement) -> None:
+    def __init__(
+        self,
+        testbed: HostTestbed,
+        trial: Trial,
+        measured: Measurement,
+        options: HostOptions = OF_TESTBED,
+    ) -> None:
         self._testbed, self._trial, self._measured = testbed, trial, measured
         self._talker, self._listener = testbed.hosts[TALKER], testbed.hosts[LISTENER]
-        self._reader: ReceiverOptions = reader_of(testbed, trial.factors)
+        self._options, self._receiver = options, receiver_options(testbed, options)
 
     @property
     def link_rate_mbps(self) -> float:
@@ -120,7 +121,7 @@ class HostsBackend:
         self, load: IntendedLoad, around: AbstractContextManager[CountersAround] | None = None
     ) -> LoadOutcome:
         """Send by ``iperf3 -u``; ``around`` takes the place of configuring and counting."""
-        window = self._reader.window_bytes
+        window = self._receiver.window_bytes
         if window:
             check_window(self._testbed, window)
         client = iperf3.udp_client(
@@ -140,8 +141,8 @@ class HostsBackend:
             print(f"{self._trial.label}: {accounting.unaccounted} datagrams are not accounted for")
         return LoadOutcome(
             sent=result.sent,
-            received=result.received,
-            unique=result.received,
+            received_total=result.received,
+            received_unique=result.received,
             sending_s=result.send_seconds,
             reordered=result.out_of_order,
             jitter_ms=result.jitter_ms,
@@ -162,10 +163,10 @@ class HostsBackend:
     def _run_iperf3(self, client: list[str], duration_s: float, prefix: str = "") -> Completed:
         """Run one client against a one-off server and return the client as it ended."""
         deadline = duration_s + OVERHEAD_SECONDS
-        argv = self._reader.scheduled(iperf3.server())
+        argv = self._receiver.scheduled(iperf3.server())
         with self._serving(argv, "tcp", iperf3.PORT, deadline) as server:
             done = self._talker.run(client, deadline_s=deadline)
-            # After a failed client the one-off server would wait for another for ever.
+            # After a failed client the one-off server would wait for another one forever.
             if done.exit_status or iperf3.failed(done.stdout):
                 server.stop()
             server.wait()
@@ -180,7 +181,7 @@ class HostsBackend:
     def _serving(
         self, argv: list[str], protocol: str, port: int, deadline_s: float
     ) -> Iterator[RemoteProcess]:
-        """Keep a server running on the listener, ready from the start of the block."""
+        """Run a server on the listener, ready from the start of the block."""
         server = self._listener.start(argv, deadline_s=deadline_s)
         kind = "-t" if protocol == "tcp" else "-u"
         sockets = ["ss", "-H", "-n", "-l", kind, "sport", "=", f":{port}"]
@@ -188,9 +189,9 @@ class HostsBackend:
         while not self._listener.run(sockets, deadline_s=READY_SECONDS).stdout.strip():
             if time.monotonic() > end:
                 server.stop()
-                said = server.wait()
+                ended = server.wait()
                 raise CommandError(
-                    f"the server does not listen: {said.stderr.strip() or said.stdout.strip()}",
+                    f"the server does not listen: {ended.stderr.strip() or ended.stdout.strip()}",
                     f"{LISTENER}: {' '.join(argv)}",
                 )
         try:
@@ -212,7 +213,7 @@ class HostsBackend:
         payload_bytes: int = 0,
         prefix: str = "",
     ) -> Iterator[CountersAround]:
-        """Configure for one stream and keep the counters before the block and after it."""
+        """Configure for one stream and record the counters before the block and after it."""
         self._testbed.configure(configuration, stream)
         with self._counted(prefix) as counters:
             yield counters
@@ -220,14 +221,14 @@ class HostsBackend:
 
     @contextmanager
     def _counted(self, prefix: str = "") -> Iterator[CountersAround]:
-        """Keep the counters of all hosts before the block and, where it succeeds, after it."""
+        """Record the counters of all hosts before the block and, where it succeeds, after it."""
         counters = CountersAround(self._testbed.snapshot())
-        self._keep_counters(f"{prefix}{COUNTERS_BEFORE}", counters.before)
+        self._record_counters(f"{prefix}{COUNTERS_BEFORE}", counters.before)
         yield counters
         counters.after = self._testbed.quiescent_snapshot()
-        self._keep_counters(f"{prefix}{COUNTERS_AFTER}", counters.after)
+        self._record_counters(f"{prefix}{COUNTERS_AFTER}", counters.after)
 
-    def _keep_counters(self, name: str, snapshot: Snapshot) -> None:
+    def _record_counters(self, name: str, snapshot: Snapshot) -> None:
         self._measured.outputs[name] = json.dumps(snapshot.raw, indent=1)
 
     def _account(self, around: tuple[Snapshot, Snapshot], sent: int, received: int) -> Accounting:
@@ -235,7 +236,7 @@ class HostsBackend:
             return account_apart(*around, sent, received)
         return account(*around, sent, received, self._testbed.host_of)
 
-    # --- our own talker and listener ------------------------------------------------------------
+    # --- talker and listener --------------------------------------------------------------------
 
     def constant_rate(
         self,
@@ -251,35 +252,36 @@ class HostsBackend:
         if full_waits:
             self._learn()
         if timeline.faults:
-            # A neighbour that is asked for over a dead path does not answer.
+            # ARP fails over a dead path.
             self._testbed.pin_neighbours()
         log = _ARRIVALS_LOG if arrivals else None
         prefix = self._free_prefix("listener.json")
         deadline_s = _SLOWEST * max(load.sending_s for load in loads) + OVERHEAD_SECONDS
         # The faults begin before the talkers, whose own deadlines end the trial.
         injector = FaultInjector(self._testbed, timeline, deadline_s + OVERHEAD_SECONDS)
-        watched_s = deadline_s + _FILE_SECONDS
-        watched = self._testbed.clocks_together(watched_s) if arrivals else nullcontext(())
-        with watched as clocks:
+        synchronised = nullcontext(())
+        if arrivals:
+            synchronised = self._testbed.clocks_together(deadline_s + _FILE_SECONDS)
+        with synchronised as clocks:
             with self._counted(prefix) as counters:
-                done, heard = self._send(loads, injector, log, deadline_s)
-                self._keep_programs(prefix, done, heard)
+                talkers, listened = self._send(loads, injector, log, deadline_s)
+                self._record_programs(prefix, talkers, listened)
             if full_waits:
                 time.sleep(_REST_SECONDS)
-        if log and heard.exit_status:
+        if log and listened.exit_status:
             self._remove_arrivals()
-        heard.check()
+        listened.check()
         records = self._fetch_arrivals() if log else None
-        sent = [parse_talker(each.check().stdout) for each in done]
-        got = parse_listener(heard.stdout)
+        sent = [parse_talker(each.check().stdout) for each in talkers]
+        received = parse_listener(listened.stdout)
         ahead_ns = None
-        if records is not None and any(isinstance(found, ClockSyncFailure) for found in clocks):
+        if records is not None and any(isinstance(sync, ClockSyncFailure) for sync in clocks):
             records, ahead_ns = on_senders_clock(records)
             if timeline.faults:
-                _refuse_set_clocks(sent, got)
+                _check_clocks_were_not_set(sent, received)
         return [
             self._outcome(
-                *(sent[number], got, PORT + number, counters, streams.get(number)),
+                *(sent[number], received, PORT + number, counters, streams.get(number)),
                 elapsed_s=time.monotonic() - began,
                 arrivals=None if records is None else of_stream(records, PORT + number),
                 faults=injector.applied(sent[number].first_ns or 0),
@@ -291,7 +293,7 @@ class HostsBackend:
         ]
 
     def _configure(self, loads: Sequence[IntendedLoad]) -> dict[int, int]:
-        """Set the switches to the loads; return the index of the stream that a load is."""
+        """Configure the switches for the loads; return the index of each load's stream."""
         if len(loads) == 1:
             self._testbed.configure(loads[0].configuration, StreamFilter("udp", PORT))
             return {0: 0}
@@ -307,8 +309,7 @@ class HostsBackend:
     def _learn(self) -> None:
         """Send learning frames from the receiving side, and wait until they have been learned.
 
-        An echo and its answer let both hosts know each other's address, and every switch both
-        ports.
+        An echo and its reply teach both hosts each other's address, and every switch both ports.
         """
         argv = ["ping", "-c", "1", "-W", "2", self._testbed.address(TALKER)]
         self._listener.run(argv, deadline_s=_COMMAND_SECONDS).check()
@@ -330,36 +331,36 @@ class HostsBackend:
             try:
                 self._settle(loads)
             finally:
-                # It would hold its ports beyond the trial.
+                # It would keep its ports beyond the trial.
                 receiving.stop()
-                heard = receiving.wait()
-        return done, heard
+                listened = receiving.wait()
+        return done, listened
 
     def _settle(self, loads: Sequence[IntendedLoad]) -> None:
-        """Wait for what is late."""
+        """Wait for late frames."""
         at_least_s = _LATE_SECONDS if any(load.full_waits for load in loads) else 0.0
         settle(self._testbed, max(load.payload_bytes for load in loads), at_least_s)
 
     def _start_listener(
         self, ports: list[int], deadline_s: float, log: str | None = None
     ) -> RemoteProcess:
-        """Start our listener and wait until its ports are open."""
+        """Start the listener and wait until its ports are open."""
         argv = listener(
             str(build.programs().listener),
             ports,
             StopCondition(seconds=deadline_s),
             log=log,
-            # Only where every arrival is kept the clocks are, and a card's with them.
-            timestamps=self._reader.stamps if log else "software",
-            buffer_bytes=self._reader.receive_buffer_bytes,
-            realtime=self._reader.priority,
+            # Clocks, and a card's with them, are synchronised only where arrivals are logged.
+            timestamps=self._receiver.stamps if log else "software",
+            buffer_bytes=self._receiver.receive_buffer_bytes,
+            realtime=self._receiver.priority,
         )
         receiving = self._listener.start(argv, deadline_s=deadline_s)
         if (line := receiving.read_line()) != READY:
-            said = receiving.wait()
+            ended = receiving.wait()
+            error_text = ended.stderr.strip() or line or ended.stdout.strip()
             raise CommandError(
-                f"the listener is not ready: {said.stderr.strip() or line or said.stdout.strip()}",
-                f"{LISTENER}: {' '.join(argv)}",
+                f"the listener is not ready: {error_text}", f"{LISTENER}: {' '.join(argv)}"
             )
         return receiving
 
@@ -369,7 +370,7 @@ class HostsBackend:
         sending: list[RemoteProcess] = []
         try:
             for number, load in enumerate(loads):
-                # What it cannot send in this time stays unsent, and is reported.
+                # Datagrams that it cannot send in this time stay unsent, and are reported.
                 extent = StopCondition(load.datagrams, load.sending_s * 1.001 + _STALL_SECONDS)
                 if load.poisson is not None:
                     extent = StopCondition(seconds=load.duration_s)
@@ -395,7 +396,6 @@ class HostsBackend:
             then_interval_ns=round(1e9 / then.rate_pps) if then else None,
         )
         program, address = str(build.programs().talker), self._testbed.address(LISTENER)
-        buffer = self._trial.factors.get("send_buffer_bytes")
         return talker(
             program,
             address,
@@ -403,20 +403,20 @@ class HostsBackend:
             pacing,
             extent,
             payload_bytes=load.payload_bytes,
-            send_buffer_bytes=buffer,
+            send_buffer_bytes=self._options.send_buffer_bytes,
         )
 
     def _outcome(
         self,
         sent: TalkerResult,
-        got: ListenerResult,
+        received: ListenerResult,
         port: int,
         counters: CountersAround,
         stream: int | None,
         **others: Any,
     ) -> LoadOutcome:
-        """Return what talker, listener and stations counted; best effort is no station's stream."""
-        report = got.stream(port)
+        """Return the counts of talker, listener and, unless it is best effort, switches."""
+        report = received.stream(port)
         if report.unique > sent.sent:
             raise ToolError(
                 f"the listener counts {report.unique} different datagrams of {sent.sent} sent",
@@ -433,32 +433,32 @@ class HostsBackend:
             }
         return LoadOutcome(
             sent=sent.sent,
-            received=report.received,
-            unique=report.unique,
+            received_total=report.received,
+            received_unique=report.unique,
             reordered=report.out_of_order,
             sending_s=_sending_seconds(sent),
             late=sent.late,
             first_ns=sent.first_ns or 0,
-            refusal=why_not_these_clocks(sent, got, "kernel"),
+            refusal=why_not_these_clocks(sent, received, "kernel"),
             **counted,
             **others,
         )
 
     def _free_prefix(self, output: str, first: str = "run-001-") -> str:
-        """Return a start for the names of a run's outputs: a search has many runs in one record.
+        """Return an unused prefix for the names of outputs: a search has many in one record.
 
-        ``output`` is one that every run has.
+        ``output`` is a name that each of them has.
         """
         prefixes = chain([first], (f"run-{number:03d}-" for number in count(2)))
         taken = self._measured.outputs
         return next(each for each in prefixes if f"{each}{output}" not in taken)
 
-    def _keep_programs(self, prefix: str, done: list[Completed], heard: Completed) -> None:
-        self._measured.commands += [each.as_record() for each in (*done, heard)]
-        self._measured.outputs[f"{prefix}listener.json"] = heard.stdout
-        self._measured.outputs[f"{prefix}listener.stderr.txt"] = heard.stderr
-        for number, each in enumerate(done):
-            name = "talker" if len(done) == 1 else f"talker-{number}"
+    def _record_programs(self, prefix: str, talkers: list[Completed], listened: Completed) -> None:
+        self._measured.commands += [each.as_record() for each in (*talkers, listened)]
+        self._measured.outputs[f"{prefix}listener.json"] = listened.stdout
+        self._measured.outputs[f"{prefix}listener.stderr.txt"] = listened.stderr
+        for number, each in enumerate(talkers):
+            name = "talker" if len(talkers) == 1 else f"talker-{number}"
             self._measured.outputs[f"{prefix}{name}.json"] = each.stdout
             self._measured.outputs[f"{prefix}{name}.stderr.txt"] = each.stderr
 
@@ -482,7 +482,7 @@ class HostsBackend:
         beside_pps: float = 0.0,
         keep: bool = True,
     ) -> RoundTrips:
-        """Run ``sockperf ping-pong``, beside a load of our own talker where one is asked for."""
+        """Run ``sockperf ping-pong``, beside a load of our talker where one is requested."""
         if beside_pps >= 1:
             filters = (_PING_PONG_STREAM, StreamFilter("udp", PORT))
             self._testbed.configure_streams([SwitchStream(f, configuration) for f in filters])
@@ -499,7 +499,7 @@ class HostsBackend:
 
     @contextmanager
     def _beside(self, load: IntendedLoad | None) -> Iterator[None]:
-        """Keep a load running during the block; what it loses does not concern the samples."""
+        """Run a load during the block; its own losses do not matter to the samples."""
         if load is None:
             yield
             return
@@ -524,7 +524,7 @@ class HostsBackend:
             client = sockperf.ping_pong(address, payload_bytes, max(1, round(duration_s)), log)
             client = pinned_to_one_cpu(self._testbed, skipping_warmup(self._testbed, client))
             argv = pinned_to_one_cpu(
-                self._testbed, self._reader.scheduled(sockperf.server(address))
+                self._testbed, self._receiver.scheduled(sockperf.server(address))
             )
             with self._serving(argv, "udp", sockperf.PORT, deadline + _FILE_SECONDS) as server:
                 try:
@@ -542,14 +542,13 @@ class HostsBackend:
 
     # --- mausezahn ----------------------------------------------------------------------------
 
-    def mausezahn_load(self, load: IntendedLoad, deadline_s: float) -> LoadOutcome:
-        """Run mausezahn and see at the first switch how fast frames come."""
+    def mausezahn_load(self, load: IntendedLoad, deadline_s: float, port: int) -> LoadOutcome:
+        """Run mausezahn and sample at the first switch how fast frames arrive."""
         testbed = self._testbed
         ends = mausezahn.Ends(
             CARD, testbed.address(TALKER), testbed.address(LISTENER), self._listener_mac()
         )
         delay = mausezahn.delay_us(load.rate_pps)
-        port = self._trial.factors.get("port", mausezahn.PORT)
         argv = mausezahn.udp(ends, load.payload_bytes, load.datagrams, delay, port=port)
         with self._test(load.configuration, StreamFilter("udp", port)) as counters:
             process = self._talker.start(argv, deadline_s=deadline_s)
@@ -560,8 +559,7 @@ class HostsBackend:
                 "samples.json": json.dumps(samples),
                 "mausezahn.stderr.txt": done.stderr,
             }
-        timed_out = done.exit_status in TIMED_OUT
-        if not timed_out:
+        if not done.timed_out:
             done.check()
         frames = CounterDifferences(*counters.of_stream(0))
         sent = frames.port(SWITCHES[0], HOST_PORT, "in").stream_frames
@@ -569,11 +567,11 @@ class HostsBackend:
         rate = _slope(samples)
         return LoadOutcome(
             sent=sent,
-            received=received,
-            unique=received,
+            received_total=received,
+            received_unique=received,
             sending_s=sent / rate if rate else done.seconds,
             elapsed_s=done.seconds,
-            timed_out=timed_out,
+            timed_out=done.timed_out,
             recovery=counters.recovery(),
         )
 
@@ -594,15 +592,16 @@ class HostsBackend:
         return samples
 
 
-def _refuse_set_clocks(sent: Sequence[TalkerResult], got: ListenerResult) -> None:
-    """Refuse a run whose faults cannot be timed, because a clock was set meanwhile."""
-    steps = [(TALKER, each.clock_step_ns) for each in sent] + [(LISTENER, got.clock_step_ns)]
+def _check_clocks_were_not_set(sent: Sequence[TalkerResult], received: ListenerResult) -> None:
+    """Reject a run whose faults cannot be timed, because a clock was set meanwhile."""
+    steps = [(TALKER, each.clock_step_ns) for each in sent]
+    steps.append((LISTENER, received.clock_step_ns))
     for name, step_ns in steps:
         if abs(step_ns) > _MOST_STEP_NS:
             raise ToolError(
                 f"the {name}'s clock was set by {step_ns / 1e6:.1f} ms during the trial",
                 name,
-                "Let its time service slew the clock while the rack measures (chrony: makestep)",
+                "Make its time service slew the clock while the rack measures (chrony: makestep)",
             )
 
 
@@ -614,7 +613,7 @@ def _sending_seconds(sent: TalkerResult) -> float:
 
 
 def _slope(samples: list[tuple[float, int]]) -> float:
-    """Return frames a second from the first sample to the last that still brought frames."""
+    """Return frames a second from the first sample to the last in which frames arrived."""
     moving = [samples[0]]
     for sample in samples[1:]:
         if sample[1] == moving[-1][1]:

@@ -1,4 +1,4 @@
-"""Measuring on the model testbed: the network of a trial, simulated, in the records' terms."""
+"""Measure on the model testbed: simulate the network of a trial, with counts as of hosts."""
 
 import io
 import json
@@ -11,16 +11,29 @@ import numpy.typing as npt
 from numpy.random import SeedSequence
 
 from tsnrepro.common.errors import ToolError
-from tsnrepro.common.ethernet import TCP_SEGMENT_BYTES, payload_limit_mbps
+from tsnrepro.common.ethernet import (
+    TCP_SEGMENT_BYTES,
+    payload_limit_mbps,
+    payload_rate_mbps,
+    payload_rate_pps,
+)
 from tsnrepro.common.topology import HOST_PORT, LISTENER, SWITCHES, TALKER
 from tsnrepro.config import Configuration
 from tsnrepro.model.engine import simulate
 from tsnrepro.model.network import (
     Bursts,
     ConstantRate,
+    DuplexLink,
+    Duplication,
+    LatentErrors,
     Listed,
     Network,
     PingPong,
+    RandomLoss,
+    Replicated,
+    SequenceFaults,
+    SinglePath,
+    Span,
     TcpBulk,
     TrafficStream,
 )
@@ -29,11 +42,9 @@ from tsnrepro.native.streams.log import LISTENER_DTYPE, Records
 from tsnrepro.records.accounting import REASSEMBLY, SOCKET_BUFFER, SOCKET_CLOSED, STACK, Accounting
 from tsnrepro.records.outputs import HALF_ROUND_TRIPS
 from tsnrepro.records.store import Trial
-from tsnrepro.runner.backends.model_faults import faulty_network, faulty_route
-from tsnrepro.runner.faults import NOTHING, AppliedFault, LatentAlarm, Timeline
-from tsnrepro.runner.load import IntendedLoad, LoadOutcome
+from tsnrepro.runner.faults import NOTHING, AppliedFault, Fault, LatentAlarm, Timeline
+from tsnrepro.runner.load import OF_TESTBED, HostOptions, IntendedLoad, LoadOutcome, RoundTrips
 from tsnrepro.runner.measurement import Measurement
-from tsnrepro.runner.round_trips import RoundTrips
 from tsnrepro.runner.simulated import counts_of
 from tsnrepro.testbeds.model import LISTENER_LINK, TALKER_LINK, ModelTestbed
 from tsnrepro.tools import mausezahn
@@ -43,13 +54,21 @@ from tsnrepro.tools.sockperf import SockperfResult
 STREAM = "stream"
 # Waiting that a trial of RFC 2544 has: 2 s for late frames and 5 s to settle (section 23).
 _PAUSE_SECONDS = 7.0
+_NANO = 1e9
 
 
 class ModelBackend:
     """The requests of one trial; see :class:`tsnrepro.runner.backends.Backend`."""
 
-    def __init__(self, testbed: ModelTestbed, trial: Trial, measured: Measurement) -> None:
+    def __init__(
+        self,
+        testbed: ModelTestbed,
+        trial: Trial,
+        measured: Measurement,
+        options: HostOptions = OF_TESTBED,
+    ) -> None:
         self._testbed, self._trial, self._measured = testbed, trial, measured
+        self._options = options
         self._parameters = testbed.parameters(trial.repetition)
         self._seed = int(trial.digest, 16) ^ testbed.seed
 
@@ -71,7 +90,7 @@ class ModelBackend:
         The record keeps the network and the counts of the first.
         """
         network = self._testbed.network(self._parameters, streams)
-        network = _read_as_asked(network, self._trial.factors)
+        network = _with_listener(network, self._options)
         network = faulty_network(network, timeline)
         values, outputs = self._measured.values, self._measured.outputs
         values["runs"] = values.get("runs", 0) + 1
@@ -161,14 +180,15 @@ class ModelBackend:
         ]
 
     def _sending_seconds(self, load: IntendedLoad) -> float:
-        """Return how long sending takes: as asked for, unless a send or the line takes longer.
+        """Return how long sending takes: as requested, unless a send or the line takes longer.
 
-        Beyond the line's limit the talker's socket blocks, so no more than the line is offered.
+        Beyond the line's limit the talker's socket blocks, so no more than that is offered.
         """
         if load.poisson is not None:
             return load.duration_s
         payload = load.payload_bytes
-        line_pps = payload_limit_mbps(payload, rate_mbps=self.link_rate_mbps) * 1e6 / (8 * payload)
+        line_mbps = payload_limit_mbps(payload, rate_mbps=self.link_rate_mbps)
+        line_pps = payload_rate_pps(line_mbps, payload)
         fastest = min(1e6 / self._parameters.send_us, line_pps)
         seconds = load.before_step / min(load.rate_pps, fastest)
         if load.then:
@@ -185,7 +205,7 @@ class ModelBackend:
         beside_pps: float = 0.0,
         keep: bool = True,
     ) -> RoundTrips:
-        """Simulate a ping-pong, beside a load where one is asked for.
+        """Simulate a ping-pong, beside a load where one is requested.
 
         Raises
         ------
@@ -210,21 +230,21 @@ class ModelBackend:
         report = _as_sockperf(counts, half_us, duration_s)
         return RoundTrips(half_us, report, _recovery(result, STREAM))
 
-    def mausezahn_load(self, load: IntendedLoad, deadline_s: float) -> LoadOutcome:
-        """Send a frame, sleep, send the next: the sleep is longer than asked by timer slack."""
+    def mausezahn_load(self, load: IntendedLoad, deadline_s: float, port: int) -> LoadOutcome:
+        """Send a frame, sleep, send the next; timer slack lengthens each sleep."""
         delay_us = mausezahn.delay_us(load.rate_pps) + mausezahn.TIMER_SLACK_US
         pps = 1e6 / (delay_us + self._parameters.send_us)
-        send = ConstantRate(rate_mbps=pps * load.payload_bytes * 8 / 1e6)
+        send = ConstantRate(rate_mbps=payload_rate_mbps(pps, load.payload_bytes))
         stream = self._stream(load, send, datagrams=load.datagrams)
         seconds = min(float(deadline_s), load.datagrams / pps + 1)
         result = self._simulate([stream], seconds)
         of = result.streams[STREAM]
-        # As on other testbeds, the card counts, and not a program.
+        # As on other testbeds, the card's count.
         arrived = of.unique + of.duplicates + of.receiver_socket_drops
         return LoadOutcome(
             sent=of.entered,
-            received=arrived,
-            unique=arrived,
+            received_total=arrived,
+            received_unique=arrived,
             sending_s=of.entered / pps,
             elapsed_s=min(float(deadline_s), load.datagrams / pps),
             timed_out=of.entered < load.datagrams,
@@ -232,15 +252,15 @@ class ModelBackend:
         )
 
 
-def _read_as_asked(network: Network, factors: dict[str, Any]) -> Network:
+def _with_listener(network: Network, options: HostOptions) -> Network:
     """Return the network with the listener's buffer and scheduling of a trial.
 
     A real-time program is not stalled by the scheduler.
     """
     changes: dict[str, Any] = {}
-    if buffer := factors.get("receive_buffer_bytes"):
-        changes["receive_buffer_bytes"] = buffer
-    if factors.get("realtime_listener"):
+    if options.receive_buffer_bytes:
+        changes["receive_buffer_bytes"] = options.receive_buffer_bytes
+    if options.realtime_listener:
         changes["stalls"] = None
     if not changes:
         return network
@@ -252,8 +272,8 @@ def _outcome(result: SimulationResult, stream: str, **others: Any) -> LoadOutcom
     of = result.streams[stream]
     return LoadOutcome(
         sent=of.entered,
-        received=of.delivered,
-        unique=of.unique,
+        received_total=of.delivered,
+        received_unique=of.unique,
         reordered=of.out_of_order,
         accounting=_account(result, of).document(),
         recovery=_recovery(result, stream),
@@ -263,14 +283,14 @@ def _outcome(result: SimulationResult, stream: str, **others: Any) -> LoadOutcom
 
 def _recovery(result: SimulationResult, stream: str) -> dict[str, int] | None:
     """Return the clause 10 counters of a stream's recovery function, None without one."""
-    found = [r.counters for r in result.recoveries if (r.stream, r.member) == (stream, None)]
-    return found[0] if found else None
+    counters = (r.counters for r in result.recoveries if (r.stream, r.member) == (stream, None))
+    return next(counters, None)
 
 
 def _account(result: SimulationResult, stream: StreamAccount) -> Accounting:
     """Return where a stream's frames went, by the places of the emulated testbed.
 
-    Counted are frames: datagrams, unless a datagram is several frames.
+    Counts are of frames: datagrams, unless a datagram is several frames.
     """
     network: Network = result.network
     ledger, parts = stream.frames, stream.fragments
@@ -299,7 +319,7 @@ def _account(result: SimulationResult, stream: StreamAccount) -> Accounting:
 
 
 def _count(load: IntendedLoad) -> int | None:
-    """Return how many datagrams a load has, None where chance decides."""
+    """Return how many datagrams a load has, None where the number is random."""
     return load.datagrams if load.poisson is None else None
 
 
@@ -327,9 +347,9 @@ def _poisson_times_ns(load: IntendedLoad, seed: int) -> list[int]:
 
 
 def _alarms(result: SimulationResult, stream: str, sending_s: float) -> tuple[LatentAlarm, ...]:
-    """Return the alarms while datagrams were sent: what comes after is the end of the run."""
-    found = result.latent_errors.get(stream)
-    alarms = [LatentAlarm(a.time_ps / 1e12, a.moved) for a in (found.alarms if found else [])]
+    """Return the alarms while datagrams were sent: later ones are due to the end of the run."""
+    errors = result.latent_errors.get(stream)
+    alarms = [LatentAlarm(a.time_ps / 1e12, a.moved) for a in (errors.alarms if errors else [])]
     return tuple(alarm for alarm in alarms if alarm.at_s <= sending_s)
 
 
@@ -367,3 +387,69 @@ def _as_sockperf(
         max_us=float(half_us.max()),
         percentiles_us=dict(zip(percentages, map(float, found), strict=True)),
     )
+
+
+# --- faults -----------------------------------------------------------------------------------
+
+
+def faulty_network(network: Network, timeline: Timeline) -> Network:
+    """Return a network whose member links fail according to a timeline.
+
+    Raises
+    ------
+    ValueError
+        A link is impaired in two ways, one after the other, which the model does not support.
+    """
+    links = {link.name: link for link in network.links}
+    members = [name for name, link in links.items() if (link.a, link.b) == SWITCHES]
+    for path, name in enumerate(members):
+        links[name] = _faulty_link(links[name], [f for f in timeline.faults if f.path == path])
+    return network.model_copy(update={"links": list(links.values())})
+
+
+def _faulty_link(link: DuplexLink, faults: list[Fault]) -> DuplexLink:
+    """Return a link with its cuts, losses and copies."""
+    impaired = [fault for fault in faults if fault.kind == "impair"]
+    begins = [f for f in impaired if f.loss_percent or f.duplicate_percent]
+    if len(begins) > 1:
+        raise ValueError(f"link {link.name} is impaired twice")
+    values: dict[str, Any] = {"failures": _spans(faults, "cut", "repair")}
+    for fault in begins:
+        ends = [f.at_s for f in impaired if f.at_s > fault.at_s]
+        span = {"from_ns": _ns(fault.at_s), "until_ns": _ns(ends[0]) if ends else None}
+        if fault.loss_percent:
+            values["loss"] = RandomLoss(probability=fault.loss_percent / 100, **span)
+        if fault.duplicate_percent:
+            values["duplication"] = Duplication(probability=fault.duplicate_percent / 100, **span)
+    return link.model_copy(update=values)
+
+
+def faulty_route(route: SinglePath | Replicated, timeline: Timeline) -> SinglePath | Replicated:
+    """Return a stream's route with the faults of its sequence functions; a single path has none."""
+    if isinstance(route, SinglePath):
+        return route
+    restarts = [fault for fault in timeline.faults if fault.kind == "restart"]
+    # Where the listener eliminates, the second switch has no recovery function to restart.
+    recovering = SWITCHES[1] if route.after else LISTENER
+    faults = SequenceFaults(
+        stuck=_spans(list(timeline.faults), "stick", "free"),
+        generator_restarts_ns=[_ns(f.at_s) for f in restarts if f.switch == "sw1"],
+        recovery_restarts_ns=[_ns(f.at_s) for f in restarts if f.switch == recovering],
+    )
+    latent = timeline.latent and LatentErrors(**timeline.latent.model_dump())
+    return route.model_copy(update={"faults": faults, "latent_errors": latent})
+
+
+def _spans(faults: list[Fault], begin: str, end: str) -> list[Span]:
+    """Return the times between each beginning and the end that follows it."""
+    ends = [fault.at_s for fault in faults if fault.kind == end]
+    spans = []
+    for fault in faults:
+        if fault.kind == begin:
+            until = [at for at in ends if at > fault.at_s]
+            spans.append(Span(from_ns=_ns(fault.at_s), until_ns=_ns(until[0]) if until else None))
+    return spans
+
+
+def _ns(seconds: float) -> int:
+    return round(seconds * _NANO)

@@ -1,12 +1,10 @@
-"""How programs of a trial are run: the receiver's socket buffer and priority, and the processor.
+"""How programs of a trial run: the receiver's socket buffer and priority, and the processor.
 
-Buffer and priority are factors of a trial, and where a trial does not name them, settings of the
-testbed.
+Buffer and priority are options of a trial or else settings of the testbed.
 """
 
 import os
 from dataclasses import dataclass
-from typing import Any
 
 from tsnrepro.common.errors import TestbedError
 from tsnrepro.common.topology import LISTENER, TALKER
@@ -14,6 +12,7 @@ from tsnrepro.config import HardwareSettings
 from tsnrepro.config.registry import EMULATED
 from tsnrepro.native.sockperf.build import sockperf_wait
 from tsnrepro.native.streams.command import Stamps
+from tsnrepro.runner.load import HostOptions
 from tsnrepro.testbeds.protocol import HostTestbed
 
 # Any priority runs before all ordinary programs; a higher one would only rank real-time programs.
@@ -31,7 +30,7 @@ class ReceiverOptions:
     receive_buffer_bytes: int | None = None
     realtime: bool = False
     stamps: Stamps = "software"
-    """What stamps arrivals whose clocks are kept together."""
+    """What stamps arrivals of trials with synchronised clocks."""
 
     @property
     def priority(self) -> int | None:
@@ -40,19 +39,18 @@ class ReceiverOptions:
 
     @property
     def window_bytes(self) -> int | None:
-        """What SO_RCVBUF is given for this buffer: the kernel sets aside twice as much."""
+        """The value of SO_RCVBUF for this buffer: the kernel allocates twice as much."""
         return self.receive_buffer_bytes // 2 if self.receive_buffer_bytes else None
 
     def scheduled(self, argv: list[str]) -> list[str]:
-        """Return the command of a program that has no option of its own for its priority."""
+        """Return the command of a program that has no option for its priority."""
         return ["chrt", "--fifo", str(self.priority), *argv] if self.realtime else argv
 
 
-def reader_of(testbed: HostTestbed, factors: dict[str, Any]) -> ReceiverOptions:
-    """Return how the listener of a trial reads."""
+def receiver_options(testbed: HostTestbed, options: HostOptions) -> ReceiverOptions:
+    """Return the buffer, scheduling and stamps of a trial's listener."""
     settings = testbed.settings
-    buffer = factors.get("receive_buffer_bytes")
-    realtime = factors.get("realtime_listener")
+    buffer, realtime = options.receive_buffer_bytes, options.realtime_listener
     return ReceiverOptions(
         settings.receive_buffer_bytes if buffer is None else buffer,
         settings.realtime_listener if realtime is None else realtime,
@@ -61,24 +59,24 @@ def reader_of(testbed: HostTestbed, factors: dict[str, Any]) -> ReceiverOptions:
 
 
 def pinned_to_one_cpu(testbed: HostTestbed, argv: list[str]) -> list[str]:
-    """Return the command of one of two programs that take turns, each waiting for the other.
+    """Return the command of one of two programs that wait for each other in turn.
 
     Hosts of the emulated testbed share this machine's processors. Where the scheduler chooses, the
-    two run on one processor in some trials and on two in others, and to wake a processor that
-    sleeps takes longer than the network does: on a virtual machine of two, medians of trials were
-    9 us or 24 to 34 us, whatever was measured. So there both run on one.
+    two run on one processor in some trials and on two in others, and waking an idle processor
+    takes longer than the network: on a virtual machine with two, medians of trials were 9 us or 24
+    to 34 us, whatever was measured. So there both run on one.
     """
     if testbed.kind != EMULATED:
         return argv
-    # Interrupts go to the first more than to the others.
+    # The first processor takes most interrupts.
     return ["taskset", "--cpu-list", str(max(os.sched_getaffinity(0))), *argv]
 
 
 def skipping_warmup(testbed: HostTestbed, client: list[str]) -> list[str]:
-    """Return the command of a client of sockperf that begins its test at once.
+    """Return the command of a client of sockperf that begins its test without its wait of 2 s.
 
-    Only on the emulated testbed, whose hosts run what this machine compiles: on a rack it waits its
-    two seconds. The record's command tells which.
+    Only on the emulated testbed, whose hosts run programs compiled on this machine. The record's
+    command shows which.
     """
     if testbed.kind != EMULATED:
         return client
@@ -86,7 +84,7 @@ def skipping_warmup(testbed: HostTestbed, client: list[str]) -> list[str]:
 
 
 def check_window(testbed: HostTestbed, window_bytes: int) -> None:
-    """Make sure that iperf3's ``-w`` gets what it asks for, which the kernel cuts off silently.
+    """Check that iperf3's ``-w`` is within the hosts' limits, which the kernel enforces silently.
 
     It sets the sending socket's buffer at the talker and the receiving one's at the listener.
 
@@ -101,7 +99,7 @@ def check_window(testbed: HostTestbed, window_bytes: int) -> None:
         if window_bytes > most:
             raise TestbedError(
                 f"iperf3 cannot have a socket buffer of {2 * window_bytes} bytes: {limit} is "
-                f"{most}, and the kernel gives twice that at most",
+                f"{most}, and the kernel allocates twice that at most",
                 host,
                 f"`sysctl -w {limit}={window_bytes}` on the host itself (namespaces share its "
                 "limit), a smaller receive_buffer_bytes, or `generator: talker`, whose listener "

@@ -20,7 +20,7 @@ from tsnrepro.config.base import DEVICE_NAME_LENGTH
 from tsnrepro.config.nic_pair import Chip
 from tsnrepro.native.streams.command import Stamps
 from tsnrepro.testbeds.clocks import ClockSync, ClockSyncFailure
-from tsnrepro.testbeds.host import Completed
+from tsnrepro.testbeds.host import ENDED_BY_TERM, Completed
 
 _VIRTUAL_TIME_NOTE = (
     "Times are virtual: one instruction of the guest is one nanosecond. They are good for gate"
@@ -293,7 +293,7 @@ class JobResult:
             See :meth:`tsnrepro.testbeds.host.Completed.check`.
         """
         for done in self.steps.values():
-            if done.exit_status != _ENDED_BY_TERM:
+            if done.exit_status != ENDED_BY_TERM:
                 done.check()
         return self
 
@@ -333,10 +333,6 @@ class JobResult:
             "note": self.note,
             **({"clocks": [asdict(each) for each in self.clocks]} if self.clocks else {}),
         }
-
-
-# What a shell reports for a command that TERM ended.
-_ENDED_BY_TERM = 143
 
 
 def _problems(job: Job) -> Iterator[str]:

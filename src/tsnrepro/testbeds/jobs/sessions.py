@@ -20,14 +20,19 @@ from typing import TYPE_CHECKING, Any
 from tsnrepro.common.errors import CommandError, JobDeadlineError, TestbedError
 from tsnrepro.testbeds import facts
 from tsnrepro.testbeds.clocks import ClockSync, ClockSyncFailure
-from tsnrepro.testbeds.host import Completed, RemoteHost, RemoteProcess
+from tsnrepro.testbeds.host import (
+    ENDED_BY_KILL,
+    ENDED_BY_TERM,
+    Completed,
+    RemoteHost,
+    RemoteProcess,
+)
 from tsnrepro.testbeds.jobs import files, network
 from tsnrepro.testbeds.jobs.devices import Devices
 from tsnrepro.testbeds.jobs.job import Acceleration, Cable, Job, JobResult, Pause, Step, Stop
 from tsnrepro.testbeds.jobs.rollback import Undo, run_checked
 from tsnrepro.testbeds.ssh import KILL_AFTER_SECONDS
 
-_ENDED_BY_KILL, _ENDED_BY_TERM = 137, 143
 # No exit status came, because a signal ended what SSH started.
 _NO_STATUS = -1
 _STARTED = "started"
@@ -240,7 +245,7 @@ class _Steps:
         self._end_of(name)
         if self._completed[name].exit_status == _NO_STATUS:
             killed = time.monotonic() - began >= KILL_AFTER_SECONDS
-            status = _ENDED_BY_KILL if killed else _ENDED_BY_TERM
+            status = ENDED_BY_KILL if killed else ENDED_BY_TERM
             self._completed[name] = replace(self._completed[name], exit_status=status)
 
     def _end_of(self, name: str) -> None:

@@ -1,0 +1,155 @@
+"""The design of an experiment: the typed factors of its trials, and their randomised blocks."""
+
+import random
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, ClassVar, Self
+
+from tsnrepro.common.errors import RecordError
+from tsnrepro.records.store import Trial, canonical
+
+# A simulated second takes about this much processor time; only the first estimate uses it.
+_MODEL_SHARE = 0.1
+OMITTED = {"omitted": True}
+"""Metadata of a field of factors that a record has only where it differs from its default."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrialFactors:
+    """All that decides what one trial of an experiment measures.
+
+    A subclass names its fields, and orders them, as records store them; a digest of the stored
+    form is part of a trial's name. Fields that came later have the metadata :data:`OMITTED` and
+    the value that trials had before as their default, so that the names of older trials stay.
+    """
+
+    experiment: ClassVar[str]
+
+    @property
+    def label(self) -> str:
+        """A short name of the trial for folders and progress, such as ``frer-1472B-500M``."""
+        raise NotImplementedError
+
+    def trial(self, repetition: int) -> Trial:
+        """Return one repetition of the trial."""
+        return Trial(self.experiment, self.label, self.stored(), repetition)
+
+    def planned(self, repetition: int, nominal_s: float, **options: Any) -> "Planned":
+        """Return one repetition with its nominal duration and other fields of :class:`Planned`."""
+        return Planned(self.trial(repetition), 0, nominal_s, **options)
+
+    def stored(self) -> dict[str, Any]:
+        """Return the factors as a record stores them."""
+        return {
+            each.name: value
+            for each in fields(self)
+            if (value := getattr(self, each.name)) != each.default or not each.metadata
+        }
+
+    @classmethod
+    def of(cls, trial: Trial) -> Self:
+        """Return the factors of a trial.
+
+        Raises
+        ------
+        RecordError
+            They are not those of this experiment.
+        """
+        return cls.read(trial.factors)
+
+    @classmethod
+    def read(cls, stored: Mapping[str, Any]) -> Self:
+        """Return the factors that a record stores.
+
+        Raises
+        ------
+        RecordError
+            They are not those of this experiment.
+        """
+        try:
+            return cls(**stored)
+        except TypeError as error:
+            raise RecordError(f"these are no factors of {cls.experiment}: {error}", "") from error
+
+
+@dataclass(frozen=True)
+class StallLimits:
+    """How long, and how often, a machine may stall during a trial; None is the campaign's limit."""
+
+    max_stall_ms: float | None = None
+    max_stalled_percent: float | None = None
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A trial, its place in the order, and its nominal duration in seconds.
+
+    Attributes
+    ----------
+    testbed
+        Settings of the testbed that take the place of the configured ones, such as its number of
+        paths.
+    data_planes
+        Switches that have to run this project's data plane, on a rack that may have others.
+    stopping_rule
+        What the trial is to make precise; it is measured only until that is reached. Empty for
+        trials that are measured in any case.
+    cabled
+        What a trial between network cards needs between them: ``cable`` or ``switch``.
+    stall_limits
+        Limits of stalls beyond the campaign's.
+    from_earlier
+        Whether the trial starts from results of trials before it, and waits for them where
+        several are measured at once.
+    """
+
+    trial: Trial
+    order: int
+    nominal_s: float
+    testbed: dict[str, Any] = field(default_factory=dict)
+    data_planes: tuple[str, ...] = ()
+    stopping_rule: str = ""
+    cabled: str = ""
+    stall_limits: StallLimits = StallLimits()
+    from_earlier: bool = False
+
+
+def in_blocks(planned: Iterable[Planned], seed: int) -> list[Planned]:
+    """Return planned trials with each repetition as a block in random order.
+
+    A drift of the machine then affects all configurations alike, and every block is a complete
+    experiment if the campaign is cut short. The same seed gives the same order.
+    """
+    blocks: dict[int, list[Planned]] = {}
+    for item in planned:
+        blocks.setdefault(item.trial.repetition, []).append(item)
+    ordered = []
+    for repetition in sorted(blocks):
+        block = sorted(blocks[repetition], key=lambda item: item.trial.digest)
+        random.Random(f"{seed}/{repetition}").shuffle(block)
+        ordered += block
+    return numbered(ordered)
+
+
+def numbered(planned: Iterable[Planned]) -> list[Planned]:
+    """Return planned trials with their places in the order."""
+    return [replace(item, order=order) for order, item in enumerate(planned)]
+
+
+def in_order_of(planned: Iterable[Planned], key: Callable[[Planned], Any]) -> list[Planned]:
+    """Return planned trials in order of a key and, where it is equal, in the order they had."""
+    return numbered(sorted(planned, key=key))
+
+
+def grouped_by_testbed(planned: Iterable[Planned]) -> list[Planned]:
+    """Return planned trials with those together that need the same settings of the testbed.
+
+    Bringing up another testbed takes seconds, longer than a short trial. Trials on the testbed as
+    it is configured come first; within a testbed blocks, and trials of a block, keep their order.
+    """
+    return in_order_of(planned, lambda item: (bool(item.testbed), canonical(item.testbed)))
+
+
+def nominal_seconds(kind: str, sending_s: float, set_up_s: float) -> float:
+    """Return how long a trial should take on a kind of testbed: the model has no set-up."""
+    return _MODEL_SHARE * sending_s if kind == "model" else sending_s + set_up_s

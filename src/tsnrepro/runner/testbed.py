@@ -1,0 +1,73 @@
+"""Open the testbed of a configuration file."""
+
+from typing import Any
+
+from tsnrepro.config import (
+    CardsSettings,
+    EmulatedSettings,
+    GuestSettings,
+    HardwareSettings,
+    ModelSettings,
+    parse,
+)
+from tsnrepro.config.campaigns import Campaign
+from tsnrepro.config.files import testbed_settings
+from tsnrepro.config.registry import experiment as experiment_of
+from tsnrepro.testbeds.choose import needed_qdiscs
+from tsnrepro.testbeds.protocol import JobTestbed, Testbed
+
+
+def open_testbed(name: str, campaign: Campaign, purpose: str, **overrides: Any) -> Testbed:
+    """Return the testbed of config/testbeds/NAME.yaml; its ``with`` block brings it up.
+
+    ``overrides`` are settings that take the place of those in the file.
+
+    Raises
+    ------
+    ConfigurationError
+        There is no such file, or it does not fit the kind of testbed it names.
+    """
+    settings = testbed_settings(name)
+    if overrides:
+        merged = settings.model_dump() | overrides
+        settings = parse(type(settings), merged, f"config/testbeds/{name}.yaml and the trial")
+    if isinstance(settings, ModelSettings):
+        from tsnrepro.testbeds.model import ModelTestbed  # noqa: PLC0415
+
+        return ModelTestbed(settings, campaign.seed)
+    if isinstance(settings, GuestSettings):
+        from tsnrepro.testbeds.guest.testbed import GuestTestbed  # noqa: PLC0415
+
+        guest: JobTestbed = GuestTestbed(settings, purpose)
+        return guest
+    if isinstance(settings, HardwareSettings):
+        from tsnrepro.testbeds.rack.testbed import HardwareTestbed  # noqa: PLC0415
+
+        return HardwareTestbed(settings, name, purpose)
+    if isinstance(settings, CardsSettings):
+        from tsnrepro.testbeds.nic_pair.testbed import CardsTestbed  # noqa: PLC0415
+
+        cards: JobTestbed = CardsTestbed(settings, name, purpose)
+        return cards
+    from tsnrepro.testbeds.emulated.testbed import EmulatedTestbed  # noqa: PLC0415
+
+    return EmulatedTestbed(settings, purpose)
+
+
+def open_for(
+    experiment: str, name: str, campaign: Campaign, purpose: str, **overrides: Any
+) -> Testbed:
+    """Return the testbed for an experiment; see :func:`open_testbed`.
+
+    Where the experiment needs queueing disciplines, an emulated testbed runs jobs on this
+    machine's kernel.
+    """
+    settings = testbed_settings(name)
+    declared = experiment_of(experiment)
+    if declared.qdiscs and isinstance(settings, EmulatedSettings):
+        from tsnrepro.testbeds.jobs.local import LocalJobs  # noqa: PLC0415
+
+        qdiscs = needed_qdiscs(declared, campaign.section(experiment))
+        jobs: JobTestbed = LocalJobs(settings, purpose, qdiscs)
+        return jobs
+    return open_testbed(name, campaign, purpose, **overrides)
