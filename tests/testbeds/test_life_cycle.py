@@ -36,8 +36,10 @@ from tsnrepro.config import EmulatedSettings
 from tsnrepro.testbeds.emulated.testbed import EmulatedTestbed
 from tsnrepro.tools.frerctl import StreamFilter
 
-# A test suite that a script started in the background ignores the interrupt, and so would we.
+# A test suite ignores the interrupt where a script started it in the background, and the hang-up
+# under nohup; a program that it starts would inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 print("starting", flush=True)
 with EmulatedTestbed(EmulatedSettings(), "a test of its end") as testbed:
     testbed.configure("frer", StreamFilter("udp", 5201))
@@ -89,54 +91,67 @@ class Owner:
             if self._mark in environment or space in self.spaces
         ]
 
+    def left(self) -> list[str]:
+        """Return what is left of its testbed; the kernel removes namespaces in the background."""
+        end = time.monotonic() + GONE_SECONDS
+        while (left := self.processes() + kernel_objects()) and time.monotonic() < end:
+            time.sleep(0.05)
+        return left
+
+
+@pytest.fixture
+def start(tmp_path):
+    """Return the function that starts an owner; no testbed outlives the test, whatever happens."""
+    owners = []
+
+    def started(then: str) -> Owner:
+        owners.append(Owner(tmp_path, then))
+        return owners[-1]
+
+    yield started
+    for owner in owners:
+        owner.process.kill()
+        owner.end()
+        owner.left()
+
 
 def assert_gone(owner: Owner, before: dict[str, list[str]]) -> None:
-    end = time.monotonic() + GONE_SECONDS
-    while True:  # the kernel takes namespaces down in the background
-        left = owner.processes() + kernel_objects()
-        if not left or time.monotonic() > end:
-            break
-        time.sleep(0.05)
-    assert left == []
+    assert owner.left() == []
     assert surroundings() == before
     assert names_left(owner.folder) in ([], ["tsnrepro-emulated.lock"])
 
 
-def test_an_owner_that_is_up_shows(tmp_path):
+def test_an_owner_that_is_up_shows(start):
     """The checks of this module see a testbed where there is one."""
-    owner = Owner(tmp_path, "wait")
+    owner = start("wait")
     owner.wait_until("up")
-    try:
-        assert len(owner.spaces) == len(HOSTS)
-        said = " ".join(owner.processes())
-        for part in ("sleep infinity", "sshd", "iperf3 -s", "frerctl"):
-            assert part in said
-        assert {name.split()[1] for name in kernel_objects()} >= PROGRAMS | MAPS
-    finally:
-        owner.process.kill()
-        owner.end()
+    assert len(owner.spaces) == len(HOSTS)
+    said = " ".join(owner.processes())
+    for part in ("sleep infinity", "sshd", "iperf3 -s", "frerctl"):
+        assert part in said
+    assert {name.split()[1] for name in kernel_objects()} >= PROGRAMS | MAPS
 
 
-def test_success(tmp_path):
+def test_success(start):
     before = surroundings()
-    owner = Owner(tmp_path, "succeed")
+    owner = start("succeed")
     owner.wait_until("up")
     assert (owner.end(), owner.process.returncode) == ("", 0)
     assert_gone(owner, before)
 
 
-def test_an_exception(tmp_path):
+def test_an_exception(start):
     before = surroundings()
-    owner = Owner(tmp_path, "fail")
+    owner = start("fail")
     owner.wait_until("up")
     assert "RuntimeError: on purpose" in owner.end()
     assert_gone(owner, before)
 
 
 @pytest.mark.parametrize("whom", ["the program", "everything in its terminal"])
-def test_control_c(tmp_path, whom):
+def test_control_c(start, whom):
     before = surroundings()
-    owner = Owner(tmp_path, "wait")
+    owner = start("wait")
     owner.wait_until("up")
     interrupt = os.kill if whom == "the program" else os.killpg
     interrupt(owner.process.pid, signal.SIGINT)
@@ -147,9 +162,9 @@ def test_control_c(tmp_path, whom):
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGHUP])
-def test_a_signal_that_leaves_no_time(tmp_path, number):
+def test_a_signal_that_leaves_no_time(start, number):
     before = surroundings()
-    owner = Owner(tmp_path, "wait")
+    owner = start("wait")
     owner.wait_until("up")
     os.kill(owner.process.pid, number)
     owner.end()
@@ -157,10 +172,10 @@ def test_a_signal_that_leaves_no_time(tmp_path, number):
 
 
 @pytest.mark.slow
-def test_kill_at_any_moment_of_bringing_up(tmp_path):
+def test_kill_at_any_moment_of_bringing_up(start):
     before = surroundings()
     for moment in range(12):
-        owner = Owner(tmp_path, "wait")
+        owner = start("wait")
         owner.wait_until("starting")
         time.sleep(0.035 * moment)
         owner.process.kill()
@@ -168,29 +183,25 @@ def test_kill_at_any_moment_of_bringing_up(tmp_path):
         assert_gone(owner, before)
 
 
-def test_the_next_run_after_a_kill(tmp_path):
-    owner = Owner(tmp_path, "wait")
+def test_the_next_run_after_a_kill(start):
+    owner = start("wait")
     owner.wait_until("up")
     owner.process.kill()
     owner.end()
-    again = Owner(tmp_path, "succeed")
+    again = start("succeed")
     again.wait_until("up")
     assert (again.end(), again.process.returncode) == ("", 0)
 
 
-def test_a_second_testbed_is_refused_and_told_by_whom(tmp_path):
-    owner = Owner(tmp_path, "wait")
+def test_a_second_testbed_is_refused_and_told_by_whom(start):
+    owner = start("wait")
     owner.wait_until("up")
-    try:
-        second = Owner(tmp_path, "wait")
-        said = second.end()
-        assert second.process.returncode == 1
-        assert f"the testbed is in use by process {owner.process.pid}" in said
-        assert "a test of its end" in said
-        assert len(owner.processes()) > 5, "the first goes on"
-    finally:
-        owner.process.kill()
-        owner.end()
+    second = start("wait")
+    said = second.end()
+    assert second.process.returncode == 1
+    assert f"the testbed is in use by process {owner.process.pid}" in said
+    assert "a test of its end" in said
+    assert len(owner.processes()) > 5, "the first goes on"
 
 
 # --- in this process -----------------------------------------------------------------------------

@@ -1,5 +1,7 @@
 """The raw store: trials written whole or not at all, never changed, never deleted.
 
+Folders and files::
+
     ROOT/<testbed>/<campaign>/<experiment>/<trial>/trial.json      factors, commands, counts
                                                   /...             what the tools printed
                                                   /SHA256SUMS      over all of the above
