@@ -1,8 +1,8 @@
 """Links to Python files of the repository, which lie outside the documentation.
 
-On a page ``[iperf3.py](../src/tsnrepro/tools/iperf3.py)`` leads to the file where the page is read as
-a file. In the site it leads to the module's page of the reference where there is one, and otherwise,
-as links to all other files, to a copy. A link to no file is a warning, as any dead link.
+On a page ``[iperf3.py](../src/tsnrepro/tools/iperf3.py)`` leads to the file where the page is read
+as a file. In the site it leads to the module's page of the reference where there is one, and
+otherwise, as links to all other files, to a copy. A link to no file is a warning, as any dead link.
 """
 
 import re

@@ -104,11 +104,11 @@ def test_a_what_if_has_a_row_a_combination():
 @pytest.mark.parametrize("page", ["README.md", "README.ko.md", "docs/record.md", "docs/use.md"])
 def test_the_example_of_a_page_runs(page, results, tmp_path, monkeypatch):
     text = (root() / page).read_text(encoding="utf-8")
-    (example,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    examples = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
     shutil.copytree(results / "model" / "short", tmp_path / "results" / "model" / "quick")
     (tmp_path / "data").symlink_to(results.parent / "data")
     monkeypatch.setattr(explore, "root", lambda: tmp_path)
-    exec(compile(example, page, "exec"), {})
+    exec(compile("\n".join(examples), page, "exec"), {})
 
 
 def test_whole_settings_are_no_factors_to_draw_over():
