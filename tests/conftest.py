@@ -10,6 +10,7 @@ import pytest
 from in_browser import browser, tab  # noqa: F401 - fixtures
 from machine_stalls import MachineStalls
 from network_namespaces import in_network_of
+from outside_files import missing_files
 from short_campaign import measure_short_campaign
 
 from tsnrepro.common.errors import TestbedError
@@ -89,6 +90,26 @@ def pytest_configure(config: pytest.Config) -> None:
     if not hasattr(config, "workerinput"):
         config.pluginmanager.register(
             FailuresAtOnce(config.pluginmanager.get_plugin("terminalreporter"))
+        )
+
+
+# --- tests that need files outside a clone ---------------------------------------------------
+
+# A category of its own: -r lists the tests of others one by one.
+FILES_MISSING = "skipped for missing files"
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_report_teststatus(report: pytest.TestReport) -> tuple[str, str, str] | None:
+    return (FILES_MISSING, "s", "SKIPPED") if missing_files(report) else None
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    reports = terminalreporter.stats.get(FILES_MISSING, [])
+    if reports:
+        missing = "; ".join(sorted({missing_files(report) for report in reports}))
+        terminalreporter.write_line(
+            f"{len(reports)} tests skipped, because files outside the clone are missing: {missing}"
         )
 
 

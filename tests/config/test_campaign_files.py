@@ -5,6 +5,7 @@ from importlib import import_module
 import pytest
 import yaml
 from miniature import miniature
+from tracked_files import tracked
 
 from tsnrepro.common.repository import root
 from tsnrepro.config import files as campaigns
@@ -15,7 +16,7 @@ from tsnrepro.config.registry import experiments
 from tsnrepro.experiments.loss.analysis import frame_bytes
 from tsnrepro.experiments.tcp.analysis import DURATIONS
 
-CAMPAIGNS = sorted(path.stem for path in (root() / "config" / "campaigns").glob("*.yaml"))
+CAMPAIGNS = [path.stem for path in tracked("config/campaigns/*.yaml")]
 
 
 def test_the_selection_is_valid():

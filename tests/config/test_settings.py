@@ -8,6 +8,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
+from tracked_files import tracked
 
 from tsnrepro.common.errors import ConfigurationError
 from tsnrepro.common.repository import root
@@ -77,7 +78,7 @@ def changed(values: dict, path: tuple, value: object) -> dict:
 # --- what the repository brings along ------------------------------------------------------------
 
 
-@pytest.mark.parametrize("path", sorted((root() / "config" / "campaigns").glob("*.yaml")))
+@pytest.mark.parametrize("path", tracked("config/campaigns/*.yaml"))
 def test_every_campaign_of_the_repository_is_good(path):
     assert campaigns.campaign(path.stem).description
 

@@ -7,11 +7,12 @@ from pathlib import Path
 import nbformat
 import pytest
 from nbclient import NotebookClient
+from tracked_files import tracked
 
 from tsnrepro.common.repository import root
 
 HERE = "notebooks"
-FOR_PEOPLE = sorted(path.stem for path in (root() / HERE).glob("*.ipynb"))
+FOR_PEOPLE = [path.stem for path in tracked(f"{HERE}/*.ipynb")]
 
 
 def executed(repository, notebook, cwd):

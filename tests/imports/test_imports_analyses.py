@@ -2,13 +2,13 @@
 
 import json
 import math
-import os
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 import yaml
+from outside_files import PUBLIC_SET, needs_public_set
 from own_trials import write_own_trials
 from sparse_sets import manifests, run_notebooks, sparse
 
@@ -21,8 +21,6 @@ from tsnrepro.records.store import RawStore
 from tsnrepro.records.tables import OWN_LOSS, SCHEMAS, load_trials
 from tsnrepro.results import testbed
 
-# The folder of the authors' public data set, which is no part of the repository.
-PUBLIC_SET = Path(os.environ.get("TSNREPRO_PUBLIC_SET") or root() / "nowhere")
 EXPERIMENTS = ("loss", "tcp", "latency")
 UNITS = {
     "mbps": "Mb/s",
@@ -207,8 +205,6 @@ def test_our_own_trials_may_lack_nothing():
 
 # --- the authors' public data set -----------------------------------------------------------------
 
-at_hand = pytest.mark.skipif(not PUBLIC_SET.is_dir(), reason="TSNREPRO_PUBLIC_SET names no folder")
-
 
 @pytest.fixture(scope="module")
 def public_set(tmp_path_factory):
@@ -217,7 +213,7 @@ def public_set(tmp_path_factory):
     return raw, report, manifests(raw, "d10test")
 
 
-@at_hand
+@needs_public_set
 def test_the_public_set_has_its_trials(public_set):
     _, report, _ = public_set
     assert report.trials == {"loss": 106, "tcp": 6, "latency": 10}
@@ -238,7 +234,7 @@ def test_the_public_set_has_its_trials(public_set):
     assert (report.unnamed, report.unmatched) == ([], [])
 
 
-@at_hand
+@needs_public_set
 def test_payloads_of_the_public_set_follow_from_its_counts(public_set):
     trials = load_trials(public_set[2]["loss"])
     counted = trials[trials["sent"].notna() & trials["offered_mbps"].notna()]
@@ -247,7 +243,7 @@ def test_payloads_of_the_public_set_follow_from_its_counts(public_set):
     assert np.allclose(implied.astype(float), counted["payload_bytes"], rtol=2e-4)
 
 
-@at_hand
+@needs_public_set
 def test_what_the_analyses_say_of_the_public_set(public_set):
     found = results(public_set[2])
     assert found["loss.highest_clean.control.mbps"]["value"] == 392
@@ -261,7 +257,7 @@ def test_what_the_analyses_say_of_the_public_set(public_set):
     assert found["latency.observations.control.count"]["value"] == 270097
 
 
-@at_hand
+@needs_public_set
 def test_the_notebooks_run_on_the_public_set(public_set, tmp_path):
     run_notebooks(public_set[2], tmp_path)
     facts = testbed.analyse(public_set[2]["loss"], load_trials(public_set[2]["loss"]))
@@ -271,7 +267,7 @@ def test_the_notebooks_run_on_the_public_set(public_set, tmp_path):
     assert (tmp_path / "loss" / "figures" / "loss-against-load.pdf").is_file()
 
 
-@at_hand
+@needs_public_set
 def test_the_public_set_twice_adds_nothing(public_set):
     raw, _, _ = public_set
     before = {p: p.stat().st_mtime_ns for p in raw.rglob("*") if "runs" not in p.parts}
@@ -279,7 +275,7 @@ def test_the_public_set_twice_adds_nothing(public_set):
     assert {p: p.stat().st_mtime_ns for p in raw.rglob("*") if "runs" not in p.parts} == before
 
 
-@at_hand
+@needs_public_set
 def test_the_computed_statistics_of_the_public_set_are_refused_where_they_are_taken(tmp_path):
     content = yaml.safe_load((root() / "config/imports/d10test.yaml").read_text(encoding="utf-8"))
     table = content["tables"]["latency-frer"]

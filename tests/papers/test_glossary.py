@@ -3,6 +3,7 @@
 import re
 
 import pytest
+from tracked_files import tracked
 
 from tsnrepro.common.repository import root
 from tsnrepro.papers.glossary import glossary
@@ -13,7 +14,7 @@ TERMS = glossary()
 TEXTS = {
     str(path.relative_to(root())): without_comments(path.read_text(encoding="utf-8"))
     for path in [
-        *sorted((root() / "paper").rglob("*.tex")),
+        *tracked("paper/**/*.tex"),
         root() / "paper" / "tsnrepro.sty",
         root() / "README.ko.md",
     ]

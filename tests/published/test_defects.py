@@ -3,10 +3,10 @@
 Some need the authors' public data set as well; these skip where it is not at hand.
 """
 
-import os
 from pathlib import Path
 
 import pytest
+from outside_files import NO_PUBLIC_SET, PUBLIC_SET
 
 from tsnrepro.published import documents as published
 from tsnrepro.published.audit import CHECKS_FILE, FOREIGN_CHECKS_FILE
@@ -17,7 +17,6 @@ from tsnrepro.published.third_party import foreign_source
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 PUBLISHED = REPOSITORY / "data" / "published"
-PUBLIC_SET = Path(os.environ.get("TSNREPRO_PUBLIC_SET") or REPOSITORY / "nowhere")
 
 FFO, METHODOLOGY, UDP = "frer-fail-operational", "methodology", "frer-udp"
 SIZES = (64, 128, 256, 512, 1024, 1518)
@@ -59,7 +58,7 @@ def record():
 def public_set():
     """Return the findings in the public data set, and in the documents held against it."""
     if not PUBLIC_SET.is_dir():
-        pytest.skip(f"public data set not at hand ({PUBLIC_SET})")
+        pytest.skip(NO_PUBLIC_SET)
     layout = load_checks(PUBLISHED / FOREIGN_CHECKS_FILE)
     source = foreign_source(layout.source, PUBLIC_SET, layout.tables)
     data = Catalog({**published.catalog().sources, layout.source: source})

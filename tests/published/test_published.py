@@ -10,6 +10,8 @@ from pathlib import Path
 import frictionless
 import pandas as pd
 import pytest
+from outside_files import DOCUMENTS, needs_documents
+from tracked_files import tracked
 
 from tsnrepro.common.errors import ConfigurationError
 from tsnrepro.published import documents as published
@@ -17,7 +19,6 @@ from tsnrepro.published.tables import UnknownNameError
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 PUBLISHED = REPOSITORY / "data" / "published"
-SEEDS = REPOSITORY.parent / "shared" / "seeds"
 SEED_FILES = {
     "frer-fail-operational": "000-frer-fail-operational.ko.md",
     "methodology": "001-methodology.en.md",
@@ -32,8 +33,6 @@ CATALOG = published.catalog()
 OURS = ("row", "origin")
 NUMBER = re.compile(r"(?<![\w.])[-+]?\d+(?:\.\d+)?")
 
-needs_seeds = pytest.mark.skipif(not SEEDS.is_dir(), reason=f"documents not at hand ({SEEDS})")
-
 
 def _rows(document, table):
     """Return the rows of a CSV file as printed strings."""
@@ -43,7 +42,7 @@ def _rows(document, table):
 
 def _seed(document):
     """Return a document without thousands separators inside numbers."""
-    text = (SEEDS / SEED_FILES[document]).read_text(encoding="utf-8")
+    text = (DOCUMENTS / SEED_FILES[document]).read_text(encoding="utf-8")
     return re.sub(r"(?<=\d),(?=\d{3}(?!\d))", "", text)
 
 
@@ -57,7 +56,7 @@ def test_package_and_all_tables_are_valid():
 
 
 def test_every_file_is_in_the_package_and_the_other_way_round():
-    on_disk = {path.relative_to(PUBLISHED).as_posix() for path in PUBLISHED.glob("*/*.csv")}
+    on_disk = {path.relative_to(PUBLISHED).as_posix() for path in tracked("data/published/*/*.csv")}
     assert on_disk == {resource["path"] for resource in PACKAGE["resources"]}
 
 
@@ -288,14 +287,14 @@ def _markdown_cases():
     return [(document, n) for document, names in MARKDOWN_TABLES.items() for n in range(len(names))]
 
 
-@needs_seeds
+@needs_documents
 @pytest.mark.parametrize("document", SEED_FILES)
 def test_no_markdown_table_is_left_out(document):
     names = MARKDOWN_TABLES.get(document, [])
     assert len(_markdown_tables(_seed(document))) == len(names)
 
 
-@needs_seeds
+@needs_documents
 @pytest.mark.parametrize(("document", "number"), _markdown_cases())
 def test_cells_of_a_markdown_table_hold_the_printed_numbers(document, number):
     table = MARKDOWN_TABLES[document][number]
@@ -311,7 +310,7 @@ def test_cells_of_a_markdown_table_hold_the_printed_numbers(document, number):
             assert found == _numbers(printed), f"{table}, {row['row']}, {heading}"
 
 
-@needs_seeds
+@needs_documents
 @pytest.mark.parametrize(("document", "number"), _markdown_cases())
 def test_approximations_and_bounds_of_a_markdown_table_are_kept(document, number):
     table = MARKDOWN_TABLES[document][number]
@@ -330,11 +329,11 @@ def test_approximations_and_bounds_of_a_markdown_table_are_kept(document, number
     assert body
 
 
-@needs_seeds
+@needs_documents
 @pytest.mark.parametrize("table", ["table-idle", "table-load", "table-prio"])
 def test_cells_of_the_tas_tables_agree_with_both_printings(table):
     rows = _rows("tas-i210-i225", table)
-    with (SEEDS / "003-tables.csv").open(encoding="utf-8", newline="") as handle:
+    with (DOCUMENTS / "003-tables.csv").open(encoding="utf-8", newline="") as handle:
         lines = [r for r in csv.DictReader(handle) if f"table-{r['table']}" == table]
     expected = [
         [r[name] for name in ("mode", "count", "mean_ns", "p50_ns", "p95_ns", "p99_ns", "max_ns")]
@@ -345,7 +344,7 @@ def test_cells_of_the_tas_tables_agree_with_both_printings(table):
     assert all("".join(values) in run_together for values in expected)
 
 
-@needs_seeds
+@needs_documents
 def test_gate_control_lists_agree_with_the_line_printed_run_together():
     text = _seed("tas-i210-i225")
     for row in _rows("tas-i210-i225", "gate-control-lists"):
@@ -435,7 +434,7 @@ LISTS = [
 ]
 
 
-@needs_seeds
+@needs_documents
 @pytest.mark.parametrize(
     ("document", "table", "keys", "section", "pattern"),
     LISTS,
@@ -452,7 +451,7 @@ def test_lists_are_transcribed_in_full_and_in_order(document, table, keys, secti
     assert [[r[n] for n in names] for r in rows] == [[m[n] or "" for n in names] for m in matches]
 
 
-@needs_seeds
+@needs_documents
 def test_threshold_list_keeps_marks_and_configurations():
     lines = re.findall(r"^\d+ Mbps: .*$|^\*\*(?:Single|FRER).*$", _section("frer-udp", "A.2"), re.M)
     marks = {"✓": "pass", "✗": "fail"}
@@ -467,7 +466,7 @@ def test_threshold_list_keeps_marks_and_configurations():
     assert [(r["configuration"], r["outcome"], r["threshold"]) for r in rows] == expected
 
 
-@needs_seeds
+@needs_documents
 def test_rates_and_sizes_printed_in_a_line_are_all_there():
     loops = re.findall(r"for bw in ([\d ]+);", _section("methodology", "2.3"))
     expected = [(str(n), rate) for n, loop in enumerate(loops, 1) for rate in loop.split()]
@@ -504,7 +503,7 @@ def _marks(caption):
     )
 
 
-@needs_seeds
+@needs_documents
 def test_marks_of_figures_2_and_3_are_those_drawn():
     drawn = [label for _, label, _ in _marks("Figure 2")]
     assert [r["drawn_mbps"] for r in _rows("frer-fail-operational", "figure-2")] == drawn
@@ -513,7 +512,7 @@ def test_marks_of_figures_2_and_3_are_those_drawn():
     assert [(r["drawn_us"], r["p99_9_latency_us"]) for r in rows] == drawn
 
 
-@needs_seeds
+@needs_documents
 def test_marks_of_figure_4_are_those_drawn():
     loads = ["50", "60", "70", "80", "90", "95", "98", "100"]
     lines = _drawing("Figure 4")
@@ -536,7 +535,7 @@ def test_marks_of_figure_4_are_those_drawn():
     assert [tuple(r[n] for n in names) for r in rows] == expected
 
 
-@needs_seeds
+@needs_documents
 def test_marks_of_figure_5_stand_on_the_lines_drawn():
     lines = _drawing("Figure 5")
     labels = [label for label, _ in lines]
@@ -608,7 +607,7 @@ def _stands_in(printed, text):
     return re.search(rf"(?<![\d.]){sign}{digits}(?!\d|\.\d)", text) is not None
 
 
-@needs_seeds
+@needs_documents
 @pytest.mark.parametrize("document", SEED_FILES)
 def test_values_of_the_running_text_stand_in_their_section(document):
     for row in _rows(document, "text-values"):
@@ -626,13 +625,13 @@ OTHER_TABLES = [
 ]
 
 
-@needs_seeds
+@needs_documents
 @pytest.mark.parametrize(("document", "table"), OTHER_TABLES)
 def test_every_number_of_a_table_stands_in_the_document(document, table):
     section = LABEL_SECTIONS.get((document, table), _section_of_label(document, table))
     text = _section(document, section) if section else _seed(document)
     if document == "tas-i210-i225" and section is None:
-        text += (SEEDS / "003-tables.csv").read_text(encoding="utf-8")
+        text += (DOCUMENTS / "003-tables.csv").read_text(encoding="utf-8")
     fields = RESOURCES[document, table]["schema"]["fields"]
     numeric = [f["name"] for f in fields if f["type"] in {"number", "integer"}]
     numeric = [name for name in numeric if name not in {"line", "step"}]

@@ -1,7 +1,6 @@
 """The audit of a record as a whole, on the terminal and as data frames."""
 
 import io
-import os
 import subprocess
 import sys
 import time
@@ -13,6 +12,7 @@ import pyarrow.parquet
 import pytest
 import synthetic_record
 import yaml
+from outside_files import PUBLIC_SET, needs_public_set
 from rich.console import Console
 from run_folders import result, write_run
 
@@ -24,10 +24,6 @@ from tsnrepro.published.checks import MEASURED_CHECKS, load_checks
 from tsnrepro.published.claims import Grade
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-PUBLIC_SET = Path(os.environ.get("TSNREPRO_PUBLIC_SET") or REPOSITORY / "nowhere")
-needs_public_set = pytest.mark.skipif(
-    not PUBLIC_SET.is_dir(), reason=f"public data set not at hand ({PUBLIC_SET})"
-)
 
 
 @pytest.fixture(scope="module")

@@ -15,6 +15,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from tracked_files import tracked
 
 from tsnrepro.common.repository import root
 
@@ -45,7 +46,7 @@ BINARY = re.compile(r"^(?:/usr)?/s?bin/[\w.+-]+$", re.M)
 
 
 def python_files() -> list[Path]:
-    return sorted(p for part in ("src", "tests") for p in (root() / part).rglob("*.py"))
+    return tracked("src/**/*.py", "tests/**/*.py")
 
 
 def literal(node: ast.AST) -> str | None:

@@ -1,18 +1,22 @@
-"""The pages of docs/ and both READMEs: links lead somewhere, commands and examples are read."""
+"""The pages of docs/ and both READMEs: links lead to files, examples are read, tables are whole."""
 
 import re
-import shlex
+import shutil
+import subprocess
 
 import pytest
 import yaml
+from tracked_files import tracked
 
-from tsnrepro.cli import build_parser
 from tsnrepro.common.repository import root
-from tsnrepro.config import load_testbed
+from tsnrepro.config import load_testbed, parse
+from tsnrepro.config.campaigns import Campaign
 from tsnrepro.records.tables import SCHEMAS
 
-PAGES = sorted([root() / "README.md", root() / "README.ko.md", *(root() / "docs").glob("*.md")])
+PAGES = tracked("*.md", "docs/**/*.md", "paper/README.md")
 each = pytest.mark.parametrize("page", PAGES, ids=[page.name for page in PAGES])
+# In examples of what a user would make.
+EXAMPLES = re.compile(r"NAME|config/testbeds/slow\.yaml")
 
 
 def blocks(page, language):
@@ -30,18 +34,11 @@ def test_links_lead_to_files(page):
 
 @each
 def test_files_that_are_named_are_there(page):
-    text = page.read_text(encoding="utf-8").replace("config/testbeds/slow.yaml", "")
-    for name in re.findall(r"`((?:src|config|notebooks|scripts|paper)/[\w./-]+)`", text):
-        assert "NAME" in name or (root() / name).exists(), name
-
-
-@each
-def test_commands_are_read(page):
-    for line in "".join(blocks(page, "sh")).splitlines():
-        text = re.sub(r"(^|\s)#.*$", "", line).strip().removeprefix("source <(").removesuffix(")")
-        words = shlex.split(text)
-        if words and words[0] == "tsnrepro":
-            build_parser().parse_args(words[1:])
+    text = page.read_text(encoding="utf-8")
+    for name in re.findall(
+        r"`((?:changes|config|docs|notebooks|paper|scripts|src)/[\w./-]+)`", text
+    ):
+        assert EXAMPLES.search(name) or (root() / name).exists(), name
 
 
 def test_the_example_of_a_testbed_is_one(tmp_path):
@@ -49,6 +46,13 @@ def test_the_example_of_a_testbed_is_one(tmp_path):
     (tmp_path / "slow.yaml").write_text(example, encoding="utf-8")
     assert load_testbed(tmp_path / "slow.yaml").link_rate_mbps == 100
     assert yaml.safe_load(example)["kind"] == "emulated"
+
+
+def test_the_examples_of_campaigns_are_read():
+    examples = blocks(root() / "docs" / "first-day-with-your-rack.md", "yaml")
+    assert examples
+    for example in examples:
+        parse(Campaign, {"description": "an example"} | yaml.safe_load(example), example)
 
 
 def test_both_readmes_have_the_same_commands():
@@ -63,10 +67,20 @@ def test_both_readmes_have_the_same_commands():
             assert line.split("#")[0].strip() in english, line
 
 
-def test_every_page_is_listed():
-    listed = (root() / "docs" / "README.md").read_text(encoding="utf-8")
-    for page in (root() / "docs").glob("*.md"):
-        assert page.name == "README.md" or f"({page.name})" in listed
+@pytest.mark.skipif(not shutil.which("dot"), reason="graphviz is not installed")
+def test_the_drawing_has_every_sub_package():
+    command = ["dot", "-Tplain", root() / "docs" / "architecture.dot"]
+    drawn = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert set(re.findall(r"^node (\w+) ", drawn, re.MULTILINE)) == packages()
+
+
+def test_the_page_on_the_architecture_has_every_sub_package():
+    page = (root() / "docs" / "architecture.md").read_text(encoding="utf-8")
+    assert set(re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE)) == packages()
+
+
+def packages():
+    return {path.parent.name for path in tracked("src/tsnrepro/*/__init__.py")}
 
 
 def columns_on_page():

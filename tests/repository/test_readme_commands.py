@@ -1,4 +1,4 @@
-"""Every command line of README.md is run by a test, or the README says beside it that it is not.
+"""Every command line of the README and the documentation is run by a test, or is said not to be.
 
 A command is a line of an ``sh`` block, without its comment. It is covered by its own entry here,
 which names the test that runs it (or what it stands for); a block that nothing runs has the HTML
@@ -13,11 +13,12 @@ from dataclasses import dataclass
 from functools import cache
 
 import pytest
+from tracked_files import tracked
 
 from tsnrepro.cli import build_parser
 from tsnrepro.common.repository import root
 
-README = root() / "README.md"
+PAGES = tracked("README.md", "CONTRIBUTING.md", "paper/README.md", "docs/**/*.md")
 BLOCK = re.compile(
     r"(?:^<!-- not run: (?P<why>[^\n]+?) -->\n+)?^```(?:sh|bash|shell)\n(?P<text>.*?)^```$",
     re.M | re.S,
@@ -28,14 +29,18 @@ MINIATURES = "tests/workflow/test_miniatures.py"
 COVERED = {
     r"(sudo )?scripts/reproduce": f"{WHOLE_WAY}",
     r"scripts/setup( --python-only)?": "scripts/fresh-machine",
-    r"scripts/test( --all| --campaigns| -m .+)?": ".ci/run",
+    r"(sudo )?scripts/fresh-machine scripts/test": "scripts/fresh-machine",
+    r"scripts/test( --all| --campaigns| -m .+| tests/\w+)?": ".ci/run",
+    r"scripts/docs( -b linkcheck)?": "tests/repository/test_documentation_site.py",
+    r"pre-commit install": "tests/repository/test_habits.py",
+    r"towncrier build --draft": "tests/repository/test_habits.py::test_fragments_make_an_entry",
     r"source \.venv/bin/activate": ".ci/run",
     r"snakemake --cores \d+": WHOLE_WAY,
     r"snakemake --cores \d+ measurements": WHOLE_WAY,
     r"snakemake --cores \d+ measurements --config testbed=guest 'experiments=\[shaping\]'": (
         "tests/workflow/test_optional_columns.py"
     ),
-    r"snakemake --cores \d+ --config testbed=d10test": "tests/records/imports",
+    r"snakemake --cores \d+ --config testbed=d10test": "tests/imports/test_imports_analyses.py",
     r"snakemake --cores \d+ --config (\w+=[\w-]+ ?)+": MINIATURES,
     r"snakemake --cores \d+ --config (\w+=\w+ )?'experiments=\[.+\]'": (
         f"{WHOLE_WAY}::test_some_experiments_of_a_campaign_have_a_report_of_their_own"
@@ -48,7 +53,7 @@ COVERED = {
     r"tsnrepro audit( published)?": "tests/repository/test_readme_commands.py::test_a_command_runs",
     r"tsnrepro audit \w+.*": "tests/published/test_report.py",
     r"tsnrepro study plan \w+": "tests/repository/test_readme_commands.py::test_a_command_runs",
-    r"tsnrepro import FOLDER --mapping \w+ --as \w+": "tests/records/imports",
+    r"tsnrepro import FOLDER --mapping \w+ --as \w+": "tests/imports/test_imports_analyses.py",
     r"snakemake --cores \d+ (arxiv|anonymous|journal|html|wordcount)": (
         f"{WHOLE_WAY}::test_papers_are_packed"
     ),
@@ -57,27 +62,31 @@ COVERED = {
     r"snakemake --cores \d+ site": "tests/workflow/test_site_and_deposit.py",
     r"snakemake --cores \d+ deposit": "tests/workflow/test_site_and_deposit.py",
     r"tsnrepro verify results/deposits/.+\.tar\.gz": "tests/workflow/test_site_and_deposit.py",
-    r"tsnrepro status": "tests/repository/test_readme_commands.py::test_a_command_runs",
+    r"tsn-bridge --settings .+|tsn-bridge --ask .+": (
+        "tests/native/bridge/test_bridge_on_the_wire.py"
+    ),
+    r"bridge-replay .+": "tests/native/bridge/test_scheduler_truth.py",
+    r"tsnrepro status( --testbed \w+ --campaign \w+)?": "tests/workflow/test_status.py",
     r"tsnrepro show [\w/-]+": "tests/explore/test_show.py",
     r"source <\(tsnrepro completion bash\)": "tests/cli/test_command_line.py",
     r"tsnrepro verify": f"{WHOLE_WAY}::test_every_byte_is_verified",
     r"tsnrepro doctor [\w-]+": (
-        "tests/testbed/test_hardware.py::test_the_doctor_finds_what_is_wrong_and_changes_nothing"
+        "tests/testbeds/test_rack.py::test_the_doctor_finds_what_is_wrong_and_changes_nothing"
     ),
     r"tsnrepro doctor [\w-]+ --frer": (
-        "tests/testbed/test_hardware.py::test_frer_is_proved_by_frames"
+        "tests/testbeds/test_rack.py::test_frer_is_proved_by_frames"
     ),
     r"tsnrepro configure [\w-]+ (frer|control) --dry-run": (
-        "tests/testbed/test_hardware.py::test_a_dry_run_prints_every_command_and_changes_nothing"
+        "tests/testbeds/test_rack.py::test_a_dry_run_prints_every_command_and_changes_nothing"
     ),
-    r"tsnrepro configure [\w-]+ tas --dry-run": (
-        "tests/experiments/test_shaping_told.py::test_what_is_told_is_what_a_trial_runs"
+    r"tsnrepro configure [\w-]+ tas --dry-run.*": (
+        "tests/experiments/test_shaping_dry_run.py::test_what_is_told_is_what_a_trial_runs"
     ),
-    r"tsnrepro configure [\w-]+ cbs --dry-run": (
+    r"tsnrepro configure [\w-]+ cbs --dry-run.*": (
         "tests/experiments/test_board_queues.py::"
         "test_a_dry_run_prints_what_a_trial_runs_and_changes_nothing"
     ),
-    r"tsnrepro restore [\w-]+": "tests/testbed/test_hardware.py::test_the_commands_of_a_rack",
+    r"tsnrepro restore [\w-]+": "tests/testbeds/test_rack.py::test_the_commands_of_a_rack",
     r"tsnrepro experiments": "tests/repository/test_readme_commands.py::test_a_command_runs",
 }
 # These take seconds and change nothing, so they are run as they stand.
@@ -92,10 +101,10 @@ class Command:
     not_run: str
 
 
-def commands_of(readme: str) -> list[Command]:
-    """Return the commands of a README's blocks, continued lines joined."""
+def commands_of(page: str) -> list[Command]:
+    """Return the commands of a page's blocks, continued lines joined."""
     found = []
-    for block in BLOCK.finditer(readme):
+    for block in BLOCK.finditer(page):
         for line in block["text"].replace("\\\n", " ").splitlines():
             if command := re.sub(r"(^|\s)#.*$", "", line.removeprefix("$ ")).strip():
                 found.append(Command(re.sub(r"\s+", " ", command), block["why"] or ""))
@@ -106,19 +115,21 @@ def covering(command: str) -> str | None:
     return next((test for like, test in COVERED.items() if re.fullmatch(like, command)), None)
 
 
-COMMANDS = commands_of(README.read_text(encoding="utf-8"))
+COMMANDS = list(
+    dict.fromkeys(c for page in PAGES for c in commands_of(page.read_text(encoding="utf-8")))
+)
 each = pytest.mark.parametrize("command", COMMANDS, ids=[c.text for c in COMMANDS])
 
 
-def test_the_readme_has_commands():
-    assert COMMANDS
+def test_the_pages_have_commands():
+    assert len(COMMANDS) > 20
 
 
 @each
 def test_a_command_is_run_by_a_test_or_said_not_to_be(command):
     assert command.not_run or covering(command.text), (
         f"no test runs '{command.text}': add it to COVERED, or put <!-- not run: why --> before "
-        "its block in README.md"
+        "its block"
     )
 
 
@@ -165,7 +176,7 @@ def test_a_command_runs(command, monkeypatch, capsys):
     assert capsys.readouterr().out.strip()
 
 
-# --- how a README is read ------------------------------------------------------------------------
+# --- how a page is read --------------------------------------------------------------------------
 
 EXAMPLE = """\
 Text with `a command` in it.
@@ -188,7 +199,7 @@ four()
 """
 
 
-def test_how_a_readme_is_read():
+def test_how_a_page_is_read():
     assert commands_of(EXAMPLE) == [
         Command("one --option", ""),
         Command("two --continued", ""),

@@ -2,27 +2,14 @@
 
 import json
 import re
-import subprocess
 
-import pytest
+from tracked_files import tracked
 
 from tsnrepro.common.repository import root
 
 
-def tracked(*patterns: str) -> list:
-    listed = subprocess.run(
-        ["git", "-C", str(root()), "ls-files", "-z", *patterns],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if listed.returncode:
-        pytest.skip("not a git checkout")
-    return [root() / name for name in listed.stdout.split("\0") if name]
-
-
 def test_notebooks_are_tracked_without_outputs():
-    notebooks = tracked("*.ipynb")
+    notebooks = tracked("**/*.ipynb")
     assert notebooks
     for path in notebooks:
         for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
@@ -38,7 +25,7 @@ def test_every_experiment_notebook_has_parameters():
 
 def test_no_machine_path_and_no_raw_data_is_tracked():
     home = re.compile(r"(^|[^A-Za-z0-9_.])/(work|farm|root|home)/")
-    for path in tracked():
+    for path in tracked("**"):
         relative = path.relative_to(root())
         assert relative.parts[:2] != ("data", "raw"), relative
         assert relative.parts[0] != "results", relative

@@ -5,9 +5,10 @@ import math
 import pytest
 import yaml
 from pydantic import ValidationError
+from tracked_files import tracked
 
 from tsnrepro.common.errors import ConfigurationError
-from tsnrepro.studies.study import Study, load_study, studies_folder
+from tsnrepro.studies.study import Study, load_study
 
 SMALL = {
     "description": "small",
@@ -95,7 +96,7 @@ def test_only_what_changes_results_changes_the_checksum():
     assert study.sha256 != changed(base={"rate_mbps": 101}).sha256
 
 
-@pytest.mark.parametrize("path", sorted(studies_folder().glob("*.yaml")), ids=lambda p: p.stem)
+@pytest.mark.parametrize("path", tracked("config/studies/*.yaml"), ids=lambda p: p.stem)
 def test_the_studies_of_the_repository_can_be_read(path):
     study = load_study(path.stem)
     sizes = [

@@ -13,15 +13,20 @@ from tsnrepro.common.repository import root
 SECONDS = 2400
 
 
+# Where a user has files of their own; elsewhere an untracked file is code that is not added yet.
+USERS = ("config/", "data/", "notebooks/", "paper/")
+
+
+def listed(*options: str) -> list[str]:
+    command = ["git", "-C", str(root()), "ls-files", "-z", *options]
+    printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    return [name for name in printed.split("\0") if name]
+
+
 def copy_of_repository(target: Path) -> Path:
-    """Copy what git tracks, or would if it were added, into a folder and return it."""
-    listed = subprocess.run(
-        ["git", "-C", str(root()), "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout
-    for name in filter(None, listed.split("\0")):
+    """Copy what git tracks, and code that it would if it were added, into a folder."""
+    untracked = listed("--others", "--exclude-standard")
+    for name in [*listed(), *(name for name in untracked if not name.startswith(USERS))]:
         source, copied = root() / name, target / name
         copied.parent.mkdir(parents=True, exist_ok=True)
         if source.is_symlink():

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 from repository_copy import SECONDS, environment_of, snakemake
+from tracked_files import tracked
 
-from tsnrepro.common.repository import root
 from tsnrepro.config.files import campaign
 from tsnrepro.config.papers import manuscripts, sources_of
 from tsnrepro.config.registry import experiments
@@ -44,7 +44,7 @@ pytestmark = [
 
 
 def test_every_campaign_is_run():
-    there = {path.stem for path in (root() / "config" / "campaigns").glob("*.yaml")}
+    there = {path.stem for path in tracked("config/campaigns/*.yaml")}
     assert {name for name, _, _ in RUNS} == there
 
 

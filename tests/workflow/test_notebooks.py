@@ -9,6 +9,7 @@ import time
 
 import pytest
 import yaml
+from tracked_files import tracked
 
 from tsnrepro.common.errors import ConfigurationError
 from tsnrepro.common.repository import root
@@ -65,7 +66,7 @@ def defaults(notebook):
 
 @pytest.mark.parametrize(
     "path",
-    sorted((root() / "notebooks").glob("*/*.ipynb")),
+    tracked("notebooks/*/*.ipynb"),
     ids=lambda path: f"{path.parent.name}-{path.stem}",
 )
 def test_the_defaults_of_a_notebook_are_there(path):
