@@ -35,9 +35,9 @@ import numpy as np
 
 from tsnrepro.config.gates import GateControlList, GateWindow
 from tsnrepro.experiments.shaping.log import network_latency_us
-from tsnrepro.native.bridge import build
+from tsnrepro.native import streams
+from tsnrepro.native.bridge import tsn_bridge
 from tsnrepro.native.bridge.settings_file import BridgeSettings, PortSettings, Shaper, command
-from tsnrepro.native.streams import build as programs
 from tsnrepro.native.streams.command import READY, Pacing, StopCondition, listener, talker
 from tsnrepro.native.streams.log import read_listener_log
 from tsnrepro.testbeds.emulated.namespace import NamespaceHost
@@ -102,7 +102,7 @@ def started(host, argv, ready, **options):
 def software(host, folder, port, sleep_us=0):
     path = folder / "settings"
     path.write_text(BridgeSettings(port, sleep_us=sleep_us).text())
-    with started(host, command(str(build.bridge()), str(path), PORTS), "ready"):
+    with started(host, command(str(tsn_bridge()), str(path), PORTS), "ready"):
         yield
 
 
@@ -203,12 +203,11 @@ def give_address(host, name):
 
 def latencies_us(sender, receiver, path, size, seconds):
     """Return the latencies of datagrams whose frames have so many bytes."""
-    built = programs.programs()
     receive = listener(
-        str(built.listener), [UDP_PORT], StopCondition(), log=str(path), timestamps="software"
+        str(streams.listener()), [UDP_PORT], StopCondition(), log=str(path), timestamps="software"
     )
     send = talker(
-        str(built.talker),
+        str(streams.talker()),
         ADDRESSES["listener"],
         UDP_PORT,
         Pacing(INTERVAL_NS),

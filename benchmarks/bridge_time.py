@@ -24,9 +24,9 @@ from pathlib import Path
 
 from bridge_speed import SLEEP_US, cable, inside, kernel, run, started
 
-from tsnrepro.native.bridge import build
+from tsnrepro.native import streams
+from tsnrepro.native.bridge import tsn_bridge
 from tsnrepro.native.bridge.settings_file import BridgeSettings, PortSettings, command
-from tsnrepro.native.streams import build as programs
 from tsnrepro.native.streams.command import READY, Pacing, StopCondition, listener, talker
 from tsnrepro.testbeds.emulated.namespace import NamespaceHost
 
@@ -62,7 +62,7 @@ def software(host, folder):
     path = folder / "settings"
     port = PortSettings(rate_mbps=LINE_MBPS, queue_bytes=QUEUE_BYTES, ahead_us=50)
     path.write_text(BridgeSettings(port, sleep_us=SLEEP_US, realtime=True).text())
-    with started(host, command(str(build.bridge()), str(path), [*PORTS]), "ready"):
+    with started(host, command(str(tsn_bridge()), str(path), [*PORTS]), "ready"):
         yield
 
 
@@ -100,12 +100,11 @@ def carried(hosts, folder):
 @contextmanager
 def loaded(hosts, seconds):
     """Send more to the follower than its port can."""
-    built = programs.programs()
-    receive = listener(str(built.listener), [LOAD_PORT], StopCondition())
+    receive = listener(str(streams.listener()), [LOAD_PORT], StopCondition())
     pacing = Pacing.at_rate(LOAD_MBPS, LOAD_BYTES)
-    extent = StopCondition(seconds=seconds)
+    stop = StopCondition(seconds=seconds)
     send = talker(
-        str(built.talker), "10.0.0.2", LOAD_PORT, pacing, extent, payload_bytes=LOAD_BYTES
+        str(streams.talker()), "10.0.0.2", LOAD_PORT, pacing, stop, payload_bytes=LOAD_BYTES
     )
     with started(hosts["follower"], receive, READY):
         process = subprocess.Popen(inside(hosts["loader"], send), stdout=subprocess.DEVNULL)

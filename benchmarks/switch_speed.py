@@ -41,7 +41,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tsnrepro.config import EmulatedSettings
-from tsnrepro.native.streams import build
+from tsnrepro.native import streams
 from tsnrepro.native.streams.command import (
     READY,
     Pacing,
@@ -256,9 +256,9 @@ def run(testbed: EmulatedTestbed, name: str, command: str) -> str:
 def frames_a_second(arm: Arm, seconds: float, arguments: argparse.Namespace) -> float:
     """Return frames delivered once, a second of processor time, at a rate that loses none."""
     arm.set_up()
-    programs, hosts = build.programs(), arm.testbed.hosts
+    hosts = arm.testbed.hosts
     argv = listener(
-        str(programs.listener),
+        str(streams.listener()),
         [PORT],
         StopCondition(seconds=seconds + DEADLINE_SECONDS / 2),
         buffer_bytes=BUFFER_BYTES,
@@ -268,7 +268,7 @@ def frames_a_second(arm: Arm, seconds: float, arguments: argparse.Namespace) -> 
     assert receiving.read_line() == READY
     pacing = Pacing(round(arguments.burst * 1e9 / arguments.pps), arguments.burst, spin_ns=0)
     sending = talker(
-        str(programs.talker),
+        str(streams.talker()),
         arm.testbed.address(LISTENER),
         PORT,
         pacing,

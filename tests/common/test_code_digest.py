@@ -46,7 +46,10 @@ def test_a_command_depends_on_what_its_function_imports_only():
 
 def test_templates_and_sources_beside_a_module_belong_to_it():
     assert "src/tsnrepro/report/templates/overview.html.j2" in code_of("tsnrepro.report.site")
-    assert "src/tsnrepro/native/frer/switch.bpf.c" in code_of("tsnrepro.native.frer.build")
+    switch = code_of("tsnrepro.native.frer")
+    assert "src/tsnrepro/native/frer/switch.bpf.c" in switch
+    assert {f"src/tsnrepro/native/{name}" for name in ("Makefile", "program.c")} <= {*switch}
+    assert "src/tsnrepro/native/bridge/bridge.c" not in switch
 
 
 def test_imports_are_found_without_parsing_the_rest_of_a_module():

@@ -30,7 +30,6 @@ NOT_COMMANDS = {
     "file",
     "host",
     "look",
-    "make",
     "node",
     "stream",
     "strip",

@@ -18,7 +18,8 @@ import paramiko
 import yaml
 
 from tsnrepro.config import CardsSettings, HardwareSettings, parse
-from tsnrepro.native.frer import build
+from tsnrepro.native import frer
+from tsnrepro.native.programs import SOURCES
 from tsnrepro.testbeds.emulated.namespace import NamespaceHost
 from tsnrepro.testbeds.emulated.requirements import SSHD
 from tsnrepro.testbeds.rack.testbed import HardwareTestbed
@@ -172,7 +173,7 @@ class Rack:
         return f"[127.0.0.1]:{server.port} {host_key.get_name()} {host_key.get_base64()}\n"
 
     def _make_board(self, space: NamespaceHost) -> None:
-        board = {"ports": CHIP_PORTS, "frerctl": str(build.frerctl())}
+        board = {"ports": CHIP_PORTS, "frerctl": str(frer.frerctl())}
         space.file("/run/lan966x-board.json").write_text(json.dumps(board), encoding="utf-8")
         space.file("/run/lan966x.json").touch()
         shell = space.file(BOARD_SHELL)
@@ -276,11 +277,9 @@ def _frerctl_behind_the_counting(folder: Path) -> Path:
     """Return a frerctl whose switch comes where the driver's rules do: behind what counts."""
     program = folder / "frerctl-behind"
     if not program.exists():
-        sources = sorted(build.SOURCES.glob("frerctl*.c"))
-        compiled = ["clang", "-O2", "-DFILTER_PRIORITY=10", *map(str, sources), "-lbpf"]
-        subprocess.run([*compiled, "-o", str(program)], check=True)
-        there = build.frerctl().with_name("switch.bpf.o")
-        (folder / there.name).write_bytes(there.read_bytes())
+        made = ["make", "-s", f"BUILD={folder}", "CC=clang -DFILTER_PRIORITY=10"]
+        subprocess.run([*made, f"{folder}/frerctl"], cwd=SOURCES, check=True)
+        (folder / "frerctl").rename(program)
     return program
 
 

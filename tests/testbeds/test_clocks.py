@@ -11,7 +11,7 @@ import pytest
 from sound_outputs import PHC2SYS, RECEIVER, TRANSMITTER
 
 from tsnrepro.common.errors import ToolError
-from tsnrepro.native.streams import build
+from tsnrepro.native import streams
 from tsnrepro.native.streams.command import ListenerResult, TalkerResult
 from tsnrepro.testbeds import clocks
 from tsnrepro.testbeds.clocks import (
@@ -238,8 +238,7 @@ class ThisMachine:
 
 @pytest.fixture(scope="module")
 def programs():
-    made = build.programs()
-    return str(made.talker), str(made.listener)
+    return str(streams.talker()), str(streams.listener())
 
 
 def test_this_machine_agrees_with_itself(programs):

@@ -10,7 +10,7 @@ import pytest
 
 from tsnrepro.common.errors import ConfigurationError
 from tsnrepro.config import EmulatedSettings, parse
-from tsnrepro.native.frer import build
+from tsnrepro.native import frer
 from tsnrepro.records.accounting import account
 from tsnrepro.testbeds.emulated.testbed import LISTENER, TALKER
 from tsnrepro.tools.frerctl import StreamFilter
@@ -216,11 +216,11 @@ def test_a_delay_without_a_path_is_refused():
 
 def test_wrong_words_are_named(longer):
     def said(*words: str) -> str:
-        done = longer.hosts["delay"].run([str(build.delayline()), *words], deadline_s=5)
+        done = longer.hosts["delay"].run([str(frer.delayline()), *words], deadline_s=5)
         assert done.exit_status == 1
         return done.stderr
 
-    assert "usage" in said("a1", "b1")
-    assert "'-1' is not a number" in said("a1", "b1", "-1")
-    assert "'100000001' is not a number" in said("a1", "b1", "100000001")
+    assert "two devices and a delay are needed" in said("a1", "b1")
+    assert "unknown option '-1'" in said("a1", "b1", "-1")
+    assert "DELAY_NS takes a whole number from 0 to 100000000" in said("a1", "b1", "100000001")
     assert "no network device 'a7'" in said("a7", "b1", "1")

@@ -16,7 +16,8 @@ import numpy as np
 import pytest
 
 from tsnrepro.common.errors import JobDeadlineError, TestbedError
-from tsnrepro.native.streams import build, command
+from tsnrepro.native import streams
+from tsnrepro.native.streams import command
 from tsnrepro.native.streams.log import read_listener_log
 from tsnrepro.testbeds.guest import initramfs, kernel, requirements
 from tsnrepro.testbeds.guest.testbed import GuestTestbed
@@ -81,19 +82,18 @@ def job(*steps, **changes) -> Job:
 
 
 def taprio_job(seed: int) -> Job:
-    programs = build.programs()
     gates = f"sched-entry S df {OPEN_NS} sched-entry S 20 {CLOSE_NS - OPEN_NS}"
     gates += f" sched-entry S df {CYCLE_NS - CLOSE_NS} clockid CLOCK_TAI"
     taprio = tc(f"qdisc replace dev eth0 root handle 1: taprio {CLASSES} base-time 0 {gates}")
     listen = command.listener(
-        str(programs.listener),
+        str(streams.listener()),
         [5000],
         command.StopCondition(count=PACKETS),
         log="/tmp/arrivals",
         timestamps="software",
     )
     talk = command.talker(
-        str(programs.talker),
+        str(streams.talker()),
         "10.0.0.2",
         5000,
         command.Pacing(INTERVAL_NS),
@@ -106,7 +106,7 @@ def taprio_job(seed: int) -> Job:
         Pause(0.1),
         Step("talk", "talker", tuple(talk), 20),
         configure=(Step("taprio", "talker", taprio, 5),),
-        programs=(str(programs.talker), str(programs.listener)),
+        programs=(str(streams.talker()), str(streams.listener())),
         seed=seed,
     )
 
@@ -170,11 +170,10 @@ def test_a_switch_serves_a_frame_by_its_pcp_in_the_queue_it_is_pinned_to(guests)
         tc("qdisc replace dev p1 parent 1:6 handle 6: pfifo limit 1000"),
         *map(tuple, pin_queues("p1", {0: 0, 5: 5})),
     )
-    programs = build.programs()
 
     def talk(name: str, priority: int, count: int) -> Step:
         argv = command.talker(
-            str(programs.talker),
+            str(streams.talker()),
             "10.0.10.2",
             5000,
             command.Pacing(100_000),
@@ -184,7 +183,7 @@ def test_a_switch_serves_a_frame_by_its_pcp_in_the_queue_it_is_pinned_to(guests)
         )
         return Step(name, "talker", tuple(argv), 10)
 
-    listen = command.listener(str(programs.listener), [5000], command.StopCondition(count=800))
+    listen = command.listener(str(streams.listener()), [5000], command.StopCondition(count=800))
     result = guests.run(
         job(
             Step("listen", "listener", tuple(listen), 20, background=True),
@@ -196,7 +195,7 @@ def test_a_switch_serves_a_frame_by_its_pcp_in_the_queue_it_is_pinned_to(guests)
             links=links,
             bridges=(Bridge("sw", ("p0", "p1")),),
             configure=tuple(Step(f"queue{n}", "sw", argv, 5) for n, argv in enumerate(queues)),
-            programs=(str(programs.talker), str(programs.listener)),
+            programs=(str(streams.talker()), str(streams.listener())),
         )
     ).check()
     assert command.parse_listener(result.steps["listen"].stdout).streams[0].received == 800
@@ -215,10 +214,9 @@ def test_credit_holds_a_saturating_talker_to_its_idle_slope(guests):
         frame_wire_bytes=frame_bytes,
         interference_wire_bytes=frame_bytes,
     )
-    programs = build.programs()
-    listen = command.listener(str(programs.listener), [5000], command.StopCondition(count=2000))
+    listen = command.listener(str(streams.listener()), [5000], command.StopCondition(count=2000))
     talk = command.talker(
-        str(programs.talker),
+        str(streams.talker()),
         "10.0.0.2",
         5000,
         command.Pacing(None),
@@ -231,7 +229,7 @@ def test_credit_holds_a_saturating_talker_to_its_idle_slope(guests):
             Pause(0.1),
             Step("talk", "talker", tuple(talk), 20),
             configure=(Step("cbs", "talker", tuple(cbs("eth0", credit)), 5),),
-            programs=(str(programs.talker), str(programs.listener)),
+            programs=(str(streams.talker()), str(streams.listener())),
         )
     ).check()
     arrived = command.parse_listener(result.steps["listen"].stdout).streams[0]

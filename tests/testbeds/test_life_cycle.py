@@ -21,7 +21,7 @@ from left_behind import (
 
 from tsnrepro.common.errors import TestbedError
 from tsnrepro.config import EmulatedSettings
-from tsnrepro.native.frer import build
+from tsnrepro.native import frer
 from tsnrepro.testbeds.emulated import requirements
 from tsnrepro.testbeds.emulated.testbed import HOSTS, EmulatedTestbed
 
@@ -215,7 +215,7 @@ def own_lock(monkeypatch, tmp_path):
 @pytest.mark.usefixtures("own_lock")
 def test_a_step_that_fails_takes_all_down(monkeypatch):
     before = surroundings()
-    monkeypatch.setattr(build, "frerctl", lambda: "/bin/false")
+    monkeypatch.setattr(frer, "frerctl", lambda: "/bin/false")
     testbed = EmulatedTestbed(EmulatedSettings())
     with pytest.raises(TestbedError, match=r"exit status 1.*sw[12]: /bin/false switch"):
         testbed.__enter__()
@@ -230,7 +230,7 @@ def test_a_step_that_fails_takes_all_down(monkeypatch):
 @pytest.mark.usefixtures("own_lock")
 def test_the_same_object_is_not_left_locked_by_a_failure(monkeypatch):
     with monkeypatch.context() as broken:
-        broken.setattr(build, "frerctl", lambda: "/bin/false")
+        broken.setattr(frer, "frerctl", lambda: "/bin/false")
         with pytest.raises(TestbedError):
             EmulatedTestbed(EmulatedSettings()).__enter__()
     with EmulatedTestbed(EmulatedSettings()) as testbed:

@@ -14,7 +14,8 @@ import pytest
 from waiting import soon
 
 from tsnrepro.common.errors import CommandError, JobDeadlineError, TestbedError
-from tsnrepro.native.streams import build, command
+from tsnrepro.native import streams
+from tsnrepro.native.streams import command
 from tsnrepro.native.streams.log import read_listener_log
 from tsnrepro.results import testbed as facts_as_results
 from tsnrepro.testbeds.jobs import local
@@ -91,16 +92,16 @@ def inhabited(spaces: set[str]) -> bool:
 def test_a_stream_through_a_switch_comes_back_with_every_stamp():
     """Two hosts and a bridge between them; a line of 10 Mb/s holds a burst to its rate."""
     links = (Link(TALKER, LinkEnd("sw", "p0")), Link(LinkEnd("sw", "p1"), LISTENER))
-    programs, count, payload = build.programs(), 100, 1000
+    count, payload = 100, 1000
     listen = command.listener(
-        str(programs.listener),
+        str(streams.listener()),
         [5000],
         command.StopCondition(count=count),
         log="/tmp/arrivals",
         timestamps="software",
     )
     talk = command.talker(
-        str(programs.talker),
+        str(streams.talker()),
         "10.0.0.2",
         5000,
         command.Pacing(None),
@@ -115,7 +116,7 @@ def test_a_stream_through_a_switch_comes_back_with_every_stamp():
         links=links,
         bridges=(Bridge("sw", ("p0", "p1")),),
         configure=(Step("wire", "sw", tuple(wire), 5),),
-        programs=(str(programs.talker), str(programs.listener)),
+        programs=(str(streams.talker()), str(streams.listener())),
     ).check()
     log = read_listener_log(result.file("/tmp/arrivals"))
     assert sorted(log["sequence"]) == list(range(count))

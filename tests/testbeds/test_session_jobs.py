@@ -12,7 +12,7 @@ from tsnrepro.common.errors import CommandError, JobDeadlineError, TestbedError
 from tsnrepro.config import EmulatedSettings
 from tsnrepro.experiments.shaping import on_hosts, topology
 from tsnrepro.experiments.shaping.settings import ShapingPart
-from tsnrepro.native.streams.build import programs
+from tsnrepro.native import streams
 from tsnrepro.results import testbed as facts_as_results
 from tsnrepro.testbeds.emulated.namespace import NamespaceHost
 from tsnrepro.testbeds.emulated.testbed import EmulatedTestbed
@@ -82,7 +82,7 @@ class Rack:
         for name in ("talker", "line", "listener"):
             space = testbed._spaces[name] = NamespaceHost(name)
             self._stack.callback(space.close)
-            kept = str(programs().talker.parents[1])
+            kept = str(streams.talker().parents[1])
             subprocess.run(space.enter(["sh", "-c", OWN_TMP, "sh", kept]), check=True)
             self.hosts[name] = testbed._connect(name, key)
             self._stack.callback(self.hosts[name].close)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tsnrepro.common.errors import ToolError
-from tsnrepro.native.sockperf import build
+from tsnrepro.native.programs import sockperf_wait
 from tsnrepro.tools import sockperf
 
 COLOURED = re.compile(r"\x1b\[[0-9;]*m")
@@ -36,7 +36,7 @@ def test_the_short_wait_is_all_that_changes(run_ping_pong, tmp_path):
         printed, log = run_ping_pong(tmp_path, before)
         return time.monotonic() - began, COLOURED.sub("", printed), log
 
-    took_s, printed, log = run("env", f"LD_PRELOAD={build.sockperf_wait()}")
+    took_s, printed, log = run("env", f"LD_PRELOAD={sockperf_wait()}")
     own_s, of_its_own, _ = run()
     assert took_s + 1.5 < own_s
     words, own_words = ([w for w in said.split() if w.isalpha()] for said in (printed, of_its_own))

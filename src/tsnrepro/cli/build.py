@@ -25,16 +25,10 @@ def add_commands(commands: Any) -> None:
 
 
 def _build(_: argparse.Namespace) -> None:
-    from tsnrepro.native.bridge.build import bridge, replay, tagger  # noqa: PLC0415
-    from tsnrepro.native.frer.build import frerctl  # noqa: PLC0415
-    from tsnrepro.native.sockperf.build import sockperf_wait  # noqa: PLC0415
-    from tsnrepro.native.streams.build import programs  # noqa: PLC0415
+    from tsnrepro.native.programs import NAMES, program  # noqa: PLC0415
 
-    print(f"frerctl: {frerctl()}")
-    made = programs()
-    print(f"talker: {made.talker}\nlistener: {made.listener}\nstallmeter: {made.stallmeter}")
-    print(f"short wait of sockperf: {sockperf_wait()}")
-    print(f"bridge: {bridge()}\nreplay: {replay()}\ntagger: {tagger()}")
+    for name in NAMES:
+        print(program(name), flush=True)
     print("model: compiling, half a minute the first time", flush=True)
     from tsnrepro.model.engine import warm_up  # noqa: PLC0415 - numba takes a second
 

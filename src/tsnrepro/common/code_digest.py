@@ -18,7 +18,7 @@ from tsnrepro.common.repository import root
 
 PACKAGE = "tsnrepro"
 # Read at run time, not imported.
-_BESIDE = ("*.yaml", "*.c", "*.h", "*.sh")
+_BESIDE = ("*.yaml", "*.c", "*.h", "*.sh", "Makefile")
 # A statement to its end, or to that of its parentheses.
 _IMPORT = re.compile(
     rf"^[ \t]*((?:from|import)[ \t]+{PACKAGE}\b(?:[^\n(]*\([^)]*\)|[^\n]*))", re.MULTILINE

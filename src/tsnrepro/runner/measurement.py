@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tsnrepro.common.errors import CommandError, TsnreproError
-from tsnrepro.native.streams import build
+from tsnrepro.native import streams
 from tsnrepro.native.streams.command import READY
 from tsnrepro.native.streams.stalls import parse_stalls, stall_meter
 from tsnrepro.testbeds.host import RemoteProcess
@@ -49,7 +49,7 @@ def stalls_metered(testbed: Testbed, measured: Measurement) -> Iterator[None]:
     ToolError
         A meter's report cannot be read.
     """
-    program = str(build.programs().stallmeter) if testbed.machines else ""
+    program = str(streams.stallmeter()) if testbed.machines else ""
     hosts = testbed.hosts if isinstance(testbed, HostTestbed) else {}
     running: dict[str, RemoteProcess] = {}
     try:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tsnrepro.common.errors import ToolError
-from tsnrepro.native.streams import build
+from tsnrepro.native import streams
 from tsnrepro.native.streams.command import ListenerResult, TalkerResult
 from tsnrepro.native.streams.delivery import Receipt
 from tsnrepro.testbeds.host import RemoteHost
@@ -279,8 +279,7 @@ def check_clocks(
     talker: RemoteHost, listener: RemoteHost
 ) -> Iterator[list[ClockSync | ClockSyncFailure]]:
     """Look at how well two hosts' clocks agree before a block and, into the same list, after it."""
-    made = build.programs()
-    programs = str(made.talker), str(made.listener)
+    programs = str(streams.talker()), str(streams.listener())
     found = [clock_agreement(talker, listener, programs)]
     yield found
     found.append(clock_agreement(talker, listener, programs))

@@ -9,8 +9,8 @@ import time
 import pytest
 from network_namespaces import in_network_of
 
-from tsnrepro.native.bridge import build, counters
-from tsnrepro.native.bridge.settings_file import BridgeSettings, ask, command
+from tsnrepro.native.bridge import counters, tsn_bridge
+from tsnrepro.native.bridge.settings_file import BridgeSettings, command, query
 from tsnrepro.testbeds.emulated.namespace import NamespaceHost
 
 ETH_P_ALL = 0x0003
@@ -21,7 +21,7 @@ SO_RCVBUFFORCE = 33
 
 
 def socket_in(host, device):
-    """Return a raw socket on a device of another host; it tells tags beside the frames."""
+    """Return a raw socket on a device of another host; it receives tags beside the frames."""
 
     def make():
         raw = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(ETH_P_ALL))
@@ -110,15 +110,15 @@ class RunningBridge:
 
     def start(self, settings=BridgeSettings(), *options):  # noqa: B008 - it is frozen
         (self.folder / "settings").write_text(settings.text())
-        run = command(str(build.bridge()), str(self.folder / "settings"), self.ports)
+        run = command(str(tsn_bridge()), str(self.folder / "settings"), self.ports)
         run += options
         # In the network alone, so that what is signalled is the bridge; it ends with this process.
         enter = ["setpriv", "--pdeathsig", "KILL", "nsenter", f"--net=/proc/{self.host.pid}/ns/net"]
         self.process = subprocess.Popen(
             [*enter, *run], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         )
-        said = self.process.stdout.readline()
-        assert said == "ready\n", self.process.stderr.read()
+        output = self.process.stdout.readline()
+        assert output == "ready\n", self.process.stderr.read()
         return self
 
     def loop(self, one, other):
@@ -130,20 +130,20 @@ class RunningBridge:
             inside(self.host, "ip", "link", "set", port, "up")
         self.ports = (*self.PORTS, one, other)
 
-    def ask(self, *request):
-        return inside(self.host, *ask(str(build.bridge()), *request))
+    def query(self, *request):
+        return inside(self.host, *query(str(tsn_bridge()), *request))
 
     def counters(self):
-        return counters.parse(self.ask("counters"))
+        return counters.parse(self.query("counters"))
 
     def set_link(self, port, state):
         inside(self.host, "ip", "link", "set", port, state)
 
     def devices(self):
-        """Return what the kernel tells of each port of the bridge, programs on it included."""
-        told = json.loads(inside(self.host, "ip", "-json", "-details", "link", "show"))
+        """Return the kernel's state of each port of the bridge, attached programs included."""
+        links = json.loads(inside(self.host, "ip", "-json", "-details", "link", "show"))
         kept = ("ifname", "flags", "promiscuity", "allmulti", "mtu", "qdisc", "xdp")
-        return {device["ifname"]: {key: device.get(key) for key in kept} for device in told}
+        return {device["ifname"]: {key: device.get(key) for key in kept} for device in links}
 
     def wait_until(self, condition, seconds=3):
         end = time.monotonic() + seconds
@@ -154,12 +154,12 @@ class RunningBridge:
     def end(self, number=signal.SIGTERM):
         """End the bridge; return what it counted, None if it was killed."""
         self.process.send_signal(number)
-        said, error = self.process.communicate(timeout=10)
+        output, error = self.process.communicate(timeout=10)
         status, self.process = self.process.returncode, None
         if number != signal.SIGTERM:
             return None
         assert (status, error) == (0, "")
-        return counters.parse(said)
+        return counters.parse(output)
 
     def close(self):
         if self.process:

@@ -5,7 +5,7 @@ import io
 import subprocess
 from dataclasses import dataclass
 
-from tsnrepro.native.bridge import build
+from tsnrepro.native.bridge import bridge_replay
 from tsnrepro.native.bridge.settings_file import BridgeSettings, PortSettings
 
 
@@ -23,7 +23,7 @@ class Replayed:
 def run(folder, settings, *options):
     """Run bridge-replay; return what it printed, finished."""
     (folder / "settings").write_text(settings)
-    command = [str(build.replay()), "--settings", str(folder / "settings"), *map(str, options)]
+    command = [str(bridge_replay()), "--settings", str(folder / "settings"), *map(str, options)]
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 

@@ -51,7 +51,7 @@ def test_an_unknown_destination_is_flooded_and_a_known_one_is_not(bridge):
     again = frame(BROADCAST, one.mac)
     one.send(again)
     assert [station.heard() for station in (two, three)] == [[again], [again]]
-    assert {row["mac"][-2:]: row["port"] for row in json.loads(bridge.ask("addresses"))} == {
+    assert {row["mac"][-2:]: row["port"] for row in json.loads(bridge.query("addresses"))} == {
         "01": "p0",
         "02": "p1",
     }
@@ -71,7 +71,7 @@ def test_addresses_are_learned_by_vlan_pinned_and_forgotten(bridge):
         one.send(frame(to.mac, one.mac, pcp=0, vlan=vlan))
         assert [len(two.heard(0.2)), len(three.heard(0.2))] == counts
     end = time.monotonic() + 5
-    while len(rows := json.loads(bridge.ask("addresses"))) > 1 and time.monotonic() < end:
+    while len(rows := json.loads(bridge.query("addresses"))) > 1 and time.monotonic() < end:
         time.sleep(0.1)
     assert [(row["mac"], row["static"]) for row in rows] == [("02:00:00:00:00:03", True)]
 
@@ -244,7 +244,7 @@ def test_settings_change_while_frames_wait(bridge):
     time.sleep(0.3)
     assert len(two.heard(0.01)) < 10
     (bridge.folder / "fast").write_text(BridgeSettings(PortSettings(rate_mbps=100)).text())
-    assert bridge.ask("settings", str(bridge.folder / "fast")) == "{}\n"
+    assert bridge.query("settings", str(bridge.folder / "fast")) == "{}\n"
     assert len(two.heard(0.5)) > 10
     done = bridge.end()
     assert (classes(done.port("p1")), done.unaccounted) == ({0: 20}, 0)
@@ -342,24 +342,24 @@ def test_killed_it_leaves_nothing(bridge):
 def test_a_second_one_of_the_same_name_is_refused(bridge):
     bridge.start()
     first = bridge.process
-    with pytest.raises(AssertionError, match="a bridge is called tsn-bridge in this network"):
+    with pytest.raises(AssertionError, match="a bridge named tsn-bridge already runs"):
         bridge.start()
     bridge.process = first
 
 
 @pytest.mark.parametrize(
-    ("settings", "said"),
+    ("settings", "message"),
     [
         (BridgeSettings(PortSettings(longest_bytes=20_000)), "longest_bytes is at most 9000"),
         (BridgeSettings(addresses=[("02:00:00:00:00:01", 0, "p9")]), "p9, which is none of"),
     ],
 )
-def test_what_it_cannot_do_is_said(bridge, settings, said):
-    with pytest.raises(AssertionError, match=said):
+def test_settings_it_cannot_apply_are_reported(bridge, settings, message):
+    with pytest.raises(AssertionError, match=message):
         bridge.start(settings)
 
 
-def test_a_port_that_is_not_there_is_said(bridge):
+def test_a_missing_port_is_reported(bridge):
     before = traces()
     bridge.ports = ("p0", "p9")
     with pytest.raises(AssertionError, match=r"tsn-bridge: port p9: .*No such device"):
@@ -398,7 +398,7 @@ def test_a_soak_leaves_its_memory_as_it_was(bridge):
     rng, held = random.Random(3), []
     for turn in range(60):
         (bridge.folder / "next").write_text(soak_settings(rng.choice([10, 50, 200])).text())
-        assert bridge.ask("settings", str(bridge.folder / "next")) == "{}\n"
+        assert bridge.query("settings", str(bridge.folder / "next")) == "{}\n"
         if turn % 5 == 3:
             bridge.set_link("p1", "down")
         if turn % 5 == 4:
@@ -450,10 +450,10 @@ def test_linuxptp_finds_its_master_through_a_full_bridge(bridge):
     one, two, _ = bridge.stations
     common = ["ptp4l", "-2", "-S", "-m", "-q", "-i", "eth0", "--free_running=1"]
     quick = ["--logSyncInterval=-3", "--logAnnounceInterval=-1", "--logMinDelayReqInterval=-3"]
-    slave_says, number = [], 0
+    slave_output, number = [], 0
     with (
         until_its_end(one.host, ["timeout", "12", *common, *quick, "--priority1=1"]),
-        until_its_end(two.host, ["timeout", "12", *common, *quick, "-s"], slave_says),
+        until_its_end(two.host, ["timeout", "12", *common, *quick, "-s"], slave_output),
     ):
         end = time.monotonic() + 11
         while time.monotonic() < end:
@@ -463,7 +463,7 @@ def test_linuxptp_finds_its_master_through_a_full_bridge(bridge):
                 number += 1
             time.sleep(0.01)
     master = "selected best master clock 020000.fffe.000001"
-    assert any(master in line for line in slave_says), "".join(slave_says)
+    assert any(master in line for line in slave_output), "".join(slave_output)
     done = bridge.end()
     assert done.port("p1").queues[7].dropped > 0
     assert done.port("p1").queues[PTP_QUEUE].dropped == 0
@@ -471,12 +471,12 @@ def test_linuxptp_finds_its_master_through_a_full_bridge(bridge):
 
 
 @contextmanager
-def until_its_end(host, argv, said=None):
-    """Run a program that ends by itself beside the block; ``said`` gets its lines."""
+def until_its_end(host, argv, output=None):
+    """Run a program that ends by itself beside the block; ``output`` gets its lines."""
     process = subprocess.Popen(host.enter(argv), stdout=subprocess.PIPE, text=True)
     try:
         yield
     finally:
         lines = process.communicate()[0].splitlines(keepends=True)
-        if said is not None:
-            said += lines
+        if output is not None:
+            output += lines

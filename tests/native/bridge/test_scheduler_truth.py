@@ -1,4 +1,4 @@
-"""The bridge's scheduler against closed forms of IEEE Std 802.1Q, and what it says of settings."""
+"""The bridge's scheduler against closed forms of IEEE Std 802.1Q, and errors in settings."""
 
 import dataclasses
 import itertools
@@ -343,32 +343,32 @@ def test_a_capture_of_a_frame_cut_in_its_headers_is_refused(tmp_path, kept):
     assert (done.returncode, "a frame ends within its headers" in done.stderr) == (1, True)
 
 
-# What is wrong with settings
+# Errors in settings
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
-        ("rate_mbps fast", "line 1: rate_mbps fast: a number is wanted"),
-        ("\n\nspeed 3", "line 3: there is no setting speed"),
+        ("rate_mbps fast", "line 1: rate_mbps fast: expected a number"),
+        ("\n\nspeed 3", "line 3: unknown setting speed"),
         ("gate 0x20 100", "line 1: a line `gates BASE CYCLE` comes before the first gate"),
-        ("gates 0 100\ngate 0x100 10", "line 2: gate 0x100: a whole number from 0 to 255"),
-        ("queue_bytes 10", "line 1: queue_bytes 10: a whole number from 64"),
+        ("gates 0 100\ngate 0x100 10", "line 2: gate 0x100: expected a whole number from 0 to 255"),
+        ("queue_bytes 10", "line 1: queue_bytes 10: expected a whole number from 64"),
         ("shape 5 1000", "a send slope is below 0"),
         ("shape 5 600\nshape 4 600", "the idle slopes together exceed the port's rate"),
         ("port p0\nrate_mbps 100\nshape 5 200", "port p0: a send slope is below 0"),
         ("port p0\nport p0", "line 2: port p0 occurs twice"),
         ("sleep_us 0\nrealtime yes", "realtime needs a sleep_us above 0"),
-        ("class 4095 1 1", "line 1: class 4095: a whole number from 0 to 4094"),
-        ("address 02:00:00:00:00 1 p0", "line 1: 02:00:00:00:00 is no MAC address"),
-        ("scheduled 8", "line 1: scheduled 8: a whole number from 0 to 7"),
+        ("class 4095 1 1", "line 1: class 4095: expected a whole number from 0 to 4094"),
+        ("address 02:00:00:00:00 1 p0", "line 1: 02:00:00:00:00 is not a MAC address"),
+        ("scheduled 8", "line 1: scheduled 8: expected a whole number from 0 to 7"),
     ],
 )
-def test_what_is_wrong_with_settings_is_said(tmp_path, text, said):
+def test_errors_in_settings_are_reported(tmp_path, text, message):
     (tmp_path / "none.csv").write_text("time_ps,queue,bytes\n")
     done = run(tmp_path, text + "\n", "--csv", tmp_path / "none.csv")
     assert done.returncode == 1
-    assert said in done.stderr
+    assert message in done.stderr
 
 
 def test_a_ports_own_settings_replace_those_of_every_port(tmp_path):
@@ -385,10 +385,10 @@ def test_a_ports_own_settings_replace_those_of_every_port(tmp_path):
 def test_a_line_that_is_no_arrival_is_refused(tmp_path, line):
     (tmp_path / "bad.csv").write_text(f"time_ps,queue,bytes\n{line}\n")
     done = run(tmp_path, "", "--csv", tmp_path / "bad.csv")
-    assert (done.returncode, "a line is no time_ps,queue,bytes" in done.stderr) == (1, True)
+    assert (done.returncode, "a line is not time_ps,queue,bytes" in done.stderr) == (1, True)
 
 
 def test_times_that_go_back_are_refused(tmp_path):
     (tmp_path / "back.csv").write_text("time_ps,queue,bytes\n5,0,64\n4,0,64\n")
     done = run(tmp_path, "", "--csv", tmp_path / "back.csv")
-    assert (done.returncode, "times go back" in done.stderr) == (1, True)
+    assert (done.returncode, "times decrease" in done.stderr) == (1, True)

@@ -1,4 +1,4 @@
-"""Each fault does what its name says, is counted, and is gone once taken back."""
+"""Each fault does what its name promises, is counted, and ends when it is repaired."""
 
 import json
 import struct
@@ -84,8 +84,8 @@ def flow(testbed, sockets):
 
 
 def carrier(testbed, host: str, port: str) -> str:
-    said = testbed.hosts[host].run(["cat", f"/sys/class/net/{port}/operstate"], deadline_s=5)
-    return said.check().stdout.strip()
+    state = testbed.hosts[host].run(["cat", f"/sys/class/net/{port}/operstate"], deadline_s=5)
+    return state.check().stdout.strip()
 
 
 @pytest.mark.parametrize("path", [0, 1])
@@ -105,8 +105,8 @@ def test_frer_passes_everything_while_one_path_lives(flow, testbed, path):
 
 
 def wait_for_link(testbed, one: str, other: str) -> None:
-    """Wait until both switches see their ends of a member path as told."""
-    end = time.monotonic() + 5  # the kernel tells of a lost carrier once a second
+    """Wait until both switches see this state of a member path."""
+    end = time.monotonic() + 5  # the kernel reports a lost carrier once a second
     while (now := [carrier(testbed, sw, "m1") for sw in ("sw1", "sw2")]) != [one, other]:
         assert time.monotonic() < end, now
         time.sleep(0.05)
@@ -176,7 +176,7 @@ def test_a_silently_dead_path_takes_everything_and_keeps_its_link(flow, testbed,
     assert flow.accounting().eliminated == 200
 
 
-def test_a_dead_path_is_dead_in_both_directions_unless_told_otherwise(flow, testbed):
+def test_a_dead_path_is_dead_in_both_directions_unless_set_otherwise(flow, testbed):
     flow.begin("control")
     ping = ["ping", "-c", "2", "-i", "0.1", "-W", "1", testbed.address("listener")]
     testbed.faults.impair(0, drop_ppm=MILLION, back=False)

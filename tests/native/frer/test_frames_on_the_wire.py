@@ -51,10 +51,10 @@ def address(testbed, host: str) -> dict[str, str]:
     script = "cat /sys/class/net/eth0/address; ip -6 -o addr show dev eth0 scope link -tentative"
     end = time.monotonic() + 10
     while True:
-        said = testbed.hosts[host].run(["sh", "-c", script], deadline_s=10).stdout.split()
-        if "inet6" in said:
-            return {"mac": said[0], "ipv6": said[said.index("inet6") + 1].split("/")[0]}
-        assert time.monotonic() < end, f"{host} has no IPv6 address: {said}"
+        found = testbed.hosts[host].run(["sh", "-c", script], deadline_s=10).stdout.split()
+        if "inet6" in found:
+            return {"mac": found[0], "ipv6": found[found.index("inet6") + 1].split("/")[0]}
+        assert time.monotonic() < end, f"{host} has no IPv6 address: {found}"
         time.sleep(0.2)
 
 

@@ -1,8 +1,8 @@
 """The eBPF recovery functions against hand-worked cases and against the plain reference.
 
 The frames are crafted; what passed is read behind the switch, the counters from frerctl. Cases
-are worked from IEEE Std 802.1CB-2017, 7.4.3.4 and 7.4.3.5, with a history of 8 unless it says
-another. A start counts the history's zeros as lost once they are shifted out: the standard's
+are worked from IEEE Std 802.1CB-2017, 7.4.3.4 and 7.4.3.5, with a history of 8 unless stated
+otherwise. A start counts the history's zeros as lost once they are shifted out: the standard's
 cleared history holds 7 of them behind the first number.
 """
 

@@ -166,7 +166,7 @@ def test_every_datagram_of_every_stream_is_accounted_for(seen, testbed):
         found = account(
             seen.before.of_stream(index),
             seen.after.of_stream(index),
-            received,  # all that was sent, as another test tells
+            received,  # all that was sent, as another test shows
             received,
             testbed.host_of,
         )

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import pytest
 
-from tsnrepro.native.streams import build, command
+from tsnrepro.native import streams
+from tsnrepro.native.streams import command
 from tsnrepro.native.streams.command import ListenerResult, Pacing, StopCondition, TalkerResult
 
 DEADLINE_SECONDS = 60
@@ -35,8 +36,8 @@ class Listening:
         assert self.process.stdout is not None
         line = self.process.stdout.readline().strip()
         if line != command.READY:
-            said = self.process.communicate(timeout=DEADLINE_SECONDS)
-            pytest.fail(f"the listener said {line!r} and {said}")
+            output = self.process.communicate(timeout=DEADLINE_SECONDS)
+            pytest.fail(f"the listener printed {line!r} and {output}")
 
     def result(self) -> ListenerResult:
         out, err = self.process.communicate(timeout=DEADLINE_SECONDS)
@@ -52,23 +53,21 @@ class Loopback:
     listener: str
     stack: ExitStack
 
-    def listen(self, ports: list[int], extent: StopCondition | None = None, **options) -> Listening:
+    def listen(self, ports: list[int], stop: StopCondition | None = None, **options) -> Listening:
         options.setdefault("bind", "127.0.0.1")
         options.setdefault("buffer_bytes", 32_000_000)
-        argv = command.listener(
-            self.listener, ports, extent or StopCondition(seconds=30), **options
-        )
+        argv = command.listener(self.listener, ports, stop or StopCondition(seconds=30), **options)
         listening = Listening(argv)
         self.stack.callback(listening.process.wait)
         self.stack.callback(listening.process.kill)
         return listening
 
-    def argv(self, port: int, pacing: Pacing, extent: StopCondition, **options) -> list[str]:
+    def argv(self, port: int, pacing: Pacing, stop: StopCondition, **options) -> list[str]:
         options.setdefault("payload_bytes", 18)
-        return command.talker(self.talker, "127.0.0.1", port, pacing, extent, **options)
+        return command.talker(self.talker, "127.0.0.1", port, pacing, stop, **options)
 
-    def talk(self, port: int, pacing: Pacing, extent: StopCondition, **options) -> TalkerResult:
-        argv = self.argv(port, pacing, extent, **options)
+    def talk(self, port: int, pacing: Pacing, stop: StopCondition, **options) -> TalkerResult:
+        argv = self.argv(port, pacing, stop, **options)
         done = subprocess.run(
             argv, capture_output=True, text=True, timeout=DEADLINE_SECONDS, check=False
         )
@@ -79,9 +78,8 @@ class Loopback:
 @pytest.fixture
 def loopback():
     """Return the maker of talkers and listeners on this machine."""
-    programs = build.programs()
     with ExitStack() as stack:
-        yield Loopback(str(programs.talker), str(programs.listener), stack)
+        yield Loopback(str(streams.talker()), str(streams.listener()), stack)
 
 
 @pytest.fixture

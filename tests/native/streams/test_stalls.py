@@ -11,7 +11,7 @@ import pytest
 from sound_outputs import PROCESSOR, STALLS
 
 from tsnrepro.common.errors import ToolError
-from tsnrepro.native.streams import build
+from tsnrepro.native import streams
 from tsnrepro.native.streams.command import READY
 from tsnrepro.native.streams.stalls import StallReport, parse_stalls, stall_meter
 
@@ -36,7 +36,7 @@ class Meter:
     """A stall meter that runs; :meth:`report` ends it."""
 
     def __init__(self, **options) -> None:
-        argv = stall_meter(str(build.programs().stallmeter), **options)
+        argv = stall_meter(str(streams.stallmeter()), **options)
         self.process = subprocess.Popen(argv, stdout=subprocess.PIPE, text=True)
         assert self.process.stdout is not None
         assert self.process.stdout.readline().strip() == READY
@@ -138,7 +138,7 @@ def test_a_threshold_that_nothing_reaches_counts_no_stall(meter):
 
 
 def test_it_ends_by_itself():
-    argv = stall_meter(str(build.programs().stallmeter), seconds=0.2)
+    argv = stall_meter(str(streams.stallmeter()), seconds=0.2)
     done = subprocess.run(
         argv, capture_output=True, text=True, timeout=DEADLINE_SECONDS, check=False
     )
@@ -168,7 +168,7 @@ def test_it_may_end_before_its_first_check(tmp_path):
     source.write_text(LATE)
     subprocess.run(["clang", "-shared", "-fPIC", str(source), "-o", str(library)], check=True)
     done = subprocess.run(
-        stall_meter(str(build.programs().stallmeter), seconds=0.01),
+        stall_meter(str(streams.stallmeter()), seconds=0.01),
         capture_output=True,
         text=True,
         timeout=DEADLINE_SECONDS,
@@ -199,17 +199,17 @@ def test_what_a_record_keeps():
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
         ({"processors": []}, "has no processors"),
         ({"processors": [{**PROCESSOR, "stalls": 1}]}, "1 stalls at 1000 checks, 2 of them kept"),
         ({"processors": [{**PROCESSOR, "stalls": 1001}]}, "1001 stalls at 1000 checks"),
-        ({"processors": [{**PROCESSOR, "kept": [1]}]}, "no pairs of times"),
+        ({"processors": [{**PROCESSOR, "kept": [1]}]}, "not pairs of times"),
         ({"processors": [{"processor": 1}]}, "lacks checks"),
         ({"seconds": "long"}, "seconds is 'long'"),
         ({"tool": "listener"}, "report of 'listener'"),
     ],
 )
-def test_a_report_that_cannot_be_is_refused(change, said):
-    with pytest.raises(ToolError, match=said):
+def test_a_report_that_cannot_be_is_refused(change, message):
+    with pytest.raises(ToolError, match=message):
         parse_stalls(json.dumps(STALLS | change))

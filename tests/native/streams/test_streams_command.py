@@ -34,7 +34,7 @@ def test_a_streams_report_without_a_field_is_none(name):
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
         ({"sent": "10"}, "sent is '10'"),
         ({"sent": True}, "sent is True"),
@@ -45,13 +45,13 @@ def test_a_streams_report_without_a_field_is_none(name):
         ({"tool": "listener"}, "the report of 'listener', not of a talker"),
     ],
 )
-def test_a_talkers_report_that_cannot_be_is_refused(change, said):
-    with pytest.raises(ToolError, match=said):
+def test_a_talkers_report_that_cannot_be_is_refused(change, message):
+    with pytest.raises(ToolError, match=message):
         command.parse_talker(json.dumps(TALKER | change))
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("", "printed no JSON but: nothing"),
         ("ready\n", "printed no JSON but: ready"),
@@ -64,8 +64,8 @@ def test_a_talkers_report_that_cannot_be_is_refused(change, said):
         ),
     ],
 )
-def test_a_listeners_report_that_cannot_be_is_refused(text, said):
-    with pytest.raises(ToolError, match=said):
+def test_a_listeners_report_that_cannot_be_is_refused(text, message):
+    with pytest.raises(ToolError, match=message):
         command.parse_listener(text)
 
 
@@ -102,5 +102,5 @@ def test_options_that_are_not_given_are_not_passed():
 def test_what_cannot_be_is_refused_before_it_runs():
     with pytest.raises(ValueError, match="11 bytes has no room"):
         command.talker("t", "10.0.0.2", 1, Pacing(1), StopCondition(count=1), payload_bytes=11)
-    with pytest.raises(ValueError, match="a port at least"):
+    with pytest.raises(ValueError, match="at least one port"):
         command.listener("l", [], StopCondition(count=1))

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from tsnrepro.native.streams import build, command, log
+from tsnrepro.native import streams
+from tsnrepro.native.streams import command, log
 from tsnrepro.native.streams.command import Pacing, StopCondition
 from tsnrepro.native.streams.delivery import deliver, one_way
 from tsnrepro.testbeds import clocks
@@ -20,10 +21,9 @@ LOG = "/run/arrivals"
 
 def exchange(testbed, pacing: Pacing, **options):
     """Return both reports and the arrivals of one stream from talker to listener."""
-    made = build.programs()
     talker, listener = testbed.hosts["talker"], testbed.hosts["listener"]
     argv = command.listener(
-        str(made.listener),
+        str(streams.listener()),
         [PORT],
         StopCondition(seconds=40),
         log=LOG,
@@ -34,7 +34,7 @@ def exchange(testbed, pacing: Pacing, **options):
     process = listener.start(argv, deadline_s=DEADLINE_SECONDS)
     assert process.read_line() == command.READY
     argv = command.talker(
-        str(made.talker),
+        str(streams.talker()),
         testbed.address("listener"),
         PORT,
         pacing,
@@ -45,7 +45,7 @@ def exchange(testbed, pacing: Pacing, **options):
     sent = command.parse_talker(done.stdout)
     got = command.parse_listener(process.wait().check().stdout)
     printed = listener.run(command.show_log(LOG), deadline_s=DEADLINE_SECONDS).check()
-    return sent, got, log.read_listener_log(log.decoded(printed.stdout))
+    return sent, got, log.read_listener_log(log.decode_log(printed.stdout))
 
 
 def test_frer_delivers_every_datagram_once(testbed):
@@ -65,12 +65,11 @@ def test_frer_delivers_every_datagram_once(testbed):
 
 
 def test_one_way_latency_is_measured_by_one_clock(testbed):
-    made = build.programs()
     hosts = testbed.hosts["talker"], testbed.hosts["listener"]
-    before = clocks.clock_agreement(*hosts, (str(made.talker), str(made.listener)))
+    before = clocks.clock_agreement(*hosts, (str(streams.talker()), str(streams.listener())))
     testbed.configure("frer", StreamFilter("udp", PORT))
     sent, got, arrivals = exchange(testbed, Pacing(100_000), payload_bytes=1472)
-    after = clocks.clock_agreement(*hosts, (str(made.talker), str(made.listener)))
+    after = clocks.clock_agreement(*hosts, (str(streams.talker()), str(streams.listener())))
     assert isinstance(before, ClockSync)
     assert before.method == "one kernel, one clock"
     assert sent.sent == COUNT
@@ -83,9 +82,8 @@ def test_one_way_latency_is_measured_by_one_clock(testbed):
 
 def test_a_datagram_too_long_to_send_whole_is_an_error_by_its_name(testbed):
     """1473 bytes are one more than an Ethernet frame of 1500 bytes holds."""
-    made = build.programs()
     argv = command.talker(
-        str(made.talker),
+        str(streams.talker()),
         testbed.address("listener"),
         PORT,
         Pacing(1000),
@@ -95,5 +93,5 @@ def test_a_datagram_too_long_to_send_whole_is_an_error_by_its_name(testbed):
     )
     done = testbed.hosts["talker"].run(argv, deadline_s=DEADLINE_SECONDS)
     assert done.exit_status == 1
-    assert "took none of 5 datagrams" in done.stderr
+    assert "accepted none of 5 datagrams" in done.stderr
     assert command.parse_talker(done.stdout).send_errors == {"EMSGSIZE": 5}

@@ -54,11 +54,11 @@ def test_an_empty_log_is_no_arrivals():
 def test_a_log_travels_as_text():
     data = arrivals(100).tobytes()
     text = base64.encodebytes(data).decode()
-    assert log.decoded(text) == data
-    with pytest.raises(ToolError, match="as base64 cannot be read"):
-        log.decoded("?" + text)
-    with pytest.raises(ToolError, match="as base64 cannot be read"):
-        log.decoded(text.strip()[:-3])
+    assert log.decode_log(text) == data
+    with pytest.raises(ToolError, match="in base64 cannot be read"):
+        log.decode_log("?" + text)
+    with pytest.raises(ToolError, match="in base64 cannot be read"):
+        log.decode_log(text.strip()[:-3])
 
 
 @settings(max_examples=40, deadline=None)

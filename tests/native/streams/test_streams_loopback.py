@@ -163,7 +163,7 @@ def test_the_first_slot_is_at_the_phase_of_a_cycle(loopback, ports):
     assert sent.first_ns >= sent.start_ns
 
 
-def test_the_first_slot_is_at_the_time_told(loopback, ports):
+def test_the_first_slot_is_at_the_given_time(loopback, ports):
     (port,) = ports()
     loopback.listen([port], StopCondition(seconds=20))
     start = time.clock_gettime_ns(time.CLOCK_MONOTONIC) + 300_000_000
@@ -238,7 +238,7 @@ def test_several_ports_are_several_streams(loopback, ports, tmp_path):
     assert [len(of_stream(records, port)) for port in (first, second)] == [100, 200]
 
 
-def test_duplicates_and_reordering_are_told_apart(loopback, ports, tmp_path):
+def test_duplicates_and_reordering_are_distinguished(loopback, ports, tmp_path):
     """The sequence of the example: 4 and 5 come after 7, a second 2 comes late."""
     (port,) = ports()
     log = tmp_path / "arrivals"
@@ -280,7 +280,7 @@ def test_silence_ends_a_listener_after_the_first_datagram_only(loopback, ports):
     assert listening.result().ended_by == "quiet"
 
 
-def test_a_listener_that_hears_nothing_ends_in_time_and_says_so(loopback, ports):
+def test_a_listener_that_hears_nothing_ends_in_time_and_reports_it(loopback, ports):
     (port,) = ports()
     got = loopback.listen([port], StopCondition(seconds=0.2), quiet_ms=50).result()
     stream = got.stream(port)
@@ -346,12 +346,12 @@ def test_logs_longer_than_a_chunk_are_whole(loopback, ports, tmp_path):
     np.testing.assert_array_equal(arrivals["sent_ns"], departures["sent_ns"][arrivals["sequence"]])
 
 
-def test_the_receive_buffer_is_as_large_as_asked_for(loopback, ports):
+def test_the_receive_buffer_is_as_large_as_requested(loopback, ports):
     """On the kernel's own scale: net.core.rmem_default is what a socket has that asks for none."""
     default = int(Path("/proc/sys/net/core/rmem_default").read_text())
-    for asked, got in ((None, default), (3_000_000, 3_000_000)):
+    for requested, got in ((None, default), (3_000_000, 3_000_000)):
         (port,) = ports()
-        listening = loopback.listen([port], StopCondition(seconds=0.1), buffer_bytes=asked)
+        listening = loopback.listen([port], StopCondition(seconds=0.1), buffer_bytes=requested)
         assert listening.result().stream(port).buffer_bytes == got
 
 
@@ -370,10 +370,10 @@ def refused(argv: list[str], capability: str) -> str:
 def test_a_buffer_beyond_the_limit_without_the_right_names_what_lacks(loopback, ports):
     most = 2 * int(Path("/proc/sys/net/core/rmem_max").read_text())
     argv = command.listener(loopback.listener, ports(), StopCondition(), buffer_bytes=4 * most)
-    said = refused(argv, "net_admin")
-    assert f"{4 * most} bytes was asked for and the kernel gave {most}" in said
-    assert "CAP_NET_ADMIN" in said
-    assert "net.core.rmem_max" in said
+    message = refused(argv, "net_admin")
+    assert f"the socket's buffer is {most} bytes, not {4 * most}" in message
+    assert "CAP_NET_ADMIN" in message
+    assert "net.core.rmem_max" in message
 
 
 @as_root
@@ -414,7 +414,7 @@ def test_datagrams_to_nobody_are_sent_and_reported(loopback, ports):
     assert sent.refused_reports > 0
 
 
-def test_a_talker_that_cannot_keep_up_ends_and_says_what_it_owed(loopback, ports):
+def test_a_talker_that_cannot_keep_up_ends_and_reports_what_it_owed(loopback, ports):
     """A datagram a nanosecond is more than any host sends."""
     (port,) = ports()
     loopback.listen([port], StopCondition(seconds=20))
@@ -446,15 +446,15 @@ def test_what_is_owed_counts_the_bursts_that_follow(loopback, ports):
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("arguments", "message"),
     [
         (["--port", "0"], "--port takes a whole number from 1 to 65535, not '0'"),
         (["--payload", "11"], "--payload takes a whole number from 12 to 65507, not '11'"),
         (["--payload", "12x"], "not '12x'"),
         (["--interval-ns", "-5"], "not '-5'"),
         (["--burst", "4,0"], "--burst takes a whole number from 1 to 1024, not '0'"),
-        (["--burst", ","], "--burst takes one number or several with commas, not none"),
-        (["--saturate"], "one of --interval-ns and --saturate"),
+        (["--burst", ","], "--burst takes one number or several separated by commas"),
+        (["--saturate"], "exactly one of --interval-ns and --saturate"),
         (["--address", "here"], "--address takes an IPv4 address, not 'here'"),
         (["--clock", "utc"], "--clock takes tai, realtime or monotonic, not 'utc'"),
         (["--timestamps", "software"], "--timestamps needs --log"),
@@ -463,14 +463,14 @@ def test_what_is_owed_counts_the_bursts_that_follow(loopback, ports):
         (["--phase-ns", "5"], "--phase-ns must be below --cycle-ns"),
         (["--device", "nowhere0"], "device nowhere0"),
         (["--bind", "203.0.113.9"], "--bind"),
-        (["extra"], "no option takes 'extra'"),
+        (["extra"], "unexpected argument 'extra'"),
     ],
 )
-def test_a_talker_says_which_option_is_wrong(loopback, ports, words, said):
+def test_a_talker_names_the_wrong_option(loopback, ports, arguments, message):
     argv = loopback.argv(ports()[0], Pacing(1000), StopCondition(count=1))
-    done = subprocess.run([*argv, *words], capture_output=True, text=True, check=False)
+    done = subprocess.run([*argv, *arguments], capture_output=True, text=True, check=False)
     assert done.returncode == 1
-    assert said in done.stderr
+    assert message in done.stderr
 
 
 def test_a_port_in_use_is_named(loopback, ports):
@@ -499,7 +499,7 @@ def test_a_full_disk_is_no_whole_log(loopback, ports):
     out, err = listening.process.communicate(timeout=20)
     assert listening.process.returncode == 1
     assert "{" not in out
-    assert "/dev/full is not whole: No space left on device" in err
+    assert "/dev/full is incomplete: No space left on device" in err
 
 
 def test_launch_times_are_what_the_payload_carries(loopback, ports, tmp_path):
@@ -523,6 +523,6 @@ def test_launch_times_are_what_the_payload_carries(loopback, ports, tmp_path):
     assert sent.sent == 50
     np.testing.assert_array_equal(arrivals["sent_ns"], departures["wanted_ns"])
     ahead = departures["wanted_ns"].astype(np.int64) - departures["sent_ns"].astype(np.int64)
-    # A talker that the scheduler held up sends late; none is handed over earlier than asked.
+    # A talker that the scheduler held up sends late; none is handed over earlier than requested.
     assert ahead.max() <= 5_000_000
     assert ahead.max() > 0

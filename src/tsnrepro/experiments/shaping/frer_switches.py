@@ -9,7 +9,7 @@ from tsnrepro.common.errors import ToolError
 from tsnrepro.config.frer import RECOVERY_COUNTERS, FrerSettings
 from tsnrepro.experiments.shaping.steps import COMMAND_S, numbered
 from tsnrepro.experiments.shaping.topology import FRER_SWITCHES, HOST_PORT, MEMBERS
-from tsnrepro.native.frer import build
+from tsnrepro.native import frer
 from tsnrepro.testbeds.jobs.job import JobResult, Step
 from tsnrepro.tools import frerctl
 from tsnrepro.tools.frerctl import StreamFilter, SwitchStream
@@ -20,12 +20,12 @@ _SETTINGS = FrerSettings()
 
 def program() -> str:
     """Return the path of frerctl, built where it is missing."""
-    return str(build.frerctl())
+    return str(frer.frerctl())
 
 
 def inputs() -> dict[str, bytes]:
     """Return what frerctl loads, at the path where it looks for it."""
-    loaded = build.frerctl().with_name("switch.bpf.o")
+    loaded = frer.frerctl().with_name("switch.bpf.o")
     return {str(loaded): loaded.read_bytes()}
 
 

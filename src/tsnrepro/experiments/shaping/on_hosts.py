@@ -31,7 +31,8 @@ from tsnrepro.experiments.shaping.plan import Factors
 from tsnrepro.experiments.shaping.settings import BOARD_MEDIUM, CARDS_MEDIUM, LAUNCHED
 from tsnrepro.experiments.shaping.steps import COMMAND_S, nth, numbered
 from tsnrepro.experiments.shaping.topology import CARD, LISTENER, SWITCH, TALKER, Wiring
-from tsnrepro.native.streams import build, command
+from tsnrepro.native import streams
+from tsnrepro.native.streams import command
 from tsnrepro.native.streams.log import read_listener_log
 from tsnrepro.testbeds.clocks import ClockSync, ClockSyncFailure
 from tsnrepro.testbeds.jobs.job import Cable, Job, JobResult, Pause, Step, Stop
@@ -244,8 +245,7 @@ def job_of(part: ShapingPart, mode: Mode, seed: int, cable: Cable | None = None)
         The part is of a kind that takes another testbed.
     """
     wiring = _topology_of(part, mode, cable)
-    programs = build.programs()
-    names = [str(programs.talker), str(programs.listener)]
+    names = [str(streams.talker()), str(streams.listener())]
     if part.software_bridge:
         names += software_bridge.programs()
     if wiring.replicated:
@@ -396,7 +396,7 @@ def _shows(part: ShapingPart, wiring: Wiring) -> dict[str, tuple[str, tuple[str,
 
 def _listener(part: ShapingPart, wiring: Wiring, deadline: float) -> Step:
     listen = command.listener(
-        str(build.programs().listener),
+        str(streams.listener()),
         [_STREAM_PORT],
         command.StopCondition(),
         log=_LOG_PATH,
@@ -413,7 +413,7 @@ def _listening(name: str, argv: list[str], deadline: float) -> Step:
 
 def _talker(part: ShapingPart, mode: Mode, wiring: Wiring, deadline: float) -> Step:
     talk = command.talker(
-        str(build.programs().talker),
+        str(streams.talker()),
         wiring.to,
         _STREAM_PORT,
         _pacing(part, mode),
@@ -443,15 +443,14 @@ def _sending(part: ShapingPart, mode: Mode, wiring: Wiring, deadline: float) -> 
 
 def _loads(part: ShapingPart, wiring: Wiring, deadline: float) -> list[Step]:
     """Return the steps that load every shaped port, each to a port of the listener's."""
-    programs = build.programs()
     ports = [_LOAD_PORT + place for place, _ in enumerate(wiring.loaders)]
     listen = command.listener(
-        str(programs.listener), ports, command.StopCondition(), buffer_bytes=_LOAD_BUFFER_BYTES
+        str(streams.listener()), ports, command.StopCondition(), buffer_bytes=_LOAD_BUFFER_BYTES
     )
     steps = [_listening("load-listener", listen, deadline)]
     for place, (host, port) in enumerate(zip(wiring.loaders, ports, strict=True)):
         talk = command.talker(
-            str(programs.talker),
+            str(streams.talker()),
             wiring.to,
             port,
             command.Pacing.at_rate(part.loads_mbps[0], part.load_payload_bytes),

@@ -13,10 +13,9 @@ from tsnrepro.common.ethernet import R_TAG_BYTES
 from tsnrepro.experiments.shaping.settings import TOGGLED, Mode
 from tsnrepro.experiments.shaping.steps import COMMAND_S, nth, numbered
 from tsnrepro.experiments.shaping.topology import CARD, LISTENER, VLAN_ID, Wiring
-from tsnrepro.native.bridge import build, counters
-from tsnrepro.native.bridge import settings_file as words
+from tsnrepro.native import streams
+from tsnrepro.native.bridge import counters, settings_file, tagger, tsn_bridge
 from tsnrepro.native.bridge.settings_file import BridgeSettings, PortSettings, Shaper
-from tsnrepro.native.streams import build as streams
 from tsnrepro.native.streams.stalls import parse_stalls, stall_meter
 from tsnrepro.testbeds.jobs.job import Step, Stop
 from tsnrepro.tools import qdisc
@@ -50,11 +49,11 @@ def programs() -> list[str]:
 
 
 def _program() -> str:
-    return str(build.bridge())
+    return str(tsn_bridge())
 
 
 def _meter_program() -> str:
-    return str(streams.programs().stallmeter)
+    return str(streams.stallmeter())
 
 
 def in_time(argv: list[str]) -> list[str]:
@@ -80,7 +79,7 @@ def inputs(part: ShapingPart, mode: Mode, wiring: Wiring, listener: str) -> dict
         told = dict(_STATES.values())
     texts = {path: settings(part, each, wiring, listener).text() for path, each in told.items()}
     files = {path: text.encode() for path, text in texts.items()}
-    return files | {_TAGGER_PATH: build.tagger().read_bytes()}
+    return files | {_TAGGER_PATH: tagger().read_bytes()}
 
 
 def settings(part: ShapingPart, mode: Mode, wiring: Wiring, listener: str) -> BridgeSettings:
@@ -131,7 +130,7 @@ def start(wiring: Wiring, deadline_s: float) -> list[Step]:
         Step(
             nth(_NAME, place),
             host,
-            tuple(words.command(program, _SETTINGS_PATH, wiring.devices(host))),
+            tuple(settings_file.command(program, _SETTINGS_PATH, wiring.devices(host))),
             deadline_s,
             background=True,
         )
@@ -145,7 +144,7 @@ def started(wiring: Wiring, deadline_s: float) -> list[Step]:
     Each forwards from when it answers. What starting and ending it takes of the machine is not
     metered: it holds a processor for 20 ms while nothing is sent.
     """
-    ask = tuple(words.ask(_program(), "counters"))
+    ask = tuple(settings_file.query(_program(), "counters"))
     asked = [
         Step(f"{nth(_NAME, place)}-before", host, ask, COMMAND_S)
         for place, host in enumerate(_hosts(wiring))
@@ -156,7 +155,7 @@ def started(wiring: Wiring, deadline_s: float) -> list[Step]:
 def toggle(wiring: Wiring, name: str, *, enable: bool) -> list[Step]:
     """Return the steps that enable or disable the gates while the bridge goes on."""
     path, _ = _STATES[enable]
-    argv = tuple(words.ask(_program(), "settings", path))
+    argv = tuple(settings_file.query(_program(), "settings", path))
     return [Step(name, host, argv, COMMAND_S) for host in _hosts(wiring)]
 
 

@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * The bridge's local socket: counters, addresses, new settings of its ports. Its name is of the
- * abstract kind, so that nothing of it stays, however the bridge ends; it belongs to the network
- * namespace. Only the bridge's own user and root are answered.
+ * The bridge's local socket: counters, addresses, new settings of its ports. Its name is abstract, so
+ * that nothing of it remains however the bridge ends, and belongs to the network namespace. Only the
+ * bridge's own user and root are served.
  */
-#define _GNU_SOURCE
-#include "bridge.h"
+#include "state.h"
 
-#include <inttypes.h>
 #include <poll.h>
 #include <rte_ethdev.h>
 #include <stddef.h>
@@ -39,9 +37,9 @@ bool control_open(const char *name)
 		   listen(listening, 4) == 0;
 }
 
-/* --- what is asked for --------------------------------------------------------------------- */
+/* --- answers ------------------------------------------------------------------------------- */
 
-/* The kernel counts from one reading to the next. */
+/* Reading resets the kernel's count. */
 static void read_kernel_drops(struct port *port)
 {
 	struct tpacket_stats read;
@@ -91,7 +89,7 @@ static void print_port(FILE *file, struct port *port)
 
 void print_counters(FILE *file, struct bridge *bridge)
 {
-	fprintf(file, "{\"table_full\": %" PRIu64 ", \"ports\": [", bridge->table_full);
+	fprintf(file, "{\"table_full\": %" PRIu64 ", \"ports\": [", table_full());
 	for (int number = 0; number < bridge->port_count; number++) {
 		if (number)
 			fputs(", ", file);
@@ -101,11 +99,11 @@ void print_counters(FILE *file, struct bridge *bridge)
 	fflush(file);
 }
 
-/* Give every port a scheduler of new settings, for who sends to take over. */
+/* Give every port a scheduler of new settings, for the sending thread to apply. */
 static void change_settings(struct bridge *bridge, char *text, FILE *answer)
 {
 	static struct bridge_settings settings;
-	char problem[256] = "it cannot be read";
+	char problem[256] = "the settings cannot be read";
 	FILE *file = fmemopen(text, strlen(text) + 1, "r");
 	bool good = file && settings_read(file, &settings, problem, sizeof problem);
 
@@ -140,11 +138,11 @@ static void answer_request(struct bridge *bridge, char *request, FILE *answer)
 	if (!strcmp(request, "counters\n"))
 		print_counters(answer, bridge);
 	else if (!strcmp(request, "addresses\n"))
-		table_print(answer, clock_ns(CLOCK_MONOTONIC_COARSE) / SECOND_NS);
+		table_print(answer, bridge, now_s());
 	else if (!strncmp(request, settings, sizeof settings - 1))
 		change_settings(bridge, request + sizeof settings - 1, answer);
 	else
-		fputs("{\"error\": \"there are counters, addresses and settings\"}\n", answer);
+		fputs("{\"error\": \"the queries are counters, addresses and settings\"}\n", answer);
 }
 
 /* --- the socket ---------------------------------------------------------------------------- */
@@ -158,7 +156,7 @@ static bool is_trusted(int client)
 		   (peer.uid == 0 || peer.uid == geteuid());
 }
 
-/* Read to the end of the request: whoever asks shuts its side down. */
+/* Read a whole request: the client shuts its side down after it. */
 static bool read_request(int client, char *request)
 {
 	size_t used = 0;
@@ -214,17 +212,17 @@ void control_serve(struct bridge *bridge, int timeout_ms)
 	close(client);
 }
 
-/* --- who asks ------------------------------------------------------------------------------ */
+/* --- the client ---------------------------------------------------------------------------- */
 
-static bool send_request(int server, int count, char **words)
+static bool send_request(int server, const char *request, const char *path)
 {
 	char content[4096];
 	size_t bytes;
 
-	send_whole(server, words[0], strlen(words[0]));
+	send_whole(server, request, strlen(request));
 	send_whole(server, "\n", 1);
-	if (count > 1) {
-		FILE *file = fopen(words[1], "r");
+	if (path) {
+		FILE *file = fopen(path, "r");
 		if (!file)
 			return false;
 		while ((bytes = fread(content, 1, sizeof content, file)) > 0)
@@ -234,7 +232,7 @@ static bool send_request(int server, int count, char **words)
 	return shutdown(server, SHUT_WR) == 0;
 }
 
-/* A bridge that is being started takes a moment; it answers once it forwards frames. */
+/* A bridge that is being started takes a moment and answers once it forwards frames. */
 static int connect_patiently(const char *name)
 {
 	struct sockaddr_un address;
@@ -247,21 +245,17 @@ static int connect_patiently(const char *name)
 	return -1;
 }
 
-int control_ask(const char *name, int count, char **words)
+int control_query(const char *name, const char *request, const char *path)
 {
 	int server = connect_patiently(name);
 	char answer[4096];
 	ssize_t bytes;
 	bool failed = false, any = false;
 
-	if (server < 0) {
-		fprintf(stderr, "tsn-bridge: no bridge answers as %s in this network namespace\n", name);
-		return 1;
-	}
-	if (!send_request(server, count, words)) {
-		fprintf(stderr, "tsn-bridge: %s: it cannot be read\n", words[1]);
-		return 1;
-	}
+	if (server < 0)
+		die("no bridge named %s answers in this network namespace", name);
+	if (!send_request(server, request, path))
+		die("cannot read %s", path);
 	while ((bytes = read(server, answer, sizeof answer)) > 0) {
 		failed |= !any && bytes > 9 && !memcmp(answer, "{\"error\":", 9);
 		any = true;

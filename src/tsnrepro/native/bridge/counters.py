@@ -1,4 +1,4 @@
-"""What the software bridge counted, and whether every frame is accounted for."""
+"""Counters of the software bridge, and the check that every frame is accounted for."""
 
 from typing import Any
 
@@ -8,14 +8,14 @@ from tsnrepro.common.errors import ToolError
 from tsnrepro.tools.plausible import Count
 
 
-class _Counted(BaseModel):
+class _Counters(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
 
-class ClassQueueCounters(_Counted):
+class ClassQueueCounters(_Counters):
     """One queue of a port: a class, or PTP's (8).
 
-    ``outside`` is how many of those sent the device had only when their gate was closed again.
+    ``outside`` counts frames sent that reached the device only after their gate had closed.
     """
 
     queue: Count
@@ -27,13 +27,13 @@ class ClassQueueCounters(_Counted):
     outside: Count
 
 
-class PortCounters(_Counted):
-    """One port: where frames that came in ended, and what became of the copies for it."""
+class PortCounters(_Counters):
+    """One port: where frames that arrived at it ended, and where copies for it ended."""
 
     port: str
     up: bool
     kernel_dropped: Count
-    """Before the bridge could read them; not among those received."""
+    """Lost before the bridge could read them; not part of ``received``."""
     received: Count
     received_bytes: Count
     ptp: Count
@@ -53,11 +53,11 @@ class PortCounters(_Counted):
 
     @property
     def sent(self) -> int:
-        """Frames that the device took."""
+        """Frames that the device accepted."""
         return sum(queue.sent for queue in self.queues) - self.refused
 
 
-class BridgeCounters(_Counted):
+class BridgeCounters(_Counters):
     """The whole bridge; ``table_full`` counts addresses that were not learned."""
 
     table_full: Count
@@ -69,7 +69,7 @@ class BridgeCounters(_Counted):
 
     @property
     def unaccounted(self) -> int:
-        """Frames and copies whose end no counter tells; 0 while none is on its way."""
+        """Frames and copies without a counter of their end; 0 once traffic has drained."""
         copies = sum(
             port.received
             - port.runt
@@ -91,12 +91,12 @@ class BridgeCounters(_Counted):
 
 
 def parse(text: str) -> BridgeCounters:
-    """Read what the bridge printed at its end, or when it was asked for its counters.
+    """Parse what the bridge prints at its end, or for ``--query counters``.
 
     Raises
     ------
     ToolError
-        It is no such output.
+        The text does not end in a bridge's counters.
     """
     lines = text.strip().splitlines()
     try:
@@ -108,7 +108,7 @@ def parse(text: str) -> BridgeCounters:
 
 
 def describe(counters: BridgeCounters) -> dict[str, Any]:
-    """Return the counters as data for a record, without queues that nothing came to."""
+    """Return the counters as data for a record, without unused queues."""
     ports = [
         port.model_dump(exclude={"queues"})
         | {"queues": [queue.model_dump() for queue in port.queues if queue.arrived]}

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * What the bridge reads of an Ethernet frame: addresses, VLAN tag, whether it is PTP.
+ * Parsing Ethernet frames: addresses, VLAN tag, EtherType.
  */
 #ifndef TSNREPRO_BRIDGE_FRAMES_H
 #define TSNREPRO_BRIDGE_FRAMES_H
@@ -18,7 +18,7 @@ enum {
 	TYPE_PTP = 0x88f7,
 };
 
-/* What a frame says of itself; an untagged one is of VLAN 0 and PCP 0. */
+/* The headers of a frame; an untagged one has VLAN 0 and PCP 0. */
 struct frame_facts {
 	uint16_t vlan, type;
 	uint8_t pcp;

@@ -3,8 +3,7 @@
  * Receiving: ports in turn, a burst of each; of a burst PTP first; a frame's source is learned, its
  * class read from VLAN ID and PCP, and its copies are handed to the ports where it goes.
  */
-#define _GNU_SOURCE
-#include "bridge.h"
+#include "state.h"
 
 #include <rte_ethdev.h>
 
@@ -19,7 +18,7 @@ static bool is_reserved(const uint8_t *mac)
 	return !memcmp(mac, prefix, sizeof prefix) && mac[5] < 16;
 }
 
-/* Put a tag that the kernel keeps beside the frame back into it. */
+/* Insert the tag that the kernel keeps beside the frame. */
 static bool restore_tag(struct rte_mbuf *mbuf)
 {
 	if (!(mbuf->ol_flags & RTE_MBUF_F_RX_VLAN_STRIPPED))
@@ -44,7 +43,7 @@ static void hand_on(struct port *out, struct rte_mbuf *mbuf)
 	rte_pktmbuf_free(mbuf);
 }
 
-/* Hand a copy to every port that is up but the one it came from; they share the frame's memory. */
+/* Hand a copy to every port that is up but the port of entry; they share the frame's memory. */
 static void flood(struct bridge *bridge, struct port *in, struct rte_mbuf *mbuf)
 {
 	struct port *outs[MOST_PORTS];
@@ -67,9 +66,9 @@ static void flood(struct bridge *bridge, struct port *in, struct rte_mbuf *mbuf)
 		hand_on(outs[number], mbuf);
 }
 
-/* Tell where a frame ends that is not forwarded, or NULL. */
-static uint64_t *stopped_by(struct bridge *bridge, struct port *in, struct rte_mbuf *mbuf,
-							struct frame_facts *facts)
+/* Return the counter of a frame that is not forwarded, or NULL. */
+static uint64_t *discarded_as(struct bridge *bridge, struct port *in, struct rte_mbuf *mbuf,
+							  struct frame_facts *facts)
 {
 	const uint8_t *content = rte_pktmbuf_mtod(mbuf, const uint8_t *);
 
@@ -85,12 +84,12 @@ static uint64_t *stopped_by(struct bridge *bridge, struct port *in, struct rte_m
 }
 
 static void forward(struct bridge *bridge, struct port *in, struct rte_mbuf *mbuf,
-					const struct frame_facts *facts, int64_t now_s)
+					const struct frame_facts *facts, int64_t second)
 {
 	const uint8_t *content = rte_pktmbuf_mtod(mbuf, const uint8_t *);
 	int from = (int)(in - bridge->ports);
 
-	table_learn(content + ADDRESS_BYTES, facts->vlan, from, now_s);
+	table_learn(content + ADDRESS_BYTES, facts->vlan, from, second);
 	mbuf->hash.usr = (uint32_t)frame_queue(&bridge->settings, facts);
 	int to = is_group(content) ? NOWHERE : table_find(content, facts->vlan);
 	if (to == NOWHERE) {
@@ -103,7 +102,7 @@ static void forward(struct bridge *bridge, struct port *in, struct rte_mbuf *mbu
 	}
 }
 
-static bool receive_from(struct bridge *bridge, struct port *in, int64_t now_s)
+static bool receive_from(struct bridge *bridge, struct port *in, int64_t second)
 {
 	struct rte_mbuf *frames[MOST_BURST];
 	struct frame_facts facts[MOST_BURST];
@@ -113,33 +112,33 @@ static bool receive_from(struct bridge *bridge, struct port *in, int64_t now_s)
 	for (int number = 0; number < count; number++) {
 		in->received.frames++;
 		in->received.bytes += rte_pktmbuf_pkt_len(frames[number]);
-		uint64_t *stopped = restore_tag(frames[number])
-								? stopped_by(bridge, in, frames[number], &facts[number])
+		uint64_t *discarded = restore_tag(frames[number])
+								? discarded_as(bridge, in, frames[number], &facts[number])
 								: &in->received.oversized;
-		if (stopped) {
-			(*stopped)++;
+		if (discarded) {
+			(*discarded)++;
 			rte_pktmbuf_free(frames[number]);
 			frames[number] = NULL;
 		} else if (facts[number].type == TYPE_PTP) {
 			in->received.ptp++;
-			forward(bridge, in, frames[number], &facts[number], now_s);
+			forward(bridge, in, frames[number], &facts[number], second);
 			frames[number] = NULL;
 		}
 	}
 	for (int number = 0; number < count; number++)
 		if (frames[number])
-			forward(bridge, in, frames[number], &facts[number], now_s);
+			forward(bridge, in, frames[number], &facts[number], second);
 	return count > 0;
 }
 
 bool receive_turn(struct bridge *bridge, int first, int last)
 {
-	int64_t now_s = clock_ns(CLOCK_MONOTONIC_COARSE) / SECOND_NS;
+	int64_t second = now_s();
 	bool any = false;
 
 	for (int number = first; number < last; number++) {
 		struct port *in = &bridge->ports[number];
-		any |= receive_from(bridge, in, now_s);
+		any |= receive_from(bridge, in, second);
 	}
 	return any;
 }

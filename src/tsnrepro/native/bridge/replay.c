@@ -1,26 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
- * bridge-replay: what one port of the bridge does with a list of arrivals, in virtual time.
- *
- *   bridge-replay --settings FILE [--port NAME] (--csv FILE | --pcap FILE) [--out-pcap FILE]
- *                 [--until-ps N] [--move-epoch-ps N]
- *
- * A CSV file has a header and lines `time_ps,queue,bytes`: when a frame's last bit came, the class
- * it belongs to (8: PTP), and its length with FCS; times do not go back. Of a capture, the class is
- * that of VLAN ID and PCP, and time 0 is the whole second before its first frame.
- *
- * Prints one line for each arrival, in the order of arrival:
- * `frame,queue,bytes,arrived_ps,start_ps,done_ps,outcome`. The outcome is sent, dropped (its queue was full) or waiting (no gate or credit
- * let it go). --out-pcap writes what was sent, each frame stamped with its first bit's time.
- *
- * --move-epoch-ps lets the scheduler's time begin anew after so long, as a bridge that runs for
- * months does; nothing else changes.
+ * bridge-replay: what one port of the bridge does with a list of arrivals, in virtual time; see
+ * bridge-replay(1).
  */
-#define _GNU_SOURCE
+#include "../program.h"
 #include "frames.h"
 
 #include <getopt.h>
-#include <inttypes.h>
 #include <pcap/pcap.h>
 #include <stdlib.h>
 
@@ -43,22 +29,16 @@ struct arrivals {
 	int64_t epoch_ns;
 };
 
-static void fail(const char *what, const char *where)
-{
-	fprintf(stderr, "bridge-replay: %s: %s\n", where, what);
-	exit(1);
-}
-
 static void add(struct arrivals *all, struct arrival arrival)
 {
 	if (all->count == all->room) {
 		all->room = all->room ? 2 * all->room : 1024;
 		all->list = realloc(all->list, all->room * sizeof *all->list);
 		if (!all->list)
-			fail("no memory", "arrivals");
+			die("arrivals: no memory");
 	}
 	if (all->count > 0 && arrival.time < all->list[all->count - 1].time)
-		fail("times go back", "arrivals");
+		die("arrivals: times decrease");
 	all->list[all->count++] = arrival;
 }
 
@@ -69,12 +49,12 @@ static void read_csv(const char *path, struct arrivals *all)
 	struct arrival arrival = {0};
 
 	if (!file || !fgets(line, sizeof line, file))
-		fail("it cannot be read", path);
+		die("cannot read %s", path);
 	while (fgets(line, sizeof line, file)) {
 		if (sscanf(line, "%" SCNd64 ",%d,%" SCNu32 "%1s", &arrival.time, &arrival.queue,
 				   &arrival.bytes, left) != 3 ||
 			arrival.time < 0 || arrival.queue < 0 || arrival.queue >= QUEUES)
-			fail("a line is no time_ps,queue,bytes", path);
+			die("%s: a line is not time_ps,queue,bytes", path);
 		add(all, arrival);
 	}
 	fclose(file);
@@ -86,9 +66,9 @@ static pcap_t *open_capture(const char *path)
 	pcap_t *capture = pcap_open_offline_with_tstamp_precision(path, PCAP_TSTAMP_PRECISION_NANO,
 															  problem);
 	if (!capture)
-		fail(problem, path);
+		die("%s: %s", path, problem);
 	if (pcap_datalink(capture) != DLT_EN10MB)
-		fail("it is no capture of Ethernet", path);
+		die("%s: not a capture of Ethernet frames", path);
 	return capture;
 }
 
@@ -104,7 +84,7 @@ static void read_pcap(const char *path, const struct bridge_settings *settings,
 	while ((status = pcap_next_ex(capture, &header, &content)) == 1) {
 		struct frame_facts facts;
 		if (!frame_read(content, header->caplen, &facts))
-			fail("a frame ends within its headers", path);
+			die("%s: a frame ends within its headers", path);
 		if (first_s < 0)
 			first_s = header->ts.tv_sec;
 		struct arrival arrival = {
@@ -115,12 +95,12 @@ static void read_pcap(const char *path, const struct bridge_settings *settings,
 			.content = malloc(header->caplen),
 		};
 		if (!arrival.content)
-			fail("no memory", path);
+			die("%s: no memory", path);
 		memcpy(arrival.content, content, header->caplen);
 		add(all, arrival);
 	}
 	if (status == PCAP_ERROR)
-		fail(pcap_geterr(capture), path);
+		die("%s: %s", path, pcap_geterr(capture));
 	all->epoch_ns = first_s < 0 ? 0 : first_s * INT64_C(1000000000);
 	pcap_close(capture);
 }
@@ -194,72 +174,81 @@ static void print(const struct arrivals *all)
 	}
 }
 
-static struct options parse(int count, char **words)
-{
-	static const struct option known[] = {
-		{"settings", required_argument, NULL, 's'}, {"port", required_argument, NULL, 'p'},
-		{"csv", required_argument, NULL, 'c'},      {"pcap", required_argument, NULL, 'i'},
-		{"out-pcap", required_argument, NULL, 'o'}, {"until-ps", required_argument, NULL, 'u'},
-		{"move-epoch-ps", required_argument, NULL, 'm'},
-		{0},
-	};
-	struct options options = {.port = "", .until = NEVER, .epoch_lasts = NEVER};
-	int letter;
+enum { SETTINGS, PORT, CSV, PCAP, OUT_PCAP, UNTIL, MOVE_EPOCH };
 
-	while ((letter = getopt_long(count, words, "", known, NULL)) != -1)
-		switch (letter) {
-		case 's': options.settings = optarg; break;
-		case 'p': options.port = optarg; break;
-		case 'c': options.csv = optarg; break;
-		case 'i': options.pcap = optarg; break;
-		case 'o': options.out = optarg; break;
-		case 'u': options.until = strtoll(optarg, NULL, 10); break;
-		case 'm': options.epoch_lasts = strtoll(optarg, NULL, 10); break;
-		default: exit(2);
+static const struct known_option known[] = {
+	[SETTINGS] = {"settings", "FILE", "settings of the bridge, see tsn-bridge(8)"},
+	[PORT] = {"port", "NAME", "port of the settings (default: those of every port)"},
+	[CSV] = {"csv", "FILE",
+		 "arrivals: a header, then lines time_ps,queue,bytes, in order of time; queue 8 is "
+		 "PTP's, bytes include the FCS"},
+	[PCAP] = {"pcap", "FILE",
+		  "arrivals: a capture of Ethernet frames; time 0 is the whole second before the first"},
+	[OUT_PCAP] = {"out-pcap", "FILE",
+		      "with --pcap, write the frames that were sent, stamped with their first bit's time"},
+	[UNTIL] = {"until-ps", "PS", "end at this time, in ps (default: when nothing can happen)"},
+	[MOVE_EPOCH] = {"move-epoch-ps", "PS",
+			"move the scheduler's time 0 after this time, in ps, as a bridge that runs for "
+			"months does; the result is the same (default: never)"},
+	{NULL, NULL, NULL},
+};
+
+static const struct help help = {
+	.purpose = "Compute when one port of the bridge sends each of a list of frames. Prints a line\n"
+		   "of CSV for each arrival: frame,queue,bytes,arrived_ps,start_ps,done_ps,outcome, the\n"
+		   "outcome being sent, dropped (queue full) or waiting (no gate or credit let it go).\n"
+		   "See bridge-replay(1).",
+	.usage = "  bridge-replay --settings FILE {--csv FILE | --pcap FILE} [OPTION]...",
+	.groups = {{"Options", known}},
+	.example = "  printf 'rate_mbps 100\\nshape 5 30\\n' >settings\n"
+		   "  printf 'time_ps,queue,bytes\\n0,5,1480\\n0,5,1480\\n' >arrivals\n"
+		   "  bridge-replay --settings settings --csv arrivals",
+};
+
+static struct options parse(int argc, char **argv)
+{
+	struct options options = {.port = "", .until = NEVER, .epoch_lasts = NEVER};
+	int option;
+
+	while ((option = next_option(argc, argv, known, &help, 0)) != -1)
+		switch (option) {
+		case SETTINGS: options.settings = optarg; break;
+		case PORT: options.port = optarg; break;
+		case CSV: options.csv = optarg; break;
+		case PCAP: options.pcap = optarg; break;
+		case OUT_PCAP: options.out = optarg; break;
+		case UNTIL: options.until = (int64_t)number(optarg, "--until-ps", 0, INT64_MAX); break;
+		case MOVE_EPOCH:
+			options.epoch_lasts = (int64_t)number(optarg, "--move-epoch-ps", 1, INT64_MAX);
+			break;
 		}
-	if (optind < count || !options.settings || !options.csv == !options.pcap ||
-		(options.out && !options.pcap)) {
-		fputs("usage: bridge-replay --settings FILE [--port NAME] (--csv FILE | --pcap FILE "
-			  "[--out-pcap FILE]) [--until-ps N] [--move-epoch-ps N]\n", stderr);
-		exit(2);
-	}
+	if (!options.settings || !options.csv == !options.pcap || (options.out && !options.pcap))
+		die("--settings and one of --csv and --pcap are needed, --out-pcap with --pcap only; "
+		    "see bridge-replay --help");
 	return options;
 }
 
-static struct bridge_settings read_settings(const char *path)
+int main(int argc, char **argv)
 {
+	struct options options = parse(argc, argv);
 	static struct bridge_settings settings;
-	char problem[256];
-	FILE *file = fopen(path, "r");
-
-	if (!file)
-		fail("it cannot be read", path);
-	if (!settings_read(file, &settings, problem, sizeof problem))
-		fail(problem, path);
-	fclose(file);
-	return settings;
-}
-
-int main(int count, char **words)
-{
-	struct options options = parse(count, words);
-	struct bridge_settings settings = read_settings(options.settings);
 	struct arrivals all = {0};
 	struct scheduler port;
 	pcap_t *written = NULL;
 	pcap_dumper_t *dump = NULL;
 
+	settings_load(options.settings, &settings);
 	if (options.csv)
 		read_csv(options.csv, &all);
 	else
 		read_pcap(options.pcap, &settings, &all);
 	if (!scheduler_open(&port, settings_of_port(&settings, options.port), all.epoch_ns))
-		fail("no memory", "queues");
+		die("queues: no memory");
 	if (options.out) {
 		written = pcap_open_dead_with_tstamp_precision(DLT_EN10MB, 65535, PCAP_TSTAMP_PRECISION_NANO);
 		dump = pcap_dump_open(written, options.out);
 		if (!dump)
-			fail(pcap_geterr(written), options.out);
+			die("%s: %s", options.out, pcap_geterr(written));
 	}
 	run(&port, &all, &options, dump);
 	if (dump)

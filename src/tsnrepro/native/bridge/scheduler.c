@@ -7,14 +7,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Where credit without a limit stops, far above what a port needs. */
+/* The limit of unlimited credit, far above what a port needs. */
 #define MOST_CREDIT ((int64_t)1 << 60)
 #define ALWAYS_OPEN (-1)
 #define MOST_QUEUE_BYTES ((int64_t)1 << 30)
 #define PS_PER_NS 1000
-/* How long a byte takes at a kilobit a second. */
+/* How long a byte takes at 1 kb/s. */
 #define BYTE_PS_KBPS INT64_C(8000000000)
-/* No time that is asked for lies in what begins here. */
+/* The start of a window or cycle that no time lies in. */
 #define NOWHEN (INT64_MAX / 2)
 
 static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
@@ -92,7 +92,7 @@ static int64_t line_time(const struct scheduler *port, int64_t bytes)
 
 /* --- gates --------------------------------------------------------------------------------- */
 
-/* List the windows of a class, neighbours joined, also through the end of the cycle. */
+/* List the windows of a class, adjacent ones joined, also across the end of the cycle. */
 static int list_windows(const struct gate_list *gates, int number, struct window *windows)
 {
 	int64_t begin = 0, cycle = gates->cycle_ns;
@@ -137,8 +137,8 @@ static void forget_windows(struct scheduler *port)
 		port->queues[number].open_from = port->queues[number].open_until = NOWHEN;
 }
 
-/* Tell whether the window found last holds the time from start to end. */
-static bool window_holds(const struct queue *queue, int64_t start, int64_t end)
+/* Return whether the window found last contains the time from start to end. */
+static bool window_contains(const struct queue *queue, int64_t start, int64_t end)
 {
 	return queue->open_from <= start && end <= queue->open_until;
 }
@@ -149,7 +149,7 @@ static int64_t gate_opens(struct scheduler *port, struct queue *queue, int64_t n
 	if (queue->window_count == ALWAYS_OPEN)
 		return now;
 	/* At the very end of a window its gate is closed. */
-	if (now < queue->open_until && window_holds(queue, now, now + need))
+	if (now < queue->open_until && window_contains(queue, now, now + need))
 		return now;
 	int64_t begin = cycle_before(port, now);
 	/* From the cycle before, whose last window may still be open, to the one after the next. */
@@ -171,7 +171,7 @@ static int64_t gate_closes(struct scheduler *port, const struct queue *queue, in
 {
 	if (queue->window_count == ALWAYS_OPEN)
 		return NEVER;
-	if (now < queue->open_until && window_holds(queue, now, now))
+	if (now < queue->open_until && window_contains(queue, now, now))
 		return queue->open_until;
 	int64_t begin = cycle_before(port, now);
 	for (int turn = 0; turn < 2; turn++, begin += port->gate_cycle)
@@ -195,9 +195,9 @@ static int64_t open_per_cycle(const struct queue *queue)
 static int64_t open_time(struct scheduler *port, const struct queue *queue, int64_t start,
 						 int64_t end)
 {
-	if (queue->window_count == ALWAYS_OPEN || window_holds(queue, start, end))
+	if (queue->window_count == ALWAYS_OPEN || window_contains(queue, start, end))
 		return end - start;
-	/* Whole cycles at once, so that a class that rested for a day costs no more than another. */
+	/* Whole cycles at once, so that a class that was idle for a day costs no more than another. */
 	int64_t cycles = (end - start) / port->gate_cycle;
 	int64_t total = cycles * open_per_cycle(queue);
 	end -= cycles * port->gate_cycle;
@@ -215,7 +215,7 @@ bool scheduler_gate_open(struct scheduler *port, int queue, int64_t now)
 	return gate_opens(port, &port->queues[queue], now, 0) == now;
 }
 
-/* Return for how long the gate has to stay open when the first frame of a queue starts. */
+/* Return how long the gate must stay open when the first frame of a queue starts. */
 static int64_t time_needed(const struct scheduler *port, const struct queue *queue)
 {
 	const struct scheduler_settings *settings = &port->settings;
@@ -237,10 +237,10 @@ static int64_t time_needed(const struct scheduler *port, const struct queue *que
 /* --- credit -------------------------------------------------------------------------------- */
 
 /*
- * Bring the credit of a queue up to now. Without frames waiting, credit above zero is lost and
+ * Update the credit of a queue to now. Without frames waiting, credit above zero is lost and
  * credit below zero recovers to zero; a closed gate freezes it.
  */
-static void settle_credit(struct scheduler *port, int number, bool waiting, int64_t now)
+static void update_credit(struct scheduler *port, int number, bool waiting, int64_t now)
 {
 	struct queue *queue = &port->queues[number];
 	const struct shaper *shaper = &queue->shaper;
@@ -270,7 +270,7 @@ static void charge_credit(struct scheduler *port, int number, int64_t start, int
 	queue->credit_least = least(queue->credit_least, queue->credit);
 }
 
-/* Return when the credit, settled at now and below zero, is back at zero. */
+/* Return when the credit, updated to now and below zero, is back at zero. */
 static int64_t credit_returns(struct scheduler *port, struct queue *queue, int64_t now)
 {
 	int64_t slope = queue->shaper.idle_kbps;
@@ -295,7 +295,7 @@ static int64_t eligible_at(struct scheduler *port, int number, int64_t now)
 
 	if (number == PTP_QUEUE)
 		return now;
-	settle_credit(port, number, true, now);
+	update_credit(port, number, true, now);
 	if (queue->shaper.idle_kbps > 0 && queue->credit < 0) {
 		start = credit_returns(port, queue, now);
 		if (start == NEVER)
@@ -303,13 +303,13 @@ static int64_t eligible_at(struct scheduler *port, int number, int64_t now)
 	}
 	if (queue->window_count == ALWAYS_OPEN)
 		return start;
-	/* Credit does not fall while a class waits, so the gate alone decides from here. */
+	/* Credit does not decrease while a class waits, so from here only the gate matters. */
 	return gate_opens(port, queue, start, time_needed(port, queue));
 }
 
 /* --- queues -------------------------------------------------------------------------------- */
 
-/* Return what decides before the class's number does; see enum selection. */
+/* Return the rank of a queue; see enum selection. */
 static int rank(const struct scheduler_settings *settings, int number)
 {
 	if (number == PTP_QUEUE)
@@ -330,7 +330,7 @@ bool scheduler_open(struct scheduler *port, const struct scheduler_settings *set
 	port->settings = *settings;
 	port->byte_ps = BYTE_PS_KBPS % settings->rate_kbps ? 0 : BYTE_PS_KBPS / settings->rate_kbps;
 	port->leaving_queue = -1;
-	/* No frame counts for less than 64 bytes, so a ring is never full before its bytes are. */
+	/* Every frame counts as at least 64 bytes, so the limit in bytes is reached before the ring's. */
 	while (places < settings->queue_bytes / LEAST_FRAME_BYTES + 1)
 		places *= 2;
 	if (settings->gates.count > 0) {
@@ -374,7 +374,7 @@ uint32_t scheduler_waiting(const struct scheduler *port, int number)
 	return port->queues[number].written - port->queues[number].read;
 }
 
-/* The memory of the frame on the line is free when its last bit is sent. */
+/* Free the memory of the frame on the line, once its last bit is sent. */
 static void release_line(struct scheduler *port)
 {
 	if (port->leaving_queue >= 0)
@@ -396,7 +396,7 @@ bool scheduler_put(struct scheduler *port, int64_t now, int number, uint32_t byt
 		return false;
 	}
 	if (scheduler_waiting(port, number) == 0)
-		settle_credit(port, number, false, now);
+		update_credit(port, number, false, now);
 	queue->bytes += bytes;
 	queue->peak_bytes = most(queue->peak_bytes, queue->bytes);
 	queue->ring[queue->written++ & queue->mask] = (struct frame){handle, now, bytes};
@@ -404,7 +404,7 @@ bool scheduler_put(struct scheduler *port, int64_t now, int number, uint32_t byt
 	return true;
 }
 
-/* Take the first frame out of a queue in which frames wait. */
+/* Remove the first frame of a queue that is not empty. */
 static struct frame take_out(struct scheduler *port, int number)
 {
 	struct queue *queue = &port->queues[number];
@@ -451,8 +451,8 @@ static bool goes_before(const struct scheduler *port, int number, int other)
 }
 
 /*
- * Choose the queue whose first frame starts at a time, of those whose gates are open now, or -1.
- * *soonest is then when the first frame that waits for credit alone may start, or NEVER.
+ * Choose the queue whose first frame starts at `start`, of those whose gates are open now, or -1.
+ * *soonest is when the first frame that waits only for credit may start, or NEVER.
  */
 static int choose(struct scheduler *port, int64_t now, int64_t start, int64_t *soonest,
 				  int64_t *look_again)
@@ -464,11 +464,11 @@ static int choose(struct scheduler *port, int64_t now, int64_t start, int64_t *s
 		int number = __builtin_ctz(left);
 		struct queue *queue = &port->queues[number];
 		int64_t time = eligible_at(port, number, start);
-		/* A device that is idle sends at once: nothing is handed to it before its gate opens. */
+		/* An idle device sends at once, so nothing is handed to it before its gate opens. */
 		int64_t opens = start > now ? gate_opens(port, queue, now, 0) : now;
 		if (time > start || opens > now) {
 			*look_again = least(*look_again, opens > now ? opens : time);
-			if (queue->window_count == ALWAYS_OPEN || window_holds(queue, now, time))
+			if (queue->window_count == ALWAYS_OPEN || window_contains(queue, now, time))
 				*soonest = least(*soonest, time);
 		} else if (goes_before(port, number, chosen)) {
 			chosen = number;
@@ -529,7 +529,7 @@ void scheduler_move_epoch(struct scheduler *port, int64_t later)
 										port->gate_cycle);
 	for (int number = 0; number < QUEUES; number++) {
 		struct queue *queue = &port->queues[number];
-		queue->credit_at -= later; /* may be before the epoch: credit returns from there */
+		queue->credit_at -= later; /* may lie before the epoch */
 		for (uint32_t place = queue->read; place != queue->written; place++)
 			queue->ring[place & queue->mask].arrived -= later;
 	}

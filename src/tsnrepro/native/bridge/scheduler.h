@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT
  *
- * The transmission selection of one bridge port: gates, credit, priority, and the queues behind
- * them. It knows neither devices nor clocks: every call says what time it is, so that the same code
- * serves a port in real time (bridge.c) and a list of arrivals in virtual time (replay.c).
+ * The transmission selection of one bridge port: gates, credit, priority and queues. It has neither
+ * devices nor clocks: every call is given the time, so that the same code serves a port in real time
+ * (transmit.c) and a list of arrivals in virtual time (replay.c).
  *
  * Sources: IEEE Std 802.1Q-2022, 8.6.8 (transmission selection), 8.6.8.2 (credit), 8.6.8.4 (gates).
  *
  * Times are picoseconds since an epoch that the caller chooses; 2^63 of them are 106 days, so a
- * caller that runs on moves the epoch (scheduler_move_epoch). Credit is counted in 10^-9 bits,
- * which is kilobits a second times picoseconds: it is exact.
+ * caller that runs longer moves the epoch (scheduler_move_epoch). Credit is in units of 10^-9 bit,
+ * which is kilobits per second times picoseconds, and so exact.
  */
 #ifndef TSNREPRO_BRIDGE_SCHEDULER_H
 #define TSNREPRO_BRIDGE_SCHEDULER_H
@@ -28,15 +28,15 @@ enum {
 
 #define NEVER INT64_MAX
 #define NO_LIMIT INT64_MAX
-/* A caller in real time cannot wait for less, and would hand frames to a device one by one. */
+/* A caller in real time cannot wait for less, and would send each frame by a call of its own. */
 #define MOST_CREDIT_AHEAD_PS INT64_C(5000000)
 
-/* Which frame goes first where several may. */
+/* Which frame goes first if several may. */
 enum selection {
 	/* 802.1Q: the highest class whose gate is open and whose credit is not negative. */
 	SELECT_STANDARD,
 	/*
-     * PTP; scheduled classes in their windows; of the shaped classes the one with the most credit
+	 * PTP; scheduled classes in their windows; of the shaped classes the one with the most credit
      * (of two with the same, the higher class); then the others, the highest first.
 	 */
 	SELECT_BY_KIND,
@@ -77,7 +77,7 @@ struct scheduler_settings {
 	int64_t longest_bytes;
 	int64_t ahead_ps; /* how far ahead of its time on the line a frame may be handed over */
 	enum selection selection;
-	uint8_t scheduled; /* bit n: class n goes by its windows (SELECT_BY_KIND) */
+	uint8_t scheduled; /* bit n: class n is scheduled (SELECT_BY_KIND) */
 	struct gate_list gates;
 	struct shaper shapers[CLASSES];
 };
@@ -89,21 +89,21 @@ struct frame {
 };
 
 struct window {
-	int64_t opens, closes; /* in the cycle; one that runs through its end closes beyond it */
+	int64_t opens, closes; /* in the cycle; one across its end closes beyond it */
 };
 
-/* What every frame needs comes first, so that it shares few lines of the processor's cache. */
+/* What every frame needs comes first, so that it shares few cache lines. */
 struct queue {
 	struct frame *ring;
 	uint32_t mask, read, written;
 	int window_count; /* -1: always open */
-	int rank;         /* what decides before the class's number does */
+	int rank;         /* decides before the class's number does */
 	int64_t bytes, peak_bytes;
-	/* A window, in the scheduler's time: most frames of a class leave in the one found last. */
+	/* The window found last, in the scheduler's time: most frames of a class leave in it. */
 	int64_t open_from, open_until;
 	int64_t credit, credit_at, credit_least, credit_most;
 	struct shaper shaper;
-	int64_t longest_gain; /* picoseconds of idle slope that no credit is left to gain after */
+	int64_t longest_gain; /* picoseconds after which credit cannot rise further */
 	uint64_t arrived, dropped, sent;
 	struct window windows[MOST_ENTRIES];
 };
@@ -112,9 +112,9 @@ struct scheduler {
 	struct scheduler_settings settings;
 	struct queue queues[QUEUES];
 	unsigned waiting; /* bit n: frames wait in queue n */
-	int64_t byte_ps;  /* of the line; 0: no whole number */
+	int64_t byte_ps;  /* on the line; 0: not an integer */
 	int64_t gate_cycle, gate_shift;
-	int64_t cycle_begin; /* of the gate cycle that was asked for last */
+	int64_t cycle_begin; /* of the gate cycle looked up last */
 	int64_t line_free; /* when the line takes the next frame */
 	int64_t leaves_at; /* when the last bit of the frame on the line is sent */
 	uint32_t leaving_bytes;
@@ -127,44 +127,44 @@ struct departure {
 	int64_t start, done; /* its first and last bit */
 };
 
-/* What a settings file leaves out. */
+/* Set the defaults. */
 void scheduler_defaults(struct scheduler_settings *settings);
 
-/* Return what is wrong with settings, or NULL. */
+/* Return the first error of settings, or NULL. */
 const char *scheduler_problem(const struct scheduler_settings *settings);
 
-/* Make a scheduler whose time 0 is epoch_ns of the clock of the gates. False: no memory. */
+/* Initialize a scheduler whose time 0 is epoch_ns of the gates' clock. False: no memory. */
 bool scheduler_open(struct scheduler *port, const struct scheduler_settings *settings,
 					int64_t epoch_ns);
 void scheduler_close(struct scheduler *port);
 
-/* Take a frame into a queue (a class, or PTP_QUEUE). False: it does not fit, and was counted. */
+/* Put a frame into a queue (a class, or PTP_QUEUE). False: it does not fit, and was counted. */
 bool scheduler_put(struct scheduler *port, int64_t now, int queue, uint32_t bytes, void *handle);
 
 /*
- * Start the next frame that may start now. False: there is none, and *look_again is the first time
- * at which, without further arrivals, there may be one; or NEVER. A frame that waits for credit alone
+ * Start the next frame that may start now. False: there is none, and *look_again is the first time at
+ * which there may be one without further arrivals, or NEVER. A frame that waits for credit alone
  * may start later than now, by at most ahead_ps and MOST_CREDIT_AHEAD_PS.
  */
 bool scheduler_take(struct scheduler *port, int64_t now, struct departure *departure,
 					int64_t *look_again);
 
-/* Take any waiting frame out without sending it, as when a port goes down. */
+/* Remove any waiting frame without sending it, as when a port goes down. */
 bool scheduler_drain(struct scheduler *port, struct frame *frame);
 
 /* Return how many frames wait in a queue. */
 uint32_t scheduler_waiting(const struct scheduler *port, int queue);
 
-/* Tell whether the gate of a queue is open now. */
+/* Return whether the gate of a queue is open now. */
 bool scheduler_gate_open(struct scheduler *port, int queue, int64_t now);
 
-/* Take the clock as set back to now: the line is free, and credit goes on from here. */
+/* Handle a clock that was set back to now: the line is free, and credit continues from here. */
 void scheduler_set_back(struct scheduler *port, int64_t now);
 
-/* Let time 0 be later by so many picoseconds. */
+/* Move time 0 later by this many picoseconds. */
 void scheduler_move_epoch(struct scheduler *port, int64_t later);
 
-/* Return how long so many bytes occupy the line, in picoseconds, rounded up. */
+/* Return how long bytes occupy the line, in picoseconds, rounded up. */
 int64_t scheduler_line_time(const struct scheduler_settings *settings, int64_t bytes);
 
 #endif

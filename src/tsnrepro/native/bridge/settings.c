@@ -2,8 +2,9 @@
  *
  * See settings.h.
  */
-#define _GNU_SOURCE
 #include "settings.h"
+
+#include "../program.h"
 
 #include <errno.h>
 #include <math.h>
@@ -11,12 +12,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LINE_BYTES = 512, MOST_WORDS = 16 };
+enum { LINE_BYTES = 512, MOST_FIELDS = 16 };
 
-/* A line as words, and where to say what is wrong with it. */
+/* The fields of a line, and where an error message goes. */
 struct line {
 	int number, count;
-	char *words[MOST_WORDS];
+	char *fields[MOST_FIELDS];
 	char *problem;
 	size_t room;
 };
@@ -40,44 +41,44 @@ static bool whole(const struct line *line, int place, int64_t low, int64_t high,
 	char *end;
 
 	errno = 0;
-	long long read = strtoll(line->words[place], &end, 0);
+	long long read = strtoll(line->fields[place], &end, 0);
 	if (*end || errno || read < low || read > high)
-		return wrong(line, "%s %s: a whole number from %lld to %lld is wanted", line->words[0],
-					 line->words[place], (long long)low, (long long)high);
+		return wrong(line, "%s %s: expected a whole number from %lld to %lld", line->fields[0],
+					 line->fields[place], (long long)low, (long long)high);
 	*value = read;
 	return true;
 }
 
-/* Read a number and scale it to a whole one, as megabits to kilobits. */
+/* Read a number and scale it to an integer, for example megabits to kilobits. */
 static bool scaled(const struct line *line, int place, double scale, int64_t *value)
 {
 	char *end;
-	double read = strtod(line->words[place], &end);
+	double read = strtod(line->fields[place], &end);
 
 	if (*end || !isfinite(read) || fabs(read * scale) > 9e18)
-		return wrong(line, "%s %s: a number is wanted", line->words[0], line->words[place]);
+		return wrong(line, "%s %s: expected a number", line->fields[0], line->fields[place]);
 	*value = llround(read * scale);
 	return true;
 }
 
-static bool has_words(const struct line *line, int low, int high)
+static bool has_fields(const struct line *line, int low, int high)
 {
 	if (line->count - 1 < low || line->count - 1 > high)
-		return wrong(line, "%s takes %d to %d values, not %d", line->words[0], low, high,
+		return wrong(line, "%s takes %d to %d values, not %d", line->fields[0], low, high,
 					 line->count - 1);
 	return true;
 }
 
-/* --- words of a port ----------------------------------------------------------------------- */
+/* --- keys of a port ------------------------------------------------------------------------ */
 
 static bool read_selection(const struct line *line, struct scheduler_settings *port)
 {
-	if (!strcmp(line->words[1], "standard"))
+	if (!strcmp(line->fields[1], "standard"))
 		port->selection = SELECT_STANDARD;
-	else if (!strcmp(line->words[1], "by-kind"))
+	else if (!strcmp(line->fields[1], "by-kind"))
 		port->selection = SELECT_BY_KIND;
 	else
-		return wrong(line, "selection is standard or by-kind, not %s", line->words[1]);
+		return wrong(line, "selection is standard or by-kind, not %s", line->fields[1]);
 	return true;
 }
 
@@ -87,7 +88,7 @@ static bool read_guard(const struct line *line, struct scheduler_settings *port)
 	static const enum guard guards[] = {GUARD_FRAME, GUARD_LONGEST, GUARD_NONE};
 
 	for (int number = 0; number < 3; number++)
-		if (!strcmp(line->words[1], names[number])) {
+		if (!strcmp(line->fields[1], names[number])) {
 			port->gates.guard = guards[number];
 			return true;
 		}
@@ -170,10 +171,10 @@ static bool read_ahead(const struct line *line, struct scheduler_settings *port)
 }
 
 static const struct {
-	const char *word;
+	const char *key;
 	int low, high;
 	bool (*read)(const struct line *, struct scheduler_settings *);
-} PORT_WORDS[] = {
+} PORT_KEYS[] = {
 	{"rate_mbps", 1, 1, read_rate},       {"queue_bytes", 1, 1, read_queue_bytes},
 	{"longest_bytes", 1, 1, read_longest}, {"ahead_us", 1, 1, read_ahead},
 	{"selection", 1, 1, read_selection},  {"scheduled", 0, CLASSES, read_scheduled},
@@ -181,13 +182,13 @@ static const struct {
 	{"gate", 2, 2, read_gate},            {"shape", 2, 5, read_shape},
 };
 
-/* --- words of the bridge ------------------------------------------------------------------- */
+/* --- keys of the bridge -------------------------------------------------------------------- */
 
 static bool read_name(const struct line *line, int place, char *name)
 {
-	if (strlen(line->words[place]) >= NAME_BYTES)
-		return wrong(line, "%s is longer than a device's name may be", line->words[place]);
-	strcpy(name, line->words[place]);
+	if (strlen(line->fields[place]) >= NAME_BYTES)
+		return wrong(line, "%s is too long for the name of a device", line->fields[place]);
+	strcpy(name, line->fields[place]);
 	return true;
 }
 
@@ -196,8 +197,8 @@ static bool read_port(const struct line *line, struct bridge_settings *settings)
 	if (settings->port_count == MOST_PORTS)
 		return wrong(line, "there are at most %d ports", MOST_PORTS);
 	for (int number = 0; number < settings->port_count; number++)
-		if (!strcmp(settings->ports[number].name, line->words[1]))
-			return wrong(line, "port %s occurs twice", line->words[1]);
+		if (!strcmp(settings->ports[number].name, line->fields[1]))
+			return wrong(line, "port %s occurs twice", line->fields[1]);
 	settings->ports[settings->port_count].scheduler = settings->common;
 	return read_name(line, 1, settings->ports[settings->port_count++].name);
 }
@@ -208,7 +209,7 @@ static bool read_class(const struct line *line, struct bridge_settings *settings
 
 	if (settings->rule_count == MOST_CLASS_RULES)
 		return wrong(line, "there are at most %d rules for classes", MOST_CLASS_RULES);
-	if ((strcmp(line->words[1], "*") && !whole(line, 1, 0, 4094, &vlan)) ||
+	if ((strcmp(line->fields[1], "*") && !whole(line, 1, 0, 4094, &vlan)) ||
 		!whole(line, 2, 0, 7, &pcp) || !whole(line, 3, 0, CLASSES - 1, &class))
 		return false;
 	settings->rules[settings->rule_count++] =
@@ -225,10 +226,10 @@ static bool read_address(const struct line *line, struct bridge_settings *settin
 	int64_t vlan, used = 0;
 	int length = 0;
 
-	used = sscanf(line->words[1], "%2hhx:%2hhx:%2hhx:%2hhx:%2hhx:%2hhx%n", mac, mac + 1, mac + 2,
+	used = sscanf(line->fields[1], "%2hhx:%2hhx:%2hhx:%2hhx:%2hhx:%2hhx%n", mac, mac + 1, mac + 2,
 				  mac + 3, mac + 4, mac + 5, &length);
-	if (used != 6 || line->words[1][length])
-		return wrong(line, "%s is no MAC address", line->words[1]);
+	if (used != 6 || line->fields[1][length])
+		return wrong(line, "%s is not a MAC address", line->fields[1]);
 	if (!whole(line, 2, 0, 4094, &vlan) || !read_name(line, 3, address->port))
 		return false;
 	address->vlan = (uint16_t)vlan;
@@ -238,17 +239,17 @@ static bool read_address(const struct line *line, struct bridge_settings *settin
 
 static bool read_receivers(const struct line *line, struct bridge_settings *settings)
 {
-	settings->receiver_each = !strcmp(line->words[1], "each");
-	if (!settings->receiver_each && strcmp(line->words[1], "one"))
-		return wrong(line, "receivers is one or each, not %s", line->words[1]);
+	settings->receiver_each = !strcmp(line->fields[1], "each");
+	if (!settings->receiver_each && strcmp(line->fields[1], "one"))
+		return wrong(line, "receivers is one or each, not %s", line->fields[1]);
 	return true;
 }
 
 static bool read_realtime(const struct line *line, struct bridge_settings *settings)
 {
-	settings->realtime = !strcmp(line->words[1], "yes");
-	if (!settings->realtime && strcmp(line->words[1], "no"))
-		return wrong(line, "realtime is yes or no, not %s", line->words[1]);
+	settings->realtime = !strcmp(line->fields[1], "yes");
+	if (!settings->realtime && strcmp(line->fields[1], "no"))
+		return wrong(line, "realtime is yes or no, not %s", line->fields[1]);
 	return true;
 }
 
@@ -273,10 +274,10 @@ static bool read_threads(const struct line *line, struct bridge_settings *settin
 }
 
 static const struct {
-	const char *word;
+	const char *key;
 	int count;
 	bool (*read)(const struct line *, struct bridge_settings *);
-} BRIDGE_WORDS[] = {
+} BRIDGE_KEYS[] = {
 	{"port", 1, read_port},       {"class", 3, read_class},
 	{"address", 3, read_address}, {"receivers", 1, read_receivers},
 	{"ageing_s", 1, read_ageing}, {"burst", 1, read_burst},
@@ -291,15 +292,15 @@ static bool read_line(const struct line *line, struct bridge_settings *settings)
 	int last = settings->port_count - 1;
 	struct scheduler_settings *port = last < 0 ? &settings->common : &settings->ports[last].scheduler;
 
-	for (size_t number = 0; number < sizeof PORT_WORDS / sizeof *PORT_WORDS; number++)
-		if (!strcmp(line->words[0], PORT_WORDS[number].word))
-			return has_words(line, PORT_WORDS[number].low, PORT_WORDS[number].high) &&
-				   PORT_WORDS[number].read(line, port);
-	for (size_t number = 0; number < sizeof BRIDGE_WORDS / sizeof *BRIDGE_WORDS; number++)
-		if (!strcmp(line->words[0], BRIDGE_WORDS[number].word))
-			return has_words(line, BRIDGE_WORDS[number].count, BRIDGE_WORDS[number].count) &&
-				   BRIDGE_WORDS[number].read(line, settings);
-	return wrong(line, "there is no setting %s", line->words[0]);
+	for (size_t number = 0; number < sizeof PORT_KEYS / sizeof *PORT_KEYS; number++)
+		if (!strcmp(line->fields[0], PORT_KEYS[number].key))
+			return has_fields(line, PORT_KEYS[number].low, PORT_KEYS[number].high) &&
+				   PORT_KEYS[number].read(line, port);
+	for (size_t number = 0; number < sizeof BRIDGE_KEYS / sizeof *BRIDGE_KEYS; number++)
+		if (!strcmp(line->fields[0], BRIDGE_KEYS[number].key))
+			return has_fields(line, BRIDGE_KEYS[number].count, BRIDGE_KEYS[number].count) &&
+				   BRIDGE_KEYS[number].read(line, settings);
+	return wrong(line, "unknown setting %s", line->fields[0]);
 }
 
 static bool split(char *text, struct line *line)
@@ -309,15 +310,15 @@ static bool split(char *text, struct line *line)
 	text[strcspn(text, "#\n")] = 0;
 	line->count = 0;
 	for (char *word = strtok_r(text, " \t\r", &rest); word; word = strtok_r(NULL, " \t\r", &rest)) {
-		if (line->count == MOST_WORDS)
-			return wrong(line, "there are more than %d words", MOST_WORDS);
-		line->words[line->count++] = word;
+		if (line->count == MOST_FIELDS)
+			return wrong(line, "more than %d fields", MOST_FIELDS);
+		line->fields[line->count++] = word;
 	}
 	return true;
 }
 
-/* Reckon the send slopes that were not given; the rate may stand behind them. */
-static void finish(struct scheduler_settings *port)
+/* Derive the send slopes that were not given, when the rate is known. */
+static void set_send_slopes(struct scheduler_settings *port)
 {
 	for (int number = 0; number < CLASSES; number++) {
 		struct shaper *shaper = &port->shapers[number];
@@ -331,7 +332,7 @@ static bool check(const struct bridge_settings *settings, char *problem, size_t 
 	const char *found = scheduler_problem(&settings->common);
 
 	if (!found && settings->realtime && settings->sleep_us == 0)
-		found = "realtime needs a sleep_us above 0, or no other program gets its processor";
+		found = "realtime needs a sleep_us above 0, or no other program gets a processor";
 	if (found) {
 		snprintf(problem, room, "%s", found);
 		return false;
@@ -360,14 +361,26 @@ bool settings_read(FILE *file, struct bridge_settings *settings, char *problem, 
 	while (fgets(text, sizeof text, file)) {
 		line.number++;
 		if (strlen(text) == sizeof text - 1)
-			return wrong(&line, "it is longer than %d characters", LINE_BYTES - 2);
+			return wrong(&line, "longer than %d characters", LINE_BYTES - 2);
 		if (!split(text, &line) || (line.count > 0 && !read_line(&line, settings)))
 			return false;
 	}
-	finish(&settings->common);
+	set_send_slopes(&settings->common);
 	for (int number = 0; number < settings->port_count; number++)
-		finish(&settings->ports[number].scheduler);
+		set_send_slopes(&settings->ports[number].scheduler);
 	return check(settings, problem, room);
+}
+
+void settings_load(const char *path, struct bridge_settings *settings)
+{
+	char problem[256];
+	FILE *file = fopen(path, "r");
+
+	if (!file)
+		die("cannot read %s", path);
+	if (!settings_read(file, settings, problem, sizeof problem))
+		die("%s: %s", path, problem);
+	fclose(file);
 }
 
 const struct scheduler_settings *settings_of_port(const struct bridge_settings *settings,

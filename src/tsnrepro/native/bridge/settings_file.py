@@ -1,7 +1,4 @@
-"""What the bridge's programs are told: their settings as text, and their command lines.
-
-The words are those of ``settings.h``.
-"""
+"""Settings files and command lines of the bridge's programs; tsn-bridge(8) has the format."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,31 +14,31 @@ Selection = Literal["standard", "by-kind"]
 
 @dataclass(frozen=True)
 class Shaper:
-    """A class's credit: slopes in Mb/s, limits in bits (None: as the standard, without limit)."""
+    """A class's credit: slopes in Mb/s, limits in bits (None: the standard's; no limit)."""
 
     idle_mbps: float
     send_mbps: float | None = None
     hi_bits: float | None = None
     lo_bits: float | None = None
 
-    def words(self, rate_mbps: float) -> list[str]:
-        """Return the values of a line ``shape``, behind its class."""
+    def values(self, rate_mbps: float) -> list[str]:
+        """Return the values of a line ``shape`` after its class."""
         send = self.idle_mbps - rate_mbps if self.send_mbps is None else self.send_mbps
-        words = [f"{self.idle_mbps:.10g}", f"{send:.10g}"]
+        slopes = [f"{self.idle_mbps:.10g}", f"{send:.10g}"]
         if self.hi_bits is None and self.lo_bits is None:
-            return words
-        # More than any port's credit, and no more than its 64 bits hold.
+            return slopes
+        # More than any port's credit, and within 64 bits.
         most = 9e9
         hi, lo = (most if self.hi_bits is None else self.hi_bits), self.lo_bits
-        return [*words, f"{hi:.17g}", f"{-most if lo is None else lo:.17g}"]
+        return [*slopes, f"{hi:.17g}", f"{-most if lo is None else lo:.17g}"]
 
 
 @dataclass(frozen=True)
 class PortSettings:
     """How a port of the bridge sends.
 
-    ``guard`` is how long a gate must stay open from a frame's start: until its own last bit, the
-    last bit of the longest frame, or not at all; a number is a time in nanoseconds.
+    ``guard`` is how long a gate must stay open from a frame's start: until the last bit of this
+    frame, of the longest frame, or not at all; a number is a time in nanoseconds.
     """
 
     rate_mbps: float = 1000.0
@@ -55,7 +52,7 @@ class PortSettings:
     shapers: Mapping[int, Shaper] = field(default_factory=dict)
 
     def lines(self) -> list[str]:
-        """Return the lines of the settings' text, which take nothing over from earlier ones."""
+        """Return the lines of the file; they inherit nothing from lines before them."""
         lines = [
             f"rate_mbps {self.rate_mbps:.10g}",
             f"queue_bytes {self.queue_bytes}",
@@ -71,8 +68,8 @@ class PortSettings:
             lines.append(f"gate {entry.mask:#04x} {entry.interval_ns}")
         for number in CLASSES:
             shaper = self.shapers.get(number)
-            words = shaper.words(self.rate_mbps) if shaper else ["0"]
-            lines.append(" ".join(["shape", str(number), *words]))
+            values = shaper.values(self.rate_mbps) if shaper else ["0"]
+            lines.append(" ".join(["shape", str(number), *values]))
         return lines
 
 
@@ -83,7 +80,7 @@ class BridgeSettings:
     every_port: PortSettings = PortSettings()
     ports: Mapping[str, PortSettings] = field(default_factory=dict)
     classes: Sequence[tuple[int | None, int, int]] = ()
-    """VLAN ID (None: any), PCP and the class that such frames are of; without one, their PCP."""
+    """VLAN ID (None: any), PCP and the class of such frames; without a rule it is their PCP."""
     addresses: Sequence[tuple[str, int, str]] = ()
     """Static ones: MAC, VLAN ID and port."""
     ageing_s: int = 300
@@ -94,7 +91,7 @@ class BridgeSettings:
     realtime: bool = False
 
     def text(self) -> str:
-        """Return the text that the programs read."""
+        """Return the text of the file."""
         lines = [
             f"ageing_s {self.ageing_s}",
             f"burst {self.burst}",
@@ -113,12 +110,12 @@ class BridgeSettings:
 
 def command(program: str, settings: str, ports: Sequence[str]) -> list[str]:
     """Return the command that runs the bridge over devices of a host."""
-    return [program, "--settings", settings, *(word for port in ports for word in ("--port", port))]
+    return [program, "--settings", settings, *(arg for port in ports for arg in ("--port", port))]
 
 
-def ask(program: str, *request: str) -> list[str]:
-    """Return the command that asks the bridge of the same network namespace.
+def query(program: str, *request: str) -> list[str]:
+    """Return the command that queries the bridge of the same network namespace.
 
-    ``request`` is ``counters``, ``addresses``, or ``settings`` and the path of a text.
+    ``request`` is ``counters``, ``addresses``, or ``settings`` and the path of a settings file.
     """
-    return [program, "--ask", *request]
+    return [program, "--query", *request]

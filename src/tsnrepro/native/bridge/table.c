@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * Where addresses are: learned by source address and VLAN, or given (IEEE Std 802.1Q-2022, 8.8).
+ * At which port addresses are: learned by source address and VLAN, or static (IEEE Std 802.1Q-2022,
+ * 8.8).
  */
-#define _GNU_SOURCE
-#include "bridge.h"
+#include "state.h"
 
 #include <rte_hash.h>
 #include <rte_jhash.h>
@@ -15,7 +15,7 @@ struct key {
 	uint16_t vlan;
 };
 
-/* An entry is one word, so that who reads while another writes sees a whole one. */
+/* An entry is one word, so that a concurrent reader sees all of it. */
 union entry {
 	void *word;
 	struct {
@@ -24,6 +24,7 @@ union entry {
 };
 
 static struct rte_hash *table;
+static uint64_t not_learned;
 
 bool table_open(void)
 {
@@ -54,7 +55,7 @@ static void put(const struct key *key, int port, int64_t seen_s)
 	entry.port = port;
 	entry.seen_s = (int32_t)seen_s;
 	if (rte_hash_add_key_data(table, key, entry.word) < 0)
-		the_bridge.table_full++;
+		not_learned++;
 }
 
 void table_pin(const uint8_t *mac, uint16_t vlan, int port)
@@ -103,7 +104,9 @@ void table_age(int64_t now_s, int64_t ageing_s) { remove_where(is_older, now_s -
 
 void table_forget(int port) { remove_where(is_at, port); }
 
-void table_print(FILE *file, int64_t now_s)
+uint64_t table_full(void) { return not_learned; }
+
+void table_print(FILE *file, const struct bridge *bridge, int64_t now_s)
 {
 	const void *found;
 	union entry entry;
@@ -114,13 +117,13 @@ void table_print(FILE *file, int64_t now_s)
 	while (rte_hash_iterate(table, &found, &entry.word, &place) >= 0) {
 		const struct key *key = found;
 		const uint8_t *mac = key->mac;
-		bool given = entry.seen_s == FOREVER;
+		bool fixed = entry.seen_s == FOREVER;
 		fprintf(file,
 				"%s{\"mac\": \"%02x:%02x:%02x:%02x:%02x:%02x\", \"vlan\": %d, \"port\": \"%s\", "
 				"\"static\": %s, \"age_s\": %d}",
 				comma, mac[0], mac[1], mac[2], mac[3], mac[4], mac[5], key->vlan,
-				the_bridge.ports[entry.port].name, given ? "true" : "false",
-				given ? 0 : (int)(now_s - entry.seen_s));
+				bridge->ports[entry.port].name, fixed ? "true" : "false",
+				fixed ? 0 : (int)(now_s - entry.seen_s));
 		comma = ", ";
 	}
 	fputs("]\n", file);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * A VLAN tag for hosts whose kernel has no VLAN devices: what leaves gets a tag with the packet's
- * priority as its PCP, what comes in loses it and keeps the PCP as its priority (IEEE Std
- * 802.1Q-2022, 6.9.3). tc puts `push` behind a device's clsact egress, `pop` behind its ingress.
+ * VLAN tags for hosts whose kernel has no VLAN devices: frames that leave get a tag with the packet's
+ * priority as PCP, frames that arrive lose it and get the PCP as priority (IEEE Std 802.1Q-2022,
+ * 6.9.3). tc attaches `push` to a device's clsact egress, `pop` to its ingress; see tsn-bridge(8).
  */
 #include <linux/bpf.h>
 #include <linux/if_ether.h>

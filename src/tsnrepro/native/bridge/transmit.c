@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Sending: what was handed to a port goes into its queues, and its scheduler says what leaves.
+ * Sending: copies handed to a port go into its queues, and its scheduler decides what leaves.
  */
-#define _GNU_SOURCE
-#include "bridge.h"
+#include "state.h"
 
 #include <rte_ethdev.h>
 #include <stdlib.h>
@@ -12,7 +11,7 @@ enum { SEND_BURST = 32 };
 /* Long before 2^63 picoseconds, which are 106 days. */
 static const int64_t MOVE_AFTER_PS = INT64_C(4000000000000000000);
 
-static void take_in(struct port *port, int64_t now)
+static void enqueue_copies(struct port *port, int64_t now)
 {
 	void *frames[SEND_BURST];
 	unsigned count;
@@ -26,12 +25,12 @@ static void take_in(struct port *port, int64_t now)
 		}
 }
 
-/* Take over new settings: what waits goes on waiting, and counters go on counting. */
-static void take_over(struct port *port, int64_t now)
+/* Apply new settings: waiting frames keep waiting, and counters continue. */
+static void apply_settings(struct port *port, int64_t now)
 {
 	struct scheduler *old = &port->scheduler;
 
-	/* To look costs no other processor anything, to exchange does. */
+	/* A load costs other processors nothing, an exchange does. */
 	if (!atomic_load_explicit(&port->next_scheduler, memory_order_relaxed))
 		return;
 	struct scheduler *next = atomic_exchange(&port->next_scheduler, NULL);
@@ -105,7 +104,7 @@ static bool serve(struct bridge *bridge, struct port *port, int64_t now, int64_t
 	return count > 0;
 }
 
-/* Keep time going on where the clock was set back, and far from its end. */
+/* Return the time; handles a clock that was set back, and keeps away from the end of the scale. */
 static int64_t steady_now(struct bridge *bridge)
 {
 	static int64_t last;
@@ -132,8 +131,8 @@ bool transmit_turn(struct bridge *bridge, int64_t *look_again)
 	for (int number = 0; number < bridge->port_count; number++) {
 		struct port *port = &bridge->ports[number];
 		int64_t now = steady_now(bridge), again = NEVER;
-		take_over(port, now);
-		take_in(port, now);
+		apply_settings(port, now);
+		enqueue_copies(port, now);
 		if (atomic_load(&port->up))
 			any |= serve(bridge, port, now, &again);
 		else

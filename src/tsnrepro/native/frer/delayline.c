@@ -1,27 +1,21 @@
 /* SPDX-License-Identifier: MIT
  *
- * A longer cable: hands every frame from one device to the other, a constant time later.
- *
- *   delayline DEVICE DEVICE DELAY_NS
- *
- * Both directions; until standard input ends. Each line read there prints, as a line of JSON, what
- * passed, what was lost and how late frames left. No byte of a frame changes.
+ * delayline: a longer cable between two devices, which forwards every frame a constant time later;
+ * see delayline(8).
  *
  * A frame waits where the kernel put it: in the ring of received frames, which is in the order of
- * release because the delay is constant. Its time of arrival is the kernel's (CLOCK_REALTIME).
- * What finds the ring full is lost and counted, by the kernel.
+ * release because the delay is constant. Its time of arrival is the kernel's (CLOCK_REALTIME). A
+ * frame that finds the ring full is lost and counted, by the kernel.
  */
-#define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <errno.h>
-#include <inttypes.h>
+#include <getopt.h>
 #include <linux/if_ether.h>
 #include <linux/if_packet.h>
 #include <net/if.h>
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,19 +23,20 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
-#define FRAME_BYTES 2048 /* the member links' MTU of 1600, and what the kernel puts before a frame */
+#include "../program.h"
+
+#define FRAME_BYTES 2048 /* an MTU of 1600, and the kernel's header of a frame */
 #define BLOCK_BYTES (1 << 16)
 #define RING_FRAMES (1 << 14) /* 100 ms at 160,000 frames/s */
-#define AT_ONCE 32
+#define BATCH 32
 #define VLAN_BYTES 4
 #define ADDRESS_BYTES (2 * ETH_ALEN)
 #define PARTS 3
 #define LARGEST_DELAY_NS 100000000
 
-/* How much later than due a frame left, in steps of a microsecond; the last step is open. */
+/* Histogram of how late frames left, in steps of a microsecond; the last step is open. */
 #define LATENESS_STEPS 20000
 #define STEP_NS 1000
 
@@ -58,26 +53,6 @@ struct direction {
 };
 
 static bool realtime;
-
-static void __attribute__((noreturn, format(printf, 1, 2))) die(const char *format, ...)
-{
-	va_list arguments;
-
-	fputs("delayline: ", stderr);
-	va_start(arguments, format);
-	vfprintf(stderr, format, arguments);
-	va_end(arguments);
-	fputc('\n', stderr);
-	exit(1);
-}
-
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_REALTIME, &now);
-	return now.tv_sec * 1000000000ULL + now.tv_nsec;
-}
 
 /* --- sockets ------------------------------------------------------------------------ */
 
@@ -123,7 +98,7 @@ static void open_direction(struct direction *direction)
 
 	direction->in = packet_socket();
 	set_option(direction->in, PACKET_VERSION, &version, sizeof(version), "TPACKET_V2");
-	set_option(direction->in, PACKET_IGNORE_OUTGOING, &one, sizeof(one), "deafness to oneself");
+	set_option(direction->in, PACKET_IGNORE_OUTGOING, &one, sizeof(one), "ignoring its own frames");
 	set_option(direction->in, PACKET_RX_RING, &ring, sizeof(ring), "a ring of frames");
 	direction->ring = mmap(NULL, (size_t)FRAME_BYTES * RING_FRAMES, PROT_READ | PROT_WRITE,
 			       MAP_SHARED | MAP_LOCKED | MAP_POPULATE, direction->in, 0);
@@ -148,10 +123,10 @@ static bool has_arrived(const struct tpacket2_hdr *frame)
 
 static uint64_t arrival_ns(const struct tpacket2_hdr *frame)
 {
-	return frame->tp_sec * 1000000000ULL + frame->tp_nsec;
+	return frame->tp_sec * SECOND_NS + frame->tp_nsec;
 }
 
-/* The kernel takes a VLAN tag out of a received frame: here it goes back in. */
+/* Describe a frame to send. The kernel keeps a VLAN tag beside a received frame: put it back. */
 static void describe(struct tpacket2_hdr *frame, struct iovec *parts, uint16_t *tag,
 		     struct msghdr *message)
 {
@@ -174,7 +149,7 @@ static void describe(struct tpacket2_hdr *frame, struct iovec *parts, uint16_t *
 	message->msg_iovlen = PARTS;
 }
 
-static void note(struct direction *direction, const struct tpacket2_hdr *frame, uint64_t left_ns)
+static void count_frame(struct direction *direction, const struct tpacket2_hdr *frame, uint64_t left_ns)
 {
 	uint64_t delay = left_ns - arrival_ns(frame);
 	uint64_t late = delay > direction->delay_ns ? delay - direction->delay_ns : 0;
@@ -189,7 +164,7 @@ static void note(struct direction *direction, const struct tpacket2_hdr *frame, 
 		direction->smallest_ns = delay;
 }
 
-/* Sends all; what the device has no room for at this moment is lost as on any full queue. */
+/* Send all; a frame that the device has no room for is lost, as on any full queue. */
 static void send_frames(struct direction *direction, struct mmsghdr *messages, unsigned int count)
 {
 	unsigned int done = 0;
@@ -208,17 +183,17 @@ static void send_frames(struct direction *direction, struct mmsghdr *messages, u
 	}
 }
 
-/* Sends what is due, and tells whether anything was. */
+/* Send what is due; return whether anything was. */
 static bool release_due(struct direction *direction)
 {
-	struct mmsghdr messages[AT_ONCE] = {};
-	struct iovec parts[AT_ONCE][PARTS];
-	uint16_t tags[AT_ONCE][VLAN_BYTES / sizeof(uint16_t)];
-	uint64_t now = now_ns();
+	struct mmsghdr messages[BATCH] = {};
+	struct iovec parts[BATCH][PARTS];
+	uint16_t tags[BATCH][VLAN_BYTES / sizeof(uint16_t)];
+	uint64_t now = clock_ns(CLOCK_REALTIME);
 	unsigned int count = 0, index;
 	struct tpacket2_hdr *frame;
 
-	while (count < AT_ONCE) {
+	while (count < BATCH) {
 		frame = frame_at(direction, direction->head + count);
 		if (!has_arrived(frame) || arrival_ns(frame) + direction->delay_ns > now)
 			break;
@@ -228,10 +203,10 @@ static bool release_due(struct direction *direction)
 	if (!count)
 		return false;
 	send_frames(direction, messages, count);
-	now = now_ns();
+	now = clock_ns(CLOCK_REALTIME);
 	for (index = 0; index < count; index++) {
 		frame = frame_at(direction, direction->head + index);
-		note(direction, frame, now);
+		count_frame(direction, frame, now);
 		__atomic_store_n(&frame->tp_status, TP_STATUS_KERNEL, __ATOMIC_RELEASE);
 	}
 	direction->head += count;
@@ -245,16 +220,9 @@ static void wait_for_frame(const struct direction *direction)
 	socklen_t length = sizeof(error);
 
 	poll(&ready, 1, -1);
-	/* A device that was set down leaves an error, and until it is read no wait is one. */
+	/* A device that was set down leaves an error, and poll returns at once until it is read. */
 	if (ready.revents & POLLERR)
 		getsockopt(direction->in, SOL_SOCKET, SO_ERROR, &error, &length);
-}
-
-static void wait_until(uint64_t ns)
-{
-	struct timespec end = {.tv_sec = ns / 1000000000, .tv_nsec = ns % 1000000000};
-
-	clock_nanosleep(CLOCK_REALTIME, TIMER_ABSTIME, &end, NULL);
 }
 
 static void *carry(void *argument)
@@ -268,7 +236,7 @@ static void *carry(void *argument)
 			continue;
 		frame = frame_at(direction, direction->head);
 		if (has_arrived(frame))
-			wait_until(arrival_ns(frame) + direction->delay_ns);
+			sleep_until(CLOCK_REALTIME, arrival_ns(frame) + direction->delay_ns);
 		else
 			wait_for_frame(direction);
 	}
@@ -287,7 +255,7 @@ static void start(struct direction *direction)
 	realtime = !pthread_setschedparam(thread, SCHED_FIFO, &priority);
 }
 
-/* --- what came of it ---------------------------------------------------------------------- */
+/* --- statistics --------------------------------------------------------------------------- */
 
 static double quantile_us(const struct direction *direction, double share)
 {
@@ -307,7 +275,7 @@ static void print_direction(struct direction *direction)
 	struct tpacket_stats kernel = {};
 	socklen_t length = sizeof(kernel);
 
-	/* The kernel's count starts again with each reading. */
+	/* Reading resets the kernel's count. */
 	if (!getsockopt(direction->in, SOL_PACKET, PACKET_STATISTICS, &kernel, &length))
 		direction->ring_drops += kernel.tp_drops;
 	printf("\"%s\": {\"to\": \"%s\", \"frames\": %" PRIu64 ", \"bytes\": %" PRIu64
@@ -332,26 +300,28 @@ static void print_all(struct direction *directions)
 	fflush(stdout);
 }
 
-static uint64_t delay_from(const char *text)
-{
-	char *end;
-	unsigned long long ns = strtoull(text, &end, 10);
-
-	if (!*text || *end || *text == '-' || ns > LARGEST_DELAY_NS)
-		die("delay '%s' is not a number of nanoseconds up to %d", text, LARGEST_DELAY_NS);
-	return ns;
-}
+static const struct help help = {
+	.purpose = "Forward every frame between two devices, both ways, a constant time after its "
+		   "arrival.\nSee delayline(8).",
+	.usage = "  delayline DEVICE DEVICE DELAY_NS\n\n"
+		 "DELAY_NS is the delay in nanoseconds, 0 to 100000000. Prints 'ready', and statistics as a\n"
+		 "line of JSON for each line of standard input, until that ends.",
+	.example = "  delayline eth1 eth2 250000        # 50 km of fibre",
+};
 
 int main(int argc, char **argv)
 {
+	static const struct known_option none[] = {{NULL, NULL, NULL}};
 	static struct direction directions[2];
 	char line[64];
 
-	if (argc != 4)
-		die("usage: delayline DEVICE DEVICE DELAY_NS");
-	directions[0].from = directions[1].to = argv[1];
-	directions[0].to = directions[1].from = argv[2];
-	directions[0].delay_ns = directions[1].delay_ns = delay_from(argv[3]);
+	next_option(argc, argv, none, &help, 3);
+	if (argc - optind != 3)
+		die("two devices and a delay are needed; see delayline --help");
+	directions[0].from = directions[1].to = argv[optind];
+	directions[0].to = directions[1].from = argv[optind + 1];
+	directions[0].delay_ns = directions[1].delay_ns =
+		number(argv[optind + 2], "DELAY_NS", 0, LARGEST_DELAY_NS);
 	start(&directions[0]);
 	start(&directions[1]);
 	puts("ready");

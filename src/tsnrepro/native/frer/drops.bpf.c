@@ -1,20 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
- * Locates every frame of a stream that the kernel frees without delivering:
- * the kfree_skb tracepoint names the code and the reason, the frame itself its
- * device and namespace. Field offsets come from the running kernel's BTF.
+ * Locates every frame of a stream that the kernel drops: the kfree_skb tracepoint gives the code
+ * and the reason, the frame its device and namespace. Field offsets come from the running kernel's
+ * BTF.
  */
-#include <linux/types.h>
-#include <linux/bpf.h>
-#include <linux/if_ether.h>
-#include <linux/in.h>
-#include <linux/ip.h>
-#include <linux/udp.h>
-#include <bpf/bpf_core_read.h>
-#include <bpf/bpf_endian.h>
-#include <bpf/bpf_helpers.h>
+#include "ports.bpf.h"
 
-#include "frer.h"
+#include <bpf/bpf_core_read.h>
 
 char LICENSE[] SEC("license") = "Dual MIT/GPL";
 
@@ -43,44 +35,28 @@ struct sk_buff {
 } __attribute__((preserve_access_index));
 
 struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct switch_config);
-} frer_config SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, PORT_TABLES);
-	__type(key, __u32);
-	__type(value, struct port_table);
-} stream_ports SEC(".maps");
-
-struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 1024);
 	__type(key, struct drop_key);
 	__type(value, __u64);
 } stream_drops SEC(".maps");
 
-#define NOTES 256
-struct first_look {
+#define SLOTS 256
+struct first_pass {
 	__u32 running;
 	__u32 unused;
-	__u64 seen[NOTES];
+	__u64 seen[SLOTS];
 };
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, 1);
 	__type(key, __u32);
-	__type(value, struct first_look);
-} first_looks SEC(".maps");
+	__type(value, struct first_pass);
+} first_passes SEC(".maps");
 
-static const __u32 only = 0;
-
-/* Finds the IPv4 header: behind an R-TAG the kernel's network header points at
- * the tag, because the kernel does not know the EtherType. */
+/* Return the IPv4 header, or 0: behind an R-TAG the kernel's network header points at the tag,
+ * because the kernel does not know the EtherType. */
 static __always_inline const void *ipv4_header(struct sk_buff *skb)
 {
 	const void *network = BPF_CORE_READ(skb, head) + BPF_CORE_READ(skb, network_header);
@@ -92,17 +68,6 @@ static __always_inline const void *ipv4_header(struct sk_buff *skb)
 		return network;
 	bpf_probe_read_kernel(tag, sizeof(tag), network);
 	return tag[0] == 0 && tag[2] == bpf_htons(ETH_P_IP) ? network + sizeof(tag) : 0;
-}
-
-/* The stream by destination port plus one, or 0. */
-static __always_inline __u32 stream_at(__u32 protocol, __be16 port)
-{
-	__u32 which = protocol == IPPROTO_TCP ? PORTS_TCP : PORTS_UDP;
-	struct port_table *table = bpf_map_lookup_elem(&stream_ports, &which);
-	__u32 index = bpf_ntohs(port);
-
-	asm volatile("" : "+r"(index)); /* as in stream.bpf.h */
-	return table ? table->stream[index & 0xffff] : 0;
 }
 
 static __always_inline int
@@ -135,14 +100,14 @@ static __always_inline void count_drop(const struct drop_key *key)
 
 	if (!count && !bpf_map_update_elem(&stream_drops, key, &one, BPF_NOEXIST))
 		return;
-	/* Another CPU may have been first to make the entry. */
+	/* Another CPU may have created the entry. */
 	if (!count)
 		count = bpf_map_lookup_elem(&stream_drops, key);
 	if (count)
 		__sync_fetch_and_add(count, 1);
 }
 
-static __always_inline void look_at_drop(struct bpf_raw_tracepoint_args *ctx)
+static __always_inline void record_drop(struct bpf_raw_tracepoint_args *ctx)
 {
 	struct switch_config *config = bpf_map_lookup_elem(&frer_config, &only);
 	struct sk_buff *skb = (struct sk_buff *)ctx->args[0];
@@ -155,8 +120,8 @@ static __always_inline void look_at_drop(struct bpf_raw_tracepoint_args *ctx)
 	header = ipv4_header(skb);
 	if (!header || !is_stream(header, config, &key))
 		return;
-	/* A frame in a socket's queue keeps its truesize where the device was:
-	 * reading through it fails softly and leaves zero. */
+	/* In a socket's queue another field takes the place of the device: reading through it
+	 * fails and leaves zero. */
 	dev = BPF_CORE_READ(skb, dev);
 	if (dev) {
 		key.ifindex = BPF_CORE_READ(dev, ifindex);
@@ -165,22 +130,22 @@ static __always_inline void look_at_drop(struct bpf_raw_tracepoint_args *ctx)
 	count_drop(&key);
 }
 
-/* The kernel skips a program that an interrupt finds running on the same CPU, and with a queue's
- * timer going off every few frames that happens. So two programs are called for each drop, one
- * after the other, and the second looks at what the first was skipped for: while the first is
- * interrupted that is every drop, and otherwise one that the first has left no note of (it is
- * interrupted before its first or behind its last instruction here). */
+/* The kernel skips a program that an interrupt finds running on the same CPU, which happens often
+ * where a queue's timer fires every few frames. So two programs run for each drop, one after the
+ * other, and the second records what the first was skipped for: while the first is interrupted that
+ * is every drop, otherwise one that the first has not marked as seen (it was interrupted before its
+ * first or after its last instruction here). */
 SEC("raw_tracepoint/kfree_skb")
 int stream_drop(struct bpf_raw_tracepoint_args *ctx)
 {
-	struct first_look *first = bpf_map_lookup_elem(&first_looks, &only);
+	struct first_pass *first = bpf_map_lookup_elem(&first_passes, &only);
 
 	if (!first)
 		return 0;
 	first->running = 1;
 	barrier();
-	look_at_drop(ctx);
-	first->seen[ctx->args[0] / 256 % NOTES] = ctx->args[0];
+	record_drop(ctx);
+	first->seen[ctx->args[0] / 256 % SLOTS] = ctx->args[0];
 	barrier();
 	first->running = 0;
 	return 0;
@@ -189,16 +154,16 @@ int stream_drop(struct bpf_raw_tracepoint_args *ctx)
 SEC("raw_tracepoint/kfree_skb")
 int stream_drop_again(struct bpf_raw_tracepoint_args *ctx)
 {
-	struct first_look *first = bpf_map_lookup_elem(&first_looks, &only);
+	struct first_pass *first = bpf_map_lookup_elem(&first_passes, &only);
 	__u64 *seen;
 
 	if (!first)
 		return 0;
-	seen = &first->seen[ctx->args[0] / 256 % NOTES];
+	seen = &first->seen[ctx->args[0] / 256 % SLOTS];
 	if (!first->running && *seen == ctx->args[0]) {
 		*seen = 0;
 		return 0;
 	}
-	look_at_drop(ctx);
+	record_drop(ctx);
 	return 0;
 }

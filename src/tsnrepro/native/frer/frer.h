@@ -14,7 +14,7 @@
 #define FRER_MAX_PATHS 8
 #define FRER_MAX_PORTS (1 + FRER_MAX_PATHS) /* port 0 faces the host */
 #define FRER_MAX_STREAMS 16
-#define FRER_BEST_EFFORT FRER_MAX_STREAMS /* stands for no stream where a stream is numbered */
+#define FRER_BEST_EFFORT FRER_MAX_STREAMS /* index of frames of no stream */
 
 /* The history is a ring of bits indexed by sequence number, so its size is a
  * power of two and at least the longest history a stream may ask for. */
@@ -34,12 +34,12 @@ enum frer_counter { /* IEEE 802.1CB-2017, 10.4 (names without the prefix) */
 	FRER_COUNTERS
 };
 
-/* Which frames count as a stream's at every station. */
+/* Which frames count as a stream's at a station. */
 struct stream_filter {
 	__u32 ip_protocol; /* 17 or 6; 0 counts nothing as the stream's */
 	__u32 first_port;  /* destination ports, host order */
 	__u32 last_port;
-	__u32 min_payload; /* bytes behind the UDP header: leaves out handshakes */
+	__u32 min_payload; /* bytes after the UDP header: excludes handshakes */
 };
 
 struct recovery_config { /* IEEE 802.1CB-2017, 10.4.1 */
@@ -52,7 +52,7 @@ struct stream_config {
 	__u32 frer; /* 0: control, the same frames untagged over the first path */
 	__u32 take_no_sequence;
 	__u32 individual; /* 1: each member path has a recovery function ahead of the compound one */
-	__u32 leave_tags; /* 1: the host eliminates, so a tagged frame goes to it as it is */
+	__u32 leave_tags; /* 1: the host eliminates, so frames keep their tags */
 	struct recovery_config recovery;
 	struct recovery_config individual_recovery;
 	struct stream_filter filter;
@@ -63,8 +63,8 @@ struct switch_config {
 	__u32 paths;
 	__u32 member_ifindex[FRER_MAX_PATHS];
 	__u32 streams;
-	/* 1: every frame belongs to stream 0, and its filter says only which of them count.
-	 * 0: a frame that fits no filter is best effort. */
+	/* 1: every frame belongs to stream 0, and its filter only selects which are counted as it.
+	 * 0: a frame that matches no filter is best effort. */
 	__u32 one_stream;
 	struct stream_config stream[FRER_MAX_STREAMS];
 };
@@ -77,13 +77,13 @@ enum { PORTS_UDP, PORTS_TCP, PORT_TABLES };
 
 struct generator {
 	__u64 next;	   /* the next sequence number is next modulo 65536 */
-	__u64 numbered;	   /* frames that got a number */
-	__u64 gso_refused; /* frames that stood for several: offloads were on */
-	__u32 stuck;	   /* a fault: the number does not change any more */
+	__u64 numbered;	   /* frames numbered so far */
+	__u64 gso_refused; /* frames of several segments: offloads were on */
+	__u32 stuck;	   /* a fault: the number no longer changes */
 	__u32 unused;
 };
 
-/* What a link that fails does to frames; a frame suffers where a random 32-bit number is below. */
+/* What a faulty link does to a frame, if a random 32-bit number is below the value. */
 struct fault {
 	__u64 drop_below;      /* on arrival */
 	__u64 duplicate_below; /* on departure */
@@ -108,8 +108,8 @@ struct station {
 	__u64 stream_fragments; /* every later fragment */
 };
 
-/* Stations of a switch: in and out of each port, what a faulty link took and added there,
- * then what recovery refused. */
+/* Stations of a switch: in and out of each port, what a faulty link lost and duplicated there, then
+ * what recovery discarded. */
 #define STATION_IN(port) (4 * (port))
 #define STATION_OUT(port) (4 * (port) + 1)
 #define STATION_FAULT_DROPPED(port) (4 * (port) + 2)
@@ -123,13 +123,13 @@ struct station {
 /* Each stream has a set of stations, and best effort the last one. A frame counts in one set. */
 #define STATION_SETS (FRER_MAX_STREAMS + 1)
 
-/* A dropped frame of a stream, by where the kernel let it go. */
+/* A dropped frame of a stream, by where the kernel dropped it. */
 struct drop_key {
 	__u64 location; /* address of the kernel code, for /proc/kallsyms */
 	__u32 reason;	/* enum skb_drop_reason of the running kernel */
 	__u32 ifindex;	/* 0 where the frame had left its device */
 	__u32 netns;	/* inode number of the network namespace, or 0 */
-	__u16 later_fragment; /* of which stream is not known where there are several */
+	__u16 later_fragment; /* its stream is not known where there are several */
 	__u16 stream;
 };
 

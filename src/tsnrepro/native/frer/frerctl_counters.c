@@ -2,14 +2,16 @@
  *
  * Every counter of a switch or a host, as JSON.
  *
- * The document is the first stream's, with the frames and bytes of all traffic at each station.
- * Where several streams are set, each has a document of the same shape under "streams", with its
- * own frames only, and so has best effort.
+ * The top level is the first stream, with the frames and bytes of all traffic at each station. Where
+ * several streams are set, "streams" has the same for each of them, with its own frames only, and
+ * "best_effort" for the rest.
  */
-#include "frerctl.h"
+#include "frerctl_commands.h"
+#include "frerctl_maps.h"
+#include "frerctl_options.h"
 
 #define MAX_CPUS 1024
-#define ALL_TRAFFIC STATION_SETS /* stands for the sum over the sets of stations */
+#define ALL_TRAFFIC STATION_SETS /* the sum over the sets of stations */
 
 static const char *counter_names[FRER_COUNTERS] = {
 	"out_of_order", "rogue", "passed", "discarded", "lost", "tagless", "resets",
@@ -170,19 +172,19 @@ static void print_latent(int fd, __u32 stream)
 	       state.tested_ns, state.error ? "true" : "false");
 }
 
-static void print_stream(const struct running *found, __u32 stream, __u32 set,
+static void print_stream(const struct maps *maps, __u32 stream, __u32 set,
 			 const struct switch_config *config)
 {
 	const struct stream_config *settings = &config->stream[stream];
 
 	printf("\"frer\": %s, \"paths\": %u, ", settings->frer ? "true" : "false", config->paths);
-	print_generator(found->generator, stream);
+	print_generator(maps->generator, stream);
 	fputs("\"recovery\": ", stdout);
-	print_recovery(found->recovery, stream, &settings->recovery);
+	print_recovery(maps->recovery, stream, &settings->recovery);
 	if (settings->individual)
-		print_individual(found->individual, stream, config);
-	print_latent(found->latent, stream);
-	print_stations(found->stations, set, config);
+		print_individual(maps->individual, stream, config);
+	print_latent(maps->latent, stream);
+	print_stations(maps->stations, set, config);
 }
 
 static void print_filter(const struct stream_filter *filter)
@@ -195,71 +197,72 @@ static void print_filter(const struct stream_filter *filter)
 
 /* --- the documents ----------------------------------------------------------------------- */
 
-/* A host's card and, where it eliminates, its recovery of one stream. */
-static void print_card(const struct running *found, const char *device, __u32 stream, __u32 set,
+/* A host's device and, where it eliminates, its recovery of one stream. */
+static void print_device(const struct maps *maps, const char *device, __u32 stream, __u32 set,
 		       const struct switch_config *config)
 {
 	const struct stream_config *settings = &config->stream[stream];
 
-	print_port(found->stations, set, device, 0);
-	if (found->recovery < 0)
+	print_port(maps->stations, set, device, 0);
+	if (maps->recovery < 0)
 		return;
 	printf(", \"frer\": %s, \"recovery\": ", settings->frer ? "true" : "false");
-	print_recovery(found->recovery, stream, &settings->recovery);
-	print_latent(found->latent, stream);
-	print_refused(found->stations, set);
+	print_recovery(maps->recovery, stream, &settings->recovery);
+	print_latent(maps->latent, stream);
+	print_refused(maps->stations, set);
 }
 
-static void print_host(const struct running *found, const char *device,
+static void print_host(const struct maps *maps, const char *device,
 		       const struct switch_config *config)
 {
 	__u32 stream;
 
-	print_card(found, device, 0, ALL_TRAFFIC, config);
+	print_device(maps, device, 0, ALL_TRAFFIC, config);
 	if (config->one_stream)
 		return;
 	fputs(", \"streams\": [", stdout);
 	for (stream = 0; stream < config->streams; stream++) {
 		fputs(stream ? ", {" : "{", stdout);
 		print_filter(&config->stream[stream].filter);
-		print_card(found, device, stream, stream, config);
+		print_device(maps, device, stream, stream, config);
 		putchar('}');
 	}
 	fputs("], \"best_effort\": {", stdout);
-	print_port(found->stations, FRER_BEST_EFFORT, device, 0);
+	print_port(maps->stations, FRER_BEST_EFFORT, device, 0);
 	putchar('}');
 }
 
-static void print_switch(const struct running *found, const struct switch_config *config)
+static void print_switch(const struct maps *maps, const struct switch_config *config)
 {
 	__u32 stream;
 
-	print_stream(found, 0, ALL_TRAFFIC, config);
+	print_stream(maps, 0, ALL_TRAFFIC, config);
 	fputs(", ", stdout);
-	print_station(found->stations, ALL_TRAFFIC, "unidentified", STATION_UNIDENTIFIED);
+	print_station(maps->stations, ALL_TRAFFIC, "unidentified", STATION_UNIDENTIFIED);
 	if (config->one_stream)
 		return;
 	fputs(", \"streams\": [", stdout);
 	for (stream = 0; stream < config->streams; stream++) {
 		fputs(stream ? ", {" : "{", stdout);
 		print_filter(&config->stream[stream].filter);
-		print_stream(found, stream, stream, config);
+		print_stream(maps, stream, stream, config);
 		putchar('}');
 	}
 	fputs("], \"best_effort\": {", stdout);
-	print_stations(found->stations, FRER_BEST_EFFORT, config);
+	print_stations(maps->stations, FRER_BEST_EFFORT, config);
 	putchar('}');
 }
 
-void command_counters(const char *device)
+void command_counters(int argc, char **argv)
 {
-	struct running found = find_running(device);
-	struct switch_config config = get_config(found.config);
+	struct maps maps = find_maps(argv[0]);
+	struct switch_config config = read_config(maps.config);
 
+	no_options(argc, argv);
 	putchar('{');
 	if (config.paths)
-		print_switch(&found, &config);
+		print_switch(&maps, &config);
 	else
-		print_host(&found, device, &config);
+		print_host(&maps, argv[0], &config);
 	puts("}");
 }

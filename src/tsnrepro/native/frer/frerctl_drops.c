@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
- * Where the kernel drops frames of the streams.
+ * Where the kernel drops frames of the streams: counted until standard input ends. Each line read
+ * prints the drops so far as a line of JSON.
  */
 #include <bpf/btf.h>
 
-#include "frerctl.h"
+#include "frerctl_commands.h"
+#include "frerctl_maps.h"
+#include "frerctl_options.h"
 
 /* The name of a drop reason in the running kernel, whose numbers differ by version. */
 static const char *reason_name(__u32 reason)
@@ -29,7 +32,7 @@ static const char *reason_name(__u32 reason)
 
 #define MAX_LOCATIONS 64
 
-/* The function an address lies in: the last symbol that does not start behind it. */
+/* Find the function at an address: the last symbol that starts at or before it. */
 static void read_symbol(__u64 address, char *symbol, size_t size)
 {
 	FILE *symbols = fopen("/proc/kallsyms", "r");
@@ -88,7 +91,7 @@ static void print_drops(int fd)
 	fflush(stdout);
 }
 
-/* A line may change the streams: for each the same words as --stream and --min-payload. */
+/* A line may change the streams: a --stream and a --min-payload value for each. */
 static bool read_line(char *line, struct switch_config *config)
 {
 	char *word, *payload;
@@ -97,10 +100,10 @@ static bool read_line(char *line, struct switch_config *config)
 	for (word = strtok(line, " \n"); word; word = strtok(NULL, " \n")) {
 		payload = strtok(NULL, " \n");
 		if (!payload)
-			die("'%s' has no least payload behind it", word);
+			die("'%s' lacks a minimum payload after it", word);
 		if (streams == FRER_MAX_STREAMS)
 			die("more than %d streams", FRER_MAX_STREAMS);
-		set_stream(&config->stream[streams].filter, word);
+		read_filter(&config->stream[streams].filter, word);
 		config->stream[streams++].filter.min_payload = number(payload, "payload", 0, 65507);
 	}
 	if (streams)
@@ -117,7 +120,7 @@ void command_drops(int argc, char **argv)
 
 	read_one_stream(argc, argv, &config);
 	object = load_object("drops.bpf.o");
-	put_config(map_fd(object, "frer_config"), map_fd(object, "stream_ports"), &config);
+	write_config(map_fd(object, "frer_config"), map_fd(object, "stream_ports"), &config);
 	bpf_object__for_each_program(program, object)
 		if (!bpf_program__attach(program))
 			die("cannot attach to the kfree_skb tracepoint: %s", strerror(errno));
@@ -125,7 +128,7 @@ void command_drops(int argc, char **argv)
 	fflush(stdout);
 	while (fgets(line, sizeof(line), stdin)) {
 		if (read_line(line, &config))
-			put_config(map_fd(object, "frer_config"), map_fd(object, "stream_ports"),
+			write_config(map_fd(object, "frer_config"), map_fd(object, "stream_ports"),
 				   &config);
 		print_drops(map_fd(object, "stream_drops"));
 	}

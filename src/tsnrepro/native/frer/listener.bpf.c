@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: MIT
  *
- * A listener that eliminates: sequence recovery and tag removal on its own card, in front of its
- * network stack, and the counting that any host's card has. What it sends has no R-TAG: the switch
- * at its other end numbers and copies it.
+ * A listener that eliminates: sequence recovery and tag removal on its own device, ahead of its
+ * network stack, and the counters of a station. What it sends has no R-TAG: the switch it is
+ * connected to numbers and replicates it.
  *
- * All copies come over one link, so they are not told apart by member path: there is no individual
- * recovery function.
+ * All copies arrive over one link, so the member path of a copy is unknown and there is no
+ * individual recovery function.
  */
 #include "recovery.bpf.h"
 
 char LICENSE[] SEC("license") = "Dual MIT/GPL";
 
-/* Lets the stack have the frame as what it is behind its R-TAG. */
+/* Pass a frame to the stack without its R-TAG. */
 static __always_inline int pass_untagged(struct __sk_buff *skb, __be16 protocol)
 {
 	if (pop_tag(skb, protocol))
 		return TC_ACT_SHOT;
-	/* It was taken for IP meanwhile, and what takes it for what it is writes that into it too. */
-	if (protocol != bpf_htons(ETH_P_IP) && take_for(skb, protocol))
+	/* pop_tag has made the kernel take it for IP. */
+	if (protocol != bpf_htons(ETH_P_IP) && set_protocol(skb, protocol))
 		return TC_ACT_SHOT;
 	return TC_ACT_UNSPEC;
 }
@@ -36,7 +36,7 @@ int listener_ingress(struct __sk_buff *skb)
 		return TC_ACT_SHOT;
 	count_frame(STATION_IN(0), skb->len, &frame.traffic);
 	if (frame.traffic.stream >= FRER_MAX_STREAMS)
-		return frame.tagged ? refuse(skb, STATION_UNIDENTIFIED, &frame.traffic) :
+		return frame.tagged ? discard(skb, STATION_UNIDENTIFIED, &frame.traffic) :
 				      TC_ACT_UNSPEC;
 	stream = settings_of(config, frame.traffic.stream);
 	if (!stream->frer)
@@ -45,13 +45,13 @@ int listener_ingress(struct __sk_buff *skb)
 	if (!frame.tagged)
 		return accept_untagged(stream, frame.traffic.stream, now) ?
 			       TC_ACT_UNSPEC :
-			       refuse(skb, STATION_TAGLESS, &frame.traffic);
+			       discard(skb, STATION_TAGLESS, &frame.traffic);
 	state = bpf_map_lookup_elem(&frer_recovery, &frame.traffic.stream);
 	if (!state)
 		return TC_ACT_SHOT;
 	verdict = recover(state, &stream->recovery, frame.sequence, now, false);
 	if (verdict != ACCEPT)
-		return refuse(skb, verdict == ROGUE ? STATION_ROGUE : STATION_ELIMINATED,
+		return discard(skb, verdict == ROGUE ? STATION_ROGUE : STATION_ELIMINATED,
 			      &frame.traffic);
 	return pass_untagged(skb, frame.protocol);
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Sequence recovery and the removal of the R-TAG: in a switch before the listener, or in the
- * listener itself.
+ * Sequence recovery and the removal of the R-TAG, in a switch or in the listener itself.
  */
 #ifndef TSNREPRO_RECOVERY_BPF_H
 #define TSNREPRO_RECOVERY_BPF_H
@@ -19,7 +18,7 @@ struct recovery {
 	__u32 take_any;
 	__u32 recov_seq_num;
 	__u32 unused;
-	__u64 reloaded_ns; /* when the reset timer was last started; 0: it does not run */
+	__u64 reloaded_ns; /* when the reset timer was last started; 0: it is stopped */
 	__u64 counters[FRER_COUNTERS];
 	__u64 history[FRER_HISTORY_WORDS];
 };
@@ -31,8 +30,8 @@ struct {
 	__type(value, struct recovery);
 } frer_recovery SEC(".maps");
 
-/* No program reads it: frerctl binds it to the program that recovers, by which it is
- * found and with which it goes. */
+/* No program reads it: frerctl binds it to the program that recovers, so that it is found by that
+ * program and lives as long. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, FRER_MAX_STREAMS);
@@ -40,8 +39,8 @@ struct {
 	__type(value, struct latent);
 } frer_latent SEC(".maps");
 
-/* The mask tells the verifier what the caller has made sure of; the barrier keeps the compiler
- * from reasoning it away. */
+/* The mask tells the verifier what the caller has checked; the barrier keeps the compiler from
+ * removing it. */
 static __always_inline const struct stream_config *
 settings_of(const struct switch_config *config, __u32 stream)
 {
@@ -49,8 +48,8 @@ settings_of(const struct switch_config *config, __u32 stream)
 	return &config->stream[stream & (FRER_MAX_STREAMS - 1)];
 }
 
-/* As far as headers are read and written, the bytes must lie in one piece. */
-static __always_inline void have_headers(struct __sk_buff *skb)
+/* Make the headers contiguous, as direct access needs. */
+static __always_inline void pull_headers(struct __sk_buff *skb)
 {
 	__u32 wanted = skb->len < HEADERS_BYTES ? skb->len : HEADERS_BYTES;
 
@@ -90,13 +89,13 @@ static __always_inline __u32 ones(__u64 word)
 	return word * 0x0101010101010101ULL >> 56;
 }
 
-/* Counts the set bits of `count` numbers from `first` on, and clears them if asked to.
- * Word by word: the verifier follows every step of a loop, so 33 are better than 2048. */
+/* Count the set bits of `count` numbers from `first` on, and clear them if `clear` is set. Word by
+ * word: the verifier follows every step of a loop, so 33 are better than 2048. */
 static __always_inline __u32
 sweep(struct recovery *state, __u32 first, __u32 count, bool clear)
 {
 	__u64 mask = ~0ULL << (first % 64);
-	__s32 left = first % 64 + count; /* from the first word's first bit to the end */
+	__s32 left = first % 64 + count; /* bits from the start of the first word to the end */
 	__u32 step, found = 0;
 
 	for (step = 0; step <= FRER_HISTORY_WORDS; step++) {
@@ -115,8 +114,8 @@ sweep(struct recovery *state, __u32 first, __u32 count, bool clear)
 	return found;
 }
 
-/* IEEE 802.1CB-2017, 7.4.3.4. A zero bit that leaves the history is a loss. What leaves was
- * there before, because delta is less than the length: so count first, then clear. */
+/* IEEE 802.1CB-2017, 7.4.3.4. A zero bit that leaves the history is a loss. Count before
+ * clearing: delta is less than the length, so what leaves was in the history. */
 static __always_inline void
 shift_history(struct recovery *state, __u32 delta, __u32 length)
 {
@@ -128,8 +127,8 @@ shift_history(struct recovery *state, __u32 delta, __u32 length)
 	mark(state, state->recov_seq_num);
 }
 
-/* IEEE 802.1CB-2017, 7.4.3.3: RECOVERY_TIMEOUT. The timer runs from an accepted
- * packet on, and stands still after it has expired. */
+/* IEEE 802.1CB-2017, 7.4.3.3: RECOVERY_TIMEOUT. The timer starts with each
+ * accepted packet and stops when it expires. */
 static __always_inline void expire(struct recovery *state, __u64 reset, __u64 now)
 {
 	if (!reset || !state->reloaded_ns || now < state->reloaded_ns + reset)
@@ -177,8 +176,8 @@ static __always_inline enum verdict recover_by_match(struct recovery *state, __u
 	return ACCEPT;
 }
 
-/* IEEE 802.1CB-2017, 7.4.3.4 and 7.4.3.5; the timer of an individual recovery function runs
- * from a discarded packet too. */
+/* IEEE 802.1CB-2017, 7.4.3.4 and 7.4.3.5; the timer of an individual recovery function is also
+ * restarted by a discarded packet. */
 static __noinline enum verdict recover(struct recovery *state, const struct recovery_config *config,
 				       __u32 sequence, __u64 now, bool individual)
 {
@@ -223,11 +222,11 @@ accept_tagless(struct recovery *state, const struct stream_config *config, __u64
 
 /* --- frames with an R-TAG ------------------------------------------------------ */
 
-/* The kernel moves the head of a frame (adjust_room) only where it takes it for IP, which it does
- * not with our EtherType. It reads the EtherType again where it takes a VLAN tag off: so one is
- * put on, the R-TAG is overwritten behind it, and it is taken off again. Where a frame came without
- * VLAN tag two are put on, for the outermost is in the frame only as a note. */
-static __always_inline int take_for(struct __sk_buff *skb, __be16 protocol)
+/* Make the kernel see another EtherType. adjust_room moves headers only of what the kernel takes
+ * for IP, and the kernel reads the EtherType again only when it removes a VLAN tag: so push one,
+ * overwrite the R-TAG's EtherType behind it, and pop it. A frame without VLAN tag needs two, for the
+ * outermost is kept beside the frame. */
+static __always_inline int set_protocol(struct __sk_buff *skb, __be16 protocol)
 {
 	bool vlan = skb->vlan_present;
 
@@ -244,10 +243,10 @@ static __always_inline int pop_tag(struct __sk_buff *skb, __be16 protocol)
 {
 	__u32 bytes = skb->len, least = ETH_HLEN + FRER_TAG_BYTES + sizeof(struct iphdr);
 
-	/* What is shorter than an IP header is not let go, so it is longer meanwhile. */
+	/* The kernel refuses to leave less than an IP header, so pad a shorter frame meanwhile. */
 	if (bytes < least && bpf_skb_change_tail(skb, least, 0))
 		return -1;
-	if (take_for(skb, bpf_htons(ETH_P_IP)) ||
+	if (set_protocol(skb, bpf_htons(ETH_P_IP)) ||
 	    bpf_skb_adjust_room(skb, -FRER_TAG_BYTES, BPF_ADJ_ROOM_MAC,
 				BPF_F_ADJ_ROOM_NO_CSUM_RESET))
 		return -1;
@@ -261,18 +260,18 @@ static __always_inline int pop_tag(struct __sk_buff *skb, __be16 protocol)
 struct parsed {
 	bool tagged;
 	__u16 sequence;
-	__be16 protocol; /* behind the R-TAG */
+	__be16 protocol; /* after the R-TAG */
 	struct traffic traffic;
 };
 
-/* A VLAN tag that stood before the R-TAG is out of the frame by now: the kernel keeps it apart. */
+/* A VLAN tag before the R-TAG is not in the frame any more: the kernel keeps it beside it. */
 static __always_inline int
 parse_member_frame(struct __sk_buff *skb, const struct switch_config *config, struct parsed *frame)
 {
 	void *data, *end, *next;
 	struct ethhdr *eth;
 
-	have_headers(skb);
+	pull_headers(skb);
 	data = (void *)(long)skb->data;
 	end = (void *)(long)skb->data_end;
 	eth = data;
@@ -294,8 +293,8 @@ parse_member_frame(struct __sk_buff *skb, const struct switch_config *config, st
 	return 0;
 }
 
-/* Takes the frame without a trace among the kernel's drops: it is counted here. */
-static __always_inline int refuse(struct __sk_buff *skb, __u32 station,
+/* Count and discard a frame, without one of the kernel's drops. */
+static __always_inline int discard(struct __sk_buff *skb, __u32 station,
 				  const struct traffic *traffic)
 {
 	count_frame(station, skb->len, traffic);

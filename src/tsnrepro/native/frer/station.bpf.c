@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Counts the frames of a host's network card before its egress queue and
- * behind its wire: the two ends of what the network is answerable for. And of a switch's
- * ports where the kernel itself forwards, also behind an R-TAG.
+ * Counts the frames of a device, with or without R-TAG, as they enter its egress queue and as they
+ * arrive: on a host these are the two ends of the network.
  */
 #include <linux/pkt_cls.h>
 

@@ -1,20 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
- * Tells the frames of each stream from one another and from best effort, and counts them.
+ * Stream identification, and the counters of frames at each station.
  */
 #ifndef TSNREPRO_STREAM_BPF_H
 #define TSNREPRO_STREAM_BPF_H
 
-#include <linux/bpf.h>
-#include <linux/if_ether.h>
-#include <linux/in.h>
-#include <linux/ip.h>
 #include <linux/ipv6.h>
-#include <linux/udp.h>
-#include <bpf/bpf_endian.h>
-#include <bpf/bpf_helpers.h>
 
-#include "frer.h"
+#include "ports.bpf.h"
 
 #define NEXT_HEADER_FRAGMENT 44
 #define MORE_FRAGMENTS 0x2000
@@ -24,13 +17,13 @@ enum stream_class { OTHER_TRAFFIC, STREAM_FRAME, STREAM_FRAGMENT };
 
 struct traffic {
 	__u32 stream; /* its index, or FRER_BEST_EFFORT */
-	enum stream_class class; /* how the frame counts for that stream */
+	enum stream_class class; /* what it counts as there */
 };
 
 struct r_tag {
 	__be16 reserved;
 	__be16 sequence;
-	__be16 protocol; /* EtherType of what the tag stands before */
+	__be16 protocol; /* EtherType of the frame without the tag */
 };
 
 struct vlan_header {
@@ -45,22 +38,8 @@ struct ipv6_fragment {
 	__be32 id;
 };
 
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct switch_config);
-} frer_config SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, PORT_TABLES);
-	__type(key, __u32);
-	__type(value, struct port_table);
-} stream_ports SEC(".maps");
-
-/* Only the first fragment of a datagram has its ports: where there are several streams, it
- * leaves a note of its stream for the later ones. */
+/* Only the first fragment of a datagram has its ports: with several streams, its stream is stored
+ * here for the later ones. */
 struct fragment_key {
 	__u32 source;
 	__u32 destination;
@@ -82,24 +61,10 @@ struct {
 	__type(value, struct station);
 } stations SEC(".maps");
 
-static const __u32 only = 0;
-
-/* What carries no stream's port. */
+/* Classify a frame without the port of a stream. */
 static __always_inline struct traffic unmatched(const struct switch_config *config)
 {
 	return (struct traffic){config->one_stream ? 0 : FRER_BEST_EFFORT, OTHER_TRAFFIC};
-}
-
-static __always_inline __u32 stream_at(__u32 protocol, __be16 port)
-{
-	__u32 which = protocol == IPPROTO_TCP ? PORTS_TCP : PORTS_UDP;
-	struct port_table *table = bpf_map_lookup_elem(&stream_ports, &which);
-	__u32 index = bpf_ntohs(port);
-
-	/* Linux 6.1 forgets how large a swapped number can be, and the compiler would leave out a
-	 * mask that it sees no need of. */
-	asm volatile("" : "+r"(index));
-	return table ? table->stream[index & 0xffff] : 0;
 }
 
 static __always_inline struct traffic
@@ -121,7 +86,7 @@ classify_transport(void *header, void *end, __u32 protocol, const struct switch_
 			found.class = STREAM_FRAME;
 		return found;
 	}
-	/* The answers of a stream's listener are protected like the stream, and do not count. */
+	/* Replies of a stream's listener are replicated like the stream, but not counted as it. */
 	stream = stream_at(protocol, udp->source);
 	if (stream && stream <= FRER_MAX_STREAMS)
 		found.stream = stream - 1;
@@ -131,24 +96,24 @@ classify_transport(void *header, void *end, __u32 protocol, const struct switch_
 static __always_inline struct traffic
 classify_fragment(const struct switch_config *config, const struct fragment_key *key)
 {
-	struct traffic found = unmatched(config), *note;
+	struct traffic found = unmatched(config), *first;
 
 	if (config->one_stream) {
 		if (key->protocol == config->stream[0].filter.ip_protocol)
 			found.class = STREAM_FRAGMENT;
 		return found;
 	}
-	note = bpf_map_lookup_elem(&fragments, key);
-	if (note) {
-		found.stream = note->stream;
-		found.class = note->class == STREAM_FRAME ? STREAM_FRAGMENT : OTHER_TRAFFIC;
+	first = bpf_map_lookup_elem(&fragments, key);
+	if (first) {
+		found.stream = first->stream;
+		found.class = first->class == STREAM_FRAME ? STREAM_FRAGMENT : OTHER_TRAFFIC;
 	}
 	return found;
 }
 
-static __always_inline void leave_note(const struct switch_config *config,
-				       const struct fragment_key *key,
-				       const struct traffic *traffic)
+static __always_inline void store_first_fragment(const struct switch_config *config,
+						 const struct fragment_key *key,
+						 const struct traffic *traffic)
 {
 	if (!config->one_stream && traffic->stream != FRER_BEST_EFFORT)
 		bpf_map_update_elem(&fragments, key, traffic, BPF_ANY);
@@ -174,7 +139,7 @@ classify_ipv4(void *header, void *end, const struct switch_config *config)
 		return found;
 	found = classify_transport(header + length, end, ip->protocol, config);
 	if (fragment)
-		leave_note(config, &key, &found);
+		store_first_fragment(config, &key, &found);
 	return found;
 }
 
@@ -199,7 +164,7 @@ classify_ipv6(void *header, void *end, const struct switch_config *config)
 	if (bpf_ntohs(fragment->offset) & 0xfff8)
 		return classify_fragment(config, &key);
 	found = classify_transport(fragment + 1, end, fragment->next_header, config);
-	leave_note(config, &key, &found);
+	store_first_fragment(config, &key, &found);
 	return found;
 }
 
@@ -213,7 +178,7 @@ classify(void *header, void *end, __be16 protocol, const struct switch_config *c
 	return unmatched(config);
 }
 
-/* Counts one frame; the map is per CPU, so no atomic operation is needed. */
+/* Count one frame; the map is per CPU, so no atomic operation is needed. */
 static __always_inline void count_frame(__u32 index, __u64 bytes, const struct traffic *traffic)
 {
 	struct station *station;
@@ -230,7 +195,7 @@ static __always_inline void count_frame(__u32 index, __u64 bytes, const struct t
 		station->stream_fragments++;
 }
 
-/* Counts a frame at a card, also behind an R-TAG. */
+/* Count a frame at a device, with or without an R-TAG. */
 static __always_inline void count_skb(struct __sk_buff *skb, __u32 station)
 {
 	struct switch_config *config = bpf_map_lookup_elem(&frer_config, &only);

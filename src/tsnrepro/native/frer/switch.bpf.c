@@ -1,20 +1,18 @@
 /* SPDX-License-Identifier: MIT
  *
- * An edge switch of the emulated testbed: IEEE 802.1CB sequence generation,
- * replication, recovery and tag removal between one host port and up to eight
- * member ports, in both directions.
+ * A FRER edge switch (IEEE Std 802.1CB): sequence generation, replication, recovery and tag removal
+ * between one host port and up to eight member ports, in both directions.
  *
  *   host port   -- tc ingress --> number, push the R-TAG, copy to each member port
  *   member port -- tc ingress --> recover, pop the R-TAG, send to the host port
  *
- * Both are in tc: there a frame already is what an egress queue takes, where XDP would first
- * copy each frame that a virtual link hands over, duplicates included.
- * Where the host eliminates, what comes from the member ports goes to it with its tag.
- * As control the same programs at the same hooks forward the frame untouched
- * over the first member path.
+ * Both are in tc: there a frame already is what an egress queue takes, where XDP would first copy
+ * each frame of a virtual link, duplicates included. Where the host eliminates, frames of the
+ * member ports go to it with their tags. With FRER off the same programs at the same hooks forward
+ * frames untouched over the first member path.
  *
- * Up to sixteen streams, told by port, each with its own generator and recovery; what fits none
- * goes as best effort over the first member path.
+ * Up to sixteen streams, identified by port, each with its own generator and recovery; other frames
+ * are best effort, over the first member path.
  */
 #include "recovery.bpf.h"
 
@@ -67,10 +65,10 @@ static __always_inline int push_tag(struct __sk_buff *skb, __u16 sequence)
 	struct tagged *head;
 	__be32 *old;
 
-	/* change_head, not adjust_room: the latter knows IP only, and ARP must pass too. */
+	/* change_head, not adjust_room, which handles IP only: ARP must pass too. */
 	if (bpf_skb_change_head(skb, FRER_TAG_BYTES, 0))
 		return -1;
-	have_headers(skb);
+	pull_headers(skb);
 	head = (void *)(long)skb->data;
 	if ((void *)(head + 1) > (void *)(long)skb->data_end)
 		return -1;
@@ -78,7 +76,7 @@ static __always_inline int push_tag(struct __sk_buff *skb, __u16 sequence)
 	head->addresses[0] = old[0];
 	head->addresses[1] = old[1];
 	head->addresses[2] = old[2];
-	/* The EtherType behind the tag stays where it is. */
+	/* The EtherType after the tag stays where it is. */
 	head->ethertype = bpf_htons(FRER_ETHERTYPE);
 	head->tag.reserved = 0;
 	head->tag.sequence = bpf_htons(sequence);
@@ -109,7 +107,7 @@ static __always_inline void send_faulty_copy(struct __sk_buff *skb,
 	send_copy(skb, config, traffic, path);
 }
 
-/* Sends a copy over each of the first `paths` member paths. */
+/* Send a copy over each of the first `paths` member paths. */
 static __always_inline int replicate(struct __sk_buff *skb, const struct switch_config *config,
 				     const struct traffic *traffic, __u32 paths)
 {
@@ -121,7 +119,7 @@ static __always_inline int replicate(struct __sk_buff *skb, const struct switch_
 		send_copy(skb, config, traffic, path);
 		send_faulty_copy(skb, config, traffic, path);
 	}
-	asm volatile("" : "+r"(last)); /* as in settings_of: frerctl has made sure of the range */
+	asm volatile("" : "+r"(last)); /* as in settings_of: frerctl has checked the range */
 	last &= FRER_MAX_PATHS - 1;
 	send_faulty_copy(skb, config, traffic, last);
 	count_frame(STATION_OUT(1 + last), skb->len, traffic);
@@ -145,7 +143,7 @@ int host_ingress(struct __sk_buff *skb)
 
 	if (!config || !config->paths)
 		return TC_ACT_SHOT;
-	have_headers(skb);
+	pull_headers(skb);
 	traffic = classify_skb(skb, config);
 	stream = traffic.stream;
 	count_frame(STATION_IN(0), skb->len, &traffic);
@@ -185,8 +183,8 @@ static __always_inline bool link_drops(__u32 path)
 	return fault && fault->drop_below && bpf_get_prandom_u32() < fault->drop_below;
 }
 
-/* Runs a tagged frame through the individual recovery function, where there is one, and the
- * compound one. */
+/* Pass a tagged frame through the individual recovery function, if there is one, and the compound
+ * one. */
 static __always_inline enum verdict recover_frame(const struct stream_config *config, __u32 stream,
 						  __u32 path, __u32 sequence, __u64 now)
 {
@@ -229,10 +227,10 @@ int member_ingress(struct __sk_buff *skb)
 		return TC_ACT_SHOT;
 	port = port_of(config, skb->ifindex);
 	if (link_drops(port - 1))
-		return refuse(skb, STATION_FAULT_DROPPED(port), &frame.traffic);
+		return discard(skb, STATION_FAULT_DROPPED(port), &frame.traffic);
 	count_frame(STATION_IN(port), skb->len, &frame.traffic);
 	if (frame.traffic.stream >= FRER_MAX_STREAMS)
-		return frame.tagged ? refuse(skb, STATION_UNIDENTIFIED, &frame.traffic) :
+		return frame.tagged ? discard(skb, STATION_UNIDENTIFIED, &frame.traffic) :
 				      send_to_host(skb, config, &frame.traffic);
 	stream = settings_of(config, frame.traffic.stream);
 	if (!stream->frer || stream->leave_tags)
@@ -241,10 +239,10 @@ int member_ingress(struct __sk_buff *skb)
 	if (!frame.tagged)
 		return accept_untagged(stream, frame.traffic.stream, now) ?
 			       send_to_host(skb, config, &frame.traffic) :
-			       refuse(skb, STATION_TAGLESS, &frame.traffic);
+			       discard(skb, STATION_TAGLESS, &frame.traffic);
 	verdict = recover_frame(stream, frame.traffic.stream, port - 1, frame.sequence, now);
 	if (verdict != ACCEPT)
-		return refuse(skb, verdict == ROGUE ? STATION_ROGUE : STATION_ELIMINATED,
+		return discard(skb, verdict == ROGUE ? STATION_ROGUE : STATION_ELIMINATED,
 			      &frame.traffic);
 	if (pop_tag(skb, frame.protocol))
 		return TC_ACT_SHOT;

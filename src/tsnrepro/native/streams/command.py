@@ -9,21 +9,21 @@ from tsnrepro.tools.plausible import count, printed_json
 
 Clock = Literal["tai", "realtime", "monotonic"]
 Stamps = Literal["software", "hardware"]
-# Sequence number and send time; what is left of the payload is zeros.
+# Sequence number and send time; zeros follow.
 _MIN_PAYLOAD_BYTES = 12
 READY = "ready"
-"""The line that a listener prints as soon as its ports are open."""
+"""The line that a listener prints once its ports are open."""
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True)
 class Pacing:
-    """When a talker sends: ``burst`` datagrams each ``interval_ns``, or without pause.
+    """When a talker sends: ``burst`` datagrams per ``interval_ns``, or without pause.
 
-    Of several ``burst`` each slot has the next, and after the last the first follows again.
+    Of several ``burst`` each slot takes the next, in turn.
 
-    ``interval_ns`` of ``None`` saturates the way out. The first slot is at ``start_ns`` or, with
+    ``interval_ns`` of ``None`` saturates the output. The first slot is at ``start_ns`` or, with
     ``cycle_ns``, at the next multiple of the cycle plus ``phase_ns``, both on the run's clock.
     After ``then_after`` datagrams slots are ``then_interval_ns`` apart. With ``poisson``, a seed,
     gaps are exponential with ``interval_ns`` as their mean.
@@ -56,7 +56,7 @@ class Pacing:
 
 @dataclass(frozen=True)
 class StopCondition:
-    """What ends a run: a count of datagrams, a time, or both (the earlier one), or a signal."""
+    """What ends a run: a count of datagrams, a time, whichever comes first, or else a signal."""
 
     count: int | None = None
     seconds: float | None = None
@@ -64,13 +64,13 @@ class StopCondition:
 
 @dataclass(frozen=True)
 class TalkerResult:
-    """What a talker did; times are ns on ``clock``.
+    """A talker's report; times are ns on ``clock``.
 
     ``late`` slots were sent more than ``late_tolerance_ns`` after their time; ``unsent`` are
-    datagrams whose time had come when a talker that could not keep up ended.
-    ``clock_step_ns`` is how far the clock was set (not slewed) during the run, within the noise
-    of reading two clocks. ``attempts`` = ``sent`` + the sum of ``send_errors``.
-    ``refused_reports`` are answers of a host on which nobody listens.
+    datagrams that were due when a talker that could not keep up ended. ``clock_step_ns`` is by how
+    much the clock was set (not slewed) during the run, within the noise of reading two clocks.
+    ``attempts`` = ``sent`` + the sum of ``send_errors``. ``refused_reports`` are ICMP messages of a
+    host where no program listens.
     """
 
     clock: str
@@ -99,11 +99,11 @@ class TalkerResult:
 
 @dataclass(frozen=True)
 class PortReport:
-    """What arrived at one port of a listener; counts are datagrams, gaps are between arrivals.
+    """A listener's report of one port; counts are datagrams, gaps are between arrivals.
 
     ``out_of_order`` counts first arrivals whose number is below the largest seen (RFC 4737,
-    section 3.3); ``socket_drops`` are datagrams for which the socket's buffer had no room.
-    ``buffer_bytes`` is what the kernel set aside for it, on the scale of net.core.rmem_default.
+    section 3.3); ``socket_drops`` are datagrams that the socket's buffer had no room for.
+    ``buffer_bytes`` is that buffer as the kernel counts it, on the scale of net.core.rmem_default.
     """
 
     port: int
@@ -124,10 +124,10 @@ class PortReport:
 
 @dataclass(frozen=True)
 class ListenerResult:
-    """What a listener received; times are ns on ``clock``.
+    """A listener's report; times are ns on ``clock``.
 
-    ``stamp_clock`` is that of stamps: the same clock, ``phc`` (the card's own) or ``none``.
-    ``realtime_priority`` is that of the reading thread under SCHED_FIFO, 0 without it.
+    ``stamp_clock`` is the clock of time stamps: ``clock``, ``phc`` (the card's own) or ``none``.
+    ``realtime_priority`` is that of the reading thread under SCHED_FIFO, or 0.
     """
 
     clock: str
@@ -141,7 +141,7 @@ class ListenerResult:
     streams: tuple[PortReport, ...]
 
     def stream(self, port: int) -> PortReport:
-        """Return what arrived at ``port``.
+        """Return the report of a port.
 
         Raises
         ------
@@ -161,7 +161,7 @@ def talker(
     address: str,
     port: int,
     pacing: Pacing,
-    extent: StopCondition,
+    stop: StopCondition,
     *,
     payload_bytes: int,
     clock: Clock = "tai",
@@ -175,7 +175,7 @@ def talker(
     device: str | None = None,
     send_buffer_bytes: int | None = None,
 ) -> list[str]:
-    """Return the command of a talker; the head of talker.c says what each option means.
+    """Return the command of a talker, see its manual page.
 
     Raises
     ------
@@ -190,8 +190,8 @@ def talker(
         "port": port,
         "payload": payload_bytes,
         "clock": clock,
-        "count": extent.count,
-        "seconds": extent.seconds,
+        "count": stop.count,
+        "seconds": stop.seconds,
         "log": log,
         "timestamps": timestamps,
         "stream": stream,
@@ -207,7 +207,7 @@ def talker(
 def listener(
     program: str,
     ports: list[int],
-    extent: StopCondition,
+    stop: StopCondition,
     *,
     clock: Clock = "tai",
     log: str | None = None,
@@ -218,10 +218,10 @@ def listener(
     bind: str | None = None,
     device: str | None = None,
 ) -> list[str]:
-    """Return the command of a listener; the head of listener.c says what each option means.
+    """Return the command of a listener, see its manual page.
 
-    ``buffer_bytes`` is what the kernel sets aside for the socket, which is twice what SO_RCVBUF is
-    given; ``realtime`` is a SCHED_FIFO priority from 1 to 99 for the thread that reads.
+    ``buffer_bytes`` is the socket's buffer as the kernel counts it, twice the value of SO_RCVBUF;
+    ``realtime`` is a SCHED_FIFO priority from 1 to 99 for the thread that reads.
 
     Raises
     ------
@@ -229,10 +229,10 @@ def listener(
         No port is given.
     """
     if not ports:
-        raise ValueError("a listener needs a port at least")
+        raise ValueError("a listener needs at least one port")
     values = {
-        "count": extent.count,
-        "seconds": extent.seconds,
+        "count": stop.count,
+        "seconds": stop.seconds,
         "clock": clock,
         "log": log,
         "timestamps": timestamps,
@@ -242,7 +242,7 @@ def listener(
         "bind": bind,
         "device": device,
     }
-    return [program, *(w for port in ports for w in ("--port", str(port))), *options(values)]
+    return [program, *(arg for port in ports for arg in ("--port", str(port))), *options(values)]
 
 
 def show_log(path: str) -> list[str]:
@@ -251,17 +251,17 @@ def show_log(path: str) -> list[str]:
 
 
 def options(values: dict[str, Any]) -> list[str]:
-    """Return long options of a command; those of ``None`` are left out."""
+    """Return long options of a command, without those that are ``None``."""
     return [
-        word
+        argument
         for name, value in values.items()
         if value is not None
-        for word in (f"--{name}", str(value))
+        for argument in (f"--{name}", str(value))
     ]
 
 
 def parse_talker(text: str) -> TalkerResult:
-    """Read what a talker printed.
+    """Parse the output of a talker.
 
     Raises
     ------
@@ -279,7 +279,7 @@ def parse_talker(text: str) -> TalkerResult:
 
 
 def parse_listener(text: str) -> ListenerResult:
-    """Read what a listener printed; a ``ready`` line before it is passed over.
+    """Parse the output of a listener; a ``ready`` line before the report is skipped.
 
     Raises
     ------
@@ -302,12 +302,12 @@ def parse_listener(text: str) -> ListenerResult:
 
 
 def read_document(text: str, tool: str) -> dict[str, Any]:
-    """Return the JSON object that one of our programs printed, without its name.
+    """Return the JSON object that a program printed, without the program's name.
 
     Raises
     ------
     ToolError
-        It is broken, or another program's.
+        The text is not the report of this program.
     """
     document = printed_json(text, f"the {tool}")
     if document.get("tool") != tool:
@@ -326,13 +326,13 @@ _ACCEPTED: dict[Any, tuple[type, ...]] = {
 }
 
 
-# How far a clock was set, and stamps against another clock.
+# Clocks set back, TAI behind UTC, and time stamps of another clock.
 _MAY_BE_NEGATIVE = ("clock_step_ns", "tai_offset_s", "worst_late_ns")
 
 
 def _refuse_negative(value: Any, tool: str, name: str) -> None:
     if isinstance(value, int | float) and not 0 <= value < math.inf:
-        raise ToolError(f"the {tool}'s {name} is {value!r}, which nothing can have been")
+        raise ToolError(f"the {tool}'s {name} is {value!r}, which is impossible")
 
 
 def typed(kind: type[T], values: Any, tool: str) -> T:

@@ -1,7 +1,7 @@
-"""What became of a stream: lost, duplicated, reordered, gaps, and one-way latency.
+"""Delivery of a stream: loss, duplicates, reordering, gaps, and one-way latency.
 
-Everything is computed from the count that the talker reports and the listener's log; the names
-follow the IETF's metrics: loss periods (RFC 3357, section 4), reordering (RFC 4737, section 3),
+All of it follows from the talker's count and the listener's log; the names follow the IETF's
+metrics: loss periods (RFC 3357, section 4), reordering (RFC 4737, section 3),
 one-way delay (RFC 7679).
 """
 
@@ -15,7 +15,7 @@ from tsnrepro.common.errors import ToolError
 from tsnrepro.native.streams.log import Records
 
 Receipt = Literal["application", "kernel"]
-"""When a datagram counts as received: by the program's clock or by the receive stamp."""
+"""Which time is that of reception: the program's, or the kernel's or card's time stamp."""
 _COLUMN = {"application": "received_ns", "kernel": "stamped_ns"}
 
 Times = npt.NDArray[np.int64]
@@ -61,7 +61,7 @@ class OneWay:
     """One-way latencies of first arrivals, in order of arrival.
 
     Arrivals without one of the two times have none; they are counted in ``missing_stamps``. A
-    negative latency is kept: it tells that the clocks disagree.
+    negative latency is kept: it shows that the clocks disagree.
     """
 
     latency_ns: Times
@@ -75,16 +75,16 @@ def deliver(sent: int, arrivals: Records, receipt: Receipt = "application") -> D
     Parameters
     ----------
     sent
-        Datagrams that the talker's kernel took.
+        Datagrams that the talker's kernel accepted.
     arrivals
         The listener's records of this stream alone, shape ``(received,)``.
     receipt
-        Which of an arrival's times measures the gaps.
+        Which time of an arrival the gaps are measured by.
 
     Raises
     ------
     ToolError
-        A number arrived that was never sent, or the records are of several streams.
+        A number arrived that was never sent, or the records belong to several streams.
     """
     firsts = _first_arrivals(arrivals)
     sequence = _numbers(arrivals[firsts])
@@ -105,8 +105,8 @@ def deliver(sent: int, arrivals: Records, receipt: Receipt = "application") -> D
 def one_way(arrivals: Records, receipt: Receipt = "application") -> OneWay:
     """Return the latency of every first arrival, in nanoseconds.
 
-    It runs from the time in the payload to the receipt. The caller knows that both are times of one
-    clock, or how far their clocks may be apart (:mod:`tsnrepro.testbeds.clocks`).
+    It is the time from the one in the payload to reception. Both must be on one clock, or the
+    offset of the clocks must be known (:mod:`tsnrepro.testbeds.clocks`).
     """
     first = arrivals[_first_arrivals(arrivals)]
     begin, end = _times(first["sent_ns"]), _times(first[_COLUMN[receipt]])
@@ -116,11 +116,10 @@ def one_way(arrivals: Records, receipt: Receipt = "application") -> OneWay:
 
 
 def on_senders_clock(arrivals: Records) -> tuple[Records, int]:
-    """Return arrivals with their receiving times on the sender's clock, and what was taken off.
+    """Return arrivals with their receive times on the sender's clock, and the offset removed.
 
-    For hosts whose clocks nobody keeps together. The quickest datagram counts as having taken no
-    time, so all times are early by what it took; a clock that runs off by 50 ppm adds 0.5 ms in ten
-    seconds.
+    For hosts whose clocks are not synchronised. The fastest datagram is taken to have no latency,
+    so all times are early by its latency; a clock that drifts by 50 ppm adds 0.5 ms in 10 s.
     """
     begin, end = _times(arrivals["sent_ns"]), _times(arrivals["received_ns"])
     timed = (begin != 0) & (end != 0)
@@ -135,7 +134,7 @@ def on_senders_clock(arrivals: Records) -> tuple[Records, int]:
 
 
 def of_stream(records: Records, stream: int) -> Records:
-    """Return the records of one stream of a log, in their order."""
+    """Return the records of one stream of a log, in order of arrival."""
     return records[records["stream"] == stream]
 
 
@@ -148,7 +147,7 @@ def _times(column: npt.NDArray[np.uint64]) -> Times:
 
 
 def _first_arrivals(arrivals: Records) -> npt.NDArray[np.intp]:
-    """Return the places of each number's first arrival, in order of arrival."""
+    """Return the indices of each number's first arrival, in order of arrival."""
     _, places = np.unique(arrivals["sequence"], return_index=True)
     return np.sort(places)
 
@@ -156,12 +155,12 @@ def _first_arrivals(arrivals: Records) -> npt.NDArray[np.intp]:
 def _check(sent: int, arrivals: Records, sequence: Times) -> None:
     streams = np.unique(arrivals["stream"])
     if len(streams) > 1:
-        raise ToolError(f"these arrivals are of several streams: {streams.tolist()}")
+        raise ToolError(f"these arrivals belong to several streams: {streams.tolist()}")
     if foreign := int(np.count_nonzero(sequence >= sent)):
         raise ToolError(
-            f"{foreign} numbers arrived that were never sent, {sequence.max()} the largest",
+            f"{foreign} numbers arrived that were never sent, the largest {sequence.max()}",
             f"a stream of {sent} datagrams",
-            "Another talker sends to this port, or the log is of another run",
+            "Another talker sends to this port, or the log belongs to another run",
         )
 
 

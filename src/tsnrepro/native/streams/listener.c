@@ -1,21 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * listener: receive numbered datagrams on one or more UDP ports and log every one of them.
- *
- *   listener --port P [--port P ...] [--log FILE] OPTIONS
- *   listener --show-clock            print this host's clocks as JSON and end
- *
- * --buffer-bytes is what the kernel sets aside for a socket (net.core.rmem_default's scale), and
- * --realtime the SCHED_FIFO priority of the thread that reads.
- *
- * Prints `ready` when all sockets are bound and one JSON object at the end. Ends at the first of:
- * --count datagrams, --quiet-ms of silence after the first one, --seconds, SIGTERM or SIGINT.
- *
- * The program takes datagrams in batches; received_ns is when the batch reached the program.
- * A datagram is out of order when its number is below the largest seen (RFC 4737, 3.3); a number
- * seen before is a duplicate and nothing else.
+ * listener: receive numbered datagrams on UDP ports and log every one of them; see listener(1).
  */
-#define _GNU_SOURCE
 #include <getopt.h>
 #include <net/if.h>
 #include <netinet/in.h>
@@ -36,11 +22,11 @@
 #define MAX_PORTS 64
 #define BATCH 64
 #define CONTROL_BYTES 128
-#define BATCHES_A_TURN 16
-/* A signal that comes between looking and waiting is seen after this long. */
+#define BATCHES_PER_TURN 16
+/* A signal between the check and the wait is noticed after this long. */
 #define LONGEST_WAIT_NS 50000000ULL
 #define SPARE_CHUNKS 4
-#define SEEN_BYTES (1ULL << 29) /* one bit for each of 2^32 numbers; touched pages only are real */
+#define SEEN_BYTES (1ULL << 29) /* a bit for each of 2^32 numbers; only touched pages use memory */
 
 struct source {
 	int fd;
@@ -77,7 +63,7 @@ struct options {
 	struct in_addr address;
 	const char *device;
 	uint64_t seconds_ns, quiet_ns, count, buffer_bytes;
-	int realtime; /* SCHED_FIFO's priority; 0: an ordinary program */
+	int realtime; /* priority under SCHED_FIFO, or 0 */
 	enum stamps stamps;
 	const struct named_clock *clock;
 };
@@ -124,7 +110,7 @@ static struct chunk *new_chunk(void)
 {
 	struct chunk *chunk = allocate(sizeof(*chunk));
 
-	memset(chunk, 0, sizeof(*chunk)); /* the pages are there before the datagrams are */
+	memset(chunk, 0, sizeof(*chunk)); /* touch the pages before datagrams arrive */
 	return chunk;
 }
 
@@ -133,7 +119,7 @@ static void open_log(const char *path)
 	arrivals.path = path;
 	arrivals.file = fopen(path, "wb");
 	if (!arrivals.file)
-		fail("the log %s cannot be written: %s", path, strerror(errno));
+		die("the log %s cannot be written: %s", path, strerror(errno));
 	setvbuf(arrivals.file, NULL, _IONBF, 0);
 	for (int i = 0; i < SPARE_CHUNKS; i++) {
 		struct chunk *chunk = new_chunk();
@@ -145,7 +131,7 @@ static void open_log(const char *path)
 	pthread_mutex_init(&arrivals.lock, NULL);
 	pthread_cond_init(&arrivals.more, NULL);
 	if (pthread_create(&arrivals.writer, NULL, write_chunks, NULL))
-		fail("no thread for the log: %s", strerror(errno));
+		die("no thread for the log: %s", strerror(errno));
 }
 
 static void hand_over_chunk(void)
@@ -191,50 +177,20 @@ static void close_log(void)
 	if (fclose(arrivals.file) && !arrivals.error)
 		arrivals.error = errno;
 	if (arrivals.error)
-		fail("the log %s is not whole: %s", arrivals.path, strerror(arrivals.error));
+		die("the log %s is incomplete: %s", arrivals.path, strerror(arrivals.error));
 }
 
 /* --- sockets ----------------------------------------------------------------------------- */
 
-/* The kernel sets aside twice what is asked for, and reports what it set aside: that is what
- * --buffer-bytes names, on the same scale as net.core.rmem_default. */
-static void set_buffer(struct source *source)
-{
-	uint64_t wanted = options.buffer_bytes;
-	int half = (int)(wanted / 2), got;
-	socklen_t length = sizeof(got);
-
-	/* The first needs CAP_NET_ADMIN, the second stops at net.core.rmem_max. */
-	if (wanted && setsockopt(source->fd, SOL_SOCKET, SO_RCVBUFFORCE, &half, sizeof(half)))
-		setsockopt(source->fd, SOL_SOCKET, SO_RCVBUF, &half, sizeof(half));
-	if (getsockopt(source->fd, SOL_SOCKET, SO_RCVBUF, &got, &length))
-		fail("the receive buffer's size cannot be read: %s", strerror(errno));
-	source->buffer_bytes = (uint64_t)got;
-	if (source->buffer_bytes + 1 < wanted)
-		fail("a receive buffer of %" PRIu64 " bytes was asked for and the kernel gave %d: "
-		     "without CAP_NET_ADMIN it gives no more than twice net.core.rmem_max",
-		     wanted, got);
-}
-
-/* Lets the thread that reads the sockets run before every ordinary program; the log's writer,
- * started before, stays ordinary. */
+/* Run this thread, which reads the sockets, before every ordinary program; the log's writer, started
+ * before, stays ordinary. */
 static void run_in_real_time(void)
 {
 	struct sched_param parameters = { .sched_priority = options.realtime };
 
 	if (sched_setscheduler(0, SCHED_FIFO, &parameters))
-		fail("real-time priority %d (SCHED_FIFO) was refused: %s; it needs CAP_SYS_NICE",
+		die("real-time priority %d (SCHED_FIFO) was refused: %s; it needs CAP_SYS_NICE",
 		     options.realtime, strerror(errno));
-}
-
-static void ask_for_stamps(int fd)
-{
-	int flags = options.stamps == STAMPS_SOFTWARE ?
-			    SOF_TIMESTAMPING_RX_SOFTWARE | SOF_TIMESTAMPING_SOFTWARE :
-			    SOF_TIMESTAMPING_RX_HARDWARE | SOF_TIMESTAMPING_RAW_HARDWARE;
-
-	if (setsockopt(fd, SOL_SOCKET, SO_TIMESTAMPING, &flags, sizeof(flags)))
-		fail("the kernel refuses receive time stamps (SO_TIMESTAMPING): %s", strerror(errno));
 }
 
 static void open_source(uint32_t port)
@@ -245,22 +201,20 @@ static void open_source(uint32_t port)
 	int on = 1;
 
 	source->port = port;
-	source->fd = socket(AF_INET, SOCK_DGRAM, 0);
-	if (source->fd < 0)
-		fail("no UDP socket: %s", strerror(errno));
-	if (options.device && setsockopt(source->fd, SOL_SOCKET, SO_BINDTODEVICE, options.device,
-					 (socklen_t)strlen(options.device) + 1))
-		fail("the socket cannot be bound to device %s: %s", options.device, strerror(errno));
-	set_buffer(source);
+	source->fd = open_udp(options.device);
+	source->buffer_bytes = (uint64_t)set_buffer(source->fd, SO_RCVBUF, SO_RCVBUFFORCE,
+						    options.buffer_bytes);
 	setsockopt(source->fd, SOL_SOCKET, SO_RXQ_OVFL, &on, sizeof(on));
 	if (options.stamps)
-		ask_for_stamps(source->fd);
+		enable_stamps(source->fd, options.stamps == STAMPS_SOFTWARE ?
+			SOF_TIMESTAMPING_RX_SOFTWARE | SOF_TIMESTAMPING_SOFTWARE :
+			SOF_TIMESTAMPING_RX_HARDWARE | SOF_TIMESTAMPING_RAW_HARDWARE);
 	source->seen = mmap(NULL, SEEN_BYTES, PROT_READ | PROT_WRITE,
 			    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (source->seen == MAP_FAILED)
-		fail("no address space for the table of seen numbers: %s", strerror(errno));
+		die("no address space for the table of seen numbers: %s", strerror(errno));
 	if (bind(source->fd, (struct sockaddr *)&own, sizeof(own)))
-		fail("UDP port %" PRIu32 " cannot be bound: %s", port, strerror(errno));
+		die("UDP port %" PRIu32 " cannot be bound: %s", port, strerror(errno));
 	waiting[ports++] = (struct pollfd){ .fd = source->fd, .events = POLLIN };
 }
 
@@ -294,7 +248,7 @@ static void account(struct source *source, uint32_t sequence, uint64_t now)
 		source->next_expected = (uint64_t)sequence + 1;
 }
 
-/* Reads the control messages of one datagram: its stamp and the socket's drops before it. */
+/* Read the control messages of a datagram: its time stamp, and the socket's drops before it. */
 static uint64_t read_control(struct source *source, struct msghdr *header, int64_t ahead)
 {
 	uint64_t stamp = 0;
@@ -337,7 +291,7 @@ static void prepare(struct batch *batch)
 	}
 }
 
-static void take(struct source *source, struct mmsghdr *message, uint64_t now, int64_t ahead)
+static void read_datagram(struct source *source, struct mmsghdr *message, uint64_t now, int64_t ahead)
 {
 	const uint8_t *head = message->msg_hdr.msg_iov->iov_base;
 	uint32_t sequence;
@@ -358,12 +312,12 @@ static void take(struct source *source, struct mmsghdr *message, uint64_t now, i
 		log_arrival(source->port, sequence, be64toh(sent), now, stamp);
 }
 
-/* Takes what waits at one socket, some batches at most; returns whether anything did. */
+/* Read what waits at a socket, a few batches at most; return whether anything did. */
 static bool receive(struct source *source, struct batch *batch)
 {
 	bool any = false;
 
-	for (int turn = 0; turn < BATCHES_A_TURN; turn++) {
+	for (int turn = 0; turn < BATCHES_PER_TURN; turn++) {
 		for (int i = 0; i < BATCH; i++)
 			batch->messages[i].msg_hdr.msg_controllen = CONTROL_BYTES;
 		/* MSG_TRUNC: the true length, though the head alone is copied. */
@@ -374,11 +328,11 @@ static bool receive(struct source *source, struct batch *batch)
 				count_error(&receive_errors, errno);
 			return any;
 		}
-		uint64_t now = read_clock(options.clock->id);
+		uint64_t now = clock_ns(options.clock->id);
 		int64_t ahead = options.stamps == STAMPS_SOFTWARE ?
 					ahead_of_realtime(options.clock->id) : 0;
 		for (int i = 0; i < count; i++)
-			take(source, &batch->messages[i], now, ahead);
+			read_datagram(source, &batch->messages[i], now, ahead);
 		any = true;
 		if (count < BATCH)
 			return any;
@@ -386,10 +340,10 @@ static bool receive(struct source *source, struct batch *batch)
 	return any;
 }
 
-/* Returns why to end, or NULL; `wait` becomes the time until the next reason may come up. */
+/* Return why to end, or NULL; `wait` becomes the time until the next reason may arise. */
 static const char *reason_to_end(uint64_t began, uint64_t *wait)
 {
-	uint64_t now = read_clock(CLOCK_MONOTONIC);
+	uint64_t now = clock_ns(CLOCK_MONOTONIC);
 
 	*wait = LONGEST_WAIT_NS;
 	if (stopped)
@@ -414,7 +368,7 @@ static const char *reason_to_end(uint64_t began, uint64_t *wait)
 static const char *listen_until_the_end(void)
 {
 	static struct batch batch;
-	uint64_t began = read_clock(CLOCK_MONOTONIC), wait;
+	uint64_t began = clock_ns(CLOCK_MONOTONIC), wait;
 	const char *reason;
 
 	prepare(&batch);
@@ -423,7 +377,7 @@ static const char *listen_until_the_end(void)
 		for (size_t i = 0; i < ports; i++)
 			any |= receive(&sources[i], &batch);
 		if (any)
-			last_arrival_ns = read_clock(CLOCK_MONOTONIC);
+			last_arrival_ns = clock_ns(CLOCK_MONOTONIC);
 		reason = reason_to_end(began, &wait);
 		if (reason)
 			return reason;
@@ -441,7 +395,7 @@ static void read_drops(struct source *source)
 	uint32_t counters[SK_MEMINFO_VARS];
 	socklen_t length = sizeof(counters);
 
-	/* SO_RXQ_OVFL told of drops before the last datagram; this knows of those after it. */
+	/* SO_RXQ_OVFL counts drops before the last datagram; this includes those after it. */
 	if (!getsockopt(source->fd, SOL_SOCKET, SO_MEMINFO, counters, &length) &&
 	    length > SK_MEMINFO_DROPS * sizeof(uint32_t) &&
 	    counters[SK_MEMINFO_DROPS] > source->drops)
@@ -491,22 +445,39 @@ static void print_report(const char *ended_by, int64_t step)
 
 /* --- the command line -------------------------------------------------------------------- */
 
-enum { PORT, BIND, DEVICE, LOG, SECONDS, QUIET, COUNT, BUFFER, REALTIME, STAMPS, CLOCK, SHOW_CLOCK };
+enum { PORT, BIND, DEVICE, COUNT, SECONDS, QUIET, BUFFER, REALTIME, LOG, STAMPS, CLOCK, SHOW_CLOCK };
 
-static const struct option known_options[] = {
-	{ "port", required_argument, NULL, PORT },
-	{ "bind", required_argument, NULL, BIND },
-	{ "device", required_argument, NULL, DEVICE },
-	{ "log", required_argument, NULL, LOG },
-	{ "seconds", required_argument, NULL, SECONDS },
-	{ "quiet-ms", required_argument, NULL, QUIET },
-	{ "count", required_argument, NULL, COUNT },
-	{ "buffer-bytes", required_argument, NULL, BUFFER },
-	{ "realtime", required_argument, NULL, REALTIME },
-	{ "timestamps", required_argument, NULL, STAMPS },
-	{ "clock", required_argument, NULL, CLOCK },
-	{ "show-clock", no_argument, NULL, SHOW_CLOCK },
-	{ NULL, 0, NULL, 0 },
+static const struct known_option known[] = {
+	[PORT] = {"port", "N", "UDP port to listen on; 1 to 64 times"},
+	[BIND] = {"bind", "A", "own IPv4 address (default: all)"},
+	[DEVICE] = {"device", "NAME", "receive from this network device only (default: all)"},
+	[COUNT] = {"count", "N", "stop after N datagrams (default: no limit)"},
+	[SECONDS] = {"seconds", "S", "stop after S seconds (default: no limit)"},
+	[QUIET] = {"quiet-ms", "MS",
+		   "stop after this long without a datagram, from the first one on, up to an hour "
+		   "(default: never)"},
+	[BUFFER] = {"buffer-bytes", "BYTES",
+		    "receive buffer of each socket as the kernel counts it, up to 2^31 (default: "
+		    "net.core.rmem_default)"},
+	[REALTIME] = {"realtime", "N",
+		      "read under SCHED_FIFO with this priority, 1 to 99 (default: as an ordinary "
+		      "program)"},
+	[LOG] = {"log", "FILE", "write a record for each datagram (default: none)"},
+	[STAMPS] = {"timestamps", "KIND",
+		    "software or hardware receive time stamps, into the log (default: none)"},
+	[CLOCK] = {"clock", "NAME", "tai, realtime or monotonic (default: tai)"},
+	[SHOW_CLOCK] = {"show-clock", NULL, "print the clocks of this host as JSON and exit"},
+	{NULL, NULL, NULL},
+};
+
+static const struct help help = {
+	.purpose = "Receive the datagrams of talker(1), print 'ready' once the ports are open and a report\n"
+		   "as JSON at the end. Ends at the first of --count, --quiet-ms, --seconds, SIGTERM or\n"
+		   "SIGINT. See listener(1).",
+	.usage = "  listener --port N [--port N]... [OPTION]...\n"
+		 "  listener --show-clock",
+	.groups = {{"Options", known}},
+	.example = "  listener --port 5001 --count 1000 --quiet-ms 500 --log arrivals",
 };
 
 struct command_line {
@@ -518,32 +489,31 @@ struct command_line {
 static void add_port(struct command_line *line, uint32_t port)
 {
 	if (line->count == MAX_PORTS)
-		fail("--port is given more than %d times", MAX_PORTS);
+		die("--port is given more than %d times", MAX_PORTS);
 	for (size_t i = 0; i < line->count; i++)
 		if (line->ports[i] == port)
-			fail("--port %" PRIu32 " is given twice", port);
+			die("--port %" PRIu32 " is given twice", port);
 	line->ports[line->count++] = port;
 }
 
-static void read_option(int option, struct command_line *line)
+static void apply_option(int option, struct command_line *line)
 {
 	switch (option) {
-	case PORT: add_port(line, (uint32_t)parse_number("port", optarg, 1, 65535)); break;
+	case PORT: add_port(line, (uint32_t)number(optarg, "--port", 1, 65535)); break;
 	case BIND:
 		if (inet_pton(AF_INET, optarg, &options.address) != 1)
-			fail("--bind takes an IPv4 address, not '%s'", optarg);
+			die("--bind takes an IPv4 address, not '%s'", optarg);
 		break;
 	case DEVICE: options.device = optarg; break;
 	case LOG: line->log = optarg; break;
-	case SECONDS: options.seconds_ns = parse_seconds(optarg); break;
-	case QUIET: options.quiet_ns = parse_number("quiet-ms", optarg, 1, 3600000) * 1000000; break;
-	case COUNT: options.count = parse_number("count", optarg, 1, UINT64_MAX); break;
-	case BUFFER: options.buffer_bytes = parse_number("buffer-bytes", optarg, 1, 1u << 31); break;
-	case REALTIME: options.realtime = (int)parse_number("realtime", optarg, 1, 99); break;
+	case SECONDS: options.seconds_ns = seconds(optarg, "--seconds"); break;
+	case QUIET: options.quiet_ns = number(optarg, "--quiet-ms", 1, 3600000) * 1000000; break;
+	case COUNT: options.count = number(optarg, "--count", 1, UINT64_MAX); break;
+	case BUFFER: options.buffer_bytes = number(optarg, "--buffer-bytes", 1, 1u << 31); break;
+	case REALTIME: options.realtime = (int)number(optarg, "--realtime", 1, 99); break;
 	case STAMPS: options.stamps = parse_stamps(optarg); break;
 	case CLOCK: options.clock = parse_clock(optarg); break;
 	case SHOW_CLOCK: print_clocks(); exit(0);
-	default: fail("see the head of listener.c for the options");
 	}
 }
 
@@ -553,12 +523,10 @@ int main(int argc, char **argv)
 	int option;
 
 	options.clock = &clocks[0];
-	while ((option = getopt_long(argc, argv, "", known_options, NULL)) != -1)
-		read_option(option, &line);
-	if (optind < argc)
-		fail("no option takes '%s'", argv[optind]);
+	while ((option = next_option(argc, argv, known, &help, 0)) != -1)
+		apply_option(option, &line);
 	if (!line.count)
-		fail("--port is missing: at least one UDP port to listen on");
+		die("--port is missing: at least one UDP port to listen on");
 	stop_on_signals();
 	prctl(PR_SET_TIMERSLACK, 1UL);
 	if (line.log)

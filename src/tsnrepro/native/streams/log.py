@@ -1,4 +1,4 @@
-"""Logs of the listener: 32 bytes a datagram, read whole or refused."""
+"""Logs of the listener: 32 bytes per datagram, read completely or refused."""
 
 import base64
 import binascii
@@ -21,7 +21,7 @@ LISTENER_DTYPE = np.dtype(
         ("stamped_ns", "<u8"),
     ]
 )
-"""One arrival: UDP port, number, time in the payload, time of the program, stamp (0: none)."""
+"""An arrival: UDP port, number, send time, the program's time, time stamp (0: none)."""
 
 Records = npt.NDArray[np.void]
 
@@ -46,8 +46,8 @@ def read_listener_log(log: Path | bytes) -> Records:
     return np.frombuffer(data, LISTENER_DTYPE)
 
 
-def decoded(text: str) -> bytes:
-    """Return the log that a host printed as base64 (``command.show_log``).
+def decode_log(text: str) -> bytes:
+    """Decode a log that a host printed as base64 (``command.show_log``).
 
     Raises
     ------
@@ -57,13 +57,13 @@ def decoded(text: str) -> bytes:
     try:
         return base64.b64decode("".join(text.split()), validate=True)
     except (binascii.Error, ValueError) as error:
-        raise ToolError(f"a log that came as base64 cannot be read: {error}") from error
+        raise ToolError(f"a log in base64 cannot be read: {error}") from error
 
 
 def compress(records: Records) -> bytes:
-    """Return records as Parquet: named columns, numbers as differences, Zstandard.
+    """Return records as Parquet: named columns, delta encoding, Zstandard.
 
-    Equal records are equal bytes, and nothing is lost.
+    The bytes depend on the records alone, and the compression is lossless.
     """
     names = records.dtype.names or ()
     table = pa.table({name: pa.array(np.ascontiguousarray(records[name])) for name in names})
@@ -85,7 +85,7 @@ def decompress(data: bytes) -> Records:
     Raises
     ------
     RecordError
-        The bytes are no Parquet file, or have other columns.
+        The bytes are not a Parquet file, or have other columns.
     """
     try:
         table = pq.read_table(io.BytesIO(data))

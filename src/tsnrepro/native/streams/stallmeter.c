@@ -1,23 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * stallmeter: how long each processor kept an ordinary program from running, and how often.
- *
- *   stallmeter [--threshold-us N] [--budget-ppm N] [--seconds S]
- *
- * One thread a processor, bound to it, sleeps until a time and sees how late it runs: that is what
- * any program would have waited there that had something to do at that time. A stall is seen with
- * what is left of it at the next check, so one as long as the time between checks and threshold
- * together is never missed, and a shorter one as often as a check falls into it.
- *
- * What a check costs differs tenfold between machines (the timer of a virtual machine is dear), so
- * each thread measures its own and takes the time between checks, 0.25 to 8 ms, that keeps it
- * within the budget. That time varies by a quarter at random, lest checks fall in step with
- * something that is periodic itself.
- *
- * Prints `ready` when all threads run and one JSON object at the end, which is --seconds, SIGTERM
- * or SIGINT. Times of stalls are CLOCK_TAI, when the thread should have run.
+ * stallmeter: how long, and how often, each processor kept an ordinary program from running; see
+ * stallmeter(1).
  */
-#define _GNU_SOURCE
 #include <getopt.h>
 #include <pthread.h>
 #include <sched.h>
@@ -26,13 +11,13 @@
 
 #include "stream.h"
 
-/* Longest stalls that a processor keeps with their times. */
+/* The longest stalls of a processor are kept with their times. */
 #define KEPT 64
 #define SHORTEST_PERIOD_NS 250000ULL
 #define LONGEST_PERIOD_NS 8000000ULL
 #define FIRST_PERIOD_NS 1000000ULL
-/* Checks between two looks at what they cost. */
-#define CHECKS_A_LOOK 16
+/* Checks between two measurements of their cost. */
+#define CHECKS_PER_MEASUREMENT 16
 
 struct stall {
 	uint64_t due_ns, late_ns;
@@ -51,7 +36,7 @@ static uint64_t threshold_ns = 500000, budget_ppm = 8000, seconds_ns;
 static atomic_bool ending;
 static pthread_barrier_t all_run;
 
-/* Keeps a stall, in place of the shortest one where there is no room. */
+/* Keep a stall, in place of the shortest one if there is no room. */
 static void keep(struct processor *processor, uint64_t due, uint64_t late)
 {
 	size_t place = processor->used;
@@ -83,14 +68,14 @@ static void check(struct processor *processor, uint64_t due, uint64_t now)
 	keep(processor, due, late);
 }
 
-/* What all checks have cost so far sets the period, so that a dear one is made up for. */
+/* Set the period by the cost of all checks so far, so that expensive ones are compensated. */
 static void keep_to_budget(struct processor *processor)
 {
 	uint64_t cost, period;
 
-	if (!processor->checks) /* it ended before the first */
+	if (!processor->checks) /* ended before the first */
 		return;
-	processor->used_ns = read_clock(CLOCK_THREAD_CPUTIME_ID);
+	processor->used_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
 	cost = processor->used_ns / processor->checks;
 	period = cost * 1000000 / budget_ppm;
 	if (period < SHORTEST_PERIOD_NS)
@@ -119,16 +104,16 @@ static void *watch(void *argument)
 	CPU_ZERO(&one);
 	CPU_SET(processor->number, &one);
 	if (pthread_setaffinity_np(pthread_self(), sizeof(one), &one))
-		fail("no thread can be bound to processor %d", processor->number);
+		die("no thread can be bound to processor %d", processor->number);
 	prctl(PR_SET_TIMERSLACK, 1UL);
 	pthread_barrier_wait(&all_run);
-	due = read_clock(CLOCK_MONOTONIC) + processor->period_ns;
+	due = clock_ns(CLOCK_MONOTONIC) + processor->period_ns;
 	while (!atomic_load_explicit(&ending, memory_order_relaxed)) {
 		struct timespec time = to_timespec(due);
 		clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &time, NULL);
-		now = read_clock(CLOCK_MONOTONIC);
+		now = clock_ns(CLOCK_MONOTONIC);
 		check(processor, due, now);
-		if (processor->checks % CHECKS_A_LOOK == 0)
+		if (processor->checks % CHECKS_PER_MEASUREMENT == 0)
 			keep_to_budget(processor);
 		due = now + next_period(processor);
 	}
@@ -151,12 +136,12 @@ static void print_processor(const struct processor *processor, int64_t ahead)
 
 static void print_report(const struct processor *processors, size_t count, uint64_t began)
 {
-	uint64_t now = read_clock(CLOCK_MONOTONIC);
+	uint64_t now = clock_ns(CLOCK_MONOTONIC);
 	int64_t ahead = ahead_of_monotonic(CLOCK_TAI);
 
 	printf("{\"tool\": \"stallmeter\", \"threshold_ns\": %" PRIu64
 	       ", \"seconds\": %.6f, \"processors\": [",
-	       threshold_ns, (double)(now - began) / NS_PER_S);
+	       threshold_ns, (double)(now - began) / SECOND_NS);
 	for (size_t i = 0; i < count; i++) {
 		if (i)
 			printf(", ");
@@ -165,14 +150,14 @@ static void print_report(const struct processor *processors, size_t count, uint6
 	printf("]}\n");
 }
 
-/* Starts a thread on every processor that this program may run on. */
+/* Start a thread on every processor that this program may run on. */
 static size_t watch_all(struct processor *processors)
 {
 	cpu_set_t allowed;
 	size_t count = 0;
 
 	if (sched_getaffinity(0, sizeof(allowed), &allowed))
-		fail("the processors cannot be told: %s", strerror(errno));
+		die("cannot read the allowed processors: %s", strerror(errno));
 	for (int number = 0; number < CPU_SETSIZE; number++)
 		if (CPU_ISSET(number, &allowed))
 			processors[count++] = (struct processor){
@@ -183,7 +168,7 @@ static size_t watch_all(struct processor *processors)
 	pthread_barrier_init(&all_run, NULL, (unsigned)count + 1);
 	for (size_t i = 0; i < count; i++)
 		if (pthread_create(&processors[i].thread, NULL, watch, &processors[i]))
-			fail("no thread for processor %d", processors[i].number);
+			die("no thread for processor %d", processors[i].number);
 	pthread_barrier_wait(&all_run);
 	return count;
 }
@@ -200,22 +185,31 @@ static void wait_for_the_end(const sigset_t *signals)
 
 enum { THRESHOLD, BUDGET, SECONDS };
 
-static const struct option known_options[] = {
-	{ "threshold-us", required_argument, NULL, THRESHOLD },
-	{ "budget-ppm", required_argument, NULL, BUDGET },
-	{ "seconds", required_argument, NULL, SECONDS },
-	{ NULL, 0, NULL, 0 },
+static const struct known_option known[] = {
+	[THRESHOLD] = {"threshold-us", "US",
+		       "lateness that counts as a stall, 1 to 10000000 us (default: 500)"},
+	[BUDGET] = {"budget-ppm", "N",
+		    "share of each processor that the meter may use, 100 to 1000000 millionths "
+		    "(default: 8000)"},
+	[SECONDS] = {"seconds", "S", "stop after S seconds (default: no limit)"},
+	{NULL, NULL, NULL},
 };
 
-static void read_option(int option)
+static const struct help help = {
+	.purpose = "Measure how long, and how often, each processor kept an ordinary program from running.\n"
+		   "Prints 'ready', and a report as JSON after --seconds or by SIGTERM or SIGINT. See\n"
+		   "stallmeter(1).",
+	.usage = "  stallmeter [OPTION]...",
+	.groups = {{"Options", known}},
+	.example = "  stallmeter --seconds 10 --threshold-us 200",
+};
+
+static void apply_option(int option)
 {
 	switch (option) {
-	case THRESHOLD:
-		threshold_ns = parse_number("threshold-us", optarg, 1, 10000000) * 1000;
-		break;
-	case BUDGET: budget_ppm = parse_number("budget-ppm", optarg, 100, 1000000); break;
-	case SECONDS: seconds_ns = parse_seconds(optarg); break;
-	default: fail("see the head of stallmeter.c for the options");
+	case THRESHOLD: threshold_ns = number(optarg, "--threshold-us", 1, 10000000) * 1000; break;
+	case BUDGET: budget_ppm = number(optarg, "--budget-ppm", 100, 1000000); break;
+	case SECONDS: seconds_ns = seconds(optarg, "--seconds"); break;
 	}
 }
 
@@ -225,16 +219,14 @@ int main(int argc, char **argv)
 	sigset_t signals;
 	int option;
 
-	while ((option = getopt_long(argc, argv, "", known_options, NULL)) != -1)
-		read_option(option);
-	if (optind < argc)
-		fail("no option takes '%s'", argv[optind]);
+	while ((option = next_option(argc, argv, known, &help, 0)) != -1)
+		apply_option(option);
 	sigemptyset(&signals);
 	sigaddset(&signals, SIGTERM);
 	sigaddset(&signals, SIGINT);
 	sigprocmask(SIG_BLOCK, &signals, NULL);
 	size_t count = watch_all(processors);
-	uint64_t began = read_clock(CLOCK_MONOTONIC);
+	uint64_t began = clock_ns(CLOCK_MONOTONIC);
 	puts("ready");
 	fflush(stdout);
 	wait_for_the_end(&signals);

@@ -1,4 +1,4 @@
-"""The stall meter: its command, and what it found."""
+"""The command of the stall meter, and its report."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -9,26 +9,26 @@ from tsnrepro.native.streams.command import options, read_document, typed
 
 @dataclass(frozen=True)
 class ProcessorStalls:
-    """What one processor did to a program that had to run at some instants.
+    """The stalls of one processor, for a thread that was to run at certain times.
 
     Attributes
     ----------
     processor
         Its number.
     checks
-        Instants at which a thread was to run there.
+        Times at which the thread was to run.
     used_ns
         Processor time that the checks took.
     stalls
-        Checks at which it ran later than the threshold; ``stalls / checks`` is the chance that a
-        program which has something to do waits as long.
+        Checks at which it was later than the threshold; ``stalls / checks`` is the probability that
+        a program with something to do waits as long.
     stalled_ns
-        How much later, over these checks.
+        Their total lateness.
     longest_ns
-        The latest of all checks, the threshold aside.
+        The greatest lateness of all checks.
     kept
-        The longest stalls (64 at most): when it should have run (CLOCK_TAI, ns), how much later
-        it did (ns).
+        The longest stalls (64 at most): when the thread was to run (CLOCK_TAI, ns) and how late
+        it was (ns).
     """
 
     processor: int
@@ -60,19 +60,19 @@ class StallReport:
 
     @property
     def stalled_share(self) -> float:
-        """Chance that a program with something to do waits longer than the threshold."""
+        """Probability that a program with something to do waits longer than the threshold."""
         return self.stalls / max(1, sum(each.checks for each in self.processors))
 
     @property
     def cost(self) -> float:
-        """Part of a processor's time that the meter took, on average over processors."""
+        """Share of processor time that the meter used, averaged over processors."""
         used = sum(each.used_ns for each in self.processors)
         if not self.seconds:
             return 0.0
         return used / 1e9 / self.seconds / len(self.processors)
 
     def values(self) -> dict[str, Any]:
-        """Return what a trial's record keeps, in milliseconds."""
+        """Return the values of a trial's record, in milliseconds."""
         return {
             "threshold_ms": self.threshold_ns / 1e6,
             "seconds": self.seconds,
@@ -99,17 +99,16 @@ def stall_meter(
     threshold_us: int | None = None,
     budget_ppm: int | None = None,
 ) -> list[str]:
-    """Return the command of a stall meter, which ends by itself after ``seconds`` or by a signal.
+    """Return the command of a stall meter, which ends after ``seconds`` or by a signal.
 
-    ``budget_ppm`` is the part of each processor that it may take, in millionths; the head of
-    stallmeter.c says how it keeps to that.
+    ``budget_ppm`` is the share of each processor that it may use, in millionths; see stallmeter(1).
     """
     values = {"seconds": seconds, "threshold-us": threshold_us, "budget-ppm": budget_ppm}
     return [program, *options(values)]
 
 
 def parse_stalls(text: str) -> StallReport:
-    """Read what a stall meter printed; a ``ready`` line before it is passed over.
+    """Parse the output of a stall meter; a ``ready`` line before the report is skipped.
 
     Raises
     ------
@@ -136,5 +135,5 @@ def _processor(values: Any) -> ProcessorStalls:
     try:
         kept = tuple((int(due), int(late)) for due, late in found.kept)
     except (TypeError, ValueError) as error:
-        raise ToolError(f"the stall meter's stalls are no pairs of times: {error}") from error
+        raise ToolError(f"the stall meter's stalls are not pairs of times: {error}") from error
     return ProcessorStalls(**{**vars(found), "kept": kept})

@@ -1,38 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * talker: send numbered datagrams at exact times, each with its number and send time inside.
- *
- *   talker --address A --port P --payload BYTES (--interval-ns N | --saturate) OPTIONS
- *   talker --show-clock              print this host's clocks as JSON and end
- *
- * Pacing. Slot k is due at start + k x interval on the chosen clock, whatever happened before, so
- * nothing drifts. The program sleeps until --spin-ns before a slot and then watches the clock.
- * A slot that comes up late is sent at once and counted as late (more than --late-ns); the slots
- * after it are not moved, so a stall is followed by the datagrams that it held up. A talker that
- * cannot keep up ends a tenth of --seconds late at the latest; what it owed is counted as unsent.
- *
- * Random slots. With --poisson SEED the gaps before and between slots are independent and exponential
- * with --interval-ns as their mean; a seed gives the same slots again.
- *
- * Bursts. --burst N hands over N datagrams in each slot; of --burst N,M,... each slot has the next, and
- * after the last the first follows again.
- *
- * A second rate. From attempt --then-after on slots are --then-interval-ns apart.
- *
- * Times. The payload carries the reading of the clock just before the kernel is called; the
- * datagrams of a --burst are handed over by one call and carry one time. With --txtime it carries
- * the launch time asked for instead: the slot's. The kernel ignores launch times where no etf (or
- * fq) queue is on the way out, and does not say so.
- *
- * Numbers. A number is used up when the kernel took its datagram, so 0 ... sent-1 were all sent;
- * what the kernel refused is counted in send_errors. --count counts attempts, refused included.
- *
- * --send-buffer is what the kernel sets aside for datagrams that have not left the last queue of this
- * machine; where hosts and switches share it, a smaller one holds the talker up before a switch drops.
- *
- * Prints one JSON object at the end: after --count, after --seconds, at SIGTERM or SIGINT.
+ * talker: send numbered datagrams at exact times, each with its number and send time inside; see
+ * talker(1).
  */
-#define _GNU_SOURCE
 #include <getopt.h>
 #include <math.h>
 #include <net/if.h>
@@ -48,7 +18,7 @@
 #include "stream.h"
 
 #define MAX_BURST 1024
-#define MAX_BURSTS 256 /* different ones, one after the other */
+#define MAX_BURSTS 256 /* numbers of --burst */
 #define SATURATING_BURST 32
 #define MAX_CHUNKS 65536 /* of 65536 records: every 32-bit number */
 #define LEAD_NS 20000000ULL
@@ -66,8 +36,8 @@ struct options {
 	unsigned int burst_count;
 	uint64_t start_ns, cycle_ns, phase_ns, spin_ns, late_ns, txtime_ahead_ns;
 	uint64_t then_after, then_interval_ns;
-	uint64_t stream, random;
-	int priority, send_buffer;
+	uint64_t stream, random, send_buffer;
+	int priority;
 	enum stamps stamps;
 	const struct named_clock *clock;
 	bool saturate, poisson, txtime, dont_fragment, has_own, has_priority, has_ahead;
@@ -141,29 +111,27 @@ static void write_log(void)
 	if (file && fclose(file))
 		whole = false;
 	if (!whole)
-		fail("the log %s is not whole: %s", options.log, strerror(errno));
+		die("the log %s is incomplete: %s", options.log, strerror(errno));
 }
 
 /* --- the socket -------------------------------------------------------------------------- */
 
-static void ask_for_stamps(void)
+static void enable_transmit_stamps(void)
 {
-	/* OPT_ID counts the datagrams that the kernel took from 0: our sequence numbers. */
-	int flags = SOF_TIMESTAMPING_OPT_ID | SOF_TIMESTAMPING_OPT_TSONLY;
 	int bytes = ERROR_BUFFER_BYTES;
 
-	flags |= options.stamps == STAMPS_SOFTWARE ?
-			 SOF_TIMESTAMPING_TX_SOFTWARE | SOF_TIMESTAMPING_SOFTWARE :
-			 SOF_TIMESTAMPING_TX_HARDWARE | SOF_TIMESTAMPING_RAW_HARDWARE;
-	if (setsockopt(fd, SOL_SOCKET, SO_TIMESTAMPING, &flags, sizeof(flags)))
-		fail("the kernel refuses transmit time stamps (SO_TIMESTAMPING): %s",
-		     strerror(errno));
-	/* Stamps wait in the error queue, which the receive buffer bounds. */
+	/* OPT_ID counts the datagrams that the kernel accepted, from 0: our sequence numbers. */
+	enable_stamps(fd, SOF_TIMESTAMPING_OPT_ID | SOF_TIMESTAMPING_OPT_TSONLY |
+				  (options.stamps == STAMPS_SOFTWARE ?
+					   SOF_TIMESTAMPING_TX_SOFTWARE | SOF_TIMESTAMPING_SOFTWARE :
+					   SOF_TIMESTAMPING_TX_HARDWARE |
+						   SOF_TIMESTAMPING_RAW_HARDWARE));
+	/* Time stamps wait in the error queue, which the receive buffer limits. */
 	if (setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &bytes, sizeof(bytes)))
 		setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof(bytes));
 }
 
-static void ask_for_txtime(void)
+static void enable_txtime(void)
 {
 	struct sock_txtime txtime = { .clockid = options.clock->id,
 				      .flags = SOF_TXTIME_REPORT_ERRORS };
@@ -171,56 +139,39 @@ static void ask_for_txtime(void)
 	if (!setsockopt(fd, SOL_SOCKET, SO_TXTIME, &txtime, sizeof(txtime)))
 		return;
 	if (errno == EPERM)
-		fail("--txtime needs CAP_NET_ADMIN (run as root): the kernel refuses SO_TXTIME");
+		die("--txtime needs CAP_NET_ADMIN (run as root): the kernel refuses SO_TXTIME");
 	if (errno == ENOPROTOOPT)
-		fail("--txtime needs Linux 4.19 or later: this kernel has no SO_TXTIME");
-	fail("the kernel refuses launch times on clock %s (SO_TXTIME): %s", options.clock->name,
+		die("--txtime needs Linux 4.19 or later: this kernel has no SO_TXTIME");
+	die("the kernel refuses launch times on clock %s (SO_TXTIME): %s", options.clock->name,
 	     strerror(errno));
-}
-
-/* Sets aside a buffer beyond the host's limit, or fails: a smaller one would bound the load. */
-static void ask_for_buffer(void)
-{
-	int half = options.send_buffer / 2, got = 0;
-	socklen_t length = sizeof(got);
-
-	if (setsockopt(fd, SOL_SOCKET, SO_SNDBUFFORCE, &half, sizeof(half)))
-		setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &half, sizeof(half));
-	if (getsockopt(fd, SOL_SOCKET, SO_SNDBUF, &got, &length) || got < 2 * half)
-		fail("the send buffer is %d bytes and not %d: that needs CAP_NET_ADMIN", got,
-		     options.send_buffer);
 }
 
 static void open_socket(void)
 {
 	int discover = IP_PMTUDISC_DO;
 
-	fd = socket(AF_INET, SOCK_DGRAM, 0);
-	if (fd < 0)
-		fail("no UDP socket: %s", strerror(errno));
-	if (options.device && setsockopt(fd, SOL_SOCKET, SO_BINDTODEVICE, options.device,
-					 (socklen_t)strlen(options.device) + 1))
-		fail("the socket cannot be bound to device %s: %s", options.device, strerror(errno));
+	fd = open_udp(options.device);
 	if (options.has_own && bind(fd, (struct sockaddr *)&options.own, sizeof(options.own)))
-		fail("the socket cannot be bound to the address of --bind: %s", strerror(errno));
+		die("the socket cannot be bound to the address of --bind: %s", strerror(errno));
 	if (options.has_priority && setsockopt(fd, SOL_SOCKET, SO_PRIORITY, &options.priority,
 					       sizeof(options.priority)))
-		fail("priority %d is refused (above 6 it needs CAP_NET_ADMIN): %s",
+		die("priority %d is refused (above 6 it needs CAP_NET_ADMIN): %s",
 		     options.priority, strerror(errno));
 	if (options.dont_fragment &&
 	    setsockopt(fd, IPPROTO_IP, IP_MTU_DISCOVER, &discover, sizeof(discover)))
-		fail("the kernel refuses --dont-fragment: %s", strerror(errno));
+		die("the kernel refuses --dont-fragment: %s", strerror(errno));
+	/* A smaller one than requested would limit the load. */
 	if (options.send_buffer)
-		ask_for_buffer();
+		set_buffer(fd, SO_SNDBUF, SO_SNDBUFFORCE, options.send_buffer);
 	if (options.txtime)
-		ask_for_txtime();
+		enable_txtime();
 	if (options.stamps)
-		ask_for_stamps();
+		enable_transmit_stamps();
 	if (connect(fd, (struct sockaddr *)&options.destination, sizeof(options.destination)))
-		fail("there is no route to the address: %s", strerror(errno));
+		die("there is no route to the address: %s", strerror(errno));
 }
 
-/* --- what comes back by the error queue --------------------------------------------------- */
+/* --- the socket's error queue ------------------------------------------------------------ */
 
 static void read_stamp(const struct sock_extended_err *report, const struct scm_timestamping *times)
 {
@@ -334,11 +285,11 @@ static void account(unsigned int sent, uint64_t wanted, uint64_t now, uint64_t i
 	counts.last_call_sent = sent;
 }
 
-/* Sends `left` datagrams back to back; `wanted` is 0 where no time was wanted. */
+/* Send `left` datagrams back to back; `wanted` is their slot, or 0. */
 static void send_burst(unsigned int left, uint64_t wanted)
 {
 	while (left && !stopped) {
-		uint64_t now = read_clock(options.clock->id);
+		uint64_t now = clock_ns(options.clock->id);
 		uint64_t inside = options.txtime ? wanted : now;
 		fill(left, inside);
 		int sent = sendmmsg(fd, calls, left, 0);
@@ -346,7 +297,7 @@ static void send_burst(unsigned int left, uint64_t wanted)
 			account((unsigned int)sent, wanted, now, inside);
 			left -= (unsigned int)sent;
 		} else if (errno == ECONNREFUSED) {
-			/* About an earlier datagram: nobody listened. This one was not tried. */
+			/* About an earlier datagram: nobody was listening. This one was not tried. */
 			counts.refused_reports++;
 		} else if (errno != EINTR) {
 			count_error(&send_errors, errno);
@@ -356,11 +307,11 @@ static void send_burst(unsigned int left, uint64_t wanted)
 	}
 }
 
-/* Waits until `due`; returns how late it is then. */
+/* Wait until `due`; return how late it is then. */
 static uint64_t wait_until(uint64_t due)
 {
 	for (;;) {
-		uint64_t now = read_clock(options.clock->id);
+		uint64_t now = clock_ns(options.clock->id);
 		if (now >= due || stopped)
 			return now > due ? now - due : 0;
 		if (due - now <= options.spin_ns)
@@ -382,7 +333,7 @@ static unsigned int burst_now(void)
 	return (unsigned int)(left < burst ? left : burst);
 }
 
-/* Time from the present slot to the next: of random slots, the mean. */
+/* Return the time from this slot to the next; of random slots, the mean. */
 static uint64_t slot_ns(void)
 {
 	bool second = options.then_interval_ns && counts.attempts >= options.then_after;
@@ -390,7 +341,7 @@ static uint64_t slot_ns(void)
 	return second ? options.then_interval_ns : options.interval_ns;
 }
 
-/* splitmix64 (Steele, Lea, Flood 2014): any seed will do, zero too. */
+/* splitmix64 (Steele, Lea, Flood 2014): any seed is valid, zero too. */
 static uint64_t next_random(void)
 {
 	uint64_t z = options.random += 0x9e3779b97f4a7c15ULL;
@@ -404,25 +355,26 @@ static uint64_t gap_ns(void)
 {
 	if (!options.poisson)
 		return slot_ns();
-	/* 53 bits and a half: never 0, whose logarithm is none. */
+	/* 53 bits and a half: never 0, which has no logarithm. */
 	double share = ((double)(next_random() >> 11) + 0.5) * 0x1p-53;
 	return (uint64_t)(-log(share) * (double)slot_ns() + 0.5);
 }
 
-/* Datagrams of the next slots. */
+/* Return the number of datagrams in the next slots. */
 static uint64_t in_slots(uint64_t slots)
 {
 	uint64_t datagrams = 0;
 
 	for (unsigned int i = 0; i < options.burst_count; i++) {
-		/* Of the slots the i-th and each that follows it by a whole round. */
+		/* The i-th slot, and every burst_count-th after it. */
 		uint64_t rounds = (slots + options.burst_count - 1 - i) / options.burst_count;
 		datagrams += rounds * options.bursts[(next_burst + i) % options.burst_count];
 	}
 	return datagrams;
 }
 
-/* Datagrams of the slots from `due` to the end of the time, or of the count if that is less. */
+/* Return the number of datagrams from slot `due` to the end: of the time, or of the count if that is
+ * less. */
 static uint64_t owed(uint64_t start, uint64_t due)
 {
 	uint64_t left = start + options.seconds_ns - due;
@@ -468,7 +420,7 @@ static const char *send_saturating(uint64_t start)
 		if (options.count && counts.attempts >= options.count)
 			return "count";
 		if (options.seconds_ns &&
-		    read_clock(options.clock->id) - start >= options.seconds_ns)
+		    clock_ns(options.clock->id) - start >= options.seconds_ns)
 			return "time";
 		send_burst(burst_now(), 0);
 		if (options.stamps)
@@ -479,10 +431,10 @@ static const char *send_saturating(uint64_t start)
 
 static uint64_t start_time(void)
 {
-	uint64_t now = read_clock(options.clock->id);
+	uint64_t now = clock_ns(options.clock->id);
 
 	if (options.start_ns && options.start_ns < now + options.txtime_ahead_ns)
-		fail("--start-ns %" PRIu64 " is %" PRIu64 " ns ago on clock %s (launch lead included)",
+		die("--start-ns %" PRIu64 " is %" PRIu64 " ns ago on clock %s (launch lead included)",
 		     options.start_ns, now + options.txtime_ahead_ns - options.start_ns,
 		     options.clock->name);
 	if (options.start_ns)
@@ -498,9 +450,9 @@ static uint64_t start_time(void)
 static void print_report(const char *ended_by, uint64_t start, int64_t step)
 {
 	const struct counts *c = &counts;
-	/* From the first call to the last, the last call's datagrams do not count. */
+	/* The time from the first call to the last excludes the last call's datagrams. */
 	uint64_t span = c->sent ? c->last_ns - c->first_ns : 0;
-	double pps = span ? (double)(c->sent - c->last_call_sent) * (double)NS_PER_S / (double)span : 0;
+	double pps = span ? (double)(c->sent - c->last_call_sent) * (double)SECOND_NS / (double)span : 0;
 
 	printf("{\"tool\": \"talker\", \"clock\": \"%s\", \"tai_offset_s\": %d, "
 	       "\"clock_step_ns\": %" PRId64 ", \"stamp_clock\": \"%s\", \"ended_by\": \"%s\", "
@@ -532,47 +484,70 @@ static void print_report(const char *ended_by, uint64_t start, int64_t step)
 /* --- the command line -------------------------------------------------------------------- */
 
 enum {
-	ADDRESS, PORT, PAYLOAD, INTERVAL, BURST, SATURATE, COUNT, SECONDS, START, CYCLE, PHASE,
-	PRIORITY, TXTIME, TXTIME_AHEAD, STREAM, LOG, STAMPS, CLOCK, SPIN, LATE, DONT_FRAGMENT,
-	BIND, DEVICE, SHOW_CLOCK, THEN_AFTER, THEN_INTERVAL, SEND_BUFFER, POISSON,
+	ADDRESS, PORT, PAYLOAD, INTERVAL, SATURATE, POISSON, BURST, THEN_AFTER, THEN_INTERVAL, COUNT,
+	SECONDS, START, CYCLE, PHASE, CLOCK, SPIN, LATE, TXTIME, TXTIME_AHEAD, PRIORITY, BIND, DEVICE,
+	DONT_FRAGMENT, SEND_BUFFER, LOG, STAMPS, STREAM, SHOW_CLOCK,
 };
 
-static const struct option known_options[] = {
-	{ "address", required_argument, NULL, ADDRESS },
-	{ "port", required_argument, NULL, PORT },
-	{ "payload", required_argument, NULL, PAYLOAD },
-	{ "interval-ns", required_argument, NULL, INTERVAL },
-	{ "burst", required_argument, NULL, BURST },
-	{ "saturate", no_argument, NULL, SATURATE },
-	{ "count", required_argument, NULL, COUNT },
-	{ "seconds", required_argument, NULL, SECONDS },
-	{ "start-ns", required_argument, NULL, START },
-	{ "cycle-ns", required_argument, NULL, CYCLE },
-	{ "phase-ns", required_argument, NULL, PHASE },
-	{ "priority", required_argument, NULL, PRIORITY },
-	{ "txtime", no_argument, NULL, TXTIME },
-	{ "txtime-ahead-ns", required_argument, NULL, TXTIME_AHEAD },
-	{ "stream", required_argument, NULL, STREAM },
-	{ "log", required_argument, NULL, LOG },
-	{ "timestamps", required_argument, NULL, STAMPS },
-	{ "clock", required_argument, NULL, CLOCK },
-	{ "spin-ns", required_argument, NULL, SPIN },
-	{ "late-ns", required_argument, NULL, LATE },
-	{ "dont-fragment", no_argument, NULL, DONT_FRAGMENT },
-	{ "bind", required_argument, NULL, BIND },
-	{ "device", required_argument, NULL, DEVICE },
-	{ "then-after", required_argument, NULL, THEN_AFTER },
-	{ "then-interval-ns", required_argument, NULL, THEN_INTERVAL },
-	{ "send-buffer", required_argument, NULL, SEND_BUFFER },
-	{ "poisson", required_argument, NULL, POISSON },
-	{ "show-clock", no_argument, NULL, SHOW_CLOCK },
-	{ NULL, 0, NULL, 0 },
+static const struct known_option known[] = {
+	[ADDRESS] = {"address", "A", "IPv4 address of the listener; needed"},
+	[PORT] = {"port", "N", "UDP port of the listener; needed"},
+	[PAYLOAD] = {"payload", "BYTES", "UDP payload, 12 to 65507 bytes; needed"},
+	[INTERVAL] = {"interval-ns", "NS", "time from slot to slot, 1 ns to an hour"},
+	[SATURATE] = {"saturate", NULL, "send without pause instead"},
+	[POISSON] = {"poisson", "SEED",
+		     "exponential gaps with --interval-ns as their mean; the same seed gives the "
+		     "same slots"},
+	[BURST] = {"burst", "N[,N]...",
+		   "datagrams per slot, 1 to 1024; of several numbers each slot takes the next, in "
+		   "turn (default: 1, with --saturate 32)"},
+	[THEN_AFTER] = {"then-after", "N", "after N attempts, slots are --then-interval-ns apart"},
+	[THEN_INTERVAL] = {"then-interval-ns", "NS", "1 ns to an hour"},
+	[COUNT] = {"count", "N", "stop after N attempts (default: no limit)"},
+	[SECONDS] = {"seconds", "S", "stop after S seconds (default: no limit)"},
+	[START] = {"start-ns", "NS",
+		   "time of the first slot on the clock (default: 20 ms from now)"},
+	[CYCLE] = {"cycle-ns", "NS",
+		   "start at a multiple of this cycle plus --phase-ns, up to an hour"},
+	[PHASE] = {"phase-ns", "NS", "below --cycle-ns (default: 0)"},
+	[CLOCK] = {"clock", "NAME", "tai, realtime or monotonic (default: tai)"},
+	[SPIN] = {"spin-ns", "NS",
+		  "watch the clock for this long before a slot, up to 1 s (default: 60000)"},
+	[LATE] = {"late-ns", "NS", "count a slot as late if it is sent more than this after its time (default: 10000)"},
+	[TXTIME] = {"txtime", NULL,
+		    "give the kernel the slot as launch time (SO_TXTIME); for an etf or fq qdisc"},
+	[TXTIME_AHEAD] = {"txtime-ahead-ns", "NS",
+			  "hand datagrams over this long before their launch time; needed by --txtime"},
+	[PRIORITY] = {"priority", "N", "SO_PRIORITY, 0 to 15 (default: 0)"},
+	[BIND] = {"bind", "A", "own IPv4 address (default: by route)"},
+	[DEVICE] = {"device", "NAME", "send from this network device (default: by route)"},
+	[DONT_FRAGMENT] = {"dont-fragment", NULL, "refuse datagrams above the path's MTU"},
+	[SEND_BUFFER] = {"send-buffer", "BYTES",
+			 "socket buffer for datagrams not yet sent, 2 to 2^30 bytes (default: "
+			 "net.core.wmem_default)"},
+	[LOG] = {"log", "FILE", "write a record for each datagram (default: none)"},
+	[STAMPS] = {"timestamps", "KIND",
+		    "software or hardware transmit time stamps, into the log (default: none)"},
+	[STREAM] = {"stream", "N", "number of the stream in the log (default: 0)"},
+	[SHOW_CLOCK] = {"show-clock", NULL, "print the clocks of this host as JSON and exit"},
+	{NULL, NULL, NULL},
+};
+
+static const struct help help = {
+	.purpose = "Send numbered UDP datagrams at exact times and print a report as JSON. Ends after\n"
+		   "--count, after --seconds, or by SIGTERM or SIGINT. See talker(1).",
+	.usage = "  talker --address A --port N --payload BYTES {--interval-ns NS | --saturate}"
+		 " [OPTION]...\n"
+		 "  talker --show-clock",
+	.groups = {{"Options", known}},
+	.example = "  talker --address 192.0.2.2 --port 5001 --payload 1000 \\\n"
+		   "      --interval-ns 1000000 --count 1000",
 };
 
 static void parse_address(const char *option, struct sockaddr_in *address)
 {
 	if (inet_pton(AF_INET, optarg, &address->sin_addr) != 1)
-		fail("--%s takes an IPv4 address, not '%s'", option, optarg);
+		die("--%s takes an IPv4 address, not '%s'", option, optarg);
 }
 
 static void parse_bursts(void)
@@ -580,68 +555,67 @@ static void parse_bursts(void)
 	options.burst_count = 0;
 	for (char *text = strtok(optarg, ","); text; text = strtok(NULL, ",")) {
 		if (options.burst_count == MAX_BURSTS)
-			fail("--burst takes %d numbers at most", MAX_BURSTS);
-		options.bursts[options.burst_count++] = parse_number("burst", text, 1, MAX_BURST);
+			die("--burst takes %d numbers at most", MAX_BURSTS);
+		options.bursts[options.burst_count++] = number(text, "--burst", 1, MAX_BURST);
 	}
 	if (!options.burst_count)
-		fail("--burst takes one number or several with commas, not none");
+		die("--burst takes one number or several separated by commas");
 }
 
-static void read_option(int option)
+static void apply_option(int option)
 {
-	const uint64_t an_hour = 3600 * NS_PER_S;
+	const uint64_t an_hour = 3600 * SECOND_NS;
 	struct options *o = &options;
 
 	switch (option) {
 	case ADDRESS: parse_address("address", &o->destination); break;
 	case PORT:
-		o->destination.sin_port = htons((uint16_t)parse_number("port", optarg, 1, 65535));
+		o->destination.sin_port = htons((uint16_t)number(optarg, "--port", 1, 65535));
 		break;
 	case PAYLOAD:
-		o->payload = parse_number("payload", optarg, HEAD_BYTES, MAX_PAYLOAD_BYTES);
+		o->payload = number(optarg, "--payload", HEAD_BYTES, MAX_PAYLOAD_BYTES);
 		break;
-	case INTERVAL: o->interval_ns = parse_number("interval-ns", optarg, 1, an_hour); break;
+	case INTERVAL: o->interval_ns = number(optarg, "--interval-ns", 1, an_hour); break;
 	case BURST: parse_bursts(); break;
 	case SATURATE: o->saturate = true; break;
-	case COUNT: o->count = parse_number("count", optarg, 1, UINT32_MAX); break;
-	case SECONDS: o->seconds_ns = parse_seconds(optarg); break;
-	case START: o->start_ns = parse_number("start-ns", optarg, 1, INT64_MAX); break;
-	case CYCLE: o->cycle_ns = parse_number("cycle-ns", optarg, 1, an_hour); break;
-	case PHASE: o->phase_ns = parse_number("phase-ns", optarg, 0, an_hour); break;
+	case COUNT: o->count = number(optarg, "--count", 1, UINT32_MAX); break;
+	case SECONDS: o->seconds_ns = seconds(optarg, "--seconds"); break;
+	case START: o->start_ns = number(optarg, "--start-ns", 1, INT64_MAX); break;
+	case CYCLE: o->cycle_ns = number(optarg, "--cycle-ns", 1, an_hour); break;
+	case PHASE: o->phase_ns = number(optarg, "--phase-ns", 0, an_hour); break;
 	case PRIORITY:
-		o->priority = (int)parse_number("priority", optarg, 0, 15);
+		o->priority = (int)number(optarg, "--priority", 0, 15);
 		o->has_priority = true;
 		break;
 	case TXTIME: o->txtime = true; break;
 	case TXTIME_AHEAD:
-		o->txtime_ahead_ns = parse_number("txtime-ahead-ns", optarg, 1, an_hour);
+		o->txtime_ahead_ns = number(optarg, "--txtime-ahead-ns", 1, an_hour);
 		o->has_ahead = true;
 		break;
-	case STREAM: o->stream = parse_number("stream", optarg, 0, UINT32_MAX); break;
+	case STREAM: o->stream = number(optarg, "--stream", 0, UINT32_MAX); break;
 	case LOG: o->log = optarg; break;
 	case STAMPS: o->stamps = parse_stamps(optarg); break;
 	case CLOCK: o->clock = parse_clock(optarg); break;
-	case SPIN: o->spin_ns = parse_number("spin-ns", optarg, 0, NS_PER_S); break;
-	case LATE: o->late_ns = parse_number("late-ns", optarg, 0, an_hour); break;
+	case SPIN: o->spin_ns = number(optarg, "--spin-ns", 0, SECOND_NS); break;
+	case LATE: o->late_ns = number(optarg, "--late-ns", 0, an_hour); break;
 	case DONT_FRAGMENT: o->dont_fragment = true; break;
 	case BIND:
 		parse_address("bind", &o->own);
 		o->has_own = true;
 		break;
 	case DEVICE: o->device = optarg; break;
-	case THEN_AFTER: o->then_after = parse_number("then-after", optarg, 1, UINT32_MAX); break;
+	case THEN_AFTER: o->then_after = number(optarg, "--then-after", 1, UINT32_MAX); break;
 	case THEN_INTERVAL:
-		o->then_interval_ns = parse_number("then-interval-ns", optarg, 1, an_hour);
+		o->then_interval_ns = number(optarg, "--then-interval-ns", 1, an_hour);
 		break;
 	case SEND_BUFFER:
-		o->send_buffer = (int)parse_number("send-buffer", optarg, 2, 1 << 30);
+		o->send_buffer = number(optarg, "--send-buffer", 2, 1 << 30);
 		break;
 	case POISSON:
-		o->random = parse_number("poisson", optarg, 0, INT64_MAX);
+		o->random = number(optarg, "--poisson", 0, INT64_MAX);
 		o->poisson = true;
 		break;
 	case SHOW_CLOCK: print_clocks(); exit(0);
-	default: fail("see the head of talker.c for the options");
 	}
 }
 
@@ -650,23 +624,23 @@ static void check_options(void)
 	struct options *o = &options;
 
 	if (!o->destination.sin_addr.s_addr || !o->destination.sin_port || !o->payload)
-		fail("--address, --port and --payload are needed");
+		die("--address, --port and --payload are needed");
 	if (o->saturate == (o->interval_ns != 0))
-		fail("one of --interval-ns and --saturate is needed, not both");
+		die("exactly one of --interval-ns and --saturate is needed");
 	if (o->saturate && o->txtime)
-		fail("--txtime needs a time for each datagram: --interval-ns, not --saturate");
+		die("--txtime needs a time for each datagram: --interval-ns, not --saturate");
 	if (o->saturate && o->poisson)
-		fail("--poisson needs a mean gap: --interval-ns, not --saturate");
+		die("--poisson needs a mean gap: --interval-ns, not --saturate");
 	if (o->txtime != o->has_ahead)
-		fail("--txtime and --txtime-ahead-ns go together");
+		die("--txtime and --txtime-ahead-ns go together");
 	if (o->start_ns && o->cycle_ns)
-		fail("one of --start-ns and --cycle-ns at most");
+		die("one of --start-ns and --cycle-ns at most");
 	if (o->phase_ns && o->phase_ns >= o->cycle_ns)
-		fail("--phase-ns must be below --cycle-ns");
+		die("--phase-ns must be below --cycle-ns");
 	if (!o->then_after != !o->then_interval_ns || (o->then_after && o->saturate))
-		fail("--then-after and --then-interval-ns go together, and not with --saturate");
+		die("--then-after and --then-interval-ns go together, and not with --saturate");
 	if (o->stamps && !o->log)
-		fail("--timestamps needs --log: the stamps are written there");
+		die("--timestamps needs --log, where the time stamps go");
 	if (!o->burst_count)
 		o->bursts[o->burst_count++] = o->saturate ? SATURATING_BURST : 1;
 }
@@ -675,10 +649,8 @@ int main(int argc, char **argv)
 {
 	int option;
 
-	while ((option = getopt_long(argc, argv, "", known_options, NULL)) != -1)
-		read_option(option);
-	if (optind < argc)
-		fail("no option takes '%s'", argv[optind]);
+	while ((option = next_option(argc, argv, known, &help, 0)) != -1)
+		apply_option(option);
 	check_options();
 	stop_on_signals();
 	prctl(PR_SET_TIMERSLACK, 1UL);
@@ -695,7 +667,7 @@ int main(int argc, char **argv)
 	if (fflush(stdout))
 		return 1;
 	if (counts.attempts && !counts.sent)
-		fail("the kernel took none of %" PRIu64 " datagrams; send_errors says why",
+		die("the kernel accepted none of %" PRIu64 " datagrams; see send_errors",
 		     counts.attempts);
 	return 0;
 }

@@ -12,7 +12,7 @@ from typing import Any
 from tsnrepro.common.errors import CommandError, ToolError
 from tsnrepro.common.topology import CARD, HOST_PORT, LISTENER, SWITCHES, TALKER
 from tsnrepro.config import Configuration
-from tsnrepro.native.streams import build
+from tsnrepro.native import streams
 from tsnrepro.native.streams.command import (
     READY,
     ListenerResult,
@@ -26,7 +26,7 @@ from tsnrepro.native.streams.command import (
     talker,
 )
 from tsnrepro.native.streams.delivery import of_stream, on_senders_clock
-from tsnrepro.native.streams.log import Records, decoded, read_listener_log
+from tsnrepro.native.streams.log import Records, decode_log, read_listener_log
 from tsnrepro.records.accounting import Accounting, account
 from tsnrepro.records.accounting_apart import account_apart
 from tsnrepro.records.outputs import COUNTERS_AFTER, COUNTERS_BEFORE, SOCKPERF_LOG
@@ -346,7 +346,7 @@ class HostsBackend:
     ) -> RemoteProcess:
         """Start the listener and wait until its ports are open."""
         argv = listener(
-            str(build.programs().listener),
+            str(streams.listener()),
             ports,
             StopCondition(seconds=deadline_s),
             log=log,
@@ -371,10 +371,10 @@ class HostsBackend:
         try:
             for number, load in enumerate(loads):
                 # Datagrams that it cannot send in this time stay unsent, and are reported.
-                extent = StopCondition(load.datagrams, load.sending_s * 1.001 + _STALL_SECONDS)
+                stop = StopCondition(load.datagrams, load.sending_s * 1.001 + _STALL_SECONDS)
                 if load.poisson is not None:
-                    extent = StopCondition(seconds=load.duration_s)
-                argv = self._talker_command(PORT + number, load, extent)
+                    stop = StopCondition(seconds=load.duration_s)
+                argv = self._talker_command(PORT + number, load, stop)
                 sending.append(self._talker.start(argv, deadline_s=deadline_s))
             injector.run()
             return [each.wait() for each in sending]
@@ -384,7 +384,7 @@ class HostsBackend:
                     each.stop()
             raise
 
-    def _talker_command(self, port: int, load: IntendedLoad, extent: StopCondition) -> list[str]:
+    def _talker_command(self, port: int, load: IntendedLoad, stop: StopCondition) -> list[str]:
         then, slot_ns = load.then, max(1, round(1e9 * load.slot_s))
         pacing = Pacing(
             interval_ns=slot_ns,
@@ -395,13 +395,13 @@ class HostsBackend:
             then_after=load.before_step if then else None,
             then_interval_ns=round(1e9 / then.rate_pps) if then else None,
         )
-        program, address = str(build.programs().talker), self._testbed.address(LISTENER)
+        program, address = str(streams.talker()), self._testbed.address(LISTENER)
         return talker(
             program,
             address,
             port,
             pacing,
-            extent,
+            stop,
             payload_bytes=load.payload_bytes,
             send_buffer_bytes=self._options.send_buffer_bytes,
         )
@@ -466,7 +466,7 @@ class HostsBackend:
         show = show_log(_ARRIVALS_LOG)
         printed = self._listener.run(show, deadline_s=_FILE_SECONDS, limit_bytes=LOG_BYTES).check()
         self._remove_arrivals()
-        return read_listener_log(decoded(printed.stdout))
+        return read_listener_log(decode_log(printed.stdout))
 
     def _remove_arrivals(self) -> None:
         self._listener.run(["rm", "-f", _ARRIVALS_LOG], deadline_s=_COMMAND_SECONDS)

@@ -10,7 +10,7 @@ from tsnrepro.common.errors import TestbedError
 from tsnrepro.common.topology import LISTENER, TALKER
 from tsnrepro.config import HardwareSettings
 from tsnrepro.config.registry import EMULATED
-from tsnrepro.native.sockperf.build import sockperf_wait
+from tsnrepro.native.programs import sockperf_wait
 from tsnrepro.native.streams.command import Stamps
 from tsnrepro.runner.load import HostOptions
 from tsnrepro.testbeds.protocol import HostTestbed

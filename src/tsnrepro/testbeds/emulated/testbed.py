@@ -32,7 +32,7 @@ from tsnrepro.common.topology import (
     member_names,
 )
 from tsnrepro.config import Configuration, EmulatedSettings
-from tsnrepro.native.frer import build
+from tsnrepro.native import frer
 from tsnrepro.testbeds import facts
 from tsnrepro.testbeds.clocks import ClockSync, ClockSyncFailure, check_clocks
 from tsnrepro.testbeds.emulated.counter_reader import CounterReader
@@ -149,7 +149,7 @@ class EmulatedTestbed:
     def _bring_up(self) -> None:
         refuse(missing(), self.kind)
         self._stack.enter_context(TestbedLock(self.kind, self._purpose))
-        self.frerctl = str(build.frerctl())
+        self.frerctl = str(frer.frerctl())
         self.faults = Faults(self.hosts, self.settings, self.frerctl)
         names = [*HOSTS, DELAY] if self.settings.delayed_paths else HOSTS
         for name in names:
@@ -281,7 +281,7 @@ class EmulatedTestbed:
         for path, delay_us in self.settings.delayed_paths.items():
             port = self.member_ports()[path]
             if port not in self._delays or not self._delays[port].running:
-                program = str(build.delayline())
+                program = str(frer.delayline())
                 line = DelayLine(program, self.hosts[DELAY], path, delay_us, _TRACE_SECONDS)
                 self._delays[port] = line
 
@@ -495,7 +495,7 @@ class EmulatedTestbed:
         return {
             "testbed": self.kind,
             "settings": self.settings.model_dump(mode="json"),
-            "dataplane_sources": build.source_digest(),
+            "dataplane_sources": frer.source_digest(),
             "controller": facts.controller(),
             "addresses": _ADDRESSES,
             "ports": {name: self._ports(name) for name in self.hosts},

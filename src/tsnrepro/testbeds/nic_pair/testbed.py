@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from tsnrepro.common.topology import LISTENER, TALKER
 from tsnrepro.config.nic_pair import CardsSettings
 from tsnrepro.config.rack import RackStation
-from tsnrepro.native.streams import build
+from tsnrepro.native import streams
 from tsnrepro.testbeds.clocks import ClockSync, ClockSyncFailure
 from tsnrepro.testbeds.jobs.job import Acceleration, Cable, CabledSwitch, Job, JobResult, LinkEnd
 from tsnrepro.testbeds.jobs.sessions import SessionJobs
@@ -76,7 +76,7 @@ class CardsTestbed:
         hosts = {
             role: RackHost(pair.connections[role], {}, on_host) for role in roles_of(self.settings)
         }
-        cards, program = clocks_of(self.settings), str(build.programs().listener)
+        cards, program = clocks_of(self.settings), str(streams.listener())
         clocks = {role: hosts[role] for role in cards}
         self._clocks = ClockKeeper(clocks, cards, program, self.settings.ptp)
         self._jobs = SessionJobs(hosts, self.kind, self._together)

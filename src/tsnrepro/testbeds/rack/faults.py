@@ -13,7 +13,7 @@ from tsnrepro.common.errors import TestbedError
 from tsnrepro.common.topology import SWITCHES, TALKER
 from tsnrepro.config.frer import LatentSettings
 from tsnrepro.config.rack import HardwareSettings
-from tsnrepro.native.streams import build as streams
+from tsnrepro.native import streams
 from tsnrepro.testbeds.clocks import read_clocks
 from tsnrepro.testbeds.faults import Event, Faults, LatentDetection
 from tsnrepro.testbeds.host import RemoteHost
@@ -82,4 +82,4 @@ class RackFaults(Faults):
         return Event(fault, host, tuple(command), before, self._now_ns(TALKER))
 
     def _now_ns(self, host: str) -> int:
-        return read_clocks(self._hosts[host], str(streams.programs().talker)).tai_ns
+        return read_clocks(self._hosts[host], str(streams.talker())).tai_ns

@@ -5,8 +5,7 @@ import re
 from pathlib import Path
 
 from tsnrepro.common.errors import CommandError, TestbedError
-from tsnrepro.native.frer import build as dataplane
-from tsnrepro.native.streams import build as streams
+from tsnrepro.native import frer, streams
 from tsnrepro.testbeds.rack.shell import Shell
 
 FOLDER = "/run/tsnrepro-programs"
@@ -33,14 +32,13 @@ rm -rf "$1"
 
 def on_host() -> dict[str, str]:
     """Return the paths of our programs on every host by their paths here."""
-    made = streams.programs()
-    here = (made.talker, made.listener, made.stallmeter, dataplane.frerctl())
+    here = (streams.talker(), streams.listener(), streams.stallmeter(), frer.frerctl())
     return {str(path): f"{FOLDER}/{path.name}" for path in here}
 
 
 def frerctl() -> str:
     """Return the path of frerctl on every host."""
-    return f"{FOLDER}/{dataplane.frerctl().name}"
+    return f"{FOLDER}/{frer.frerctl().name}"
 
 
 def needed_glibc() -> tuple[int, int]:
@@ -66,7 +64,7 @@ def install(shell: Shell) -> None:
             "Run the campaign on a machine of the hosts' kind",
         )
     shell.change(["sh", "-c", _MAKE, "sh", FOLDER])
-    objects = [dataplane.frerctl().with_name(f"{name}.bpf.o") for name in ("switch", "station")]
+    objects = [frer.frerctl().with_name(f"{name}.bpf.o") for name in ("switch", "station")]
     for path in [*on_host(), *map(str, objects)]:
         target = f"{FOLDER}/{path.rpartition('/')[2]}"
         if shell.dry:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from tsnrepro.common.topology import CARD, LISTENER, SWITCHES, TALKER
 from tsnrepro.config import HardwareSettings
-from tsnrepro.native.streams import build
+from tsnrepro.native import streams
 from tsnrepro.native.streams.command import Pacing, StopCondition, talker
 from tsnrepro.testbeds.quiescence import settle
 from tsnrepro.testbeds.rack.findings import PASS, STOP, HostFinding
@@ -54,7 +54,7 @@ def prove_rack(settings: HardwareSettings, name: str) -> list[HostFinding]:
 def _send(testbed: HardwareTestbed) -> CounterDifferences:
     """Send the datagrams and return what was counted meanwhile."""
     before = testbed.snapshot()
-    program = str(build.programs().talker)
+    program = str(streams.talker())
     argv = talker(
         program,
         testbed.address(LISTENER),

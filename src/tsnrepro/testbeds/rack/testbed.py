@@ -11,8 +11,7 @@ from tsnrepro.common.errors import ConfigurationError, TestbedError
 from tsnrepro.common.topology import HOSTS, LISTENER, SWITCHES, TALKER, member_names
 from tsnrepro.config import Configuration, HardwareSettings
 from tsnrepro.config.ptp import PtpSettings
-from tsnrepro.native.frer import build
-from tsnrepro.native.streams import build as streams
+from tsnrepro.native import frer, streams
 from tsnrepro.testbeds import facts
 from tsnrepro.testbeds.clocks import ClockSync, ClockSyncFailure, check_clocks, read_clocks
 from tsnrepro.testbeds.faults import Faults
@@ -183,7 +182,7 @@ class HardwareTestbed:
         for role, driver in self._rack.parts.items():
             self.hosts[role] = RackHost(self._rack.connections[role], driver.devices, on_host)
         self._clocks = self._clock_keeper()
-        self.faults = RackFaults(self.hosts, self.settings, str(build.frerctl()))
+        self.faults = RackFaults(self.hosts, self.settings, str(frer.frerctl()))
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -197,7 +196,7 @@ class HardwareTestbed:
         on_host = programs.on_host()
         hosts = {role: RackHost(self._rack.connections[role], {}, on_host) for role in _STATIONS}
         cards = {role: [getattr(ptp.cards, role)] for role in _STATIONS}
-        program = str(streams.programs().listener)
+        program = str(streams.listener())
         return ClockKeeper(hosts, cards, program, ptp, self.settings.stamping)
 
     # --- what experiments use ------------------------------------------------------------
@@ -276,7 +275,7 @@ class HardwareTestbed:
 
     def epoch_ns(self, host: str) -> int:
         """Return what a host's CLOCK_REALTIME shows, read over SSH."""
-        return read_clocks(self.hosts[host], str(streams.programs().talker)).epoch_ns
+        return read_clocks(self.hosts[host], str(streams.talker())).epoch_ns
 
     def host_of(self, netns: int) -> str | None:
         """Return no host: drops are not traced on machines of their own."""
@@ -302,7 +301,7 @@ class HardwareTestbed:
         return {
             "testbed": self.kind,
             "settings": settings | {"paths": self.settings.paths, "queue_bytes": None},
-            "dataplane_sources": build.source_digest(),
+            "dataplane_sources": frer.source_digest(),
             "controller": controller,
             "ran_on": self._listener_machine(),
             "drivers": {n: getattr(self.settings.hosts, n).driver for n in SWITCHES},

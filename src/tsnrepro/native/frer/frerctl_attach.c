@@ -1,39 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * Loading the eBPF programs and attaching them to ports.
+ * Loading the eBPF objects and attaching their programs to ports.
  */
-#include <libgen.h>
-
-#include "frerctl.h"
-
-/* The eBPF objects lie beside this program. */
-struct bpf_object *load_object(const char *name)
-{
-	char self[4096], path[8192];
-	ssize_t length = readlink("/proc/self/exe", self, sizeof(self) - 1);
-	struct bpf_object *object;
-
-	if (length < 0)
-		die("cannot read /proc/self/exe: %s", strerror(errno));
-	self[length] = '\0';
-	snprintf(path, sizeof(path), "%s/%s", dirname(self), name);
-	object = bpf_object__open_file(path, NULL);
-	if (!object)
-		die("cannot open %s: %s", path, strerror(errno));
-	if (bpf_object__load(object))
-		die("the kernel refused %s: %s (root, BTF and CONFIG_BPF_SYSCALL are needed)",
-		    path, strerror(errno));
-	return object;
-}
-
-int map_fd(struct bpf_object *object, const char *name)
-{
-	int fd = bpf_object__find_map_fd_by_name(object, name);
-
-	if (fd < 0)
-		die("no map '%s' in the loaded object", name);
-	return fd;
-}
+#include "frerctl_commands.h"
+#include "frerctl_maps.h"
+#include "frerctl_options.h"
 
 static int program_fd(struct bpf_object *object, const char *name)
 {
@@ -58,30 +29,30 @@ static void attach_tc(unsigned int ifindex, enum bpf_tc_attach_point point, int 
 		die("cannot attach a tc program to device %u: %s", ifindex, strerror(-error));
 }
 
-/* A map that no program reads belongs to one all the same: it lives as long, and is found by it. */
+/* Bind a map that no program reads to one: it then lives as long, and is found by it. */
 static void bind_map(int program, int map)
 {
 	if (bpf_prog_bind_map(program, map, NULL))
 		die("cannot bind a map to its program: %s", strerror(errno));
 }
 
-/* What they are by default is for the settings of the testbed to say. */
-static void need_recovery(const struct switch_config *config)
+/* There is no default: the right values depend on the paths and the traffic. */
+static void require_recovery(const struct switch_config *config)
 {
 	if (!config->stream[0].recovery.history_length || !config->stream[0].recovery.reset_ns)
-		die("give what recovers its --history and its --reset-ms");
+		die("sequence recovery needs --history and --reset-ms");
 }
 
-void command_switch(char *ports, int argc, char **argv)
+void command_switch(int argc, char **argv)
 {
 	struct switch_config config = {.streams = 1, .one_stream = 1};
 	struct bpf_object *object;
 	char *port;
 	__u32 path;
 
-	port = strtok(ports, ",");
+	port = strtok(argv[0], ",");
 	if (!port)
-		die("name the host port and the member ports: HOST,MEMBER[,MEMBER...]");
+		die("name the host port and the member ports: HOST,MEMBER[,MEMBER]...");
 	config.host_ifindex = ifindex_of(port);
 	while ((port = strtok(NULL, ","))) {
 		if (config.paths == FRER_MAX_PATHS)
@@ -89,11 +60,11 @@ void command_switch(char *ports, int argc, char **argv)
 		config.member_ifindex[config.paths++] = ifindex_of(port);
 	}
 	if (!config.paths)
-		die("name at least one member port behind the host port");
+		die("name at least one member port after the host port");
 	read_one_stream(argc, argv, &config);
-	need_recovery(&config);
+	require_recovery(&config);
 	object = load_object("switch.bpf.o");
-	put_config(map_fd(object, "frer_config"), map_fd(object, "stream_ports"), &config);
+	write_config(map_fd(object, "frer_config"), map_fd(object, "stream_ports"), &config);
 	begin_recovery(map_fd(object, "frer_recovery"), FRER_MAX_STREAMS, false, &config);
 	begin_recovery(map_fd(object, "frer_individual"), FRER_MAX_STREAMS, true, &config);
 	bind_map(program_fd(object, "member_ingress"), map_fd(object, "frer_latent"));
@@ -103,29 +74,29 @@ void command_switch(char *ports, int argc, char **argv)
 	attach_tc(config.host_ifindex, BPF_TC_INGRESS, program_fd(object, "host_ingress"));
 }
 
-void command_station(const char *device, int argc, char **argv)
+void command_station(int argc, char **argv)
 {
-	unsigned int ifindex = ifindex_of(device);
+	unsigned int ifindex = ifindex_of(argv[0]);
 	struct switch_config config = {.streams = 1, .one_stream = 1};
 	struct bpf_object *object;
 
 	read_one_stream(argc, argv, &config);
 	object = load_object("station.bpf.o");
-	put_config(map_fd(object, "frer_config"), map_fd(object, "stream_ports"), &config);
+	write_config(map_fd(object, "frer_config"), map_fd(object, "stream_ports"), &config);
 	attach_tc(ifindex, BPF_TC_EGRESS, program_fd(object, "station_egress"));
 	attach_tc(ifindex, BPF_TC_INGRESS, program_fd(object, "station_ingress"));
 }
 
-void command_listener(const char *device, int argc, char **argv)
+void command_listener(int argc, char **argv)
 {
-	unsigned int ifindex = ifindex_of(device);
+	unsigned int ifindex = ifindex_of(argv[0]);
 	struct switch_config config = {.streams = 1, .one_stream = 1};
 	struct bpf_object *object;
 
 	read_one_stream(argc, argv, &config);
-	need_recovery(&config);
+	require_recovery(&config);
 	object = load_object("listener.bpf.o");
-	put_config(map_fd(object, "frer_config"), map_fd(object, "stream_ports"), &config);
+	write_config(map_fd(object, "frer_config"), map_fd(object, "stream_ports"), &config);
 	begin_recovery(map_fd(object, "frer_recovery"), FRER_MAX_STREAMS, false, &config);
 	bind_map(program_fd(object, "listener_ingress"), map_fd(object, "frer_latent"));
 	attach_tc(ifindex, BPF_TC_EGRESS, program_fd(object, "listener_egress"));

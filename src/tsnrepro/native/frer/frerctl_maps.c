@@ -1,10 +1,49 @@
 /* SPDX-License-Identifier: MIT
  *
- * Finding the maps of what runs on a port, reading and writing them.
+ * See frerctl_maps.h.
  */
-#include "frerctl.h"
+#include "frerctl_maps.h"
+
+#include <libgen.h>
 
 #define MAX_MAPS 16
+
+unsigned int ifindex_of(const char *name)
+{
+	unsigned int ifindex = if_nametoindex(name);
+
+	if (!ifindex)
+		die("no network device '%s' in this namespace", name);
+	return ifindex;
+}
+
+struct bpf_object *load_object(const char *name)
+{
+	char self[4096], path[8192];
+	ssize_t length = readlink("/proc/self/exe", self, sizeof(self) - 1);
+	struct bpf_object *object;
+
+	if (length < 0)
+		die("cannot read /proc/self/exe: %s", strerror(errno));
+	self[length] = '\0';
+	snprintf(path, sizeof(path), "%s/%s", dirname(self), name);
+	object = bpf_object__open_file(path, NULL);
+	if (!object)
+		die("cannot open %s: %s", path, strerror(errno));
+	if (bpf_object__load(object))
+		die("the kernel refused %s: %s (root, BTF and CONFIG_BPF_SYSCALL are needed)",
+		    path, strerror(errno));
+	return object;
+}
+
+int map_fd(struct bpf_object *object, const char *name)
+{
+	int fd = bpf_object__find_map_fd_by_name(object, name);
+
+	if (fd < 0)
+		die("no map '%s' in the loaded object", name);
+	return fd;
+}
 
 void read_value(int fd, __u32 key, void *value, const char *what)
 {
@@ -18,7 +57,7 @@ void write_value(int fd, __u32 key, const void *value, const char *what)
 		die("cannot write %s: %s", what, strerror(errno));
 }
 
-struct switch_config get_config(int fd)
+struct switch_config read_config(int fd)
 {
 	struct switch_config config;
 
@@ -26,7 +65,7 @@ struct switch_config get_config(int fd)
 	return config;
 }
 
-static void put_ports(int fd, const struct switch_config *config)
+static void write_ports(int fd, const struct switch_config *config)
 {
 	static struct port_table tables[PORT_TABLES];
 	__u32 index, port, table;
@@ -44,37 +83,38 @@ static void put_ports(int fd, const struct switch_config *config)
 		write_value(fd, table, &tables[table], "the streams' ports");
 }
 
-void put_config(int config_fd, int ports_fd, const struct switch_config *config)
+void write_config(int config_fd, int ports_fd, const struct switch_config *config)
 {
 	write_value(config_fd, 0, config, "the configuration");
-	put_ports(ports_fd, config);
+	write_ports(ports_fd, config);
 }
 
-/* The timer is looked at when a frame comes; between frames it is looked at here,
- * so that an expiry shows without waiting for traffic. */
+/* The eBPF programs check the timer when a frame arrives; between frames it is checked here, so
+ * that an expiry shows without traffic. */
 bool timer_expired(const struct recovery_value *state, const struct recovery_config *config)
 {
 	return state->reloaded_ns && config->reset_ns &&
 	       clock_ns(CLOCK_MONOTONIC) >= state->reloaded_ns + config->reset_ns;
 }
 
-/* BEGIN of IEEE 802.1CB-2017, 7.4.3.3: take any sequence number first. Counters go on; this is a
- * reset too, after one by the timer that was due by the configuration that ran until now. */
-void begin_recovery(int fd, __u32 streams, bool individual, const struct switch_config *ran)
+/* BEGIN of IEEE 802.1CB-2017, 7.4.3.3: accept any sequence number next. Counters continue; this
+ * counts as a reset, and so does an expiry of the timer that no frame has shown yet. */
+void begin_recovery(int fd, __u32 streams, bool individual, const struct switch_config *old)
 {
 	__u32 key, functions = individual ? FRER_MAX_PATHS : 1;
-	struct recovery_value old, state;
-	const struct stream_config *of;
+	struct recovery_value before, state;
+	const struct stream_config *stream;
 
 	for (key = 0; key < streams * functions; key++) {
-		of = &ran->stream[key / functions];
-		read_value(fd, key, &old, "the recovery function");
+		stream = &old->stream[key / functions];
+		read_value(fd, key, &before, "the recovery function");
 		memset(&state, 0, sizeof(state));
 		state.take_any = 1;
 		state.recov_seq_num = FRER_SEQUENCE_SPACE - 1;
-		memcpy(state.counters, old.counters, sizeof(state.counters));
+		memcpy(state.counters, before.counters, sizeof(state.counters));
 		state.counters[FRER_RESETS] +=
-		    1 + timer_expired(&old, individual ? &of->individual_recovery : &of->recovery);
+		    1 + timer_expired(&before, individual ? &stream->individual_recovery
+							: &stream->recovery);
 		write_value(fd, key, &state, "the recovery function");
 	}
 }
@@ -108,41 +148,41 @@ static int program_at(unsigned int ifindex)
 	return fd;
 }
 
-static int *place_of(struct running *found, const char *map)
+static int *descriptor_of(struct maps *maps, const char *map)
 {
 	struct {
 		const char *name;
-		int *place;
-	} places[] = {
-		{"frer_config", &found->config},	 {"stream_ports", &found->ports},
-		{"stations", &found->stations},		 {"frer_generator", &found->generator},
-		{"frer_recovery", &found->recovery},	 {"frer_individual", &found->individual},
-		{"frer_faults", &found->faults},	 {"frer_latent", &found->latent},
+		int *descriptor;
+	} known[] = {
+		{"frer_config", &maps->config},	    {"stream_ports", &maps->ports},
+		{"stations", &maps->stations},	    {"frer_generator", &maps->generator},
+		{"frer_recovery", &maps->recovery}, {"frer_individual", &maps->individual},
+		{"frer_faults", &maps->faults},	    {"frer_latent", &maps->latent},
 	};
 	size_t index;
 
-	for (index = 0; index < sizeof(places) / sizeof(*places); index++)
-		if (!strcmp(places[index].name, map))
-			return places[index].place;
+	for (index = 0; index < sizeof(known) / sizeof(*known); index++)
+		if (!strcmp(known[index].name, map))
+			return known[index].descriptor;
 	return NULL;
 }
 
-static void keep_map(struct running *found, __u32 id)
+static void keep_map(struct maps *maps, __u32 id)
 {
 	struct bpf_map_info info = {};
 	__u32 length = sizeof(info);
-	int fd = bpf_map_get_fd_by_id(id), *place;
+	int fd = bpf_map_get_fd_by_id(id), *descriptor;
 
 	if (fd < 0 || bpf_obj_get_info_by_fd(fd, &info, &length))
 		die("cannot read map %u: %s", id, strerror(errno));
-	place = place_of(found, info.name);
-	if (place)
-		*place = fd;
+	descriptor = descriptor_of(maps, info.name);
+	if (descriptor)
+		*descriptor = fd;
 	else
 		close(fd);
 }
 
-static void add_maps_of(struct running *found, int program)
+static void add_maps_of(struct maps *maps, int program)
 {
 	__u32 ids[MAX_MAPS], length, index;
 	struct bpf_prog_info info = {.nr_map_ids = MAX_MAPS, .map_ids = (__u64)(uintptr_t)ids};
@@ -151,39 +191,39 @@ static void add_maps_of(struct running *found, int program)
 	if (bpf_obj_get_info_by_fd(program, &info, &length))
 		die("cannot read the program's maps: %s", strerror(errno));
 	for (index = 0; index < info.nr_map_ids && index < MAX_MAPS; index++)
-		keep_map(found, ids[index]);
+		keep_map(maps, ids[index]);
 }
 
 /* The host port's program has no recovery map; a member port's has. The sequence
  * generators hang on the host port alone. */
-struct running find_running(const char *device)
+struct maps find_maps(const char *device)
 {
-	struct running found = {-1, -1, -1, -1, -1, -1, -1, -1};
+	struct maps maps = {-1, -1, -1, -1, -1, -1, -1, -1};
 	struct switch_config config;
 	int program = program_at(ifindex_of(device));
 
 	if (program < 0)
 		die("no switch and no station runs on '%s'", device);
-	add_maps_of(&found, program);
-	if (found.config < 0 || found.stations < 0)
-		die("what runs on '%s' is not a switch or station of ours", device);
-	config = get_config(found.config);
+	add_maps_of(&maps, program);
+	if (maps.config < 0 || maps.stations < 0)
+		die("what runs on '%s' is not a switch or station of frerctl", device);
+	config = read_config(maps.config);
 	if (!config.paths)
-		return found;
+		return maps;
 	program = program_at(config.member_ifindex[0]);
 	if (program < 0)
-		die("the member port of '%s' has lost its program", device);
-	add_maps_of(&found, program);
+		die("the member port of '%s' has no program any more", device);
+	add_maps_of(&maps, program);
 	if (config.host_ifindex != ifindex_of(device))
-		add_maps_of(&found, program_at(config.host_ifindex));
-	return found;
+		add_maps_of(&maps, program_at(config.host_ifindex));
+	return maps;
 }
 
-struct running find_switch(const char *device)
+struct maps find_switch(const char *device)
 {
-	struct running found = find_running(device);
+	struct maps maps = find_maps(device);
 
-	if (found.recovery < 0)
+	if (maps.recovery < 0)
 		die("what runs on '%s' is a station, not a switch", device);
-	return found;
+	return maps;
 }
