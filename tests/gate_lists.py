@@ -41,7 +41,7 @@ def gate_lists(draw, *, closed: int, interval_ns: tuple[int, int], entries: int,
     length = sum(entry.interval_ns for entry in windows)
     return GateControlList(
         entries=windows,
-        cycle_ns=draw(st.one_of(st.just(length), st.integers(length // 2 + 1, 2 * length))),
+        cycle_time_ns=draw(st.one_of(st.just(length), st.integers(length // 2 + 1, 2 * length))),
         base_time_ns=draw(st.integers(0, base_ns)),
         guard_band=draw(st.booleans()),
     )

@@ -265,8 +265,8 @@ def study():
 
 
 RACK = {
-    **{"kind": "hardware", "queue_bytes": None, "drivers": "lan966x"},
-    "label": "hardware testbed (hosts and switches of a rack, reached over SSH)",
+    **{"kind": "rack", "queue_bytes": None, "drivers": "lan966x"},
+    "label": "rack testbed (hosts and switches of a rack, reached over SSH)",
 }
 
 

@@ -41,7 +41,7 @@ def sparse(folder, experiments, only=("control", "frer")):
         if experiment != "tcp":
             tables[experiment]["fields"]["payload_bytes"] = 1000
     if "latency" in tables:
-        tables["latency"]["latency_is"] = "one way"
+        tables["latency"]["latency_quantity"] = "one way"
     mapping = folder / "sparse.yaml"
     mapping.write_text(yaml.safe_dump({"description": "sparse", "tables": tables}))
     import_folder(source, mapping, "sparse", folder / "raw")

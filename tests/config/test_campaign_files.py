@@ -41,7 +41,7 @@ def test_a_campaign_measures_what_the_papers_print(name):
 
 def test_rfc2544_to_the_letter_has_its_waits():
     """Without them no result is called compliant."""
-    assert campaign("rfc2544-full").rfc2544.full_waits
+    assert campaign("rfc2544-full").rfc2544.rfc2544_waits
 
 
 def planned_of(name, kind="emulated"):

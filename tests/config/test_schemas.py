@@ -67,7 +67,7 @@ def test_an_unknown_key_does_not_fit(name, path):
         ("testbed", "emulated", ("frer", "history_length"), 4096),
         ("testbed", "emulated", ("kind",), "model"),
         ("testbed", "emulated", ("kind",), None),
-        ("testbed", "model", ("switch_us",), {"low": 1}),
+        ("testbed", "model", ("forwarding_delay_us",), {"low": 1}),
         ("study", "threshold", ("measure", "precision"), 2),
         ("study", "threshold", ("base", "stall"), 2),
         ("import", "d10test", ("tables", "search", "format"), "xml"),

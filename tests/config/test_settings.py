@@ -107,7 +107,7 @@ def test_the_top_of_the_configuration_is_good():
         (Campaign, CAMPAIGN, ("loss", "rates"), "Known keys of loss: configurations, repetitions"),
         (
             *(Campaign, CAMPAIGN, ("loss", "parts", 0, "rate_mbps")),
-            "Known keys of loss.parts.0: question, phase, payload_bytes, rates_mbps, duration_s",
+            "Known keys of loss.parts.0: repetitions, max_repetitions, ratio_precision_percent, ",
         ),
         (Campaign, CAMPAIGN, ("tcp", "duration_s"), "Known keys of tcp: configurations, "),
         (Campaign, CAMPAIGN, ("latency", "payload_bytes"), "Known keys of latency: "),
@@ -115,7 +115,12 @@ def test_the_top_of_the_configuration_is_good():
             *(ModelListener, {"receive_us": {"low": 1, "high": 2}, "stack_us": 1}),
             *(("receive_us", "mean"), "Known keys of receive_us.range: low, high"),
         ),
-        (Study, STUDY, ("measure", "rate"), "Known keys of measure.threshold: kind, lowest_mbps, "),
+        (
+            Study,
+            STUDY,
+            ("measure", "rate"),
+            "Known keys of measure.threshold: kind, min_rate_mbps, ",
+        ),
         (Study, STUDY, ("parts", "all", "factor"), "Known keys of parts.all: base, factors"),
     ],
 )
@@ -174,7 +179,7 @@ def test_no_unknown_key_is_let_through(name):
         (("paths",), 0),
         (("paths",), 9),
         (("kind",), "hardware"),
-        (("locate_drops",), "maybe"),
+        (("trace_drops",), "maybe"),
         (("frer",), None),
         (("frer", "algorithm"), "best"),
         (("frer", "history_length"), 1),
@@ -416,16 +421,18 @@ def test_what_is_recorded_of_a_testbed_can_be_read_again(frer, paths):
 @pytest.mark.parametrize(
     ("optional", "says"),
     [
-        ({"simulated": "guest"}, "optional or not, not both: simulated"),
-        ({"guest": "selected"}, "what is selected is always measured.*guest"),
+        ({"simulated": "guest"}, "columns and optional_columns both have simulated"),
+        ({"guest": "selected"}, "the selected testbed is always measured.*guest"),
     ],
 )
 def test_an_optional_column_is_another_of_another_testbed(optional, says):
     columns = {"measured": "selected", "simulated": "model"}
     values = {"document": "tas-i210-i225", "experiments": ["shaping"], "columns": columns}
-    assert parse(Sources, values | {"optional": {"guest": "guest"}}, "a file").optional
+    assert parse(
+        Sources, values | {"optional_columns": {"guest": "guest"}}, "a file"
+    ).optional_columns
     with pytest.raises(ConfigurationError, match=says):
-        parse(Sources, values | {"optional": optional}, "a file")
+        parse(Sources, values | {"optional_columns": optional}, "a file")
 
 
 # --- experiments ----------------------------------------------------------------------------------

@@ -3,10 +3,10 @@
 import pytest
 
 from tsnrepro.common.errors import ConfigurationError
-from tsnrepro.config import HardwareSettings, parse
+from tsnrepro.config import RackSettings, parse
 from tsnrepro.config import files as campaigns
 from tsnrepro.config.campaigns import Selection
-from tsnrepro.config.registry import HARDWARE, experiments
+from tsnrepro.config.registry import RACK, experiments
 from tsnrepro.runner.plan import left_out, planned_trials
 from tsnrepro.testbeds.choose import choose, unsupported_reason
 from tsnrepro.workflow.selection import plan
@@ -20,7 +20,7 @@ COMPUTER = {
 
 def changed(*path, to):
     """Return the example with one value changed."""
-    document = parse(HardwareSettings, EXAMPLE, "a file").model_dump(mode="json")
+    document = parse(RackSettings, EXAMPLE, "a file").model_dump(mode="json")
     place = document
     for key in path[:-1]:
         place = place[key]
@@ -30,7 +30,7 @@ def changed(*path, to):
 
 def test_the_example_is_the_published_network():
     settings = campaigns.testbed_settings("d10-example")
-    assert isinstance(settings, HardwareSettings)
+    assert isinstance(settings, RackSettings)
     assert settings.paths == 2
     ports = [port.device for port in settings.hosts.sw1.member_ports]
     assert (settings.hosts.sw1.host_port.device, ports) == ("eth4", ["eth1", "eth2"])
@@ -42,27 +42,31 @@ def test_the_example_is_the_published_network():
     [
         (("hosts", "talker", "password"), "secret", "hosts.talker.password: Extra inputs"),
         (("hosts", "talker", "address"), "-oProxyCommand=x", "hosts.talker.address"),
-        (("hosts", "talker", "card"), "eth0;reboot", "hosts.talker.card"),
+        (("hosts", "talker", "interface"), "eth0;reboot", "hosts.talker.interface"),
         (("hosts", "talker", "ipv4"), "10.0.101.1", "are not two addresses of one /24"),
         (("hosts", "sw1", "driver"), "cisco", "does not match any of the expected tags"),
         (("hosts", "sw1", "host_port", "chip_port"), 9, "less than or equal to 8"),
         (("hosts", "sw1", "host_port", "device"), "eth1", "sw1 has one port twice"),
         (("hosts", "sw2", "member_ports"), [{"device": "eth1", "chip_port": 1}], "2 member_ports"),
-        (("reserved_minutes",), 0, "reserved_minutes"),
-        (("ptp",), {"cards": {"talker": "enp2s0", "listener": "eth9"}}, "PTP's frames would be"),
-        (("ptp",), {"domain": 0}, "ptp.cards: Field required"),
+        (("lease_minutes",), 0, "lease_minutes"),
+        (
+            ("ptp",),
+            {"interfaces": {"talker": "enp2s0", "listener": "eth9"}},
+            "PTP's frames would be",
+        ),
+        (("ptp",), {"domain": 0}, "ptp.interfaces: Field required"),
         (("queue_bytes",), 1600, "queue_bytes: Extra inputs"),
     ],
 )
 def test_what_cannot_be_a_rack_is_refused(path, value, said):
     with pytest.raises(ConfigurationError) as refused:
-        parse(HardwareSettings, changed(*path, to=value), "a file")
+        parse(RackSettings, changed(*path, to=value), "a file")
     assert said in str(refused.value)
 
 
 def test_a_rack_is_never_taken_unasked(monkeypatch):
     monkeypatch.setattr("tsnrepro.testbeds.choose.missing_on_machine", lambda kind: ["everything"])
-    on_racks = [e for e in experiments().values() if HARDWARE in e.kinds]
+    on_racks = [e for e in experiments().values() if RACK in e.kinds]
     tools = {"loss", "tcp", "latency", "mausezahn", "ping"}
     assert {e.name for e in on_racks} == tools | {
         "rfc2544",
@@ -74,7 +78,7 @@ def test_a_rack_is_never_taken_unasked(monkeypatch):
     for experiment in on_racks:
         chosen, why = choose(experiment)
         assert chosen == ""
-        assert HARDWARE not in why
+        assert RACK not in why
 
 
 def test_what_a_rack_can_measure_follows_from_its_switches():
@@ -83,15 +87,15 @@ def test_what_a_rack_can_measure_follows_from_its_switches():
     assert skipped["traffic"] == skipped["streams"]
     assert "counters, which sw1 and sw2 lack" in skipped["capture"]
     assert not {"loss", "rfc2544"} & skipped.keys()
-    one = parse(HardwareSettings, changed("hosts", "sw1", to=COMPUTER), "a file")
+    one = parse(RackSettings, changed("hosts", "sw1", to=COMPUTER), "a file")
     assert (
         unsupported_reason(experiments()["streams"], one) == "sw2 cannot tell several streams apart"
     )
     both = EXAMPLE | {"hosts": EXAMPLE["hosts"] | {"sw1": COMPUTER, "sw2": COMPUTER}}
-    computers = parse(HardwareSettings, both, "a file")
+    computers = parse(RackSettings, both, "a file")
     assert unsupported_reason(experiments()["streams"], computers) == ""
     assert "record_addresses is false" in unsupported_reason(experiments()["capture"], computers)
-    open_ones = parse(HardwareSettings, both | {"record_addresses": True}, "a file")
+    open_ones = parse(RackSettings, both | {"record_addresses": True}, "a file")
     assert unsupported_reason(experiments()["capture"], open_ones) == ""
 
 
@@ -114,7 +118,7 @@ def test_trials_that_a_rack_cannot_measure_are_left_out_with_the_reason(monkeypa
     assert scenarios() == links
 
     both = EXAMPLE | {"hosts": EXAMPLE["hosts"] | {"sw1": COMPUTER, "sw2": COMPUTER}}
-    settings = parse(HardwareSettings, both, "a file")
+    settings = parse(RackSettings, both, "a file")
     monkeypatch.setattr("tsnrepro.runner.plan.testbed_settings", lambda _: settings)
     ours = {"silent-death", "lossy", "duplicating", "stuck-generator", "restart-sw1", "restart-sw2"}
     assert scenarios() == links | ours

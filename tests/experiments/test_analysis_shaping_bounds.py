@@ -16,7 +16,7 @@ from tsnrepro.testbeds.model import ModelTestbed
 
 SETTINGS = ModelSettings.model_validate(
     {
-        "switch_us": {"low": 1, "high": 5},
+        "forwarding_delay_us": {"low": 1, "high": 5},
         "talker": {"send_us": 3.307},
         "listener": {"receive_us": 2, "stack_us": 1},
     }

@@ -13,7 +13,7 @@ from shaping_parts import part
 
 from tsnrepro.common.errors import CommandError, ConfigurationError, TestbedError
 from tsnrepro.common.repository import root
-from tsnrepro.config import CardsSettings, load_testbed, parse
+from tsnrepro.config import NicPairSettings, load_testbed, parse
 from tsnrepro.config import files as campaigns
 from tsnrepro.config.gates import GateControlList
 from tsnrepro.experiments.shaping import board_queues
@@ -340,25 +340,25 @@ def document(settings, **hosts):
 @pytest.mark.parametrize(
     ("hosts", "said"),
     [
-        ({"loader": None}, "sw and loader belong together"),
+        ({"loader": None}, "sw and loader need each other"),
         (
             {"sw": {"address": "a", "talker_port": "e", "loader_port": "e", "listener_port": "f"}},
-            "ports and bridge are one twice",
+            "ports and bridge need different names",
         ),
     ],
 )
 def test_a_board_that_cannot_be_is_refused(settings, hosts, said):
     with pytest.raises(ConfigurationError, match=said):
-        parse(CardsSettings, document(settings, **hosts), "a testbed")
+        parse(NicPairSettings, document(settings, **hosts), "a testbed")
 
 
 def test_gates_need_clocks_in_hardware(settings):
     software = document(settings) | {"ptp": {"time_stamping": "software"}}
-    with pytest.raises(ConfigurationError, match="gates go by its own clock"):
-        parse(CardsSettings, software, "a testbed")
+    with pytest.raises(ConfigurationError, match="gates follow its own clock"):
+        parse(NicPairSettings, software, "a testbed")
 
 
 def test_a_name_too_long_for_its_vlan_device_is_refused(settings):
-    talker = settings.model_dump(mode="json")["hosts"]["talker"] | {"card": "enx00051b5103b"}
+    talker = settings.model_dump(mode="json")["hosts"]["talker"] | {"interface": "enx00051b5103b"}
     with pytest.raises(ConfigurationError, match="more than 15 characters"):
-        parse(CardsSettings, document(settings, talker=talker), "a testbed")
+        parse(NicPairSettings, document(settings, talker=talker), "a testbed")

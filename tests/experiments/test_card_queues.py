@@ -96,13 +96,13 @@ def test_a_cable_has_no_bridge():
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"kind": "tas-frer", "modes": ["tas"]}, "no path is replicated there"),
-        ({"modes": ["direct"]}, "the board stays between the cards"),
-        ({"switch": "bridge", "modes": ["fifo"]}, "so there is no switch: bridge"),
+        ({"kind": "tas-frer", "modes": ["tas"]}, "it has no member paths for tas-frer"),
+        ({"modes": ["direct"]}, "the board cannot be bypassed"),
+        ({"switch": "bridge", "modes": ["fifo"]}, "its hardware shapes, not switch: bridge"),
     ],
 )
 def test_what_cards_cannot_do_is_refused_beforehand(changes, said):
     settings = part("bridge").model_dump(exclude_unset=True) | changes
-    shaping = {"repetitions": 1, "parts": [settings | {"testbeds": {"cards": {}}}]}
+    shaping = {"repetitions": 1, "parts": [settings | {"testbeds": {"nic-pair": {}}}]}
     with pytest.raises(ConfigurationError, match=said):
         parse(Campaign, {"description": "x", "shaping": shaping}, "a campaign")

@@ -182,7 +182,7 @@ def part(**changes):
 
 
 def test_trials_of_two_lengths_need_a_phase_each():
-    with pytest.raises(ValueError, match="give each length a phase"):
+    with pytest.raises(ValueError, match="give each duration a phase"):
         LossSettings(repetitions=1, parts=[part(), part(duration_s=30)])
     settings = LossSettings(repetitions=1, parts=[part(), part(phase=3, duration_s=30)])
     planned = [item.trial for item in plan(settings, 1, "model")]
@@ -197,5 +197,5 @@ def test_a_trial_without_a_phase_keeps_its_name():
 
 
 def test_a_phase_belongs_to_the_sweep():
-    with pytest.raises(ValueError, match="the limit has none"):
+    with pytest.raises(ValueError, match="phase is for the objective sweep, not for limit"):
         part(question="limit", phase=1)

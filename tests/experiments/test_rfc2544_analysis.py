@@ -26,11 +26,11 @@ from tsnrepro.runner.run import manifest, write_manifest
 from tsnrepro.workflow.notebooks import execute
 
 SETTINGS = Rfc2544Settings(
-    throughput=ThroughputSettings(frame_bytes=[64, 512], payloads_bytes=[64, 1518], repetitions=2),
-    frame_loss=FrameLossSettings(frame_bytes=[512], duration_s=60),
-    back_to_back=BackToBackSettings(frame_bytes=[64], searches=50, resolution_percent=0.1),
-    system_recovery=SystemRecoverySettings(frame_bytes=[64], repetitions=2),
-    latency=RfcLatencySettings(frame_bytes=[64], repetitions=20),
+    throughput=ThroughputSettings(frames_bytes=[64, 512], payloads_bytes=[64, 1518], repetitions=2),
+    frame_loss=FrameLossSettings(frames_bytes=[512], duration_s=60),
+    back_to_back=BackToBackSettings(frames_bytes=[64], searches=50, resolution_percent=0.1),
+    system_recovery=SystemRecoverySettings(frames_bytes=[64], repetitions=2),
+    latency=RfcLatencySettings(frames_bytes=[64], repetitions=20),
 )
 KEY = re.compile(r"^[a-z][a-z0-9_]*(\.[a-z0-9_]+)+$")
 
@@ -105,7 +105,7 @@ def test_buffer_recovery_and_latency_tables(documents):
 
 @pytest.mark.parametrize(("repetitions", "compliant"), [(3, False), (20, True)])
 def test_few_repetitions_of_latency_are_not_compliant(repetitions, compliant):
-    of = RfcLatencySettings(frame_bytes=[64], repetitions=repetitions, loads=["idle"])
+    of = RfcLatencySettings(frames_bytes=[64], repetitions=repetitions, loads=["idle"])
     table = rfc2544.latency_table(record(Rfc2544Settings(latency=of))).set_index("quantity")
     assert table.loc["one_way", "compliant"].eq(compliant).all()
     said = "" if compliant else "3 repetitions, not 20 (RFC 2544, 26.2)"

@@ -28,14 +28,14 @@ REPETITIONS = 3
 SETTINGS = Rfc2544Settings(
     # The documents' search: 10 iterations at most, to 1 Mb/s, 0.001 %, the mean of repetitions.
     throughput=ThroughputSettings(
-        frame_bytes=[64],
+        frames_bytes=[64],
         payloads_bytes=[512],
         repetitions=REPETITIONS,
         methods=["binary-search"],
         binary_search=BinarySearchSettings(steps=10, duration_s=30, resolution_mbps=1),
     ),
     frame_loss=FrameLossSettings(
-        frame_bytes=[64], payloads_bytes=[512], repetitions=REPETITIONS, duration_s=10
+        frames_bytes=[64], payloads_bytes=[512], repetitions=REPETITIONS, duration_s=10
     ),
 )
 
@@ -81,7 +81,7 @@ def test_who_sent_stands_beside_what_was_found(documents, found):
     assert found.of(key).value == "talker"
     assert set(rfc2544.throughput_table(documents)["generator"]) == {"talker"}
     search = BinarySearchSettings(generator="iperf3", from_line_rate=True)
-    part = {"frame_bytes": [], "payloads_bytes": [512], "methods": ["binary-search", "mlrsearch"]}
+    part = {"frames_bytes": [], "payloads_bytes": [512], "methods": ["binary-search", "mlrsearch"]}
     settings = Rfc2544Settings(throughput=ThroughputSettings(**part, binary_search=search))
     theirs = record(settings)
     assert rfc2544.analyse(theirs).of(key).value == "iperf3"
@@ -98,7 +98,11 @@ def test_who_sent_stands_beside_what_was_found(documents, found):
 
 def test_trials_of_a_fraction_of_a_second_are_not_printed_as_none():
     short = FrameLossSettings(
-        frame_bytes=[], payloads_bytes=[512], duration_s=0.25, step_percent=None, loads_percent=[50]
+        frames_bytes=[],
+        payloads_bytes=[512],
+        duration_s=0.25,
+        step_percent=None,
+        loads_percent=[50],
     )
     results = rfc2544.analyse(record(Rfc2544Settings(frame_loss=short)))
     item = results.of("rfc2544.frame_loss.duration_s")
@@ -169,7 +173,7 @@ def test_the_search_ends_at_its_resolution(documents, found):
 def test_without_a_resolution_all_steps_are_taken():
     settings = Rfc2544Settings(
         throughput=ThroughputSettings(
-            frame_bytes=[1518],
+            frames_bytes=[1518],
             payloads_bytes=[],
             methods=["binary-search"],
             binary_search=BinarySearchSettings(steps=4, duration_s=30),

@@ -35,10 +35,10 @@ FULL = Rfc2544Settings(
     latency=RfcLatencySettings(),
 )
 SMALL = Rfc2544Settings(
-    throughput=ThroughputSettings(frame_bytes=[512], payloads_bytes=[512]),
-    frame_loss=FrameLossSettings(frame_bytes=[512], duration_s=1),
-    back_to_back=BackToBackSettings(frame_bytes=[512], searches=3),
-    system_recovery=SystemRecoverySettings(frame_bytes=[512], repetitions=1),
+    throughput=ThroughputSettings(frames_bytes=[512], payloads_bytes=[512]),
+    frame_loss=FrameLossSettings(frames_bytes=[512], duration_s=1),
+    back_to_back=BackToBackSettings(frames_bytes=[512], searches=3),
+    system_recovery=SystemRecoverySettings(frames_bytes=[512], repetitions=1),
 )
 
 
@@ -76,7 +76,7 @@ def test_throughput_is_measured_first_and_times_are_positive():
 
 def test_other_settings_of_a_search_are_another_trial_and_more_sizes_are_not():
     def digests(**changed):
-        part = ThroughputSettings(frame_bytes=[512], payloads_bytes=[], **changed)
+        part = ThroughputSettings(frames_bytes=[512], payloads_bytes=[], **changed)
         return {item.trial.digest for item in plan(Rfc2544Settings(throughput=part), 1, "emulated")}
 
     assert digests() < digests(repetitions=2)
@@ -87,18 +87,18 @@ def test_other_settings_of_a_search_are_another_trial_and_more_sizes_are_not():
 def test_a_trial_is_measured_with_the_settings_of_its_method():
     searches = {
         "binary-search": {"steps": 3, "loss_percent": 0.1, "resolution_mbps": 2.0},
-        "mlrsearch": {"lowest_load_percent": 2.0},
+        "mlrsearch": {"min_load_percent": 2.0},
         "systematic": {"loads": 7, "repetitions": 5, "last_repetitions": 4, "direction": "down"},
     }
     asked = {name.replace("-", "_"): own for name, own in searches.items()}
-    part = ThroughputSettings(frame_bytes=[512], payloads_bytes=[], methods=[*searches], **asked)
+    part = ThroughputSettings(frames_bytes=[512], payloads_bytes=[], methods=[*searches], **asked)
     for item in plan(Rfc2544Settings(throughput=part), 1, "emulated"):
         factors = Factors.of(item.trial)
         assert factors.method_settings == getattr(part, factors.method.replace("-", "_"))
 
 
 def bisection(**settings):
-    part = {"frame_bytes": [], "payloads_bytes": [64], "methods": ["binary-search"]}
+    part = {"frames_bytes": [], "payloads_bytes": [64], "methods": ["binary-search"]}
     throughput = ThroughputSettings(**part, binary_search=settings)
     item, _ = plan(Rfc2544Settings(throughput=throughput), 1, "emulated")
     return item.trial
@@ -124,13 +124,13 @@ def test_a_search_from_the_line_rate_tries_no_ceiling():
 @pytest.mark.parametrize(
     ("throughput", "others", "said"),
     [
-        ({"frame_bytes": [64], "tag_counts": True}, {}, "a payload of 12 bytes, and iperf3"),
-        ({"payloads_bytes": [15]}, {}, "a payload of 15 bytes, and iperf3 sends no less than 16"),
-        ({}, {"full_waits": True}, "full_waits are our talker's"),
+        ({"frames_bytes": [64], "include_r_tag": True}, {}, "at least 16 bytes, and a size has 12"),
+        ({"payloads_bytes": [15]}, {}, "at least 16 bytes, and a size has 15"),
+        ({}, {"rfc2544_waits": True}, "rfc2544_waits needs binary_search.generator: talker"),
     ],
 )
 def test_what_iperf3_cannot_do_is_refused(throughput, others, said):
-    sizes = {"frame_bytes": [64], "payloads_bytes": [16]}
+    sizes = {"frames_bytes": [64], "payloads_bytes": [16]}
     part = sizes | {"binary_search": {"generator": "iperf3"}} | throughput
     with pytest.raises(ValueError, match=said):
         Rfc2544Settings(throughput=part, **others)
@@ -139,7 +139,7 @@ def test_what_iperf3_cannot_do_is_refused(throughput, others, said):
 def test_what_iperf3_does_not_send_in_has_its_own_limits():
     part = {"payloads_bytes": [15], "methods": ["mlrsearch"]}
     part |= {"binary_search": {"generator": "iperf3"}}
-    Rfc2544Settings(throughput=part, full_waits=True, ceiling_s=0.5)
+    Rfc2544Settings(throughput=part, rfc2544_waits=True, line_rate_trial_s=0.5)
 
 
 class Iperf3:
@@ -177,7 +177,7 @@ def test_the_search_that_asks_for_iperf3_is_sent_by_it(monkeypatch):
 def test_the_mean_of_ten_bisections_beside_one_search_of_another_method():
     def trials(**binary_search):
         part = ThroughputSettings(
-            frame_bytes=[512],
+            frames_bytes=[512],
             payloads_bytes=[],
             methods=["binary-search", "mlrsearch"],
             binary_search=binary_search,
@@ -196,7 +196,7 @@ def test_the_mean_of_ten_bisections_beside_one_search_of_another_method():
 
 
 def test_a_tag_that_counts_shrinks_the_payload():
-    part = ThroughputSettings(frame_bytes=[512], payloads_bytes=[], tag_counts=True)
+    part = ThroughputSettings(frames_bytes=[512], payloads_bytes=[], include_r_tag=True)
     assert {
         i.trial.factors["payload_bytes"]
         for i in plan(Rfc2544Settings(throughput=part), 1, "emulated")
@@ -204,7 +204,7 @@ def test_a_tag_that_counts_shrinks_the_payload():
 
 
 def test_what_starts_from_a_throughput_needs_it_in_the_campaign():
-    with pytest.raises(ValueError, match="back_to_back, latency start from a throughput"):
+    with pytest.raises(ValueError, match="back_to_back, latency start from the throughput"):
         Rfc2544Settings(back_to_back=BackToBackSettings(), latency=RfcLatencySettings())
 
 
@@ -265,12 +265,12 @@ def test_a_throughput_that_failed_is_none_that_no_load_passed():
 def test_what_starts_from_a_throughput_that_failed_is_measured_once_it_is_found(tmp_path):
     rfc = Rfc2544Settings(
         throughput={
-            **{"configurations": ["control"], "frame_bytes": [512], "payloads_bytes": []},
+            **{"configurations": ["control"], "frames_bytes": [512], "payloads_bytes": []},
             **{"methods": ["binary-search"], "binary_search": {"steps": 4, "duration_s": 0.01}},
         },
-        back_to_back={"configurations": ["control"], "frame_bytes": [512], "searches": 1}
-        | {"longest_s": 0.01},
-        ceiling_s=0.01,
+        back_to_back={"configurations": ["control"], "frames_bytes": [512], "searches": 1}
+        | {"max_burst_s": 0.01},
+        line_rate_trial_s=0.01,
     )
     store = RawStore(tmp_path, "model", "test", "rfc2544")
     model, broken = open_testbed("model", campaign("smoke"), "test", stalls=None), [True]
@@ -311,7 +311,7 @@ def test_what_the_trial_starts_from_decides_which_trial_it_is():
         return {item.trial.digest for item in plan(settings, 1, "emulated")}
 
     assert not digests(shortfall_percent=5.0) & digests()
-    assert not digests(ceiling_s=2.0) & digests()
+    assert not digests(line_rate_trial_s=2.0) & digests()
 
 
 @pytest.mark.parametrize(

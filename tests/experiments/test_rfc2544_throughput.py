@@ -234,7 +234,7 @@ def test_what_is_compliant():
 
 def test_the_sweep_goes_down_where_asked():
     network = KnownNetwork(0.6 * LINE)
-    once = SystematicSettings(loads=4, repetitions=1, most_grids=1, direction="down")
+    once = SystematicSettings(loads=4, repetitions=1, max_refinements=1, direction="down")
     systematic.search(series(network), once)
     shares = [round(load.rate_pps / LINE, 6) for load in network.loads[1:]]
     assert shares == [1.0, 0.75, 0.5, 0.25]

@@ -6,13 +6,11 @@ import shlex
 import pytest
 from hosts_of_cards import CARD, CardOfTest
 
-from tsnrepro.cli.rack import CONFIGURATIONS, SHAPING_MODES
 from tsnrepro.common.errors import ConfigurationError, TestbedError
 from tsnrepro.common.repository import root
 from tsnrepro.config import files as campaigns
 from tsnrepro.config import load_testbed
 from tsnrepro.experiments.shaping import dry_run as told
-from tsnrepro.experiments.shaping.settings import MODES_OF, TOGGLED
 from tsnrepro.testbeds.jobs.sessions import SessionJobs
 from tsnrepro.testbeds.nic_pair.hosts import Pair
 from tsnrepro.testbeds.nic_pair.testbed import CardsTestbed
@@ -131,11 +129,6 @@ def test_a_mode_that_the_campaign_has_not_is_refused(settings):
         told.trial_of(campaigns.campaign("quick"), "quick", "cbs")
     with pytest.raises(ConfigurationError, match="It has: none"):
         told.trial_of(campaigns.campaign("soak"), "soak", "tas")
-
-
-def test_the_commands_modes_are_those_of_end_stations():
-    assert {*SHAPING_MODES} == {*MODES_OF["end-station"]} - {TOGGLED}
-    assert CONFIGURATIONS == ("frer", "control")
 
 
 def test_two_cards_are_not_set_up_by_hand():

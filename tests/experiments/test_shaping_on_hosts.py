@@ -146,7 +146,7 @@ def test_a_switch_chooses_queues_by_pcp_before_it_shapes():
 
 
 def test_launches_fall_on_their_phase():
-    settings = part(modes=["etf"], launch_phase_us=30.0, interval_us=500.0)
+    settings = part(modes=["etf"], txtime_offset_us=30.0, interval_us=500.0)
     job = on_hosts.job_of(settings, "etf", 1)
     talker = next(s for s in job.steps if isinstance(s, Step) and s.name == "talker")
     words = dict(zip(talker.argv, talker.argv[1:], strict=False))
@@ -190,9 +190,11 @@ def test_sends_meet_every_place_of_the_cycle_evenly(count):
 def test_a_kernels_queues_do_not_shape_behind_frer():
     with pytest.raises(ConfigurationError, match="only the software bridge shapes behind FRER"):
         on_hosts.job_of(part("tas-frer"), "tas", 1)
-    with pytest.raises(ValueError, match=r"testbeds.emulated: only switch: bridge shapes"):
+    with pytest.raises(ValueError, match=r"testbeds.emulated: tas-frer needs switch: bridge"):
         part("tas-frer", testbeds={"emulated": {}})
-    with pytest.raises(ValueError, match=r"testbeds.guest: FRER behind gates runs on model"):
+    with pytest.raises(
+        ValueError, match=r"testbeds.guest: only model and emulated support tas-frer"
+    ):
         part("tas-frer", testbeds={"guest": {"switch": "bridge"}})
 
 
@@ -256,7 +258,7 @@ def test_a_burst_takes_the_same_time_in_every_mode(guest):
             packets=40,
             interval_us=1.0,
             interval_spread_us=0.0,
-            launch_phase_us=5_000.0,
+            txtime_offset_us=5_000.0,
         )
         log = decompress(measured_on_hosts(guest, settings).outputs[LOG])
         # etf drops what its timer reaches after the launch, now and then most; others drop nothing.
@@ -312,7 +314,7 @@ def test_an_emulated_testbed_runs_the_parts_of_a_guest():
 @pytest.mark.parametrize("name", ["quick", "documents"])
 def test_the_software_bridge_has_the_guests_conditions(name):
     """What the two give is held beside each other: all but the switch and how much is alike."""
-    aside = {"switch", "testbeds", "modes", "packets", "repetitions", "repetitions_of"}
+    aside = {"switch", "testbeds", "modes", "packets", "repetitions", "mode_repetitions"}
     aside |= {"max_stalled_percent", "max_stall_ms"}
     for asked in campaigns.campaign(name).shaping.parts:
         if "guest" in asked.testbeds:
@@ -412,15 +414,15 @@ def test_a_part_divides_the_bridges_work(given, told):
 
 
 def test_a_kernels_switch_has_no_threads():
-    with pytest.raises(ValueError, match="threads and receivers are the software bridge's"):
+    with pytest.raises(ValueError, match="threads and receivers need switch: bridge"):
         part("bridge", threads=2)
 
 
 def test_the_software_bridge_has_no_modes_of_a_kernels_queues():
     with pytest.raises(ValueError, match="the software bridge has no mode mqprio, etf"):
         part("end-station", switch="bridge", modes=["tas", "mqprio", "etf"])
-    with pytest.raises(ValueError, match=r"testbeds.cards: cards and boards shape"):
-        part("end-station", testbeds={"cards": {"switch": "bridge"}})
+    with pytest.raises(ValueError, match=r"testbeds.nic-pair: its hardware shapes"):
+        part("end-station", testbeds={"nic-pair": {"switch": "bridge"}})
 
 
 def test_it_can_stand_for_the_talkers_own_port():

@@ -33,12 +33,12 @@ def test_a_part_may_be_measured_more_often_on_a_testbed():
 
 
 def test_a_mode_may_be_measured_less_often_than_the_others():
-    rarely = part(modes=["tas", "fifo"], loads_mbps=[0.0], repetitions_of={"fifo": 2})
+    rarely = part(modes=["tas", "fifo"], loads_mbps=[0.0], mode_repetitions={"fifo": 2})
     modes = [trial.factors["mode"] for trial in trials_of(rarely, 5)]
     assert (modes.count("tas"), modes.count("fifo")) == (5, 2)
-    assert "repetitions_of" not in trials_of(rarely, 1)[0].factors
-    with pytest.raises(ValueError, match="repetitions_of names cbs, which no trial has"):
-        part(modes=["tas", "fifo"], repetitions_of={"cbs": 2})
+    assert "mode_repetitions" not in trials_of(rarely, 1)[0].factors
+    with pytest.raises(ValueError, match="mode_repetitions has cbs, which modes does not"):
+        part(modes=["tas", "fifo"], mode_repetitions={"cbs": 2})
 
 
 def test_a_direct_link_has_no_load():
@@ -100,12 +100,12 @@ def test_a_bridge_tags_its_frames_and_member_ports_carry_r_tags():
         ({"gates": None}, "mode tas needs gates"),
         ({"modes": ["cbs"]}, "idle_slope_mbps"),
         ({"modes": ["direct"]}, "has no mode direct"),
-        ({"load_priority": 5}, "both of class 5"),
-        ({"interval_spread_us": 301.0}, "overtake"),
+        ({"load_priority": 5}, "priority and load_priority are both 5"),
+        ({"interval_spread_us": 301.0}, "would be reordered"),
         ({"payload_bytes": 11}, "greater than or equal to 12"),
         ({"payload": 256}, "Extra inputs"),
         ({"testbeds": {}}, "at least 1 item"),
-        ({"testbeds": {"gust": {}}}, "'model', 'guest', 'emulated'"),
+        ({"testbeds": {"gust": {}}}, "'emulated', 'guest', 'model'"),
         ({"testbeds": {"guest": {"payload": 256}}}, r"testbeds\.guest\.payload\s+Extra inputs"),
         (
             {"testbeds": {"guest": {"modes": ["cbs"]}}},

@@ -75,10 +75,12 @@ def test_a_slower_line_needs_a_longer_window():
 
 
 def test_intervals_must_sum_to_the_cycle():
-    gates = GateControlList(entries=[GateWindow(open_classes=[5], interval_ns=400)], cycle_ns=1_000)
+    gates = GateControlList(
+        entries=[GateWindow(open_classes=[5], interval_ns=400)], cycle_time_ns=1_000
+    )
     with pytest.raises(ConfigurationError, match=r"sum to 400 ns and fall short .* by 600 ns"):
         check_schedule(gates, [], GIGABIT)
-    longer = gates.model_copy(update={"cycle_ns": 300})
+    longer = gates.model_copy(update={"cycle_time_ns": 300})
     with pytest.raises(ConfigurationError, match="exceed the cycle of 300 ns by 100 ns"):
         check_schedule(longer, [], GIGABIT)
 
@@ -133,7 +135,8 @@ windows = st.lists(
 @given(windows, st.integers(0, 7), st.none() | st.integers(1, 100_000))
 def test_windows_are_when_the_entry_in_force_opens_the_gate(entries, traffic_class, cycle_ns):
     gates = GateControlList(
-        entries=[GateWindow(open_classes=c, interval_ns=i) for c, i in entries], cycle_ns=cycle_ns
+        entries=[GateWindow(open_classes=c, interval_ns=i) for c, i in entries],
+        cycle_time_ns=cycle_ns,
     )
     begins = [sum(interval for _, interval in entries[:n]) for n in range(len(entries))]
     times = [t for begin in begins for t in (begin - 1, begin, begin + 1)] + [gates.cycle - 1]

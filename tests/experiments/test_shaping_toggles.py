@@ -56,18 +56,18 @@ def test_a_phases_first_share_can_be_left_out():
 def test_a_toggled_part_stands_alone():
     with pytest.raises(ValueError, match="mode toggled needs a part of its own"):
         toggled(modes=["toggled", "tas"])
-    with pytest.raises(ValueError, match="mode toggled needs toggles"):
+    with pytest.raises(ValueError, match="mode toggled and toggles need each other"):
         toggled(toggles=None)
-    with pytest.raises(ValueError, match="no other mode has any"):
+    with pytest.raises(ValueError, match="mode toggled and toggles need each other"):
         part(toggles=2)
     with pytest.raises(ValueError, match="mode toggled needs gates"):
         toggled(gates=None)
 
 
 def test_kernels_and_cards_do_not_toggle():
-    with pytest.raises(ValueError, match=r"testbeds.cards: gates are toggled on model and emul"):
-        toggled(switch="kernel", testbeds={"model": {}, "cards": {}})
-    with pytest.raises(ValueError, match=r"testbeds.emulated: only switch: bridge toggles"):
+    with pytest.raises(ValueError, match=r"testbeds.nic-pair: only model and emulated toggle"):
+        toggled(switch="kernel", testbeds={"model": {}, "nic-pair": {}})
+    with pytest.raises(ValueError, match=r"testbeds.emulated: toggled needs switch: bridge"):
         toggled(switch="kernel", testbeds={"emulated": {}})
 
 

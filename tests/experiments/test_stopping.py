@@ -22,15 +22,15 @@ from tsnrepro.testbeds.model import ModelTestbed
 STOPPING = {"latency": latency_stopping, "loss": loss_stopping}
 PLANS = {"latency": plan_latency, "loss": plan_loss}
 LIMIT = {
-    **{"question": "limit", "payload_bytes": 1472, "rates_mbps": [470.0, 475.0]},
+    **{"objective": "limit", "payload_bytes": 1472, "rates_mbps": [470.0, 475.0]},
     **{"link_rate_mbps": 500, "duration_s": 0.1, "generator": "talker"},
-    **{"receive_buffers_bytes": [8_000_000], "repetitions": 6, "most_repetitions": 8},
+    **{"receive_buffers_bytes": [8_000_000], "repetitions": 6, "max_repetitions": 8},
 }
 SWEEP = {"payload_bytes": 1472, "rates_mbps": [100.0], "duration_s": 1, "repetitions": 7}
 
 
 def asked(within_percent=1.0, *others, **changes):
-    part = LIMIT | {"ratio_within_percent": within_percent} | changes
+    part = LIMIT | {"ratio_precision_percent": within_percent} | changes
     return LossSettings.model_validate({"repetitions": 3, "parts": [part, *others]})
 
 
@@ -46,7 +46,7 @@ def test_what_may_not_be_needed_comes_last():
 
 
 def test_a_trial_is_the_same_whether_or_not_it_is_needed():
-    few, many = (asked(most_repetitions=most) for most in (6, 8))
+    few, many = (asked(max_repetitions=most) for most in (6, 8))
     always = asked(repetitions=8)
     named = [{item.trial.name(1) for item in plan_loss(s, 1, "emulated")} for s in (few, many)]
     assert named[0] < named[1] == {item.trial.name(1) for item in plan_loss(always, 1, "emulated")}
@@ -58,7 +58,9 @@ def measured_on_model(folder, experiment, settings):
         "talker": {"send_us": {"low": 1, "high": 4}},
         "listener": {"receive_us": {"low": 1, "high": 4}, "stack_us": 0.5},
     }
-    links = ModelSettings.model_validate({"switch_us": 1.0, "link_rate_mbps": 500, **hosts})
+    links = ModelSettings.model_validate(
+        {"forwarding_delay_us": 1.0, "link_rate_mbps": 500, **hosts}
+    )
     name = experiment.__name__.split(".")[-2]
     store = RawStore(folder, "model", "test", name)
     found = run_trials(
@@ -88,9 +90,9 @@ def test_what_is_known_is_not_measured_again(tmp_path):
 
 def test_medians_are_asked_for_at_the_main_payload_alone(tmp_path):
     """The model's hosts differ between repetitions, by less than a tenth."""
-    few = {"repetitions": 2, "payloads_bytes": [18, 1472], "duration_s": 1, "most_repetitions": 8}
+    few = {"repetitions": 2, "payloads_bytes": [18, 1472], "duration_s": 1, "max_repetitions": 8}
     for within_percent, last in ((10, 6), (1e-6, 8)):
-        settings = LatencySettings.model_validate(few | {"ratio_within_percent": within_percent})
+        settings = LatencySettings.model_validate(few | {"ratio_precision_percent": within_percent})
         documents = measured_on_model(tmp_path / f"{last}", latency, settings)
         assert repetitions_of(documents, payload_bytes=1472) == {*range(1, last + 1)}
         assert repetitions_of(documents, payload_bytes=18) == {1, 2}
@@ -99,12 +101,12 @@ def test_medians_are_asked_for_at_the_main_payload_alone(tmp_path):
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"most_repetitions": None}, "most_repetitions and ratio_within_percent need each other"),
+        ({"max_repetitions": None}, "max_repetitions and ratio_precision_percent need each other"),
         (
-            {"question": "intervention", "link_rate_mbps": None},
-            "only a limit or bottleneck has",
+            {"objective": "intervention", "link_rate_mbps": None},
+            "max_repetitions is for the objectives limit, bottleneck, not",
         ),
-        ({"most_repetitions": 5}, "most_repetitions of 5 are fewer than the 6 repetitions"),
+        ({"max_repetitions": 5}, "max_repetitions of 5 is below repetitions of 6"),
     ],
 )
 def test_what_cannot_be_known_is_refused(changes, words):

@@ -80,7 +80,7 @@ def mapping_of(columns):
             "experiment": experiment,
             "fields": fields,
         }
-    tables["latency"]["latency_is"] = "half round trip"
+    tables["latency"]["latency_quantity"] = "half round trip"
     tables["latency"]["observations"] = {"file": "logs/{trial}.csv", "format": "sockperf"}
     return {"description": "our own trials, exported", "tables": tables}
 
@@ -279,7 +279,7 @@ def test_the_public_set_twice_adds_nothing(public_set):
 def test_the_computed_statistics_of_the_public_set_are_refused_where_they_are_taken(tmp_path):
     content = yaml.safe_load((root() / "config/imports/d10test.yaml").read_text(encoding="utf-8"))
     table = content["tables"]["latency-frer"]
-    del table["left_out"]
+    del table["ignored_columns"]
     table["fields"]["max_us"] = {"column": "max_latency_us", "unit": "us"}
     table["fields"]["sd_us"] = {"column": "stddev_us", "unit": "us"}
     mapping = tmp_path / "all.yaml"

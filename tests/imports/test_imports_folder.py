@@ -226,7 +226,8 @@ def test_keys_of_json_that_are_data(folder, bring_in, tmp_path):
 def test_a_column_of_latencies_is_observations(folder, bring_in, tmp_path):
     text = "n,rtt_ms\n" + "".join(f"{n},{n}\n" for n in range(1, 101)) + "101,\n"
     (folder / "a.csv").write_text(text, encoding="utf-8")
-    table = {"format": "times", "experiment": "latency", "latency_is": "round trip", "tool": "ping",
+    table = {"format": "times", "experiment": "latency", "tool": "ping",
+             "latency_quantity": "round trip",
              "times": {"latency": "rtt_ms", "unit": "ms"}}  # fmt: skip
     report = bring_in(table, {"configuration": "control", "payload_bytes": 56})
     trials = trials_of(tmp_path, "latency")

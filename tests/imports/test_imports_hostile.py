@@ -39,7 +39,7 @@ TABLES = {
     "intervals": table("iperf3", rows="intervals"),
     "mausezahn": table("mausezahn"),
     "sockperf": table("sockperf", "latency"),
-    "times": table("times", "latency", latency_is="one way", times=TIMES),
+    "times": table("times", "latency", latency_quantity="one way", times=TIMES),
 }  # fmt: skip
 SEEDS = {
     "csv": "kind,size,loss,sent,t\nfrer,64,0.5,200,1761180758\ncontrol,1472,0,100,1761180759\n",

@@ -306,7 +306,7 @@ tables:
     files: [latency.csv]
     format: csv
     experiment: latency
-    latency_is: half round trip
+    latency_quantity: half round trip
     {generated}
     fields:
       configuration: frer
@@ -414,7 +414,7 @@ def test_tool_output_by_file_name(tmp_path):
             format: times
             times: {sent: tx, received: rx, unit: ns}
             experiment: latency
-            latency_is: one way
+            latency_quantity: one way
             name_pattern: (?P<kind>control|frer)/times-(?P<size>\d+)
             fields: {configuration: {from_name: kind},
                      payload_bytes: {from_name: size, unit: bytes}}

@@ -31,7 +31,7 @@ LATENCY = {
     "files": ["*.csv"],
     "format": "csv",
     "experiment": "latency",
-    "latency_is": "half round trip",
+    "latency_quantity": "half round trip",
     "fields": {
         "configuration": "control",
         "payload_bytes": 64,
@@ -86,7 +86,10 @@ def test_an_unknown_name_tells_the_shipped_ones():
         (changed({"colum": 1}), "tables.loss.colum"),
         ({"description": "x", "tables": {}}, "tables"),
         (changed(speed={"column": "v", "unit": "Mb/s"}), "loss has no field 'speed'"),
-        (changed(offered_mbps={"column": "v"}), "offered_mbps: say the unit; there are: .*kbps"),
+        (
+            changed(offered_mbps={"column": "v"}),
+            "offered_mbps: unit is required; there are: .*kbps",
+        ),
         (changed(offered_mbps={"column": "v", "unit": "mph"}), "'mph' is not a unit of a rate"),
         (changed(offered_mbps={"column": "v", "constant": 1}), "exactly one of column"),
         (changed(offered_mbps={"unit": "Mb/s"}), "exactly one of column"),
@@ -94,15 +97,18 @@ def test_an_unknown_name_tells_the_shipped_ones():
         (changed({"name_pattern": "("}), "not a regular expression"),
         (changed({"files": ["../*.csv"]}), "leaves the data set's folder"),
         (changed({"files": ["/etc/*.csv"]}), "leaves the data set's folder"),
-        (changed({"rows": "a.b"}), "rows is a path in JSON"),
-        (changed({"format": "sockperf"}), "sockperf makes no trials of loss"),
-        (changed({"latency_is": "one way"}), "belong to the experiment latency"),
-        (changed({"left_out": {"loss": "why"}}), "'loss' is both taken and left out"),
-        (changed(sent={"column": "n", "layer": "wire"}), "only rates"),
-        (changed(sent={"column": "n", "timezone": "UTC"}), "only moments"),
+        (changed({"rows": "a.b"}), "rows needs the format json"),
+        (changed({"format": "sockperf"}), "format sockperf does not support loss"),
+        (changed({"latency_quantity": "one way"}), "need the experiment latency"),
+        (
+            changed({"ignored_columns": {"loss": "why"}}),
+            "'loss' is in fields and in ignored_columns",
+        ),
+        (changed(sent={"column": "n", "layer": "wire"}), "layer is for rates"),
+        (changed(sent={"column": "n", "timezone": "UTC"}), "timezone is for times of day"),
         (changed(configuration={"column": "c", "unit": "s"}), "configuration: it has no unit"),
-        (changed({"latency_is": None}, LATENCY), "say what the latencies are"),
-        (changed({"format": "times"}, LATENCY), "times belongs to the format times"),
+        (changed({"latency_quantity": None}, LATENCY), "latency_quantity is required"),
+        (changed({"format": "times"}, LATENCY), "times and the format times need each other"),
         (
             changed(
                 {"format": "times", "times": {"sent": "a", "received": 1, "unit": "s"}}, LATENCY

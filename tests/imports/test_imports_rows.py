@@ -12,7 +12,7 @@ from tsnrepro.imports.rows import convert, trial_of
 
 
 def table(experiment="loss", **fields):
-    keys = {"latency_is": "half round trip"} if experiment == "latency" else {}
+    keys = {"latency_quantity": "half round trip"} if experiment == "latency" else {}
     needed = {"configuration": "frer"} | ({} if experiment == "tcp" else {"payload_bytes": 1472})
     content = {"files": ["*"], "format": "csv", "experiment": experiment, **keys}
     return MappedTable.model_validate(content | {"fields": needed | fields})
@@ -155,7 +155,7 @@ def test_round_trips_are_halved_and_one_way_latencies_are_not():
         "one way": (100, 8, "one way"),
     }
     for quantity, outcome in expected.items():
-        asked = layout.model_copy(update={"latency_is": quantity})
+        asked = layout.model_copy(update={"latency_quantity": quantity})
         result = trial_of(convert(row, asked, {}), asked, {}).result
         assert (result["mean_us"], result["sd_us"], result["quantity"]) == outcome
 

@@ -40,7 +40,7 @@ def gates_of(cycle_ns, open_ns, **options):
         GateWindow(open_classes=[5], interval_ns=open_ns),
         GateWindow(open_classes=[0], interval_ns=cycle_ns - open_ns),
     ]
-    return GateControlList(entries=entries, cycle_ns=cycle_ns, **options)
+    return GateControlList(entries=entries, cycle_time_ns=cycle_ns, **options)
 
 
 @pytest.mark.parametrize("offset_ns", [0.0, 333.0])

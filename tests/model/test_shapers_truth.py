@@ -18,7 +18,7 @@ def gated(open_ns, closed_ns, *, traffic_class=5, **options):
             GateWindow(open_classes=[traffic_class], interval_ns=open_ns),
             GateWindow(open_classes=[0], interval_ns=closed_ns),
         ],
-        cycle_ns=open_ns + closed_ns,
+        cycle_time_ns=open_ns + closed_ns,
         **options,
     )
 
@@ -42,11 +42,11 @@ def test_neighbouring_windows_are_joined_also_through_the_end_of_the_cycle():
         GateWindow(open_classes=[], interval_ns=30),
         GateWindow(open_classes=[2], interval_ns=40),
     ]
-    gates = GateControlList(entries=entries, cycle_ns=110)
+    gates = GateControlList(entries=entries, cycle_time_ns=110)
     assert gates.windows_ns(1) == [(0, 30)]
     assert gates.windows_ns(2) == [(60, 120)]  # the last entry is held to 110
     assert gates.windows_ns(3) == []
-    assert GateControlList(entries=entries, cycle_ns=25).always_open(1)
+    assert GateControlList(entries=entries, cycle_time_ns=25).always_open(1)
 
 
 @pytest.mark.parametrize(("offset_ns", "base_ns"), [(0, 0), (700, 0), (-700, 123_456)])

@@ -12,14 +12,14 @@ from tsnrepro.papers.manuscript import scan
 EXPERIMENT, SIMULATED = "shaping", "simulated"
 UNITS = {"us": "us", "mbps": "Mb/s", "bytes": "B", "percent": "%", "s": "s"}
 TESTBEDS = {
-    "cards": ("cards testbed (two hosts whose network cards a cable joins)", "Measured on"),
+    "nic-pair": ("NIC pair testbed (two hosts whose network cards a cable joins)", "Measured on"),
     "model": ("model testbed (simulated queues, no measurement)", "Simulated on"),
     "guest": ("guest testbed (namespaces in a virtual machine)", "Measured on"),
     "emulated": ("emulated testbed (queues of its own kernel)", "Measured on"),
 }
 
 # What gives ports their modes there, where the test says nothing else.
-SHAPERS = {"cards": "card", "model": "model", "guest": "kernel", "emulated": "kernel"}
+SHAPERS = {"nic-pair": "card", "model": "model", "guest": "kernel", "emulated": "kernel"}
 
 # By pattern, the first that fits; what has three numbers has limits.
 SUITING = {

@@ -71,7 +71,7 @@ def prepared(folder, kind="emulated", measured=True, chosen=None):
     verb = "Simulated on" if kind == "model" else "Measured on"
     facts = [
         fact | {"value": {"kind": kind, "verb": verb}.get(name, fact["value"])}
-        for fact in facts_of_testbed(**RACK if kind == "hardware" else {})
+        for fact in facts_of_testbed(**RACK if kind == "rack" else {})
         for name in [fact["key"].removeprefix("testbed.")]
     ]
     keys = {key.removeprefix(f"{SIMULATED}.") for key in used.measured}
@@ -95,7 +95,7 @@ def prepared(folder, kind="emulated", measured=True, chosen=None):
                 continue
             if column == SIMULATED and "model" not in declared.kinds:
                 continue
-            if kind == "hardware" and column != SIMULATED and kind not in declared.kinds:
+            if kind == "rack" and column != SIMULATED and kind not in declared.kinds:
                 continue
             run = folder / column / "testbed" / name
             its = sorted(key for key, of in promised.items() if of == name)
@@ -199,7 +199,7 @@ class TestPages(PageChecks):
         PAPER.assert_nothing_is_missing_or_off_the_page(results, points=3)
 
     def test_a_rack_is_described_as_it_is(self, tmp_path):
-        text = PAPER.squeezed(PAPER.built(prepared(tmp_path, "hardware")))
+        text = PAPER.squeezed(PAPER.built(prepared(tmp_path, "rack")))
         assert "LAN966x보드두대" in text
         for word in ("네임스페이스", "토큰버킷", "이기계의", "에뮬레이션", "namespaces"):
             assert word not in text, word

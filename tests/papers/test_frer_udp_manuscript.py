@@ -248,7 +248,7 @@ class TestPages(PageChecks):
     def test_a_rack_is_described_as_it_is(self, tmp_path, drivers):
         facts = facts_of_testbed(**RACK | {"drivers": drivers})
         text = PAPER.text(PAPER.built(prepared(tmp_path, facts=facts)))
-        assert "hardware testbed" in text
+        assert "rack testbed" in text
         assert "which has the paths that it is cabled with" in text
         assert ("LAN966x board" in text) == ("lan966x" in drivers)
         for word in ("namespace", "token bucket", "emulated", "takes processor time"):

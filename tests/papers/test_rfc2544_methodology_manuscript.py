@@ -27,7 +27,7 @@ SIMULATED = "simulated"
 TESTBEDS = {
     "model": ("model testbed (simulated queues, no measurement)", "Simulated on"),
     "emulated": ("emulated testbed (network namespaces on one machine)", "Measured on"),
-    "hardware": (RACK["label"], "Measured on"),
+    "rack": (RACK["label"], "Measured on"),
 }
 UNITS = {"us": "us", "mbps": "Mb/s", "percent": "%", "payload_mbps": "Mb/s", "duration_s": "s"}
 # By pattern, the first that fits; what has three numbers has limits.
@@ -66,7 +66,7 @@ def prepared(folder, kind="emulated", measured=True, chosen=NO_COLLAPSE):
     label, verb = TESTBEDS[kind]
     facts = [
         fact | {"value": {"kind": kind, "label": label, "verb": verb}.get(name, fact["value"])}
-        for fact in facts_of_testbed(**RACK if kind == "hardware" else {})
+        for fact in facts_of_testbed(**RACK if kind == "rack" else {})
         for name in [fact["key"].removeprefix("testbed.")]
     ]
     columns = []
@@ -160,7 +160,7 @@ class TestPages(PageChecks):
         PAPER.assert_nothing_is_missing_or_off_the_page(results, points=3)
 
     def test_a_rack_is_described_as_it_is(self, tmp_path):
-        text = PAPER.text(PAPER.built(prepared(tmp_path, "hardware")))
+        text = PAPER.text(PAPER.built(prepared(tmp_path, "rack")))
         assert "two LAN966x boards" in text
         for word in ("namespace", "token bucket", "emulated", "this machine"):
             assert word not in text, word

@@ -68,14 +68,16 @@ class TestPages(PagesOfShaping):
             assert sentence in text
 
     def test_cards_are_described_as_cards(self, tmp_path):
-        text = PAPER.squeezed(PAPER.built(prepared(PAPER, tmp_path, kind="cards")))
+        text = PAPER.squeezed(PAPER.built(prepared(PAPER, tmp_path, kind="nic-pair")))
         assert "카드테스트베드" in text
         assert "게이트와큐는네트워크카드의것이다." in text
         assert "여기에없다" not in text
 
     def test_of_a_board_between_cards_it_says_that_end_stations_were_not_measured(self, tmp_path):
         chosen = {"*.shaper": "board"}
-        text = PAPER.squeezed(PAPER.built(prepared(PAPER, tmp_path, kind="cards", chosen=chosen)))
+        text = PAPER.squeezed(
+            PAPER.built(prepared(PAPER, tmp_path, kind="nic-pair", chosen=chosen))
+        )
         assert "게이트와큐는TSN스위치보드의것이다" in text
         assert "보고서가다룬단말의카드는재지않았으므로" in text
 

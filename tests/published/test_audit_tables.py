@@ -225,7 +225,7 @@ def test_named_results_are_a_table_of_their_numbers(run):
         ("guest", "measured on guest/quick", "virtual machine with 2 processors"),
         ("emulated", "measured on emulated/quick", "one machine with 2 processors: what its"),
         ("imported", "imported as imported/quick", ""),
-        ("hardware", "measured on hardware/quick", ""),
+        ("rack", "measured on rack/quick", ""),
     ],
 )
 def test_a_run_says_whose_its_numbers_are(tmp_path, testbed, origin, caveat):

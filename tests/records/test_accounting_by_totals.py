@@ -12,7 +12,7 @@ SLOW = ("10mbit", 2000, 5000)
 
 @pytest.fixture(scope="module")
 def plain_testbed(bring_up):
-    return bring_up(locate_drops=False, paths=3)
+    return bring_up(trace_drops=False, paths=3)
 
 
 @pytest.fixture

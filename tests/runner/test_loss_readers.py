@@ -26,7 +26,7 @@ from tsnrepro.testbeds.emulated.testbed import LISTENER
 from tsnrepro.testbeds.model import ModelTestbed
 
 PART = {
-    "question": "intervention",
+    "objective": "intervention",
     "payload_bytes": 1472,
     "rates_mbps": [100.0, 900.0],
     "duration_s": 0.5,
@@ -44,7 +44,7 @@ def planned(*parts, repetitions=2):
 def test_every_reader_meets_every_load_and_configuration():
     readers = {
         "receive_buffers_bytes": [None, BUFFER_BYTES],
-        "realtime_listeners": [False, True],
+        "listener_sched_fifo": [False, True],
     }
     trials = [item.trial for item in planned(readers)]
     assert len(trials) == 2 * 2 * 2 * 2 * 2
@@ -58,14 +58,14 @@ def test_every_reader_meets_every_load_and_configuration():
 
 
 def test_a_question_may_allow_shorter_stalls_than_the_campaign():
-    narrow = {"question": "bottleneck", "member_link_rate_mbps": 500, "max_stall_ms": 12}
+    narrow = {"objective": "bottleneck", "member_link_rate_mbps": 500, "max_stall_ms": 12}
     for item in planned({}, narrow):
         own = item.trial.factors["question"] == "bottleneck"
         assert item.stall_limits == StallLimits(12 if own else None)
 
 
 def test_parts_have_repetitions_and_links_of_their_own_in_blocks():
-    slow = {"question": "bottleneck", "member_link_rate_mbps": 500}
+    slow = {"objective": "bottleneck", "member_link_rate_mbps": 500}
     items = planned({"repetitions": 3}, slow)
     assert [item.order for item in items] == [*range(len(items))]
     blocks = [(item.trial.repetition, item.testbed) for item in items]
@@ -76,15 +76,15 @@ def test_parts_have_repetitions_and_links_of_their_own_in_blocks():
 
 
 def test_a_part_may_have_links_that_its_machines_can_fill():
-    (item, *_) = planned({"question": "limit", "link_rate_mbps": 500})
+    (item, *_) = planned({"objective": "limit", "link_rate_mbps": 500})
     assert item.testbed == {"link_rate_mbps": 500}
     assert item.trial.factors["link_rate_mbps"] == 500
-    with pytest.raises(ValueError, match="a sweep runs on the testbed's links"):
-        planned({"question": "sweep", "link_rate_mbps": 500})
+    with pytest.raises(ValueError, match="not for sweep"):
+        planned({"objective": "sweep", "link_rate_mbps": 500})
 
 
 def test_elimination_at_the_listener_is_a_question_for_testbeds_that_can_place_it():
-    (item, *_) = planned({"question": "elimination", "link_rate_mbps": 500})
+    (item, *_) = planned({"objective": "elimination", "link_rate_mbps": 500})
     assert item.testbed == {"elimination": "listener", "link_rate_mbps": 500}
     settings = {kind: load_testbed(root() / f"config/testbeds/{kind}.yaml") for kind in KINDS}
     assert not unsupported_trial_reason(item.testbed, (), settings["model"])
@@ -92,7 +92,7 @@ def test_elimination_at_the_listener_is_a_question_for_testbeds_that_can_place_i
     assert refused == "a testbed of kind guest has no link_rate_mbps and elimination to set"
 
 
-PATHS = {"question": "paths", "paths": [2, 3], "member_link_rate_mbps": 200}
+PATHS = {"objective": "paths", "paths": [2, 3], "member_link_rate_mbps": 200}
 
 
 def test_frer_is_tried_over_each_number_of_member_paths_and_control_once():
@@ -128,12 +128,15 @@ def test_a_rack_leaves_numbers_of_paths_out():
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"paths": None}, r"the question `paths` needs the numbers of member paths .* \[2, 3\]"),
-        ({"question": "bottleneck"}, "a bottleneck runs over the testbed's own paths"),
+        ({"paths": None}, r"paths and the objective paths need each other, .* \[2, 3\]"),
+        ({"objective": "bottleneck"}, "paths and the objective paths need each other"),
         ({"paths": [3]}, "at least 2 items"),
         ({"paths": [3, 3]}, "items 0 and 1 are the same"),
         ({"paths": [2, 9]}, "less than or equal to 8"),
-        ({"most_repetitions": 5}, "only a limit or bottleneck has most_repetitions, no paths"),
+        (
+            {"max_repetitions": 5, "ratio_precision_percent": 1.0},
+            "max_repetitions is for the objectives limit, bottleneck, not for paths",
+        ),
     ],
 )
 def test_numbers_of_paths_that_contradict_the_part_are_refused(changes, words):
@@ -143,7 +146,9 @@ def test_numbers_of_paths_that_contradict_the_part_are_refused(changes, words):
 
 def test_all_parts_compare_the_same_numbers_of_paths():
     other = PATHS | {"paths": [2, 4], "rates_mbps": [50.0]}
-    with pytest.raises(ValueError, match=r"all parts of the paths need the same .* paths,"):
+    with pytest.raises(
+        ValueError, match=r"all parts of the objective paths need the same .* paths,"
+    ):
         planned(PATHS, other)
 
 
@@ -152,9 +157,12 @@ def test_all_parts_compare_the_same_numbers_of_paths():
     [
         (
             {"generator": "iperf3", "duration_s": 1.0, "send_buffer_bytes": 4_000_000},
-            "iperf3 has no send_buffer_bytes",
+            "send_buffer_bytes needs generator: talker",
         ),
-        ({"question": "limit", "realtime_listeners": [False, True]}, "2 ways to read"),
+        (
+            {"objective": "limit", "listener_sched_fifo": [False, True]},
+            "several receive_buffers_bytes or listener_sched_fifo",
+        ),
     ],
 )
 def test_parts_that_cannot_be_asked_are_refused(changes, words):
@@ -163,7 +171,9 @@ def test_parts_that_cannot_be_asked_are_refused(changes, words):
 
 
 def test_one_question_is_asked_in_one_way():
-    with pytest.raises(ValueError, match="all parts of the intervention need the same generator"):
+    with pytest.raises(
+        ValueError, match="all parts of the objective intervention need the same generator"
+    ):
         planned({}, {"payload_bytes": 18, "duration_s": 1.0, "generator": "iperf3"})
 
 
@@ -220,7 +230,7 @@ def test_a_buffer_that_iperf3_cannot_have_is_refused(testbed):
 
 @pytest.mark.namespaces
 def test_the_testbeds_settings_hold_where_a_trial_says_nothing(bring_up):
-    testbed = bring_up(receive_buffer_bytes=BUFFER_BYTES, realtime_listener=True)
+    testbed = bring_up(receive_buffer_bytes=BUFFER_BYTES, listener_sched_fifo=True)
     own = ReceiverOptions(BUFFER_BYTES, realtime=True)
     assert receiver_options(testbed, OF_TESTBED) == own
     changed = HostOptions(receive_buffer_bytes=1_000_000, realtime_listener=False)
@@ -277,7 +287,7 @@ def stalled_model():
     from tsnrepro.config import ModelSettings  # noqa: PLC0415
 
     settings = {
-        "switch_us": 1.0,
+        "forwarding_delay_us": 1.0,
         "talker": {"send_us": 1.0},
         "listener": {"receive_us": 1.0, "stack_us": 0.5},
         "stalls": {"interval_s": 0.05, "length_ms": 10.0},

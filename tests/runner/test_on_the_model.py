@@ -345,7 +345,7 @@ def test_no_more_is_offered_than_the_talkers_line_carries(model, configuration):
 
 @BOTH
 def test_a_search_as_iperf3_sends_ends_at_the_line(model, configuration):
-    part = {"frame_bytes": [], "payloads_bytes": [1472], "methods": ["binary-search"]}
+    part = {"frames_bytes": [], "payloads_bytes": [1472], "methods": ["binary-search"]}
     search = {"generator": "iperf3", "from_line_rate": True, "duration_s": 1, "resolution_mbps": 1}
     settings = Rfc2544Settings(
         throughput=part | {"configurations": [configuration], "binary_search": search}

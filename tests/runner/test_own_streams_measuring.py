@@ -154,7 +154,7 @@ def test_a_load_trial_counts_what_left_and_what_came(testbed):
 
 def test_a_search_of_the_documents_is_made_by_iperf3(testbed):
     """From the line rate in trials of a second; the record keeps every one of them."""
-    part = {"frame_bytes": [], "payloads_bytes": [512], "methods": ["binary-search"]}
+    part = {"frames_bytes": [], "payloads_bytes": [512], "methods": ["binary-search"]}
     search = {"generator": "iperf3", "from_line_rate": True, "steps": 3, "duration_s": 1}
     settings = Rfc2544Settings(throughput={**part, "binary_search": search})
     (planned,) = [
@@ -208,7 +208,7 @@ def test_the_campaign_measures_rfc2544(testbed):
 
 @pytest.mark.slow
 def test_a_one_way_latency_trial_makes_the_waits_that_are_asked_for(testbed):
-    settings = campaign("quick").rfc2544.model_copy(update={"full_waits": True})
+    settings = campaign("quick").rfc2544.model_copy(update={"rfc2544_waits": True})
     (planned,) = [
         p
         for p in plan_rfc2544(settings, 1, "emulated")

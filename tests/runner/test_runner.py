@@ -130,7 +130,7 @@ def test_latency(testbed, configuration):
 
 def test_sockperf_waits_on_a_rack_only(testbed):
     client = sockperf.ping_pong("192.0.2.1", 64, 1, "log")
-    assert skipping_warmup(SimpleNamespace(kind="hardware"), client) == client
+    assert skipping_warmup(SimpleNamespace(kind="rack"), client) == client
     argv = skipping_warmup(testbed, client)
     assert argv[-len(client) :] == client
     # What is loaded is there, and loads: a missing library would only be warned of.
@@ -148,7 +148,7 @@ def test_programs_that_take_turns_run_on_one_processor(testbed):
     }
     (allowed,) = shown
     assert allowed.split()[1].isdigit()
-    assert pinned_to_one_cpu(SimpleNamespace(kind="hardware"), show) == show
+    assert pinned_to_one_cpu(SimpleNamespace(kind="rack"), show) == show
 
 
 def test_a_client_that_cannot_connect_is_a_failed_trial_that_keeps_what_was_said(testbed):

@@ -17,7 +17,7 @@ from pathlib import Path
 import paramiko
 import yaml
 
-from tsnrepro.config import CardsSettings, HardwareSettings, parse
+from tsnrepro.config import NicPairSettings, RackSettings, parse
 from tsnrepro.native import frer
 from tsnrepro.native.programs import SOURCES
 from tsnrepro.testbeds.emulated.namespace import NamespaceHost
@@ -238,7 +238,7 @@ class Rack:
     def _stations(self) -> dict[str, dict]:
         addresses = {"talker": "10.0.100.1", "listener": "10.0.100.2"}
         return {
-            role: self._access(role) | {"card": CARDS[role], "ipv4": address}
+            role: self._access(role) | {"interface": CARDS[role], "ipv4": address}
             for role, address in addresses.items()
         }
 
@@ -253,18 +253,18 @@ class Rack:
             described = {"driver": driver, "host_port": ports[0], "member_ports": ports[1:]}
             hosts[role] = self._access(role) | described
         return {
-            **{"kind": "hardware", "known_hosts": str(self.folder / "known_hosts")},
+            **{"kind": "rack", "known_hosts": str(self.folder / "known_hosts")},
             **{"hosts": hosts, "frer": {"history_length": 512, "reset_ms": 200}},
-            "ptp": self.ptp and self.ptp | {"cards": PTP_CARDS},
+            "ptp": self.ptp and self.ptp | {"interfaces": PTP_CARDS},
         }
 
     def _access(self, role: str) -> dict:
         key = str(self.folder / "key")
         return {"address": "127.0.0.1", "port": self.ports[role], "key_file": key}
 
-    def settings(self, **changes) -> HardwareSettings:
+    def settings(self, **changes) -> RackSettings:
         """Return the testbed's settings."""
-        return parse(HardwareSettings, self.document() | changes, "a rack of a test")
+        return parse(RackSettings, self.document() | changes, "a rack of a test")
 
 
 def _put_command(path: Path, words: list[str]) -> None:
@@ -297,11 +297,11 @@ class Pair(Rack):
         """Return the testbed's file."""
         known_hosts = str(self.folder / "known_hosts")
         hosts = {"hosts": self._stations(), "ptp": None}
-        return {"kind": "cards", "known_hosts": known_hosts, "link_rate_mbps": 10_000, **hosts}
+        return {"kind": "nic-pair", "known_hosts": known_hosts, "link_rate_mbps": 10_000, **hosts}
 
-    def settings(self, **changes) -> CardsSettings:
+    def settings(self, **changes) -> NicPairSettings:
         """Return the testbed's settings."""
-        return parse(CardsSettings, self.document() | changes, "a pair of a test")
+        return parse(NicPairSettings, self.document() | changes, "a pair of a test")
 
 
 def fingerprint(rack: Rack) -> dict:

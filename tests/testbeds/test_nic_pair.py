@@ -28,7 +28,7 @@ pytestmark = [pytest.mark.namespaces, pytest.mark.slow]
 NAME = "cards-of-a-test"
 PACKETS = 300
 LOCKED_SECONDS = 30
-PTP = {"time_stamping": "software", "free_running": True, "locked_within_s": LOCKED_SECONDS}
+PTP = {"time_stamping": "software", "free_running": True, "lock_timeout_s": LOCKED_SECONDS}
 
 
 @pytest.fixture(scope="module")

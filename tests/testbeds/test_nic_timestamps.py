@@ -10,7 +10,7 @@ from hosts_of_cards import CARD, STAMPING, CardOfTest
 
 from tsnrepro.common.errors import ConfigurationError, TestbedError
 from tsnrepro.common.repository import root
-from tsnrepro.config import HardwareSettings, load_testbed, parse
+from tsnrepro.config import RackSettings, load_testbed, parse
 from tsnrepro.config.rack import RackStation
 from tsnrepro.results import testbed as label
 from tsnrepro.runner.backends.hosts import HostsBackend
@@ -23,7 +23,7 @@ from tsnrepro.testbeds.rack.findings import PASS, STOP
 from tsnrepro.testbeds.rack.shell import Shell
 
 CLOCK = "PTP Hardware Clock: 0"
-PTP = {"cards": {"talker": "eth0", "listener": "eth0"}}
+PTP = {"interfaces": {"talker": "eth0", "listener": "eth0"}}
 
 
 class StampingCard(CardOfTest):
@@ -46,7 +46,7 @@ class StampingCard(CardOfTest):
 
 
 def station(card, *, stamps=True, tell=None):
-    settings = RackStation(address="192.0.2.1", card=CARD, ipv4="10.0.100.2")
+    settings = RackStation(address="192.0.2.1", interface=CARD, ipv4="10.0.100.2")
     return Station(Shell(card, tell), settings, "10.0.100.1", "frerctl", stamps=stamps)
 
 
@@ -106,13 +106,13 @@ def test_a_garbled_policy_is_refused():
 
 def rack(**changes):
     settings = load_testbed(root() / "config" / "testbeds" / "d10-example.yaml")
-    return parse(HardwareSettings, settings.model_dump(mode="json") | changes, "a rack")
+    return parse(RackSettings, settings.model_dump(mode="json") | changes, "a rack")
 
 
 @pytest.mark.parametrize("ptp", [None, PTP | {"free_running": True}])
 def test_stamps_of_a_card_need_clocks_that_are_steered(ptp):
-    with pytest.raises(ConfigurationError, match="receive_stamps: hardware needs ptp"):
-        rack(receive_stamps="hardware", ptp=ptp)
+    with pytest.raises(ConfigurationError, match="rx_timestamping: hardware needs ptp"):
+        rack(rx_timestamping="hardware", ptp=ptp)
 
 
 @pytest.mark.parametrize(
@@ -134,7 +134,7 @@ def test_the_listener_asks_for_the_stamps_of_the_setting(stamps, log, asked):
         heard.extend(argv)
         raise Ended
 
-    settings = rack(receive_stamps=stamps, ptp=PTP)
+    settings = rack(rx_timestamping=stamps, ptp=PTP)
     requests = HostsBackend.__new__(HostsBackend)
     requests._receiver = receiver_options(SimpleNamespace(settings=settings), OF_TESTBED)
     requests._listener = SimpleNamespace(start=start)
@@ -145,8 +145,8 @@ def test_the_listener_asks_for_the_stamps_of_the_setting(stamps, log, asked):
 
 
 def test_the_doctor_looks_at_the_measured_card():
-    settings = rack(receive_stamps="hardware", ptp=PTP)
-    card = settings.hosts.listener.card
+    settings = rack(rx_timestamping="hardware", ptp=PTP)
+    card = settings.hosts.listener.interface
     has = {'sh -c command -v "$1" sh hwstamp_ctl': "/usr/sbin/hwstamp_ctl\n"}
     for printed, more, verdict in (
         ("all", has, PASS),

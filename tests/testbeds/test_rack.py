@@ -226,10 +226,10 @@ def test_what_a_narrow_path_drops_is_named_where_it_was_dropped(rack, request):
 def test_a_run_on_a_rack_is_recorded_and_analysed(computers_up, tmp_path):
     parts = [{"payload_bytes": 1472, "rates_mbps": [10, 30], "duration_s": 0.3}]
     parts[0]["generator"] = "talker"
-    narrow = {"question": "bottleneck", "payload_bytes": 1472, "rates_mbps": [10]}
+    narrow = {"objective": "bottleneck", "payload_bytes": 1472, "rates_mbps": [10]}
     narrow |= {"duration_s": 1, "member_link_rate_mbps": 5}
     settings = parse(LossSettings, {"repetitions": 1, "parts": [*parts, narrow]}, "a test")
-    planned = [item for item in plan_loss(settings, 1, "hardware") if not item.testbed]
+    planned = [item for item in plan_loss(settings, 1, "rack") if not item.testbed]
     assert len(planned) == 4
     store = RawStore(tmp_path, "a-rack", "a-test", "loss")
     found = run_trials(store, planned, 1, lambda: nullcontext(computers_up), loss.measure)
@@ -424,7 +424,7 @@ def test_a_host_whose_key_is_not_known_is_refused(tmp_path):
 
 def test_hosts_are_reached_through_another(tmp_path):
     with Rack(tmp_path, ("ebpf", "ebpf")) as rack, rack.jump_host() as jump, ExitStack() as stack:
-        hosts = connect(rack.settings(jump=jump), ("sw2",), stack)
+        hosts = connect(rack.settings(jump_host=jump), ("sw2",), stack)
         assert hosts["sw2"].run(["hostname"], deadline_s=5).stdout.strip() == "sw2"
 
 

@@ -17,7 +17,7 @@ from tsnrepro.testbeds.rack.findings import PASS, STOP
 pytestmark = [pytest.mark.namespaces, pytest.mark.slow]
 
 # The clocks of all namespaces are one, which nobody may set: ptp4l only watches.
-PTP = {"time_stamping": "software", "free_running": True, "locked_within_s": 30}
+PTP = {"time_stamping": "software", "free_running": True, "lock_timeout_s": 30}
 LOAD = IntendedLoad("frer", 256, 1000.0, 0.5)
 
 
@@ -87,6 +87,6 @@ def test_facts_name_no_card(testbed):
 def test_the_doctor_asks_for_linuxptp_and_the_clocks_of_its_cards(rack):
     found = {(f.check, f.role): f.verdict for f in examine(rack.settings())}
     assert found["tools", "talker"] == PASS
-    by_card = PTP | {"time_stamping": "hardware", "free_running": False, "cards": PTP_CARDS}
+    by_card = PTP | {"time_stamping": "hardware", "free_running": False, "interfaces": PTP_CARDS}
     stops = {f.check for f in examine(rack.settings(ptp=by_card)) if f.verdict == STOP}
     assert f"hardware clock of {PTP_CARDS['listener']}" in stops

@@ -294,7 +294,7 @@ def test_what_came_back_says_where_it_ran(rack):
     assert result.kernel == result.steps["kernel"].stdout.strip()
     assert described["ran_on"]["kernel"] == result.kernel
     facts = result.describe()
-    assert (facts["testbed"], facts["acceleration"], facts["qemu"]) == ("hardware", "none", None)
+    assert (facts["testbed"], facts["acceleration"], facts["qemu"]) == ("rack", "none", None)
     assert (facts["virtual_time"], facts["note"]) == (False, "")
     assert 0 < result.ready_s < result.wall_s
 
@@ -324,7 +324,7 @@ def test_kernels_that_differ_are_all_named(rack):
 def test_a_page_names_the_hosts_and_not_the_machine_that_asks_them(rack, monkeypatch):
     facts = SessionJobs({"talker": Answering(rack.hosts["talker"], "uname", "6.1.0")}).describe()
     monkeypatch.setattr(facts_as_results, "facts_of", lambda path: ("digest", facts))
-    assert facts_as_results.label_of("run.json").startswith("hardware testbed")
+    assert facts_as_results.label_of("run.json").startswith("rack testbed")
     assert facts_as_results._description(facts)["kernel"] == "6.1.0"
 
 

@@ -42,7 +42,7 @@ SETTINGS = {
         "parts": [
             {"payload_bytes": 1472, "rates_mbps": [1], "duration_s": 1},
             {
-                "question": "limit",
+                "objective": "limit",
                 "payload_bytes": 200,
                 "rates_mbps": [1],
                 "duration_s": 0.5,

@@ -53,7 +53,7 @@ def test_a_paper_that_does_not_describe_the_testbed_is_not_printed():
     cards = Selection(testbed="i210-example", campaign="quick", experiments=["shaping"])
     assert [paper.name for paper in plan(cards).papers] == ["tas-evaluation"]
     asked = cards.model_copy(update={"papers": ["software-bridge"]})
-    with pytest.raises(ConfigurationError, match="describes no testbed of kind cards"):
+    with pytest.raises(ConfigurationError, match="describes no testbed of kind nic-pair"):
         plan(asked)
 
 
@@ -161,7 +161,7 @@ class TestOptionalColumns:
             "tsnrepro.testbeds.choose.missing_on_machine", lambda kind: missing.get(kind, [])
         )
         monkeypatch.setattr("tsnrepro.testbeds.guest.requirements.lacking_qdiscs", list)
-        assert campaign("documents").beside == ["guest"]
+        assert campaign("documents").compare_with == ["guest"]
         found = self.columns(testbed=testbed, campaign="documents")
         assert found["selected"][0].testbed == "emulated"
         assert ("guest" in found) == there

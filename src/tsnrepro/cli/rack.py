@@ -5,11 +5,6 @@ from typing import Any
 
 from tsnrepro.cli.arguments import add_command, add_name
 
-CONFIGURATIONS = ("frer", "control")
-"""Configurations of a rack: how its switches treat frames."""
-SHAPING_MODES = ("tas", "prio", "cbs", "mqprio", "etf", "fifo")
-"""Configurations of a pair of cards: how the talker's port shapes."""
-
 
 def add_commands(commands: Any) -> None:
     """Add them to the command line."""
@@ -35,7 +30,9 @@ def add_commands(commands: Any) -> None:
         "tsnrepro configure d10-example frer --dry-run",
     )
     add_name(configure, "testbed")
-    configure.add_argument("configuration", choices=(*CONFIGURATIONS, *SHAPING_MODES))
+    configure.add_argument(
+        "configuration", help="control or frer of a rack; a mode of shaping of a NIC pair"
+    )
     add_name(configure, "--campaign", default="quick", help="campaign of the trial (quick)")
     _add_dry_run(configure)
 

@@ -1,7 +1,7 @@
-"""Configuration: what may be set, its unit and its default, in one place.
+"""Configuration: the models of all YAML files, with the meaning, unit and default of every key.
 
-Every model refuses keys it does not know. Files are YAML; an error names the file and the key.
-``tsnrepro.config.campaigns`` imports the settings of all experiments, which import these models.
+Unknown keys are errors; an error names the file and the key. ``tsnrepro.config.campaigns`` is
+separate: it imports the settings of all experiments, which import these models.
 """
 
 from tsnrepro.config.base import (
@@ -14,12 +14,12 @@ from tsnrepro.config.base import (
     parse,
 )
 from tsnrepro.config.testbeds import (
-    CardsSettings,
     EmulatedSettings,
     FrerSettings,
     GuestSettings,
-    HardwareSettings,
     ModelSettings,
+    NicPairSettings,
+    RackSettings,
     Range,
     TestbedSettings,
     Uncertain,
@@ -27,16 +27,16 @@ from tsnrepro.config.testbeds import (
 )
 
 __all__ = [
-    "CardsSettings",
     "ConfigModel",
     "Configuration",
     "EmulatedSettings",
     "FrerSettings",
     "GuestSettings",
-    "HardwareSettings",
     "ModelSettings",
+    "NicPairSettings",
     "PositiveFloat",
     "PositiveInt",
+    "RackSettings",
     "Range",
     "TestbedSettings",
     "UdpPayload",

@@ -1,34 +1,43 @@
 """Settings of campaigns: which experiments, with which durations, loads and repetitions."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import create_model
 
-from tsnrepro.config.base import Attempts, ConfigModel, Distinct, Name, PositiveFloat, Seed
+from tsnrepro.config.base import (
+    Attempts,
+    ConfigModel,
+    Distinct,
+    Name,
+    PositiveFloat,
+    Seed,
+    formerly,
+)
 from tsnrepro.config.registry import experiments
 
 
 class CampaignBase(ConfigModel):
-    """What every campaign has; its experiments are the sections that the registry knows."""
+    """A campaign: one section for each experiment that it measures."""
 
     description: str
+    """One line for lists and reports."""
     seed: Seed = 1
-    """Seeds the random order of trials within each repetition."""
+    """Seed of the random order of trials within each repetition."""
     attempts: Attempts = 2
-    """How often a trial that fails is tried in one run. What failed in a run is tried anew in the
-    next one; one that was only unsteady has these attempts over all runs."""
+    """How often a trial is tried in one run if it fails. The next run tries a failed trial again;
+    a trial that was only disturbed has these attempts over all runs."""
     study: Name = "threshold"
-    """The file of config/studies, on the model, that a paper prints beside the trials."""
+    """Parameter study of config/studies, computed on the model, that papers print."""
     papers: bool = True
-    """Whether papers are printed of it unasked; not of one that leaves out parts they print."""
-    beside: Distinct[Name] = []
-    """Testbeds that are measured for the optional columns of papers too, where testbeds are chosen
-    by ``auto`` and the machine can run them."""
+    """Build the papers by default. False for a campaign that lacks what they print."""
+    compare_with: Annotated[Distinct[Name], formerly("beside")] = []
+    """Testbeds that are also measured, for the optional columns of papers. They are left out where
+    the testbed is named, not ``auto``, or the machine cannot run them."""
     warm_up: bool = False
-    """Measure the first trial of each experiment once before it counts."""
+    """Run the first trial of each experiment once before the recorded ones."""
     max_stall_ms: PositiveFloat | None = None
-    """Measure a trial again, within its attempts, if a machine kept a thread from running for
-    longer; the trial is kept too. Where all attempts were like this the steadiest counts."""
+    """Repeat a trial, within its attempts, during which a machine stalled for longer than this. If
+    all attempts were disturbed, the steadiest counts. By default stalls repeat no trial."""
 
     def section(self, experiment: str) -> ConfigModel | None:
         """Return the settings of one experiment, None where the campaign leaves it out."""
@@ -54,16 +63,19 @@ else:
 
 
 class Selection(ConfigModel):
-    """The top of the configuration: which testbed, which campaign, which papers."""
+    """What ``snakemake`` builds: the testbed, the campaign and the papers."""
 
     testbed: Name = "auto"
+    """A file of config/testbeds or an imported data set. ``auto`` takes, for each experiment, the
+    first kind of testbed that this machine can run."""
     campaign: Name = "quick"
+    """A file of config/campaigns."""
     experiments: Distinct[Name] = []
-    """Of the campaign; empty: all."""
+    """Experiments of the campaign to measure; empty means all."""
     papers: Distinct[Name] = []
-    """Empty: all whose experiments are measured."""
+    """Manuscripts to build; empty means all whose experiments are measured."""
     study: Name | None = None
-    """The file of config/studies that the target ``study`` computes, ``threshold`` where none is
-    named, and that papers of an imported testbed print; unasked they print none."""
+    """Parameter study of config/studies that the target ``study`` computes, by default
+    ``threshold``. Papers of an imported data set print it only if it is named."""
     against: str = ""
-    """What the target ``diff`` compares with: a git revision, or what ``arxiv`` has packed."""
+    """What the target ``diff`` compares with: a git revision, or an archive made by ``arxiv``."""

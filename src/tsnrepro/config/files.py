@@ -1,4 +1,4 @@
-"""Named campaigns and testbeds: the files of config/."""
+"""Campaigns and testbeds by name: the files of config/campaigns and config/testbeds."""
 
 from pathlib import Path
 

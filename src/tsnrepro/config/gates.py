@@ -1,4 +1,4 @@
-"""Gate control lists (IEEE Std 802.1Q-2022, 8.6.8.4): windows, cycle time, base time."""
+"""Gate control lists (IEEE Std 802.1Q-2022, 8.6.8.4): gate windows, cycle time, base time."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from tsnrepro.config.base import ConfigModel, PositiveInt
+from tsnrepro.config.base import ConfigModel, PositiveInt, formerly
 
 TrafficClass = Annotated[int, Field(ge=0, le=7)]
 
@@ -15,24 +15,27 @@ class GateWindow(ConfigModel):
     """One entry of a gate control list: the traffic classes that are open, and for how long."""
 
     open_classes: list[TrafficClass]
+    """Traffic classes whose gates are open, 0 to 7."""
     interval_ns: PositiveInt
+    """Duration of the entry, in ns."""
 
     @property
     def mask(self) -> int:
-        """The gate states as taprio's ``sched-entry S`` takes them: bit n is traffic class n."""
+        """The gate states as a bit mask, as in taprio's ``sched-entry S``: bit n is class n."""
         return sum(1 << number for number in set(self.open_classes))
 
 
 class GateControlList(ConfigModel):
-    """A gate control list (IEEE Std 802.1Q-2022, 8.6.8.4 and 8.6.9).
-
-    ``cycle_ns`` is the sum of the intervals where it is not given. ``base_time_ns`` is TAI.
-    """
+    """A gate control list (IEEE Std 802.1Q-2022, 8.6.8.4 and 8.6.9)."""
 
     entries: Annotated[list[GateWindow], Field(min_length=1)]
-    cycle_ns: PositiveInt | None = None
+    """Gate states in the order of the cycle."""
+    cycle_time_ns: Annotated[PositiveInt | None, formerly("cycle_ns")] = None
+    """Cycle time, in ns; by default the sum of the intervals."""
     base_time_ns: Annotated[int, Field(ge=0)] = 0
+    """Base time, in ns of TAI. 0 starts cycles at multiples of the cycle time."""
     guard_band: bool = True
+    """Start no frame that would not end before its gate closes."""
 
     @property
     def sum_ns(self) -> int:
@@ -42,14 +45,14 @@ class GateControlList(ConfigModel):
     @property
     def cycle(self) -> int:
         """The cycle time, in nanoseconds."""
-        return self.cycle_ns or self.sum_ns
+        return self.cycle_time_ns or self.sum_ns
 
     def windows_ns(self, traffic_class: int) -> list[tuple[int, int]]:
-        """Return when a class is open in the cycle, as (from, until) in nanoseconds, in order.
+        """Return a class's gate windows in the cycle, as (start, end) in nanoseconds, in order.
 
-        Neighbouring entries are joined, also through the cycle's end: such a window ends beyond
-        the cycle. A class that never closes has one window of the whole cycle. Entries beyond the
-        cycle are cut; where they end before it, the last one is held.
+        Adjacent entries are joined, also across the end of the cycle: such a window ends after
+        it. A gate that never closes has one window, the whole cycle. Entries beyond the cycle are
+        cut; if they end before it, the last state is held.
         """
         joined: list[tuple[int, int]] = []
         begin = 0

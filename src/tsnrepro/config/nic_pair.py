@@ -1,4 +1,4 @@
-"""Settings of computers whose network cards cables join, each reached over SSH."""
+"""Settings of NIC pairs: PCs whose network cards are cabled to each other or to one switch."""
 
 from typing import Annotated, Literal
 
@@ -6,35 +6,37 @@ from pydantic import Field, model_validator
 
 from tsnrepro.config.base import DEVICE_NAME_LENGTH, ConfigModel, DeviceName
 from tsnrepro.config.ptp import PtpSettings
-from tsnrepro.config.rack import Access, RackStation, ReachedHosts, refuse_networks_apart
+from tsnrepro.config.rack import Access, RackStation, ReachedHosts, check_same_network
 
 Chip = Literal["i210", "i225", "other"]
 
 
-class CardHost(RackStation):
-    """Talker or listener: a Linux PC whose card is joined to the other one's by a cable."""
+class NicPairStation(RackStation):
+    """Talker or listener: a Linux PC whose network card is cabled to the other one's."""
 
     chip: Chip = "other"
-    """What queues the card has: i210 launch times and credit, i225 (and i226) gates and launch
-    times. Of any other card the kernel's queueing disciplines are taken alone."""
+    """Network controller, which decides what its queues can do: i210 launch times and credit, i225
+    (also i226) gates and launch times. ``other`` uses the kernel's queueing disciplines alone."""
 
 
 class ShapingSwitch(Access):
-    """A Microchip LAN966x board between the cards, whose port to the listener shapes."""
+    """A Microchip LAN966x board between the hosts, whose port to the listener shapes."""
 
     driver: Literal["lan966x"] = "lan966x"
     talker_port: DeviceName
+    """Interface cabled to the talker."""
     loader_port: DeviceName
+    """Interface cabled to the loader."""
     listener_port: DeviceName
-    """The port that shapes."""
+    """Interface cabled to the listener; the one that shapes."""
     bridge: DeviceName = "br0"
-    """Made for a campaign over the three ports; the board must not have it already."""
+    """Linux bridge of the three ports, created for a campaign; the board must not have it."""
     vlan: Annotated[int, Field(ge=2, le=4094)] = 10
-    """VLAN of the measured network, whose tag carries each frame's priority (PCP)."""
+    """VLAN of the measured network, whose tag carries the priority (PCP)."""
 
     @property
     def ports(self) -> dict[str, str]:
-        """The ports by whom their cables lead to."""
+        """The ports by the role of the host that each is cabled to."""
         return {
             "talker": self.talker_port,
             "loader": self.loader_port,
@@ -45,70 +47,73 @@ class ShapingSwitch(Access):
     def _ports_differ(self) -> "ShapingSwitch":
         named = [*self.ports.values(), self.bridge]
         if len(set(named)) != len(named):
-            raise ValueError(f"ports and bridge are one twice among {', '.join(named)}")
+            raise ValueError(f"ports and bridge need different names: {', '.join(named)}")
         return self
 
 
-class CardHosts(ConfigModel):
-    """The hosts by their roles."""
+class NicPairHosts(ConfigModel):
+    """The hosts by role."""
 
-    talker: CardHost
-    listener: CardHost
+    talker: NicPairStation
+    listener: NicPairStation
     sw: ShapingSwitch | None = None
-    """The switch that the cables lead to; null where one cable joins talker and listener. With it
-    the bridges of ``shaping`` are measured, without it the end stations."""
+    """Switch between the hosts; by default talker and listener are cabled to each other. With it
+    ``shaping`` measures bridges, without it end stations."""
     loader: RackStation | None = None
-    """Sends the load through the switch."""
+    """Host that sends the load through the switch; it needs ``sw``."""
 
     @model_validator(mode="after")
-    def _switch_and_loader(self) -> "CardHosts":
+    def _switch_and_loader(self) -> "NicPairHosts":
         if (self.sw is None) != (self.loader is None):
-            raise ValueError(
-                "sw and loader belong together: what loads a switch's port is a host of its own"
-            )
+            raise ValueError("sw and loader need each other: a host of its own loads the switch")
         return self
 
 
-class CardsSettings(ReachedHosts):
-    """A talker and a listener with network cards that a cable joins, or cables to a switch."""
+class NicPairSettings(ReachedHosts):
+    """A talker and a listener whose network cards are cabled to each other or to one switch."""
 
-    kind: Literal["cards"] = "cards"
-    hosts: CardHosts
+    kind: Literal["nic-pair"] = "nic-pair"
+    hosts: NicPairHosts
+    """The hosts by role."""
     ptp: PtpSettings | None = PtpSettings()
-    """None where the hosts' clocks are kept together otherwise, or are one."""
+    """Clock synchronisation of the hosts; null if they have one clock or something else
+    synchronises them."""
 
     @model_validator(mode="after")
-    def _one_network(self) -> "CardsSettings":
+    def _one_network(self) -> "NicPairSettings":
         hosts = self.hosts
-        refuse_networks_apart(hosts.talker, hosts.listener)
+        check_same_network(hosts.talker, hosts.listener)
         if hosts.loader is not None:
-            refuse_networks_apart(hosts.talker, hosts.loader)
-            refuse_networks_apart(hosts.listener, hosts.loader)
+            check_same_network(hosts.talker, hosts.loader)
+            check_same_network(hosts.listener, hosts.loader)
         return self
 
     @model_validator(mode="after")
-    def _vlan_devices_have_names(self) -> "CardsSettings":
+    def _vlan_devices_have_names(self) -> "NicPairSettings":
         hosts = self.hosts
         for host in (hosts.talker, hosts.listener, hosts.loader):
-            if hosts.sw and host and len(f"{host.card}.{hosts.sw.vlan}") > DEVICE_NAME_LENGTH:
+            if not (hosts.sw and host):
+                continue
+            device = f"{host.interface}.{hosts.sw.vlan}"
+            if len(device) > DEVICE_NAME_LENGTH:
                 raise ValueError(
-                    f"card {host.card}: with its VLAN device {host.card}.{hosts.sw.vlan} the name "
-                    f"has more than {DEVICE_NAME_LENGTH} characters: rename the card (ip link)"
+                    f"interface {host.interface}: its VLAN device {device} would have more than "
+                    f"{DEVICE_NAME_LENGTH} characters; rename it (ip link set name)"
                 )
         return self
 
     @model_validator(mode="after")
-    def _gates_go_by_a_clock(self) -> "CardsSettings":
+    def _gates_have_a_clock(self) -> "NicPairSettings":
         if self.hosts.sw and self.ptp and self.ptp.time_stamping != "hardware":
             raise ValueError(
-                "ptp.time_stamping: a switch's gates go by its own clock, which only hardware "
-                "time stamps keep"
+                "ptp.time_stamping: a switch's gates follow its own clock, which needs hardware "
+                "timestamps"
             )
         return self
 
     @property
     def concealed(self) -> dict[str, str] | None:
-        """What stands for addresses in records; None where they are to be there."""
+        """The role that replaces each address in records; None if addresses are recorded."""
         hosts = self.hosts
         names = {hosts.talker.ipv4: "talker", hosts.listener.ipv4: "listener"}
         if hosts.loader is not None:

@@ -1,62 +1,60 @@
-"""What stands in the columns of a manuscript: ``sources.yaml`` in its folder."""
+"""The data sources of manuscripts: ``sources.yaml`` in the folder of each."""
 
 from functools import cache
-from typing import Annotated, Literal, Self
+from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
 from tsnrepro.common.repository import root
-from tsnrepro.config.base import ConfigModel, Distinct, load
+from tsnrepro.config.base import AnyTestbedKind, ConfigModel, Distinct, formerly, load
 
 SOURCES = "sources.yaml"
 SELECTED = "selected"
-"""In the place of a testbed: the one that the configuration takes for each experiment."""
-
-
-_Kind = Literal["emulated", "guest", "model", "hardware", "cards"]
+"""Stands for the testbed that the configuration selects for each experiment."""
 
 
 class Sources(ConfigModel):
-    """Whose numbers a manuscript prints."""
+    """A manuscript's data sources."""
 
     document: str
-    """The published document of data/published whose cells stand in its column."""
+    """The published document of data/published that it reproduces."""
     experiments: Annotated[list[str], Field(min_length=1)]
-    """The experiments that it prints; it is printed where all of them are measured."""
-    also: list[str] = []
-    """Experiments that it prints too where the campaign has them. Those that the selected testbed
-    cannot measure stand in the columns of those that can."""
+    """Experiments that it prints; it is built once all of them are measured."""
+    optional_experiments: Annotated[list[str], formerly("also")] = []
+    """Experiments that it also prints if the campaign has them. One that the selected testbed
+    cannot measure is printed in the columns of the others."""
     columns: Annotated[dict[str, str], Field(min_length=1)]
-    """Testbed by column: ``selected`` is the one that the configuration takes for each experiment.
+    """Testbed by column; ``selected`` is the one that the configuration selects.
 
-    Values of the first column go by their keys, those of another by the column's name before the
-    key: ``simulated.loss.threshold.frer.mbps``. A column of a testbed that cannot measure an
-    experiment shows dashes there.
+    Values of the first column are named by their keys, those of another by the column and the key:
+    ``simulated.loss.threshold.frer.mbps``. A column shows dashes for an experiment that its testbed
+    cannot measure.
     """
-    optional: dict[str, str] = {}
-    """Testbed by column, of columns that stand beside once the record has all trials that the
-    campaign asks for there, and are left out before: a paper waits for none of them, unless the
-    campaign names their testbed in ``beside``.
+    optional_columns: Annotated[dict[str, str], formerly("optional")] = {}
+    """Testbed by column, of columns that are printed once the record has all their trials. A paper
+    does not wait for them, unless the campaign names the testbed in ``compare_with``.
     """
-    testbeds: Distinct[_Kind] = []
-    """Kinds of testbeds that its words describe; by default all that its experiments have."""
+    testbed_kinds: Annotated[Distinct[AnyTestbedKind], formerly("testbeds")] = []
+    """Kinds of testbeds that its text describes; by default all that its experiments have."""
     study: bool = False
     """Whether it prints the campaign's parameter study."""
 
     @model_validator(mode="after")
     def _columns_differ(self) -> Self:
-        if twice := sorted(self.columns.keys() & self.optional.keys()):
-            raise ValueError(f"a column is either optional or not, not both: {', '.join(twice)}")
-        if selected := sorted(c for c, testbed in self.optional.items() if testbed == SELECTED):
+        optional = self.optional_columns
+        if both := sorted(self.columns.keys() & optional.keys()):
+            raise ValueError(f"columns and optional_columns both have {', '.join(both)}")
+        if selected := sorted(c for c, testbed in optional.items() if testbed == SELECTED):
             raise ValueError(
-                f"what is selected is always measured, so it is not optional: {', '.join(selected)}"
+                "optional_columns: the selected testbed is always measured, so these are not "
+                f"optional: {', '.join(selected)}"
             )
         return self
 
 
 @cache
 def manuscripts() -> tuple[str, ...]:
-    """Return the names of all manuscripts: folders of paper/ that say what stands in them."""
+    """Return the names of all manuscripts: folders of paper/ with a file of sources."""
     return tuple(sorted(path.parent.name for path in (root() / "paper").glob(f"*/{SOURCES}")))
 
 
@@ -67,6 +65,6 @@ def sources_of(name: str) -> Sources:
     Raises
     ------
     ConfigurationError
-        There is no such file, or it does not fit.
+        The file is missing or invalid.
     """
     return load(Sources, root() / "paper" / name / SOURCES)

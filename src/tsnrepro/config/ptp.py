@@ -1,36 +1,38 @@
-"""Settings of linuxptp, which keeps the clocks of somebody's hosts together."""
+"""Settings of linuxptp, which synchronises the clocks of hosts during a trial."""
 
 from typing import Annotated, Literal
 
 from pydantic import Field
 
-from tsnrepro.config.base import ConfigModel, DeviceName, PositiveInt, Seconds
+from tsnrepro.config.base import ConfigModel, DeviceName, PositiveInt, Seconds, formerly
 
 
 class PtpSettings(ConfigModel):
-    """How linuxptp keeps the hosts' clocks together while a trial is measured."""
+    """How linuxptp synchronises the hosts' clocks while a trial is measured."""
 
     time_stamping: Literal["hardware", "software"] = "hardware"
-    """By the cards, whose clocks phc2sys then joins to the systems', or by the kernel."""
+    """``time_stamping`` of ptp4l. With ``hardware``, phc2sys keeps the system clocks on those of
+    the network cards."""
     domain: Annotated[int, Field(ge=0, le=127)] = 0
-    locked_within_s: Seconds = 60.0
-    """How long the clocks are waited for."""
-    most_uncertainty_ns: PositiveInt = 1000
-    """Clocks agree as soon as what linuxptp says leaves no more doubt than this."""
+    """``domainNumber`` of ptp4l."""
+    lock_timeout_s: Annotated[Seconds, formerly("locked_within_s")] = 60.0
+    """Time to wait for the clocks to synchronise, in s, before the trial fails."""
+    max_clock_error_ns: Annotated[PositiveInt, formerly("most_uncertainty_ns")] = 1000
+    """Clocks count as synchronised once linuxptp bounds their difference to this, in ns."""
     free_running: bool = False
-    """Leave the clocks alone: something else keeps them, and ptp4l only watches."""
+    """``free_running`` of ptp4l: something else steers the clocks, and ptp4l only measures them."""
 
 
-class PtpCards(ConfigModel):
-    """The network cards that linuxptp of talker and listener speak over."""
+class PtpInterfaces(ConfigModel):
+    """The network interfaces over which linuxptp of talker and listener communicate."""
 
     talker: DeviceName
     listener: DeviceName
 
 
 class RackPtpSettings(PtpSettings):
-    """How linuxptp keeps the clocks of a rack's talker and listener together."""
+    """How linuxptp synchronises the clocks of a rack's talker and listener."""
 
-    cards: PtpCards
-    """Joined by a cable of their own, or by switches that know PTP: on the measured network its
-    frames would be replicated, queued and counted like others."""
+    interfaces: Annotated[PtpInterfaces, formerly("cards")]
+    """Interfaces joined by a cable of their own or by switches that support PTP. On the measured
+    network PTP's frames would be replicated, queued and counted like others."""

@@ -1,10 +1,18 @@
-"""Settings of a rack: hosts reached over SSH, what each is for, and which port leads where."""
+"""Settings of racks: hosts reached over SSH, the role of each, and how their ports are cabled."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Discriminator, Field, Tag, model_validator
+from pydantic import Discriminator, Field, Tag, ValidationInfo, model_validator
 
-from tsnrepro.config.base import ConfigModel, DeviceName, Distinct, LinkRateMbps, SocketBufferBytes
+from tsnrepro.config.base import (
+    ConfigModel,
+    DeviceName,
+    Distinct,
+    LinkRateMbps,
+    SocketBufferBytes,
+    current_kind,
+    formerly,
+)
 from tsnrepro.config.frer import Elimination, FrerSettings
 from tsnrepro.config.ptp import RackPtpSettings
 
@@ -17,40 +25,45 @@ _File = Annotated[str, Field(min_length=1, max_length=4096)]
 
 
 class Access(ConfigModel):
-    """How a host is reached over SSH. No password is taken anywhere."""
+    """How to reach a host over SSH. Passwords are not supported."""
 
     address: _Address
+    """Host name or IP address of the SSH server, which is not on the measured network."""
     port: _TcpPort = 22
+    """TCP port of the SSH server."""
     user: _User = "root"
-    """Who logs in: root, because queues, links and eBPF programs are root's."""
+    """Login name. Queues, links and eBPF programs need root."""
     key_file: _File | None = None
-    """A private key without passphrase; ``~`` is the home of whoever measures. By default the SSH
-    agent's keys are used. Neither is ever copied or recorded."""
+    """Private key without passphrase; by default the SSH agent's keys are used. Keys are neither
+    copied nor recorded."""
 
 
 class RackStation(Access):
-    """Talker or listener: a Linux PC with a card of its own for the measured network."""
+    """An end station: a Linux PC with an interface for the measured network alone."""
 
-    card: DeviceName
+    interface: Annotated[DeviceName, formerly("card")]
+    """Network interface on the measured network."""
     ipv4: _Ipv4
-    """Address on the measured network, a /24; given to the card where it lacks it."""
+    """Address on the measured network, a /24. It is added to the interface if it lacks it."""
 
 
 class ComputerSwitch(Access):
-    """A Linux PC as switch: its ports."""
+    """A Linux PC as switch."""
 
     host_port: DeviceName
+    """Interface cabled to the talker or listener."""
     member_ports: Annotated[Distinct[DeviceName], Field(min_length=1, max_length=8)]
+    """Interfaces of the member paths; the n-th is cabled to the other switch's n-th."""
 
 
 class EbpfSwitch(ComputerSwitch):
-    """A Linux PC whose ports our data plane joins: FRER without a TSN switch."""
+    """A Linux PC with our eBPF data plane: FRER without a TSN switch."""
 
     driver: Literal["ebpf"] = "ebpf"
 
 
 class KernelSwitch(ComputerSwitch):
-    """A Linux PC whose kernel alone forwards, by tc: control on any, FRER where it has the action.
+    """A Linux PC whose kernel forwards, set up by tc: FRER needs a kernel with the frer action.
 
     ``frer.history_length`` is at most 32 there.
     """
@@ -59,11 +72,12 @@ class KernelSwitch(ComputerSwitch):
 
 
 class Lan966xPort(ConfigModel):
-    """A port of a LAN966x, under both its names."""
+    """A port of a LAN966x, by the names of Linux and of the chip."""
 
     device: DeviceName
+    """Network interface in Linux."""
     chip_port: Annotated[int, Field(ge=0, le=8)]
-    """Number of the port in the chip, which the rules of its VCAP go by."""
+    """Number of the port in the chip, by which VCAP rules match."""
 
 
 class Lan966xSwitch(Access):
@@ -71,11 +85,14 @@ class Lan966xSwitch(Access):
 
     driver: Literal["lan966x"] = "lan966x"
     host_port: Lan966xPort
+    """Port cabled to the talker or listener."""
     member_ports: Annotated[Distinct[Lan966xPort], Field(min_length=1, max_length=2)]
-    """The chip splits a stream to two ports at most."""
+    """Ports of the member paths; the n-th is cabled to the other switch's n-th. The chip splits a
+    stream to two ports at most."""
     bridge: DeviceName = "br0"
+    """Linux bridge that has the ports, created if there is none."""
     vlan: Annotated[int, Field(ge=2, le=4094)] = 10
-    """VLAN of the measured network; nothing is flooded or learned in it."""
+    """VLAN of the measured network, without flooding and learning."""
 
 
 def _driver(value: object) -> str:
@@ -93,7 +110,7 @@ RackSwitch = Annotated[
 
 
 class RackHosts(ConfigModel):
-    """The four hosts by their roles."""
+    """The four hosts by role."""
 
     talker: RackStation
     sw1: RackSwitch
@@ -104,51 +121,65 @@ class RackHosts(ConfigModel):
 
 
 class ReachedHosts(ConfigModel):
-    """How hosts are reached over SSH and reserved, whatever they are."""
+    """How hosts are reached over SSH and leased, whatever their roles."""
 
     link_rate_mbps: LinkRateMbps = 1000
-    """Wire rate of every link."""
+    """Wire rate of every link, in Mb/s."""
     known_hosts: _File = "~/.ssh/known_hosts"
-    """File with the host keys; a host whose key is not in it is refused."""
-    jump: Access | None = None
-    """A host through which all others are reached."""
-    reserved_minutes: Annotated[int, Field(ge=1, le=10_080)] = 60
-    """How long a reservation of the hosts outlives the last sign of whoever made it."""
+    """File of known host keys (ssh(1)); a host whose key is not in it is refused."""
+    jump_host: Annotated[Access | None, formerly("jump")] = None
+    """Host through which all others are reached, as by ``ssh -J``; by default none."""
+    lease_minutes: Annotated[int, Field(ge=1, le=10_080), formerly("reserved_minutes")] = 60
+    """Time after which the lease of the hosts expires if its owner no longer renews it, in
+    minutes."""
     record_addresses: bool = False
-    """Whether records hold the addresses of the measured network; else roles stand for them."""
+    """Record the addresses of the measured network; by default roles take their place."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _former_kind(cls, values: Any, info: ValidationInfo) -> Any:
+        if isinstance(values, dict) and "kind" in values:
+            return values | {"kind": current_kind(values["kind"], info)}
+        return values
 
 
-def refuse_networks_apart(talker: RackStation, listener: RackStation) -> None:
+def check_same_network(talker: RackStation, listener: RackStation) -> None:
     """Refuse two stations that are not neighbours on one network.
 
     Raises
     ------
     ValueError
-        Their addresses are equal, or of two networks.
+        Their addresses are equal or of different networks.
     """
     one, other = talker.ipv4, listener.ipv4
     if one == other or one.rpartition(".")[0] != other.rpartition(".")[0]:
         raise ValueError(f"{one} and {other} are not two addresses of one /24")
 
 
-class HardwareSettings(ReachedHosts):
-    """A rack: a talker, two switches and a listener, each reached over SSH."""
+class RackSettings(ReachedHosts):
+    """A rack: talker, two switches and listener, each reached over SSH."""
 
-    kind: Literal["hardware"] = "hardware"
+    kind: Literal["rack"] = "rack"
     hosts: RackHosts
+    """The hosts by role."""
     ptp: RackPtpSettings | None = None
-    """Without it no one-way latency is stated, unless one machine has all hosts."""
+    """Clock synchronisation of talker and listener. Without it one-way latency is not measured,
+    unless one machine has both."""
     frer: FrerSettings = FrerSettings()
-    receive_stamps: Literal["software", "hardware"] = "software"
-    """What stamps the arrival of a datagram whose one-way latency is measured: the listener's
-    kernel, or its card, whose clock phc2sys then keeps on the system's."""
+    """The recovery function of the switches."""
+    rx_timestamping: Annotated[Literal["software", "hardware"], formerly("receive_stamps")] = (
+        "software"
+    )
+    """What timestamps arrivals for one-way latency: the listener's kernel (``software``), or its
+    network card (``hardware``), which needs ``ptp``."""
     receive_buffer_bytes: SocketBufferBytes | None = None
-    """As on the emulated testbed."""
-    realtime_listener: bool = False
-    """As on the emulated testbed."""
+    """Receive buffer of the listener's socket, on the scale of net.core.rmem_default; by default
+    that default."""
+    listener_sched_fifo: Annotated[bool, formerly("realtime_listener")] = False
+    """Run the listener under SCHED_FIFO, ahead of all ordinary programs."""
 
     @model_validator(mode="after")
-    def _one_network(self) -> "HardwareSettings":
+    def _one_network(self) -> "RackSettings":
         hosts = self.hosts
         if len(hosts.sw1.member_ports) != len(hosts.sw2.member_ports):
             raise ValueError(
@@ -159,29 +190,30 @@ class HardwareSettings(ReachedHosts):
             ports = [_device(port) for port in (switch.host_port, *switch.member_ports)]
             if len(set(ports)) != len(ports):
                 raise ValueError(f"{name} has one port twice among {', '.join(ports)}")
-        refuse_networks_apart(hosts.talker, hosts.listener)
-        self._refuse_ptp_on_the_measured_network()
-        if self.receive_stamps == "hardware" and (self.ptp is None or self.ptp.free_running):
+        check_same_network(hosts.talker, hosts.listener)
+        self._check_ptp_interfaces()
+        if self.rx_timestamping == "hardware" and (self.ptp is None or self.ptp.free_running):
             raise ValueError(
-                "receive_stamps: hardware needs ptp, and clocks that it steers: a card's stamps "
-                "are times of its own clock"
+                "rx_timestamping: hardware needs ptp without free_running: a network card's "
+                "timestamps are those of its own clock"
             )
         return self
 
-    def _refuse_ptp_on_the_measured_network(self) -> None:
+    def _check_ptp_interfaces(self) -> None:
         if self.ptp is None:
             return
         for name, station in (("talker", self.hosts.talker), ("listener", self.hosts.listener)):
-            if getattr(self.ptp.cards, name) == station.card:
+            if getattr(self.ptp.interfaces, name) == station.interface:
                 raise ValueError(
-                    f"ptp.cards.{name} is the card of the measured network, where PTP's frames "
-                    "would be replicated and queued"
+                    f"ptp.interfaces.{name} is on the measured network, where PTP's frames would "
+                    "be replicated and queued"
                 )
 
     @property
     def stamping(self) -> dict[str, str]:
-        """The cards that stamp arrivals, by their hosts' roles."""
-        return {"listener": self.hosts.listener.card} if self.receive_stamps == "hardware" else {}
+        """The interfaces that timestamp arrivals, by their hosts' roles."""
+        hardware = self.rx_timestamping == "hardware"
+        return {"listener": self.hosts.listener.interface} if hardware else {}
 
     @property
     def paths(self) -> int:
@@ -190,33 +222,33 @@ class HardwareSettings(ReachedHosts):
 
     @property
     def others_data_planes(self) -> list[str]:
-        """The switches that our data plane does not run on.
+        """The switches without our data plane.
 
-        They tell no streams apart, and nothing but a link fails there on request.
+        They cannot distinguish streams, and only links can be made to fail there.
         """
         switches = {"sw1": self.hosts.sw1, "sw2": self.hosts.sw2}
         return [name for name, switch in switches.items() if not isinstance(switch, EbpfSwitch)]
 
     @property
     def concealed(self) -> dict[str, str] | None:
-        """What stands for addresses in records; None where they are to be there."""
+        """The role that replaces each address in records; None if addresses are recorded."""
         hosts = self.hosts
         names = {hosts.talker.ipv4: "talker", hosts.listener.ipv4: "listener"}
         return None if self.record_addresses else names
 
     @property
     def delayed_paths(self) -> dict[int, float]:
-        """Member paths that are made longer: cables are as long as they are."""
+        """Member paths with an added delay: none, a rack has its cables."""
         return {}
 
     @property
     def elimination(self) -> Elimination:
-        """Where copies are eliminated: at the second switch, which the rack's drivers set up."""
+        """Where copies are eliminated: at the second switch."""
         return "switch"
 
     @property
     def longest_delay_s(self) -> float:
-        """What the longest path takes beyond the cable's own time: nothing."""
+        """The added delay of the longest path, in seconds: none."""
         return 0.0
 
 

@@ -17,17 +17,15 @@ from importlib import import_module
 from itertools import product
 from pathlib import Path
 from pkgutil import iter_modules
-from typing import TYPE_CHECKING
+from typing import get_args
 
 from tsnrepro.common.code_digest import code_digest
 from tsnrepro.common.errors import ConfigurationError
+from tsnrepro.config.base import ConfigModel, TestbedKind
 
-if TYPE_CHECKING:
-    from tsnrepro.config.base import ConfigModel
-
-EMULATED, GUEST, MODEL, HARDWARE, CARDS = "emulated", "guest", "model", "hardware", "cards"
-SHARED_KINDS = (HARDWARE, CARDS)
-"""Kinds of testbeds that are somebody's machines: measured on when they are named."""
+EMULATED, GUEST, MODEL, RACK, NIC_PAIR = get_args(TestbedKind)
+SHARED_KINDS = (RACK, NIC_PAIR)
+"""Kinds of testbeds that others may use too: ``testbed: auto`` never takes them."""
 _LAST = 100
 
 _CHOICE = re.compile(r"\{([^{}]*)\}")

@@ -1,67 +1,73 @@
-"""Settings of the testbeds: one model a kind."""
+"""Settings of testbeds: one model per kind."""
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import Discriminator, Field, Tag, model_validator
 
 from tsnrepro.common.errors import ConfigurationError
 from tsnrepro.config.base import (
+    CURRENT_KINDS,
     BurstBytes,
     ConfigModel,
     LinkRateMbps,
     Paths,
     QueueBytes,
     SocketBufferBytes,
+    TestbedKind,
+    formerly,
     parse,
 )
 from tsnrepro.config.frer import Elimination, FrerSettings
-from tsnrepro.config.nic_pair import CardsSettings
-from tsnrepro.config.rack import HardwareSettings
+from tsnrepro.config.nic_pair import NicPairSettings
+from tsnrepro.config.rack import RackSettings
 from tsnrepro.config.yaml_files import read_yaml
 
-# Times and sizes of hosts that are known to a range: from nothing that matters to a day.
+# Times of the model's hosts: from far below a nanosecond to a day.
 _Positive = Annotated[float, Field(ge=1e-6, le=86_400_000)]
 
 
 class EmulatedSettings(ConfigModel):
-    """The testbed of network namespaces on this machine."""
+    """Talker, two FRER switches and listener in network namespaces of this machine."""
 
     kind: Literal["emulated"] = "emulated"
     link_rate_mbps: LinkRateMbps = 1000
-    """Wire rate of every link: preamble, gap and FCS are counted."""
+    """Wire rate of every link, in Mb/s; preamble, gap and FCS count."""
     member_link_rate_mbps: LinkRateMbps | None = None
-    """Wire rate of the member paths where it is another: below ``link_rate_mbps`` the network
-    itself drops what is too much, in the first switch's queues."""
+    """Wire rate of the member paths, in Mb/s; by default ``link_rate_mbps``. If it is lower, the
+    first switch's queues drop what exceeds it."""
     queue_bytes: QueueBytes = 262144
-    """Limit of each egress queue."""
+    """Limit of each egress queue, in bytes. The default holds 2 ms at 1 Gb/s."""
     burst_bytes: BurstBytes = 64000
-    """What a link may send at once after being idle (token bucket depth).
+    """Depth of each link's token bucket, in bytes: what an idle link may send at once.
 
-    It bridges the lateness of the kernel's timers: with 16,000 bytes (0.13 ms) a busy machine
-    of two processors carried half of the line rate, with 64,000 bytes nearly all of it.
+    The default covers the lateness of the kernel's timers. With 16,000 bytes (0.13 ms) a busy
+    machine of two processors carried half of the line rate, with 64,000 bytes nearly all of it.
     """
     paths: Paths = 2
+    """Number of member paths."""
     delay_us: list[Annotated[float, Field(ge=0, le=100_000)]] = []
-    """Delay of each member path beyond its link's own, in both directions; 0 where none is named.
+    """Added one-way delay of each member path, in microseconds; paths beyond the list have none.
 
-    A path with a delay goes through a host that hands frames on when they are due. That host costs
-    processor time, and some ten microseconds more than the delay.
+    A delayed path leads through a host that forwards frames when they are due. This costs
+    processor time and adds some ten microseconds to the delay.
     """
     frer: FrerSettings = FrerSettings()
+    """The recovery function of the switches."""
     elimination: Elimination = "switch"
-    """Where copies are eliminated. With ``listener`` the second switch forwards every tagged copy
-    as it is, so that the one link to the listener has to carry all of them."""
+    """Where copies are eliminated. With ``listener`` the second switch forwards all copies, so the
+    one link to the listener carries them all."""
     receive_buffer_bytes: SocketBufferBytes | None = None
-    """What the kernel sets aside for the socket of a measuring listener, on the scale of
-    net.core.rmem_default (twice what SO_RCVBUF is given); by default that default.
+    """Receive buffer of the listener's socket, on the scale of net.core.rmem_default (twice the
+    value given to SO_RCVBUF); by default that default.
 
-    Our own listener gets any size, iperf3 up to twice net.core.rmem_max.
+    Our own listener gets any size, iperf3 at most twice net.core.rmem_max.
     """
-    realtime_listener: bool = False
-    """Whether a measuring listener runs under SCHED_FIFO, before every ordinary program."""
-    locate_drops: bool = True
-    """Trace the kernel's drops of the stream by function and reason."""
+    listener_sched_fifo: Annotated[bool, formerly("realtime_listener")] = False
+    """Run the listener under SCHED_FIFO, ahead of all ordinary programs."""
+    trace_drops: Annotated[bool, formerly("locate_drops")] = True
+    """Trace where in the kernel frames of the stream are dropped, by function and reason. False
+    relies on the kernel's totals, where tracing is not permitted."""
 
     @model_validator(mode="after")
     def _delays_have_paths(self) -> "EmulatedSettings":
@@ -76,15 +82,15 @@ class EmulatedSettings(ConfigModel):
 
     @property
     def longest_delay_s(self) -> float:
-        """The delay of the member path that has the longest, in seconds."""
+        """The longest delay of a member path, in seconds."""
         return max(self.delay_us, default=0.0) / 1e6
 
 
 class Range(ConfigModel):
-    """A parameter that is known to a range only: each repetition takes another value of it.
+    """A parameter known only to a range: each repetition takes another value of it.
 
-    Values are spread evenly over the logarithm of the range, so that the interval of a result over
-    repetitions holds what the range leaves open.
+    Values are spread evenly over the logarithm of the range, so that a result's interval over
+    repetitions covers the range.
     """
 
     low: _Positive
@@ -108,85 +114,89 @@ Uncertain = Annotated[
 
 
 class ModelTalker(ConfigModel):
-    """A host that sends. Sources of defaults stand in config/testbeds/model.yaml."""
+    """The sending host. config/testbeds/model.yaml cites the sources of its values."""
 
     send_us: Uncertain
-    """Processor time of one datagram's system call."""
+    """Processor time to send one datagram, in microseconds."""
     send_buffer_bytes: SocketBufferBytes = 212992
+    """Send buffer of the socket, in bytes of truesize; the default is net.core.wmem_default."""
 
 
 class ModelListener(ConfigModel):
-    """A host that receives."""
+    """The receiving host. config/testbeds/model.yaml cites the sources of its values."""
 
     receive_us: Uncertain
-    """Processor time of one datagram's system call and the program's work on it."""
+    """Processor time of the program to read one datagram, in microseconds."""
     stack_us: Uncertain
-    """Processor time of the network stack for one frame."""
+    """Processor time of the network stack for one frame, in microseconds."""
     receive_buffer_bytes: SocketBufferBytes = 212992
-    """``net.core.rmem_default``: what the socket's datagrams may take of memory, in truesize."""
+    """Receive buffer of the socket, in bytes of truesize; the default is net.core.rmem_default."""
 
 
 class ModelStalls(ConfigModel):
-    """When the scheduler takes the processor from a program; both times are exponential."""
+    """Stalls of a host's programs: the scheduler runs another task. Both times are exponential."""
 
     interval_s: Uncertain
+    """Mean time from one stall to the next, in seconds."""
     length_ms: Uncertain
+    """Mean length of a stall, in milliseconds."""
 
 
 class ModelSettings(ConfigModel):
-    """The model testbed: talker, two FRER switches and listener as compiled queues."""
+    """Talker, two FRER switches and listener as compiled queues."""
 
     kind: Literal["model"] = "model"
     link_rate_mbps: LinkRateMbps = 1000
+    """Wire rate of every link, in Mb/s; preamble, gap and FCS count."""
     member_link_rate_mbps: LinkRateMbps | None = None
-    """Rate of the member paths where it is another."""
+    """Wire rate of the member paths, in Mb/s; by default ``link_rate_mbps``."""
     queue_bytes: QueueBytes = 262144
-    """Limit of each egress queue, in frames with FCS."""
-    cable_ns: Annotated[float, Field(ge=0, le=1e9)] = 25.0
-    """Propagation time of each cable: 5 m at 5 ns a metre."""
-    switch_us: Uncertain
-    """Time from a frame's last bit to its place in the egress queue."""
+    """Limit of each egress queue, in bytes of frames with FCS."""
+    propagation_delay_ns: Annotated[float, Field(ge=0, le=1e9), formerly("cable_ns")] = 25.0
+    """Propagation delay of each cable, in ns. The default is 5 m at 5 ns/m."""
+    forwarding_delay_us: Annotated[Uncertain, formerly("switch_us")]
+    """Time from the arrival of a frame's last bit to its place in the egress queue, in
+    microseconds."""
     paths: Paths = 2
+    """Number of member paths."""
     delay_us: list[Annotated[float, Field(ge=0, le=1e6)]] = []
-    """What each member path takes longer than its cable; paths beyond the list nothing."""
+    """Added one-way delay of each member path, in microseconds; paths beyond the list have none."""
     frer: FrerSettings = FrerSettings()
+    """The recovery function of the switches."""
     elimination: Elimination = "switch"
-    """Where copies are eliminated, as on the emulated testbed."""
+    """Where copies are eliminated: at the second ``switch`` or at the ``listener``."""
     talker: ModelTalker
+    """The sending host."""
     listener: ModelListener
+    """The receiving host."""
     stalls: ModelStalls | None = None
+    """Stalls of both hosts; by default none."""
 
     @model_validator(mode="after")
     def _delays_have_paths(self) -> "ModelSettings":
         if len(self.delay_us) > self.paths:
-            raise ValueError(f"{len(self.delay_us)} path delays for {self.paths} paths")
+            raise ValueError(f"delay_us names {len(self.delay_us)} paths of {self.paths}")
         return self
 
 
 class GuestSettings(ConfigModel):
-    """The testbed inside a qemu guest of this machine."""
+    """Network namespaces in a qemu guest of this machine."""
 
     kind: Literal["guest"] = "guest"
     acceleration: Literal["auto", "kvm", "tcg"] = "auto"
-    """``kvm`` runs in real time; ``tcg`` in virtual time, one nanosecond an instruction;
-    ``auto`` takes KVM where a trial boot under it ends."""
+    """Accelerator of qemu. ``kvm`` runs in real time, ``tcg`` in virtual time, 1 ns per
+    instruction. ``auto`` takes KVM if a test boot under it succeeds."""
     kernel_package: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9.+-]*$")] | None = None
-    """Package (or metapackage) of the guest's kernel; by default the distribution's smallest."""
+    """Debian package of the guest's kernel; by default the distribution's smallest."""
     epoch: Annotated[str, Field(pattern=r"^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}$")] = (
         "2026-01-01T00:00:00"
     )
-    """The guest's UTC clock at its boot, where time is virtual."""
+    """The guest's clock at boot, in UTC, if time is virtual."""
 
 
-TestbedSettings = (
-    EmulatedSettings | ModelSettings | GuestSettings | HardwareSettings | CardsSettings
-)
-_KINDS: dict[str, type[ConfigModel]] = {
-    "cards": CardsSettings,
-    "emulated": EmulatedSettings,
-    "guest": GuestSettings,
-    "hardware": HardwareSettings,
-    "model": ModelSettings,
+TestbedSettings = EmulatedSettings | ModelSettings | GuestSettings | RackSettings | NicPairSettings
+_MODELS: dict[str, Any] = {
+    model.model_fields["kind"].default: model for model in get_args(TestbedSettings)
 }
 
 
@@ -200,8 +210,10 @@ def load_testbed(path: Path) -> TestbedSettings:
     """
     values = read_yaml(path)
     kind = values.get("kind") if isinstance(values, dict) else None
-    if not isinstance(kind, str) or kind not in _KINDS:
+    model = _MODELS.get(CURRENT_KINDS.get(kind, kind)) if isinstance(kind, str) else None
+    if model is None:
+        known = ", ".join(get_args(TestbedKind))
         raise ConfigurationError(
-            f"unknown kind of testbed {kind!r}", f"{path}, kind", f"There are: {', '.join(_KINDS)}"
+            f"unknown kind of testbed {kind!r}", f"{path}, kind", f"There are: {known}"
         )
-    return parse(_KINDS[kind], values, str(path))  # type: ignore[return-value]
+    return parse(model, values, str(path))

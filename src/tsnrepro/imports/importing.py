@@ -7,10 +7,11 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from threading import Thread
-from typing import Any
+from typing import Any, get_args
 
 from tsnrepro.common.errors import ConfigurationError, RecordError
 from tsnrepro.common.repository import commit, root
+from tsnrepro.config.base import TestbedKind
 from tsnrepro.imports.files import SourceFile, files_below, matching, printable
 from tsnrepro.imports.imported import CAMPAIGN, ORIGINALS, add_import, imports_of, is_imported
 from tsnrepro.imports.mapping import MappedTable, MappingFile, load_mapping
@@ -21,7 +22,7 @@ from tsnrepro.imports.rows import ImportedTrial
 from tsnrepro.records.columns import EXPERIMENTS
 from tsnrepro.records.store import SUMS, Batch, RawStore, packed
 
-_RESERVED = ("auto", "published", "model", "emulated", "guest", "hardware", "cards")
+_RESERVED = ("auto", "published", *get_args(TestbedKind))
 _OF_AN_IMPORT = {CAMPAIGN, ORIGINALS, "environments"}
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 # Two runs of these programs never print the same bytes.
@@ -148,13 +149,13 @@ def _read(source: Path, found: _DataSet) -> None:
             for trial in _take(folder, folder.file(path), table, found)
         ]
         _remember(folder, produced, found)
-    for rule in mapping.no_measurements:
+    for rule in mapping.ignored_files:
         for path in matching(paths, rule.files):
             if path in chosen:
                 raise ConfigurationError(
                     f"'{path}' is both read by a table and said to hold no measurement",
                     f"mapping {found.loaded.name}",
-                    "Make the patterns of no_measurements narrower",
+                    "Make the patterns of ignored_files narrower",
                 )
             report.refused.append(RefusedFile(path, rule.reason))
             found.sums[path] = _sum(SourceFile(source / path, path))
@@ -162,7 +163,7 @@ def _read(source: Path, found: _DataSet) -> None:
     report.left_out = [
         (name, column, reason)
         for name, table in mapping.tables.items()
-        for column, reason in table.left_out.items()
+        for column, reason in table.ignored_columns.items()
     ]
 
 
@@ -325,7 +326,7 @@ def _facts(found: _DataSet, files: list[dict[str, Any]]) -> dict[str, Any]:
         "name": report.testbed,
         "description": mapping.description,
         "generated": any(trial.generated for trial in trials),
-        "settings": mapping.testbed.model_dump(),
+        "settings": mapping.testbed.recorded(),
         "experiments": {
             name: _contents(of, loaded)
             for name in EXPERIMENTS

@@ -1,9 +1,9 @@
-"""Mappings: where a data set keeps what our tables hold, and in which units.
+"""Mappings: where in a data set the columns of our tables are, and in which units.
 
-A mapping is YAML. Each of its tables names files by pattern, the place of the rows in them, and the
-experiment that the rows are trials of; each field of that experiment is a column, a part of the
-file's name, or a constant. Nothing is guessed: a field that is not named is missing, a column of
-rates or times without a unit is an error, and so is a key that is not known.
+A mapping is YAML. Each of its tables names files by pattern, the rows in them, and the experiment
+whose trials the rows are. Each field of that experiment is a column, a part of the file's name, or
+a constant. Nothing is guessed: a field that is not named is missing, and a column of rates or times
+without a unit is an error.
 """
 
 import hashlib
@@ -20,7 +20,7 @@ from pydantic_core import CoreSchema
 from tsnrepro.common.errors import ConfigurationError
 from tsnrepro.common.repository import root
 from tsnrepro.config import ConfigModel, parse
-from tsnrepro.config.base import PositiveFloat, PositiveInt, read_yaml
+from tsnrepro.config.base import PositiveFloat, PositiveInt, formerly, read_yaml
 from tsnrepro.imports import units
 from tsnrepro.records.columns import COLUMNS, column_of
 
@@ -41,12 +41,12 @@ _OF_TOOLS = {
     "mausezahn": ("loss",),
 }
 INTERVALS = "intervals"
-# What data sets write where they have nothing.
+# What data sets write for a missing value.
 NOTHING = ("", "NA", "N/A", "n/a", "nan", "NaN", "null", "None", "-")
 
 
 class FieldSource(ConfigModel):
-    """Where the value of one field stands: exactly one of column, from_name and constant.
+    """Source of one field: exactly one of ``column``, ``from_name`` and ``constant``.
 
     A plain value instead of these keys is a constant in the unit of our column.
     """
@@ -56,21 +56,24 @@ class FieldSource(ConfigModel):
     from_name: str | None = None
     """Group of the table's ``name_pattern``."""
     constant: Scalar | None = None
+    """The same value for all rows."""
     unit: str | None = None
+    """Unit of the column or part of the name."""
     layer: Literal["payload", "frame", "wire"] = "payload"
-    """What a rate counts: UDP payload, frames with FCS, or all that takes time on the wire."""
+    """Layer of a rate: UDP payload, frames with FCS, or the wire (L1)."""
     values: dict[str, str | int | float] = Key(default_factory=dict)
-    """Our word or number for each of theirs."""
+    """Our value by the data set's value."""
     missing: list[Scalar] = Key(default_factory=list)
-    """What stands for nothing, besides empty cells, NA, nan and null."""
+    """Further values that mean that the field is missing; empty cells, NA, nan and null always do.
+    """
     timezone: str | None = None
-    """Of times of day that say none, such as ``UTC`` or ``Asia/Seoul``."""
+    """Time zone of times without one, such as ``UTC`` or ``Asia/Seoul``."""
 
     @classmethod
     def __get_pydantic_json_schema__(
         cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler
     ) -> dict[str, Any]:
-        """Tell editors of plain values too."""
+        """Return the schema, in which a plain value is valid too."""
         described = super().__get_pydantic_json_schema__(core_schema, handler)
         return {"anyOf": [described, {"type": ["string", "number", "boolean"]}]}
 
@@ -88,33 +91,41 @@ class FieldSource(ConfigModel):
 
 
 class RowRule(ConfigModel):
-    """Rows that are chosen by the values of some columns, and the reason."""
+    """Rows, selected by the values of columns, and why."""
 
     where: Annotated[dict[str, Scalar], Key(min_length=1)]
+    """Value by column; all of them have to match."""
     reason: str
+    """Why, for the report of the import."""
 
 
 class FileRule(ConfigModel):
-    """Files that the author of the mapping knows to hold no measurement of their own."""
+    """Files without measurements of their own, and why."""
 
     files: Patterns
+    """Patterns below the data set's folder."""
     reason: str
+    """Why, for the report of the import."""
 
 
 class Times(ConfigModel):
-    """Columns of a CSV file of single packets, by name, or by number from 0.
+    """Columns of a CSV file with one packet per row, by name or by number from 0.
 
-    Either the times of sending and of receipt, or the latency itself.
+    Either the times of sending and receipt, or the latency itself.
     """
 
     sent: str | int | None = None
+    """Column of the time of sending."""
     received: str | int | None = None
+    """Column of the time of receipt."""
     latency: str | int | None = None
+    """Column of the latency."""
     unit: str
-    """Of all columns: ``ns``, ``us``, ``ms`` or ``s``."""
+    """Unit of the columns: ``ns``, ``us``, ``ms`` or ``s``."""
     delimiter: _Character = ","
+    """Character between columns."""
     missing: list[str] = Key(default_factory=list)
-    """What stands in ``received`` or ``latency`` for a packet that never came, besides nothing."""
+    """Values of ``received`` or ``latency`` that mean a lost packet, as an empty cell does."""
 
     @property
     def columns(self) -> list[str | int]:
@@ -123,7 +134,7 @@ class Times(ConfigModel):
 
     @property
     def named(self) -> bool:
-        """Whether the columns go by the names in a first line."""
+        """Whether the columns are named by a header line."""
         return isinstance(self.columns[0], str)
 
     @model_validator(mode="after")
@@ -142,12 +153,14 @@ class Times(ConfigModel):
 
 
 class Observations(ConfigModel):
-    """A file beside a row that holds every observation its statistics come from."""
+    """The file with the single observations behind a row's statistics."""
 
     file: str
     """Path below the data set's folder, with ``{column}`` or ``{group}`` where it varies."""
     format: Literal["sockperf", "times"]
+    """Format of the file."""
     times: Times | None = None
+    """Columns of the format ``times``."""
 
     @model_validator(mode="after")
     def _complete(self) -> Self:
@@ -156,54 +169,65 @@ class Observations(ConfigModel):
 
 
 class Csv(ConfigModel):
-    """How a CSV file is written."""
+    """Dialect of a CSV file."""
 
     delimiter: _Character = ","
+    """Character between columns."""
     columns: list[str] = Key(default_factory=list)
-    """Names of the columns where the file has no line of names."""
+    """Names of the columns, for a file without a header line."""
     comment: str = "#"
+    """Beginning of lines to ignore."""
     encoding: str = "utf-8"
+    """Character encoding."""
     skip_lines: Annotated[int, Key(ge=0)] = 0
-    """Lines above the line of names, as above the second of several tables in one file."""
+    """Lines before the header line, as for the second of several tables in one file."""
 
 
 class MappedTable(ConfigModel):
-    """Files of one kind and how their rows become trials of one experiment."""
+    """Files of one format, whose rows are trials of one experiment."""
 
     files: Patterns
     """Patterns below the data set's folder; ``**`` is any number of folders."""
     format: _Format
+    """Format of the files: ``json``, ``csv``, the output of a tool, or ``times``, a CSV file with
+    one packet per row."""
     experiment: Literal["loss", "tcp", "latency"]
+    """Experiment whose trials the rows are."""
     fields: dict[str, FieldSource]
+    """Source of each field of the experiment; a field without one is missing."""
     rows: str = ""
-    """JSON: path of keys to the rows, separated by dots. ``*`` is every item, ``2:5`` a range of
-    items, ``{size}`` every item too, whose key becomes the column ``size``. iperf3: ``intervals``
-    where each interval that it reports is a row."""
+    """Rows of a file. JSON: path of keys to them, separated by dots; ``*`` is every item, ``2:5`` a
+    range of items, ``{size}`` every item with its key as the column ``size``. iperf3:
+    ``intervals`` if each reported interval is a row."""
     row_range: Annotated[tuple[PositiveInt, PositiveInt], Key(strict=False)] | None = None
-    """First and last row to take, of the rows of data from 1; formats csv, json and times."""
+    """First and last data row to import, counted from 1, of the formats csv, json and times."""
     csv: Csv = Csv()
+    """Dialect of the format ``csv``."""
     times: Times | None = None
+    """Columns of the format ``times``."""
     name_pattern: Annotated[str, Key(max_length=1000)] | None = None
-    """Regular expression (RE2) over the path below the folder; every group has a name."""
+    """Regular expression (RE2) for the path below the folder; every group needs a name."""
     tool: str | None = None
-    """The program that measured; the formats of tools say it themselves."""
-    latency_is: Quantity | None = None
-    """What the latencies are; sockperf's own output says it itself."""
+    """Program that measured; formats of tools imply it."""
+    latency_quantity: Annotated[Quantity | None, formerly("latency_is")] = None
+    """What a latency is; the format ``sockperf`` implies it."""
     observations: Observations | None = None
+    """File with the single observations of each row; by default there is none."""
     where: dict[str, Scalar] = Key(default_factory=dict)
-    """Only rows with these values are taken; the others belong elsewhere."""
+    """Value by column: rows with other values are not this table's."""
     skip: list[RowRule] = Key(default_factory=list)
+    """Rows to ignore."""
     failed: list[RowRule] = Key(default_factory=list)
-    """Rows that record a trial which failed: kept as such, with the reason."""
-    left_out: dict[str, str] = Key(default_factory=dict)
-    """Columns that are not taken though a field would have them, and why."""
+    """Rows of failed trials, which are imported as such with the reason."""
+    ignored_columns: Annotated[dict[str, str], formerly("left_out")] = Key(default_factory=dict)
+    """Columns to ignore though a field exists for them, each with the reason."""
     generated: bool | None = None
-    """True: a program made the numbers, and they are labelled so. False: they were measured,
-    whatever words the files have."""
+    """True: the numbers were generated by a program, and are labelled so. False: they were
+    measured, even if words in the files suggest otherwise."""
     repeats: bool = False
-    """Rows or files that are alike in everything are repetitions and not copies."""
+    """Identical rows or files are repetitions, not copies."""
     implausible: str = ""
-    """Why numbers are right that seem to be in another unit than the mapping says."""
+    """Why implausible numbers are correct in the unit of the mapping."""
 
     @property
     def source_tool(self) -> str | None:
@@ -225,30 +249,31 @@ class MappedTable(ConfigModel):
         absent = [n for n in NEEDED[self.experiment] if n not in self.fields]
         # iperf3's JSON says its payload itself; all else comes from here.
         if absent and not (self.format == "iperf3" and absent == ["payload_bytes"]):
-            raise ValueError(f"fields lacks {', '.join(absent)}; a constant will do")
-        if taken := [s.column for s in self.fields.values() if s.column in self.left_out]:
-            raise ValueError(f"column '{taken[0]}' is both taken and left out")
+            raise ValueError(f"fields lacks {', '.join(absent)}; a constant is accepted")
+        columns = [source.column for source in self.fields.values()]
+        if both := [column for column in columns if column in self.ignored_columns]:
+            raise ValueError(f"column '{both[0]}' is in fields and in ignored_columns")
         return self
 
     def _check_format(self) -> None:
         if self.experiment not in _OF_TOOLS.get(self.format, (self.experiment,)):
-            raise ValueError(f"{self.format} makes no trials of {self.experiment}")
+            raise ValueError(f"format {self.format} does not support {self.experiment}")
         if self.format == "iperf3" and self.rows not in ("", INTERVALS):
-            raise ValueError(f"rows of iperf3 are one a test, or its {INTERVALS}")
+            raise ValueError(f"rows of iperf3: leave it out, or {INTERVALS}")
         if self.rows and self.format not in ("json", "iperf3"):
-            raise ValueError("rows is a path in JSON files, or the intervals of iperf3")
+            raise ValueError("rows needs the format json or iperf3")
         if self.row_range and self.format not in ("csv", "json", "times"):
-            raise ValueError("row_range belongs to the formats csv, json and times")
+            raise ValueError("row_range needs the format csv, json or times")
         if self.row_range and self.row_range[0] > self.row_range[1]:
-            raise ValueError("row_range is the first and the last row")
+            raise ValueError("row_range: the first row is after the last")
         _check_times(self.format, self.times)
 
     def _check_latency(self) -> None:
         if self.experiment == "latency":
-            if self.latency_is is None and self.format != "sockperf":
-                raise ValueError("say what the latencies are: latency_is")
-        elif self.latency_is or self.observations:
-            raise ValueError("latency_is and observations belong to the experiment latency")
+            if self.latency_quantity is None and self.format != "sockperf":
+                raise ValueError("latency_quantity is required")
+        elif self.latency_quantity or self.observations:
+            raise ValueError("latency_quantity and observations need the experiment latency")
 
     def _check_patterns(self) -> None:
         if self.name_pattern is not None:
@@ -258,7 +283,7 @@ class MappedTable(ConfigModel):
             except (re.error, ValueError, RecursionError, OverflowError) as error:
                 raise ValueError(f"name_pattern is not a regular expression: {error}") from error
             if compiled.groups > len(compiled.groupindex):
-                raise ValueError("name_pattern: name every group, (?P<name>...), or write (?:...)")
+                raise ValueError("name_pattern: every group needs a name, (?P<name>...) or (?:...)")
         for pattern in (*self.files, *([self.observations.file] if self.observations else [])):
             if PurePosixPath(pattern).is_absolute() or ".." in PurePosixPath(pattern).parts:
                 raise ValueError(f"'{pattern}' leaves the data set's folder")
@@ -274,9 +299,9 @@ class MappedTable(ConfigModel):
         if source.layer != "payload" and (
             column.quantity != "rate" or "payload_bytes" not in self.fields
         ):
-            raise ValueError(f"{name}: only rates of a known payload_bytes have a layer")
+            raise ValueError(f"{name}: layer is for rates, and needs payload_bytes")
         if source.timezone and column.quantity != "moment":
-            raise ValueError(f"{name}: only moments have a time zone")
+            raise ValueError(f"{name}: timezone is for times of day")
         _check_unit(name, source, column.quantity)
 
 
@@ -301,7 +326,7 @@ def match_names(pattern: str, names: list[str]) -> list[dict[str, str] | None]:
 
 def _check_times(form: str, times: Times | None) -> None:
     if (form == "times") is (times is None):
-        raise ValueError("the key times belongs to the format times")
+        raise ValueError("the key times and the format times need each other")
 
 
 def _check_unit(name: str, source: FieldSource, quantity: str) -> None:
@@ -311,7 +336,7 @@ def _check_unit(name: str, source: FieldSource, quantity: str) -> None:
     elif source.unit is None:
         if quantity != "count" and source.constant is None:
             known = ", ".join(units.FACTORS[quantity])
-            raise ValueError(f"{name}: say the unit; there are: {known}")
+            raise ValueError(f"{name}: unit is required; there are: {known}")
     else:
         _check_known(quantity, source.unit, f"{name}: ")
 
@@ -324,7 +349,7 @@ def _check_known(quantity: str, unit: str, where: str = "") -> None:
 
 
 class TestbedFacts(ConfigModel):
-    """What a data set tells of the testbed that it was measured on; the rest is unknown."""
+    """What is known of the testbed that a data set was measured on; the rest is unknown."""
 
     __test__ = False  # pytest collects classes by this name otherwise
 
@@ -341,21 +366,27 @@ class TestbedFacts(ConfigModel):
     iperf3: str | None = None
     sockperf: str | None = None
     measured: str | None = None
-    """When, in the data set's own words."""
+    """When it was measured, in the data set's own words."""
 
 
 class ImportMapping(ConfigModel):
     """A mapping file."""
 
     description: str
+    """One line for lists and reports."""
     testbed: TestbedFacts = TestbedFacts()
+    """What is known of the testbed."""
     tables: Annotated[dict[str, MappedTable], Key(min_length=1)]
-    no_measurements: list[FileRule] = Key(default_factory=list)
+    """Tables by name."""
+    ignored_files: Annotated[list[FileRule], formerly("no_measurements")] = Key(
+        default_factory=list
+    )
+    """Files without measurements of their own."""
 
 
 @dataclass(frozen=True)
 class MappingFile:
-    """A mapping with its name, its own text and the text's SHA-256."""
+    """A mapping with its name, its text and the text's SHA-256."""
 
     name: str
     mapping: ImportMapping
@@ -381,7 +412,7 @@ def load_mapping(mapping: Path | str) -> MappingFile:
         path = root() / "config" / "imports" / f"{mapping}.yaml"
     if not path.is_file():
         raise ConfigurationError(
-            "there is no such mapping",
+            "no such mapping",
             str(mapping),
             f"Give the path of a YAML file, or one of: {', '.join(shipped()) or 'none'}",
         )

@@ -201,11 +201,11 @@ def _refuse(rows: list[Converted], table: MappedTable, link_mbps: float | None) 
             raise NoMeasurementError(
                 f"a program computed it: {'; '.join(found)}",
                 "",
-                "Leave out the columns that were not measured (left_out), or set generated: true",
+                "Name the columns that were not measured in ignored_columns, or set generated",
             )
         for row in rows:
             if wrong := next(plausibility.wrong_statistics(row.numbers(), row.digits), None):
-                remedy = "Correct the columns or their units, or leave out what is wrong (left_out)"
+                remedy = "Correct the columns or their units, or name wrong ones in ignored_columns"
                 raise RecordError(wrong, row.place, remedy)
     elif not table.implausible:
         for row in rows:
@@ -226,7 +226,7 @@ def _how(file: SourceFile, kind: str, table: MappedTable) -> dict[str, Any]:
         "times": times.model_dump() if times else None,
         "row_range": table.row_range if table.format == "times" else None,
         # sockperf says itself whether it logged whole round trips.
-        "halve": kind == "times" and table.latency_is == "round trip",
+        "halve": kind == "times" and table.latency_quantity == "round trip",
     }
 
 

@@ -11,10 +11,11 @@ from zoneinfo import ZoneInfo
 
 from tsnrepro.common.errors import RecordError
 from tsnrepro.common.ethernet import udp_frames, wire_bytes
+from tsnrepro.config.base import CONFIGURATIONS
 from tsnrepro.imports import units
 from tsnrepro.imports.mapping import NEEDED, NOTHING, FieldSource, MappedTable, RowRule, Scalar
 from tsnrepro.imports.readers.row import DataRow, numbers_of
-from tsnrepro.records.columns import CONFIGURATIONS, STATISTICS, NumberColumn, column_of
+from tsnrepro.records.columns import STATISTICS, NumberColumn, column_of
 from tsnrepro.records.store import canonical
 
 FACTORS = ("configuration", "payload_bytes", "target_mbps", "duration_s")
@@ -133,7 +134,7 @@ def convert(row: DataRow, table: MappedTable, groups: Mapping[str, str | None]) 
         else:
             converted.values[name] = value
     _to_payload_layer(converted.values, table)
-    if table.latency_is == "round trip":
+    if table.latency_quantity == "round trip":
         for name in STATISTICS:
             if name in converted.values:
                 converted.values[name] = converted.values[name] / 2
@@ -173,7 +174,7 @@ def trial_of(
     outside = (*FACTORS, *_NUMBERING)
     result = {} if failure else {k: v for k, v in values.items() if k not in outside}
     if table.experiment == "latency" and not failure:
-        result["quantity"] = "one way" if table.latency_is == "one way" else "half round trip"
+        result["quantity"] = "one way" if table.latency_quantity == "one way" else "half round trip"
     return ImportedTrial(
         table.experiment,
         factors,

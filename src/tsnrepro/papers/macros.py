@@ -80,7 +80,7 @@ def write_paper_inputs(
     """
     sources = sources_of(manuscript.name)
     document = sources.document
-    columns = columns.declaring(sources.columns, sources.optional)
+    columns = columns.declaring(sources.columns, sources.optional_columns)
     values = columns.values()
     used = scan(manuscript)
     tables = _tables(used, columns, document)

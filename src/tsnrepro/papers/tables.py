@@ -9,8 +9,8 @@ from pydantic import BaseModel, ValidationError
 
 from tsnrepro.common.errors import PublishError
 from tsnrepro.common.ethernet import main_payload_bytes
+from tsnrepro.config.base import CONFIGURATIONS
 from tsnrepro.published import documents as published
-from tsnrepro.records.columns import CONFIGURATIONS
 from tsnrepro.results.numbers import TEX, limits, number
 from tsnrepro.stats.estimate import Limits
 

@@ -16,12 +16,11 @@ from typing import Any
 
 from pydantic import Field
 
-from tsnrepro.config.base import ConfigModel, load
+from tsnrepro.config.base import CONFIGURATIONS, ConfigModel, load
 from tsnrepro.published import expressions
 from tsnrepro.published.claims import ClaimExpression
 from tsnrepro.published.expressions import MissingResultError, Operand
 from tsnrepro.published.intervals import Interval
-from tsnrepro.records.columns import CONFIGURATIONS
 from tsnrepro.records.facts import UNKNOWN
 from tsnrepro.records.values import Result
 from tsnrepro.stats.estimate import Limits

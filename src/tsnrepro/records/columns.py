@@ -7,13 +7,9 @@ made from this one list.
 import math
 import re
 from dataclasses import dataclass
-from typing import Literal
 
-CONFIGURATIONS = ("control", "frer")
 EXPERIMENTS = ("loss", "tcp", "latency")
 """Experiments with a table of their own; imports are of these."""
-Question = Literal["sweep", "limit", "bottleneck", "intervention", "elimination", "paced", "paths"]
-"""What a trial of ``loss`` is measured for."""
 LINK_RATES = ("link_rate_mbps", "member_link_rate_mbps")
 """Link rates that a trial may have of its own where a testbed's links can be given a rate."""
 

@@ -7,15 +7,14 @@ import pandas as pd
 import pandera.pandas as pa
 
 from tsnrepro.common.errors import RecordError
+from tsnrepro.config.base import CONFIGURATIONS, Objective
 from tsnrepro.records.accounting import where_lost
 from tsnrepro.records.columns import (
     COLUMNS,
-    CONFIGURATIONS,
     EXPERIMENTS,
     LINK_RATES,
     QUANTILES,
     NumberColumn,
-    Question,
 )
 from tsnrepro.records.runs import open_run, recorded_trials
 
@@ -40,7 +39,7 @@ OWN_LOSS = {
     "unread": pa.Column(int, pa.Check.ge(0), required=False),
     "untraced": pa.Column("Int64", pa.Check.ge(0), nullable=True, coerce=True, required=False),
     "jitter_ms": pa.Column(float, pa.Check.ge(0), nullable=True, coerce=True, required=False),
-    "question": pa.Column(str, pa.Check.isin(get_args(Question)), required=False),
+    "question": pa.Column(str, pa.Check.isin(get_args(Objective)), required=False),
     "phase": pa.Column("Int64", pa.Check.gt(0), nullable=True, coerce=True, required=False),
     "generator": pa.Column(str, pa.Check.isin(["iperf3", "talker"]), required=False),
     # Of a trial's own links and paths, where they are not the testbed's.

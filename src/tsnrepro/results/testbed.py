@@ -7,6 +7,7 @@ from typing import Any
 
 import pandas as pd
 
+from tsnrepro.config.base import CURRENT_KINDS
 from tsnrepro.results.results import Results
 from tsnrepro.records.facts import OF_IMPORTS, OF_MODEL, UNKNOWN
 from tsnrepro.records.runs import open_run
@@ -14,14 +15,14 @@ from tsnrepro.stats.estimate import DEFAULT_LEVEL, Estimate
 from tsnrepro.common.topology import HOST_PORT, LISTENER, TALKER, member_names
 
 _LABELS = {
-    "cards": "cards testbed (two hosts whose network cards a cable joins, reached over SSH)",
     "emulated": "emulated testbed (network namespaces on one machine, eBPF switches)",
     "guest": "guest testbed (namespaces in a virtual machine with a kernel of its own)",
-    "hardware": "hardware testbed (hosts and switches of a rack, reached over SSH)",
     "model": "model testbed (simulated queues, no measurement)",
+    "nic-pair": "NIC pair testbed (two hosts whose network cards a cable joins, reached over SSH)",
+    "rack": "rack testbed (hosts and switches of a rack, reached over SSH)",
 }
-# Cards with a switch between them.
-_AROUND_A_BOARD = "cards testbed (three hosts around a LAN966x board, reached over SSH)"
+# A NIC pair with a switch between its hosts.
+_AROUND_A_BOARD = "NIC pair testbed (three hosts around a LAN966x board, reached over SSH)"
 # The emulated testbed without its switches: jobs, each with links and queues of its own.
 _JOBS = "emulated testbed (network namespaces on one machine, queues of its own kernel)"
 _BRIDGED = "emulated testbed (network namespaces on one machine, shaping by the software bridge)"
@@ -41,14 +42,16 @@ _NAME_AND_VERSION = re.compile(r"\b(Mausezahn|Dumpcap)\b\D*?(\d+(?:\.\d+)+)")
 def facts_of(manifest_path: str | Path) -> tuple[str, dict[str, Any]]:
     """Return the environment that the run's last trial was measured in: its digest and facts.
 
-    Of an imported run it is the environment of the import, also where no trial was imported.
+    Of an imported run it is the environment of the import, also where no trial was imported. The
+    kind of testbed has today's name, whatever the record calls it.
     """
     store, manifest = open_run(manifest_path)
     digest = manifest.get("environment")
     if digest is None:
         last = manifest["trials"][-1]["trial"]
         digest = store.read(store.folder / last)["environment"]
-    return digest, store.environment(digest)
+    facts = store.environment(digest)
+    return digest, facts | {"testbed": CURRENT_KINDS.get(facts["testbed"], facts["testbed"])}
 
 
 def settings_of(manifest_path: str | Path) -> dict[str, Any]:
@@ -66,7 +69,7 @@ def label_of(manifest_path: str | Path) -> str:
     if facts.get("jobs") and kind == "emulated":
         # Trials from before there was the software bridge do not tell.
         label = _JOBS if facts.get("kernel_queues", True) else _BRIDGED
-    if kind == "cards" and facts.get("switch"):
+    if kind == "nic-pair" and facts.get("switch"):
         label = _AROUND_A_BOARD
     if facts.get("settings", {}).get("receive_stamps") == "hardware":
         label += _STAMPED_BY_CARD

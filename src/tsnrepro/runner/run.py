@@ -24,7 +24,7 @@ from tsnrepro.common.errors import (
     ToolError,
 )
 from tsnrepro.config.files import campaign, raw_root, testbed_settings
-from tsnrepro.config.registry import EMULATED, HARDWARE
+from tsnrepro.config.registry import EMULATED, RACK
 from tsnrepro.config.registry import experiment as experiment_of
 from tsnrepro.imports.imported import imported_manifest, is_imported
 from tsnrepro.records.store import RawStore, Trial, accepted_attempt, canonical, is_done
@@ -98,7 +98,7 @@ def _measure_experiment(experiment: str, testbed_name: str, campaign_name: str) 
         settings.attempts,
         partial(open_for, experiment, testbed_name, settings, purpose),
         import_module(f"tsnrepro.experiments.{experiment}.measure").measure,
-        warm_up=settings.warm_up and kind in (EMULATED, HARDWARE),
+        warm_up=settings.warm_up and kind in (EMULATED, RACK),
         max_stall_ms=settings.max_stall_ms,
         is_precise=_stopping_rule(experiment, settings.section(experiment)),
     )

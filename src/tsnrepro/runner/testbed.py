@@ -3,11 +3,11 @@
 from typing import Any
 
 from tsnrepro.config import (
-    CardsSettings,
     EmulatedSettings,
     GuestSettings,
-    HardwareSettings,
     ModelSettings,
+    NicPairSettings,
+    RackSettings,
     parse,
 )
 from tsnrepro.config.campaigns import Campaign
@@ -40,11 +40,11 @@ def open_testbed(name: str, campaign: Campaign, purpose: str, **overrides: Any) 
 
         guest: JobTestbed = GuestTestbed(settings, purpose)
         return guest
-    if isinstance(settings, HardwareSettings):
+    if isinstance(settings, RackSettings):
         from tsnrepro.testbeds.rack.testbed import HardwareTestbed  # noqa: PLC0415
 
         return HardwareTestbed(settings, name, purpose)
-    if isinstance(settings, CardsSettings):
+    if isinstance(settings, NicPairSettings):
         from tsnrepro.testbeds.nic_pair.testbed import CardsTestbed  # noqa: PLC0415
 
         cards: JobTestbed = CardsTestbed(settings, name, purpose)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from tsnrepro.records.columns import CONFIGURATIONS
+from tsnrepro.config.base import CONFIGURATIONS
 from tsnrepro.results.results import Results
 from tsnrepro.stats.replication import range_over_runs
 from tsnrepro.studies.study import FACTORS

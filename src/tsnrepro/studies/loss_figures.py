@@ -7,7 +7,7 @@ import matplotlib.pyplot as plt
 import pandas as pd
 from matplotlib.figure import Figure
 
-from tsnrepro.records.columns import CONFIGURATIONS
+from tsnrepro.config.base import CONFIGURATIONS
 from tsnrepro.results.figures import GREY, LABELS, MARKERS, STYLES, style
 from tsnrepro.studies.loss_analysis import by_level, varied
 

@@ -88,9 +88,9 @@ def _threshold(
         stream = _trial(study, point, seed, rate_mbps)
         return stream.entered > 0 and stream.loss_ratio <= measure.loss_ratio
 
-    low, high, censored = measure.lowest_mbps, limit, ""
+    low, high, censored = measure.min_rate_mbps, limit, ""
     if low >= limit:
-        raise ValueError(f"lowest_mbps {low} is above the line's limit of {limit:.1f} Mb/s")
+        raise ValueError(f"min_rate_mbps {low} is above the line's limit of {limit:.1f} Mb/s")
     if passes(limit):
         low, censored = limit, "line limit"
     elif not passes(low):

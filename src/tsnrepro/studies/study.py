@@ -28,7 +28,7 @@ from tsnrepro.config import (
     UdpPayload,
     load,
 )
-from tsnrepro.config.base import named_file
+from tsnrepro.config.base import formerly, named_file
 
 _NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Probability = Annotated[float, Field(ge=0, le=1)]
@@ -100,14 +100,14 @@ class LossMeasure(ConfigModel):
 class ThresholdMeasure(ConfigModel):
     """The zero-loss threshold: the highest load with at most ``loss_ratio``, by bisection.
 
-    Loads are tried between ``lowest_mbps`` and the line's limit for the payload without R-TAG, in
+    Loads are tried between ``min_rate_mbps`` and the line's limit for the payload without R-TAG, in
     equal ratios, until the interval is ``precision`` of its lower end. All loads of a point meet
     the same random numbers. As in every search of this kind (RFC 2544, 26.1), loss is taken to grow
     with the load.
     """
 
     kind: Literal["threshold"] = "threshold"
-    lowest_mbps: PositiveFloat = 1.0
+    min_rate_mbps: Annotated[PositiveFloat, formerly("lowest_mbps")] = 1.0
     precision: Annotated[float, Field(gt=1e-6, lt=1)] = 0.005
     loss_ratio: Probability = 0.0
 
@@ -206,7 +206,7 @@ class Study(ConfigModel):
     @property
     def sha256(self) -> str:
         """Checksum of everything that the results depend on in the file."""
-        values = self.model_dump(exclude={"description", "points_per_job"})
+        values = self.recorded(exclude={"description", "points_per_job"})
         return hashlib.sha256(json.dumps(values).encode()).hexdigest()
 
 

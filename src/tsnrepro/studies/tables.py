@@ -6,7 +6,7 @@ from pathlib import Path
 import pandas as pd
 
 from tsnrepro.common.errors import RecordError
-from tsnrepro.records.columns import CONFIGURATIONS
+from tsnrepro.config.base import CONFIGURATIONS
 from tsnrepro.records.store import sha256_of
 from tsnrepro.results.results import Results
 

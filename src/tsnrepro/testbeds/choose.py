@@ -6,10 +6,10 @@ from functools import cache
 from tsnrepro.common.errors import ConfigurationError
 from tsnrepro.common.repository import root
 from tsnrepro.config import (
-    CardsSettings,
     EmulatedSettings,
-    HardwareSettings,
     ModelSettings,
+    NicPairSettings,
+    RackSettings,
     TestbedSettings,
 )
 from tsnrepro.config.base import ConfigModel
@@ -72,12 +72,10 @@ def unsupported_reason(experiment: Experiment, settings: TestbedSettings) -> str
         return f"it cannot be measured on a testbed of kind {settings.kind}, only on {others}"
     if isinstance(settings, EmulatedSettings | ModelSettings):
         return _unsupported_elimination(experiment, settings)
-    return (
-        _unsupported_on_rack(experiment, settings) if isinstance(settings, HardwareSettings) else ""
-    )
+    return _unsupported_on_rack(experiment, settings) if isinstance(settings, RackSettings) else ""
 
 
-def _unsupported_on_rack(experiment: Experiment, settings: HardwareSettings) -> str:
+def _unsupported_on_rack(experiment: Experiment, settings: RackSettings) -> str:
     """Return why an experiment cannot be measured on a rack."""
     others = " and ".join(settings.others_data_planes)
     if others and experiment.several_streams:
@@ -124,9 +122,9 @@ def unsupported_trial_reason(
     cabled
         What it needs between network cards: ``cable``, ``switch``, or nothing of these.
     """
-    if isinstance(settings, CardsSettings) and (reason := _miscabled(cabled, settings)):
+    if isinstance(settings, NicPairSettings) and (reason := _miscabled(cabled, settings)):
         return reason
-    if not isinstance(settings, HardwareSettings):
+    if not isinstance(settings, RackSettings):
         unknown = [name for name in changes if name not in type(settings).model_fields]
         named = " and ".join(unknown)
         return f"a testbed of kind {settings.kind} has no {named} to set" if unknown else ""
@@ -136,7 +134,7 @@ def unsupported_trial_reason(
     return f"{unable} cannot fail so on request; switches of driver ebpf can" if unable else ""
 
 
-def _miscabled(cabled: str, settings: CardsSettings) -> str:
+def _miscabled(cabled: str, settings: NicPairSettings) -> str:
     """Return why cards are not cabled as a trial needs it."""
     stands = settings.hosts.sw is not None
     if cabled == "switch" and not stands:

@@ -13,7 +13,7 @@ from functools import partial
 from tsnrepro.common.errors import ConfigurationError, TestbedError, ToolError, TsnreproError
 from tsnrepro.common.topology import CARD, HOST_PORT, LISTENER, SWITCHES, member_names
 from tsnrepro.config.frer import LatentSettings
-from tsnrepro.config.testbeds import EmulatedSettings, HardwareSettings
+from tsnrepro.config.testbeds import EmulatedSettings, RackSettings
 from tsnrepro.testbeds.host import DEADLINE_PASSED, ENDED_BY_KILL, RemoteHost, RemoteProcess
 from tsnrepro.tools import frerctl
 from tsnrepro.tools.frerctl import FrerctlAlarm
@@ -108,7 +108,7 @@ class Faults:
     def __init__(
         self,
         hosts: Mapping[str, RemoteHost],
-        settings: EmulatedSettings | HardwareSettings,
+        settings: EmulatedSettings | RackSettings,
         program: str,
     ) -> None:
         self._hosts, self._settings, self._program = hosts, settings, program

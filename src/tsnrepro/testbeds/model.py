@@ -81,7 +81,7 @@ class ModelTestbed:
         stalls = s.stalls
         places = spread(self.seed, repetition, 6)
         return ModelParameters(
-            switch_us=_value(s.switch_us, next(places)),
+            switch_us=_value(s.forwarding_delay_us, next(places)),
             send_us=_value(s.talker.send_us, next(places)),
             receive_us=_value(s.listener.receive_us, next(places)),
             stack_us=_value(s.listener.stack_us, next(places)),
@@ -135,7 +135,7 @@ class ModelTestbed:
 
     def _links(self) -> list[DuplexLink]:
         settings = self.settings
-        rate, cable = float(settings.link_rate_mbps), settings.cable_ns
+        rate, cable = float(settings.link_rate_mbps), settings.propagation_delay_ns
         member_rate = float(settings.member_link_rate_mbps or settings.link_rate_mbps)
         delays = [*settings.delay_us, *[0.0] * settings.paths]
         members = [
@@ -154,7 +154,7 @@ class ModelTestbed:
         """Return the facts that every record of this testbed carries."""
         return {
             "testbed": self.kind,
-            "settings": self.settings.model_dump(mode="json"),
+            "settings": self.settings.recorded(),
             "model_sources": code_digest("tsnrepro.model.engine"),
             "controller": facts.controller(),
         }

@@ -125,7 +125,7 @@ def plan(selection: Selection) -> SelectionPlan:
         named = selection.testbed != choose.AUTO
         name = f"{selection.testbed}-{selection.campaign}" if named else selection.campaign
         study = settings.study
-        beside = [] if named else _available(settings.beside)
+        beside = [] if named else _available(settings.compare_with)
     if not runs:
         why = "; ".join(f"{name}: {reason}" for name, reason in skipped.items())
         raise ConfigurationError(
@@ -232,7 +232,7 @@ def _papers(
             raise ConfigurationError(
                 f"manuscript '{name}' describes no testbed of kind {kind}",
                 "papers",
-                f"It describes: {', '.join(sources_of(name).testbeds)}",
+                f"It describes: {', '.join(sources_of(name).testbed_kinds)}",
             )
     fitting = [
         name
@@ -250,7 +250,8 @@ def _undescribed(name: str, runs: tuple[SelectedRun, ...]) -> str:
         for run in runs
         if run.experiment in sources.experiments and run.campaign != imported.CAMPAIGN
     ]
-    return next((kind for kind in kinds if sources.testbeds and kind not in sources.testbeds), "")
+    described = sources.testbed_kinds
+    return next((kind for kind in kinds if described and kind not in described), "")
 
 
 def _paper(
@@ -261,10 +262,10 @@ def _paper(
     study: str | None,
 ) -> Paper:
     sources = sources_of(name)
-    shown = {*sources.experiments, *sources.also}
+    shown = {*sources.experiments, *sources.optional_experiments}
     shown_runs = tuple(run for run in runs if run.experiment in shown)
     measured = {run.experiment for run in shown_runs}
-    of_others = [e for e in requested if e in measured or e in sources.also]
+    of_others = [e for e in requested if e in measured or e in sources.optional_experiments]
     under = shown_runs[0].campaign
     columns: dict[str, tuple[SelectedRun, ...]] = {}
     for column, testbed in sources.columns.items():
@@ -272,7 +273,7 @@ def _paper(
             columns[column] = shown_runs
         elif under != imported.CAMPAIGN:
             columns[column] = _runs_on(testbed, under, of_others)
-    for column, testbed in sources.optional.items():
+    for column, testbed in sources.optional_columns.items():
         there = [
             run
             for run in _runs_on(testbed, under, of_others)

@@ -1,6 +1,7 @@
 """Settings of the experiment ``capture``."""
 
 from tsnrepro.config.base import (
+    CONFIGURATIONS,
     ConfigModel,
     Configurations,
     OneOrMore,
@@ -9,29 +10,33 @@ from tsnrepro.config.base import (
     UdpPayload,
     WholeSeconds,
 )
-from tsnrepro.config.registry import EMULATED, HARDWARE, Experiment
+from tsnrepro.config.registry import EMULATED, RACK, Experiment
 
 
 class CapturePart(ConfigModel):
     """Loads to capture at one payload."""
 
     payload_bytes: UdpPayload
+    """UDP payload, in bytes."""
     rates_mbps: RatesMbps
+    """Offered loads as payload rates, in Mb/s."""
     duration_s: WholeSeconds
+    """Duration of a trial, in whole seconds."""
 
 
 class CaptureSettings(ConfigModel):
     """Captures at the member ports and at the listener, while ``iperf3 -u`` sends."""
 
-    configurations: Configurations = ["control", "frer"]
+    configurations: Configurations = list(CONFIGURATIONS)
     repetitions: Repetitions
+    """Trials of each load and configuration."""
     parts: OneOrMore[CapturePart]
 
 
 EXPERIMENT = Experiment(
     CaptureSettings,
     title="Captures at the member ports",
-    kinds=(EMULATED, HARDWARE),
+    kinds=(EMULATED, RACK),
     keeps_frames=True,
     order=8,
     tables=("findings",),

@@ -10,8 +10,8 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from tsnrepro.config.base import CONFIGURATIONS
 from tsnrepro.native.streams.log import decompress
-from tsnrepro.records.columns import CONFIGURATIONS
 from tsnrepro.records.outputs import ARRIVALS
 from tsnrepro.records.runs import open_run
 from tsnrepro.results.figures import COLOURS, LABELS, bounds, new

@@ -61,7 +61,7 @@ class Factors(TrialFactors):
 
     def stored(self) -> dict[str, Any]:
         """Return the factors as a record stores them; only a failover names the buffer."""
-        stored = super().stored() | {"latent": self.latent.model_dump()}
+        stored = super().stored() | {"latent": self.latent.recorded()}
         if self.scenario != "failover":
             del stored["receive_buffer_bytes"]
         return stored

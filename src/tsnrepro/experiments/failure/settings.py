@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from tsnrepro.config.base import (
+    CONFIGURATIONS,
     ConfigModel,
     Configurations,
     Distinct,
@@ -17,7 +18,7 @@ from tsnrepro.config.base import (
     SocketBufferBytes,
 )
 from tsnrepro.config.frer import LatentSettings
-from tsnrepro.config.registry import EMULATED, HARDWARE, MODEL, Experiment
+from tsnrepro.config.registry import EMULATED, MODEL, RACK, Experiment
 
 Scenario = Literal[
     "none",
@@ -35,47 +36,55 @@ Scenario = Literal[
 
 
 class FailoverSettings(ConfigModel):
-    """The load of the scenario ``failover``: one member path is cut and repaired under it.
+    """The load of the scenario ``failover``, during which one member path is cut and repaired.
 
-    Our talker sends it. The document's iperf3 reports sums over intervals, from which neither the
-    recovery time nor what was lost while the path was cut could be told.
+    Our talker sends it: from iperf3's sums over intervals, as in the document, neither the recovery
+    time nor the loss during the cut could be determined.
     """
 
     rate_mbps: PositiveFloat = 530.0
-    """Payload rate; the default is what the documents call the capacity of the path."""
+    """Payload rate, in Mb/s. The default is what the documents call the capacity of the path."""
     payload_bytes: Annotated[int, Field(ge=12, le=1472)] = 1472
+    """UDP payload, in bytes."""
     receive_buffer_bytes: SocketBufferBytes | None = 8_000_000
-    """Of the listener's socket. The kernel's default overflows while the program is kept waiting,
-    and that loss would hide what the path did."""
+    """Receive buffer of the listener's socket, in bytes. The kernel's default overflows whenever
+    the listener stalls, and that loss would hide the path's."""
     repetitions: Repetitions | None = None
-    """By default the experiment's."""
+    """Repetitions of this scenario; by default the experiment's."""
 
 
 class FailureSettings(ConfigModel):
-    """What happens to a constant-rate stream when member paths and switches fail."""
+    """A constant-rate stream while member paths and switches fail."""
 
     scenarios: OneOrMore[Scenario]
-    configurations: Configurations = ["control", "frer"]
+    """What fails."""
+    configurations: Configurations = list(CONFIGURATIONS)
     repetitions: Repetitions
+    """Trials of each scenario and configuration."""
     duration_s: Seconds
+    """Duration of a trial, in seconds."""
     durations_s: dict[Scenario, Seconds] = {}
-    """Of scenarios that need more, or less, than ``duration_s``."""
+    """Duration by scenario, of those that need another than ``duration_s``."""
     rate_pps: PacketsPerSecond = 5000.0
+    """Datagrams per second."""
     payload_bytes: Annotated[int, Field(ge=12, le=1472)] = 256
+    """UDP payload, in bytes."""
     loss_percent: Percent = 10.0
-    """Of the lossy path."""
+    """Loss of one member path in the scenario ``lossy``."""
     duplicate_percent: Percent = 10.0
-    """Of the path that duplicates."""
+    """Duplicated frames of one member path in the scenario ``duplicating``."""
     delays_ms: Distinct[Annotated[float, Field(ge=0, le=100)]] = [0.0, 1.0, 10.0]
-    """By which the second member path is longer, one trial each."""
+    """Added delays of the second member path in the scenario ``delay``, in ms, a trial each."""
     latent: LatentSettings = LatentSettings()
+    """Latent error detection."""
     failover: FailoverSettings = FailoverSettings()
+    """The load of the scenario ``failover``."""
 
 
 EXPERIMENT = Experiment(
     FailureSettings,
     title="Failures",
-    kinds=(EMULATED, MODEL, HARDWARE),
+    kinds=(EMULATED, MODEL, RACK),
     order=5,
     figures={
         "losses": "Datagrams lost by scenario",

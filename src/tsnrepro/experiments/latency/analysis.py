@@ -9,8 +9,8 @@ import pandas as pd
 
 from tsnrepro.common.errors import RecordError
 from tsnrepro.common.ethernet import main_payload_bytes
+from tsnrepro.config.base import CONFIGURATIONS
 from tsnrepro.imports.observations import observations_of
-from tsnrepro.records.columns import CONFIGURATIONS
 from tsnrepro.records.outputs import HALF_ROUND_TRIPS, SOCKPERF_LOG
 from tsnrepro.records.runs import open_run
 from tsnrepro.records.store import RawStore

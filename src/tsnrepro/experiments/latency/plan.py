@@ -54,6 +54,6 @@ def plan(settings: LatencySettings, seed: int, kind: str) -> list[Planned]:
             seed,
         )
 
-    least, most = settings.repetitions, settings.most_repetitions or 0
+    least, most = settings.repetitions, settings.max_repetitions or 0
     further = blocks([settings.main_payload_bytes], least + 1, most, _STOPPING_RULE)
     return numbered([*blocks(settings.payloads_bytes, 1, least), *further])

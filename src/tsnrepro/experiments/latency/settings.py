@@ -2,51 +2,44 @@
 
 from typing import Annotated
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from tsnrepro.common.ethernet import main_payload_bytes
 from tsnrepro.config.base import (
-    ConfigModel,
+    CONFIGURATIONS,
     Configurations,
     OneOrMore,
-    Percent,
     Repetitions,
     WholeSeconds,
 )
-from tsnrepro.config.registry import EMULATED, HARDWARE, MODEL, Experiment
-from tsnrepro.config.sequential import check_sequential
+from tsnrepro.config.registry import EMULATED, MODEL, RACK, Experiment
+from tsnrepro.config.sequential import SequentialSettings
 
 
-class LatencySettings(ConfigModel):
-    """Half round trip by ``sockperf ping-pong``, one request at a time."""
+class LatencySettings(SequentialSettings):
+    """Half RTT by ``sockperf ping-pong``, one request at a time.
 
-    configurations: Configurations = ["control", "frer"]
-    repetitions: Repetitions
-    most_repetitions: Repetitions | None = None
-    """How many there may be in all of the main payload alone, where ``repetitions`` leave the ratio
-    of the medians less well known than ``ratio_within_percent``: one more is measured until it is.
+    Sequential stopping looks at the medians of the main payload, and adds repetitions of it alone.
     """
-    ratio_within_percent: Percent | None = None
-    """How far the 95 % limits of FRER's median over that of control may lie from their middle."""
+
+    configurations: Configurations = list(CONFIGURATIONS)
+    repetitions: Repetitions  # pyright: ignore[reportGeneralTypeIssues] - required here
+    """Repetitions of every payload and configuration."""
     payloads_bytes: OneOrMore[Annotated[int, Field(ge=14, le=65507)]]
-    """Sizes of sockperf's messages; above 1472 bytes a message goes in several fragments."""
+    """Sizes of sockperf's messages, in bytes; above 1472 a message is sent in fragments."""
     duration_s: WholeSeconds
+    """Duration of a trial, in whole seconds."""
 
     @property
     def main_payload_bytes(self) -> int:
         """1472 bytes, or else the largest payload."""
         return main_payload_bytes(self.payloads_bytes)
 
-    @model_validator(mode="after")
-    def _most_is_more(self) -> "LatencySettings":
-        check_sequential(self, self.repetitions)
-        return self
-
 
 EXPERIMENT = Experiment(
     LatencySettings,
     title="Latency",
-    kinds=(EMULATED, MODEL, HARDWARE),
+    kinds=(EMULATED, MODEL, RACK),
     order=3,
     tables=("latency-by-size",),
     figures={

@@ -15,10 +15,10 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from tsnrepro.config.base import CONFIGURATIONS
 from tsnrepro.experiments.latency.analysis import QUANTILES
 from tsnrepro.experiments.loss.analysis import frame_bytes
 from tsnrepro.published.documents import load_table
-from tsnrepro.records.columns import CONFIGURATIONS
 from tsnrepro.results.figures import COLOURS, LABELS, MARKERS, say, stacked
 from tsnrepro.results.missing import known, mean, recorded, relative, shared, total, unknown
 from tsnrepro.results.results import Results

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from tsnrepro.config.base import CONFIGURATIONS
 from tsnrepro.experiments.latency.settings import LatencySettings
-from tsnrepro.records.columns import CONFIGURATIONS
 from tsnrepro.records.tables import trials_of_records
 from tsnrepro.stats.comparisons import relative_difference
 from tsnrepro.stats.estimate import Estimate
@@ -27,10 +27,10 @@ def is_precise(settings: LatencySettings, _: str, documents: list[dict[str, Any]
     main = trials[trials["payload_bytes"] == settings.main_payload_bytes]
     table = main.pivot_table(index="repetition", columns="configuration", values="p50_us")
     medians = table.reindex(columns=[*CONFIGURATIONS]).dropna()
-    if settings.ratio_within_percent is None or medians.empty:
+    if settings.ratio_precision_percent is None or medians.empty:
         return False
     ratio = ratio_of_medians(medians["frer"], medians["control"])
-    return ratio.is_precise_to(settings.ratio_within_percent)
+    return ratio.is_precise_to(settings.ratio_precision_percent)
 
 
 def ratio_of_medians(frer: ArrayLike, control: ArrayLike) -> Estimate:

@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 
 from tsnrepro.common.ethernet import main_payload_bytes, udp_frames
+from tsnrepro.config.base import CONFIGURATIONS, Objective
 from tsnrepro.experiments.loss import elimination, intervention, member_paths
 from tsnrepro.experiments.loss.path_thresholds import (
     UNREAD,
@@ -24,7 +25,6 @@ from tsnrepro.records.accounting import (
     TALKER_QUEUE,
     TALKER_SOCKET,
 )
-from tsnrepro.records.columns import CONFIGURATIONS, Question
 from tsnrepro.records.tables import drop_column
 from tsnrepro.results.missing import (
     column_of,
@@ -52,7 +52,7 @@ MARGIN_PERCENT = 2.0
 # Loads further apart are not the same load.
 SAME_LOAD_PERCENT = 2.0
 
-SWEEP, LIMIT, BOTTLENECK, INTERVENTION, ELIMINATION, PACED, PATHS = get_args(Question)
+SWEEP, LIMIT, BOTTLENECK, INTERVENTION, ELIMINATION, PACED, PATHS = get_args(Objective)
 
 PLACES = {
     "listener_socket": (SOCKET_BUFFER,),

@@ -9,7 +9,7 @@ import pandas as pd
 
 from tsnrepro.common.ethernet import payload_limit_mbps
 from tsnrepro.common.topology import HOST_PORT, SWITCHES
-from tsnrepro.records.columns import CONFIGURATIONS
+from tsnrepro.config.base import CONFIGURATIONS
 from tsnrepro.records.tables import drop_column
 from tsnrepro.results.missing import loss, mean, recorded, shared
 from tsnrepro.results.results import Results

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from tsnrepro.records.columns import CONFIGURATIONS
+from tsnrepro.config.base import CONFIGURATIONS
 from tsnrepro.results.missing import difference_of_share, known, loss, shared
 from tsnrepro.results.results import Results
 from tsnrepro.stats.comparisons import holm

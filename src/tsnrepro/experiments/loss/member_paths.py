@@ -7,8 +7,8 @@ how the delivered rate with the most paths compares to that with the fewest.
 
 import pandas as pd
 
+from tsnrepro.config.base import CONFIGURATIONS
 from tsnrepro.experiments.loss.path_thresholds import line_limits
-from tsnrepro.records.columns import CONFIGURATIONS
 from tsnrepro.results.missing import (
     difference_of_loss,
     loss,

@@ -7,10 +7,10 @@ every load once, so its mean stands for its hour. Only trials of the sweep take 
 import pandas as pd
 from matplotlib.figure import Figure
 
+from tsnrepro.config.base import CONFIGURATIONS
 from tsnrepro.experiments.loss.analysis import SWEEP, asked
 from tsnrepro.experiments.loss.figures import SMALLEST_LOSS_PERCENT
 from tsnrepro.experiments.loss.path_thresholds import path_loss
-from tsnrepro.records.columns import CONFIGURATIONS
 from tsnrepro.results.figures import COLOURS, LABELS, MARKERS, new, say
 from tsnrepro.results.missing import known, unknown
 from tsnrepro.results.results import Results

@@ -9,8 +9,8 @@ import math
 from typing import TYPE_CHECKING
 
 from tsnrepro.common.ethernet import payload_limit_mbps
+from tsnrepro.config.base import CONFIGURATIONS
 from tsnrepro.records.accounting import SOCKET_CLOSED
-from tsnrepro.records.columns import CONFIGURATIONS
 from tsnrepro.records.tables import drop_column, repetitions
 from tsnrepro.stats.thresholds import Sweep, ThresholdComparison, compare_thresholds
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pandas as pd
 
+from tsnrepro.config.base import CONFIGURATIONS
 from tsnrepro.experiments.loss.analysis import (
     SWEEP,
     add_highest_clean,
@@ -23,7 +24,6 @@ from tsnrepro.experiments.loss.analysis import (
 )
 from tsnrepro.experiments.loss.path_thresholds import path_loss, sweeps_of
 from tsnrepro.published.documents import load_table
-from tsnrepro.records.columns import CONFIGURATIONS
 from tsnrepro.results.missing import (
     by_repetition,
     count,

@@ -5,10 +5,10 @@ from dataclasses import dataclass, field
 from itertools import product
 from typing import Any, ClassVar
 
-from tsnrepro.config import Configuration
+from tsnrepro.config.base import Configuration, Objective
 from tsnrepro.config.frer import Elimination
 from tsnrepro.experiments.loss.settings import Generator, LossPart, LossSettings
-from tsnrepro.records.columns import LINK_RATES, Question
+from tsnrepro.records.columns import LINK_RATES
 from tsnrepro.runner.design import (
     OMITTED,
     Planned,
@@ -33,7 +33,7 @@ class Factors(TrialFactors):
     """
 
     experiment: ClassVar[str] = "loss"
-    question: Question = "sweep"
+    question: Objective = "sweep"
     configuration: Configuration
     payload_bytes: int
     rate_mbps: float
@@ -75,8 +75,8 @@ def plan(settings: LossSettings, seed: int, kind: str) -> list[Planned]:
     further = [
         item
         for part in settings.parts
-        if part.most_repetitions
-        for item in _of_part(part, settings, kind, up_to=part.most_repetitions)
+        if part.max_repetitions
+        for item in _of_part(part, settings, kind, up_to=part.max_repetitions)
     ]
     planned = grouped_by_testbed([*in_blocks(first, seed), *in_blocks(further, seed)])
     # A further repetition is measured as a whole, on all its testbeds.
@@ -95,7 +95,7 @@ def _of_part(
             repetition,
             nominal_s,
             testbed=factors.testbed,
-            stopping_rule="" if up_to is None else part.question,
+            stopping_rule="" if up_to is None else part.objective,
             stall_limits=StallLimits(part.max_stall_ms),
         )
 
@@ -104,7 +104,7 @@ def _factors(part: LossPart, settings: LossSettings) -> list[Factors]:
     whole = part.duration_s == int(part.duration_s)
     return [
         Factors(
-            question=part.question,
+            question=part.objective,
             configuration=configuration,
             payload_bytes=part.payload_bytes,
             rate_mbps=rate,
@@ -116,11 +116,11 @@ def _factors(part: LossPart, settings: LossSettings) -> list[Factors]:
             member_link_rate_mbps=part.member_link_rate_mbps,
             phase=part.phase,
             link_rate_mbps=part.link_rate_mbps,
-            elimination="listener" if part.question == "elimination" else None,
+            elimination="listener" if part.objective == "elimination" else None,
             paths=paths,
         )
         for rate, buffer, realtime in product(
-            part.rates_mbps, part.receive_buffers_bytes, part.realtime_listeners
+            part.rates_mbps, part.receive_buffers_bytes, part.listener_sched_fifo
         )
         for configuration, paths in _configured(part, settings)
     ]

@@ -12,12 +12,12 @@ import pandas as pd
 
 from tsnrepro.common.errors import ConfigurationError
 from tsnrepro.config import ModelSettings
+from tsnrepro.config.base import CONFIGURATIONS
 from tsnrepro.config.files import testbed_settings
 from tsnrepro.config.testbeds import ModelStalls
 from tsnrepro.experiments.loss import measure as loss
 from tsnrepro.experiments.loss.analysis import SWEEP, asked, main_payload
 from tsnrepro.experiments.loss.path_thresholds import load_mbps
-from tsnrepro.records.columns import CONFIGURATIONS
 from tsnrepro.records.store import Trial
 from tsnrepro.results.missing import recorded, unknown
 from tsnrepro.results.results import Results

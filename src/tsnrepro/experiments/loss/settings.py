@@ -5,13 +5,14 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 
 from tsnrepro.config.base import (
+    CONFIGURATIONS,
     ConfigModel,
     Configurations,
     Distinct,
     LinkRateMbps,
+    Objective,
     OneOrMore,
     Paths,
-    Percent,
     PositiveFloat,
     PositiveInt,
     RatesMbps,
@@ -19,94 +20,97 @@ from tsnrepro.config.base import (
     Seconds,
     SocketBufferBytes,
     UdpPayload,
+    formerly,
 )
-from tsnrepro.config.registry import EMULATED, HARDWARE, MODEL, Experiment
-from tsnrepro.config.sequential import check_sequential
-from tsnrepro.records.columns import Question
+from tsnrepro.config.registry import EMULATED, MODEL, RACK, Experiment
+from tsnrepro.config.sequential import SequentialSettings
 
-_KNOWN_BY_RATIO: tuple[Question, ...] = ("limit", "bottleneck")
-_OWN_LINKS: tuple[Question, ...] = (*_KNOWN_BY_RATIO, "elimination", "paths")
+_SEQUENTIAL: tuple[Objective, ...] = ("limit", "bottleneck")
+_OWN_LINKS: tuple[Objective, ...] = (*_SEQUENTIAL, "elimination", "paths")
 Generator = Literal["iperf3", "talker"]
+# What all parts of an objective have in common, apart from loads, sizes and durations.
+_SHARED = (
+    *("generator", "receive_buffers_bytes", "listener_sched_fifo", "send_buffer_bytes"),
+    *("link_rate_mbps", "member_link_rate_mbps", "paths"),
+    *("max_repetitions", "ratio_precision_percent", "max_stall_ms"),
+)
 
 
-class LossPart(ConfigModel):
-    """Loads to try at one payload, and the question that they answer."""
+class LossPart(SequentialSettings):
+    """Loads to try at one payload, and what they are measured for."""
 
-    question: Question = "sweep"
-    """``sweep``: loss against load, as the documents measured it. ``limit``: what the path carries
-    to a program that can wait. ``bottleneck``: the same where the network is the narrowest place.
-    ``intervention``: what the listener's buffer and priority do to the loss. ``elimination``: what
-    is lost where the listener eliminates, so that one link carries all copies to it; a rack leaves
-    it out. ``paced``: the sweep's loads over the testbed's links, each datagram paced by itself, to
-    a program that can wait: what the sweep's threshold is set against. ``paths``: what FRER carries
-    over different numbers of member paths; a rack has those that it has and leaves it out. Results
-    of different questions are never pooled."""
-    phase: PositiveInt | None = None
-    """Number of a phase of the sweep, where loads of one payload are tried in trials of different
-    length, as the documents did: trials of a phase are pooled neither with those of another nor
-    with the rest of the sweep."""
-    payload_bytes: UdpPayload
-    rates_mbps: RatesMbps
-    duration_s: Seconds
-    repetitions: Repetitions | None = None
-    """By default the experiment's."""
-    most_repetitions: Repetitions | None = None
-    """How many there may be in all, where ``repetitions`` leave the ratio of the thresholds less
-    well known than ``ratio_within_percent``: one more is measured until it is."""
-    ratio_within_percent: Percent | None = None
-    """How far the 95 % limits of FRER's threshold over that of control may lie from their middle.
+    objective: Annotated[Objective, formerly("question")] = "sweep"
+    """What the trials are measured for. Trials of different objectives are never pooled.
+
+    ``sweep``: loss against offered load, as the documents measured it. ``limit``: what the path
+    carries to a listener that can wait. ``bottleneck``: the same with member links slower than the
+    others. ``intervention``: what the listener's buffer and priority do to the loss.
+    ``elimination``: loss if the listener eliminates, so that one link carries all copies to it.
+    ``paced``: the loads of the sweep with every datagram paced, to a listener that can wait.
+    ``paths``: what FRER carries over different numbers of member paths. A rack leaves out
+    ``elimination`` and ``paths``.
     """
+    phase: PositiveInt | None = None
+    """Number of a phase of the sweep, for loads of one payload in trials of different duration, as
+    in the documents. Trials of a phase are not pooled with others. By default none."""
+    payload_bytes: UdpPayload
+    """UDP payload, in bytes."""
+    rates_mbps: RatesMbps
+    """Offered loads as payload rates, in Mb/s."""
+    duration_s: Seconds
+    """Duration of a trial, in seconds."""
     generator: Generator = "iperf3"
-    """Who sends and receives: ``iperf3 -u`` as in the documents, or our own programs."""
+    """What sends and receives: ``iperf3 -u`` as in the documents, or our own talker and listener.
+    """
     receive_buffers_bytes: Annotated[Distinct[SocketBufferBytes | None], Field(min_length=1)] = [
         None
     ]
-    """Buffers of the receiving socket, on the scale of net.core.rmem_default; null is what the
-    testbed's settings say, the kernel's default where they say nothing."""
-    realtime_listeners: Annotated[Distinct[bool | None], Field(min_length=1)] = [None]
-    """Whether the receiving program runs under SCHED_FIFO; null is what the testbed says."""
+    """Receive buffers of the listener's socket to try, on the scale of net.core.rmem_default; null
+    is the testbed's."""
+    listener_sched_fifo: Annotated[
+        Distinct[bool | None], Field(min_length=1), formerly("realtime_listeners")
+    ] = [None]
+    """Whether the listener runs under SCHED_FIFO, each value to try; null is the testbed's."""
     send_buffer_bytes: SocketBufferBytes | None = None
-    """Buffer of our talker's socket, as above. Where switches share the talker's machine it bounds
-    what lies in all queues together: a switch can drop only what the talker could still send."""
+    """Send buffer of our talker's socket, on the scale of net.core.wmem_default; by default that
+    default. If the switches share the talker's machine, it bounds what all queues hold together, so
+    a switch drops only what the talker could still send."""
     link_rate_mbps: LinkRateMbps | None = None
-    """Wire rate of all links in this part, where it is not the testbed's: one that its machines can
-    fill. A rack's links are as fast as they are, so it leaves such a part out."""
+    """Wire rate of all links in this part, in Mb/s, one that the hosts can fill; by default the
+    testbed's. A rack cannot change its links and leaves such a part out."""
     member_link_rate_mbps: LinkRateMbps | None = None
-    """Wire rate of the member paths in this part, where it is not that of the others."""
+    """Wire rate of the member paths in this part, in Mb/s; by default that of the other links."""
     max_stall_ms: PositiveFloat | None = None
-    """In place of the campaign's: where a queue is the narrowest place, what a talker makes up for
-    after a stall comes to it at once, and fills it sooner than the listener's buffer. A trial
-    beyond it is put off until the others on its testbed are measured."""
+    """In place of the campaign's ``max_stall_ms``. After a stall the talker catches up at once,
+    which fills a bottleneck's queue sooner than the listener's buffer. A disturbed trial is
+    deferred until the others on its testbed are measured."""
     paths: Annotated[Distinct[Paths], Field(min_length=2)] | None = None
-    """Over how many member paths FRER replicates in the question ``paths``, each number in trials
-    of its own. The control takes the first path however many there are, and is measured once."""
+    """Numbers of member paths to compare, for the objective ``paths``. Control uses the first path
+    and is measured once."""
 
     @model_validator(mode="after")
-    def _can_be_asked(self) -> "LossPart":
-        if self.phase is not None and self.question != "sweep":
-            raise ValueError(f"a phase belongs to the sweep; the {self.question} has none")
-        if self.link_rate_mbps and self.question not in _OWN_LINKS:
+    def _fits_its_objective(self) -> "LossPart":
+        objective = self.objective
+        if self.phase is not None and objective != "sweep":
+            raise ValueError(f"phase is for the objective sweep, not for {objective}")
+        if self.link_rate_mbps and objective not in _OWN_LINKS:
             raise ValueError(
-                f"a {self.question} runs on the testbed's links: link_rate_mbps is for `limit`, "
-                "`bottleneck`, `elimination` and `paths`"
+                f"link_rate_mbps is for the objectives {', '.join(_OWN_LINKS)}, not for {objective}"
             )
-        if self.paths and self.question != "paths":
-            raise ValueError(
-                f"a {self.question} runs over the testbed's own paths; the question `paths` over "
-                "the numbers of them that it names"
-            )
-        if self.question == "paths" and not self.paths:
-            raise ValueError(
-                "the question `paths` needs the numbers of member paths to compare: paths: [2, 3]"
-            )
+        if (self.paths is not None) != (objective == "paths"):
+            raise ValueError("paths and the objective paths need each other, as in paths: [2, 3]")
         if self.generator == "iperf3" and self.send_buffer_bytes:
-            raise ValueError("iperf3 has no send_buffer_bytes of its own; `generator: talker` has")
-        if self.most_repetitions and self.question not in _KNOWN_BY_RATIO:
-            raise ValueError(f"only a limit or bottleneck has most_repetitions, no {self.question}")
-        readers = len(self.receive_buffers_bytes) * len(self.realtime_listeners)
-        if readers > 1 and self.question != "intervention":
+            raise ValueError("send_buffer_bytes needs generator: talker")
+        if self.max_repetitions and objective not in _SEQUENTIAL:
             raise ValueError(
-                f"{readers} ways to read are an `intervention`; a {self.question} has one"
+                f"max_repetitions is for the objectives {', '.join(_SEQUENTIAL)}, not for "
+                f"{objective}"
+            )
+        listeners = len(self.receive_buffers_bytes) * len(self.listener_sched_fifo)
+        if listeners > 1 and objective != "intervention":
+            raise ValueError(
+                "several receive_buffers_bytes or listener_sched_fifo are for the objective "
+                f"intervention, not for {objective}"
             )
         return self
 
@@ -114,53 +118,36 @@ class LossPart(ConfigModel):
 class LossSettings(ConfigModel):
     """Loss against offered load."""
 
-    configurations: Configurations = ["control", "frer"]
+    configurations: Configurations = list(CONFIGURATIONS)
     repetitions: Repetitions
+    """Repetitions of every part that has none of its own."""
     parts: OneOrMore[LossPart]
 
     @model_validator(mode="after")
-    def _one_way_a_question(self) -> "LossSettings":
-        ways: dict[str, tuple] = {}
+    def _parts_of_an_objective_agree(self) -> "LossSettings":
+        shared: dict[str, list] = {}
         for part in self.parts:
-            way = (
-                part.generator,
-                part.receive_buffers_bytes,
-                part.realtime_listeners,
-                part.send_buffer_bytes,
-                part.link_rate_mbps,
-                part.member_link_rate_mbps,
-                part.paths,
-                part.most_repetitions,
-                part.ratio_within_percent,
-                part.max_stall_ms,
-            )
-            if ways.setdefault(part.question, way) != way:
+            values = [getattr(part, name) for name in _SHARED]
+            if shared.setdefault(part.objective, values) != values:
                 raise ValueError(
-                    f"all parts of the {part.question} need the same generator, "
-                    "receive_buffers_bytes, realtime_listeners, send_buffer_bytes, "
-                    "link_rate_mbps, member_link_rate_mbps, paths, most_repetitions, "
-                    "ratio_within_percent and max_stall_ms"
+                    f"all parts of the objective {part.objective} need the same "
+                    f"{', '.join(_SHARED[:-1])} and {_SHARED[-1]}"
                 )
+            part.check_repetitions(part.repetitions or self.repetitions)
         return self
 
     @model_validator(mode="after")
-    def _most_is_more(self) -> "LossSettings":
-        for part in self.parts:
-            check_sequential(part, part.repetitions or self.repetitions)
-        return self
-
-    @model_validator(mode="after")
-    def _one_length_a_series(self) -> "LossSettings":
-        lengths: dict[tuple, float] = {}
+    def _one_duration_per_series(self) -> "LossSettings":
+        durations: dict[tuple, float] = {}
         payloads: dict[int, int] = {}
         for part in self.parts:
-            if part.question != "sweep":
+            if part.objective != "sweep":
                 continue
             series = (part.phase, part.payload_bytes)
-            if lengths.setdefault(series, part.duration_s) != part.duration_s:
+            if durations.setdefault(series, part.duration_s) != part.duration_s:
                 raise ValueError(
                     f"trials of {part.payload_bytes} bytes and different duration_s are never "
-                    "pooled: give each length a phase of its own"
+                    "pooled: give each duration a phase of its own"
                 )
             if part.phase and payloads.setdefault(part.phase, part.payload_bytes) != series[1]:
                 raise ValueError(f"phase {part.phase} needs one payload_bytes")
@@ -170,7 +157,7 @@ class LossSettings(ConfigModel):
 EXPERIMENT = Experiment(
     LossSettings,
     title="Loss against offered load",
-    kinds=(EMULATED, MODEL, HARDWARE),
+    kinds=(EMULATED, MODEL, RACK),
     order=1,
     tables=("summary", "by-payload", "by-phase", "intervention", "over-time"),
     figures={

@@ -25,7 +25,7 @@ def is_precise(settings: LossSettings, question: str, documents: list[dict[str, 
     documents
         Records of trials, of other questions too.
     """
-    part = next(part for part in settings.parts if part.question == question)
+    part = next(part for part in settings.parts if part.objective == question)
     path = path_loss(
         trials_of_records("loss", [d for d in documents if d["factors"]["question"] == question])
     )
@@ -33,6 +33,6 @@ def is_precise(settings: LossSettings, question: str, documents: list[dict[str, 
     rate = part.link_rate_mbps if question == "limit" else None
     highest = ceilings(line_limits(part.payload_bytes, rate))
     compared = frer_against_control(sweeps(path, path["loss_percent"] > 0), highest)
-    if compared is None or part.ratio_within_percent is None:
+    if compared is None or part.ratio_precision_percent is None:
         return False
-    return compared.ratio.is_precise_to(part.ratio_within_percent)
+    return compared.ratio.is_precise_to(part.ratio_precision_percent)

@@ -7,8 +7,8 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
+from tsnrepro.config.base import CONFIGURATIONS
 from tsnrepro.published.documents import load_table
-from tsnrepro.records.columns import CONFIGURATIONS
 from tsnrepro.results.figures import COLOURS, LABELS, MARKERS, new
 from tsnrepro.results.missing import mean, shared
 from tsnrepro.results.results import Results

@@ -5,6 +5,7 @@ from typing import Annotated, Self
 from pydantic import Field, model_validator
 
 from tsnrepro.config.base import (
+    CONFIGURATIONS,
     ConfigModel,
     Configurations,
     OneOrMore,
@@ -13,29 +14,34 @@ from tsnrepro.config.base import (
     Seconds,
     WholeSeconds,
 )
-from tsnrepro.config.registry import EMULATED, HARDWARE, MODEL, Experiment
+from tsnrepro.config.registry import EMULATED, MODEL, RACK, Experiment
 
 
 class MausezahnSettings(ConfigModel):
-    """A generator that sleeps between frames; the documents used 10 s and killed it at 40 s."""
+    """Loads by mausezahn, which sleeps between frames."""
 
-    configurations: Configurations = ["control", "frer"]
+    configurations: Configurations = list(CONFIGURATIONS)
     repetitions: Repetitions
+    """Trials of each frame size, load and configuration."""
     frames_bytes: OneOrMore[Annotated[int, Field(ge=64, le=1518)]]
+    """Frame sizes with FCS, in bytes."""
     loads_percent: OneOrMore[Percent]
+    """Offered loads, in percent of line rate."""
     duration_s: WholeSeconds | Seconds
+    """Time that the frames should take at the offered load, in seconds; 10 in the documents."""
     deadline_s: WholeSeconds | Seconds
-    """When a run that has not sent all its frames is ended; it is then a timeout."""
+    """Time after which mausezahn is ended, in seconds; the trial is then a timeout. The documents
+    have 40."""
     ports: OneOrMore[Annotated[int, Field(ge=1, le=65_535)]] = [5001]
-    """UDP ports, source and destination, which repetitions take in turn: nothing that is measured
-    depends on them. One of the documents has 5001, another 5000."""
+    """UDP ports, source and destination, taken by repetitions in turn. No result depends on them;
+    one of the documents has 5001, another 5000."""
 
     @model_validator(mode="after")
     def _ends_after_sending(self) -> Self:
         if self.deadline_s < self.duration_s:
             raise ValueError(
                 f"deadline_s of {self.deadline_s} is below duration_s of {self.duration_s}: "
-                "every run would be a timeout"
+                "every trial would be a timeout"
             )
         return self
 
@@ -43,7 +49,7 @@ class MausezahnSettings(ConfigModel):
 EXPERIMENT = Experiment(
     MausezahnSettings,
     title="What mausezahn reaches",
-    kinds=(EMULATED, MODEL, HARDWARE),
+    kinds=(EMULATED, MODEL, RACK),
     order=4,
     tables=("beside-published", "by-load"),
     figures={"achieved-against-target": "Packet rate that mausezahn achieved against its target"},

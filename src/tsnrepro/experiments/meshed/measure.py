@@ -72,7 +72,7 @@ def _network(testbed: ModelTestbed, factors: Factors, repetition: int) -> Networ
         port=EgressPort(queue_bytes=settings.queue_bytes), processing_ns=parameters.switch_us * 1000
     )
     ports, two = factors.ports, factors.pattern == "two_devices"
-    rate, cable = float(settings.link_rate_mbps), settings.cable_ns
+    rate, cable = float(settings.link_rate_mbps), settings.propagation_delay_ns
     links = [
         DuplexLink(
             name=f"l{n}", a=f"t{n}", b=_switch_of(n, ports, two=two), rate_mbps=rate, delay_ns=cable

@@ -5,7 +5,7 @@ from itertools import product
 from typing import ClassVar
 
 from tsnrepro.config import Configuration
-from tsnrepro.experiments.occupancy.settings import Memory, OccupancySettings
+from tsnrepro.experiments.occupancy.settings import BufferAllocation, OccupancySettings
 from tsnrepro.runner.design import Planned, TrialFactors, in_blocks, nominal_seconds
 
 
@@ -15,7 +15,7 @@ class Factors(TrialFactors):
 
     experiment: ClassVar[str] = "occupancy"
     configuration: Configuration
-    memory: Memory
+    memory: BufferAllocation
     buffer_bytes: int
     rate_mbps: float
     duration_s: float
@@ -45,7 +45,7 @@ def plan(settings: OccupancySettings, seed: int, kind: str) -> list[Planned]:
             for repetition in range(1, settings.repetitions + 1)
             for configuration, memory, buffer, rate in product(
                 settings.configurations,
-                settings.memories,
+                settings.buffer_allocation,
                 settings.buffers_bytes,
                 settings.rates_mbps,
             )

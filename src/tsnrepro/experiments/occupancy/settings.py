@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from tsnrepro.config.base import (
+    CONFIGURATIONS,
     ConfigModel,
     Configurations,
     LinkRateMbps,
@@ -13,28 +14,38 @@ from tsnrepro.config.base import (
     RatesMbps,
     Repetitions,
     Seconds,
+    formerly,
 )
 from tsnrepro.config.registry import MODEL, Experiment
 
-Memory = Literal["per_port", "shared"]
+BufferAllocation = Literal["per_port", "shared"]
 
 
 class OccupancySettings(ConfigModel):
-    """How full the first switch's buffer is while the member links are too slow for the load."""
+    """Occupancy of the first switch's buffer while the load exceeds the member links."""
 
-    configurations: Configurations = ["control", "frer"]
+    configurations: Configurations = list(CONFIGURATIONS)
     repetitions: Repetitions
+    """Trials of each combination."""
     rates_mbps: RatesMbps
-    """Payload rates offered."""
+    """Offered loads as payload rates, in Mb/s."""
     duration_s: Seconds
-    """Longer than the buffer takes to fill, or nothing is lost."""
+    """Duration of a trial, in seconds of simulated time. Nothing is lost before the buffer has
+    filled."""
     buffers_bytes: OneOrMore[QueueBytes] = [2_000_000, 4_000_000]
-    memories: OneOrMore[Memory] = ["per_port", "shared"]
-    """``per_port``: each member port has the whole buffer, as where a switch keeps one copy of a
-    replicated frame. ``shared``: all member ports in use share it and each keeps its own copy."""
+    """Buffer sizes of the switch, in bytes."""
+    buffer_allocation: Annotated[OneOrMore[BufferAllocation], formerly("memories")] = [
+        "per_port",
+        "shared",
+    ]
+    """How ports get the buffer. ``per_port``: each member port has all of it, as in a switch that
+    keeps one copy of a replicated frame. ``shared``: the member ports in use share it, and each
+    keeps its own copy."""
     payload_bytes: Annotated[int, Field(ge=16, le=1472)] = 1472
+    """UDP payload, in bytes."""
     member_link_rate_mbps: LinkRateMbps = 400
-    """Wire rate of the member links: 400 Mb/s are the 50 MB/s of the published equations."""
+    """Wire rate of the member links, in Mb/s. The default is the 50 MB/s of the published
+    equations."""
 
 
 _CELL = "occupancy.size_*.rate_*.{control,frer}.{per_port,shared}"

@@ -13,6 +13,7 @@ import pandas as pd
 
 from tsnrepro.common.errors import RecordError
 from tsnrepro.common.repository import resolve_path
+from tsnrepro.config.base import CONFIGURATIONS
 from tsnrepro.experiments.rfc2544 import rates
 from tsnrepro.experiments.rfc2544.loads import (
     NARROW_MBPS,
@@ -28,7 +29,6 @@ from tsnrepro.experiments.rfc2544.settings import (
     LATENCY_REPETITIONS,
 )
 from tsnrepro.published import documents as published
-from tsnrepro.records.columns import CONFIGURATIONS
 from tsnrepro.results.missing import count, difference, loss, mean, mean_of_all, shared, unknown
 from tsnrepro.results.results import Results
 from tsnrepro.stats.estimate import Estimate

@@ -84,7 +84,7 @@ def search(
         An outcome cannot be, see :meth:`Series.run`.
     """
     line = series.sut.line_pps
-    longest = max(1, math.ceil(settings.longest_s * line))
+    longest = max(1, math.ceil(settings.max_burst_s * line))
     bursts = [_longest_burst(series, longest, settings) for _ in range(settings.searches)]
     trials = [trial for trial in series.trials if trial.load.burst]
     datagrams = sum(trial.outcome.sent for trial in trials)
@@ -140,8 +140,8 @@ def _reasons(
     settings: BackToBackSettings, behind: bool, throughput_pps: float | None, rate: float
 ) -> tuple[str, ...]:
     found = []
-    if settings.longest_s < _LONGEST_SECONDS:
-        found.append(f"bursts of up to {settings.longest_s:g} s, not 2 s (RFC 2544, 26.4)")
+    if settings.max_burst_s < _LONGEST_SECONDS:
+        found.append(f"bursts of up to {settings.max_burst_s:g} s, not 2 s (RFC 2544, 26.4)")
     if settings.searches < _SEARCHES:
         found.append(f"{settings.searches} searches, not 50 (RFC 2544, 26.4)")
     if behind:

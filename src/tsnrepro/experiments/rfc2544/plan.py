@@ -123,7 +123,8 @@ class Factors(TrialFactors):
                 "factors of an rfc2544 trial",
                 f"There are: {', '.join(_SETTINGS)}",
             )
-        return parse(kind, self.settings, f"factors of the {self.benchmark} trial, settings")
+        where = f"factors of the {self.benchmark} trial, settings"
+        return parse(kind, self.settings, where, from_record=True)
 
 
 def plan(settings: Rfc2544Settings, seed: int, kind: str) -> list[Planned]:
@@ -151,8 +152,9 @@ def plan(settings: Rfc2544Settings, seed: int, kind: str) -> list[Planned]:
 
 def _benchmarks(settings: Rfc2544Settings) -> Iterator[Iterator[tuple[Factors, int, float]]]:
     """Yield the trials of each benchmark: factors, repetition and seconds."""
-    common: _Common = settings.model_dump(include={"ceiling_s", "shortfall_percent", "full_waits"})
-    beside = _SET_UP_SECONDS + (_WAITS_SECONDS if settings.full_waits else 0.0)
+    names = {"line_rate_trial_s", "shortfall_percent", "rfc2544_waits"}
+    common: _Common = settings.recorded(include=names)
+    beside = _SET_UP_SECONDS + (_WAITS_SECONDS if settings.rfc2544_waits else 0.0)
     if (of := settings.throughput) is not None:
         yield chain.from_iterable(
             _trials("throughput", common, of, _searches(of, method), [_search(of, method, beside)])
@@ -164,8 +166,8 @@ def _benchmarks(settings: Rfc2544Settings) -> Iterator[Iterator[tuple[Factors, i
         loss = [(name, of, of.duration_s, n * each) for name, n in counts.items() if n]
         yield _trials("frame-loss", common, of, of.repetitions, loss)
     if (of := settings.back_to_back) is not None:
-        seconds = of.searches * _BACK_TO_BACK_STEPS * (of.longest_s / 4 + beside)
-        bursts = [("back-to-back", of, of.longest_s, seconds)]
+        seconds = of.searches * _BACK_TO_BACK_STEPS * (of.max_burst_s / 4 + beside)
+        bursts = [("back-to-back", of, of.max_burst_s, seconds)]
         yield _trials("back-to-back", common, of, 1, bursts)
     if (of := settings.system_recovery) is not None:
         seconds = of.overload_s + of.recovery_s
@@ -195,7 +197,7 @@ def _trials(
                     configuration=configuration,
                     payload_bytes=payload,
                     frame_bytes=frame,
-                    tag_counts=sizes.tag_counts and frame is not None,
+                    tag_counts=sizes.include_r_tag and frame is not None,
                     duration_s=duration_s,
                     settings=_own_settings(own),
                     **common,
@@ -207,7 +209,8 @@ def _trials(
 def _sizes(sizes: Sizes) -> list[tuple[int | None, int]]:
     """Return each size as frame bytes (None for a payload as such) and payload."""
     frames = [
-        (frame, payload_of_frame(frame, tag_counts=sizes.tag_counts)) for frame in sizes.frame_bytes
+        (frame, payload_of_frame(frame, tag_counts=sizes.include_r_tag))
+        for frame in sizes.frames_bytes
     ]
     return [*frames, *((None, payload) for payload in sizes.payloads_bytes)]
 
@@ -219,7 +222,7 @@ def _own_settings(settings: ConfigModel) -> dict[str, Any]:
         listed = {"searches", *_usual(settings)}
     if isinstance(settings, Sizes):
         listed = {*Sizes.model_fields, "repetitions", "loads", "kinds"}
-    return settings.model_dump(mode="json", exclude=listed)
+    return settings.recorded(exclude=listed)
 
 
 def _usual(settings: BinarySearchSettings) -> set[str]:
@@ -271,7 +274,7 @@ def _systematic_seconds(settings: SystematicSettings, beside: float) -> tuple[fl
     # Each grid is two steps of the one before wide, and the last has its own repetitions.
     finer = math.log(100 / settings.loads / settings.resolution_percent)
     grids = 1 + max(0, math.ceil(finer / math.log(settings.loads / 2)))
-    grids = min(grids, settings.most_grids)
+    grids = min(grids, settings.max_refinements)
     trials = settings.loads * ((grids - 1) * settings.repetitions + settings.last_repetitions)
     return settings.duration_s, trials * (settings.duration_s + beside)
 

@@ -6,6 +6,7 @@ from pydantic import Field, model_validator
 
 from tsnrepro.common.ethernet import R_TAG_BYTES, udp_payload
 from tsnrepro.config.base import (
+    CONFIGURATIONS,
     ConfigModel,
     Configurations,
     Distinct,
@@ -15,13 +16,14 @@ from tsnrepro.config.base import (
     PositiveInt,
     Repetitions,
     Seconds,
+    formerly,
 )
-from tsnrepro.config.registry import EMULATED, HARDWARE, MODEL, Experiment
+from tsnrepro.config.registry import EMULATED, MODEL, RACK, Experiment
 
 FRAME_BYTES = (64, 128, 256, 512, 1024, 1280, 1518)
 """Frame sizes for Ethernet, with FCS (RFC 2544, 9.1)."""
 DOCUMENT_PAYLOADS_BYTES = (64, 128, 256, 512, 1024, 1518)
-"""What fail-operational's Table 7A calls frame sizes; its counts show that they are payloads."""
+"""What Table 7A of fail-operational calls frame sizes; its counts show that they are payloads."""
 DOCUMENT_LOADS_PERCENT = (50, 60, 70, 80, 90, 95, 98, 100, 102, 105, 110)
 """Loads of the loss test in fail-operational (5.4) and the methodology (2.5)."""
 
@@ -30,10 +32,15 @@ LatencyLoad = Literal["idle", "throughput"]
 LATENCY_REPETITIONS = 20
 """Trials of one case of latency that RFC 2544 (26.2) asks for."""
 
+LatencyKind = Literal["round-trip", "one-way"]
+LatencyLoad = Literal["idle", "throughput"]
+LATENCY_REPETITIONS = 20
+"""Trials of one case of latency that RFC 2544 (26.2) asks for."""
+
 Frame = Annotated[int, Field(ge=64, le=1518)]
-# The smallest frame's payload where the R-TAG counts, and what a sequence and a time need.
+# The smallest frame's payload beside an R-TAG, enough for a sequence number and a timestamp.
 Payload = Annotated[int, Field(ge=12, le=65507)]
-# iperf3's own header: it sends no smaller ones.
+# iperf3's own header.
 _IPERF3_PAYLOAD_BYTES = 16
 _LossPercent = Annotated[float, Field(ge=0, lt=100)]
 SearchMethod = Literal["binary-search", "mlrsearch", "mlrsearch-rfc2544", "systematic"]
@@ -46,66 +53,73 @@ _SEARCH_METHODS: tuple[SearchMethod, ...] = (
 
 
 class Sizes(ConfigModel):
-    """The sizes of one benchmark, by frame and by payload, and its configurations."""
+    """The sizes of a benchmark, by frame and by payload, and its configurations."""
 
-    configurations: Configurations = ["control", "frer"]
-    frame_bytes: Distinct[Frame] = list(FRAME_BYTES)
-    """Frames with FCS."""
-    tag_counts: bool = False
-    """Whether the R-TAG is part of the frame size: the payload is then 6 bytes smaller."""
+    configurations: Configurations = list(CONFIGURATIONS)
+    frames_bytes: Annotated[Distinct[Frame], formerly("frame_bytes")] = list(FRAME_BYTES)
+    """Frame sizes with FCS, in bytes; by default those of RFC 2544, 9.1."""
+    include_r_tag: Annotated[bool, formerly("tag_counts")] = False
+    """Count the R-TAG as part of the frame size, which makes the payload 6 bytes smaller."""
     payloads_bytes: Distinct[Payload] = []
-    """Payloads tried as such, beside the frame sizes."""
+    """UDP payloads to try in addition to the frame sizes, in bytes."""
 
     @model_validator(mode="after")
     def _has_a_size(self) -> Self:
-        if not (self.frame_bytes or self.payloads_bytes):
-            raise ValueError("give at least one of frame_bytes and payloads_bytes")
+        if not (self.frames_bytes or self.payloads_bytes):
+            raise ValueError("give at least one of frames_bytes and payloads_bytes")
         return self
 
     @property
     def smallest_payload(self) -> int:
         """The smallest payload of all sizes, in bytes."""
-        tag = R_TAG_BYTES if self.tag_counts else 0
-        framed = [udp_payload(frame) - tag for frame in self.frame_bytes]
+        tag = R_TAG_BYTES if self.include_r_tag else 0
+        framed = [udp_payload(frame) - tag for frame in self.frames_bytes]
         return min([*framed, *self.payloads_bytes])
 
 
 class BinarySearchSettings(ConfigModel):
-    """Bisection between nothing and the highest load, as the two documents ran it."""
+    """Bisection between zero and the highest load, as in two of the documents."""
 
     generator: Literal["talker", "iperf3"] = "talker"
-    """Who sends and receives: our own programs, or ``iperf3 -u`` as in the documents, which takes
-    payloads of at least 16 bytes."""
+    """What sends and receives: our own talker and listener, or ``iperf3 -u`` as in the documents,
+    for payloads of at least 16 bytes."""
     from_line_rate: bool = False
-    """Whether the range begins at the line's limit for the size, as the documents' does. Otherwise
-    it begins at what the generator was seen to send there. In either case a load passes only as far
-    as it was sent."""
-
+    """Start the search at line rate, as the documents do. By default it starts at what the
+    generator can send. Either way a load only counts as far as it was sent."""
     searches: Repetitions | None = None
-    """Searches of each size and configuration, of which the mean is taken; none takes the
-    repetitions of throughput. The documents took ten."""
+    """Searches of each size and configuration, whose mean is reported; by default the repetitions
+    of ``throughput``. The documents have 10."""
     steps: Annotated[int, Field(ge=1, le=30)] = 10
+    """Most loads of a search."""
     duration_s: Seconds = 30.0
+    """Duration of each load trial, in seconds."""
     loss_percent: _LossPercent = 0.001
+    """Loss up to which a load passes."""
     resolution_mbps: PositiveFloat | None = None
-    """End of the search, in payload rate: once no more than that lies between the highest load that
-    passed and the next one. The documents' ends at 1 Mb/s; none takes all steps."""
+    """Payload rate, in Mb/s: the search ends once the highest load that passed and the lowest that
+    failed are this close. The documents have 1; by default all steps are taken."""
 
 
 class MlrGoal(ConfigModel):
-    """One search goal of MLRsearch; the names are those of the library's ``SearchGoal``."""
+    """One search goal of MLRsearch, as the library's ``SearchGoal``."""
 
     name: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]
+    """Name of the goal in results."""
     loss_percent: _LossPercent = 0.0
+    """Loss up to which a trial is good (``loss_ratio``)."""
     exceed_ratio: Annotated[float, Field(ge=0, lt=1)] = 0.5
-    """Share of the trials' time at a load that may be bad while the load still passes."""
+    """Share of the time at a load during which trials may be bad while the load still passes."""
     relative_width_percent: Percent = 0.5
+    """Width of the final interval of loads, in percent of its upper end (``relative_width``)."""
     initial_trial_s: Seconds = 1.0
+    """Duration of the first trials, in seconds."""
     final_trial_s: Seconds = 1.0
+    """Duration of the last trials, in seconds."""
     duration_sum_s: Seconds = 8.0
-    """Time of the trials at a load. The default outvotes a stall every 3 s, and waiting for late
-    frames included it finds the throughput in less than 0.3 of the time of a binary search."""
+    """Total duration of the trials at a load, in seconds. The default outvotes a stall every 3 s
+    and takes less than 0.3 of the time of a binary search, with the wait for late frames."""
     preceding_targets: Annotated[int, Field(ge=1, le=10)] = 1
+    """Coarser targets before the final one."""
 
     @model_validator(mode="after")
     def _durations_grow(self) -> Self:
@@ -123,11 +137,13 @@ class MlrSettings(ConfigModel):
         MlrGoal(name="zero_loss"),
         MlrGoal(name="half_percent", loss_percent=0.5),
     ]
-    lowest_load_percent: Percent = 0.1
-    """Lowest load that is tried, relative to the highest."""
+    """Goals of the search."""
+    min_load_percent: Annotated[Percent, formerly("lowest_load_percent")] = 0.1
+    """Lowest load to try, in percent of the highest (``min_load``)."""
     warm_up_s: Annotated[float, Field(ge=0)] = 1.0
+    """Duration of a trial that precedes the search and does not count, in seconds."""
     deadline_s: Seconds = 7200.0
-    """Wall time after which the search is given up."""
+    """Wall time after which the search fails, in seconds."""
 
     @model_validator(mode="after")
     def _names_are_unique(self) -> Self:
@@ -144,26 +160,35 @@ RFC2544_GOAL = MlrGoal(
 
 
 class SystematicSettings(ConfigModel):
-    """A grid of loads over the whole range, then finer grids around what it shows."""
+    """A grid of loads over the whole range, then finer grids around the throughput."""
 
     loads: Annotated[int, Field(ge=3, le=200)] = 10
     """Loads of each grid, evenly spaced."""
     duration_s: Seconds = 10.0
+    """Duration of each load trial, in seconds."""
     repetitions: Repetitions = 2
+    """Trials of each load."""
     last_repetitions: Repetitions = 3
+    """Trials of each load of the last grid."""
     resolution_percent: Percent = 0.5
-    """Step of the last grid, relative to its loads; grids are refined until they reach it."""
-    most_grids: PositiveInt = 8
+    """Step of the last grid, in percent of its loads; grids are refined until they reach it."""
+    max_refinements: Annotated[PositiveInt, formerly("most_grids")] = 8
+    """Most grids, the first included."""
     direction: Literal["up", "down"] = "up"
+    """Order of a grid's loads."""
     loss_percent: _LossPercent = 0.0
+    """Loss up to which a load passes."""
 
 
 class ThroughputSettings(Sizes):
-    """Throughput (RFC 2544, 26.1), by up to four searches; the documents' payloads as well."""
+    """Throughput (RFC 2544, 26.1), by up to four searches."""
 
     payloads_bytes: Distinct[Payload] = list(DOCUMENT_PAYLOADS_BYTES)
+    """UDP payloads to try in addition to the frame sizes, in bytes; by default the documents'."""
     repetitions: Repetitions = 1
+    """Searches of each size and configuration."""
     methods: OneOrMore[SearchMethod] = list(_SEARCH_METHODS)
+    """Search methods; the keys below set each."""
     binary_search: BinarySearchSettings = BinarySearchSettings()
     mlrsearch: MlrSettings = MlrSettings()
     mlrsearch_rfc2544: MlrSettings = MlrSettings(goals=[RFC2544_GOAL])
@@ -178,21 +203,23 @@ class ThroughputSettings(Sizes):
     def _iperf3_sends_all_sizes(self) -> Self:
         if self.by_iperf3 and self.smallest_payload < _IPERF3_PAYLOAD_BYTES:
             raise ValueError(
-                f"a size has a payload of {self.smallest_payload} bytes, and iperf3 sends no less "
-                f"than {_IPERF3_PAYLOAD_BYTES}: leave that size out, or let `generator: talker` of "
-                "binary_search send"
+                f"iperf3 needs payloads of at least {_IPERF3_PAYLOAD_BYTES} bytes, and a size has "
+                f"{self.smallest_payload}: leave it out, or set binary_search.generator to talker"
             )
         return self
 
 
 class FrameLossSettings(Sizes):
-    """Frame loss rate (RFC 2544, 26.3): downward from the line's limit, and at given loads."""
+    """Frame loss rate (RFC 2544, 26.3): downward from line rate, and at given loads."""
 
     repetitions: Repetitions = 1
+    """Trials of each load."""
     duration_s: Seconds = 60.0
+    """Duration of each load trial, in seconds."""
     step_percent: Percent | None = 10.0
-    """Step downward from 100 %; none leaves the downward part out."""
+    """Step downward from line rate, in percent of it; null leaves the downward part out."""
     loads_percent: Distinct[PositiveFloat] = list(DOCUMENT_LOADS_PERCENT)
+    """Further loads, in percent of line rate; by default the documents'."""
 
     @model_validator(mode="after")
     def _does_something(self) -> Self:
@@ -205,50 +232,57 @@ class BackToBackSettings(Sizes):
     """Back-to-back frames (RFC 2544, 26.4, as updated by RFC 9004)."""
 
     searches: Repetitions = 50
-    """How often the longest burst is searched for; all are one stored trial."""
-    longest_s: Seconds = 2.0
+    """Searches for the longest burst of each size and configuration, recorded as one trial."""
+    max_burst_s: Annotated[Seconds, formerly("longest_s")] = 2.0
+    """Longest burst to try, in seconds at line rate; RFC 2544 asks for 2."""
     resolution_percent: Percent = 1.0
-    """Width of the last bracket, relative to its upper end; never below one datagram."""
+    """Width of the last bracket, in percent of its upper end, and at least one datagram."""
 
 
 class SystemRecoverySettings(Sizes):
     """System recovery (RFC 2544, 26.5): from overload to half of it."""
 
     repetitions: Repetitions = 5
+    """Trials of each size and configuration."""
     overload_percent: Annotated[float, Field(gt=100, le=1000)] = 110.0
-    """Relative to the throughput; the line's limit caps it."""
+    """Load of the overload, in percent of the throughput, at most line rate."""
     overload_s: Seconds = 60.0
+    """Duration of the overload, in seconds."""
     recovery_percent: Annotated[float, Field(gt=0, lt=100)] = 50.0
-    """Relative to the overload."""
+    """Load afterwards, in percent of the overload."""
     recovery_s: Seconds = 30.0
+    """Duration of the load afterwards, in seconds."""
 
 
 class RfcLatencySettings(Sizes):
     """Latency (RFC 2544, 26.2): at the throughput rate and idle."""
 
     repetitions: Repetitions = LATENCY_REPETITIONS
+    """Trials of each size, load and configuration."""
     duration_s: Seconds = 120.0
+    """Duration of a trial, in seconds."""
     loads: OneOrMore[LatencyLoad] = ["idle", "throughput"]
+    """Loads during which latency is measured."""
     kinds: OneOrMore[LatencyKind] = ["round-trip", "one-way"]
-    """One-way is measured where the clocks of talker and listener agree."""
+    """Latencies to measure. One-way latency needs synchronised clocks."""
 
 
 class Rfc2544Settings(ConfigModel):
-    """The RFC 2544 part of a campaign; what is left out is not measured."""
+    """The RFC 2544 benchmarks of a campaign; what is left out is not measured."""
 
     throughput: ThroughputSettings | None = None
     frame_loss: FrameLossSettings | None = None
     back_to_back: BackToBackSettings | None = None
     system_recovery: SystemRecoverySettings | None = None
     latency: RfcLatencySettings | None = None
-    ceiling_s: Seconds = 1.0
-    """Length of the trial at the line's limit that shows what the generator can do."""
+    line_rate_trial_s: Annotated[Seconds, formerly("ceiling_s")] = 1.0
+    """Duration of the trial at line rate that shows what the generator can send, in seconds."""
     shortfall_percent: Percent = 1.0
-    """A trial that offers less of what was asked by more than this is the generator's limit."""
-
-    full_waits: bool = False
-    """Whether each load trial on hosts has the learning frames and the waits of section 23: 2 s
-    before it, 2 s behind it and 5 s of rest. Without them no result is called compliant."""
+    """Shortfall of the offered load from its target, in percent, beyond which the generator is the
+    limit."""
+    rfc2544_waits: Annotated[bool, formerly("full_waits")] = False
+    """Precede each load trial on hosts by learning frames and have the waits of RFC 2544, 23: 2 s
+    before it, 2 s after it and 5 s of rest. Without them no result is called compliant."""
 
     @model_validator(mode="after")
     def _throughput_comes_first(self) -> Self:
@@ -258,17 +292,17 @@ class Rfc2544Settings(ConfigModel):
         if self.latency is not None and "throughput" in self.latency.loads:
             need.append("latency")
         if need and self.throughput is None:
-            raise ValueError(f"{', '.join(need)} start from a throughput: set throughput too")
+            raise ValueError(f"{', '.join(need)} start from the throughput: set throughput too")
         return self
 
     @model_validator(mode="after")
     def _iperf3_can(self) -> Self:
         if self.throughput is None or not self.throughput.by_iperf3:
             return self
-        if self.full_waits:
+        if self.rfc2544_waits:
             raise ValueError(
-                "full_waits are our talker's: iperf3 waits for no late frames, so binary_search "
-                "needs `generator: talker`"
+                "rfc2544_waits needs binary_search.generator: talker, because iperf3 does not wait "
+                "for late frames"
             )
         return self
 
@@ -276,7 +310,7 @@ class Rfc2544Settings(ConfigModel):
 EXPERIMENT = Experiment(
     Rfc2544Settings,
     title="RFC 2544 benchmarks",
-    kinds=(EMULATED, MODEL, HARDWARE),
+    kinds=(EMULATED, MODEL, RACK),
     order=7,
     tables=(
         *("throughput", "beside-published", "frame-loss", "loss-by-load", "back-to-back"),

@@ -30,7 +30,7 @@ def search(series: Series, settings: SystematicSettings) -> ThroughputResult:
     tried: list[LoadTrial] = []
     latest: list[LoadTrial] = []
     low, high = 0.0, ceiling
-    for _ in range(settings.most_grids):
+    for _ in range(settings.max_refinements):
         step = (high - low) / settings.loads
         last = step <= settings.resolution_percent / 100 * (low + high) / 2
         latest = _grid(series, settings, low, high, last=last)

@@ -5,9 +5,10 @@ from typing import get_args
 
 from tsnrepro.common.errors import ConfigurationError
 from tsnrepro.common.topology import TALKER
-from tsnrepro.config import CardsSettings
+from tsnrepro.config import NicPairSettings
 from tsnrepro.config.campaigns import Campaign
 from tsnrepro.config.files import campaign
+from tsnrepro.config.registry import NIC_PAIR
 from tsnrepro.experiments.shaping import on_hosts
 from tsnrepro.experiments.shaping.plan import Factors
 from tsnrepro.experiments.shaping.settings import Mode, ShapingSettings
@@ -20,7 +21,6 @@ from tsnrepro.testbeds.rack import programs, time_service
 from tsnrepro.testbeds.rack.host import RackHost
 from tsnrepro.testbeds.rack.shell import tell
 
-_CARDS = "cards"
 # A trial's own differs; nothing but the moment at which steps begin goes by it.
 _SEED = 1
 
@@ -35,7 +35,9 @@ def trial_of(measured: Campaign, name: str, mode: str, *, kind: str = "end-stati
     """
     settings = measured.section("shaping")
     listed = settings.parts if isinstance(settings, ShapingSettings) else []
-    parts = [part.on(_CARDS) for part in listed if _CARDS in part.testbeds and part.kind == kind]
+    parts = [
+        part.on(NIC_PAIR) for part in listed if NIC_PAIR in part.testbeds and part.kind == kind
+    ]
     for part in parts:
         for known in part.modes:
             if known == mode:
@@ -73,7 +75,7 @@ def lines(job: Job, pair: Pair, testbed: CardsTestbed) -> list[str]:
     return [*told.lines(job, lambda argv: words(list(argv)), hardware_address, (starting, ending))]
 
 
-def print_dry_run(name: str, settings: CardsSettings, mode: str, campaign_name: str) -> None:
+def print_dry_run(name: str, settings: NicPairSettings, mode: str, campaign_name: str) -> None:
     """Print every command of a trial between two cards, for both hosts.
 
     Raises

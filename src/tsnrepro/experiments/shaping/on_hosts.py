@@ -342,7 +342,7 @@ def _pacing(part: ShapingPart, mode: Mode) -> command.Pacing:
     cycle_ns = part.gates.cycle if part.gates else None
     if mode in LAUNCHED:
         assert cycle_ns is not None
-        phase_ns = round(part.launch_phase_us * 1000)
+        phase_ns = round(part.txtime_offset_us * 1000)
         return command.Pacing(round(part.interval_us * 1000), cycle_ns=cycle_ns, phase_ns=phase_ns)
     if not part.interval_spread_us:
         return command.Pacing(interval_ns(part), cycle_ns=cycle_ns, phase_ns=cycle_ns and 0)

@@ -56,7 +56,9 @@ def measure(testbed: ModelTestbed, trial: Trial, measured: Measurement) -> None:
     part, mode = factors.part, factors.mode
     seed = int(trial.digest, 16) ^ testbed.seed
     parameters = testbed.parameters(trial.repetition)
-    network = _TrialNetwork(part, mode, parameters, testbed.settings.cable_ns, seed).network()
+    network = _TrialNetwork(
+        part, mode, parameters, testbed.settings.propagation_delay_ns, seed
+    ).network()
     departures: list[Block] = []
 
     def keep(block: Block) -> None:
@@ -83,9 +85,9 @@ def measure(testbed: ModelTestbed, trial: Trial, measured: Measurement) -> None:
     measured.values |= {
         "seed": seed,
         "parameters": asdict(parameters),
-        "cable_ns": testbed.settings.cable_ns,
+        "cable_ns": testbed.settings.propagation_delay_ns,
         "medium": "model",
-        "egress": _egress_of(part, testbed.settings.cable_ns),
+        "egress": _egress_of(part, testbed.settings.propagation_delay_ns),
         **_phases_of(part),
         **_counts_of(result, duration_s),
     }

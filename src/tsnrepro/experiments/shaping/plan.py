@@ -9,14 +9,14 @@ from tsnrepro.experiments.shaping.settings import Mode, ShapingPart, ShapingSett
 from tsnrepro.runner.design import Planned, StallLimits, TrialFactors, in_blocks
 
 # Boot, configuration and collection; only the first estimate of time uses it.
-_SET_UP_SECONDS = {"guest": 8.0, "emulated": 1.4, "cards": 2.5}
+_SET_UP_SECONDS = {"guest": 8.0, "emulated": 1.4, "nic-pair": 2.5}
 _MODEL_SECONDS = 2.0
 
 
 # Settings of a part that do not decide what one trial measures.
 _NOT_OF_A_TRIAL = {
     *("modes", "loads_mbps", "testbeds", "name", "max_stalled_percent", "max_stall_ms"),
-    *("repetitions", "repetitions_of"),
+    *("repetitions", "mode_repetitions"),
 }
 # Settings that came later, and the values that trials had before: those are not stored.
 _OMITTED = {"switch": "kernel", "toggles": None, "threads": 1, "receivers": "one"}
@@ -56,7 +56,7 @@ class Factors(TrialFactors):
 
     def stored(self) -> dict[str, Any]:
         """Return the factors as a record stores them."""
-        common = self.part.model_dump(mode="json", exclude=_NOT_OF_A_TRIAL)
+        common = self.part.recorded(exclude=_NOT_OF_A_TRIAL)
         kept = {k: v for k, v in common.items() if k not in _OMITTED or v != _OMITTED[k]}
         return {"part": self.part.name, "mode": self.mode, "load_mbps": self.load_mbps} | kept
 
@@ -107,5 +107,5 @@ def repeated(part: ShapingPart, repetitions: int) -> Iterator[tuple[Factors, int
     for mode in part.modes:
         for load in [0.0] if mode == "direct" else part.loads_mbps:
             factors = Factors.one(part, mode, load)
-            for repetition in range(1, part.repetitions_of.get(mode, usual) + 1):
+            for repetition in range(1, part.mode_repetitions.get(mode, usual) + 1):
                 yield factors, repetition

@@ -81,7 +81,7 @@ def _check_cycle(gates: GateControlList, where: str) -> None:
             f"the cycle of {gates.cycle:,} ns by {abs(gates.cycle - gates.sum_ns):,} ns",
             where,
             # 802.1Q holds the last entry to the cycle's end, software taprio starts over at once.
-            "Give the rest of the cycle as an entry, or leave cycle_ns out",
+            "Give the rest of the cycle as an entry, or leave cycle_time_ns out",
         )
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Optional, cast
 
-from pydantic import Field, ValidationError, create_model, model_validator
+from pydantic import Field, ValidationError, ValidationInfo, create_model, model_validator
 
 from tsnrepro.config.base import (
+    CURRENT_KINDS,
     ConfigModel,
     LoadMbps,
     OneOrMore,
@@ -17,23 +18,25 @@ from tsnrepro.config.base import (
     QueueBytes,
     RateMbps,
     Repetitions,
+    TestbedKind,
+    current_names,
+    formerly,
 )
 from tsnrepro.config.gates import GateControlList, TrafficClass
-from tsnrepro.config.registry import CARDS, EMULATED, GUEST, MODEL, Experiment
+from tsnrepro.config.registry import EMULATED, GUEST, MODEL, NIC_PAIR, RACK, Experiment
 
 Mode = Literal["tas", "prio", "cbs", "mqprio", "etf", "fifo", "direct", "toggled"]
 Kind = Literal["end-station", "bridge", "tas-frer"]
 Switch = Literal["kernel", "bridge"]
 Threads = Literal[1, 2]
 Receivers = Literal["one", "each"]
-TestbedKind = Literal["model", "guest", "emulated", "cards"]
 
 CARDS_MEDIUM = "network cards"
 """The medium of trials between two cards that a cable joins; others name their testbed."""
 BOARD_MEDIUM = "LAN966x between network cards"
 """The medium of trials in which a port of a board shapes."""
 
-# The sequence number and the time of sending that every datagram carries.
+# The sequence number and the send time that every datagram carries.
 _StampedPayload = Annotated[int, Field(ge=12, le=1472)]
 
 MODES_OF: dict[Kind, tuple[Mode, ...]] = {
@@ -44,73 +47,85 @@ MODES_OF: dict[Kind, tuple[Mode, ...]] = {
 _OF_A_KERNEL: tuple[Mode, ...] = ("mqprio", "etf")
 GATED: tuple[Mode, ...] = ("tas",)
 TOGGLED: Mode = "toggled"
-"""Gates that are enabled and disabled in turn within a trial (GateEnabled of IEEE Std 802.1Q-2022,
-8.6.9.4); while they are disabled, priorities alone decide."""
+"""Gates that are enabled and disabled in turn within a trial (GateEnabled, IEEE Std 802.1Q-2022,
+8.6.9.4); while they are disabled, strict priority decides."""
 LAUNCHED: tuple[Mode, ...] = ("etf",)
-"""Modes whose datagrams carry the launch time asked for in place of the time of sending."""
+"""Modes whose datagrams carry the requested launch time instead of the send time."""
 
 
 class _Conditions(ConfigModel):
-    """What the trials of a part share, as far as it may differ between kinds of testbeds."""
+    """Conditions of a part's trials, which may differ between kinds of testbeds."""
 
     modes: OneOrMore[Mode]
+    """Modes to compare. ``tas``: gates; ``prio``: strict priority; ``cbs``: credit; ``mqprio``: one
+    queue per class; ``etf``: launch times; ``fifo``: one queue; ``direct``: a cable instead of the
+    bridge; ``toggled``: gates that are enabled and disabled in turn."""
     switch: Switch = "kernel"
-    """What shapes on hosts: the kernel's bridge and queueing disciplines, or ``bridge``, the
-    software bridge, which needs none of these of the kernel. It stands for a talker's own port too
-    (frames have a VLAN tag then, and what its queues have no room for is lost), and it alone shapes
-    behind FRER."""
+    """What shapes on hosts. ``kernel``: its bridge and queueing disciplines. ``bridge``: the
+    software bridge, which runs on any kernel and also shapes after FRER. In place of a talker's own
+    port its frames have a VLAN tag, and its queues drop what exceeds them."""
     threads: Threads = 1
-    """Of the software bridge: one that receives and sends in turn, or one for either. Where few
-    processors do everything, a thread more is one more that waits for them."""
+    """Threads of the software bridge: one that receives and sends in turn, or one for each. On few
+    processors a further thread only waits for them."""
     receivers: Receivers = "one"
-    """Of the software bridge: one receiving thread for all ports, or one for ``each`` and another
-    that sends."""
+    """Receiving threads of the software bridge: ``one`` for all ports, or one for ``each`` port and
+    another that sends."""
     link_rate_mbps: RateMbps = 1000.0
-    """Wire rate of every link."""
+    """Wire rate of every link, in Mb/s."""
     queue_bytes: QueueBytes = 262144
-    """Limit of each egress queue; one with ``fifo``, else one for each class."""
+    """Limit of each egress queue, in bytes. ``fifo`` has one queue, other modes one per class."""
     gates: GateControlList | None = None
-    """Schedule of ``tas``, and the cycle that every mode's phases are taken of."""
+    """Gate control list of ``tas``. Its cycle is also that of the phases in other modes."""
     toggles: PositiveInt | None = None
-    """How often ``toggled`` disables or enables the gates, evenly over the time of sending. A trial
-    begins with enabled ones."""
+    """How often ``toggled`` disables or enables the gates during a trial, at even intervals. They
+    are enabled at first."""
     idle_slope_mbps: RateMbps | None = None
-    """Wire rate that ``cbs`` reserves for the stream's class."""
+    """idleSlope that ``cbs`` reserves for the stream's class, as a wire rate in Mb/s."""
     priority: TrafficClass = 5
-    """Traffic class of the stream: socket priority, and PCP where the frame is tagged."""
+    """Traffic class of the stream: its socket priority, and the PCP of tagged frames."""
     load_priority: TrafficClass = 0
+    """Traffic class of the load."""
     payload_bytes: _StampedPayload
+    """UDP payload of the stream, in bytes."""
     packets: Packets
+    """Datagrams of the stream in a trial."""
     interval_us: PositiveFloat
-    """Mean time between two datagrams of the stream."""
+    """Mean time between two datagrams of the stream, in microseconds."""
     interval_spread_us: Annotated[float, Field(ge=0)] = 0.0
-    """Span over which sends fall evenly, as of a talker that does not keep step with the gate.
-
-    On hosts 0, which keeps step, or the whole cycle."""
-    launch_phase_us: Annotated[float, Field(ge=0)] = 0.0
-    """Where in the cycle ``etf`` launches the stream's datagrams (``interval_us`` apart)."""
+    """Span over which send times are evenly distributed, in microseconds, for a talker that is not
+    synchronised with the cycle. Hosts support 0 (synchronised) and whole cycles."""
+    txtime_offset_us: Annotated[float, Field(ge=0), formerly("launch_phase_us")] = 0.0
+    """Launch time of ``etf`` in the cycle, in microseconds after its start."""
     loads_mbps: OneOrMore[LoadMbps] = [0.0]
-    """Payload rates of the load; what the line cannot take waits in the sender's socket."""
+    """Payload rates of the load, in Mb/s. What exceeds the line waits in the sender's socket."""
     load_payload_bytes: _StampedPayload = 1472
+    """UDP payload of the load, in bytes."""
     repetitions: Repetitions | None = None
-    """Of this part's trials, where they are not the experiment's."""
-    repetitions_of: dict[Mode, Repetitions] = {}
-    """Of single modes: one whose difference from the others is large is known by fewer."""
+    """Trials of each mode and load; by default the experiment's."""
+    mode_repetitions: Annotated[dict[Mode, Repetitions], formerly("repetitions_of")] = {}
+    """Repetitions by mode, of modes that need fewer or more: fewer suffice for one that differs
+    much from the others."""
     max_stalled_percent: Percent | None = None
-    """Measure a trial again, once the others are measured and within its attempts, if a machine
-    kept threads waiting at more of the stall meter's checks; the steadiest attempt counts where all
-    were like this. A quantile is the network's only while far fewer frames than those beyond it
-    meet a stall. Fewer frames meet one than the meter's checks: talker, listener and bridge run
-    before it."""
+    """Repeat a trial, within its attempts, in which a machine stalled at more than this share of
+    the stall meter's checks, after all others are measured. If all attempts were disturbed, the
+    steadiest counts. A quantile is the network's only if far fewer frames than lie beyond it meet a
+    stall; frames meet fewer than the checks, because talker, listener and bridge run before the
+    meter."""
     max_stall_ms: Annotated[float, Field(gt=0)] | None = None
-    """In place of the campaign's, and as ``max_stalled_percent`` put off until the others are
-    measured: one stall that holds up as many frames as lie beyond a quantile is the quantile."""
+    """In place of the campaign's ``max_stall_ms``; the trial is repeated after all others are
+    measured. A single stall that delays as many frames as lie beyond a quantile decides it."""
 
 
 def _all_optional(model: type[ConfigModel], name: str) -> Any:
-    """Return a model with the same settings, each of which may be left out."""
+    """Return a model with the same settings, all of them optional."""
     fields = {
-        key: (Optional[Annotated[field.annotation, *field.metadata, Field()]], None)  # noqa: UP045 - not typed
+        key: (
+            Annotated[
+                Optional[Annotated[field.annotation, *field.metadata, Field()]],  # noqa: UP045 - not typed
+                Field(serialization_alias=field.serialization_alias),
+            ],
+            None,
+        )
         for key, field in model.model_fields.items()
     }
     return create_model(name, __base__=ConfigModel, **cast("dict[str, Any]", fields))
@@ -123,25 +138,30 @@ else:
 
 
 class ShapingPart(_Conditions):
-    """Modes that are compared with everything else equal.
-
-    ``end-station`` shapes the talker's own port, which its load shares; ``bridge`` the switch's
-    port to the listener, to which another host sends the load; ``tas-frer`` the switch's ports of
-    the member paths, each with a load of its own.
-    """
+    """Modes to compare under equal conditions."""
 
     name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]*$", max_length=24)]
+    """Name of the part in results."""
     kind: Kind
+    """What shapes. ``end-station``: the talker's own port, which its load shares. ``bridge``: the
+    switch's port to the listener, to which another host sends the load. ``tas-frer``: the switch's
+    ports of the member paths, each with a load of its own."""
     testbeds: Annotated[dict[TestbedKind, ShapingOverrides], Field(min_length=1)] = {
         "model": ShapingOverrides()
     }
-    """The kinds of testbeds that measure this part, each with the settings that differ there.
+    """Kinds of testbeds that measure this part, each with the conditions that differ there. A gate
+    in software cannot hold a cycle of a few microseconds, for example, so its cycle is longer and
+    the line slower."""
 
-    A part is one question under one name, whatever the testbed: a gate of software cannot hold a
-    cycle of a few microseconds, so there the cycle is longer and the line slower."""
+    @model_validator(mode="before")
+    @classmethod
+    def _former_kinds(cls, values: Any, info: ValidationInfo) -> Any:
+        if isinstance(values, dict) and isinstance(named := values.get("testbeds"), dict):
+            return values | {"testbeds": current_names(named, CURRENT_KINDS, info)}
+        return values
 
     @model_validator(mode="after")
-    def _modes_have_what_they_need(self) -> ShapingPart:
+    def _modes_fit(self) -> ShapingPart:
         known = MODES_OF[self.kind]
         if wrong := [mode for mode in self.modes if mode not in known]:
             raise ValueError(
@@ -154,65 +174,65 @@ class ShapingPart(_Conditions):
             raise ValueError("mode cbs needs idle_slope_mbps")
         if self.software_bridge and (wrong := [m for m in self.modes if m in _OF_A_KERNEL]):
             raise ValueError(f"the software bridge has no mode {', '.join(wrong)}")
-        if wrong := [mode for mode in self.repetitions_of if mode not in self.modes]:
-            raise ValueError(f"repetitions_of names {', '.join(wrong)}, which no trial has")
+        if wrong := [mode for mode in self.mode_repetitions if mode not in self.modes]:
+            raise ValueError(f"mode_repetitions has {', '.join(wrong)}, which modes does not")
         if self.priority == self.load_priority:
             raise ValueError(
-                f"stream and load are both of class {self.priority}: no mode could tell them apart"
+                f"priority and load_priority are both {self.priority}: no mode would shape"
             )
         if self.interval_spread_us > self.interval_us:
             raise ValueError(
                 f"interval_spread_us of {self.interval_spread_us:g} is above interval_us of "
-                f"{self.interval_us:g}: datagrams would overtake each other"
+                f"{self.interval_us:g}: datagrams would be reordered"
             )
         return self
 
     @model_validator(mode="after")
     def _only_the_bridge_has_threads(self) -> ShapingPart:
         if not self.software_bridge and (self.threads, self.receivers) != (1, "one"):
-            raise ValueError("threads and receivers are the software bridge's: switch: bridge")
+            raise ValueError("threads and receivers need switch: bridge")
         return self
 
     @model_validator(mode="after")
-    def _cards_can(self) -> ShapingPart:
-        if CARDS not in self.testbeds:
+    def _hardware_can(self) -> ShapingPart:
+        if RACK in self.testbeds:
+            raise ValueError("testbeds.rack: a rack does not support shaping")
+        if NIC_PAIR not in self.testbeds:
             return self
         if self.kind == "tas-frer":
-            raise ValueError("testbeds.cards: no path is replicated there, so there is no tas-frer")
-        if self._switch_on(CARDS) == "bridge":
-            raise ValueError(
-                "testbeds.cards: cards and boards shape, so there is no switch: bridge"
-            )
-        given = self.testbeds[CARDS]
+            raise ValueError("testbeds.nic-pair: it has no member paths for tas-frer")
+        if self._switch_on(NIC_PAIR) == "bridge":
+            raise ValueError("testbeds.nic-pair: its hardware shapes, not switch: bridge")
+        given = self.testbeds[NIC_PAIR]
         if self.kind == "bridge" and "direct" in (getattr(given, "modes", None) or self.modes):
-            raise ValueError("testbeds.cards: the board stays between the cards: no mode direct")
+            raise ValueError("testbeds.nic-pair: the board cannot be bypassed: no mode direct")
         gates = getattr(given, "gates", None) or self.gates
         if self.kind == "bridge" and gates is not None and not gates.guard_band:
-            raise ValueError("testbeds.cards: a LAN966x always has its guard band")
+            raise ValueError("testbeds.nic-pair: the guard band of a LAN966x is always on")
         return self
 
     @model_validator(mode="after")
-    def _toggles_what_it_can(self) -> ShapingPart:
+    def _can_toggle(self) -> ShapingPart:
         if (TOGGLED in self.modes) != (self.toggles is not None):
-            raise ValueError("mode toggled needs toggles, and no other mode has any")
+            raise ValueError("mode toggled and toggles need each other")
         if self.toggles is None:
             return self
         if self.modes != [TOGGLED]:
-            raise ValueError("mode toggled needs a part of its own: it has both states in it")
+            raise ValueError("mode toggled needs a part of its own")
         if wrong := [kind for kind in self.testbeds if kind not in (MODEL, EMULATED)]:
-            raise ValueError(f"testbeds.{wrong[0]}: gates are toggled on model and emulated only")
+            raise ValueError(f"testbeds.{wrong[0]}: only model and emulated toggle gates")
         if EMULATED in self.testbeds and self._switch_on(EMULATED) != "bridge":
-            raise ValueError("testbeds.emulated: only switch: bridge toggles its gates")
+            raise ValueError("testbeds.emulated: toggled needs switch: bridge")
         return self
 
     @model_validator(mode="after")
-    def _frer_has_what_shapes_behind_it(self) -> ShapingPart:
+    def _can_shape_after_frer(self) -> ShapingPart:
         if self.kind != "tas-frer":
             return self
         if GUEST in self.testbeds:
-            raise ValueError("testbeds.guest: FRER behind gates runs on model and emulated only")
+            raise ValueError("testbeds.guest: only model and emulated support tas-frer")
         if EMULATED in self.testbeds and self._switch_on(EMULATED) != "bridge":
-            raise ValueError("testbeds.emulated: only switch: bridge shapes behind FRER")
+            raise ValueError("testbeds.emulated: tas-frer needs switch: bridge")
         return self
 
     @model_validator(mode="after")
@@ -235,7 +255,7 @@ class ShapingPart(_Conditions):
         return getattr(self.testbeds[kind], "switch", None) or self.switch
 
     def on(self, kind: TestbedKind) -> ShapingPart:
-        """Return the part as a kind of testbed measures it.
+        """Return the part with the conditions of a kind of testbed.
 
         Raises
         ------
@@ -248,7 +268,7 @@ class ShapingPart(_Conditions):
 
     @property
     def tagged(self) -> bool:
-        """Whether frames carry a VLAN tag, without which a switch knows no priority."""
+        """Whether frames carry a VLAN tag, which switches need for the priority."""
         return self.kind != "end-station" or self.software_bridge
 
     @property
@@ -263,7 +283,7 @@ class ShapingPart(_Conditions):
 
     @property
     def phase_s(self) -> float:
-        """How long toggled gates stay enabled, or disabled."""
+        """How long toggled gates stay enabled or disabled, in seconds."""
         return self.packets * self.interval_us / 1e6 / ((self.toggles or 0) + 1)
 
     @property
@@ -273,13 +293,14 @@ class ShapingPart(_Conditions):
 
 
 class ShapingSettings(ConfigModel):
-    """Gates, credit and priority against a load: end stations, switches, and FRER behind gates."""
+    """Gates, credit and priority under load: end stations, switches, and gates after FRER."""
 
     repetitions: Repetitions
+    """Repetitions of every part that has none of its own."""
     parts: Annotated[list[ShapingPart], Field(min_length=1)]
 
     def uses_kernel_qdiscs(self, kind: TestbedKind) -> bool:
-        """Tell whether any part takes a kernel's queueing disciplines on a kind of testbed."""
+        """Tell whether any part needs the kernel's queueing disciplines on a kind of testbed."""
         parts = [part.on(kind) for part in self.parts if kind in part.testbeds]
         return any(not part.software_bridge for part in parts)
 
@@ -300,7 +321,7 @@ _COMPARED = "{mean,p50,p99,p99_9}"
 EXPERIMENT = Experiment(
     ShapingSettings,
     title="Shaping",
-    kinds=(EMULATED, GUEST, MODEL, CARDS),
+    kinds=(EMULATED, GUEST, MODEL, NIC_PAIR),
     own_network=True,
     qdiscs=("mqprio", "taprio", "cbs", "etf", "802.1Q"),
     order=9,

@@ -12,26 +12,30 @@ from tsnrepro.config.base import (
     Repetitions,
     Seconds,
 )
-from tsnrepro.config.registry import EMULATED, HARDWARE, MODEL, Experiment
+from tsnrepro.config.registry import EMULATED, MODEL, RACK, Experiment
 
 
 class StreamsSettings(ConfigModel):
-    """Several streams at once, with best effort beside them."""
+    """Several FRER streams at once, with best-effort traffic."""
 
     counts: OneOrMore[Annotated[int, Field(ge=1, le=16)]]
+    """Numbers of streams to try."""
     repetitions: Repetitions
+    """Trials of each combination."""
     duration_s: Seconds
+    """Duration of a trial, in seconds."""
     rate_pps: PacketsPerSecond = 2000.0
-    """Of each stream."""
+    """Datagrams per second of each stream."""
     payload_bytes: Annotated[int, Field(ge=16, le=1472)] = 256
+    """UDP payload, in bytes."""
     best_effort_mbps: OneOrMore[LoadMbps] = [0.0]
-    """Payload rate of the traffic of no stream."""
+    """Payload rates of traffic that belongs to no stream, in Mb/s."""
 
 
 EXPERIMENT = Experiment(
     StreamsSettings,
     title="Several streams at once",
-    kinds=(EMULATED, MODEL, HARDWARE),
+    kinds=(EMULATED, MODEL, RACK),
     several_streams=True,
     order=6,
     figures={"loss-by-count": "Datagrams lost by number of streams"},

@@ -5,7 +5,7 @@ import math
 import pandas as pd
 
 from tsnrepro.common.ethernet import tcp_limit_mbps
-from tsnrepro.records.columns import CONFIGURATIONS
+from tsnrepro.config.base import CONFIGURATIONS
 from tsnrepro.results.missing import (
     column_of,
     in_pairs,

@@ -1,6 +1,7 @@
 """Settings of the experiment ``tcp``."""
 
 from tsnrepro.config.base import (
+    CONFIGURATIONS,
     ConfigModel,
     Configurations,
     LinkRateMbps,
@@ -8,32 +9,36 @@ from tsnrepro.config.base import (
     Repetitions,
     WholeSeconds,
 )
-from tsnrepro.config.registry import EMULATED, HARDWARE, MODEL, Experiment
+from tsnrepro.config.registry import EMULATED, MODEL, RACK, Experiment
 
 
 class TcpLimitSettings(ConfigModel):
-    """Links that the hosts can fill: TCP then reaches what the path allows, not what they do."""
+    """Trials over links that the hosts can fill, so that the path limits TCP and not the hosts."""
 
     link_rate_mbps: LinkRateMbps
-    """Wire rate of all links in these trials. A rack's links are as fast as they are, so it leaves
-    them out."""
+    """Wire rate of all links, in Mb/s. A rack cannot change its links and leaves the trials out."""
     duration_s: WholeSeconds
+    """Duration of a trial, in whole seconds."""
     repetitions: Repetitions
+    """Trials of each configuration."""
 
 
 class TcpSettings(ConfigModel):
-    """TCP goodput by iperf3; the durations stand for the documents' 10, 30 and 60 s."""
+    """TCP goodput by iperf3."""
 
-    configurations: Configurations = ["control", "frer"]
+    configurations: Configurations = list(CONFIGURATIONS)
     repetitions: Repetitions
+    """Trials of each duration and configuration."""
     durations_s: OneOrMore[WholeSeconds]
+    """Durations of trials, in whole seconds; 10, 30 and 60 in the documents."""
     limit: TcpLimitSettings | None = None
+    """Further trials over links that the hosts can fill; by default none."""
 
 
 EXPERIMENT = Experiment(
     TcpSettings,
     title="TCP goodput",
-    kinds=(EMULATED, MODEL, HARDWARE),
+    kinds=(EMULATED, MODEL, RACK),
     order=2,
     keys=(
         "tcp.goodput.{control,frer}.mbps",

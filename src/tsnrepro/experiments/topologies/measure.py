@@ -92,7 +92,7 @@ def measure(testbed: ModelTestbed, trial: Trial, measured: Measurement) -> None:
     used = made.members if factors.configuration == "frer" else made.members[:1]
     hops = [len(member) for member in used]
     measured.values["result"] = {
-        **_counts(result, factors, testbed.settings.cable_ns),
+        **_counts(result, factors, testbed.settings.propagation_delay_ns),
         "paths": len(hops),
         "switches": hops[0] + 1,
         "expected_us": _expected_us(testbed, factors, trial.repetition, min(hops)),
@@ -139,7 +139,9 @@ def _route(testbed: ModelTestbed, made: Topology, configuration: str) -> SingleP
 
 def _link(settings: Any, name: str, a: str, b: str, **others: Any) -> DuplexLink:
     rate = float(settings.link_rate_mbps)
-    return DuplexLink(name=name, a=a, b=b, rate_mbps=rate, delay_ns=settings.cable_ns, **others)
+    return DuplexLink(
+        name=name, a=a, b=b, rate_mbps=rate, delay_ns=settings.propagation_delay_ns, **others
+    )
 
 
 def _switch_links(settings: Any, factors: Factors, made: Topology) -> list[DuplexLink]:
@@ -186,7 +188,7 @@ def _expected_us(testbed: ModelTestbed, factors: Factors, repetition: int, hops:
     plain_us, member_us = (
         (udp_frames(payload, tagged=tag)[0] + PREAMBLE_BYTES) * 8 / rate for tag in (False, tagged)
     )
-    cables_us = (hops + 2) * testbed.settings.cable_ns / 1e3
+    cables_us = (hops + 2) * testbed.settings.propagation_delay_ns / 1e3
     switches_us = (hops + 1) * parameters.switch_us
     return parameters.send_us + 2 * plain_us + hops * member_us + switches_us + cables_us
 

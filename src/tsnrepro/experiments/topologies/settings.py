@@ -5,6 +5,7 @@ from typing import Annotated
 from pydantic import Field
 
 from tsnrepro.config.base import (
+    CONFIGURATIONS,
     ConfigModel,
     Configurations,
     Distinct,
@@ -19,22 +20,28 @@ from tsnrepro.config.registry import MODEL, Experiment
 class TopologiesSettings(ConfigModel):
     """Loss, latency and carried load beyond two switches: lines, rings, meshes."""
 
-    configurations: Configurations = ["control", "frer"]
+    configurations: Configurations = list(CONFIGURATIONS)
     repetitions: Repetitions
+    """Trials of each combination."""
     duration_s: Seconds
+    """Duration of a trial, in seconds of simulated time."""
     rates_mbps: RatesMbps
-    """Payload rates offered; one above the line's limit shows what the network carries."""
+    """Offered loads as payload rates, in Mb/s. One above line rate shows what the network carries.
+    """
     lines: Distinct[Annotated[int, Field(ge=2, le=64)]] = [2, 4, 8]
-    """Switches in a row, neighbours joined by two links: the member paths."""
+    """Lengths of lines, in switches; two links join neighbours, one for each member path."""
     rings: Distinct[Annotated[int, Field(ge=3, le=64)]] = [5]
-    """Switches in a ring, whose two directions are the member paths; control takes the shorter."""
+    """Lengths of rings, in switches; the two directions are the member paths, and control takes the
+    shorter one."""
     ring_cuts: OneOrMore[bool] = [False, True]
-    """Whether the first link of the shorter direction fails when half of the time is over."""
+    """Whether the first link of the shorter direction fails halfway through a trial, each to try.
+    """
     meshes: Distinct[Annotated[int, Field(ge=2, le=8)]] = [2, 3]
-    """Member paths through a mesh in which every switch has a link to every other."""
+    """Numbers of member paths through a full mesh, in which links join all switches."""
     link_loss_percents: OneOrMore[Annotated[float, Field(ge=0, le=100)]] = [0.0, 1.0]
-    """Chance of a frame to be lost on each link between switches."""
+    """Random losses of each link between switches to try, in percent."""
     payload_bytes: Annotated[int, Field(ge=16, le=1472)] = 1472
+    """UDP payload, in bytes."""
 
 
 _CELL = "topologies.*.{control,frer}.link_loss_*.rate_*"

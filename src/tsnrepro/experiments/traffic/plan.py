@@ -29,7 +29,7 @@ class Factors(TrialFactors):
 
     def stored(self) -> dict[str, Any]:
         """Return the factors as a record stores them."""
-        return super().stored() | {"sources": [s.model_dump(mode="json") for s in self.sources]}
+        return super().stored() | {"sources": [s.recorded() for s in self.sources]}
 
     @classmethod
     def read(cls, stored: Mapping[str, Any]) -> Self:

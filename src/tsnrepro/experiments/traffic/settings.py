@@ -5,6 +5,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, field_validator, model_validator
 
 from tsnrepro.config.base import (
+    CONFIGURATIONS,
     ConfigModel,
     Configurations,
     Name,
@@ -15,10 +16,10 @@ from tsnrepro.config.base import (
     Seconds,
     SocketBufferBytes,
 )
-from tsnrepro.config.registry import EMULATED, HARDWARE, MODEL, Experiment
+from tsnrepro.config.registry import EMULATED, MODEL, RACK, Experiment
 
 _MOST_STREAMS = 16
-# What our talker hands over by one call, and how many trains it knows.
+# Most datagrams of one call of our talker, and most trains that it stores.
 _LONGEST_TRAIN = 1024
 _MOST_TRAINS = 256
 _Payload = Annotated[int, Field(ge=16, le=1472)]
@@ -27,49 +28,52 @@ _PictureBytes = Annotated[int, Field(ge=1, le=_LONGEST_TRAIN * 1472)]
 
 class _Source(ConfigModel):
     name: Name
+    """Name of the source in results."""
     count: Annotated[int, Field(ge=1, le=_MOST_STREAMS)] = 1
-    """How many streams of this kind there are at once."""
+    """Number of such streams at once."""
 
 
 class _Trains(_Source):
-    """Trains of datagrams in even intervals, each as fast as the talker sends."""
+    """Trains of datagrams at even intervals, each sent at once."""
 
     @property
     def trains(self) -> tuple[int, ...]:
-        """Datagrams of each train; after the last the first follows again."""
+        """Datagrams of each train, in a cycle."""
         raise NotImplementedError
 
     @property
     def trains_per_s(self) -> float:
-        """Trains a second."""
+        """Trains per second."""
         raise NotImplementedError
 
     @property
     def rate_pps(self) -> float:
-        """Datagrams a second on average."""
+        """Datagrams per second on average."""
         return sum(self.trains) / len(self.trains) * self.trains_per_s
 
     @model_validator(mode="after")
     def _trains_can_be_sent(self) -> Self:
         if max(self.trains) > _LONGEST_TRAIN:
             raise ValueError(
-                f"the longest train of {self.name} has {max(self.trains)} datagrams; a train has "
-                f"{_LONGEST_TRAIN} at most"
+                f"the longest train of {self.name} has {max(self.trains)} datagrams, of at most "
+                f"{_LONGEST_TRAIN}"
             )
         return self
 
 
 class Camera(_Trains):
-    """Pictures in even intervals, each a train of full datagrams as fast as the talker sends."""
+    """Pictures at even intervals, each a train of full datagrams sent at once."""
 
     kind: Literal["camera"] = "camera"
     pictures_per_s: Annotated[float, Field(ge=0.1, le=1000)]
+    """Pictures per second."""
     picture_bytes: (
         _PictureBytes | Annotated[list[_PictureBytes], Field(min_length=1, max_length=_MOST_TRAINS)]
     )
-    """Of every picture, or of each in a group of pictures that is sent over and over: an I picture
-    and the smaller P pictures behind it, as encoders of variable bit rate make them."""
+    """Size of every picture, in bytes, or of each in a group of pictures that repeats: an I picture
+    and the smaller P pictures after it, as encoders of variable bit rate produce them."""
     payload_bytes: _Payload = 1472
+    """UDP payload of full datagrams, in bytes."""
 
     @field_validator("picture_bytes")
     @classmethod
@@ -85,20 +89,22 @@ class Camera(_Trains):
 
     @property
     def trains_per_s(self) -> float:
-        """Pictures a second."""
+        """Pictures per second."""
         return self.pictures_per_s
 
 
 class Lidar(_Trains):
-    """Scans in sectors: the points of a sector are sent together, a train of datagrams."""
+    """Scans in sectors, each a train of datagrams sent at once."""
 
     kind: Literal["lidar"] = "lidar"
     scans_per_s: Annotated[float, Field(ge=0.1, le=100)]
+    """Scans per second."""
     sectors: Annotated[int, Field(ge=1, le=1000)]
-    """Of a scan."""
+    """Sectors of a scan."""
     scan_bytes: Annotated[int, Field(ge=1, le=1_000_000_000)]
-    """Points of a whole scan, spread evenly over its sectors."""
+    """Size of a whole scan, in bytes, spread evenly over its sectors."""
     payload_bytes: _Payload
+    """UDP payload, in bytes."""
 
     @property
     def trains(self) -> tuple[int, ...]:
@@ -107,7 +113,7 @@ class Lidar(_Trains):
 
     @property
     def trains_per_s(self) -> float:
-        """Sectors a second."""
+        """Sectors per second."""
         return self.sectors * self.scans_per_s
 
 
@@ -116,22 +122,24 @@ class Constant(_Source):
 
     kind: Literal["constant"] = "constant"
     rate_mbps: RateMbps
-    """Payload rate."""
+    """Payload rate, in Mb/s."""
     payload_bytes: _Payload
+    """UDP payload, in bytes."""
 
     @property
     def rate_pps(self) -> float:
-        """Datagrams a second."""
+        """Datagrams per second."""
         return self.rate_mbps * 1e6 / 8 / self.payload_bytes
 
 
 class Random(_Source):
-    """Datagrams at independent times (a Poisson process): V2X messages, control."""
+    """Datagrams at the times of a Poisson process, such as V2X messages."""
 
     kind: Literal["random"] = "random"
     rate_pps: PacketsPerSecond
-    """On average."""
+    """Datagrams per second on average."""
     payload_bytes: _Payload
+    """UDP payload, in bytes."""
 
 
 Source = Annotated[Camera | Lidar | Constant | Random, Field(discriminator="kind")]
@@ -141,33 +149,39 @@ class Mix(ConfigModel):
     """Streams that are sent at the same time."""
 
     name: Name
+    """Name of the mix in results."""
     sources: OneOrMore[Source]
+    """Its streams, by kind of source."""
 
     @model_validator(mode="after")
-    def _can_be_told_apart(self) -> "Mix":
+    def _can_be_distinguished(self) -> "Mix":
         names = [source.name for source in self.sources]
         if twice := sorted({name for name in names if names.count(name) > 1}):
             raise ValueError(f"source name used twice: {', '.join(twice)}")
         if sum(source.count for source in self.sources) > _MOST_STREAMS:
-            raise ValueError(f"a switch tells {_MOST_STREAMS} streams apart; the mix has more")
+            raise ValueError(f"a mix has at most {_MOST_STREAMS} streams")
         return self
 
 
 class TrafficSettings(ConfigModel):
-    """What the sensors of a car send, together."""
+    """The sensors of a car, sending together."""
 
-    configurations: Configurations = ["control", "frer"]
+    configurations: Configurations = list(CONFIGURATIONS)
     repetitions: Repetitions
+    """Trials of each mix and configuration."""
     duration_s: Seconds
+    """Duration of a trial, in seconds."""
     mixes: OneOrMore[Mix]
+    """Mixes to measure, one after the other."""
     receive_buffer_bytes: SocketBufferBytes | None = None
-    """Buffer of each receiving socket; null is what the testbed says."""
+    """Receive buffer of each listener's socket, on the scale of net.core.rmem_default; by default
+    the testbed's."""
 
     @model_validator(mode="after")
     def _mixes_have_names(self) -> "TrafficSettings":
         names = [mix.name for mix in self.mixes]
         if len({*names}) < len(names):
-            raise ValueError("two mixes have one name")
+            raise ValueError("mix name used twice")
         return self
 
 
@@ -176,7 +190,7 @@ _SOURCE = "traffic.*.*.{control,frer}"
 EXPERIMENT = Experiment(
     TrafficSettings,
     title="Traffic of a car",
-    kinds=(EMULATED, MODEL, HARDWARE),
+    kinds=(EMULATED, MODEL, RACK),
     several_streams=True,
     order=7,
     tables=("by-source",),

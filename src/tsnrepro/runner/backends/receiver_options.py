@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from tsnrepro.common.errors import TestbedError
 from tsnrepro.common.topology import LISTENER, TALKER
-from tsnrepro.config import HardwareSettings
+from tsnrepro.config import RackSettings
 from tsnrepro.config.registry import EMULATED
 from tsnrepro.native.programs import sockperf_wait
 from tsnrepro.native.streams.command import Stamps
@@ -53,8 +53,8 @@ def receiver_options(testbed: HostTestbed, options: HostOptions) -> ReceiverOpti
     buffer, realtime = options.receive_buffer_bytes, options.realtime_listener
     return ReceiverOptions(
         settings.receive_buffer_bytes if buffer is None else buffer,
-        settings.realtime_listener if realtime is None else realtime,
-        settings.receive_stamps if isinstance(settings, HardwareSettings) else "software",
+        settings.listener_sched_fifo if realtime is None else realtime,
+        settings.rx_timestamping if isinstance(settings, RackSettings) else "software",
     )
 
 

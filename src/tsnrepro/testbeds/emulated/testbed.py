@@ -163,7 +163,7 @@ class EmulatedTestbed:
         self._everywhere(self._set_up_ports)
         self._set_up_delay_host()
         self._start_stations()
-        if self.settings.locate_drops:
+        if self.settings.trace_drops:
             self._start_tracer()
 
     def _end_servers(self) -> None:
@@ -305,7 +305,7 @@ class EmulatedTestbed:
             raise TestbedError(
                 f"drops cannot be traced: {said}",
                 "frerctl drops",
-                "Set locate_drops: false to go by the kernel's totals instead",
+                "Set trace_drops: false to use the kernel's totals instead",
             )
         self._tracer.read_line()
 
@@ -494,7 +494,7 @@ class EmulatedTestbed:
             )
         return {
             "testbed": self.kind,
-            "settings": self.settings.model_dump(mode="json"),
+            "settings": self.settings.recorded(),
             "dataplane_sources": frer.source_digest(),
             "controller": facts.controller(),
             "addresses": _ADDRESSES,

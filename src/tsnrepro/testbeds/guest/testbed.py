@@ -67,7 +67,7 @@ class GuestTestbed:
         """Return the facts that every record of this testbed carries."""
         return {
             "testbed": self.kind,
-            "settings": self.settings.model_dump(mode="json"),
+            "settings": self.settings.recorded(),
             "kernel_packages": self._kernel.packages,
             "acceleration": self.acceleration,
             "virtual_time": self.acceleration == "tcg",

@@ -91,7 +91,7 @@ class LocalJobs:
         version = subprocess.run([find("tc"), "-V"], capture_output=True, text=True, check=False)
         return {
             "testbed": self.kind,
-            "settings": self.settings.model_dump(mode="json"),
+            "settings": self.settings.recorded(),
             # Jobs, on no hosts that stay: what their links and queues are is in each trial.
             "jobs": True,
             # Else the software bridge shapes.

@@ -18,6 +18,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from tsnrepro.common.errors import CommandError, JobDeadlineError, TestbedError
+from tsnrepro.config.registry import RACK
 from tsnrepro.testbeds import facts
 from tsnrepro.testbeds.clocks import ClockSync, ClockSyncFailure
 from tsnrepro.testbeds.host import (
@@ -84,7 +85,7 @@ class SessionJobs:
     acceleration: Acceleration = "none"
 
     def __init__(
-        self, hosts: Mapping[str, RemoteHost], kind: str = "hardware", during: During | None = None
+        self, hosts: Mapping[str, RemoteHost], kind: str = RACK, during: During | None = None
     ) -> None:
         self.hosts, self.kind = hosts, kind
         self._during: During = during or (lambda _: nullcontext([]))

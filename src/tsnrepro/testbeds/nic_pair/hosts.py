@@ -6,7 +6,7 @@ from typing import Any
 
 from tsnrepro.common.errors import TestbedError
 from tsnrepro.common.topology import CARD, LISTENER, TALKER
-from tsnrepro.config.nic_pair import CardsSettings
+from tsnrepro.config.nic_pair import NicPairSettings
 from tsnrepro.config.rack import RackStation
 from tsnrepro.testbeds.nic_pair.inline_switch import InlineSwitch
 from tsnrepro.testbeds.rack import ports
@@ -34,8 +34,8 @@ class CardOfHost:
     """
 
     def __init__(self, shell: Shell, settings: RackStation, link_rate_mbps: float) -> None:
-        self._shell, self._card, self._rate = shell, settings.card, link_rate_mbps
-        self.devices = {CARD: settings.card}
+        self._shell, self._card, self._rate = shell, settings.interface, link_rate_mbps
+        self.devices = {CARD: settings.interface}
 
     def save(self) -> dict[str, Any]:
         """Return the state of the card, its addresses, its queues and whether it saves energy."""
@@ -109,7 +109,7 @@ class Pair(Connected):
     """
 
     def __init__(
-        self, settings: CardsSettings, stack: ExitStack, tell: CommandSink | None = None
+        self, settings: NicPairSettings, stack: ExitStack, tell: CommandSink | None = None
     ) -> None:
         super().__init__(connect(settings, roles_of(settings), stack), tell)
         self.settings = settings
@@ -133,18 +133,18 @@ class Pair(Connected):
         return [role for role in roles_of(self.settings) if role != BOARD]
 
 
-def roles_of(settings: CardsSettings) -> tuple[str, ...]:
+def roles_of(settings: NicPairSettings) -> tuple[str, ...]:
     """Return the roles of a testbed's hosts."""
     return (*STATIONS, LOADER, BOARD) if settings.hosts.sw else STATIONS
 
 
-def clocks_of(settings: CardsSettings) -> dict[str, list[str]]:
+def clocks_of(settings: NicPairSettings) -> dict[str, list[str]]:
     """Return the ports that linuxptp speaks over, by the roles of the hosts whose clocks it keeps.
 
     A board is between: its clock follows the talker's, and the listener's follows it.
     """
     hosts = settings.hosts
-    cards = {TALKER: [hosts.talker.card], LISTENER: [hosts.listener.card]}
+    cards = {TALKER: [hosts.talker.interface], LISTENER: [hosts.listener.interface]}
     if hosts.sw is not None:
         cards[BOARD] = [hosts.sw.talker_port, hosts.sw.listener_port]
     return cards

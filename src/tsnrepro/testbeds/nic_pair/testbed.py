@@ -1,4 +1,4 @@
-"""The testbed of kind ``cards``: a talker and a listener whose cards are cabled for shaping."""
+"""The testbed of kind ``nic-pair``: a talker and a listener whose cards are cabled for shaping."""
 
 from contextlib import AbstractContextManager, ExitStack
 from functools import partial
@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tsnrepro.common.topology import LISTENER, TALKER
-from tsnrepro.config.nic_pair import CardsSettings
+from tsnrepro.config.nic_pair import NicPairSettings
 from tsnrepro.config.rack import RackStation
 from tsnrepro.native import streams
 from tsnrepro.testbeds.clocks import ClockSync, ClockSyncFailure
@@ -46,14 +46,14 @@ class CardsTestbed:
         runs at another speed.
     """
 
-    kind = "cards"
+    kind = "nic-pair"
     machines = ()
     max_parallel = 1
     acceleration: Acceleration = "none"
 
     def __init__(
         self,
-        settings: CardsSettings,
+        settings: NicPairSettings,
         name: str,
         purpose: str = "",
         journals: Path | None = None,
@@ -116,7 +116,7 @@ class CardsTestbed:
         """Return the facts that every record of this testbed carries; hosts go by their roles."""
         kept = {"link_rate_mbps", "ptp"}
         cards = {role: getattr(self.settings.hosts, role).chip for role in STATIONS}
-        settings = self.settings.model_dump(mode="json", include=kept)
+        settings = self.settings.recorded(include=kept)
         hosts = {role: facts_by_role(host, [], role) for role, host in self._jobs.hosts.items()}
         switch = self.settings.hosts.sw
         between = {"switch": switch.driver} if switch else {}
@@ -125,12 +125,12 @@ class CardsTestbed:
 
 
 def _end(role: str, host: RackStation) -> LinkEnd:
-    return LinkEnd(role, host.card, (f"{host.ipv4}/{_PREFIX}",))
+    return LinkEnd(role, host.interface, (f"{host.ipv4}/{_PREFIX}",))
 
 
 def restore(name: str, journal: Journal, tell: CommandSink | None = None) -> bool:
     """Bring the hosts back to what they were before a campaign that did not end."""
-    return rollback(journal, CardsSettings, Pair, f"restoring {name}", tell)
+    return rollback(journal, NicPairSettings, Pair, f"restoring {name}", tell)
 
 
 if TYPE_CHECKING:

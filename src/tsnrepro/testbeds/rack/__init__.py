@@ -1,1 +1,1 @@
-"""The testbed of kind ``hardware``: hosts and switches of a rack, reached over SSH."""
+"""The testbed of kind ``rack``: hosts and switches of a rack, reached over SSH."""

@@ -4,15 +4,15 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from tsnrepro.common.errors import TestbedError
-from tsnrepro.config.nic_pair import CardsSettings
-from tsnrepro.config.rack import Access, HardwareSettings
+from tsnrepro.config.nic_pair import NicPairSettings
+from tsnrepro.config.rack import Access, RackSettings
 from tsnrepro.testbeds.ssh import SshHost
 
 JUMP = "jump host"
 
 
 def connect(
-    settings: HardwareSettings | CardsSettings, roles: tuple[str, ...], stack: ExitStack
+    settings: RackSettings | NicPairSettings, roles: tuple[str, ...], stack: ExitStack
 ) -> dict:
     """Return a connection to each host, by its role; ``stack`` closes them.
 
@@ -22,8 +22,8 @@ def connect(
         A host cannot be reached, shows a key that is not in ``known_hosts``, or refuses the login.
     """
     jump = None
-    if settings.jump:
-        jump = _connect(settings, JUMP, settings.jump, None)
+    if settings.jump_host:
+        jump = _connect(settings, JUMP, settings.jump_host, None)
         stack.callback(jump.close)
     connected = {}
     for role in roles:
@@ -33,7 +33,7 @@ def connect(
 
 
 def _connect(
-    settings: HardwareSettings | CardsSettings, role: str, access: Access, through: SshHost | None
+    settings: RackSettings | NicPairSettings, role: str, access: Access, through: SshHost | None
 ) -> SshHost:
     known = Path(settings.known_hosts).expanduser()
     if not known.is_file():

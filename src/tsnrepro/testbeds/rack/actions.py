@@ -5,7 +5,7 @@ from contextlib import ExitStack
 from typing import cast, get_args
 
 from tsnrepro.common.errors import ConfigurationError, TestbedError
-from tsnrepro.config import CardsSettings, Configuration, HardwareSettings
+from tsnrepro.config import Configuration, NicPairSettings, RackSettings
 from tsnrepro.config.files import testbed_settings
 from tsnrepro.testbeds.lock import TestbedLock
 from tsnrepro.testbeds.nic_pair import testbed as cards
@@ -50,10 +50,10 @@ def doctor(name: str, *, as_json: bool, frer: bool) -> None:
         )
 
 
-def pair_settings(name: str) -> CardsSettings | None:
+def pair_settings(name: str) -> NicPairSettings | None:
     """Return the settings of a testbed of two cards, None where it is a rack."""
     settings = _reached(name)
-    return settings if isinstance(settings, CardsSettings) else None
+    return settings if isinstance(settings, NicPairSettings) else None
 
 
 def configure(name: str, configuration: str, *, dry_run: bool) -> None:
@@ -67,7 +67,7 @@ def configure(name: str, configuration: str, *, dry_run: bool) -> None:
         A testbed of this kind has no such configuration, or is not set up beforehand.
     """
     settings = _reached(name)
-    if isinstance(settings, CardsSettings):
+    if isinstance(settings, NicPairSettings):
         raise ConfigurationError(
             "each trial sets two cards up for itself, and takes all back at its end",
             f"config/testbeds/{name}.yaml",
@@ -77,7 +77,7 @@ def configure(name: str, configuration: str, *, dry_run: bool) -> None:
         raise ConfigurationError(
             f"a rack is set up as {' or '.join(get_args(Configuration))}, not as {configuration}",
             f"config/testbeds/{name}.yaml",
-            "Modes of shaping are those of testbeds of kind cards",
+            "Modes of shaping are those of testbeds of kind nic-pair",
         )
     if not dry_run:
         with HardwareTestbed(settings, name, "set up by hand") as testbed:
@@ -93,14 +93,14 @@ def configure(name: str, configuration: str, *, dry_run: bool) -> None:
     tell_clocks(settings)
 
 
-def tell_clocks(settings: HardwareSettings) -> None:
+def tell_clocks(settings: RackSettings) -> None:
     """Print what keeps the clocks together in trials that need it, where anything does."""
     ptp = settings.ptp
     if ptp is None:
         return
     stamping = settings.stamping
     told = [
-        time_service.told(ptp, role, [getattr(ptp.cards, role)], stamping.get(role))
+        time_service.told(ptp, role, [getattr(ptp.interfaces, role)], stamping.get(role))
         for role in STATIONS
     ]
     print("# before each trial that needs the clocks together")
@@ -111,7 +111,7 @@ def tell_clocks(settings: HardwareSettings) -> None:
 
 def restore_rack(name: str, *, dry_run: bool) -> None:
     """Bring a rack back to what it was before a campaign that did not end."""
-    restoring = cards.restore if isinstance(_reached(name), CardsSettings) else restore
+    restoring = cards.restore if isinstance(_reached(name), NicPairSettings) else restore
     with TestbedLock(name, f"restoring {name}"):
         found = restoring(name, Journal(name), tell if dry_run else None)
     if not found:
@@ -120,6 +120,6 @@ def restore_rack(name: str, *, dry_run: bool) -> None:
         print(f"{name}: as it was before the campaign")
 
 
-def _reached(name: str) -> HardwareSettings | CardsSettings:
+def _reached(name: str) -> RackSettings | NicPairSettings:
     settings = testbed_settings(name)
-    return settings if isinstance(settings, CardsSettings) else rack_settings(name, settings)
+    return settings if isinstance(settings, NicPairSettings) else rack_settings(name, settings)

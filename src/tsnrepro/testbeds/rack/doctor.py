@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tsnrepro.common.errors import TestbedError
 from tsnrepro.common.repository import root
-from tsnrepro.config import CardsSettings, HardwareSettings
+from tsnrepro.config import NicPairSettings, RackSettings
 from tsnrepro.testbeds.nic_pair.hosts import LOADER, Pair
 from tsnrepro.testbeds.rack import (
     doctor_clocks,
@@ -55,12 +55,12 @@ _CONTROLLER = "here"
 _GOVERNORS = "cat /sys/devices/system/cpu/cpu*/cpufreq/scaling_governor 2>/dev/null"
 
 
-def examine(settings: HardwareSettings | CardsSettings) -> list[HostFinding]:
+def examine(settings: RackSettings | NicPairSettings) -> list[HostFinding]:
     """Look at every host of a rack, or of a pair; nothing is changed."""
     findings: list[HostFinding] = []
     with ExitStack() as stack:
         try:
-            pair = isinstance(settings, CardsSettings)
+            pair = isinstance(settings, NicPairSettings)
             rack = Pair(settings, stack) if pair else Rack(settings, stack)
         except TestbedError as error:
             return [HostFinding("reachable", error.where or "rack", STOP, error.what, error.remedy)]
@@ -123,7 +123,7 @@ def _needed(host: ExaminedHost) -> tuple[str, ...]:
         return _BASE
     settings = host.rack.settings
     needed = _OF_STATION
-    if isinstance(settings, CardsSettings):
+    if isinstance(settings, NicPairSettings):
         # The listener speaks once, so that a switch learns where it is.
         needed = (*_BASE, "ping") if settings.hosts.sw else _BASE
     return (*needed, *(_OF_PTP if ptp and host.role != LOADER else ()))

@@ -5,7 +5,7 @@ import time
 from collections.abc import Iterator
 
 from tsnrepro.common.topology import LISTENER
-from tsnrepro.config import CardsSettings, HardwareSettings
+from tsnrepro.config import NicPairSettings, RackSettings
 from tsnrepro.config.ptp import RackPtpSettings
 from tsnrepro.testbeds.nic_pair.hosts import clocks_of
 from tsnrepro.testbeds.rack import nic_timestamps as card_stamps
@@ -48,20 +48,20 @@ def clock_hardware(host: ExaminedHost) -> Iterator[HostFinding]:
 def arrival_stamps(host: ExaminedHost) -> Iterator[HostFinding]:
     """Look whether the measured card of a rack's listener stamps arrivals, where that is asked."""
     settings = host.rack.settings
-    card = settings.stamping.get(host.role) if isinstance(settings, HardwareSettings) else None
+    card = settings.stamping.get(host.role) if isinstance(settings, RackSettings) else None
     if card is None:
         return
     lacks = card_stamps.lacking(host.said("ethtool", "-T", card), every_frame=True)
     if not host.has("hwstamp_ctl"):
         lacks.append("hwstamp_ctl of linuxptp to set it")
     found = f"no {', '.join(lacks)}" if lacks else "every frame, by the card"
-    remedy = "Take another card, or set `receive_stamps: software`"
+    remedy = "Take another card, or set `rx_timestamping: software`"
     yield host.finding(f"arrival stamps of {card}", STOP if lacks else PASS, found, remedy)
 
 
 def _remedy_of(host: ExaminedHost) -> str:
     # With a board between, software time stamps are no way out.
-    if isinstance(host.rack.settings, CardsSettings) and host.rack.settings.hosts.sw:
+    if isinstance(host.rack.settings, NicPairSettings) and host.rack.settings.hosts.sw:
         return "Take another card: a board's gates go by clocks in hardware"
     return "Take another card, or set `ptp: {time_stamping: software}`"
 
@@ -75,15 +75,15 @@ def _clock_cards(host: ExaminedHost) -> list[str]:
     """Return the devices whose clocks the host's time comes from."""
     ptp = host.rack.settings.ptp
     if isinstance(ptp, RackPtpSettings):
-        return [getattr(ptp.cards, host.role)]
-    if isinstance(host.rack.settings, CardsSettings):
+        return [getattr(ptp.interfaces, host.role)]
+    if isinstance(host.rack.settings, NicPairSettings):
         return clocks_of(host.rack.settings)[host.role]
     return list(host.devices.values())
 
 
 def _has_clock_kept(host: ExaminedHost) -> bool:
     """Tell whether a host's clock is one of those that are kept together."""
-    if isinstance(host.rack.settings, CardsSettings):
+    if isinstance(host.rack.settings, NicPairSettings):
         return host.role in clocks_of(host.rack.settings)
     return host.station
 

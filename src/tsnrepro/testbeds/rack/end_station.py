@@ -45,11 +45,11 @@ class Station:
     ) -> None:
         self._shell, self._settings, self._peer = shell, settings, peer
         self._program, self._stamps = program, stamps
-        self.devices = {CARD: settings.card}
+        self.devices = {CARD: settings.interface}
 
     def save(self) -> dict[str, Any]:
         """Return the state of the card, its addresses and neighbours, and kernel settings."""
-        card = self._settings.card
+        card = self._settings.interface
         stamping = {"stamps": card_stamps.policy(self._shell, card)} if self._stamps else {}
         return stamping | {
             "port": ports.save(self._shell, card),
@@ -61,12 +61,12 @@ class Station:
     def refuse(self, state: dict[str, Any]) -> None:
         """Refuse a card with somebody's programs or filters, and one without stamps asked for."""
         if self._stamps:
-            card_stamps.refuse_without(self._shell, self._settings.card)
-        ports.refuse_filters(self._shell, self._settings.card, state["port"])
+            card_stamps.refuse_without(self._shell, self._settings.interface)
+        ports.refuse_filters(self._shell, self._settings.interface, state["port"])
 
     def prepare(self) -> None:
         """Set the card up, give it its address, and count what it sends and receives."""
-        card = self._settings.card
+        card = self._settings.interface
         ports.prepare(self._shell, card, None, silent=False)
         self._shell.change(["sysctl", "-qw", *(f"{n}={v}" for n, v in _SYSCTLS.items())])
         if self._address not in self._addresses():
@@ -81,30 +81,30 @@ class Station:
 
     def count(self, configuration: Any, frer: Any, stream: StreamFilter) -> None:
         """Count a stream."""
-        card = self._settings.card
+        card = self._settings.interface
         self._shell.change(frerctl.configure(self._program, card, configuration, frer, stream))
 
     def count_streams(self, frer: Any, streams: list[SwitchStream]) -> None:
         """Count several streams."""
-        card = self._settings.card
+        card = self._settings.interface
         self._shell.change(frerctl.configure_streams(self._program, card, frer, streams))
 
     def pin(self, mac: str) -> None:
         """Keep the other one's MAC address."""
-        entry = [self._peer, "lladdr", mac, "dev", self._settings.card, "nud", "permanent"]
+        entry = [self._peer, "lladdr", mac, "dev", self._settings.interface, "nud", "permanent"]
         self._shell.change(["ip", "neigh", "replace", *entry])
 
     def mac(self) -> str:
         """Return the card's MAC address."""
-        return ports.link_of(self._shell, self._settings.card)["address"]
+        return ports.link_of(self._shell, self._settings.interface)["address"]
 
     def counters(self) -> str:
         """Return the station's counters and the kernel's."""
-        return self._shell.read(kernel.snapshot(self._program, self._settings.card))
+        return self._shell.read(kernel.snapshot(self._program, self._settings.interface))
 
     def restore(self, state: dict[str, Any]) -> None:
         """Bring everything back; what is as it was is left alone."""
-        card, change = self._settings.card, self._shell.change
+        card, change = self._settings.interface, self._shell.change
         if self._pinned() and not state["neighbour"]:
             change(["ip", "neigh", "del", self._peer, "dev", card])
         for address in self._addresses():
@@ -121,11 +121,11 @@ class Station:
         return self._shell.read(["sysctl", "-n", name]).strip()
 
     def _addresses(self) -> list[str]:
-        return addresses(self._shell, self._settings.card)
+        return addresses(self._shell, self._settings.interface)
 
     def _pinned(self) -> bool:
         """Tell whether the other one's MAC address is kept for good."""
-        where = ["to", self._peer, "dev", self._settings.card, "nud", "permanent"]
+        where = ["to", self._peer, "dev", self._settings.interface, "nud", "permanent"]
         return bool(_json(self._shell, ["ip", "-j", "neigh", "show", *where]))
 
 

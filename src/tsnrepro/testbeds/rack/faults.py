@@ -12,7 +12,7 @@ from dataclasses import replace
 from tsnrepro.common.errors import TestbedError
 from tsnrepro.common.topology import SWITCHES, TALKER
 from tsnrepro.config.frer import LatentSettings
-from tsnrepro.config.rack import HardwareSettings
+from tsnrepro.config.rack import RackSettings
 from tsnrepro.native import streams
 from tsnrepro.testbeds.clocks import read_clocks
 from tsnrepro.testbeds.faults import Event, Faults, LatentDetection
@@ -27,7 +27,7 @@ class RackFaults(Faults):
     """What may go wrong on a rack: links anywhere, and what our data plane does where it runs."""
 
     def __init__(
-        self, hosts: Mapping[str, RemoteHost], settings: HardwareSettings, program: str
+        self, hosts: Mapping[str, RemoteHost], settings: RackSettings, program: str
     ) -> None:
         super().__init__(hosts, settings, program)
         self.data_planes = tuple(

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from tsnrepro.common.errors import TestbedError
 from tsnrepro.common.topology import SWITCHES
-from tsnrepro.config import CardsSettings
+from tsnrepro.config import NicPairSettings
 from tsnrepro.config.nic_pair import ShapingSwitch
 from tsnrepro.config.rack import Lan966xSwitch
 
@@ -57,7 +57,7 @@ class ExaminedHost:
     @property
     def of_pair(self) -> bool:
         """Whether a cable alone joins its card to the other host's."""
-        return isinstance(self.rack.settings, CardsSettings)
+        return isinstance(self.rack.settings, NicPairSettings)
 
     @property
     def station(self) -> bool:

@@ -61,9 +61,7 @@ class HostLease(Generic[Hosts]):
         self._put_back()
         hosts = self._connect(self._stack)
         self._stack.enter_context(self._undoing)
-        self._reservation = Reservation(
-            hosts.shells, self._settings.reserved_minutes, self._purpose
-        )
+        self._reservation = Reservation(hosts.shells, self._settings.lease_minutes, self._purpose)
         settings = self._settings.model_dump(mode="json")
         entry = {"settings": settings, "token": self._reservation.token, "state": None}
         # First, so that whoever finds our reservation after we were killed knows it for ours.
@@ -146,10 +144,10 @@ def rollback(
     entry = journal.read()
     if entry is None:
         return False
-    settings = parse(model, entry["settings"], str(journal.path))
+    settings = parse(model, entry["settings"], str(journal.path), from_record=True)
     with ExitStack() as stack:
         hosts = connect(settings, stack, tell)
-        reserved = Reservation(hosts.shells, settings.reserved_minutes, purpose, entry["token"])
+        reserved = Reservation(hosts.shells, settings.lease_minutes, purpose, entry["token"])
         if tell is None:
             reserved.take()
             stack.callback(reserved.release)

@@ -42,7 +42,7 @@ def refuse_without(shell: Shell, card: str) -> None:
         raise TestbedError(
             f"{card} cannot stamp what arrives: it has no {', '.join(lacks)}",
             shell.name,
-            "Take another card, or set `receive_stamps: software`",
+            "Take another card, or set `rx_timestamping: software`",
         )
 
 
@@ -83,5 +83,5 @@ def stamp_every_frame(shell: Shell, card: str) -> None:
         raise TestbedError(
             f"{card} was told to stamp every frame and has receive filter {now}",
             shell.name,
-            "Set `receive_stamps: software`",
+            "Set `rx_timestamping: software`",
         )

@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator
 
 from tsnrepro.common.topology import CARD, LISTENER, SWITCHES, TALKER
-from tsnrepro.config import HardwareSettings
+from tsnrepro.config import RackSettings
 from tsnrepro.native import streams
 from tsnrepro.native.streams.command import Pacing, StopCondition, talker
 from tsnrepro.testbeds.quiescence import settle
@@ -45,7 +45,7 @@ def prove(testbed: HardwareTestbed, *, link_s: float = _LINK_SECONDS) -> list[Ho
     return findings
 
 
-def prove_rack(settings: HardwareSettings, name: str) -> list[HostFinding]:
+def prove_rack(settings: RackSettings, name: str) -> list[HostFinding]:
     """Bring a rack up, prove that FRER works on it, and put it back."""
     with HardwareTestbed(settings, name, "the doctor's proof of FRER") as testbed:
         return prove(testbed)

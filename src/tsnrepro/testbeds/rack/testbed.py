@@ -1,4 +1,4 @@
-"""The testbed of kind ``hardware``: a talker, two FRER switches and a listener in a rack."""
+"""The testbed of kind ``rack``: a talker, two FRER switches and a listener in a rack."""
 
 import time
 from collections.abc import Sequence
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from tsnrepro.common.errors import ConfigurationError, TestbedError
 from tsnrepro.common.topology import HOSTS, LISTENER, SWITCHES, TALKER, member_names
-from tsnrepro.config import Configuration, HardwareSettings
+from tsnrepro.config import Configuration, RackSettings
 from tsnrepro.config.ptp import PtpSettings
 from tsnrepro.native import frer, streams
 from tsnrepro.testbeds import facts
@@ -53,7 +53,7 @@ class Rack(Connected):
     """
 
     def __init__(
-        self, settings: HardwareSettings, stack: ExitStack, tell: CommandSink | None = None
+        self, settings: RackSettings, stack: ExitStack, tell: CommandSink | None = None
     ) -> None:
         super().__init__(connect(settings, HOSTS, stack), tell)
         self.settings = settings
@@ -149,14 +149,14 @@ class HardwareTestbed:
         A host cannot be reached or set up, or somebody else has reserved the rack.
     """
 
-    kind = "hardware"
+    kind = "rack"
     machines = _STATIONS
     max_parallel = 1
     faults: Faults
 
     def __init__(
         self,
-        settings: HardwareSettings,
+        settings: RackSettings,
         name: str,
         purpose: str = "",
         journals: Path | None = None,
@@ -195,7 +195,7 @@ class HardwareTestbed:
         # Without the names of the topology, one of which their cards may happen to have.
         on_host = programs.on_host()
         hosts = {role: RackHost(self._rack.connections[role], {}, on_host) for role in _STATIONS}
-        cards = {role: [getattr(ptp.cards, role)] for role in _STATIONS}
+        cards = {role: [getattr(ptp.interfaces, role)] for role in _STATIONS}
         program = str(streams.listener())
         return ClockKeeper(hosts, cards, program, ptp, self.settings.stamping)
 
@@ -289,14 +289,14 @@ class HardwareTestbed:
         hosts = everywhere(self._describe_host, HOSTS)
         measured = (
             "link_rate_mbps",
-            "receive_stamps",
+            "rx_timestamping",
             "receive_buffer_bytes",
-            "realtime_listener",
+            "listener_sched_fifo",
             "frer",
         )
         # Its cards are somebody's, and go by no name in records.
         kept = dict.fromkeys(measured, True) | {"ptp": {*PtpSettings.model_fields}}
-        settings = self.settings.model_dump(mode="json", include=kept)
+        settings = self.settings.recorded(include=kept)
         controller = facts.controller()
         return {
             "testbed": self.kind,
@@ -335,10 +335,10 @@ def _frames(snapshot: Snapshot, role: str) -> dict:
 
 def restore(name: str, journal: Journal, tell: CommandSink | None = None) -> bool:
     """Bring a rack back to what it was before a campaign that did not end; see ``rollback``."""
-    return rollback(journal, HardwareSettings, Rack, f"restoring {name}", tell)
+    return rollback(journal, RackSettings, Rack, f"restoring {name}", tell)
 
 
-def rack_settings(name: str, settings: object) -> HardwareSettings:
+def rack_settings(name: str, settings: object) -> RackSettings:
     """Return the settings of a testbed that is a rack.
 
     Raises
@@ -346,10 +346,10 @@ def rack_settings(name: str, settings: object) -> HardwareSettings:
     ConfigurationError
         It is of another kind.
     """
-    if isinstance(settings, HardwareSettings):
+    if isinstance(settings, RackSettings):
         return settings
     raise ConfigurationError(
-        f"testbed '{name}' is not of kind hardware", f"config/testbeds/{name}.yaml"
+        f"testbed '{name}' is not of kind rack", f"config/testbeds/{name}.yaml"
     )
 
 

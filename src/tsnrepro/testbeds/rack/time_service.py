@@ -116,7 +116,7 @@ class ClockKeeper:
             agreed.append(self._still_agreed())
 
     def _start(self, ptp: PtpSettings, longest_s: float, stack: ExitStack) -> None:
-        deadline_s = longest_s + ptp.locked_within_s + _COMMAND_SECONDS
+        deadline_s = longest_s + ptp.lock_timeout_s + _COMMAND_SECONDS
         ahead_s = read_clocks(self._hosts[TALKER], self._program).tai_offset_s
         for role, host in self._hosts.items():
             host.run(["mkdir", "-p", _FOLDER], deadline_s=_COMMAND_SECONDS).check()
@@ -140,8 +140,8 @@ class ClockKeeper:
     def _wait(self) -> ClockSync:
         """Wait until the clocks agree as closely as is asked for."""
         ptp = self._settings
-        end = time.monotonic() + (ptp.locked_within_s if ptp else 0.0)
-        most_ns = ptp.most_uncertainty_ns if ptp else float("inf")
+        end = time.monotonic() + (ptp.lock_timeout_s if ptp else 0.0)
+        most_ns = ptp.max_clock_error_ns if ptp else float("inf")
         while True:
             self._see_that_all_run()
             found = self._agreement()
