@@ -1,11 +1,11 @@
--- Calculations of tsnrepro.sty: numbers that follow from values, and decisions between sentences.
+-- The calculations and decisions of tsnrepro.sty.
 
 local tsnrepro = {}
 
-local function stop(what, said)
+local function stop(what, reason)
   tex.error("Package tsnrepro Error: cannot calculate " .. what, {
-    tostring(said),
-    "nil stands for a value that is not known: ask \\ifknown or \\ifbounded before.",
+    tostring(reason),
+    "nil is an unknown value: test it with \\ifknown or \\ifbounded.",
   })
 end
 
@@ -18,7 +18,7 @@ local function evaluate(what)
   return result
 end
 
--- From five digits on, groups of three are set apart by a thin space, as in the tables.
+-- From five digits, groups of three are separated by a thin space, as in the tables.
 local function grouped(text)
   local whole, rest = text:match("^(%d+)(.*)$")
   if whole == nil or #whole < 5 then return text end
@@ -39,7 +39,7 @@ function tsnrepro.decide(what)
   tex.sprint("\\csname " .. choice .. "\\endcsname")
 end
 
--- The cells of a row: one command for each key that one with {a,b} stands for.
+-- The cells of a row: one command for each key in a pattern with {a,b}.
 function tsnrepro.cells(command, keys)
   local before, words, after = keys:match("^([^{]*){([^{}]*)}([^}]*)$")
   if not words then return stop(keys, "there is no {a,b} in it") end

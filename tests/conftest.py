@@ -7,7 +7,7 @@ import time
 
 import hypothesis
 import pytest
-from in_browser import browser, tab  # noqa: F401 - fixtures
+from browser_tabs import browser, tab  # noqa: F401 - fixtures
 from machine_stalls import MachineStalls
 from network_namespaces import in_network_of
 from outside_files import missing_files

@@ -8,7 +8,7 @@ from tsnrepro.papers.glossary import Glossary
 from tsnrepro.published.checks import load_checks
 from tsnrepro.published.claims import accepted_verdicts, load_claims
 from tsnrepro.published.documents import documents
-from tsnrepro.report.crate import load_citation
+from tsnrepro.report.deposit_metadata import load_citation
 from tsnrepro.studies.study import load_study
 
 # By the file of this repository that is damaged: what reads it.

@@ -31,10 +31,10 @@ from tsnrepro.experiments.shaping import (
     values as shaping_values,
 )
 from tsnrepro.experiments.shaping.log import LISTENER_DTYPE
+from tsnrepro.experiments.shaping.media import DifferentMediaError
 from tsnrepro.experiments.shaping.phase import Gate, held
 from tsnrepro.experiments.shaping.plan import Factors
 from tsnrepro.experiments.shaping.settings import ShapingPart
-from tsnrepro.published.media import DifferentMediaError
 from tsnrepro.stats.estimate import Estimate
 
 DAY_NS = 1_790_000_000 * 10**9  # a time of day, which a float cannot hold to the nanosecond

@@ -1,4 +1,4 @@
-"""The examples of the pages, and what they read, on trials of the model measured here."""
+"""Loading, comparing and simulating, and the examples of the documentation."""
 
 import re
 import shutil
@@ -25,14 +25,14 @@ def short(results):
     return tsnrepro.load("short", results)
 
 
-def test_a_campaign_is_found_by_its_name(short, results):
+def test_a_campaign_is_loaded_by_name(short, results):
     assert short.testbeds == {"latency": "model", "loss": "model", "tcp": "model"}
     assert tsnrepro.load("model/short", results).experiments == ["latency", "loss", "tcp"]
-    with pytest.raises(RecordError, match=r"nothing analysed is called 'long'.*model/short"):
+    with pytest.raises(RecordError, match=r"no analysed campaign 'long'.*model/short"):
         tsnrepro.load("long", results)
 
 
-def test_what_was_measured_comes_before_the_models(short, results, tmp_path):
+def test_measured_runs_take_precedence_over_simulated_ones(short, results, tmp_path):
     shutil.copytree(results, tmp_path / "results")
     shutil.copytree(results / "model", tmp_path / "results" / "emulated")
     shutil.rmtree(tmp_path / "results" / "emulated" / "short" / "tcp")
@@ -54,7 +54,7 @@ def test_trials_samples_and_values(short):
     assert value["low"] <= value["value"] <= value["high"]
 
 
-def test_a_trial_down_to_its_outputs(short):
+def test_a_trial_has_a_record_and_outputs(short):
     name = short.trials("latency")["trial"].iloc[0]
     trial = short.raw(name)
     assert trial.record["trial"] == name
@@ -67,15 +67,15 @@ def test_a_trial_down_to_its_outputs(short):
 
 
 @pytest.mark.parametrize(
-    ("ask", "says"),
+    ("access", "message"),
     [
         (lambda found: found.trials("ping"), "'ping' was not measured.*latency, loss, tcp"),
-        (lambda found: found.samples("tcp"), "'tcp' keeps no single latencies"),
+        (lambda found: found.samples("tcp"), "'tcp' has no single latencies"),
     ],
 )
-def test_what_is_not_there_is_said(short, ask, says):
-    with pytest.raises(RecordError, match=says):
-        ask(short)
+def test_missing_data_are_an_error(short, access, message):
+    with pytest.raises(RecordError, match=message):
+        access(short)
 
 
 def test_two_campaigns_side_by_side(short):
@@ -86,7 +86,7 @@ def test_two_campaigns_side_by_side(short):
     assert np.allclose(table["ratio"].dropna(), 1)
 
 
-def test_a_what_if_has_a_row_a_combination():
+def test_a_simulation_has_one_row_per_combination():
     found = tsnrepro.simulate(
         rate_mbps=[100, 900], configuration=["control", "frer"], stall_length_ms=4
     )
@@ -111,8 +111,8 @@ def test_the_example_of_a_page_runs(page, results, tmp_path, monkeypatch):
     exec(compile("\n".join(examples), page, "exec"), {})
 
 
-def test_whole_settings_are_no_factors_to_draw_over():
-    """Trials of shaping say which gates there were, as a tree of settings."""
+def test_nested_settings_are_not_factors_of_a_figure():
+    """Trials of shaping have gates as a nested setting."""
     trials = pd.DataFrame(
         {"mode": ["tas", "cbs"], "gates": [{"entries": [1]}, {"entries": [2]}], "lost": [0, 1]}
     )
@@ -124,7 +124,7 @@ def test_whole_settings_are_no_factors_to_draw_over():
     ]
 
 
-def test_trials_that_have_nothing_in_the_colour_have_no_empty_legend():
+def test_a_colour_without_values_has_no_legend():
     trials = pd.DataFrame({"load": [1, 2, 3], "lost": [0, 5, None], "kind": [None, None, "a"]})
     (panel,) = explore_figures.any_factor(trials, "load", "lost", "kind").axes
     assert panel.get_legend() is None

@@ -1,4 +1,4 @@
-"""What measuring notebooks show before and after, on a short campaign of the model."""
+"""The plan and the first figure of measuring notebooks, on a short campaign of the model."""
 
 import shutil
 
@@ -20,7 +20,7 @@ def repository(short_repository, tmp_path, monkeypatch):
     return folder
 
 
-def test_what_is_planned_is_a_table_of_trials_and_seconds(repository):
+def test_the_plan_has_trials_and_seconds(repository):
     table = tsnrepro.planned("tcp", "model", "short")
     assert table["trials"].sum() == table["recorded"].sum() == 18
     assert table["nominal_s"].sum() == 0
@@ -33,7 +33,7 @@ def test_what_is_planned_is_a_table_of_trials_and_seconds(repository):
 
 
 def run_of(repository, experiment):
-    """Return what measuring returned: the list of trials, with the place of their store."""
+    """Return the manifest of a run as measuring returns it, with the folder of its store."""
     store, run = open_run(repository / f"results/model/short/{experiment}/run.json")
     return run | {"folder": str(store.folder)}
 
@@ -42,7 +42,7 @@ def run_of(repository, experiment):
     ("experiment", "x", "y"),
     [("tcp", "duration_s", "goodput_mbps"), ("loss", "rate_mbps", "loss_percent")],
 )
-def test_a_first_look_has_a_mark_for_each_trial(repository, experiment, x, y):
+def test_the_first_figure_has_a_mark_for_each_trial(repository, experiment, x, y):
     run = run_of(repository, experiment)
     (axes,) = tsnrepro.first_look(run).axes
     assert (axes.get_xlabel(), axes.get_ylabel()) == (x, y)
@@ -50,13 +50,13 @@ def test_a_first_look_has_a_mark_for_each_trial(repository, experiment, x, y):
     assert {text.get_text() for text in axes.get_legend().get_texts()} == {"control", "frer"}
 
 
-def test_what_fits_no_picture_is_said_in_words(repository):
+def test_without_a_figure_there_is_a_message(repository):
     run = run_of(repository, "tcp")
     assert isinstance(tsnrepro.first_look(run | {"trials": []}), str)
 
 
 @pytest.mark.parametrize("name", list(experiments()))
-def test_every_measuring_notebook_begins_with_its_plan_and_ends_with_a_look(name):
+def test_every_measuring_notebook_begins_with_its_plan_and_ends_with_a_figure(name):
     notebook = nbformat.read(root() / f"notebooks/measure/{name}.ipynb", as_version=4)
     code = [cell.source for cell in notebook.cells if cell.cell_type == "code"]
     assert f'tsnrepro.planned("{name}", testbed, campaign)' in code[1]

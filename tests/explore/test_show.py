@@ -1,4 +1,4 @@
-"""One trial on the terminal, from records of the model."""
+"""One trial on a terminal, from records of the model."""
 
 import shutil
 
@@ -21,25 +21,25 @@ def a_trial(raw, experiment, part=""):
 
 def test_a_trial_is_shown_in_eighty_columns_down_to_its_output(raw):
     trial = a_trial(raw, "loss", "frer-1472B-900M")
-    said = show(trial.name)
-    assert max(map(len, said.splitlines())) <= COLUMNS
-    assert said.startswith(trial.name)
-    assert "experiment loss, campaign short, testbed model" in said
-    assert "payload_bytes                         1472" in said
-    assert "copies made" in said
-    assert "network.json.gz" in said
+    text = show(trial.name)
+    assert max(map(len, text.splitlines())) <= COLUMNS
+    assert text.startswith(trial.name)
+    assert "experiment loss, campaign short, testbed model" in text
+    assert "payload_bytes                         1472" in text
+    assert "copies made" in text
+    assert "network.json.gz" in text
     for section in ("Factors", "Results", "Where the datagrams went", "Raw output"):
-        assert f"\n{section}\n" in said
+        assert f"\n{section}\n" in text
 
 
-def test_where_datagrams_went_adds_up(raw):
-    said = show(a_trial(raw, "loss", "frer-1472B-900M").name)
-    lines = said.split("Where the datagrams went\n")[1].split("\n\n")[0].splitlines()
+def test_the_accounting_adds_up(raw):
+    text = show(a_trial(raw, "loss", "frer-1472B-900M").name)
+    lines = text.split("Where the datagrams went\n")[1].split("\n\n")[0].splitlines()
     counts = [int(line.split()[-3]) for line in lines if line.endswith("%")]
     assert sum(counts[:2]) == sum(counts[2:]) > 0
 
 
-def test_a_part_of_the_name_or_the_folder_will_do(raw):
+def test_a_trial_is_found_by_part_of_its_name_or_folder(raw):
     trial = a_trial(raw, "tcp")
     digest = trial.name.rsplit("-", 2)[1]
     assert find_trial(digest)[1] == trial
@@ -49,21 +49,21 @@ def test_a_part_of_the_name_or_the_folder_will_do(raw):
     assert find_trial(str(trial))[1] == trial
 
 
-def test_no_trial_and_several_are_refused(raw):
+def test_no_match_and_several_are_an_error(raw):
     with pytest.raises(RecordError, match="no trial 'nothing'"):
         show("nothing")
-    with pytest.raises(RecordError, match=r"trials are called 'control'.*more\). Say which"):
+    with pytest.raises(RecordError, match=r"trials match 'control'.*more\). Name one"):
         show("control")
 
 
-def test_an_output_comes_as_it_is_and_unpacked(raw):
+def test_an_output_is_uncompressed(raw):
     name = a_trial(raw, "latency").name
     assert raw_output(name, "half-round-trips-ps.npy.gz").startswith(b"\x93NUMPY")
     with pytest.raises(RecordError, match=r"no output 'iperf3.json'.*network.json.gz"):
         raw_output(name, "iperf3.json")
 
 
-def test_what_was_altered_is_refused(raw, tmp_path):
+def test_an_altered_trial_is_an_error(raw, tmp_path):
     folder = tmp_path / "raw/model/short/tcp/trial"
     shutil.copytree(a_trial(raw, "tcp"), folder)
     (folder / "trial.json").write_text("{}")

@@ -1,4 +1,4 @@
-"""What-ifs on the model: against arithmetic, and fast enough for a slider."""
+"""Simulations for sliders: against arithmetic, and fast enough."""
 
 import time
 
@@ -23,7 +23,7 @@ def lost(**parameters):
     return found.set_index("configuration")["loss_percent"]
 
 
-def test_paths_lose_only_what_all_of_them_lose():
+def test_a_datagram_is_lost_if_all_paths_lose_it():
     """Independent loss of 20 % a path: 20 %, 4 %, 0.8 % within four standard errors of 25 000."""
     chance = 0.2
     for paths in (2, 3):
@@ -34,7 +34,7 @@ def test_paths_lose_only_what_all_of_them_lose():
 
 def test_a_buffer_that_holds_a_stall_loses_nothing():
     small = lost(stall_length_ms=3.0, receive_buffer_bytes=100_000)
-    assert (small > 1).all(), "FRER does not mend what the listener loses"
+    assert (small > 1).all(), "FRER does not recover losses at the listener"
     assert (lost(stall_length_ms=3.0, receive_buffer_bytes=8_000_000) == 0).all()
 
 
@@ -61,17 +61,17 @@ def test_strict_priority_waits_for_one_frame_of_the_load_at_most():
 
 
 @pytest.mark.parametrize(
-    ("answer", "setting"),
-    [(explore_widgets.loss_answer, LOSS), (explore_widgets.gates_answer, GATES)],
+    ("draw", "setting"),
+    [(explore_widgets.loss_figure, LOSS), (explore_widgets.gates_figure, GATES)],
 )
-def test_an_answer_costs_little_beside_its_picture(answer, setting):
-    """What a slider waits for is drawing; side by side, so that no slower machine matters."""
-    answers, pictures = [], []
+def test_a_simulation_takes_less_time_than_its_figure(draw, setting):
+    """Both times are measured here, so that the speed of the machine does not matter."""
+    simulations, figures = [], []
     for _ in range(6):
         began = time.process_time()
-        figure = answer(**setting)
-        answered = time.process_time()
-        assert explore_widgets.picture(figure, 80).startswith(b"\x89PNG")
-        answers.append(answered - began)
-        pictures.append(time.process_time() - answered)
-    assert min(answers) < 2 * min(pictures)
+        figure = draw(**setting)
+        drawn = time.process_time()
+        assert explore_widgets.png(figure, 80).startswith(b"\x89PNG")
+        simulations.append(drawn - began)
+        figures.append(time.process_time() - drawn)
+    assert min(simulations) < 2 * min(figures)

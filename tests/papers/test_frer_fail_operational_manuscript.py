@@ -1,22 +1,20 @@
 """The manuscript on fail-operational FRER: the document's tables and figures, beside our own."""
 
 import re
-from fnmatch import fnmatchcase
 
 import pytest
-from invented_results import (
+from manuscript_checks import REPOSITORY, Manuscript, PageChecks, SourceChecks, latex
+from synthetic_results import (
     RACK,
-    entry,
+    entry_by_pattern,
     facts_of_testbed,
-    trials,
     write_figures,
     write_run,
     write_summary,
 )
-from printed import REPOSITORY, Manuscript, PageChecks, SourceChecks, latex
 
 from tsnrepro.config.registry import experiment_of_key, experiments
-from tsnrepro.papers.columns import Column, Columns
+from tsnrepro.papers.data_sources import DataSource, DataSources
 from tsnrepro.papers.macros import write_paper_inputs
 from tsnrepro.papers.manuscript import scan
 from tsnrepro.published import documents as published
@@ -39,8 +37,8 @@ NAMES = re.compile(
 PAPER = Manuscript(DOCUMENT, NAMES)
 SIMULATED = "simulated"
 UNITS = {"us": "us", "ms": "ms", "mbps": "Mb/s", "percent": "%", "mb": "MB", "kb": "kB", "s": "s"}
-# By pattern, the first that fits; what has three numbers has limits.
-SUITING = {
+# Values by pattern of the key; three numbers are a value with its limits.
+DEFAULTS = {
     "failure.failover.*.within": "all",
     "capture.shown.*": "yes",
     "tcp.equivalence.verdict": "equivalent",
@@ -57,27 +55,17 @@ SUITING = {
 }
 
 
-def invented(key, chosen):
-    found = next(f for at, f in (*chosen.items(), *SUITING.items()) if fnmatchcase(key, at))
-    limits = found if isinstance(found, tuple) else (found, None, None)
-    run = experiment_of_key(key).name
-    words = {"unit": UNITS.get(key.split(".")[-1], ""), "names": trials(run, "all", 12)}
-    return entry(key, *limits, digits=0 if isinstance(found, int) else 1, run=run, **words)
-
-
 def prepared(folder, kind="emulated", measured=True, chosen=None):
-    """Write invented results and the manuscript's inputs, and return their folder."""
+    """Write results and the inputs of the manuscript, and return their folder."""
     used = scan(PAPER.folder)
     verb = "Simulated on" if kind == "model" else "Measured on"
-    facts = [
-        fact | {"value": {"kind": kind, "verb": verb}.get(name, fact["value"])}
-        for fact in facts_of_testbed(**RACK if kind == "rack" else {})
-        for name in [fact["key"].removeprefix("testbed.")]
-    ]
+    rack = RACK if kind == "rack" else {}
+    facts = facts_of_testbed(**rack | {"kind": kind, "verb": verb})
+    patterns = [*(chosen or {}).items(), *DEFAULTS.items()]
     keys = {key.removeprefix(f"{SIMULATED}.") for key in used.measured}
-    promised = {key: experiment_of_key(key).name for key in keys if experiment_of_key(key)}
-    # What derived results follow from, whether or not it is printed itself.
-    promised |= {
+    declared = {key: experiment_of_key(key).name for key in keys if experiment_of_key(key)}
+    # Results that derived results use, which need not be printed.
+    declared |= {
         key: experiment_of_key(key).name
         for key in (
             *("loss.payload_bytes", "loss.limit.payload_bytes", "loss.limit.end_to_end.frer.mbps"),
@@ -85,21 +73,24 @@ def prepared(folder, kind="emulated", measured=True, chosen=None):
             "rfc2544.throughput.binary_search.frame_1518.frer.payload_mbps",
         )
     }
-    columns = []
-    for column in ("selected", SIMULATED):
+    sources = []
+    for source in ("selected", SIMULATED):
         runs = {}
-        for name, declared in experiments().items():
-            if name not in set(promised.values()) | {"streams"}:
+        for name, experiment in experiments().items():
+            if name not in set(declared.values()) | {"streams"}:
                 continue
-            if "model" in (column, kind) and "model" not in declared.kinds:
+            if "model" in (source, kind) and "model" not in experiment.kinds:
                 continue
-            if column == SIMULATED and "model" not in declared.kinds:
+            if source == SIMULATED and "model" not in experiment.kinds:
                 continue
-            if kind == "rack" and column != SIMULATED and kind not in declared.kinds:
+            if kind == "rack" and source != SIMULATED and kind not in experiment.kinds:
                 continue
-            run = folder / column / "testbed" / name
-            its = sorted(key for key, of in promised.items() if of == name)
-            items = [invented(key, chosen or {}) for key in its] if measured else []
+            run = folder / source / "testbed" / name
+            keys = sorted(key for key, of in declared.items() if of == name)
+            items = [
+                entry_by_pattern(key, patterns, units=UNITS, run=name, decimals=1)
+                for key in (keys if measured else ())
+            ]
             write_run(run, items, facts, testbed=kind)
             if name == "loss":
                 write_summary(run / "tables" / "summary.csv")
@@ -109,8 +100,8 @@ def prepared(folder, kind="emulated", measured=True, chosen=None):
                     [path.split("/")[-1] for path in used.files if path.split("/")[-2] == name],
                 )
             runs[name] = run
-        columns.append(Column(column, runs))
-    write_paper_inputs(PAPER.folder, folder / "paper", Columns(columns))
+        sources.append(DataSource(source, runs))
+    write_paper_inputs(PAPER.folder, folder / "paper", DataSources(sources))
     return folder
 
 

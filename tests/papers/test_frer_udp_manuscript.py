@@ -5,9 +5,11 @@ import re
 import subprocess
 
 import pytest
-from invented_results import (
+from manuscript_checks import REPOSITORY, Manuscript, PageChecks, SourceChecks, latex
+from sparse_sets import run_notebooks, sparse
+from synthetic_results import (
     RACK,
-    columns_of,
+    data_sources_of,
     entry,
     facts_of_testbed,
     runs_of,
@@ -16,10 +18,8 @@ from invented_results import (
     write_run,
     write_values,
 )
-from printed import REPOSITORY, Manuscript, PageChecks, SourceChecks, latex
-from sparse_sets import run_notebooks, sparse
 
-from tsnrepro.papers.columns import Column, Columns
+from tsnrepro.papers.data_sources import DataSource, DataSources
 from tsnrepro.papers.macros import write_paper_inputs
 from tsnrepro.papers.manuscript import scan
 
@@ -65,16 +65,16 @@ class TestSources(SourceChecks):
 
 
 def prepared(folder, wide=False, **options):
-    """Return invented results with the manuscript's inputs written."""
+    """Write results and the inputs of the manuscript, and return their folder."""
     results = write_results(folder, **options)
     if wide:
         widen(results)
-    write_paper_inputs(PAPER.folder, results / "paper", columns_of(results))
+    write_paper_inputs(PAPER.folder, results / "paper", data_sources_of(results))
     return results
 
 
 def with_buffers(folder, frer_ms):
-    """Return invented results, of the model also how long buffers take to fill with FRER."""
+    """Return synthetic results, with simulated times until buffers are full with FRER."""
     results, run = write_results(folder), folder / "model" / "occupancy"
     keys = {key.removeprefix("simulated.") for key in scan(PAPER.folder).measured}
     of_frer = "frer.per_port.filled.ms"
@@ -84,15 +84,15 @@ def with_buffers(folder, frer_ms):
         if key.startswith("occupancy.")
     ]
     write_run(run, items, testbed="model")
-    columns = [*columns_of(results).columns, Column("simulated", {"occupancy": run})]
-    write_paper_inputs(PAPER.folder, results / "paper", Columns(columns, results / "study"))
+    sources = [*data_sources_of(results).sources, DataSource("simulated", {"occupancy": run})]
+    write_paper_inputs(PAPER.folder, results / "paper", DataSources(sources, results / "study"))
     return results
 
 
 def with_traffic_and_delays(folder, **given):
-    """Return invented results, also of streams of a car and of paths of different delay.
+    """Return synthetic results, with streams of a car and paths of different delay.
 
-    Every value is 1.5 but those ``given`` by the end of their key, with ``__`` for a dot.
+    Every value is 1.5 except those ``given`` by the end of their key, with ``__`` for a dot.
     """
     results = write_results(folder)
     ends = {f".{end.replace('__', '.')}": value for end, value in given.items()}
@@ -104,13 +104,13 @@ def with_traffic_and_delays(folder, **given):
         write_run(
             runs[name], [entry(k, v, digits=1, run=name) for k, v in zip(keys, of, strict=True)]
         )
-    columns = Columns([Column("measured", runs)], results / "study")
-    write_paper_inputs(PAPER.folder, results / "paper", columns)
+    sources = DataSources([DataSource("measured", runs)], results / "study")
+    write_paper_inputs(PAPER.folder, results / "paper", sources)
     return results
 
 
 def with_paths(folder, verdict):
-    """Return invented results, also of FRER over two and three paths, as measured and simulated."""
+    """Return synthetic results, with measured and simulated FRER over two and three paths."""
     results, simulated = write_results(folder), write_results(folder / "model") / "loss"
     keys = [key for key in scan(PAPER.folder).measured if key.startswith("loss.paths.")]
     items = [entry(key, 12.5, digits=1, run="loss") for key in sorted(keys)]
@@ -118,8 +118,8 @@ def with_paths(folder, verdict):
     path = results / "loss" / "values.json"
     write_values(path, json.loads(path.read_text(encoding="utf-8")) + values)
     write_values(simulated / "values.json", [item | {"value": 23.5} for item in items])
-    columns = [*columns_of(results).columns, Column("simulated", {"loss": simulated})]
-    write_paper_inputs(PAPER.folder, results / "paper", Columns(columns, results / "study"))
+    sources = [*data_sources_of(results).sources, DataSource("simulated", {"loss": simulated})]
+    write_paper_inputs(PAPER.folder, results / "paper", DataSources(sources, results / "study"))
     return results
 
 
@@ -190,7 +190,7 @@ class TestPages(PageChecks):
 
     def test_an_abstract_prints_limits_of_what_is_not_decided(self, tmp_path):
         results = PAPER.built(prepared(tmp_path, equivalent="cannot tell", wide=True))
-        # The invented intervals, widened, and what they are held against.
+        # The widened intervals and their margins.
         limits = ["[−1233.69,1235.59]", "[−1234.98,+1234.22]%"]
         english = [*limits, "anintervalonbothsidesofone.", "belowandabovethemarginof2%."]
         korean = [*limits, "높은값과낮은값이모두", "동등의한계2%의안팎에걸친다."]
@@ -259,8 +259,10 @@ class TestPages(PageChecks):
     def test_a_copy_of_others_data_says_only_what_they_tell(self, tmp_path, only):
         """They know no link rate, order, tool or place of loss, and send 1000 bytes."""
         run_notebooks(sparse(tmp_path, ("loss", "tcp", "latency"), only), tmp_path)
-        column = Column("measured", {name: tmp_path / name for name in ("loss", "tcp", "latency")})
-        write_paper_inputs(PAPER.folder, tmp_path / "paper", Columns([column]))
+        column = DataSource(
+            "measured", {name: tmp_path / name for name in ("loss", "tcp", "latency")}
+        )
+        write_paper_inputs(PAPER.folder, tmp_path / "paper", DataSources([column]))
         text = PAPER.text(PAPER.built(tmp_path))
         for said in ("payload 1000 bytes", "one-way latencies", "No trial was accounted for"):
             assert said in text, said

@@ -1,4 +1,4 @@
-"""The HTML twin of a paper says what the PDF says, and every number in it leads to its entry."""
+"""The HTML page of a paper has the content of the PDF, and every number links to its entry."""
 
 import html
 import json
@@ -8,19 +8,19 @@ from contextlib import chdir
 from pathlib import Path
 
 import pytest
-from in_browser import CHROMIUM
-from invented_results import write_figures
-from printed import latex
+from browser_tabs import CHROMIUM
+from manuscript_checks import latex
 from small_paper import MAIN, small_paper
+from synthetic_results import write_figures
 from test_frer_udp_manuscript import PAPER as ENGLISH
 from test_frer_udp_manuscript import prepared as english
 from test_tas_evaluation_manuscript import PAPER as KOREAN
 from test_tas_evaluation_manuscript import TestPages as KoreanPages
 
 from tsnrepro.common.errors import PublishError
-from tsnrepro.papers.html import write_twin
-from tsnrepro.papers.html_source import Numbers, twin_source
-from tsnrepro.papers.numbering import pages
+from tsnrepro.papers.html import write_html
+from tsnrepro.papers.pandoc_source import Numbering, pandoc_source
+from tsnrepro.papers.pdf_text import pages
 
 pytestmark = [
     *latex,
@@ -58,13 +58,13 @@ FIGURE = {
 }
 
 
-def source(body, korean=False, aux=AUX):
+def converted(body, korean=False, aux=AUX):
     text = f"\\begin{{document}}{body}\\end{{document}}"
-    return twin_source(text, Numbers.read(aux), BIBLIOGRAPHY, korean)
+    return pandoc_source(text, Numbering.from_aux(aux), BIBLIOGRAPHY, korean)
 
 
-def small_twin(folder, language="hangul"):
-    """Return the twin of a small paper with a table and a drawing."""
+def small_page(folder, language="hangul"):
+    """Return the HTML page of a small paper with a table and a picture."""
     table = TABLE.replace("941.4", r"\val{a.rate.mbps}") % "tab:two"
     drawing = r"\begin{figure}\begin{picture}(40,20)\put(0,0){\framebox(40,20){두}}\end{picture}"
     drawing += r"\caption{A box of \val{a.rate.mbps}}\label{fig:one}\end{figure}"
@@ -88,13 +88,13 @@ def small_twin(folder, language="hangul"):
     )
     write_figures(results / "figures" / "loss", ["a-figure"])
     with chdir(folder):
-        write_twin(manuscript, results.relative_to(folder), Path("small.html"))
+        write_html(manuscript, results.relative_to(folder), Path("small.html"))
     return folder / "small.html"
 
 
 @pytest.fixture(scope="module")
-def twin(tmp_path_factory):
-    return small_twin(tmp_path_factory.mktemp("twin"))
+def small(tmp_path_factory):
+    return small_page(tmp_path_factory.mktemp("html"))
 
 
 def links(page):
@@ -109,16 +109,16 @@ def squeezed(text):
     return re.sub(r"\s", "", html.unescape(text))
 
 
-def test_numbers_are_those_of_the_printed_pages():
+def test_the_numbering_is_that_of_the_pdf():
     body = r"\section{First}\subsection{Second}\ref{sec:one}, \cite{a,b}\appendices\section{More}"
-    text = source(body + r"\section*{Not numbered}").text
+    text = converted(body + r"\section*{Not numbered}").text
     assert r"\section{I. First}\subsection{I-A. Second}" in text
     assert r"\hyperlink{sec:one}{I-A}, \hyperlink{bib:a}{[2]}, \hyperlink{bib:b}{[1]}" in text
     assert r"\section{Appendix A. More}\section*{Not numbered}" in text
 
 
 def test_a_formula_of_one_value_is_its_link():
-    text = source(
+    text = converted(
         r"$\hyperlink{tsn:a}{68}\times$, a $-$ b and $\hyperlink{tsn:a}{1}+\hyperlink{tsn:b}{2}$"
     )
     assert text.text == r"\hyperlink{tsn:a}{68×}, a − b and $1+2$"
@@ -126,29 +126,29 @@ def test_a_formula_of_one_value_is_its_link():
 
 def test_captions_are_counted_and_checked():
     first, second = TABLE % "tab:none", TABLE % "tab:one"
-    text = source(first + second).text
+    text = converted(first + second).text
     assert [*re.findall(r"\\textbf\{(Table \w+)\.\}", text)] == ["Table I", "Table II"]
-    with pytest.raises(PublishError, match=r"table I is II on the printed pages .*tab:one"):
-        source(second)
-    with pytest.raises(PublishError, match=r"table 1 is II on the printed pages"):
-        source(second, korean=True)
+    with pytest.raises(PublishError, match=r"table I is II in the PDF .*tab:one"):
+        converted(second)
+    with pytest.raises(PublishError, match=r"table 1 is II in the PDF"):
+        converted(second, korean=True)
 
 
 @pytest.mark.parametrize(
     ("body", "says"),
     [
-        (r"\ref{sec:none}", "a reference to what the printed pages do not number .*sec:none"),
-        (r"\cite{a,c}", "a citation without its reference .*c"),
-        (r"\section{One}" * 4, "a section that the printed pages do not number .*One"),
+        (r"\ref{sec:none}", "no number for a reference .*sec:none"),
+        (r"\cite{a,c}", "a citation has no reference .*c"),
+        (r"\section{One}" * 4, "no number for a section .*One"),
     ],
 )
-def test_what_the_printed_pages_do_not_have_is_an_error(body, says):
+def test_what_the_pdf_does_not_number_is_an_error(body, says):
     with pytest.raises(PublishError, match=says):
-        source(body)
+        converted(body)
 
 
-def test_a_page_has_all_of_it_inside(twin):
-    page = twin.read_text(encoding="utf-8")
+def test_a_page_is_self_contained(small):
+    page = small.read_text(encoding="utf-8")
     assert "<script" not in page
     assert "default-src 'none'" in html.unescape(page)
     assert set(re.findall(r'(?:src|href)="([a-z]+):', page)) == {"data"}
@@ -156,8 +156,8 @@ def test_a_page_has_all_of_it_inside(twin):
     assert '<html lang="en">' in page
 
 
-def test_every_link_has_its_place(twin):
-    page = twin.read_text(encoding="utf-8")
+def test_every_link_has_a_target(small):
+    page = small.read_text(encoding="utf-8")
     there = re.findall(r'\bid="([^"]*)"', page)
     assert len(there) == len({*there})
     assert {place for place, _ in links(page)} <= {*map(html.unescape, there)}
@@ -166,8 +166,8 @@ def test_every_link_has_its_place(twin):
     assert "<code>c0ffeec0ffee</code>" in page
 
 
-def test_the_appendix_of_a_korean_paper_is_headed_in_korean(tmp_path):
-    page = small_twin(tmp_path, "korean").read_text(encoding="utf-8")
+def test_the_appendix_of_a_korean_paper_is_in_korean(tmp_path):
+    page = small_page(tmp_path, "korean").read_text(encoding="utf-8")
     appendix = html.unescape(page.partition('class="provenance"')[2])
     assert "실험 tcp, 시행 2회" in appendix
     assert re.findall(r'<th scope="col">([^<]*)', appendix)[:3] == [
@@ -179,8 +179,8 @@ def test_the_appendix_of_a_korean_paper_is_headed_in_korean(tmp_path):
     assert "Experiment" not in appendix
 
 
-def test_a_table_has_its_head_and_a_drawing_its_words(twin):
-    page = twin.read_text(encoding="utf-8")
+def test_a_table_has_a_head_and_a_picture_its_caption(small):
+    page = small.read_text(encoding="utf-8")
     head, rows = re.search(r"<thead>(.*?)</thead>\s*<tbody>(.*?)</tbody>", page, re.S).groups()
     assert squeezed(head) == "RatePath(Mb/s)"
     assert squeezed(rows) == "one941.4"
@@ -193,15 +193,15 @@ def test_a_table_has_its_head_and_a_drawing_its_words(twin):
     assert "Not measured in this campaign." in page
 
 
-def test_a_paper_that_was_not_printed_has_no_twin(tmp_path):
-    with pytest.raises(PublishError, match=r"not printed yet .*small\.aux.* Run snakemake first"):
-        write_twin(*small_paper(tmp_path), tmp_path / "small.html")
+def test_a_paper_has_to_be_built(tmp_path):
+    with pytest.raises(PublishError, match=r"not built .*small\.aux.* Run snakemake first"):
+        write_html(*small_paper(tmp_path), tmp_path / "small.html")
 
 
 @pytest.mark.skipif(not CHROMIUM, reason="chromium is not installed")
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_a_browser_shows_it_on_a_small_screen(twin, tab, scheme):
-    page = tab(twin, viewport={"width": 390, "height": 800}, color_scheme=scheme)
+def test_a_browser_shows_it_on_a_small_screen(small, tab, scheme):
+    page = tab(small, viewport={"width": 390, "height": 800}, color_scheme=scheme)
     assert page.evaluate("document.documentElement.scrollWidth") == 390
     page.get_by_role("link", name="941.4 Mb/s").click()
     page.wait_for_function("document.querySelector(':target')?.id === 'tsn:a.rate.mbps'")
@@ -215,22 +215,22 @@ def test_a_browser_shows_it_on_a_small_screen(twin, tab, scheme):
 
 @pytest.mark.long
 @pytest.mark.parametrize("paper", [ENGLISH, KOREAN], ids=["English", "Korean"])
-def test_a_whole_paper_says_what_its_pdf_says(tmp_path, paper):
+def test_a_paper_has_the_content_of_its_pdf(tmp_path, paper):
     results = english(tmp_path) if paper is ENGLISH else KoreanPages.prepared(tmp_path)
     paper.built(results)
-    write_twin(paper.folder, results / "paper", tmp_path / "twin.html")
-    page = (tmp_path / "twin.html").read_text(encoding="utf-8")
+    write_html(paper.folder, results / "paper", tmp_path / "paper.html")
+    page = (tmp_path / "paper.html").read_text(encoding="utf-8")
     there = {html.unescape(place) for place in re.findall(r'\bid="([^"]*)"', page)}
     shown = links(page)
     assert {place for place, _ in shown} <= there
     # Hyphens at line ends and capitals of heads are the PDF's alone.
     printed = re.sub(r"\s|-", "", "".join(pages(paper.pdf(results)))).lower()
-    said = page.partition('<div class="provenance"')[0]
+    body = page.partition('<div class="provenance"')[0]
     values = {text for place, text in shown if place.startswith("tsn:")}
     assert len(values) > 60
     assert [text for text in values if text.replace("-", "").lower() not in printed] == []
     captions = [
-        squeezed(text) for text in re.findall(r"<figcaption>(.*?)</figcaption>", said, re.S)
+        squeezed(text) for text in re.findall(r"<figcaption>(.*?)</figcaption>", body, re.S)
     ]
     assert len(captions) > 10
     for caption in captions:
@@ -238,7 +238,7 @@ def test_a_whole_paper_says_what_its_pdf_says(tmp_path, paper):
         number = number.replace("Figure", "Fig.")
         wanted = [f"{number}{point}{text}".replace("-", "").lower() for point in ("", ".")]
         assert any(each in printed for each in wanted), caption
-    headings = [squeezed(text) for text in re.findall(r"<h[23][^>]*>(.*?)</h[23]>", said, re.S)]
+    headings = [squeezed(text) for text in re.findall(r"<h[23][^>]*>(.*?)</h[23]>", body, re.S)]
     assert len(headings) > 8
     for heading in headings:
         last = re.sub(r"^[IVX]+-(?=[A-Z]\.)", "", heading).replace("AppendixA.", "AppendixA")

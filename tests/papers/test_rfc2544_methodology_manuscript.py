@@ -1,13 +1,12 @@
 """The manuscript on the RFC 2544 methodology: no typed result, and pages for what was measured."""
 
 import re
-from fnmatch import fnmatchcase
 
-from invented_results import RACK, entry, facts_of_testbed, trials, write_figures, write_run
-from printed import Manuscript, PageChecks, SourceChecks, latex
+from manuscript_checks import Manuscript, PageChecks, SourceChecks, latex
+from synthetic_results import RACK, entry_by_pattern, facts_of_testbed, write_figures, write_run
 
 from tsnrepro.config.papers import sources_of
-from tsnrepro.papers.columns import Column, Columns
+from tsnrepro.papers.data_sources import DataSource, DataSources
 from tsnrepro.papers.macros import write_paper_inputs
 from tsnrepro.papers.manuscript import scan
 
@@ -30,8 +29,8 @@ TESTBEDS = {
     "rack": (RACK["label"], "Measured on"),
 }
 UNITS = {"us": "us", "mbps": "Mb/s", "percent": "%", "payload_mbps": "Mb/s", "duration_s": "s"}
-# By pattern, the first that fits; what has three numbers has limits.
-SUITING = {
+# Values by pattern of the key; three numbers are a value with its limits.
+DEFAULTS = {
     "*.between.verdict": "lost",
     "*.verdict": "equivalent",
     "*.converged": "yes",
@@ -49,42 +48,35 @@ SUITING = {
 NO_COLLAPSE = {"*.collapse.*.mbps": None}
 
 
-def invented(key, chosen):
-    """Return a result: what is chosen by pattern, else what suits the key."""
-    found = next(f for at, f in (*chosen.items(), *SUITING.items()) if fnmatchcase(key, at))
-    digits = 0 if isinstance(found, int) else 1 if "mausezahn" in key else 2
-    limits = found if isinstance(found, tuple) else (found, None, None)
-    name = key.split(".")[0]
-    words = {"unit": UNITS.get(key.split(".")[-1], ""), "names": trials(name, "all", 12)}
-    return entry(key, *limits, digits=digits, run=name, **words)
-
-
 def prepared(folder, kind="emulated", measured=True, chosen=NO_COLLAPSE):
-    """Write invented results and the manuscript's inputs, and return their folder."""
+    """Write results and the inputs of the manuscript, and return their folder."""
     used = scan(PAPER.folder)
     experiments = sources_of(PAPER.name).experiments
     label, verb = TESTBEDS[kind]
-    facts = [
-        fact | {"value": {"kind": kind, "label": label, "verb": verb}.get(name, fact["value"])}
-        for fact in facts_of_testbed(**RACK if kind == "rack" else {})
-        for name in [fact["key"].removeprefix("testbed.")]
-    ]
-    columns = []
-    for column, prefix in (("selected", ""), (SIMULATED, f"{SIMULATED}.")):
+    rack = RACK if kind == "rack" else {}
+    facts = facts_of_testbed(**rack | {"kind": kind, "label": label, "verb": verb})
+    patterns = [*chosen.items(), *DEFAULTS.items()]
+    sources = []
+    for source, prefix in (("selected", ""), (SIMULATED, f"{SIMULATED}.")):
         bare = [key.removeprefix(prefix) for key in used.measured if key.startswith(prefix)]
         runs = {}
         for name in experiments:
             keys = sorted(key for key in bare if key.startswith(f"{name}."))
-            # What every campaign gives, whatever its loads.
+            # Every campaign has the verdicts, whatever its loads.
             kept = keys if measured else [key for key in keys if key.endswith("verdict")]
-            run = folder / column / name
-            write_run(run, [invented(key, chosen) for key in kept], facts, testbed=kind)
+            decimals = 1 if name == "mausezahn" else 2
+            items = [
+                entry_by_pattern(key, patterns, units=UNITS, run=name, decimals=decimals)
+                for key in kept
+            ]
+            run = folder / source / name
+            write_run(run, items, facts, testbed=kind)
             if measured:
                 figures = [file.split("/")[-1] for file in used.files if f"{name}/" in file]
                 write_figures(run / "figures", sorted(set(figures)))
             runs[name] = run
-        columns.append(Column(column, runs))
-    write_paper_inputs(PAPER.folder, folder / "paper", Columns(columns))
+        sources.append(DataSource(source, runs))
+    write_paper_inputs(PAPER.folder, folder / "paper", DataSources(sources))
     return folder
 
 

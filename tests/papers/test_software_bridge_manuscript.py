@@ -4,8 +4,8 @@ import json
 import re
 
 import pytest
-from invented_shaping import PagesOfShaping, prepared
-from printed import Manuscript, SourceChecks, latex
+from manuscript_checks import Manuscript, SourceChecks, latex
+from synthetic_shaping import PagesOfShaping, prepared
 
 from tsnrepro.experiments.shaping.modes import ALIKE_MARGIN_PERCENT
 from tsnrepro.published import documents as published

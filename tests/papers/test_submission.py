@@ -1,4 +1,4 @@
-"""A tarball compiles without the repository, and says of its authors what its target allows."""
+"""Tarballs compile outside the repository and name the authors as the target requires."""
 
 import re
 import tarfile
@@ -12,7 +12,6 @@ from tsnrepro.common.repository import root
 from tsnrepro.papers import submission
 from tsnrepro.papers.submission import files_of, write_submission
 from tsnrepro.papers.tarball import read_tarball
-from tsnrepro.papers.wordcount import lengths, lengths_of_text
 
 AUTHORS = "The tsnrepro authors"
 
@@ -20,8 +19,8 @@ pytestmark = pytest.mark.latex
 
 
 @pytest.fixture
-def printed(tmp_path):
-    """Return a small manuscript, and the folder in which it was printed."""
+def built(tmp_path):
+    """Return the folders of a small manuscript and of the built paper."""
     return small_paper(tmp_path)
 
 
@@ -44,14 +43,14 @@ def test_the_tarball_compiles_alone(submitted):
     assert "main.tex" not in names
 
 
-def test_equal_sources_give_equal_bytes(printed, submitted, monkeypatch, tmp_path):
+def test_equal_sources_give_equal_bytes(built, submitted, monkeypatch, tmp_path):
     monkeypatch.setattr(submission, "compiled", lambda files, name: b"")
-    write_submission(*printed, "arxiv", tmp_path / "again.tar.gz")
+    write_submission(*built, "arxiv", tmp_path / "again.tar.gz")
     again = (tmp_path / "again.tar.gz").read_bytes()
     assert again == (submitted / "arxiv.tar.gz").read_bytes()
 
 
-def test_for_blind_review_nobody_has_written_it(submitted):
+def test_the_tarball_for_blind_review_is_anonymous(submitted):
     text = text_of(submitted / "anonymous.pdf")
     assert "Anonymous" in text
     assert AUTHORS not in text
@@ -63,7 +62,7 @@ def test_for_blind_review_nobody_has_written_it(submitted):
 def test_a_journal_has_one_text_with_values(tmp_path):
     files = files_of(*small_paper(tmp_path), "journal")
     source = files["small.tex"].decode()
-    assert r"was \frozenvalue{a.rate.mbps}{941.4\,Mb/s}," in source
+    assert r"was \valuelink{a.rate.mbps}{941.4\,Mb/s}," in source
     assert r"\documentclass[journal]{IEEEtran}" in source
     assert not {"values.tex", "published.tex", "00README.json"} & {*files}
 
@@ -79,47 +78,26 @@ def test_a_korean_journal_has_its_own_layout(tmp_path):
     assert "was941.4Mb/s,asotherssaw[1]" in text
 
 
-def test_what_was_not_printed_cannot_be_submitted(printed, tmp_path):
-    (printed[1] / "small.bbl").unlink()
-    with pytest.raises(PublishError, match=r"not printed yet .*small\.bbl.* Run snakemake first"):
-        write_submission(*printed, "arxiv", tmp_path / "a.tar.gz")
+def test_a_paper_has_to_be_built(built, tmp_path):
+    (built[1] / "small.bbl").unlink()
+    with pytest.raises(PublishError, match=r"not built .*small\.bbl.* Run snakemake first"):
+        write_submission(*built, "arxiv", tmp_path / "a.tar.gz")
 
 
-def test_a_tarball_that_does_not_compile_is_not_written(printed, tmp_path):
-    (printed[1] / "values.tex").write_text("", encoding="utf-8")
+def test_a_tarball_that_does_not_compile_is_not_written(built, tmp_path):
+    (built[1] / "values.tex").write_text("", encoding="utf-8")
     with pytest.raises(PublishError, match=r"does not compile alone:[\s\S]*a\.rate\.mbps"):
-        write_submission(*printed, "arxiv", tmp_path / "a.tar.gz")
+        write_submission(*built, "arxiv", tmp_path / "a.tar.gz")
     assert not (tmp_path / "a.tar.gz").exists()
 
 
-def test_an_unknown_target_is_an_error_with_those_there_are(printed, tmp_path):
+def test_an_unknown_target_is_an_error(built, tmp_path):
     with pytest.raises(PublishError, match=r"unknown target 'letter'.*arxiv, anonymous, journal"):
-        write_submission(*printed, "letter", tmp_path / "a.tar.gz")
+        write_submission(*built, "letter", tmp_path / "a.tar.gz")
 
 
-def test_the_authors_are_those_to_be_cited():
+def test_the_authors_are_those_of_the_citation():
     cited = yaml.safe_load((root() / "CITATION.cff").read_text(encoding="utf-8"))["authors"]
     names = ", ".join(author["name"] for author in cited)
     macro = rf"\newcommand\paperauthors{{{names}}}"
     assert macro in (root() / "paper" / "authors.tex").read_text(encoding="utf-8")
-
-
-def test_words_are_counted_by_part(submitted):
-    text, references, appendix = lengths(submitted / "arxiv.pdf")
-    assert (text.part, references.part, appendix.part) == ("text", "references", "appendix")
-    assert 15 < text.words < 40
-    assert references.words > 3
-    assert appendix.words > 3
-
-
-@pytest.mark.parametrize(
-    ("page", "expected"),
-    [
-        ("one two\nthree", [3, 0, 0]),
-        ("one\nREFERENCES\n[1] two three\nAPPENDIX A\nfour", [1, 4, 3]),
-        ("국문 초록\n참고문헌\n하나\n부록\n둘 셋", [2, 2, 3]),
-        ("a reference to References in a line\n", [7, 0, 0]),
-    ],
-)
-def test_parts_begin_at_headings_alone_on_their_line(page, expected):
-    assert [part.words for part in lengths_of_text(page)] == expected

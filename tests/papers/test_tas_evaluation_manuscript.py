@@ -3,8 +3,8 @@
 import re
 
 import pytest
-from invented_shaping import PagesOfShaping, prepared
-from printed import Manuscript, SourceChecks, latex
+from manuscript_checks import Manuscript, SourceChecks, latex
+from synthetic_shaping import PagesOfShaping, prepared
 
 from tsnrepro.experiments.shaping.modes import ALIKE_MARGIN_PERCENT
 from tsnrepro.published import documents as published

@@ -1,4 +1,4 @@
-"""The LaTeX commands of paper/tsnrepro.sty, each in a document of one line."""
+"""The LaTeX commands of paper/tsnrepro.sty."""
 
 import os
 import shutil
@@ -50,7 +50,7 @@ def compiled(folder, body):
     )
 
 
-def test_every_command_prints_what_it_should(tmp_path):
+def test_every_command_prints_its_text(tmp_path):
     lines = {
         r"\val{a.b}": "12.5",
         r"\unitval{a.b}": "12.5 Mb/s",
@@ -76,7 +76,7 @@ def test_every_command_prints_what_it_should(tmp_path):
         r"\pubus{t-1/r/c_d}": "0.94",
         r"\ours\unlessmodel{ and more}": "Simulated",
         r"\begin{tabular}{ll}\cells{a.{b,no}}\end{tabular}": "12.5 –",
-        # Rows with a rule of their own, which nothing but what expands may stand before.
+        # A rule in a row may follow expandable commands only.
         rf"\begin{{tabular}}{{l}}{RULED_ROWS}\end{{tabular}}": "x",
         r"\begin{tabular}{l}\cells[interval]{a.{b}}\end{tabular}": "12.5 [11, 14]",
     }
@@ -110,7 +110,7 @@ def test_every_command_prints_what_it_should(tmp_path):
         (r"\cells{a.{c}}", "There is no value `a.c'"),
     ],
 )
-def test_what_cannot_be_printed_stops_the_build(tmp_path, body, says):
+def test_an_invalid_command_is_an_error(tmp_path, body, says):
     done = compiled(tmp_path, body)
     assert done.returncode != 0
     assert says in done.stdout

@@ -9,7 +9,7 @@ import random
 import statistics
 
 from tsnrepro.common.ethernet import payload_limit_mbps, tcp_limit_mbps
-from tsnrepro.published.measured import table_of_columns
+from tsnrepro.published.measured_runs import table_from_columns
 from tsnrepro.published.tables import Catalog, NotMeasuredError
 
 PAYLOADS = (64, 256, 512, 1472, 1518)
@@ -42,7 +42,7 @@ def catalog(columns):
         if name not in columns:
             raise NotMeasuredError(f"no table {name}")
         plain = {key: list(values) for key, values in columns[name].items()}
-        return table_of_columns("model/quick", name, plain, 1000.0)
+        return table_from_columns("model/quick", name, plain, 1000.0)
 
     return Catalog({"measured": read})
 

@@ -7,15 +7,15 @@ from run_folders import result, write_run
 
 from tsnrepro.common.errors import RecordError
 from tsnrepro.published import documents as published
-from tsnrepro.published.measured import load_runs, measured_source
+from tsnrepro.published.measured_runs import load_measured_runs, measured_tables
 from tsnrepro.published.tables import (
     Catalog,
     NotMeasuredError,
     UnknownNameError,
-    machine_table,
+    exact_table,
     unit_of,
 )
-from tsnrepro.published.third_party import ForeignTable, foreign_source, read_table
+from tsnrepro.published.third_party import ThirdPartyTable, read_table, third_party_tables
 
 
 @pytest.fixture(scope="module")
@@ -98,7 +98,7 @@ def test_a_column_name_carries_its_unit(column, unit):
 
 
 def test_numbers_of_a_program_are_taken_as_they_are():
-    table = machine_table("model/quick", "loss", ["a"], {"rate_mbps": [530.0]})
+    table = exact_table("model/quick", "loss", ["a"], {"rate_mbps": [530.0]})
     assert table.cell(0, "rate_mbps").interval.is_exact
 
 
@@ -125,7 +125,7 @@ def foreign_folder(tmp_path):
 
 
 def test_records_of_a_json_file_inherit_what_stands_above_them(foreign_folder):
-    layout = ForeignTable(file="*/nested.json", records="sizes.*.tests.*", key=["size", "load"])
+    layout = ThirdPartyTable(file="*/nested.json", records="sizes.*.tests.*", key=["size", "load"])
     table = read_table("set", "loss", foreign_folder, layout)
     assert list(table.keys) == ["64-50", "512-50", "512-60"]
     assert [table.cell(n, "limit").value for n in range(3)] == [627.45, 930.91, 930.91]
@@ -135,7 +135,7 @@ def test_records_of_a_json_file_inherit_what_stands_above_them(foreign_folder):
 
 
 def test_a_list_in_a_record_can_become_rows(foreign_folder):
-    layout = ForeignTable(
+    layout = ThirdPartyTable(
         file="*/nested.json", records="rates.*", key=["size", "tried"], explode="tried"
     )
     table = read_table("set", "rates", foreign_folder, layout)
@@ -144,7 +144,7 @@ def test_a_list_in_a_record_can_become_rows(foreign_folder):
 
 def test_a_csv_file_keeps_digits_and_numbers_repeated_keys(foreign_folder):
     table = read_table(
-        "set", "loss", foreign_folder, ForeignTable(file="sweep.csv", key=["Rate_Mbps"])
+        "set", "loss", foreign_folder, ThirdPartyTable(file="sweep.csv", key=["Rate_Mbps"])
     )
     assert list(table.keys) == ["400", "540", "540-2"]
     assert table.cell(0, "Loss_Pct").printed == "0.000"
@@ -154,27 +154,27 @@ def test_a_csv_file_keeps_digits_and_numbers_repeated_keys(foreign_folder):
 @pytest.mark.parametrize(
     ("layout", "message"),
     [
-        ({"file": "*.json", "key": ["a"]}, "no file fits"),
+        ({"file": "*.json", "key": ["a"]}, "no file matches"),
         ({"file": "sweep.csv", "key": ["rate"]}, "no column 'rate'"),
         ({"file": "*/nested.json", "records": "sizes.*.trials", "key": ["size"]}, "no trials"),
     ],
 )
 def test_what_is_not_in_the_data_set_is_named(foreign_folder, layout, message):
-    source = foreign_source("set", foreign_folder, {"table": ForeignTable(**layout)})
+    source = third_party_tables("set", foreign_folder, {"table": ThirdPartyTable(**layout)})
     with pytest.raises(UnknownNameError, match=message):
         source("table")
 
 
 def test_an_unusable_data_set_is_refused(foreign_folder, tmp_path):
     with pytest.raises(RecordError, match="no such folder"):
-        foreign_source("set", tmp_path / "nowhere", {})
+        third_party_tables("set", tmp_path / "nowhere", {})
     (foreign_folder / "broken.json").write_text("{", encoding="utf-8")
     with pytest.raises(RecordError, match="not JSON"):
-        read_table("set", "x", foreign_folder, ForeignTable(file="broken.json", key=["a"]))
-    with pytest.raises(RecordError, match="2 files fit"):
-        read_table("set", "x", foreign_folder, ForeignTable(file="**/*e*.json", key=["a"]))
+        read_table("set", "x", foreign_folder, ThirdPartyTable(file="broken.json", key=["a"]))
+    with pytest.raises(RecordError, match="2 files match"):
+        read_table("set", "x", foreign_folder, ThirdPartyTable(file="**/*e*.json", key=["a"]))
     with pytest.raises(UnknownNameError, match="There are: a"):
-        foreign_source("set", foreign_folder, {"a": ForeignTable(file="x", key=["a"])})("b")
+        third_party_tables("set", foreign_folder, {"a": ThirdPartyTable(file="x", key=["a"])})("b")
 
 
 # --- measured ----------------------------------------------------------------------------------
@@ -190,11 +190,11 @@ def run(tmp_path):
         result("latency.p99.control.us", None, unit="us"),
     ]
     folder = write_run(tmp_path, "tcp", results, {"tcp": columns}, "guest", processors=2)
-    return load_runs({"tcp": folder})[0]
+    return load_measured_runs({"tcp": folder})[0]
 
 
 def test_measured_tables_name_their_rows_by_trial(run):
-    data = Catalog({"measured": measured_source([run])})
+    data = Catalog({"measured": measured_tables([run])})
     table = data.table("measured/tcp")
     assert list(table.keys) == ["t1", "t2"]
     assert table.cell(1, "goodput_mbps").value is None
@@ -206,12 +206,12 @@ def test_measured_tables_name_their_rows_by_trial(run):
 
 def test_tables_of_comma_separated_values_are_read_as_well(run):
     (run.folder / "tables" / "tcp-summary.csv").write_text("rate_mbps,of\n9.5,a\n", "utf-8")
-    table = measured_source([run])("tcp-summary")
+    table = measured_tables([run])("tcp-summary")
     assert (table.cell(0, "rate_mbps").value, table.cell(0, "of").value) == (9.5, "a")
 
 
 def test_named_results_are_a_table_of_their_numbers(run):
-    table = measured_source([run])("values")
+    table = measured_tables([run])("values")
     assert list(table.keys) == ["loss.threshold.ratio", "loss.frame_64.frer.percent"]
     columns = ("low", "value", "high", "trials", "frame_bytes", "link_rate_mbps")
     assert [table.cell(0, c).value for c in columns] == [0.97, 1.02, 1.08, 2, None, 1000]
@@ -230,7 +230,7 @@ def test_named_results_are_a_table_of_their_numbers(run):
 )
 def test_a_run_says_whose_its_numbers_are(tmp_path, testbed, origin, caveat):
     folder = write_run(tmp_path, "tcp", testbed=testbed, processors=2)
-    (run,) = load_runs({"tcp": folder})
+    (run,) = load_measured_runs({"tcp": folder})
     assert run.origin == origin
     assert caveat in run.caveat("X")
     assert bool(caveat) == bool(run.caveat("X"))
@@ -238,25 +238,25 @@ def test_a_run_says_whose_its_numbers_are(tmp_path, testbed, origin, caveat):
 
 def test_a_table_that_was_not_measured_is_unknown(run, tmp_path):
     with pytest.raises(NotMeasuredError, match="not measured here"):
-        measured_source([run])("latency")
+        measured_tables([run])("latency")
     with pytest.raises(RecordError, match="no results of loss"):
-        load_runs({"loss": tmp_path / "nothing"})
+        load_measured_runs({"loss": tmp_path / "nothing"})
 
 
 @pytest.mark.parametrize(("text", "message"), [("{", "not JSON"), ('{"key": 1}', "valid list")])
 def test_results_that_cannot_be_read_are_refused(run, text, message):
     (run.folder / "values.json").write_text(text, encoding="utf-8")
     with pytest.raises(RecordError, match=message):
-        load_runs({"tcp": run.folder})
+        load_measured_runs({"tcp": run.folder})
 
 
 def test_a_result_of_two_experiments_is_refused(run, tmp_path):
     again = write_run(tmp_path, "loss", [result("tcp.equivalence.verdict", "different")])
-    with pytest.raises(RecordError, match=r"'tcp\.equivalence\.verdict' stands twice"):
-        load_runs({"tcp": run.folder, "loss": again})
+    with pytest.raises(RecordError, match=r"duplicate result 'tcp\.equivalence\.verdict'"):
+        load_measured_runs({"tcp": run.folder, "loss": again})
 
 
 def test_a_file_that_is_no_parquet_is_refused(run):
     (run.folder / "tables" / "loss.parquet").write_text("trial,sent", encoding="utf-8")
     with pytest.raises(RecordError, match="not a Parquet file"):
-        measured_source([run])("loss")
+        measured_tables([run])("loss")

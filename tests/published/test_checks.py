@@ -9,7 +9,8 @@ from synthetic_record import catalog
 
 from tsnrepro.common.errors import ConfigurationError
 from tsnrepro.published import documents as published
-from tsnrepro.published.audit import CHECKS_FILE, FOREIGN_CHECKS_FILE
+from tsnrepro.published.audit import CHECKS_FILE, THIRD_PARTY_CHECKS_FILE
+from tsnrepro.published.audit_findings import ComparedValue, Severity, format_number
 from tsnrepro.published.checks import (
     MEASURED_CHECKS,
     findings_by_check,
@@ -17,12 +18,11 @@ from tsnrepro.published.checks import (
     make_check,
     run_checks,
 )
-from tsnrepro.published.findings import Severity, Side, format_number
 from tsnrepro.published.rules import RULES, CheckError
 from tsnrepro.published.tables import AuditTable, Catalog, TableColumn
 
 PUBLISHED = Path(__file__).resolve().parents[2] / "data" / "published"
-FILES = [PUBLISHED / CHECKS_FILE, PUBLISHED / FOREIGN_CHECKS_FILE, MEASURED_CHECKS]
+FILES = [PUBLISHED / CHECKS_FILE, PUBLISHED / THIRD_PARTY_CHECKS_FILE, MEASURED_CHECKS]
 
 
 LIMIT = {
@@ -116,7 +116,7 @@ def test_a_check_that_does_not_fit_its_rule_is_refused(entry, message):
             "checks:\n"
             "- {id: a, rule: unit_of_column, tables: [a/b]}\n"
             "- {id: a, rule: unit_of_column, tables: [a/b]}\n",
-            "stand twice: a",
+            "duplicate checks: a",
         ),
     ],
 )
@@ -374,9 +374,9 @@ def test_numbers_are_shown_without_powers_of_ten(number, text):
 
 
 def test_sides_are_shown_with_units():
-    assert Side("mean", 53.25, "us", "53.250").text == "53.250\u00a0µs"
-    assert Side("ratio", 0.5, "1").text == "0.5"
-    assert Side("version", "3.9").text == "3.9"
+    assert ComparedValue("mean", 53.25, "us", "53.250").text == "53.250\u00a0µs"
+    assert ComparedValue("ratio", 0.5, "1").text == "0.5"
+    assert ComparedValue("version", "3.9").text == "3.9"
 
 
 def test_rule_names_are_those_of_their_classes():

@@ -23,7 +23,7 @@ from tsnrepro.published.checks import findings_by_check, load_checks, run_checks
 from tsnrepro.published.claims import (
     Change,
     Claim,
-    Grade,
+    Verdict,
     accept_verdicts,
     accepted_verdicts,
     changed_verdicts,
@@ -84,13 +84,13 @@ def test_every_claim_has_a_place_a_sentence_and_what_it_needs():
 def test_what_no_document_says_is_marked_as_ours():
     ours = [claim for claim in CLAIMS.values() if claim.ours]
     assert [claim.id for claim in ours] == ["frer-set-up"]
-    assert ours[0].whereabouts.startswith("A comparison of ours, of the abstract")
-    assert CLAIMS["tas-load"].whereabouts == CLAIMS["tas-load"].place
+    assert ours[0].location.startswith("A comparison of ours, of the abstract")
+    assert CLAIMS["tas-load"].location == CLAIMS["tas-load"].place
     audit = run_audit({})
     for page in (html_ledger(audit), latex_ledger(audit)):
         assert page.count("A comparison of ours") == 1
     places = audit.claims_frame().set_index("claim")["place"]
-    assert places["frer-set-up"] == ours[0].whereabouts
+    assert places["frer-set-up"] == ours[0].location
 
 
 def test_a_sentence_has_no_numbers_that_are_not_judged():
@@ -162,7 +162,7 @@ def test_a_claim_with_a_mistake_is_refused(tmp_path, change, message):
     with pytest.raises(ConfigurationError, match=message):
         load_claims(path)
     path.write_text(yaml.safe_dump({"claims": [entry, entry]}), encoding="utf-8")
-    with pytest.raises(ConfigurationError, match="stand twice: a"):
+    with pytest.raises(ConfigurationError, match="duplicate claims: a"):
         load_claims(path)
 
 
@@ -180,48 +180,48 @@ def test_published_verdicts_are_the_accepted_ones():
     ("claim", "expected"),
     [
         # 530 / 398 = 1.3317, but 1420 lost at 535 Mb/s are 0.053 % of no full-size datagrams.
-        ("udp-threshold-third", Grade.OWN_TABLE),
-        ("udp-threshold-frer", Grade.OWN_TABLE),
+        ("udp-threshold-third", Verdict.OWN_TABLE),
+        ("udp-threshold-frer", Verdict.OWN_TABLE),
         # Table 6 has no loss at 540 Mb/s in 5 s, the other document some at 535 in 30 s.
-        ("ffo-zero-loss", Grade.OWN_TABLE),
+        ("ffo-zero-loss", Verdict.OWN_TABLE),
         # 20 to 38 hold 33, but single it out no more than 29.
-        ("udp-attribution", Grade.CANNOT_TELL),
+        ("udp-attribution", Verdict.CANNOT_TELL),
         # The table has no rate, so at a lower one less may have been lost.
-        ("udp-small-frames-64", Grade.CANNOT_TELL),
-        ("udp-small-frames-512", Grade.CANNOT_TELL),
+        ("udp-small-frames-64", Verdict.CANNOT_TELL),
+        ("udp-small-frames-512", Verdict.CANNOT_TELL),
         # 68 times are fewer than 90, 33.5 points are more than 4.45.
-        ("udp-small-frames-most", Grade.CANNOT_TELL),
+        ("udp-small-frames-most", Verdict.CANNOT_TELL),
         # 262.14 is below 338, wherever that comes from.
-        ("ffo-latency-338", Grade.SUPPORTED),
+        ("ffo-latency-338", Verdict.SUPPORTED),
         # 40.62 is one unit of the last digit from 40.7.
-        ("methodology-margins", Grade.ROUNDING),
+        ("methodology-margins", Verdict.ROUNDING),
         # 530, 530, 537 give it with the normal quantile, not with Student's.
-        ("methodology-threshold-interval", Grade.CANNOT_TELL),
+        ("methodology-threshold-interval", Verdict.CANNOT_TELL),
         # No three rates up to 565 have their mean at 565 and spread beyond it.
-        ("methodology-collapse-interval", Grade.CONTRADICTED),
+        ("methodology-collapse-interval", Verdict.CONTRADICTED),
         # The 95th percentile is higher with TAS, the 99th lower, each of one run.
-        ("tas-idle-jitter", Grade.CANNOT_TELL),
-        ("tas-idle-mean", Grade.OWN_TABLE),
+        ("tas-idle-jitter", Verdict.CANNOT_TELL),
+        ("tas-idle-mean", Verdict.OWN_TABLE),
         # 262.14 / 244.95 = 1.0702, not 1.066.
-        ("udp-latency-p99-9", Grade.CONTRADICTED),
+        ("udp-latency-p99-9", Verdict.CONTRADICTED),
         # Five seconds leave 0.00133 % open.
-        ("udp-criterion", Grade.CANNOT_TELL),
+        ("udp-criterion", Verdict.CANNOT_TELL),
         # 941.42 Mb/s exceed what tagged segments reach, so nothing with FRER was compared.
-        ("udp-tcp-same", Grade.CANNOT_TELL),
+        ("udp-tcp-same", Verdict.CANNOT_TELL),
         # 941 Mb/s are below the line's 941.48, which does not show that they were reached.
-        ("udp-tcp-control-rate", Grade.OWN_TABLE),
+        ("udp-tcp-control-rate", Verdict.OWN_TABLE),
         # 262.14 us keep 300 us, 2 x 178.14 us do not, and no document says which the round trip is.
-        ("ffo-latency-300", Grade.CANNOT_TELL),
+        ("ffo-latency-300", Verdict.CANNOT_TELL),
         # 556,002 of 110.19 us take 61.3 s as round trips, 122.5 s as half round trips.
-        ("udp-latency-samples", Grade.CANNOT_TELL),
+        ("udp-latency-samples", Verdict.CANNOT_TELL),
         # 341.47 / 20.51 = 16.6 while the frames grow 23.7 times.
-        ("ffo-size-growth", Grade.CONTRADICTED),
+        ("ffo-size-growth", Verdict.CONTRADICTED),
         # A range that holds by definition shows nothing either way.
-        ("tas-slots", Grade.CANNOT_TELL),
+        ("tas-slots", Verdict.CANNOT_TELL),
         # The printed differences are those of the printed means.
-        ("bridge-added", Grade.SUPPORTED),
+        ("bridge-added", Verdict.SUPPORTED),
         # The maximum is not printed.
-        ("bridge-maximum", Grade.CANNOT_TELL),
+        ("bridge-maximum", Verdict.CANNOT_TELL),
     ],
 )
 def test_verdicts_follow_from_the_published_numbers(by_check, claim, expected):
@@ -250,7 +250,7 @@ def test_a_trial_s_length_is_that_of_the_document_s_own_sweep(by_check, claim):
 
 def test_findings_without_a_contradiction_leave_a_claim_open(by_check):
     judgement = verdict("ffo-zero-loss-shown", testbed="published", findings=by_check)
-    assert judgement.verdict is Grade.CANNOT_TELL
+    assert judgement.verdict is Verdict.CANNOT_TELL
     assert judgement.reason == "the numbers leave it open"
     assert "0.00133" in judgement.numbers
 
@@ -261,14 +261,14 @@ def test_a_check_that_says_nothing_supports_nothing(by_check):
     assert by_check["elimination-memory-length"] == []
     claim = CLAIMS["methodology-accuracy"]
     for check, expected in (
-        ("elimination-memory-length", Grade.SUPPORTED),
-        ("methodology-range-64", Grade.CANNOT_TELL),
-        ("ffo-safety-latency", Grade.CONTRADICTED),
+        ("elimination-memory-length", Verdict.SUPPORTED),
+        ("methodology-range-64", Verdict.CANNOT_TELL),
+        ("ffo-safety-latency", Verdict.CONTRADICTED),
     ):
         asked = claim.model_copy(update={"record": f'holds("{check}")'})
         (judgement,) = judge([asked], "published", DATA, findings=by_check)
         assert judgement.verdict is expected
-        if expected is Grade.CANNOT_TELL:
+        if expected is Verdict.CANNOT_TELL:
             assert judgement.ground == f"arithmetic: check {check} leaves it open"
 
 
@@ -283,11 +283,11 @@ def test_a_claim_that_rests_on_an_unknown_check_is_an_error():
 @pytest.mark.parametrize(
     ("value", "low", "high", "expected"),
     [
-        (1.31, 1.22, 1.40, Grade.SUPPORTED),
-        (0.97, 0.95, 0.99, Grade.CONTRADICTED),
-        (1.01, 0.98, 1.04, Grade.CANNOT_TELL),
+        (1.31, 1.22, 1.40, Verdict.SUPPORTED),
+        (0.97, 0.95, 0.99, Verdict.CONTRADICTED),
+        (1.01, 0.98, 1.04, Verdict.CANNOT_TELL),
         # Without an interval no comparison decides.
-        (1.31, None, None, Grade.CANNOT_TELL),
+        (1.31, None, None, Verdict.CANNOT_TELL),
     ],
 )
 def test_a_comparison_needs_an_interval_on_one_side(value, low, high, expected):
@@ -300,18 +300,18 @@ def test_an_interval_is_shown_with_its_number():
     measured = result("tcp.goodput.frer.mbps", 936.2, 935.9, 936.5, "Mb/s")
     control = result("tcp.goodput.control.mbps", 941.2, 941.1, 941.3, "Mb/s")
     judgement = verdict("udp-tcp-rate", measured, control)
-    assert judgement.verdict is Grade.CONTRADICTED
+    assert judgement.verdict is Verdict.CONTRADICTED
     assert judgement.ground.startswith("interval: tcp.goodput.frer.mbps (936.2 [935.9, 936.5])")
     # A machine that does not fill the line on one path says nothing of FRER's rate.
     slow = result("tcp.goodput.control.mbps", 700.0, 690.0, 710.0, "Mb/s")
-    assert verdict("udp-tcp-rate", measured, slow).verdict is Grade.CANNOT_TELL
+    assert verdict("udp-tcp-rate", measured, slow).verdict is Verdict.CANNOT_TELL
     assert "tcp.goodput.frer.mbps: 936.2\u00a0Mb/s [935.9, 936.5]" in judgement.numbers
 
 
 def test_a_missing_or_empty_result_tells_nothing():
     missing = verdict("udp-threshold-higher")
     empty = verdict("udp-threshold-higher", result("loss.threshold.ratio", None))
-    assert (missing.verdict, empty.verdict) == (Grade.CANNOT_TELL, Grade.CANNOT_TELL)
+    assert (missing.verdict, empty.verdict) == (Verdict.CANNOT_TELL, Verdict.CANNOT_TELL)
     assert missing.reason == "not measured here: loss.threshold.ratio"
     assert empty.reason == "loss.threshold.ratio has no value here: method"
     assert missing.numbers == missing.reason
@@ -320,9 +320,9 @@ def test_a_missing_or_empty_result_tells_nothing():
 @pytest.mark.parametrize(
     ("word", "expected"),
     [
-        ("equivalent", Grade.SUPPORTED),
-        ("different", Grade.CONTRADICTED),
-        ("cannot tell", Grade.CANNOT_TELL),
+        ("equivalent", Verdict.SUPPORTED),
+        ("different", Verdict.CONTRADICTED),
+        ("cannot tell", Verdict.CANNOT_TELL),
     ],
 )
 def test_words_are_compared_as_words(word, expected):
@@ -332,17 +332,17 @@ def test_words_are_compared_as_words(word, expected):
 def test_counts_need_no_interval():
     clean = [result(f"tcp.retransmits.{c}.count", 0) for c in ("control", "frer")]
     dirty = [clean[0], result("tcp.retransmits.frer.count", 3)]
-    assert verdict("udp-tcp-no-retransmits", *clean).verdict is Grade.SUPPORTED
-    assert verdict("udp-tcp-no-retransmits", *dirty).verdict is Grade.CONTRADICTED
+    assert verdict("udp-tcp-no-retransmits", *clean).verdict is Verdict.SUPPORTED
+    assert verdict("udp-tcp-no-retransmits", *dirty).verdict is Verdict.CONTRADICTED
 
 
 @pytest.mark.parametrize(
     ("switches", "socket", "expected"),
     [
-        (0.0, 99.7, Grade.CONTRADICTED),
-        (92.0, 8.0, Grade.SUPPORTED),
+        (0.0, 99.7, Verdict.CONTRADICTED),
+        (92.0, 8.0, Verdict.SUPPORTED),
         # Nothing was lost, so it has no place.
-        (None, None, Grade.CANNOT_TELL),
+        (None, None, Verdict.CANNOT_TELL),
     ],
 )
 def test_the_place_of_loss_decides_the_cause(switches, socket, expected):
@@ -356,7 +356,7 @@ def test_the_place_of_loss_decides_the_cause(switches, socket, expected):
 
 @pytest.mark.parametrize(
     ("low", "high", "expected"),
-    [(1.1, None, Grade.SUPPORTED), (None, 0.9, Grade.CONTRADICTED)],
+    [(1.1, None, Verdict.SUPPORTED), (None, 0.9, Verdict.CONTRADICTED)],
 )
 def test_an_interval_may_be_open_on_one_side(low, high, expected):
     measured = result("loss.threshold.ratio", low or high, low, high)
@@ -369,11 +369,11 @@ def test_no_verdict_rests_on_a_range_of_what_was_seen(value, ends):
     if value and ends[1] == 0.9:
         value = 0.8
     interval = verdict("udp-threshold-higher", result("loss.threshold.ratio", value, *ends))
-    assert interval.verdict in (Grade.SUPPORTED, Grade.CONTRADICTED)
+    assert interval.verdict in (Verdict.SUPPORTED, Verdict.CONTRADICTED)
     words = "range over 2 runs, no interval: fewer than 3 runs"
     seen = result("loss.threshold.ratio", value, *ends, method=words)
     judgement = verdict("udp-threshold-higher", seen)
-    assert judgement.verdict is Grade.CANNOT_TELL
+    assert judgement.verdict is Verdict.CANNOT_TELL
     # The range is shown as what it is.
     assert ("range seen [" if value else words) in judgement.numbers
 
@@ -384,23 +384,23 @@ def test_a_range_in_a_sum_or_a_ratio_decides_nothing_either():
         "rfc2544.throughput.binary_search.frame_1518.frer.payload_mbps",
     ]
     sure = [result(key, 500.0, 499.0, 501.0) for key in keys]
-    assert verdict("ffo-gap", *sure).verdict is Grade.CONTRADICTED
+    assert verdict("ffo-gap", *sure).verdict is Verdict.CONTRADICTED
     seen = result(keys[1], 500.0, 499.0, 501.0, method="range over 2 runs")
-    assert verdict("ffo-gap", sure[0], seen).verdict is Grade.CANNOT_TELL
+    assert verdict("ffo-gap", sure[0], seen).verdict is Verdict.CANNOT_TELL
 
 
 def test_a_line_of_another_rate_says_nothing_of_rates():
     ratio = result("loss.threshold.ratio", 0.9, 0.8, 0.95)
     judgement = verdict("udp-threshold-higher", ratio, link_rate_mbps=100.0)
-    assert judgement.verdict is Grade.CANNOT_TELL
+    assert judgement.verdict is Verdict.CANNOT_TELL
     assert "a line of 100 Mb/s" in judgement.reason
 
 
 def test_a_value_known_on_one_side_only_decides_on_that_side():
     below = result("loss.threshold.frer.mbps", None, None, 100.0, "Mb/s")
-    assert verdict("udp-threshold-frer", below).verdict is Grade.CONTRADICTED
+    assert verdict("udp-threshold-frer", below).verdict is Verdict.CONTRADICTED
     above = result("loss.threshold.frer.mbps", None, 100.0, None, "Mb/s")
-    assert verdict("udp-threshold-frer", above).verdict is Grade.CANNOT_TELL
+    assert verdict("udp-threshold-frer", above).verdict is Verdict.CANNOT_TELL
 
 
 LONG, SHORT = {"loss.duration_s": 10.0}, {"loss.duration_s": 1.0}
@@ -413,11 +413,11 @@ FIRST = "loss.phase_1"
 @pytest.mark.parametrize(
     ("ratio", "expected"),
     [
-        ((0.994, 0.987, 1.0), Grade.CONTRADICTED),
+        ((0.994, 0.987, 1.0), Verdict.CONTRADICTED),
         # Without the tag's bytes FRER would gain its 5 %.
-        ((1.03, 0.99, 1.05), Grade.CANNOT_TELL),
+        ((1.03, 0.99, 1.05), Verdict.CANNOT_TELL),
         # Whose gain it is no ratio tells.
-        ((1.3, 1.2, 1.4), Grade.CANNOT_TELL),
+        ((1.3, 1.2, 1.4), Verdict.CANNOT_TELL),
     ],
 )
 def test_what_one_mechanism_gives_is_at_most_what_all_give(claim, ratio, expected):
@@ -431,32 +431,32 @@ def test_what_one_mechanism_gives_is_at_most_what_all_give(claim, ratio, expecte
 @pytest.mark.parametrize(
     ("measured", "expected"),
     [
-        ({CLEAN: 540.0, THRESHOLD: (560.0, 545.0, 575.0), **LONG}, Grade.SUPPORTED),
-        ({CLEAN: 540.0, THRESHOLD: (None, 545.0, None), **LONG}, Grade.SUPPORTED),
+        ({CLEAN: 540.0, THRESHOLD: (560.0, 545.0, 575.0), **LONG}, Verdict.SUPPORTED),
+        ({CLEAN: 540.0, THRESHOLD: (None, 545.0, None), **LONG}, Verdict.SUPPORTED),
         # Half of the trials lose at this load: what is below it need not be free of loss.
-        ({CLEAN: 500.0, THRESHOLD: (560.0, 545.0, 575.0), **LONG}, Grade.CANNOT_TELL),
-        ({CLEAN: 500.0, THRESHOLD: (560.0, 545.0, 575.0), **SHORT}, Grade.CANNOT_TELL),
+        ({CLEAN: 500.0, THRESHOLD: (560.0, 545.0, 575.0), **LONG}, Verdict.CANNOT_TELL),
+        ({CLEAN: 500.0, THRESHOLD: (560.0, 545.0, 575.0), **SHORT}, Verdict.CANNOT_TELL),
         # A trial of one second without loss leaves more open than the criterion.
-        ({CLEAN: 540.0, THRESHOLD: (560.0, 545.0, 575.0), **SHORT}, Grade.CANNOT_TELL),
-        ({CLEAN: 400.0, THRESHOLD: (450.0, 430.0, 470.0), **LONG}, Grade.CONTRADICTED),
-        ({CLEAN: 400.0, THRESHOLD: (450.0, 430.0, 470.0), **SHORT}, Grade.CONTRADICTED),
+        ({CLEAN: 540.0, THRESHOLD: (560.0, 545.0, 575.0), **SHORT}, Verdict.CANNOT_TELL),
+        ({CLEAN: 400.0, THRESHOLD: (450.0, 430.0, 470.0), **LONG}, Verdict.CONTRADICTED),
+        ({CLEAN: 400.0, THRESHOLD: (450.0, 430.0, 470.0), **SHORT}, Verdict.CONTRADICTED),
         # No load was clean, or not measured as such: the threshold refutes it all the same.
-        ({CLEAN: None, THRESHOLD: (450.0, 430.0, 470.0), **LONG}, Grade.CONTRADICTED),
-        ({THRESHOLD: (450.0, 430.0, 470.0)}, Grade.CONTRADICTED),
-        ({CLEAN: 400.0, THRESHOLD: (510.0, 430.0, 570.0), **LONG}, Grade.CANNOT_TELL),
-        ({CLEAN: 400.0, **LONG}, Grade.CANNOT_TELL),
+        ({CLEAN: None, THRESHOLD: (450.0, 430.0, 470.0), **LONG}, Verdict.CONTRADICTED),
+        ({THRESHOLD: (450.0, 430.0, 470.0)}, Verdict.CONTRADICTED),
+        ({CLEAN: 400.0, THRESHOLD: (510.0, 430.0, 570.0), **LONG}, Verdict.CANNOT_TELL),
+        ({CLEAN: 400.0, **LONG}, Verdict.CANNOT_TELL),
         # One says that it is free of loss, one that half of the trials lose.
-        ({CLEAN: 540.0, THRESHOLD: (450.0, 430.0, 470.0), **LONG}, Grade.CANNOT_TELL),
+        ({CLEAN: 540.0, THRESHOLD: (450.0, 430.0, 470.0), **LONG}, Verdict.CANNOT_TELL),
     ],
 )
 def test_no_loss_is_shown_by_clean_trials_and_refuted_by_the_threshold(claim, measured, expected):
     judgement = verdict(claim, *results_of({**measured, **FULL}))
     assert judgement.verdict is expected
-    if expected is Grade.CONTRADICTED:
+    if expected is Verdict.CONTRADICTED:
         # The ground is what refutes, and not that clean trials are missing.
         assert judgement.ground.startswith("interval: loss.threshold.frer.mbps (450 [430, 470])")
         assert "highest_clean" not in judgement.ground
-    if expected is Grade.SUPPORTED:
+    if expected is Verdict.SUPPORTED:
         assert "loss.highest_clean.frer.mbps (540) ≥" in judgement.ground
         assert "threshold.frer" not in judgement.ground
 
@@ -464,15 +464,15 @@ def test_no_loss_is_shown_by_clean_trials_and_refuted_by_the_threshold(claim, me
 @pytest.mark.parametrize(
     ("measured", "expected"),
     [
-        ({CLEAN: 540.0, **LONG}, Grade.SUPPORTED),
-        ({CLEAN: 500.0, THRESHOLD: (560.0, 545.0, 575.0), **LONG}, Grade.CANNOT_TELL),
+        ({CLEAN: 540.0, **LONG}, Verdict.SUPPORTED),
+        ({CLEAN: 500.0, THRESHOLD: (560.0, 545.0, 575.0), **LONG}, Verdict.CANNOT_TELL),
         # Trials that lose may lose one datagram, which is less than the criterion.
-        ({CLEAN: 400.0, THRESHOLD: (450.0, 430.0, 470.0), **LONG}, Grade.CANNOT_TELL),
+        ({CLEAN: 400.0, THRESHOLD: (450.0, 430.0, 470.0), **LONG}, Verdict.CANNOT_TELL),
         ({CLEAN: 400.0, "loss.phase_2.duration_s": 10.0,
-          "loss.phase_2.rate_530.frer.percent": (0.2, 0.1, 0.3), **LONG}, Grade.CONTRADICTED),
+          "loss.phase_2.rate_530.frer.percent": (0.2, 0.1, 0.3), **LONG}, Verdict.CONTRADICTED),
         ({CLEAN: 400.0, "loss.phase_2.duration_s": 1.0,
-          "loss.phase_2.rate_530.frer.percent": (0.2, 0.1, 0.3), **LONG}, Grade.CANNOT_TELL),
-        ({CLEAN: 540.0, "loss.duration_s": 5.0}, Grade.CANNOT_TELL),
+          "loss.phase_2.rate_530.frer.percent": (0.2, 0.1, 0.3), **LONG}, Verdict.CANNOT_TELL),
+        ({CLEAN: 540.0, "loss.duration_s": 5.0}, Verdict.CANNOT_TELL),
     ],
 )  # fmt: skip
 def test_a_share_lost_is_refuted_by_a_share(measured, expected):
@@ -483,14 +483,14 @@ def test_a_share_lost_is_refuted_by_a_share(measured, expected):
 @pytest.mark.parametrize(
     ("seconds", "clean", "threshold", "expected"),
     [
-        (5.0, 550.0, (580.0, 560.0, 600.0), Grade.SUPPORTED),
-        (10.0, 550.0, (580.0, 560.0, 600.0), Grade.SUPPORTED),
-        (1.0, 550.0, (580.0, 560.0, 600.0), Grade.CANNOT_TELL),
-        (5.0, 500.0, (580.0, 560.0, 600.0), Grade.CANNOT_TELL),
-        (5.0, 400.0, (450.0, 430.0, 470.0), Grade.CONTRADICTED),
+        (5.0, 550.0, (580.0, 560.0, 600.0), Verdict.SUPPORTED),
+        (10.0, 550.0, (580.0, 560.0, 600.0), Verdict.SUPPORTED),
+        (1.0, 550.0, (580.0, 560.0, 600.0), Verdict.CANNOT_TELL),
+        (5.0, 500.0, (580.0, 560.0, 600.0), Verdict.CANNOT_TELL),
+        (5.0, 400.0, (450.0, 430.0, 470.0), Verdict.CONTRADICTED),
         # What loses in a second loses in five; what loses in ten need not.
-        (1.0, 400.0, (450.0, 430.0, 470.0), Grade.CONTRADICTED),
-        (10.0, 400.0, (450.0, 430.0, 470.0), Grade.CANNOT_TELL),
+        (1.0, 400.0, (450.0, 430.0, 470.0), Verdict.CONTRADICTED),
+        (10.0, 400.0, (450.0, 430.0, 470.0), Verdict.CANNOT_TELL),
     ],
 )
 def test_a_phase_is_judged_by_trials_of_its_own_length(seconds, clean, threshold, expected):
@@ -508,8 +508,8 @@ def test_a_phase_is_judged_by_trials_of_its_own_length(seconds, clean, threshold
 def test_latencies_of_another_medium_do_not_judge_absolute_ones():
     p99 = [result(f"shaping.bridge.{m}.loaded.p99.us", 20.0, 19.0, 21.0) for m in ("cbs", "tas")]
     for medium, expected in (
-        ("model", Grade.CANNOT_TELL),
-        ("i210", Grade.CONTRADICTED),
+        ("model", Verdict.CANNOT_TELL),
+        ("i210", Verdict.CONTRADICTED),
     ):
         judgement = verdict("bridge-p99", result("shaping.medium", medium), *p99)
         assert judgement.verdict is expected
@@ -625,16 +625,16 @@ def test_two_sizes_that_saturate_at_their_own_limits_do_not_share_one():
         result(f"rfc2544.saturation.payload_{size}.frer.payload_mbps", rate, rate - 1, rate)
         for size, rate in ((512, 876.7), (1518, 917.8))
     ]
-    assert verdict("ffo-common-saturation", *saturated).verdict is Grade.CONTRADICTED
+    assert verdict("ffo-common-saturation", *saturated).verdict is Verdict.CONTRADICTED
 
 
 def test_every_contradiction_rests_on_an_interval_or_on_arithmetic(by_check):
     judgements = judge(CLAIMS.values(), "published", DATA, findings=by_check)
     for judgement in judgements:
         if judgement.verdict in (
-            Grade.CONTRADICTED,
-            Grade.ROUNDING,
-            Grade.OWN_TABLE,
+            Verdict.CONTRADICTED,
+            Verdict.ROUNDING,
+            Verdict.OWN_TABLE,
         ):
             assert judgement.ground.startswith("arithmetic: "), judgement.claim.id
             assert re.search(r"\d", judgement.ground), judgement.claim.id
@@ -643,7 +643,7 @@ def test_every_contradiction_rests_on_an_interval_or_on_arithmetic(by_check):
 
 def test_a_claim_that_no_experiment_is_about_says_what_it_needs():
     judgement = verdict("udp-repeated")
-    assert judgement.verdict is Grade.CANNOT_TELL
+    assert judgement.verdict is Verdict.CANNOT_TELL
     assert judgement.reason.endswith("it needs the single values behind each point")
 
 
@@ -674,9 +674,9 @@ def test_a_changed_verdict_is_seen_until_it_is_accepted(tmp_path, by_check):
     path.write_text(yaml.safe_dump(content), encoding="utf-8")
     changes = changed_verdicts(judgements, accepted_verdicts(path))
     assert set(changes) == {
-        Change("published", "udp-threshold-third", Grade.CONTRADICTED, Grade.OWN_TABLE),
-        Change("published", "tas-load", None, Grade.SUPPORTED),
-        Change("published", "gone", Grade.SUPPORTED, None),
+        Change("published", "udp-threshold-third", Verdict.CONTRADICTED, Verdict.OWN_TABLE),
+        Change("published", "tas-load", None, Verdict.SUPPORTED),
+        Change("published", "gone", Verdict.SUPPORTED, None),
     }
     assert {str(change) for change in changes} >= {
         "published, udp-threshold-third: contradicted -> own table only"
@@ -692,7 +692,7 @@ def test_accepting_one_testbed_keeps_the_others(tmp_path, by_check):
     accept_verdicts(judge(CLAIMS.values(), "model/quick", DATA, findings=by_check), path)
     accepted = accepted_verdicts(path)
     assert accepted["published"] == before
-    assert set(accepted["model/quick"].values()) == {Grade.CANNOT_TELL}
+    assert set(accepted["model/quick"].values()) == {Verdict.CANNOT_TELL}
 
 
 @pytest.mark.parametrize("content", ["published: {a: perhaps}", "published: [a]", "- a"])
@@ -707,7 +707,7 @@ def test_results_as_they_lie_on_disk_decide_claims(tmp_path):
     folder = write_run(tmp_path, "loss", [result("loss.threshold.ratio", 0.98, 0.95, 0.99)])
     audit = run_audit({"loss": folder})
     verdicts = {j.claim.id: j.verdict for j in audit.judgements}
-    assert verdicts["udp-threshold-higher"] is Grade.CONTRADICTED
-    assert verdicts["udp-threshold-third"] is Grade.CONTRADICTED
-    assert verdicts["udp-tcp-rate"] is Grade.CANNOT_TELL
+    assert verdicts["udp-threshold-higher"] is Verdict.CONTRADICTED
+    assert verdicts["udp-threshold-third"] is Verdict.CONTRADICTED
+    assert verdicts["udp-tcp-rate"] is Verdict.CANNOT_TELL
     assert audit.changes == ()

@@ -9,11 +9,11 @@ import pytest
 from outside_files import NO_PUBLIC_SET, PUBLIC_SET
 
 from tsnrepro.published import documents as published
-from tsnrepro.published.audit import CHECKS_FILE, FOREIGN_CHECKS_FILE
+from tsnrepro.published.audit import CHECKS_FILE, THIRD_PARTY_CHECKS_FILE
+from tsnrepro.published.audit_findings import Severity
 from tsnrepro.published.checks import load_checks, run_checks
-from tsnrepro.published.findings import Severity
 from tsnrepro.published.tables import Catalog
-from tsnrepro.published.third_party import foreign_source
+from tsnrepro.published.third_party import third_party_tables
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 PUBLISHED = REPOSITORY / "data" / "published"
@@ -59,8 +59,8 @@ def public_set():
     """Return the findings in the public data set, and in the documents held against it."""
     if not PUBLIC_SET.is_dir():
         pytest.skip(NO_PUBLIC_SET)
-    layout = load_checks(PUBLISHED / FOREIGN_CHECKS_FILE)
-    source = foreign_source(layout.source, PUBLIC_SET, layout.tables)
+    layout = load_checks(PUBLISHED / THIRD_PARTY_CHECKS_FILE)
+    source = third_party_tables(layout.source, PUBLIC_SET, layout.tables)
     data = Catalog({**published.catalog().sources, layout.source: source})
     findings, not_run = run_checks(layout.checks, data, lenient=True)
     assert not_run == []

@@ -11,16 +11,16 @@ from damage import NUMBERS, damaged_bytes, damaged_json_file, read_each_file
 
 from tsnrepro.common.repository import root
 from tsnrepro.published import documents as published
-from tsnrepro.published.third_party import ForeignTable, foreign_source
+from tsnrepro.published.third_party import ThirdPartyTable, third_party_tables
 
 TIMES_NS = count(1)
 CSV = b'load,lost,note\n100,0.5,a\n200,NA,"b, c"\n300,1e-3,\n'
 RECORDS = {"kind": "frer", "a": [{"load": 1, "lost": [0.5, 2]}, {"load": 2, "lost": [1, None]}]}
 FOREIGN = {
-    "csv": (CSV, ForeignTable(file="*.csv", key=["load"])),
+    "csv": (CSV, ThirdPartyTable(file="*.csv", key=["load"])),
     "json": (
         json.dumps(RECORDS).encode(),
-        ForeignTable(file="*.json", records="a.*", key=["load", "lost"], explode="lost"),
+        ThirdPartyTable(file="*.json", records="a.*", key=["load", "lost"], explode="lost"),
     ),
 }
 
@@ -31,7 +31,7 @@ def test_tables_of_others(tmp_path, kind, number):
     sound, layout = FOREIGN[kind]
     path = tmp_path / f"some.{kind}"
     path.write_bytes(sound)
-    read = foreign_source("theirs", tmp_path, {"t": layout})
+    read = third_party_tables("theirs", tmp_path, {"t": layout})
     assert read("t").keys
     inputs = {"csv": damaged_bytes, "json": damaged_json_file}[kind](sound, number)
     assert read_each_file(inputs, path, lambda: read("t"))

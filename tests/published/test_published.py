@@ -207,7 +207,7 @@ def copied(tmp_path):
     ("before", "after", "message"),
     [
         ("throughput_mbps", "throughput", r"table-4-1\.csv: columns .* do not match"),
-        ("frer-dual-path", "single-path", r"row keys \['single-path'\] occur twice"),
+        ("frer-dual-path", "single-path", r"duplicate row keys: \['single-path'\]"),
         ("941.42", "941,42", r"table-4-1\.csv, line 3: 7 cells under 6 headings"),
         (",0,+0.04", ",0", r"table-4-1\.csv, line 3: 5 cells under 6 headings"),
         ("941.42", "fast", r"'frer-dual-path': column 'throughput_mbps' holds 'fast'"),

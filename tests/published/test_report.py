@@ -21,7 +21,7 @@ from tsnrepro.common.repository import root
 from tsnrepro.published import documents as published
 from tsnrepro.published.audit import accept, audit_campaign, print_audit, run_audit, summary
 from tsnrepro.published.checks import MEASURED_CHECKS, load_checks
-from tsnrepro.published.claims import Grade
+from tsnrepro.published.claims import Verdict
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 
@@ -100,10 +100,10 @@ def test_a_defect_in_a_campaign_is_found_in_its_file(campaign):
 
 def test_checks_of_what_was_not_measured_had_nothing_to_look_at(campaign):
     result = run_audit({"tcp": campaign["tcp"]})
-    looked = {check.id for check in result.checks} - {entry.check for entry in result.idle}
-    assert looked == {check.id for check in result.checks if check.id.startswith("tcp-")}
+    compared = {check.id for check in result.checks} - {entry.check for entry in result.idle}
+    assert compared == {check.id for check in result.checks if check.id.startswith("tcp-")}
     assert result.missing == ()
-    assert f"{len(result.idle)} had nothing to look at" in summary(result)
+    assert f"{len(result.idle)} had no rows to compare" in summary(result)
 
 
 def test_experiments_of_several_testbeds_are_one_audit(campaign, tmp_path):
@@ -116,7 +116,7 @@ def test_experiments_of_several_testbeds_are_one_audit(campaign, tmp_path):
 
 
 def test_a_campaign_that_was_not_run_is_refused(tmp_path):
-    with pytest.raises(RecordError, match=r"nothing is measured.*testbed=emulated"):
+    with pytest.raises(RecordError, match=r"no analysed experiments.*testbed=emulated"):
         audit_campaign("emulated", "quick", tmp_path)
     with pytest.raises(RecordError, match="no results of tcp"):
         run_audit({"tcp": tmp_path})
@@ -124,16 +124,16 @@ def test_a_campaign_that_was_not_run_is_refused(tmp_path):
 
 def test_a_data_set_that_is_not_there_is_refused(campaign, tmp_path):
     with pytest.raises(RecordError, match="no such folder"):
-        run_audit({}, foreign=tmp_path / "nowhere")
+        run_audit({}, third_party=tmp_path / "nowhere")
     with pytest.raises(RecordError, match="not the data set 'public-set'"):
-        run_audit({}, foreign=tmp_path)
-    with pytest.raises(ConfigurationError, match="not against a testbed"):
-        run_audit(campaign, foreign=tmp_path)
+        run_audit({}, third_party=tmp_path)
+    with pytest.raises(ConfigurationError, match="not with a testbed"):
+        run_audit(campaign, third_party=tmp_path)
 
 
 @needs_public_set
 def test_the_public_set_adds_its_findings(record):
-    both = run_audit({}, foreign=PUBLIC_SET)
+    both = run_audit({}, third_party=PUBLIC_SET)
     assert both.findings[: len(record.findings)] == record.findings
     assert {f.source for f in both.findings} > {f.source for f in record.findings}
     assert both.missing == ()
@@ -170,7 +170,7 @@ def test_findings_and_claims_become_data_frames(record):
     findings, claims = record.findings_frame(), record.claims_frame()
     assert len(findings) == len(record.findings)
     assert len(claims) == len(record.judgements)
-    assert set(claims["verdict"]) == set(Grade)
+    assert set(claims["verdict"]) == set(Verdict)
     assert findings.loc[findings["check"] == "ffo-link-failure", "second_value"].tolist() == [50]
 
 

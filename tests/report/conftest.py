@@ -1,3 +1,3 @@
-"""What tests of the report share."""
+"""Fixtures of the tests of the report."""
 
-from modelled_runs import analysed, modelled_run  # noqa: F401 - fixtures
+from simulated_run import analysed, simulated_run_folder  # noqa: F401 - fixtures

@@ -1,10 +1,10 @@
-"""The three grades of what was made again."""
+"""The grades of reproduced files."""
 
 import json
 
 import pandas as pd
 import pytest
-from invented_results import entry
+from synthetic_results import entry
 
 from tsnrepro.report.comparison import MatchGrade, compare_files
 
@@ -45,16 +45,19 @@ def test_results_are_graded(graded, one, other, grade):
     assert graded([one], [other]).grade is grade
 
 
-def test_the_worst_decides_and_is_named(graded):
+def test_the_worst_difference_is_reported(graded):
     fine, off = entry("tcp.a.mbps", 1.0, 0.0, 2.0), entry("tcp.b.mbps", 1.0)
     found = graded([fine, off], [fine | {"value": 1.5}, off | {"value": 2.0}])
     assert found.grade is MatchGrade.DIFFERENT
     assert found.reason == "tcp.b.mbps was 1.0 [None, None] and is 2.0 [None, None]"
 
 
-def test_a_result_that_is_gone_is_told(graded):
+def test_a_missing_result_is_different(graded):
     found = graded([number(1.0), entry("tcp.a.mbps", 1.0)], [number(1.0)])
-    assert (found.grade, found.reason) == (MatchGrade.DIFFERENT, "tcp.a.mbps is there only before")
+    assert (found.grade, found.reason) == (
+        MatchGrade.DIFFERENT,
+        "tcp.a.mbps is only in the original",
+    )
 
 
 TABLE = {"mode": ["a", "b"], "loss_percent": [1.0, None], "n": [3, 4]}
@@ -85,10 +88,10 @@ def test_tables_are_graded(tmp_path, change, grade, suffix):
     assert compare_files("tables/x", *paths).grade is grade
 
 
-def test_a_file_that_is_not_made_is_told(tmp_path):
+def test_a_missing_or_empty_file_is_different(tmp_path):
     (tmp_path / "there.csv").write_text("a\n1\n")
     (tmp_path / "empty.csv").write_text("\n")
     found = compare_files("x", tmp_path / "there.csv", tmp_path / "empty.csv")
     assert (found.grade, found.reason) == (MatchGrade.DIFFERENT, "other columns: a")
     found = compare_files("x", tmp_path / "there.csv", tmp_path / "gone.csv")
-    assert (found.grade, found.reason) == (MatchGrade.DIFFERENT, "it was not made again")
+    assert (found.grade, found.reason) == (MatchGrade.DIFFERENT, "it was not reproduced")

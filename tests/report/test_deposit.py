@@ -1,4 +1,4 @@
-"""A deposit of trials that the model makes here: what it holds, and what is noticed of a change."""
+"""A deposit of simulated trials: its contents, and the detection of changes."""
 
 import gzip
 import hashlib
@@ -23,9 +23,9 @@ VALUES = "results/model/short/tcp/values.json"
 
 
 @pytest.fixture(scope="module")
-def archive(modelled_run, tmp_path_factory):
+def archive(simulated_run_folder, tmp_path_factory):
     target = tmp_path_factory.mktemp("deposit") / f"{TOP}.tar.gz"
-    write_deposit(target, [modelled_run])
+    write_deposit(target, [simulated_run_folder])
     return target
 
 
@@ -50,7 +50,7 @@ def repacked(target, content):
 
 
 def listed_again(content):
-    """Return members with a list of checksums that fits them, as a forger would."""
+    """Return members with a matching list of checksums, as a forger would make."""
     lines = [
         f"{hashlib.sha256(data).hexdigest()}  {name.removeprefix(f'{TOP}/')}\n"
         for name, data in content.items()
@@ -63,21 +63,21 @@ def a_trial(content):
     return next(name for name in content if name.endswith("/trial.json"))
 
 
-# --- what it holds --------------------------------------------------------------------------------
+# --- contents -------------------------------------------------------------------------------------
 
 
-def test_a_deposit_is_checked_and_made_again_elsewhere(archive, capsys):
+def test_a_deposit_is_verified_and_reproduced(archive, capsys):
     verify_archive(archive)
-    said = capsys.readouterr().out
-    assert "every byte as listed" in said
-    assert "results/model/short/tcp: record sound" in said
-    assert "  tables/tcp.parquet: same bytes" in said
-    assert "0 different" in said
+    output = capsys.readouterr().out
+    assert "every byte as listed" in output
+    assert "results/model/short/tcp: record sound" in output
+    assert "  tables/tcp.parquet: same bytes" in output
+    assert "0 different" in output
 
 
-def test_a_deposit_is_looked_into_as_a_campaign_is(archive, modelled_run):
+def test_a_deposit_is_loaded_like_a_campaign(archive, simulated_run_folder):
     deposited = tsnrepro.load(str(archive))
-    results = modelled_run.parents[2]
+    results = simulated_run_folder.parents[2]
     here = tsnrepro.load("short", results)
     assert deposited.testbeds == {"tcp": "model"}
     assert deposited.trials("tcp").equals(here.trials("tcp"))
@@ -90,14 +90,14 @@ def test_a_deposit_is_looked_into_as_a_campaign_is(archive, modelled_run):
         tsnrepro.load("nothing.tar.gz")
 
 
-def test_equal_files_give_equal_bytes(archive, modelled_run, tmp_path):
+def test_equal_files_give_equal_bytes(archive, simulated_run_folder, tmp_path):
     again = tmp_path / archive.name
-    digest = write_deposit(again, [modelled_run])
+    digest = write_deposit(again, [simulated_run_folder])
     assert again.read_bytes() == archive.read_bytes()
     assert (tmp_path / f"{archive.name}.sha256").read_text() == f"{digest}  {archive.name}\n"
 
 
-def test_everything_that_is_needed_to_do_it_again_is_in_it(folder):
+def test_all_files_for_a_reproduction_are_in_it(folder):
     for name in (
         *(
             "requirements.lock",
@@ -115,19 +115,19 @@ def test_everything_that_is_needed_to_do_it_again_is_in_it(folder):
 
 
 def test_the_citation_names_data_software_and_authors(folder):
-    said = yaml.safe_load((folder / "CITATION.cff").read_text(encoding="utf-8"))
+    citation = yaml.safe_load((folder / "CITATION.cff").read_text(encoding="utf-8"))
     own = yaml.safe_load((root() / "CITATION.cff").read_text(encoding="utf-8"))
-    assert said["type"] == "dataset"
-    assert said["authors"] == own["authors"]
-    assert said["references"][0]["title"] == own["title"]
+    assert citation["type"] == "dataset"
+    assert citation["authors"] == own["authors"]
+    assert citation["references"][0]["title"] == own["title"]
     form = json.loads((folder / ".zenodo.json").read_text(encoding="utf-8"))
     assert form["creators"] == [{"name": own["authors"][0]["name"]}]
-    assert form["publication_date"] == said["date-released"]
+    assert form["publication_date"] == citation["date-released"]
     assert "12 trials" in form["description"]
     assert "no measurement" in form["description"]
 
 
-# RO-Crate 1.1 has other addresses for these than 1.3, whose context is at hand without a network.
+# RO-Crate 1.1 has other URIs for these than 1.3, whose context is available offline.
 BIOSCHEMAS = "https://bioschemas.org/"
 OF_1_1 = {
     "ComputationalWorkflow": f"{BIOSCHEMAS}ComputationalWorkflow",
@@ -138,7 +138,7 @@ OF_1_1 = {
 
 
 def problems_of_crate(folder, monkeypatch):
-    """Return what the profile's validator says is required and lacks."""
+    """Return the missing required properties by the validator of the profile."""
     requests = pytest.importorskip("requests")
     services = pytest.importorskip("rocrate_validator.services")
     from rocrate_validator.models import Severity  # noqa: PLC0415
@@ -168,8 +168,7 @@ def test_it_is_a_workflow_run_crate(folder, monkeypatch):
     assert problems_of_crate(folder, monkeypatch) == []
 
 
-def test_a_crate_without_its_run_is_noticed(folder, tmp_path, monkeypatch):
-    """The check above can fail."""
+def test_a_crate_without_its_run_is_invalid(folder, tmp_path, monkeypatch):
     copy = tmp_path / "crate"
     shutil.copytree(folder, copy)
     path = copy / "ro-crate-metadata.json"
@@ -181,10 +180,10 @@ def test_a_crate_without_its_run_is_noticed(folder, tmp_path, monkeypatch):
     assert problems_of_crate(copy, monkeypatch)
 
 
-# --- what is noticed ------------------------------------------------------------------------------
+# --- changes --------------------------------------------------------------------------------------
 
 
-def test_one_byte_of_a_trial_is_noticed(archive, tmp_path):
+def test_a_changed_byte_of_a_trial_is_detected(archive, tmp_path):
     content = members(archive)
     name = a_trial(content)
     content[name] = content[name].replace(b"goodput", b"goodputs"[1:], 1)
@@ -194,7 +193,7 @@ def test_one_byte_of_a_trial_is_noticed(archive, tmp_path):
         verify_archive(altered)
 
 
-def test_a_trial_is_held_against_its_own_checksums_too(archive, tmp_path):
+def test_a_trial_is_verified_by_its_own_checksums_too(archive, tmp_path):
     content = members(archive)
     name = a_trial(content)
     content[name] = content[name].replace(b"goodput", b"goodputs"[1:], 1)
@@ -204,8 +203,8 @@ def test_a_trial_is_held_against_its_own_checksums_too(archive, tmp_path):
         verify_archive(forged)
 
 
-def test_a_number_that_does_not_follow_is_noticed(archive, analysed, tmp_path, monkeypatch):
-    # The notebook's analysis, without the seconds that a kernel takes to start.
+def test_a_changed_result_is_detected(archive, analysed, tmp_path, monkeypatch):
+    # The analysis of the notebook, without starting a kernel.
     monkeypatch.setattr(
         "tsnrepro.report.archive.execute", lambda notebook, target, given: analysed(given["run"])
     )
@@ -224,9 +223,9 @@ def test_a_number_that_does_not_follow_is_noticed(archive, analysed, tmp_path, m
 
 
 def another_bit(packed):
-    """Return packed bytes with a bit changed near the middle, and so what is read from them.
+    """Return compressed bytes with a changed bit near the middle that changes the content.
 
-    Some bits change nothing: a distance back into repeated bytes, the end of a block.
+    Some bits have no effect: a distance into repeated bytes, the end of a block.
     """
     content = gzip.decompress(packed)
     for place in range(len(packed) // 2, len(packed)):
@@ -240,33 +239,33 @@ def another_bit(packed):
     raise AssertionError("no bit of the second half matters")
 
 
-def test_a_byte_of_the_packed_archive_is_noticed(archive, tmp_path):
+def test_a_changed_bit_of_the_archive_is_detected(archive, tmp_path):
     broken = tmp_path / "broken.tar.gz"
     broken.write_bytes(another_bit(archive.read_bytes()))
-    with pytest.raises(RecordError, match=r"\(.+\)\. Fetch the archive again"):
+    with pytest.raises(RecordError, match=r"\(.+\)\. Download the archive again"):
         verify_archive(broken)
 
 
 @pytest.mark.parametrize("place", [-1, -5])
-def test_the_checksum_at_the_archives_end_is_read(archive, tmp_path, place):
+def test_the_checksum_at_the_end_of_the_archive_is_verified(archive, tmp_path, place):
     data = bytearray(archive.read_bytes())
     data[place] ^= 1
     broken = tmp_path / "broken.tar.gz"
     broken.write_bytes(data)
-    with pytest.raises(RecordError, match="the archive is damaged at or behind"):
+    with pytest.raises(RecordError, match="the archive is damaged at or after"):
         unpacked(broken, tmp_path / "unpacked")
 
 
-def test_another_archive_of_that_name_is_noticed(archive, tmp_path):
-    """Its files are whole, but it is not the one whose checksum was noted."""
+def test_another_archive_with_the_name_is_detected(archive, tmp_path):
+    """Its files are intact, but its checksum is another."""
     content = members(archive)
     other = repacked(tmp_path / archive.name, content)
     shutil.copy(f"{archive}.sha256", tmp_path)
-    with pytest.raises(RecordError, match="not the one whose checksum lies beside it"):
+    with pytest.raises(RecordError, match="its checksum is not that in the"):
         verify_archive(other)
 
 
-def test_missing_and_added_files_are_noticed(archive, tmp_path):
+def test_missing_and_added_files_are_detected(archive, tmp_path):
     content = members(archive)
     less = {name: data for name, data in content.items() if name != f"{TOP}/{VALUES}"}
     with pytest.raises(RecordError, match=rf"missing in the archive \({VALUES}\)"):
@@ -279,11 +278,11 @@ def test_missing_and_added_files_are_noticed(archive, tmp_path):
 @pytest.mark.parametrize("name", ["/etc/passwd", f"{TOP}/../../x", "x"])
 def test_nothing_is_written_outside(archive, tmp_path, name):
     content = {f"{TOP}/SHA256SUMS": members(archive)[f"{TOP}/SHA256SUMS"], name: b"x"}
-    with pytest.raises(RecordError, match="no plain file inside its folder"):
+    with pytest.raises(RecordError, match="not a regular file in its folder"):
         unpacked(repacked(tmp_path / "hostile.tar.gz", content), tmp_path / "unpacked")
 
 
-def test_what_is_no_archive_is_told(tmp_path):
+def test_an_invalid_archive_is_an_error(tmp_path):
     path = tmp_path / "x.tar.gz"
     with pytest.raises(RecordError, match="there is no archive"):
         verify_archive(path)
@@ -294,13 +293,13 @@ def test_what_is_no_archive_is_told(tmp_path):
         verify_archive(repacked(path, {"a/b": b"x"}))
 
 
-def test_altered_records_are_not_deposited(modelled_run, tmp_path):
+def test_altered_records_are_not_deposited(simulated_run_folder, tmp_path):
     copy = tmp_path / "results/model/short/tcp"
-    shutil.copytree(modelled_run, copy)
-    (tmp_path / "data").symlink_to(modelled_run.parents[3] / "data")
+    shutil.copytree(simulated_run_folder, copy)
+    (tmp_path / "data").symlink_to(simulated_run_folder.parents[3] / "data")
     (copy / "values.json").write_text("[]", encoding="utf-8")
     with pytest.raises(RecordError, match="not deposited: the file is not what the analysis wrote"):
         write_deposit(tmp_path / "x.tar.gz", [copy])
     assert not (tmp_path / "x.tar.gz").exists()
     with pytest.raises(PublishError, match=r"does not end in \.tar\.gz"):
-        write_deposit(tmp_path / "x.zip", [modelled_run])
+        write_deposit(tmp_path / "x.zip", [simulated_run_folder])

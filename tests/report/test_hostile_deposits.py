@@ -1,4 +1,4 @@
-"""Deposits and tarballs, damaged in ten thousand ways: one clear sentence, or every file whole."""
+"""Damaged deposits and tarballs: an error message, or all files intact."""
 
 import gzip
 import hashlib
@@ -9,7 +9,7 @@ import pytest
 from damage import NUMBERS, damaged_bytes, read_each
 
 from tsnrepro.common.errors import RecordError
-from tsnrepro.papers.tarball import read_tarball, write_in_order
+from tsnrepro.papers.tarball import read_tarball, write_tarball
 from tsnrepro.report.archive import unpacked
 
 FILES = {"results/run.json": b'{"a": 1}\n', "data/raw/trial.json": b"[]\n", "LICENSE": b"MIT\n"}
@@ -22,7 +22,7 @@ def packed(files, sums=None):
     )
     target = io.BytesIO()
     inside = {"SHA256SUMS": sums.encode(), **files}
-    write_in_order(target, {f"top/{place}": content for place, content in inside.items()})
+    write_tarball(target, {f"top/{place}": content for place, content in inside.items()})
     return target.getvalue()
 
 
@@ -31,13 +31,13 @@ def as_packed(content):
 
 
 def as_tar(content):
-    """Take the content as that of the tarball, not of its compressed form."""
+    """Compress the content, which is that of a tarball."""
     return gzip.compress(content, compresslevel=1, mtime=0)
 
 
 FORMS = {
     "compressed": (packed(FILES), as_packed),
-    # Without the zeros at its end, which most damage would fall into.
+    # Without the zeros at its end, which most damage would hit.
     "plain": (gzip.decompress(packed(FILES))[:4096], as_tar),
 }
 
@@ -75,7 +75,7 @@ def test_tarballs(tmp_path, form, number):
     assert read_each(damaged_bytes(sound, number), read, names=path.name)
 
 
-def test_a_list_of_checksums_is_not_unpacked_into_memory_whatever_its_size(tmp_path):
+def test_a_huge_list_of_checksums_is_not_read(tmp_path):
     archive = tmp_path / "large.tar.gz"
     archive.write_bytes(packed(FILES, sums="0" * (65 << 20)))
     with pytest.raises(RecordError, match="does not begin with a list of checksums"):

@@ -1,9 +1,9 @@
-"""The site in a real browser, from its folder: clicks, filters, keyboard, both colour schemes."""
+"""The site in a browser: links, filters, keyboard, light and dark colours."""
 
 import re
 
 import pytest
-from in_browser import CHROMIUM
+from browser_tabs import CHROMIUM
 
 from tsnrepro.published.audit import run_audit
 from tsnrepro.published.ledger import write_ledger
@@ -16,10 +16,10 @@ pytestmark = pytest.mark.skipif(not CHROMIUM, reason="chromium is not installed"
 
 
 @pytest.fixture(scope="module")
-def site(modelled_run):
-    folder = modelled_run.parents[2] / "reports" / "model-short"
-    write_ledger(run_audit({"tcp": modelled_run}), folder, report="index.html")
-    write_report(folder, [modelled_run])
+def site(simulated_run_folder):
+    folder = simulated_run_folder.parents[2] / "reports" / "model-short"
+    write_ledger(run_audit({"tcp": simulated_run_folder}), folder, report="index.html")
+    write_report(folder, [simulated_run_folder])
     return folder
 
 
@@ -28,11 +28,11 @@ def drawn(page):
     return page.locator("#trials-plot path[aria-roledescription=point]")
 
 
-def test_a_point_leads_to_its_trial_and_the_trial_to_its_record(site, tab):
+def test_a_point_links_to_its_trial_and_the_trial_to_its_record(site, tab):
     page = tab(site / "tcp.html")
     points = drawn(page)
     assert points.count() == 12
-    points.last.click()  # nothing lies over it
+    points.last.click()  # it is not covered
     page.wait_for_url(re.compile(r"trials/tcp\.html#(frer|control)-"))
     name = page.url.partition("#")[2]
     page.locator(f"[id='{name}'] th a").click()
@@ -51,7 +51,7 @@ def test_controls_change_the_plot(site, tab):
     assert not page.locator("#trials-plot text", has_text="goodput").count()
 
 
-def test_values_are_looked_for_by_words(site, tab):
+def test_values_are_filtered_by_words(site, tab):
     page = tab(site / "tcp.html")
     page.wait_for_selector("#intervals-plot[data-drawn]")
     assert page.locator("#shown").inner_text() == "{} values".format(
@@ -67,13 +67,13 @@ def test_values_are_looked_for_by_words(site, tab):
     assert all("goodput" in key and "frer" in key for key in keys)
 
 
-def test_a_value_shows_the_trials_it_rests_on(site, tab):
+def test_a_value_shows_its_trials(site, tab):
     from playwright.sync_api import expect  # noqa: PLC0415 - it is there where chromium is
 
     page = tab(site / "tcp.html")
     page.locator("[id='tcp.goodput.frer.mbps'] a").click()
     page.wait_for_url(re.compile("#of:tcp.goodput.frer.mbps"))
-    # A browser tells a page of a new fragment when it gets to it.
+    # The event of a new fragment is asynchronous.
     shown = page.locator("#trial-table tbody tr:visible th")
     expect(shown).to_have_count(6)
     assert all(name.startswith("frer-") for name in shown.all_inner_texts())
@@ -111,19 +111,19 @@ def test_the_keyboard_reaches_content_controls_and_values(site, tab):
     assert {"A", "SELECT", "INPUT"} <= seen
 
 
-# In the dark only colours differ: one page of each kind of colours.
+# Dark pages differ in colours only, so two pages are enough.
 @pytest.mark.parametrize(
     ("scheme", "names"),
     [pytest.param("light", PAGES, marks=pytest.mark.slow), ("dark", ("tcp", "ledger"))],
 )
-def test_no_page_has_what_keeps_readers_out(site, tab, scheme, names):
+def test_pages_are_accessible(site, tab, scheme, names):
     axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
     for name in names:
         page = tab(site / f"{name}.html", color_scheme=scheme)
         page.wait_for_load_state("load")
         if name == "tcp":
             drawn(page)
-        # Without preload: it asks for style sheets, which the pages' policy forbids.
+        # Preloading style sheets is forbidden by the policy of the pages.
         found = axe.run(page, options={"preload": False}).response["violations"]
         assert [(name, item["id"]) for item in found] == []
 

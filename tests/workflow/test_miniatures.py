@@ -15,10 +15,10 @@ from tracked_files import tracked
 from tsnrepro.config.files import campaign
 from tsnrepro.config.papers import manuscripts, sources_of
 from tsnrepro.config.registry import experiments
-from tsnrepro.papers.numbering import places
+from tsnrepro.papers.pdf_text import numbered_items
 from tsnrepro.published.audit import run_audit
-from tsnrepro.published.findings import Severity
-from tsnrepro.published.measured import find_runs
+from tsnrepro.published.audit_findings import Severity
+from tsnrepro.published.measured_runs import find_measured_runs
 from tsnrepro.testbeds.choose import availability
 from tsnrepro.workflow.notebooks import execute
 
@@ -75,7 +75,7 @@ def test_a_campaign_runs_to_its_pages_and_papers(miniatures, name, testbed):
             assert (folder / f"{manuscript}.pdf").is_file()
             log = (folder / f"{manuscript}.log").read_text(encoding="utf-8", errors="replace")
             assert not off_the_page(log), manuscript
-            named = places(folder / f"{manuscript}.pdf", sources_of(manuscript).document)
+            named = numbered_items(folder / f"{manuscript}.pdf", sources_of(manuscript).document)
             assert None not in named.values(), named
 
 
@@ -85,7 +85,7 @@ def impossible(results, name):
     Trials that end late are left out: the machine may be busy with other tests.
     """
     testbeds = {path.parents[2].name for path in results.glob(f"*/{name}/*/values.json")}
-    audits = [run_audit(find_runs(results, testbed, name)) for testbed in sorted(testbeds)]
+    audits = [run_audit(find_measured_runs(results, testbed, name)) for testbed in sorted(testbeds)]
     findings = [found for audit in audits for found in audit.findings]
     weighty = [found for found in findings if found.severity is Severity.IMPOSSIBLE]
     return [found for found in weighty if found.rule != "timeout_as_result"]

@@ -91,38 +91,40 @@ def _add_paper(parser: argparse.ArgumentParser) -> None:
 
 
 def _paper_inputs(arguments: argparse.Namespace) -> None:
-    from tsnrepro.papers.columns import columns_of  # noqa: PLC0415
+    from tsnrepro.papers.data_sources import parse_data_sources  # noqa: PLC0415
     from tsnrepro.papers.macros import write_paper_inputs  # noqa: PLC0415
 
-    columns = columns_of(arguments.runs, arguments.study)
-    write_paper_inputs(arguments.manuscript, arguments.output, columns, arguments.verdicts)
+    sources = parse_data_sources(arguments.runs, arguments.study)
+    write_paper_inputs(arguments.manuscript, arguments.output, sources, arguments.verdicts)
 
 
 def _html(arguments: argparse.Namespace) -> None:
-    from tsnrepro.papers.html import write_twin  # noqa: PLC0415
+    from tsnrepro.papers.html import write_html  # noqa: PLC0415
 
-    write_twin(arguments.manuscript, arguments.results, arguments.output)
+    write_html(arguments.manuscript, arguments.results, arguments.output)
 
 
 def _diff(arguments: argparse.Namespace) -> None:
-    from tsnrepro.papers.diff import write_difference  # noqa: PLC0415
+    from tsnrepro.papers.diff import write_diff  # noqa: PLC0415
 
-    write_difference(arguments.manuscript, arguments.results, arguments.against, arguments.output)
+    write_diff(arguments.manuscript, arguments.results, arguments.against, arguments.output)
 
 
 def _wordcount(arguments: argparse.Namespace) -> None:
-    from tsnrepro.papers.wordcount import as_table, lengths  # noqa: PLC0415
+    from tsnrepro.papers.pdf_text import word_count_table  # noqa: PLC0415
 
-    print(as_table({path.stem: lengths(path) for path in arguments.papers}))
+    print(word_count_table(arguments.papers))
 
 
 def _check_numbering(arguments: argparse.Namespace) -> None:
     from tsnrepro.common.errors import PublishError  # noqa: PLC0415
     from tsnrepro.config.papers import sources_of  # noqa: PLC0415
-    from tsnrepro.papers.numbering import as_table, places  # noqa: PLC0415
+    from tsnrepro.papers.pdf_text import numbered_items, numbered_items_table  # noqa: PLC0415
 
-    found = {path.stem: places(path, sources_of(path.stem).document) for path in arguments.papers}
-    print(as_table(found))
+    found = {
+        path.stem: numbered_items(path, sources_of(path.stem).document) for path in arguments.papers
+    }
+    print(numbered_items_table(found))
     missing = [
         f"{item} in {paper}"
         for paper, items in found.items()

@@ -1,4 +1,4 @@
-"""Figures to look around with: wide as a notebook, from the tables that ``tsnrepro.load`` gives."""
+"""Interactive figures of the tables of ``tsnrepro.load``, as wide as a notebook."""
 
 import io
 from collections.abc import Iterable, Mapping
@@ -22,13 +22,13 @@ from tsnrepro.results.figures import COLOURS, GREY, LABELS, MARKERS, STYLES, say
 from tsnrepro.stats.long_series import Series
 
 WIDTH_INCHES = 8.0
-_MOST_PANELS = 6
-_MOST_LOADS = 14
-# Loss of nothing has no logarithm: below this the axis is linear and ends at zero.
+_MAX_PANELS = 6
+_MAX_LOADS = 14
+# The axis is linear below this loss, since zero has no logarithm.
 _LINEAR_BELOW_PERCENT = 1e-3
-_MOST_ROWS = 30
+_MAX_ROWS = 30
 _SLICE_MS = 20
-_MOST_DOTS, _SLICE_SAMPLES = 400_000, 4096
+_MAX_DOTS, _SLICE_SAMPLES = 400_000, 4096
 _PLACE_NAMES = {
     "listener_socket": "listener's socket buffer",
     "talker": "talker",
@@ -40,7 +40,7 @@ _PLACE_NAMES = {
 def _panels(
     count: int, height_inches: float, *, layout: Any = "constrained", **options: Any
 ) -> tuple[Figure, list[Axes]]:
-    """Return a figure and so many panels beside and below each other."""
+    """Return a figure with ``count`` panels in up to three columns."""
     style()
     plt.rcParams["axes.titlesize"] = 8
     columns = max(1, min(3, count))
@@ -53,7 +53,7 @@ def _panels(
         squeeze=False,
         **options,
     )
-    plt.close(figure)  # shown by whoever gets it, not once more by pyplot
+    plt.close(figure)  # pyplot would show it again
     sns.despine(figure)
     flat = list(axes.flat)
     for unused in flat[count:]:
@@ -65,8 +65,8 @@ def _name(configuration: object) -> str:
     return LABELS.get(str(configuration), str(configuration))
 
 
-def _look(configuration: object) -> dict[str, Any]:
-    """Return how a configuration is drawn in all figures; unknown ones take what comes next."""
+def _style(configuration: object) -> dict[str, Any]:
+    """Return the style of a configuration in all figures; others use the colour cycle."""
     key = str(configuration)
     if key not in COLOURS:
         return {"marker": "^"}
@@ -74,27 +74,27 @@ def _look(configuration: object) -> dict[str, Any]:
 
 
 def loss_curves(trials: pd.DataFrame) -> Figure:
-    """Draw loss over offered load, a panel for each payload, a mark for each trial of a sweep."""
-    told = asked(trials, SWEEP).dropna(subset=["offered_mbps", "loss_percent"])
-    payloads = sorted(told["payload_bytes"].unique(), reverse=True)[:_MOST_PANELS]
+    """Draw loss over offered load, one panel per payload, one mark per trial of the sweep."""
+    known = asked(trials, SWEEP).dropna(subset=["offered_mbps", "loss_percent"])
+    payloads = sorted(known["payload_bytes"].unique(), reverse=True)[:_MAX_PANELS]
     figure, axes = _panels(len(payloads), 2.3, sharey=True)
     if not payloads:
         say(axes[0])
     for panel, payload in zip(axes, payloads, strict=False):
-        of_size = told[told["payload_bytes"] == payload]
+        of_size = known[known["payload_bytes"] == payload]
         for configuration, group in of_size.groupby("configuration"):
             by_load = group.groupby("target_mbps", dropna=False)[["offered_mbps", "loss_percent"]]
             middle = by_load.median().sort_values("offered_mbps")
-            look = _look(configuration)
-            marks = {k: v for k, v in look.items() if k != "linestyle"}
-            without_marks: dict[str, Any] = look | {"marker": ""}
+            line: dict[str, Any] = _style(configuration)
+            marks = {k: v for k, v in line.items() if k != "linestyle"}
+            line |= {"marker": ""}
             panel.scatter(
                 group["offered_mbps"], group["loss_percent"], s=9, alpha=0.45, linewidths=0, **marks
             )
             panel.plot(
                 middle["offered_mbps"],
                 middle["loss_percent"],
-                **without_marks,
+                **line,
                 label=_name(configuration),
             )
         _percent_axis(panel)
@@ -106,19 +106,19 @@ def loss_curves(trials: pd.DataFrame) -> Figure:
 
 
 def where_lost(trials: pd.DataFrame) -> Figure:
-    """Draw the share of datagrams lost at each place, a bar for each load and configuration."""
+    """Draw the share of datagrams lost at each place, one bar per load and configuration."""
     swept = asked(trials, SWEEP)
-    told = pd.concat([swept, places(swept).fillna(0)], axis=1)
-    largest = told["payload_bytes"].max()
-    told = told[(told["payload_bytes"] == largest) & (told["lost"] > 0)]
-    loads = sorted(told["target_mbps"].dropna().unique())[-_MOST_LOADS:]
-    configurations = sorted(told["configuration"].unique())
+    lossy = pd.concat([swept, places(swept).fillna(0)], axis=1)
+    largest = lossy["payload_bytes"].max()
+    lossy = lossy[(lossy["payload_bytes"] == largest) & (lossy["lost"] > 0)]
+    loads = sorted(lossy["target_mbps"].dropna().unique())[-_MAX_LOADS:]
+    configurations = sorted(lossy["configuration"].unique())
     figure, axes = _panels(max(1, len(configurations)), 2.6, sharey=True, sharex=True)
     if not loads:
         say(axes[0], "nothing was lost")
         return figure
     for panel, configuration in zip(axes, configurations, strict=False):
-        group = told[told["configuration"] == configuration]
+        group = lossy[lossy["configuration"] == configuration]
         sums = group.groupby("target_mbps")[[*_PLACE_NAMES, "sent"]].sum().reindex(loads)
         left = np.zeros(len(loads))
         for colour, (column, name) in zip(
@@ -129,9 +129,9 @@ def where_lost(trials: pd.DataFrame) -> Figure:
             left += share
         panel.set_yticks(range(len(loads)), [f"{load:g}" for load in loads])
         panel.set(
-            title=f"{_name(configuration)}, {largest} bytes", xlabel="lost (% of what was sent)"
+            title=f"{_name(configuration)}, {largest} bytes", xlabel="loss (% of sent datagrams)"
         )
-    axes[0].set_ylabel("load asked for (Mb/s)")
+    axes[0].set_ylabel("target load (Mb/s)")
     handles, names = axes[0].get_legend_handles_labels()
     figure.legend(handles, names, loc="outside lower center", ncols=len(names))
     return figure
@@ -140,20 +140,20 @@ def where_lost(trials: pd.DataFrame) -> Figure:
 def latency_distributions(
     trials: pd.DataFrame, series: Mapping[str, Series], column: str
 ) -> Figure:
-    """Draw, for each payload, the share of latencies that are above a value, a line a trial.
+    """Draw the share of latencies above a value, one panel per payload and one line per trial.
 
     Parameters
     ----------
     trials
-        What ``trials`` of a campaign gives.
+        The trials of a campaign.
     series
-        What its ``series`` gives: the latencies in microseconds by trial.
+        Their latencies in microseconds by trial.
     column
-        What they are called.
+        Name of the latency.
     """
     key = "payload_bytes" if "payload_bytes" in trials else "part"
     kinds = "configuration" if "configuration" in trials else "mode"
-    chosen = sorted(trials[key].unique(), reverse=key == "payload_bytes")[:_MOST_PANELS]
+    chosen = sorted(trials[key].unique(), reverse=key == "payload_bytes")[:_MAX_PANELS]
     figure, axes = _panels(len(chosen), 2.3, sharey=True)
     for panel, value in zip(axes, chosen, strict=False):
         for kind, group in trials[trials[key] == value].groupby(kinds):
@@ -169,54 +169,56 @@ def latency_distributions(
 
 def _tails(panel: Axes, runs: list[Series], kind: object) -> None:
     """Draw the runs of one kind in its colour."""
-    look = {k: v for k, v in _look(kind).items() if k != "marker"}
-    look.setdefault("color", panel.plot([], [])[0].get_color())  # the next one of the cycle
+    line = {k: v for k, v in _style(kind).items() if k != "marker"}
+    line.setdefault("color", panel.plot([], [])[0].get_color())  # the next of the cycle
     for index, run in enumerate(run for run in runs if len(run)):
         label = None if index else _name(kind)
-        panel.plot(*tail(run), label=label, alpha=0.8, linewidth=0.9, **look)
+        panel.plot(*tail(run), label=label, alpha=0.8, linewidth=0.9, **line)
 
 
 def _above(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return values and the share that is at or above each, thinned to what an eye can tell."""
+    """Return values and the share at or above each, thinned to 4000 points."""
     ordered = np.sort(values[np.isfinite(values)])
     share = 1 - np.arange(len(ordered)) / max(1, len(ordered))
     if len(ordered) > 4000:
-        # Every one of the largest, fewer of the others.
-        spread = np.geomspace(1, len(ordered), 4000)
-        kept = np.unique((len(ordered) - spread).astype(int))
+        # All of the largest, fewer of the others.
+        ranks = np.geomspace(1, len(ordered), 4000)
+        kept = np.unique((len(ordered) - ranks).astype(int))
         ordered, share = ordered[kept], share[kept]
     return ordered, share
 
 
 def any_factor(trials: pd.DataFrame, x: str, y: str, colour: str | None = None) -> Figure:
-    """Draw one column of trials over another, where wanted by the values of a third."""
+    """Draw one column of trials over another, optionally coloured by a third."""
     figure, (panel,) = _panels(1, 3.2)
-    told = trials.dropna(subset=[x, y])
-    if told.empty:
+    known = trials.dropna(subset=[x, y])
+    if known.empty:
         say(panel)
         return figure
-    if colour and told[colour].isna().all():
-        colour = None  # what has both has nothing in the third
-    numbers = pd.api.types.is_numeric_dtype(told[x])
+    if colour and known[colour].isna().all():
+        colour = None
+    numbers = pd.api.types.is_numeric_dtype(known[x])
     draw = sns.scatterplot if numbers else sns.stripplot
-    draw(data=told, x=x, y=y, hue=colour, ax=panel, palette="colorblind" if colour else None)
+    draw(data=known, x=x, y=y, hue=colour, ax=panel, palette="colorblind" if colour else None)
     if colour:
         panel.legend(title=colour, loc="best")
     return figure
 
 
 def datagrams_of(record: dict[str, Any]) -> Figure:
-    """Draw where the datagrams of one trial went, as counts on a logarithmic axis."""
+    """Draw the accounting of the datagrams of a trial on a logarithmic axis."""
     accounting = record["values"].get("accounting")
     figure, (panel,) = _panels(1, 2.4)
     if not accounting:
         say(panel, "this experiment does not account for its datagrams")
         return figure
-    went = {name: accounting[name] for name in ("sent", "copies", "received", "eliminated")}
+    counted = {name: accounting[name] for name in ("sent", "copies", "received", "eliminated")}
     dropped = {place: count for place, count in accounting["drops"].items() if count}
-    rows = [*went.items(), *dropped.items(), ("unaccounted", abs(accounting["unaccounted"]))]
+    rows = [*counted.items(), *dropped.items(), ("unaccounted", abs(accounting["unaccounted"]))]
     names, counts = zip(*rows, strict=True)
-    colours = [GREY] * len(went) + [sns.color_palette("colorblind")[3]] * (len(rows) - len(went))
+    colours = [GREY] * len(counted) + [sns.color_palette("colorblind")[3]] * (
+        len(rows) - len(counted)
+    )
     bars = panel.barh(range(len(rows)), counts, color=colours)
     panel.bar_label(bars, labels=[f"{count:,}" for count in counts], padding=3, fontsize=7)
     panel.set_yticks(range(len(rows)), names)
@@ -228,28 +230,28 @@ def datagrams_of(record: dict[str, Any]) -> Figure:
 
 
 def over_time(trial: RawTrial) -> Figure:
-    """Draw what one trial kept of single datagrams over its time."""
+    """Draw the recorded single datagrams of a trial over time."""
     figure, (panel,) = _panels(1, 2.4)
     if ARRIVALS in trial.outputs:
         _arrivals(panel, pd.read_parquet(io.BytesIO(trial.output(ARRIVALS))))
     elif {HALF_ROUND_TRIPS, SOCKPERF_LOG} & {*trial.outputs}:
         _half_round_trips(panel, latency.pieces(trial.store, trial.record["trial"]))
     else:
-        say(panel, "this trial kept no single datagrams")
+        say(panel, "this trial has no record of single datagrams")
     return figure
 
 
 def _half_round_trips(panel: Axes, pieces: Iterable[np.ndarray]) -> None:
-    """Draw a dot a round trip, and of so many that dots run together, the ends of each slice."""
+    """Draw one dot per round trip, or the extremes of each slice if there are too many."""
     least, greatest, plain, count = [], [], [], 0
     for piece in pieces:
-        if count + len(piece) <= _MOST_DOTS:
+        if count + len(piece) <= _MAX_DOTS:
             plain.append(piece)
         starts = np.arange(0, len(piece), _SLICE_SAMPLES)
         least.append(np.minimum.reduceat(piece, starts))
         greatest.append(np.maximum.reduceat(piece, starts))
         count += len(piece)
-    if count <= _MOST_DOTS:
+    if count <= _MAX_DOTS:
         values = np.concatenate(plain) if plain else np.empty(0)
         panel.plot(np.arange(len(values)), values, ",")
     else:
@@ -259,7 +261,7 @@ def _half_round_trips(panel: Axes, pieces: Iterable[np.ndarray]) -> None:
 
 
 def _arrivals(panel: Axes, arrivals: pd.DataFrame) -> None:
-    """Draw how many datagrams came in each slice of time."""
+    """Draw the number of received datagrams per slice of time."""
     since_ms = (arrivals["received_ns"] - arrivals["received_ns"].min()) / 1e6
     counts = np.bincount((since_ms // _SLICE_MS).astype(int))
     panel.step(np.arange(len(counts)) * _SLICE_MS / 1000, counts, where="post")
@@ -267,21 +269,21 @@ def _arrivals(panel: Axes, arrivals: pd.DataFrame) -> None:
 
 
 def compared(table: pd.DataFrame, of: str = "") -> Figure:
-    """Draw the results that two campaigns share, as ratios of the second to the first.
+    """Draw the common results of two campaigns, as ratios of the second to the first.
 
     Parameters
     ----------
     table
-        What :func:`tsnrepro.compare` gives.
+        The table of :func:`tsnrepro.compare`.
     of
-        The beginning of the keys to draw; the largest changes come first.
+        Prefix of the keys to draw; the largest changes are drawn first.
     """
     chosen = table[table.index.str.startswith(of) & (table["ratio"] > 0)]
-    order = chosen["ratio"].transform(np.log).abs().sort_values(ascending=False).index[:_MOST_ROWS]
+    order = chosen["ratio"].transform(np.log).abs().sort_values(ascending=False).index[:_MAX_ROWS]
     chosen = chosen.loc[order]
     figure, (panel,) = _panels(1, 0.6 + 0.19 * max(4, len(chosen)))
     if chosen.empty:
-        say(panel, "no number that both have")
+        say(panel, "no common results")
         return figure
     y = np.arange(len(chosen))
     red, grey = sns.color_palette("colorblind")[3], GREY
@@ -293,19 +295,19 @@ def compared(table: pd.DataFrame, of: str = "") -> Figure:
     panel.axvline(1, color=GREY, linewidth=0.6)
     panel.set_yticks(y, chosen.index)
     panel.invert_yaxis()
-    panel.set(xscale="log", xlabel="second / first; red: their intervals lie apart")
+    panel.set(xscale="log", xlabel="second / first; red: their intervals do not overlap")
     return figure
 
 
 def _side_by_side() -> tuple[Figure, list[Axes]]:
-    """Return two panels in fixed places: to look for better ones takes as long as to draw them."""
+    """Return two panels at fixed positions, since a layout takes as long as drawing them."""
     figure, axes = _panels(2, 2.6, layout=None)
     figure.subplots_adjust(left=0.08, right=0.98, top=0.95, bottom=0.19, wspace=0.25)
     return figure, axes
 
 
 def _percent_axis(panel: Axes) -> None:
-    """Give loss a logarithmic axis that has a place for nothing lost."""
+    """Set a logarithmic axis of loss that includes zero."""
     panel.set_yscale("symlog", linthresh=_LINEAR_BELOW_PERCENT)
     ticks = [0, 0.001, 0.1, 10, 100]
     panel.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
@@ -314,28 +316,28 @@ def _percent_axis(panel: Axes) -> None:
 
 
 def _plain_ticks(*axes: Axis) -> None:
-    """Write numbers of logarithmic axes plainly: powers of ten take most of the time to draw."""
+    """Use plain numbers on logarithmic axes, since powers of ten are slow to draw."""
     for axis in axes:
         axis.set_minor_locator(NullLocator())
         axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
 
 
 def what_if_loss(found: pd.DataFrame) -> Figure:
-    """Draw loss and its places, as :func:`tsnrepro.explore.what_if.loss_over_load` gives them."""
+    """Draw the loss and its places by :func:`tsnrepro.explore.what_if.loss_over_load`."""
     figure, (curve, where) = _side_by_side()
     for configuration, group in found.groupby("configuration"):
         curve.plot(
             group["rate_mbps"],
             group["loss_percent"],
             label="one path" if configuration == "control" else "FRER",
-            **_look(configuration),
+            **_style(configuration),
         )
     _percent_axis(curve)
     curve.set_xticks([0, 300, 600, 900])
     curve.set(xlabel="offered load (Mb/s of payload)", ylabel="loss (%), simulated")
     curve.legend(loc="upper left")
-    places_of = found.groupby("configuration")[["at_the_listener", "in_the_network"]].sum()
-    share = 100 * places_of.div(found.groupby("configuration")["sent"].sum(), axis=0)
+    lost = found.groupby("configuration")[["at_the_listener", "in_the_network"]].sum()
+    share = 100 * lost.div(found.groupby("configuration")["sent"].sum(), axis=0)
     listener, network = share["at_the_listener"], share["in_the_network"]
     names = [_name(name) for name in share.index]
     where.bar(names, listener, label="at the listener", color=sns.color_palette("colorblind")[2])
@@ -347,13 +349,13 @@ def what_if_loss(found: pd.DataFrame) -> Figure:
         color=sns.color_palette("colorblind")[4],
     )
     most = max(0.1, float(share.sum(axis=1).max()))
-    where.set(ylabel="lost at all loads together (%)", ylim=(0, 1.35 * most))
+    where.set(ylabel="loss over all loads (%)", ylim=(0, 1.35 * most))
     where.legend(loc="upper center", ncols=2)
     return figure
 
 
 def what_if_gates(latencies: pd.DataFrame) -> Figure:
-    """Draw what :func:`tsnrepro.explore.what_if.gated_latency` gives: latencies by mode."""
+    """Draw the latencies by mode of :func:`tsnrepro.explore.what_if.gated_latency`."""
     figure, (over, above) = _side_by_side()
     for mode, group in latencies.groupby("mode", sort=False):
         over.plot(group["datagram"], group["latency_us"], ".", markersize=2, label=str(mode))

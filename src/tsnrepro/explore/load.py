@@ -1,11 +1,9 @@
-"""What was measured, as tables to look into: ``tsnrepro.load``, ``compare`` and ``simulate``.
+"""Results as tables for interactive use: ``tsnrepro.load``, ``compare`` and ``simulate``.
 
-Columns carry their units. Everything is read when it is asked for, and checked against the record's
-checksums then.
+Column names have units. Data are read and verified by their checksums on access.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
 from pathlib import Path
@@ -17,60 +15,20 @@ import pandas as pd
 
 from tsnrepro.common.errors import RecordError
 from tsnrepro.common.repository import root
+from tsnrepro.explore.show import RawTrial
 from tsnrepro.records.runs import listed_trial, open_run
-from tsnrepro.records.store import RawStore
 from tsnrepro.records.tables import load_trials
 from tsnrepro.records.values import VALUES_FILE, load_file
 from tsnrepro.stats.long_series import Series
 
-# Of several testbeds that measured the same experiment, one that is no model comes first.
+# The testbed with the lowest priority among those that measured an experiment.
 _LAST = "model"
 _ARCHIVE = ".tar.gz"
 _NUMBERS = ["value", "low", "high"]
-# A table of so many rows and their factors takes a gigabyte or two.
-_LONGEST_TABLE = 20_000_000
+# A table with this number of rows takes one or two gigabytes.
+_MAX_ROWS = 20_000_000
 LATENCY_COLUMNS = {"latency": "half_round_trip_us", "shaping": "latency_us"}
-"""What the single latencies of an experiment are called in tables."""
-
-
-@dataclass(frozen=True)
-class RawTrial:
-    """One trial of the raw store, checked against its checksums.
-
-    Attributes
-    ----------
-    store
-        The store that holds it.
-    record
-        Its ``trial.json``: factors, values, commands, accounting.
-    """
-
-    store: RawStore
-    record: dict[str, Any]
-
-    @property
-    def folder(self) -> Path:
-        """Where it lies."""
-        return self.store.folder / self.record["trial"]
-
-    @property
-    def outputs(self) -> list[str]:
-        """The names of what tools printed or wrote."""
-        return sorted(path.name for path in self.folder.iterdir())
-
-    def output(self, name: str) -> bytes:
-        """Return one output as it was, unpacked where its name ends in ``.gz``.
-
-        Raises
-        ------
-        RecordError
-            The trial has no such output.
-        """
-        if name not in self.outputs:
-            raise RecordError(
-                f"no output '{name}'", str(self.folder), f"There are: {', '.join(self.outputs)}"
-            )
-        return self.store.output_bytes(self.record["trial"], name)
+"""The column of single latencies of an experiment."""
 
 
 class Measured:
@@ -81,19 +39,19 @@ class Measured:
     runs
         Folder of results by experiment.
     unpacked
-        The temporary folder that holds them, if any: it lives as long as this object.
+        The temporary folder of an archive, which is deleted with this object.
     """
 
     def __init__(self, runs: dict[str, Path], unpacked: TemporaryDirectory | None = None) -> None:
         self._runs, self._unpacked = runs, unpacked
 
     def __repr__(self) -> str:
-        said = ", ".join(f"{name} on {testbed}" for name, testbed in self.testbeds.items())
-        return f"<measured: {said}>"
+        runs = ", ".join(f"{name} on {testbed}" for name, testbed in self.testbeds.items())
+        return f"<measured: {runs}>"
 
     @property
     def experiments(self) -> list[str]:
-        """The names of what was measured."""
+        """The names of the experiments."""
         return list(self._runs)
 
     @property
@@ -102,7 +60,7 @@ class Measured:
         return {name: folder.parents[1].name for name, folder in self._runs.items()}
 
     def trials(self, experiment: str) -> pd.DataFrame:
-        """Return the trials of an experiment, one a row, units in the column names.
+        """Return the trials of an experiment, one per row, with units in the column names.
 
         Raises
         ------
@@ -113,7 +71,7 @@ class Measured:
 
     @cached_property
     def values(self) -> pd.DataFrame:
-        """All results, one a row, by key: value, limits, unit, method, trials."""
+        """All results, one per row, by key: value, limits, unit, method, trials."""
         found = [
             result.model_dump(exclude={"digits", "sha256", "run"}) | {"experiment": name}
             for name, folder in self._runs.items()
@@ -122,33 +80,32 @@ class Measured:
         return pd.DataFrame(found).set_index("key")
 
     def samples(self, experiment: str = "latency") -> pd.DataFrame:
-        """Return every single latency of an experiment, in order.
+        """Return all single latencies of an experiment, in order.
 
-        Of ``latency`` the column ``half_round_trip_us``, of ``shaping`` the column ``latency_us``,
-        beside the trial's name and factors.
+        The column is ``half_round_trip_us`` for ``latency`` and ``latency_us`` for ``shaping``;
+        other columns are the name and factors of the trial.
 
         Raises
         ------
         RecordError
-            It was not measured, has no single latencies, or has more than a table should hold.
+            It was not measured, has no single latencies, or has too many for a table.
         """
         found = self.series(experiment)
-        # Each trial's length, until they are too many: a series in pieces is one.
         count = sum(len(values) for values in found.values())
-        if count > _LONGEST_TABLE:
+        if count > _MAX_ROWS:
             raise RecordError(
                 f"{count:,} latencies are too many for one table",
                 f"experiment {experiment}",
-                f"Take a trial at a time: .series('{experiment}')",
+                f"Use one trial at a time: .series('{experiment}')",
             )
         return _stacked(found, self.trials(experiment), LATENCY_COLUMNS[experiment])
 
     def series(self, experiment: str = "latency") -> dict[str, Series]:
         """Return the latencies of an experiment in microseconds, in order, by trial.
 
-        Arrays; of ``latency``, trials beyond the first 16 million samples are each a
-        :class:`~tsnrepro.stats.long_series.LongSeries`, whose ``pieces()`` are arrays, and which
-        answers for count, mean, ends, order statistics and intervals without being held.
+        They are arrays. Trials of ``latency`` beyond the first 16 million samples are each a
+        :class:`~tsnrepro.stats.long_series.LongSeries`, whose ``pieces()`` are arrays and whose
+        count, mean, extremes, order statistics and intervals need no array.
 
         Raises
         ------
@@ -166,9 +123,9 @@ class Measured:
 
             return {name: latency_us(log) for name, log in read(manifest).logs.items()}
         raise RecordError(
-            f"experiment '{experiment}' keeps no single latencies",
+            f"experiment '{experiment}' has no single latencies",
             str(manifest),
-            "latency and shaping do",
+            "latency and shaping have",
         )
 
     def raw(self, trial: str) -> RawTrial:
@@ -177,14 +134,14 @@ class Measured:
         Raises
         ------
         RecordError
-            No run has it, or it was altered.
+            No run has the trial, or it was altered.
         """
         for folder in self._runs.values():
             store, manifest = open_run(folder / "run.json")
             for entry in manifest["trials"]:
                 if entry["trial"] == trial:
                     return RawTrial(store, listed_trial(store, entry))
-        raise RecordError(f"no trial '{trial}'", repr(self), "Names stand in the column `trial`")
+        raise RecordError(f"no trial '{trial}'", repr(self), "Names are in the column `trial`")
 
     def _manifest(self, experiment: str) -> Path:
         if experiment not in self._runs:
@@ -197,9 +154,9 @@ class Measured:
 
 
 def _stacked(samples: dict[str, Series], trials: pd.DataFrame, name: str) -> pd.DataFrame:
-    """Return samples as one table, beside what tells their trials apart."""
-    told = ("configuration", "payload_bytes", "part", "mode", "load", "repetition")
-    factors = trials.set_index("trial")[[column for column in told if column in trials]]
+    """Return samples as one table, with the factors of their trials."""
+    columns = ("configuration", "payload_bytes", "part", "mode", "load", "repetition")
+    factors = trials.set_index("trial")[[column for column in columns if column in trials]]
     parts = [
         pd.DataFrame({"trial": trial, **factors.loc[trial].to_dict(), name: _whole(values)})
         for trial, values in samples.items()
@@ -212,21 +169,21 @@ def _whole(series: Series) -> np.ndarray:
 
 
 def load(name: str, results: Path | None = None) -> Measured:
-    """Return what was measured and analysed under a campaign.
+    """Return the analysed runs of a campaign.
 
     Parameters
     ----------
     name
-        ``quick``: a campaign, each experiment on the testbed that measured it (the model's only
-        where nothing else did). ``model/quick``: a campaign on one testbed. ``quick.tar.gz``: the
-        file of a deposit, every byte of which is checked first.
+        ``quick``: a campaign, with each experiment on the testbed that measured it (the model only
+        if no other did). ``model/quick``: a campaign on one testbed. ``quick.tar.gz``: a deposit,
+        every byte of which is verified.
     results
-        The folder of results; by default the repository's.
+        The folder of results; by default that of the repository.
 
     Raises
     ------
     RecordError
-        There is nothing of this name, or the archive is damaged or altered.
+        There are no such runs, or the archive is damaged or altered.
     """
     if name.endswith(_ARCHIVE):
         return _of_archive(Path(name))
@@ -234,13 +191,21 @@ def load(name: str, results: Path | None = None) -> Measured:
     testbed, _, campaign = name.rpartition("/")
     found = _analysed(folder.glob(f"{testbed or '*'}/{campaign}"))
     if not found:
-        there = sorted({"/".join(p.parts[-4:-2]) for p in folder.glob(f"*/*/*/{VALUES_FILE}")})
+        known = ", ".join(campaigns(folder))
         raise RecordError(
-            f"nothing analysed is called '{name}'",
+            f"no analysed campaign '{name}'",
             str(folder),
-            f"There are: {', '.join(there)}" if there else "Measure first: snakemake --cores 4",
+            f"There are: {known}" if known else "Measure first: snakemake --cores 4",
         )
     return Measured(found)
+
+
+def campaigns(results: Path | None = None) -> list[str]:
+    """Return the analysed campaigns as ``testbed/campaign``, those of the model last."""
+    folder = results or root() / "results"
+    found = {path.parents[1] for path in folder.glob(f"*/*/*/{VALUES_FILE}")}
+    ordered = sorted(found, key=lambda path: (*_testbeds_order(path), path.name))
+    return [f"{path.parent.name}/{path.name}" for path in ordered]
 
 
 def _of_archive(archive: Path) -> Measured:
@@ -252,29 +217,29 @@ def _of_archive(archive: Path) -> Measured:
     folder = unpacked(archive, Path(scratch.name))
     found = _analysed((folder / "results").glob("*/*"))
     if not found:
-        raise RecordError("the archive holds no analysed run", str(archive))
+        raise RecordError("the archive has no analysed run", str(archive))
     return Measured(found, scratch)
 
 
-def _analysed(places: Iterable[Path]) -> dict[str, Path]:
-    """Return the analysed runs below folders of campaigns, by experiment."""
+def _analysed(folders: Iterable[Path]) -> dict[str, Path]:
+    """Return the analysed runs in folders of campaigns, by experiment."""
     found: dict[str, Path] = {}
-    for place in sorted(places, key=_testbeds_order):
-        for run in sorted(place.glob(f"*/{VALUES_FILE}")):
+    for folder in sorted(folders, key=_testbeds_order):
+        for run in sorted(folder.glob(f"*/{VALUES_FILE}")):
             found.setdefault(run.parent.name, run.parent)
     return found
 
 
-def _testbeds_order(place: Path) -> tuple[bool, str]:
-    return place.parent.name == _LAST, place.parent.name
+def _testbeds_order(campaign: Path) -> tuple[bool, str]:
+    return campaign.parent.name == _LAST, campaign.parent.name
 
 
 def compare(one: Measured | str, other: Measured | str) -> pd.DataFrame:
-    """Return the results that both have, side by side, with the change from the first.
+    """Return the results of two campaigns by key, with the change from the first.
 
     Columns: value, low and high of each, unit, ``difference`` and ``ratio`` of the values, and
-    ``apart``: whether both have limits and these do not overlap. That is no test: intervals that
-    overlap may still differ.
+    ``apart``: whether both have limits that do not overlap. That is not a test: values with
+    overlapping intervals may differ.
     """
     left, right = (load(side) if isinstance(side, str) else side for side in (one, other))
     sides = [left.values[_NUMBERS].add_suffix("_one"), left.values[["unit"]]]
@@ -292,19 +257,19 @@ def compare(one: Measured | str, other: Measured | str) -> pd.DataFrame:
 
 
 def simulate(*, duration_s: float = 0.5, seed: int = 0, **parameters: Any) -> pd.DataFrame:
-    """Return what the model says of one stream over two switches: loss, its places, latency.
+    """Simulate one stream over two switches on the model: loss by place, latency.
 
-    Every combination of the parameters' values is one row, all under the same random numbers.
+    Each combination of the values of the parameters is one row, with the same random numbers.
 
     Parameters
     ----------
     duration_s
         Simulated time of sending.
     seed
-        Of the random numbers.
+        Seed of the random numbers.
     **parameters
-        Those of :class:`tsnrepro.studies.study.PointParameters`, a value or a sequence of values
-        each; ``rate_mbps`` is needed.
+        Those of :class:`tsnrepro.studies.study.PointParameters`, each a value or a sequence of
+        values; ``rate_mbps`` is required.
 
     Raises
     ------

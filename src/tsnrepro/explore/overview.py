@@ -1,7 +1,7 @@
-"""Before and after measuring: what there is to measure as a table, and a first picture of it.
+"""The planned trials of an experiment as a table, and a first figure of the measured ones.
 
-The measuring notebooks reach this by ``tsnrepro.planned`` and ``tsnrepro.first_look``. The picture
-is drawn from single trials as they were recorded; results with intervals are the analysis's.
+The measuring notebooks use ``tsnrepro.planned`` and ``tsnrepro.first_look``. The figure shows
+single trials as recorded; results with intervals are computed by the analysis.
 """
 
 from pathlib import Path
@@ -16,8 +16,8 @@ from tsnrepro.imports.imported import is_imported
 from tsnrepro.records.store import RawStore, is_done, read_trial
 from tsnrepro.runner.plan import planned_trials
 
-# What one looks at first, the most telling before others.
-_TELLING = (
+# The columns of the first figure, by priority.
+_Y_COLUMNS = (
     "goodput_mbps",
     "loss_percent",
     "recovery_ms",
@@ -31,12 +31,12 @@ _TELLING = (
     "received",
 )
 _KINDS = ("configuration", "mode")
-_MOST_KINDS = 10
-_COUNTED = ("label", "trials", "recorded", "nominal_s")
+_MAX_KINDS = 10
+_SUMMED = ("label", "trials", "recorded", "nominal_s")
 
 
 def planned(experiment: str, testbed: str, campaign: str) -> pd.DataFrame:
-    """Return what is to be measured, a row for trials of equal factors.
+    """Return the planned trials, one row per combination of factors.
 
     Parameters
     ----------
@@ -46,8 +46,8 @@ def planned(experiment: str, testbed: str, campaign: str) -> pd.DataFrame:
     Returns
     -------
     pandas.DataFrame
-        By label, in the order of measuring: ``trials``, ``recorded``, and ``nominal_s``, the
-        seconds that the others should take; and the factors that vary.
+        By label, in measuring order: ``trials``, ``recorded``, and ``nominal_s``, the nominal
+        duration of the remaining trials in seconds; and the factors that vary.
 
     Raises
     ------
@@ -62,7 +62,7 @@ def planned(experiment: str, testbed: str, campaign: str) -> pd.DataFrame:
     for item in planned_trials(experiment, testbed, campaign):
         ended = store.ended(item.trial)
         if item.stopping_rule and not ended:
-            continue  # measured only where the others do not tell enough
+            continue  # measured only if the stopping rule requires it
         recorded = is_done(ended, attempts)
         factors = {n: v for n, v in item.trial.factors.items() if not isinstance(v, dict | list)}
         rows.append(
@@ -75,29 +75,29 @@ def planned(experiment: str, testbed: str, campaign: str) -> pd.DataFrame:
             }
         )
     table = pd.DataFrame(rows)
-    varied = [c for c in table if c not in _COUNTED and table[c].nunique(dropna=False) > 1]
-    sums = table.groupby("label", sort=False)[list(_COUNTED[1:])].sum()
+    varied = [c for c in table if c not in _SUMMED and table[c].nunique(dropna=False) > 1]
+    sums = table.groupby("label", sort=False)[list(_SUMMED[1:])].sum()
     return sums.join(table.groupby("label", sort=False)[varied].first())
 
 
 def first_look(run: dict[str, Any]) -> Figure | str:
-    """Draw the most telling number of a run's trials over the factor that varies most.
+    """Draw the main result of the trials of a run over the factor with the most values.
 
     Parameters
     ----------
     run
-        What measuring returns: the run's manifest.
+        The manifest of the run, which measuring returns.
 
     Returns
     -------
     Figure or str
-        A mark for each trial; in words, where no number of theirs fits a picture.
+        A mark for each trial, or a message if the trials have no such result.
     """
     folder = Path(run["folder"])
     trials = pd.DataFrame([_row(read_trial(folder / each["trial"])) for each in run["trials"]])
-    y = next((name for name in _TELLING if _is_number(trials, name)), None)
+    y = next((name for name in _Y_COLUMNS if _is_number(trials, name)), None)
     if y is None:
-        return "No number of these trials fits a first picture; the analysis draws them."
+        return "No result of these trials has a first figure; the analysis draws them."
     over = _factors(trials)
     numbers = [name for name in over if _is_number(trials, name)]
     x = max(numbers or over, key=lambda name: trials[name].nunique(), default=None)
@@ -105,7 +105,7 @@ def first_look(run: dict[str, Any]) -> Figure | str:
 
 
 def _row(document: dict[str, Any]) -> dict[str, Any]:
-    """Return the factors and the plain results of a trial, loss in percent among them."""
+    """Return the factors and the scalar results of a trial, including the loss in percent."""
     values = document.get("values", {})
     result = values.get("result", values)
     found = {n: v for n, v in result.items() if isinstance(v, int | float)}
@@ -141,11 +141,11 @@ def _drawn(trials: pd.DataFrame, x: str | None, y: str, title: str) -> Figure:
     plt.close(figure)
     kind = next((f"factor {k}" for k in _KINDS if f"factor {k}" in trials), None)
     groups = list(trials.groupby(kind)) if kind else [("", trials)]
-    for name, group in groups[:_MOST_KINDS]:
+    for name, group in groups[:_MAX_KINDS]:
         over = group[x] if x else pd.Series(range(len(group)), index=group.index)
-        told = group[y].notna() & over.notna()
+        known = group[y].notna() & over.notna()
         over = over if _is_number(trials, x or "") or not x else over.astype(str)
-        axes.plot(over[told], group[y][told], "o", markersize=4, alpha=0.6, label=str(name))
+        axes.plot(over[known], group[y][known], "o", markersize=4, alpha=0.6, label=str(name))
     axes.set(xlabel=(x or "trial").removeprefix("factor "), ylabel=y, title=title)
     axes.spines[["top", "right"]].set_visible(False)
     if kind:

@@ -1,8 +1,9 @@
-"""One trial on the terminal: factors, results, where datagrams were lost, commands, raw output."""
+"""One trial of the raw store, and its text for a terminal."""
 
 import shlex
 import textwrap
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +13,51 @@ from tsnrepro.records.store import DOCUMENT, PARTIAL_PREFIX, SUMS, RawStore
 
 COLUMNS = 80
 _HEAD_LINES = 8
-_NAMES_SHOWN = 5
-# Parts of a record that have a section of their own, or say nothing to a reader.
-_APART = ("accounting", "result", "seed", "runs")
-_LONG = 6
+_MAX_NAMES = 5
+# Parts of a record that have another section or are not shown.
+_OMITTED = ("accounting", "result", "seed", "runs")
+_MAX_ITEMS = 6
 _VALUE_COLUMN = 40
+
+
+@dataclass(frozen=True)
+class RawTrial:
+    """One trial of the raw store, with verified checksums.
+
+    Attributes
+    ----------
+    store
+        The store of the trial.
+    record
+        Its ``trial.json``: factors, values, commands, accounting.
+    """
+
+    store: RawStore
+    record: dict[str, Any]
+
+    @property
+    def folder(self) -> Path:
+        """The folder of the trial."""
+        return self.store.folder / self.record["trial"]
+
+    @property
+    def outputs(self) -> list[str]:
+        """The names of the outputs of its tools."""
+        return sorted(path.name for path in self.folder.iterdir())
+
+    def output(self, name: str) -> bytes:
+        """Return one output, uncompressed where its name ends in ``.gz``.
+
+        Raises
+        ------
+        RecordError
+            The trial has no such output.
+        """
+        if name not in self.outputs:
+            raise RecordError(
+                f"no output '{name}'", str(self.folder), f"There are: {', '.join(self.outputs)}"
+            )
+        return self.store.output_bytes(self.folder.name, name)
 
 
 def find_trial(name: str) -> tuple[RawStore, Path]:
@@ -25,44 +66,44 @@ def find_trial(name: str) -> tuple[RawStore, Path]:
     Parameters
     ----------
     name
-        The trial's folder, or its name, or a part of that which no other trial has. Testbed,
-        campaign and experiment may stand before it, as in the raw data: then it is a beginning.
+        The folder of the trial, its name, a unique part of its name, or the beginning of its path
+        ``testbed/campaign/experiment/trial``.
 
     Raises
     ------
     RecordError
-        No trial is called so, or several are.
+        No trial or several trials match.
     """
     folder = Path(name).resolve()
     found = [folder] if (folder / DOCUMENT).is_file() else _named(name)
     if not found:
         raise RecordError(
-            f"no trial '{name}'", str(raw_root()), "The column `trial` of a table has the names"
+            f"no trial '{name}'", str(raw_root()), "Names are in the column `trial` of a table"
         )
     if len(found) > 1:
-        some = ", ".join(str(path.relative_to(raw_root())) for path in found[:_NAMES_SHOWN])
-        more = f" and {len(found) - _NAMES_SHOWN} more" if len(found) > _NAMES_SHOWN else ""
-        raise RecordError(f"{len(found)} trials are called '{name}'", f"{some}{more}", "Say which")
+        some = ", ".join(str(path.relative_to(raw_root())) for path in found[:_MAX_NAMES])
+        more = f" and {len(found) - _MAX_NAMES} more" if len(found) > _MAX_NAMES else ""
+        raise RecordError(f"{len(found)} trials match '{name}'", f"{some}{more}", "Name one")
     (trial,) = found
     return RawStore(trial.parents[3], *trial.parts[-4:-1]), trial
 
 
 def _named(name: str) -> list[Path]:
     folders = [path for path in raw_root().glob("*/*/*/*/") if (path / DOCUMENT).is_file()]
-    whole = [path for path in folders if not path.name.startswith(PARTIAL_PREFIX)]
+    complete = [path for path in folders if not path.name.startswith(PARTIAL_PREFIX)]
     if "/" in name:
-        return sorted(p for p in whole if str(p.relative_to(raw_root())).startswith(name))
-    exact = [path for path in whole if path.name == name]
-    return exact or sorted(path for path in whole if name in path.name)
+        return sorted(p for p in complete if str(p.relative_to(raw_root())).startswith(name))
+    exact = [path for path in complete if path.name == name]
+    return exact or sorted(path for path in complete if name in path.name)
 
 
 def show(name: str) -> str:
-    """Return a trial in lines of at most 80 columns, every file checked against its checksum.
+    """Return a trial as lines of at most 80 columns, after verifying its checksums.
 
     Raises
     ------
     RecordError
-        It is not there or was altered.
+        There is no such trial, or it was altered.
     """
     store, folder = find_trial(name)
     record = store.read(folder)
@@ -70,7 +111,7 @@ def show(name: str) -> str:
         _head(record, folder),
         ("Factors", list(_entries(record.get("factors", {})))),
         ("Results", list(_results(record.get("values", {})))),
-        ("Where the datagrams went", list(_where(record.get("values", {}).get("accounting")))),
+        ("Where the datagrams went", list(_accounting(record.get("values", {}).get("accounting")))),
         ("Commands", list(_commands(record.get("commands", [])))),
         ("Raw output", list(_outputs(store, folder))),
     ]
@@ -78,12 +119,12 @@ def show(name: str) -> str:
     for title, content in sections:
         if content:
             lines += ["", title, *(_cut(line) for line in content)]
-    more = ["", "The whole of an output:", f"  tsnrepro show {folder.name} --output NAME"]
+    more = ["", "A complete output:", f"  tsnrepro show {folder.name} --output NAME"]
     return "\n".join([*lines, *more]).strip()
 
 
 def raw_output(name: str, output: str) -> bytes:
-    """Return one output of a trial as it was printed, unpacked where its name ends in ``.gz``.
+    """Return one output of a trial, uncompressed where its name ends in ``.gz``.
 
     Raises
     ------
@@ -91,11 +132,7 @@ def raw_output(name: str, output: str) -> bytes:
         There is no such trial or output, or the trial was altered.
     """
     store, folder = find_trial(name)
-    store.read(folder)
-    there = sorted(path.name for path in folder.iterdir())
-    if output not in there:
-        raise RecordError(f"no output '{output}'", folder.name, f"There are: {', '.join(there)}")
-    return store.output_bytes(folder.name, output)
+    return RawTrial(store, store.read(folder)).output(output)
 
 
 def _cut(line: str) -> str:
@@ -120,7 +157,7 @@ def _head(record: dict[str, Any], folder: Path) -> tuple[str, list[str]]:
 
 
 def _entries(values: dict[str, Any], before: str = "") -> Iterator[str]:
-    """Yield a line for each value; what lies deeper has its way before its name."""
+    """Yield a line for each value; a nested value has the path as its name."""
     for name, value in values.items():
         if value is None:
             continue
@@ -133,18 +170,18 @@ def _entries(values: dict[str, Any], before: str = "") -> Iterator[str]:
 
 
 def _listed(name: str, values: list[Any]) -> Iterator[str]:
-    for value in values[:_LONG]:
-        said = value
+    for value in values[:_MAX_ITEMS]:
+        text = value
         if isinstance(value, dict):
-            said = ", ".join(f"{key} {_number(each)}" for key, each in value.items())
-        yield from _entry(name, said)
+            text = ", ".join(f"{key} {_number(each)}" for key, each in value.items())
+        yield from _entry(name, text)
         name = ""
-    if len(values) > _LONG:
-        yield from _entry("", f"and {len(values) - _LONG} more")
+    if len(values) > _MAX_ITEMS:
+        yield from _entry("", f"and {len(values) - _MAX_ITEMS} more")
 
 
 def _entry(name: str, value: Any) -> list[str]:
-    """Return the lines of one value, its name before it."""
+    """Return the lines of a value after its name."""
     column = max(_VALUE_COLUMN, len(name) + 3)
     wrapped = textwrap.wrap(_number(value), COLUMNS - column) or [""]
     lines = [f"  {name}".ljust(column) + wrapped[0]]
@@ -159,33 +196,32 @@ def _results(values: dict[str, Any]) -> Iterator[str]:
     result = values.get("result")
     if isinstance(result, dict):
         yield from _entries(result)
-    yield from _entries({name: v for name, v in values.items() if name not in _APART})
+    yield from _entries({name: v for name, v in values.items() if name not in _OMITTED})
 
 
-def _where(accounting: dict[str, Any] | None) -> Iterator[str]:
-    """Yield sent = received + eliminated + lost by place, as a column of counts."""
+def _accounting(accounting: dict[str, Any] | None) -> Iterator[str]:
+    """Yield the accounting of datagrams as a column of counts with shares."""
     if not accounting:
         return
-    there = accounting["sent"] + accounting["copies"]
+    total = accounting["sent"] + accounting["copies"]
     rows = [("sent", accounting["sent"]), ("copies made", accounting["copies"])]
     rows += [("received", accounting["received"]), ("eliminated", accounting["eliminated"])]
     rows += [(place, count) for place, count in accounting["drops"].items() if count]
     if untraced := accounting.get("untraced"):
-        rows.append(("of these told by counters alone", untraced))
+        rows.append(("of these by counters alone", untraced))
     rows.append(("unaccounted", accounting["unaccounted"]))
     for name, count in rows:
-        share = f"{100 * count / there:8.3f} %" if there else ""
+        share = f"{100 * count / total:8.3f} %" if total else ""
         yield f"  {name:52} {count:11} {share}"
     if not any(accounting["drops"].values()):
-        yield "  nothing was dropped at any place"
+        yield "  no drops"
 
 
 def _commands(commands: list[dict[str, Any]]) -> Iterator[str]:
     for command in commands:
-        took = f"{_number(command.get('seconds', 0.0))} s"
-        yield f"  on {command.get('host', '?')}: exit {command.get('exit_status')} after {took}"
+        duration = f"{_number(command.get('seconds', 0.0))} s"
+        yield f"  on {command.get('host', '?')}: exit {command.get('exit_status')} after {duration}"
         argv = shlex.join(map(str, command.get("argv", [])))
-        # Long paths stay whole where a line can hold them.
         yield from textwrap.wrap(
             argv,
             COLUMNS - 1,
@@ -206,7 +242,7 @@ def _outputs(store: RawStore, folder: Path) -> Iterator[str]:
 
 
 def _beginning(data: bytes) -> Iterable[str]:
-    """Return the first lines of a text, nothing of what is none."""
+    """Return the first lines of a text, none for anything else."""
     try:
         lines = data.decode().expandtabs().splitlines()
     except UnicodeDecodeError:

@@ -1,6 +1,6 @@
-"""What if: small networks on the model that answer while a slider moves.
+"""Small networks on the model, for sliders: loss over load, and latency behind gates.
 
-Everything here is simulated, nothing measured; each answer takes some tens of milliseconds.
+All results are simulated, within some tens of milliseconds.
 """
 
 from collections.abc import Sequence
@@ -39,18 +39,18 @@ def loss_over_load(
     seed: int = 0,
     **parameters: float,
 ) -> pd.DataFrame:
-    """Return loss and its places over the offered load, by one path and by several.
+    """Return the loss by place over the offered load, with one path and with several.
 
     Parameters
     ----------
     paths
-        Member paths of FRER, 2 to 4; each is like the first.
+        Member paths of FRER, 2 to 4, all like the first.
     rates_mbps
         Payload rates.
     duration_s
         Simulated time of sending at each rate.
     seed
-        Of the random numbers, which are the same at every point.
+        Seed of the random numbers, which are the same at every point.
     **parameters
         Those of :class:`tsnrepro.studies.study.PointParameters`, such as ``receive_buffer_bytes``.
 
@@ -69,7 +69,7 @@ def loss_over_load(
             )
             network = with_paths(network_of(point, float(rate)), paths)
             stream = simulate(network, duration_s=duration_s, seed=seed).streams[STREAM]
-            there = min(stream.lost, stream.receiver_socket_drops + stream.frames.nic_drops)
+            at_listener = min(stream.lost, stream.receiver_socket_drops + stream.frames.nic_drops)
             rows.append(
                 {
                     "rate_mbps": rate,
@@ -77,8 +77,8 @@ def loss_over_load(
                     "loss_percent": 100 * stream.loss_ratio,
                     "sent": stream.entered,
                     "lost": stream.lost,
-                    "at_the_listener": there,
-                    "in_the_network": stream.lost - there,
+                    "at_the_listener": at_listener,
+                    "in_the_network": stream.lost - at_listener,
                     "latency_p99_us": stream.latency.quantile_ns(0.99) / 1000,
                 }
             )
@@ -86,7 +86,7 @@ def loss_over_load(
 
 
 def with_paths(network: Network, paths: int) -> Network:
-    """Return a study's network with so many member paths where it replicates, 2 to 4."""
+    """Return the network of a study with 2 to 4 member paths, if it replicates."""
     stream = network.streams[0]
     if not isinstance(stream.route, Replicated):
         return network
@@ -112,32 +112,32 @@ def gated_latency(
     packets: int = 500,
     seed: int = 0,
 ) -> pd.DataFrame:
-    """Return the one-way latencies of a scheduled stream behind a gate, and without gates.
+    """Return the one-way latencies of a scheduled stream with and without gates.
 
-    Stream and load share a link of 1 Gb/s between two switches. The stream's class is open for
-    ``window_us`` of each cycle, the load's for the rest; the stream does not know the cycle.
-    ``priority`` is strict priority without gates, ``fifo`` one queue for both.
+    Stream and load share a link of 1 Gb/s between two switches. The gate of the stream is open for
+    ``window_us`` of each cycle, that of the load for the rest; the stream is not synchronized to
+    the cycle. ``priority`` is strict priority without gates, ``fifo`` one queue for both.
 
     Parameters
     ----------
     window_us, cycle_us
-        Of the gate control list (IEEE Std 802.1Q-2022, 8.6.8.4).
+        Gate window and cycle time of the gate control list (IEEE Std 802.1Q-2022, 8.6.8.4).
     load_mbps
         Payload rate of the load, full frames at random times.
     guard_band
         Whether a frame starts only if it ends before its gate closes.
     interval_us
-        From one datagram of the stream, 100 bytes, to the next. One that the cycle does not divide
-        meets it at every phase.
+        Interval between datagrams of the stream, of 100 bytes. Unless it is a multiple of the
+        cycle, they arrive at every phase.
     packets
         Datagrams of the stream.
     seed
-        Of the random numbers.
+        Seed of the random numbers.
 
     Returns
     -------
     pandas.DataFrame
-        A row a datagram that arrived: ``mode``, ``datagram``, ``latency_us``.
+        One row per received datagram: ``mode``, ``datagram``, ``latency_us``.
     """
     gates = _gate_list(window_us, cycle_us, guard_band)
     queue_bytes = 400 * FULL_FRAME_BYTES
@@ -174,7 +174,7 @@ def _gate_list(window_us: float, cycle_us: float, guard_band: bool) -> GateContr
 
 
 def _shared_port(port: EgressPort, load_mbps: float, interval_us: float, packets: int) -> Network:
-    """Return two switches with a talker and a load, which share the port between the switches."""
+    """Return two switches whose shared port a stream and a load use."""
     host = EndStation(port=EgressPort(queue_bytes=1000 * FULL_FRAME_BYTES))
     payload_bytes = 100
     stream = TrafficStream(

@@ -1,6 +1,6 @@
-"""What the notebooks for people show: choices as widgets, and what was chosen below them.
+"""The widgets of the interactive notebooks: controls, and the figures and tables that follow them.
 
-A notebook calls one function a cell. All of it works where nothing was measured yet: it says so.
+A notebook calls one function per cell. Without results the widgets show how to measure.
 """
 
 import html
@@ -15,27 +15,17 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from tsnrepro.common.errors import TsnreproError
-from tsnrepro.common.repository import root
 from tsnrepro.explore import figures
-from tsnrepro.explore.load import LATENCY_COLUMNS, Measured, RawTrial, compare, load
-from tsnrepro.records.values import VALUES_FILE
+from tsnrepro.explore.load import LATENCY_COLUMNS, Measured, campaigns, compare, load
+from tsnrepro.explore.show import RawTrial, show
 
 _DOTS_PER_INCH = 100
-# What answers while a slider moves is drawn coarser, and so in half the time.
-_QUICK_DOTS_PER_INCH = 80
+# Figures that follow a slider are coarser, and drawn in half the time.
+_SLIDER_DOTS_PER_INCH = 80
 _STYLE = {"description_width": "8em"}
 _HEAD_BYTES = 4000
-_FRAMES_SHOWN = 40
-_NOTHING = (
-    "<p>Nothing was measured and analysed yet. In a terminal: <code>snakemake --cores 4</code></p>"
-)
-
-
-def campaigns() -> list[str]:
-    """Return what :func:`tsnrepro.load` takes: ``testbed/campaign``, measured ones first."""
-    places = {path.parents[1] for path in (root() / "results").glob(f"*/*/*/{VALUES_FILE}")}
-    ordered = sorted(places, key=lambda place: (place.parent.name == "model", place))
-    return [f"{place.parent.name}/{place.name}" for place in ordered]
+_MAX_FRAMES = 40
+_NOTHING = "<p>There are no results yet. In a terminal: <code>snakemake --cores 4</code></p>"
 
 
 @lru_cache(maxsize=8)
@@ -49,9 +39,9 @@ def _trials(name: str, experiment: str) -> pd.DataFrame:
 
 
 def choose(description: str, options: list[Any], value: Any = None) -> Any:
-    """Return a list to choose from; ``value`` is chosen where it is one of them."""
-    chosen = value if value in options else (options[0] if options else None)
-    return widgets.Dropdown(options=options, value=chosen, description=description, style=_STYLE)
+    """Return a dropdown list; ``value`` is selected if it is an option."""
+    selected = value if value in options else (options[0] if options else None)
+    return widgets.Dropdown(options=options, value=selected, description=description, style=_STYLE)
 
 
 def _slider(description: str, low: float, high: float, value: float, step: float) -> Any:
@@ -68,7 +58,7 @@ def _slider(description: str, low: float, high: float, value: float, step: float
     )
 
 
-def picture(figure: Figure, dots_per_inch: int = _DOTS_PER_INCH) -> bytes:
+def png(figure: Figure, dots_per_inch: int = _DOTS_PER_INCH) -> bytes:
     """Return a figure as PNG."""
     target = io.BytesIO()
     figure.savefig(target, format="png", dpi=dots_per_inch)
@@ -76,38 +66,38 @@ def picture(figure: Figure, dots_per_inch: int = _DOTS_PER_INCH) -> bytes:
 
 
 def _following(act: Callable[..., list[Any]], **controls: Any) -> widgets.VBox:
-    """Return what an action gives for the controls' values, again at every change of one.
+    """Return a box with the result of an action on the values of controls, updated on change.
 
-    Whatever it returns becomes a widget, so that nothing hangs on where output is sent to.
+    Results are converted to widgets, since the output of a callback is not shown in a cell.
     """
     box = widgets.VBox()
 
-    def renew(*_: Any) -> None:
+    def update(*_: Any) -> None:
         values = {name: control.value for name, control in controls.items()}
         if None in values.values():
-            return  # while a list gets other options, nothing of it is chosen
+            return  # a list that gets other options has no selection
         try:
             box.children = [_as_widget(shown) for shown in act(**values)]
         except TsnreproError as error:
             box.children = [widgets.HTML(f"<p>{html.escape(str(error))}</p>")]
 
     for control in controls.values():
-        control.observe(renew, names="value")
-    renew()
+        control.observe(update, names="value")
+    update()
     return box
 
 
 def _as_widget(shown: Any) -> widgets.Widget:
     if isinstance(shown, Figure):
-        return widgets.Image(value=picture(shown))
+        return widgets.Image(value=png(shown))
     return _scrolled(shown) if isinstance(shown, pd.DataFrame) else shown
 
 
-# --- what was measured --------------------------------------------------------------------------
+# --- results ------------------------------------------------------------------------------------
 
 
 def overview(campaign: str = "") -> widgets.Widget:
-    """Choose a campaign and an experiment: its figures, any factor over any other, its results."""
+    """Show figures, factors and results of a selected campaign and experiment."""
     there = campaigns()
     if not there:
         return widgets.HTML(_NOTHING)
@@ -118,29 +108,29 @@ def overview(campaign: str = "") -> widgets.Widget:
 
 
 def _campaign_and_experiment(there: list[str], campaign: str) -> tuple[Any, Any]:
-    """Return lists to choose a campaign from, and an experiment of it."""
+    """Return dropdown lists of the campaigns and of the experiments of the selected one."""
     name = choose("campaign", there, campaign)
     experiment = choose("experiment", _loaded(name.value).experiments)
-    _follow(name, experiment, lambda chosen: _loaded(chosen).experiments)
+    _follow(name, experiment, lambda selected: _loaded(selected).experiments)
     return name, experiment
 
 
 def _follow(
     leader: widgets.Dropdown, follower: widgets.Dropdown, options: Callable[[str], list[str]]
 ) -> None:
-    """Give a list other options when what stands above it changes; keep the choice if it can."""
+    """Update the options of a list when another changes, and keep its selection if possible."""
 
-    def renew(change: Any) -> None:
+    def update(change: Any) -> None:
         kept = follower.value
         offered = options(change["new"])
         follower.options = offered
         follower.value = kept if kept in offered else (offered[0] if offered else None)
 
-    leader.observe(renew, names="value")
+    leader.observe(update, names="value")
 
 
 def _experiment(name: str, experiment: str) -> list[Any]:
-    """Return figures of an experiment, a chooser of factors, and its results."""
+    """Return the figures of an experiment, a figure of any factors, and its results."""
     trials = _trials(name, experiment)
     shown: list[Any] = []
     if experiment == "loss":
@@ -159,15 +149,15 @@ def _experiment(name: str, experiment: str) -> list[Any]:
 def _factors(trials: pd.DataFrame) -> widgets.Widget:
     """Return a figure of any column of trials over any other."""
     numbers = [c for c in trials.columns if pd.api.types.is_numeric_dtype(trials[c])]
-    # Some columns hold whole settings, such as gate lists: no axis and no colour.
-    plain = [c for c in trials.columns if trials[c].map(pd.api.types.is_scalar).all()]
-    varied = [c for c in plain if 1 < trials[c].nunique(dropna=True) <= 24]
+    # Columns with nested settings, such as gate lists, are neither axis nor colour.
+    scalar = [c for c in trials.columns if trials[c].map(pd.api.types.is_scalar).all()]
+    varied = [c for c in scalar if 1 < trials[c].nunique(dropna=True) <= 24]
     factors = [c for c in varied if c not in ("trial", "sha256", "started")]
     if not numbers or not factors:
         return widgets.HTML("<p>No factor varies.</p>")
-    liked = ("goodput_mbps", "loss_percent", "median_us", "recovery_ms", "lost")
+    preferred = ("goodput_mbps", "loss_percent", "median_us", "recovery_ms", "lost")
     x = choose("over", factors + [c for c in numbers if c not in factors], factors[0])
-    y = choose("draw", numbers, next((c for c in liked if c in numbers), numbers[-1]))
+    y = choose("draw", numbers, next((c for c in preferred if c in numbers), numbers[-1]))
     colour = choose("colour", ["none", *factors], "configuration")
 
     def draw(x: str, y: str, colour: str) -> list[Any]:
@@ -177,7 +167,7 @@ def _factors(trials: pd.DataFrame) -> widgets.Widget:
 
 
 def _scrolled(table: pd.DataFrame) -> widgets.HTML:
-    """Return a table in a box of its own height."""
+    """Return a table in a scrollable box."""
     text = table.to_html(border=0, float_format=lambda number: f"{number:.5g}")
     return widgets.HTML(
         '<div style="max-height: 22em; overflow: auto" tabindex="0">' + text + "</div>"
@@ -188,18 +178,18 @@ def _scrolled(table: pd.DataFrame) -> widgets.HTML:
 
 
 def one_trial(campaign: str = "") -> widgets.Widget:
-    """Choose a trial: where its datagrams went, what it kept over time, its record, raw output."""
+    """Show the accounting, datagrams over time, record and raw output of a selected trial."""
     there = campaigns()
     if not there:
         return widgets.HTML(_NOTHING)
     name, experiment = _campaign_and_experiment(there, campaign)
     trial = choose("trial", _names(name.value, experiment.value))
     trial.layout.width = "40em"
-    _follow(experiment, trial, lambda chosen: _names(name.value, chosen))
+    _follow(experiment, trial, lambda selected: _names(name.value, selected))
     name.observe(lambda _: setattr(trial, "options", _names(name.value, experiment.value)), "value")
-    # One for all trials, whose sides stay the same: the one that was chosen stays, too.
-    sides = widgets.Tab([widgets.HTML(), widgets.VBox()], titles=["record", "raw output"])
-    shown = partial(_trial, sides)
+    # The same tabs for all trials, so that the selected tab is kept.
+    tabs = widgets.Tab([widgets.HTML(), widgets.VBox()], titles=["record", "raw output"])
+    shown = partial(_trial, tabs)
     return widgets.VBox([name, experiment, trial, _following(shown, name=name, trial=trial)])
 
 
@@ -207,55 +197,53 @@ def _names(name: str, experiment: str) -> list[str]:
     return sorted(_trials(name, experiment)["trial"])
 
 
-def _trial(sides: widgets.Tab, name: str, trial: str) -> list[Any]:
-    from tsnrepro.explore.show import show  # noqa: PLC0415
-
+def _trial(tabs: widgets.Tab, name: str, trial: str) -> list[Any]:
     found = _loaded(name).raw(trial)
     output = choose("output", found.outputs, _first_text(found))
-    record, raw = sides.children
+    record, raw = tabs.children
     record.value = f"<pre>{html.escape(show(str(found.folder)))}</pre>"
     raw.children = [output, _following(partial(_raw, found), output=output)]
-    return [figures.datagrams_of(found.record), figures.over_time(found), sides]
+    return [figures.datagrams_of(found.record), figures.over_time(found), tabs]
 
 
 def _first_text(trial: RawTrial) -> str:
-    liked = [name for name in trial.outputs if name.startswith(("iperf3", "sockperf", "ping"))]
-    return (liked or ["trial.json"])[0]
+    texts = [name for name in trial.outputs if name.startswith(("iperf3", "sockperf", "ping"))]
+    return (texts or ["trial.json"])[0]
 
 
 def _raw(trial: RawTrial, output: str) -> list[Any]:
-    """Return one output of a trial: a table of frames or rows, or the text it begins with."""
+    """Return one output of a trial: a table of frames or rows, or the beginning of its text."""
     data = trial.output(output)
     if ".pcap" in output:
         return [frames(data)]
     if output.endswith(".parquet"):
-        return [pd.read_parquet(io.BytesIO(data)).head(_FRAMES_SHOWN)]
+        return [pd.read_parquet(io.BytesIO(data)).head(_MAX_FRAMES)]
     if data.startswith(b"\x93NUMPY"):
         values = np.load(io.BytesIO(data), allow_pickle=False)
-        return [pd.DataFrame(values[:_FRAMES_SHOWN])]
+        return [pd.DataFrame(values[:_MAX_FRAMES])]
     text = data[:_HEAD_BYTES].decode(errors="replace")
     more = f"\n... {len(data) - _HEAD_BYTES} further bytes" if len(data) > _HEAD_BYTES else ""
     return [widgets.HTML(f"<pre>{html.escape(text + more)}</pre>")]
 
 
 def frames(capture: bytes) -> pd.DataFrame:
-    """Return the first frames of a capture: when, how long, R-TAG, ports, payload.
+    """Return the first frames of a capture: time, length, R-TAG, ports, payload.
 
     Columns: ``time_us`` since the first frame, ``bytes``, ``sequence`` of the R-TAG,
-    ``source_port``, ``destination_port``, ``payload_bytes``; empty where a frame has none.
+    ``source_port``, ``destination_port``, ``payload_bytes``; empty if a frame has none.
     """
     from tsnrepro.captures.capture_file import read_capture  # noqa: PLC0415
     from tsnrepro.captures.dissect import dissect  # noqa: PLC0415
 
     read = read_capture(capture)
-    told = dissect(read)[:_FRAMES_SHOWN]
+    fields = dissect(read)[:_MAX_FRAMES]
     shown = ("sequence", "source_port", "destination_port", "payload_bytes")
-    times = read.time_ns[: len(told)]
+    times = read.time_ns[: len(fields)]
     table = pd.DataFrame(
         {
             "time_us": (times - times[0]) / 1000 if len(times) else times,
-            "bytes": read.original_bytes[: len(told)],
-            **{column: told[column] for column in shown},
+            "bytes": read.original_bytes[: len(fields)],
+            **{column: fields[column] for column in shown},
         }
     )
     return table.astype({column: object for column in shown}).replace({c: {-1: ""} for c in shown})
@@ -265,13 +253,13 @@ def frames(capture: bytes) -> pd.DataFrame:
 
 
 def comparison(one: str = "", other: str = "") -> widgets.Widget:
-    """Choose two campaigns: what both measured, as ratios, and as a table."""
+    """Show the common results of two selected campaigns, as ratios and as a table."""
     there = campaigns()
     if not there:
         return widgets.HTML(_NOTHING)
     left, right = choose("first", there, one), choose("second", there, other or there[-1])
     of = choose("experiment", ["all", *_loaded(left.value).experiments])
-    _follow(left, of, lambda chosen: ["all", *_loaded(chosen).experiments])
+    _follow(left, of, lambda selected: ["all", *_loaded(selected).experiments])
 
     def act(left: str, right: str, of: str) -> list[Any]:
         table = compare(_loaded(left), _loaded(right))
@@ -281,27 +269,25 @@ def comparison(one: str = "", other: str = "") -> widgets.Widget:
     return widgets.VBox([left, right, of, _following(act, left=left, right=right, of=of)])
 
 
-# --- what if ------------------------------------------------------------------------------------
+# --- simulations --------------------------------------------------------------------------------
 
 
-def _answering(
-    controls: dict[str, Any], answer: Callable[..., Figure], sentence: str
-) -> widgets.Widget:
-    """Return sliders above a picture that follows them, with a sentence for those who hear it."""
+def _sliders(controls: dict[str, Any], draw: Callable[..., Figure], caption: str) -> widgets.Widget:
+    """Return sliders, a figure that follows them, and its caption."""
     image = widgets.Image(format="png")
 
-    def renew(*_: Any) -> None:
+    def update(*_: Any) -> None:
         given = {name: control.value for name, control in controls.items()}
-        image.value = picture(answer(**given), _QUICK_DOTS_PER_INCH)
+        image.value = png(draw(**given), _SLIDER_DOTS_PER_INCH)
 
     for control in controls.values():
-        control.observe(renew, names="value")
-    renew()
-    return widgets.VBox([*controls.values(), image, widgets.HTML(f"<p>{sentence}</p>")])
+        control.observe(update, names="value")
+    update()
+    return widgets.VBox([*controls.values(), image, widgets.HTML(f"<p>{caption}</p>")])
 
 
 def what_if_loss() -> widgets.Widget:
-    """Move buffer, stalls and paths: the model's loss over the load, by one path and by FRER."""
+    """Show the simulated loss over load by buffer, stalls and paths, with and without FRER."""
     controls = {
         "buffer_kb": _slider("receive buffer (kB)", 50, 4000, 213, 1),
         "stall_length_ms": _slider("stalls of the listener (ms)", 0.0, 10.0, 2.0, 0.1),
@@ -310,14 +296,14 @@ def what_if_loss() -> widgets.Widget:
         "path_loss_percent": _slider("lost on each path (%)", 0.0, 5.0, 0.1, 0.1),
         "path_skew_us": _slider("second path later by (µs)", 0.0, 1000.0, 0.0, 10.0),
     }
-    return _answering(
+    return _sliders(
         controls,
-        loss_answer,
-        "Simulated by the model, at the same random numbers for every answer: no measurement.",
+        loss_figure,
+        "Simulated by the model with the same random numbers for every setting; not measured.",
     )
 
 
-def loss_answer(
+def loss_figure(
     *,
     buffer_kb: int,
     stall_length_ms: float,
@@ -326,8 +312,8 @@ def loss_answer(
     path_loss_percent: float,
     path_skew_us: float,
 ) -> Figure:
-    """Return the figure for one setting of the sliders of :func:`what_if_loss`."""
-    from tsnrepro.explore import what_if  # noqa: PLC0415 - the compiled model; most notebooks need none
+    """Return the figure of one setting of :func:`what_if_loss`."""
+    from tsnrepro.explore import what_if  # noqa: PLC0415 - the compiled model
 
     found = what_if.loss_over_load(
         paths=paths,
@@ -341,25 +327,25 @@ def loss_answer(
 
 
 def what_if_gates() -> widgets.Widget:
-    """Move a gate control list: the model's latencies behind gates, priorities and one queue."""
+    """Show the simulated latencies behind gates, strict priority and one queue."""
     controls = {
         "window_us": _slider("window of the stream (µs)", 5.0, 400.0, 100.0, 5.0),
         "cycle_us": _slider("cycle (µs)", 100.0, 1000.0, 500.0, 10.0),
         "load_mbps": _slider("load beside it (Mb/s)", 0.0, 950.0, 800.0, 10.0),
         "guard_band": widgets.Checkbox(value=True, description="guard band"),
     }
-    return _answering(
+    return _sliders(
         controls,
-        gates_answer,
-        "Simulated by the model. The stream does not know the cycle, so it meets it at every "
-        "phase; a talker in step with the gates waits for none.",
+        gates_figure,
+        "Simulated by the model. The stream is not synchronized to the cycle, so it arrives at "
+        "every phase; a synchronized talker would not wait.",
     )
 
 
-def gates_answer(
+def gates_figure(
     *, window_us: float, cycle_us: float, load_mbps: float, guard_band: bool
 ) -> Figure:
-    """Return the figure for one setting of the sliders of :func:`what_if_gates`."""
+    """Return the figure of one setting of :func:`what_if_gates`."""
     from tsnrepro.explore import what_if  # noqa: PLC0415
 
     found = what_if.gated_latency(

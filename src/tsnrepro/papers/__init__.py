@@ -1,1 +1,1 @@
-"""From results to pages: values as LaTeX macros, provenance, generated tables, the report."""
+"""The generated parts of papers, their HTML pages, submissions and differences."""

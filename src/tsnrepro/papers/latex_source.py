@@ -1,6 +1,6 @@
-"""Reading LaTeX source: comments, arguments, and the macros that a text defines.
+"""A parser of LaTeX source: comments, arguments and macro definitions.
 
-Enough for manuscripts, which change no category codes and use no verbatim text.
+It does not support verbatim text or changed category codes, which manuscripts do not use.
 """
 
 import re
@@ -9,13 +9,13 @@ from dataclasses import dataclass
 
 from tsnrepro.common.errors import PublishError
 
-# What TeX skips with a comment: the end of its line, and blanks before the next.
+# TeX skips the end of a comment's line, and blanks at the start of the next.
 _COMMENT_LINE = re.compile(r"^[ \t]*%.*\n", re.M)
 _COMMENT = re.compile(r"(?<!\\)(?P<kept>(?:\\\\)*)%.*(?:\n[ \t]*)?")
 _CONTROL_WORD = re.compile(r"\\([A-Za-z@]+)")
-# Blanks, with at most one end of a line: an empty line is a paragraph's end.
+# Blanks with at most one newline: an empty line ends a paragraph.
 _BLANKS = re.compile(r"[ \t]*\n?[ \t]*(?!\n)")
-_SHOWN = 60
+_EXCERPT = 60
 _PARAMETER = re.compile(r"#(\d)")
 
 
@@ -27,54 +27,54 @@ class Macro:
     body: str
 
     def filled(self, arguments: list[str]) -> str:
-        """Return the body with the arguments in their places."""
+        """Return the body with the arguments inserted."""
         return _PARAMETER.sub(lambda found: arguments[int(found[1]) - 1], self.body)
 
 
 def uncommented(text: str) -> str:
-    """Return LaTeX source as TeX reads it, without comments."""
+    """Return LaTeX source without comments, as TeX reads it."""
     return _COMMENT.sub(r"\g<kept>", _COMMENT_LINE.sub("", text))
 
 
 def after_blanks(text: str, start: int) -> int:
-    """Return the place after the blanks that TeX skips before an argument."""
+    """Return the position after the blanks that TeX skips before an argument."""
     found = _BLANKS.match(text, start)
     return found.end() if found else start
 
 
 def group_end(text: str, start: int, opening: str = "{", closing: str = "}") -> int:
-    """Return the place after the group that opens at ``start``.
+    """Return the position after the group that opens at ``start``.
 
     Raises
     ------
     PublishError
-        It does not end.
+        The group does not end.
     """
-    depth, place = 0, start
-    while place < len(text):
-        if text[place] == "\\":
-            place += 2
+    depth, position = 0, start
+    while position < len(text):
+        if text[position] == "\\":
+            position += 2
             continue
-        if text[place] == opening:
+        if text[position] == opening:
             depth += 1
-        elif text[place] == closing:
+        elif text[position] == closing:
             depth -= 1
-        elif opening != "{" and text[place] == "{":
-            place = group_end(text, place)
+        elif opening != "{" and text[position] == "{":
+            position = group_end(text, position)
             continue
-        place += 1
+        position += 1
         if depth == 0:
-            return place
-    raise PublishError("a group does not end", text[start : start + _SHOWN])
+            return position
+    raise PublishError("a group does not end", text[start : start + _EXCERPT])
 
 
 def argument(text: str, start: int) -> tuple[str, int]:
-    """Return an argument, a group or a single token, and the place after it.
+    """Return an argument, which is a group or a token, and the position after it.
 
     Raises
     ------
     PublishError
-        There is none.
+        There is no argument.
     """
     start = after_blanks(text, start)
     if text[start : start + 1] == "{":
@@ -86,20 +86,20 @@ def argument(text: str, start: int) -> tuple[str, int]:
     if start < len(text):
         end = start + (2 if text[start] == "\\" else 1)
         return text[start:end], end
-    raise PublishError("an argument is missing", text[-_SHOWN:])
+    raise PublishError("an argument is missing", text[-_EXCERPT:])
 
 
 def option(text: str, start: int) -> tuple[str, int]:
-    """Return an optional argument, empty where there is none, and the place after it."""
-    place = after_blanks(text, start)
-    if text[place : place + 1] != "[":
+    """Return an optional argument, empty where there is none, and the position after it."""
+    position = after_blanks(text, start)
+    if text[position : position + 1] != "[":
         return "", start
-    end = group_end(text, place, "[", "]")
-    return text[place + 1 : end - 1], end
+    end = group_end(text, position, "[", "]")
+    return text[position + 1 : end - 1], end
 
 
 def arguments(text: str, start: int, count: int) -> tuple[list[str], int]:
-    """Return so many arguments, and the place after them."""
+    """Return ``count`` arguments, and the position after them."""
     found = []
     for _ in range(count):
         one, start = argument(text, start)
@@ -108,10 +108,10 @@ def arguments(text: str, start: int, count: int) -> tuple[list[str], int]:
 
 
 def groups(text: str) -> Iterator[str]:
-    """Yield the arguments that a text consists of."""
-    place = after_blanks(text, 0)
-    while text[place:].strip():
-        one, place = argument(text, place)
+    """Yield the arguments of a text that consists of arguments."""
+    position = after_blanks(text, 0)
+    while text[position:].strip():
+        one, position = argument(text, position)
         yield one
 
 
@@ -121,64 +121,65 @@ def definitions(text: str) -> tuple[dict[str, Macro], str]:
     Parameters
     ----------
     text
-        Source without comments. Of ``\newcommand`` and ``\NewDocumentCommand`` those are taken
-        that have mandatory arguments only; others stay in the text.
+        Source without comments. Definitions by ``\newcommand`` and ``\NewDocumentCommand`` with
+        optional arguments are kept in the text.
     """
     found: dict[str, Macro] = {}
-    kept, place = [], 0
+    kept, position = [], 0
     for match in re.finditer(r"\\(?:newcommand|NewDocumentCommand)(?![A-Za-z@])", text):
-        if match.start() < place:
+        if match.start() < position:
             continue
         name, end = argument(text, match.end())
         if match[0] == r"\newcommand":
-            said, end = option(text, end)
+            number, end = option(text, end)
             default, end = option(text, end)
-            count, plain = int(said or 0), not default
+            count, mandatory = int(number or 0), not default
         else:
-            said, end = argument(text, end)
-            letters = said.replace("+", "")
-            count, plain = len(letters), set(letters) <= {"m"}
+            letters, end = argument(text, end)
+            letters = letters.replace("+", "")
+            count, mandatory = len(letters), set(letters) <= {"m"}
         body, end = argument(text, end)
-        if plain:
+        if mandatory:
             found[name.strip().removeprefix("\\")] = Macro(count, body)
-            kept.append(text[place : match.start()])
-            place = end
-    return found, "".join(kept) + text[place:]
+            kept.append(text[position : match.start()])
+            position = end
+    return found, "".join(kept) + text[position:]
 
 
-def rewritten(text: str, commands: Mapping[str, tuple[int, Callable[..., str]]]) -> str:
-    """Return a text with commands written otherwise, in their arguments too.
+def substitute(text: str, commands: Mapping[str, tuple[int, Callable[..., str]]]) -> str:
+    """Return a text with commands replaced, in the arguments of commands too.
 
     Parameters
     ----------
     text
         LaTeX source without comments.
     commands
-        By name how many mandatory arguments a command has, and what it is written as, given these.
-        Where it has none, the blanks after it go with it. An optional argument before them goes.
+        The number of mandatory arguments of each command, and the function of these that returns
+        its replacement. Optional arguments, and blanks after a command without arguments, are
+        dropped.
     """
-    parts, place = [], 0
+    parts, position = [], 0
     for match in _CONTROL_WORD.finditer(text):
-        if match.start() < place or match[1] not in commands or escaped(text, match.start()):
+        if match.start() < position or match[1] not in commands or escaped(text, match.start()):
             continue
-        count, written = commands[match[1]]
+        count, replacement = commands[match[1]]
         _, end = option(text, match.end()) if count else ("", after_word(text, match.end()))
         given, end = arguments(text, end, count)
         parts += [
-            text[place : match.start()],
-            written(*(rewritten(one, commands) for one in given)),
+            text[position : match.start()],
+            replacement(*(substitute(one, commands) for one in given)),
         ]
-        place = end
-    return "".join(parts) + text[place:]
+        position = end
+    return "".join(parts) + text[position:]
 
 
-def after_word(text: str, place: int) -> int:
-    """Return the place after a command without arguments, with the blanks or braces that end it."""
-    place = after_blanks(text, place)
-    return group_end(text, place) if text[place : place + 2] == "{}" else place
+def after_word(text: str, start: int) -> int:
+    """Return the position after the blanks or braces that end a command without arguments."""
+    position = after_blanks(text, start)
+    return group_end(text, position) if text[position : position + 2] == "{}" else position
 
 
-def escaped(text: str, place: int) -> bool:
-    r"""Tell whether the backslash there is the second of ``\\``."""
-    before = len(text[:place]) - len(text[:place].rstrip("\\"))
-    return before % 2 == 1
+def escaped(text: str, position: int) -> bool:
+    r"""Return whether the backslash at a position is the second of ``\\``."""
+    before = text[:position]
+    return (len(before) - len(before.rstrip("\\"))) % 2 == 1

@@ -1,10 +1,10 @@
-r"""The generated inputs of a manuscript: values as LaTeX macros, tables, and provenance.
+r"""The generated inputs of a manuscript: values as LaTeX macros, tables, figures, provenance.
 
-``values.tex`` and ``published.tex`` set fields that the commands of ``paper/tsnrepro.sty`` print::
+``values.tex`` and ``published.tex`` set fields for the commands of ``paper/tsnrepro.sty``::
 
     \tsnset{tcp.goodput.frer.mbps}{print}{937.8}
 
-so that ``\val{tcp.goodput.frer.mbps}`` stands where a number would.
+so that ``\val{tcp.goodput.frer.mbps}`` prints the number.
 """
 
 import shutil
@@ -18,25 +18,10 @@ from tsnrepro.common.latex import escape
 from tsnrepro.common.repository import short_commit
 from tsnrepro.config.papers import sources_of
 from tsnrepro.config.registry import MODEL, experiment
-from tsnrepro.papers.columns import COMMIT, STUDY, Column, Columns
-from tsnrepro.papers.manuscript import Used, check_known, scan, scan_text
-from tsnrepro.papers.provenance import Made, PrintedFile, Provenance, unit
-from tsnrepro.papers.tables import (
-    LOSS_PAYLOADS,
-    LOSS_PHASES,
-    LOSS_ROWS,
-    LOSS_SUMMARY,
-    PAYLOAD_ROWS,
-    SWEEP_ROWS,
-    load_loss_payloads,
-    load_loss_phases,
-    load_loss_summary,
-    loss_rows,
-    payload_rows,
-    published_lengths,
-    published_loss,
-    sweep_rows,
-)
+from tsnrepro.papers import loss_tables
+from tsnrepro.papers.data_sources import COMMIT, STUDY, DataSource, DataSources
+from tsnrepro.papers.manuscript import UsedNames, check_known, scan, scan_text
+from tsnrepro.papers.provenance import FileOrigin, PrintedFile, Provenance, unit
 from tsnrepro.published import documents as published
 from tsnrepro.published.tables import Cell
 from tsnrepro.records.runs import open_run
@@ -46,60 +31,59 @@ from tsnrepro.records.values import Result
 from tsnrepro.results import numbers
 from tsnrepro.results.numbers import TEX
 
-# What a calculation in the manuscript meets where nothing is known: Lua's word for it.
-_NOTHING = "nil"
+# The unknown value in a calculation of the manuscript, which is in Lua.
+_UNKNOWN = "nil"
 
 
 def write_paper_inputs(
     manuscript: Path,
     output: Path,
-    columns: Columns,
+    sources: DataSources,
     verdicts: Path | None = None,
 ) -> None:
-    """Write everything of a manuscript that is generated, and bring its figures beside it.
+    """Write the generated files of a manuscript, and copy its figures.
 
     Parameters
     ----------
     manuscript
-        Folder with the hand-written LaTeX. Its sources name the published document that cells of
-        three parts (``table/row/column``) belong to.
+        Folder with the LaTeX source. Its ``sources.yaml`` names the published document of cells
+        with a path of three parts (``table/row/column``).
     output
         Folder for ``values.tex``, ``published.tex``, ``provenance.tex``, ``provenance.json``,
-        ``verdicts.tex``, ``tables/`` and ``figures/``; made where missing.
-    columns
-        The runs whose values and figures it prints.
+        ``verdicts.tex``, ``tables/`` and ``figures/``, which is created if necessary.
+    sources
+        The runs with the values and figures that it prints.
     verdicts
-        The audit's macros; without them the manuscript prints no verdicts.
+        The macros of the audit; without them the manuscript cannot print verdicts.
 
     Raises
     ------
     PublishError
-        A value, cell or figure that the manuscript names is neither there nor promised by an
-        experiment; the message says where it is named.
-
+        A value, cell or figure in the manuscript does not exist and no experiment declares it; the
+        message has its place.
     """
-    sources = sources_of(manuscript.name)
-    document = sources.document
-    columns = columns.declaring(sources.columns, sources.optional_columns)
-    values = columns.values()
+    declared = sources_of(manuscript.name)
+    document = declared.document
+    sources = sources.with_declared(declared.columns, declared.optional_columns)
+    values = sources.values()
     used = scan(manuscript)
-    tables = _tables(used, columns, document)
+    tables = _tables(used, sources, document)
     for name, text in tables.items():
         scan_text(text, name, used)
     for key in used.measured:
-        if key not in values and (empty := columns.unmeasured(key)):
+        if key not in values and (empty := sources.unmeasured(key)):
             values[key] = empty
     check_known(used.measured, values, "measured value")
     cells = _cells(used, document)
-    measured = {key: values[key] for key in sorted(used.measured) if not columns.lack(key)}
+    measured = {key: values[key] for key in sorted(used.measured) if not sources.omits(key)}
     provenance = Provenance(
         commit=_commit(values),
-        commits=columns.commits(measured.values()),
+        commits=sources.commits(measured.values()),
         measured=measured,
         published=cells,
-        files=(*_figures(used, columns, output), *_table_files(used, columns)),
+        files=(*_figures(used, sources, output), *_table_files(used, sources)),
         places=used.measured | used.published,
-        columns=tuple(columns.names),
+        sources=tuple(sources.names),
     )
     if verdicts is not None:
         tables["verdicts.tex"] = verdicts.read_text(encoding="utf-8")
@@ -115,13 +99,13 @@ def write_paper_inputs(
         path.write_text(text, encoding="utf-8")
 
 
-def _cells(used: Used, document: str) -> dict[str, Cell]:
-    """Return the cells that keys name: ``table/row/column``, or with a document before it."""
+def _cells(used: UsedNames, document: str) -> dict[str, Cell]:
+    """Return the published cells by key: ``table/row/column`` or ``document/table/row/column``."""
     tables, found = published.catalog(), {}
     for key, places in sorted(used.published.items()):
         where = ", ".join(places)
         if key.count("/") not in (2, 3):
-            raise PublishError(f"'{key}' is no published cell: write table/row/column", where)
+            raise PublishError(f"'{key}' is not table/row/column", where)
         try:
             found[key] = tables.cell(key if key.count("/") == 3 else f"{document}/{key}")
         except TsnreproError as error:
@@ -129,103 +113,111 @@ def _cells(used: Used, document: str) -> dict[str, Cell]:
     return found
 
 
-def _tables(used: Used, columns: Columns, document: str) -> dict[str, str]:
-    """Return the text of the generated tables that the manuscript inputs, by file."""
-    check_known(used.tables, [LOSS_ROWS, SWEEP_ROWS, PAYLOAD_ROWS], "generated table")
+def _tables(used: UsedNames, sources: DataSources, document: str) -> dict[str, str]:
+    """Return the generated tables that the manuscript inputs, by file."""
+    check_known(used.tables, loss_tables.GENERATED, "generated table")
     if not used.tables:
         return {}
-    runs = [column.runs.get("loss") for column in columns.columns]
-    first, *others = [load_loss_summary(loss) if loss else [] for loss in runs]
-    phases, *other_phases = [load_loss_phases(loss) if loss else [] for loss in runs]
+    runs = [source.runs.get("loss") for source in sources.sources]
+    first, *others = [loss_tables.load_summary(loss) if loss else [] for loss in runs]
+    phases, *other_phases = [loss_tables.load_phases(loss) if loss else [] for loss in runs]
     found = {}
-    if LOSS_ROWS in used.tables:
-        lengths = published_lengths(document)
-        found[LOSS_ROWS] = loss_rows(first, published_loss(document), phases, lengths)
-    if SWEEP_ROWS in used.tables:
-        beside = others and not _of_model(columns.columns[0])
-        simulated = (others[0], other_phases[0]) if beside else (None, ())
-        found[SWEEP_ROWS] = sweep_rows(first, simulated[0], document, phases, simulated[1])
-    if PAYLOAD_ROWS in used.tables:
-        found[PAYLOAD_ROWS] = payload_rows(load_loss_payloads(runs[0]) if runs[0] else [])
+    if loss_tables.LOSS_ROWS in used.tables:
+        found[loss_tables.LOSS_ROWS] = loss_tables.loss_rows(
+            first,
+            loss_tables.published_loss(document),
+            phases,
+            loss_tables.published_durations(document),
+        )
+    if loss_tables.SWEEP_ROWS in used.tables:
+        has_simulated = others and not _is_model(sources.sources[0])
+        simulated = (others[0], other_phases[0]) if has_simulated else (None, ())
+        found[loss_tables.SWEEP_ROWS] = loss_tables.sweep_rows(
+            first, simulated[0], document, phases, simulated[1]
+        )
+    if loss_tables.PAYLOAD_ROWS in used.tables:
+        points = loss_tables.load_payloads(runs[0]) if runs[0] else []
+        found[loss_tables.PAYLOAD_ROWS] = loss_tables.payload_rows(points)
     return found
 
 
-def _of_model(column: Column) -> bool:
-    """Tell whether a column is the model's: what is simulated has no second column beside it."""
-    kind = column.values().get("testbed.kind")
+def _is_model(source: DataSource) -> bool:
+    """Return whether a source is simulated; then there is no second simulated column."""
+    kind = source.values().get("testbed.kind")
     return kind is not None and kind.value == MODEL
 
 
-def _table_files(used: Used, columns: Columns) -> Iterator[PrintedFile]:
-    """Yield the tables of results that generated tables were made from."""
-    for number, column in enumerate(columns.columns):
-        loss = column.runs.get("loss")
+def _table_files(used: UsedNames, sources: DataSources) -> Iterator[PrintedFile]:
+    """Yield the tables of results that generated tables use."""
+    for number, source in enumerate(sources.sources):
+        loss = source.runs.get("loss")
         files = []
-        if SWEEP_ROWS in used.tables or (LOSS_ROWS in used.tables and not number):
-            files += [LOSS_SUMMARY, LOSS_PHASES]
-        if PAYLOAD_ROWS in used.tables and not number:
-            files.append(LOSS_PAYLOADS)
+        if loss_tables.SWEEP_ROWS in used.tables or (
+            loss_tables.LOSS_ROWS in used.tables and not number
+        ):
+            files += [loss_tables.SUMMARY, loss_tables.PHASES]
+        if loss_tables.PAYLOAD_ROWS in used.tables and not number:
+            files.append(loss_tables.PAYLOADS)
         for file in files:
             if loss and (loss / file).is_file():
-                prefix = f"{column.name}/" if number else ""
-                yield PrintedFile(f"{prefix}loss/{file}", sha256_of(loss / file), _made(loss))
+                prefix = f"{source.name}/" if number else ""
+                yield PrintedFile(f"{prefix}loss/{file}", sha256_of(loss / file), _origin(loss))
 
 
 def _commit(values: dict[str, Result]) -> str:
     commit = values.get(COMMIT)
     if commit is None or not isinstance(commit.value, str):
-        raise PublishError(f"the values lack '{COMMIT}'", "testbed.json")
+        raise PublishError(f"there is no value '{COMMIT}'", "testbed.json")
     return commit.value
 
 
-def _figures(used: Used, columns: Columns, output: Path) -> list[PrintedFile]:
-    """Copy the figures that a manuscript prints beside it, and return them with checksums.
+def _figures(used: UsedNames, sources: DataSources, output: Path) -> list[PrintedFile]:
+    """Copy the figures of a manuscript to its output, and return them with checksums.
 
-    The folder holds no others, so that what is not measured any more is not printed either.
+    The folder is emptied before, so that figures of earlier results are not printed.
     """
     folder = output / "figures"
     shutil.rmtree(folder, ignore_errors=True)
-    there = dict(columns.files())
-    # Of a run many figures are printed.
-    made = cache(_made)
+    known = dict(sources.figures())
+    origin = cache(_origin)
     printed = []
     for name, places in sorted(used.files.items()):
-        if name not in there:
-            if columns.declares_figure(name):
-                continue  # the manuscript says in its place that it was not measured
-            check_known({name: places}, there, "figure")
+        if name not in known:
+            if sources.declares_figure(name):
+                continue  # the manuscript prints that it was not measured
+            check_known({name: places}, known, "figure")
         target = folder / f"{name}.pdf"
         target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(there[name], target)
+        shutil.copyfile(known[name], target)
         printed.append(
-            PrintedFile(f"{name}.pdf", sha256_of(target), made(there[name].parent.parent))
+            PrintedFile(f"{name}.pdf", sha256_of(target), origin(known[name].parent.parent))
         )
     return printed
 
 
-def _made(folder: Path) -> Made:
-    """Return what the files of an analysed run, or of a study, were made by."""
+def _origin(folder: Path) -> FileOrigin:
+    """Return the origin of the files of an analysed run or a study."""
     run = folder / RUN_FILE
     if not run.is_file():
-        return _made_of_study(folder)
-    _, listed = open_run(run)
-    program = experiment(listed["experiment"]).analysing_notebook
-    return Made(
+        return _study_origin(folder)
+    _, manifest = open_run(run)
+    program = experiment(manifest["experiment"]).analysing_notebook
+    return FileOrigin(
         rule="analyse",
         program=program,
         code=code_digest(program),
-        experiment=listed["experiment"],
-        trials=len(listed["trials"]),
+        experiment=manifest["experiment"],
+        trials=len(manifest["trials"]),
         run=sha256_of(run),
     )
 
 
-def _made_of_study(folder: Path) -> Made:
+def _study_origin(folder: Path) -> FileOrigin:
     program = "notebooks/analyse/threshold-study.ipynb"
     table = folder / "study.csv"
-    # The table has its columns' names in the first line, and a line a search.
+    # A header line, and one line per search.
     searches = table.read_bytes().count(b"\n") - 1 if table.is_file() else 0
-    return Made(
+    return FileOrigin(
         rule="analyse_study",
         program=program,
         code=code_digest(program),
@@ -250,20 +242,21 @@ def _value_fields(item: Result) -> dict[str, str]:
         word = escape(short_commit(item.value) if item.key == COMMIT else item.value)
         fields = dict.fromkeys(("print", "interval", "raw"), word)
         fields |= dict.fromkeys(("lo", "hi", "bounds"), TEX.unknown)
-        return fields | {"unit": "", "decimals": "0", "rawlo": _NOTHING, "rawhi": _NOTHING}
+        return fields | {"unit": "", "decimals": "0", "rawlo": _UNKNOWN, "rawhi": _UNKNOWN}
     digits = item.digits
-    how = {"signed": item.signed, "seen": item.is_range}
-    # No sentence may decide by values that happened to be seen.
+    # A sentence may not depend on a mere range of observed values.
     low, high = (item.low, item.high) if item.decides else (None, None)
 
-    def shown(value: float | None) -> str:
+    def text(value: float | None) -> str:
         return numbers.number(value, digits, TEX, signed=item.signed)
 
     return {
-        "print": shown(item.value),
-        "lo": shown(item.low),
-        "hi": shown(item.high),
-        "bounds": numbers.limits(item.low, item.high, digits, TEX, **how),
+        "print": text(item.value),
+        "lo": text(item.low),
+        "hi": text(item.high),
+        "bounds": numbers.limits(
+            item.low, item.high, digits, TEX, signed=item.signed, seen=item.is_range
+        ),
         "interval": numbers.estimate(item, TEX),
         "unit": unit(item.unit),
         "decimals": str(0 if item.value is None else digits),
@@ -275,8 +268,8 @@ def _value_fields(item: Result) -> dict[str, str]:
 
 def _raw(value: float | None) -> str:
     if value is None:
-        return _NOTHING
-    # In Lua two minus signs in a row begin a comment.
+        return _UNKNOWN
+    # Two minus signs begin a comment in Lua.
     return f"({value!r})" if value < 0 else repr(value)
 
 
@@ -287,7 +280,7 @@ def _cell_lines(cells: Mapping[str, Cell]) -> Iterator[str]:
             "print": numbers.printed(escape(text), cell.qualifier, TEX),
             "unit": unit("" if cell.unit == "1" else cell.unit),
             "decimals": str(len(text.partition(".")[2])),
-            # Truth values and words calculate as little as in measured values.
+            # Booleans and texts are no numbers in calculations.
             "raw": escape(text) if isinstance(value, str | bool) else _raw(value),
         }
         yield from _lines(key, fields)

@@ -1,12 +1,13 @@
-"""What a manuscript prints: the keys, cells and files that its LaTeX source names.
+"""The keys, cells and files that the LaTeX source of a manuscript names.
 
-The commands are those of ``paper/tsnrepro.sty``. Keys are found by reading the source, so they
-must stand there in full: a key put together by a macro is an error.
+The commands are those of ``paper/tsnrepro.sty``. The source is scanned, not executed, so a key that
+contains a macro is an error.
 """
 
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from pathlib import Path
 
 from tsnrepro.common.errors import PublishError
@@ -20,7 +21,7 @@ PUBLISHED_COMMANDS = ("pub", "unitpub", "rawpub", "publink", "wordpub")
 _KINDS = {
     **dict.fromkeys(MEASURED_COMMANDS, "measured"),
     **dict.fromkeys(PUBLISHED_COMMANDS, "published"),
-    # These take the number of decimals to align at as their first argument.
+    # The first argument is the number of decimals to align at.
     **{"valto": "measured", "pubto": "published"},
     **{"measuredfigure": "files", "tablerows": "tables"},
 }
@@ -32,13 +33,13 @@ _COMMAND = re.compile(
 )
 # Two published cells as one range: \pubrange{low}{high}.
 _RANGE = re.compile(r"\\pubrange\{([^{}]*)\}\{([^{}]*)\}")
-# A table's cells by several keys in one: \cells{a.{b,c}.d} is \val{a.b.d} & \val{a.c.d}.
+# Several keys in one: \cells{a.{b,c}.d} is \val{a.b.d} & \val{a.c.d}.
 _CELLS = re.compile(r"\\(?P<published>pub)?cells(?:\[\w*\])?\{([^{}]*)\{([^{}]*)\}([^{}]*)\}")
 
 
 @dataclass
-class Used:
-    """Keys and files that a manuscript names, each with the places (``file:line``)."""
+class UsedNames:
+    """The keys and files in a manuscript, each with its places (``file:line``)."""
 
     measured: dict[str, list[str]] = field(default_factory=dict)
     published: dict[str, list[str]] = field(default_factory=dict)
@@ -46,19 +47,18 @@ class Used:
     tables: dict[str, list[str]] = field(default_factory=dict)
 
 
-def scan(manuscript: Path) -> Used:
-    """Return what the ``.tex`` files of a manuscript's folder name.
+def scan(manuscript: Path) -> UsedNames:
+    """Return the names in the ``.tex`` files of a manuscript.
 
     Raises
     ------
     PublishError
-        The folder has no ``.tex`` file, or a key is put together by a macro.
-
+        The folder has no ``.tex`` file, or a key contains a macro.
     """
     paths = sorted(Path(manuscript).rglob("*.tex"))
     if not paths:
-        raise PublishError("a manuscript without a .tex file", str(manuscript))
-    used = Used()
+        raise PublishError("the manuscript has no .tex file", str(manuscript))
+    used = UsedNames()
     for path in paths:
         name = path.relative_to(manuscript).as_posix()
         scan_text(path.read_text(encoding="utf-8"), name, used)
@@ -66,17 +66,17 @@ def scan(manuscript: Path) -> Used:
 
 
 def without_comments(text: str) -> str:
-    """Return LaTeX source with its comments blanked, lines kept."""
+    """Return LaTeX source without comments, with the same lines."""
     return "\n".join(_COMMENT.sub("", line) for line in text.split("\n"))
 
 
-def scan_text(text: str, name: str, used: Used | None = None) -> Used:
-    """Return what one LaTeX text names, beside what is ``used`` already.
+def scan_text(text: str, name: str, used: UsedNames | None = None) -> UsedNames:
+    """Add the names in a LaTeX text to ``used`` and return it.
 
-    ``name`` is how places call the text.
+    ``name`` is the file name in places.
     """
     text = _RANGE.sub(r"\\pub{\1}\\pub{\2}", without_comments(text))
-    used, text = used or Used(), _CELLS.sub(_one_by_one, text)
+    used, text = used or UsedNames(), _CELLS.sub(_expanded_cells, text)
     for match in _COMMAND.finditer(text):
         kind = _KINDS.get(match["command"])
         if kind is None:
@@ -85,7 +85,7 @@ def scan_text(text: str, name: str, used: Used | None = None) -> Used:
         key = match["key"].strip()
         if "\\" in key or "#" in key:
             raise PublishError(
-                f"the key '{key}' is put together by a macro and cannot be found by reading",
+                f"the key '{key}' contains a macro",
                 place,
                 "Write the key in full",
             )
@@ -93,23 +93,20 @@ def scan_text(text: str, name: str, used: Used | None = None) -> Used:
     return used
 
 
-def _one_by_one(cells: re.Match[str]) -> str:
+def _expanded_cells(cells: re.Match[str]) -> str:
     _, before, words, after = cells.groups()
     command = "pub" if cells["published"] else "val"
     return "".join(f"\\{command}{{{before}{word}{after}}}" for word in words.split(","))
 
 
 def check_known(named: dict[str, list[str]], known: Iterable[str], what: str) -> None:
-    """Raise for the first named key that is not known, with its place and the nearest ones.
+    """Check that all names are known.
 
     Raises
     ------
     PublishError
-        As said.
-
+        A name is unknown; the message has its places and similar names.
     """
-    from difflib import get_close_matches  # noqa: PLC0415
-
     names = list(known)
     for key, places in named.items():
         if key not in names:

@@ -1,4 +1,4 @@
-"""Where every printed number comes from: as JSON, and as the appendix of a manuscript."""
+"""The provenance of every printed number: as JSON, and as the appendix of a manuscript."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -13,19 +13,18 @@ from tsnrepro.records.values import Result
 from tsnrepro.results import numbers
 from tsnrepro.results.numbers import TEX, TEX_UNITS
 
-# Up to so many trials are named in the appendix; provenance.json names all.
-_NAMED_TRIALS = 6
+# The most trials that are listed in the appendix; provenance.json lists all.
+_MAX_LISTED_TRIALS = 6
 SHORT_SUM = 16
-_OF_CELL = ("value", "printed", "unit", "origin", "qualifier")
+_CELL_FIELDS = ("value", "printed", "unit", "origin", "qualifier")
 
 
 @dataclass(frozen=True)
-class Made:
-    """What a file of results was made by and from.
+class FileOrigin:
+    """The program and the trials that a file of results was made from.
 
-    ``program`` is the notebook that a rule ran, and ``code`` the digest of all that it reaches;
-    ``trials`` of an experiment, or searches of a study, are those that the list with the checksum
-    ``run`` holds.
+    ``program`` is the notebook of the rule, ``code`` the digest of its code. ``trials`` is the
+    number of trials of the experiment, or searches of the study, in the list with checksum ``run``.
     """
 
     rule: str
@@ -38,18 +37,19 @@ class Made:
 
 @dataclass(frozen=True)
 class PrintedFile:
-    """A figure or table file that a manuscript prints; ``path`` is below the results."""
+    """A figure or table that a manuscript prints; ``path`` is relative to the results."""
 
     path: str
     sha256: str
-    made: Made
+    made: FileOrigin
 
 
 @dataclass(frozen=True)
 class Provenance:
-    """All that a manuscript prints, with what it rests on.
+    """The values, cells and files that a manuscript prints.
 
-    ``commit`` is that of the first column's first run; ``commits`` are those of each value's own.
+    ``commit`` is that of the first run of the first data source, ``commits`` are those of each
+    value.
     """
 
     commit: str
@@ -58,10 +58,10 @@ class Provenance:
     published: Mapping[str, Cell]
     files: tuple[PrintedFile, ...]
     places: Mapping[str, list[str]]
-    columns: tuple[str, ...] = ()
+    sources: tuple[str, ...] = ()
 
     def document(self) -> dict[str, Any]:
-        """Return everything as JSON values, with the full list of trials of each value."""
+        """Return the provenance as JSON values, with all trials of each value."""
         return {
             "commit": self.commit,
             "measured": [
@@ -74,7 +74,7 @@ class Provenance:
                     "key": key,
                     "document": cell.source,
                     **{name: getattr(cell, name) for name in ("table", "row", "column")},
-                    "cell": {name: getattr(cell, name) for name in _OF_CELL},
+                    "cell": {name: getattr(cell, name) for name in _CELL_FIELDS},
                     "printed_at": self.places.get(key, []),
                 }
                 for key, cell in self.published.items()
@@ -87,7 +87,7 @@ class Provenance:
         return json.dumps(self.document(), indent=1, ensure_ascii=False) + "\n"
 
     def as_tex(self) -> str:
-        """Return the appendix: values by the trials they rest on, published cells, files."""
+        """Return the appendix: values grouped by their trials, published cells, files."""
         return "".join(
             (
                 *_environment("measuredvalues", self._groups()),
@@ -99,24 +99,24 @@ class Provenance:
     def _groups(self) -> Iterable[str]:
         groups: dict[tuple, list[Result]] = {}
         for item in self.measured.values():
-            group = (self._column(item.key), item.run, item.sha256, *item.trials)
+            group = (self._source(item.key), item.run, item.sha256, *item.trials)
             groups.setdefault(group, []).append(item)
-        # The first column's first, what rests on no trials last.
-        for (column, run, *_), items in sorted(
+        # By data source, groups without trials last.
+        for (source, run, *_), items in sorted(
             groups.items(), key=lambda entry: (entry[0][0], not entry[0][1], entry[1][0].key)
         ):
-            label = f"{run}, {self.columns[column]}" if run and self.columns else run
+            label = f"{run}, {self.sources[source]}" if run and self.sources else run
             yield _group(items[0], label, self.commits[items[0].key])
             yield from (_value(item) for item in sorted(items, key=lambda item: item.key))
 
-    def _column(self, key: str) -> int:
-        """Return the number of the column that a key stands in."""
+    def _source(self, key: str) -> int:
+        """Return the number of the data source of a key."""
         first = key.split(".", maxsplit=1)[0]
-        return self.columns.index(first) if first in self.columns[1:] else 0
+        return self.sources.index(first) if first in self.sources[1:] else 0
 
 
 def short_commits(commits: Iterable[str]) -> str:
-    """Return the first digits of all commits, empty for none."""
+    """Return abbreviated commits, separated by commas."""
     return ", ".join(map(short_commit, commits))
 
 
@@ -126,7 +126,7 @@ def unit(text: str) -> str:
 
 
 def _value_with_interval(item: Result) -> str:
-    """Return a result as the appendix prints it: value, interval and unit; words as they are."""
+    """Return the value, interval and unit of a result, or its text."""
     if isinstance(item.value, str):
         return breakable(item.value)
     text = numbers.estimate(item, TEX)
@@ -145,8 +145,8 @@ def _group(item: Result, label: str, commits: Iterable[str]) -> str:
     count = len(item.trials)
     if not count:
         return f"\\notrials{{{escape(label or 'configuration')}}}\n"
-    named = item.trials if count <= _NAMED_TRIALS else [item.trials[0], item.trials[-1]]
-    names = f"{', ' if count <= _NAMED_TRIALS else ' ... '}".join(map(breakable, named))
+    listed = item.trials if count <= _MAX_LISTED_TRIALS else [item.trials[0], item.trials[-1]]
+    names = (", " if count <= _MAX_LISTED_TRIALS else " ... ").join(map(breakable, listed))
     return (
         f"\\trialgroup{{{escape(label)}}}{{{count}}}{{{names}}}"
         f"{{{item.sha256[:SHORT_SUM]}}}{{{escape(short_commits(commits)) or TEX.unknown}}}\n"
@@ -161,9 +161,9 @@ def _value(item: Result) -> str:
 
 
 def _cell(key: str, cell: Cell) -> str:
-    shown = numbers.printed(escape(cell.printed), cell.qualifier, TEX)
+    number = numbers.printed(escape(cell.printed), cell.qualifier, TEX)
     has_unit = cell.printed and cell.unit not in ("", "1")
-    with_unit = f"{shown}~{unit(cell.unit)}" if has_unit else shown
+    with_unit = f"{number}~{unit(cell.unit)}" if has_unit else number
     return (
         f"\\publishedvalue{{{key}}}{{{breakable(key)}}}"
         f"{{{with_unit}}}{{{escape(cell.source)}}}{{{escape(cell.origin)}}}\n"
@@ -171,14 +171,10 @@ def _cell(key: str, cell: Cell) -> str:
 
 
 def _file(item: PrintedFile) -> str:
-    made, by, source = item.made, "", ""
-    if made is not None:
-        by = f"{escape(made.rule)}: {breakable(made.program)} {made.code}"
-        source = (
-            f"\\trialsof{{{escape(made.experiment)}}}{{{made.trials}}}{{{made.run[:SHORT_SUM]}}}"
-        )
-    place = item.path.removesuffix(".pdf")
+    made = item.made
+    program = f"{escape(made.rule)}: {breakable(made.program)} {made.code}"
+    trials = f"\\trialsof{{{escape(made.experiment)}}}{{{made.trials}}}{{{made.run[:SHORT_SUM]}}}"
     return (
-        f"\\printedfile{{{place}}}{{{breakable(item.path)}}}{{{item.sha256[:SHORT_SUM]}}}"
-        f"{{{by}}}{{{source}}}\n"
+        f"\\printedfile{{{item.path.removesuffix('.pdf')}}}{{{breakable(item.path)}}}"
+        f"{{{item.sha256[:SHORT_SUM]}}}{{{program}}}{{{trials}}}\n"
     )

@@ -1,4 +1,4 @@
-"""Tarballs without times, owners or order of this machine: equal files give equal bytes."""
+"""Reproducible tarballs: without times and owners, so that equal files give equal bytes."""
 
 import gzip
 import io
@@ -12,37 +12,31 @@ from tsnrepro.common.errors import PublishError
 
 _READ_ALL = 0o644
 
-# tarfile lets what stands in a damaged header come up as whatever it stumbles over.
 BROKEN = (tarfile.TarError, EOFError, zlib.error, OSError, ValueError, OverflowError)
-"""What reading a damaged tarball raises."""
+"""The exceptions of reading a damaged tarball."""
 
 
 def write_tarball(target: BinaryIO, files: Mapping[str, bytes | Path]) -> None:
-    """Write files as a compressed tarball, in the order of their places.
+    """Write files as a gzip-compressed tarball, in the given order.
 
     Parameters
     ----------
     target
-        Where it goes.
+        The file to write to.
     files
-        Content, or the file that holds it, by place in the tarball.
+        Content, or the file that has it, by path in the tarball.
 
     Raises
     ------
     OSError
         A file cannot be read.
     """
-    write_in_order(target, {place: files[place] for place in sorted(files)})
-
-
-def write_in_order(target: BinaryIO, files: Mapping[str, bytes | Path]) -> None:
-    """Write files as a compressed tarball, in the order in which they are given."""
     with (
         gzip.GzipFile(filename="", fileobj=target, mode="wb", mtime=0, compresslevel=6) as zipped,
         tarfile.open(fileobj=zipped, mode="w", format=tarfile.PAX_FORMAT) as archive,
     ):
-        for place, content in files.items():
-            entry = tarfile.TarInfo(place)
+        for path, content in files.items():
+            entry = tarfile.TarInfo(path)
             entry.mode = _READ_ALL
             if isinstance(content, Path):
                 entry.size = content.stat().st_size
@@ -54,19 +48,19 @@ def write_in_order(target: BinaryIO, files: Mapping[str, bytes | Path]) -> None:
 
 
 def read_tarball(path: Path) -> dict[str, bytes]:
-    """Return the content of a tarball's files by their places.
+    """Return the content of the files of a tarball by path.
 
     Raises
     ------
     PublishError
-        It is no tarball, or a broken one.
+        It is not a tarball, or it is damaged.
     """
     try:
         with tarfile.open(path, "r:gz") as archive:
             entries = [entry for entry in archive if entry.isfile()]
             return {entry.name: _content(archive, entry) for entry in entries}
     except BROKEN as error:
-        raise PublishError(f"no tarball: {error}", str(path)) from error
+        raise PublishError(f"not a tarball: {error}", str(path)) from error
 
 
 def _content(archive: tarfile.TarFile, entry: tarfile.TarInfo) -> bytes:

@@ -1,1 +1,1 @@
-"""Hold published and measured numbers against each other and against what is possible."""
+"""The published numbers and claims, and their audit against measured results."""

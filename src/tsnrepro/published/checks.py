@@ -11,22 +11,27 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from tsnrepro.common.errors import ConfigurationError, TsnreproError
 from tsnrepro.config.base import load, parse
-from tsnrepro.published.findings import AuditFinding
-from tsnrepro.published.parsed_files import cached_by_change, twice
+from tsnrepro.published.audit_findings import Finding
+from tsnrepro.published.cached_files import cached_by_mtime
 from tsnrepro.published.rules import RULES, Check, CheckError
-from tsnrepro.published.tables import Catalog, NotMeasuredError, UnknownNameError
-from tsnrepro.published.third_party import ForeignTable
+from tsnrepro.published.tables import (
+    Catalog,
+    NotMeasuredError,
+    UnknownNameError,
+    repeated_names,
+)
+from tsnrepro.published.third_party import ThirdPartyTable
 
 MEASURED_CHECKS = Path(__file__).with_name("measured-checks.yaml")
-"""Checks of every measured record; their source is called ``measured``."""
+"""The checks of every measured record; the name of their source is ``measured``."""
 
 
 @dataclass(frozen=True)
 class NotRun:
-    """A check that says nothing, and why.
+    """A check without an outcome, and the reason.
 
-    ``idle`` where there was nothing of its kind to look at, which is no fault; else a table, row or
-    column that it needs is missing.
+    An ``idle`` check had no rows to compare, which is no error. Otherwise a table, row or column
+    that the check needs is missing.
     """
 
     check: str
@@ -36,98 +41,98 @@ class NotRun:
 
 @dataclass(frozen=True)
 class CheckFile:
-    """The checks of one file and the foreign tables they are about."""
+    """The checks of one file, and the third-party tables that they read."""
 
     checks: tuple[Check, ...]
     source: str
-    tables: dict[str, ForeignTable]
+    tables: dict[str, ThirdPartyTable]
 
 
 class _ChecksFile(BaseModel):
-    """A file of checks as it stands in YAML."""
+    """The YAML form of a file of checks."""
 
     model_config = ConfigDict(extra="forbid")
 
     source: str = ""
-    tables: dict[str, ForeignTable] = Field(default_factory=dict)
+    tables: dict[str, ThirdPartyTable] = Field(default_factory=dict)
     checks: list[dict[str, Any]] = Field(min_length=1)
 
 
-@cached_by_change
+@cached_by_mtime
 def load_checks(path: Path) -> CheckFile:
-    """Return the checks of a file, every parameter checked against its rule.
+    """Return the checks of a file, with every parameter validated by its rule.
 
     Raises
     ------
     ConfigurationError
         The file is missing, or a check has an unknown rule, an unknown or missing key, a formula
-        outside the language, or an id that stands twice.
+        outside the language, or an id that is not unique.
     """
     layout = load(_ChecksFile, path)
     checks = tuple(make_check(entry, str(path)) for entry in layout.checks)
-    if repeated := twice(check.id for check in checks):
-        raise ConfigurationError(f"checks stand twice: {', '.join(repeated)}", str(path))
+    if repeated := repeated_names(check.id for check in checks):
+        raise ConfigurationError(f"duplicate checks: {', '.join(repeated)}", str(path))
     return CheckFile(checks, layout.source, layout.tables)
 
 
 def make_check(entry: dict[str, Any], where: str = "") -> Check:
-    """Return a check from an entry of a file: its id, its rule and the rule's own keys.
+    """Return a check from an entry of a file: its id, its rule and the keys of the rule.
 
     Raises
     ------
     ConfigurationError
-        See :func:`load_checks`.
+        As :func:`load_checks`.
     """
     place = f"{where}, check {entry.get('id', '(without id)')!r}"
-    name, own = entry.get("rule"), {key: value for key, value in entry.items() if key != "rule"}
-    if not isinstance(name, str) or name not in RULES:
-        what = f"unknown rule {name!r}" if "rule" in entry else "a check lacks rule"
+    rule, parameters = entry.get("rule"), {k: v for k, v in entry.items() if k != "rule"}
+    if not isinstance(rule, str) or rule not in RULES:
+        what = f"unknown rule {rule!r}" if "rule" in entry else "a check lacks rule"
         raise ConfigurationError(what, place, f"There are: {', '.join(sorted(RULES))}")
-    return parse(RULES[name], own, place)
+    return parse(RULES[rule], parameters, place)
 
 
 def findings_by_check(
     checks: Iterable[Check],
-    findings: Iterable[AuditFinding],
+    findings: Iterable[Finding],
     not_run: Iterable[NotRun],
     data: Catalog,
-) -> dict[str, list[AuditFinding] | None]:
-    """Return what :func:`run_checks` found in ``data``, by check.
+) -> dict[str, list[Finding] | None]:
+    """Return the findings of :func:`run_checks` in ``data``, by check.
 
-    Empty where all that the check looked at holds; None where it found nothing because there was
-    nothing to look at, or because digits leave some of it open.
+    The list is empty for a check that holds. It is None for a check without findings that compared
+    no rows, or for which the printed digits leave a row undecided.
     """
-    silent = {entry.check for entry in not_run} | data.left_open
-    found: dict[str, list[AuditFinding]] = {check.id: [] for check in checks}
+    undecided = {entry.check for entry in not_run} | data.undecided
+    grouped: dict[str, list[Finding]] = {check.id: [] for check in checks}
     for finding in findings:
-        found[finding.check].append(finding)
-    return {name: own or (None if name in silent else []) for name, own in found.items()}
+        grouped[finding.check].append(finding)
+    return {name: found or (None if name in undecided else []) for name, found in grouped.items()}
 
 
 def run_checks(
     checks: Iterable[Check], data: Catalog, *, lenient: bool = False
-) -> tuple[list[AuditFinding], list[NotRun]]:
-    """Return what the checks find, in their order, and which of them say nothing.
+) -> tuple[list[Finding], list[NotRun]]:
+    """Return the findings of the checks, in order, and the checks without an outcome.
 
     Parameters
     ----------
     checks
         The checks, run in order.
     data
-        The tables they look at.
+        The tables that they read.
     lenient
-        Whether a missing table, row or column means a check that could not be run. It is an error
-        otherwise: a binding of the published tables that does not fit is a mistake.
+        Report a check whose table, row or column is missing as not run. Otherwise it is an error,
+        since the published tables are complete.
 
     Raises
     ------
     CheckError
         A check does not fit its data.
     """
-    findings: list[AuditFinding] = []
+    findings: list[Finding] = []
     not_run: list[NotRun] = []
     for check in checks:
-        looked = data.looked
+        before = data.compared_rows
         try:
             findings += check.find(data)
         except UnknownNameError as error:
@@ -137,6 +142,6 @@ def run_checks(
             continue
         except (TsnreproError, LookupError, ArithmeticError, ValueError) as error:
             raise CheckError(str(error), f"check {check.id!r}") from error
-        if data.looked == looked:
+        if data.compared_rows == before:
             not_run.append(NotRun(check.id, "no row has the values that it compares", idle=True))
     return findings, not_run

@@ -1,9 +1,9 @@
-"""Claims of the documents: what they say, what decides it, and the verdict on each testbed.
+"""Claims of the documents, and the verdict on each by the published and the measured numbers.
 
-A claim has an expression over the published numbers (``record``), which asks whether the record
-itself carries the claim, and one over measured results (``measured``), which asks whether a
-testbed shows it again. Between supported and contradicted the published numbers know two grades:
-a slip of rounding, and a claim that only its own table carries (``own_table``).
+The expression ``record`` of a claim decides whether the published numbers support it, the
+expression ``measured`` whether measured results reproduce it. Between supported and contradicted
+the published numbers allow two more verdicts: a rounding slip, and a claim that only its own table
+supports (``own_table``).
 """
 
 from __future__ import annotations
@@ -22,30 +22,31 @@ from tsnrepro.common.errors import ConfigurationError, TsnreproError
 from tsnrepro.config.base import ConfigModel, load
 from tsnrepro.config.yaml_files import read_yaml
 from tsnrepro.published import expressions
+from tsnrepro.published.audit_findings import ComparedValue, Finding, Severity, with_unit
+from tsnrepro.published.cached_files import cached_by_mtime
 from tsnrepro.published.expressions import (
     EmptyCellError,
     ExpressionStep,
     MissingResultError,
     Operand,
+    operand_of,
 )
-from tsnrepro.published.findings import AuditFinding, Severity, Side, with_unit
 from tsnrepro.published.intervals import Interval, format_number, format_range
-from tsnrepro.published.measured import MeasuredRun
-from tsnrepro.published.parsed_files import cached_by_change, twice
-from tsnrepro.published.rules.base import RowScope, content
-from tsnrepro.published.tables import Catalog, heading
+from tsnrepro.published.measured_runs import MeasuredRun
+from tsnrepro.published.rules.base import RowScope, cell_value
+from tsnrepro.published.tables import Catalog, heading, repeated_names
 from tsnrepro.records.values import Result
 
 PUBLISHED = "published"
-"""Name of the testbed on which nothing runs: the documents' own numbers."""
+"""Name of the testbed on which nothing runs: the numbers of the documents."""
 
 
-class Grade(StrEnum):
-    """What the numbers say about a claim."""
+class Verdict(StrEnum):
+    """The verdict on a claim."""
 
     SUPPORTED = "supported"
     OWN_TABLE = "own table only"
-    """The claim's own table says so; what it claims of the network is not shown by it."""
+    """True of the table of the claim, which does not show what is claimed of the network."""
     ROUNDING = "rounding slip"
     """Supported but for one unit of a last printed digit."""
     CONTRADICTED = "contradicted"
@@ -56,37 +57,37 @@ ClaimExpression = Annotated[str, AfterValidator(expressions.valid)]
 
 
 class Claim(ConfigModel):
-    """One claim of a document, in our own words."""
+    """One claim of a document, paraphrased."""
 
     id: str = Field(pattern=r"^[a-z0-9][a-z0-9-]*$")
     document: str
     place: str
     text: str
     needs: str
-    """The data that decide it."""
+    """The data that decide the claim."""
     ours: bool = False
-    """Whether it is a comparison of ours, that no document makes; ``place`` is what it compares."""
+    """Whether it is an additional comparison that no document makes, of what ``place`` names."""
     record: ClaimExpression | None = None
     own_table: ClaimExpression | None = None
-    """Holds where the claim's own table says so, whatever that shows of the network."""
+    """Whether the claim is true of its own table, whatever that shows of the network."""
     measured: ClaimExpression | None = None
 
     @property
-    def whereabouts(self) -> str:
-        """Return where it stands, or that it is ours and what it compares."""
+    def location(self) -> str:
+        """Return the place in the document, or what an additional comparison compares."""
         return f"A comparison of ours, of {self.place}" if self.ours else self.place
 
 
 @dataclass(frozen=True, kw_only=True)
-class Evidence(Side):
-    """One number, with its interval, that a verdict rests on."""
+class Evidence(ComparedValue):
+    """One number, with its interval, that a verdict is based on."""
 
     low: float | None = None
     high: float | None = None
     origin: str = ""
-    """Whose measurement it is; empty for a printed or computed number."""
+    """Testbed and campaign of a measurement; empty for a printed or computed number."""
     limits: str = ""
-    """What the two ends are where no verdict may rest on them: "range seen"."""
+    """The kind of limits that no verdict may be based on: "range seen"."""
 
     @property
     def text(self) -> str:
@@ -101,47 +102,47 @@ class Evidence(Side):
 
 @dataclass(frozen=True)
 class Judgement:
-    """The verdict on one claim on one testbed, and what decides it."""
+    """The verdict on one claim on one testbed, with its evidence."""
 
     claim: Claim
     testbed: str
-    verdict: Grade
+    verdict: Verdict
     evidence: tuple[Evidence, ...]
     reason: str
-    """Why the numbers do not tell; empty where they do."""
+    """Why the numbers do not decide; empty where they do."""
     expression: str
     ground: str = ""
-    """What the verdict rests on, in one line: an interval or arithmetic, with its numbers."""
+    """The decisive comparisons in one line: an interval or arithmetic, with its numbers."""
 
     @property
     def origins(self) -> tuple[str, ...]:
-        """Return whose measurements the verdict rests on; empty for the printed numbers."""
+        """Return the origins of the measurements used; empty for the printed numbers."""
         return tuple(dict.fromkeys(e.origin for e in self.evidence if e.origin))
 
     @property
     def numbers(self) -> str:
-        """Return the numbers that decide, in one line."""
+        """Return the decisive numbers in one line."""
         return "; ".join(evidence.text for evidence in self.evidence) or self.reason
 
 
 @dataclass(frozen=True)
 class Change:
-    """A verdict that is not the accepted one; None where there is none on that side."""
+    """A verdict that differs from the accepted one; either is None where there is none."""
 
     testbed: str
     claim: str
-    accepted: Grade | None
-    found: Grade | None
+    accepted: Verdict | None
+    found: Verdict | None
 
     def __str__(self) -> str:
         accepted = self.accepted or "not accepted before"
         return f"{self.testbed}, {self.claim}: {accepted} -> {self.found or 'no such claim'}"
 
 
-# Experiments whose numbers scale with the line, and the line that the documents speak of.
-_ON_THE_LINE = {"loss", "tcp", "rfc2544", "mausezahn"}
-_DOCUMENTS_LINE_MBPS = 1000.0
-# Computed numbers that a reader wants beside the printed ones: function, label, unit.
+# Experiments whose results scale with the line rate, and the line rate of the documents.
+_LINE_RATE_EXPERIMENTS = {"loss", "tcp", "rfc2544", "mausezahn"}
+_DOCUMENTS_LINE_RATE_MBPS = 1000.0
+# Computed numbers that are evidence too: function, label, unit.
 _COMPUTED = (
     ("tcp_limit", "limit of the line for TCP", "Mb/s"),
     ("payload_limit", "limit of the line", "Mb/s"),
@@ -154,7 +155,7 @@ class _ClaimsFile(ConfigModel):
     claims: list[Claim] = Field(min_length=1)
 
 
-@cached_by_change
+@cached_by_mtime
 def load_claims(path: Path) -> tuple[Claim, ...]:
     """Return the claims of a file.
 
@@ -162,23 +163,23 @@ def load_claims(path: Path) -> tuple[Claim, ...]:
     ------
     ConfigurationError
         The file is missing, a key is unknown or missing, an expression is outside the language, or
-        an id stands twice.
+        an id is not unique.
     """
     claims = load(_ClaimsFile, path).claims
-    if repeated := twice(claim.id for claim in claims):
-        raise ConfigurationError(f"claims stand twice: {', '.join(repeated)}", str(path))
+    if repeated := repeated_names(claim.id for claim in claims):
+        raise ConfigurationError(f"duplicate claims: {', '.join(repeated)}", str(path))
     return tuple(claims)
 
 
 @dataclass
 class _Scope:
-    """Where a claim's expression finds its numbers; it keeps what was used."""
+    """The scope of a claim's expression, which keeps the numbers that it used."""
 
     data: Catalog
     runs: Sequence[MeasuredRun]
-    findings: Mapping[str, list[AuditFinding] | None]
-    forgiving: bool = False
-    """Whether one unit of a last printed digit is let pass."""
+    findings: Mapping[str, list[Finding] | None]
+    allow_rounding: bool = False
+    """Whether a difference of one unit of a last printed digit is tolerated."""
     used: dict[str, Evidence] = field(default_factory=dict)
     steps: list[ExpressionStep] = field(default_factory=list)
 
@@ -191,12 +192,12 @@ class _Scope:
             "column": self._column,
             "measured": self._measured,
             "holds": self._holds,
-            **{name: self._noted(name, label, unit) for name, label, unit in _COMPUTED},
+            **{name: self._recorded(name, label, unit) for name, label, unit in _COMPUTED},
             "agrees": self._agrees,
         }
 
-    def _noted(self, name: str, label: str, unit: str) -> Callable[..., Operand]:
-        """Return a function that keeps its result among the numbers used."""
+    def _recorded(self, name: str, label: str, unit: str) -> Callable[..., Operand]:
+        """Return a function that records its result as evidence."""
 
         def compute(*arguments: Operand, **named: Operand) -> Operand:
             number = expressions.FUNCTIONS[name](*arguments, **named)
@@ -209,16 +210,15 @@ class _Scope:
         if isinstance(a, Interval) and all(a.value != one.value for one in self.used.values()):
             label = f"recomputed, against {format_number(b.value)}"
             self.used[label] = Evidence(label, a.value)
-        if self.forgiving and abs(a.value - b.value) <= (b.high - b.low) * (1 + 1e-9):
+        if self.allow_rounding and abs(a.value - b.value) <= (b.high - b.low) * (1 + 1e-9):
             return True
         return expressions.FUNCTIONS["agrees"](a, b, percent)
 
     def _published(self, *path: str) -> Operand:
         cell = self.data.cell("/".join(path))
-        value = content(cell)
+        value = cell_value(cell)
         if isinstance(value, Interval):
-            number = value.value
-            evidence = Evidence(cell.place, number, unit=cell.unit, printed=cell.printed)
+            evidence = Evidence(cell.place, value.value, unit=cell.unit, printed=cell.printed)
         else:
             evidence = Evidence(cell.place, str(value))
         self.used[cell.path] = evidence
@@ -240,39 +240,27 @@ class _Scope:
         if run is None:
             raise MissingResultError(f"not measured here: {key}")
         result = run.values[key]
-        _refuse_other_line(result, run)
+        _check_line_rate(result, run)
         if result.value is None and result.low is None and result.high is None:
             why = f": {result.method}" if result.method else ""
             raise MissingResultError(f"{key} has no value here{why}")
-        # Without an interval nothing is known about the error, and no comparison decides; what
-        # single trials were seen to give bounds it no more than that.
-        bounded = result.decides
-        low = float(result.low) if bounded and result.low is not None else -math.inf
-        high = float(result.high) if bounded and result.high is not None else math.inf
-        value = result.value
-        if value is None:  # only known to lie on one side
-            value = low if math.isfinite(low) else high
-            if math.isinf(value):
-                raise MissingResultError(f"{key} is known only as a {result.method}")
-        limits = "" if bounded or result.low is result.high is None else "range seen"
+        operand = operand_of(result)
         self.used[key] = Evidence(
             key,
-            value,
+            operand.value if isinstance(operand, Interval) else operand,
             result.unit,
             low=result.low,
             high=result.high,
             origin=run.origin,
-            limits=limits,
+            limits="" if result.decides or result.low is result.high is None else "range seen",
         )
-        if isinstance(value, str):
-            return None if value == Grade.CANNOT_TELL else value
-        return Interval(float(value), low, high)
+        return None if operand == Verdict.CANNOT_TELL else operand
 
     def _holds(self, check: str) -> bool | None:
-        """Tell whether a check of the published record found nothing.
+        """Return whether a check of the published record has no findings.
 
-        Unknown where all it found is that the data cannot carry a statement, which does not make
-        the statement false; and where it says nothing, which does not make it true.
+        Unknown (None) where all its findings are unsupported statements, which need not be false,
+        and where the check is undecided.
         """
         if check not in self.findings:
             raise LookupError(f"no check {check!r}")
@@ -281,35 +269,35 @@ class _Scope:
             self.steps.append(ExpressionStep(f"check {check} leaves it open", None))
             return None
         for finding in found[:2]:
-            place, numbers = finding.place, _against(finding)
-            self.used[f"{check}: {place}"] = Evidence(place, numbers.removeprefix(f"{place}: "))
-        truth = _truth_of({finding.severity for finding in found}, self.forgiving)
-        text = _against(found[0]) if found else f"check {check} found nothing"
+            self.used[f"{check}: {finding.place}"] = Evidence(finding.place, _numbers_of(finding))
+        truth = _truth_of({finding.severity for finding in found}, self.allow_rounding)
+        text = f"check {check} found nothing"
+        if found:
+            text = f"{found[0].place}: {_numbers_of(found[0])}"
         self.steps.append(ExpressionStep(text, truth))
         return truth
 
 
-def _against(finding: AuditFinding) -> str:
-    """Return a finding's place and its two numbers."""
-    sides = " against ".join(
-        side.text if side.label in finding.place else f"{side.text} ({side.label})"
-        for side in (finding.first, finding.second)
+def _numbers_of(finding: Finding) -> str:
+    """Return the two numbers of a finding, with those labels that its place does not name."""
+    return " against ".join(
+        number.text if number.label in finding.place else f"{number.text} ({number.label})"
+        for number in (finding.first, finding.second)
     )
-    return f"{finding.place}: {sides}"
 
 
-def _refuse_other_line(result: Result, run: MeasuredRun) -> None:
-    """Raise MissingResultError for a result of a line that the documents do not speak of."""
+def _check_line_rate(result: Result, run: MeasuredRun) -> None:
+    """Raise MissingResultError for a result at another line rate than that of the documents."""
     rate = run.link_rate_mbps
-    if run.experiment in _ON_THE_LINE and rate not in (None, _DOCUMENTS_LINE_MBPS):
+    if run.experiment in _LINE_RATE_EXPERIMENTS and rate not in (None, _DOCUMENTS_LINE_RATE_MBPS):
         raise MissingResultError(
             f"{result.key} was measured on a line of {rate:g} Mb/s, the claim is about 1 Gb/s"
         )
 
 
-def _truth_of(severities: set[Severity], forgiving: bool) -> bool | None:
-    """Return what a check's findings leave of the statement that it checks."""
-    if forgiving:
+def _truth_of(severities: set[Severity], allow_rounding: bool) -> bool | None:
+    """Return the truth of a checked statement by the severities of the findings."""
+    if allow_rounding:
         severities = severities - {Severity.ROUNDING}
     if not severities:
         return True
@@ -321,7 +309,7 @@ def judge(
     testbed: str,
     data: Catalog,
     runs: Sequence[MeasuredRun] = (),
-    findings: Mapping[str, list[AuditFinding] | None] | None = None,
+    findings: Mapping[str, list[Finding] | None] | None = None,
 ) -> list[Judgement]:
     """Return the verdict on each claim on a testbed.
 
@@ -330,20 +318,19 @@ def judge(
     claims
         The claims.
     testbed
-        ``published`` judges by the documents' own numbers, any other name by results.
+        ``published`` judges by the published numbers, any other name by measured results.
     data
         The published tables.
     runs
-        What was measured.
+        The measured runs.
     findings
-        Findings by check for ``holds(...)``, as
-        :func:`~tsnrepro.published.checks.findings_by_check` gives them: empty where all holds, None
-        where a check says nothing.
+        Findings by check for ``holds(...)``, from
+        :func:`~tsnrepro.published.checks.findings_by_check`.
 
     Raises
     ------
     ConfigurationError
-        An expression does not fit the numbers it names.
+        An expression does not fit its operands.
     """
     scope = _Scope(data, runs, findings or {})
     if testbed == PUBLISHED:
@@ -352,41 +339,41 @@ def judge(
 
 
 def _by_record(claim: Claim, scope: _Scope) -> Judgement:
-    """Judge by the published numbers, with the grades between true and false that they allow."""
+    """Judge by the published numbers, with the verdicts between true and false."""
     strict = _judged(claim, PUBLISHED, claim.record, scope)
-    if strict.verdict is Grade.SUPPORTED:
+    if strict.verdict is Verdict.SUPPORTED:
         return strict
     if claim.own_table is not None:
         own = _judged(claim, PUBLISHED, claim.own_table, scope)
-        if own.verdict is Grade.SUPPORTED:
+        if own.verdict is Verdict.SUPPORTED:
             against = strict.ground or strict.reason
             return replace(
                 own,
-                verdict=Grade.OWN_TABLE,
+                verdict=Verdict.OWN_TABLE,
                 evidence=tuple(dict.fromkeys((*own.evidence, *strict.evidence))),
                 expression=" · ".join(filter(None, (own.expression, strict.expression))),
                 ground=f"{own.ground}; but {against}",
             )
-    if strict.verdict is Grade.CONTRADICTED:
-        forgiven = _judged(claim, PUBLISHED, claim.record, replace(scope, forgiving=True))
-        if forgiven.verdict is Grade.SUPPORTED:
-            return replace(strict, verdict=Grade.ROUNDING)
+    if strict.verdict is Verdict.CONTRADICTED:
+        tolerant = _judged(claim, PUBLISHED, claim.record, replace(scope, allow_rounding=True))
+        if tolerant.verdict is Verdict.SUPPORTED:
+            return replace(strict, verdict=Verdict.ROUNDING)
     return strict
 
 
 _VERDICT_OF = {
-    True: Grade.SUPPORTED,
-    False: Grade.CONTRADICTED,
-    None: Grade.CANNOT_TELL,
+    True: Verdict.SUPPORTED,
+    False: Verdict.CONTRADICTED,
+    None: Verdict.CANNOT_TELL,
 }
 
 
 def _judged(claim: Claim, testbed: str, expression: str | None, scope: _Scope) -> Judgement:
-    """Return the verdict that one expression gives."""
+    """Return the verdict by one expression."""
     if expression is None:
         where = "the published numbers" if testbed == PUBLISHED else "these experiments"
         reason = f"not decided by {where}; it needs {claim.needs}"
-        return Judgement(claim, testbed, Grade.CANNOT_TELL, (), reason, "")
+        return Judgement(claim, testbed, Verdict.CANNOT_TELL, (), reason, "")
     scope = replace(scope, used={}, steps=[])
     reason, ground = "", ""
     try:
@@ -404,51 +391,51 @@ def _judged(claim: Claim, testbed: str, expression: str | None, scope: _Scope) -
     return Judgement(claim, testbed, _VERDICT_OF[truth], evidence, reason, expression, ground)
 
 
-_STEPS_SHOWN = 3
+_MAX_STEPS = 3
 
 
 def _ground(steps: Sequence[ExpressionStep], truth: bool | None) -> str:
-    """Return in one line what decided: the comparisons that came out as the whole did."""
+    """Return the decisive comparisons, those with the truth of the expression, in one line."""
     deciding = [step for step in steps if step.truth is truth]
     deciding = deciding or [step for step in steps if step.truth is not True] or list(steps)
-    shown = deciding[:_STEPS_SHOWN]
+    shown = deciding[:_MAX_STEPS]
     kind = "interval" if any(step.interval for step in shown) else "arithmetic"
     texts = "; ".join(dict.fromkeys(step.text for step in shown))
     return f"{kind}: {texts}" if shown else ""
 
 
-def accepted_verdicts(path: Path) -> dict[str, dict[str, Grade]]:
+def accepted_verdicts(path: Path) -> dict[str, dict[str, Verdict]]:
     """Return the accepted verdicts by testbed and claim.
 
-    A measured testbed stands as ``testbed/campaign``.
+    The name of a measured testbed is ``testbed/campaign``.
 
     Raises
     ------
     ConfigurationError
-        The file is missing or holds something that is no verdict.
+        The file is missing or an entry is not a verdict.
     """
-    content_of_file: Any = read_yaml(path)
+    content: Any = read_yaml(path)
     try:
         return {
-            str(testbed): {str(claim): Grade(verdict) for claim, verdict in verdicts.items()}
-            for testbed, verdicts in content_of_file.items()
+            str(testbed): {str(claim): Verdict(verdict) for claim, verdict in verdicts.items()}
+            for testbed, verdicts in content.items()
         }
     except (AttributeError, ValueError) as error:
         raise ConfigurationError(
             f"not verdicts by testbed and claim: {error}",
             str(path),
-            f"Verdicts are {', '.join(Grade)}",
+            f"Verdicts are {', '.join(Verdict)}",
         ) from error
 
 
 def changed_verdicts(
-    judgements: Iterable[Judgement], accepted: Mapping[str, Mapping[str, Grade]]
+    judgements: Iterable[Judgement], accepted: Mapping[str, Mapping[str, Verdict]]
 ) -> list[Change]:
-    """Return where verdicts differ from the accepted ones, for the testbeds that were judged.
+    """Return where verdicts differ from the accepted ones, on the testbeds that were judged.
 
-    A claim without an accepted verdict is a change, and so is an accepted one without a claim.
+    A claim without an accepted verdict is a change, and so is an accepted verdict without a claim.
     """
-    found: dict[str, dict[str, Grade]] = {}
+    found: dict[str, dict[str, Verdict]] = {}
     for judgement in judgements:
         found.setdefault(judgement.testbed, {})[judgement.claim.id] = judgement.verdict
     changes = []
@@ -463,14 +450,14 @@ def changed_verdicts(
 
 
 def accept_verdicts(judgements: Iterable[Judgement], path: Path) -> list[Change]:
-    """Write verdicts into the file of accepted ones and return what changed.
+    """Write verdicts to the file of accepted verdicts and return the changes.
 
-    Verdicts of other testbeds stay as they are.
+    Verdicts of other testbeds are kept.
 
     Raises
     ------
     ConfigurationError
-        The file exists and holds something that is no verdict.
+        The file exists and an entry is not a verdict.
     """
     judgements = list(judgements)
     accepted = accepted_verdicts(path) if path.is_file() else {}

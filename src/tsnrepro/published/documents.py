@@ -1,8 +1,8 @@
-"""Read the numbers that the five documents print.
+"""The numbers that the five documents print.
 
-The numbers stand as CSV files under ``data/published``, one folder a document and one file a
-table, described by one Frictionless Tabular Data Package (https://specs.frictionlessdata.io).
-The package names for every column the printed heading and the unit.
+They are CSV files in ``data/published``, one folder per document and one file per table, described
+by one Frictionless Tabular Data Package (https://specs.frictionlessdata.io), which has the printed
+heading and the unit of every column.
 """
 
 from __future__ import annotations
@@ -20,8 +20,15 @@ from tsnrepro.common.errors import ConfigurationError, RecordError
 from tsnrepro.common.repository import root as repository
 from tsnrepro.config.base import ConfigModel, parse
 from tsnrepro.config.yaml_files import read_yaml
-from tsnrepro.published.parsed_files import cached_by_change, twice
-from tsnrepro.published.tables import AuditTable, Catalog, TableColumn, Value, unknown_name
+from tsnrepro.published.cached_files import cached_by_mtime
+from tsnrepro.published.tables import (
+    AuditTable,
+    Catalog,
+    TableColumn,
+    Value,
+    repeated_names,
+    unknown_name,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -31,11 +38,11 @@ DOCUMENTS_FILE = "documents.yaml"
 
 
 class PublishedDataError(RecordError):
-    """A file of published numbers that contradicts its own schema."""
+    """A file of published numbers that does not match its schema."""
 
 
 class _Field(BaseModel):
-    """A column as the package describes it; what else it says is for other programs."""
+    """The description of a column in the package; other keys are for other programs."""
 
     name: str
     title: str
@@ -49,10 +56,10 @@ class _Schema(BaseModel):
     columns: Annotated[list[_Field], Field(alias="fields")]
 
     @model_validator(mode="after")
-    def _columns_are_there(self) -> _Schema:
+    def _check_columns(self) -> _Schema:
         names = [field.name for field in self.columns]
-        if repeated := twice(names):
-            raise ValueError(f"columns {', '.join(repeated)[:100]} stand twice")
+        if repeated := repeated_names(names):
+            raise ValueError(f"duplicate columns {', '.join(repeated)[:100]}")
         needed = {"row", "origin"}
         needed |= {name for f in self.columns for name in (f.unit_column, f.qualifier) if name}
         if absent := sorted(needed.difference(names)):
@@ -61,7 +68,7 @@ class _Schema(BaseModel):
 
 
 class _TableResource(BaseModel):
-    """A file of the package; its own words are kept beside as they stand."""
+    """A file of the package."""
 
     document: Annotated[str, Field(alias="tsnrepro:document")]
     table: Annotated[str, Field(alias="tsnrepro:table")]
@@ -75,7 +82,7 @@ class _Package(BaseModel):
 
 
 class Document(ConfigModel):
-    """What is known of one document; ``date`` is as printed, None where none is printed."""
+    """The metadata of one document; ``date`` is as printed, None where none is printed."""
 
     name: str
     short: str
@@ -88,7 +95,7 @@ class Document(ConfigModel):
     platform: str
     description: str
     numbered: list[Annotated[str, Field(pattern=r"^(table|figure|section) [0-9A-Z.]+$")]]
-    """What it numbers and a paper has to print: tables, figures, or the sections of its tables."""
+    """The numbered tables and figures, or sections with tables, that its paper has to print."""
 
 
 def documents(root: Path | None = None) -> dict[str, Document]:
@@ -99,12 +106,12 @@ def documents(root: Path | None = None) -> dict[str, Document]:
     FileNotFoundError
         ``root`` holds no published numbers.
     ConfigurationError
-        An entry lacks a key or has one too many, or there are no entries by name.
+        The file is not a mapping of entries, or an entry has a missing or an unknown key.
     """
     path = _root(root) / DOCUMENTS_FILE
     entries = read_yaml(path)
     if not isinstance(entries, dict):
-        raise ConfigurationError("no documents by name", str(path))
+        raise ConfigurationError("not a mapping of documents by name", str(path))
     return {
         name: parse(
             Document,
@@ -121,7 +128,7 @@ def catalog(root: Path | None = None) -> Catalog:
     Parameters
     ----------
     root
-        Folder of the published numbers; the repository's own by default.
+        Folder of the published numbers; by default that of the repository.
 
     Raises
     ------
@@ -133,18 +140,18 @@ def catalog(root: Path | None = None) -> Catalog:
 
 
 def load_table(document: str, table: str, root: Path | None = None) -> pd.DataFrame:
-    """Return one table, typed by its schema.
+    """Return one table with the types of its schema.
 
-    Numbers are float64 (empty cells NaN), integers Int64, truth values boolean and words string
-    (empty cells NA). The column ``row`` is the key, ``origin`` the place in the document; units
-    are part of the column names.
+    Numbers are float64 (empty cells NaN), integers Int64, booleans boolean and texts string (empty
+    cells NA). The column ``row`` is the key, ``origin`` the place in the document; units are part
+    of the column names.
 
     Raises
     ------
     FileNotFoundError, UnknownNameError, PublishedDataError
         As :func:`published_table`.
     """
-    import pandas as pd  # noqa: PLC0415 - a second of start-up that the audit does not need
+    import pandas as pd  # noqa: PLC0415 - the audit does not need it, and it takes a second
 
     columns = published_table(document, table, root).columns
     return pd.DataFrame(
@@ -167,7 +174,7 @@ def published_table(document: str, table: str, root: Path | None = None) -> Audi
     UnknownNameError
         There is no such document or table.
     PublishedDataError
-        The file contradicts its schema.
+        The file does not match its schema.
     """
     base = _root(root)
     resource = _resource(document, table, base)
@@ -184,9 +191,9 @@ def published_table(document: str, table: str, root: Path | None = None) -> Audi
         )
     printed = {name: [line[place] for line in lines] for place, name in enumerate(expected)}
     keys = printed["row"]
-    if repeated := twice(keys):
+    if repeated := repeated_names(keys):
         raise PublishedDataError(
-            f"{path}: row keys {str(repeated)[:500]} occur twice; make them unique"
+            f"{path}: duplicate row keys: {str(repeated)[:500]}; make them unique"
         )
     columns = {}
     for field in fields:
@@ -208,7 +215,7 @@ def published_table(document: str, table: str, root: Path | None = None) -> Audi
 
 
 def _root(root: Path | None) -> Path:
-    """Return the folder of the published numbers; raise FileNotFoundError where it is none."""
+    """Return the folder of the published numbers; raise FileNotFoundError for any other."""
     base = Path(root) if root else repository() / "data" / "published"
     if not (base / PACKAGE_FILE).is_file():
         raise FileNotFoundError(
@@ -228,7 +235,7 @@ def _resource(document: str, table: str, base: Path) -> dict[str, Any]:
     return resources[document][table]
 
 
-@cached_by_change
+@cached_by_mtime
 def _package(path: Path) -> dict[str, dict[str, dict[str, Any]]]:
     """Return the resources by document and table."""
     by_document: dict[str, dict[str, dict[str, Any]]] = {}
@@ -243,14 +250,14 @@ def _package(path: Path) -> dict[str, dict[str, dict[str, Any]]]:
     return by_document
 
 
-@cached_by_change
+@cached_by_mtime
 def _cells(path: Path) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:
     """Return the heading and the rows of a file."""
     try:
         with path.open(encoding="utf-8", newline="") as handle:
             header, *lines = (tuple(line) for line in csv.reader(handle))
     except (ValueError, csv.Error) as error:
-        raise PublishedDataError(f"no table in UTF-8: {error}", str(path)) from error
+        raise PublishedDataError(f"not a CSV file in UTF-8: {error}", str(path)) from error
     for number, line in enumerate(lines, 2):
         if len(line) != len(header):
             raise PublishedDataError(
@@ -270,12 +277,12 @@ _READERS: dict[str, Callable[[str], Value]] = {
 
 
 def _parsed(text: str, field: dict[str, Any], where: str) -> Value:
-    """Return a cell's value by the type of its field; None for an empty cell."""
+    """Return the value of a cell by the type of its field; None for an empty cell."""
     if text == "":
         return None
     try:
         return _READERS[field["type"]](text)
     except (ValueError, KeyError, OverflowError) as error:
         raise PublishedDataError(
-            f"{where}: column {field['name']!r} holds {text!r:.100}, which is no {field['type']}"
+            f"{where}: column {field['name']!r} holds {text!r:.100}, not of type {field['type']}"
         ) from error

@@ -1,16 +1,17 @@
-"""A small language for claims and checks: numbers with ranges, three-valued truth.
+"""The expression language of claims and checks: interval arithmetic and three-valued logic.
 
-An expression is one line of Python's expression syntax, reduced to arithmetic, comparisons, `and`,
-`or`, `not`, lists, names and calls of listed functions. It is parsed with `ast` and walked here;
-nothing of it is ever executed as Python.
+An expression uses a subset of Python's expression syntax: arithmetic, comparisons, `and`, `or`,
+`not`, lists, names and calls of the listed functions. It is parsed with `ast` and interpreted here;
+nothing of it is executed as Python.
 
-A comparison is true or false only where every reading of the numbers' ranges agrees; else it is
-unknown (None), and Kleene's rules carry that through `and`, `or` and `not`.
+A comparison is true or false only where it is so for all values in the ranges of its numbers.
+Otherwise it is unknown (None), which `and`, `or` and `not` propagate by Kleene's rules.
 """
 
 from __future__ import annotations
 
 import ast
+import math
 import operator
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -23,28 +24,29 @@ from tsnrepro.common.ethernet import payload_limit_mbps, tcp_limit_mbps, udp_pay
 from tsnrepro.published import intervals
 from tsnrepro.published.intervals import Interval, format_number, format_range
 from tsnrepro.published.tables import UnknownNameError
+from tsnrepro.records.values import Result
 
 Operand = Any  # Interval, str, bool, None (unknown) or a list of these
-_LONGEST = 2000
+_MAX_LENGTH = 2000
 
 
 class ExpressionError(TsnreproError):
-    """An expression that is not in the language or does not fit its numbers."""
+    """An expression that is not in the language or does not fit its operands."""
 
 
 class EmptyCellError(LookupError):
-    """A cell without a value: the row has nothing to say on the matter."""
+    """A cell without a value."""
 
 
 class MissingResultError(LookupError):
-    """A measured result that is not there."""
+    """A measured result that does not exist or has no value."""
 
 
 class Scope(Protocol):
-    """Where an expression finds its names and the data behind its functions."""
+    """The names of an expression, and its functions that read data."""
 
     def name(self, name: str) -> Operand:
-        """Return the value of a bare name; raise LookupError for an unknown one."""
+        """Return the value of a name; raise LookupError for an unknown one."""
         ...
 
     def functions(self) -> Mapping[str, Callable[..., Operand]]:
@@ -54,12 +56,37 @@ class Scope(Protocol):
 
 @dataclass(frozen=True)
 class ExpressionStep:
-    """One comparison of an expression as it came out, with its numbers."""
+    """One comparison of an expression, with its numbers and its truth."""
 
     text: str
     truth: bool | None
     interval: bool = False
-    """Whether a measured number with an interval stands in it."""
+    """Whether it involves a measured number with an interval."""
+
+
+def operand_of(result: Result) -> Interval | str:
+    """Return a result as an operand: a text, or a number with the limits that may decide.
+
+    A number without an interval, or with a mere range of observed values, has infinite limits: no
+    comparison with it decides. A result that is only bounded has its limit as the value.
+
+    Raises
+    ------
+    MissingResultError
+        The result has neither a value nor a limit that may decide.
+    """
+    if isinstance(result.value, str):
+        return result.value
+    low, high = -math.inf, math.inf
+    if result.decides:
+        low = low if result.low is None else float(result.low)
+        high = high if result.high is None else float(result.high)
+    value = result.value
+    if value is None:
+        value = low if math.isfinite(low) else high
+        if math.isinf(value):
+            raise MissingResultError(f"{result.key} is known only as a {result.method}")
+    return Interval(float(value), low, high)
 
 
 @dataclass(frozen=True)
@@ -71,7 +98,7 @@ class Expression:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Return the bare names, without those of functions, in order of first use."""
+        """Return the names other than those of functions, in order of first use."""
         nodes = list(ast.walk(self.body))
         called = [node.func for node in nodes if isinstance(node, ast.Call)]
         found = [n for n in nodes if isinstance(n, ast.Name) and n not in called]
@@ -80,18 +107,18 @@ class Expression:
 
     @property
     def is_name(self) -> bool:
-        """Tell whether the expression is a bare name: a column, as a rule."""
+        """Return whether the expression is a name alone, usually that of a column."""
         return isinstance(self.body, ast.Name)
 
     def evaluate(self, scope: Scope, steps: list[ExpressionStep] | None = None) -> Operand:
-        """Return the value in a scope; comparisons on the way are added to ``steps``.
+        """Return the value in a scope; comparisons are appended to ``steps``.
 
         Raises
         ------
         ExpressionError
             A name is unknown or an operation does not fit its operands.
         EmptyCellError, MissingResultError
-            The data have nothing to say.
+            A value is missing.
         """
         try:
             return _Evaluation(scope, [] if steps is None else steps).value(self.body)
@@ -107,14 +134,14 @@ class Expression:
 
 @lru_cache(maxsize=2048)
 def parse(text: str) -> Expression:
-    """Return the expression that ``text`` spells.
+    """Parse an expression.
 
     Raises
     ------
     ExpressionError
-        The text is too long, no Python expression, or uses more than the language has.
+        The text is too long, not an expression, or outside the language.
     """
-    if len(text) > _LONGEST:
+    if len(text) > _MAX_LENGTH:
         raise ExpressionError(f"an expression of {len(text)} characters", text[:60] + "...")
     try:
         body = ast.parse(text.strip(), mode="eval").body
@@ -128,7 +155,7 @@ def parse(text: str) -> Expression:
 def valid(text: str) -> str:
     """Return the text of an expression; raise ValueError where it is outside the language.
 
-    For models that check their fields: pydantic turns only ValueError into a report.
+    A validator for pydantic, which reports ValueError alone.
     """
     try:
         return parse(text).text
@@ -165,7 +192,7 @@ _ATTRIBUTES = ("value", "low", "high")
 
 
 def _check(node: ast.AST, text: str) -> None:
-    """Refuse a node that the language does not have."""
+    """Raise ExpressionError for a node that is outside the language."""
     problem = None
     if not isinstance(node, _ALLOWED):
         problem = type(node).__name__
@@ -178,7 +205,7 @@ def _check(node: ast.AST, text: str) -> None:
     elif isinstance(node, ast.Attribute) and node.attr not in _ATTRIBUTES:
         problem = f"attribute {node.attr!r} (there are {', '.join(_ATTRIBUTES)})"
     elif isinstance(node, ast.Call) and not isinstance(node.func, ast.Name):
-        problem = "a call of something that is no listed function"
+        problem = "call of anything but a listed function"
     elif isinstance(node, ast.keyword) and node.arg is None:
         problem = "unpacking of arguments"
     elif isinstance(node, ast.Constant) and not isinstance(node.value, int | float | str | bool):
@@ -237,7 +264,7 @@ def _disjunction(truths: Sequence[bool | None]) -> bool | None:
 
 
 class _Evaluation:
-    """Walk one expression in one scope."""
+    """The evaluation of one expression in one scope."""
 
     def __init__(self, scope: Scope, steps: list[ExpressionStep]) -> None:
         self.scope, self.steps = scope, steps
@@ -280,22 +307,30 @@ class _Evaluation:
         values = [self.value(item) for item in sides]
         truths = []
         for position, sign in enumerate(node.ops):
-            words, compare = _COMPARISONS[type(sign)]
+            relation, compare = _COMPARISONS[type(sign)]
             pair = slice(position, position + 2)
             truth = compare(*values[pair])
-            self._step(words, sides[pair], values[pair], truth)
+            self._step(relation, sides[pair], values[pair], truth)
             truths.append(truth)
         return _conjunction(truths)
 
     def _step(
-        self, words: str, nodes: Sequence[ast.expr], values: Sequence[Operand], truth: bool | None
+        self,
+        relation: str,
+        nodes: Sequence[ast.expr],
+        values: Sequence[Operand],
+        truth: bool | None,
     ) -> None:
-        """Note a comparison of numbers or words, and how it came out."""
+        """Record a comparison of numbers or texts."""
         if not all(isinstance(value, Interval | str) for value in values):
             return
         pairs = list(zip(nodes, values, strict=True))
-        joint = {True: f" {words} ", False: f", not {words} ", None: f", open whether {words} "}
-        text = joint[truth].join(_with_value(node, value) for node, value in pairs)
+        joints = {
+            True: f" {relation} ",
+            False: f", not {relation} ",
+            None: f", open whether {relation} ",
+        }
+        text = joints[truth].join(_with_value(node, value) for node, value in pairs)
         self.steps.append(ExpressionStep(text, truth, any(_has_interval(*pair) for pair in pairs)))
 
     def _attribute(self, node: ast.Attribute) -> Operand:
@@ -313,15 +348,15 @@ class _Evaluation:
         values = [self.value(argument) for argument in node.args]
         result = function(*values, **named)
         if node.func.id in _COMPARING:
-            words = f"within {_number(values[2]).value:g} % of" if len(values) > 2 else "="
-            self._step(words, node.args[:2], values[:2], result)
+            relation = f"within {_number(values[2]).value:g} % of" if len(values) > 2 else "="
+            self._step(relation, node.args[:2], values[:2], result)
         return result
 
     def _decided(self, node: ast.Call) -> bool | None:
         """Return true where the first statement holds, false where the second fails, else unknown.
 
-        For what one number shows and another refutes. One of the two may lack its results where
-        the other decides; the comparisons that are kept are those of the statement that did.
+        For a claim that one number supports and another refutes. Results may be missing for the
+        statement that does not decide; the comparisons of the one that does are recorded.
         """
         if len(node.args) != 2 or node.keywords:
             raise TypeError(f"{_DECIDED}(sufficient, necessary) takes two statements")
@@ -352,27 +387,27 @@ _DECIDED = "decided"
 
 
 def _has_interval(node: ast.expr, value: Operand) -> bool:
-    """Tell whether a side is a measured number with an interval."""
+    """Return whether an operand is a measured number with an interval."""
     if not isinstance(value, Interval) or value.is_exact:
         return False
     return any(isinstance(n, ast.Name) and n.id == "measured" for n in ast.walk(node))
 
 
 def _with_value(node: ast.expr, value: Operand) -> str:
-    """Return one side of a comparison: its formula and what that is here."""
+    """Return one side of a comparison: its formula and value."""
     if isinstance(node, ast.Constant):
         return str(node.value)
     formula = readable(ast.unparse(node).replace("'", '"'))
     if not isinstance(value, Interval):
         return f"{formula} ({value})" if isinstance(value, str) else formula
     if _has_interval(node, value):
-        ends = format_range(value.low, value.high, 4)
-        return f"{formula} ({format_number(value.value, 4)} {ends})"
+        limits = format_range(value.low, value.high, 4)
+        return f"{formula} ({format_number(value.value, 4)} {limits})"
     return f"{formula} ({format_number(value.value)})"
 
 
 def _spread(function: Callable[[Interval, Interval], Interval], a: Operand, b: Operand) -> Operand:
-    """Apply arithmetic to numbers, or to lists element by element."""
+    """Apply arithmetic to numbers, or to lists element-wise."""
     if not isinstance(a, list) and not isinstance(b, list):
         return function(_number(a), _number(b))
     first = a if isinstance(a, list) else [a] * len(b)
@@ -407,12 +442,12 @@ def _absolute(value: Operand) -> Operand:
 
 
 def _agrees(a: Operand, b: Operand, percent: Interval | None = None) -> bool:
-    """Tell whether two numbers can be one and the same, or lie within ``percent`` of it."""
+    """Return whether the ranges of two numbers overlap, or come within ``percent``."""
     return _number(a).overlaps(_number(b), percent.value / 100 if percent else 0.0)
 
 
 def _within(a: Operand, b: Operand, percent: Interval) -> bool | None:
-    """Tell whether ``a`` lies within ``percent`` of ``b``'s value, for the whole range of it."""
+    """Return whether all of ``a``'s range lies within ``percent`` of ``b``'s value."""
     number, centre = _number(a), _number(b).value
     half = abs(centre) * percent.value / 100
     low, high = Interval.exact(centre - half), Interval.exact(centre + half)
@@ -420,12 +455,12 @@ def _within(a: Operand, b: Operand, percent: Interval) -> bool | None:
 
 
 def _given(condition: Operand, consequence: Operand) -> bool | None:
-    """Return the consequence where the condition holds; else nothing is known."""
+    """Return the consequence where the condition holds, else unknown."""
     return _truth(consequence) if condition is True else None
 
 
 def _change_percent(new: Operand, old: Operand) -> Interval:
-    # new/old - 1 names each number once, so the range is no wider than the digits make it.
+    # new/old - 1 uses each number once, so the range is no wider than necessary.
     return Interval.exact(100) * (_number(new) / _number(old) - Interval.exact(1))
 
 
@@ -441,7 +476,7 @@ def _frame_payload(frame_bytes: Operand) -> Interval:
 def _payload_limit(
     payload_bytes: Operand, tagged: Operand = False, line_mbps: Operand = None
 ) -> Operand:
-    """Return the payload rate that a line carries at most; of a list of payloads one each."""
+    """Return the highest payload rate of a line; for a list of payloads a list of rates."""
     if isinstance(payload_bytes, list):
         return [_payload_limit(one, tagged, line_mbps) for one in payload_bytes]
     line = _line(tagged, line_mbps)
@@ -458,14 +493,14 @@ def _line(tagged: Operand, line_mbps: Operand) -> dict[str, Any]:
 
 
 def _datagrams(rate_mbps: Operand, duration_s: Operand, payload_bytes: Operand) -> Interval:
-    """Return how many datagrams a payload rate makes in a time."""
+    """Return the number of datagrams of a payload rate over a duration."""
     bits = _number(rate_mbps) * Interval.exact(1e6) * _number(duration_s)
     return bits / (Interval.exact(8) * _number(payload_bytes))
 
 
 def _none_lost_bound_percent(datagrams: Operand, level: Interval | None = None) -> Interval:
-    """Return the upper bound, in percent, of the loss that a trial without loss leaves open."""
-    # Loading statsmodels takes a second, and one rule in thirty asks.
+    """Return the upper bound, in percent, of the loss ratio of a trial without loss."""
+    # Importing statsmodels takes a second, and few rules use it.
     from tsnrepro.stats.proportions import upper_bound_when_none_lost  # noqa: PLC0415
 
     count, confidence = _number(datagrams), level.value if level else 0.95
@@ -476,29 +511,17 @@ def _none_lost_bound_percent(datagrams: Operand, level: Interval | None = None) 
     return Interval(*bounds)
 
 
-def _number_in(text: Operand) -> Interval:
-    """Return the first number in a text."""
-    match = re.search(r"\d+(?:\.\d+)?", str(text))
-    if match is None:
-        raise ValueError(f"no number in {text!r}")
-    return Interval.exact(float(match[0]))
-
-
 FUNCTIONS: dict[str, Callable[..., Operand]] = {
     "abs": _absolute,
     "min": lambda *a: intervals.extreme(min, _numbers(a)),
     "max": lambda *a: intervals.extreme(max, _numbers(a)),
     "mean": lambda *a: intervals.mean(_numbers(a)),
     "sum": lambda *a: intervals.total(_numbers(a)),
-    "count": lambda items: Interval.exact(len(items)),
     "agrees": _agrees,
     "within": _within,
     "given": _given,
-    "all_of": lambda truths: _conjunction([_truth(t) for t in truths]),
-    "any_of": lambda truths: _disjunction([_truth(t) for t in truths]),
     "change_percent": _change_percent,
     "contains": lambda text, part: str(part) in str(text),
-    "number_in": _number_in,
     "frame_payload": _frame_payload,
     "payload_limit": _payload_limit,
     "tcp_limit": _tcp_limit,
@@ -510,7 +533,7 @@ FUNCTIONS: dict[str, Callable[..., Operand]] = {
 
 _TEXT = r'"([^"]*)"'
 _CELL_CALL = re.compile(
-    rf"\b(?:published|foreign|cell)\({_TEXT}, {_TEXT}(?:, {_TEXT}, {_TEXT})?\)(?:\.value)?"
+    rf"\b(?:published|cell)\({_TEXT}, {_TEXT}(?:, {_TEXT}, {_TEXT})?\)(?:\.value)?"
 )
 _COLUMN_CALL = re.compile(rf"\bcolumn\({_TEXT}, {_TEXT}[^)]*\)")
 _MEASURED_CALL = re.compile(rf"\bmeasured\({_TEXT}[^)]*\)(?:\.value)?")
@@ -518,13 +541,13 @@ _LOOKUP_CALL = re.compile(rf"\blookup\({_TEXT}, {_TEXT}, ([\w.]+), {_TEXT}\)")
 
 
 def readable(formula: str) -> str:
-    """Return a formula as a reader of a ledger wants it: column[row] for a cell's path."""
+    """Return a formula for readers of the ledger: column[row] for the path of a cell."""
 
-    def of_cell(match: re.Match[str]) -> str:
+    def short(match: re.Match[str]) -> str:
         _, second, row, column = match.groups()
         return f"{column}[{row}]" if column else second.replace("-", "_")
 
-    text = _CELL_CALL.sub(of_cell, " ".join(formula.split()))
+    text = _CELL_CALL.sub(short, " ".join(formula.split()))
     text = _COLUMN_CALL.sub(r"\2", text)
     text = _MEASURED_CALL.sub(r"\1", text)
     text = _LOOKUP_CALL.sub(r"\4[\3]", text)

@@ -1,8 +1,8 @@
-"""Numbers that are known to a range: by their printed digits or by a confidence interval.
+"""Numbers with the range that their printed digits or a confidence interval give them.
 
-A number printed with three decimals stands for everything that rounds to it. Arithmetic carries
-the range along (Moore, Kearfott and Cloud 2009, Introduction to Interval Analysis, chapter 2), so
-two numbers disagree only where no reading of their digits lets them agree.
+A number printed with three decimals stands for all values that round to it. Arithmetic propagates
+the ranges (Moore, Kearfott and Cloud 2009, Introduction to Interval Analysis, chapter 2), so two
+numbers disagree only where no values in their ranges agree.
 """
 
 from __future__ import annotations
@@ -13,18 +13,18 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from decimal import Decimal
 
-# Ranges this close, relative to their size, touch: what is left is binary representation.
-_TOUCH = 1e-9
+# Relative tolerance for the binary representation of decimal numbers.
+_RELATIVE_TOLERANCE = 1e-9
 _NUMBER = re.compile(r"[-+]?(\d+)(?:\.(\d+))?")
 
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """Hold a number and the range it is known to.
+    """A number and its range.
 
     ``low <= value <= high`` holds except for a bound ("below 338"), whose value is the bound and
-    whose range is everything on its side. An exact number has ``low == value == high``; a
-    measured value without interval has infinite ends, as nothing is known about its error.
+    whose range is unbounded on one side. An exact number has ``low == value == high``; a measured
+    value without an interval has infinite limits, since its error is unknown.
     """
 
     value: float
@@ -38,21 +38,21 @@ class Interval:
 
     @classmethod
     def printed(cls, text: str, qualifier: str | None = None) -> Interval:
-        """Return what printed digits can stand for.
+        """Return the range of a printed number.
 
-        The range is half a unit of the last digit to either side. After a sign of approximation
-        it is half a unit of the last digit that is not zero: "about 250" is 245 to 255. After
-        a word of bound it is everything on the bound's side.
+        It extends half a unit of the last digit to either side; for an approximate number half a
+        unit of the last digit other than zero: "about 250" is 245 to 255. The range of a bound is
+        unbounded on its side.
 
         Raises
         ------
         ValueError
-            ``text`` is no plain decimal number.
+            ``text`` is not a number.
         """
         value = float(text)
         match = _NUMBER.fullmatch(text.strip())
         if match is None:
-            half = 0.0  # scientific notation: a machine wrote it, in full
+            half = 0.0  # scientific notation: written by a program, without rounding
         elif qualifier == "approximately":
             half = 0.5 * _significant_unit(match[1], match[2] or "")
         else:
@@ -65,16 +65,16 @@ class Interval:
 
     @property
     def is_exact(self) -> bool:
-        """Tell whether the range is one point."""
+        """Return whether the range is a single point."""
         return self.low == self.high
 
     def overlaps(self, other: Interval, tolerance: float = 0.0) -> bool:
-        """Tell whether two ranges share a point, or come within ``tolerance`` of it.
+        """Return whether two ranges overlap, or are no further apart than ``tolerance``.
 
         ``tolerance`` is relative to the larger magnitude of the two values.
         """
         size = max(abs(self.value), abs(other.value))
-        slack = (max(tolerance, _TOUCH)) * size
+        slack = max(tolerance, _RELATIVE_TOLERANCE) * size
         return self.low <= other.high + slack and other.low <= self.high + slack
 
     def __add__(self, other: Interval) -> Interval:
@@ -88,7 +88,7 @@ class Interval:
         return Interval(self.value * other.value, min(corners), max(corners))
 
     def __truediv__(self, other: Interval) -> Interval:
-        """Divide; a divisor whose range reaches zero leaves the quotient unbounded.
+        """Divide; the quotient is unbounded where the range of the divisor includes zero.
 
         Raises
         ------
@@ -104,7 +104,7 @@ class Interval:
         return Interval(value, min(corners), max(corners))
 
     def __pow__(self, other: Interval) -> Interval:
-        """Raise to a whole, exact power that is not negative.
+        """Raise to an exact, non-negative integer power.
 
         Raises
         ------
@@ -113,7 +113,7 @@ class Interval:
         """
         exponent = other.value
         if not other.is_exact or exponent < 0 or exponent != int(exponent):
-            raise ValueError("an exponent must be a whole number that is not negative")
+            raise ValueError("an exponent must be a non-negative integer")
         power = Interval.exact(1.0)
         for _ in range(int(exponent)):
             power = power * self
@@ -149,7 +149,7 @@ def mean(numbers: Iterable[Interval]) -> Interval:
 
 
 def extreme(pick: Callable[[Iterable[float]], float], numbers: Iterable[Interval]) -> Interval:
-    """Return what ``pick``, min or max, gives of numbers; raise ValueError for none."""
+    """Return the minimum or maximum (``pick``) of numbers; raise ValueError for none."""
     values = list(numbers)
     return Interval(
         pick(n.value for n in values), pick(n.low for n in values), pick(n.high for n in values)
@@ -157,7 +157,7 @@ def extreme(pick: Callable[[Iterable[float]], float], numbers: Iterable[Interval
 
 
 def _product(a: float, b: float) -> float:
-    return 0.0 if 0.0 in (a, b) else a * b  # zero times an unknown number is zero
+    return 0.0 if 0.0 in (a, b) else a * b  # zero times infinity is zero here
 
 
 def _quotient(a: float, b: float) -> float:
@@ -165,7 +165,7 @@ def _quotient(a: float, b: float) -> float:
 
 
 def _significant_unit(whole: str, decimals: str) -> float:
-    """Return the unit of the last digit that is not zero: 10 for "250", 0.01 for "0.05"."""
+    """Return the unit of the last digit other than zero: 10 for "250", 0.01 for "0.05"."""
     if decimals.strip("0"):
         return 10.0 ** -len(decimals.rstrip("0"))
     zeros = len(whole) - len(whole.rstrip("0"))
@@ -173,7 +173,7 @@ def _significant_unit(whole: str, decimals: str) -> float:
 
 
 def format_number(value: float, digits: int = 6) -> str:
-    """Return a number to ``digits`` significant digits, never in powers of ten below 1e15."""
+    """Return a number to ``digits`` significant digits, without an exponent below 1e15."""
     if not math.isfinite(value):
         return "none" if math.isnan(value) else ("∞" if value > 0 else "−∞")
     if abs(value) >= 10 ** (digits - 1):
@@ -182,5 +182,5 @@ def format_number(value: float, digits: int = 6) -> str:
 
 
 def format_range(low: float, high: float, digits: int = 6) -> str:
-    """Return the two ends of a range."""
+    """Return the limits of a range in brackets."""
     return f"[{format_number(low, digits)}, {format_number(high, digits)}]"

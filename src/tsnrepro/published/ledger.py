@@ -1,7 +1,7 @@
-r"""Write the ledger of an audit: a page to read, a table to print, macros to cite.
+r"""The ledger of an audit: an HTML page, a LaTeX table, and LaTeX macros of the verdicts.
 
-The LaTeX table needs the packages longtable, booktabs and array. It prints Korean words inside
-``\hangul{...}``, which a document without a Korean main font redefines.
+The LaTeX table needs the packages longtable, booktabs and array. Korean text in it is an argument
+of ``\hangul``, which a document without a Korean main font redefines.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from markupsafe import Markup
 
 from tsnrepro.common.latex import SPECIAL
 from tsnrepro.published import documents as published
-from tsnrepro.published.audit import FOREIGN_SOURCE, AuditResult
-from tsnrepro.published.claims import Grade, Judgement
+from tsnrepro.published.audit import THIRD_PARTY_SOURCE, AuditResult
+from tsnrepro.published.audit_findings import Finding, Severity
+from tsnrepro.published.claims import Judgement, Verdict
 from tsnrepro.published.expressions import readable
-from tsnrepro.published.findings import AuditFinding, Severity
 from tsnrepro.published.rules import RULES
 
-_FILTER = "ledger-filter.js"
+_SCRIPT = "ledger-filter.js"
 _SEVERITIES = {
     Severity.IMPOSSIBLE: "against arithmetic, a definition or the physics of the line",
     Severity.CONTRADICTION: "two statements that do not hold together",
@@ -33,20 +33,20 @@ _SEVERITIES = {
     Severity.ROUNDING: "a printed number off by one unit of its last digit",
 }
 _VERDICTS = {
-    Grade.SUPPORTED: "the numbers show it",
-    Grade.OWN_TABLE: "true of the claim's own table; of the network it shows nothing",
-    Grade.ROUNDING: "true but for one unit of a last digit",
-    Grade.CONTRADICTED: "the numbers show the opposite",
-    Grade.CANNOT_TELL: "the numbers leave it open, or there are none",
+    Verdict.SUPPORTED: "the numbers show it",
+    Verdict.OWN_TABLE: "true of the claim's own table; of the network it shows nothing",
+    Verdict.ROUNDING: "true but for one unit of a last digit",
+    Verdict.CONTRADICTED: "the numbers show the opposite",
+    Verdict.CANNOT_TELL: "the numbers leave it open, or there are none",
 }
 
 
 def write_ledger(result: AuditResult, folder: Path, report: str | None = None) -> None:
-    r"""Write the ledger into a folder, which is made where missing.
+    r"""Write the ledger into a folder, which is created if necessary.
 
-    ``ledger.html`` is the page, ``ledger.tex`` a table to be input where it is to stand, and
-    ``verdicts.tex`` holds ``\verdict``, ``\recordverdict`` and ``\verdictnumbers``, to be input
-    before the document begins. ``report`` is as :func:`html_ledger` takes it.
+    ``ledger.html`` is the page and ``ledger.tex`` a table to be input in a document.
+    ``verdicts.tex`` defines ``\verdict``, ``\recordverdict`` and ``\verdictnumbers`` and is input
+    in the preamble. ``report`` is as for :func:`html_ledger`.
     """
     folder.mkdir(parents=True, exist_ok=True)
     for name, text in {
@@ -58,13 +58,13 @@ def write_ledger(result: AuditResult, folder: Path, report: str | None = None) -
 
 
 def html_ledger(result: AuditResult, report: str | None = None) -> str:
-    """Return the ledger as one HTML page.
+    """Return the ledger as a self-contained HTML page.
 
-    It refers to no other file but the page at ``report``, a link relative to where it will lie.
+    ``report`` is a link to the report, relative to the page.
     """
     template = _environment(latex=False).get_template("ledger.html.j2")
-    script = (Path(__file__).parent / "templates" / _FILTER).read_text(encoding="utf-8")
-    # The page's policy lets this script run and no other.
+    script = (Path(__file__).parent / "templates" / _SCRIPT).read_text(encoding="utf-8")
+    # The content security policy of the page allows this script alone.
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     return template.render(
         _context(result), report=report, script=Markup(script), script_sum=f"sha256-{digest}"
@@ -80,8 +80,8 @@ def latex_ledger(result: AuditResult, rows_per_check: int = 3) -> str:
 def latex_macros(result: AuditResult) -> str:
     r"""Return macros that print the verdict on a claim by its id.
 
-    ``\verdict{id}`` is the verdict on this testbed, ``\recordverdict{id}`` that by the published
-    numbers, ``\verdictnumbers{id}`` what decides it. An unknown id stops the build.
+    ``\verdict{id}`` is the verdict on this testbed, ``\recordverdict{id}`` the verdict by the
+    published numbers, ``\verdictnumbers{id}`` the decisive numbers. An unknown id is an error.
     """
     return _environment(latex=True).get_template("verdicts.tex.j2").render(_context(result))
 
@@ -89,15 +89,15 @@ def latex_macros(result: AuditResult) -> str:
 def _context(result: AuditResult) -> dict[str, Any]:
     documents = published.documents()
     titles = {name: document.short for name, document in documents.items()}
-    titles[FOREIGN_SOURCE] = "The authors' public data set"
-    groups: dict[str, dict[str, list[AuditFinding]]] = {}
+    titles[THIRD_PARTY_SOURCE] = "The authors' public data set"
+    groups: dict[str, dict[str, list[Finding]]] = {}
     for check, findings in result.by_check().items():
         groups.setdefault(findings[0].source, {})[check] = findings
     claims: dict[str, list[tuple[Judgement, Judgement]]] = {}
     for here, there in result.verdicts():
         claims.setdefault(here.claim.document, []).append((here, there))
     used = sorted({finding.rule for finding in result.findings})
-    # One line an origin: the experiments of one campaign share their testbed.
+    # One line per origin: the experiments of one campaign share their testbed.
     runs = {run.origin: run for run in result.runs}
     caveats = {
         name: [
@@ -124,8 +124,8 @@ def _context(result: AuditResult) -> dict[str, Any]:
     }
 
 
-# LaTeX uses braces and percent signs itself.
-_LATEX_MARKS: dict[str, Any] = {
+# Braces and percent signs have a meaning in LaTeX.
+_LATEX_DELIMITERS: dict[str, Any] = {
     "block_start_string": "<%",
     "block_end_string": "%>",
     "variable_start_string": "<<",
@@ -139,11 +139,11 @@ _LATEX_MARKS: dict[str, Any] = {
 def _environment(*, latex: bool) -> Environment:
     environment = Environment(
         loader=PackageLoader("tsnrepro.published", "templates"),
-        autoescape=not latex,  # there the filter tex escapes
+        autoescape=not latex,  # for LaTeX the filter `tex` escapes
         trim_blocks=True,
         lstrip_blocks=True,
         undefined=StrictUndefined,
-        **(_LATEX_MARKS if latex else {}),
+        **(_LATEX_DELIMITERS if latex else {}),
     )
     environment.filters["tex"] = escape_latex
     environment.filters["anchor"] = lambda text: re.sub(r"[^\w-]", "-", str(text))
@@ -176,14 +176,14 @@ _LATEX = SPECIAL | {
     "’": "'",
 }
 _LATEX_CHARACTERS = re.compile("|".join(map(re.escape, _LATEX)))
-# Identifiers and paths have no spaces to break lines at; units have one and keep it.
+# Paths may break after a slash; a number and its unit stay on one line.
 _PATHS = re.compile(r"/(?=\w{3})")
 _UNITS = re.compile(r"(?<=\d) (?=(?:\\%|[kMG]?b/s|[kM]B/s|\\textmu\{\}s|[mn]?s\b|B\b))")
 _HANGUL = re.compile(r"[\u1100-\u11ff\u3130-\u318f\uac00-\ud7a3]+")
 
 
 def escape_latex(text: object) -> str:
-    """Return a text as LaTeX prints it, with places to break long names at."""
+    """Return a text as LaTeX source, with break points in long names."""
     escaped = _LATEX_CHARACTERS.sub(lambda match: _LATEX[match[0]], str(text))
     escaped = _UNITS.sub("~", _PATHS.sub(r"/\\allowbreak{}", escaped))
     return _HANGUL.sub(lambda match: rf"\hangul{{{match[0]}}}", escaped)

@@ -1,11 +1,12 @@
-"""Tables as the audit sees them: numbers with their digits, units and places of origin.
+"""Tables of the audit: numbers with their printed digits, units and places in a document.
 
-Published, foreign and measured tables come in the same form, so a rule does not know where its
-numbers come from. A catalog finds them by ``source/table``.
+Published, third-party and measured tables have the same form, so rules apply to all of them. A
+catalog returns them by ``source/table``.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
@@ -16,7 +17,7 @@ from tsnrepro.published.intervals import Interval
 Value = float | str | bool | None
 _RUNNING_TEXT = "text-values"
 
-# By the longest suffix that fits; a column without one of these holds words or plain counts.
+# The longest matching suffix counts; columns without any hold texts or counts.
 UNIT_SUFFIXES = {
     "_mbps": "Mb/s",
     "_gbps": "Gb/s",
@@ -33,11 +34,11 @@ UNIT_SUFFIXES = {
 
 
 class UnknownNameError(TsnreproError):
-    """A source, table, row or column that is not there."""
+    """A source, table, row or column that does not exist."""
 
 
 class NotMeasuredError(UnknownNameError):
-    """A table or column that the measured runs at hand do not have."""
+    """A table or column that the measured runs do not have."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,7 @@ class TableColumn:
 
 @dataclass(frozen=True)
 class Cell:
-    """One value and its place."""
+    """One value and its place in a table."""
 
     source: str
     table: str
@@ -71,11 +72,11 @@ class Cell:
     printed: str
     qualifier: str | None
     rounded: bool
-    """Whether the digits were cut for print; a machine's number is taken as it is."""
+    """Whether the number was rounded for print; a number that a program wrote is exact."""
 
     @property
     def place(self) -> str:
-        """Return the place in words: table, row and heading as printed."""
+        """Return the printed names of table, row and column."""
         if self.table == _RUNNING_TEXT:
             return f"{self.origin}: {self.title}"
         return f"{self.origin}, {self.title}"
@@ -87,7 +88,7 @@ class Cell:
         Raises
         ------
         UnknownNameError
-            The cell is empty or holds words.
+            The cell is empty or holds a text.
         """
         if isinstance(self.value, bool) or not isinstance(self.value, int | float):
             raise UnknownNameError("a number is needed", f"{self.path}: {self.value!r}")
@@ -112,7 +113,7 @@ class AuditTable:
     columns: Mapping[str, TableColumn]
     rounded: bool = True
     label: str = ""
-    """Name in the document, such as "Table 8"; the table's own name where there is none."""
+    """Name in the document, such as "Table 8"; empty where there is none."""
     _index: dict[str, int] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -128,7 +129,7 @@ class AuditTable:
 
     @property
     def title(self) -> str:
-        """Return the table's name in its document."""
+        """Return the name in the document, or else that of the table."""
         return self.label or self.name
 
     def column(self, name: str) -> TableColumn:
@@ -137,7 +138,7 @@ class AuditTable:
         Raises
         ------
         UnknownNameError
-            There is none; near names are given.
+            There is no such column; the message names similar ones.
         """
         if name not in self.columns:
             unknown = unknown_name("column", name, self.columns, self.path)
@@ -145,12 +146,12 @@ class AuditTable:
         return self.columns[name]
 
     def index(self, key: str) -> int:
-        """Return a row's position by its key.
+        """Return the position of a row by its key.
 
         Raises
         ------
         UnknownNameError
-            There is none; near names are given.
+            There is no such row; the message names similar ones.
         """
         if key not in self._index:
             raise unknown_name("row", key, self.keys, self.path)
@@ -180,15 +181,14 @@ class AuditTable:
     def select(
         self, rows: Sequence[str] | None = None, where: Mapping[str, object] | None = None
     ) -> list[int]:
-        """Return positions of the rows with these keys and these values, in order.
+        """Return the positions of the rows with these keys and values, in order.
 
-        A value of ``where`` may be a list, any of whose entries fits. Numbers compare by value,
-        words by spelling.
+        A value of ``where`` may be a list of alternatives. Numbers compare by value.
 
         Raises
         ------
         UnknownNameError
-            A key or column is not there.
+            A key or column does not exist.
         """
         chosen = [self.index(key) for key in rows] if rows is not None else list(range(len(self)))
         for name, wanted in (where or {}).items():
@@ -200,17 +200,17 @@ class AuditTable:
 
 @dataclass
 class Catalog:
-    """Find tables by source and name.
+    """The tables of several sources, by source and name.
 
-    ``sources`` maps a source to a function that returns one of its tables by name and raises
-    UnknownNameError or LookupError where it has none. Tables are read once.
+    ``sources`` maps the name of a source to a function that returns a table by name and raises
+    UnknownNameError or LookupError where there is none. Each table is read once.
     """
 
     sources: dict[str, Callable[[str], AuditTable]]
-    looked: int = 0
-    """How many rows and places a rule found filled and compared, of all rules so far."""
-    left_open: set[str] = field(default_factory=set)
-    """Checks of which the digits leave a row open: neither for the rule nor against it."""
+    compared_rows: int = 0
+    """The number of non-empty rows and places that rules compared so far."""
+    undecided: set[str] = field(default_factory=set)
+    """The checks that the printed digits leave undecided in some row."""
     _tables: dict[str, AuditTable] = field(default_factory=dict, repr=False)
 
     def table(self, path: str) -> AuditTable:
@@ -239,9 +239,9 @@ class Catalog:
         Raises
         ------
         UnknownNameError
-            A part of the path is not there.
+            A part of the path does not exist.
         """
-        self.looked += 1
+        self.compared_rows += 1
         parts = path.split("/")
         if len(parts) == 2:
             table = self.table(f"{parts[0]}/{_RUNNING_TEXT}")
@@ -250,20 +250,20 @@ class Catalog:
             return table.cell(index, "value" if text is None else "text")
         if len(parts) != 4:
             raise UnknownNameError(
-                "a value is named source/table/row/column, or source/row in the running text", path
+                "a path is source/table/row/column, or source/row for the running text", path
             )
         table = self.table("/".join(parts[:2]))
         return table.cell(table.index(parts[2]), parts[3])
 
 
-def machine_table(
+def exact_table(
     source: str,
     name: str,
     keys: Sequence[str],
     columns: Mapping[str, Sequence[Value]],
     origin: str = "{table}, row {key}",
 ) -> AuditTable:
-    """Return a table whose numbers a program wrote in full; units come from column names."""
+    """Return a table of numbers that a program wrote unrounded, with units by column names."""
     return AuditTable(
         source,
         name,
@@ -278,9 +278,9 @@ def machine_table(
 
 
 def heading(column: TableColumn) -> str:
-    """Return a column's printed heading; in plain words where the document prints none.
+    """Return the printed heading of a column, or its name in words where none is printed.
 
-    Headings that the transcription made up stand in parentheses.
+    Headings that only the transcription has are in parentheses.
     """
     if not column.title.startswith("("):
         return column.title
@@ -289,13 +289,18 @@ def heading(column: TableColumn) -> str:
 
 
 def unit_of(column: str) -> str:
-    """Return the unit that a column's name carries, empty where it carries none."""
-    fitting = [suffix for suffix in UNIT_SUFFIXES if column.endswith(suffix)]
-    return UNIT_SUFFIXES[max(fitting, key=len)] if fitting else ""
+    """Return the unit in the name of a column, empty where there is none."""
+    matching = [suffix for suffix in UNIT_SUFFIXES if column.endswith(suffix)]
+    return UNIT_SUFFIXES[max(matching, key=len)] if matching else ""
+
+
+def repeated_names(names: Iterable[str]) -> list[str]:
+    """Return the names that occur more than once, sorted."""
+    return sorted(name for name, count in Counter(names).items() if count > 1)
 
 
 def unknown_name(kind: str, name: str, names: Iterable[str], where: str) -> UnknownNameError:
-    """Return the error for a name that is not there, with the near ones."""
+    """Return the error for a name that does not exist, with similar ones."""
     known = [str(one) for one in names]
     near = get_close_matches(name, known, n=5, cutoff=0.4)
     listed = ", ".join(near or known[:20]) or "none"

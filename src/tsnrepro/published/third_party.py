@@ -1,7 +1,7 @@
-"""Read the tables of a data set that somebody else laid out.
+"""Tables of third-party data sets.
 
-A file of checks names, for each table, a file pattern and where its records stand; the audit then
-treats the data set like any other record. Numbers keep the digits they were written with.
+A file of checks defines the pattern of files of each table, and the path of its records in them.
+Numbers keep the digits that they were written with.
 """
 
 from __future__ import annotations
@@ -19,32 +19,32 @@ from tsnrepro.common.errors import RecordError
 from tsnrepro.published.tables import AuditTable, TableColumn, UnknownNameError, Value, unit_of
 
 
-def _inside(pattern: str) -> str:
+def _relative(pattern: str) -> str:
     parts = PurePosixPath(pattern).parts
     if not parts or ".." in parts or pattern.startswith("/") or "\0" in pattern:
-        raise ValueError("no pattern of files below the data set's folder")
+        raise ValueError("not a pattern of files in the folder of the data set")
     return pattern
 
 
-class ForeignTable(BaseModel):
-    """Where one table of a foreign data set stands."""
+class ThirdPartyTable(BaseModel):
+    """The location of one table in a third-party data set."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    file: Annotated[str, AfterValidator(_inside)]
-    """Pattern below the data set's folder; it has to fit one JSON or CSV file."""
+    file: Annotated[str, AfterValidator(_relative)]
+    """Pattern in the folder of the data set, which has to match one JSON or CSV file."""
     records: str = ""
     """Path of keys to the records in a JSON file, separated by dots; ``*`` is every item."""
     key: list[str] = Field(min_length=1)
-    """Columns that name a row."""
+    """Columns that identify a row."""
     explode: str | None = None
-    """Column of lists to be given one row an entry."""
+    """Column of lists, each entry of which becomes a row."""
 
 
-def foreign_source(
-    source: str, folder: Path, tables: dict[str, ForeignTable]
+def third_party_tables(
+    source: str, folder: Path, tables: dict[str, ThirdPartyTable]
 ) -> Callable[[str], AuditTable]:
-    """Return a data set as a source of a catalog.
+    """Return the tables of a data set, by name, as a source of a catalog.
 
     Raises
     ------
@@ -66,15 +66,15 @@ def foreign_source(
     return read
 
 
-def read_table(source: str, name: str, folder: Path, layout: ForeignTable) -> AuditTable:
-    """Return one table of a foreign data set.
+def read_table(source: str, name: str, folder: Path, layout: ThirdPartyTable) -> AuditTable:
+    """Return one table of a third-party data set.
 
     Raises
     ------
     UnknownNameError
-        No file fits the pattern, or it lacks the records or key columns.
+        No file matches the pattern, or the records or key columns are missing.
     RecordError
-        Several files fit, or the file is not what its suffix says.
+        Several files match, or the file does not have the format of its suffix.
     """
     path = _only_file(folder, layout.file)
     is_json = path.suffix == ".json"
@@ -82,7 +82,7 @@ def read_table(source: str, name: str, folder: Path, layout: ForeignTable) -> Au
     try:
         records = [one for record in found for one in _exploded(record, layout.explode)]
     except (csv.Error, RecursionError, TypeError) as error:
-        raise RecordError(f"these are no records: {error}", str(path)) from error
+        raise RecordError(f"invalid records: {error}", str(path)) from error
     if not records:
         raise UnknownNameError("there are no records", f"{path}: {layout.records}")
     names = list(dict.fromkeys(column for record in records for column in record))
@@ -99,10 +99,10 @@ def read_table(source: str, name: str, folder: Path, layout: ForeignTable) -> Au
 def _only_file(folder: Path, pattern: str) -> Path:
     found = sorted(folder.glob(pattern))
     if not found:
-        raise UnknownNameError("no file fits the pattern", f"{folder}/{pattern}")
+        raise UnknownNameError("no file matches the pattern", f"{folder}/{pattern}")
     if len(found) > 1:
         names = ", ".join(p.relative_to(folder).as_posix() for p in found)
-        raise RecordError(f"{len(found)} files fit the pattern: {names}", f"{folder}/{pattern}")
+        raise RecordError(f"{len(found)} files match the pattern: {names}", f"{folder}/{pattern}")
     return found[0]
 
 
@@ -112,13 +112,13 @@ def _csv_records(path: Path) -> Iterator[dict[str, Any]]:
     except ValueError as error:
         raise RecordError(f"not UTF-8: {error}", str(path)) from error
     for record in csv.DictReader(lines):
-        # What stands behind the last heading has no name.
+        # Cells beyond the last heading have no name.
         yield {name: value for name, value in record.items() if isinstance(name, str)}
 
 
 def _json_records(path: Path, records: str) -> Iterator[dict[str, Any]]:
     try:
-        # Numbers as they are written: their digits count.
+        # As texts, to keep their digits.
         content = json.loads(path.read_text(encoding="utf-8"), parse_float=str, parse_int=str)
     except (ValueError, RecursionError) as error:
         raise RecordError(f"not JSON: {error}", str(path)) from error
@@ -128,7 +128,7 @@ def _json_records(path: Path, records: str) -> Iterator[dict[str, Any]]:
 def _walk(
     node: Any, parts: list[str], inherited: dict[str, Any], where: str
 ) -> Iterator[dict[str, Any]]:
-    """Yield the records below a node, each with the plain values of those above it."""
+    """Yield the records below a node, each with the scalar values of its parents."""
     if isinstance(node, dict) and parts and parts[0] in node:
         above = {key: value for key, value in node.items() if not isinstance(value, dict | list)}
         yield from _walk(node[parts[0]], parts[1:], {**inherited, **above}, f"{where}, {parts[0]}")
@@ -146,7 +146,7 @@ def _exploded(record: dict[str, Any], column: str | None) -> list[dict[str, Any]
         return [record]
     values = record.get(column) or []
     if not isinstance(values, list):
-        raise TypeError(f"{column} holds no list")
+        raise TypeError(f"{column} is not a list")
     return [{**record, column: value} for value in values]
 
 
@@ -167,7 +167,7 @@ def _keys(records: list[dict[str, Any]], key: list[str], path: Path) -> list[str
 
 
 def _cell(value: Any) -> tuple[Value, str]:
-    """Return a value and its digits as written."""
+    """Return a value, and its text as written."""
     if value is None or value in ("", "NA"):
         return None, ""
     if isinstance(value, bool):

@@ -1,8 +1,8 @@
-"""Results made again beside the first ones, in three grades.
+"""The comparison of reproduced results with the original ones, in four grades.
 
-A file made again has the same bytes; or all its numbers are equal within a tolerance, as on another
-processor or with another release of a library; or it has numbers whose intervals overlap, as after
-another draw of random numbers. What is none of these is different.
+A reproduced file has the same bytes; or all its numbers are equal within a tolerance, as on another
+processor or with another release of a library; or the intervals of its numbers overlap, as with
+other random numbers. Otherwise it is different.
 """
 
 from collections.abc import Iterable, Iterator
@@ -16,13 +16,13 @@ import pandas as pd
 
 from tsnrepro.records.values import Result, load_file
 
-# Of double precision some digits are lost in a sum of millions; results print fewer.
+# Sums of millions lose some digits of double precision; fewer are printed.
 RELATIVE_TOLERANCE = 1e-6
 _ABSOLUTE_TOLERANCE = 1e-12
 
 
 class MatchGrade(IntEnum):
-    """How well a file was made again, the best first."""
+    """How well a file was reproduced, from best to worst."""
 
     SAME_BYTES = 0
     WITHIN_TOLERANCE = 1
@@ -30,23 +30,23 @@ class MatchGrade(IntEnum):
     DIFFERENT = 3
 
     @property
-    def words(self) -> str:
-        """Return the grade as a report says it."""
+    def label(self) -> str:
+        """Return the grade in words."""
         return self.name.lower().replace("_", " ")
 
 
 @dataclass(frozen=True)
-class Compared:
-    """A file that was made again.
+class FileComparison:
+    """The comparison of a reproduced file.
 
     Attributes
     ----------
     name
-        Where it lies in its run's folder.
+        Path of the file in the folder of its run.
     grade
-        The worst of what is in it.
+        The worst grade of its contents.
     reason
-        The first thing of that grade, empty where the bytes are the same.
+        The first difference of that grade, empty where the bytes are the same.
     """
 
     name: str
@@ -54,77 +54,73 @@ class Compared:
     reason: str = ""
 
 
-def compare_files(name: str, first: Path, again: Path) -> Compared:
-    """Compare a file with what was made in its place.
+def compare_files(name: str, original: Path, reproduced: Path) -> FileComparison:
+    """Compare a file with its reproduction.
 
     Parameters
     ----------
     name
-        Of the file, for the report.
-    first, again
-        The two: lists of results (``.json``) or tables (``.csv``, ``.parquet``).
+        Name of the file in the comparison.
+    original, reproduced
+        Lists of results (``.json``) or tables (``.csv``, ``.parquet``).
     """
-    if not again.is_file():
-        return Compared(name, MatchGrade.DIFFERENT, "it was not made again")
-    if not first.is_file():
-        return Compared(name, MatchGrade.DIFFERENT, "it was not there before")
-    if first.read_bytes() == again.read_bytes():
-        return Compared(name, MatchGrade.SAME_BYTES)
-    if first.suffix == ".json":
-        found = _results(load_file(first), load_file(again))
+    if not reproduced.is_file():
+        return FileComparison(name, MatchGrade.DIFFERENT, "it was not reproduced")
+    if not original.is_file():
+        return FileComparison(name, MatchGrade.DIFFERENT, "there is no original")
+    if original.read_bytes() == reproduced.read_bytes():
+        return FileComparison(name, MatchGrade.SAME_BYTES)
+    if original.suffix == ".json":
+        found = _results(load_file(original), load_file(reproduced))
     else:
-        found = _tables(*(_table(path) for path in (first, again)))
-    grade, reason = _worst(found)
-    return Compared(name, grade, reason)
+        found = _tables(_table(original), _table(reproduced))
+    return FileComparison(name, *_worst(found))
 
 
 def _worst(found: Iterable[tuple[MatchGrade, str]]) -> tuple[MatchGrade, str]:
-    """Return the worst grade with its first reason; the same content in other bytes is within."""
-    worst = (MatchGrade.WITHIN_TOLERANCE, "the same content in other bytes")
-    for grade, reason in found:
-        if grade > worst[0] or (grade == worst[0] and worst[1].startswith("the same content")):
-            worst = (grade, reason)
-    return worst
+    """Return the worst grade with its first reason."""
+    same = (MatchGrade.WITHIN_TOLERANCE, "the same content in other bytes")
+    return max(found, key=lambda pair: pair[0], default=same)
 
 
 # --- results --------------------------------------------------------------------------------------
 
 
 def _results(
-    first: dict[str, Result], again: dict[str, Result]
+    original: dict[str, Result], reproduced: dict[str, Result]
 ) -> Iterator[tuple[MatchGrade, str]]:
-    for key in sorted(first.keys() ^ again.keys()):
-        where = "before" if key in first else "now"
-        yield MatchGrade.DIFFERENT, f"{key} is there only {where}"
-    for key in first.keys() & again.keys():
-        one, other = first[key], again[key]
+    for key in sorted(original.keys() ^ reproduced.keys()):
+        where = "original" if key in original else "reproduced results"
+        yield MatchGrade.DIFFERENT, f"{key} is only in the {where}"
+    for key in original.keys() & reproduced.keys():
+        one, other = original[key], reproduced[key]
         if one == other:
             continue
         grade = _numbers(_limits(one), _limits(other))
         if (one.unit, one.run) != (other.unit, other.run):
             grade = MatchGrade.DIFFERENT
-        yield grade, f"{key} was {_said(one)} and is {_said(other)}"
+        yield grade, f"{key} was {_text(one)} and is {_text(other)}"
 
 
 def _limits(item: Result) -> tuple[Any, Any, Any]:
     return item.value, item.low, item.high
 
 
-def _said(item: Result) -> str:
+def _text(item: Result) -> str:
     value, low, high = _limits(item)
     return f"{value} [{low}, {high}]" if item.is_number else str(value)
 
 
 def _numbers(one: tuple[Any, Any, Any], other: tuple[Any, Any, Any]) -> MatchGrade:
-    """Return the grade of two numbers (or words) with their limits."""
+    """Return the grade of two numbers or texts with their limits."""
     if all(_close(left, right) for left, right in zip(one, other, strict=True)):
         return MatchGrade.WITHIN_TOLERANCE
-    # Words decide like numbers without an interval: they are equal or not.
+    # Texts and numbers without an interval are equal or different.
     limits = (*one[1:], *other[1:])
     if not all(map(_is_number, limits)):
         return MatchGrade.DIFFERENT
-    apart = one[1] > other[2] or other[1] > one[2]
-    return MatchGrade.DIFFERENT if apart else MatchGrade.INTERVALS_OVERLAP
+    disjoint = one[1] > other[2] or other[1] > one[2]
+    return MatchGrade.DIFFERENT if disjoint else MatchGrade.INTERVALS_OVERLAP
 
 
 def _is_number(value: Any) -> bool:
@@ -150,29 +146,30 @@ def _table(path: Path) -> pd.DataFrame:
     try:
         return pd.read_csv(path)
     except pd.errors.EmptyDataError:
-        return pd.DataFrame()  # of a part that was not measured
+        return pd.DataFrame()  # not measured
 
 
-def _tables(first: pd.DataFrame, again: pd.DataFrame) -> Iterator[tuple[MatchGrade, str]]:
-    """Yield the grade of each cell that is not equal; rows keep their order."""
-    if list(first.columns) != list(again.columns):
-        odd = sorted({*first.columns} ^ {*again.columns})
+def _tables(original: pd.DataFrame, reproduced: pd.DataFrame) -> Iterator[tuple[MatchGrade, str]]:
+    """Yield the grade of each cell that is not equal; the order of rows is the same."""
+    if list(original.columns) != list(reproduced.columns):
+        odd = sorted({*original.columns} ^ {*reproduced.columns})
         yield MatchGrade.DIFFERENT, f"other columns: {', '.join(odd) or 'their order'}"
         return
-    if len(first) != len(again):
-        yield MatchGrade.DIFFERENT, f"{len(first)} rows before, {len(again)} now"
+    if len(original) != len(reproduced):
+        yield MatchGrade.DIFFERENT, f"{len(original)} rows before, {len(reproduced)} now"
         return
-    limits = _limit_columns(list(first.columns))
-    for column in first.columns:
-        for row, (one, other) in enumerate(zip(first[column], again[column], strict=True)):
+    limits = _limit_columns(list(original.columns))
+    for column in original.columns:
+        pairs = zip(original[column], reproduced[column], strict=True)
+        for row, (one, other) in enumerate(pairs):
             if _same_cell(one, other):
                 continue
             names = limits.get(column, ())
-            sides = [
+            numbers = [
                 (cell, *(table[name].iloc[row] for name in names))
-                for cell, table in ((one, first), (other, again))
+                for cell, table in ((one, original), (other, reproduced))
             ]
-            grade = _numbers(*sides) if names else _cells(one, other)
+            grade = _numbers(*numbers) if names else _cells(one, other)
             yield grade, f"row {row + 1}, {column}: was {one} and is {other}"
 
 
@@ -193,9 +190,9 @@ def _cells(one: Any, other: Any) -> MatchGrade:
 
 
 def _limit_columns(columns: list[str]) -> dict[str, tuple[str, str]]:
-    """Return the columns of the limits by that of their number, and by each of themselves.
+    """Return the columns of the limits by the column of the number and by each of the limits.
 
-    ``loss_low_percent`` and ``loss_high_percent`` limit ``loss_percent``.
+    ``loss_low_percent`` and ``loss_high_percent`` are the limits of ``loss_percent``.
     """
     found = {}
     for low in columns:

@@ -1,8 +1,7 @@
-"""The deposit of a selection: one archive of everything, with the checksum of every file.
+"""The deposit of a selection: one archive with the checksum of every file.
 
-It holds the raw data of the runs, what was made of them, the papers, the report, and the repository
-with its lock: who has the archive needs nothing else to make all of it again. Equal files give
-equal bytes.
+It has the raw data of the runs, their results, the papers, the report, and the repository with its
+lock file, which is all that is needed to reproduce them. Equal files give equal bytes.
 """
 
 import hashlib
@@ -13,13 +12,13 @@ from pathlib import Path
 
 from tsnrepro.common.errors import PublishError, RecordError
 from tsnrepro.common.repository import root
-from tsnrepro.papers.tarball import write_in_order
+from tsnrepro.papers.tarball import write_tarball
 from tsnrepro.records.runs import open_run
 from tsnrepro.records.seal import RUN_FILE
 from tsnrepro.records.store import SUMS, RawStore, sha256_of
 from tsnrepro.records.values import VALUES_FILE
 from tsnrepro.records.verify import verified
-from tsnrepro.report.crate import (
+from tsnrepro.report.deposit_metadata import (
     CITATION,
     METADATA,
     ZENODO,
@@ -27,26 +26,26 @@ from tsnrepro.report.crate import (
     Description,
     citation,
     load_citation,
-    metadata,
+    ro_crate,
     zenodo,
 )
 from tsnrepro.results.runs import AnalysedRun
 
 SUFFIX = ".tar.gz"
-# Of the repository: what measures, analyses and prints, and how it is installed.
+# The files of the repository.
 _SOURCES = (
     *("CITATION.cff", "LICENSE", "README.md", "Snakefile", "environment.yml", "pyproject.toml"),
     *("requirements.lock", "config", "data/published", "notebooks", "paper", "profiles", "scripts"),
     *("src", "workflow"),
 )
-# What is made while LaTeX, Python and editors run, and what names this machine.
-_LEFT_OUT = {"__pycache__", "latexmk.log", "inputs.log"}
+# Caches, and logs with paths of this machine.
+_EXCLUDED = {"__pycache__", "latexmk.log", "inputs.log"}
 _RAW = "data/raw"
 
 
 @dataclass(frozen=True)
 class _Recorded:
-    """A run with its record: what is deposited of it, and when it was measured."""
+    """A run with the folders of its trials, its environments and times."""
 
     run: AnalysedRun
     store: RawStore
@@ -67,26 +66,26 @@ def write_deposit(
     papers: Sequence[Path] = (),
     others: Sequence[Path] = (),
 ) -> str:
-    """Write the archive of some runs and return its SHA-256 (64 hex digits).
+    """Write the archive of runs and return its SHA-256 (64 hex digits).
 
     Parameters
     ----------
     output
-        The archive, ``.tar.gz``; its folder is made where missing. Beside it goes a file with its
-        checksum, in the form of ``sha256sum``.
+        The archive, ``.tar.gz``; its folder is created if necessary. The checksum is written to a
+        file with the suffix ``.sha256``, in the format of ``sha256sum``.
     runs
-        Folders of analysed runs, below the repository or the current folder.
+        Folders of analysed runs.
     papers
-        Folders of printed manuscripts.
+        Folders of built papers.
     others
-        Further folders of results: the report, a study.
+        Other folders of results: the report, a study.
 
     Raises
     ------
     RecordError
-        A file of the record is missing or was altered: nothing is written.
+        A file of the record is missing or altered; nothing is written.
     PublishError
-        The output is no ``.tar.gz``, or a run's facts do not name its testbed.
+        The output is not a ``.tar.gz``, or the facts of a run do not name its testbed.
     """
     if not output.name.endswith(SUFFIX):
         raise PublishError("the archive's name does not end in .tar.gz", str(output))
@@ -97,15 +96,15 @@ def write_deposit(
     files |= {
         CITATION: citation(described),
         ZENODO: zenodo(described),
-        METADATA: metadata(described),
+        METADATA: ro_crate(described),
     }
     top = output.name.removesuffix(SUFFIX)
     sums = "".join(f"{_sum(files[place])}  {place}\n" for place in sorted(files))
-    # The list of checksums comes first, so that a reader can hold each file against it on the way.
+    # The list of checksums is first, so that a reader can verify each file while unpacking.
     ordered = {SUMS: sums.encode()} | {place: files[place] for place in sorted(files)}
     output.parent.mkdir(parents=True, exist_ok=True)
     with output.open("wb") as target:
-        write_in_order(target, {f"{top}/{place}": ordered[place] for place in ordered})
+        write_tarball(target, {f"{top}/{place}": ordered[place] for place in ordered})
     digest = _sum(output)
     sidecar = output.with_name(f"{output.name}.sha256")
     sidecar.write_text(f"{digest}  {output.name}\n", encoding="utf-8")
@@ -120,7 +119,7 @@ def _refuse_unsound(runs: Iterable[Path]) -> None:
 
 
 def _recorded(run: AnalysedRun) -> _Recorded:
-    """Return what a run's record consists of: listed trials, failed attempts, environments."""
+    """Return the record of a run: listed trials, failed attempts, environments."""
     store, manifest = open_run(run.folder / RUN_FILE)
     names = [entry["trial"] for entry in manifest["trials"]]
     names += [entry["trial"] for entry in manifest.get("failed_attempts", [])]
@@ -137,8 +136,8 @@ def _recorded(run: AnalysedRun) -> _Recorded:
     return _Recorded(run, store, folders, environments, times)
 
 
-def _files(recorded: Iterable[_Recorded], made: Iterable[Path]) -> dict[str, bytes | Path]:
-    """Return all files by their place in the archive, but for those that describe it."""
+def _files(recorded: Iterable[_Recorded], results: Iterable[Path]) -> dict[str, bytes | Path]:
+    """Return all files but the metadata, by path in the archive."""
     files: dict[str, bytes | Path] = {}
     for source in _SOURCES:
         files |= _below(root() / source, source)
@@ -148,31 +147,31 @@ def _files(recorded: Iterable[_Recorded], made: Iterable[Path]) -> dict[str, byt
         testbed = f"{_RAW}/{item.store.testbed}"
         for path in sorted(item.environments):
             files[f"{testbed}/environments/{path.name}"] = path
-        # Of an imported testbed: which files it was read from.
+        # The list of source files of an imported testbed.
         for path in (item.store.root / item.store.testbed).glob("*.json"):
             files[f"{testbed}/{path.name}"] = path
-    for folder in made:
+    for folder in results:
         files |= _below(folder, _place(folder))
     return files
 
 
 def _place(folder: Path) -> str:
-    """Return where a folder of results lies in the archive: as in the repository."""
+    """Return the path of a folder of results in the archive, the same as in the repository."""
     parts = folder.absolute().parts
     if "results" not in parts:
-        raise PublishError("this folder lies below no folder of results", str(folder))
+        raise PublishError("the folder is not in a folder of results", str(folder))
     last = len(parts) - 1 - parts[::-1].index("results")
     return "/".join(parts[last:])
 
 
 def _below(path: Path, place: str) -> dict[str, bytes | Path]:
-    """Return a file, or the files of a folder, by place; hidden ones and caches are left out."""
+    """Return a file, or the files of a folder, by path; hidden files and caches are excluded."""
     if path.is_file():
         return {place: path}
     found = {}
     for file in sorted(path.rglob("*")):
         parts = file.relative_to(path).parts
-        hidden = any(part.startswith(".") or part in _LEFT_OUT for part in parts)
+        hidden = any(part.startswith(".") or part in _EXCLUDED for part in parts)
         if file.is_file() and not file.is_symlink() and not hidden:
             found["/".join((place, *parts))] = file
     return found
@@ -191,8 +190,8 @@ def _described(
     campaigns = " and ".join(dict.fromkeys(fact["campaign"] for fact in facts))
     origins = tuple(dict.fromkeys(item.run.origin for item in recorded))
     times = [time for item in recorded for time in item.times]
-    # What was imported from others has no times of its own.
-    times = times or [_written(item.run.folder / RUN_FILE) for item in recorded]
+    # Imported data have no times.
+    times = times or [_modified(item.run.folder / RUN_FILE) for item in recorded]
     titles = ", ".join(dict.fromkeys(item.run.experiment.title for item in recorded))
     trials = sum(len(item.run.manifest["trials"]) for item in recorded)
     return Description(
@@ -212,7 +211,7 @@ def _described(
     )
 
 
-def _written(path: Path) -> datetime:
+def _modified(path: Path) -> datetime:
     return datetime.fromtimestamp(int(path.stat().st_mtime), UTC)
 
 

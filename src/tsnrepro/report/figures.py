@@ -1,20 +1,59 @@
-"""Figures of a run as a page shows them: inside the page, whatever format they were drawn in."""
+"""The figures of a run on its page: embedded images, and interactive plots.
+
+The plots are Vega-Lite specifications (https://vega.github.io/vega-lite/), made with Altair; a
+script of the site sets their encoding by its controls. The library that draws them is part of the
+site, from vl-convert.
+"""
 
 import io
-from collections.abc import Iterator
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from markupsafe import Markup
 
 from tsnrepro.common.errors import PublishError
-from tsnrepro.papers.drawings import data_address, svg_of
+from tsnrepro.papers.svg import data_uri, pdf_to_svg
+from tsnrepro.records.values import Result
 from tsnrepro.results.runs import AnalysedRun
 
 _SVG = "image/svg+xml"
 _COLOURS = 32
+_HEIGHT = 340
+_IDENTITY = ("trial", "sha256", "order", "started")
+# The first of these columns that varies is on the axis, by default.
+_X_COLUMNS = (
+    "scenario",
+    *("offered_mbps", "target_mbps", "rate_mbps", "load_percent", "load_mbps", "frame_bytes"),
+    *("payload_bytes", "switches", "hops", "duration_s", "load", "mode", "method"),
+    "repetition",
+)
+_Y_COLUMNS = (
+    *("loss_percent", "goodput_mbps", "p50_us", "half_round_trip_p50_us", "outage_ms", "lost"),
+    *("throughput_mbps", "delivered_mbps", "reached_mbps", "deepest_bytes"),
+)
+_COLOUR_COLUMNS = (
+    "configuration",
+    "mode",
+    "scenario",
+    "method",
+    "source",
+    "stream",
+    "part",
+    "question",
+)
+_MAX_COLOURS = 12
+
+
+# --- images ---------------------------------------------------------------------------------------
 
 
 def figures_of(run: AnalysedRun) -> Iterator[dict[str, str]]:
-    """Yield the figures of a run in the order of their declaration."""
+    """Yield the figures of a run in the order in which they are declared."""
     declared = run.experiment
     names = {path.stem for path in (run.folder / "figures").glob("*.*")}
     for pattern, caption in declared.figures.items():
@@ -29,32 +68,198 @@ def figures_of(run: AnalysedRun) -> Iterator[dict[str, str]]:
 
 
 def _embedded(stem: Path) -> str:
-    """Return a figure as a data address: as it is where a browser shows it, else converted."""
-    drawn = stem.with_name(f"{stem.name}.svg")
-    if drawn.is_file():
-        return data_address(_SVG, drawn.read_bytes())
-    pixels = stem.with_name(f"{stem.name}.png")
-    if pixels.is_file():
-        return data_address("image/webp", _small(pixels.read_bytes()))
-    return data_address(_SVG, svg_of(stem.with_name(f"{stem.name}.pdf")))
+    """Return a figure as a data URI, converted where a browser does not support its format."""
+    svg = stem.with_name(f"{stem.name}.svg")
+    if svg.is_file():
+        return data_uri(_SVG, svg.read_bytes())
+    png = stem.with_name(f"{stem.name}.png")
+    if png.is_file():
+        return data_uri("image/webp", _webp(png.read_bytes()))
+    return data_uri(_SVG, pdf_to_svg(stem.with_name(f"{stem.name}.pdf")))
 
 
-def _small(data: bytes) -> bytes:
-    """Return a drawing with as many colours as it needs, as WebP without loss: a fifth below PNG.
+def _webp(data: bytes) -> bytes:
+    """Return a PNG with a reduced palette as lossless WebP, which is a fifth smaller.
 
     Raises
     ------
     PublishError
-        It is no picture.
+        It is not an image.
     """
     from PIL import Image, UnidentifiedImageError  # noqa: PLC0415
 
     try:
-        drawn = Image.open(io.BytesIO(data)).convert("RGB")
+        image = Image.open(io.BytesIO(data)).convert("RGB")
     except UnidentifiedImageError as error:
-        raise PublishError(f"a figure is no picture: {error}") from error
+        raise PublishError(f"a figure is not an image: {error}") from error
     packed = io.BytesIO()
-    few = drawn.quantize(_COLOURS, dither=Image.Dither.NONE).convert("RGB")
-    # The slowest method takes twenty times as long and saves a hundredth.
-    few.save(packed, format="WEBP", lossless=True, quality=100, method=4)
+    reduced = image.quantize(_COLOURS, dither=Image.Dither.NONE).convert("RGB")
+    # The slowest method takes twenty times as long and saves one percent.
+    reduced.save(packed, format="WEBP", lossless=True, quality=100, method=4)
     return packed.getvalue()
+
+
+# --- plots ----------------------------------------------------------------------------------------
+
+
+def vega_bundle() -> str:
+    """Return the script of the plots: Vega, Vega-Lite and Vega-Embed."""
+    import vl_convert  # noqa: PLC0415 - half a second
+
+    return vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")
+
+
+def as_script(document: Any) -> Markup:
+    """Return a document as JSON for a ``script`` element."""
+    text = json.dumps(document, ensure_ascii=False, separators=(",", ":"))
+    return Markup(text.replace("<", "\\u003c"))
+
+
+def trials_plot(trials: pd.DataFrame, page: str) -> dict[str, Any] | None:
+    """Return the plot of the trials of a run with its controls, None where nothing varies.
+
+    Parameters
+    ----------
+    trials
+        One row per trial, with the column ``trial``.
+    page
+        Link to the list of trials, the target of a point.
+    """
+    import altair  # noqa: PLC0415 - a second
+
+    data = _varying(trials)
+    columns = [str(name) for name in data.columns]
+    numbers = [name for name in columns if pd.api.types.is_numeric_dtype(data[name])]
+    numbers = [name for name in numbers if data[name].dtype != bool]
+    words = [name for name in columns if name not in numbers]
+    if not numbers or len(data) < 2:
+        return None
+    outcomes = [name for name in numbers if name not in (*_X_COLUMNS, "repetition")] or numbers
+    chosen = {
+        "x": _first(_X_COLUMNS, numbers + words) or numbers[0],
+        "y": _first(_Y_COLUMNS, numbers) or outcomes[0],
+        "color": _first(_COLOUR_COLUMNS, words) or (words or numbers)[0],
+    }
+    few = [name for name in words if data[name].nunique() <= _MAX_COLOURS] + numbers
+    kinds = {name: "quantitative" if name in numbers else "nominal" for name in columns}
+    encoded = {
+        name: getattr(altair, name.capitalize())(field=field, type=kinds[field])
+        for name, field in chosen.items()
+    }
+    chart = (
+        altair.Chart(altair.InlineData(values=[]))
+        .transform_calculate(address=f"{json.dumps(page + '#')} + datum.trial")
+        .mark_point()
+        .encode(
+            x=encoded["x"].scale(zero=False),
+            y=encoded["y"].scale(zero=False),
+            color=encoded["color"],
+            href=altair.Href(field="address", type="nominal"),
+        )
+        .properties(width="container", height=_HEIGHT)
+    )
+    labels = {"x": "X axis", "y": "Y axis", "color": "Colour"}
+    return {
+        "spec": as_script(_plain(chart)),
+        # By column, a third of the size; the script converts it to rows.
+        "data": as_script(
+            {name: [_cell(cell) for cell in column] for name, column in data.items()}
+            | {"trial": list(trials["trial"])}
+        ),
+        "controls": [
+            {
+                "channel": channel,
+                "label": label,
+                "chosen": chosen[channel],
+                "options": [
+                    {"name": name, "type": kinds[name]}
+                    for name in (few if channel == "color" else columns)
+                ],
+            }
+            for channel, label in labels.items()
+        ],
+    }
+
+
+def _cell(cell: Any) -> Any:
+    """Return a cell as a JSON value, numbers with six digits."""
+    if pd.isna(cell):
+        return None
+    if isinstance(cell, str):
+        return cell
+    return str(cell) if isinstance(cell, bool) else _number(cell)
+
+
+def _number(cell: Any) -> Any:
+    try:
+        value = float(cell)
+    except (TypeError, ValueError):
+        return str(cell)
+    return int(value) if value.is_integer() else float(f"{value:.6g}")
+
+
+def _varying(trials: pd.DataFrame) -> pd.DataFrame:
+    """Return the columns of scalars that are not the same in all trials."""
+    kept = {}
+    for name in trials.columns:
+        column = trials[name]
+        if name in _IDENTITY or column.map(_is_nested).any() or column.nunique() < 2:
+            continue
+        kept[name] = column
+    return pd.DataFrame(kept)
+
+
+def _is_nested(cell: Any) -> bool:
+    return hasattr(cell, "__len__") and not isinstance(cell, str)
+
+
+def _first(preferred: Sequence[str], data: Iterable[str]) -> str | None:
+    available = {*data}
+    return next((name for name in preferred if name in available), None)
+
+
+def intervals_plot(values: Mapping[str, Result]) -> dict[str, Any] | None:
+    """Return the plot of the values that have limits, by unit, None where there are none.
+
+    A point is a link to the row of its value on the same page.
+    """
+    import altair  # noqa: PLC0415
+
+    rows = [
+        {
+            "key": key,
+            **{part: _number(getattr(item, part)) for part in ("value", "low", "high")},
+            "unit": item.unit,
+        }
+        for key, item in sorted(values.items())
+        if item.is_number and item.decides and None not in (item.low, item.high)
+    ]
+    if not rows:
+        return None
+    base = altair.Chart().transform_calculate(address="'#' + datum.key")
+    base = base.encode(
+        y=altair.Y("key:N", title=None, sort=None),
+        href="address:N",
+        tooltip=["key:N", "value:Q", "low:Q", "high:Q"],
+    )
+    chart = altair.layer(
+        base.mark_rule().encode(x=altair.X("low:Q").scale(zero=False), x2="high:Q"),
+        base.mark_point().encode(x=altair.X("value:Q").scale(zero=False)),
+        data=altair.InlineData(values=rows),
+    ).properties(width="container")
+    units = Counter(row["unit"] for row in rows)
+    return {
+        "spec": as_script(_plain(chart)),
+        "units": [{"name": name, "count": count} for name, count in units.most_common()],
+    }
+
+
+def _plain(chart: Any) -> dict[str, Any]:
+    """Return the specification of a chart without Altair's theme."""
+    import altair  # noqa: PLC0415
+
+    # The script of the page expects the data in the specification.
+    with altair.data_transformers.enable(consolidate_datasets=False):
+        document = chart.to_dict(validate=True)
+    document.pop("config", None)
+    return document

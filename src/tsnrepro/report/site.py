@@ -1,29 +1,32 @@
-"""The report of a selection: a site of static pages that needs no server and nothing from outside.
+"""The report of a selection: a self-contained site of static pages.
 
-An overview, a page and a list of trials for each experiment, the executed notebooks, what was
-published beside what was measured, and what was made from what; the ledger of claims lies beside.
-Every number leads to the trials it rests on. All of it opens from a file, under a policy that
-forbids outside resources.
+It has an overview, a page and a list of trials for each experiment, the executed notebooks, the
+published and measured values, the provenance, and the ledger of claims. Every number links to its
+trials. The pages open from files, with a content security policy that forbids external resources.
 """
 
-import os
 import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from tsnrepro.records.values import TABLES_FOLDER, VALUES_FILE, Result, load_file, load_values
-from tsnrepro.report.answers import compared, document_title, places, verdicts
-from tsnrepro.report.figures import figures_of
-from tsnrepro.report.graph import Node, experiments_of_paper, graph
-from tsnrepro.report.plots import as_script, intervals_plot, trials_plot, vega_bundle
-from tsnrepro.report.trials import relative, table_of, trial_rows, trials_behind
+from tsnrepro.report.figures import (
+    as_script,
+    figures_of,
+    intervals_plot,
+    trials_plot,
+    vega_bundle,
+)
+from tsnrepro.report.overview import compared, document_title, loss_locations, verdicts
+from tsnrepro.report.provenance_graph import Node, experiments_of_paper, graph
+from tsnrepro.report.trials import relative, table_of, trial_rows, trials_of_values
 from tsnrepro.results.pages import environment
 from tsnrepro.results.runs import AnalysedRun, shown
 from tsnrepro.workflow.notebooks import PAGE
 
 _OVERVIEW, _LEDGER = "index.html", "ledger.html"
-_NOT_GIVEN = "not-given"
+_UNMEASURED = "not-given"
 _PUBLISHED, _PROVENANCE = "published.html", "provenance.html"
 _TEMPLATES = {
     _OVERVIEW: "overview.html.j2",
@@ -32,23 +35,21 @@ _TEMPLATES = {
     "experiment": "experiment.html.j2",
     "trials": "trials.html.j2",
 }
-# What these extend and import: "base.html.j2", "macros.html.j2".
 _ASSETS = ("site.css", "site.js")
 _VEGA = "vega.js"
-# Only what lies beside a page runs or is shown; styles may stand in a page, as plots set them.
+# Local scripts and images only; inline styles are for the plots.
 _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; "
     "img-src 'self' data:; base-uri 'none'; form-action 'none'"
 )
-_MOST_ROWS = 400
-# A paper as it is printed, and its twin for a browser.
+_MAX_ROWS = 400
 _PAPER = ("*.pdf", "*.html")
 
 
 def write_report(
     output: Path, runs: Sequence[Path], papers: Sequence[Path] = (), reason: str = ""
 ) -> None:
-    """Write the site of some runs into a folder.
+    """Write the site of runs into a folder.
 
     Parameters
     ----------
@@ -56,25 +57,24 @@ def write_report(
         Folder for ``index.html`` and the other pages; made where missing. A ledger that is
         in it is linked.
     runs
-        Folders of analysed runs, one an experiment; they may be of several testbeds.
+        Folders of analysed runs, one per experiment, of one or several testbeds.
     papers
-        Folders of printed manuscripts.
+        Folders of built papers.
     reason
-        What was measured where and why, in one line; left out where empty.
+        One line on what was measured where and why; may be empty.
 
     Raises
     ------
     RecordError
-        A run lacks its results.
+        A run has no results.
     PublishError
-        Its facts do not name its testbed.
-
+        The facts of a run do not name its testbed.
     """
     site = _Site(Path(output), [AnalysedRun.load(Path(folder)) for folder in runs], papers)
     site.output.mkdir(parents=True, exist_ok=True)
     for run in site.runs:
         site.write_experiment(run)
-    site.write(_PUBLISHED, _PUBLISHED, "Published against measured", **site.beside_published())
+    site.write(_PUBLISHED, _PUBLISHED, "Published against measured", **site.published())
     site.write(_PROVENANCE, _PROVENANCE, "Provenance", graph=graph(site.nodes()))
     for name in _ASSETS:
         (site.output / name).write_bytes((Path(__file__).parent / "templates" / name).read_bytes())
@@ -87,16 +87,16 @@ def write_report(
         reason=reason,
         verdicts=list(verdicts(site.values, site.addresses)),
         rows=site.compared,
-        places=list(places(site.values)),
+        loss_locations=list(loss_locations(site.values)),
         runs=[site.described(run) for run in site.runs],
         testbeds=_testbeds(site.runs),
-        measured_where=_measured_where(site.runs),
+        by_testbed=_by_testbed(site.runs),
         links=_links(site.runs, site.papers, site.output),
     )
 
 
 class _Site:
-    """The pages of some runs, and where each value stands in them."""
+    """The pages of runs, and the links to each value in them."""
 
     def __init__(self, output: Path, runs: Sequence[AnalysedRun], papers: Sequence[Path]) -> None:
         self.output, self.runs = output, runs
@@ -104,7 +104,7 @@ class _Site:
         self.values = load_values(run.folder / VALUES_FILE for run in runs)
         self.values_of = {run.experiment.name: load_file(run.folder / VALUES_FILE) for run in runs}
         self.addresses = {
-            key: f"{name}.html#{_NOT_GIVEN if _not_given(item) else key}"
+            key: f"{name}.html#{_UNMEASURED if _is_unmeasured(item) else key}"
             for name, found in self.values_of.items()
             for key, item in found.items()
         }
@@ -112,25 +112,25 @@ class _Site:
         self.titles = {run.experiment.name: run.experiment.title for run in runs}
         self._environment = environment("tsnrepro.report")
 
-    def write(self, template: str, place: str, title: str, **content: Any) -> None:
-        """Write one page at its place in the site."""
-        page = self._environment.get_template(_TEMPLATES[template]).render(
+    def write(self, template: str, page: str, title: str, **content: Any) -> None:
+        """Write one page at its path in the site."""
+        text = self._environment.get_template(_TEMPLATES[template]).render(
             {
                 "title": title,
                 "campaign": self.runs[0].facts["campaign"],
                 "pages": self._pages(),
-                "here": place,
-                "up": "../" * place.count("/"),
+                "current": page,
+                "up": "../" * page.count("/"),
                 "policy": _POLICY,
                 **content,
             }
         )
-        path = self.output / place
+        path = self.output / page
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(page, encoding="utf-8")
+        path.write_text(text, encoding="utf-8")
 
     def _pages(self) -> list[dict[str, str]]:
-        """Return what the head of every page leads to."""
+        """Return the links in the head of every page."""
         named = {_OVERVIEW: "Overview", _PUBLISHED: "Published", _PROVENANCE: "Provenance"}
         if (self.output / _LEDGER).is_file():
             named[_LEDGER] = "Claims"
@@ -138,12 +138,12 @@ class _Site:
         return [{"address": address, "title": title} for address, title in named.items()]
 
     def described(self, run: AnalysedRun) -> dict[str, Any]:
-        """Return what pages say of a run."""
+        """Return the description of a run for templates."""
         name = run.experiment.name
         return run.described() | {"page": f"{name}.html", "trial_page": f"trials/{name}.html"}
 
     def write_experiment(self, run: AnalysedRun) -> None:
-        """Write the page of an experiment and that of its trials."""
+        """Write the page of an experiment and the list of its trials."""
         name, title = run.experiment.name, run.experiment.title
         described, table = self.described(run), table_of(run)
         notebook = f"notebooks/{name}.html"
@@ -161,28 +161,29 @@ class _Site:
             intervals=intervals_plot(values),
             figures=list(figures_of(run)),
             values=[
-                self._listed(item) for _, item in sorted(values.items()) if not _not_given(item)
+                self._value_row(item)
+                for _, item in sorted(values.items())
+                if not _is_unmeasured(item)
             ],
-            not_given=_keys_by_reason(values),
-            not_given_anchor=_NOT_GIVEN,
+            unmeasured=_keys_by_reason(values),
+            unmeasured_anchor=_UNMEASURED,
         )
         rows = trial_rows(run, table, (self.output / described["trial_page"]).parent)
-        behind = trials_behind(name, rows, self.values)
         self.write(
             "trials",
             described["trial_page"],
             f"{title}: trials",
             run=described,
             rows=rows,
-            sets=as_script(behind),
+            sets=as_script(trials_of_values(name, rows, self.values)),
         )
 
-    def _listed(self, item: Result) -> dict[str, Any]:
-        """Return a value's row, with links to its trials by experiment."""
-        whose = [name for name in item.run.split("+") if name in self.titles]
+    def _value_row(self, item: Result) -> dict[str, Any]:
+        """Return the row of a value, with links to its trials by experiment."""
+        names = [name for name in item.run.split("+") if name in self.titles]
         counts = {
             name: sum("/" not in trial or trial.startswith(f"{name}/") for trial in item.trials)
-            for name in whose
+            for name in names
         }
         return {
             "key": item.key,
@@ -191,37 +192,37 @@ class _Site:
             "links": [
                 {
                     "address": f"trials/{name}.html#of:{item.key}",
-                    "text": f"{count} of {name}" if len(whose) > 1 else str(count),
+                    "text": f"{count} of {name}" if len(names) > 1 else str(count),
                 }
                 for name, count in counts.items()
                 if count
             ],
         }
 
-    def beside_published(self) -> dict[str, Any]:
-        """Return what the page of published and measured numbers shows."""
+    def published(self) -> dict[str, Any]:
+        """Return the contents of the page of published and measured values."""
         return {
             "rows": self.compared,
             "ledger": _LEDGER if (self.output / _LEDGER).is_file() else "",
             "document": document_title(),
             "verbs": sorted({run.facts["verb"].split()[0] for run in self.runs}),
-            "tables": [found for run in self.runs if (found := _tables_beside(run))["tables"]],
+            "tables": [found for run in self.runs if (found := _published_tables(run))["tables"]],
         }
 
     def nodes(self) -> list[Node]:
-        """Return what was made from what."""
+        """Return the nodes of the graph of the provenance."""
         nodes, testbeds, values = [], {}, {}
         for run in self.runs:
             label = run.manifest["testbed"]
             if label not in testbeds:
-                under = f"{run.facts['verb']} the {label} testbed"
-                testbeds[label] = Node(0, label, under, f"{_OVERVIEW}#testbeds")
+                subtitle = f"{run.facts['verb']} the {label} testbed"
+                testbeds[label] = Node(0, label, subtitle, f"{_OVERVIEW}#testbeds")
                 nodes.append(testbeds[label])
         for run in self.runs:
             name, described = run.experiment.name, self.described(run)
-            under = f"{described['trials']} trials"
+            subtitle = f"{described['trials']} trials"
             source = [testbeds[run.manifest["testbed"]]]
-            trials = Node(1, name, under, described["trial_page"], source)
+            trials = Node(1, name, subtitle, described["trial_page"], source)
             count = len(self.values_of[name])
             values[name] = Node(2, name, f"{count} values", described["page"], [trials])
             nodes += [trials, values[name]]
@@ -235,16 +236,16 @@ class _Site:
         return nodes
 
 
-def _tables_beside(run: AnalysedRun) -> dict[str, Any]:
-    """Return the tables of a run in which published numbers stand beside measured ones."""
+def _published_tables(run: AnalysedRun) -> dict[str, Any]:
+    """Return the tables of a run with columns of published numbers."""
     import pandas as pd  # noqa: PLC0415 - half a second
 
     tables = []
     for path in sorted((run.folder / TABLES_FOLDER).glob("*.csv")):
         try:
-            table = pd.read_csv(path, dtype=str, keep_default_na=False, nrows=_MOST_ROWS)
+            table = pd.read_csv(path, dtype=str, keep_default_na=False, nrows=_MAX_ROWS)
         except pd.errors.EmptyDataError:
-            continue  # a part that was not measured
+            continue  # not measured
         if any(name.startswith("published_") for name in table.columns):
             tables.append(
                 {
@@ -257,24 +258,24 @@ def _tables_beside(run: AnalysedRun) -> dict[str, Any]:
 
 
 def _shortened(cell: str) -> str:
-    """Return a number with the digits that a reader can use; words as they are."""
+    """Return a number with five significant digits, a text unchanged."""
     try:
         return f"{float(cell):.5g}" if "." in cell else cell
     except ValueError:
         return cell
 
 
-def _measured_where(runs: Iterable[AnalysedRun]) -> dict[tuple[str, str], list[str]]:
-    """Return the experiments by what was done with them, and on which testbed."""
+def _by_testbed(runs: Iterable[AnalysedRun]) -> dict[tuple[str, str], list[str]]:
+    """Return the experiments by verb, such as "measured on", and testbed."""
     found: dict[tuple[str, str], list[str]] = {}
     for run in runs:
-        where = (run.facts["verb"].lower(), run.facts["label"])
-        found.setdefault(where, []).append(run.experiment.title)
+        testbed = (run.facts["verb"].lower(), run.facts["label"])
+        found.setdefault(testbed, []).append(run.experiment.title)
     return found
 
 
 def _testbeds(runs: Iterable[AnalysedRun]) -> list[dict[str, Any]]:
-    """Return each testbed once, with the experiments measured on it and its facts."""
+    """Return each testbed once, with its facts and experiments."""
     found: dict[tuple, dict[str, Any]] = {}
     for run in runs:
         facts = tuple(run.facts.items())
@@ -303,7 +304,7 @@ def _links(
                     "name": "/".join(
                         path.parts[-3:] if "tables" in path.parts else path.parts[-2:]
                     ),
-                    "address": Path(os.path.relpath(path, output)).as_posix(),
+                    "address": relative(path, output),
                 }
                 for path in found
             ],
@@ -313,15 +314,15 @@ def _links(
     ]
 
 
-def _not_given(item: Result) -> bool:
-    """Tell whether a value has neither a number nor trials: a line of reasons is all there is."""
+def _is_unmeasured(item: Result) -> bool:
+    """Return whether a result has neither a value nor trials, only a reason."""
     return item.value is None and not item.trials
 
 
 def _keys_by_reason(values: Mapping[str, Result]) -> dict[str, list[str]]:
-    """Return the keys of values that are not given, by the reason why."""
+    """Return the keys of unmeasured results, by reason."""
     found: dict[str, list[str]] = {}
     for key, item in sorted(values.items()):
-        if _not_given(item):
+        if _is_unmeasured(item):
             found.setdefault(item.method, []).append(key)
     return found

@@ -1,4 +1,4 @@
-"""The list of a run's trials as a page shows it, and which of them each value rests on."""
+"""The list of the trials of a run on its page, and the trials of each value."""
 
 import math
 import os
@@ -17,11 +17,11 @@ from tsnrepro.records.store import DOCUMENT, read_trial
 from tsnrepro.records.values import TABLES_FOLDER, Result
 from tsnrepro.results.runs import AnalysedRun
 
-_NOT_SHOWN = ("trial", "sha256", "order")
+_HIDDEN = ("trial", "sha256", "order")
 
 
 def table_of(run: AnalysedRun) -> pd.DataFrame | None:
-    """Return the table that the analysis wrote of a run's trials, None where there is none."""
+    """Return the analysis's table of the trials of a run, None where there is none."""
     path = run.folder / TABLES_FOLDER / f"{run.experiment.name}.parquet"
     if not path.is_file():
         return None
@@ -30,14 +30,14 @@ def table_of(run: AnalysedRun) -> pd.DataFrame | None:
 
 
 def trial_rows(run: AnalysedRun, table: pd.DataFrame | None, page: Path) -> list[dict[str, Any]]:
-    """Return a row for each trial that a run lists: what it was set to, what came out, where it is.
+    """Return a row for each trial of a run: its factors, results and record.
 
     Parameters
     ----------
     run, table
-        The run, and the table of its trials where there is one.
+        The run, and the table of its trials, if any.
     page
-        Folder of the page, from which addresses count.
+        Folder of the page, to which links are relative.
     """
     store, manifest = open_run(run.folder / RUN_FILE)
     cells = {} if table is None else {row["trial"]: row for row in table.to_dict("records")}
@@ -45,8 +45,8 @@ def trial_rows(run: AnalysedRun, table: pd.DataFrame | None, page: Path) -> list
     for entry in {item["trial"]: item for item in manifest["trials"]}.values():
         folder = store.folder / entry["trial"]
         factors = _factors(folder)
-        known = {name: _said(cell) for name, cell in cells.get(entry["trial"], {}).items()}
-        known = {name: cell for name, cell in known.items() if cell and name not in _NOT_SHOWN}
+        known = {name: _cell_text(cell) for name, cell in cells.get(entry["trial"], {}).items()}
+        known = {name: cell for name, cell in known.items() if cell and name not in _HIDDEN}
         rows.append(
             {
                 "trial": entry["trial"],
@@ -60,7 +60,7 @@ def trial_rows(run: AnalysedRun, table: pd.DataFrame | None, page: Path) -> list
 
 
 def _factors(folder: Path) -> set[str]:
-    """Return the names of what a trial was set to, none where the record is not at hand."""
+    """Return the names of the factors of a trial, none where its record is not available."""
     path = folder / DOCUMENT
     if not path.is_file():
         return set()
@@ -68,8 +68,8 @@ def _factors(folder: Path) -> set[str]:
     return {"repetition", *(factors if isinstance(factors, dict) else ())}
 
 
-def _said(cell: Any) -> str:
-    """Return a cell as words; empty for what is missing, zero or no single value."""
+def _cell_text(cell: Any) -> str:
+    """Return a cell as text; empty for a missing value, zero or anything but a scalar."""
     if isinstance(cell, bool | str):
         return str(cell)
     if hasattr(cell, "__len__") or pd.isna(cell):
@@ -84,55 +84,55 @@ def _said(cell: Any) -> str:
 
 
 def relative(path: Path, start: Path) -> str:
-    """Return the address of a file as a page in a folder names it."""
+    """Return the link to a file from a page in a folder."""
     return Path(os.path.relpath(path, start)).as_posix()
 
 
-def trials_behind(
+def trials_of_values(
     name: str, rows: Iterable[Mapping[str, Any]], values: Mapping[str, Result]
 ) -> dict[str, Any]:
-    """Return which rows of an experiment's list each value rests on, as ranges, each set once.
+    """Return the rows of each value in the list of trials of an experiment, as ranges.
 
-    Keys are a tree of their parts, for a long beginning that hundreds have in common stands in the
-    page once. A key's set is under the empty part, since a key may begin others.
+    Keys are a tree of their parts, so that common prefixes are on the page once. The number of the
+    set of a key is under the empty part, since a key may be a prefix of others.
 
     Parameters
     ----------
     name
-        The experiment's.
+        The experiment.
     rows
-        Of its list of trials.
+        The rows of its list of trials.
     values
-        Of all experiments: a value may rest on trials of several.
+        The values of all experiments: a value may use trials of several.
     """
-    places = {row["trial"]: place for place, row in enumerate(rows)}
+    indices = {row["trial"]: index for index, row in enumerate(rows)}
     keys: dict[str, Any] = {}
     sets: dict[tuple[tuple[int, int], ...], int] = {}
     for key, item in values.items():
-        own = [_own(trial, name, item) for trial in item.trials]
-        found = sorted({places[trial] for trial in own if trial in places})
+        trials = [_without_experiment(trial, name, item) for trial in item.trials]
+        found = sorted({indices[trial] for trial in trials if trial in indices})
         if found:
-            _put(keys, key, sets.setdefault(_ranges(found), len(sets)))
+            _insert(keys, key, sets.setdefault(_ranges(found), len(sets)))
     return {"keys": keys, "sets": [list(map(list, ranges)) for ranges in sets]}
 
 
-def _put(tree: dict[str, Any], key: str, number: int) -> None:
-    """Put a number into a tree, at the end of the branches that a key's parts are."""
+def _insert(tree: dict[str, Any], key: str, number: int) -> None:
+    """Insert a number into a tree by the parts of a key."""
     for part in key.split("."):
         tree = tree.setdefault(part, {})
     tree[""] = number
 
 
-def _own(trial: str, name: str, item: Result) -> str | None:
-    """Return a trial's name without its experiment, None where it is another's."""
+def _without_experiment(trial: str, name: str, item: Result) -> str | None:
+    """Return the name of a trial of an experiment, None for a trial of another."""
     experiment, slash, rest = trial.partition("/")
     if slash:
         return rest if experiment == name else None
     return trial if item.run == name else None
 
 
-def _ranges(places: list[int]) -> tuple[tuple[int, int], ...]:
-    """Return sorted places as first and last of each row of neighbours."""
-    runs = groupby(enumerate(places), key=lambda pair: pair[1] - pair[0])
-    grouped = [[place for _, place in pairs] for _, pairs in runs]
+def _ranges(indices: list[int]) -> tuple[tuple[int, int], ...]:
+    """Return sorted indices as the first and last of each consecutive range."""
+    runs = groupby(enumerate(indices), key=lambda pair: pair[1] - pair[0])
+    grouped = [[index for _, index in pairs] for _, pairs in runs]
     return tuple((group[0], group[-1]) for group in grouped)

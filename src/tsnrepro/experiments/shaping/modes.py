@@ -13,8 +13,8 @@ import numpy as np
 import pandas as pd
 
 from tsnrepro.experiments.shaping.analysis import IDLE, Run, not_located
+from tsnrepro.experiments.shaping.media import check_same_medium
 from tsnrepro.experiments.shaping.settings import LAUNCHED, Kind, Mode, ShapingPart
-from tsnrepro.published.media import refuse_across_media
 from tsnrepro.stats.comparisons import holm, median_difference, relative_difference
 from tsnrepro.stats.equivalence import equivalence
 from tsnrepro.stats.estimate import Limits
@@ -73,7 +73,7 @@ def _rows(run: Run, pair: _Pair, *, across_media: bool) -> Iterator[dict]:
         return
     names = [" ".join(side) for side in (pair.one, pair.other)]
     media = {name: _medium(rows) for name, rows in zip(names, sides, strict=True)}
-    note = refuse_across_media(media, asked=across_media)
+    note = check_same_medium(media, across_media=across_media)
     for statistic in pair.statistics:
         if why := not_located(sides[0], statistic) or not_located(sides[1], statistic):
             yield _identity(pair, statistic) | _nothing(why, len(sides[0])) | {"note": note}

@@ -1,4 +1,4 @@
-"""Rules that a table of numbers can break, by theme; importing this registers all of them."""
+"""The rules of the audit, by theme; importing this package registers all of them."""
 
 from tsnrepro.published.rules import arithmetic, consistency, mechanisms, rates, statistics, trials
 from tsnrepro.published.rules.base import RULES, Check, CheckError

@@ -1,4 +1,4 @@
-"""Numbers that follow from others: percentages, ratios, sums, means, units, denominators."""
+"""Rules on derived numbers: percentages, ratios, sums, means, units, denominators."""
 
 from __future__ import annotations
 
@@ -8,7 +8,13 @@ from typing import Literal
 
 from pydantic import Field
 
-from tsnrepro.published.findings import AuditFinding, Severity, Side, capital, format_number
+from tsnrepro.published.audit_findings import (
+    ComparedValue,
+    Finding,
+    Severity,
+    capitalize,
+    format_number,
+)
 from tsnrepro.published.intervals import Interval, total
 from tsnrepro.published.rules.base import (
     Check,
@@ -16,11 +22,11 @@ from tsnrepro.published.rules.base import (
     RowScope,
     RowsOrPlace,
     TableRows,
-    known_rows,
+    complete_rows,
 )
 from tsnrepro.published.tables import UNIT_SUFFIXES, AuditTable, Catalog, Cell, unit_of
 
-# Factors that a unit or a base taken for another leaves between two numbers.
+# Factors between two numbers by a mistaken unit or base.
 _KNOWN_FACTORS = {
     2: "one counted for two",
     8: "bits for bytes",
@@ -35,31 +41,31 @@ _PLURAL = {UNIT_SUFFIXES["_s"]: "1"}
 class DerivedValue(Check, RowsOrPlace):
     """A derived value follows from its parts, to the last printed digit of all of them."""
 
-    weighs = Severity.CONTRADICTION
+    default_severity = Severity.CONTRADICTION
     column: str | None = None
     """The derived column, where a table is given."""
     formula: Formula
     alternatives: dict[str, Formula] = Field(default_factory=dict)
-    """Other formulas, by name, that explain the value where it does not follow."""
+    """Other formulas, by name, that may explain a value that does not follow."""
     tolerance_percent: float = Field(default=0.0, ge=0)
     tolerance: float = Field(default=0.0, ge=0)
     """Absolute, in the unit of the value."""
 
-    def _find(self, data: Catalog) -> Iterator[AuditFinding]:
+    def _find(self, data: Catalog) -> Iterator[Finding]:
         # The column first: where it is empty, its parts may not even be numbers.
         column = [self.column] if self.column and self.place is None else []
-        for row, *_, computed in known_rows(data, self, *column, self.formula, numbers=False):
+        for row, *_, computed in complete_rows(data, self, *column, self.formula, numbers=False):
             cell = row.at(self.column or "")
             if cell.value is None or self._follows(cell.interval, computed):
                 continue
             slip = cell.rounded and _one_digit_off(cell.interval, computed)
             hint = "; it is one unit of the last digit off" if slip else ""
-            yield self.found(
+            yield self.finding_at(
                 cell,
-                Side.of_cell(cell, f"printed {cell.title}" if cell.rounded else None),
-                Side.of_number("recomputed", computed, cell.unit),
+                ComparedValue.from_cell(cell, f"printed {cell.title}" if cell.rounded else None),
+                ComparedValue.from_number("recomputed", computed, cell.unit),
                 self.formula,
-                f"{capital(cell.title)} does not follow from its parts"
+                f"{capitalize(cell.title)} does not follow from its parts"
                 f"{hint or self._explained(row, cell, computed)}.",
                 severity=Severity.ROUNDING if slip else None,
             )
@@ -69,22 +75,22 @@ class DerivedValue(Check, RowsOrPlace):
         return close or value.overlaps(computed, self.tolerance_percent / 100)
 
     def _explained(self, row: RowScope, cell: Cell, computed: Interval) -> str:
-        """Return which other formula, or which factor, accounts for a value."""
+        """Return the alternative formula or the factor that accounts for a value."""
         for name, formula in self.alternatives.items():
             if self._follows(cell.interval, row.number(formula)):
                 return f"; it is {name}"
         if computed.value and cell.interval.value:
             ratio = computed.value / cell.interval.value
-            for factor, words in _KNOWN_FACTORS.items():
+            for factor, reason in _KNOWN_FACTORS.items():
                 if any(abs(ratio / f - 1) < 0.005 for f in (factor, 1 / factor)):
-                    return f"; they differ by a factor of {format_number(factor)} ({words})"
+                    return f"; they differ by a factor of {format_number(factor)} ({reason})"
         return ""
 
 
 class SumOfRanges(Check):
     """Ranges add up to a range, and their middles to its middle."""
 
-    weighs = Severity.CONTRADICTION
+    default_severity = Severity.CONTRADICTION
     parts: TableRows
     low: Formula
     high: Formula
@@ -92,8 +98,10 @@ class SumOfRanges(Check):
     """The total, ``source/table/row/column``."""
     tolerance: float = Field(default=0.5, ge=0)
 
-    def _find(self, data: Catalog) -> Iterator[AuditFinding]:
-        pairs = [(low, high) for _, low, high in known_rows(data, self.parts, self.low, self.high)]
+    def _find(self, data: Catalog) -> Iterator[Finding]:
+        pairs = [
+            (low, high) for _, low, high in complete_rows(data, self.parts, self.low, self.high)
+        ]
         if not pairs:
             return
         low, high = total(a for a, _ in pairs).value, total(b for _, b in pairs).value
@@ -102,14 +110,14 @@ class SumOfRanges(Check):
         if abs(cell.interval.value - middle) <= self.tolerance:
             return
         inside = low <= cell.interval.value <= high
-        words = "which does not single out" if inside else "not to"
-        yield self.found(
+        relation = "which does not single out" if inside else "not to"
+        yield self.finding_at(
             cell,
-            Side.of_cell(cell, "printed total"),
-            Side.of_number("middle of the summed ranges", middle, cell.unit),
+            ComparedValue.from_cell(cell, "printed total"),
+            ComparedValue.from_number("middle of the summed ranges", middle, cell.unit),
             f"sum({self.low}) = {format_number(low)}, sum({self.high}) = {format_number(high)}",
             f"The parts add up to {format_number(low)} to {format_number(high)} {cell.unit}, "
-            f"middle {format_number(middle)}, {words} {cell.printed}.",
+            f"middle {format_number(middle)}, {relation} {cell.printed}.",
             severity=Severity.UNSUPPORTED if inside else None,
         )
 
@@ -117,28 +125,28 @@ class SumOfRanges(Check):
 class PartsOfWhole(Check, TableRows):
     """Parts that are counted apart add up to the whole."""
 
-    weighs = Severity.IMPOSSIBLE
+    default_severity = Severity.IMPOSSIBLE
     whole: Formula
     parts: list[str] = Field(default_factory=list)
     parts_prefix: str | None = None
-    """Columns whose names begin so are parts as well."""
+    """Columns with this prefix are parts too."""
     tolerance: float = Field(default=0.0, ge=0)
 
-    def _find(self, data: Catalog) -> Iterator[AuditFinding]:
-        for row, whole in known_rows(data, self, self.whole):
+    def _find(self, data: Catalog) -> Iterator[Finding]:
+        for row, whole in complete_rows(data, self, self.whole):
             prefix = self.parts_prefix
             names = [*self.parts, *(c for c in row.columns if prefix and c.startswith(prefix))]
             cells = [row.cell(name) for name in names]
             if any(cell.value is None for cell in cells):
                 continue  # a part was not counted
-            together = sum(cell.interval.value for cell in cells)
-            if abs(together - whole.value) <= self.tolerance + 1e-9 * abs(whole.value):
+            total_of_parts = sum(cell.interval.value for cell in cells)
+            if abs(total_of_parts - whole.value) <= self.tolerance + 1e-9 * abs(whole.value):
                 continue
             cell = row.at(self.whole)
-            yield self.found(
+            yield self.finding_at(
                 cell,
                 row.side(self.whole),
-                Side.of_number("sum of the parts", together, cell.unit),
+                ComparedValue.from_number("sum of the parts", total_of_parts, cell.unit),
                 " + ".join(names) + f" = {self.whole}",
                 "The parts do not add up to the whole.",
             )
@@ -147,14 +155,14 @@ class PartsOfWhole(Check, TableRows):
 class CommonDenominator(Check, TableRows):
     """The percentages of one column have one denominator."""
 
-    weighs = Severity.CONTRADICTION
+    default_severity = Severity.CONTRADICTION
     value: Formula
     percent: Formula
     denominators: dict[str, Formula] = Field(min_length=1)
 
-    def _find(self, data: Catalog) -> Iterator[AuditFinding]:
+    def _find(self, data: Catalog) -> Iterator[Finding]:
         fits: list[tuple[RowScope, Interval, dict[str, Interval]]] = []
-        for row, value, percent in known_rows(data, self, self.value, self.percent):
+        for row, value, percent in complete_rows(data, self, self.value, self.percent):
             shares = {
                 name: Interval.exact(100) * value / row.number(formula)
                 for name, formula in self.denominators.items()
@@ -171,20 +179,20 @@ class CommonDenominator(Check, TableRows):
             if shares[best].overlaps(percent):
                 continue
             fitting = [name for name, share in shares.items() if share.overlaps(percent)]
-            words = f"is a share of {' or '.join(fitting)}" if fitting else "fits none of them"
-            yield self.found(
+            outcome = f"is a share of {' or '.join(fitting)}" if fitting else "fits none of them"
+            yield self.finding_at(
                 row.at(self.percent),
                 row.side(self.percent, "printed share", "%"),
-                Side.of_number(f"share of {best}", shares[best], "%"),
+                ComparedValue.from_number(f"share of {best}", shares[best], "%"),
                 f"100 * {self.value} / ({self.denominators[best]})",
-                f"Other rows are shares of {best}; this one {words}.",
+                f"Other rows are shares of {best}; this one {outcome}.",
             )
 
 
 class Bound(Check, RowsOrPlace):
     """A bound that a document or a definition sets holds for every row."""
 
-    weighs = Severity.CONTRADICTION
+    default_severity = Severity.CONTRADICTION
     left: Formula
     relation: Literal["<", "<=", ">", ">="]
     right: Formula
@@ -193,13 +201,13 @@ class Bound(Check, RowsOrPlace):
     unit: str = ""
     because: str
 
-    def _find(self, data: Catalog) -> Iterator[AuditFinding]:
+    def _find(self, data: Catalog) -> Iterator[Finding]:
         relation = f"({self.left}) {self.relation} ({self.right})"
-        for row, holds in known_rows(data, self, relation, numbers=False):
+        for row, holds in complete_rows(data, self, relation, numbers=False):
             if holds is None:
-                data.left_open.add(self.id)
+                data.undecided.add(self.id)
             if holds is False:
-                yield self.found(
+                yield self.finding_at(
                     row.at(self.left),
                     row.side(self.left, self.left_label, self.unit),
                     row.side(self.right, self.right_label, self.unit),
@@ -211,30 +219,31 @@ class Bound(Check, RowsOrPlace):
 class UnitOfColumn(Check):
     """The unit recorded for a column is the one its name carries; shares lie in 0 to 100 %."""
 
-    weighs = Severity.CONTRADICTION
+    default_severity = Severity.CONTRADICTION
     tables: list[str] = Field(min_length=1)
 
-    def _find(self, data: Catalog) -> Iterator[AuditFinding]:
+    def _find(self, data: Catalog) -> Iterator[Finding]:
         for path in self.tables:
             table = data.table(path)
-            data.looked += len(table.columns)
+            data.compared_rows += len(table.columns)
             for column in table.columns.values():
-                named = unit_of(column.name)
+                expected = unit_of(column.name)
                 recorded = column.units if isinstance(column.units, str) else ""
                 numeric = any(isinstance(v, int | float) for v in column.values if v is not True)
-                if not (named and recorded and numeric) or recorded in (named, _PLURAL.get(named)):
+                known = expected and recorded and numeric
+                if not known or recorded in (expected, _PLURAL.get(expected)):
                     continue
-                yield self.found(
+                yield self.finding_at(
                     table.cell(0, column.name),
-                    Side("unit in the name", named),
-                    Side("unit recorded", recorded),
+                    ComparedValue("unit in the name", expected),
+                    ComparedValue("unit recorded", recorded),
                     f"unit of {column.name}",
-                    f"Column {column.title} is recorded in {recorded}, its name says {named}.",
+                    f"Column {column.title} is recorded in {recorded}, its name has {expected}.",
                 )
             yield from self._shares_outside(table)
 
-    def _shares_outside(self, table: AuditTable) -> Iterator[AuditFinding]:
-        """Yield losses that are no share of what was sent."""
+    def _shares_outside(self, table: AuditTable) -> Iterator[Finding]:
+        """Yield losses below 0 % or above 100 %."""
         for name in table.columns:
             if "loss" not in name or not name.endswith("_percent"):
                 continue
@@ -242,16 +251,18 @@ class UnitOfColumn(Check):
                 if not isinstance(value, int | float) or 0 <= value <= 100:
                     continue
                 cell = table.cell(index, name)
-                yield self.found(
+                yield self.finding_at(
                     cell,
-                    Side.of_cell(cell),
-                    Side.of_number("nearest share", min(max(float(value), 0.0), 100.0), "%"),
+                    ComparedValue.from_cell(cell),
+                    ComparedValue.from_number(
+                        "nearest share", min(max(float(value), 0.0), 100.0), "%"
+                    ),
                     f"0 <= {name} <= 100",
                     "A share of what was sent lies between 0 and 100 %.",
                 )
 
 
 def _one_digit_off(printed: Interval, computed: Interval) -> bool:
-    """Tell whether a number is within one unit of the last printed digit."""
+    """Return whether a number is within one unit of the last printed digit."""
     unit = printed.high - printed.low
     return math.isfinite(unit) and abs(printed.value - computed.value) <= unit * (1 + 1e-9)

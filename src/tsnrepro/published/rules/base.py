@@ -1,4 +1,4 @@
-"""What all rules share: parameters with checked keys, rows with names, findings."""
+"""The base of all rules: validated parameters, selected rows, findings."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, mod
 
 from tsnrepro.common.errors import TsnreproError
 from tsnrepro.published import expressions
+from tsnrepro.published.audit_findings import ComparedValue, Finding, Severity, format_number
 from tsnrepro.published.expressions import EmptyCellError, Operand, readable
-from tsnrepro.published.findings import AuditFinding, Severity, Side, format_number
 from tsnrepro.published.intervals import Interval
 from tsnrepro.published.tables import AuditTable, Catalog, Cell, TableColumn
 
@@ -23,75 +23,74 @@ Scalar = bool | int | float | str
 
 
 class CheckError(TsnreproError):
-    """A check whose parameters do not fit its rule or its data."""
+    """A check with parameters that do not fit its rule or its data."""
 
 
 Formula = Annotated[str, BeforeValidator(str), AfterValidator(expressions.valid)]
-"""An expression; bare names are columns of the row at hand."""
+"""An expression in which names are columns of the current row."""
 
 
 class _Parameters(BaseModel):
-    """Parameters with checked keys: unknown ones are errors."""
+    """Parameters; an unknown key is an error."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 class Check(_Parameters):
-    """A rule bound to what it looks at; each rule is a subclass.
+    """A rule with its parameters; each rule is a subclass.
 
-    The subclass's docstring says in one sentence what holds for every sound record. Its name in
-    files of checks is that of the class in small letters.
+    The docstring of the subclass states in one sentence what is true of every sound record. The
+    name of the rule in files of checks is the name of the class in snake case.
     """
 
     rule: ClassVar[str]
-    weighs: ClassVar[Severity]
-    """How a finding weighs, unless the check says otherwise."""
+    default_severity: ClassVar[Severity]
+    """Severity of the findings, unless the check sets another."""
     id: str
     severity: Severity | None = None
     remark: str = ""
-    """What a finding means for its document."""
+    """The meaning of a finding for its document, appended to the explanation."""
 
     @classmethod
     def __pydantic_init_subclass__(cls, **kwargs: Any) -> None:
         super().__pydantic_init_subclass__(**kwargs)
-        if "weighs" in cls.__dict__:
+        if "default_severity" in cls.__dict__:
             cls.rule = re.sub(r"(?<!^)(?=[A-Z])", "_", cls.__name__).lower()
             RULES[cls.rule] = cls
 
     @classmethod
     def principle(cls) -> str:
-        """Return what holds for every sound record."""
+        """Return what is true of every sound record."""
         return (cls.__doc__ or "").partition("\n")[0]
 
-    def find(self, data: Catalog) -> list[AuditFinding]:
-        """Return what contradicts the rule."""
+    def find(self, data: Catalog) -> list[Finding]:
+        """Return the violations of the rule."""
         return list(self._find(data))
 
-    def _find(self, data: Catalog) -> Iterator[AuditFinding]:
+    def _find(self, data: Catalog) -> Iterator[Finding]:
         raise NotImplementedError
 
-    def found(
+    def finding_at(
         self,
         cell: Cell,
-        first: Side,
-        second: Side,
+        first: ComparedValue,
+        second: ComparedValue,
         formula: str,
         sentence: str,
         *,
         place: str | None = None,
         severity: Severity | None = None,
-    ) -> AuditFinding:
+    ) -> Finding:
         """Return a finding at a cell.
 
-        ``first`` and ``second`` are the two numbers (or words) that it sets against each other,
-        ``formula`` is what was compared and ``sentence`` what came out. ``place`` says in words
-        where it stands, if the cell alone does not; ``severity`` is given where it weighs otherwise
-        than its check says.
+        ``first`` and ``second`` are the compared values, ``formula`` is the comparison and
+        ``sentence`` the explanation. ``place`` and ``severity`` override the place of the cell and
+        the severity of the check.
         """
-        return AuditFinding(
+        return Finding(
             check=self.id,
             rule=self.rule,
-            severity=severity or self.severity or self.weighs,
+            severity=severity or self.severity or self.default_severity,
             source=cell.source,
             place=place or cell.place,
             table=cell.table,
@@ -104,24 +103,24 @@ class Check(_Parameters):
         )
 
 
-LEAST_ROWS = 3
-"""Rows that have to be alike before that is no chance."""
+MIN_ROWS = 3
+"""Fewest rows that have to be alike for a pattern."""
 
 RULES: dict[str, type[Check]] = {}
 """All rules by name; importing ``tsnrepro.published.rules`` fills it."""
 
 
 class _Selection(_Parameters):
-    """Which rows of a table, all of them unless narrowed."""
+    """A selection of rows of a table, by default all."""
 
     rows: list[str] | None = None
     rows_like: list[str] | None = None
-    """Patterns of keys, such as ``loss.threshold.*``."""
+    """Patterns of selected keys, such as ``loss.threshold.*``."""
     except_like: list[str] = []
-    """Patterns of keys whose rows the check is not about."""
+    """Patterns of excluded keys."""
     where: dict[str, Scalar | list[Scalar]] | None = None
     where_if_there: dict[str, Scalar | list[Scalar]] | None = None
-    """As ``where``, for columns that not every record has."""
+    """As ``where``, ignored where a record does not have the column."""
 
 
 class TableRows(_Selection):
@@ -145,17 +144,17 @@ class RowsOrPlace(_Selection):
 
 @dataclass(frozen=True)
 class RowScope:
-    """The scope of a formula: a row's columns as names, and data by function."""
+    """The scope of a formula: the columns of a row by name, and the tables by function."""
 
     data: Catalog
     table: AuditTable | None = None
     index: int = 0
     place: str | None = None
-    """What a check is about that has no row."""
+    """The place of a check that has no row."""
 
     def name(self, name: str) -> Operand:
         """Return the value of a column in this row."""
-        return content(self.cell(name))
+        return cell_value(self.cell(name))
 
     @property
     def columns(self) -> Mapping[str, TableColumn]:
@@ -164,7 +163,7 @@ class RowScope:
 
     @property
     def key(self) -> str:
-        """Return the row's key; empty without a row."""
+        """Return the key of the row; empty without a row."""
         return self.table.keys[self.index] if self.table else ""
 
     def cell(self, column: str) -> Cell:
@@ -174,10 +173,10 @@ class RowScope:
         return self.table.cell(self.index, column)
 
     def at(self, formula: str) -> Cell:
-        """Return the cell that a finding about a formula stands at.
+        """Return the cell at which a finding about a formula is reported.
 
-        It is that of the first column that the formula names, else the row's key; without a row it
-        is the place that the check is about.
+        It is the cell of the first column in the formula, or else of the first column of the table;
+        without a row it is the place of the check.
         """
         if self.table is None:
             return self.data.cell(self.place or "")
@@ -188,38 +187,37 @@ class RowScope:
         """Return the functions that read tables."""
         return {
             "published": self._cell,
-            "foreign": self._cell,
             "cell": self._cell,
             "column": self._column,
             "lookup": self._lookup,
         }
 
     def evaluate(self, formula: str) -> Operand:
-        """Return the value of a formula; raise EmptyCellError where a cell it needs is empty."""
+        """Return the value of a formula; raise EmptyCellError where a cell in it is empty."""
         return expressions.parse(formula).evaluate(self)
 
     def number(self, formula: str) -> Interval:
-        """Return a formula's number; raise CheckError where it is none."""
+        """Return the value of a formula; raise CheckError where it is not a number."""
         value = self.evaluate(formula)
         if not isinstance(value, Interval):
             where = self.table.path if self.table else ""
             raise CheckError(f"formula {formula!r} gives {value!r}, not a number", where)
         return value
 
-    def side(self, formula: str, label: str | None = None, unit: str = "") -> Side:
-        """Return a formula's number as one side, with its printed digits if it is a cell."""
+    def side(self, formula: str, label: str | None = None, unit: str = "") -> ComparedValue:
+        """Return the value of a formula for a finding, with printed digits if it is a cell."""
         parsed = expressions.parse(formula)
         if parsed.is_name and parsed.text in self.columns:
-            return Side.of_cell(self.cell(parsed.text), label)
-        return Side.of_number(label or formula, self.number(formula), unit)
+            return ComparedValue.from_cell(self.cell(parsed.text), label)
+        return ComparedValue.from_number(label or formula, self.number(formula), unit)
 
     def _cell(self, *path: str) -> Operand:
-        return content(self.data.cell("/".join(map(str, path))))
+        return cell_value(self.data.cell("/".join(map(str, path))))
 
     def _column(self, path: str, name: str, rows: list[str] | None = None) -> list[Operand]:
         table = self.data.table(str(path))
         cells = [table.cell(index, str(name)) for index in table.select(rows)]
-        return [content(cell) for cell in cells if cell.value is not None]
+        return [cell_value(cell) for cell in cells if cell.value is not None]
 
     def _lookup(self, path: str, key: str, value: Operand, name: str) -> Operand:
         """Return column ``name`` of the first row whose column ``key`` equals ``value``."""
@@ -227,67 +225,67 @@ class RowScope:
         wanted = value.value if isinstance(value, Interval) else value
         for index in range(len(table)):
             if table.column(str(key)).values[index] == wanted:
-                return content(table.cell(index, str(name)))
+                return cell_value(table.cell(index, str(name)))
         raise EmptyCellError(f"{path} has no row with {key} = {wanted}")
 
 
-def content(cell: Cell) -> Operand:
-    """Return what a cell holds: a number with its range, words or a truth value."""
+def cell_value(cell: Cell) -> Operand:
+    """Return the value of a cell: a number with its range, a text or a boolean."""
     if cell.value is None:
         raise EmptyCellError(f"{cell.path} is empty")
     return cell.value if isinstance(cell.value, str | bool) else cell.interval
 
 
-def rows_of(data: Catalog, selection: TableRows | RowsOrPlace) -> Iterator[RowScope]:
-    """Yield the rows that a check is about."""
+def selected_rows(data: Catalog, selection: TableRows | RowsOrPlace) -> Iterator[RowScope]:
+    """Yield the selected rows of a table, or one scope without a row for a place."""
     if selection.table is None:
         yield RowScope(data, place=getattr(selection, "place", None))
         return
     table = data.table(selection.table)
-    there = {
+    optional = {
         column: value
         for column, value in (selection.where_if_there or {}).items()
         if column in table.columns
     }
-    patterns, others = selection.rows_like, selection.except_like
-    for index in table.select(selection.rows, {**(selection.where or {}), **there}):
+    patterns, excluded = selection.rows_like, selection.except_like
+    for index in table.select(selection.rows, {**(selection.where or {}), **optional}):
         row = RowScope(data, table, index)
-        wanted = patterns is None or any(fnmatchcase(row.key, one) for one in patterns)
-        if wanted and not any(fnmatchcase(row.key, one) for one in others):
+        selected = patterns is None or any(fnmatchcase(row.key, one) for one in patterns)
+        if selected and not any(fnmatchcase(row.key, one) for one in excluded):
             yield row
 
 
-def known_rows(
+def complete_rows(
     data: Catalog, selection: TableRows | RowsOrPlace, *formulas: str, numbers: bool = True
 ) -> Iterator[tuple[Any, ...]]:
-    """Yield (row, value of each formula) for the rows in which no needed cell is empty.
+    """Yield (row, value of each formula) for the rows without an empty cell in the formulas.
 
     Raises
     ------
     CheckError
-        A formula gives no number, where ``numbers`` are asked for.
+        The value of a formula is not a number, where ``numbers`` is true.
     """
-    for row in rows_of(data, selection):
+    for row in selected_rows(data, selection):
         try:
             values = [(row.number if numbers else row.evaluate)(formula) for formula in formulas]
         except EmptyCellError:
             continue
-        data.looked += 1
+        data.compared_rows += 1
         yield (row, *values)
 
 
-def plain(value: Operand) -> object:
-    """Return a value to compare by: a number without its range, words as they are."""
+def bare_value(value: Operand) -> object:
+    """Return a number without its range, any other value unchanged."""
     return value.value if isinstance(value, Interval) else value
 
 
-def shown(value: object) -> str:
+def formatted(value: object) -> str:
     """Return a value as text."""
-    bare = plain(value)
+    bare = bare_value(value)
     return format_number(bare) if isinstance(bare, int | float) else str(bare)
 
 
 def relative_spread(values: Sequence[float]) -> float:
-    """Return the sample standard deviation over the magnitude of the mean."""
+    """Return the sample standard deviation divided by the magnitude of the mean."""
     centre = statistics.fmean(values)
     return statistics.stdev(values) / abs(centre) if centre else math.inf

@@ -1,4 +1,4 @@
-"""One thing said in several places: quantities, names, records and what is read into them."""
+"""Rules on consistency: one quantity or name in several places, and circular arguments."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from pydantic import Field
 
-from tsnrepro.published.findings import AuditFinding, Severity, Side
+from tsnrepro.published.audit_findings import ComparedValue, Finding, Severity
 from tsnrepro.published.intervals import Interval
 from tsnrepro.published.rules.base import (
     Check,
@@ -15,9 +15,9 @@ from tsnrepro.published.rules.base import (
     Formula,
     RowsOrPlace,
     TableRows,
-    known_rows,
-    plain,
-    shown,
+    bare_value,
+    complete_rows,
+    formatted,
 )
 from tsnrepro.published.tables import Catalog, Cell
 
@@ -25,34 +25,35 @@ from tsnrepro.published.tables import Catalog, Cell
 class SameQuantity(Check):
     """One quantity has one value, as far as its digits go."""
 
-    weighs = Severity.CONTRADICTION
+    default_severity = Severity.CONTRADICTION
     quantity: str
     places: list[str] = Field(min_length=2)
     tolerance_percent: float = Field(default=0.0, ge=0)
 
-    def _find(self, data: Catalog) -> Iterator[AuditFinding]:
+    def _find(self, data: Catalog) -> Iterator[Finding]:
         cells = [data.cell(path) for path in self.places]
-        settled: list[Cell] = cells[:1]
+        distinct: list[Cell] = cells[:1]
         for cell in cells[1:]:
             tolerance = self.tolerance_percent / 100
-            if any(_bare(one).overlaps(_bare(cell), tolerance) for one in settled):
-                continue  # it agrees with one value already met: no new conflict
-            settled.append(cell)
-            first = settled[0]
-            yield self.found(
+            if any(_number(one).overlaps(_number(cell), tolerance) for one in distinct):
+                continue  # it agrees with an earlier value: no new conflict
+            distinct.append(cell)
+            where = _where(distinct[0], cell)
+            first = ComparedValue.from_cell(distinct[0], where)
+            here = ComparedValue.from_cell(cell, "here")
+            yield self.finding_at(
                 cell,
-                Side.of_cell(first, _where(first, cell)),
-                Side.of_cell(cell, "here"),
+                first,
+                here,
                 f"one value for the {self.quantity}",
-                f"The {self.quantity} is {Side.of_cell(first).text} in {_where(first, cell)}, "
-                f"and {Side.of_cell(cell).text} here.",
+                f"The {self.quantity} is {first.text} in {where}, and {here.text} here.",
             )
 
 
 class SameColumn(Check):
     """A quantity that stands in two tables is the same in both, row by row."""
 
-    weighs = Severity.CONTRADICTION
+    default_severity = Severity.CONTRADICTION
     quantity: str
     first: TableRows
     first_value: Formula
@@ -61,22 +62,22 @@ class SameColumn(Check):
     second_value: Formula
     second_key: list[Formula] = Field(min_length=1)
 
-    def _find(self, data: Catalog) -> Iterator[AuditFinding]:
+    def _find(self, data: Catalog) -> Iterator[Finding]:
         by_key = {
-            tuple(map(plain, key)): (row, value)
-            for row, value, *key in known_rows(
+            tuple(map(bare_value, key)): (row, value)
+            for row, value, *key in complete_rows(
                 data, self.first, self.first_value, *self.first_key, numbers=False
             )
         }
-        for row, value, *key in known_rows(
+        for row, value, *key in complete_rows(
             data, self.second, self.second_value, *self.second_key, numbers=False
         ):
-            before, expected = by_key.get(tuple(map(plain, key)), (row, value))
+            before, expected = by_key.get(tuple(map(bare_value, key)), (row, value))
             if value.overlaps(expected):
                 continue
             original = before.at(self.first_value)
             cell = row.at(self.second_value)
-            yield self.found(
+            yield self.finding_at(
                 cell,
                 before.side(self.first_value, _where(original, cell), original.unit),
                 row.side(self.second_value, "here", cell.unit),
@@ -88,36 +89,36 @@ class SameColumn(Check):
 class SameThing(Check):
     """One thing has one name: model, version, port, place."""
 
-    weighs = Severity.CONTRADICTION
+    default_severity = Severity.CONTRADICTION
     thing: str
     places: list[str] = Field(min_length=2)
     pattern: str | None = None
-    """Regular expression for the part of the text that names it; its first group, if any."""
+    """Regular expression for the name in the text; its first group, if any."""
     classes: dict[str, str] = Field(default_factory=dict)
-    """What a text means, by a word that it contains."""
+    """Names by a word that the text contains."""
 
-    def _find(self, data: Catalog) -> Iterator[AuditFinding]:
-        named: dict[str, Cell] = {}
+    def _find(self, data: Catalog) -> Iterator[Finding]:
+        cells: dict[str, Cell] = {}
         for cell in map(data.cell, self.places):
-            meaning = self._meaning(cell)
-            if meaning in named:
+            name = self._name(cell)
+            if name in cells:
                 continue
-            named[meaning] = cell
-            said, first = next(iter(named.items()))
+            cells[name] = cell
+            first_name, first = next(iter(cells.items()))
             if first is not cell:
-                yield self.found(
+                yield self.finding_at(
                     cell,
-                    Side(_where(first, cell), said),
-                    Side("here", meaning),
+                    ComparedValue(_where(first, cell), first_name),
+                    ComparedValue("here", name),
                     f"one name for the {self.thing}",
-                    f"The {self.thing} is {said} in {_where(first, cell)}, and {meaning} here.",
+                    f"The {self.thing} is {first_name} in {_where(first, cell)}, and {name} here.",
                 )
 
-    def _meaning(self, cell: Cell) -> str:
+    def _name(self, cell: Cell) -> str:
         text = cell.printed
-        for word, meaning in self.classes.items():
+        for word, name in self.classes.items():
             if word.lower() in text.lower():
-                return meaning
+                return name
         if self.classes:
             known = ", ".join(self.classes)
             raise CheckError(f"{text!r} is in none of the classes {known}", cell.path)
@@ -132,50 +133,50 @@ class SameThing(Check):
 class ValueUnderTwoLabels(Check):
     """A measured value belongs to one condition; the same digits under two are one misplaced."""
 
-    weighs = Severity.CONTRADICTION
+    default_severity = Severity.CONTRADICTION
     places: list[str] = Field(min_length=2, max_length=2)
     labels: list[Formula] = Field(min_length=2, max_length=2)
     label: str
     unit: str = ""
 
-    def _find(self, data: Catalog) -> Iterator[AuditFinding]:
+    def _find(self, data: Catalog) -> Iterator[Finding]:
         cells = [data.cell(path) for path in self.places]
         labels = []
         for path, formula in zip(self.places, self.labels, strict=True):
             selection = RowsOrPlace(table="/".join(path.split("/")[:2]), rows=[path.split("/")[2]])
-            ((_, label),) = known_rows(data, selection, formula, numbers=False)
+            ((_, label),) = complete_rows(data, selection, formula, numbers=False)
             labels.append(label)
-        if cells[0].value != cells[1].value or plain(labels[0]) == plain(labels[1]):
+        if cells[0].value != cells[1].value or bare_value(labels[0]) == bare_value(labels[1]):
             return
         first, second = (
-            Side(f"{self.label} in {_where(cell, cells[0])}", shown(label), self.unit)
+            ComparedValue(f"{self.label} in {_where(cell, cells[0])}", formatted(label), self.unit)
             for cell, label in zip(cells, labels, strict=True)
         )
-        yield self.found(
+        yield self.finding_at(
             cells[0],
             first,
             second,
             f"{cells[0].printed} at one {self.label}",
-            f"{Side.of_cell(cells[0]).text} stands at {self.label} {shown(labels[0])} here and at "
-            f"{shown(labels[1])} in {_where(cells[1], cells[0])}.",
+            f"{ComparedValue.from_cell(cells[0]).text} is at {self.label} {formatted(labels[0])} "
+            f"here and at {formatted(labels[1])} in {_where(cells[1], cells[0])}.",
         )
 
 
 class CircularInput(Check, RowsOrPlace):
     """A model whose input is the result it explains explains nothing."""
 
-    weighs = Severity.UNSUPPORTED
+    default_severity = Severity.UNSUPPORTED
     input: Formula
     result: Formula
     input_label: str
     unit: str
 
-    def _find(self, data: Catalog) -> Iterator[AuditFinding]:
-        for row, given, result in known_rows(data, self, self.input, self.result):
+    def _find(self, data: Catalog) -> Iterator[Finding]:
+        for row, given, result in complete_rows(data, self, self.input, self.result):
             if given.overlaps(result, tolerance=0.01):
-                yield self.found(
+                yield self.finding_at(
                     row.at(self.input),
-                    Side.of_number(self.input_label, given, self.unit),
+                    ComparedValue.from_number(self.input_label, given, self.unit),
                     row.side(self.result, "result to be explained", self.unit),
                     f"{self.input} = {self.result}",
                     "The model's input is the measured result itself.",
@@ -183,12 +184,12 @@ class CircularInput(Check, RowsOrPlace):
 
 
 def _where(cell: Cell, seen_from: Cell) -> str:
-    """Return a cell's place, with its document where that is another one."""
+    """Return the place of a cell, with its document where that is another one."""
     return cell.origin if cell.source == seen_from.source else f"{cell.source}, {cell.origin}"
 
 
-def _bare(cell: Cell) -> Interval:
-    """Return a cell's number; a bound counts as the number it names."""
+def _number(cell: Cell) -> Interval:
+    """Return the number of a cell; a bound counts as its number."""
     if cell.rounded and cell.qualifier != "approximately":
         return Interval.printed(cell.printed)
     return cell.interval

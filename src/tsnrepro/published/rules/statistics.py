@@ -1,4 +1,4 @@
-"""What statistics of one sample, and of several, cannot look like."""
+"""Rules on statistics of one sample and of several."""
 
 from __future__ import annotations
 
@@ -9,37 +9,44 @@ from collections.abc import Iterable, Iterator
 
 from pydantic import Field
 
-from tsnrepro.published.findings import AuditFinding, Severity, Side, capital, format_number, plural
+from tsnrepro.published.audit_findings import (
+    ComparedValue,
+    Finding,
+    Severity,
+    capitalize,
+    format_number,
+    plural,
+)
 from tsnrepro.published.intervals import Interval, format_range
 from tsnrepro.published.rules.base import (
-    LEAST_ROWS,
+    MIN_ROWS,
     Check,
     CheckError,
     Formula,
     RowScope,
     TableRows,
-    known_rows,
+    complete_rows,
     relative_spread,
-    rows_of,
+    selected_rows,
 )
 from tsnrepro.published.tables import Catalog, Cell
 
-_MOST_COMBINATIONS = 100_000
-# What binary arithmetic may be off by, relatively.
-_ROUNDED = 1e-9
-# Standard deviation of a ratio over its mean, at most, for it to count as constant.
-_LARGEST_SPREAD = 1e-3
+_MAX_COMBINATIONS = 100_000
+# Relative error of binary arithmetic.
+_RELATIVE_TOLERANCE = 1e-9
+# Largest relative standard deviation of a constant ratio.
+_MAX_SPREAD = 1e-3
 
 
 class OrderOfStatistics(Check, TableRows):
     """Minimum, quantiles and maximum of one sample never descend; the mean lies between."""
 
-    weighs = Severity.IMPOSSIBLE
+    default_severity = Severity.IMPOSSIBLE
     columns: list[str] = Field(min_length=2)
     between: list[str] = Field(default_factory=list)
 
-    def _find(self, data: Catalog) -> Iterator[AuditFinding]:
-        for row in rows_of(data, self):
+    def _find(self, data: Catalog) -> Iterator[Finding]:
+        for row in selected_rows(data, self):
             cells = [row.cell(column) for column in self.columns]
             inner = [row.cell(column) for column in self.between]
             pairs = list(itertools.combinations(cells, 2))
@@ -47,51 +54,51 @@ class OrderOfStatistics(Check, TableRows):
             for lower, upper in pairs:
                 if lower.value is None or upper.value is None:
                     continue
-                data.looked += 1
+                data.compared_rows += 1
                 least, most = lower.interval.low, upper.interval.high
-                # A mean of equal values is off in its last bit.
-                if least > most and not math.isclose(least, most, rel_tol=_ROUNDED):
-                    yield self.found(
+                # A mean of equal values may differ in its last bit.
+                if least > most and not math.isclose(least, most, rel_tol=_RELATIVE_TOLERANCE):
+                    yield self.finding_at(
                         upper,
-                        Side.of_cell(lower),
-                        Side.of_cell(upper),
+                        ComparedValue.from_cell(lower),
+                        ComparedValue.from_cell(upper),
                         f"{lower.column} <= {upper.column}",
-                        f"{capital(upper.title)} is below {lower.title} of the same sample.",
+                        f"{capitalize(upper.title)} is below {lower.title} of the same sample.",
                     )
 
 
 class ConstantRatio(Check, TableRows):
     """Independent measurements have no fixed ratio over samples whose size differs."""
 
-    weighs = Severity.IMPOSSIBLE
+    default_severity = Severity.IMPOSSIBLE
     numerators: list[str] = Field(min_length=1)
     denominator: str
     least_variation: float = Field(default=0.05, gt=0)
-    """Coefficient of variation of the denominator, at least, for a constant to mean anything."""
+    """Smallest coefficient of variation of the denominator for which a constant is a finding."""
 
-    def _find(self, data: Catalog) -> Iterator[AuditFinding]:
+    def _find(self, data: Catalog) -> Iterator[Finding]:
         for numerator in self.numerators:
-            known = known_rows(data, self, numerator, self.denominator)
+            known = complete_rows(data, self, numerator, self.denominator)
             found = [(row, top.value, base.value) for row, top, base in known if base.value]
             ratios = [top / base for _, top, base in found]
-            if len(ratios) < LEAST_ROWS:
+            if len(ratios) < MIN_ROWS:
                 continue
             variation = relative_spread([base for *_, base in found])
             spread, centre = relative_spread(ratios), statistics.fmean(ratios)
-            # A ratio of one is no spread at all: minimum, mean and maximum of a constant delay.
-            constant = spread < _LARGEST_SPREAD and abs(centre - 1) > _LARGEST_SPREAD
+            # A ratio of one is legitimate: minimum, mean and maximum of a constant delay.
+            constant = spread < _MAX_SPREAD and abs(centre - 1) > _MAX_SPREAD
             if not constant or variation < self.least_variation:
                 continue
             row = found[0][0]
             cell, base = row.cell(numerator), row.cell(self.denominator)
-            yield self.found(
+            yield self.finding_at(
                 cell,
-                Side(f"mean ratio to {base.title}", centre),
-                Side("relative spread of the ratio", spread),
+                ComparedValue(f"mean ratio to {base.title}", centre),
+                ComparedValue("relative spread of the ratio", spread),
                 f"sd({numerator} / {self.denominator}) / mean over {plural(len(ratios), 'row')} "
-                f"< {_LARGEST_SPREAD:g}",
-                f"{capital(cell.title)} is {format_number(centre, 3)} times {base.title} in every "
-                "row: one factor made it, not measurements.",
+                f"< {_MAX_SPREAD:g}",
+                f"{capitalize(cell.title)} is {format_number(centre, 3)} times {base.title} in "
+                "every row: computed with a factor, not measured.",
                 place=f"{row.table.title}, {plural(len(ratios), 'row')}, {cell.title}",
             )
 
@@ -99,29 +106,29 @@ class ConstantRatio(Check, TableRows):
 class IntervalFromTrials(Check, TableRows):
     """An interval needs two trials, and on a grid Student's t leaves few intervals possible."""
 
-    weighs = Severity.IMPOSSIBLE
+    default_severity = Severity.IMPOSSIBLE
     low: Formula
     high: Formula
     trials: Formula
     level_percent: Formula = "95"
     least_trials: int = Field(default=2, ge=1)
-    """Trials that an interval needs; one does where it counts packets, not trials."""
+    """Fewest trials for an interval; one where it is an interval over packets."""
     grid: list[float] | None = None
-    """Values that a trial can return, where the trials run over a grid."""
+    """Possible results of a trial, where the trials run over a grid."""
     grid_column: Formula | None = None
-    """A list of these values, by ``column(...)``."""
+    """A formula for the grid, with ``column(...)``."""
 
-    def _find(self, data: Catalog) -> Iterator[AuditFinding]:
-        for row, low, high, count in known_rows(data, self, self.low, self.high, self.trials):
+    def _find(self, data: Catalog) -> Iterator[Finding]:
+        for row, low, high, count in complete_rows(data, self, self.low, self.high, self.trials):
             cell = row.at(self.low)
             trials = round(count.value)
-            printed = Side("printed half width", (high.value - low.value) / 2, cell.unit)
+            printed = ComparedValue("printed half width", (high.value - low.value) / 2, cell.unit)
             if trials < self.least_trials:
                 if high.value > low.value:
-                    yield self.found(
+                    yield self.finding_at(
                         cell,
                         printed,
-                        Side("trials", trials),
+                        ComparedValue("trials", trials),
                         f"an interval needs at least {plural(self.least_trials, 'trial')}",
                         f"No interval follows from {plural(trials, 'trial')}.",
                     )
@@ -143,10 +150,10 @@ class IntervalFromTrials(Check, TableRows):
                     "Only the normal quantile gives this interval, which is too narrow for "
                     f"{trials} trials; Student's does not"
                 )
-            yield self.found(
+            yield self.finding_at(
                 cell,
                 printed,
-                Side("nearest half width that trials give", (most - least) / 2, cell.unit),
+                ComparedValue("nearest half width that trials give", (most - least) / 2, cell.unit),
                 f"mean ± t({level:g}, {trials - 1}) sd / sqrt({trials}) over all "
                 f"{plural(trials, 'trial')} on {plural(len(grid), 'tested rate')}",
                 f"{sentence}; the nearest is {format_range(least, most)}.",
@@ -163,25 +170,25 @@ class IntervalFromTrials(Check, TableRows):
 class ConstantColumn(Check, TableRows):
     """A statistic of samples that differ does not come out the same in every digit."""
 
-    weighs = Severity.UNSUPPORTED
+    default_severity = Severity.UNSUPPORTED
     columns: list[str] = Field(min_length=1)
     beside: str
 
-    def _find(self, data: Catalog) -> Iterator[AuditFinding]:
+    def _find(self, data: Catalog) -> Iterator[Finding]:
         for column in self.columns:
-            pairs = list(known_rows(data, self, column, self.beside))
+            pairs = list(complete_rows(data, self, column, self.beside))
             values = {value.value for _, value, _ in pairs}
             others = {other.value for *_, other in pairs}
-            if len(pairs) < LEAST_ROWS or len(values) > 1 or len(others) == 1 or values == {0}:
+            if len(pairs) < MIN_ROWS or len(values) > 1 or len(others) == 1 or values == {0}:
                 continue
             row = pairs[0][0]
             cell = row.cell(column)
-            yield self.found(
+            yield self.finding_at(
                 cell,
-                Side.of_cell(cell, f"{cell.title} of {plural(len(pairs), 'row')}"),
-                Side(f"different values of {self.beside}", len(others)),
+                ComparedValue.from_cell(cell, f"{cell.title} of {plural(len(pairs), 'row')}"),
+                ComparedValue(f"different values of {self.beside}", len(others)),
                 f"{column} differs where {self.beside} does",
-                f"{capital(cell.title)} is the same in every row: one number was copied.",
+                f"{capitalize(cell.title)} is the same in every row: one number was copied.",
                 place=f"{row.table.title}, {plural(len(pairs), 'row')}, {cell.title}",
             )
 
@@ -189,13 +196,13 @@ class ConstantColumn(Check, TableRows):
 class RepeatedRows(Check, TableRows):
     """Two measurements do not repeat each other in every digit: one is a copy."""
 
-    weighs = Severity.UNSUPPORTED
+    default_severity = Severity.UNSUPPORTED
     columns: list[str] = Field(min_length=2)
     more_tables: list[str] = Field(default_factory=list)
     spread: str | None = None
-    """Column that has to exceed zero: samples without any spread repeat each other rightly."""
+    """Column that has to be positive: samples without spread may be equal."""
 
-    def _find(self, data: Catalog) -> Iterator[AuditFinding]:
+    def _find(self, data: Catalog) -> Iterator[Finding]:
         seen: dict[tuple[object, ...], Cell] = {}
         for path in (self.table, *self.more_tables):
             table = data.table(path)
@@ -207,16 +214,16 @@ class RepeatedRows(Check, TableRows):
                 varies = isinstance(spread, int | float) and spread > 0
                 if None in values or not any(values) or not varies:
                     continue
-                data.looked += 1
+                data.compared_rows += 1
                 original = seen.setdefault(values, cells[0])
                 if original is not cells[0]:
-                    yield self.found(
+                    yield self.finding_at(
                         cells[0],
-                        Side.of_cell(original, original.origin),
-                        Side.of_cell(cells[0], cells[0].origin),
+                        ComparedValue.from_cell(original, original.origin),
+                        ComparedValue.from_cell(cells[0], cells[0].origin),
                         " and ".join(f"equal {column}" for column in self.columns),
                         f"All {len(self.columns)} statistics repeat those of {original.origin}: "
-                        "one measurement stands in two places.",
+                        "one measurement is in two places.",
                     )
 
 
@@ -231,14 +238,14 @@ def _gives(intervals: Iterable[_Ends], low: Interval, high: Interval) -> bool:
 def _intervals(
     grid: list[float], trials: int, level: float, *, normal: bool = False
 ) -> Iterator[_Ends]:
-    """Yield every Student's t interval, or normal one, that results on a grid can give."""
-    if math.comb(len(grid) + trials - 1, trials) > _MOST_COMBINATIONS:
+    """Yield all Student's t (or normal) intervals that results on a grid can have."""
+    if math.comb(len(grid) + trials - 1, trials) > _MAX_COMBINATIONS:
         raise CheckError(
             f"{trials} trials on {len(grid)} rates have too many outcomes to list",
             "interval_from_trials",
             "Give fewer grid values",
         )
-    from scipy.special import ndtri, stdtrit  # noqa: PLC0415 - only this rule needs scipy
+    from scipy.special import ndtri, stdtrit  # noqa: PLC0415 - for this rule alone
 
     upper = 0.5 + level / 2
     quantile = float(ndtri(upper) if normal else stdtrit(trials - 1, upper))

@@ -1,4 +1,4 @@
-"""How trials were run: their lengths, counts, stops and what was left out."""
+"""Rules on trials: durations, counts, stops and omissions."""
 
 from __future__ import annotations
 
@@ -8,7 +8,13 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
-from tsnrepro.published.findings import AuditFinding, Severity, Side, format_number, plural
+from tsnrepro.published.audit_findings import (
+    ComparedValue,
+    Finding,
+    Severity,
+    format_number,
+    plural,
+)
 from tsnrepro.published.rules.base import (
     Check,
     CheckError,
@@ -16,40 +22,40 @@ from tsnrepro.published.rules.base import (
     RowScope,
     RowsOrPlace,
     TableRows,
-    known_rows,
-    plain,
-    shown,
+    bare_value,
+    complete_rows,
+    formatted,
 )
 from tsnrepro.published.tables import Catalog
 
-# Share of a test's duration that its round trips fill.
-_LEAST_FILL, _MOST_FILL = 0.6, 1.02
-# Share of a table's trials that end at one time, at least, for a timeout.
-_LEAST_SHARE = 0.8
+# Share of the duration of a test that its round trips fill.
+_MIN_FILL, _MAX_FILL = 0.6, 1.02
+# Smallest share of the trials of a table that end at one time by a timeout.
+_MIN_TIMEOUT_SHARE = 0.8
 
 
 class RoundTripConvention(Check, RowsOrPlace):
     """One exchange follows the other, so round trips times their number fill the test."""
 
-    weighs = Severity.CONTRADICTION
+    default_severity = Severity.CONTRADICTION
     mean_us: Formula
     observations: Formula
     duration_s: Formula
     stated: Literal["half", "whole"]
     """Whether the mean is called half a round trip (one way) or a whole one."""
 
-    def _find(self, data: Catalog) -> Iterator[AuditFinding]:
+    def _find(self, data: Catalog) -> Iterator[Finding]:
         halves = 2 if self.stated == "half" else 1
         formulas = (self.mean_us, self.observations, self.duration_s)
-        for row, mean, count, duration in known_rows(data, self, *formulas):
+        for row, mean, count, duration in complete_rows(data, self, *formulas):
             filled = halves * mean.value * 1e-6 * count.value
-            if _LEAST_FILL <= filled / duration.value <= _MOST_FILL:
+            if _MIN_FILL <= filled / duration.value <= _MAX_FILL:
                 continue
             other = (3 - halves) * mean.value * 1e-6 * count.value
-            fits_other = _LEAST_FILL <= other / duration.value <= _MOST_FILL
+            fits_other = _MIN_FILL <= other / duration.value <= _MAX_FILL
             if fits_other and (halves == 2 or other / duration.value > 0.85):
                 meant = "half" if halves == 1 else "whole"
-                first = Side.of_number(f"{3 - halves} n mean", other, "s")
+                first = ComparedValue.from_number(f"{3 - halves} n mean", other, "s")
                 second = row.side(self.duration_s, "duration", "s")
                 sentence = (
                     f"The values are {meant} round trips: only then do "
@@ -58,13 +64,13 @@ class RoundTripConvention(Check, RowsOrPlace):
             else:
                 fitting = duration.value / (halves * mean.value * 1e-6)
                 first = row.side(self.observations, "observations")
-                second = Side.of_number("observations that fill the test", fitting)
+                second = ComparedValue.from_number("observations that fill the test", fitting)
                 sentence = (
                     f"{format_number(count.value)} exchanges of this mean take "
                     f"{format_number(filled, 4)} s, not {format_number(duration.value)} s: "
                     "count and mean belong to different tests."
                 )
-            yield self.found(
+            yield self.finding_at(
                 row.at(self.mean_us),
                 first,
                 second,
@@ -76,15 +82,15 @@ class RoundTripConvention(Check, RowsOrPlace):
 class TimeoutAsResult(Check, TableRows):
     """A trial that was stopped by a clock measures the clock; others run as long as planned."""
 
-    weighs = Severity.IMPOSSIBLE
+    default_severity = Severity.IMPOSSIBLE
     run_time_s: Formula
     planned_s: Formula
     tolerance_percent: float = Field(default=20.0, gt=0)
     tolerance_s: float = Field(default=0.0, ge=0)
-    """What a trial may be off by, however short it is."""
+    """Tolerance for trials of any duration."""
 
-    def _find(self, data: Catalog) -> Iterator[AuditFinding]:
-        known = list(known_rows(data, self, self.run_time_s, self.planned_s))
+    def _find(self, data: Catalog) -> Iterator[Finding]:
+        known = list(complete_rows(data, self, self.run_time_s, self.planned_s))
         most, at_least_s = self.tolerance_percent / 100, self.tolerance_s
         off = [
             item
@@ -95,13 +101,13 @@ class TimeoutAsResult(Check, TableRows):
             return
         common = median(item[1].value for item in off)
         together = [item for item in off if abs(item[1].value / common - 1) < 0.01]
-        if len(together) > 1 and len(together) >= _LEAST_SHARE * len(known):
+        if len(together) > 1 and len(together) >= _MIN_TIMEOUT_SHARE * len(known):
             row, _, planned = together[0]
             cell = row.at(self.run_time_s)
-            yield self.found(
+            yield self.finding_at(
                 cell,
-                Side.of_number("common run time", common, "s"),
-                Side.of_number("planned", planned, "s"),
+                ComparedValue.from_number("common run time", common, "s"),
+                ComparedValue.from_number("planned", planned, "s"),
                 f"{self.run_time_s} = {self.planned_s}",
                 f"{len(together)} of {len(known)} trials ended at {format_number(common, 4)} s: a "
                 f"rate over it is {format_number(planned.value / common, 3)} of the target by "
@@ -111,17 +117,17 @@ class TimeoutAsResult(Check, TableRows):
             return
         for row, run_time, planned in off:
             word = "early" if run_time.value < planned.value else "late"
-            yield self.found(
+            yield self.finding_at(
                 row.at(self.run_time_s),
                 row.side(self.run_time_s, None, "s"),
                 row.side(self.planned_s, "planned", "s"),
                 f"{self.run_time_s} = {self.planned_s} ± {self.tolerance_percent:g} %",
-                f"The trial ended {word} and stands among the others as a result.",
+                f"The trial ended {word} and is reported as a result like the others.",
             )
 
 
 class LossPoints(TableRows):
-    """Loss by rate in one table."""
+    """Loss by rate in a table."""
 
     rate_mbps: Formula
     loss_percent: Formula
@@ -131,15 +137,15 @@ class LossPoints(TableRows):
 class LossBelowThreshold(Check, RowsOrPlace):
     """A zero-loss threshold lies below the lowest rate at which something was lost."""
 
-    weighs = Severity.CONTRADICTION
+    default_severity = Severity.CONTRADICTION
     threshold_mbps: Formula
     points: list[LossPoints] = Field(min_length=1)
 
-    def _find(self, data: Catalog) -> Iterator[AuditFinding]:
+    def _find(self, data: Catalog) -> Iterator[Finding]:
         points = [
             (point, row, rate.value, loss.value)
             for point in self.points
-            for row, rate, loss in known_rows(data, point, point.rate_mbps, point.loss_percent)
+            for row, rate, loss in complete_rows(data, point, point.rate_mbps, point.loss_percent)
         ]
         lossy = [item for item in points if item[3] > 0]
         if not lossy:
@@ -147,21 +153,23 @@ class LossBelowThreshold(Check, RowsOrPlace):
         point, lossy_row, rate, loss = min(lossy, key=lambda item: item[2])
         clean = [item[2] for item in points if item[2] < rate]
         below = f"; nothing was lost up to {format_number(max(clean))} Mb/s" if clean else ""
-        for row, threshold in known_rows(data, self, self.threshold_mbps):
+        for row, threshold in complete_rows(data, self, self.threshold_mbps):
             if threshold.low <= rate:
                 continue
             where = lossy_row.at(point.rate_mbps).origin
-            yield self.found(
+            yield self.finding_at(
                 row.at(self.threshold_mbps),
                 row.side(self.threshold_mbps, "rate called free of loss", "Mb/s"),
-                Side(f"rate with {format_number(loss)} % loss ({point.label})", rate, "Mb/s"),
+                ComparedValue(
+                    f"rate with {format_number(loss)} % loss ({point.label})", rate, "Mb/s"
+                ),
                 f"{self.threshold_mbps} <= min(rate with loss > 0 %)",
                 f"{where} has {format_number(loss)} % loss at a lower rate{below}.",
             )
 
 
 class Group(TableRows):
-    """One of the groups that are compared."""
+    """One of the compared groups."""
 
     label: str
 
@@ -172,14 +180,14 @@ class EqualTreatment(Check):
     Either ``groups`` names them, or ``by`` splits one ``table`` by a column's values.
     """
 
-    weighs = Severity.UNSUPPORTED
+    default_severity = Severity.UNSUPPORTED
     groups: list[Group] | None = None
     table: str | None = None
     by: str | None = None
     same: list[Formula] = Field(default_factory=list)
-    """Values that have to be the same, such as durations."""
+    """Values that have to be equal, such as durations."""
     match: list[Formula] = Field(default_factory=list)
-    """Columns that identify a point; groups have to have the same points."""
+    """Columns that identify a point; the groups have to have the same points."""
     counts: bool = False
     """Whether each point needs the same number of rows in every group."""
     unit: str = ""
@@ -190,7 +198,7 @@ class EqualTreatment(Check):
             raise ValueError("give either groups, or a table and the column to split it by")
         return self
 
-    def _find(self, data: Catalog) -> Iterator[AuditFinding]:
+    def _find(self, data: Catalog) -> Iterator[Finding]:
         points = {group.label: self._points(data, group) for group in self._groups(data)}
         first, *others = points
         for other in others:
@@ -208,40 +216,42 @@ class EqualTreatment(Check):
         ]
 
     def _points(self, data: Catalog, group: Group) -> dict[tuple[object, ...], list]:
-        """Return the rows of a group, each with its values, by the point they belong to."""
+        """Return the rows of a group by point, each with its values."""
         found: dict[tuple[object, ...], list] = {}
-        for row, *values in known_rows(data, group, *self.match, *self.same, numbers=False):
-            bare = [plain(value) for value in values]
+        for row, *values in complete_rows(data, group, *self.match, *self.same, numbers=False):
+            bare = [bare_value(value) for value in values]
             split = len(self.match)
             found.setdefault(tuple(bare[:split]), []).append((row, bare[split:]))
         return found
 
-    def _compared(self, points: dict[str, dict], first: str, other: str) -> Iterator[AuditFinding]:
-        """Yield what differs between two groups, point by point."""
+    def _compared(self, points: dict[str, dict], first: str, other: str) -> Iterator[Finding]:
+        """Yield the differences between two groups, by point."""
         for point in points[first] | points[other]:
             here, there = (points[group].get(point, []) for group in (first, other))
             anchor: RowScope = (here or there)[0][0]
-            at = ", ".join(f"{name} {shown(v)}" for name, v in zip(self.match, point, strict=True))
+            at = ", ".join(
+                f"{name} {formatted(v)}" for name, v in zip(self.match, point, strict=True)
+            )
             place = f"{first} against {other}" + (f" at {at}" if at else "")
             if not (here and there) or (self.counts and len(here) != len(there)):
-                yield self.found(
+                yield self.finding_at(
                     anchor.at((self.match or self.same)[0]),
-                    Side(f"trials of {first}", len(here)),
-                    Side(f"trials of {other}", len(there)),
+                    ComparedValue(f"trials of {first}", len(here)),
+                    ComparedValue(f"trials of {other}", len(there)),
                     "the same points, as often, in both groups",
                     f"{place}: {len(here)} against {plural(len(there), 'trial')}.",
                     place=place,
                 )
                 continue
             for number, formula in enumerate(self.same):
-                mine, theirs = ({v[number] for _, v in rows} for rows in (here, there))
-                if mine != theirs:
-                    yield self.found(
+                left, right = ({v[number] for _, v in rows} for rows in (here, there))
+                if left != right:
+                    yield self.finding_at(
                         anchor.at(formula),
-                        Side(f"{formula} of {first}", _listed(mine), self.unit),
-                        Side(f"{formula} of {other}", _listed(theirs), self.unit),
+                        ComparedValue(f"{formula} of {first}", _listed(left), self.unit),
+                        ComparedValue(f"{formula} of {other}", _listed(right), self.unit),
                         f"the same {formula} in both groups",
-                        f"{place}: {formula} is {_listed(mine)} against {_listed(theirs)}.",
+                        f"{place}: {formula} is {_listed(left)} against {_listed(right)}.",
                         place=place,
                     )
 
@@ -249,7 +259,7 @@ class EqualTreatment(Check):
 class PlannedPoints(Check, TableRows):
     """A table has the points that its method announces, and no others."""
 
-    weighs = Severity.UNSUPPORTED
+    default_severity = Severity.UNSUPPORTED
     value: Formula
     planned: list[Formula] | None = None
     start: Formula | None = None
@@ -257,7 +267,7 @@ class PlannedPoints(Check, TableRows):
     step: Formula | None = None
     quantity: str
     extra: bool = True
-    """Whether values that were not announced count as well."""
+    """Whether values that were not announced are findings too."""
 
     @model_validator(mode="after")
     def _list_or_range(self) -> PlannedPoints:
@@ -266,8 +276,8 @@ class PlannedPoints(Check, TableRows):
             raise ValueError("give either a planned list, or start, stop and step")
         return self
 
-    def _find(self, data: Catalog) -> Iterator[AuditFinding]:
-        known = list(known_rows(data, self, self.value))
+    def _find(self, data: Catalog) -> Iterator[Finding]:
+        known = list(complete_rows(data, self, self.value))
         if not known:
             return
         row, present = known[0][0], [value.value for _, value in known]
@@ -276,14 +286,14 @@ class PlannedPoints(Check, TableRows):
         extra = [value for value in present if value not in planned] if self.extra else []
         cell, title = row.at(self.value), row.table.title
         wrong = {"announced but missing": missing, "given but not announced": extra}
-        for words, values in wrong.items():
+        for problem, values in wrong.items():
             if values:
-                yield self.found(
+                yield self.finding_at(
                     cell,
-                    Side("announced", len(planned)),
-                    Side(words, len(values)),
+                    ComparedValue("announced", len(planned)),
+                    ComparedValue(problem, len(values)),
                     f"the {self.quantity} of {title} are those announced",
-                    f"{self.quantity.capitalize()} {words}: {_listed(set(values))}.",
+                    f"{self.quantity.capitalize()} {problem}: {_listed(set(values))}.",
                     place=f"{title}, {cell.title}",
                 )
 
@@ -299,45 +309,47 @@ class PlannedPoints(Check, TableRows):
 class DroppedRows(Check):
     """No row of the data is left out that speaks against what is printed, and none added."""
 
-    weighs = Severity.CONTRADICTION
+    default_severity = Severity.CONTRADICTION
     printed: TableRows
     printed_value: Formula
     data: TableRows
     data_value: Formula
     notable: Formula
-    """What makes a row of the data one that may not be left out."""
+    """Condition for rows of the data that may not be omitted."""
     notable_value: Formula
-    """The number that is lost with it."""
+    """The number in an omitted row."""
     unit: str = ""
 
-    def _find(self, data: Catalog) -> Iterator[AuditFinding]:
-        printed = [(row, v.value) for row, v in known_rows(data, self.printed, self.printed_value)]
-        there = [(row, v.value) for row, v in known_rows(data, self.data, self.data_value)]
-        if not printed or not there:
+    def _find(self, data: Catalog) -> Iterator[Finding]:
+        printed = [
+            (row, v.value) for row, v in complete_rows(data, self.printed, self.printed_value)
+        ]
+        recorded = [(row, v.value) for row, v in complete_rows(data, self.data, self.data_value)]
+        if not printed or not recorded:
             return
-        values, known = ([value for _, value in rows] for rows in (printed, there))
-        for row, value in there:
+        values, known = ([value for _, value in rows] for rows in (printed, recorded))
+        for row, value in recorded:
             inside = min(values) <= value <= max(values)
             if inside and value not in values and row.evaluate(self.notable) is True:
-                yield self.found(
+                yield self.finding_at(
                     printed[0][0].at(self.printed_value),
-                    Side(f"left out: {self.data_value}", value, self.unit),
+                    ComparedValue(f"left out: {self.data_value}", value, self.unit),
                     row.side(self.notable_value),
-                    f"rows of the data with {self.notable} stand in the table",
+                    f"rows of the data with {self.notable} are in the table",
                     f"The table leaves out {format_number(value)} {self.unit} between its rows, "
                     f"where {self.notable_value} is "
                     f"{format_number(row.number(self.notable_value).value)}.",
                 )
         for row, value in printed:
             if value not in known:
-                yield self.found(
+                yield self.finding_at(
                     row.at(self.printed_value),
                     row.side(self.printed_value),
-                    Side(f"rows of the data at {format_number(value)}", 0),
-                    f"{self.printed_value} stands in {self.data.table}",
+                    ComparedValue(f"rows of the data at {format_number(value)}", 0),
+                    f"{self.printed_value} is in {self.data.table}",
                     f"The data have no row at {format_number(value)} {self.unit}.",
                 )
 
 
 def _listed(values: set) -> str:
-    return ", ".join(map(shown, sorted(values, key=lambda v: (isinstance(v, str), v))))
+    return ", ".join(map(formatted, sorted(values, key=lambda v: (isinstance(v, str), v))))

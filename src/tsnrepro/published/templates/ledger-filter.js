@@ -1,15 +1,15 @@
 "use strict";
-// Shows the claims that have the chosen verdicts and document, and the words that are looked for.
+// Shows the claims with the selected verdicts and document that contain all words.
 const form = document.getElementById("filter");
 const rows = [...document.querySelectorAll("tr[data-verdict]")];
 const apply = () => {
-  const { verdict, record, document: of, words } = form.elements;
+  const { verdict, record, document: source, words } = form.elements;
   const wanted = words.value.toLowerCase().split(/\s+/);
   for (const row of rows) {
     const text = row.textContent.toLowerCase();
     row.hidden = (verdict.value && row.dataset.verdict !== verdict.value)
       || (record && record.value && row.dataset.record !== record.value)
-      || (of.value && row.dataset.document !== of.value)
+      || (source.value && row.dataset.document !== source.value)
       || !wanted.every((word) => text.includes(word));
   }
   for (const part of document.querySelectorAll("div[data-claims]"))

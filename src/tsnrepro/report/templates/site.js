@@ -1,12 +1,12 @@
 "use strict";
-// Plots that follow their controls and the page's colours; lists of trials that show what a value rests on.
+// Plots with controls in the colours of the page, and the trials of a value in the list of trials.
 
 const ROWS_SHOWN = 40;
 const STEP_PIXELS = 20;
 const byId = (id) => document.getElementById(id);
-const held = (id) => JSON.parse(byId(id).textContent);
+const embedded = (id) => JSON.parse(byId(id).textContent);
 
-function look(element) {
+function theme(element) {
   const style = getComputedStyle(document.documentElement);
   const of = (name) => style.getPropertyValue(`--${name}`).trim();
   const ink = of("ink"), line = of("line");
@@ -25,13 +25,13 @@ function look(element) {
 
 function show(element, spec) {
   return vegaEmbed(element, spec, {
-    renderer: "svg", ast: true, actions: false, defaultStyle: false, config: look(element),
+    renderer: "svg", ast: true, actions: false, defaultStyle: false, config: theme(element),
     tooltip: { disableDefaultStyle: true }, loader: { target: "_self" },
   }).then(() => { element.dataset.drawn = String(Number(element.dataset.drawn || 0) + 1); });
 }
 
 function trialsPlot(element) {
-  const spec = held("trials-spec"), columns = held("trials-columns");
+  const spec = embedded("trials-spec"), columns = embedded("trials-columns");
   spec.data.values = columns.trial.map((_, row) =>
     Object.fromEntries(Object.entries(columns).map(([name, cells]) => [name, cells[row]])));
   const selects = [...document.querySelectorAll("select[data-channel]")];
@@ -43,7 +43,7 @@ function trialsPlot(element) {
       channel.type = option.dataset.type;
       channel.title = option.textContent;
     }
-    // A click in the legend keeps one colour; shift and wheel, or dragging, move along the axes.
+    // A click in the legend highlights one colour; dragging pans, shift and wheel zoom.
     const { x, y, color } = spec.encoding;
     spec.params = [];
     spec.encoding.opacity = { value: 0.75 };
@@ -54,8 +54,8 @@ function trialsPlot(element) {
     if (x.type === "quantitative" && y.type === "quantitative") {
       spec.params.push({ name: "seen", select: { type: "interval", zoom: "wheel![event.shiftKey]" }, bind: "scales" });
     }
-    const wanted = selects.map((select) => select.value);
-    spec.encoding.tooltip = ["trial", ...new Set(wanted)].map((field) => ({ field }));
+    const fields = selects.map((select) => select.value);
+    spec.encoding.tooltip = ["trial", ...new Set(fields)].map((field) => ({ field }));
     return show(element, spec);
   };
   selects.forEach((select) => select.addEventListener("change", draw));
@@ -63,7 +63,7 @@ function trialsPlot(element) {
 }
 
 function intervalsPlot(element) {
-  const spec = held("intervals-spec");
+  const spec = embedded("intervals-spec");
   const all = spec.data.values;
   const draw = () => {
     const unit = byId("unit").value, words = byId("wanted").value.toLowerCase().split(/\s+/);
@@ -80,15 +80,15 @@ function intervalsPlot(element) {
   return draw;
 }
 
-// "#of:key" shows the trials that a value rests on, "#trial" the one of that name.
+// "#of:key" shows the trials of a value, "#trial" a single trial.
 function chosenTrials() {
   const banner = byId("banner"), rows = [...document.querySelectorAll("#trial-table tbody tr")];
-  const { keys, sets } = held("sets");
-  // Keys are a tree of their parts, each with its set under the empty part.
+  const { keys, sets } = embedded("sets");
+  // Keys are a tree of their parts; the set of a key is under the empty part.
   const setOf = (key) => key.split(".").reduce((branch, part) => branch?.[part], keys)?.[""];
   const apply = () => {
-    const said = decodeURIComponent(location.hash.slice(1));
-    const key = said.startsWith("of:") ? said.slice(3) : null;
+    const fragment = decodeURIComponent(location.hash.slice(1));
+    const key = fragment.startsWith("of:") ? fragment.slice(3) : null;
     const number = key === null ? undefined : setOf(key);
     const wanted = number !== undefined ? new Set(sets[number].flatMap(([from, to]) =>
       Array.from({ length: to - from + 1 }, (_, index) => from + index))) : null;

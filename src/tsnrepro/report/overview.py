@@ -1,0 +1,213 @@
+"""The contents of the overview: answers to the documents' questions, results, places of loss.
+
+Each answer and each value is a link to its row on the page of its experiment.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from tsnrepro.common.errors import PublishError
+from tsnrepro.published import documents as published
+from tsnrepro.records.values import Result
+from tsnrepro.results import numbers
+from tsnrepro.results.numbers import TEXT, TEXT_UNITS
+from tsnrepro.results.runs import bare, shown
+
+_DOCUMENT = "frer-udp"
+_FRAMES = (64, 128, 256, 512, 1024, 1518)
+
+_HIGHER = {
+    "frer higher": "Yes, on this testbed: its threshold is higher.",
+    "control higher": "No, on this testbed its threshold is lower.",
+    "equivalent": "No: the two thresholds are equivalent within the margin.",
+    "cannot tell": "The trials do not tell the two apart.",
+}
+_CHANGED = {
+    "equivalent": "No: equivalent within the margin.",
+    "different": "Yes, by more than the margin.",
+    "cannot tell": "Neither equivalence nor a larger difference is shown.",
+}
+_VERDICTS = {
+    "loss.limit.end_to_end.verdict": (
+        "Does FRER raise the UDP load that reaches a program with a large buffer?",
+        _HIGHER,
+    ),
+    "loss.bottleneck.network.verdict": (
+        "Does FRER raise the load at which the network itself begins to lose?",
+        _HIGHER,
+    ),
+    "loss.threshold.verdict": (
+        "Does FRER raise the UDP load without loss, measured as the documents did?",
+        _HIGHER,
+    ),
+    "tcp.equivalence.verdict": ("Does FRER change TCP goodput?", _CHANGED),
+    "latency.p50.equivalence.verdict": ("Does FRER change median latency?", _CHANGED),
+}
+
+
+@dataclass(frozen=True)
+class _Compared:
+    """A row of the comparison; ``{}`` in ``measured`` stands for the configuration."""
+
+    label: str
+    unit: str
+    measured: str
+    change: str = ""
+    published_control: str = ""
+    published_frer: str = ""
+
+
+_COMPARED = (
+    _Compared(
+        "UDP load offered without loss, highest",
+        "Mb/s",
+        "loss.highest_clean.{}.mbps",
+        "",
+        "table-4-2/single-path/zero_loss_threshold_mbps",
+        "table-4-2/frer-dual-path/zero_loss_threshold_mbps",
+    ),
+    _Compared(
+        "UDP load at which half of the trials lose",
+        "Mb/s",
+        "loss.threshold.{}.mbps",
+        "loss.threshold.difference.mbps",
+    ),
+    *(
+        _Compared(
+            f"UDP load {words}",
+            "Mb/s",
+            f"loss.{question}.{scope}.{{}}.mbps",
+            f"loss.{question}.{scope}.difference.mbps",
+        )
+        for question, scope, words in (
+            ("paced", "end_to_end", "by our own talker that reaches a large buffer"),
+            ("limit", "end_to_end", "that reaches a large buffer over links the hosts can fill"),
+            ("limit", "network", "that the network carries over these links"),
+            ("bottleneck", "network", "that the network carries over slower member links"),
+        )
+    ),
+    *(
+        _Compared(
+            f"UDP loss, {frame}-byte frames at their highest load",
+            "%",
+            f"loss.frame_{frame}.{{}}.percent",
+            f"loss.frame_{frame}.difference.percent",
+            f"table-4-3/{frame}/single_path_loss_percent",
+            f"table-4-3/{frame}/frer_loss_percent",
+        )
+        for frame in _FRAMES
+    ),
+    _Compared(
+        "TCP goodput",
+        "Mb/s",
+        "tcp.goodput.{}.mbps",
+        "tcp.difference.percent",
+        "table-4-1/single-path/throughput_mbps",
+        "table-4-1/frer-dual-path/throughput_mbps",
+    ),
+    *(
+        _Compared(
+            f"{label} of half round trips",
+            "us",
+            f"latency.{name}.{{}}.us",
+            f"latency.{name}.difference.percent",
+            f"table-4-4/{row}/single_path_latency_us" if row else "",
+            f"table-4-4/{row}/frer_latency_us" if row else "",
+        )
+        for label, name, row in (
+            ("Mean", "mean", "average"),
+            ("Median", "p50", ""),
+            ("P99", "p99", "p99"),
+            ("P99.9", "p99_9", "p99-9"),
+        )
+    ),
+)
+
+
+def verdicts(
+    values: Mapping[str, Result], addresses: Mapping[str, str]
+) -> Iterator[dict[str, str]]:
+    """Yield each question with a known verdict, and its answer.
+
+    Parameters
+    ----------
+    values
+        All results by key.
+    addresses
+        The link to each key in the site.
+
+    Raises
+    ------
+    PublishError
+        A verdict has no answer.
+    """
+    for key, (question, answers) in _VERDICTS.items():
+        if key not in values:
+            continue
+        word = str(values[key].value)
+        if word not in answers:
+            raise PublishError(f"no answer for the verdict '{word}'", key)
+        yield {"question": question, "answer": answers[word], "address": addresses[key]}
+
+
+def document_title() -> str:
+    """Return the title and date of the document with the published values."""
+    document = published.documents()[_DOCUMENT]
+    return f"{document.title}, {document.date}"
+
+
+def compared(
+    values: Mapping[str, Result], addresses: Mapping[str, str]
+) -> Iterator[dict[str, Any]]:
+    """Yield the rows of published and measured values; arguments as for :func:`verdicts`.
+
+    Raises
+    ------
+    PublishError
+        A value has another unit than its row.
+    """
+    tables = published.catalog()
+
+    def printed(key: str) -> str:
+        if not key:
+            return ""
+        found = tables.cell(f"{_DOCUMENT}/{key}")
+        return numbers.printed(found.printed, found.qualifier, TEXT)
+
+    def cell(item: Result, text: str) -> dict[str, str]:
+        return {"text": text, "address": addresses[item.key]}
+
+    empty = {"text": "", "address": ""}
+    for row in _COMPARED:
+        measured = [values.get(row.measured.format(name)) for name in ("control", "frer")]
+        if not any(measured):
+            continue
+        change = values.get(row.change)
+        if wrong := [item.key for item in measured if item and item.unit != row.unit]:
+            raise PublishError(f"the report expects the unit {row.unit}", ", ".join(wrong))
+        control, frer = (cell(item, bare(item)) if item else empty for item in measured)
+        yield {
+            "label": row.label,
+            "unit": TEXT_UNITS.get(row.unit, row.unit),
+            "published_control": printed(row.published_control),
+            "published_frer": printed(row.published_frer),
+            "control": control,
+            "frer": frer,
+            "change": cell(change, shown(change)) if change else empty,
+        }
+
+
+def loss_locations(values: Mapping[str, Result]) -> Iterator[dict[str, str]]:
+    """Yield the places where datagrams were lost, with their shares."""
+    names = {
+        "listener_socket": "listener's socket",
+        "switches": "switches",
+        "talker": "talker",
+        "other": "listener's network stack, or not located",
+    }
+    for name, label in names.items():
+        keys = [f"loss.share.{name}{part}.percent" for part in ("", ".control", ".frer")]
+        if keys[0] in values:
+            both, control, frer = (shown(values[key]) if key in values else "" for key in keys)
+            yield {"label": label, "both": both, "control": control, "frer": frer}

@@ -1,0 +1,72 @@
+"""A small manuscript of one value, one figure and one reference."""
+
+import shutil
+import subprocess
+
+from tsnrepro.common.repository import root
+
+MAIN = r"""
+\documentclass[journal]{IEEEtran}
+\usepackage{graphicx}
+\usepackage[hangul]{tsnrepro}
+\input{values.tex}
+\begin{document}
+\title{A Title}\author{\paperauthors}\maketitle
+The rate was \unitval{a.rate.mbps}, as others saw~\cite{one}. 두 단어.
+\measuredfigure[width=2cm]{loss/a-figure}
+\bibliographystyle{IEEEtran}
+\bibliography{references}
+\clearpage\onecolumn\appendices
+\section{More}
+\input{provenance.tex}
+\end{document}
+"""
+FIELDS = {
+    "print": "941.4",
+    "unit": "Mb/s",
+    "interval": "941.4",
+    "bounds": "--",
+    "lo": "--",
+    "hi": "--",
+    "decimals": "1",
+    "raw": "941.4",
+    "rawlo": "nil",
+    "rawhi": "nil",
+}
+KOREAN = MAIN.replace("[hangul]", "[korean]").replace(
+    r"\maketitle",
+    "\\markboth{\\val{a.rate.mbps}}{\\val{a.rate.mbps}}\n\\maketitle\n"
+    r"\begin{abstract}요약이다.\end{abstract}\begin{IEEEkeywords}낱말\end{IEEEkeywords}"
+    r"\begin{englishabstract}In English.\end{englishabstract}\section{서론}",
+)
+BIBLIOGRAPHY = r"""
+\begin{thebibliography}{1}
+\bibitem{one} A.~Author, ``A paper.''
+\end{thebibliography}
+"""
+
+
+def small_paper(folder, number="941.4", main=MAIN):
+    """Write a manuscript and its built results; return both folders."""
+    papers, results = folder / "paper", folder / "results" / "small"
+    manuscript = papers / "small"
+    manuscript.mkdir(parents=True)
+    (manuscript / "main.tex").write_text(main, encoding="utf-8")
+    for name in ("tsnrepro.sty", "tsnrepro.lua", "authors.tex", "korean-journal.cls"):
+        shutil.copy(root() / "paper" / name, papers / name)
+    (results / "figures" / "loss").mkdir(parents=True)
+    fields = "".join(
+        f"\\tsnset{{a.rate.mbps}}{{{name}}}{{{text.replace('941.4', number)}}}\n"
+        for name, text in FIELDS.items()
+    )
+    (results / "values.tex").write_text(fields, encoding="utf-8")
+    (results / "published.tex").write_text("", encoding="utf-8")
+    line = r"\begin{measuredvalues}\measuredvalue{a.rate.mbps}{a.rate.mbps}{941.4}{mean}"
+    (results / "provenance.tex").write_text(line + r"\end{measuredvalues}", encoding="utf-8")
+    (results / "small.bbl").write_text(BIBLIOGRAPHY, encoding="utf-8")
+    return manuscript, results
+
+
+def text_of(pdf):
+    done = subprocess.run(["pdftotext", str(pdf), "-"], capture_output=True, text=True, check=True)
+    return done.stdout

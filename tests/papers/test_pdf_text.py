@@ -1,0 +1,105 @@
+"""Word counts of built papers, and their pages with numbered tables and figures."""
+
+import json
+import re
+
+import pytest
+
+from tsnrepro.common.errors import PublishError
+from tsnrepro.common.repository import root
+from tsnrepro.papers import pdf_text
+from tsnrepro.published import documents as published
+
+
+@pytest.mark.parametrize(
+    ("item", "text"),
+    [
+        ("table 9A", "부하별 손실률(문서의 표 9A, 9B, 9C)"),
+        ("table 9C", "부하별 손실률(문서의 표 9A, 9B,\n9C)"),
+        ("table 10B", "같은 층에서(문서의 표 5, 7, 10B와 6.1.2절)"),
+        ("figure 2", "주기 안의 위치(보고서의 그림 1, 2)"),
+        ("table 4.2", "UDP load without loss (Table 4.2 of the report)"),
+        ("table A.3", "Latency (TABLE A.3 OF THE\nREPORT)"),
+        ("section 2.4", "Latency by size (Section 2.4 of the report)"),
+    ],
+)
+def test_an_item_is_found_by_its_caption(monkeypatch, item, text):
+    assert page_of(monkeypatch, item, ["nothing here", text]) == 2
+
+
+@pytest.mark.parametrize(
+    ("item", "text"),
+    [
+        ("table 9", "부하별 손실률(문서의 표 9A, 9B)"),
+        ("table 1", "mausezahn(문서의 표 10)"),
+        ("table 10", "(문서의 표 10A)"),
+        ("figure 4", "(문서의 표 4)"),
+        ("table 4.2", "(Table 4.21 of the report)"),
+        ("table 4.2", "see Table 4.2"),
+        ("section 2.4", "(Section 2.4.1 of the report)"),
+    ],
+)
+def test_another_item_is_not_found(monkeypatch, item, text):
+    assert page_of(monkeypatch, item, [text]) is None
+
+
+def page_of(monkeypatch, item, texts):
+    document = next(iter(published.documents().values()))
+    one = {document.name: document.model_copy(update={"numbered": [item]})}
+    monkeypatch.setattr(published, "documents", lambda: one)
+    monkeypatch.setattr(pdf_text, "pages", lambda pdf: texts)
+    return pdf_text.numbered_items("a.pdf", document.name)[item]
+
+
+def test_an_unknown_document_is_an_error(tmp_path):
+    with pytest.raises(PublishError, match="no document 'frer'"):
+        pdf_text.numbered_items(tmp_path / "a.pdf", "frer")
+
+
+def test_an_invalid_pdf_is_an_error(tmp_path):
+    (tmp_path / "a.pdf").write_text("text")
+    with pytest.raises(PublishError, match=r"a\.pdf"):
+        pdf_text.pages(tmp_path / "a.pdf")
+
+
+def test_every_published_table_is_a_numbered_item():
+    documents = published.documents()
+    package = json.loads((root() / "data/published/datapackage.json").read_text(encoding="utf-8"))
+    for resource in package["resources"]:
+        document, table = resource["name"].split(".")
+        if match := re.fullmatch(r"(table|figure)-(a-\d|\d+(?:-\d+)?[a-d]?)", table):
+            number = match[2].upper().replace("-", ".")
+            assert f"{match[1]} {number}" in documents[document].numbered
+
+
+def test_the_table_has_missing_items():
+    assert pdf_text.numbered_items_table({"a": {"table 1": 3, "figure 2": None}}).splitlines()[
+        1:
+    ] == [
+        f"{'a':28}{'table 1':16}{3:>6}",
+        f"{'a':28}{'figure 2':16}{'none':>6}",
+    ]
+
+
+def test_words_are_counted_by_part(tmp_path, monkeypatch):
+    text = "one two\nREFERENCES\n[1] three four\nAPPENDIX A\nfive"
+    monkeypatch.setattr(pdf_text, "pages", lambda pdf: [text])
+    rows = [line.split() for line in pdf_text.word_count_table([tmp_path / "a.pdf"]).splitlines()]
+    assert rows == [
+        ["paper", "part", "words", "characters"],
+        ["a", "text", "2", "6"],
+        ["a", "references", "4", "22"],
+        ["a", "appendix", "3", "13"],
+    ]
+
+
+@pytest.mark.parametrize(
+    ("page", "expected"),
+    [
+        ("one two\nthree", [3, 0, 0]),
+        ("국문 초록\n참고문헌\n하나\n부록\n둘 셋", [2, 2, 3]),
+        ("a reference to References in a line\n", [7, 0, 0]),
+    ],
+)
+def test_parts_begin_at_headings_alone_on_their_line(page, expected):
+    assert [words for words, _ in pdf_text.word_counts(page).values()] == expected
