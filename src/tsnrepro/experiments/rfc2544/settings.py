@@ -32,8 +32,6 @@ LatencyLoad = Literal["idle", "throughput"]
 LATENCY_REPETITIONS = 20
 """Trials of one case of latency that RFC 2544 (26.2) asks for."""
 
-LatencyKind = Literal["round-trip", "one-way"]
-LatencyLoad = Literal["idle", "throughput"]
 LATENCY_REPETITIONS = 20
 """Trials of one case of latency that RFC 2544 (26.2) asks for."""
 
