@@ -12,10 +12,11 @@ from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
-from tsnrepro.cli import _parser
+from tsnrepro.cli import build_parser
 from tsnrepro.cli.schemas import schema
 from tsnrepro.common.repository import root
 from tsnrepro.config.registry import as_table
+from tsnrepro.papers.glossary import glossary
 
 # --- keys of the configuration --------------------------------------------------------------------
 
@@ -194,13 +195,23 @@ class ExperimentsDirective(SphinxDirective):
         return self.parse_text_to_nodes(as_table())
 
 
+class TermsDirective(SphinxDirective):
+    """The terms of paper/glossary.yaml, in English and Korean."""
+
+    def run(self) -> list[nodes.Node]:
+        """Return the table."""
+        rows = [(term.english, term.korean, ", ".join(term.never)) for term in glossary()]
+        table = [("English", "Korean", "not"), ("---",) * 3, *rows]
+        return self.parse_text_to_nodes("\n".join(f"| {' | '.join(row)} |" for row in table))
+
+
 class CommandsDirective(SphinxDirective):
     """What ``--help`` prints of every command."""
 
     def run(self) -> list[nodes.Node]:
         """Return a section a command."""
         lines = []
-        for name, parser in commands(_parser()):
+        for name, parser in commands(build_parser()):
             lines += [f"## {name}", "", "```text", parser.format_help().rstrip(), "```", ""]
         return self.parse_text_to_nodes("\n".join(lines), allow_section_headings=True)
 
@@ -285,6 +296,7 @@ def setup(app: Sphinx) -> dict[str, bool]:
     """Register the directives and the copy."""
     app.add_directive("configuration", ConfigurationDirective)
     app.add_directive("experiments", ExperimentsDirective)
+    app.add_directive("terms", TermsDirective)
     app.add_directive("commands", CommandsDirective)
     app.add_directive("gallery", GalleryDirective)
     app.connect("builder-inited", copy_repository)
