@@ -7,12 +7,13 @@ import re
 
 import pytest
 from jsonschema import Draft202012Validator
+from tracked_files import tracked
 
 from tsnrepro.cli import schemas
 from tsnrepro.common.repository import root
 from tsnrepro.config.yaml_files import read_yaml
 
-FILES = [(name, path) for name in schemas.SCHEMAS for path in schemas.described_by(name)]
+FILES = [(name, path) for name, (_, files) in schemas.SCHEMAS.items() for path in tracked(files)]
 by_file = pytest.mark.parametrize(("name", "path"), FILES, ids=[path.stem for _, path in FILES])
 
 

@@ -306,9 +306,8 @@ def test_a_missing_file_names_those_there_are(tmp_path):
 
 
 def test_a_missing_campaign_names_those_of_the_repository():
-    with pytest.raises(
-        ConfigurationError, match=r"there are: bridge, documents, quick.*fast\.yaml"
-    ):
+    some = r"there are: .*bridge, .*documents, .*quick.*fast\.yaml"
+    with pytest.raises(ConfigurationError, match=some):
         campaigns.campaign("fast")
 
 

@@ -1,12 +1,21 @@
 """What one call of ``snakemake`` measures and prints."""
 
 import pytest
+from tracked_files import tracked
 
 from tsnrepro.common.errors import ConfigurationError
 from tsnrepro.config.campaigns import Selection
 from tsnrepro.config.files import campaign
 from tsnrepro.testbeds import choose
 from tsnrepro.workflow.selection import SelectedRun, plan
+
+OURS = tuple(path.parent.name for path in tracked("paper/*/sources.yaml"))
+
+
+@pytest.fixture(autouse=True)
+def _papers_of_the_repository(monkeypatch):
+    """Leave out the papers of who runs the tests."""
+    monkeypatch.setattr("tsnrepro.workflow.selection.manuscripts", lambda: OURS)
 
 
 def test_all_of_a_campaign_that_the_testbed_can_measure():
