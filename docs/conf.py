@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import sys
 from importlib.metadata import version as version_of
 from pathlib import Path
@@ -51,6 +52,8 @@ nb_merge_streams = True
 # --- the reference --------------------------------------------------------------------------------
 
 autosummary_generate = True
+# The former build's pages, of which a module may be gone.
+shutil.rmtree(DOCS / "reference" / "generated", ignore_errors=True)
 templates_path = ["_templates"]
 autodoc_member_order = "bysource"
 autodoc_default_options = {

@@ -62,8 +62,10 @@ COVERED = {
     r"snakemake --cores \d+ site": "tests/workflow/test_site_and_deposit.py",
     r"snakemake --cores \d+ deposit": "tests/workflow/test_site_and_deposit.py",
     r"tsnrepro verify results/deposits/.+\.tar\.gz": "tests/workflow/test_site_and_deposit.py",
-    r"tsn-bridge --settings .+|tsn-bridge --ask .+": (
-        "tests/native/bridge/test_bridge_on_the_wire.py"
+    r"tsn-bridge --(settings|query) .+": ("tests/native/bridge/test_bridge_on_the_wire.py"),
+    r"apt install [a-z0-9 -]+": "scripts/setup",
+    r"cd src/tsnrepro/native|make( install PREFIX=\S+)?|man (-l man/)?frerctl(\.8)?": (
+        "tests/native/test_programs.py"
     ),
     r"bridge-replay .+": "tests/native/bridge/test_scheduler_truth.py",
     r"tsnrepro status( --testbed \w+ --campaign \w+)?": "tests/workflow/test_status.py",
