@@ -2,6 +2,7 @@
 # testbed, so these rules can also be used alone, as on a cluster:
 #   snakemake --snakefile workflow/rules/study.smk --cores 4 study --config study=buffers
 
+import tempfile
 from pathlib import Path
 
 import tsnrepro.studies.chunks
@@ -10,6 +11,8 @@ from tsnrepro.common.ownership import restore_ownership_at_exit
 from tsnrepro.studies.chunks import notebook_of
 from tsnrepro.workflow.startup import clamp_future_mtimes, release_stale_lock
 
+# The logger sets it for Snakemake's own folders, which exist by now; jobs inherit it.
+tempfile.tempdir = None
 restore_ownership_at_exit()
 release_stale_lock()
 if workflow.is_main_process:
