@@ -32,9 +32,6 @@ LatencyLoad = Literal["idle", "throughput"]
 LATENCY_REPETITIONS = 20
 """Trials of one case of latency that RFC 2544 (26.2) asks for."""
 
-LATENCY_REPETITIONS = 20
-"""Trials of one case of latency that RFC 2544 (26.2) asks for."""
-
 Frame = Annotated[int, Field(ge=64, le=1518)]
 # The smallest frame's payload beside an R-TAG, enough for a sequence number and a timestamp.
 Payload = Annotated[int, Field(ge=12, le=65507)]
