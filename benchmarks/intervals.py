@@ -29,7 +29,7 @@ from scipy.signal import lfilter
 from tsnrepro.config.files import campaign
 from tsnrepro.experiments.latency.stopping import ratio_of_medians
 from tsnrepro.experiments.loss.settings import LossPart
-from tsnrepro.records.columns import Question
+from tsnrepro.config.base import Objective
 from tsnrepro.stats.comparisons import median_difference, relative_difference
 from tsnrepro.stats.estimate import FEWEST_TO_STOP, Estimate, Limits
 from tsnrepro.stats.losses import difference_of_losses, difference_of_shares, loss_over_runs
@@ -58,7 +58,7 @@ SWEPT = ("quick", "documents")
 # Rise of the loss in one repetition, as a share of the rate.
 WIDTH = 0.02
 # Questions of campaign quick with loads around a line's limit: they stop once the ratio is known.
-NARROW: tuple[Question, ...] = ("limit", "bottleneck")
+NARROW: tuple[Objective, ...] = ("limit", "bottleneck")
 NARROW_SHIFTS, NARROW_WIDTH = (0.001, 0.004), 0.001
 # Spread of the logarithm of two medians' ratio between repetitions.
 SCATTERS = (0.01, 0.03, 0.05, 0.07, 0.1, 0.15, 0.2)
@@ -240,7 +240,7 @@ def loads_of(name: str) -> np.ndarray:
     return np.array(sorted({rate for part in main for rate in part.rates_mbps}), float)
 
 
-def narrow_part(question: Question) -> LossPart:
+def narrow_part(question: Objective) -> LossPart:
     """Return the part of the default campaign that asks for a threshold between narrow loads."""
     section = campaign("quick").loss
     assert section is not None

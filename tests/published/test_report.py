@@ -148,7 +148,7 @@ def test_a_part_of_the_data_set_gives_an_exit_status_and_a_sentence(tmp_path):
     command = [sys.executable, "-m", "tsnrepro.cli", "audit", "--foreign", str(tmp_path)]
     done = subprocess.run(command, check=False, capture_output=True, text=True, cwd=REPOSITORY)
     assert done.returncode == 1
-    assert "checks could not be run" in done.stderr
+    assert "checks could not run" in done.stderr
     assert "Traceback" not in done.stderr
 
 

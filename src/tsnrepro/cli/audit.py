@@ -45,7 +45,7 @@ def _audit(arguments: argparse.Namespace) -> None:
         result = run_audit({folder.name: folder for folder in arguments.runs})
     else:
         result = audit_campaign(
-            arguments.testbed, arguments.campaign, arguments.results, foreign=arguments.foreign
+            arguments.testbed, arguments.campaign, arguments.results, third_party=arguments.foreign
         )
     if arguments.ledger:
         write_ledger(result, arguments.ledger, report="index.html")

@@ -34,7 +34,7 @@ class DerivedResult(ConfigModel):
     """One result that is derived from others."""
 
     key: str
-    expression: ClaimExpression = Field(alias="is")
+    expression: ClaimExpression
     unit: str = ""
     digits: int = Field(default=0, ge=0, le=9)
 
