@@ -274,7 +274,7 @@ def parse(model: type[Model], values: object, where: str, *, from_record: bool =
         raise _explained(error, model, values, where, renamed) from error
     if renamed and not from_record:
         changes = ", ".join(f"{old} is now {new}" for old, new in renamed.items())
-        _print_once(f"{where}: {changes}; the next release no longer reads the former names")
+        _print_once(f"{where}: {changes}; 0.3.0 no longer reads the former names")
     return checked
 
 
