@@ -26,10 +26,10 @@ import numpy as np
 from scipy import special, stats
 from scipy.signal import lfilter
 
+from tsnrepro.config.base import Objective
 from tsnrepro.config.files import campaign
 from tsnrepro.experiments.latency.stopping import ratio_of_medians
 from tsnrepro.experiments.loss.settings import LossPart
-from tsnrepro.config.base import Objective
 from tsnrepro.stats.comparisons import median_difference, relative_difference
 from tsnrepro.stats.estimate import FEWEST_TO_STOP, Estimate, Limits
 from tsnrepro.stats.losses import difference_of_losses, difference_of_shares, loss_over_runs
@@ -236,22 +236,22 @@ def loads_of(name: str) -> np.ndarray:
     """Return the loads of a campaign's main sweep in Mb/s."""
     section = campaign(name).loss
     parts = section.parts if section else []
-    main = (p for p in parts if p.question == "sweep" and p.payload_bytes == 1472 and not p.phase)
+    main = (p for p in parts if p.objective == "sweep" and p.payload_bytes == 1472 and not p.phase)
     return np.array(sorted({rate for part in main for rate in part.rates_mbps}), float)
 
 
-def narrow_part(question: Objective) -> LossPart:
+def narrow_part(objective: Objective) -> LossPart:
     """Return the part of the default campaign that asks for a threshold between narrow loads."""
     section = campaign("quick").loss
     assert section is not None
-    return next(part for part in section.parts if part.question == question)
+    return next(part for part in section.parts if part.objective == objective)
 
 
 def stopped(rng: Generator) -> Iterator[tuple[str, Callable[[], list[Outcome]]]]:
     """Thresholds and medians of as many repetitions as it took to know their ratio."""
     latency = campaign("quick").latency
     assert latency is not None
-    most_medians, within = latency.most_repetitions or 0, latency.ratio_within_percent or 0.0
+    most_medians, within = latency.max_repetitions or 0, latency.ratio_precision_percent or 0.0
     for scatter in SCATTERS:
 
         def medians(scatter: float = scatter) -> list[Outcome]:
@@ -273,7 +273,7 @@ def stopped(rng: Generator) -> Iterator[tuple[str, Callable[[], list[Outcome]]]]
             shift: float = shift,
         ) -> list[Outcome]:
             rates = np.array(part.rates_mbps, float)
-            least, most = part.repetitions or 0, part.most_repetitions or 0
+            least, most = part.repetitions or 0, part.max_repetitions or 0
             truth = np.exp(rng.uniform(*np.log(rates[[0, -1]])))
             ratio = np.exp(rng.uniform(-0.005, 0.005))
             control, frer = (
@@ -282,7 +282,7 @@ def stopped(rng: Generator) -> Iterator[tuple[str, Callable[[], list[Outcome]]]]
             )
             for runs in range(least, most + 1):
                 found = compare_thresholds(frer[:runs], control[:runs])
-                if found.ratio.is_precise_to(part.ratio_within_percent or 0.0):
+                if found.ratio.is_precise_to(part.ratio_precision_percent or 0.0):
                     break
             return [
                 ("threshold, stopped", threshold(control[:runs]), truth),
@@ -290,7 +290,7 @@ def stopped(rng: Generator) -> Iterator[tuple[str, Callable[[], list[Outcome]]]]
                 ("difference, stopped", found.difference, truth * (ratio - 1)),
             ]
 
-        yield f"{part.question}, {100 * stalled:g} % stalled, shift {shift:g}", one
+        yield f"{part.objective}, {100 * stalled:g} % stalled, shift {shift:g}", one
 
 
 def shifts(rng: Generator, deviation: float, runs: int) -> np.ndarray:

@@ -7,7 +7,6 @@ from pkgutil import walk_packages
 
 import pytest
 import yaml
-from tsnrepro.experiments.shaping.factors import part_of
 
 import tsnrepro
 from tsnrepro.cli.schemas import described_by
@@ -19,6 +18,7 @@ from tsnrepro.config.campaigns import Campaign, Selection
 from tsnrepro.config.papers import Sources
 from tsnrepro.experiments.rfc2544.plan import plan as rfc2544_plan
 from tsnrepro.experiments.rfc2544.plan import settings_of_trial
+from tsnrepro.experiments.shaping.plan import Factors as ShapingFactors
 from tsnrepro.experiments.shaping.plan import plan as shaping_plan
 from tsnrepro.imports.mapping import ImportMapping
 from tsnrepro.records.store import RawStore
@@ -293,7 +293,7 @@ def test_records_keep_former_names(tmp_path, capsys):
     assert settings_of_trial(burst).max_burst_s == 0.5
     gated = shaping_plan(settings.shaping, 1, "nic-pair")[0].trial.factors
     assert (gated["launch_phase_us"], gated["gates"]["cycle_ns"]) == (8.0, 50_000)
-    assert part_of(gated).txtime_offset_us == 8.0
+    assert ShapingFactors.read(gated).part.txtime_offset_us == 8.0
     model = read("model", FILES["model"][1], tmp_path).recorded()
     assert (model["cable_ns"], model["switch_us"]) == (5.0, 2.0)
     assert capsys.readouterr().err == ""

@@ -37,6 +37,7 @@ from tsnrepro.config.papers import Sources
 from tsnrepro.config.testbeds import ModelListener
 from tsnrepro.config.yaml_files import parse_yaml
 from tsnrepro.experiments.mausezahn.settings import MausezahnSettings
+from tsnrepro.runner import plan as planning
 from tsnrepro.runner import run as measuring
 from tsnrepro.studies.study import Study
 
@@ -445,7 +446,7 @@ def test_an_unknown_experiment_names_those_there_are():
 
 
 def test_an_experiment_that_a_campaign_leaves_out(monkeypatch):
-    monkeypatch.setattr(measuring, "campaign", lambda _: Campaign(description="only words"))
+    monkeypatch.setattr(planning, "campaign", lambda _: Campaign(description="only words"))
     with pytest.raises(ConfigurationError, match="campaign 'quick' has no experiment 'tcp'"):
         measuring.run_experiment("tcp", "emulated", "quick")
 
