@@ -16,8 +16,8 @@ from tsnrepro.config import RackSettings, load, load_testbed, parse
 from tsnrepro.config.base import CURRENT_KINDS, ConfigModel
 from tsnrepro.config.campaigns import Campaign, Selection
 from tsnrepro.config.papers import Sources
+from tsnrepro.experiments.rfc2544.plan import Factors as Rfc2544Factors
 from tsnrepro.experiments.rfc2544.plan import plan as rfc2544_plan
-from tsnrepro.experiments.rfc2544.plan import settings_of_trial
 from tsnrepro.experiments.shaping.plan import Factors as ShapingFactors
 from tsnrepro.experiments.shaping.plan import plan as shaping_plan
 from tsnrepro.imports.mapping import ImportMapping
@@ -290,7 +290,7 @@ def test_records_keep_former_names(tmp_path, capsys):
     burst = next(factors for factors in planned if factors["benchmark"] == "back-to-back")
     assert (burst["ceiling_s"], burst["full_waits"]) == (0.5, True)
     assert burst["settings"] == {"longest_s": 0.5, "searches": 50, "resolution_percent": 1.0}
-    assert settings_of_trial(burst).max_burst_s == 0.5
+    assert Rfc2544Factors.read(burst).method_settings.max_burst_s == 0.5
     gated = shaping_plan(settings.shaping, 1, "nic-pair")[0].trial.factors
     assert (gated["launch_phase_us"], gated["gates"]["cycle_ns"]) == (8.0, 50_000)
     assert ShapingFactors.read(gated).part.txtime_offset_us == 8.0
