@@ -144,7 +144,7 @@ def test_a_load_trial_counts_what_left_and_what_came(testbed):
     requests = backend(testbed, Trial("rfc2544", "label", {"configuration": "frer"}, 1), found)
     outcome = experiment.load_trial(requests, IntendedLoad("frer", 200, 2000.0, 1.0))
     assert outcome.sent == 2000
-    assert 0 <= outcome.unique <= 2000
+    assert 0 <= outcome.received_unique <= 2000
     assert outcome.sending_s == pytest.approx(1.0, rel=0.2)
     assert outcome.accounting["unaccounted"] == 0
     burst = experiment.load_trial(requests, IntendedLoad("frer", 200, 50_000.0, 0.001, burst=50))

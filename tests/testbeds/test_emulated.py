@@ -137,7 +137,7 @@ def test_the_namespace_of_a_host_is_found_by_its_number(testbed):
 def test_the_description_can_be_understood_years_later(testbed):
     facts = json.loads(json.dumps(testbed.describe()))
     assert facts["testbed"] == "emulated"
-    assert facts["settings"] == testbed.settings.model_dump(mode="json")
+    assert facts["settings"] == testbed.settings.recorded()
     assert facts["controller"]["processors"] >= 1
     assert facts["controller"]["commit"]
     assert set(facts["hosts"]) == set(HOSTS)
