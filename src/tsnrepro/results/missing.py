@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable
 import numpy as np
 import pandas as pd
 
-from tsnrepro.results.results import Results
 from tsnrepro.records.tables import repetitions
+from tsnrepro.results.results import Results
 from tsnrepro.stats.comparisons import Comparison, median_difference, relative_difference
 from tsnrepro.stats.estimate import DEFAULT_LEVEL, Estimate, Limits, without_interval
 from tsnrepro.stats.losses import difference_of_losses, difference_of_shares, loss_over_runs

@@ -6,8 +6,8 @@
                                              /values.json     the results by key
                                              /testbed.json    the facts of its testbed, by key
 
-What is written must be declared by the experiment (:mod:`tsnrepro.config.registry`), so that reports and
-papers know of it.
+What is written must be declared by the experiment (:mod:`tsnrepro.config.registry`), so that
+reports and papers know of it.
 """
 
 from collections.abc import Callable
@@ -19,14 +19,14 @@ from typing import Any
 import pandas as pd
 from matplotlib.figure import Figure
 
-from tsnrepro.results import figures, testbed
-from tsnrepro.results.results import Results
 from tsnrepro.common.errors import ConfigurationError, RecordError
+from tsnrepro.common.repository import resolve_path
+from tsnrepro.config.registry import Experiment, experiment
 from tsnrepro.records.runs import open_run
 from tsnrepro.records.tables import load_trials
 from tsnrepro.records.values import FACTS_FILE, TABLES_FOLDER, VALUES_FILE
-from tsnrepro.config.registry import Experiment, experiment
-from tsnrepro.common.repository import resolve_path
+from tsnrepro.results import figures, testbed
+from tsnrepro.results.results import Results
 
 
 class RunOutput:

@@ -4,14 +4,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tsnrepro.results import numbers
 from tsnrepro.common.errors import PublishError
-from tsnrepro.results.numbers import TEXT, TEXT_UNITS
 from tsnrepro.common.repository import short_commit
+from tsnrepro.config.registry import Experiment, experiment
 from tsnrepro.records.runs import open_run
 from tsnrepro.records.seal import RUN_FILE
 from tsnrepro.records.values import FACTS_FILE, Result, load_file
-from tsnrepro.config.registry import Experiment, experiment
+from tsnrepro.results import numbers
+from tsnrepro.results.numbers import TEXT, TEXT_UNITS
 
 
 @dataclass(frozen=True)

@@ -7,12 +7,12 @@ from typing import Any
 
 import pandas as pd
 
+from tsnrepro.common.topology import HOST_PORT, LISTENER, TALKER, member_names
 from tsnrepro.config.base import CURRENT_KINDS
-from tsnrepro.results.results import Results
 from tsnrepro.records.facts import OF_IMPORTS, OF_MODEL, UNKNOWN
 from tsnrepro.records.runs import open_run
+from tsnrepro.results.results import Results
 from tsnrepro.stats.estimate import DEFAULT_LEVEL, Estimate
-from tsnrepro.common.topology import HOST_PORT, LISTENER, TALKER, member_names
 
 _LABELS = {
     "emulated": "emulated testbed (network namespaces on one machine, eBPF switches)",
