@@ -23,7 +23,7 @@ def lab(notebooks_repository, tmp_path_factory):
     repository = state / "repository"
     shutil.copytree(notebooks_repository, repository)
     results = repository / "results" / "model"
-    shutil.copytree(results / "short", results / "copy")  # to compare with
+    shutil.copytree(results / "short", results / "short-again")  # to compare with
     with jupyterlab(repository, state, PYTHONPATH=str(repository / "src")) as address:
         yield address
 
@@ -135,7 +135,7 @@ def test_two_campaigns_are_compared_by_their_common_results(run):
     page.locator(PICTURE).wait_for()
     assert labels(page, ".widget-dropdown") == ["first", "second", "experiment"]
     chosen = [page.get_by_label(name, exact=True).input_value() for name in ("first", "second")]
-    assert chosen == ["model/short", "model/copy"]
+    assert chosen == ["model/short", "model/short-again"]
     keys = page.locator(".widget-html table tbody th")
     before = updated(page)
     assert {key.split(".")[0] for key in keys.all_inner_texts()} == {"loss", "tcp", "latency"}
