@@ -9,7 +9,7 @@ from tsnrepro.captures.capture_file import read_capture
 from tsnrepro.captures.dissect import dissect
 from tsnrepro.captures.record import capture_name, recorded_report
 from tsnrepro.common.errors import ToolError
-from tsnrepro.experiments.capture import analysis
+from tsnrepro.experiments.capture import analysis, figures
 from tsnrepro.experiments.capture import measure as capture
 from tsnrepro.records.store import RawStore, Trial
 from tsnrepro.runner.design import Planned
@@ -121,8 +121,8 @@ def test_the_analysis_of_a_real_run(run, tmp_path):
         reported[0][1].delay_us["p50"]
     )
     assert len(analysis.findings(reported)) == sum(len(r.findings) for _, r in reported)
-    analysis.path_delay(trials, delays, "emulated").savefig(tmp_path / "figure.png")
-    assert analysis.path_delay(trials, {}, "emulated").axes[0].texts
+    figures.path_delay(trials, delays, "emulated").savefig(tmp_path / "figure.png")
+    assert figures.path_delay(trials, {}, "emulated").axes[0].texts
     results.write(tmp_path / "capture.json")
 
 

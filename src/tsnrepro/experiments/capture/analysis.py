@@ -9,13 +9,10 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import seaborn as sns
-from matplotlib.figure import Figure
 
 from tsnrepro.captures.record import recorded_report
 from tsnrepro.captures.report import BEYOND_FIRST, ONE_TAG, WireReport
 from tsnrepro.records.runs import open_run, recorded_trials
-from tsnrepro.results.figures import LABELS, new, say
 from tsnrepro.results.missing import mean_of_all
 from tsnrepro.results.results import Results
 from tsnrepro.stats.quantiles import replicated_quantile
@@ -196,39 +193,3 @@ def _path_results(
     for name, q in _DELAYS.items():
         estimate = replicated_quantile(runs, q, unit="us")
         results.estimate(f"capture.path_delay.{name}.{load}.us", estimate, 3, group["trial"])
-
-
-def path_delay(trials: pd.DataFrame, path_delays: dict[str, np.ndarray], testbed: str) -> Figure:
-    """Draw the distribution of the path delay difference, a line a trial, by offered load.
-
-    The axis is linear around zero and logarithmic beyond a microsecond on both sides.
-    """
-    figure, axes = new(2.4, testbed)
-    shown = trials[trials["trial"].isin(list(path_delays))]
-    if shown.empty:
-        say(axes, "no trial with FRER")
-        return figure
-    loads = sorted({(row.payload_bytes, row.target_mbps) for row in shown.itertuples()})
-    colours = sns.color_palette("colorblind", len(loads))
-    styles = ("-", "--", ":", "-.")
-    for index, ((payload, rate), colour) in enumerate(zip(loads, colours, strict=True)):
-        its = shown[(shown["payload_bytes"] == payload) & (shown["target_mbps"] == rate)]
-        for number, trial in enumerate(its["trial"]):
-            values = np.sort(path_delays[trial])
-            # A few thousand points draw any distribution; the ends are always among them.
-            at = np.unique(np.linspace(0, len(values) - 1, 2000).astype(int))
-            axes.plot(
-                values[at],
-                100 * (at + 1) / len(values),
-                styles[index % len(styles)],
-                color=colour,
-                linewidth=0.9,
-                label=f"{payload} B, {rate:g} Mb/s" if number == 0 else None,
-            )
-    axes.axvline(0, color="0.7", linewidth=0.6, zorder=0)
-    axes.set_xscale("symlog", linthresh=1)
-    axes.set_ylim(0, 100)
-    axes.set_xlabel("path 1 behind path 0 (µs)")
-    axes.set_ylabel("share of numbers (%)")
-    axes.legend(loc="upper left", title=f"{LABELS['frer']}, payload and load", title_fontsize=7)
-    return figure

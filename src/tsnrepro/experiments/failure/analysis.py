@@ -1,21 +1,11 @@
 """Failure: what a stream lost in each scenario, FRER beside control, and when."""
 
-from collections.abc import Hashable
-from pathlib import Path
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
 import pandas as pd
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from tsnrepro.config.base import CONFIGURATIONS
-from tsnrepro.native.streams.log import decompress
-from tsnrepro.records.outputs import ARRIVALS
-from tsnrepro.records.runs import open_run
-from tsnrepro.results.figures import COLOURS, LABELS, bounds, new
-from tsnrepro.results.missing import count, loss, mean, shared
+from tsnrepro.results.missing import count, mean, shared
 from tsnrepro.results.results import Results
 
 _QUANTITIES = {
@@ -25,7 +15,6 @@ _QUANTITIES = {
     "longest_silence_ms": ("ms", 1),
     "alarms": ("1", 0),
 }
-_BINS = 120
 FAILOVER = "failover"
 # What documents on FRER name for its recovery.
 RECOVERY_MS = 1.0
@@ -108,103 +97,3 @@ def summary(trials: pd.DataFrame) -> pd.DataFrame:
     columns = ["sent", *_QUANTITIES, "first_alarm_s"]
     groups = prepared(trials).groupby(["variant", "configuration"])
     return groups[columns].mean().assign(trials=groups.size()).reset_index()
-
-
-def arrivals_of(manifest_path: str | Path, trial: str) -> npt.NDArray[np.void]:
-    """Return the listener's record of one trial, first arrivals and repeats."""
-    store, _ = open_run(manifest_path)
-    return decompress(store.output_bytes(trial, ARRIVALS))
-
-
-def delivered_over_time(
-    manifest_path: str | Path, trials: pd.DataFrame, scenario: str, testbed: str
-) -> Figure:
-    """Draw the share of datagrams that arrived over their sending time, first repetition each.
-
-    Grey lines are the faults as they took effect.
-    """
-    figure, axes = new(2.3, testbed)
-    chosen = trials[(trials["scenario"] == scenario) & (trials["repetition"] == 1)]
-    store, _ = open_run(manifest_path)
-    for row in chosen.to_dict("records"):
-        sequence = np.unique(arrivals_of(manifest_path, row["trial"])["sequence"])
-        edges = np.linspace(0, row["sent"], _BINS + 1)
-        arrived, _ = np.histogram(sequence, edges)
-        offered, _ = np.histogram(np.arange(row["sent"]), edges)
-        seconds = edges / row["rate_pps"]
-        share = 100 * arrived / np.maximum(offered, 1)
-        name = row["configuration"]
-        axes.stairs(share, seconds, color=COLOURS[name], label=LABELS[name], linewidth=1)
-        for fault in store.read(store.folder / row["trial"])["values"]["faults"]:
-            axes.axvline(fault["until_s"], color="0.7", linewidth=0.5, zorder=0)
-    axes.set_ylim(-4, 108)
-    axes.set_xlabel("sending time (s)")
-    axes.set_ylabel("arrived (%)")
-    figure.legend(loc="outside upper left", ncols=2)
-    return figure
-
-
-def failover(manifest_path: str | Path, trials: pd.DataFrame, testbed: str) -> Figure:
-    """Draw the payload rate at the listener over time, a line a repetition, with the cut."""
-    figure, axes = new(2.3, testbed)
-    chosen = trials[trials["scenario"] == FAILOVER]
-    store, _ = open_run(manifest_path)
-    for row in chosen.to_dict("records"):
-        seconds, rate = _rate_over_time(arrivals_of(manifest_path, row["trial"]), row)
-        name, first = row["configuration"], row["repetition"] == 1
-        label = LABELS[name] if first else None
-        axes.stairs(rate, seconds, color=COLOURS[name], label=label, linewidth=0.9, alpha=0.8)
-        for fault in store.read(store.folder / row["trial"])["values"]["faults"] if first else ():
-            axes.axvline(fault["until_s"], color="0.7", linewidth=0.5, zorder=0)
-    axes.set_ylim(bottom=0)
-    axes.set_xlabel("time (s)")
-    axes.set_ylabel("delivered payload (Mb/s)")
-    figure.legend(loc="outside upper left", ncols=2)
-    return figure
-
-
-def _rate_over_time(
-    arrivals: npt.NDArray[np.void], row: dict[Hashable, Any]
-) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-    """Return the edges of the bins in seconds, and the payload rate in each in Mb/s."""
-    _, first = np.unique(arrivals["sequence"], return_index=True)
-    edges = np.linspace(0, row["duration_s"], _BINS + 1)
-    if not len(first):
-        return edges, np.zeros(_BINS)
-    times = arrivals["received_ns"][first].astype(np.int64)
-    began = arrivals["sent_ns"].astype(np.int64).min()
-    came, _ = np.histogram((times - began) / 1e9, edges)
-    return edges, came * row["payload_bytes"] * 8 / 1e6 / np.diff(edges)
-
-
-def losses(trials: pd.DataFrame, testbed: str) -> Figure:
-    """Draw the mean share of lost datagrams in each scenario, FRER beside control.
-
-    Bars have limits where repetitions give some: a range is no error bar.
-    """
-    shares = prepared(trials).assign(percent=_percent)
-    table = summary(trials).assign(percent=_percent)
-    wide = table.pivot_table(index="variant", columns="configuration", values="percent")
-    figure, axes = new(0.6 + 0.22 * len(wide), testbed)
-    rows = np.arange(len(wide))
-    for offset, name in zip((0.18, -0.18), CONFIGURATIONS, strict=True):
-        if name in wide:
-            places = dict(zip(wide.index, rows + offset, strict=True))
-            axes.barh(rows + offset, wide[name], 0.34, color=COLOURS[name], label=LABELS[name])
-            _limits(axes, shares[shares["configuration"] == name], places)
-    axes.set_yticks(rows, wide.index)
-    axes.set_xscale("symlog", linthresh=0.1)
-    axes.set_xlim(0, 130)
-    axes.set_xlabel("lost datagrams (%)")
-    figure.legend(loc="outside upper left", ncols=2)
-    return figure
-
-
-def _percent(table: pd.DataFrame) -> pd.Series:
-    return 100 * table["lost"] / table["sent"]
-
-
-def _limits(axes: Axes, trials: pd.DataFrame, places: dict[Hashable, float]) -> None:
-    """Draw the limits of the loss of each variant, at its bar's place."""
-    for variant, group in trials.groupby("variant"):
-        bounds(axes, loss(group, "percent"), places[variant], lying=True)

@@ -7,16 +7,13 @@ lost; where one is, it carries its rate and the rest is lost once its queue is f
 from typing import Any
 
 import pandas as pd
-from matplotlib.figure import Figure
 
 from tsnrepro.common.ethernet import wire_bytes
 from tsnrepro.results.cells import groups, word
-from tsnrepro.results.figures import GREY, new
 from tsnrepro.results.missing import loss, mean, shared
 from tsnrepro.results.results import Results
 
 _CELL = ["pattern", "uplink_mbps", "ports", "frame_bytes", "load_percent"]
-_MARKS = ("o", "s", "^", "v", "D")
 
 
 def line_fps(frame_bytes: float, rate_mbps: float) -> float:
@@ -67,7 +64,7 @@ def analyse(trials: pd.DataFrame) -> Results:
     shared(results, "meshed.duration_s", trials, "duration_s", "s")
     shared(results, "meshed.link.mbps", trials, "link_rate_mbps", "Mb/s")
     results.value("meshed.trials.count", len(trials), trials["trial"])
-    named = trials.assign(name=_names(trials))
+    named = trials.assign(name=pattern_names(trials))
     errors = []
     for keys, group in named.groupby(["name", "ports", "frame_bytes"], sort=False):
         name, ports, frame = keys
@@ -93,19 +90,12 @@ def analyse(trials: pd.DataFrame) -> Results:
     return results
 
 
-def _names(trials: pd.DataFrame) -> list[str]:
+def pattern_names(trials: pd.DataFrame) -> list[str]:
     """Return each trial's pattern, of two devices with the rate between them."""
     return [
         pattern if pd.isna(uplink) else f"{pattern}_{int(uplink)}"
         for pattern, uplink in zip(trials["pattern"], trials["uplink_mbps"], strict=True)
     ]
-
-
-def _words(trial: Any) -> str:
-    """Return a pattern as a legend names it."""
-    words = trial["pattern"].replace("_", " ").replace("full", "full mesh")
-    uplink = trial["uplink_mbps"]
-    return words if pd.isna(uplink) else f"{words}, {uplink / 1000:g} Gb/s"
 
 
 def _add_cell(results: Results, key: str, cell: pd.DataFrame) -> float:
@@ -142,28 +132,3 @@ def forwarding_table(trials: pd.DataFrame) -> pd.DataFrame:
             }
         )
     return pd.DataFrame(rows)
-
-
-def forwarding(trials: pd.DataFrame, testbed: str) -> Figure:
-    """Draw the forwarding rate at the largest load over frame size; lines are the closed form.
-
-    Shown is the largest number of ports.
-    """
-    figure, axes = new(2.9, testbed)
-    chosen = trials[trials["ports"] == trials["ports"].max()]
-    chosen = chosen[chosen["load_percent"] == chosen["load_percent"].max()]
-    chosen = chosen.assign(name=_names(chosen))
-    for mark, (_, group) in zip(_MARKS, chosen.groupby("name"), strict=False):
-        by_size = group.groupby("frame_bytes")["forwarding_fps"].mean() / 1e6
-        words = _words(group.iloc[0])
-        axes.plot(by_size.index, by_size, mark, label=words, markerfacecolor="none")
-        firsts = group.drop_duplicates("frame_bytes").sort_values("frame_bytes")
-        expected = [expected_fps(trial) / 1e6 for _, trial in firsts.iterrows()]
-        axes.plot(firsts["frame_bytes"], expected, color=GREY, linewidth=0.6, zorder=0)
-    axes.plot([], [], color=GREY, linewidth=0.6, label="arithmetic")
-    axes.set_yscale("log")
-    axes.set_xlabel("frame size (bytes with FCS)")
-    ports, load = int(chosen["ports"].iloc[0]), chosen["load_percent"].iloc[0]
-    axes.set_ylabel(f"forwarded (Mframes/s), {ports} ports at {load:g} %", fontsize=7)
-    figure.legend(loc="outside lower center", ncols=2)
-    return figure

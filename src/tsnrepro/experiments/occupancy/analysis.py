@@ -12,21 +12,17 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from tsnrepro.common.ethernet import udp_frames, wire_bytes
 from tsnrepro.records.outputs import QUEUE_DEPTH
 from tsnrepro.records.runs import open_run
 from tsnrepro.results.cells import groups, word
-from tsnrepro.results.figures import COLOURS, GREY, LABELS, MARKERS, new, stacked
 from tsnrepro.results.missing import loss, mean, shared, unknown
 from tsnrepro.results.results import Results
 from tsnrepro.stats.estimate import Estimate
 
 CELL = ["buffer_bytes", "rate_mbps", "configuration", "memory"]
 _NOT_FULL = "the buffer was not full in every trial"
-_MEMORIES = {"per_port": "a buffer each port", "shared": "one buffer for both"}
 
 
 def excess_mbytes(factors: Any) -> float:
@@ -183,100 +179,3 @@ def courses(manifest_path: str | Path) -> pd.DataFrame:
             ports = document["values"]["result"]["member_ports"]
             tables.append(table.assign(**document["factors"], member_ports=ports))
     return pd.concat(tables, ignore_index=True)
-
-
-def depth(course: pd.DataFrame, rate_mbps: float, testbed: str) -> Figure:
-    """Draw the depth of the fullest member port over time at one load, a panel a buffer.
-
-    Thin lines are the equation. Depths are of one repetition.
-    """
-    chosen = course[course["rate_mbps"] == rate_mbps]
-    sizes = sorted(chosen["buffer_bytes"].unique())
-    figure, panels = stacked(0.7 + 1.35 * len(sizes), testbed, len(sizes), sharex=True)
-    for axes, size in zip(panels, sizes, strict=True):
-        _draw_panel(axes, chosen[chosen["buffer_bytes"] == size])
-        axes.set_ylabel("queue (MB)")
-        axes.text(0.99, 0.06, f"buffer {size / 1e6:g} MB", transform=axes.transAxes, ha="right")
-    panels[-1].set_xlabel(f"time at {rate_mbps:g} Mb/s offered (ms)")
-    figure.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=2)
-    return figure
-
-
-def _draw_panel(axes: Axes, course: pd.DataFrame) -> None:
-    styles = {("frer", "shared"): ":", ("frer", "per_port"): "--"}
-    for cell, group in course.groupby(["configuration", "memory"]):
-        configuration, memory = str(cell[0]), str(cell[1])
-        if (configuration, memory) == ("control", "shared"):
-            continue  # one port in use has the whole buffer either way
-        fullest = group.groupby("from_ms")["held_bytes"].max() / 1e6
-        words = f", {_MEMORIES[memory]}" if configuration == "frer" else ""
-        axes.plot(
-            fullest.index,
-            fullest,
-            styles.get((configuration, memory), "-"),
-            color=COLOURS[configuration],
-            linewidth=1.3,
-            label=f"{LABELS[configuration]}{words}",
-        )
-        _draw_equation(axes, group.iloc[0], float(fullest.index.max()))
-    axes.plot([], [], color=GREY, linewidth=0.7, label="equation")
-    axes.set_ylim(0, 1.08 * course["buffer_bytes"].max() / 1e6)
-
-
-def _draw_equation(axes: Axes, factors: pd.Series, until_ms: float) -> None:
-    """Draw the growth of the queue at the equation's rate, up to the port's limit."""
-    full_ms = equation_ms(factors)
-    if full_ms is None:
-        return
-    full_mb = full_ms * excess_mbytes(factors) / 1e3
-    axes.plot(
-        [0, min(full_ms, until_ms), until_ms],
-        [0, min(1.0, until_ms / full_ms) * full_mb, min(1.0, until_ms / full_ms) * full_mb],
-        color=GREY,
-        linewidth=0.7,
-        zorder=3,
-    )
-
-
-def time_to_fill(trials: pd.DataFrame, testbed: str) -> Figure:
-    """Draw the time to fill over offered load for the smallest buffer, with both equations.
-
-    Marks are means over trials; a load without a mark did not fill the buffer in every trial.
-    """
-    figure, axes = new(2.6, testbed)
-    smallest = trials[trials["buffer_bytes"] == trials["buffer_bytes"].min()]
-    table = times(smallest)
-    loads = np.linspace(table["rate_mbps"].min(), table["rate_mbps"].max(), 400)
-    for cell, group in table.groupby(["configuration", "memory"]):
-        configuration, memory = str(cell[0]), str(cell[1])
-        if (configuration, memory) == ("control", "shared"):
-            continue
-        words = f", {_MEMORIES[memory]}" if configuration == "frer" else ""
-        colour = COLOURS[configuration]
-        axes.plot(
-            group["rate_mbps"],
-            group["filled_ms"],
-            MARKERS[configuration],
-            color=colour,
-            markerfacecolor="none" if memory == "shared" else colour,
-            label=f"{LABELS[configuration]}{words}",
-        )
-        cells = smallest[["configuration", "memory"]].agg(tuple, axis=1)
-        factors = smallest[cells == cell].iloc[0].to_dict()
-        axes.plot(loads, _curve(equation_ms, factors, loads), "-", color=colour, linewidth=0.8)
-        if memory == "per_port":
-            published = _curve(published_ms, factors, loads)
-            axes.plot(loads, published, ":", color=colour, linewidth=0.9)
-    axes.plot([], [], "-", color=GREY, linewidth=0.8, label="equation")
-    axes.plot([], [], ":", color=GREY, linewidth=0.9, label="published equation")
-    axes.set_yscale("log")
-    axes.set_xlabel("offered load, payload (Mb/s)")
-    size = smallest["buffer_bytes"].iloc[0] / 1e6
-    axes.set_ylabel(f"time to fill {size:g} MB (ms)")
-    figure.legend(loc="outside lower center", ncols=2)
-    return figure
-
-
-def _curve(equation: Any, factors: dict[str, Any], loads: np.ndarray) -> list[float]:
-    values = [equation(factors | {"rate_mbps": float(load)}) for load in loads]
-    return [np.nan if value is None else value for value in values]

@@ -11,13 +11,11 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from matplotlib.figure import Figure
 
 from tsnrepro.native.streams.delivery import one_way
 from tsnrepro.native.streams.log import decompress
 from tsnrepro.records.outputs import arrivals_of
 from tsnrepro.records.runs import open_run, recorded_trials
-from tsnrepro.results.figures import COLOURS, LABELS, MARKERS, STYLES, new, say, stacked
 from tsnrepro.results.missing import (
     by_repetition,
     loss,
@@ -189,57 +187,6 @@ def _delays(manifest_path: str | Path, mix: str) -> Iterator[tuple[tuple[str, st
                 saved = store.output_bytes(entry["trial"], arrivals_of(number))
                 delays_us = one_way(decompress(saved), "kernel").latency_ns / 1e3
                 yield (stream["source"], document["factors"]["configuration"]), delays_us
-
-
-def latency(found: dict[tuple[str, str], np.ndarray], testbed: str, points: int = 300) -> Figure:
-    """Draw the share of datagrams above each one-way latency, a panel a source, all trials."""
-    sources = list(dict.fromkeys(source for source, _ in found)) or [""]
-    figure, axes = stacked(0.7 + 1.0 * len(sources), testbed, len(sources), sharex=True)
-    for panel, source in zip(axes, sources, strict=True):
-        drawn = {c: found[source, c] for c in LABELS if (source, c) in found}
-        if not drawn:
-            say(panel, "no latencies")
-        for configuration, delays_us in drawn.items():
-            above = np.geomspace(1, 1 / len(delays_us), points)
-            panel.plot(
-                np.quantile(delays_us, 1 - above, method="inverted_cdf"),
-                100 * above,
-                STYLES[configuration],
-                color=COLOURS[configuration],
-                label=LABELS[configuration],
-            )
-        panel.set(xscale="log", yscale="log")
-        panel.text(0.02, 0.08, source, transform=panel.transAxes)
-    axes[-1].set_xlabel("one-way latency (µs)")
-    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=2)
-    figure.supylabel("share above (%)", fontsize=8)
-    return figure
-
-
-def lost_by_source(sources: pd.DataFrame, testbed: str) -> Figure:
-    """Draw the share of lost datagrams of each source, a mark a trial."""
-    figure, axes = new(0.9 + 0.28 * sources.groupby(["mix", "source"]).ngroups, testbed)
-    names = [f"{m}: {s}" for m, s in sources[["mix", "source"]].drop_duplicates().to_numpy()]
-    places = {name: -row for row, name in enumerate(names)}
-    for configuration, name in LABELS.items():
-        group = sources[sources["configuration"] == configuration]
-        rows = [places[f"{m}: {s}"] for m, s in group[["mix", "source"]].to_numpy()]
-        shift = 0.15 if configuration == "control" else -0.15
-        axes.plot(
-            group["lost_percent"],
-            np.array(rows) + shift,
-            MARKERS[configuration],
-            color=COLOURS[configuration],
-            markerfacecolor="none",
-            label=name,
-            clip_on=False,
-        )
-    axes.set_yticks(list(places.values()), names)
-    axes.set_xscale("symlog", linthresh=1e-2)
-    axes.set_xlim(0, 100)
-    axes.set_xlabel("lost datagrams (%)")
-    figure.legend(loc="outside lower center", ncols=2)
-    return figure
 
 
 def summary(sources: pd.DataFrame) -> pd.DataFrame:
