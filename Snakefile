@@ -7,8 +7,6 @@
 import os
 import sys
 
-from snakemake_logger_plugin_tsnrepro.campaign_output import EXPECTED
-
 import tsnrepro.config
 from tsnrepro.common.errors import TsnreproError
 from tsnrepro.common.repository import refuse_unwritable
@@ -16,6 +14,7 @@ from tsnrepro.config.campaigns import Selection
 from tsnrepro.config.registry import experiments
 from tsnrepro.records.seal import refuse_altered
 from tsnrepro.runner.progress import duration
+from tsnrepro.workflow.campaign_output import EXPECTED
 from tsnrepro.workflow.notebooks import PAGE
 from tsnrepro.workflow.selection import plan
 from tsnrepro.workflow.startup import disable_rate_limiter

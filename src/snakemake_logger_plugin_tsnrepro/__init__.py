@@ -9,8 +9,8 @@ from logging import LogRecord
 from snakemake.logging import ColorizingTextHandler, DefaultFilter, DefaultFormatter
 from snakemake_interface_logger_plugins.base import LogHandlerBase
 
-from snakemake_logger_plugin_tsnrepro.campaign_output import CampaignOutput
 from tsnrepro.common.temporary import remove_temporary_folders
+from tsnrepro.workflow.campaign_output import CampaignOutput
 
 
 class LogHandler(LogHandlerBase):

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from pseudo_terminal import said_to
 
-from snakemake_logger_plugin_tsnrepro import campaign_output
-from snakemake_logger_plugin_tsnrepro.campaign_output import EXPECTED, CampaignOutput
+from tsnrepro.workflow import campaign_output
+from tsnrepro.workflow.campaign_output import EXPECTED, CampaignOutput
 
 SNAKEFILE = """
 rule all:
