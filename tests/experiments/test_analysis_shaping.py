@@ -32,7 +32,7 @@ from tsnrepro.experiments.shaping import (
 )
 from tsnrepro.experiments.shaping.log import LISTENER_DTYPE
 from tsnrepro.experiments.shaping.media import DifferentMediaError
-from tsnrepro.experiments.shaping.phase import Gate, held
+from tsnrepro.experiments.shaping.phase import Gate, adherence
 from tsnrepro.experiments.shaping.plan import Factors
 from tsnrepro.experiments.shaping.settings import ShapingPart
 from tsnrepro.stats.estimate import Estimate
@@ -132,7 +132,7 @@ def test_with_a_guard_band_the_end_of_the_frame_counts():
 def test_counts_outside_and_without_stamp():
     stamps = DAY_NS + np.array([10_000, 24_000, 26_000, 98_000, 90_000])
     stamps = np.concatenate([stamps, [0]])
-    found = held(gate(uncertainty_ns=5_000), log_of(np.ones(6), stamps))
+    found = adherence(gate(uncertainty_ns=5_000), log_of(np.ones(6), stamps))
     assert (found.frames, found.without_stamp) == (5, 1)
     assert (found.early, found.late, found.outside) == (1, 1, 2)
     assert (found.worst_early_ns, found.worst_late_ns) == (10_000, 6_000)
@@ -147,7 +147,7 @@ def test_the_run_is_the_unit_of_what_a_gate_let_through_outside():
         )
         for repetition, count in ((1, 30), (2, 0), (3, 0))
     }
-    found = shaping.held_runs(run_of(logs, loads=(0.0,)), "test", "tas", "idle")
+    found = shaping.adherence_over_runs(run_of(logs, loads=(0.0,)), "test", "tas", "idle")
     assert found is not None
     assert found.sum("outside") == 30
     assert found.outside_percent.value == pytest.approx(10)
@@ -407,7 +407,7 @@ def test_a_switch_costs_what_the_direct_link_has_not():
 def test_only_gates_can_miss():
     stamps = DAY_NS + 100_000 * np.arange(4) + 50_000
     logs = {(mode, 0.0, 1): log_of(np.ones(4), stamps) for mode in ("tas", "fifo")}
-    table = shaping.held_table(run_of(logs, loads=(0.0,)))
+    table = shaping.adherence_table(run_of(logs, loads=(0.0,)))
     assert table["mode"].tolist() == ["tas"]
     assert table["outside"].tolist() == [4]
 

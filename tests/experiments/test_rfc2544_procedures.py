@@ -256,7 +256,7 @@ def test_trials_without_the_waits_of_section_23_are_not_compliant():
 
 def test_recovery_without_times_is_refused():
     found = series(lambda load: LoadOutcome(1000, 900, 900, 90.0))
-    with pytest.raises(ToolError, match="does not tell when"):
+    with pytest.raises(ToolError, match="unknown when the rate fell"):
         system_recovery.measure(found, SystemRecoverySettings(), 0.5 * LINE)
 
 

@@ -14,7 +14,7 @@ from tsnrepro.config.gates import GateControlList, GateWindow
 from tsnrepro.experiments.shaping import on_hosts, software_bridge, topology, veth_queues
 from tsnrepro.experiments.shaping.bounds import bound_ns
 from tsnrepro.experiments.shaping.log import LOG, decompress, network_latency_us
-from tsnrepro.experiments.shaping.phase import Gate, held
+from tsnrepro.experiments.shaping.phase import Gate, adherence
 from tsnrepro.experiments.shaping.plan import Factors, plan
 from tsnrepro.experiments.shaping.settings import MODES_OF
 from tsnrepro.runner.testbed import open_for
@@ -233,7 +233,7 @@ def test_software_gates_hold_within_five_microseconds(guest):
     measurement = measured_on_hosts(guest, settings)
     document = {"values": measurement.values, "trial": "t"}
     log = decompress(measurement.outputs[LOG])
-    found = held(Gate.of(document, settings.gates, 5), log)
+    found = adherence(Gate.of(document, settings.gates, 5), log)
     assert found.frames == settings.packets
     assert found.without_stamp == 0
     # The application sends at any time: half of the frames had to wait.
@@ -476,7 +476,7 @@ def test_the_software_bridge_holds_gates_and_credit(monkeypatch, tmp_path):
             if mode == "tas":
                 log = decompress(measured.outputs[LOG])
                 gate = Gate.of({"values": measured.values, "trial": ""}, settings.gates, 5)
-                assert held(gate, log).outside <= 7
+                assert adherence(gate, log).outside <= 7
                 assert result["load_delivered_mbps"] < 0.6 * result["load_offered_mbps"]
             else:
                 assert result["load_delivered_mbps"] > 60
@@ -505,7 +505,7 @@ def test_threads_of_the_software_bridge_hold_the_gates_together(monkeypatch, tmp
     queues = {row["queue"]: row for row in bridge["ports"][-1]["queues"]}
     assert queues[5]["sent"] == 100
     gate = Gate.of({"values": measured.values, "trial": ""}, settings.gates, 5)
-    assert held(gate, decompress(measured.outputs[LOG])).outside <= 5
+    assert adherence(gate, decompress(measured.outputs[LOG])).outside <= 5
     assert result["load_delivered_mbps"] < 0.6 * result["load_offered_mbps"]
 
 
@@ -571,7 +571,7 @@ def test_the_first_copy_comes_through_gates_on_both_paths(monkeypatch, tmp_path)
     assert values["result"]["load_delivered_mbps"] < 0.6 * values["result"]["load_offered_mbps"]
     log = decompress(measured.outputs[LOG])
     gate = Gate.of({"values": values, "trial": ""}, settings.gates, 5)
-    assert held(gate, log).outside <= 5
+    assert adherence(gate, log).outside <= 5
     bound, _ = bound_ns({"factors": trials_of(settings, 1)[0].factors, "values": values})
     assert bound == pytest.approx(5_000_000 + 332 * 80, rel=0.01)
     assert np.median(network_latency_us(log)) < bound / 1000

@@ -8,7 +8,7 @@ from shaping_parts import part, trials_of
 from tsnrepro.config import ModelSettings
 from tsnrepro.experiments.shaping import on_model
 from tsnrepro.experiments.shaping.log import DEPARTURES, LOG, decompress, network_latency_us
-from tsnrepro.experiments.shaping.phase import Gate, held
+from tsnrepro.experiments.shaping.phase import Gate, adherence
 from tsnrepro.experiments.shaping.toggles import phases_of
 from tsnrepro.runner.measurement import Measurement
 from tsnrepro.testbeds.model import ModelTestbed
@@ -43,7 +43,7 @@ def measured(testbed, settings, mode=None, load=None):
 def held_by(measurement, settings, output=LOG):
     document = {"values": measurement.values, "trial": "t"}
     gate = Gate.of(document, settings.gates, settings.priority)
-    return held(gate, decompress(measurement.outputs[output]))
+    return adherence(gate, decompress(measurement.outputs[output]))
 
 
 @pytest.mark.parametrize("cycle_us", [2, 10])
@@ -72,7 +72,7 @@ def test_gates_hold_while_they_are_enabled_only(testbed):
     assert phases[-1].until_ns - phases[0].from_ns == pytest.approx(2000 * 300_000, abs=10)
     assert sum(len(phase.of(log)) for phase in phases) == len(log) == 2000
     for phase in phases:
-        found = held(gate, phase.of(log, settling=0.01))
+        found = adherence(gate, phase.of(log, settling=0.01))
         assert found.frames > 300
         share = found.outside / found.frames
         # As many begin beside the window as without a gate, see below.

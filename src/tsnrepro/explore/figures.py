@@ -15,10 +15,10 @@ from matplotlib.ticker import FuncFormatter, NullLocator
 
 from tsnrepro.experiments.latency import analysis as latency
 from tsnrepro.experiments.latency.figures import tail
-from tsnrepro.experiments.loss.analysis import SWEEP, asked, places
+from tsnrepro.experiments.loss.analysis import SWEEP, places, trials_of_question
 from tsnrepro.explore.load import RawTrial
 from tsnrepro.records.outputs import ARRIVALS, HALF_ROUND_TRIPS, SOCKPERF_LOG
-from tsnrepro.results.figures import COLOURS, GREY, LABELS, MARKERS, STYLES, say, style
+from tsnrepro.results.figures import COLOURS, GREY, LABELS, MARKERS, STYLES, note_empty, style
 from tsnrepro.stats.long_series import Series
 
 WIDTH_INCHES = 8.0
@@ -75,11 +75,11 @@ def _style(configuration: object) -> dict[str, Any]:
 
 def loss_curves(trials: pd.DataFrame) -> Figure:
     """Draw loss over offered load, one panel per payload, one mark per trial of the sweep."""
-    known = asked(trials, SWEEP).dropna(subset=["offered_mbps", "loss_percent"])
+    known = trials_of_question(trials, SWEEP).dropna(subset=["offered_mbps", "loss_percent"])
     payloads = sorted(known["payload_bytes"].unique(), reverse=True)[:_MAX_PANELS]
     figure, axes = _panels(len(payloads), 2.3, sharey=True)
     if not payloads:
-        say(axes[0])
+        note_empty(axes[0])
     for panel, payload in zip(axes, payloads, strict=False):
         of_size = known[known["payload_bytes"] == payload]
         for configuration, group in of_size.groupby("configuration"):
@@ -107,7 +107,7 @@ def loss_curves(trials: pd.DataFrame) -> Figure:
 
 def where_lost(trials: pd.DataFrame) -> Figure:
     """Draw the share of datagrams lost at each place, one bar per load and configuration."""
-    swept = asked(trials, SWEEP)
+    swept = trials_of_question(trials, SWEEP)
     lossy = pd.concat([swept, places(swept).fillna(0)], axis=1)
     largest = lossy["payload_bytes"].max()
     lossy = lossy[(lossy["payload_bytes"] == largest) & (lossy["lost"] > 0)]
@@ -115,7 +115,7 @@ def where_lost(trials: pd.DataFrame) -> Figure:
     configurations = sorted(lossy["configuration"].unique())
     figure, axes = _panels(max(1, len(configurations)), 2.6, sharey=True, sharex=True)
     if not loads:
-        say(axes[0], "nothing was lost")
+        note_empty(axes[0], "nothing was lost")
         return figure
     for panel, configuration in zip(axes, configurations, strict=False):
         group = lossy[lossy["configuration"] == configuration]
@@ -193,7 +193,7 @@ def any_factor(trials: pd.DataFrame, x: str, y: str, colour: str | None = None) 
     figure, (panel,) = _panels(1, 3.2)
     known = trials.dropna(subset=[x, y])
     if known.empty:
-        say(panel)
+        note_empty(panel)
         return figure
     if colour and known[colour].isna().all():
         colour = None
@@ -210,7 +210,7 @@ def datagrams_of(record: dict[str, Any]) -> Figure:
     accounting = record["values"].get("accounting")
     figure, (panel,) = _panels(1, 2.4)
     if not accounting:
-        say(panel, "this experiment does not account for its datagrams")
+        note_empty(panel, "this experiment does not account for its datagrams")
         return figure
     counted = {name: accounting[name] for name in ("sent", "copies", "received", "eliminated")}
     dropped = {place: count for place, count in accounting["drops"].items() if count}
@@ -237,7 +237,7 @@ def over_time(trial: RawTrial) -> Figure:
     elif {HALF_ROUND_TRIPS, SOCKPERF_LOG} & {*trial.outputs}:
         _half_round_trips(panel, latency.pieces(trial.store, trial.record["trial"]))
     else:
-        say(panel, "this trial has no record of single datagrams")
+        note_empty(panel, "this trial has no record of single datagrams")
     return figure
 
 
@@ -283,7 +283,7 @@ def compared(table: pd.DataFrame, of: str = "") -> Figure:
     chosen = chosen.loc[order]
     figure, (panel,) = _panels(1, 0.6 + 0.19 * max(4, len(chosen)))
     if chosen.empty:
-        say(panel, "no common results")
+        note_empty(panel, "no common results")
         return figure
     y = np.arange(len(chosen))
     red, grey = sns.color_palette("colorblind")[3], GREY

@@ -102,7 +102,7 @@ def save(figure: Figure, folder: str | Path, name: str) -> None:
     plt.close(figure)
 
 
-def say(axes: Axes, words: str = "no trials") -> None:
+def note_empty(axes: Axes, words: str = "no trials") -> None:
     """Write into a panel why it shows nothing."""
     axes.text(0.5, 0.5, words, ha="center", va="center", transform=axes.transAxes, color=GREY)
     axes.set(xticks=[], yticks=[])

@@ -5,7 +5,7 @@ import pandas as pd
 import seaborn as sns
 from matplotlib.figure import Figure
 
-from tsnrepro.results.figures import LABELS, new, say
+from tsnrepro.results.figures import LABELS, new, note_empty
 
 
 def path_delay(trials: pd.DataFrame, path_delays: dict[str, np.ndarray], testbed: str) -> Figure:
@@ -16,7 +16,7 @@ def path_delay(trials: pd.DataFrame, path_delays: dict[str, np.ndarray], testbed
     figure, axes = new(2.4, testbed)
     shown = trials[trials["trial"].isin(list(path_delays))]
     if shown.empty:
-        say(axes, "no trial with FRER")
+        note_empty(axes, "no trial with FRER")
         return figure
     loads = sorted({(row.payload_bytes, row.target_mbps) for row in shown.itertuples()})
     colours = sns.color_palette("colorblind", len(loads))

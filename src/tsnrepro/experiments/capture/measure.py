@@ -37,10 +37,10 @@ from tsnrepro.tools import dumpcap
 from tsnrepro.tools.counters import Snapshot
 
 STREAM = UDP_STREAM
-# Headers with a VLAN tag and an R-TAG, and as much behind them as tells frames apart.
+# Headers with a VLAN tag and an R-TAG, and as much behind them as frames differ in.
 _SNAP_BYTES = 128
 # Of 80,000 headers a second, over a second. The kernel makes it at once: where it had to find three
-# times 64 MiB, all processors stood still for 150 ms.
+# times 64 MiB, all processors stalled for 150 ms.
 _BUFFER_MIB = 16
 # A capture lies in the host's memory until its trial ends.
 _FILE_MIB = 512
@@ -109,7 +109,7 @@ class _Capturing:
         self._processes: dict[tuple[str, str], RemoteProcess] = {}
 
     def describe(self) -> dict[str, Any]:
-        """Return what the record says of the captures."""
+        """Return the record's values of the captures."""
         return {
             "members": [" ".join(place) for place in self.members],
             "listener": f"{LISTENER} {CARD}",

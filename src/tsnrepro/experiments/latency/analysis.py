@@ -40,9 +40,9 @@ _PICOSECONDS = 1_000_000
 def samples(manifest_path: str | Path) -> dict[str, Series]:
     """Return every half round trip in microseconds, in order, by trial.
 
-    The first 16 million are arrays; trials beyond that are series that are read in pieces whenever
-    they are asked, so that memory does not grow with them. An imported trial is always an array,
-    and one that has statistics only has no observations, an empty array.
+    The first 16 million are arrays; trials beyond that are series that are read in pieces
+    whenever they are used, so that memory does not grow with them. An imported trial is always
+    an array, and one that has statistics only has no observations, an empty array.
     """
     store, manifest = open_run(manifest_path)
     names = [entry["trial"] for entry in manifest["trials"]]
@@ -52,14 +52,14 @@ def samples(manifest_path: str | Path) -> dict[str, Series]:
     room = _HELD_SAMPLES
     for name in names:
         read = partial(pieces, store, name)
-        held = _held(read(), room)
-        found[name] = LongSeries(read, together=TOGETHER) if held is None else held
-        room -= 0 if held is None else len(held)
+        array = _in_memory(read(), room)
+        found[name] = LongSeries(read, together=TOGETHER) if array is None else array
+        room -= 0 if array is None else len(array)
     return found
 
 
-def _held(series: Iterable[np.ndarray], most: int) -> np.ndarray | None:
-    """Return a series as an array, None where it is longer than can be held."""
+def _in_memory(series: Iterable[np.ndarray], most: int) -> np.ndarray | None:
+    """Return a series as an array, None where it is longer than fits."""
     parts, count = [], 0
     for piece in series:
         count += len(piece)
@@ -162,18 +162,18 @@ def _estimates(group: pd.DataFrame, runs: list[Series]) -> Iterator[tuple[str, E
 def _add_resolution(
     results: Results, trials: pd.DataFrame, half_round_trips: Mapping[str, Series]
 ) -> None:
-    """Add the smallest step between distinct latencies: what the tool tells apart."""
+    """Add the smallest step between distinct latencies: what the tool resolves."""
     steps = [_step_ps(half_round_trips[trial]) for trial in trials["trial"]]
-    told = [step for step in steps if step]
-    step = min(told, default=0) / _PICOSECONDS
+    positive = [step for step in steps if step]
+    step = min(positive, default=0) / _PICOSECONDS
     results.value(
         "latency.precision.resolution.us",
         step or None,
         trials["trial"],
         unit="us",
         digits=_digits_of(step),
-        method=f"the smallest step between distinct latencies of {len(told)} trials"
-        if told
+        method=f"the smallest step between distinct latencies of {len(positive)} trials"
+        if positive
         else "unknown: no trial has two distinct latencies on record",
     )
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import numpy as np
 from matplotlib.figure import Figure
 
-from tsnrepro.results.figures import COLOURS, LABELS, STYLES, new, say
+from tsnrepro.results.figures import COLOURS, LABELS, STYLES, new, note_empty
 from tsnrepro.stats.long_series import LongSeries, Series
 
 
@@ -35,7 +35,7 @@ def latency_distribution(
     """
     figure, axes = new(2.4, testbed)
     if not any(len(run) for runs in samples.values() for run in runs):
-        say(axes, "statistics only, no observations")
+        note_empty(axes, "statistics only, no observations")
         return figure
     for configuration, runs in samples.items():
         for index, run in enumerate(run for run in runs if len(run)):

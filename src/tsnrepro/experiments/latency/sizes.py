@@ -19,7 +19,7 @@ from tsnrepro.config.base import CONFIGURATIONS
 from tsnrepro.experiments.latency.analysis import QUANTILES
 from tsnrepro.experiments.loss.analysis import frame_bytes
 from tsnrepro.published.documents import load_table
-from tsnrepro.results.figures import COLOURS, LABELS, MARKERS, say, stacked
+from tsnrepro.results.figures import COLOURS, LABELS, MARKERS, note_empty, stacked
 from tsnrepro.results.missing import known, mean, recorded, relative, shared, total, unknown
 from tsnrepro.results.results import Results
 from tsnrepro.stats.estimate import Estimate, Limits
@@ -127,12 +127,12 @@ def _waiting(group: _Group) -> Estimate:
     """Return the share of the time that all latencies together make, in percent.
 
     One request follows the answer to the one before, so whole round trips fill the time nearly, and
-    half ones half of it: it tells which of them a tool prints.
+    half ones half of it: it shows which of them a tool prints.
     """
-    told = recorded(group.trials, "mean_us", "observations", "valid_seconds")
-    seconds = told["mean_us"].astype(float) * told["observations"].astype(float) / 1e6
-    share = 100 * seconds / told["valid_seconds"].astype(float)
-    return mean(told.assign(share=share), "share", "%")
+    complete = recorded(group.trials, "mean_us", "observations", "valid_seconds")
+    seconds = complete["mean_us"].astype(float) * complete["observations"].astype(float) / 1e6
+    share = 100 * seconds / complete["valid_seconds"].astype(float)
+    return mean(complete.assign(share=share), "share", "%")
 
 
 def _jitter(group: _Group) -> Estimate:
@@ -143,8 +143,8 @@ def _jitter(group: _Group) -> Estimate:
             float(run.min if isinstance(run, LongSeries) else run.min()) for run in group.runs
         ]
     else:
-        told = recorded(group.trials, "p99_us", "min_us")
-        highest, lowest = told["p99_us"].to_list(), told["min_us"].to_list()
+        complete = recorded(group.trials, "p99_us", "min_us")
+        highest, lowest = complete["p99_us"].to_list(), complete["min_us"].to_list()
     if not highest:
         return unknown("us")
     return mean_over_runs(np.asarray(highest, float) - np.asarray(lowest, float), unit="us")
@@ -161,7 +161,7 @@ def published_latency(root: Path | None = None) -> pd.DataFrame:
     """Return what the documents print, one row a size and statistic.
 
     Columns: ``payload_bytes``, ``statistic``, ``published_us``. Fail-operational's Table 8 has the
-    methodology's numbers and more. It calls the sizes those of frames; both documents say
+    methodology's numbers and more. It calls the sizes those of frames; both documents note_empty
     elsewhere that they were given to sockperf, as those of messages.
     """
     table = load_table("frer-fail-operational", "table-8", root)
@@ -183,7 +183,7 @@ def table(trials: pd.DataFrame, samples: Samples, root: Path | None = None) -> p
 
     Columns: ``payload_bytes``, ``frame_bytes``, ``configuration``, ``statistic``, ``value``,
     ``low``, ``high`` (µs, and percent of the margins), ``runs``, ``limits`` (what these are),
-    ``method``, ``published_us``. The limits are nan where there are none; ``method`` says why.
+    ``method``, ``published_us``. Where there are no limits they are nan, and ``method`` has why.
     """
     rows = []
     for payload in payloads(trials):
@@ -223,17 +223,17 @@ def latency_by_size(table: pd.DataFrame, testbed: str) -> Figure:
     for axes, (statistic, label) in zip(panels, _PANELS.items(), strict=True):
         of = shown[shown["statistic"] == statistic]
         if of.empty:
-            say(axes, "too few samples" if len(shown) else "no trials")
+            note_empty(axes, "too few samples" if len(shown) else "no trials")
             continue
         _panel(axes, of, place)
         axes.set_ylabel(label)
         axes.set_yscale("log")
-    words = f"half of {BOUND_US:g} µs round trip"
-    bound = panels[-1].axhline(BOUND_US / 2, color="0.4", lw=0.8, linestyle=":", label=words)
+    label = f"half of {BOUND_US:g} µs round trip"
+    bound = panels[-1].axhline(BOUND_US / 2, color="0.4", lw=0.8, linestyle=":", label=label)
     panels[-1].set_xticks(range(len(sizes)), [str(size) for size in sizes])
     panels[-1].set_xlabel("message size (bytes)")
     handles, labels = panels[0].get_legend_handles_labels()
-    handles, labels = [*handles, bound], [*labels, words]
+    handles, labels = [*handles, bound], [*labels, label]
     figure.legend(handles, labels, loc="outside upper left", ncols=3, fontsize=6)
     return figure
 

@@ -14,7 +14,7 @@ from tsnrepro.stats.estimate import Estimate
 
 
 def is_precise(settings: LatencySettings, _: str, documents: list[dict[str, Any]]) -> bool:
-    """Tell whether trials tell the ratio of FRER's median to control's as well as is asked for.
+    """Return whether trials determine FRER's median over control's as closely as required.
 
     Parameters
     ----------

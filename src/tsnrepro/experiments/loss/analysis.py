@@ -76,14 +76,14 @@ def places(trials: pd.DataFrame) -> pd.DataFrame:
     ending = [drop_column(part) for part in (REASSEMBLY, STACK)]
     columns = {name: [drop_column(place) for place in kinds] for name, kinds in PLACES.items()}
     needed = [c for those in (*columns.values(), ending) for c in those] + ["lost", "unaccounted"]
-    told = recorded(path_loss(trials), *needed)
-    counted = pd.DataFrame({name: told[those].sum(axis=1) for name, those in columns.items()})
-    counted["other"] = told[ending].sum(axis=1) + told["unaccounted"].clip(lower=0)
-    counted["switches"] = (told["lost"] - counted.sum(axis=1)).clip(lower=0)
+    located = recorded(path_loss(trials), *needed)
+    counted = pd.DataFrame({name: located[those].sum(axis=1) for name, those in columns.items()})
+    counted["other"] = located[ending].sum(axis=1) + located["unaccounted"].clip(lower=0)
+    counted["switches"] = (located["lost"] - counted.sum(axis=1)).clip(lower=0)
     return counted.reindex(trials.index)
 
 
-def asked(trials: pd.DataFrame, question: str) -> pd.DataFrame:
+def trials_of_question(trials: pd.DataFrame, question: str) -> pd.DataFrame:
     """Return the trials of one question; those that name none, as imported ones, are a sweep.
 
     Phases of the sweep are series of their own: see :func:`phased`.
@@ -110,7 +110,7 @@ def main_payload(trials: pd.DataFrame) -> int:
 
 
 def target_mbps(trials: pd.DataFrame) -> pd.Series:
-    """Return the target load, or what was offered where a trial does not tell its target."""
+    """Return the target load, or what was offered where a trial has no target."""
     return trials["target_mbps"].fillna(trials["offered_mbps"])
 
 
@@ -119,7 +119,7 @@ def summary(trials: pd.DataFrame, payload_bytes: int | None = None) -> pd.DataFr
 
     The rows are those of one payload, that of the main sweep unless another is asked for.
     """
-    sweep = asked(trials, SWEEP)
+    sweep = trials_of_question(trials, SWEEP)
     payload = main_payload(sweep) if payload_bytes is None else payload_bytes
     return by_load(sweep[sweep["payload_bytes"] == payload], [])
 
@@ -127,10 +127,10 @@ def summary(trials: pd.DataFrame, payload_bytes: int | None = None) -> pd.DataFr
 def by_payload(trials: pd.DataFrame) -> pd.DataFrame:
     """Return one row a payload, configuration and load of the sweep; see :func:`by_load`.
 
-    ``frame_bytes`` is the frame that carries the payload, with FCS; of trials that do not tell
+    ``frame_bytes`` is the frame that carries the payload, with FCS; of trials that do not have it
     their payload there are no rows.
     """
-    sweep = asked(trials, SWEEP)
+    sweep = trials_of_question(trials, SWEEP)
     table = by_load(sweep[sweep["payload_bytes"].notna()], ["payload_bytes"])
     frames = [frame_bytes(int(payload)) for payload in table["payload_bytes"]]
     table.insert(1, "frame_bytes", pd.Series(frames, index=table.index, dtype="Int64"))
@@ -139,7 +139,7 @@ def by_payload(trials: pd.DataFrame) -> pd.DataFrame:
 
 def intervention_summary(trials: pd.DataFrame) -> pd.DataFrame:
     """Return one row a buffer, priority, configuration and load; see :func:`by_load`."""
-    cells = intervention.cells_of(asked(trials, INTERVENTION))
+    cells = intervention.cells_of(trials_of_question(trials, INTERVENTION))
     return by_load(cells, ["buffer_bytes", "realtime"])
 
 
@@ -147,7 +147,7 @@ def by_load(trials: pd.DataFrame, factors: list[str]) -> pd.DataFrame:
     """Return one row a configuration and load, and value of other factors: trials that lost, loss.
 
     Losses are those of the path (:func:`path_loss`). Counts are missing where not every trial of
-    a row has them. ``loss_limits`` says what the limits of ``loss_percent`` are; where no trial
+    a row has them. ``loss_limits`` names the kind of limits of ``loss_percent``; where no trial
     lost, ``chance_to_lose_high_percent`` bounds the chance that a trial does (95 %, one-sided).
     """
     chosen = path_loss(trials)
@@ -186,7 +186,7 @@ def analyse(trials: pd.DataFrame, link_rate_mbps: float | None = None) -> Result
     ``link_rate_mbps`` is that of the narrowest link, where a trial does not name its own.
     """
     results = Results("loss", trials)
-    sweep = asked(trials, SWEEP)
+    sweep = trials_of_question(trials, SWEEP)
     main = sweep[sweep["payload_bytes"] == main_payload(sweep)]
     limits = line_limits(main_payload(main), link_rate_mbps)
     path = _offered(main)
@@ -199,15 +199,15 @@ def analyse(trials: pd.DataFrame, link_rate_mbps: float | None = None) -> Result
         unit="%",
         method="chosen before measuring",
     )
-    # A question that was not asked has no results.
+    # A question without trials has no results.
     for question in (LIMIT, BOTTLENECK, PACED):
-        if len(of := asked(trials, question)):
+        if len(of := trials_of_question(trials, question)):
             _limit(results, question, of, link_rate_mbps)
-    if len(of := asked(trials, INTERVENTION)):
+    if len(of := trials_of_question(trials, INTERVENTION)):
         intervention.add(results, path_loss(of))
-    if len(of := asked(trials, ELIMINATION)):
+    if len(of := trials_of_question(trials, ELIMINATION)):
         elimination.add(results, _offered(of), _least(of, "link_rate_mbps", link_rate_mbps))
-    if len(of := asked(trials, PATHS)):
+    if len(of := trials_of_question(trials, PATHS)):
         _paths(results, of, link_rate_mbps)
     _sizes(results, sweep, link_rate_mbps)
     _shares(results, sweep)
@@ -248,7 +248,7 @@ def _sizes(results: Results, trials: pd.DataFrame, link_rate_mbps: float | None)
 
 
 def _offered(trials: pd.DataFrame) -> pd.DataFrame:
-    """Return what the path lost, of the trials that tell their load."""
+    """Return what the path lost, of the trials with a load."""
     path = path_loss(trials)
     return path[load_mbps(path).notna()]
 
@@ -267,7 +267,7 @@ def _thresholds(
     Loads have ``digits`` decimals, their ratio two more.
     """
     inside = places(path)["switches"]
-    # Of the network alone: what queues, switches and links lost. Only counters tell it.
+    # Of the network alone: what queues, switches and links lost. Only counters show it.
     losses = {whole: path["loss_percent"] > 0, ".network": inside[inside.notna()] > 0}
     highest = ceilings(limits)
     for scope, lossy in losses.items():
@@ -459,7 +459,7 @@ def _shares(results: Results, trials: pd.DataFrame) -> None:
     groups = {"": trials} | {f".{c}": trials[trials["configuration"] == c] for c in CONFIGURATIONS}
     for suffix, group in groups.items():
         counted = places(group)
-        # A share of all losses is known only where every trial says where it lost.
+        # A share of all losses is known only where every trial has where it lost.
         lost = int(group["lost"].sum()) if counted.notna().all(axis=None) else 0
         counts = counted.sum()
         for place in ("listener_socket", "talker", "switches", "other"):
@@ -475,7 +475,7 @@ def _shares(results: Results, trials: pd.DataFrame) -> None:
 
 
 def _totals(results: Results, trials: pd.DataFrame) -> None:
-    sweep = asked(trials, SWEEP)
+    sweep = trials_of_question(trials, SWEEP)
     for name, of in (("lost", path_loss(sweep)), ("sent", trials), ("eliminated", trials)):
         counted = known(of, name)
         results.value(f"loss.{name}.total.count", total(counted, name), counted["trial"])

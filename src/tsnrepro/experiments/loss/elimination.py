@@ -1,7 +1,7 @@
 """What is lost where the listener eliminates, so that one link carries all copies to it.
 
 Above the line's rate over the number of copies that link drops frames, but not yet datagrams: one
-is lost only where none of its copies got through. So both are told, by load: the datagrams that
+is lost only where none of its copies got through. So both are given, by load: the datagrams that
 were lost, and the frames that the last link dropped beside those that it cannot carry.
 """
 

@@ -8,9 +8,9 @@ import pandas as pd
 import seaborn as sns
 from matplotlib.figure import Figure
 
-from tsnrepro.experiments.loss.analysis import SWEEP, asked, frame_bytes, places
+from tsnrepro.experiments.loss.analysis import SWEEP, frame_bytes, places, trials_of_question
 from tsnrepro.experiments.loss.path_thresholds import path_loss
-from tsnrepro.results.figures import COLOURS, GREY, LABELS, MARKERS, STYLES, new, panels, say
+from tsnrepro.results.figures import COLOURS, GREY, LABELS, MARKERS, STYLES, new, note_empty, panels
 from tsnrepro.stats.estimate import Limits
 
 PLACE_LABELS = {
@@ -33,12 +33,12 @@ def loss_against_load(
     """
     figure, axes = new(2.5, testbed)
     if summary.empty:
-        say(axes)
+        note_empty(axes)
         return figure
     ordered = summary.sort_values("offered_mbps")
     for configuration, name in LABELS.items():
         group = ordered[ordered["configuration"] == configuration]
-        look = {"color": COLOURS[configuration], "marker": MARKERS[configuration]}
+        style = {"color": COLOURS[configuration], "marker": MARKERS[configuration]}
         lossy = group[group["trials_with_loss"] > 0]
         limited = lossy["loss_limits"] == Limits.BOUND
         low = lossy["loss_low_percent"].where(limited, lossy["loss_percent"])
@@ -52,7 +52,7 @@ def loss_against_load(
             capsize=1.5,
             elinewidth=0.7,
             label=name,
-            **look,
+            **style,
         )
         clean = group[group["trials_with_loss"] == 0]
         axes.scatter(
@@ -60,14 +60,14 @@ def loss_against_load(
             np.full(len(clean), SMALLEST_LOSS_PERCENT),
             s=12,
             facecolors="none",
-            edgecolors=look["color"],
-            marker=look["marker"],
+            edgecolors=style["color"],
+            marker=style["marker"],
             linewidths=0.8,
         )
         value, left, right = thresholds.get(configuration, (None, None, None))
         if value is not None and left is not None and right is not None:
-            axes.axvspan(left, right, color=look["color"], alpha=0.12, linewidth=0)
-            axes.axvline(value, color=look["color"], linestyle=":", linewidth=0.8)
+            axes.axvspan(left, right, color=style["color"], alpha=0.12, linewidth=0)
+            axes.axvline(value, color=style["color"], linestyle=":", linewidth=0.8)
     axes.set_yscale("log")
     axes.set_xlim(0, max(1000, 1.03 * summary["offered_mbps"].max()))
     axes.set_ylim(SMALLEST_LOSS_PERCENT, 100)
@@ -107,10 +107,10 @@ def intervention(summary: pd.DataFrame, testbed: str) -> Figure:
         axes.minorticks_off()
         axes.tick_params(width=0.6, length=2)
         axes.set_xlim(0, 1000)
-        words = f"{size / 1e6:g} MB" if size else "default buffer"
-        axes.text(0.04, 0.78, words, transform=axes.transAxes, fontsize=6.5)
-    for column, words in enumerate(("ordinary reader", "reader with real-time priority")):
-        grid[0, column].set_title(words, fontsize=7)
+        label = f"{size / 1e6:g} MB" if size else "default buffer"
+        axes.text(0.04, 0.78, label, transform=axes.transAxes, fontsize=6.5)
+    for column, title in enumerate(("ordinary reader", "reader with real-time priority")):
+        grid[0, column].set_title(title, fontsize=7)
     handles, labels = grid[0, 0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside upper left", ncols=2)
     figure.text(0.99, 0.99, testbed, ha="right", va="top", fontsize=6, color=GREY)
@@ -122,7 +122,7 @@ def intervention(summary: pd.DataFrame, testbed: str) -> Figure:
 def where_lost(trials: pd.DataFrame, testbed: str) -> Figure:
     """Draw where the sweep lost datagrams, one bar a configuration and frame size."""
     figure, axes = new(2.4, testbed)
-    trials = asked(trials, SWEEP)
+    trials = trials_of_question(trials, SWEEP)
     counts = places(trials).assign(
         frame=trials["payload_bytes"].map(frame_bytes), configuration=trials["configuration"]
     )
@@ -130,7 +130,7 @@ def where_lost(trials: pd.DataFrame, testbed: str) -> Figure:
     lost = total.sum(axis=1, min_count=1)
     share = total.div(lost.where(lost > 0), axis=0).fillna(0) * 100
     if share.empty:
-        say(axes)
+        note_empty(axes)
         return figure
     rows = np.arange(len(share))[::-1]
     left = np.zeros(len(share))
@@ -166,14 +166,14 @@ def where_lost(trials: pd.DataFrame, testbed: str) -> Figure:
 def frame_size(trials: pd.DataFrame, testbed: str) -> Figure:
     """Draw the sweep's loss at the highest load of each frame size, a point a trial."""
     figure, axes = new(2.2, testbed)
-    trials = path_loss(asked(trials, SWEEP))
+    trials = path_loss(trials_of_question(trials, SWEEP))
     highest = trials.groupby("payload_bytes")["target_mbps"].transform("max")
     chosen = trials[trials["target_mbps"] == highest].copy()
     chosen["frame"] = chosen["payload_bytes"].map(frame_bytes)
     chosen["configuration"] = chosen["configuration"].map(LABELS)
     palette = {LABELS[name]: colour for name, colour in COLOURS.items()}
     if chosen.empty:
-        say(axes)
+        note_empty(axes)
         return figure
     sns.stripplot(
         chosen,

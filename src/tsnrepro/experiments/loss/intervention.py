@@ -24,7 +24,7 @@ POINTS = "percentage points"
 SIZES = 5
 SIGNIFICANCE = 0.05
 PRIORITIES = {"ordinary": False, "realtime": True}
-# What tells trials apart; one changes between the trials of a pair.
+# What trials differ by; one changes between the trials of a pair.
 _CONDITIONS = ("buffer_bytes", "realtime", "configuration", "target_mbps", "repetition")
 
 
@@ -56,7 +56,7 @@ def add(results: Results, trials: pd.DataFrame) -> None:
 
 
 def cells_of(trials: pd.DataFrame) -> pd.DataFrame:
-    """Return trials with the columns that tell cells apart, and 100 where a trial lost a datagram.
+    """Return trials with the columns that cells differ by, and 100 where a trial lost a datagram.
 
     They are ``buffer_bytes``, 0 for the kernel's default, ``realtime`` and ``lossy_percent``.
     """
@@ -116,7 +116,7 @@ def _pairs(results: Results, changes: dict[str, _Change], trials: pd.Series) -> 
     found = {}
     for name, change in changes.items():
         same = [column for column in _CONDITIONS if column != change.column]
-        # Trials that do not tell their repetition would all be pairs of each other.
+        # Trials without a repetition would all be pairs of each other.
         after, before = (known(side, *same) for side in (change.after, change.before))
         both = after.merge(before, on=same, suffixes=("_with", "_without"))
         lossy = [both[f"lossy_percent_{side}"] > 0 for side in ("with", "without")]

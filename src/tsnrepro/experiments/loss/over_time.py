@@ -8,10 +8,10 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from tsnrepro.config.base import CONFIGURATIONS
-from tsnrepro.experiments.loss.analysis import SWEEP, asked
+from tsnrepro.experiments.loss.analysis import SWEEP, trials_of_question
 from tsnrepro.experiments.loss.figures import SMALLEST_LOSS_PERCENT
 from tsnrepro.experiments.loss.path_thresholds import path_loss
-from tsnrepro.results.figures import COLOURS, LABELS, MARKERS, new, say
+from tsnrepro.results.figures import COLOURS, LABELS, MARKERS, new, note_empty
 from tsnrepro.results.missing import known, unknown
 from tsnrepro.results.results import Results
 from tsnrepro.stats.estimate import Estimate
@@ -41,7 +41,9 @@ def over_time(trials: pd.DataFrame, *, timed: bool = True) -> pd.DataFrame:
     """
     if not timed:
         return pd.DataFrame(columns=COLUMNS)
-    sweep = known(path_loss(asked(trials, SWEEP)), "started", "repetition", "loss_percent")
+    sweep = known(
+        path_loss(trials_of_question(trials, SWEEP)), "started", "repetition", "loss_percent"
+    )
     if sweep.empty:
         return pd.DataFrame(columns=COLUMNS)
     since = (sweep["started"] - sweep["started"].min()).dt.total_seconds() / 3600
@@ -67,7 +69,7 @@ def add(results: Results, trials: pd.DataFrame, table: pd.DataFrame) -> None:
     table
         Rows of :func:`over_time`.
     """
-    names = asked(trials, SWEEP)["trial"]
+    names = trials_of_question(trials, SWEEP)["trial"]
     hours = float(table["hours"].max() - table["hours"].min()) if len(table) else None
     results.value(
         "loss.time.span.hours", hours, names, unit="h", digits=2, method="first to last repetition"
@@ -75,7 +77,7 @@ def add(results: Results, trials: pd.DataFrame, table: pd.DataFrame) -> None:
     results.value("loss.time.repetitions.count", int(table["repetition"].nunique()), names)
     for configuration in CONFIGURATIONS:
         own = table[table["configuration"] == configuration]
-        sweep = asked(trials, SWEEP)
+        sweep = trials_of_question(trials, SWEEP)
         named = sweep.loc[sweep["configuration"] == configuration, "trial"]
         half = len(own) // 2
         key = f"loss.time.{configuration}"
@@ -106,7 +108,7 @@ def loss_over_time(table: pd.DataFrame, testbed: str) -> Figure:
     """
     figure, axes = new(2.3, testbed)
     if table.empty:
-        say(axes, _NO_HOURS)
+        note_empty(axes, _NO_HOURS)
         return figure
     for configuration, name in LABELS.items():
         own = table[table["configuration"] == configuration]

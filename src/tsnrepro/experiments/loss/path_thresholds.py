@@ -25,7 +25,7 @@ def path_loss(trials: pd.DataFrame) -> pd.DataFrame:
     """Return the trials with ``lost`` and ``loss_percent`` of the path.
 
     A datagram that waits in the socket when the program closes it has arrived: where the counters
-    tell, it is taken off, once however often this is asked. Trials without a loss in percent are
+    tell, it is taken off, once however often this is called. Trials without a loss in percent are
     left out.
     """
     trials = trials[trials["loss_percent"].notna()]
@@ -40,7 +40,7 @@ def path_loss(trials: pd.DataFrame) -> pd.DataFrame:
 
 
 def load_mbps(trials: pd.DataFrame) -> pd.Series:
-    """Return the offered load, or the target where a trial does not tell what was offered."""
+    """Return the offered load, or the target where a trial does not have what was offered."""
     return trials["offered_mbps"].fillna(trials["target_mbps"])
 
 

@@ -16,11 +16,11 @@ from tsnrepro.config.base import CONFIGURATIONS
 from tsnrepro.experiments.loss.analysis import (
     SWEEP,
     add_highest_clean,
-    asked,
     by_load,
     main_payload,
     phased,
     target_mbps,
+    trials_of_question,
 )
 from tsnrepro.experiments.loss.path_thresholds import path_loss, sweeps_of
 from tsnrepro.published.documents import load_table
@@ -43,7 +43,7 @@ _DOCUMENT = "methodology"
 # A network that loses at its limit still delivers nearly its limit; the document's collapse is to a
 # fifth. Half is far from both.
 COLLAPSED_SHARE = 0.5
-# What is needed of a trial to say how much of its load was delivered.
+# What is needed of a trial to know how much of its load was delivered.
 _DELIVERED = ("target_mbps", "delivered_mbps")
 
 
@@ -106,7 +106,7 @@ def add(results: Results, trials: pd.DataFrame) -> None:
     """Add the phases, the collapse, the variation by region and the precision of counts."""
     for number, group in phased(trials).groupby("phase"):
         _phase(results, f"loss.phase_{int(str(number))}", group)
-    sweep = asked(trials, SWEEP)
+    sweep = trials_of_question(trials, SWEEP)
     _collapse(results, "loss.collapse", sweep[sweep["payload_bytes"] == main_payload(sweep)])
     _variation(results, trials)
     _precision(results, trials)
@@ -138,12 +138,12 @@ def _load(results: Results, name: str, trials: pd.DataFrame) -> None:
 
 
 def _collapse(results: Results, name: str, trials: pd.DataFrame) -> None:
-    """Add the load from which on less than half of what was asked for is delivered."""
-    told = recorded(trials, *_DELIVERED)
-    share = 100 * told["delivered_mbps"] / told["target_mbps"]
-    told = told.assign(load_mbps=told["target_mbps"], share=share)
+    """Add the load from which on less than half of the target load is delivered."""
+    complete = recorded(trials, *_DELIVERED)
+    share = 100 * complete["delivered_mbps"] / complete["target_mbps"]
+    complete = complete.assign(load_mbps=complete["target_mbps"], share=share)
     for configuration in CONFIGURATIONS:
-        group = told[told["configuration"] == configuration]
+        group = complete[complete["configuration"] == configuration]
         results.estimate(f"{name}.{configuration}.mbps", _collapse_of(group), 0, group["trial"])
         lowest = float(group["share"].min()) if len(group) else None
         method = "smallest share of the target that a trial delivered"
@@ -159,7 +159,7 @@ def _collapse_of(trials: pd.DataFrame) -> Estimate:
         half = f"{100 * COLLAPSED_SHARE:g} %"
         why = f"none of {len(trials)} trials delivered less than {half} of its target"
         return unknown("Mb/s", why)
-    # The load is the one that was asked for: a sender that stalls does not offer it.
+    # The load is the target: a sender that stalls does not offer it.
     by_target = trials.assign(offered_mbps=trials["target_mbps"])
     found = threshold(sweeps_of(by_target, collapsed, set()), unit="Mb/s")
     return replace(found, method=f"{found.method}; a trial delivers below half of its target")
@@ -198,7 +198,7 @@ def _variation(results: Results, trials: pd.DataFrame) -> None:
 
 
 def _repeated_series(trials: pd.DataFrame, low: float, high: float) -> tuple[pd.DataFrame, str]:
-    """Return the trials that tell how results repeat in a region, and which these are, in words.
+    """Return the trials that show how results repeat in a region, and a description of them.
 
     Those of the phases, or of the main sweep where no load of a phase was repeated there: the two
     differ in length, so they never stand together.
@@ -206,7 +206,7 @@ def _repeated_series(trials: pd.DataFrame, low: float, high: float) -> tuple[pd.
     phases = _between(phased(trials), low, high)
     if _repeated_loads(phases, "loss_percent"):
         return phases, "of the phases"
-    sweep = asked(trials, SWEEP)
+    sweep = trials_of_question(trials, SWEEP)
     main = sweep[sweep["payload_bytes"] == main_payload(sweep)]
     return _between(main.assign(phase=0), low, high), "of the main sweep"
 
@@ -218,8 +218,8 @@ def _between(trials: pd.DataFrame, low: float, high: float) -> pd.DataFrame:
 
 def _repeated_loads(trials: pd.DataFrame, column: str) -> list[pd.Series]:
     """Return a column by repetition, a series a phase and load that has several."""
-    told = known(trials, column)
-    groups = told.groupby([told["phase"].astype(int), target_mbps(told)])
+    complete = known(trials, column)
+    groups = complete.groupby([complete["phase"].astype(int), target_mbps(complete)])
     loads = [by_repetition(group, column) for _, group in groups]
     return [values for values in loads if len(values) > 1]
 
@@ -241,15 +241,15 @@ def _precision(results: Results, trials: pd.DataFrame) -> None:
         ("accuracy.mbps", strange * one, "Mb/s", 4, f"as a rate, {_DISAGREE}"),
     ):
         largest = float(values.max()) if len(values) else None
-        words = f"{method} {len(values)} trials, the largest"
+        text = f"{method} {len(values)} trials, the largest"
         results.value(
-            f"loss.precision.{key}", largest, path["trial"], unit=unit, digits=digits, method=words
+            f"loss.precision.{key}", largest, path["trial"], unit=unit, digits=digits, method=text
         )
 
 
 def _jitter(results: Results, trials: pd.DataFrame) -> None:
     """Add the jitter that iperf3 smooths over a trial (RFC 3550, 6.4.1), over all loads."""
-    sweep = recorded(asked(trials, SWEEP), "jitter_ms")
+    sweep = recorded(trials_of_question(trials, SWEEP), "jitter_ms")
     sweep = sweep[(sweep["payload_bytes"] == main_payload(sweep)) & (sweep["jitter_ms"] > 0)]
     sweep = sweep.assign(jitter_us=1000 * sweep["jitter_ms"].astype(float))
     for configuration in CONFIGURATIONS:

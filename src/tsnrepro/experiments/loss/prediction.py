@@ -1,8 +1,8 @@
-"""What the model says of a machine's threshold from the stalls that were metered on it.
+"""The model's prediction of a machine's threshold from the stalls measured on it.
 
-The stall meter of every trial tells how often, and for how long, a program that had something to do
-did not run. The model with these stalls, and otherwise with its own parameters, sweeps the same
-loads. So the prediction knows nothing of any loss that was measured.
+The stall meter of every trial records how often, and for how long, a program that had something
+to do did not run. The model with these stalls, and otherwise with its own parameters, sweeps the
+same loads. So the prediction knows nothing of any loss that was measured.
 """
 
 import math
@@ -16,7 +16,7 @@ from tsnrepro.config.base import CONFIGURATIONS
 from tsnrepro.config.files import testbed_settings
 from tsnrepro.config.testbeds import ModelStalls
 from tsnrepro.experiments.loss import measure as loss
-from tsnrepro.experiments.loss.analysis import SWEEP, asked, main_payload
+from tsnrepro.experiments.loss.analysis import SWEEP, main_payload, trials_of_question
 from tsnrepro.experiments.loss.path_thresholds import load_mbps
 from tsnrepro.records.store import Trial
 from tsnrepro.results.missing import recorded, unknown
@@ -25,7 +25,7 @@ from tsnrepro.runner.measurement import Measurement
 from tsnrepro.stats.thresholds import Sweep, threshold
 
 REPETITIONS = 12
-# No machine that measures is stalled all the time; a meter may say so of a trial or two.
+# No machine that measures is stalled all the time; a meter may show it in a trial or two.
 _MOST = 0.9
 _METERED = ["stall_checks", "stalls", "stalled_ms", "stall_least_ms"]
 
@@ -49,7 +49,7 @@ def stalls_of(trials: pd.DataFrame) -> ModelStalls | None:
 
 def add(results: Results, trials: pd.DataFrame, link_rate_mbps: float) -> None:
     """Add how steady the machines were, and the prediction with its error."""
-    sweep = asked(trials, SWEEP)
+    sweep = trials_of_question(trials, SWEEP)
     sweep = sweep[sweep["payload_bytes"] == main_payload(sweep)]
     names = sweep["trial"]
     longest = recorded(trials, "longest_stall_ms")

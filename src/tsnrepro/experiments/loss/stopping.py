@@ -14,7 +14,7 @@ from tsnrepro.records.tables import trials_of_records
 
 
 def is_precise(settings: LossSettings, question: str, documents: list[dict[str, Any]]) -> bool:
-    """Tell whether trials tell the ratio of thresholds as well as their part asks for.
+    """Return whether trials determine the ratio of thresholds as closely as their part requires.
 
     Parameters
     ----------

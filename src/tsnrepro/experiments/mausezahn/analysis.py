@@ -110,9 +110,9 @@ def by_load(trials: pd.DataFrame, root: Path | None = None) -> pd.DataFrame:
         for where, group in trials.groupby(places)
     ]
     grid = product(FRAMES_BYTES, map(float, LOADS_PERCENT), CONFIGURATIONS)
-    asked = pd.DataFrame(grid, columns=places)
+    planned = pd.DataFrame(grid, columns=places)
     ours = pd.DataFrame(rows).astype({"load_percent": float})
-    table = asked.merge(ours, how="outer", on=places)
+    table = planned.merge(ours, how="outer", on=places)
     return table.merge(published_rates(root), how="left", on=["frame_bytes", "load_percent"])
 
 

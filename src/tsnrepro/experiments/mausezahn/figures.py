@@ -1,4 +1,4 @@
-"""The figure of mausezahn's rates: reached against asked."""
+"""The figure of mausezahn's rates: reached rate over target."""
 
 import numpy as np
 import pandas as pd

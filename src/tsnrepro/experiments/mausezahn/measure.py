@@ -42,7 +42,7 @@ def target_pps(frame_bytes: int, load_percent: float, link_rate_mbps: float) -> 
 def result(load: IntendedLoad, outcome: LoadOutcome, frame_bytes: int) -> dict[str, Any]:
     """Return what a record keeps of a run: counts, rates by layer, and what limited it.
 
-    ``achieved_pps`` was seen at the first switch while frames flowed, ``timed_out`` tells that the
+    ``achieved_pps`` was seen at the first switch while frames flowed, ``timed_out``: the
     deadline ended the run, so that no rate follows from its count and its time.
     """
     achieved = outcome.offered_pps

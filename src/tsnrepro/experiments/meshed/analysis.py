@@ -45,9 +45,9 @@ def expected_lost_percent(trial: Any) -> float:
     if trial["pattern"] == "two_devices":
         outputs, rate = 2, trial["uplink_mbps"]
     carried = line_fps(trial["frame_bytes"], rate) * trial["duration_s"]
-    held = trial["queue_bytes"] // trial["frame_bytes"]
+    queued = trial["queue_bytes"] // trial["frame_bytes"]
     sent = busiest * carried
-    return float(100 * outputs * max(0.0, sent - carried - held) / (outputs * sent))
+    return float(100 * outputs * max(0.0, sent - carried - queued) / (outputs * sent))
 
 
 def expected_fps(trial: Any) -> float:

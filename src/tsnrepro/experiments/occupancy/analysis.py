@@ -1,7 +1,7 @@
-"""Buffer occupancy: when a buffer is full, and how well the equation of the time to fill tells it.
+"""Buffer occupancy: when a buffer is full, and whether the equation of the time to fill holds.
 
 The equation is buffer / (arrival - departure). Counted in what lies in the buffer, frames with FCS,
-it can be held against the model. The published one puts the payload rate against the wire rate and
+it can be compared with the model. The published one puts the payload rate against the wire rate and
 lets each of two paths carry half of the stream: it is shown beside, as it stands.
 """
 

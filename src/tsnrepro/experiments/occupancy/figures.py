@@ -37,14 +37,14 @@ def _draw_panel(axes: Axes, course: pd.DataFrame) -> None:
         if (configuration, memory) == ("control", "shared"):
             continue  # one port in use has the whole buffer either way
         fullest = group.groupby("from_ms")["held_bytes"].max() / 1e6
-        words = f", {_MEMORIES[memory]}" if configuration == "frer" else ""
+        suffix = f", {_MEMORIES[memory]}" if configuration == "frer" else ""
         axes.plot(
             fullest.index,
             fullest,
             styles.get((configuration, memory), "-"),
             color=COLOURS[configuration],
             linewidth=1.3,
-            label=f"{LABELS[configuration]}{words}",
+            label=f"{LABELS[configuration]}{suffix}",
         )
         _draw_equation(axes, group.iloc[0], float(fullest.index.max()))
     axes.plot([], [], color=GREY, linewidth=0.7, label="equation")
@@ -79,7 +79,7 @@ def time_to_fill(trials: pd.DataFrame, testbed: str) -> Figure:
         configuration, memory = str(cell[0]), str(cell[1])
         if (configuration, memory) == ("control", "shared"):
             continue
-        words = f", {_MEMORIES[memory]}" if configuration == "frer" else ""
+        suffix = f", {_MEMORIES[memory]}" if configuration == "frer" else ""
         colour = COLOURS[configuration]
         axes.plot(
             group["rate_mbps"],
@@ -87,7 +87,7 @@ def time_to_fill(trials: pd.DataFrame, testbed: str) -> Figure:
             MARKERS[configuration],
             color=colour,
             markerfacecolor="none" if memory == "shared" else colour,
-            label=f"{LABELS[configuration]}{words}",
+            label=f"{LABELS[configuration]}{suffix}",
         )
         cells = smallest[["configuration", "memory"]].agg(tuple, axis=1)
         factors = smallest[cells == cell].iloc[0].to_dict()

@@ -46,7 +46,7 @@ _BINARY_60_S = BinarySearchSettings(duration_s=60.0, loss_percent=0.0)
 
 
 class AccuracySettings(ConfigModel):
-    """The networks whose capacity is known, and the searches that look for it."""
+    """The networks whose capacity is known, and the searches for it."""
 
     runs: PositiveInt = 20
     payload_bytes: PositiveInt = 1472

@@ -1,7 +1,7 @@
 """RFC 2544 benchmarks: tables from the recorded trials, and their results.
 
 Rates in datagrams a second stand beside payload, frame and wire rates; sizes are payloads, with
-the frame size (with FCS) where one was asked for.
+the frame size (with FCS) where the campaign has one.
 """
 
 from collections.abc import Iterable
@@ -35,7 +35,7 @@ from tsnrepro.stats.estimate import Estimate
 from tsnrepro.stats.proportions import share
 
 _EXPERIMENT = "rfc2544"
-# Answers of the searches: what is written in a key, and the words of tables and figures.
+# Goals of the searches: their part of a key, and their label in tables and figures.
 ANSWERS = {
     "binary_search": "bisection",
     "zero_loss": "MLRsearch, zero loss",
@@ -89,7 +89,7 @@ def link_rate_mbps(documents: Iterable[dict[str, Any]]) -> float:
     Raises
     ------
     RecordError
-        No trial tells it (latency does not), or they differ: one figure cannot hold both.
+        No trial has it (latency's do not), or they differ: one figure cannot show both.
     """
     found = {d["values"]["link_rate_mbps"] for d in documents if "link_rate_mbps" in d["values"]}
     if len(found) != 1:
@@ -180,7 +180,7 @@ def _floats(table: pd.DataFrame) -> pd.DataFrame:
 def loss_table(documents: Iterable[dict[str, Any]]) -> pd.DataFrame:
     """Return the frame loss: one row a load trial, columns ``LOSS_COLUMNS``.
 
-    Percentages of load are relative to the line's limit for the size; what was asked for above it
+    Percentages of load are relative to the line's limit for the size; a target above it
     stands beside what was offered.
     """
     rows = []
@@ -334,15 +334,15 @@ def throughput_beside_published(
     printed.columns = [f"{str(name).replace('-', '_')}_mbps" for name in printed.columns]
     frames = throughput.groupby("payload_bytes")["frame_bytes"].max()
     bisections = throughput[throughput["goal"] == "binary_search"]
-    senders = bisections.groupby("payload_bytes")["generator"].agg(_named)
+    senders = bisections.groupby("payload_bytes")["generator"].agg(_joined)
     limits = limits_table(throughput["payload_bytes"], link_rate_mbps)
     joined = limits.set_index("payload_bytes") if len(limits) else pd.DataFrame()
     joined = joined.join([means, printed.reindex(joined.index), frames])
     return joined.join(senders.rename("binary_search_generator")).reset_index()
 
 
-def _named(words: Iterable[str]) -> str:
-    return ", ".join(sorted(set(words)))
+def _joined(names: Iterable[str]) -> str:
+    return ", ".join(sorted(set(names)))
 
 
 def analyse(documents: list[dict[str, Any]]) -> Results:
@@ -400,7 +400,7 @@ def _lengths(results: Results, documents: list[dict[str, Any]]) -> None:
     shared(results, key, table.assign(searches=number), "searches", "")
     results.value(
         f"{_EXPERIMENT}.throughput.binary_search.generator",
-        _named(map(_generator, bisections)) or None,
+        _joined(map(_generator, bisections)) or None,
         table["trial"],
         method="configuration",
     )
@@ -437,9 +437,9 @@ def _throughput(results: Results, size: str, table: pd.DataFrame) -> None:
             add_search(results, key, group)
             results.estimate(f"{key}.search_s", mean(group, "search_s", "s"), 0, own)
             results.estimate(f"{key}.load_trials.count", count(group, "load_trials"), 0, own)
-            words = _named(group["limited_by"]) or None
+            limits = _joined(group["limited_by"]) or None
             method = "what keeps the throughput from being higher"
-            results.value(f"{key}.limited_by", words, own, method=method)
+            results.value(f"{key}.limited_by", limits, own, method=method)
         change = unknown("Mb/s", "a search found no load that passed")
         if found["lower_pps"].notna().all():
             change = difference(of["frer"], of["control"], "offered_payload_mbps", "Mb/s")
@@ -461,8 +461,10 @@ def _line_limit(throughputs: pd.DataFrame) -> rates.Rates | None:
 
 def _threshold(results: Results, size: str, table: pd.DataFrame) -> None:
     # Those that have one; where it lies beyond the loads tried, only a limit of it is known.
-    told = table[["threshold_pps", "threshold_low_pps", "threshold_high_pps"]].notna().any(axis=1)
-    found = table[told]
+    known = (
+        table[["threshold_pps", "threshold_low_pps", "threshold_high_pps"]].notna().any(axis=1)
+    )
+    found = table[known]
     for configuration in CONFIGURATIONS:
         group = found[found["configuration"] == configuration]
         mbps = group["threshold_pps"] * group["payload_bytes"] * 8 / 1e6
@@ -562,8 +564,8 @@ def add_accuracy(results: Results, accuracy: pd.DataFrame) -> None:
     Simulated: no trial stands behind these.
     """
     for (method, answer, stalls), group in accuracy.groupby(["method", "answer", "stalls"]):
-        words = f"{str(method).replace('-', '_')}.{answer}" if method != answer else str(answer)
-        name = f"{_EXPERIMENT}.accuracy.{words}.{'stalls' if stalls else 'calm'}"
+        search = f"{str(method).replace('-', '_')}.{answer}" if method != answer else str(answer)
+        name = f"{_EXPERIMENT}.accuracy.{search}.{'stalls' if stalls else 'calm'}"
         found = share(int(group["within"].sum()), len(group)).scaled(100.0, "%")
         found = replace(found, method=f"{found.method} on the model, whose truth is known")
         results.estimate(f"{name}.within_percent", found, 0, [])

@@ -72,7 +72,7 @@ def search(
     """Search the longest burst without loss, ``searches`` times, and report the average.
 
     Bursts are sent at the line's limit. Where the generator cannot, the gap between frames is
-    not the smallest one: the result says so, and the buffer follows from the rate it reached.
+    not the smallest one: the result has that, and the buffer follows from the rate it reached.
 
     ``throughput_pps`` is that of RFC 2544 (26.1) for the same configuration and size; without it,
     where it reaches the burst's rate, or where the longest burst passed, there is no buffer time.

@@ -15,7 +15,7 @@ def search(series: Series, settings: BinarySearchSettings) -> ThroughputResult:
     no later trial can correct it, so under random stalls the result falls short.
 
     Where the generator falls behind without a loss, the rate it reached has passed and the one
-    asked for is out of reach; where something was lost, the load has failed.
+    requested is out of reach; where something was lost, the load has failed.
 
     Raises
     ------

@@ -26,7 +26,7 @@ from tsnrepro.results.figures import (
     STYLES,
     bounds,
     new,
-    say,
+    note_empty,
     stacked,
 )
 from tsnrepro.results.missing import loss
@@ -100,13 +100,13 @@ def _throughput_legend(table: pd.DataFrame) -> list[Line2D]:
 
 
 def _search(goal: str, table: pd.DataFrame) -> str:
-    """Return the words for a search, and who sent where it was not our talker."""
+    """Return the label of a search, with its generator where that is not our talker."""
     senders = sorted(set(table["generator"][table["goal"] == goal]))
     return ANSWERS[goal] + ("" if senders == ["talker"] else f" ({', '.join(senders)})")
 
 
 def _fill(configuration: str) -> dict[str, Any]:
-    """Return the fill of marks: control is open, so that both can be told in grey."""
+    """Return the fill of marks: control is open, so that they differ in grey."""
     return {"markerfacecolor": COLOURS[configuration] if configuration == "frer" else "white"}
 
 
@@ -114,7 +114,7 @@ def _throughput_panel(
     axes: Axes, table: pd.DataFrame, link_rate_mbps: float, *, printed: bool = False
 ) -> None:
     if table.empty:
-        say(axes)
+        note_empty(axes)
         return
     sizes = sorted(table["size"].unique())
     place = {size: number for number, size in enumerate(sizes)}
@@ -166,7 +166,7 @@ def frame_loss(table: pd.DataFrame, testbed: str) -> Figure:
     sizes = [s for s in sizes_of(table) if s.size_bytes in LOSS_SIZES and len(s.of(table))]
     figure, panels = stacked(0.5 + 1.25 * max(1, len(sizes)), testbed, max(1, len(sizes)))
     if not sizes:
-        say(panels[0])
+        note_empty(panels[0])
         return figure
     for axes, size in zip(panels, sizes, strict=True):
         _loss_panel(axes, size.of(table), size)
@@ -181,7 +181,7 @@ def frame_loss(table: pd.DataFrame, testbed: str) -> Figure:
 def _loss_panel(axes: Axes, table: pd.DataFrame, size: Size) -> None:
     for configuration, name in LABELS.items():
         group = table[table["configuration"] == configuration]
-        # Loads above the line come out as one offered load: one mark for each that was asked for.
+        # Loads above the line come out as one offered load: one mark for each target.
         loads = group.groupby(["procedure", "asked_percent"])[["offered_percent", "loss_percent"]]
         points = loads.mean().sort_values("offered_percent")
         axes.plot(
@@ -232,8 +232,8 @@ def buffer_time(table: pd.DataFrame, testbed: str) -> Figure:
     figure, (times, counts) = stacked(3.2, testbed, 2, sharex=True)
     known = table[table["frame_bytes"].notna() & table["corrected_buffer_us"].notna()]
     if known.empty:
-        say(times, "no buffer time")
-        say(counts, "no buffer time")
+        note_empty(times, "no buffer time")
+        note_empty(counts, "no buffer time")
         return figure
     sizes = sorted(known["frame_bytes"].astype(int).unique())
     place = {size: number for number, size in enumerate(sizes)}
@@ -276,10 +276,10 @@ def accuracy(table: pd.DataFrame, tolerance_percent: float = 1.0) -> Figure:
     """
     figure, axes = new(2.9, "model testbed")
     if table.empty:
-        say(axes, "no runs")
+        note_empty(axes, "no runs")
         return figure
     calm, stalled = sns.color_palette("colorblind")[:2]
-    looks: Mapping[bool, dict] = {
+    styles: Mapping[bool, dict] = {
         False: {"color": calm, "marker": "o", "aside": -0.17, "label": "without stalls"},
         True: {"color": stalled, "marker": "x", "aside": 0.17, "label": "with random stalls"},
     }
@@ -287,32 +287,32 @@ def accuracy(table: pd.DataFrame, tolerance_percent: float = 1.0) -> Figure:
     spread = np.random.default_rng(0)
     for number, (method, answer, _) in enumerate(rows):
         of = table[(table["method"] == method) & (table["answer"] == answer)]
-        for stalls, look in looks.items():
+        for stalls, style in styles.items():
             group = of[of["stalls"] == stalls]
-            height = number + look["aside"] + spread.uniform(-0.08, 0.08, len(group))
+            height = number + style["aside"] + spread.uniform(-0.08, 0.08, len(group))
             axes.scatter(
                 100 * group["ratio"],
                 height,
                 s=9,
-                marker=look["marker"],
-                color=look["color"],
-                facecolors="none" if look["marker"] == "o" else look["color"],
+                marker=style["marker"],
+                color=style["color"],
+                facecolors="none" if style["marker"] == "o" else style["color"],
                 linewidths=0.7,
-                label=look["label"] if number == 0 else None,
+                label=style["label"] if number == 0 else None,
             )
             axes.text(
                 1.02,
-                number + look["aside"],
+                number + style["aside"],
                 f"{int(group['within'].sum())}/{len(group)}",
                 transform=axes.get_yaxis_transform(),
                 va="center",
                 fontsize=6,
-                color=look["color"],
+                color=style["color"],
             )
     axes.axvspan(
         100 - tolerance_percent, 100 + tolerance_percent, color="0.85", linewidth=0, zorder=0
     )
-    axes.set_yticks(range(len(rows)), [words for *_, words in rows], fontsize=6)
+    axes.set_yticks(range(len(rows)), [label for *_, label in rows], fontsize=6)
     axes.set_ylim(len(rows) - 0.5, -0.5)
     axes.set_xlim(0, 108)
     axes.set_xlabel("result (% of the truth)")

@@ -16,8 +16,8 @@ class FrameLossPoint:
     """Loss at one load.
 
     ``asked_percent`` and ``offered_percent`` are relative to the line's limit for the size; a load
-    above it cannot be sent, so what was offered is named beside what was asked for;
-    ``generator_limited`` tells that not even the line's limit was reached.
+    above it cannot be sent, so the offered load stands beside the target;
+    ``generator_limited``: not even the line's limit was reached.
     """
 
     asked_percent: float
@@ -36,7 +36,7 @@ class FrameLossPoint:
 class FrameLossResult(BenchmarkResult):
     """The points of one procedure, in the order they were measured.
 
-    ``complete`` tells of the downward procedure whether two loads in a row lost nothing.
+    ``complete``: in the downward procedure, two loads in a row lost nothing.
     """
 
     procedure: str
@@ -96,16 +96,16 @@ def at_loads(series: Series, settings: FrameLossSettings) -> FrameLossResult:
 
 
 def _point(series: Series, percent: float, duration_s: float) -> FrameLossPoint:
-    """Run one trial and return what it says of the loss at its load."""
+    """Run one trial and return the loss at its load."""
     line_pps = series.sut.line_pps
     trial = series.run(line_pps * percent / 100, duration_s, purpose="frame loss")
     payload = trial.load.payload_bytes
-    asked = rates.at_layers(payload, trial.load.rate_pps)
+    target = rates.at_layers(payload, trial.load.rate_pps)
     offered = rates.at_layers(payload, trial.outcome.offered_pps)
     return FrameLossPoint(
         asked_percent=100 * trial.load.rate_pps / line_pps,
         offered_percent=100 * trial.outcome.offered_pps / line_pps,
-        asked_payload_mbps=asked.payload_mbps,
+        asked_payload_mbps=target.payload_mbps,
         offered_payload_mbps=offered.payload_mbps,
         offered_frame_mbps=offered.frame_mbps,
         offered_wire_mbps=offered.wire_mbps,

@@ -23,7 +23,7 @@ from tsnrepro.runner.measurement import Measurement
 _STREAM_SECONDS = 120.0
 # Few enough that no datagram waits for another.
 _IDLE_PPS = 1000.0
-# Long enough to tell how fast one request follows another.
+# Long enough to see how fast one request follows another.
 _SHORT_SECONDS = 1.0
 QUANTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p99_9": 0.999}
 
@@ -78,7 +78,7 @@ def measure(
 ) -> None:
     """Measure one repetition and keep its samples.
 
-    Where no throughput was found there is no such rate: the record says so and has no samples.
+    Where no throughput was found there is no such rate: the record has that and no samples.
     ``at_rest``: the network is at rest when a trial begins, and has learned every address.
     """
     settings: RfcLatencySettings = factors.method_settings
@@ -174,7 +174,7 @@ def departures(
 ) -> tuple[str, ...]:
     """Return what keeps one trial from being RFC 2544's (26.2).
 
-    ``full_waits`` tells that it had the learning frames and waits of section 23.
+    ``full_waits``: it had the learning frames and waits of section 23.
     """
     found = []
     if settings.duration_s < _STREAM_SECONDS:

@@ -23,7 +23,7 @@ Measure = Callable[[IntendedLoad], LoadOutcome]
 
 @dataclass(frozen=True)
 class LoadTrial:
-    """A load, its outcome, and why it was tried; ``short`` tells that the generator fell behind."""
+    """A load, its outcome, and why it was tried; ``short``: the generator fell behind."""
 
     load: IntendedLoad
     outcome: LoadOutcome
@@ -32,7 +32,7 @@ class LoadTrial:
 
     @property
     def rate_pps(self) -> float:
-        """Rate that the trial stands for: the one asked for, unless the generator fell behind."""
+        """The trial's rate: its target, unless the generator fell behind."""
         return self.outcome.offered_pps if self.short else self.load.rate_pps
 
     def as_record(self) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """Frame loss by load, saturation by size, and what the searches for throughput converged to.
 
-The documents tried 11 loads at three sizes, thrice. Sizes are keyed as they were asked for:
+The documents tried 11 loads at three sizes, thrice. Sizes are keyed as the documents give them:
 ``frame_64`` is a frame with FCS, ``payload_64`` a payload, which the documents' counts show theirs
 to be.
 """
@@ -31,7 +31,7 @@ _PUBLISHED = {64: "table-9a", 512: "table-9b", 1518: "table-9c"}
 
 
 class Size(NamedTuple):
-    """A size as it was asked for: the first word of its key, and the number of bytes."""
+    """A size as a document gives it: frame or payload, and the number of bytes."""
 
     kind: str
     size_bytes: int
@@ -64,7 +64,7 @@ def given_loads(losses: pd.DataFrame) -> pd.DataFrame:
     """Return the points at given loads of the loss table, with what was delivered.
 
     The downward procedure stops where nothing is lost, so its points are chosen by their results
-    and are not pooled with these. Adds ``load_percent``, the load that was asked for, and
+    and are not pooled with these. Adds ``load_percent``, the target load, and
     ``delivered_payload_mbps``.
     """
     points = losses[losses["procedure"] == GIVEN_LOADS]
@@ -110,7 +110,7 @@ def _at_load(points: pd.DataFrame) -> Iterator[tuple[str, Estimate, int]]:
 
 
 def _line_mbps(points: pd.DataFrame) -> float | None:
-    """Return the payload rate that the talker's line carries, from what the points say of it."""
+    """Return the payload rate that the talker's line carries, from the points."""
     if points.empty:
         return None
     shares = points["offered_payload_mbps"] / points["offered_percent"]
@@ -176,7 +176,7 @@ def loss_by_load(losses: pd.DataFrame, root: Path | None = None) -> pd.DataFrame
                     **_columns(at),
                 }
             )
-    columns = ["asked_as", "size_bytes", "configuration", "load_percent", *_TOLD]
+    columns = ["asked_as", "size_bytes", "configuration", "load_percent", *_OUTCOME]
     ours = pd.DataFrame(rows, columns=columns).astype({"load_percent": float, "size_bytes": int})
     return ours.merge(
         published_loss(root), how="left", on=["asked_as", "size_bytes", "load_percent"]
@@ -184,7 +184,7 @@ def loss_by_load(losses: pd.DataFrame, root: Path | None = None) -> pd.DataFrame
 
 
 _RATES = ("offered_payload_mbps", "delivered_payload_mbps")
-_TOLD = [
+_OUTCOME = [
     "repetitions",
     *(f"{name}{end}" for name in (*_RATES, "loss_percent") for end in ("", "_low", "_high")),
     "loss_limits",

@@ -73,7 +73,7 @@ def search(series: Series, settings: MlrSettings, method: str = _METHOD) -> list
         )
     except RuntimeError as error:
         if type(error) is not RuntimeError:
-            raise  # the measurer's own, not the library's way of saying that it gave up
+            raise  # the measurer's own error, not the library's
         sut = series.sut
         raise ToolError(
             f"MLRsearch gave up after {len(series.trials)} trials: {error}",

@@ -28,7 +28,7 @@ def payload_of_frame(frame_bytes: int, *, tag_counts: bool = False) -> int:
 
     ``tag_counts`` makes the R-TAG part of the size. A frame of 64 bytes cannot carry one, for the
     talker pads what is shorter before it is tagged: its payload is that of 58 bytes then, and
-    :func:`tsnrepro.common.ethernet.udp_frames` tells the 70 bytes that are sent.
+    :func:`tsnrepro.common.ethernet.udp_frames` returns the 70 bytes that are sent.
 
     Raises
     ------

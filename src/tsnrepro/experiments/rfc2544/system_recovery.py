@@ -9,7 +9,7 @@ from tsnrepro.experiments.rfc2544.throughput import NO_THROUGHPUT
 from tsnrepro.runner.load import RateStep
 
 _OVERLOAD_SECONDS = 60.0
-# A loss in this last part of the window says that recovery was not over when sending ended.
+# A loss in this last part of the window means that recovery was not over when sending ended.
 _END_SHARE = 0.01
 _OVERLOAD_PERCENT, _RECOVERY_PERCENT = 110.0, 50.0
 
@@ -18,7 +18,7 @@ _OVERLOAD_PERCENT, _RECOVERY_PERCENT = 110.0, 50.0
 class SystemRecoveryResult(BenchmarkResult):
     """One repetition; ``recovery_s`` is None where the overload lost nothing to recover from.
 
-    ``at_least`` tells that frames were still lost when the window ended: recovery takes longer.
+    ``at_least``: frames were still lost when the window ended: recovery takes longer.
     ``stepped_s`` is timestamp A of RFC 2544 and ``last_lost_s`` timestamp B, both in seconds of
     sending time since the first datagram.
     """
@@ -49,7 +49,7 @@ def measure(
     Raises
     ------
     ToolError
-        An outcome cannot be, or does not tell which datagram was lost last.
+        An outcome is impossible, or does not have the number of the datagram that was lost last.
     """
     line = series.sut.line_pps
     overload = min(line, throughput_pps * settings.overload_percent / 100)
@@ -65,7 +65,7 @@ def measure(
         stepped_s, last_lost_s = outcome.step_and_last_loss(trial.load)
     except ValueError as error:
         raise ToolError(
-            f"the trial does not tell when the rate fell and the last datagram was lost: {error}",
+            f"unknown when the rate fell or when the last datagram was lost: {error}",
             f"{trial.load.configuration}, {trial.load.payload_bytes} B",
             "Measure it with times for every datagram",
         ) from error

@@ -23,7 +23,7 @@ class ThroughputResult(BenchmarkResult):
     method, goal
         The search, and which of its goals.
     criterion
-        When a trial passes, in words.
+        When a trial passes, as text.
     loss_percent
         Loss up to which a trial passes.
     lower_pps

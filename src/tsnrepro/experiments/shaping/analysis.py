@@ -1,4 +1,4 @@
-"""Shaping: trials and logs of a run, their statistics, and how the gates held."""
+"""Shaping: trials and logs of a run, their statistics, and how the gates were kept."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -18,7 +18,7 @@ from tsnrepro.experiments.shaping.log import (
     latency_us,
     network_latency_us,
 )
-from tsnrepro.experiments.shaping.phase import Gate, Held, held
+from tsnrepro.experiments.shaping.phase import Adherence, Gate, adherence
 from tsnrepro.experiments.shaping.plan import Factors
 from tsnrepro.experiments.shaping.settings import GATED, LAUNCHED, TOGGLED, ShapingPart
 from tsnrepro.records.runs import open_run, recorded_trials
@@ -31,7 +31,7 @@ from tsnrepro.stats.replication import mean_over_runs, range_over_runs
 
 QUANTILES = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p99_9": 0.999}
 STATISTICS = ("mean", *QUANTILES, "max", "jitter")
-"""What is told of every mode and load. Jitter is P99 above the smallest latency of the run, the
+"""Statistics of every mode and load. Jitter is P99 above the smallest latency of the run, the
 packet delay variation of RFC 5481, section 4.2."""
 _QUANTILE_OF = QUANTILES | {"jitter": QUANTILES["p99"]}
 IDLE, LOADED = "idle", "loaded"
@@ -83,7 +83,7 @@ class Run:
     departures: dict[str, Records] = field(default_factory=dict)
 
     def egress(self, trial: str) -> Records:
-        """Return the log whose stamps tell when frames left the shaped port."""
+        """Return the log whose stamps are when frames left the shaped port."""
         return self.departures.get(trial, self.logs[trial])
 
     @property
@@ -94,8 +94,8 @@ class Run:
 
     def label(self, testbed: str) -> str:
         """Return a testbed's label, with a word on its clock where that is virtual."""
-        said = "virtual time" in testbed or not self.virtual_time
-        return testbed if said else f"{testbed}, virtual time"
+        labelled = "virtual time" in testbed or not self.virtual_time
+        return testbed if labelled else f"{testbed}, virtual time"
 
     def part(self, name: str) -> ShapingPart:
         """Return a part's settings, with the modes and loads that were measured."""
@@ -281,7 +281,7 @@ def statistics_table(run: Run, part: ShapingPart) -> pd.DataFrame:
 def estimates(run: Run, part: str, mode: str, load: str) -> dict[str, Estimate]:
     """Return :data:`STATISTICS` of a mode under a load, in microseconds, the run as the unit.
 
-    What too few frames lie beyond is unknown, and its method says so.
+    What too few frames lie beyond is unknown, as its method has it.
     """
     group = _with_latencies(run.rows(part, mode, load))
     if group.empty:
@@ -324,10 +324,10 @@ def gate_of(run: Run, trial: str) -> Gate | None:
 
 
 @dataclass(frozen=True)
-class HeldRuns:
+class AdherenceOverRuns:
     """How a gate held in several runs. Frames of one run leave by one schedule: the run counts."""
 
-    runs: list[Held]
+    runs: list[Adherence]
 
     def sum(self, name: str) -> int:
         """Return a count of frames over all runs."""
@@ -345,8 +345,8 @@ class HeldRuns:
         return share(sum(one.outside > 0 for one in self.runs), len(self.runs)).scaled(100, "%")
 
 
-def held_runs(run: Run, part: str, mode: str, load: str) -> HeldRuns | None:
-    """Return how a gated mode's gate held under a load; None where that cannot be told.
+def adherence_over_runs(run: Run, part: str, mode: str, load: str) -> AdherenceOverRuns | None:
+    """Return how a gated mode's gate held under a load; None where that is unknown.
 
     Modes without a gate are left out: what they send outside a window is no miss.
     """
@@ -354,17 +354,17 @@ def held_runs(run: Run, part: str, mode: str, load: str) -> HeldRuns | None:
     for trial in run.rows(part, mode, load)["trial"] if mode in GATED else ():
         gate = gate_of(run, trial)
         if gate is not None:
-            found.append(held(gate, run.egress(trial)))
+            found.append(adherence(gate, run.egress(trial)))
     found = [one for one in found if one.frames]
-    return HeldRuns(found) if found else None
+    return AdherenceOverRuns(found) if found else None
 
 
-def held_table(run: Run) -> pd.DataFrame:
+def adherence_table(run: Run) -> pd.DataFrame:
     """Return how the gates held, one row a gated mode, load and part."""
     rows = []
     for part in run.parts():
         for mode, load in run.groups(part):
-            found = held_runs(run, part.name, mode, load)
+            found = adherence_over_runs(run, part.name, mode, load)
             if found is None:
                 continue
             outside, runs = found.outside_percent, found.runs_percent

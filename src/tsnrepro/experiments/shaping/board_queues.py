@@ -1,9 +1,10 @@
 """Gates, credit and priorities of a LAN966x board's port, which the chip has in hardware.
 
-Frames between two ports never meet the kernel: what tc tells a port is handed on to the chip
+Frames between two ports never meet the kernel: what tc sets at a port is passed to the chip
 (``flags 0x2``, ``offload 1``), and the queue of a frame is that of the priority which the port it
 came in by read from its tag (dcb-app(8)). The chip's queues are served by strict priority, the
-highest first, where nothing else is set. Their lengths are the chip's: ``queue_bytes`` has no say.
+highest first, where nothing else is set. Their lengths are the chip's, not
+``queue_bytes``.
 
 Limits are those of the kernel's driver (drivers/net/ethernet/microchip/lan966x): entries of 1 us to
 1 s, 256 of them, a guard band that is always on; credit in steps of 100 kb/s and of 4096 bytes,
@@ -66,7 +67,7 @@ def _queues(part: ShapingPart, mode: Mode, device: str) -> list[list[str]]:
     if mode == "cbs":
         return qdisc.cbs_lan966x(device, part.priority, _credits(part))
     if mode in ("prio", "fifo"):
-        # Nothing to tell the chip: strict priority is what it does, and all are of one class.
+        # Nothing to set at the chip: strict priority is what it does, and all are of one class.
         return []
     raise ConfigurationError(
         f"a LAN966x has no mode {mode}",

@@ -14,7 +14,7 @@ for each member path, hence for the copy that comes first.
 
 On the model all of this is known, and no frame may be later. On hosts it is not known what talker,
 switches and listener take: there the bound is the shaped port's wait alone, and frames beyond it
-are those that the hosts held up for longer than the wait left them.
+are those that the hosts delayed for longer than the wait left them.
 """
 
 from typing import Any

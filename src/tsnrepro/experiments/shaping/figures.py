@@ -19,7 +19,7 @@ from tsnrepro.experiments.shaping.log import Records, latency_us, stamped
 from tsnrepro.experiments.shaping.phase import Gate
 from tsnrepro.experiments.shaping.settings import TOGGLED, ShapingPart
 from tsnrepro.experiments.shaping.toggled import gate_phases
-from tsnrepro.results.figures import GREY, panels, say
+from tsnrepro.results.figures import GREY, note_empty, panels
 
 _MODES: tuple[str, ...] = ("tas", "fifo", "prio", "cbs", "etf", "mqprio", "direct")
 _LABELS: dict[str, str] = {
@@ -75,10 +75,10 @@ def _shade(axes: Axes, gate: Gate) -> None:
     """Shade the windows of the stream's class, the part that runs over the cycle's end folded."""
     cycle = gate.gates.cycle
     for begin, until in gate.gates.windows_ns(gate.traffic_class):
-        look: dict[str, Any] = {"color": _WINDOW_COLOUR, "linewidth": 0, "zorder": 0}
+        style: dict[str, Any] = {"color": _WINDOW_COLOUR, "linewidth": 0, "zorder": 0}
         for start, end in ((begin, min(until, cycle)), (0, until - cycle)):
             if end > start:
-                axes.axvspan(start / 1000, end / 1000, **look, label="gate open")
+                axes.axvspan(start / 1000, end / 1000, **style, label="gate open")
 
 
 def phase_scatter(run: Run, parts: Sequence[ShapingPart], testbed: str, load: str = IDLE) -> Figure:
@@ -88,13 +88,13 @@ def phase_scatter(run: Run, parts: Sequence[ShapingPart], testbed: str, load: st
     """
     figure, row = _panels(max(1, len(parts)), 2.3, testbed)
     if not parts:
-        say(row[0], "no part with a gate")
+        note_empty(row[0], "no part with a gate")
     for axes, part in zip(row, parts, strict=False):
         modes = _over_the_cycle(axes, run, part, ("fifo", "tas"), load)
         for mode, (gate, logs) in modes.items():
             _scatter(axes, mode, gate, logs)
         if not modes:
-            say(axes, "no egress times")
+            note_empty(axes, "no egress times")
     row[0].set_ylabel("one-way latency (µs)")
     _key(figure, row[0])
     return figure
@@ -106,7 +106,7 @@ def phase_histogram(
     """Draw how many frames began at each place in the cycle, with and without a gate."""
     figure, row = _panels(max(1, len(parts)), 2.1, testbed)
     if not parts:
-        say(row[0], "no part with a gate")
+        note_empty(row[0], "no part with a gate")
     for axes, part in zip(row, parts, strict=False):
         for mode, (gate, logs) in _over_the_cycle(axes, run, part, ("tas", "fifo"), load).items():
             _steps(axes, mode, gate, logs)
@@ -120,7 +120,7 @@ def phase_histogram(
 def _over_the_cycle(
     axes: Axes, run: Run, part: ShapingPart, modes: Sequence[str], load: str
 ) -> dict[str, tuple[Gate, list[Records]]]:
-    """Prepare a panel over a part's cycle; return gate and logs of the modes that tell egress."""
+    """Prepare a panel over a part's cycle; return gate and logs of the modes with egress times."""
     found = {}
     for mode in modes:
         rows = run.rows(part.name, mode, load)
@@ -200,10 +200,10 @@ def _histogram(axes: Axes, samples: Mapping[str, Array]) -> None:
     axes.set_xlabel("one-way latency (µs)")
 
 
-def _distribution(axes: Axes, values: Array, **look: object) -> None:
+def _distribution(axes: Axes, values: Array, **style: object) -> None:
     share = np.concatenate([np.linspace(0, 1, 401), 1 - np.geomspace(1e-2, 1 / len(values), 50)])
     share = np.sort(np.clip(share, 1 / len(values), 1))
-    axes.plot(np.quantile(values, share, method="inverted_cdf"), share, **look)  # pyright: ignore[reportArgumentType]
+    axes.plot(np.quantile(values, share, method="inverted_cdf"), share, **style)  # pyright: ignore[reportArgumentType]
 
 
 def histogram_and_cdf(
@@ -213,8 +213,8 @@ def histogram_and_cdf(
     figure, (left, right) = _panels(2, 2.2, testbed)
     samples = latencies(run, part, modes, IDLE)
     if not samples:
-        say(left, "not measured")
-        say(right, "not measured")
+        note_empty(left, "not measured")
+        note_empty(right, "not measured")
         return figure
     _histogram(left, samples)
     left.set_ylabel("share of frames (%)")
@@ -237,7 +237,7 @@ def loaded_histogram(
     figure, (axes,) = _panels(1, 2.2, testbed)
     samples = latencies(run, part, modes, load)
     if not samples:
-        say(axes, "not measured")
+        note_empty(axes, "not measured")
         return figure
     _histogram(axes, samples)
     axes.set_ylabel("share of frames (%)")
@@ -261,7 +261,7 @@ def distributions(
         for mode, values in latencies(run, part, modes, load).items()
     }
     if not drawn:
-        say(axes, "not measured")
+        note_empty(axes, "not measured")
         return figure
     for place, ((mode, load), values) in enumerate(drawn.items()):
         idle = load == IDLE
@@ -293,17 +293,17 @@ def over_time(run: Run, part: ShapingPart, testbed: str, load: str = LOADED) -> 
     figure, (axes,) = _panels(1, 2.2, testbed)
     rows = run.rows(part.name, TOGGLED, load)
     if rows.empty:
-        say(axes, "not measured")
+        note_empty(axes, "not measured")
         return figure
     trial = rows["trial"].iloc[0]
     phases, log = gate_phases(run, trial), run.logs[trial]
     if not any(len(phase.of(log)) for phase in phases):
-        say(axes, "nothing received")
+        note_empty(axes, "nothing received")
         return figure
     begin = phases[0].from_ns
-    looks = {True: ("tas", "gates enabled"), False: ("prio", "gates disabled")}
+    labels = {True: ("tas", "gates enabled"), False: ("prio", "gates disabled")}
     for phase in phases:
-        mode, label = looks[phase.enabled]
+        mode, label = labels[phase.enabled]
         sent = phase.of(log)
         sent = sent[:: max(1, len(log) // _MOST_POINTS)]
         axes.scatter(
@@ -351,7 +351,7 @@ def mode_against_mode(table: pd.DataFrame, testbed: str) -> Figure:
     parts = [] if shown.empty else list(dict.fromkeys(shown["part"]))
     figure, row = _panels(max(1, len(parts)), 2.0, testbed)
     if not parts:
-        say(row[0], "not measured" if table.empty else "too few frames")
+        note_empty(row[0], "not measured" if table.empty else "too few frames")
         return figure
     for axes, part in zip(row, parts, strict=True):
         _ratios(axes, shown[shown["part"] == part])

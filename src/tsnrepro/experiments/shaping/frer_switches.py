@@ -24,7 +24,7 @@ def program() -> str:
 
 
 def inputs() -> dict[str, bytes]:
-    """Return what frerctl loads, at the path where it looks for it."""
+    """Return what frerctl loads, at the path where it expects it."""
     loaded = frer.frerctl().with_name("switch.bpf.o")
     return {str(loaded): loaded.read_bytes()}
 
@@ -49,7 +49,7 @@ def ask() -> list[Step]:
 def counts_of(result: JobResult) -> dict[str, Any]:
     """Return how many datagrams were numbered, what came of the copies, and the recovery's count.
 
-    ``unaccounted`` is how many copies came to the second switch of which no counter tells the end.
+    ``unaccounted`` is how many copies came to the second switch that no counter accounts for.
 
     Raises
     ------
@@ -84,4 +84,4 @@ def _stream(result: JobResult, host: str) -> dict[str, Any]:
     try:
         return document["streams"][0]
     except (KeyError, IndexError, TypeError) as error:
-        raise ToolError("frerctl counters tells of no stream", host) from error
+        raise ToolError("frerctl counters has no stream", host) from error

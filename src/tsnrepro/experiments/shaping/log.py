@@ -1,4 +1,4 @@
-"""What a stream's log tells: latencies from application to application, and to the receive stamp.
+"""Times in a stream's log: latencies from application to application, and to the receive stamp.
 
 The log is the listener's (:mod:`tsnrepro.native.streams.log`), on every testbed: the number of each
 datagram, the time of sending from its payload, when the program had it, and when it reached the

@@ -1,8 +1,8 @@
-"""Modes of shaping held against each other: by difference and ratio, and by equivalence.
+"""Comparisons of modes of shaping: by difference and ratio, and by equivalence.
 
 The unit is the run. Runs of one repetition are a block of the campaign's random order, so what
 drifts, or is uncertain of a model, falls on both sides of a pair alike: where both sides have the
-same repetitions they are paired. Times from the launch (``etf``) are no latencies and are held
+same repetitions they are paired. Times from the launch (``etf``) are no latencies and are compared
 against none.
 """
 
@@ -24,7 +24,7 @@ HELD_AGAINST: tuple[tuple[Mode, Mode, Kind, tuple[str, ...]], ...] = (
     ("tas", "prio", "end-station", ("p50", "p95", "p99", "max")),
     ("cbs", "tas", "bridge", ("p90", "p99", "p99_9")),
 )
-"""Modes held against each other, in which kind of part, and by which statistics."""
+"""Modes compared, in which kind of part, and by which statistics."""
 ALIKE_MARGIN_PERCENT = 5.0
 """Mean latencies that differ by less count as alike, whatever was measured."""
 SIGNIFICANCE = 0.05
@@ -32,7 +32,7 @@ SIGNIFICANCE = 0.05
 
 @dataclass(frozen=True)
 class _Pair:
-    """Two (mode, load) of a part, the second of which the first is held against."""
+    """Two (mode, load) of a part, of which the first is compared with the second."""
 
     part: str
     one: tuple[str, str]
@@ -44,9 +44,9 @@ def compared(run: Run, pairs: Iterable[_Pair], *, across_media: bool = False) ->
     """Return the pairs that were measured, one row a statistic, as one family of tests.
 
     ``ratio`` with its 95 % limits, and ``difference_us``, the median over repetitions, with limits
-    where they are enough; ``limits`` say what those are. ``p_value`` is of a ratio of one,
+    where they are enough; ``limits`` names their kind. ``p_value`` is of a ratio of one,
     ``p_adjusted`` Holm's over all rows, ``verdict`` lower, higher or cannot tell at 5 %. A quantile
-    with too few frames beyond it has neither numbers nor verdict, and ``method`` says so.
+    with too few frames beyond it has neither numbers nor verdict, as ``method`` has it.
 
     Raises
     ------
@@ -61,8 +61,8 @@ def compared(run: Run, pairs: Iterable[_Pair], *, across_media: bool = False) ->
     adjusted = pd.Series(np.nan, index=table.index)
     if tested.any():
         adjusted[tested] = holm(table.loc[tested, "p_value"])
-    words = np.where(table["ratio"] < 1, "lower", "higher")
-    verdict = pd.Series(np.where(adjusted < SIGNIFICANCE, words, "cannot tell"), table.index)
+    direction = np.where(table["ratio"] < 1, "lower", "higher")
+    verdict = pd.Series(np.where(adjusted < SIGNIFICANCE, direction, "cannot tell"), table.index)
     verdict = verdict.where(table["ratio"].notna())
     return table.assign(p_adjusted=adjusted, verdict=verdict)
 
@@ -138,7 +138,7 @@ def _values(
 
 
 def _reference_mode(part: ShapingPart) -> str:
-    """Return what a part's modes are held against: no shaping where that was measured."""
+    """Return the mode that a part's modes are compared with: no shaping where that was measured."""
     return next((mode for mode in ("fifo", "prio", "direct") if mode in part.modes), part.modes[0])
 
 

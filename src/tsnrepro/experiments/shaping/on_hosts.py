@@ -5,8 +5,8 @@ would get. Hosts and links are in :mod:`.topology`; what makes a port shape is q
 of a kernel (:mod:`.veth_queues`) or of a card (:mod:`.card_queues`), the queues of a board
 (:mod:`.board_queues`), or the software bridge (:mod:`.software_bridge`).
 
-Egress is told by the kernel's receive stamp behind the line, at the frame's first bit, late by the
-few microseconds of bridge and network stack.
+Egress is the kernel's receive stamp behind the line, at the frame's first bit, late by the few
+microseconds of bridge and network stack.
 """
 
 from __future__ import annotations
@@ -407,7 +407,7 @@ def _listener(part: ShapingPart, wiring: Wiring, deadline: float) -> Step:
 
 
 def _listening(name: str, argv: list[str], deadline: float) -> Step:
-    """Return the step that listens from when it is said to have started."""
+    """Return the step that listens; it runs once it has printed that it listens."""
     return Step(name, LISTENER, tuple(argv), deadline, background=True, ready=command.READY)
 
 

@@ -2,7 +2,7 @@
 
 The phase is taken from the egress time: on the model from the frame's arrival at the other end of
 the shaped port's link, on hosts from the kernel's receive stamp there. The application's clock, at
-either end, tells nothing of a gate.
+either end, shows nothing of a gate.
 """
 
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ Phases = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Gate:
-    """What one trial's frames are held against: a class's windows, and how its egress is known.
+    """What one trial's frames are checked against: a class's windows, and how its egress is known.
 
     ``frame_ns`` is how long a frame occupies the port (0 where the medium takes no time), and has
     to fit into the window too where the list has a guard band. A frame within ``uncertainty_ns`` of
@@ -69,7 +69,7 @@ class Gate:
 
 
 @dataclass(frozen=True)
-class Held:
+class Adherence:
     """How a gate held in one run: frames with an egress time, and those outside every window.
 
     ``worst_early_ns`` and ``worst_late_ns`` are the largest distances from the nearest window, also
@@ -85,13 +85,13 @@ class Held:
     worst_late_ns: float
 
 
-def held(gate: Gate, log: Records) -> Held:
+def adherence(gate: Gate, log: Records) -> Adherence:
     """Count the frames of one trial inside and outside their windows."""
     phases = gate.phases_ns(log)
     miss = gate.miss_ns(phases)
     early = int(np.count_nonzero(miss < -gate.uncertainty_ns))
     late = int(np.count_nonzero(miss > gate.uncertainty_ns))
-    return Held(
+    return Adherence(
         frames=len(phases),
         without_stamp=len(log) - len(phases),
         outside=early + late,

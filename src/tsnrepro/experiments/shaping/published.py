@@ -77,7 +77,7 @@ def beside_published(
 
     ``statistics`` is that of :func:`tsnrepro.experiments.shaping.analysis.statistics_table`;
     rows that only one side has stay, with the other side empty. ``published_medium`` and
-    ``medium`` say what each is of.
+    ``medium`` name what each is of.
     """
     published = published_statistics(document, root)
     keys = ["mode", "load", "statistic"]

@@ -1,4 +1,4 @@
-"""Gate control lists, and the arithmetic that says before sending whether frames fit.
+"""Gate control lists, and the arithmetic by which frames fit or not, before sending.
 
 A frame occupies its preamble, itself with every tag and FCS, and the interpacket gap: at 1 Gb/s a
 byte takes 8 ns, so a window of 5 us carries 625 bytes and no 1500-byte packet.

@@ -1,4 +1,4 @@
-"""The software bridge as the switch of a shaping trial: what it is told, run and asked.
+"""The software bridge as the switch of a shaping trial: its settings, commands and counters.
 
 It holds its port to the line's rate and closes frames' gates in time itself, so that the port has
 no queueing disciplines. Frames are tagged by eBPF, which needs no VLAN devices of the kernel.
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 _NAME = "bridge"
 _SETTINGS_PATH, _TAGGER_PATH = "/tmp/bridge.settings", "/tmp/tag.bpf.o"
-# What toggled gates are told, by whether they are enabled.
+# Settings of toggled gates, by whether they are enabled.
 _STATES: dict[bool, tuple[str, Mode]] = {
     True: (_SETTINGS_PATH, "tas"),
     False: ("/tmp/bridge.disabled", "prio"),
@@ -74,16 +74,16 @@ def stalls(result: JobResult) -> dict[str, Any]:
 
 def inputs(part: ShapingPart, mode: Mode, wiring: Wiring, listener: str) -> dict[str, bytes]:
     """Return the files that a trial needs; ``listener`` is the MAC address of its port."""
-    told: dict[str, Mode] = {_SETTINGS_PATH: mode}
+    modes: dict[str, Mode] = {_SETTINGS_PATH: mode}
     if mode == TOGGLED:
-        told = dict(_STATES.values())
-    texts = {path: settings(part, each, wiring, listener).text() for path, each in told.items()}
+        modes = dict(_STATES.values())
+    texts = {path: settings(part, each, wiring, listener).text() for path, each in modes.items()}
     files = {path: text.encode() for path, text in texts.items()}
     return files | {_TAGGER_PATH: tagger().read_bytes()}
 
 
 def settings(part: ShapingPart, mode: Mode, wiring: Wiring, listener: str) -> BridgeSettings:
-    """Return what the bridges are told for a mode: the port to the line shapes.
+    """Return the bridge's settings for a mode: the port to the line shapes.
 
     The listener sends nothing that its address could be learned from.
     """
@@ -145,11 +145,11 @@ def started(wiring: Wiring, deadline_s: float) -> list[Step]:
     metered: it holds a processor for 20 ms while nothing is sent.
     """
     ask = tuple(settings_file.query(_program(), "counters"))
-    asked = [
+    reading = [
         Step(f"{nth(_NAME, place)}-before", host, ask, COMMAND_S)
         for place, host in enumerate(_hosts(wiring))
     ]
-    return [*asked, _meter(deadline_s)]
+    return [*reading, _meter(deadline_s)]
 
 
 def toggle(wiring: Wiring, name: str, *, enable: bool) -> list[Step]:

@@ -1,6 +1,6 @@
 """Gates toggled within a trial: latency while they were enabled, and while they were disabled.
 
-A phase's first tenth is left out: what stood in queues when the gates were toggled still leaves
+A phase's first tenth is left out: what was queued when the gates were toggled still leaves
 under the other state's rule. The unit is the run, whose phases of one state count together.
 """
 

@@ -49,10 +49,10 @@ def phases_between(
 
 
 def recorded(phases: Sequence[GatePhase]) -> dict[str, Any]:
-    """Return what a trial's values tell of its phases."""
+    """Return a trial's values of its phases."""
     return {_KEY: [asdict(phase) for phase in phases]}
 
 
 def phases_of(values: Mapping[str, Any]) -> list[GatePhase]:
-    """Return the phases that a trial's values tell of, in order."""
+    """Return the phases in a trial's values, in order."""
     return [GatePhase(**phase) for phase in values[_KEY]]

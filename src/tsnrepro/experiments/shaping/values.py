@@ -13,7 +13,13 @@ import pandas as pd
 from tsnrepro.common.ethernet import FULL_PAYLOAD_BYTES
 from tsnrepro.config.registry import MODEL
 from tsnrepro.experiments.shaping import modes, toggled
-from tsnrepro.experiments.shaping.analysis import IDLE, Run, estimates, held_runs, loads_of
+from tsnrepro.experiments.shaping.analysis import (
+    IDLE,
+    Run,
+    adherence_over_runs,
+    estimates,
+    loads_of,
+)
 from tsnrepro.experiments.shaping.schedule import Flow, carried_bytes, flows_of, smallest_window_ns
 from tsnrepro.experiments.shaping.settings import (
     BOARD_MEDIUM,
@@ -89,7 +95,7 @@ def _time(results: Results, key: str, estimate: Estimate, names: Iterable[str]) 
 
 
 def decimals(estimate: Estimate) -> int:
-    """Return how many decimals a time in microseconds is printed with: none that says nothing.
+    """Return how many decimals a time in microseconds is printed with: none that is noise.
 
     An interval of 100 us leaves no meaning to tenths; without one the value's size decides.
     """
@@ -99,8 +105,8 @@ def decimals(estimate: Estimate) -> int:
     return 2 if width < 10 else 1 if width < 100 else 0
 
 
-def _at(part: str, *words: str) -> str:
-    return ".".join(["shaping", part.replace("-", "_"), *words])
+def _at(part: str, *names: str) -> str:
+    return ".".join(["shaping", part.replace("-", "_"), *names])
 
 
 def _conditions(results: Results, run: Run, part: ShapingPart) -> None:
@@ -169,11 +175,11 @@ def _of_group(results: Results, run: Run, part: str, mode: str, load: str) -> No
             word = "yes" if largest < 1000 * limit else "no"
             method = f"largest latency seen, {largest:.1f} us, in {len(group)} runs"
             results.value(f"{key}.max.below_{limit}ms", word, names, method=method)
-    held = held_runs(run, part, mode, load)
-    if held is not None:
-        results.value(f"{key}.outside.count", held.sum("outside"), names)
-        results.estimate(f"{key}.outside.percent", held.outside_percent, 4, names)
-        results.estimate(f"{key}.outside.runs.percent", held.runs_percent, 1, names)
+    kept = adherence_over_runs(run, part, mode, load)
+    if kept is not None:
+        results.value(f"{key}.outside.count", kept.sum("outside"), names)
+        results.estimate(f"{key}.outside.percent", kept.outside_percent, 4, names)
+        results.estimate(f"{key}.outside.runs.percent", kept.runs_percent, 1, names)
 
 
 def _quantity(mode: str) -> str:

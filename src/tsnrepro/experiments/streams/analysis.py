@@ -18,7 +18,7 @@ from tsnrepro.results.testbed import settings_of
 def analyse(trials: pd.DataFrame) -> Results:
     """Return, by number of streams and load of best effort, what was lost and passed.
 
-    Lost is what the talker sent and the listener did not count, whatever recovery says.
+    Lost is what the talker sent and the listener did not count, whatever recovery counts.
     """
     results = Results("streams", trials)
     for (count, load), group in trials.groupby(["streams", "best_effort_mbps"]):

@@ -95,9 +95,9 @@ def _sender(results: Results, name: str, trials: pd.DataFrame) -> None:
     counted = known(trials, "retransmits")
     resent = total(counted, "retransmits")
     results.value(f"tcp.retransmits.{name}.count", resent, counted["trial"])
-    told = recorded(trials, _WINDOW)
-    windows = told.assign(kb=told[_WINDOW].astype(float) / 1e3)
-    results.estimate(f"tcp.window.{name}.kb", mean(windows, "kb", "kB"), 0, told["trial"])
+    shown = recorded(trials, _WINDOW)
+    windows = shown.assign(kb=shown[_WINDOW].astype(float) / 1e3)
+    results.estimate(f"tcp.window.{name}.kb", mean(windows, "kb", "kB"), 0, shown["trial"])
 
 
 def _efficiency(

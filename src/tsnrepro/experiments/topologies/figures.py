@@ -6,7 +6,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from tsnrepro.experiments.topologies.analysis import full, low, with_topology
-from tsnrepro.results.figures import COLOURS, GREY, LABELS, MARKERS, new, say
+from tsnrepro.results.figures import COLOURS, GREY, LABELS, MARKERS, new, note_empty
 
 
 def latency_by_topology(trials: pd.DataFrame, testbed: str) -> Figure:
@@ -17,7 +17,7 @@ def latency_by_topology(trials: pd.DataFrame, testbed: str) -> Figure:
     figure, axes = new(2.7, testbed)
     chosen = low(with_topology(trials[~trials["cut"].astype(bool)]))
     if chosen.empty:
-        say(axes)
+        note_empty(axes)
         return figure
     _draw(axes, chosen, "p50_us", "expected_us")
     axes.set_ylim(0, None)
@@ -36,7 +36,7 @@ def loss_by_topology(trials: pd.DataFrame, testbed: str) -> Figure:
     lossy = named[named["link_loss_percent"] == named["link_loss_percent"].max()]
     chosen = lossy[lossy["rate_mbps"] == lossy["rate_mbps"].min()]
     if not chosen["link_loss_percent"].any():
-        say(axes, "no links that lose")
+        note_empty(axes, "no links that lose")
         return figure
     least = chosen["expected_lost_percent"].min() / 3
     shown = chosen.assign(lost_percent=chosen["lost_percent"].clip(lower=least))
@@ -77,14 +77,14 @@ def _draw(axes: Axes, trials: pd.DataFrame, measured: str, expected: str) -> Non
             clip_on=False,
         )
         axes.hlines(own[expected], places - 0.14, places + 0.14, color=GREY, linewidth=0.9)
-    words = [name.replace("_cut", "\ncut").replace("_", " ") for name in names]
-    axes.set_xticks(range(len(names)), words)
+    labels = [name.replace("_cut", "\ncut").replace("_", " ") for name in names]
+    axes.set_xticks(range(len(names)), labels)
 
 
 def _legend(figure: Figure, expected: str) -> None:
     axes = figure.axes[0]
     for configuration, name in LABELS.items():
-        look = {"color": COLOURS[configuration], "markerfacecolor": "none"}
-        axes.plot([], [], MARKERS[configuration], label=name, **look)
+        style = {"color": COLOURS[configuration], "markerfacecolor": "none"}
+        axes.plot([], [], MARKERS[configuration], label=name, **style)
     axes.plot([], [], "-", color=GREY, linewidth=0.9, label=expected)
     figure.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=3)

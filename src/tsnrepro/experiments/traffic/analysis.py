@@ -29,7 +29,7 @@ from tsnrepro.results.results import Results
 from tsnrepro.stats.estimate import Estimate
 from tsnrepro.stats.replication import range_over_runs
 
-# What a record of trains of one length does not tell.
+# Not in a record of trains of one length.
 _TRAINS = {"smallest_train": None, "group": 1, "trains_per_s": None}
 _SUMS = ("sent", "unique", "late")
 _SHAPE = ("kind", "payload_bytes", "train", *_TRAINS)
@@ -140,7 +140,7 @@ def _add_source(results: Results, key: str, group: pd.DataFrame) -> None:
 def _largest(group: pd.DataFrame) -> Estimate:
     """Return the largest latency of all trials with the range of the trials' own.
 
-    A maximum grows with what is sent, so no interval says where that of a further trial lies.
+    A maximum grows with what is sent, so there is no interval for that of a further trial.
     """
     runs = by_repetition(group, "max_us")
     if runs.empty:

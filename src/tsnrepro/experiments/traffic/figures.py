@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from tsnrepro.results.figures import COLOURS, LABELS, MARKERS, STYLES, new, say, stacked
+from tsnrepro.results.figures import COLOURS, LABELS, MARKERS, STYLES, new, note_empty, stacked
 
 
 def latency(found: dict[tuple[str, str], np.ndarray], testbed: str, points: int = 300) -> Figure:
@@ -14,7 +14,7 @@ def latency(found: dict[tuple[str, str], np.ndarray], testbed: str, points: int 
     for panel, source in zip(axes, sources, strict=True):
         drawn = {c: found[source, c] for c in LABELS if (source, c) in found}
         if not drawn:
-            say(panel, "no latencies")
+            note_empty(panel, "no latencies")
         for configuration, delays_us in drawn.items():
             above = np.geomspace(1, 1 / len(delays_us), points)
             panel.plot(
