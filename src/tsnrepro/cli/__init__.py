@@ -89,7 +89,7 @@ def build_parser() -> argparse.ArgumentParser:
 
 
 def _with_current_names(arguments: list[str]) -> list[str]:
-    """Return arguments with a command's old name replaced, and say so on stderr."""
+    """Return arguments with a command's old name replaced, with a notice on stderr."""
     if not arguments or arguments[0] not in _RENAMED:
         return arguments
     old, new = arguments[0], _RENAMED[arguments[0]]

@@ -1,4 +1,4 @@
-"""Errors that say what was wrong, where, and what to do."""
+"""Errors with what was wrong, where, and what to do."""
 
 import re
 
@@ -60,7 +60,7 @@ class ToolError(TsnreproError):
 
 
 class RecordError(TsnreproError):
-    """A record that is incomplete, altered or not what its schema says."""
+    """A record that is incomplete, altered or not as its schema requires."""
 
 
 class PublishError(TsnreproError):

@@ -1,6 +1,6 @@
 """Sizes on the wire and in memory: frames, fragments, line limits, truesize.
 
-Rates are payload rates (goodput) unless a name says otherwise. A frame is counted with its frame
+Rates are payload rates (goodput) unless a name has another layer. A frame is counted with its frame
 check sequence and without preamble and gap; its wire bytes include both.
 """
 
@@ -51,7 +51,7 @@ _KMALLOC: Final = (64, 96, 128, 192, 256, 512, 1024, 2048, 4096, 8192)
 
 
 def main_payload_bytes(tried: Iterable[int]) -> int:
-    """Return the payload that results are told of: 1472 bytes, or else the largest tried."""
+    """Return the payload that results are given for: 1472 bytes, or else the largest tried."""
     payloads = set(tried)
     if not payloads or FULL_PAYLOAD_BYTES in payloads:
         return FULL_PAYLOAD_BYTES

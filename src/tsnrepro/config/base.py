@@ -290,7 +290,7 @@ def _explained(
     where: str,
     renamed: dict[str, str],
 ) -> ConfigurationError:
-    """Return what is wrong with the values, in the words of whoever wrote them."""
+    """Return what is wrong with the values, in the terms of the configuration file."""
     problems, levels = [], {}
     items = error.errors(include_url=False, include_input=False)
     for item in items[:_PROBLEMS_SHOWN]:

@@ -43,7 +43,7 @@ class Experiment:
         What it measures, for headings and lists.
     kinds
         The kinds of testbed that it can be measured on, the one to prefer first; those of
-        ``SHARED_KINDS`` are never taken unasked.
+        ``SHARED_KINDS`` are only taken when named.
     qdiscs
         Queueing disciplines that it needs of the kernel.
     several_streams
@@ -58,7 +58,7 @@ class Experiment:
     figures
         Captions of the figures that its analysis may draw, by name; ``*`` as in ``tables``.
     keys
-        Patterns of the keys of its results. ``{a,b}`` is one of several words, ``*`` any one word
+        Patterns of the keys of its results. ``{a,b}`` is one of several names, ``*`` any one name
         that follows from the campaign, such as a frame size. A paper may print any key that fits:
         where the campaign did not measure it, it prints a dash. Other keys stop the build.
     reads

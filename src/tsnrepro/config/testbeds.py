@@ -201,7 +201,7 @@ _MODELS: dict[str, Any] = {
 
 
 def load_testbed(path: Path) -> TestbedSettings:
-    """Read a testbed's file; its ``kind`` says what may stand in it.
+    """Read a testbed's file; its ``kind`` decides which keys it has.
 
     Raises
     ------

@@ -1,7 +1,7 @@
 """YAML as configuration is written in: one document of UTF-8, every key once, nested a little.
 
 PyYAML takes the last of equal keys in silence, lets its own recursion end deeply nested text, and
-reads ``1e3`` as text. Here the first two are errors that say the line, and the third is a number.
+reads ``1e3`` as text. Here the first two are errors with their line, and the third is a number.
 """
 
 import re

@@ -49,7 +49,7 @@ _SILENT = re.compile(r"\\hyperlink\{[^{}]*\}|\\[A-Za-z]+\*?|[{}$~,\s]")
 # Characters before a particle in which its word is found.
 _CONTEXT = 200
 _ROMAN = {40: "XL", 10: "X", 9: "IX", 5: "V", 4: "IV", 1: "I"}
-_WORDS = {
+_TERMS = {
     False: {
         **{"table": "Table", "figure": "Figure", "references": "References"},
         **{"abstract": "Abstract", "keywords": "Index terms"},
@@ -109,7 +109,7 @@ def pandoc_source(text: str, numbering: Numbering, bibliography: str, korean: bo
 class _Conversion:
     def __init__(self, numbering: Numbering, bibliography: str, korean: bool) -> None:
         self._numbering, self._korean = numbering, korean
-        self._words = _WORDS[korean]
+        self._terms = _TERMS[korean]
         self._entries = dict(_ITEM.findall(bibliography))
         self._sections = iter(numbering.sections)
         self._counts = {"figure": 0, "table": 0, "equation": 0}
@@ -128,7 +128,7 @@ class _Conversion:
         body = _FLOAT.sub(self._float, body)
         body = _TABULAR.sub(_table, _SPACE.sub("", body))
         for name, word in (("abstract", "abstract"), ("IEEEkeywords", "keywords")):
-            body = body.replace(f"\\begin{{{name}}}", self._part(name, self._words[word]))
+            body = body.replace(f"\\begin{{{name}}}", self._part(name, self._terms[word]))
             body = body.replace(f"\\end{{{name}}}", f"\\end{{paper{name}}}")
         for name, word in (("koreanabstract", "국문 초록"), ("englishabstract", "Abstract")):
             body = body.replace(f"\\begin{{{name}}}", f"\\begin{{{name}}}\\textbf{{{word}.}} ")
@@ -157,7 +157,7 @@ class _Conversion:
             "cite": (1, self._citation),
             "section": (1, lambda title: self._heading("section", title)),
             "subsection": (1, lambda title: self._heading("subsection", title)),
-            "measuredfigure": (1, lambda _: f"\\emph{{{self._words['unmeasured']}}}"),
+            "measuredfigure": (1, lambda _: f"\\emph{{{self._terms['unmeasured']}}}"),
             "bibliography": (1, lambda _: "".join(self._bibliography())),
         }
 
@@ -185,7 +185,7 @@ class _Conversion:
 
     def _next(self, kind: str) -> str:
         self._counts[kind] += 1
-        return f"{self._words[kind]} {self._counted(kind)}"
+        return f"{self._terms[kind]} {self._counted(kind)}"
 
     def _counted(self, kind: str) -> str:
         count = self._counts[kind]
@@ -228,7 +228,7 @@ class _Conversion:
         return ", ".join(f"\\hyperlink{{bib:{key}}}{{[{number}]}}" for key, number in numbers)
 
     def _bibliography(self) -> Iterator[str]:
-        yield f"\\section*{{{self._words['references']}}}\n\n"
+        yield f"\\section*{{{self._terms['references']}}}\n\n"
         for number, (key, entry) in enumerate(self._entries.items(), 1):
             text = re.sub(r"\\hskip.*?\\relax", " ", entry)
             text = substitute(text, {name: (0, lambda: "") for name in _DROPPED if "BIB" in name})

@@ -278,7 +278,7 @@ def exact_table(
 
 
 def heading(column: TableColumn) -> str:
-    """Return the printed heading of a column, or its name in words where none is printed.
+    """Return the printed heading of a column, or its name as text where none is printed.
 
     Headings that only the transcription has are in parentheses.
     """

@@ -31,7 +31,7 @@ class MatchGrade(IntEnum):
 
     @property
     def label(self) -> str:
-        """Return the grade in words."""
+        """Return the grade as text."""
         return self.name.lower().replace("_", " ")
 
 

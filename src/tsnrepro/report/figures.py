@@ -131,16 +131,16 @@ def trials_plot(trials: pd.DataFrame, page: str) -> dict[str, Any] | None:
     columns = [str(name) for name in data.columns]
     numbers = [name for name in columns if pd.api.types.is_numeric_dtype(data[name])]
     numbers = [name for name in numbers if data[name].dtype != bool]
-    words = [name for name in columns if name not in numbers]
+    texts = [name for name in columns if name not in numbers]
     if not numbers or len(data) < 2:
         return None
     outcomes = [name for name in numbers if name not in (*_X_COLUMNS, "repetition")] or numbers
     chosen = {
-        "x": _first(_X_COLUMNS, numbers + words) or numbers[0],
+        "x": _first(_X_COLUMNS, numbers + texts) or numbers[0],
         "y": _first(_Y_COLUMNS, numbers) or outcomes[0],
-        "color": _first(_COLOUR_COLUMNS, words) or (words or numbers)[0],
+        "color": _first(_COLOUR_COLUMNS, texts) or (texts or numbers)[0],
     }
-    few = [name for name in words if data[name].nunique() <= _MAX_COLOURS] + numbers
+    few = [name for name in texts if data[name].nunique() <= _MAX_COLOURS] + numbers
     kinds = {name: "quantitative" if name in numbers else "nominal" for name in columns}
     encoded = {
         name: getattr(altair, name.capitalize())(field=field, type=kinds[field])

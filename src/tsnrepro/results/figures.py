@@ -102,9 +102,9 @@ def save(figure: Figure, folder: str | Path, name: str) -> None:
     plt.close(figure)
 
 
-def note_empty(axes: Axes, words: str = "no trials") -> None:
+def note_empty(axes: Axes, note: str = "no trials") -> None:
     """Write into a panel why it shows nothing."""
-    axes.text(0.5, 0.5, words, ha="center", va="center", transform=axes.transAxes, color=GREY)
+    axes.text(0.5, 0.5, note, ha="center", va="center", transform=axes.transAxes, color=GREY)
     axes.set(xticks=[], yticks=[])
 
 

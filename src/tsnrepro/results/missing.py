@@ -22,7 +22,7 @@ COUNTS = "counts over few runs"
 
 
 def unknown(unit: str = "", why: str = _NO_TRIAL) -> Estimate:
-    """Return the estimate that says nothing but why."""
+    """Return an estimate without a value, with the reason."""
     return without_interval(math.nan, why, 1, unit)
 
 
@@ -64,7 +64,7 @@ def mean_of_all(
     """Return the mean as :func:`mean` does, or a range where some trials have no such value.
 
     A mean of the others would be that of the lucky ones. ``lacking`` tells which trials have no
-    value, or but a bound of it, and why, in words that follow their number.
+    value, or only a bound of it, and why, as text that follows their number.
     """
     which, why = lacking
     if not which.any():

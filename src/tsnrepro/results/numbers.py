@@ -96,9 +96,9 @@ def interval(
     """Return ``value [low, high]``, or what of it is known.
 
     Where the limits are but the smallest and the largest value ``seen``, that is
-    ``value (low … high)``, which nobody takes for an interval.
+    ``value (low … high)``, which does not look like an interval.
     Without a value, a single limit prints as a bound (at least, at most), and two stand alone: so
-    a sweep in which no trial lost anything still says from where on.
+    a sweep in which no trial lost anything still gives its start.
     """
 
     def shown(item: float | None) -> str:

@@ -16,7 +16,7 @@ from tsnrepro.results.numbers import TEXT, TEXT_UNITS
 
 @dataclass(frozen=True)
 class AnalysedRun:
-    """A run's folder with its list of trials and the facts of its testbed as words."""
+    """A run's folder with its list of trials and the facts of its testbed as text."""
 
     folder: Path
     manifest: dict[str, Any]
@@ -43,11 +43,11 @@ class AnalysedRun:
 
     @property
     def origin(self) -> str:
-        """Whose numbers these are, as a page says it."""
+        """Whose numbers these are, for a page."""
         return f"{self.facts['verb']} the {self.facts['label']}"
 
     def described(self) -> dict[str, Any]:
-        """Return what pages say of it."""
+        """Return its text for pages."""
         name = self.experiment.name
         store = ("data", "raw", self.manifest["testbed"], self.manifest["campaign"], name)
         return {

@@ -26,13 +26,13 @@ _AROUND_A_BOARD = "NIC pair testbed (three hosts around a LAN966x board, reached
 # The emulated testbed without its switches: jobs, each with links and queues of its own.
 _JOBS = "emulated testbed (network namespaces on one machine, queues of its own kernel)"
 _BRIDGED = "emulated testbed (network namespaces on one machine, shaping by the software bridge)"
-# What is measured in virtual time says so wherever its testbed is named.
+# What is measured in virtual time is labelled so wherever its testbed is named.
 _VIRTUAL = (
     ", in virtual time: good for gate order, shaping, priority and loss, "
     "not for absolute latency or jitter"
 )
 _STAMPED_BY_CARD = ", arrivals of one-way latency stamped by the listener's card"
-# How a page introduces its numbers. A model's are not measured, and no page says they are.
+# How a page introduces its numbers. A model's are not measured, and no page calls them so.
 _SIMULATED, _MEASURED = "Simulated on", "Measured on"
 
 _IMPORTED, _MODEL = "imported", "model"
@@ -60,7 +60,7 @@ def settings_of(manifest_path: str | Path) -> dict[str, Any]:
 
 
 def label_of(manifest_path: str | Path) -> str:
-    """Return the words that every page and figure of this testbed carries."""
+    """Return the label that every page and figure of this testbed carries."""
     facts = facts_of(manifest_path)[1]
     kind: str = facts["testbed"]
     if kind == _IMPORTED:
@@ -140,7 +140,7 @@ def _ranges(results: Results, facts: dict[str, Any]) -> None:
 
 
 def _memory_gib(facts: dict[str, Any]) -> float | None:
-    """Return the memory of the machine whose processor is told; None where a record lacks it."""
+    """Return the memory of the machine with the processor; None where a record lacks it."""
     machine = facts.get("ran_on", facts.get("controller", {}))
     memory_bytes = machine.get("memory_bytes")
     return None if memory_bytes is None else memory_bytes / 2**30
@@ -200,9 +200,9 @@ def _measured(facts: dict[str, Any]) -> dict[str, int | float | str | None]:
 
 
 def _imported(facts: dict[str, Any]) -> dict[str, int | float | str | None]:
-    """Return what the data set tells of its testbed; what it does not tell is unknown."""
-    told = {name: UNKNOWN if v is None else v for name, v in facts["settings"].items()}
-    return told | {
+    """Return what the data set has of its testbed; the rest is unknown."""
+    settings = {name: UNKNOWN if v is None else v for name, v in facts["settings"].items()}
+    return settings | {
         "model_sources": None,
         "commit": facts["importer"]["commit"],
         "description": facts["description"],
@@ -236,9 +236,9 @@ def _virtual_machine(facts: dict[str, Any]) -> dict[str, int | float | str | Non
 _DESCRIPTIONS = {"guest": _virtual_machine, _IMPORTED: _imported, _MODEL: _simulated}
 
 
-def _version(said: str | None) -> str | None:
+def _version(text: str | None) -> str | None:
     """Return a program's name and version as it prints them; records of old lack them."""
-    found = _NAME_AND_VERSION.search(said or "")
+    found = _NAME_AND_VERSION.search(text or "")
     return f"{found[1].lower()} {found[2]}" if found else None
 
 

@@ -1,4 +1,4 @@
-"""What a record of somebody's machines does not hold: the addresses of their cards."""
+"""Remove from records of shared machines what identifies them: the addresses of their cards."""
 
 import re
 from collections.abc import Mapping

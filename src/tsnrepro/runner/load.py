@@ -59,7 +59,7 @@ class IntendedLoad:
     Attributes
     ----------
     burst
-        Exactly so many datagrams, once, as close together as the rate says.
+        Exactly so many datagrams, once, as close together as the rate gives.
     then
         A second rate right after ``duration_s``.
     full_waits

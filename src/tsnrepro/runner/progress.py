@@ -20,7 +20,7 @@ class Progress:
     a time, as much shorter as these were together.
 
     A notebook shows a bar, anything else prints one line a trial. Where a campaign was started from
-    a terminal it is told there too: in one line that is written over, or, where the terminal is a
+    a terminal it is shown there too: in one line that is written over, or, where the terminal is a
     file or a pipe, in a line every two minutes.
     """
 
@@ -31,7 +31,7 @@ class Progress:
         self._began: float | None = None
         self._spent = 0.0
         self._terminal = _terminal()
-        self._told_s: float | None = None
+        self._printed_s: float | None = None
         self._bar = _notebook_bar()
 
     def further(self, nominal_s: list[float]) -> int:
@@ -79,16 +79,16 @@ class Progress:
             columns = os.get_terminal_size(self._terminal.fileno()).columns or 80
             # Shorter than the line, so that nothing wraps and all of it can be written over.
             self._terminal.write(f"{_CLEAR_LINE}{line[: columns - 1]}")
-        elif self._told_s is None or time.monotonic() - self._told_s >= _LINE_EVERY_SECONDS:
-            self._told_s = time.monotonic()
+        elif self._printed_s is None or time.monotonic() - self._printed_s >= _LINE_EVERY_SECONDS:
+            self._printed_s = time.monotonic()
             self._terminal.write(f"{line}\n")
         self._terminal.flush()
 
     def _finish(self) -> None:
         total = len(self._nominal)
-        said = f"{self._experiment}: {total} trials recorded in {duration(self._spent)}"
+        done = f"{self._experiment}: {total} trials recorded in {duration(self._spent)}"
         if self._bar:
-            self._bar.update(_Bar(said, total, total))
+            self._bar.update(_Bar(done, total, total))
         if self._terminal is not None and self._terminal.isatty():
             self._terminal.write(_CLEAR_LINE)
             self._terminal.flush()
@@ -155,7 +155,7 @@ def _terminal() -> TextIO | None:
 
 
 def duration(seconds: float) -> str:
-    """Return a duration as people say it: ``8 s``, ``3 min 20 s``, ``2 h 5 min``."""
+    """Return a duration as people write it: ``8 s``, ``3 min 20 s``, ``2 h 5 min``."""
     whole = round(seconds)
     if whole < 60:
         return f"{whole} s"

@@ -144,7 +144,7 @@ def collect_garbage() -> None:
     Objects that take long to look through are no garbage but what the first trials loaded, a
     library or a compiler: they are frozen too, or every trial would look at them again.
     """
-    # Processor time: a busy machine that made it wait says nothing of the number of objects.
+    # Processor time: a busy machine that made it wait has nothing to do with the number of objects.
     began = time.thread_time()
     gc.collect()
     if time.thread_time() - began > _LONG_SECONDS:

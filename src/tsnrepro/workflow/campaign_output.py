@@ -175,7 +175,7 @@ class _Job:
 
     @property
     def name(self) -> str:
-        """The job in words."""
+        """The job as text."""
         testbed, _, experiment = self.run
         if testbed and experiment:
             about = f"{experiment} on {testbed}"

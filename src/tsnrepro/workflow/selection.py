@@ -156,8 +156,8 @@ def _requested(selection: Selection, there: Iterable[str], where: str) -> list[s
 
 def _imported_runs(selection: Selection) -> tuple[SelectedRun, ...]:
     testbed = selection.testbed
-    held = imported.imported_experiments(raw_root(), testbed)
-    requested = _requested(selection, held, f"imported testbed '{testbed}'")
+    available = imported.imported_experiments(raw_root(), testbed)
+    requested = _requested(selection, available, f"imported testbed '{testbed}'")
     return tuple(SelectedRun(testbed, imported.CAMPAIGN, name) for name in requested)
 
 
