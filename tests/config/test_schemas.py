@@ -27,6 +27,16 @@ def test_a_schema_is_valid_and_describes_files(name):
     assert schemas.described_by(name)
 
 
+@pytest.mark.parametrize("name", schemas.SCHEMAS)
+def test_every_key_is_described(name):
+    made = schemas.schema(name)
+    models = [made, *made.get("$defs", {}).values()]
+    keys = [(key, value) for model in models for key, value in model.get("properties", {}).items()]
+    # A key that refers to a model is described there; of a union's kinds each names itself.
+    referring = {"description", "$ref", "anyOf", "const"}
+    assert [key for key, value in keys if not referring & {*value}] == []
+
+
 def test_set_up_writes_the_schemas_that_files_name(tmp_path, monkeypatch):
     monkeypatch.setattr(schemas, "folder", lambda: tmp_path)
     schemas.write_schemas()

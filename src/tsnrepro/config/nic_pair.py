@@ -55,7 +55,9 @@ class NicPairHosts(ConfigModel):
     """The hosts by role."""
 
     talker: NicPairStation
+    """The host with the talker's card."""
     listener: NicPairStation
+    """The host with the listener's card."""
     sw: ShapingSwitch | None = None
     """Switch between the hosts; by default talker and listener are cabled to each other. With it
     ``shaping`` measures bridges, without it end stations."""

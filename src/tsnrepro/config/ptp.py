@@ -27,7 +27,9 @@ class PtpInterfaces(ConfigModel):
     """The network interfaces over which linuxptp of talker and listener communicate."""
 
     talker: DeviceName
+    """The talker's interface that runs PTP."""
     listener: DeviceName
+    """The listener's interface that runs PTP."""
 
 
 class RackPtpSettings(PtpSettings):

@@ -113,11 +113,13 @@ class RackHosts(ConfigModel):
     """The four hosts by role."""
 
     talker: RackStation
+    """The host that sends."""
     sw1: RackSwitch
     """The switch at the talker."""
     sw2: RackSwitch
     """The switch at the listener."""
     listener: RackStation
+    """The host that receives."""
 
 
 class ReachedHosts(ConfigModel):

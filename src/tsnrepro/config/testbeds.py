@@ -31,6 +31,7 @@ class EmulatedSettings(ConfigModel):
     """Talker, two FRER switches and listener in network namespaces of this machine."""
 
     kind: Literal["emulated"] = "emulated"
+    """Network namespaces of this machine."""
     link_rate_mbps: LinkRateMbps = 1000
     """Wire rate of every link, in Mb/s; preamble, gap and FCS count."""
     member_link_rate_mbps: LinkRateMbps | None = None
@@ -94,7 +95,9 @@ class Range(ConfigModel):
     """
 
     low: _Positive
+    """Lower end."""
     high: _Positive
+    """Upper end."""
 
     @model_validator(mode="after")
     def _ordered(self) -> "Range":
@@ -146,6 +149,7 @@ class ModelSettings(ConfigModel):
     """Talker, two FRER switches and listener as compiled queues."""
 
     kind: Literal["model"] = "model"
+    """The simulated network."""
     link_rate_mbps: LinkRateMbps = 1000
     """Wire rate of every link, in Mb/s; preamble, gap and FCS count."""
     member_link_rate_mbps: LinkRateMbps | None = None
@@ -183,6 +187,7 @@ class GuestSettings(ConfigModel):
     """Network namespaces in a qemu guest of this machine."""
 
     kind: Literal["guest"] = "guest"
+    """A virtual machine with a kernel of its own."""
     acceleration: Literal["auto", "kvm", "tcg"] = "auto"
     """Accelerator of qemu. ``kvm`` runs in real time, ``tcg`` in virtual time, 1 ns per
     instruction. ``auto`` takes KVM if a test boot under it succeeds."""

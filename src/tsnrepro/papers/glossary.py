@@ -15,6 +15,7 @@ class Term(ConfigModel):
     """A term of the field."""
 
     english: Word
+    """The English term."""
     korean: Word
     """Its translation."""
     never: Distinct[Word] = []
@@ -25,6 +26,7 @@ class Glossary(ConfigModel):
     """All terms."""
 
     terms: Annotated[list[Term], Field(min_length=1)]
+    """Each once, in any order."""
 
 
 def glossary() -> list[Term]:

@@ -28,9 +28,11 @@ class CaptureSettings(ConfigModel):
     """Captures at the member ports and at the listener, while ``iperf3 -u`` sends."""
 
     configurations: Configurations = list(CONFIGURATIONS)
+    """Configurations to measure: ``control``, ``frer`` or both."""
     repetitions: Repetitions
     """Trials of each load and configuration."""
     parts: OneOrMore[CapturePart]
+    """Loads to capture."""
 
 
 EXPERIMENT = Experiment(

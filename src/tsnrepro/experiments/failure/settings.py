@@ -59,6 +59,7 @@ class FailureSettings(ConfigModel):
     scenarios: OneOrMore[Scenario]
     """What fails."""
     configurations: Configurations = list(CONFIGURATIONS)
+    """Configurations to measure: ``control``, ``frer`` or both."""
     repetitions: Repetitions
     """Trials of each scenario and configuration."""
     duration_s: Seconds

@@ -23,6 +23,7 @@ class LatencySettings(SequentialSettings):
     """
 
     configurations: Configurations = list(CONFIGURATIONS)
+    """Configurations to measure: ``control``, ``frer`` or both."""
     repetitions: Repetitions  # pyright: ignore[reportGeneralTypeIssues] - required here
     """Repetitions of every payload and configuration."""
     payloads_bytes: OneOrMore[Annotated[int, Field(ge=14, le=65507)]]

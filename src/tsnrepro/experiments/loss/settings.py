@@ -119,9 +119,11 @@ class LossSettings(ConfigModel):
     """Loss against offered load."""
 
     configurations: Configurations = list(CONFIGURATIONS)
+    """Configurations to measure: ``control``, ``frer`` or both."""
     repetitions: Repetitions
     """Repetitions of every part that has none of its own."""
     parts: OneOrMore[LossPart]
+    """Sweeps of the load and questions beside them."""
 
     @model_validator(mode="after")
     def _parts_of_an_objective_agree(self) -> "LossSettings":

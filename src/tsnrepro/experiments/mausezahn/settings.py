@@ -21,6 +21,7 @@ class MausezahnSettings(ConfigModel):
     """Loads by mausezahn, which sleeps between frames."""
 
     configurations: Configurations = list(CONFIGURATIONS)
+    """Configurations to measure: ``control``, ``frer`` or both."""
     repetitions: Repetitions
     """Trials of each frame size, load and configuration."""
     frames_bytes: OneOrMore[Annotated[int, Field(ge=64, le=1518)]]

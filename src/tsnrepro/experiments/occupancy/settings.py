@@ -25,6 +25,7 @@ class OccupancySettings(ConfigModel):
     """Occupancy of the first switch's buffer while the load exceeds the member links."""
 
     configurations: Configurations = list(CONFIGURATIONS)
+    """Configurations to measure: ``control``, ``frer`` or both."""
     repetitions: Repetitions
     """Trials of each combination."""
     rates_mbps: RatesMbps

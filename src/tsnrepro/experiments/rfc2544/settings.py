@@ -51,6 +51,7 @@ class Sizes(ConfigModel):
     """The sizes of a benchmark, by frame and by payload, and its configurations."""
 
     configurations: Configurations = list(CONFIGURATIONS)
+    """Configurations to measure: ``control``, ``frer`` or both."""
     frames_bytes: Annotated[Distinct[Frame], formerly("frame_bytes")] = list(FRAME_BYTES)
     """Frame sizes with FCS, in bytes; by default those of RFC 2544, 9.1."""
     include_r_tag: Annotated[bool, formerly("tag_counts")] = False
@@ -266,10 +267,15 @@ class Rfc2544Settings(ConfigModel):
     """The RFC 2544 benchmarks of a campaign; what is left out is not measured."""
 
     throughput: ThroughputSettings | None = None
+    """Throughput (section 26.1)."""
     frame_loss: FrameLossSettings | None = None
+    """Frame loss rate (section 26.3)."""
     back_to_back: BackToBackSettings | None = None
+    """Back-to-back frames (section 26.4)."""
     system_recovery: SystemRecoverySettings | None = None
+    """System recovery (section 26.5)."""
     latency: RfcLatencySettings | None = None
+    """Latency (section 26.2)."""
     line_rate_trial_s: Annotated[Seconds, formerly("ceiling_s")] = 1.0
     """Duration of the trial at line rate that shows what the generator can send, in seconds."""
     shortfall_percent: Percent = 1.0

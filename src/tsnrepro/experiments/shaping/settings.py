@@ -128,7 +128,7 @@ def _all_optional(model: type[ConfigModel], name: str) -> Any:
         )
         for key, field in model.model_fields.items()
     }
-    return create_model(name, __base__=ConfigModel, **cast("dict[str, Any]", fields))
+    return create_model(name, __base__=model, **cast("dict[str, Any]", fields))
 
 
 if TYPE_CHECKING:
@@ -298,6 +298,7 @@ class ShapingSettings(ConfigModel):
     repetitions: Repetitions
     """Repetitions of every part that has none of its own."""
     parts: Annotated[list[ShapingPart], Field(min_length=1)]
+    """Comparisons of modes."""
 
     def uses_kernel_qdiscs(self, kind: TestbedKind) -> bool:
         """Tell whether any part needs the kernel's queueing disciplines on a kind of testbed."""

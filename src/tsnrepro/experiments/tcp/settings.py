@@ -27,6 +27,7 @@ class TcpSettings(ConfigModel):
     """TCP goodput by iperf3."""
 
     configurations: Configurations = list(CONFIGURATIONS)
+    """Configurations to measure: ``control``, ``frer`` or both."""
     repetitions: Repetitions
     """Trials of each duration and configuration."""
     durations_s: OneOrMore[WholeSeconds]

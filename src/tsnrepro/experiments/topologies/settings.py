@@ -21,6 +21,7 @@ class TopologiesSettings(ConfigModel):
     """Loss, latency and carried load beyond two switches: lines, rings, meshes."""
 
     configurations: Configurations = list(CONFIGURATIONS)
+    """Configurations to measure: ``control``, ``frer`` or both."""
     repetitions: Repetitions
     """Trials of each combination."""
     duration_s: Seconds

@@ -121,6 +121,7 @@ class Constant(_Source):
     """Evenly spaced datagrams of one size."""
 
     kind: Literal["constant"] = "constant"
+    """Datagrams at even intervals."""
     rate_mbps: RateMbps
     """Payload rate, in Mb/s."""
     payload_bytes: _Payload
@@ -136,6 +137,7 @@ class Random(_Source):
     """Datagrams at the times of a Poisson process, such as V2X messages."""
 
     kind: Literal["random"] = "random"
+    """Datagrams at random intervals (a Poisson process)."""
     rate_pps: PacketsPerSecond
     """Datagrams per second on average."""
     payload_bytes: _Payload
@@ -167,6 +169,7 @@ class TrafficSettings(ConfigModel):
     """The sensors of a car, sending together."""
 
     configurations: Configurations = list(CONFIGURATIONS)
+    """Configurations to measure: ``control``, ``frer`` or both."""
     repetitions: Repetitions
     """Trials of each mix and configuration."""
     duration_s: Seconds
