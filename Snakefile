@@ -9,10 +9,10 @@ import sys
 
 import tsnrepro.config
 from tsnrepro.common.errors import TsnreproError
-from tsnrepro.common.repository import refuse_unwritable
+from tsnrepro.common.repository import check_writable
 from tsnrepro.config.campaigns import Selection
 from tsnrepro.config.registry import experiments
-from tsnrepro.records.seal import refuse_altered
+from tsnrepro.records.integrity import check_seals
 from tsnrepro.runner.progress import duration
 from tsnrepro.workflow.campaign_output import EXPECTED
 from tsnrepro.workflow.notebooks import PAGE
@@ -60,14 +60,14 @@ include: "workflow/rules/publish.smk"
 
 # Up-to-date results are not re-read, so they must be what they were when they were analysed.
 try:
-    refuse_altered(run.folder for run in RUNS)
+    check_seals(run.folder for run in RUNS)
 except TsnreproError as error:
     sys.exit(f"tsnrepro: {error}")
 
 
 onstart:
     try:
-        refuse_unwritable(["data/raw", "results", *(run.folder for run in RUNS)])
+        check_writable(["data/raw", "results", *(run.folder for run in RUNS)])
     except TsnreproError as error:
         sys.exit(f"tsnrepro: {error}")
     disable_rate_limiter(workflow.scheduler)

@@ -51,20 +51,21 @@ print(json.dumps([time.perf_counter() - began, count, tagged]))
 """
 REPORT = """
 import json, sys, time
+from tsnrepro.config.frer import FrerSettings
 from tsnrepro.tools.frerctl import StreamFilter
 from tsnrepro.captures.capture_file import read_capture
-from tsnrepro.captures.counters import Counted, MemberCounts, RecoveryVariables
-from tsnrepro.captures.report import report_on
+from tsnrepro.captures.counters import TrialCounters, MemberCounts
+from tsnrepro.captures.report import report_captures
 def work(m0, m1, listener, frames):
-    variables = RecoveryVariables()
+    variables = FrerSettings()
     link = MemberCounts(frames, 0, frames)
     lost = variables.history_length - 1
     recovery = {"out_of_order": 0, "rogue": 0, "passed": frames, "discarded": frames,
                 "lost": min(lost, frames - 1), "tagless": 0, "resets": 0}
-    counted = Counted(True, 0, frames, {"m0": link, "m1": link}, recovery, variables, frames, 0, 0,
-                      frames)
+    counted = TrialCounters(True, 0, frames, {"m0": link, "m1": link}, recovery, variables,
+                            frames, 0, 0, frames)
     captures = {"m0": read_capture(m0), "m1": read_capture(m1)}
-    return report_on(captures, read_capture(listener), StreamFilter("udp", 5201, 16), counted)
+    return report_captures(captures, read_capture(listener), StreamFilter("udp", 5201, 16), counted)
 work(*sys.argv[5:8], int(sys.argv[8]))
 began = time.perf_counter()
 report = work(*sys.argv[1:4], int(sys.argv[4]))

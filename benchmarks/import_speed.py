@@ -39,7 +39,7 @@ DATA_SET_LIMIT, LOG_LIMIT, TIMES_LIMIT = 1.5, 0.5, 1.2
 IMPORT = """
 import sys, time
 from pathlib import Path
-from tsnrepro.imports.importing import import_folder
+from tsnrepro.imports.importer import import_folder
 began = time.perf_counter()
 import_folder(Path(sys.argv[1]), sys.argv[2], "timed", Path(sys.argv[3]))
 print(time.perf_counter() - began)

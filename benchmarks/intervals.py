@@ -31,13 +31,17 @@ from tsnrepro.config.files import campaign
 from tsnrepro.experiments.latency.stopping import ratio_of_medians
 from tsnrepro.experiments.loss.settings import LossPart
 from tsnrepro.stats.comparisons import median_difference, relative_difference
-from tsnrepro.stats.estimate import FEWEST_TO_STOP, Estimate, Limits
-from tsnrepro.stats.losses import difference_of_losses, difference_of_shares, loss_over_runs
+from tsnrepro.stats.estimate import MIN_RUNS_TO_STOP, Estimate, Limits
+from tsnrepro.stats.losses import (
+    difference_of_losses,
+    difference_of_shares,
+    loss_over_runs,
+    trend_over_runs,
+)
 from tsnrepro.stats.proportions import share, upper_bound_when_none_lost
 from tsnrepro.stats.quantiles import correlated_quantile
 from tsnrepro.stats.replication import mean_over_runs, variation_over_runs
 from tsnrepro.stats.thresholds import Sweep, compare_thresholds, threshold
-from tsnrepro.stats.trends import trend_over_runs
 
 Generator = np.random.Generator
 # What one data set gives: the method, its estimate, and the truth.
@@ -257,7 +261,7 @@ def stopped(rng: Generator) -> Iterator[tuple[str, Callable[[], list[Outcome]]]]
         def medians(scatter: float = scatter) -> list[Outcome]:
             ratio = np.exp(rng.uniform(-0.1, 0.1))
             control, frer = 20 * np.exp(rng.normal(0, scatter / 2**0.5, (2, most_medians)))
-            for runs in range(FEWEST_TO_STOP, most_medians + 1):
+            for runs in range(MIN_RUNS_TO_STOP, most_medians + 1):
                 found = ratio_of_medians(ratio * frer[:runs], control[:runs])
                 if found.is_precise_to(within):
                     break
@@ -309,7 +313,7 @@ def sweeps(
 
 def means(rng: Generator) -> Iterator[tuple[str, Callable[[], list[Outcome]]]]:
     """Latencies and rates whose runs scatter by factors, alone and as ratios."""
-    for skew, runs in product(SKEWS, (*REPETITIONS, FEWEST_TO_STOP)):
+    for skew, runs in product(SKEWS, (*REPETITIONS, MIN_RUNS_TO_STOP)):
         gap = float(np.median(24 * shifts(rng, skew, 10**6) - 20 * shifts(rng, skew, 10**6)))
 
         def one(skew: float = skew, runs: int = runs, gap: float = gap) -> list[Outcome]:

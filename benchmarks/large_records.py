@@ -52,7 +52,7 @@ from tsnrepro.experiments.latency.figures import latency_distribution
 from tsnrepro.records.store import RawStore
 from tsnrepro.stats.long_series import LongSeries
 from tsnrepro.stats.quantiles import correlated_quantile
-import tsnrepro.stats.tallies
+import tsnrepro.stats.series_kernels
 latency._HELD_SAMPLES = int(sys.argv[3])
 began = time.perf_counter()
 store = RawStore(root, "model", "large", "latency")

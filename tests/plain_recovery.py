@@ -2,7 +2,7 @@
 
 They follow the text of clauses 7.4.3 and 7.4.4 step by step, the history a list of which a shift
 moves every element, and need nothing but Python: the reference for the compiled functions of
-:mod:`tsnrepro.model.recovery` and :mod:`tsnrepro.model.latent`, and for the switch in eBPF.
+:mod:`tsnrepro.model.recovery` and :mod:`tsnrepro.model.recovery`, and for the switch in eBPF.
 """
 
 from tsnrepro.config.frer import RECOVERY_COUNTERS

@@ -23,7 +23,7 @@ def measure_short_campaign(folder: Path) -> Path:
     from tsnrepro.experiments.latency import analysis as latency  # noqa: PLC0415
     from tsnrepro.experiments.loss import analysis as loss  # noqa: PLC0415
     from tsnrepro.experiments.tcp import analysis as tcp  # noqa: PLC0415
-    from tsnrepro.records.seal import write_seal  # noqa: PLC0415
+    from tsnrepro.records.integrity import write_seal  # noqa: PLC0415
     from tsnrepro.results.output import RunOutput  # noqa: PLC0415
     from tsnrepro.runner import run as measuring  # noqa: PLC0415
 

@@ -7,7 +7,7 @@ import pytest
 from tsnrepro.common.repository import root
 from tsnrepro.config import files as campaigns
 from tsnrepro.experiments.tcp import analysis as tcp
-from tsnrepro.records.seal import write_seal
+from tsnrepro.records.integrity import write_seal
 from tsnrepro.results.output import RunOutput
 from tsnrepro.runner import run as measuring
 

@@ -6,8 +6,8 @@ from pathlib import Path
 import yaml
 
 from tsnrepro.common.repository import root
-from tsnrepro.imports.imported import imported_experiments, imported_manifest
-from tsnrepro.imports.importing import import_folder
+from tsnrepro.imports.importer import import_folder
+from tsnrepro.imports.manifest import imported_experiments, imported_manifest
 from tsnrepro.results.testbed import write_facts
 
 PARTS = {

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tsnrepro.common.repository import root
 from tsnrepro.papers.data_sources import DataSource, DataSources
-from tsnrepro.records.facts import OF_IMPORTS, OF_MODEL
+from tsnrepro.records.values import IMPORT_FACTS, MODEL_PARAMETERS
 
 CONFIGURATIONS = ("control", "frer")
 FRAMES = (64, 128, 256, 512, 1024, 1518)
@@ -293,8 +293,8 @@ def facts_of_testbed(**others):
         "elimination": "switch",
         **{"receive_buffer_bytes": 212_992, "environment": "0123456789abcdef"},
         **{"verb": "Measured on", "model_sources": None},
-        **dict.fromkeys(OF_IMPORTS),
-        **{f"model.{name}": None for name in OF_MODEL},
+        **dict.fromkeys(IMPORT_FACTS),
+        **{f"model.{name}": None for name in MODEL_PARAMETERS},
         **others,
     }
     method = "environment of the run"

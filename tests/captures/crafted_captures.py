@@ -1,4 +1,4 @@
-"""Captures made in memory: frames, pcap and pcapng files, and a trial's captures with faults."""
+"""Crafted captures: frames, pcap and pcapng files, and a trial's captures with faults."""
 
 import struct
 from dataclasses import dataclass, field
@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from plain_recovery import VectorRecovery
 
 from tsnrepro.captures.capture_file import Capture, read_capture
-from tsnrepro.captures.counters import Counted, MemberCounts
-from tsnrepro.captures.report import WireReport, report_on
+from tsnrepro.captures.counters import MemberCounts, TrialCounters
+from tsnrepro.captures.report import WireReport, report_captures
 from tsnrepro.config.frer import RECOVERY_COUNTERS, FrerSettings
 from tsnrepro.tools.frerctl import StreamFilter
 
@@ -29,7 +29,7 @@ def udp(payload: bytes, port: int = PORT, ip_id: int = 0) -> bytes:
 
 
 def frame(behind: bytes, sequence: int | None = None, reserved: int = 0) -> bytes:
-    """Return a frame; ``behind`` starts with its EtherType, before which the R-TAG stands."""
+    """Return a frame; ``behind`` starts with its EtherType, and the R-TAG is before it."""
     tag = b"" if sequence is None else struct.pack("!HHH", R_TAG, reserved, sequence & 0xFFFF)
     return LISTENER + TALKER + tag + behind
 
@@ -94,7 +94,7 @@ def statistics(order: str, received: int, dropped: int, number: int = 0) -> byte
 
 @dataclass
 class MadeTrial:
-    """A trial's frames at each point, to be spoiled, and counters that a switch would have kept.
+    """A trial's frames at each point, to be altered, and the counters of its switches.
 
     Path 1 is ``skew_ns`` behind path 0, and the second switch recovers in the order of time.
     """
@@ -123,8 +123,8 @@ class MadeTrial:
             struct.pack("!IQ", number, 5_000 + number).ljust(64, b"."), ip_id=number & 0xFFFF
         )
 
-    def as_counted(self) -> Counted:
-        """Return the counters by the plain recovery function, over what the paths carry now."""
+    def as_counted(self) -> TrialCounters:
+        """Return the counters by the plain recovery function, over the paths' current frames."""
         recovery = VectorRecovery(self.history_length, 2_000_000_000)
         arrivals = sorted(
             (time_ns, path, data)
@@ -136,7 +136,7 @@ class MadeTrial:
             recovery.accept(struct.unpack("!H", data[16:18])[0] if tagged else None, time_ns)
         assert set(recovery.counters) == set(RECOVERY_COUNTERS)
         count = len(self.numbers)
-        return Counted(
+        return TrialCounters(
             frer=True,
             numbered_before=0,
             numbered=max(self.numbers) + 1,
@@ -159,8 +159,8 @@ class MadeTrial:
         }
         return members, read_capture(pcap(self.listener, snap=128))
 
-    def report(self, counted: Counted | None = None) -> WireReport:
-        return report_on(*self.captures(), STREAM, counted or self.counted)
+    def report(self, counted: TrialCounters | None = None) -> WireReport:
+        return report_captures(*self.captures(), STREAM, counted or self.counted)
 
     def report_without_counters(self) -> WireReport:
-        return report_on(*self.captures(), STREAM)
+        return report_captures(*self.captures(), STREAM)

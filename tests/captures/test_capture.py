@@ -1,4 +1,4 @@
-"""A real trial on the emulated testbed: captured, kept, and computed again from the record."""
+"""A real trial on the emulated testbed: captured, recorded, and reported on from the record."""
 
 import json
 import subprocess
@@ -7,7 +7,7 @@ import pytest
 
 from tsnrepro.captures.capture_file import read_capture
 from tsnrepro.captures.dissect import dissect
-from tsnrepro.captures.record import capture_name, recorded_report
+from tsnrepro.captures.trial_report import capture_name, recorded_report
 from tsnrepro.common.errors import ToolError
 from tsnrepro.experiments.capture import analysis, figures
 from tsnrepro.experiments.capture import measure as capture
@@ -38,8 +38,8 @@ def tshark_numbers(path) -> list[int]:
     return [int(line, 16) if line else -1 for line in said.splitlines()]
 
 
-# Frames may change places on their way through a host of several processors, also between a capture
-# and the recovery function behind it.
+# Hosts of several processors may reorder frames, also between a capture and the recovery function
+# after it.
 ORDER = {"numbers out of order", "recovery: out_of_order"}
 
 
@@ -65,8 +65,7 @@ def test_a_real_trial_agrees_with_its_counters(run):
     _, path = run
     (_, frer), (_, control) = analysis.reports(path)
     for report in (frer, control):
-        # Frames may change places on their way through a host of several processors: on a wire
-        # that is so, and no fault of a capture or counter.
+        # Hosts of several processors may reorder frames, which is no fault of a capture or counter.
         others = [f for f in report.disagreements() if f.name not in ORDER]
         assert others == []
     assert frer.frer
@@ -82,7 +81,7 @@ def test_a_real_trial_agrees_with_its_counters(run):
 
 
 @pytest.mark.namespaces
-def test_tshark_reads_the_same_numbers_from_the_kept_captures(run, tmp_path):
+def test_tshark_reads_the_same_numbers_from_the_recorded_captures(run, tmp_path):
     store, path = run
     trial = json.loads(path.read_text())["trials"][0]["trial"]
     for port in ("m0", "m1"):
@@ -95,7 +94,7 @@ def test_tshark_reads_the_same_numbers_from_the_kept_captures(run, tmp_path):
 
 
 @pytest.mark.namespaces
-def test_a_spoiled_record_is_found_by_its_report(run):
+def test_an_altered_record_is_found_by_its_report(run):
     store, path = run
     document = store.read(store.folder / json.loads(path.read_text())["trials"][0]["trial"])
     document["values"]["result"]["received"] -= 1
@@ -127,13 +126,13 @@ def test_the_analysis_of_a_real_run(run, tmp_path):
 
 
 @pytest.mark.namespaces
-def test_what_a_queue_drops_is_missing_on_that_path_alone(testbed):
+def test_drops_of_a_queue_are_missing_on_that_path_only(testbed):
     """One member link at a tenth of the load: its queue drops, the other path carries all."""
     host = testbed.hosts["sw1"]
     queue = ["tc", "qdisc", "change", "dev", "m1", "root", "handle", "1:"]
     settings = testbed.settings
     burst, limit = ["burst", str(settings.burst_bytes)], str(settings.queue_bytes)
-    # A short queue: it is empty again before the counters are read.
+    # A short queue, which is empty again before the counters are read.
     narrow = [*queue, "tbf", "rate", "2mbit", *burst, "limit", "10000"]
     wide = [*queue, "tbf", "rate", f"{settings.link_rate_mbps}mbit", *burst, "limit", limit]
     host.run(narrow, deadline_s=5).check()
@@ -167,7 +166,7 @@ def test_a_failed_client_leaves_no_capture_and_no_file(testbed, monkeypatch):
         assert testbed.hosts[name].run(["sh", "-c", script], deadline_s=5).stdout == ""
 
 
-def test_dumpcap_says_what_it_missed():
+def test_dumpcap_reports_missed_frames():
     said = "Packets received/dropped on interface 'm0': 33984/12 (pcap:12/dumpcap:0)"
     assert dumpcap.parse_totals(said) == dumpcap.Totals(33984, 12)
     with pytest.raises(ToolError, match="no totals but: You don't have permission"):

@@ -30,7 +30,7 @@ ORDERS = st.sampled_from("<>")
 
 @given(RECORDS, ORDERS, st.booleans(), st.integers(0, 100))
 @settings(max_examples=60, deadline=None)
-def test_pcap_gives_back_what_was_written(records, order, nanoseconds, snap):
+def test_pcap_is_read_as_written(records, order, nanoseconds, snap):
     read = read_capture(pcap(records, order=order, nanoseconds=nanoseconds, snap=snap))
     tick = 1 if nanoseconds else 1000
     assert read.time_ns.tolist() == [time - time % tick for time, _ in records]
@@ -41,7 +41,7 @@ def test_pcap_gives_back_what_was_written(records, order, nanoseconds, snap):
 
 @given(RECORDS, ORDERS, st.integers(1, 400))
 @settings(max_examples=60, deadline=None)
-def test_a_cut_pcap_keeps_its_whole_records(records, order, cut):
+def test_a_truncated_pcap_keeps_its_complete_records(records, order, cut):
     data = pcap(records, order=order)
     kept = data[: max(24, len(data) - cut)]
     read = read_capture(kept)
@@ -60,7 +60,7 @@ def test_a_cut_pcap_keeps_its_whole_records(records, order, cut):
     st.integers(-100, 100),
 )
 @settings(max_examples=60, deadline=None)
-def test_pcapng_gives_back_what_was_written(records, order, resolution, offset_s):
+def test_pcapng_is_read_as_written(records, order, resolution, offset_s):
     def ticks_of(time_ns: int) -> int:
         if resolution is not None and resolution & 0x80:
             return time_ns * 2 ** (resolution & 0x7F) // 10**9
@@ -71,12 +71,12 @@ def test_pcapng_gives_back_what_was_written(records, order, resolution, offset_s
             return ticks * 10**9 // 2 ** (resolution & 0x7F)
         return ticks * 10**9 // 10 ** (6 if resolution is None else resolution)
 
-    # 64 bits of the finest resolution here last 200 days.
+    # 64 bits of the finest resolution here are 200 days.
     all_ticks = [ticks_of(time % 2**53) for time, _ in records]
     blocks = [
         packet(order, ticks, data) for ticks, (_, data) in zip(all_ticks, records, strict=True)
     ]
-    # Blocks of other kinds stand between packets, and are none.
+    # Blocks of other kinds between packets are skipped.
     other = block(order, 4, b"\0\0\0\0")
     data = section(order) + interface(order, resolution, offset_s) + other.join([b"", *blocks])
     read = read_capture(data)
@@ -86,7 +86,7 @@ def test_pcapng_gives_back_what_was_written(records, order, resolution, offset_s
 
 
 @pytest.mark.parametrize("order", "<>")
-def test_pcapng_sections_have_interfaces_of_their_own(order):
+def test_pcapng_sections_have_separate_interfaces(order):
     other = {"<": ">", ">": "<"}[order]
     data = section(order) + interface(order, 6) + interface(order, 9)
     data += packet(order, 7, b"a" * 14, 0) + packet(order, 7, b"b" * 15, 1)
@@ -99,7 +99,7 @@ def test_pcapng_sections_have_interfaces_of_their_own(order):
     assert read.dropped == 3 + 2, "each interface's last word on its drops"
 
 
-def test_a_cut_pcapng_keeps_its_whole_packets():
+def test_a_truncated_pcapng_keeps_its_complete_packets():
     head = section("<") + interface("<")
     packets = [packet("<", i, bytes([i]) * 60) for i in range(3)]
     data = head + b"".join(packets)
@@ -134,7 +134,7 @@ def test_tshark_reads_the_same_times_and_lengths(tmp_path, suffix):
     assert read_capture(packed).time_ns.tolist() == columns[0]
 
 
-def test_what_cannot_be_read_is_named(tmp_path):
+def test_unreadable_files_are_named(tmp_path):
     good = pcap([(EPOCH_NS, b"x" * 60), (EPOCH_NS, b"y" * 60)])
     long = bytearray(good)
     struct.pack_into("<I", long, 24 + 76 + 8, 300_000)
@@ -148,9 +148,12 @@ def test_what_cannot_be_read_is_named(tmp_path):
         (simple, r"without a time stamp.*editcap"),
         (section("<") + interface("<", link_type=276), "link type 276"),
         (section("<") + packet("<", 1, b"x" * 60), r"unknown interface.*|damaged"),
-        (section("<")[:-4] + struct.pack("<I", 7), "two lengths differ at byte 0"),
+        (section("<")[:-4] + struct.pack("<I", 7), "two different lengths at byte 0"),
         (section("<") + struct.pack("<III", 4, 7, 7), "a block of 7 bytes at byte 28"),
-        (section("<") + interface("<") + packet("<", 1, b"x" * 60)[:-4] + b"abcd", "two lengths"),
+        (
+            section("<") + interface("<") + packet("<", 1, b"x" * 60)[:-4] + b"abcd",
+            "two different lengths",
+        ),
         (section("<") + interface("<", 0x80 | 60) + packet("<", 1, b"x" * 60), "too fine"),
     ):
         path = tmp_path / "capture.pcap"

@@ -1,4 +1,4 @@
-"""What captures show of FRER's steps: each word follows from the frames of all trials."""
+"""Statements on FRER's steps from captures: each follows from the frames of all trials."""
 
 import pytest
 from crafted_captures import MadeTrial, frame
@@ -28,7 +28,7 @@ def results(*trials):
     return capture.analyse(table, capture.delays(reported))
 
 
-def words(*trials):
+def statements(*trials):
     found = results(*trials)
     return {name: found.of(f"capture.shown.{name}").value for name in SHOWN}
 
@@ -82,5 +82,5 @@ def test_faultless_trials_show_all_steps():
     ],
 )
 def test_one_frame_in_one_trial_refutes_a_step(spoiled, refuted):
-    found = words(MadeTrial(), spoiled())
+    found = statements(MadeTrial(), spoiled())
     assert {name for name, word in found.items() if word == "no"} == refuted

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from plain_recovery import MatchRecovery, VectorRecovery
 
 from tsnrepro.captures.counters import ReadingTimes
-from tsnrepro.captures.paths import first_copies, merge, path_order, unwrap
 from tsnrepro.captures.replay import replay, replay_orders
-from tsnrepro.captures.report import report_on
+from tsnrepro.captures.report import report_captures
+from tsnrepro.captures.sequence_numbers import first_copies, merge, path_order, unwrap
 from tsnrepro.config.frer import FrerSettings
 
 
@@ -29,7 +29,7 @@ def test_a_trial_without_faults_agrees(first):
     counted = replace(trial.counted, numbered=first + 300)
     report = trial.report(counted if first == 0 else None)
     if first:  # it did not start with number 0, so it is held against FRER's rules alone
-        report = report_on(*trial.captures(), STREAM)
+        report = report_captures(*trial.captures(), STREAM)
     assert report.agrees, report.disagreements()
     assert (report.paths[0].won, report.paths[1].won, report.ties) == (300, 0, 0)
     assert report.delay_us["min"] == report.delay_us["max"] == pytest.approx(0.65)
@@ -59,7 +59,7 @@ def test_a_control_trial_agrees_and_a_tag_in_it_is_found():
     assert ("sw1 m0", "stream frames with one R-TAG") in wrong(trial.report(counted))
 
 
-def test_ties_and_wins_are_told_apart():
+def test_ties_and_wins_are_distinguished():
     trial = MadeTrial(skew_ns=0)
     for i in range(50):
         trial.paths[1][i] = (trial.paths[1][i][0] - 100, trial.paths[1][i][1])
@@ -111,7 +111,7 @@ def test_a_frame_missing_on_one_path_is_found_by_number():
     assert report.paths[1].order.longest_missing_run == 4
 
 
-def test_what_the_queue_dropped_is_no_fault():
+def test_drops_of_the_queue_are_no_fault():
     trial = MadeTrial()
     del trial.paths[1][100:104]
     counted = trial.as_counted()
@@ -189,11 +189,11 @@ def test_port_counters_off_by_one_are_found(field):
     assert only[0] == where
 
 
-def test_a_capture_that_missed_frames_says_so():
+def test_a_capture_that_missed_frames_is_reported():
     trial = MadeTrial()
     members, listener = trial.captures()
     members["m0"] = replace(members["m0"], dropped=3, truncated_bytes=20)
-    report = report_on(members, listener, STREAM, trial.counted)
+    report = report_captures(members, listener, STREAM, trial.counted)
     assert wrong(report) == {
         ("sw1 m0", "frames the capture missed"),
         ("sw1 m0", "bytes behind the last whole record"),
@@ -210,7 +210,7 @@ def test_frames_after_the_counters_were_read_do_not_count():
     trial.listener.append((EPOCH_NS + 10**9, frame(b"\x08\x06" + bytes(46))))
     reading = ReadingTimes((EPOCH_NS - 9, EPOCH_NS - 5), (EPOCH_NS + 10**8, EPOCH_NS + 2 * 10**8))
     found = wrong(trial.report(replace(counted, read=reading)))
-    # It is a frame of the stream, so only the listener's lack of it shows.
+    # It is a frame of the stream, so it is only missing at the listener.
     assert found == {("listener eth0", "stream frames that did not arrive")}
 
 
@@ -226,7 +226,7 @@ def test_unwrapping_undoes_the_wrap(steps, first):
 
 @given(st.lists(st.integers(0, 40), min_size=1, max_size=60))
 @settings(max_examples=100, deadline=None)
-def test_the_order_of_a_path_is_what_counting_by_hand_gives(numbers):
+def test_the_order_of_a_path_against_counting(numbers):
     found = path_order(np.array(numbers), 0, 41)
     missing = sorted(set(range(41)) - set(numbers))
     assert found.missing == len(missing)
@@ -262,7 +262,7 @@ def test_the_replay_is_the_plain_recovery_function(made, history, match, base):
 
 @given(ARRIVALS)
 @settings(max_examples=60, deadline=None)
-def test_first_copies_are_what_looking_for_each_number_gives(made):
+def test_first_copies_against_a_search_by_number(made):
     times = np.cumsum([gap for _, _, gap in made], dtype=np.int64)
     numbers = [n for n, _, _ in made]
     paths = [p for _, p, _ in made]
@@ -293,7 +293,7 @@ def test_counters_do_not_depend_on_how_whole_paths_interleave():
 
 
 @pytest.mark.parametrize(("name", "by"), [("rogue", 1), ("discarded", -1), ("passed", -1)])
-def test_what_the_order_leaves_open_must_still_add_up(name, by):
+def test_counters_that_depend_on_the_order_must_add_up(name, by):
     """With a short history a counter alone may differ, but every frame has one outcome."""
     trial = MadeTrial(history_length=8)
     recovery = trial.counted.recovery | {name: trial.counted.recovery[name] + by}
@@ -301,8 +301,8 @@ def test_what_the_order_leaves_open_must_still_add_up(name, by):
     assert ("sw2", "recovery: passed, discarded and rogue together") in found
 
 
-def test_order_that_the_capture_leaves_open_gives_a_range():
-    """A number that one path alone carried comes late or not by how the paths interleave."""
+def test_unknown_order_gives_a_range():
+    """A number on one path only is late or not, depending on how the paths interleave."""
     trial = MadeTrial(history_length=512)
     del trial.paths[0][50]
     counted = trial.as_counted()

@@ -1,4 +1,4 @@
-"""Dissection, frame by frame beside tshark's, whose R-TAG dissector knows nothing of ours."""
+"""Dissection against tshark's, frame by frame."""
 
 import struct
 import subprocess
@@ -23,15 +23,15 @@ from tsnrepro.captures.dissect import (
     OTHER_TRAFFIC,
     STREAM_FRAGMENT,
     STREAM_FRAME,
+    classify_stream,
     digests,
     dissect,
     mac,
-    stream_class,
 )
 from tsnrepro.tools.frerctl import StreamFilter
 
 U16, PORTS = st.integers(0, 0xFFFF), st.integers(1, 0xFFFF)
-# Ports that tshark hands to no dissector which then rewrites what stands below it.
+# Ports without a dissector of tshark that changes the fields of lower layers.
 EPHEMERAL = st.integers(50_000, 59_999)
 TAGS = {
     "c": st.builds(lambda tci: (0x8100, struct.pack("!H", tci)), U16),
@@ -129,7 +129,7 @@ FIELDS = {
 
 def by_tshark(path) -> list[dict[str, str]]:
     argv = ["tshark", "-n", "-r", str(path), "-T", "fields", "-E", "separator=|"]
-    # The fragments are read as they are, not as the datagrams they make.
+    # Fragments are read without reassembly.
     argv += ["-o", "ip.defragment:FALSE", "-o", "ipv6.defragment:FALSE"]
     argv += [word for name in FIELDS.values() for word in ("-e", name)]
     said = subprocess.run(argv, capture_output=True, text=True, check=True).stdout
@@ -146,71 +146,71 @@ def address(text: str) -> int:
 
 
 def last(*texts: str) -> int:
-    """Return the EtherType that tshark names last, which is what stands behind all tags."""
+    """Return the last EtherType that tshark prints, which is the one after all tags."""
     return number([text.split(",")[-1] for text in texts if text][-1])
 
 
-def assert_agree(ours: np.void, theirs: dict[str, str]) -> None:
-    assert ours["destination"] == mac(theirs["destination"])
-    assert ours["source"] == mac(theirs["source"])
-    assert ours["sequence"] == number(theirs["sequence"])
-    assert ours["r_tags"] == (theirs["sequence"] != "")
-    outer = sorted([(ours["vid"], ours["pcp"]), (ours["inner_vid"], ours["inner_pcp"])])
+def assert_agree(found: np.void, expected: dict[str, str]) -> None:
+    assert found["destination"] == mac(expected["destination"])
+    assert found["source"] == mac(expected["source"])
+    assert found["sequence"] == number(expected["sequence"])
+    assert found["r_tags"] == (expected["sequence"] != "")
+    outer = sorted([(found["vid"], found["pcp"]), (found["inner_vid"], found["inner_pcp"])])
     kinds = [("s_vid", "s_pcp"), ("vid", "pcp")]
-    named = [(number(theirs[v]), number(theirs[p])) for v, p in kinds]
+    named = [(number(expected[v]), number(expected[p])) for v, p in kinds]
     assert outer == sorted(named)
-    assert ours["vlan_tags"] == sum(v != -1 for v, _ in named)
-    order = {"ieee8021cb": theirs["r_type"], "vlan": theirs["vlan_type"]}
-    order["ieee8021ad"] = theirs["s_type"]
-    behind = [order[p] for p in theirs["protocols"].split(":") if order.get(p)]
-    assert ours["ethertype"] == last(theirs["ethertype"], *behind)
-    assert_ip_agrees(ours, theirs)
+    assert found["vlan_tags"] == sum(v != -1 for v, _ in named)
+    order = {"ieee8021cb": expected["r_type"], "vlan": expected["vlan_type"]}
+    order["ieee8021ad"] = expected["s_type"]
+    behind = [order[p] for p in expected["protocols"].split(":") if order.get(p)]
+    assert found["ethertype"] == last(expected["ethertype"], *behind)
+    assert_ip_agrees(found, expected)
 
 
-def assert_ip_agrees(ours: np.void, theirs: dict[str, str]) -> None:
-    version = 4 if theirs["ip_id"] else 6 if "ipv6" in theirs["protocols"] else 0
-    assert ours["ip_version"] == version
+def assert_ip_agrees(found: np.void, expected: dict[str, str]) -> None:
+    version = 4 if expected["ip_id"] else 6 if "ipv6" in expected["protocols"] else 0
+    assert found["ip_version"] == version
     if version == 4:
-        assert ours["ip_source"] == address(theirs["ip_source"])
-        assert ours["ip_destination"] == address(theirs["ip_destination"])
-        assert ours["ip_id"] == number(theirs["ip_id"])
-        # tshark 4.0 gives offsets in units of 8 bytes, for both versions of IP.
-        assert ours["fragment_offset"] == 8 * number(theirs["fragment_offset"])
-        assert ours["more_fragments"] == (theirs["more_fragments"] in ("1", "True"))
-        assert ours["protocol"] == number(theirs["protocol"])
+        assert found["ip_source"] == address(expected["ip_source"])
+        assert found["ip_destination"] == address(expected["ip_destination"])
+        assert found["ip_id"] == number(expected["ip_id"])
+        # tshark 4.0 prints offsets in units of 8 bytes, for both versions of IP.
+        assert found["fragment_offset"] == 8 * number(expected["fragment_offset"])
+        assert found["more_fragments"] == (expected["more_fragments"] in ("1", "True"))
+        assert found["protocol"] == number(expected["protocol"])
     if version == 6:
-        assert ours["fragment_offset"] == 8 * number(theirs["v6_offset"], 0)
-        assert ours["more_fragments"] == (theirs["v6_more"] in ("1", "True"))
-    tcp = theirs["tcp_source"] != ""
+        assert found["fragment_offset"] == 8 * number(expected["v6_offset"], 0)
+        assert found["more_fragments"] == (expected["v6_more"] in ("1", "True"))
+    tcp = expected["tcp_source"] != ""
     prefix = "tcp" if tcp else "udp"
-    assert ours["source_port"] == number(theirs[f"{prefix}_source"])
-    assert ours["destination_port"] == number(theirs[f"{prefix}_destination"])
-    if tcp and theirs["tcp_length"]:
-        assert ours["payload_bytes"] == number(theirs["tcp_length"])
-    elif theirs["udp_length"]:
-        assert ours["payload_bytes"] == number(theirs["udp_length"]) - 8
+    assert found["source_port"] == number(expected[f"{prefix}_source"])
+    assert found["destination_port"] == number(expected[f"{prefix}_destination"])
+    if tcp and expected["tcp_length"]:
+        assert found["payload_bytes"] == number(expected["tcp_length"])
+    elif expected["udp_length"]:
+        assert found["payload_bytes"] == number(expected["udp_length"]) - 8
 
 
 @given(st.lists(st.one_of(ipv4(), ipv4(), ipv6(), other()), min_size=60, max_size=120))
 @settings(
     max_examples=4,
     deadline=None,
-    # One frame of many is named by itself; looking for a shorter list takes a tshark each time.
+    # The failing frame is named; shrinking the list would run tshark each time.
     phases=[Phase.explicit, Phase.reuse, Phase.generate],
     suppress_health_check=list(HealthCheck),
 )
 def test_tshark_agrees_frame_by_frame(tmp_path, frames):
     path = tmp_path / "made.pcap"
     path.write_bytes(pcap([(EPOCH_NS + i, data) for i, data in enumerate(frames)]))
-    ours, theirs = dissect(read_capture(path)), by_tshark(path)
-    assert len(ours) == len(theirs) == len(frames)
-    assert not ours["cut"].any()
-    for mine, their in zip(ours, theirs, strict=True):
+    found, expected = dissect(read_capture(path)), by_tshark(path)
+    assert len(found) == len(expected) == len(frames)
+    assert not found["cut"].any()
+    for mine, their in zip(found, expected, strict=True):
         assert_agree(mine, their)
 
 
 def test_reserved_bits_of_the_tag_are_read():
-    """tshark 4.0 has a field for them and leaves it empty: here they are read from the bytes."""
+    """tshark 4.0 leaves its field for them empty, so they are compared with the bytes."""
     for reserved in (0, 1, 0x8000, 0xFFFF):
         assert only(frame(udp(b"." * 20), 7, reserved))["reserved"] == reserved
 
@@ -219,7 +219,7 @@ def only(data: bytes, snap: int = 65_535) -> np.void:
     return dissect(read_capture(pcap([(EPOCH_NS, data)], snap=snap)))[0]
 
 
-def test_a_frame_is_cut_where_its_headers_are_not_whole():
+def test_a_frame_with_incomplete_headers_is_cut():
     data = frame(udp(b"." * 20), 7)
     whole = 14 + 6 + 20 + 8
     for snap in range(len(data)):
@@ -240,9 +240,9 @@ def test_a_frame_is_cut_where_its_headers_are_not_whole():
         (StreamFilter("udp", PORT - 5, 0, PORT - 1), udp(b"." * 16), OTHER_TRAFFIC),
     ],
 )
-def test_the_stream_is_what_the_filter_says(stream, behind, expected):
+def test_frames_are_classified_by_the_filter(stream, behind, expected):
     frames = dissect(read_capture(pcap([(0, frame(behind)), (0, frame(behind, 9))])))
-    assert stream_class(frames, stream).tolist() == [expected, expected]
+    assert classify_stream(frames, stream).tolist() == [expected, expected]
 
 
 def test_later_fragments_of_the_protocol_are_fragments_of_the_stream():
@@ -250,21 +250,21 @@ def test_later_fragments_of_the_protocol_are_fragments_of_the_stream():
     struct.pack_into("!H", behind, 2 + 6, 185)
     frames = dissect(read_capture(pcap([(0, frame(bytes(behind)))])))
     assert frames["fragment_offset"][0] == 1480
-    assert stream_class(frames, StreamFilter("udp", PORT, 16))[0] == STREAM_FRAGMENT
-    assert stream_class(frames, StreamFilter("tcp", PORT))[0] == OTHER_TRAFFIC
+    assert classify_stream(frames, StreamFilter("udp", PORT, 16))[0] == STREAM_FRAGMENT
+    assert classify_stream(frames, StreamFilter("tcp", PORT))[0] == OTHER_TRAFFIC
 
 
 @given(st.lists(st.binary(min_size=0, max_size=120), max_size=20))
 @settings(max_examples=30, deadline=None)
-def test_digests_tell_frames_apart_and_do_not_see_the_tag(payloads):
+def test_digests_differ_by_frame_but_not_by_tag(payloads):
     behind = [udp(payload) for payload in payloads]
     tagged = read_capture(pcap([(0, frame(b, i)) for i, b in enumerate(behind)]))
     plain = read_capture(pcap([(0, frame(b)) for b in behind]))
-    ours = digests(plain, dissect(plain))
-    assert ours.tolist() == digests(tagged, dissect(tagged)).tolist()
-    # What is told apart is addresses, headers and the first 50 bytes of payload.
-    assert len(set(ours.tolist())) == len({b[:82] for b in behind})
-    assert (ours != 0).all()
+    found = digests(plain, dissect(plain))
+    assert found.tolist() == digests(tagged, dissect(tagged)).tolist()
+    # Digests cover addresses, headers and the first 50 bytes of payload.
+    assert len(set(found.tolist())) == len({b[:82] for b in behind})
+    assert (found != 0).all()
 
 
 def test_a_frame_captured_too_short_has_no_digest():

@@ -1,4 +1,4 @@
-"""Captures damaged in ten thousand ways: one clear sentence, or frames that the file holds."""
+"""Captures damaged in ten thousand ways: a clear error, or frames of the file."""
 
 import gzip
 
@@ -18,7 +18,7 @@ from crafted_captures import (
 from damage import NUMBERS, damaged_bytes, read_each, read_each_file
 
 from tsnrepro.captures.capture_file import read_capture
-from tsnrepro.captures.report import report_on
+from tsnrepro.captures.report import report_captures
 from tsnrepro.common.errors import RecordError
 
 FRAMES = [(EPOCH_NS + number * 1000, frame(udp(b"x" * 30), number)) for number in range(5)]
@@ -40,7 +40,7 @@ CAPTURES = {
 
 
 def every_frame(content):
-    """Read a capture: what it says of its frames has to be in the file."""
+    """Read a capture: its frames have to be in the file."""
     capture = read_capture(content, "some.pcapng")
     assert (capture.time_ns >= -(10**18) * 10).all()
     for number in range(len(capture)):
@@ -56,7 +56,7 @@ def test_captures(name, number):
 
 
 @pytest.mark.parametrize("number", NUMBERS)
-def test_packed_captures(tmp_path, number):
+def test_compressed_captures(tmp_path, number):
     path = tmp_path / "some.pcap.gz"
     inputs = damaged_bytes(gzip.compress(pcap(FRAMES), mtime=0), number)
     assert read_each_file(inputs, path, lambda: read_capture(path))
@@ -64,20 +64,20 @@ def test_packed_captures(tmp_path, number):
 
 @pytest.mark.parametrize("number", NUMBERS)
 def test_reports_on_captures(number):
-    """A member path's capture is damaged: contradictions to the counters are told, not raised."""
+    """A member path's capture is damaged: contradictions to counters are reported, not raised."""
     made = MadeTrial(numbers=list(range(20)))
     members, listener = made.captures()
 
     def report(content):
         damaged = members | {"m1": read_capture(content, "some.pcapng")}
-        report_on(damaged, listener, STREAM, made.counted)
+        report_captures(damaged, listener, STREAM, made.counted)
 
     report(pcap(made.paths[1], snap=128))
     assert read_each(damaged_bytes(pcap(made.paths[1], snap=128), number), report)
 
 
 @pytest.mark.parametrize("options", [interface("<", 0), interface("<", 9, 2**62)])
-def test_times_that_no_clock_tells_are_refused(options):
+def test_impossible_times_are_refused(options):
     content = section("<") + options + packet("<", 2**63, FRAMES[0][1])
-    with pytest.raises(RecordError, match="behind the year 2262"):
+    with pytest.raises(RecordError, match="after the year 2262"):
         read_capture(content)

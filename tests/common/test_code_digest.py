@@ -1,4 +1,4 @@
-"""What a rule depends on follows from the imports of what it runs."""
+"""The code of a rule follows from the imports of its entry points."""
 
 import ast
 
@@ -20,13 +20,13 @@ def test_an_analysis_depends_on_its_module_and_the_statistics_below(name):
 
 
 @pytest.mark.parametrize("name", list(experiments()))
-def test_measuring_depends_on_back_ends_and_testbeds_and_on_no_page(name):
+def test_measuring_depends_on_backends_and_testbeds_but_not_on_pages(name):
     found = code_of(f"notebooks/measure/{name}.ipynb", f"tsnrepro.experiments.{name}.measure")
     assert "src/tsnrepro/records/store.py" in found
     on_model = "model" in experiments()[name].kinds
     assert "src/tsnrepro/model/engine.py" in found or not on_model
     assert not [path for path in found if "/publish/" in path or "/audit/" in path]
-    # Of statistics only what a search tries next; not what tells when enough is known.
+    # Of statistics only those of a search, not those of stopping rules.
     assert "src/tsnrepro/stats/thresholds.py" not in found or name == "rfc2544"
     assert "src/tsnrepro/experiments/stopping_rules.py" not in found
 
@@ -37,14 +37,14 @@ def test_one_analysis_does_not_depend_on_another():
     assert "src/tsnrepro/experiments/failure/analysis.py" not in found
 
 
-def test_a_command_depends_on_what_its_function_imports_only():
+def test_a_command_depends_on_the_imports_of_its_function_only():
     found = code_of("tsnrepro.cli.papers:_paper_inputs")
     assert "src/tsnrepro/papers/macros.py" in found
     assert "src/tsnrepro/report/site.py" not in found
     assert "src/tsnrepro/report/site.py" in code_of("tsnrepro.cli.report:_report")
 
 
-def test_templates_and_sources_beside_a_module_belong_to_it():
+def test_templates_and_sources_beside_a_module_are_included():
     assert "src/tsnrepro/report/templates/overview.html.j2" in code_of("tsnrepro.report.site")
     switch = code_of("tsnrepro.native.frer")
     assert "src/tsnrepro/native/frer/switch.bpf.c" in switch
@@ -57,7 +57,7 @@ def test_imports_are_found_without_parsing_the_rest_of_a_module():
         source = path.read_text(encoding="utf-8")
         whole = dependencies._imports(ast.parse(source))
         found = dependencies._imports(dependencies._import_statements(source))
-        # What the package tells its users to write imports the package itself.
+        # Text for users of the package that contains imports of it.
         assert found - {"tsnrepro"} == whole - {"tsnrepro"}, path
 
 
@@ -71,18 +71,18 @@ def test_imports_are_found_without_parsing_the_rest_of_a_module():
         "try:\n    pass\nexcept OSError:\n    import tsnrepro.records.store\nelse:\n    x = 1",
     ],
 )
-def test_imports_are_found_wherever_they_stand(source):
+def test_imports_are_found_anywhere(source):
     found = dependencies._imports(dependencies._import_statements(source))
     assert "tsnrepro.records.store" in found
     assert found == dependencies._imports(ast.parse(source))
 
 
-def test_a_function_that_is_not_there_is_told():
+def test_a_missing_function_is_an_error():
     with pytest.raises(LookupError, match="no function _nothing"):
         code_of("tsnrepro.cli.report:_nothing")
 
 
-def test_code_has_another_digest_once_a_module_below_changes(monkeypatch, tmp_path):
+def test_the_digest_changes_with_an_imported_module(monkeypatch, tmp_path):
     entry, before = "tsnrepro.model.engine", code_digest("tsnrepro.model.engine")
     for path in code_of(entry):
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)

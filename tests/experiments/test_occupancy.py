@@ -12,8 +12,7 @@ from tsnrepro.experiments.occupancy import analysis
 from tsnrepro.experiments.occupancy import measure as occupancy
 from tsnrepro.experiments.occupancy.plan import plan as plan_occupancy
 from tsnrepro.experiments.occupancy.settings import OccupancySettings
-from tsnrepro.records.outputs import QUEUE_DEPTH
-from tsnrepro.records.store import Trial
+from tsnrepro.records.store import QUEUE_DEPTH, Trial
 from tsnrepro.runner.measurement import Measurement
 from tsnrepro.runner.testbed import open_testbed
 

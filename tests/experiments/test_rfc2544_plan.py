@@ -284,10 +284,10 @@ def test_what_starts_from_a_throughput_that_failed_is_measured_once_it_is_found(
     (bursts,) = [i.trial for i in items if i.trial.factors["benchmark"] == "back-to-back"]
     with pytest.raises(RecordError, match="could not be measured"):
         run_trials(store, items, 2, lambda: nullcontext(model), measure)
-    assert store.ended(bursts) == ["failed", "failed"]
+    assert store.attempt_statuses(bursts) == ["failed", "failed"]
     broken.clear()
     run_trials(store, items, 2, lambda: nullcontext(model), measure)
-    assert store.ended(bursts) == ["failed", "failed", "measured"]
+    assert store.attempt_statuses(bursts) == ["failed", "failed", "measured"]
     result = store.read(store.attempts(bursts)[-1])["values"]["result"]
     assert result["throughput_pps"] > 0
 

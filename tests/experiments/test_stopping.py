@@ -14,8 +14,7 @@ from tsnrepro.experiments.loss import measure as loss
 from tsnrepro.experiments.loss import stopping as loss_stopping
 from tsnrepro.experiments.loss.plan import plan as plan_loss
 from tsnrepro.experiments.loss.settings import LossSettings
-from tsnrepro.records.runs import listed_trial
-from tsnrepro.records.store import RawStore
+from tsnrepro.records.store import RawStore, read_listed_trial
 from tsnrepro.runner.run import run_trials
 from tsnrepro.testbeds.model import ModelTestbed
 
@@ -71,7 +70,7 @@ def measured_on_model(folder, experiment, settings):
         experiment.measure,
         is_precise=partial(STOPPING[name].is_precise, settings),
     )
-    return [listed_trial(store, entry) for entry in found["trials"]]
+    return [read_listed_trial(store, entry) for entry in found["trials"]]
 
 
 def repetitions_of(documents, **factors):

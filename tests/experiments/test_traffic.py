@@ -14,8 +14,7 @@ from tsnrepro.experiments.traffic.plan import Factors
 from tsnrepro.experiments.traffic.plan import plan as plan_traffic
 from tsnrepro.experiments.traffic.settings import Camera, Lidar, Mix, TrafficSettings
 from tsnrepro.native.streams.log import LISTENER_DTYPE, decompress
-from tsnrepro.records.outputs import arrivals_of
-from tsnrepro.records.store import Trial
+from tsnrepro.records.store import Trial, arrivals_file
 from tsnrepro.runner.measurement import Measurement
 from tsnrepro.runner.testbed import open_testbed
 
@@ -102,7 +101,7 @@ def test_a_picture_that_no_queue_holds_is_not_whole(frames):
 def test_random_sources_send_at_random_times_and_equally_with_and_without_frer(model):
     source = {"kind": "random", "name": "v2x", "rate_pps": 4000, "payload_bytes": 100}
     found = {c: measured(model, source, configuration=c) for c in ("control", "frer")}
-    logs = {c: decompress(of.outputs[arrivals_of(0)]) for c, of in found.items()}
+    logs = {c: decompress(of.outputs[arrivals_file(0)]) for c, of in found.items()}
     sent = {c: np.sort(log["sent_ns"].astype(np.int64)) for c, log in logs.items()}
     np.testing.assert_array_equal(sent["control"], sent["frer"])
     times = sent["control"] / 1e9
@@ -198,7 +197,7 @@ def test_a_group_of_pictures_is_sent_over_and_over_from_anywhere(model):
     kept = {name: stream[name] for name in ("train", "smallest_train", "group")}
     assert kept == {"train": 4, "smallest_train": 1, "group": 3}
     assert stream["trains_per_s"] == pytest.approx(20)
-    log = decompress(found.outputs[arrivals_of(0)])
+    log = decompress(found.outputs[arrivals_file(0)])
     gaps = np.diff(log["sent_ns"].astype(np.int64), prepend=-(10**9))
     sizes = [int(n) for n in np.diff(np.flatnonzero(gaps > 1e7))]
     assert sizes == [load.trains[n % 3] for n in range(9)]

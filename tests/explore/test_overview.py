@@ -9,7 +9,7 @@ import tsnrepro
 from tsnrepro.common.repository import root
 from tsnrepro.config import files as campaigns
 from tsnrepro.config.registry import experiments
-from tsnrepro.records.runs import open_run
+from tsnrepro.records.store import open_run
 
 
 @pytest.fixture

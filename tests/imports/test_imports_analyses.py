@@ -1,4 +1,4 @@
-"""After an import all analyses work, and on our own trials they give what they gave before."""
+"""Analyses of imported trials; measured trials give the same results after export and import."""
 
 import json
 import math
@@ -8,17 +8,17 @@ import numpy as np
 import pandas as pd
 import pytest
 import yaml
+from measured_trials import write_trials
 from outside_files import PUBLIC_SET, needs_public_set
-from own_trials import write_own_trials
 from sparse_sets import manifests, run_notebooks, sparse
 
 from tsnrepro.common.repository import root
 from tsnrepro.experiments.latency import analysis as latency
 from tsnrepro.experiments.loss import analysis as loss
 from tsnrepro.experiments.tcp import analysis as tcp
-from tsnrepro.imports.importing import import_folder
+from tsnrepro.imports.importer import import_folder
 from tsnrepro.records.store import RawStore
-from tsnrepro.records.tables import OWN_LOSS, SCHEMAS, load_trials
+from tsnrepro.records.tables import MEASURED_LOSS, SCHEMAS, load_trials
 from tsnrepro.results import testbed
 
 EXPERIMENTS = ("loss", "tcp", "latency")
@@ -33,7 +33,7 @@ UNITS = {
 
 
 def results(paths, link_rate_mbps=1000.0):
-    """Return all results of the analyses of what there is, by key."""
+    """Return all results of the analyses of the given manifests, by key."""
     analyses = {
         "loss": loss.analyse,
         "tcp": lambda trials: tcp.analyse(trials, link_rate_mbps),
@@ -43,15 +43,15 @@ def results(paths, link_rate_mbps=1000.0):
     return {key: item.model_dump() for one in analysed for key, item in one._items.items()}
 
 
-# What a mapping cannot fill: what the accounting and our own testbeds say.
-OWN = ("trial", "sha256", *OWN_LOSS)
+# Columns that a mapping cannot fill: those of the accounting and of measured trials.
+OWN = ("trial", "sha256", *MEASURED_LOSS)
 
 
 # --- round trip -----------------------------------------------------------------------------------
 
 
 def export(paths, folder):
-    """Write our own trials as CSV tables, with a log of observations for each latency trial."""
+    """Write measured trials as CSV tables, with a log of observations for each latency trial."""
     folder.mkdir()
     for experiment, path in paths.items():
         load_trials(path).to_csv(folder / f"{experiment}.csv", index=False)
@@ -64,7 +64,7 @@ def export(paths, folder):
 
 
 def mapping_of(columns):
-    """Return a mapping that takes every column of exported tables, with the unit in its name."""
+    """Return a mapping of every column of exported tables, whose unit is in its name."""
     tables = {}
     for experiment, names in columns.items():
         fields = {}
@@ -88,7 +88,7 @@ def mapping_of(columns):
 @pytest.fixture(scope="module")
 def round_trip(tmp_path_factory):
     folder = tmp_path_factory.mktemp("round-trip")
-    own = write_own_trials(folder)
+    own = write_trials(folder)
     export(own, folder / "exported")
     columns = {experiment: list(load_trials(path).columns) for experiment, path in own.items()}
     mapping = folder / "own.yaml"
@@ -133,7 +133,7 @@ def test_observations_come_back_in_order(round_trip):
     assert len(before[0]) == 600
 
 
-def test_an_altered_original_is_noticed(round_trip, tmp_path):
+def test_an_altered_original_is_detected(round_trip, tmp_path):
     _, again, _ = round_trip
     manifest = json.loads(again["latency"].read_text(encoding="utf-8"))
     testbed_folder = Path(manifest["folder"]).parents[1]
@@ -188,7 +188,7 @@ def test_all_analyses_cope_with_what_is_missing(tmp_path, experiments, only):
 
 def test_what_is_known_is_used(tmp_path):
     found = results(sparse(tmp_path, EXPERIMENTS))
-    # At 300 the control does not tell its loss: 100 is the highest load to compare at.
+    # At 300 the loss of the control is missing: 100 is the highest load to compare at.
     assert found["loss.frame_1046.target_mbps"]["value"] == 100
     assert found["loss.highest_clean.control.mbps"]["value"] == 100
     assert found["tcp.goodput.control.mbps"]["value"] == pytest.approx(941)
@@ -197,7 +197,7 @@ def test_what_is_known_is_used(tmp_path):
     assert found["latency.quantity"]["value"] == "one way"
 
 
-def test_our_own_trials_may_lack_nothing():
+def test_measured_trials_may_lack_nothing():
     for experiment, schema in SCHEMAS.items():
         needed = [column for column in schema.columns.values() if column.required]
         assert not any(column.nullable for column in needed), experiment
@@ -218,7 +218,7 @@ def test_the_public_set_has_its_trials(public_set):
     _, report, _ = public_set
     assert report.trials == {"loss": 106, "tcp": 6, "latency": 10}
     assert (report.failed, report.written) == (1, 123)
-    by_table = {item.table: item.trials for item in report.taken}
+    by_table = {item.table: item.trials for item in report.imported}
     assert by_table == {
         "search": 6,
         "loss-by-load": 33,
@@ -244,7 +244,7 @@ def test_payloads_of_the_public_set_follow_from_its_counts(public_set):
 
 
 @needs_public_set
-def test_what_the_analyses_say_of_the_public_set(public_set):
+def test_the_results_of_the_public_set(public_set):
     found = results(public_set[2])
     assert found["loss.highest_clean.control.mbps"]["value"] == 392
     assert found["loss.highest_clean.frer.mbps"]["value"] == 530
@@ -268,7 +268,7 @@ def test_the_notebooks_run_on_the_public_set(public_set, tmp_path):
 
 
 @needs_public_set
-def test_the_public_set_twice_adds_nothing(public_set):
+def test_importing_the_public_set_twice_adds_nothing(public_set):
     raw, _, _ = public_set
     before = {p: p.stat().st_mtime_ns for p in raw.rglob("*") if "runs" not in p.parts}
     assert import_folder(PUBLIC_SET, "d10test", "d10test", raw).written == 0
@@ -276,7 +276,7 @@ def test_the_public_set_twice_adds_nothing(public_set):
 
 
 @needs_public_set
-def test_the_computed_statistics_of_the_public_set_are_refused_where_they_are_taken(tmp_path):
+def test_the_computed_statistics_of_the_public_set_are_refused_if_mapped(tmp_path):
     content = yaml.safe_load((root() / "config/imports/d10test.yaml").read_text(encoding="utf-8"))
     table = content["tables"]["latency-frer"]
     del table["ignored_columns"]

@@ -1,4 +1,4 @@
-"""Hostile inputs: one sentence that names the file, or a right result; no traceback, no hang."""
+"""Hostile inputs: an error that names the file, or a right result; no traceback, no hang."""
 
 import json
 import random
@@ -8,13 +8,13 @@ import time
 import pytest
 import tool_outputs as printed
 import yaml
-from files_for_readers import source_file, table
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from reader_files import source_file, table
 
 from tsnrepro.common.errors import ConfigurationError, TsnreproError
-from tsnrepro.imports.files import matching
-from tsnrepro.imports.importing import import_folder
+from tsnrepro.imports.files import matching_paths
+from tsnrepro.imports.importer import import_folder
 from tsnrepro.imports.mapping import load_mapping
 from tsnrepro.imports.reading import DataFolder, read_file
 
@@ -67,7 +67,7 @@ def check(kind, content):
 
 
 def outcome(kind, content):
-    """Read a content as a file of a kind: the outcome, or the sentence that refuses it."""
+    """Read a content as a file of a kind: return the outcome, or the error's message."""
     file = source_file(content, "some/file")
     folder = DataFolder(file.path.parent, [])
     try:
@@ -95,7 +95,7 @@ def test_damaged_files(kind, data):
 
 @pytest.mark.parametrize("number", ["1e999", "-1e999", "NaN", "9" * 400, "1e300", "-0.0"])
 @pytest.mark.parametrize("kind", ALL)
-def test_each_number_of_a_file_may_be_any(kind, number):
+def test_any_number_in_place_of_each(kind, number):
     text = SEEDS[kind]
     for found in re.finditer(r"-?\d+(?:\.\d+)?(?:e[+-]?\d+)?", text):
         check(kind, text[: found.start()] + number + text[found.end() :])
@@ -114,13 +114,13 @@ def test_any_bytes(kind, content):
 @pytest.mark.parametrize(
     "piece", ["9", "1,", "[5]", '"', "protocol: UDP", " datagrams", "{", "[5] 1 ", "0.01 seconds ("]
 )
-def test_long_monotonous_files_take_no_long_time(kind, piece):
+def test_long_monotonous_files_are_read_quickly(kind, piece):
     began = time.process_time()
     check(kind, SEEDS[kind] + piece * (400_000 // len(piece)))
     assert time.process_time() - began < 20
 
 
-def test_a_file_larger_than_its_format_can_be_is_refused_unread(tmp_path):
+def test_a_file_too_large_for_its_format_is_refused_unread(tmp_path):
     with (tmp_path / "large.json").open("wb") as file:
         file.truncate(1 << 36)  # a hole: no disk holds it
         file.write(b"{")
@@ -132,9 +132,9 @@ def test_a_file_larger_than_its_format_can_be_is_refused_unread(tmp_path):
         import_folder(tmp_path, mapping, "some", tmp_path / "raw")
 
 
-def test_patterns_take_time_in_proportion():
+def test_the_time_of_patterns_is_bounded():
     began = time.process_time()
-    assert matching(["/".join(["a" * 200] * 20)], ["**/" * 60 + "*a" * 100 + "b"]) == []
+    assert matching_paths(["/".join(["a" * 200] * 20)], ["**/" * 60 + "*a" * 100 + "b"]) == []
     assert time.process_time() - began < 5
 
 
@@ -188,13 +188,13 @@ def test_damaged_mappings(tmp_path_factory, data):
     path = tmp_path_factory.getbasetemp() / "damaged.yaml"
     path.write_text(yaml.safe_dump(document, allow_unicode=True), encoding="utf-8")
     try:
-        said = load_mapping(path).name
+        message = load_mapping(path).name
     except ConfigurationError as error:
-        said = str(error)
-    assert "damaged" in said
+        message = str(error)
+    assert "damaged" in message
 
 
-def test_outputs_with_a_piece_cut_out():
+def test_outputs_with_a_piece_removed():
     rng = random.Random(11)
     for _ in range(300):
         kind = rng.choice(ALL)

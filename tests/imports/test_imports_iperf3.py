@@ -1,19 +1,19 @@
-"""iperf3's text and JSON, read against what the same lines say to a person."""
+"""iperf3's text and JSON, against values read from the same lines by hand."""
 
 import json
 
 import pytest
 import tool_outputs as printed
-from files_for_readers import source_file, table
 from hypothesis import given
 from hypothesis import strategies as st
+from reader_files import source_file, table
 
-from tsnrepro.imports.readers import iperf3_rows
-from tsnrepro.imports.refusal import NoMeasurementError
+from tsnrepro.imports.readers import iperf3
+from tsnrepro.imports.screening import NoMeasurementError
 
 
 def read(text, experiment):
-    return iperf3_rows.read(source_file(text), table("iperf3", experiment))
+    return iperf3.read(source_file(text), table("iperf3", experiment))
 
 
 def known(text, experiment="loss"):
@@ -21,9 +21,9 @@ def known(text, experiment="loss"):
     return row.known
 
 
-def test_client_text_gives_both_ends_of_the_way():
+def test_client_text_has_both_totals():
     found = known(printed.IPERF3_UDP_CLIENT)
-    # The receiver does not know of the datagrams after the last one that came.
+    # The receiver does not know the datagrams after the last one that arrived.
     assert found == {
         "sent": 280082,
         "received": 278723 - 143383,
@@ -33,7 +33,7 @@ def test_client_text_gives_both_ends_of_the_way():
     }
 
 
-def test_verbose_text_says_payload_duration_and_target_and_the_server_is_not_a_second_test():
+def test_verbose_text_has_payload_duration_and_target():
     found = known(printed.IPERF3_UDP_VERBOSE)
     assert (found["payload_bytes"], found["duration_s"], found["target_mbps"]) == (64, 1, 900)
     assert (found["sent"], found["received"]) == (280082, 135340)
@@ -44,14 +44,14 @@ def test_several_streams_are_summed_by_iperf3():
     assert (found["sent"], found["received"], found["offered_mbps"]) == (40, 39, 10.485)
 
 
-def test_a_server_knows_the_loss_and_not_what_was_sent():
+def test_a_server_reports_the_loss_but_not_what_was_sent():
     found = known(printed.IPERF3_UDP_SERVER)
     assert "sent" not in found
     assert found["received"] == 4240
     assert found["loss_percent"] == pytest.approx(100 * 3 / 4243)
 
 
-def test_before_version_3_2_one_line_stands_for_both_ends():
+def test_before_version_3_2_one_line_is_both_totals():
     text = (
         "[ ID] Interval           Transfer     Bandwidth       Jitter    Lost/Total Datagrams\n"
         "[  4]   0.00-10.00  sec   596 MBytes   500 Mbits/sec  0.012 ms  31/424592 (0.0073%)  \n"
@@ -83,7 +83,7 @@ def test_tcp_json_with_and_without_retransmits():
     assert "retransmits" not in known(document, "tcp")
 
 
-def test_udp_json_without_the_server_s_own():
+def test_udp_json_without_the_server_s_output():
     found = known(printed.IPERF3_UDP_JSON)
     assert (found["sent"], found["received"], found["payload_bytes"]) == (3123, 3113, 200)
     assert (found["target_mbps"], found["duration_s"]) == (5, 1)
@@ -97,7 +97,7 @@ def test_udp_json_of_old_versions_has_one_sum():
     assert (found["sent"], found["received"]) == (3123, 3113)
 
 
-def test_udp_json_with_the_server_s_output_is_read_as_our_own_trials_are():
+def test_udp_json_with_the_server_s_output_is_read_as_in_measured_trials():
     document = json.loads(json.dumps(printed.IPERF3_UDP_JSON))
     document["end"]["sum_received"]["jitter_ms"] = 0.01
     document["server_output_json"] = {
@@ -107,7 +107,7 @@ def test_udp_json_with_the_server_s_output_is_read_as_our_own_trials_are():
     assert (found["lost"], found["out_of_order"]) == (10, 2)
 
 
-def test_a_warning_may_stand_before_the_json():
+def test_a_warning_may_precede_the_json():
     text = "warning: UDP block size 1472 exceeds TCP MSS\n" + json.dumps(printed.IPERF3_UDP_JSON)
     assert known(text)["sent"] == 3123
 
@@ -122,13 +122,13 @@ def test_a_warning_may_stand_before_the_json():
         (printed.IPERF3_TCP_CLIENT, "loss", "it is a TCP test"),
         (json.dumps(printed.IPERF3_TCP_JSON), "loss", "it is a TCP test"),
         (printed.IPERF3_UDP_CLIENT * 2, "loss", "several tests"),
-        (printed.IPERF3_UDP_CLIENT.split("- - -")[0], "loss", "did not come to its end"),
+        (printed.IPERF3_UDP_CLIENT.split("- - -")[0], "loss", "did not complete"),
         (json.dumps(printed.IPERF3_UDP_JSON)[:-30], "loss", "broken"),
         ('{"start": {"test_start": {"protocol": "UDP"}}, "end": {"sum": {}}}', "loss", "datagram"),
         ('{"start": [], "end": []}', "tcp", "lacks"),
     ],
 )
-def test_what_is_no_measurement_is_refused_with_the_reason(text, experiment, reason):
+def test_outputs_without_measurement_are_refused_with_the_reason(text, experiment, reason):
     with pytest.raises(NoMeasurementError, match=reason):
         read(text, experiment)
 

@@ -1,4 +1,4 @@
-"""Mapping files: what they must say, and how a wrong one is refused."""
+"""Mapping files: required keys, and errors of invalid ones."""
 
 import copy
 
@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from tsnrepro.common.errors import ConfigurationError
-from tsnrepro.imports.mapping import NEEDED, load_mapping, shipped
+from tsnrepro.imports.mapping import REQUIRED_FIELDS, load_mapping, mapping_names
 from tsnrepro.records.columns import COLUMNS, EXPERIMENTS
 from tsnrepro.records.tables import SCHEMAS
 
@@ -47,7 +47,7 @@ def written(tmp_path, content):
 
 
 def changed(table=None, base=None, **fields):
-    """Return a sound mapping with keys of its table replaced, and fields added."""
+    """Return a valid mapping with keys of its table replaced, and fields added."""
     content = copy.deepcopy(SOUND)
     one = content["tables"]["loss"] = copy.deepcopy(base or content["tables"]["loss"])
     one |= table or {}
@@ -55,7 +55,7 @@ def changed(table=None, base=None, **fields):
     return content
 
 
-def test_a_sound_mapping(tmp_path):
+def test_a_valid_mapping(tmp_path):
     loaded = load_mapping(written(tmp_path, SOUND))
     assert loaded.name == "some"
     assert loaded.mapping.tables["loss"].fields["configuration"].constant == "frer"
@@ -69,18 +69,18 @@ def test_the_digest_is_of_the_text(tmp_path):
     assert load_mapping(path).sha256 != first
 
 
-@pytest.mark.parametrize("name", shipped())
-def test_shipped_mappings_are_sound_and_found_by_name(name):
+@pytest.mark.parametrize("name", mapping_names())
+def test_the_mappings_of_the_repository_are_valid_and_found_by_name(name):
     assert load_mapping(name).mapping.tables
 
 
-def test_an_unknown_name_tells_the_shipped_ones():
+def test_an_unknown_name_lists_the_known_ones():
     with pytest.raises(ConfigurationError, match=r"no such mapping.*one of: .*d10test"):
         load_mapping("nosuch")
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "message"),
     [
         ({**SOUND, "colour": "red"}, "colour: Extra inputs"),
         (changed({"colum": 1}), "tables.loss.colum"),
@@ -125,21 +125,21 @@ def test_an_unknown_name_tells_the_shipped_ones():
         ),
     ],
 )
-def test_what_is_wrong_is_named(tmp_path, content, said):
-    with pytest.raises(ConfigurationError, match=said) as caught:
+def test_errors_name_what_is_wrong(tmp_path, content, message):
+    with pytest.raises(ConfigurationError, match=message) as caught:
         load_mapping(written(tmp_path, content))
     assert "some.yaml" in caught.value.where
 
 
 @pytest.mark.parametrize("name", ["configuration", "payload_bytes"])
-def test_a_needed_field_must_be_there(tmp_path, name):
+def test_required_fields(tmp_path, name):
     content = copy.deepcopy(SOUND)
     del content["tables"]["loss"]["fields"][name]
     with pytest.raises(ConfigurationError, match=f"fields lacks {name}"):
         load_mapping(written(tmp_path, content))
 
 
-def test_text_that_is_no_yaml(tmp_path):
+def test_text_that_is_not_yaml(tmp_path):
     path = tmp_path / "some.yaml"
     path.write_text("a: [", encoding="utf-8")
     with pytest.raises(ConfigurationError, match="not YAML"):
@@ -147,8 +147,8 @@ def test_text_that_is_no_yaml(tmp_path):
 
 
 @pytest.mark.parametrize("experiment", EXPERIMENTS)
-def test_every_column_of_our_tables_can_be_filled(experiment):
+def test_every_column_can_be_mapped(experiment):
     columns = SCHEMAS[experiment].columns
     needed = {name for name, column in columns.items() if column.required and not column.regex}
     assert needed - {"trial", "sha256"} <= set(COLUMNS[experiment])
-    assert set(NEEDED[experiment]) <= set(COLUMNS[experiment])
+    assert set(REQUIRED_FIELDS[experiment]) <= set(COLUMNS[experiment])

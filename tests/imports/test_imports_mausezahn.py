@@ -1,13 +1,13 @@
-"""mausezahn's run logs."""
+"""mausezahn's output."""
 
 import pytest
 import tool_outputs as printed
-from files_for_readers import source_file, table
 from hypothesis import given
 from hypothesis import strategies as st
+from reader_files import source_file, table
 
 from tsnrepro.imports.readers import mausezahn
-from tsnrepro.imports.refusal import NoMeasurementError
+from tsnrepro.imports.screening import NoMeasurementError
 
 
 def read(text):
@@ -21,7 +21,7 @@ def test_a_run_gives_what_was_sent_and_the_time_it_took():
     assert row.cell("packets_per_second") == "18678"
 
 
-def test_a_run_that_does_not_say_how_many_leaves_it_to_the_mapping():
+def test_a_run_without_a_count_has_no_sent():
     (row,) = read("0.00 seconds (38462 packets per second)\n").rows
     assert row.known == {}
     assert row.cell("frames") == ""
@@ -29,7 +29,7 @@ def test_a_run_that_does_not_say_how_many_leaves_it_to_the_mapping():
 
 def test_several_runs_in_one_log_are_several_rows():
     rows = read("start\n" + printed.MAUSEZAHN + "next size\n" + printed.MAUSEZAHN).rows
-    assert [row.place for row in rows] == ["run 1", "run 2"]
+    assert [row.location for row in rows] == ["run 1", "run 2"]
 
 
 @pytest.mark.parametrize(
@@ -41,7 +41,7 @@ def test_several_runs_in_one_log_are_several_rows():
         ("Terminated\n", "no rate was printed"),
     ],
 )
-def test_a_run_without_an_end_is_refused(text, reason):
+def test_an_incomplete_run_is_refused(text, reason):
     with pytest.raises(NoMeasurementError, match=reason):
         read(text)
 

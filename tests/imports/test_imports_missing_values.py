@@ -1,4 +1,4 @@
-"""Estimates over trials that lack values: the others count, and none gives nothing."""
+"""Estimates over trials with missing values: the others count; without any there is no value."""
 
 import math
 
@@ -27,7 +27,7 @@ def table(values, extra=0):
 @given(numbers, numbers, st.integers(0, 3))
 def test_missing_values_change_no_estimate(first, second, extra):
     a, b = table(first, extra), table(second, extra)
-    # By their text: a limit that is nan equals nothing.
+    # Compared as text, because nan is not equal to itself.
     assert repr(missing.mean(a, "x", "Mb/s")) == repr(mean_over_runs(first, unit="Mb/s"))
     paired = len(first) == len(second)
     gap, ratio = missing.difference(a, b, "x", "%"), missing.relative(a, b, "x")
@@ -35,7 +35,7 @@ def test_missing_values_change_no_estimate(first, second, extra):
     assert repr(ratio) == repr(relative_difference(first, second, paired=paired))
 
 
-def test_where_none_has_a_value_nothing_is_known():
+def test_without_any_value_there_is_no_result():
     none, some = table([], 3), table([1.0, 2.0])
     for estimate in (
         missing.mean(none, "x", "s"),
@@ -110,7 +110,7 @@ def test_the_payload_of_the_main_sweep():
     assert loss.main_payload(pd.DataFrame({"payload_bytes": [64, 1400]})) == 1400
 
 
-def test_the_load_is_what_was_offered_or_else_the_target():
+def test_the_load_is_the_offered_one_or_else_the_target():
     trials = pd.DataFrame({"offered_mbps": [99.5, np.nan], "target_mbps": [100.0, 200.0]})
     assert loss.load_mbps(trials).tolist() == [99.5, 200]
     assert loss.target_mbps(trials).tolist() == [100, 200]

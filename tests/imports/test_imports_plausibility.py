@@ -1,10 +1,10 @@
-"""Numbers that cannot be right are refused with a sentence; honest ones pass."""
+"""Plausibility checks: contradictory numbers are found, consistent ones pass."""
 
 import numpy as np
 import pytest
-from files_for_readers import NEEDED, source_file, table
 from hypothesis import given
 from hypothesis import strategies as st
+from reader_files import REQUIRED_FIELDS, source_file, table
 from tool_outputs import sockperf_log
 
 from tsnrepro.common.ethernet import payload_limit_mbps
@@ -15,14 +15,14 @@ from tsnrepro.imports.plausibility import (
     wrong_rates_of_all,
     wrong_statistics,
 )
-from tsnrepro.imports.readers import sockperf_rows
+from tsnrepro.imports.readers import sockperf
 from tsnrepro.imports.readers.row import statistics
-from tsnrepro.imports.refusal import NoMeasurementError, says_generated
+from tsnrepro.imports.screening import NoMeasurementError, generated_mark
 
-PAYLOAD = NEEDED["payload_bytes"]
+PAYLOAD = REQUIRED_FIELDS["payload_bytes"]
 
 
-def honest(sent=42459, lost=500, seconds=1.0):
+def consistent(sent=42459, lost=500, seconds=1.0):
     """Return the row of a test at some 500 Mb/s, as counts determine it."""
     rate = PAYLOAD * 8 / seconds / 1e6
     return {
@@ -38,13 +38,13 @@ def honest(sent=42459, lost=500, seconds=1.0):
 
 
 @given(st.integers(100, 80_000), st.floats(0, 1), st.floats(1, 60))
-def test_what_counts_determine_is_plausible(sent, share, seconds):
-    row = honest(int(sent * seconds), int(sent * seconds * share), seconds)
+def test_rates_determined_by_counts_are_plausible(sent, share, seconds):
+    row = consistent(int(sent * seconds), int(sent * seconds * share), seconds)
     assert list(wrong_rates(row, 1000.0)) == []
 
 
 @pytest.mark.parametrize(
-    ("changed", "said"),
+    ("changed", "message"),
     [
         ({"offered_mbps": 0.5}, r"offered_mbps is 0.5 Mb/s, but 42459 .* 1e\+03 times as much"),
         ({"offered_mbps": 500_000.0}, "1/1e[+]03 of it"),
@@ -57,13 +57,13 @@ def test_what_counts_determine_is_plausible(sent, share, seconds):
         ({"sent": None, "received": None, "delivered_mbps": 700.0}, "offered_mbps only 500"),
     ],
 )  # fmt: skip
-def test_rates_in_another_unit_are_found(changed, said):
-    row = {name: value for name, value in (honest() | changed).items() if value is not None}
-    with pytest.raises(AssertionError, match=said):
+def test_rates_in_another_unit_are_found(changed, message):
+    row = {name: value for name, value in (consistent() | changed).items() if value is not None}
+    with pytest.raises(AssertionError, match=message):
         assert not next(wrong_rates(row, 1000.0))
 
 
-def test_the_line_bounds_what_arrives():
+def test_the_link_rate_limits_what_arrives():
     limit = payload_limit_mbps(PAYLOAD)
     row = {"payload_bytes": PAYLOAD, "delivered_mbps": limit}
     assert list(wrong_rates(row, 1000.0)) == []
@@ -80,13 +80,13 @@ observed = st.lists(st.floats(0.5, 1e6), min_size=1, max_size=200).map(np.array)
 
 
 @given(observed, st.integers(0, 3))
-def test_statistics_of_any_observations_are_possible(values, decimals):
+def test_statistics_of_any_observations_pass(values, decimals):
     row = {name: round(value, decimals) for name, value in statistics(values).items()}
     assert list(wrong_statistics(row, dict.fromkeys(row, 10.0**-decimals))) == []
 
 
 @pytest.mark.parametrize(
-    ("row", "said"),
+    ("row", "message"),
     [
         ({"p50_us": 60.0, "p99_us": 50.0}, "p50_us 60 is above p99_us 50"),
         ({"mean_us": 90.0, "p99_us": 50.0, "max_us": 80.0}, "above .* the most"),
@@ -97,20 +97,20 @@ def test_statistics_of_any_observations_are_possible(values, decimals):
         ({"mean_us": 5e6, "duration_s": 1.0}, "longer than the test"),
     ],
 )
-def test_statistics_that_no_observations_have(row, said):
-    with pytest.raises(AssertionError, match=said):
+def test_statistics_that_no_observations_have(row, message):
+    with pytest.raises(AssertionError, match=message):
         assert not next(wrong_statistics(row, {}))
 
 
 def test_one_quantile_in_all_rows_was_not_measured():
     rows = [{"mean_us": m, "p99_us": 40.0} for m in (20.0, 30.0, 60.0)]
     assert "p99_us is 40 in all 3 rows" in computed_statistics(rows)[0]
-    # A clock of whole microseconds repeats itself where means hardly differ.
+    # With a resolution of a microsecond values repeat if means hardly differ.
     assert computed_statistics([{"mean_us": m, "p99_us": 40.0} for m in (20.1, 20.3, 20.4)]) == []
 
 
 @given(observed)
-def test_a_summary_agrees_with_its_own_log(values):
+def test_a_summary_agrees_with_its_log(values):
     found = statistics(values)
     assert list(against_log(found, found, {})) == []
     other = found | {"mean_us": 1.1 * found["mean_us"] + 1}
@@ -120,7 +120,7 @@ def test_a_summary_agrees_with_its_own_log(values):
 def test_a_log_that_its_summary_contradicts_is_refused():
     text = sockperf_log([10.0, 20.0, 30.0]).replace("avg-latency=20.000", "avg-latency=25.000")
     with pytest.raises(NoMeasurementError, match="mean_us is 25 in the summary and 20 in the log"):
-        sockperf_rows.read(source_file(text), table("sockperf", "latency"))
+        sockperf.read(source_file(text), table("sockperf", "latency"))
 
 
 # --- simulations ----------------------------------------------------------------------------------
@@ -134,8 +134,8 @@ def test_a_log_that_its_summary_contradicts_is_refused():
         "results/simulation/sweep.csv", "Monte Carlo draws of the queue\n", "# fabricated values\n",
     ],
 )  # fmt: skip
-def test_simulations_are_recognised_by_more_than_one_word(text):
-    assert says_generated(text)
+def test_simulations_are_recognised_by_several_words(text):
+    assert generated_mark(text)
 
 
 @pytest.mark.parametrize(
@@ -147,4 +147,4 @@ def test_simulations_are_recognised_by_more_than_one_word(text):
     ],
 )  # fmt: skip
 def test_measurements_are_not_taken_for_simulations(text):
-    assert says_generated(text) is None
+    assert generated_mark(text) is None

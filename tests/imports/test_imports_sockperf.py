@@ -1,23 +1,23 @@
-"""sockperf: summaries with and without colours, full logs, and their parser."""
+"""sockperf: summaries with and without colours, full logs and their parser."""
 
 import numpy as np
 import pytest
 import tool_outputs as printed
-from files_for_readers import source_file, table
 from hypothesis import given
 from hypothesis import strategies as st
+from reader_files import source_file, table
 
 from tsnrepro.common.errors import ToolError
-from tsnrepro.imports.readers import sockperf_rows
+from tsnrepro.imports.readers import sockperf
 from tsnrepro.imports.readers.row import statistics
-from tsnrepro.imports.refusal import NoMeasurementError
+from tsnrepro.imports.screening import NoMeasurementError
 from tsnrepro.tools.sockperf import COLOUR, parse_log
 
 latencies = st.lists(st.integers(1, 10**7).map(lambda n: n / 1000), min_size=2, max_size=40)
 
 
 def read(text):
-    return sockperf_rows.read(source_file(text), table("sockperf", "latency"))
+    return sockperf.read(source_file(text), table("sockperf", "latency"))
 
 
 def known(text):
@@ -54,15 +54,15 @@ def test_whole_round_trips_are_halved():
         ("sh: sockperf: command not found\n", "command not found"),
         (printed.SOCKPERF * 2, "several tests"),
         (printed.SOCKPERF[:700], "printed no"),
-        (printed.sockperf_log([1.0, 2.0], summary=False).replace("0, ", "0; "), "row that is none"),
+        (printed.sockperf_log([1.0, 2.0], summary=False).replace("0, ", "0; "), "invalid row"),
     ],
 )
-def test_what_is_no_measurement_is_refused_with_the_reason(text, reason):
+def test_outputs_without_measurement_are_refused_with_the_reason(text, reason):
     with pytest.raises(NoMeasurementError, match=reason):
         read(text)
 
 
-def test_a_log_that_breaks_off_is_refused():
+def test_a_truncated_log_is_refused():
     whole = printed.sockperf_log([10.0, 20.0, 30.0])
     cut = whole[: whole.index("2, 2.4")]
     with pytest.raises(NoMeasurementError, match="2 of 3 observations"):
@@ -72,8 +72,8 @@ def test_a_log_that_breaks_off_is_refused():
 def test_a_log_without_its_summary_has_statistics_of_its_observations():
     values = [30.0, 10.0, 20.0, 40.0]
     file = source_file(printed.sockperf_log(values, summary=False))
-    assert sockperf_rows.observations(file).tolist() == values
-    reading = sockperf_rows.read(file, table("sockperf", "latency"))
+    assert sockperf.observations(file).tolist() == values
+    reading = sockperf.read(file, table("sockperf", "latency"))
     assert reading.has_observations
     found = reading.rows[0].known
     assert (found["min_us"], found["p50_us"], found["max_us"]) == (10, 20, 40)

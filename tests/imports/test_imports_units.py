@@ -28,7 +28,7 @@ from tsnrepro.imports.units import FACTORS, factor, scaled
         ("size", 512, "bits", "bytes", 64),
     ],
 )
-def test_a_number_in_our_unit(quantity, number, unit, own, expected):
+def test_conversion_to_the_unit_of_a_field(quantity, number, unit, own, expected):
     assert scaled(number, factor(quantity, unit, own)) == pytest.approx(expected, rel=1e-15)
 
 
@@ -42,7 +42,7 @@ def test_an_unknown_unit_names_the_known_ones():
 
 
 @given(st.sampled_from(sorted(FACTORS)), st.data())
-def test_there_and_back_is_exact(quantity, data):
+def test_conversion_and_back_is_exact(quantity, data):
     units = st.sampled_from(sorted(FACTORS[quantity]))
     one, other = data.draw(units), data.draw(units)
     assert factor(quantity, one, other) * factor(quantity, other, one) == 1
@@ -56,6 +56,6 @@ def test_scaling_rounds_no_more_than_twice(number, numerator, denominator):
 
 
 @given(st.integers(-(10**12), 10**12))
-def test_a_whole_number_in_our_own_unit_stays_what_it_is(number):
+def test_an_integer_in_the_unit_of_the_field_is_unchanged(number):
     assert scaled(number, Fraction(1)) == number
     assert isinstance(scaled(number, Fraction(1)), int)

@@ -1,4 +1,4 @@
-"""What the tools print, captured from iperf3 3.12, sockperf 3.7 and mausezahn 0.6.8."""
+"""Outputs of iperf3 3.12, sockperf 3.7 and mausezahn 0.6.8."""
 
 import math
 import re
@@ -201,7 +201,7 @@ Options:
 
 
 def sockperf_summary(latencies_us):
-    """Return the summary that sockperf prints of some half round trips."""
+    """Return sockperf's summary of some half round trips."""
     n, ordered = len(latencies_us), sorted(latencies_us) or [1.0]
     mean = sum(ordered) / len(ordered)
     deviation = (sum((x - mean) ** 2 for x in ordered) / max(len(ordered) - 1, 1)) ** 0.5
@@ -215,7 +215,7 @@ def sockperf_summary(latencies_us):
 
 
 def sockperf_log(latencies_us, begin_s=2.4, summary=True, closed=True, kind="latency"):
-    """Return a full log as sockperf writes it; of ``rtt`` the latencies are whole round trips."""
+    """Return a full log of sockperf; of kind ``rtt`` the latencies are whole round trips."""
     divisor = 2 if kind == "latency" else 1
     rule = "------------------------------\n"
     lines, sent = [], begin_s

@@ -13,7 +13,7 @@ from {helper} import write
 def make(digest):
     def advance(handed, place):
         if digest != 0:
-            write(compiled.words(handed), place)
+            write(compiled.memory_of(handed), place)
     return advance
 
 advance = compiled.entry_point(make(compiled.SOURCE_DIGEST))
@@ -53,6 +53,6 @@ def test_entry_point_must_close_over_the_digest():
         compiled.entry_point(lambda memory: None)
 
 
-def test_words_is_for_compiled_code():
+def test_memory_of_is_for_compiled_code():
     with pytest.raises(NotImplementedError, match="entry points"):
-        compiled.words(0)
+        compiled.memory_of(0)

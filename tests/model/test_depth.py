@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 from model_networks import one_hop
 
-from tsnrepro.model.depth import Depth, first_missing_ps, queue_depth
 from tsnrepro.model.engine import simulate
-from tsnrepro.model.logs import DEPARTURE
+from tsnrepro.model.logs import DEPARTURE, Depth, first_drop_ps, queue_depth
 from tsnrepro.model.network import Bursts, ConstantRate, DuplexLink, EgressPort
 
 PORT = "talker:wire"
@@ -86,8 +85,8 @@ def test_the_highest_depth_of_spans_against_every_instant():
 
 def test_the_first_datagram_that_found_no_room():
     rows = departures([(0, 100, 1, 1), (1, 200, 1, 1), (4, 500, 1, 1), (6, 700, 1, 1)])
-    assert first_missing_ps(rows) == 300
-    assert first_missing_ps(rows[:2]) is None
+    assert first_drop_ps(rows) == 300
+    assert first_drop_ps(rows[:2]) is None
 
 
 def test_what_is_missing_is_what_the_port_dropped():
@@ -98,7 +97,7 @@ def test_what_is_missing_is_what_the_port_dropped():
     assert dropped == result.streams["s0"].entered - len(np.unique(rows["datagram"])) > 0
     full = course.reached_ps(20_000 - FRAME + 1)
     gap_ps = PAYLOAD * 8 / 150.0 * 1e6
-    assert 0 < first_missing_ps(rows) - full <= 2 * gap_ps
+    assert 0 < first_drop_ps(rows) - full <= 2 * gap_ps
 
 
 def test_a_run_that_is_not_asked_keeps_no_departures():

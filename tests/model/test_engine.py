@@ -12,7 +12,7 @@ from model_networks import HOST, VECTOR, exponential, one_hop, two_switches
 from numpy.random import SeedSequence
 from pydantic import ValidationError
 
-from tsnrepro.model import layout as at
+from tsnrepro.model import layout
 from tsnrepro.model.engine import simulate
 from tsnrepro.model.network import EgressPort, Listed, Network, Poisson, RandomLoss, Stalls
 from tsnrepro.model.plan import plan_network
@@ -97,7 +97,7 @@ def test_account_that_does_not_add_up_is_refused():
     plan = plan_network(busy_network(), 10**9, SeedSequence(0))
     tally = Tally(plan)
     read_result(plan, tally, 0.001, None)
-    at.sender(plan.memory, next(iter(plan.senders.values()))).entered += 1
+    layout.sender(plan.memory, next(iter(plan.senders.values()))).entered += 1
     with pytest.raises(ConservationError, match="s0"):
         read_result(plan, tally, 0.001, None)
 
@@ -113,9 +113,9 @@ def test_run_cut_off_counts_what_is_left():
 
 def test_quantiles_of_known_times():
     times = np.arange(1, 1001) * 1000
-    bits = times.astype(np.float64).view(np.int64) >> (52 - at.HISTOGRAM_SUB_BITS)
-    places = bits - (1023 << at.HISTOGRAM_SUB_BITS)
-    bins = np.bincount(places, minlength=at.HISTOGRAM_BINS)
+    bits = times.astype(np.float64).view(np.int64) >> (52 - layout.HISTOGRAM_SUB_BITS)
+    places = bits - (1023 << layout.HISTOGRAM_SUB_BITS)
+    bins = np.bincount(places, minlength=layout.HISTOGRAM_BINS)
     found = LatencyHistogram(1000, int(times.sum()), 1000, 1_000_000, bins)
     assert found.mean_ns == 500.5
     for probability in (0.0, 0.001, 0.5, 0.9, 0.99, 0.999, 1.0):

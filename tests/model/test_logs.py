@@ -100,7 +100,7 @@ def test_rows_beyond_the_most_are_counted_and_streamed():
     blocks = []
     network = one_hop([(ConstantRate(rate_mbps=50.0), 64, 0)])
     result = simulate(
-        network, duration_s=0.01, record=True, most_rows=100, on_delivery=blocks.append
+        network, duration_s=0.01, record=True, max_rows=100, on_delivery=blocks.append
     )
     total = result.streams["s0"].unique
     assert len(result.deliveries) == 100

@@ -8,8 +8,7 @@ from model_networks import VECTOR, two_switches
 from plain_recovery import LatentErrorDetection
 from pydantic import ValidationError
 
-from tsnrepro.model import latent, recovery
-from tsnrepro.model import layout as at
+from tsnrepro.model import layout, recovery
 from tsnrepro.model.compiled import words_of
 from tsnrepro.model.engine import simulate
 from tsnrepro.model.network import (
@@ -172,12 +171,15 @@ def test_compiled_detection_equals_the_text(steps, paths, difference, period, re
     """``steps`` are (time since the last frame, whether it is passed)."""
     stop = sum(gap for gap, _ in steps) + 50
     function = recovery.new_registers(4)
-    base, rows = len(function), len(function) + words_of(at.LATENT)
+    base, rows = len(function), len(function) + words_of(layout.LATENT)
     memory = np.concatenate(
-        [function, np.zeros(words_of(at.LATENT) + latent.MOST_ALARMS * at.ALARM_WORDS, np.int64)]
+        [
+            function,
+            np.zeros(words_of(layout.LATENT) + recovery.MAX_ALARMS * layout.ALARM_WORDS, np.int64),
+        ]
     )
-    detection, function = at.latent(memory, base), at.recovery(memory, 0)
-    fields = latent.started(paths, difference, period, reset_period, stop)
+    detection, function = layout.latent(memory, base), layout.recovery(memory, 0)
+    fields = recovery.latent_fields(paths, difference, period, reset_period, stop)
     for name, value in (fields | {"rows": rows}).items():
         detection[name] = value
     plain, counters = LatentErrorDetection(paths, difference), {"passed": 0, "discarded": 0}
@@ -197,12 +199,12 @@ def test_compiled_detection_equals_the_text(steps, paths, difference, period, re
     for gap, passed in steps:
         now += gap
         make_calls(now)
-        latent.detect(memory, base, function, now)
+        recovery.detect_latent_errors(memory, base, function, now)
         counters["passed" if passed else "discarded"] += 1
         function["passed" if passed else "discarded"] += 1
     make_calls(stop)
-    latent.detect(memory, base, function, stop)
-    tests, signalled, alarms = latent.read_alarms(memory, base)
+    recovery.detect_latent_errors(memory, base, function, stop)
+    tests, signalled, alarms = recovery.read_alarms(memory, base)
     assert (tests, signalled) == (stop // period, len(plain.alarms))
     assert alarms == plain.alarms
 

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.random import Philox, SeedSequence
 
-from tsnrepro.model import layout as at
+from tsnrepro.model import layout
 from tsnrepro.model.variates import (
     ERLANG,
     STREAM_WORDS,
@@ -66,7 +66,7 @@ def test_erlang_is_a_whole_number_of_picoseconds_with_its_mean():
     memory = np.concatenate(
         [stream_state(SeedSequence(7), "x"), np.array([ERLANG, 1_000_000, 4, 0])]
     )
-    duration = at.duration(memory, STREAM_WORDS)
+    duration = layout.duration(memory, STREAM_WORDS)
     draws = np.array([draw_duration(memory, duration) for _ in range(20_000)])
     assert draws.dtype == np.int64
     assert draws.mean() == pytest.approx(1e6, rel=0.015)

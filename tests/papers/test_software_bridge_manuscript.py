@@ -9,13 +9,13 @@ from synthetic_shaping import PagesOfShaping, prepared
 
 from tsnrepro.experiments.shaping.modes import ALIKE_MARGIN_PERCENT
 from tsnrepro.published import documents as published
-from tsnrepro.stats.quantiles import FEWEST_BEYOND
+from tsnrepro.stats.quantiles import MIN_SAMPLES_BEYOND
 
 DOCUMENT = "software-bridge"
 CONSTANTS = {
     **{"level": r"95\,\%", "familylevel": r"5\,\%", "onwire": "70"},
     "alikemargin": rf"{ALIKE_MARGIN_PERCENT:g}\,\%",
-    "fewestbeyond": str(FEWEST_BEYOND),
+    "fewestbeyond": str(MIN_SAMPLES_BEYOND),
 }
 NAMES = re.compile(
     r"\bi210|P(?:90|99(?:\.9)?)(?!\d)|2홉|문서의 (?:그림|표) \d(?:, \d)?|99th percentile"

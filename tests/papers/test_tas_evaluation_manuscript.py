@@ -8,13 +8,13 @@ from synthetic_shaping import PagesOfShaping, prepared
 
 from tsnrepro.experiments.shaping.modes import ALIKE_MARGIN_PERCENT
 from tsnrepro.published import documents as published
-from tsnrepro.stats.quantiles import FEWEST_BEYOND
+from tsnrepro.stats.quantiles import MIN_SAMPLES_BEYOND
 
 DOCUMENT = "tas-i210-i225"
 CONSTANTS = {
     **{"level": r"95\,\%", "familylevel": r"5\,\%", "gigabit": "1000", "ethernetload": "1500"},
     "alikemargin": rf"{ALIKE_MARGIN_PERCENT:g}\,\%",
-    "fewestbeyond": str(FEWEST_BEYOND),
+    "fewestbeyond": str(MIN_SAMPLES_BEYOND),
 }
 NAMES = re.compile(
     r"802\.1Q(?:bv)?|RFC~5481|\bi2(?:10|25)|P(?:50|95|99)(?!\d)"

@@ -1,8 +1,8 @@
-"""An analysed run on the disk, with its record, its results and its seal."""
+"""An analysed run with its record, its results and its seal."""
 
 import json
 
-from tsnrepro.records.seal import write_seal
+from tsnrepro.records.integrity import write_seal
 from tsnrepro.records.store import RawStore, Trial
 
 RUN = ("model", "quick", "loss")

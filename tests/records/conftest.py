@@ -1,4 +1,4 @@
-"""A trial of known datagrams over the emulated testbed, with drops forced where a test wants."""
+"""Trials of known datagrams over the emulated testbed, with drops forced at a chosen location."""
 
 import struct
 import time
@@ -16,13 +16,13 @@ PORT = 9000
 STREAM = StreamFilter("udp", PORT)
 ROOM_BYTES = 8_000_000
 SETTLE_SECONDS = 0.15
-# The testbed lets reassembly give up after a second.
+# Reassembly times out after a second on the testbed.
 REASSEMBLY_SECONDS = 1.6
 _TRIALS = 3
 
 
 class Bench:
-    """Sends and receives by itself, so that both counts are known without a tool in between."""
+    """Sends and receives itself, so that both counts are known without a tool."""
 
     def __init__(self, testbed, sockets) -> None:
         self.testbed, self._sockets = testbed, sockets
@@ -33,22 +33,22 @@ class Bench:
         self.testbed.hosts[host].run(list(argv), deadline_s=10).check()
 
     def configure(self, configuration: str) -> None:
-        """Configure the testbed and let the hosts learn each other's address."""
+        """Configure the testbed and let the hosts resolve each other's address."""
         self.testbed.configure(configuration, STREAM)
         self.run("talker", "ping", "-c", "1", "-W", "2", self.testbed.address("listener"))
 
     def trial(self, *counts: int, **options) -> Accounting:
-        """Make a trial whose trace sees every drop."""
-        found = self._again_where_unseen(*counts, **options)
+        """Run a trial whose trace has every drop."""
+        found = self._repeated_if_untraced(*counts, **options)
         assert not found.untraced, found
         return found
 
-    def half_blind_trial(self, missed: int, **options) -> Accounting:
-        """Make a trial whose trace misses some drops that it saw."""
-        return self._again_where_unseen(missed=missed, **options)
+    def incompletely_traced_trial(self, missed: int, **options) -> Accounting:
+        """Run a trial, and remove some drops from its trace."""
+        return self._repeated_if_untraced(missed=missed, **options)
 
-    def _again_where_unseen(self, *counts: int, missed: int = 0, **options) -> Accounting:
-        """Make a trial; again where the kernel told no program of a drop (drops_of_the_agent)."""
+    def _repeated_if_untraced(self, *counts: int, missed: int = 0, **options) -> Accounting:
+        """Run a trial, again if the kernel did not report a drop to the trace."""
         for _ in range(_TRIALS):
             with drops_of_the_agent() as unseen:
                 found = self._trial(*counts, missed=missed, **options)
@@ -68,7 +68,7 @@ class Bench:
         settle_s: float = SETTLE_SECONDS,
         missed: int = 0,
     ) -> Accounting:
-        """Send ``datagrams`` and account for them; the receiver reads when all have settled."""
+        """Send ``datagrams`` and account for them; the receiver reads after traffic has drained."""
         receiver = (
             self._sockets.udp(self.testbed, "listener", PORT, receive_bytes) if listen else None
         )
@@ -100,7 +100,7 @@ class Bench:
 
     @contextmanager
     def during(self, host: str, command: str, undo: str):
-        """Run a command before the block and another behind it."""
+        """Run a command before the block and another after it."""
         self.run(host, *command.split())
         try:
             yield
@@ -109,7 +109,7 @@ class Bench:
 
 
 def _without(after: Snapshot, before: Snapshot, missed: int) -> Snapshot:
-    """Return a snapshot whose trace has not seen so many of the drops of first fragments."""
+    """Return a snapshot with some drops of first fragments removed from its trace."""
     seen = {_key(item): item.frames for item in before.drops or []}
     kept = []
     for item in after.drops or []:
@@ -136,7 +136,7 @@ def _read_all(receiver) -> int:
 
 
 def dropped(accounting: Accounting) -> dict[str, int]:
-    """Return the places where something was dropped."""
+    """Return the drop_locations where something was dropped."""
     return {place: count for place, count in accounting.drops.items() if count}
 
 
@@ -148,11 +148,11 @@ def bench(testbed, sockets):
 
 @pytest.fixture
 def make_bench(sockets):
-    """Return the function that makes a bench on any testbed."""
+    """Return the function that creates a bench on a testbed."""
     return lambda testbed: Bench(testbed, sockets)
 
 
 @pytest.fixture(scope="session")
-def places():
-    """Return the function that gives the places where an accounting saw drops."""
+def drop_locations():
+    """Return the function that returns an accounting's locations with drops."""
     return dropped

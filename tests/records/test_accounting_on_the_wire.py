@@ -1,4 +1,4 @@
-"""Every datagram accounted for, with drops forced at one place after the other."""
+"""Every datagram accounted for, with drops forced at one location after the other."""
 
 import socket
 import time
@@ -17,139 +17,139 @@ BOTH = pytest.mark.parametrize("configuration", ["frer", "control"])
 
 
 @BOTH
-def test_nothing_is_dropped(bench, places, configuration):
+def test_nothing_is_dropped(bench, drop_locations, configuration):
     bench.configure(configuration)
     found = bench.trial()
     assert (found.sent, found.received) == (400, 400)
     assert found.copies == found.eliminated == (400 if configuration == "frer" else 0)
-    assert places(found) == {}
+    assert drop_locations(found) == {}
     assert found.unaccounted == 0
 
 
 @BOTH
-def test_talker_queue(bench, places, configuration):
+def test_talker_queue(bench, drop_locations, configuration):
     bench.configure(configuration)
     with bench.throttled("talker", "eth0", *SLOW):
         found = bench.trial()
     assert 0 < found.received < 400
-    assert places(found) == {"talker queue": 400 - found.received}
+    assert drop_locations(found) == {"talker queue": 400 - found.received}
     assert found.unaccounted == 0
 
 
 @pytest.mark.parametrize("path", ["m0", "m1"])
-def test_one_path_drops_and_the_listener_misses_nothing(bench, places, path):
+def test_one_path_drops_and_the_listener_misses_nothing(bench, drop_locations, path):
     bench.configure("frer")
     with bench.throttled("sw1", path, *SLOW):
         found = bench.trial()
     assert found.received == 400
     assert 0 < found.eliminated < 400
-    assert places(found) == {f"sw1 queue {path}": 400 - found.eliminated}
+    assert drop_locations(found) == {f"sw1 queue {path}": 400 - found.eliminated}
     assert found.unaccounted == 0
 
 
-def test_both_paths_drop(bench, places):
+def test_both_paths_drop(bench, drop_locations):
     bench.configure("frer")
     with bench.throttled("sw1", "m0", *SLOW), bench.throttled("sw1", "m1", *SLOW):
         found = bench.trial()
     assert 0 < found.received < 400
-    drops = places(found)
+    drops = drop_locations(found)
     assert set(drops) == {"sw1 queue m0", "sw1 queue m1"}
     assert sum(drops.values()) == 800 - found.received - found.eliminated
     assert found.unaccounted == 0
 
 
-def test_the_only_path_of_the_control_drops(bench, places):
+def test_the_only_path_of_the_control_drops(bench, drop_locations):
     bench.configure("control")
     with bench.throttled("sw1", "m0", *SLOW), bench.throttled("sw1", "m1", *SLOW):
         found = bench.trial()
     assert 0 < found.received < 400
-    assert places(found) == {"sw1 queue m0": 400 - found.received}
+    assert drop_locations(found) == {"sw1 queue m0": 400 - found.received}
     assert found.unaccounted == 0
 
 
 @BOTH
-def test_host_port_of_the_second_switch(bench, places, configuration):
+def test_host_port_of_the_second_switch(bench, drop_locations, configuration):
     bench.configure(configuration)
     with bench.throttled("sw2", "p0", *SLOW):
         found = bench.trial()
     assert 0 < found.received < 400
-    assert places(found) == {"sw2 queue p0": 400 - found.received}
+    assert drop_locations(found) == {"sw2 queue p0": 400 - found.received}
     assert found.unaccounted == 0
 
 
 @pytest.mark.parametrize("payload_bytes", [1000, 4000])
-def test_listener_socket_buffer(bench, places, payload_bytes):
+def test_listener_socket_buffer(bench, drop_locations, payload_bytes):
     bench.configure("frer")
     found = bench.trial(payload_bytes=payload_bytes, datagrams=200, receive_bytes=20_000)
     assert 0 < found.received < 200
-    assert places(found) == {SOCKET_BUFFER: 200 - found.received}
+    assert drop_locations(found) == {SOCKET_BUFFER: 200 - found.received}
     assert found.unaccounted == 0
 
 
 @pytest.mark.parametrize("payload_bytes", [1000, 4000])
-def test_unread_when_the_listener_closes(bench, places, payload_bytes):
+def test_unread_when_the_listener_closes(bench, drop_locations, payload_bytes):
     bench.configure("frer")
     found = bench.trial(payload_bytes=payload_bytes, datagrams=100, read=False)
-    assert (found.received, places(found)) == (0, {SOCKET_CLOSED: 100})
+    assert (found.received, drop_locations(found)) == (0, {SOCKET_CLOSED: 100})
     assert found.unaccounted == 0
 
 
-def test_nobody_listens(bench, places):
+def test_no_listener(bench, drop_locations):
     bench.configure("frer")
     found = bench.trial(datagrams=100, listen=False)
-    assert places(found) == {STACK: 100}
+    assert drop_locations(found) == {STACK: 100}
     assert found.unaccounted == 0
 
 
-def test_a_host_that_lost_its_address(bench, places):
+def test_a_host_that_lost_its_address(bench, drop_locations):
     bench.configure("control")
     address = f"{bench.testbed.address('listener')}/24 dev eth0"
     with bench.during("listener", f"ip addr del {address}", f"ip addr add {address}"):
         found = bench.trial(datagrams=100, listen=False)
-    assert places(found) == {STACK: 100}
+    assert drop_locations(found) == {STACK: 100}
     assert found.unaccounted == 0
 
 
 # --- fragments ---------------------------------------------------------------------------------
 
 
-def test_first_fragments_dropped_on_one_path(bench, places):
+def test_first_fragments_dropped_on_one_path(bench, drop_locations):
     """A token bucket never passes a frame larger than its burst, so no first fragment passes."""
     bench.configure("frer")
     with bench.throttled("sw1", "m0", "1000mbit", 1200, 100_000):
         found = bench.trial(datagrams=50, payload_bytes=2000, settle_s=REASSEMBLY_SECONDS)
     assert (found.received, found.eliminated) == (50, 0)
-    assert places(found) == {"sw1 queue m0": 50}
+    assert drop_locations(found) == {"sw1 queue m0": 50}
     assert found.unaccounted == 0
 
 
-def test_first_fragments_dropped_on_the_only_path(bench, places):
-    """What reassembly gives up then has no first fragment: the queue has the datagram already."""
+def test_first_fragments_dropped_on_the_only_path(bench, drop_locations):
+    """Datagrams that then fail in reassembly have no first fragment; they count at the queue."""
     bench.configure("control")
     with bench.throttled("sw1", "m0", "1000mbit", 1200, 100_000):
         found = bench.trial(datagrams=50, payload_bytes=2000, settle_s=REASSEMBLY_SECONDS)
-    assert (found.received, places(found)) == (0, {"sw1 queue m0": 50})
+    assert (found.received, drop_locations(found)) == (0, {"sw1 queue m0": 50})
     assert found.unaccounted == 0
 
 
 @BOTH
-def test_last_fragments_dropped(bench, places, configuration):
-    """The first fragment takes the tokens, the second the queue, and the third finds no room."""
+def test_last_fragments_dropped(bench, drop_locations, configuration):
+    """The first fragment takes the tokens, the second fills the queue, the third is dropped."""
     bench.configure(configuration)
     with bench.throttled("sw2", "p0", "10mbit", 1600, 1600):
         found = bench.trial(
             datagrams=20, payload_bytes=4000, pause_s=0.01, settle_s=REASSEMBLY_SECONDS
         )
-    drops = places(found)
+    drops = drop_locations(found)
     assert found.received == 0
-    # Where the machine pauses the sender, two datagrams meet and a first fragment goes too.
+    # If the sender stalls, two datagrams meet and a first fragment is dropped too.
     assert drops[REASSEMBLY] >= 10
     assert drops[REASSEMBLY] + drops.get("sw2 queue p0", 0) == 20
     assert found.unaccounted == 0
 
 
 def test_any_fragments_dropped_at_three_places(bench):
-    """Three queues' timers interrupt the kernel while it reports drops: none may be missed."""
+    """Timers of three queues interrupt the kernel while it reports drops: none may be missed."""
     bench.configure("frer")
     with (
         bench.throttled("talker", "eth0", "150mbit", 4000, 12_000),
@@ -166,37 +166,37 @@ def test_any_fragments_dropped_at_three_places(bench):
 # --- recovery -----------------------------------------------------------------------------
 
 
-def test_copies_later_than_the_history(bench, places):
-    """Path B is slow and long: what comes beyond 8 numbers late is rogue."""
+def test_copies_later_than_the_history(bench, drop_locations):
+    """Path B is slow and long: frames more than 8 numbers late are rogue."""
     bench.configure("frer")
     bench.run("sw2", bench.testbed.frerctl, "set", "p0", "--history", "8")
     with bench.throttled("sw1", "m1", "100mbit", 2000, 2_000_000):
         found = bench.trial(settle_s=0.4)
     assert found.received == 400
-    drops = places(found)
+    drops = drop_locations(found)
     assert set(drops) == {"recovery: rogue"}
     assert drops["recovery: rogue"] + found.eliminated == 400
     assert drops["recovery: rogue"] > 300
     assert found.unaccounted == 0
 
 
-def test_untagged_at_a_switch_that_wants_tags(bench, places):
+def test_untagged_frames_at_recovery(bench, drop_locations):
     bench.configure("frer")
     bench.run("sw1", bench.testbed.frerctl, "set", "p0", "--frer", "off")
     found = bench.trial(datagrams=100)
     assert (found.received, found.copies) == (0, 0)
-    assert places(found) == {"recovery: tagless": 100}
+    assert drop_locations(found) == {"recovery: tagless": 100}
     assert found.unaccounted == 0
 
 
-def test_copies_that_match_recovery_lets_pass(bench, places):
-    """Late copies are no repeats of the last number: the listener gets them, and they count."""
+def test_copies_that_match_recovery_passes(bench, drop_locations):
+    """Late copies do not repeat the last number: the listener receives them, and they count."""
     bench.configure("frer")
     bench.run("sw2", bench.testbed.frerctl, "set", "p0", "--algorithm", "match")
     with bench.throttled("sw1", "m1", "100mbit", 2000, 2_000_000):
         found = bench.trial(settle_s=0.4)
     assert found.received > found.sent
-    assert places(found) == {}
+    assert drop_locations(found) == {}
     assert found.unaccounted == 0
 
 
@@ -205,27 +205,27 @@ def test_copies_that_match_recovery_lets_pass(bench, places):
 
 @pytest.mark.parametrize("end", ["sw1", "sw2"])
 @pytest.mark.parametrize("path", ["m0", "m1"])
-def test_a_link_that_is_down(bench, places, end, path):
-    """Whichever end is down: the copies end in the first switch, the stream does not."""
+def test_a_link_that_is_down(bench, drop_locations, end, path):
+    """If either end is down, the copies are dropped in the first switch, the stream is not."""
     bench.configure("frer")
     with bench.during(end, f"ip link set {path} down", f"ip link set {path} up"):
         found = bench.trial(datagrams=100)
     assert (found.received, found.eliminated) == (100, 0)
-    assert places(found) == {f"sw1 queue {path}": 100}
+    assert drop_locations(found) == {f"sw1 queue {path}": 100}
     assert found.unaccounted == 0
 
 
-def test_a_cable_too_small_for_the_frame(bench, places):
+def test_a_frame_above_the_mtu_of_a_link(bench, drop_locations):
     bench.configure("frer")
     with bench.during("sw1", "ip link set p0 mtu 600", "ip link set p0 mtu 1500"):
         found = bench.trial(datagrams=100)
-    assert (found.received, places(found)) == (0, {"talker queue": 100})
+    assert (found.received, drop_locations(found)) == (0, {"talker queue": 100})
     assert found.unaccounted == 0
 
 
 @BOTH
-def test_a_port_that_refuses_segments_of_many_frames(bench, places, configuration):
-    """With offloads on, one buffer stands for ten frames and one number would: all are refused."""
+def test_a_port_drops_segments_of_many_frames(bench, drop_locations, configuration):
+    """With offloads, one buffer has ten frames but would get one number: all are dropped."""
     udp, segment = socket.IPPROTO_UDP, 103  # UDP_SEGMENT
     bench.configure(configuration)
     offloads = "ethtool -K eth0 sg {0} tx {0} gso {0} tx-udp-segmentation {0}"
@@ -233,12 +233,12 @@ def test_a_port_that_refuses_segments_of_many_frames(bench, places, configuratio
         bench.sender.setsockopt(udp, segment, 1000)
         found = bench.trial(datagrams=20, payload_bytes=10_000)
     assert (found.received, found.copies) == (0, 0)
-    assert places(found) == {"sw1 port p0": 20}
+    assert drop_locations(found) == {"sw1 port p0": 20}
     assert found.unaccounted == 0
 
 
-def test_a_neighbour_that_does_not_answer(bench, places):
-    """The datagrams wait for an address, and give up before they come to the talker's card."""
+def test_a_neighbour_that_does_not_answer(bench, drop_locations):
+    """Datagrams that wait for address resolution are dropped before the talker's card."""
     bench.configure("frer")
     with ExitStack() as undone:
         impatient = "sysctl -qw net.ipv4.neigh.eth0.retrans_time_ms={}"
@@ -248,12 +248,12 @@ def test_a_neighbour_that_does_not_answer(bench, places):
         )
         bench.run("talker", "ip", "neigh", "flush", "dev", "eth0")
         found = bench.trial(datagrams=100, listen=False, settle_s=1.0)
-    assert places(found) == {"talker socket": 100}
+    assert drop_locations(found) == {"talker socket": 100}
     assert found.unaccounted == 0
 
 
-def test_drops_of_somebody_else_do_not_count(bench, places):
-    """The trace sees the whole machine; another program here may use the stream's port."""
+def test_drops_of_other_programs_do_not_count(bench, drop_locations):
+    """The trace covers the whole machine; another program may use the stream's port."""
     bench.configure("frer")
     before = bench.testbed.snapshot()
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as stranger:
@@ -266,10 +266,10 @@ def test_drops_of_somebody_else_do_not_count(bench, places):
     found = bench.trial(datagrams=100)
     assert found.received == 100
     whole = account(before, seen, 0, 0, bench.testbed.host_of)
-    assert (places(whole), whole.unaccounted) == ({}, 0)
+    assert (drop_locations(whole), whole.unaccounted) == ({}, 0)
 
 
-# --- drops that no trace saw ------------------------------------------------------------------
+# --- untraced drops ---------------------------------------------------------------------------
 
 
 MISSED = 3
@@ -283,48 +283,46 @@ MISSED = 3
         ("sw2", "p0", "sw2 queue p0"),
     ],
 )
-def test_what_no_trace_saw_is_where_a_queue_counted_it(bench, places, host, port, place):
+def test_untraced_drops_of_a_queue(bench, drop_locations, host, port, place):
     bench.configure("control")
     with bench.throttled(host, port, *SLOW):
-        found = bench.half_blind_trial(MISSED)
-    assert places(found) == {place: 400 - found.received}
+        found = bench.incompletely_traced_trial(MISSED)
+    assert drop_locations(found) == {place: 400 - found.received}
     assert (found.untraced, found.unaccounted) == (MISSED, 0)
 
 
 @BOTH
-def test_what_no_trace_saw_of_a_full_socket_is_where_the_stack_counted_it(
-    bench, places, configuration
-):
+def test_untraced_drops_of_a_full_socket(bench, drop_locations, configuration):
     bench.configure(configuration)
-    found = bench.half_blind_trial(MISSED, receive_bytes=20_000)
-    assert places(found) == {SOCKET_BUFFER: 400 - found.received}
+    found = bench.incompletely_traced_trial(MISSED, receive_bytes=20_000)
+    assert drop_locations(found) == {SOCKET_BUFFER: 400 - found.received}
     assert (found.untraced, found.unaccounted) == (MISSED, 0)
 
 
-def test_what_no_trace_saw_of_datagrams_without_an_end_is_in_reassembly(bench, places):
-    """The queue counted frames too, but of these datagrams the first one passed it."""
+def test_untraced_drops_of_last_fragments_are_in_reassembly(bench, drop_locations):
+    """The queue counted frames too, but the first one of these datagrams passed it."""
     bench.configure("control")
     with bench.throttled("sw2", "p0", "10mbit", 1600, 1600):
-        found = bench.half_blind_trial(
+        found = bench.incompletely_traced_trial(
             MISSED, datagrams=20, payload_bytes=4000, pause_s=0.01, settle_s=REASSEMBLY_SECONDS
         )
-    drops = places(found)
-    # Now and then the kernel counts one failure less than it frees; that one stays unaccounted.
+    drops = drop_locations(found)
+    # Sometimes the kernel counts one failure less than it frees, which stays unaccounted.
     assert found.unaccounted <= 1
     assert drops[REASSEMBLY] + drops.get("sw2 queue p0", 0) + found.unaccounted == 20
     assert found.untraced + found.unaccounted == MISSED
 
 
-def test_what_no_trace_saw_of_unread_datagrams_is_in_the_socket(bench, places):
-    """They came to UDP, and UDP counted them neither as read nor as dropped."""
+def test_untraced_unread_datagrams_are_in_the_socket(bench, drop_locations):
+    """UDP received them, and counted them neither as read nor as dropped."""
     bench.configure("control")
-    found = bench.half_blind_trial(MISSED, datagrams=100, read=False)
-    assert places(found) == {SOCKET_CLOSED: 100}
+    found = bench.incompletely_traced_trial(MISSED, datagrams=100, read=False)
+    assert drop_locations(found) == {SOCKET_CLOSED: 100}
     assert (found.untraced, found.unaccounted) == (MISSED, 0)
 
 
-def test_what_nothing_counts_stays_unaccounted(bench, places):
-    """What comes from where it cannot have come from increments no counter that is looked at."""
+def test_drops_without_a_counter_stay_unaccounted(bench, drop_locations):
+    """A packet with an impossible source increments none of the counters that are read."""
     bench.configure("control")
     filtering = "sysctl -qw net.ipv4.conf.all.rp_filter={}"
     elsewhere = "ip route {} 10.0.100.1/32 dev lo"
@@ -332,6 +330,6 @@ def test_what_nothing_counts_stays_unaccounted(bench, places):
         bench.during("listener", filtering.format(1), filtering.format(0)),
         bench.during("listener", elsewhere.format("add"), elsewhere.format("del")),
     ):
-        found = bench.half_blind_trial(MISSED, datagrams=100)
-    assert places(found) == {STACK: 100 - MISSED}
+        found = bench.incompletely_traced_trial(MISSED, datagrams=100)
+    assert drop_locations(found) == {STACK: 100 - MISSED}
     assert (found.untraced, found.unaccounted) == (0, MISSED)

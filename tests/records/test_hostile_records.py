@@ -1,4 +1,4 @@
-"""What a record consists of, damaged in ten thousand ways: one clear sentence, or a right result.
+"""What a record consists of, damaged in ten thousand ways: a clear error, or a right result.
 
 A damaged document of a trial goes with checksums that fit it: a deposit may come from anywhere.
 """
@@ -10,12 +10,10 @@ import pytest
 from analysed_run import Run
 from damage import NUMBERS, damaged_bytes, damaged_json_file, read_each, read_each_file
 
-from tsnrepro.imports.imported import imported_experiments, imported_manifest, imports_of
-from tsnrepro.records.runs import open_run, recorded_trials
-from tsnrepro.records.seal import refuse, touched
-from tsnrepro.records.store import DOCUMENT, SUMS
+from tsnrepro.imports.manifest import imported_experiments, imported_manifest, imports_of
+from tsnrepro.records.integrity import changed_files, raise_first, verify_run
+from tsnrepro.records.store import DOCUMENT, SUMS, open_run, recorded_trials
 from tsnrepro.records.values import load_file
-from tsnrepro.records.verify import verified
 
 
 @pytest.fixture
@@ -24,7 +22,7 @@ def run(tmp_path):
 
 
 def sums_of(folder):
-    """Return the list of checksums that fits a trial's files as they are."""
+    """Return the list of checksums of a trial's files."""
     files = sorted(path for path in folder.iterdir() if path.name != SUMS)
     digests = [(hashlib.sha256(path.read_bytes()).hexdigest(), path.name) for path in files]
     return "".join(f"{digest}  {name}\n" for digest, name in digests).encode()
@@ -39,7 +37,7 @@ def test_documents_of_trials(run, number):
     def read(content):
         document.write_bytes(content)
         (folder / SUMS).write_bytes(sums_of(folder))
-        problems = list(verified(run.folder))
+        problems = list(verify_run(run.folder))
         assert all(isinstance(str(problem), str) for problem in problems)
         assert problems or content == sound
         run.store.read(folder)
@@ -56,7 +54,7 @@ def test_lists_of_checksums(run, number):
 
 
 @pytest.mark.parametrize("name", ["/dev/zero", "../../../../../../../../dev/zero", "..", "", "\0"])
-def test_a_checksum_of_what_is_elsewhere_is_not_looked_for(run, name):
+def test_a_checksum_of_a_file_elsewhere_is_refused(run, name):
     sums = run.trials[0] / SUMS
     sums.write_text(f"{sums.read_text()}{'0' * 64}  {name}\n")
     with pytest.raises(Exception, match="the list of checksums was altered"):
@@ -71,12 +69,12 @@ def test_facts_of_testbeds(run, number):
 
 
 @pytest.mark.parametrize("number", NUMBERS)
-def test_lists_of_trials(run, number):
+def test_manifests_of_runs(run, number):
     path = run.folder / "run.json"
 
     def read():
-        problems = list(verified(run.folder))
-        refuse([one for one in touched(run.folder) if "run.json" in one.where])
+        problems = list(verify_run(run.folder))
+        raise_first([one for one in changed_files(run.folder) if "run.json" in one.where])
         if not problems:
             list(recorded_trials(path))
 
@@ -92,7 +90,7 @@ def test_seals(run, number):
     path = run.folder / "seal.json"
 
     def read():
-        for look in (touched, verified):
+        for look in (changed_files, verify_run):
             problems = list(look(run.folder))
             assert all(isinstance(str(problem), str) for problem in problems)
 
@@ -126,7 +124,7 @@ MARK = {
 
 
 @pytest.mark.parametrize("number", NUMBERS)
-def test_marks_of_imports(tmp_path, number):
+def test_manifests_of_imports(tmp_path, number):
     path = tmp_path / "desk" / "import.json"
     path.parent.mkdir()
 

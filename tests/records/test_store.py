@@ -1,4 +1,4 @@
-"""The raw store: what is put comes back, whole or not at all, and never changes."""
+"""The raw store: trials are read as written, whole or not at all, and never change."""
 
 import builtins
 import gzip
@@ -12,7 +12,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tsnrepro.common.errors import RecordError
-from tsnrepro.records.store import PARTIAL_PREFIX, SUMS, Batch, RawStore, Trial, canonical, packed
+from tsnrepro.records.files import PARTIAL_PREFIX, Batch, canonical_json
+from tsnrepro.records.store import SUMS, RawStore, Trial, trial_files
 
 TRIAL = Trial("loss", "frer-1472B-500M", {"configuration": "frer", "rate_mbps": 500.0}, 2)
 DOCUMENT = {"status": "measured", "values": {"sent": 10, "lost": 0}, "label": "frer-1472B-500M"}
@@ -35,13 +36,13 @@ def store(tmp_path):
 
 
 def visible(store: RawStore) -> list[Path]:
-    """Return the folders that anybody would take for trials."""
+    """Return the folders that look like trials."""
     if not store.folder.is_dir():
         return []
     return sorted(p for p in store.folder.iterdir() if not p.name.startswith("."))
 
 
-# --- what is put comes back ---------------------------------------------------------------------
+# --- reading and writing ------------------------------------------------------------------------
 
 
 @settings(max_examples=60, deadline=None)
@@ -62,7 +63,7 @@ def test_round_trip(tmp_path_factory, document, outputs):
     assert store.attempts(TRIAL) == [folder]
 
 
-def test_the_checksums_can_be_checked_without_us(store):
+def test_the_checksums_can_be_checked_with_sha256sum(store):
     folder = store.put(TRIAL, 1, DOCUMENT, OUTPUTS)
     assert os.system(f"cd '{folder}' && sha256sum --check --strict --quiet {SUMS}") == 0
 
@@ -94,7 +95,7 @@ def test_the_digest_is_of_the_factors_not_of_their_order(factors):
 @given(json_values, json_values)
 def test_other_factors_other_digest(one, other):
     digests = {Trial("e", "l", {"f": value}, 1).digest for value in (one, other)}
-    assert (len(digests) == 1) == (canonical(one) == canonical(other))
+    assert (len(digests) == 1) == (canonical_json(one) == canonical_json(other))
 
 
 def test_every_part_of_the_identity_counts():
@@ -114,7 +115,7 @@ def test_every_part_of_the_identity_counts():
 
 
 class Interrupter:
-    """Raises at the n-th of the calls by which a trial comes onto the disk."""
+    """Raises at the n-th of the calls that write a trial to the disk."""
 
     CALLS = (
         (os, "fsync"),
@@ -175,7 +176,7 @@ def test_interrupted_at_any_call_a_trial_is_there_whole_or_not_at_all(tmp_path, 
         assert visible(store) == recorded
         outcomes.add(len(recorded))
         if not recorded:
-            # The next run is not in the way of what was left, and writes the trial.
+            # The next run is not disturbed by what was left, and writes the trial.
             recorded = [store.put(TRIAL, 1, DOCUMENT, OUTPUTS)]
         back = store.read(recorded[0])
         assert {key: back[key] for key in DOCUMENT} == DOCUMENT
@@ -190,7 +191,7 @@ def test_a_batch_interrupted_at_any_call_holds_whole_trials_only(tmp_path, monke
     def write(store: RawStore) -> None:
         batch = Batch(store.folder)
         for trial in trials:
-            batch.folder(store.folder / trial.name(1), packed(DOCUMENT, OUTPUTS))
+            batch.folder(store.folder / trial.name(1), trial_files(DOCUMENT, OUTPUTS))
         batch.file(store.root / "original.csv", b"1,2,3\n")
         batch.commit()
 
@@ -238,7 +239,7 @@ def test_a_failed_attempt_stays_beside_the_next(store):
     assert [store.read(folder)["status"] for folder in folders] == ["failed", "measured"]
 
 
-def test_other_campaigns_and_experiments_are_elsewhere(tmp_path):
+def test_campaigns_and_experiments_are_separate(tmp_path):
     stores = [
         RawStore(tmp_path, *names)
         for names in (
@@ -299,7 +300,7 @@ def test_an_altered_file_is_named_with_what_to_do(store):
     assert "Restore it from a copy" in str(altered.value)
 
 
-def test_what_an_interruption_left_is_no_attempt(store):
+def test_what_an_interruption_left_is_not_an_attempt(store):
     left = store.folder / f"{PARTIAL_PREFIX}{TRIAL.name(1)}"
     left.mkdir(parents=True)
     (left / "trial.json").write_text("{")

@@ -1,12 +1,12 @@
-"""Tables of trials: what a record tells of every experiment's trials, a column each."""
+"""Tables of trials: columns that every experiment's trials have."""
 
 import pytest
 
-from tsnrepro.records.tables import trials_of_records
+from tsnrepro.records.tables import table_of_records
 
 
 def metered(longest_ms: float, stalls: int) -> dict:
-    """Return what a meter records of a machine with two processors, of which one was kept."""
+    """Return a stall monitor's record of a host with two processors, one of which stalled."""
     processor = {"checks": 1000, "stalls": 0, "stalled_ms": 0.0, "longest_ms": 0.1}
     kept = processor | {"stalls": stalls, "stalled_ms": longest_ms, "longest_ms": longest_ms}
     return {
@@ -28,13 +28,13 @@ def record(order: int, **values) -> dict:
     }
 
 
-def test_each_trial_tells_how_long_its_machines_stalled():
+def test_each_trial_has_the_longest_stall_of_its_hosts():
     stalls = {"listener": metered(3.5, 2), "talker": metered(7.25, 1)}
-    trials = trials_of_records("shaping", [record(0, stalls=stalls), record(1)])
+    trials = table_of_records("shaping", [record(0, stalls=stalls), record(1)])
     assert trials["longest_stall_ms"].tolist() == pytest.approx([7.25, float("nan")], nan_ok=True)
     assert trials["stalls"].tolist() == pytest.approx([3, float("nan")], nan_ok=True)
     assert trials["mode"].tolist() == ["tas", "tas"]
 
 
-def test_where_nothing_can_stall_there_is_no_such_column():
-    assert "longest_stall_ms" not in trials_of_records("shaping", [record(0)])
+def test_without_stall_monitors_there_is_no_such_column():
+    assert "longest_stall_ms" not in table_of_records("shaping", [record(0)])

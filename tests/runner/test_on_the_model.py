@@ -26,8 +26,7 @@ from tsnrepro.experiments.streams import measure as streams
 from tsnrepro.experiments.tcp import measure as tcp
 from tsnrepro.experiments.traffic.measure import IntendedLoad
 from tsnrepro.native.streams.log import decompress
-from tsnrepro.records.outputs import ARRIVALS, HALF_ROUND_TRIPS
-from tsnrepro.records.store import RawStore, Trial
+from tsnrepro.records.store import ARRIVALS, HALF_ROUND_TRIPS, RawStore, Trial
 from tsnrepro.runner.backends import backend
 from tsnrepro.runner.backends.model import faulty_route
 from tsnrepro.runner.design import Planned

@@ -165,3 +165,22 @@ def test_a_duration_says_the_time_to_its_last_unit(seconds):
     words = duration(seconds).split()
     said = sum(int(n) * units[unit] for n, unit in zip(words[::2], words[1::2], strict=True))
     assert abs(said - seconds) <= (60.5 if "h" in words else 0.5)
+
+
+def test_a_trial_may_end_while_another_thread_estimates():
+    shown = Progress("loss", [1.0, 1.0, 1.0, 1.0])
+
+    class Nominal(list):
+        """Ends trial 2 when the seconds of a trial are read, as another thread may."""
+
+        def __getitem__(self, index: int) -> float:
+            if 2 not in shown._took:
+                shown.end(2)
+            return super().__getitem__(index)
+
+    for index in range(3):
+        shown.begin(index, "label")
+    shown.end(0)
+    shown.end(1)
+    shown._nominal = Nominal(shown._nominal)
+    assert shown.remaining_s() >= 0

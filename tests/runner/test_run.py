@@ -22,8 +22,7 @@ from tsnrepro.common.errors import (
     TestbedError,
     ToolError,
 )
-from tsnrepro.records.runs import recorded_trials
-from tsnrepro.records.store import RawStore, Trial
+from tsnrepro.records.store import RawStore, Trial, recorded_trials
 from tsnrepro.runner.design import Planned, StallLimits
 from tsnrepro.runner.run import manifest, run_trials, write_manifest
 
@@ -299,12 +298,12 @@ def test_an_error_that_is_not_the_trials_ends_the_run_without_a_record(store, er
 
 def test_a_testbed_that_does_not_come_up_leaves_the_record_as_it_was(store):
     @contextmanager
-    def refuse():
+    def raise_first():
         raise TestbedError("the testbed is in use by process 7")
         yield
 
     with pytest.raises(TestbedError):
-        run_trials(store, planned(2), 2, refuse, Script())
+        run_trials(store, planned(2), 2, raise_first, Script())
     assert not store.folder.exists()
 
 

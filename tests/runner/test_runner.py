@@ -10,8 +10,7 @@ from tsnrepro.common.errors import CommandError, ToolError
 from tsnrepro.experiments.latency import measure as latency
 from tsnrepro.experiments.loss import measure as loss
 from tsnrepro.experiments.tcp import measure as tcp
-from tsnrepro.records.outputs import SOCKPERF_LOG
-from tsnrepro.records.store import Trial
+from tsnrepro.records.store import SOCKPERF_LOG, Trial
 from tsnrepro.runner.backends.receiver_options import pinned_to_one_cpu, skipping_warmup
 from tsnrepro.runner.measurement import Measurement
 from tsnrepro.testbeds.emulated.testbed import LISTENER, TALKER

@@ -36,7 +36,7 @@ def test_the_interval_excludes_zero_exactly_where_p_is_small(a, b):
         assert comparison.estimate.contains(0.0) == (p_value > 0.05)
 
 
-def test_students_own_pairs():
+def test_paired_t_on_students_data():
     comparison = difference_of_means(FIRST_DRUG, SECOND_DRUG, paired=True)
     estimate = comparison.estimate
     assert (estimate.low, estimate.high) == pytest.approx((-2.4598858, -0.7001142), abs=5e-8)
@@ -45,7 +45,7 @@ def test_students_own_pairs():
 
 @pytest.mark.parametrize("paired", [False, True])
 @pytest.mark.parametrize(("frer", "p_value"), [(941.0, 1.0), (940.0, math.nan)])
-def test_groups_without_spread_differ_by_just_that_and_have_no_interval(frer, p_value, paired):
+def test_groups_without_spread_have_a_difference_without_interval(frer, p_value, paired):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         comparison = difference_of_means([frer] * 3, [941.0] * 3, paired=paired)
@@ -59,7 +59,7 @@ def test_groups_without_spread_differ_by_just_that_and_have_no_interval(frer, p_
         assert "no spread" in estimate.method
 
 
-def test_an_hour_that_both_share_cancels_in_pairs():
+def test_a_common_shift_cancels_in_pairs():
     control = np.array([10.0, 40.0, 160.0])
     frer = control * [1.1, 1.12, 1.08]
     assert relative_difference(frer, control).estimate.low < 0
@@ -75,7 +75,7 @@ def test_spread_in_one_group_only_is_students_interval_of_that_group():
     assert (estimate.low, estimate.high) == pytest.approx((-0.25 - half, -0.25 + half))
 
 
-def test_two_values_leave_the_difference_without_interval():
+def test_two_values_give_no_interval():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         comparison = difference_of_means([5.0, 5.0], [4.0, 4.5, 5.0])
@@ -94,13 +94,13 @@ def test_a_value_of_zero_has_no_logarithm_and_the_ratio_no_interval():
     assert not found.decides
 
 
-def test_groups_of_other_sizes_are_no_pairs():
+def test_groups_of_different_sizes_cannot_be_paired():
     with pytest.raises(ValueError, match="3 of a against 4 of b"):
         relative_difference([1.0] * 3, [1.0] * 4, paired=True)
 
 
 @given(positive_groups, positive_groups, st.floats(0.01, 100))
-def test_relative_difference_knows_no_unit_and_turns_over(a, b, factor):
+def test_relative_difference_is_free_of_units_and_invertible(a, b, factor):
     # Of equal values rounding decides whether their logarithms scatter.
     assume(np.ptp(np.log(a)) > 1e-9 and np.ptp(np.log(b)) > 1e-9)
     forward = relative_difference(a, b).estimate
@@ -121,7 +121,7 @@ def test_relative_difference_of_the_published_tail_latencies():
     assert estimate.value == pytest.approx(7.02, abs=0.005)
 
 
-def test_relative_difference_needs_something_to_relate_to():
+def test_relative_difference_needs_a_positive_mean():
     with pytest.raises(ValueError, match="positive mean of b"):
         relative_difference([1.0, 2.0], [-1.0, 1.0])
 
@@ -133,7 +133,7 @@ def test_holm_by_hand():
 
 
 @pytest.mark.parametrize("family", [[], [0.1, math.nan], [-0.1], [1.1]])
-def test_holm_refuses_what_is_no_p_value(family):
+def test_holm_refuses_invalid_p_values(family):
     with pytest.raises(ValueError, match=r"p.values"):
         holm(family)
 

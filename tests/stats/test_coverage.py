@@ -39,7 +39,7 @@ MINUTE = {"thresholds", "stopped"}  # a minute alone
 def test_every_interval_covers_in_every_cell(coverage, family):
     cells = coverage.run([family], SETS[family])
     assert [cell for cell in cells if not cell.acceptable()] == []
-    # Over all cells of a method chance has averaged out.
+    # Over all cells of a method chance averages out.
     for method in {cell.method for cell in cells}:
         own = [cell for cell in cells if cell.method == method]
         for kind, highest in (("limits", 1.0), ("intervals", 0.99)):
@@ -48,7 +48,7 @@ def test_every_interval_covers_in_every_cell(coverage, family):
             assert given < 100 or 0.93 < held / given <= highest, (method, kind)
 
 
-def test_too_narrow_an_interval_is_noticed(coverage, monkeypatch):
+def test_too_narrow_an_interval_is_detected(coverage, monkeypatch):
     # Datagrams as the unit, which bursts of them refute.
     def pooled(percents):
         lost = round(percents.sum() / 100 * coverage.SENT)

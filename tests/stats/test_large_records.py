@@ -12,7 +12,7 @@ SAMPLES = 2_000_000
 def test_a_large_record_is_read_in_pieces():
     argv = [sys.executable, root() / "benchmarks/large_records.py"]
     argv += ["--samples", str(SAMPLES), "--held", "1000", "--resamples", "19"]
-    # Its verdict is on speed and memory, which so few samples say nothing of.
+    # Its verdict is on speed and memory, which so few samples do not show.
     ran = subprocess.run(argv, check=False, stdout=subprocess.PIPE, text=True)
     found = json.loads(ran.stdout.splitlines()[-1])
     analysis, of_tenth = found["analysis"], found["intervals, a tenth"]

@@ -1,4 +1,4 @@
-"""Series in pieces answer as the arrays that they are the pieces of."""
+"""Series in pieces have the same results as arrays."""
 
 import math
 from functools import partial
@@ -16,8 +16,8 @@ from tsnrepro.stats.quantiles import correlated_quantile, replicated_quantile, s
 QS = (0.25, 0.5, 0.9, 0.99, 0.999)
 
 
-def in_pieces(values, length=1000, together=QS):
-    """Return a long series of an array, and the list that counts its readings."""
+def in_pieces(values, length=1000, quantiles=QS):
+    """Return a long series of an array, and a list that counts its passes."""
     readings = []
 
     def pieces():
@@ -25,7 +25,7 @@ def in_pieces(values, length=1000, together=QS):
         for start in range(0, len(values), length):
             yield values[start : start + length]
 
-    return LongSeries(pieces, together), readings
+    return LongSeries(pieces, quantiles), readings
 
 
 def latencies(n, seed=5, decimals=None):
@@ -44,7 +44,7 @@ def of_any_kind():
 @given(values=of_any_kind(), length=st.integers(1, 40), q=st.floats(0.001, 0.999))
 def test_order_statistics_are_exact(collected, values, length, q):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(long_series, "_MOST_COLLECTED", collected)
+        patch.setattr(long_series, "_MAX_COLLECTED", collected)
         series, _ = in_pieces(values, length)
         assert sample_quantile(series, q) == sample_quantile(values, q)
         everything = series.order_statistics(range(1, len(values) + 1))
@@ -54,7 +54,7 @@ def test_order_statistics_are_exact(collected, values, length, q):
 @pytest.mark.parametrize("values", [latencies(60_001), latencies(60_000, decimals=3)])
 @pytest.mark.parametrize("collected", [4_000_000, 10])
 def test_intervals_are_those_of_the_array(monkeypatch, values, collected):
-    monkeypatch.setattr(long_series, "_MOST_COLLECTED", collected)
+    monkeypatch.setattr(long_series, "_MAX_COLLECTED", collected)
     series, _ = in_pieces(values)
     for q in QS:
         assert correlated_quantile(series, q, unit="us") == correlated_quantile(
@@ -65,12 +65,12 @@ def test_intervals_are_those_of_the_array(monkeypatch, values, collected):
 @pytest.mark.parametrize(
     "values", [np.arange(60.0), np.linspace(0, 1, 10_000), np.full(1000, 42.0)]
 )
-def test_what_the_array_cannot_tell_the_series_cannot(values):
+def test_no_limits_where_the_array_has_none(values):
     series, _ = in_pieces(values)
     assert correlated_quantile(series, 0.5) == correlated_quantile(values, 0.5)
 
 
-def test_one_reading_answers_for_all_quantiles():
+def test_one_pass_computes_all_quantiles():
     series, readings = in_pieces(latencies(60_000))
     for q in QS:
         correlated_quantile(series, q)
@@ -99,21 +99,22 @@ def test_moments_and_ends():
     assert len(readings) == 1
 
 
-def test_figures_need_no_further_reading():
+def test_figures_need_no_further_pass():
     values = latencies(50_000)
     series, readings = in_pieces(values)
     shares = np.linspace(0.001, 0.999, 200)
     exact = np.quantile(values, shares, method="inverted_cdf")
-    near = series.near_quantiles(shares)
+    near = series.approximate_quantiles(shares)
     assert (near >= exact).all()
     assert near == pytest.approx(exact, rel=1 / 32768)
     assert len(readings) == 1
 
 
 @pytest.mark.parametrize(
-    ("values", "says"), [([], "empty"), ([1.0, math.nan], "not finite"), ([math.inf], "not finite")]
+    ("values", "message"),
+    [([], "empty"), ([1.0, math.nan], "not finite"), ([math.inf], "not finite")],
 )
-def test_what_is_no_series_is_refused(values, says):
+def test_unusable_series(values, message):
     series = LongSeries(partial(iter, [np.array(values)]))
-    with pytest.raises(ValueError, match=says):
+    with pytest.raises(ValueError, match=message):
         correlated_quantile(series, 0.5)

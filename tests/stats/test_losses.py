@@ -1,4 +1,4 @@
-"""What a few runs say of losses that come in bursts."""
+"""Losses over a few runs, which come in bursts, and their trend."""
 
 import math
 
@@ -7,7 +7,12 @@ import pytest
 from scipy import stats
 
 from tsnrepro.stats.estimate import Limits
-from tsnrepro.stats.losses import difference_of_losses, difference_of_shares, loss_over_runs
+from tsnrepro.stats.losses import (
+    difference_of_losses,
+    difference_of_shares,
+    loss_over_runs,
+    trend_over_runs,
+)
 
 # Student's quantile with a third of the tails of 95 %, two degrees of freedom.
 THIRD = stats.t.ppf(1 - 0.025 / 3, 2)
@@ -23,7 +28,7 @@ def test_runs_without_loss_are_counted_as_runs():
     assert "0 of 3 repetitions lost" in of_several.method
 
 
-def test_where_every_run_lost_there_are_limits_cut_at_nothing_and_at_all():
+def test_limits_are_cut_at_0_and_100_if_every_run_lost():
     estimate = loss_over_runs([1.0, 2.0, 3.0])
     half = THIRD / math.sqrt(3)
     assert (estimate.value, estimate.low) == pytest.approx((2, max(0, 2 - half)))
@@ -33,14 +38,14 @@ def test_where_every_run_lost_there_are_limits_cut_at_nothing_and_at_all():
     assert loss_over_runs([90.0, 95.0, 100.0]).high == 100.0
 
 
-def test_where_some_run_lost_nothing_there_is_a_range():
+def test_a_range_if_some_run_lost_nothing():
     estimate = loss_over_runs([0.0, 0.0, 3.0])
     assert (estimate.value, estimate.low, estimate.high) == pytest.approx((1, 0, 3))
     assert estimate.limits is Limits.RANGE
     assert "2 of 3 trials lost nothing" in estimate.method
 
 
-def test_differences_have_limits_where_one_side_lost_in_every_run():
+def test_differences_have_limits_if_one_side_lost_in_every_run():
     against = difference_of_losses([10.0, 12.0, 14.0], [0.0, 0.0, 1.0], paired=True)
     gaps = np.array([10.0, 12.0, 13.0])
     half = THIRD * gaps.std(ddof=1) / math.sqrt(3)
@@ -52,7 +57,7 @@ def test_differences_have_limits_where_one_side_lost_in_every_run():
     assert difference_of_losses([50.0, 100.0, 90.0], [0.0, 0.0, 90.0]).high == 100
 
 
-def test_shares_of_trials_have_students_limits_cut_at_all():
+def test_shares_of_trials_have_students_limits_cut_at_100():
     found = difference_of_shares([100 / 3, 50, 200 / 3], [0.0, 0.0, 0.0], paired=True)
     half = stats.t.ppf(0.975, 2) * (100 / 6) / math.sqrt(3)
     assert (found.low, found.high) == pytest.approx((50 - half, 50 + half))
@@ -68,3 +73,53 @@ def test_unusable_losses():
         loss_over_runs([1.0, 2.0], level=95)
     with pytest.raises(ValueError, match="pair up"):
         difference_of_losses([1.0], [1.0, 2.0], paired=True)
+
+
+# --- trend ----------------------------------------------------------------------------------------
+
+
+def test_the_slope_of_a_straight_line_at_uneven_times():
+    times = np.array([0.0, 1.0, 1.5, 4.0, 4.2, 9.0, 9.5])
+    found = trend_over_runs(3 - 0.25 * times, times, unit="%/h")
+    assert found.value == pytest.approx(-0.25)
+    assert (found.unit, found.n) == ("%/h", 7)
+
+
+def test_limits_of_a_trend_are_students_over_slopes_of_pairs():
+    values = np.array([1.0, 4.0, 2.0, 99.0, 3.0, 5.0, 8.0])
+    times = np.array([0.0, 1.0, 2.0, 3.0, 4.0, 6.0, 8.0])
+    # The run in the middle has no pair: (3 - 1) / 4, (5 - 4) / 5, (8 - 2) / 6.
+    slopes = np.array([0.5, 0.2, 1.0])
+    # With a third of the tails, since losses come in bursts.
+    half = stats.t.ppf(1 - 0.025 / 3, 2) * slopes.std(ddof=1) / np.sqrt(3)
+    found = trend_over_runs(values, times)
+    assert found.value == pytest.approx(slopes.mean())
+    assert (found.low, found.high) == pytest.approx((slopes.mean() - half, slopes.mean() + half))
+    assert found.limits is Limits.BOUND
+    assert found.method.startswith("bound")
+
+
+def test_a_shift_of_all_runs_does_not_change_the_trend():
+    rng = np.random.default_rng(3)
+    values, times = rng.normal(size=20), np.arange(20.0)
+    plain, shifted = trend_over_runs(values, times), trend_over_runs(values + 70, times + 1000)
+    assert shifted.low == pytest.approx(plain.low)
+    assert shifted.high == pytest.approx(plain.high)
+
+
+@pytest.mark.parametrize(
+    ("values", "why"), [([1, 2, 3, 4, 9], "fewer than 6"), ([2.0] * 8, "no spread")]
+)
+def test_few_or_equal_runs_have_a_trend_without_limits(values, why):
+    found = trend_over_runs(values, np.arange(len(values)))
+    assert why in found.method
+    assert not found.decides
+
+
+@pytest.mark.parametrize(
+    ("values", "times"),
+    [([1.0], [0.0]), ([1.0, 2.0], [0.0]), ([1.0, 2.0], [1.0, 1.0]), ([1.0, np.nan], [0.0, 1.0])],
+)
+def test_unusable_runs_of_a_trend(values, times):
+    with pytest.raises(ValueError):  # noqa: PT011 - each has words of its own
+        trend_over_runs(values, times)

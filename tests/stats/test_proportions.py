@@ -7,7 +7,7 @@ from scipy import stats
 from statsmodels.stats.contingency_tables import mcnemar
 
 from tsnrepro.stats.estimate import Limits
-from tsnrepro.stats.proportions import pairs_that_differ, share, upper_bound_when_none_lost
+from tsnrepro.stats.proportions import discordant_pairs, share, upper_bound_when_none_lost
 
 
 # "Clopper-Pearson" column of Newcombe (1998), Statistics in Medicine 17(8), table I.
@@ -93,20 +93,20 @@ def test_bounds_need_a_draw():
         upper_bound_when_none_lost(0)
 
 
-def test_pairs_that_differ_are_a_fair_coin_under_the_null_hypothesis():
+def test_discordant_pairs_are_a_fair_coin_under_the_null_hypothesis():
     # Approval before and after in Agresti (2013), Categorical Data Analysis, section 11.1: 150 and
     # 86 of 1600 changed their minds.
     first = [True] * (794 + 150) + [False] * (86 + 570)
     second = [True] * 794 + [False] * 150 + [True] * 86 + [False] * 570
-    found = pairs_that_differ(first, second)
+    found = discordant_pairs(first, second)
     assert (found.first_only, found.second_only) == (150, 86)
     assert found.p_value == pytest.approx(mcnemar([[794, 150], [86, 570]]).pvalue)
 
 
 @given(st.lists(st.tuples(st.booleans(), st.booleans()), max_size=60))
-def test_pairs_alike_say_nothing_and_sides_are_alike(pairs):
+def test_concordant_pairs_do_not_matter_and_sides_are_symmetric(pairs):
     first, second = [one for one, _ in pairs], [other for _, other in pairs]
-    found, turned = pairs_that_differ(first, second), pairs_that_differ(second, first)
+    found, turned = discordant_pairs(first, second), discordant_pairs(second, first)
     assert found.p_value == turned.p_value
     assert (found.first_only, found.second_only) == (turned.second_only, turned.first_only)
     differing = found.first_only + found.second_only
@@ -117,4 +117,4 @@ def test_pairs_alike_say_nothing_and_sides_are_alike(pairs):
 
 def test_trials_that_do_not_pair_up_are_refused():
     with pytest.raises(ValueError, match="2 against 1"):
-        pairs_that_differ([True, False], [True])
+        discordant_pairs([True, False], [True])

@@ -10,10 +10,10 @@ from scipy import signal
 
 from tsnrepro.stats.estimate import Limits
 from tsnrepro.stats.quantiles import (
-    beyond,
     correlated_quantile,
     replicated_quantile,
     sample_quantile,
+    samples_beyond,
     too_few_beyond,
 )
 from tsnrepro.stats.replication import mean_over_runs
@@ -67,14 +67,14 @@ def test_correlation_widens_the_interval():
         (np.full(1000, 42.0), 0.9, "too few clusters"),
     ],
 )
-def test_what_cannot_carry_an_interval_says_why(samples, q, why):
+def test_without_interval_the_method_is_the_reason(samples, q, why):
     estimate = correlated_quantile(samples, q)
     assert estimate.limits is Limits.NONE
     assert why in estimate.method
     assert estimate.value == sample_quantile(samples, q)
 
 
-def test_one_burst_bounds_no_tail():
+def test_one_burst_does_not_bound_a_tail():
     # A hundred late samples in a row are one event.
     samples = np.random.default_rng(12).normal(50, 1, 10_000)
     samples[4000:4150] += 500
@@ -99,7 +99,7 @@ def test_runs_are_the_unit():
     assert replicated_quantile(runs, 0.9, unit="us") == mean_over_runs(each, unit="us")
 
 
-def test_one_run_says_that_it_is_one():
+def test_the_method_names_a_single_run():
     run = autoregressive(np.random.default_rng(23), 5000, 0.5)
     estimate, within = replicated_quantile([run], 0.9), correlated_quantile(run, 0.9)
     assert (estimate.low, estimate.high) == (within.low, within.high)
@@ -119,13 +119,13 @@ def test_one_run_says_that_it_is_one():
     ],
 )
 def test_beyond_a_quantile_lie_the_samples_above_its_rank(count, q, more):
-    assert beyond(count, q) == more
+    assert samples_beyond(count, q) == more
     if count:
         samples = np.arange(count, dtype=float)
         assert (samples > sample_quantile(samples, q)).sum() == more
 
 
-def test_runs_locate_a_quantile_together_but_not_by_their_largest():
+def test_runs_locate_a_quantile_together_but_not_by_their_maxima():
     assert too_few_beyond([600] * 9, 0.99) == ""
     assert too_few_beyond([300] * 3, 0.99).startswith("9 samples of all runs")
     assert too_few_beyond([600] * 100, 0.999) == "no sample of a run lies beyond it"

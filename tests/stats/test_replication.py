@@ -11,7 +11,7 @@ from tsnrepro.stats.replication import mean_over_runs, range_over_runs
 FIRST_DRUG = np.array([0.7, -1.6, -0.2, -1.2, -0.1, 3.4, 3.7, 0.8, 0.0, 2.0])
 
 
-def test_students_own_example_as_logarithms():
+def test_students_example_as_logarithms():
     estimate = mean_over_runs(np.exp(FIRST_DRUG), unit="us")
     assert math.log(estimate.value) == pytest.approx(0.75)
     limits = np.log([estimate.low, estimate.high])
@@ -19,11 +19,11 @@ def test_students_own_example_as_logarithms():
     assert (estimate.n, estimate.unit, estimate.limits) == (10, "us", Limits.INTERVAL)
 
 
-def test_no_latency_is_negative_and_no_rate_above_its_line():
+def test_limits_are_positive_and_below_the_ceiling():
     assert mean_over_runs([5.0, 20.0, 330.0]).low > 0
     rates = mean_over_runs([861.0, 940.0, 950.0], ceiling=957.1)
     assert rates.high == 957.1
-    # A reading that cannot be is left for an audit to see.
+    # An impossible value stays visible.
     assert mean_over_runs([900.0, 1000.0, 1100.0], ceiling=957.1).value > 957.1
 
 
@@ -38,7 +38,7 @@ def test_one_run_or_equal_ones_have_a_value_and_no_limits(values):
 
 
 @pytest.mark.parametrize(("values", "why"), [([1.0, 3.0], "fewer than 3"), ([0.0, 1, 2], "posit")])
-def test_what_has_no_interval_has_a_range(values, why):
+def test_without_interval_there_is_a_range(values, why):
     estimate = mean_over_runs(values)
     assert (estimate.low, estimate.high) == (min(values), max(values))
     assert estimate.limits is Limits.RANGE

@@ -37,14 +37,14 @@ def test_an_interval_covers_its_ends_and_infinity_but_nan_covers_nothing():
 
 
 @pytest.mark.parametrize("limits", Limits)
-def test_the_method_says_first_what_the_limits_are(limits):
+def test_the_method_begins_with_the_kind_of_limits(limits):
     method = "Student t" if limits is Limits.INTERVAL else f"{limits}: of three runs"
     estimate = Estimate(1.0, 0.5, 2.0, 0.95, method, 3, limits=limits)
-    # The results document keeps the method, and of it alone a reader must see the same.
+    # Results documents have only the method, which must show the same.
     assert decides(estimate.method) == estimate.decides
 
 
-def test_a_ceiling_takes_limits_down_and_leaves_readings():
+def test_a_ceiling_cuts_limits_but_not_values():
     estimate = Estimate(940.0, 900.0, 1100.0, 0.95, "m", 3, "Mb/s")
     assert estimate.at_most(957.1).high == 957.1
     assert estimate.at_most(920.0) == estimate
@@ -56,7 +56,7 @@ def test_a_ceiling_takes_limits_down_and_leaves_readings():
     ("low", "high", "within"),
     [(0.991, 1.009, True), (0.98, 1.01, False), (0.99, math.inf, False), (-math.inf, 1.01, False)],
 )
-def test_enough_is_known_where_limits_lie_within_a_share_of_their_middle(low, high, within):
+def test_precise_if_limits_are_within_a_share_of_their_middle(low, high, within):
     assert Estimate(math.nan, low, high, 0.95, "m", 6).is_precise_to(1.0) == within
     assert not Estimate(math.nan, low, high, 0.95, "m", 5).is_precise_to(1.0)
     range_of = Estimate(math.nan, low, high, 0.95, "range", 6, limits=Limits.RANGE)
@@ -72,19 +72,19 @@ def test_enough_is_known_where_limits_lie_within_a_share_of_their_middle(low, hi
         ({"n": 0}, "at least one"),
     ],
 )
-def test_impossible_estimates_cannot_be_built(changes, message):
+def test_invalid_estimates(changes, message):
     fields = {"value": 1.0, "low": 0.5, "high": 2.0, "level": 0.95, "method": "m", "n": 3}
     with pytest.raises(ValueError, match=message):
         Estimate(**(fields | changes))
 
 
-def test_an_estimate_cannot_be_changed():
+def test_estimates_are_immutable():
     estimate = Estimate(1.0, 0.5, 2.0, 0.95, "m", 3)
     with pytest.raises(AttributeError):
         estimate.value = 2.0  # type: ignore[misc]
 
 
-def test_bad_samples_are_named_with_their_place():
+def test_bad_samples_are_named_with_their_index():
     with pytest.raises(ValueError, match="latency is empty"):
         checks.finite_values([], "latency")
     with pytest.raises(ValueError, match=r"latency holds 2 value.*index 1"):
@@ -93,7 +93,7 @@ def test_bad_samples_are_named_with_their_place():
         checks.finite_values([[1.0], [2.0]], "latency")
 
 
-def test_rounding_of_the_last_bit_is_no_spread():
+def test_rounding_is_not_spread():
     assert checks.is_constant(np.array([0.3, 0.1 + 0.2]))
     assert checks.is_constant(np.zeros(3))
     assert not checks.is_constant(np.array([941.0, 941.000001]))

@@ -25,7 +25,7 @@ outcomes = st.lists(
 
 
 def steps(*limits, rates=RATES):
-    """Return a sweep a repetition that loses from its limit on."""
+    """Return one sweep per repetition, which loses from its limit on."""
     return [Sweep(rates, rates > limit) for limit in limits]
 
 
@@ -56,11 +56,11 @@ def test_the_published_control_has_its_threshold_but_one_sweep_no_interval():
     assert found.method.startswith("no interval: 1 repetition")
 
 
-def test_the_threshold_lies_where_loss_sets_in():
+def test_the_threshold_is_where_loss_begins():
     found = threshold(steps(470, 470, 470, 470, 470))
     assert found.low < 470 < found.high
     assert found.value == pytest.approx(math.sqrt(450 * 500), rel=0.02)
-    # Every repetition says the same: the loads set the limits.
+    # All repetitions are equal: the loads set the limits.
     assert (found.n, found.unit, found.limits) == (5, "Mb/s", Limits.BRACKET)
     assert {found.low, found.high} <= set(RATES)
     assert "fewer than 3 loads between the limits" in found.method
@@ -79,7 +79,7 @@ SCATTERED = (300, 370, 470, 590, 740)
         (steps(*SCATTERED, rates=FINE), ""),
     ],
 )
-def test_what_chance_does_not_set_is_a_bracket_of_loads_tried(sweeps, why):
+def test_limits_not_set_by_chance_are_a_bracket_of_loads_tried(sweeps, why):
     found = threshold(sweeps)
     assert found.decides
     assert found.limits is (Limits.BRACKET if why else Limits.INTERVAL)
@@ -101,13 +101,13 @@ def test_sweeps_of_different_repetitions_are_not_paired():
     assert compare_thresholds(frer, apart).ratio.limits is not Limits.INTERVAL
 
 
-def test_loads_as_they_were_offered_count_once_a_repetition():
+def test_offered_loads_count_once_per_repetition():
     # Five repetitions of one load differ by a thousandth: that does not make it five loads.
     offered = [Sweep(RATES * (1 + k / 1000), RATES > 470) for k in range(5)]
     assert threshold(offered).limits is Limits.BRACKET
 
 
-def test_a_stall_far_below_moves_it_little():
+def test_a_stall_far_below_hardly_moves_it():
     clean = threshold(steps(470, 520, 430, 470, 520))
     stalled = steps(470, 520, 430, 470, 520)
     stalled[2] = Sweep(RATES, (RATES > 430) | (RATES == 150))
@@ -115,12 +115,12 @@ def test_a_stall_far_below_moves_it_little():
     assert highest_rate_without_loss(RATES, stalled[2].lost) == 100
 
 
-def test_shifts_between_repetitions_make_it_wide():
+def test_shifts_between_repetitions_widen_it():
     narrow, wide = threshold(steps(460, 470, 480)), threshold(steps(300, 470, 740))
     assert wide.high / wide.low > 1.5 * narrow.high / narrow.low
 
 
-def test_units_of_the_rate_make_no_difference():
+def test_units_of_the_rate_do_not_matter():
     mbps = threshold(steps(430, 470, 520))
     kbps = threshold([Sweep(np.asarray(s.rates) * 1000, s.lost) for s in steps(430, 470, 520)])
     ends = np.array([kbps.low, kbps.value, kbps.high]) / 1000
@@ -137,13 +137,13 @@ def test_nothing_lost_is_a_range_until_six_repetitions_and_then_a_bound():
         assert "above the loads tried" in found.method
 
 
-def test_everything_lost_lies_below():
+def test_if_everything_lost_it_lies_below():
     found = threshold(steps(*[50] * 6))
     assert (found.low, found.high, found.limits) == (-math.inf, 100, Limits.BOUND)
     assert "below the loads tried" in found.method
 
 
-def test_a_stall_where_nothing_else_was_lost_puts_it_above():
+def test_a_single_stall_puts_it_above():
     sweeps = [*steps(*[1000] * 5), Sweep(RATES, RATES == 300)]
     found = threshold(sweeps, ceiling=957.1)
     assert math.isnan(found.value)
@@ -164,7 +164,7 @@ def test_no_limit_is_a_number_outside_the_loads_tried(lossy):
             assert found.low <= found.value <= found.high
 
 
-def test_a_shift_that_both_share_cancels_in_the_ratio():
+def test_a_common_shift_cancels_in_the_ratio():
     limits = np.array([300, 420, 600, 380, 520])
     fine = np.geomspace(100, 950, 60)
     control, frer = steps(*limits, rates=fine), steps(*1.2 * limits, rates=fine)
@@ -177,14 +177,14 @@ def test_a_shift_that_both_share_cancels_in_the_ratio():
     assert found.difference.unit == "Mb/s"
 
 
-def test_two_that_lost_nothing_differ_by_what_lies_between_load_and_line():
+def test_two_without_loss_differ_by_at_most_load_to_ceiling():
     found = compare_thresholds(steps(*[1000] * 6), steps(*[1000] * 6), ceilings=(953.4, 957.1))
     assert found.ratio.limits is Limits.BOUND
     assert (found.ratio.low, found.ratio.high) == pytest.approx((900 / 957.1, 953.4 / 900))
     assert (found.difference.low, found.difference.high) == pytest.approx((-57.1, 53.4))
 
 
-def test_one_that_lost_nothing_has_the_higher_threshold():
+def test_one_without_loss_has_the_higher_threshold():
     found = compare_thresholds(steps(*[1000] * 6), steps(*[470] * 6))
     assert found.ratio.low > 1.5
     assert found.ratio.high == math.inf
@@ -217,8 +217,8 @@ def test_no_sweep_and_a_single_load():
 
 @pytest.mark.parametrize("of_a", [476.5, 477.9, 479.3, 481.9])
 @pytest.mark.parametrize("repetitions", [3, 5, 8])
-def test_a_ratio_of_two_that_loads_bracket_lies_anywhere_between_them(of_a, repetitions):
-    """Thresholds that are the same in every repetition: only the loads' distance is unknown."""
+def test_the_ratio_of_two_brackets(of_a, repetitions):
+    """Thresholds are equal in all repetitions: only the position between loads is unknown."""
     loads = np.array([470.0, 475.0, 480.0, 485.0, 490.0])
     of_b = 481.2
     swept = [[Sweep(loads, loads > at)] * repetitions for at in (of_a, of_b)]

@@ -1,4 +1,4 @@
-"""Chunks of a study, damaged in ten thousand ways: one clear sentence, or their rows."""
+"""Chunks of a study, damaged in ten thousand ways: a clear error, or their rows."""
 
 import json
 

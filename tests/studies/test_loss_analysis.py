@@ -1,4 +1,4 @@
-"""What loss at one load depends on: from tables whose truth is known."""
+"""The analysis of studies of loss, on tables with known effects."""
 
 from itertools import product
 
@@ -13,7 +13,7 @@ SEEDS = (1, 2, 3)
 
 
 def invented():
-    """Return loss of 8 % with the small buffer and none with the large one; a skew does nothing.
+    """Return loss of 8 % with the small buffer and none with the large one; skew has no effect.
 
     Control loses a point more where its path loses frames.
     """
@@ -37,7 +37,7 @@ def invented():
     return pd.DataFrame(rows)
 
 
-def test_only_what_was_varied_is_a_factor():
+def test_only_varied_parameters_are_factors():
     factors = loss_analysis.varied(invented())
     assert sorted(factors) == ["path_loss_probability", "path_skew_us", "receive_buffer_bytes"]
 
@@ -56,19 +56,19 @@ def test_each_factor_has_its_effect(tmp_path):
     assert change("path_loss_probability", "frer") == pytest.approx(0)
 
 
-def test_the_summary_has_a_row_a_value():
+def test_the_summary_has_one_row_per_value():
     table = loss_analysis.summary(invented())
     assert table.loc[("receive_buffer_bytes", 1000), "frer"] == pytest.approx(8.2)
     assert len(table) == 6
 
 
-def test_a_figure_has_a_panel_a_factor():
+def test_a_figure_has_one_panel_per_factor():
     figure = loss_figures.effects(invented())
     labels = [axes.get_xlabel() for axes in figure.axes if axes.get_visible()]
     assert sorted(labels) == ["path loss probability", "path skew us", "receive buffer bytes"]
 
 
-def test_thresholds_are_no_losses(tmp_path):
+def test_a_study_of_thresholds_is_refused(tmp_path):
     path = tmp_path / "study.parquet"
     invented().drop(columns="loss_percent").to_parquet(path)
     with pytest.raises(RecordError, match="not a study of this kind: loss_percent"):

@@ -1,4 +1,4 @@
-"""Chunks and the table: the same bytes whoever computes them, and nothing foreign among them."""
+"""Chunks and the table: the same bytes from every job, and no chunks of other studies."""
 
 import json
 
@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from tsnrepro.common.errors import ConfigurationError, RecordError
-from tsnrepro.studies import chunks, local
+from tsnrepro.studies import chunks
 from tsnrepro.studies.study import Study
 
 TABLES = ("study.csv", "study.parquet")
@@ -49,24 +49,28 @@ def test_tables_do_not_depend_on_the_jobs(tmp_path):
     pd.testing.assert_frame_equal(table, pd.read_csv(tmp_path / "whole" / "study.csv"))
 
 
-def test_processes_on_this_machine_give_the_same(tmp_path):
+def test_local_processes_give_the_same(tmp_path):
     made = study()
     expected = compute(made, tmp_path / "one")
-    assert sum(local.run_here(made, tmp_path / "pool", 2)) == 12
+    assert sum(chunks.run_locally(made, tmp_path / "pool", 2)) == 12
     chunks.collect(made, tmp_path / "pool")
     assert {name: (tmp_path / "pool" / name).read_bytes() for name in TABLES} == expected
 
 
-def test_what_is_there_is_not_computed_again(tmp_path, monkeypatch):
+def test_existing_chunks_are_not_computed_again(tmp_path, monkeypatch):
     made = study()
     compute(made, tmp_path)
     cut = chunks.chunk_path(tmp_path, 1)
     cut.write_text(cut.read_text(encoding="utf-8")[:-50], encoding="utf-8")
-    assert [local.is_computed(made, tmp_path, number) for number in range(3)] == [True, False, True]
+    assert [chunks.is_computed(made, tmp_path, number) for number in range(3)] == [
+        True,
+        False,
+        True,
+    ]
     other = made.model_copy(update={"seed": 9})
-    assert not local.is_computed(other, tmp_path, 0)
+    assert not chunks.is_computed(other, tmp_path, 0)
     monkeypatch.setattr("tsnrepro.model.compiled.SOURCE_DIGEST", 1)
-    assert not local.is_computed(made, tmp_path, 0)
+    assert not chunks.is_computed(made, tmp_path, 0)
 
 
 def test_a_job_that_fails_leaves_nothing(tmp_path, monkeypatch):
@@ -83,20 +87,20 @@ def alter(path, change):
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
-        (lambda chunk: chunk.update(study_sha256="0" * 64), "another state of the study file"),
-        (lambda chunk: chunk.update(code_sha256="0"), "different states of the code"),
-        (lambda chunk: chunk["rows"].pop(), "does not hold points 4 to 7"),
+        (lambda chunk: chunk.update(study_sha256="0" * 64), "another version of the study file"),
+        (lambda chunk: chunk.update(code_sha256="0"), "different versions of the code"),
+        (lambda chunk: chunk["rows"].pop(), "does not have points 4 to 7"),
         (lambda chunk: chunk.pop("rows"), "not a chunk"),
-        (lambda chunk: chunk["rows"].reverse(), "does not hold points 4 to 7"),
+        (lambda chunk: chunk["rows"].reverse(), "does not have points 4 to 7"),
     ],
 )
-def test_a_chunk_that_does_not_belong_is_refused(tmp_path, change, said):
+def test_a_chunk_of_another_study_is_refused(tmp_path, change, message):
     made = study()
     compute(made, tmp_path)
     alter(chunks.chunk_path(tmp_path, 1), change)
-    with pytest.raises(RecordError, match=said) as refused:
+    with pytest.raises(RecordError, match=message) as refused:
         chunks.collect(made, tmp_path)
     assert "00001.json" in str(refused.value)
 
@@ -111,4 +115,4 @@ def test_a_missing_chunk_is_named(tmp_path):
 
 def test_less_than_one_process_is_refused(tmp_path):
     with pytest.raises(ConfigurationError, match="--jobs"):
-        list(local.run_here(study(), tmp_path, 0))
+        list(chunks.run_locally(study(), tmp_path, 0))

@@ -1,4 +1,4 @@
-"""``tsnrepro study`` as it is typed."""
+"""The command ``tsnrepro study``."""
 
 import subprocess
 import sys
@@ -35,7 +35,7 @@ def folder(tmp_path):
     return tmp_path
 
 
-def test_plan_says_how_much_there_is(folder):
+def test_plan_prints_the_size(folder):
     done = tsnrepro("plan", "small.yaml", cwd=folder)
     assert done.returncode == 0, done.stderr
     assert "4 points in 2 jobs" in done.stdout
@@ -56,16 +56,16 @@ def test_jobs_and_collecting_give_what_run_gives(folder):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (("plan", "other.yaml"), "small"),
         (("chunk", "small.yaml", 9, "out.json"), "no chunk 9"),
         (("collect", "small.yaml", "nowhere"), "missing"),
     ],
 )
-def test_what_is_wrong_is_said_in_a_line(folder, arguments, said):
+def test_errors_are_one_line(folder, arguments, message):
     done = tsnrepro(*arguments, cwd=folder)
     assert done.returncode == 1
     assert done.stderr.startswith("tsnrepro: ")
-    assert said in done.stderr
+    assert message in done.stderr
     assert "Traceback" not in done.stderr

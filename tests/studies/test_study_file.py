@@ -1,4 +1,4 @@
-"""Study files: what they may say, and which points they make."""
+"""Study files: valid keys, and their points."""
 
 import math
 
@@ -33,7 +33,7 @@ def changed(**changes):
     return Study.model_validate(SMALL | changes)
 
 
-def test_points_are_numbered_part_after_part_replications_last():
+def test_points_are_numbered_by_part_and_replications_last():
     points = changed().points()
     assert [point.number for point in points] == list(range(2 * 3 * 2 + 1 * 2))
     first = [
@@ -62,7 +62,7 @@ def test_chunks_hold_every_point_once():
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "message"),
     [
         ({"seeds": 3}, "seeds"),
         ({"base": {"rate_mbps": 100, "recieve_buffer": 1}}, "unknown parameter recieve_buffer"),
@@ -83,12 +83,12 @@ def test_chunks_hold_every_point_once():
         ),
     ],
 )
-def test_what_cannot_be_meant_is_refused(changes, said):
-    with pytest.raises(ValidationError, match=said):
+def test_invalid_studies_are_refused(changes, message):
+    with pytest.raises(ValidationError, match=message):
         changed(**changes)
 
 
-def test_only_what_changes_results_changes_the_checksum():
+def test_the_checksum_is_of_the_keys_that_affect_results():
     study = changed()
     assert study.sha256 == changed(description="other words", points_per_job=1).sha256
     assert study.sha256 != changed(seed=2).sha256
@@ -97,7 +97,7 @@ def test_only_what_changes_results_changes_the_checksum():
 
 
 @pytest.mark.parametrize("path", tracked("config/studies/*.yaml"), ids=lambda p: p.stem)
-def test_the_studies_of_the_repository_can_be_read(path):
+def test_the_studies_of_the_repository_are_valid(path):
     study = load_study(path.stem)
     sizes = [
         math.prod(len(values) for values in part["factors"].values())
@@ -106,6 +106,6 @@ def test_the_studies_of_the_repository_can_be_read(path):
     assert len(study.points()) == sum(sizes) * study.replications
 
 
-def test_a_study_that_is_not_there_is_named_with_those_that_are():
+def test_an_unknown_study_is_an_error_that_lists_the_known_ones():
     with pytest.raises(ConfigurationError, match=r"buffers.*threshold"):
         load_study("treshold")

@@ -33,7 +33,7 @@ def loss(**values):
     return rows({"kind": "loss"}, **values)
 
 
-def test_threshold_of_a_slow_reader_is_its_rate_and_what_its_buffer_holds():
+def test_threshold_of_a_slow_reader_is_its_rate_plus_its_buffer():
     """Reading takes 20 us: 50,000 a second, and the backlog of the trial may fill the buffer."""
     [row] = threshold(receive_time_us=20, duration_s=0.5)
     held = 212_992 // skb_truesize(1500) + 1
@@ -43,14 +43,14 @@ def test_threshold_of_a_slow_reader_is_its_rate_and_what_its_buffer_holds():
     assert row["censored"] == ""
 
 
-def test_without_a_bottleneck_the_threshold_is_the_limit_of_the_line():
+def test_without_a_bottleneck_the_threshold_is_the_limit_of_the_link():
     [row] = threshold(**FAST)
     assert row["threshold_mbps"] == row["line_limit_mbps"] == payload_limit_mbps(1472)
     assert (row["censored"], row["trials"]) == ("line limit", 1)
 
 
-def test_the_tag_takes_its_share_of_a_line():
-    """Six bytes more on the member paths: what exceeds their limit fills the switch's queue."""
+def test_the_tag_lowers_the_limit_of_a_link():
+    """Six bytes more on the member paths: the excess fills the queue of the switch."""
     [row] = threshold(configuration="frer", switch_queue_bytes=16_384, precision=0.0005, **FAST)
     tagged = payload_limit_mbps(1472, tagged=True)
     # 16 KiB in half a second are 0.26 Mb/s, and the last of 500 bursts is not sent.
@@ -67,7 +67,7 @@ def test_replication_does_not_raise_the_threshold_of_a_stalling_listener():
     assert frer["threshold_mbps"] == pytest.approx(control["threshold_mbps"], rel=0.011)
 
 
-def test_nothing_passes_where_every_frame_is_lost():
+def test_no_threshold_if_every_frame_is_lost():
     [row] = threshold(path_loss_probability=1.0)
     assert row["threshold_mbps"] is None
     assert row["censored"] == "below the lowest load"
@@ -85,7 +85,7 @@ def test_replication_squares_the_loss_of_the_paths():
     assert frer["eliminated"] == 2 * sent - frer["path_losses"] - (sent - frer["lost"])
 
 
-def test_others_on_one_path_are_evaded_by_the_second():
+def test_background_on_one_path_is_compensated_by_the_second():
     control, frer = loss(
         configuration=["control", "frer"],
         rate_mbps=700,

@@ -1,4 +1,4 @@
-"""The analysis of thresholds on tables whose truth is known."""
+"""The analysis of studies of the threshold, on tables with known effects."""
 
 from itertools import product
 
@@ -32,7 +32,7 @@ def row(part, seed, payload, buffer, stall, queue, configuration, **values):
 
 
 def invented(frer_hosts=1.0, frer_paths=2.0, spread=0.01, power=(1.0, -1.0)):
-    """Return a study in which threshold = buffer^a x stall^b x noise of the seed, FRER a factor."""
+    """Return a study with threshold = buffer^a x stall^b x noise of the seed x effect of FRER."""
     noise = np.random.default_rng(7).normal(0, spread, 6)
     rows = []
     for seed, payload, buffer, stall, queue, configuration in product(
@@ -66,7 +66,7 @@ def source(tmp_path):
 
 def test_ratios_are_paired_by_combination_and_seed(source):
     results = analysis.analyse(invented(frer_hosts=1.1, frer_paths=2.0), source)
-    # Seeds that agree to the last digit have no spread, so there is no interval.
+    # Equal seeds have no spread, so there is no interval.
     assert results.interval("study.ratio.hosts") == (pytest.approx(1.1), None, None)
     assert results.interval("study.ratio.clean") == (pytest.approx(1.0), None, None)
     assert results.of("study.ratio.loss_1e_4").value == pytest.approx(2.0)
@@ -77,7 +77,7 @@ def test_ratios_are_paired_by_combination_and_seed(source):
     assert results.of("study.combinations.hosts.count").value == 16
 
 
-def test_a_third_is_found_where_there_is_one(source):
+def test_a_ratio_of_a_third_more_is_found(source):
     results = analysis.analyse(invented(frer_hosts=1.34), source)
     assert results.of("study.third.hosts").value == "everywhere"
     table = invented(frer_hosts=1.0)
@@ -92,13 +92,13 @@ def test_a_third_is_found_where_there_is_one(source):
 
 
 @pytest.mark.parametrize("power", [(1.0, -1.0), (0.5, -2.0)])
-def test_powers_are_found_again(power):
+def test_exponents_are_recovered(power):
     found = analysis.exponents(invented(power=power))
     assert found["buffer"].to_numpy() == pytest.approx([power[0]] * 5)
     assert found["stall"].to_numpy() == pytest.approx([power[1]] * 5)
 
 
-def test_searches_that_ended_at_the_limit_tell_no_power():
+def test_searches_that_ended_at_the_limit_are_left_out_of_exponents():
     table = invented()
     capped = (table["stall_length_ms"] == 1.0) & (table["receive_buffer_bytes"] == BUFFERS[1])
     table.loc[capped, ["threshold_kpps", "censored"]] = [81.3, "line limit"]
@@ -107,7 +107,7 @@ def test_searches_that_ended_at_the_limit_tell_no_power():
 
 
 def test_shares_of_two_equal_effects_are_a_half_each():
-    """Two factors of two levels that multiply by the same: half of the variance each, none left."""
+    """Two factors of two levels with the same effect: half of the variance each, none left."""
     table = invented(spread=0.0)
     size = np.where(table["receive_buffer_bytes"] == BUFFERS[0], 1.0, 3.0)
     time = np.where(table["stall_length_ms"] == STALLS[0], 1.0, 1 / 3)
@@ -118,7 +118,7 @@ def test_shares_of_two_equal_effects_are_a_half_each():
         assert shares[none].to_numpy() == pytest.approx([0.0] * 5, abs=1e-9)
 
 
-def test_what_only_two_factors_together_do_is_interaction():
+def test_joint_effects_are_interactions():
     table = invented(spread=0.0)
     both = (table["receive_buffer_bytes"] == BUFFERS[0]) == (table["stall_length_ms"] == STALLS[0])
     shares = analysis.shares(
@@ -139,16 +139,16 @@ def test_a_search_below_its_lowest_load_has_no_ratio(source):
 
 
 @pytest.mark.parametrize(
-    ("spoil", "said"),
+    ("spoil", "message"),
     [
         (lambda table: table.drop(columns="threshold_mbps"), "threshold_mbps"),
         (lambda table: table[table["configuration"] == "frer"], "control and frer"),
     ],
 )
-def test_a_table_of_something_else_is_refused(tmp_path, spoil, said):
+def test_a_table_of_another_study_is_refused(tmp_path, spoil, message):
     path = tmp_path / "study.parquet"
     spoil(invented()).to_parquet(path)
-    with pytest.raises(RecordError, match=said):
+    with pytest.raises(RecordError, match=message):
         read_table(path, analysis.COLUMNS)
     with pytest.raises(RecordError, match="no such study"):
         read_table(tmp_path / "other.parquet", analysis.COLUMNS)

@@ -3,7 +3,7 @@
 import pytest
 from racks import Rack
 
-from tsnrepro.captures.record import recorded_report
+from tsnrepro.captures.trial_report import recorded_report
 from tsnrepro.experiments.capture import measure as capture
 from tsnrepro.records.store import Trial
 from tsnrepro.runner.measurement import Measurement

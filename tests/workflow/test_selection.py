@@ -68,11 +68,11 @@ def test_a_paper_that_does_not_describe_the_testbed_is_not_printed():
 
 def test_data_of_others_are_printed_without_a_study_unless_one_is_named(monkeypatch):
     monkeypatch.setattr(
-        "tsnrepro.workflow.selection.imported.imported_testbeds", lambda _: ["others"]
+        "tsnrepro.workflow.selection.manifest.imported_testbeds", lambda _: ["others"]
     )
     held = ["loss", "tcp", "latency"]
     monkeypatch.setattr(
-        "tsnrepro.workflow.selection.imported.imported_experiments", lambda *_: held
+        "tsnrepro.workflow.selection.manifest.imported_experiments", lambda *_: held
     )
     (unasked,) = plan(Selection(testbed="others")).papers
     (asked,) = plan(Selection(testbed="others", study="threshold")).papers

@@ -1,7 +1,7 @@
 """Capture files: pcap and pcapng, read into columns.
 
-A file of any size is read in one pass over its records and stays where it is: the columns hold
-offsets into the memory-mapped file, and memory grows with the number of records alone.
+A file is memory-mapped and read in one pass; the columns have offsets into the file, so that memory
+grows only with the number of records.
 
 Sources: the pcap format as in draft-ietf-opsawg-pcap, sections 4 and 5; pcapng as in
 draft-ietf-opsawg-pcapng, sections 4.1 (section header), 4.2 (interface description), 4.3
@@ -24,15 +24,15 @@ _ETHERNET: Final = 1  # LINKTYPE_ETHERNET
 _CONVERT: Final = "Convert it: editcap -F nsecpcap OLD NEW"
 
 _PCAP_HEADER_BYTES: Final = 24
-# Byte order and nanoseconds a tick, by the file's first four bytes.
+# Byte order and nanoseconds per tick, by the first four bytes.
 _PCAP_MAGIC: Final = {
     b"\xd4\xc3\xb2\xa1": ("<", 1000),
     b"\x4d\x3c\xb2\xa1": ("<", 1),
     b"\xa1\xb2\xc3\xd4": (">", 1000),
     b"\xa1\xb2\x3c\x4d": (">", 1),
 }
-# libpcap's MAXIMUM_SNAPLEN: a longer record is no record.
-_LONGEST_RECORD_BYTES: Final = 262_144
+# MAXIMUM_SNAPLEN of libpcap: longer records are invalid.
+_MAX_RECORD_BYTES: Final = 262_144
 
 _SECTION_HEADER: Final = 0x0A0D0D0A
 _INTERFACE_DESCRIPTION, _ENHANCED_PACKET, _INTERFACE_STATISTICS = 1, 6, 5
@@ -41,8 +41,8 @@ _BYTE_ORDER: Final = {b"\x4d\x3c\x2b\x1a": "<", b"\x1a\x2b\x3c\x4d": ">"}
 _IF_TSRESOL, _IF_TSOFFSET = 9, 14
 ISB_IFRECV, _ISB_IFDROP, _ISB_OSDROP = 4, 5, 7
 _NANOSECONDS: Final = 1_000_000_000
-_LATEST_S: Final = 9_223_372_036  # nanoseconds since the epoch are of 63 bits
-# A finer binary resolution would overflow 64 bits on the way to nanoseconds.
+_LATEST_S: Final = 9_223_372_036  # nanoseconds since the epoch have 63 bits
+# A finer binary resolution would overflow 64 bits in the conversion to nanoseconds.
 _FINEST_BINARY_RESOLUTION: Final = 33
 
 
@@ -61,9 +61,9 @@ class Capture:
     original_bytes: np.ndarray
     offset: np.ndarray
     truncated_bytes: int
-    """Bytes behind the last whole record: what an interrupted capture leaves; 0 is a whole file."""
+    """Bytes after the last complete record, as left by an interrupted capture."""
     dropped: int | None
-    """Frames that the capture itself missed, as the file says (pcapng only); None: it says not."""
+    """Frames that the capture missed, as recorded in a pcapng file; None if not recorded."""
 
     def __len__(self) -> int:
         return len(self.offset)
@@ -77,23 +77,23 @@ class Capture:
 def read_capture(source: Path | str | bytes, where: str = "") -> Capture:
     """Read a capture of Ethernet frames.
 
-    ``source`` is a path (``.gz`` is unpacked into memory, anything else is mapped) or the bytes of
-    a file. A last record that is cut short is left out and told in ``truncated_bytes``.
+    ``source`` is a path (``.gz`` is decompressed into memory, other files are mapped) or the bytes
+    of a file. A truncated last record is left out and counted in ``truncated_bytes``.
 
     Raises
     ------
     RecordError
-        It is no capture of Ethernet frames, it is damaged, or it has blocks that carry packets in
-        a way this reader does not know.
+        It is not a capture of Ethernet frames, it is damaged, or it has an unsupported type of
+        packet block.
     """
     data = _bytes_of(source)
-    place = where or (str(source) if not isinstance(source, bytes) else "capture")
+    name = where or (str(source) if not isinstance(source, bytes) else "capture")
     magic = data[:4].tobytes()
     if magic in _PCAP_MAGIC:
-        return _read_pcap(data, place)
+        return _read_pcap(data, name)
     if magic == struct.pack("<I", _SECTION_HEADER):
-        return _PcapngReader(data, place).read()
-    raise RecordError("neither pcap nor pcapng", place, _CONVERT)
+        return _PcapngReader(data, name).read()
+    raise RecordError("neither pcap nor pcapng", name, _CONVERT)
 
 
 def _bytes_of(source: Path | str | bytes) -> np.ndarray:
@@ -123,8 +123,8 @@ def _read_pcap(data: np.ndarray, where: str) -> Capture:
     big = order == ">"
     count, end, _ = _walk_pcap(data, _PCAP_HEADER_BYTES, big, tick_ns, nothing)
     table = np.empty((count, 4), np.int64)
-    _, end, broken = _walk_pcap(data, _PCAP_HEADER_BYTES, big, tick_ns, table)
-    if broken:
+    _, end, invalid = _walk_pcap(data, _PCAP_HEADER_BYTES, big, tick_ns, table)
+    if invalid:
         raise RecordError(
             f"record {count + 1}, at byte {end}, has an impossible length: the file is damaged",
             where,
@@ -142,14 +142,14 @@ def _unsigned(data, at, big):
 
 @njit(cache=True, nogil=True)
 def _walk_pcap(data, start, big, tick_ns, table):
-    """Fill the table's rows: time_ns, captured, original, offset; an empty one only counts.
+    """Fill the table's rows: time_ns, captured, original, offset; an empty table only counts.
 
-    Returns the number of whole records, where they end, and whether a broken one follows.
+    Returns the number of complete records, their end, and whether an invalid one follows.
     """
     at, count, size = start, 0, len(data)
     while at + 16 <= size:
         captured = _unsigned(data, at + 8, big)
-        if captured > _LONGEST_RECORD_BYTES:
+        if captured > _MAX_RECORD_BYTES:
             return count, at, True
         if at + 16 + captured > size:
             break
@@ -182,7 +182,7 @@ def _capture(
 def _check_link_type(link_type: int, where: str) -> None:
     if link_type != _ETHERNET:
         raise RecordError(
-            f"it holds frames of link type {link_type}, not Ethernet (1)",
+            f"its frames have link type {link_type}, not Ethernet (1)",
             where,
             "Capture on the Ethernet device itself, not on `any`",
         )
@@ -193,9 +193,9 @@ def _check_link_type(link_type: int, where: str) -> None:
 
 @dataclass
 class _Interface:
-    """How an interface of a pcapng section tells time, from its description's options."""
+    """Time format of an interface of a pcapng section, from the options of its description."""
 
-    resolution: int = 6  # if_tsresol: microseconds where nothing is said
+    resolution: int = 6  # if_tsresol: microseconds by default
     offset_s: int = 0
 
     def nanoseconds(self, ticks: np.ndarray, where: str) -> np.ndarray:
@@ -204,7 +204,7 @@ class _Interface:
         base = 2.0 if self.resolution & 0x80 else 10.0
         latest_s = float(ticks.max()) / base**exponent if len(ticks) else 0.0
         if max(latest_s, abs(self.offset_s), latest_s + self.offset_s) > _LATEST_S:
-            raise RecordError("time stamps behind the year 2262: the file is damaged", where)
+            raise RecordError("time stamps after the year 2262: the file is damaged", where)
         if self.resolution & 0x80:
             if exponent > _FINEST_BINARY_RESOLUTION:
                 raise RecordError(f"time stamps of 2^-{exponent} s are too fine", where, _CONVERT)
@@ -221,17 +221,17 @@ class _Interface:
 
 
 class _PcapngReader:
-    """Walks the blocks of a file: runs of packets compiled, all other blocks here."""
+    """Walks the blocks of a file; sequences of packet blocks in compiled code."""
 
     def __init__(self, data: np.ndarray, where: str) -> None:
         self.data, self.where = data, where
         self.order = "<"
         self.at = 0
-        # Interfaces are numbered anew in every section, and here through all of them.
+        # Interfaces are numbered per section in the file, and over all sections here.
         self.interfaces: list[_Interface] = []
         self.first_interface = 0
         self.parts: list[np.ndarray] = []
-        # An interface's statistics count from its start: a later block replaces an earlier one.
+        # Statistics of an interface are cumulative: a later block replaces an earlier one.
         self.dropped: dict[int, int] = {}
 
     def read(self) -> Capture:
@@ -240,12 +240,12 @@ class _PcapngReader:
             if self.at + length > len(self.data):
                 break
             if self._u32(self.at + length - 4) != length:
-                self._damaged("a block whose two lengths differ")
+                self._damaged("a block with two different lengths")
             self._handle(kind, length)
         rows = np.concatenate([np.empty((0, 5), np.int64), *self.parts])
         for number, interface in enumerate(self.interfaces):
-            its = rows[:, 4] == number
-            rows[its, 0] = interface.nanoseconds(rows[its, 0].view(np.uint64), self.where)
+            own = rows[:, 4] == number
+            rows[own, 0] = interface.nanoseconds(rows[own, 0].view(np.uint64), self.where)
         dropped = sum(self.dropped.values()) if self.dropped else None
         left = len(self.data) - self.at
         return _capture(self.where, self.data, rows, left, dropped)
@@ -256,10 +256,10 @@ class _PcapngReader:
     def _block(self) -> tuple[int, int]:
         kind, length = self._u32(self.at), self._u32(self.at + 4)
         if kind == _SECTION_HEADER:
-            mark = self.data[self.at + 8 : self.at + 12].tobytes()
-            if mark not in _BYTE_ORDER:
+            magic = self.data[self.at + 8 : self.at + 12].tobytes()
+            if magic not in _BYTE_ORDER:
                 self._damaged("a section without a byte order")
-            self.order = _BYTE_ORDER[mark]
+            self.order = _BYTE_ORDER[magic]
             length = self._u32(self.at + 4)
         if length < 12 or length % 4:
             self._damaged(f"a block of {length} bytes")
@@ -283,7 +283,7 @@ class _PcapngReader:
         self.at += length
 
     def _options(self, start: int, length: int) -> dict[int, bytes]:
-        """Return the options of the current block, from ``start`` within it on."""
+        """Return the options of the current block, which begin at ``start`` within it."""
         found, at, end = {}, self.at + start, self.at + length - 4
         while at + 4 <= end:
             code, size = struct.unpack_from(f"{self.order}HH", self.data.data, at)
@@ -312,7 +312,7 @@ class _PcapngReader:
             if len(options.get(code, b"")) == 8
         ]
         if counts:
-            # dumpcap tells the kernel's drops as the interface's; both name the same frames.
+            # dumpcap reports the kernel's drops as the interface's too: they are the same frames.
             self.dropped[self.first_interface + number] = max(counts)
 
     def _packets(self) -> None:
@@ -320,8 +320,8 @@ class _PcapngReader:
         nothing = np.empty((0, 5), np.int64)
         count, end, _ = _walk_enhanced(self.data, self.at, big, known, nothing)
         rows = np.empty((count, 5), np.int64)
-        count, end, broken = _walk_enhanced(self.data, self.at, big, known, rows)
-        if broken or not count:
+        count, end, invalid = _walk_enhanced(self.data, self.at, big, known, rows)
+        if invalid or not count:
             self.at = end
             self._damaged("a packet of an unknown interface or with wrong lengths")
         rows[:, 4] += self.first_interface
@@ -333,7 +333,7 @@ class _PcapngReader:
 def _walk_enhanced(data, start, big, interfaces, rows):
     """Fill rows with time in ticks, captured, original, offset and interface; see `_walk_pcap`.
 
-    The walk ends at the first block of another kind, or that the file does not hold as a whole.
+    The walk ends at the first block of another kind or a truncated one.
     """
     at, count, size = start, 0, len(data)
     while at + 32 <= size and _unsigned(data, at, big) == _ENHANCED_PACKET:

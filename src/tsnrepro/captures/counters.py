@@ -1,4 +1,4 @@
-"""What the testbed's counters say of one trial, in the terms that a capture can be held against."""
+"""Counters of one trial, in the form in which they are compared with its captures."""
 
 from dataclasses import dataclass, field
 
@@ -11,7 +11,7 @@ SENDING, RECEIVING = SWITCHES
 
 @dataclass(frozen=True)
 class MemberCounts:
-    """Frames of any kind at the two ends of one member link, and what the queue there dropped."""
+    """Frames of any stream at the two ends of one member link, and drops of its queue."""
 
     replicated: int
     queue_dropped: int
@@ -20,9 +20,9 @@ class MemberCounts:
 
 @dataclass(frozen=True)
 class ReadingTimes:
-    """From when to when the counters were read, before and after; ns on the captures' clock.
+    """Begin and end of the readings of the counters, in ns on the captures' clock.
 
-    The hosts are read one beside the other, so a frame meanwhile counts at some and not at others.
+    The hosts are read in parallel, so a frame during a reading may count at some hosts only.
     """
 
     before_ns: tuple[int, int]
@@ -30,29 +30,29 @@ class ReadingTimes:
 
 
 @dataclass(frozen=True)
-class Counted:
+class TrialCounters:
     """Counters over one trial: differences of the snapshots before and after it."""
 
     frer: bool
     numbered_before: int
-    """Numbers given since the generator was started afresh; a capture is whole if this is 0."""
+    """Numbers generated before the trial; a capture is complete only if this is 0."""
     numbered: int
     members: dict[str, MemberCounts]
     recovery: dict[str, int]
     variables: FrerSettings
     listener_frames: int
-    """Frames of the stream that came to the listener's card: datagrams or first fragments."""
+    """Frames of the stream at the listener's card: datagrams or first fragments."""
     listener_fragments: int
     host_queue_dropped: int
-    """Frames that the queue between the second switch and the listener dropped."""
+    """Drops of the queue between the second switch and the listener."""
     received: int | None = None
-    """Datagrams that the receiving program read."""
+    """Datagrams read by the receiving program."""
     dropped_behind_card: dict[str, int] = field(default_factory=dict)
     read: "ReadingTimes | None" = None
-    """None: every captured frame is taken to have come between the two readings."""
+    """None: all captured frames are assumed to be between the two readings."""
 
 
-def counted_between(
+def trial_counters(
     before: Snapshot,
     after: Snapshot,
     *,
@@ -60,12 +60,12 @@ def counted_between(
     dropped_behind_card: dict[str, int] | None = None,
     take_no_sequence: bool = False,
     read: ReadingTimes | None = None,
-) -> Counted:
-    """Return what was counted between two snapshots; what the receiving program said besides."""
+) -> TrialCounters:
+    """Return the counters between two snapshots, with the receiving program's if given."""
     counts, switch = CounterDifferences(before, after), after.hosts[SENDING].station
     recovery = counts.recovery()
     card = counts.port(LISTENER, CARD, "in")
-    return Counted(
+    return TrialCounters(
         frer=switch["frer"],
         numbered_before=before.hosts[SENDING].station["generator"]["numbered"],
         numbered=switch["generator"]["numbered"],

@@ -1,4 +1,4 @@
-"""What each frame of a capture says of itself: addresses, tags, IP, ports, payload.
+"""Dissection of captured frames: addresses, tags, IP, ports, payload.
 
 Sources: Ethernet header and EtherType, IEEE Std 802.3-2022, 3.2; C-TAG and S-TAG, IEEE Std
 802.1Q-2022, 9.5 and 9.6; R-TAG, IEEE Std 802.1CB-2017, 7.8; IPv4, RFC 791, 3.1; IPv6 and its
@@ -25,23 +25,23 @@ FRAME: Final = np.dtype(
         ("fragment_offset", "i4"),  # bytes; -1: no IP
         ("source_port", "i4"),  # -1: none, or in another fragment
         ("destination_port", "i4"),
-        ("payload_bytes", "i4"),  # behind UDP or TCP, as the headers say; -1: unknown
-        ("ethertype", "u2"),  # behind all tags
+        ("payload_bytes", "i4"),  # of UDP or TCP, from the headers; -1: unknown
+        ("ethertype", "u2"),  # after all tags
         ("reserved", "u2"),  # of the first R-TAG
         ("vid", "i2"),  # outer VLAN tag; -1: none
         ("inner_vid", "i2"),
-        ("protocol", "i2"),  # behind the IP header; -1: no IP
+        ("protocol", "i2"),  # after the IP header; -1: no IP
         ("pcp", "i1"),
         ("inner_pcp", "i1"),
         ("vlan_tags", "u1"),
         ("r_tags", "u1"),
         ("ip_version", "u1"),  # 0: no IP
         ("more_fragments", "?"),
-        ("cut", "?"),  # a header goes on behind what was captured
+        ("cut", "?"),  # a header was not captured completely
     ],
     align=True,
 )
-"""One row a frame. Addresses are numbers, most significant byte first on the wire."""
+"""One row per frame. Addresses are numbers, most significant byte first on the wire."""
 
 OTHER_TRAFFIC, STREAM_FRAME, STREAM_FRAGMENT = 0, 1, 2
 
@@ -51,7 +51,7 @@ TCP, UDP = 6, 17
 _IPV6_FRAGMENT = 44
 _UDP_HEADER_BYTES = 8
 _DIGEST_BYTES: Final = 80
-"""How much of a frame, tags not counted, tells it from others: IPv6, TCP and some payload."""
+"""Bytes after the tags that identify a frame: IPv6, TCP and some payload."""
 
 
 def mac(address: str) -> int:
@@ -60,7 +60,7 @@ def mac(address: str) -> int:
 
 
 def dissect(capture: Capture) -> np.ndarray:
-    """Return what the headers of each frame say, an array of :data:`FRAME`."""
+    """Return the header fields of each frame, an array of :data:`FRAME`."""
     frames = np.zeros(len(capture), FRAME)
     _dissect(capture.data, capture.offset, capture.captured_bytes, frames)
     return frames
@@ -114,7 +114,7 @@ def _clear(frame):
 
 @njit(cache=True, nogil=True)
 def _ethernet(data, at, end, frame):
-    """Read addresses and tags, in whatever order the tags stand; return where what follows is."""
+    """Read addresses and tags, in any order of the tags; return the offset of what follows."""
     if at + 14 > end:
         frame.cut = True
         return at
@@ -198,7 +198,7 @@ def _ipv6(data, at, end, frame):
 
 @njit(cache=True, nogil=True)
 def _transport(data, at, end, inside, frame):
-    """Read ports and payload; ``inside`` is the bytes that IP says it carries."""
+    """Read ports and payload; ``inside`` is the length of the IP payload."""
     if frame.protocol not in (TCP, UDP):
         return
     header = _UDP_HEADER_BYTES if frame.protocol == UDP else 20
@@ -217,11 +217,11 @@ def _transport(data, at, end, inside, frame):
 # --- the stream -------------------------------------------------------------------------------
 
 
-def stream_class(frames: np.ndarray, stream: StreamFilter) -> np.ndarray:
-    """Tell which frames are of the stream, as the stations of the testbed do.
+def classify_stream(frames: np.ndarray, stream: StreamFilter) -> np.ndarray:
+    """Return the class of each frame, by the filter that the stations of the testbed use.
 
-    :data:`STREAM_FRAME` is a whole datagram or its first fragment, :data:`STREAM_FRAGMENT` any
-    later one, which has no ports: of these all of the stream's protocol count.
+    :data:`STREAM_FRAME` is a whole datagram or its first fragment, :data:`STREAM_FRAGMENT` a later
+    one, which has no ports, so that all of the stream's protocol count.
     """
     protocol = {"udp": UDP, "tcp": TCP}[stream.protocol]
     of_protocol = frames["protocol"] == protocol
@@ -236,14 +236,14 @@ def stream_class(frames: np.ndarray, stream: StreamFilter) -> np.ndarray:
     )
 
 
-# --- the same frame at two places ---------------------------------------------------------------
+# --- digests --------------------------------------------------------------------------------
 
 
 def digests(capture: Capture, frames: np.ndarray) -> np.ndarray:
-    """Return 64 bits that equal frames share whether they carry an R-TAG or not.
+    """Return a 64-bit digest of each frame that does not depend on its R-TAG.
 
-    They cover the addresses and up to :data:`_DIGEST_BYTES` bytes behind the tags. Zero stands for
-    a frame of which too little was captured.
+    It covers the addresses and up to :data:`_DIGEST_BYTES` bytes after the tags, and is zero for a
+    frame that was not captured far enough.
     """
     found = np.zeros(len(frames), np.uint64)
     lengths = (capture.captured_bytes, capture.original_bytes)

@@ -1,4 +1,4 @@
-"""The recovery function once more, over the order of arrival that a capture shows.
+"""Replay of the recovery function over the order of arrival in a capture.
 
 Source: IEEE Std 802.1CB-2017, 7.4.3 and the counters of clause 10, as written in
 :mod:`tsnrepro.model.recovery`; here compiled, for captures of millions of frames.
@@ -10,22 +10,20 @@ import numpy as np
 from numba import njit
 
 from tsnrepro.captures.counters import ReadingTimes
-from tsnrepro.captures.paths import Arrivals
+from tsnrepro.captures.sequence_numbers import Arrivals
 from tsnrepro.config.frer import RECOVERY_COUNTERS, FrerSettings
-from tsnrepro.model import lines  # noqa: F401 - makes the recovery function known to numba
 from tsnrepro.model.compiled import SOURCE_DIGEST
 from tsnrepro.model.recovery import expire, new_registers, read_counters, recover
 
-# How far one path's frames may have been behind where they were captured, against the other's,
-# by the time the recovery function took them in.
-_BEHIND_NS: Final = tuple(
+# Possible delays of one path against the other between the capture and the recovery function.
+_DELAYS_NS: Final = tuple(
     sign * delay for delay in (1_000, 10_000, 50_000, 200_000, 1_000_000) for sign in (1, -1)
 )
 
 
 def _make_replay(digest: int) -> Any:
-    # Closed over the digest of the model's sources, so that a changed recovery function is never
-    # loaded from numba's cache as it was.
+    # Closed over the digest of the model's sources, so that numba never loads an outdated recovery
+    # function from its cache.
     @njit(cache=True, nogil=True)
     def over(registers, sequence, time_ns):
         passed = np.zeros(len(sequence), np.bool_)
@@ -45,8 +43,8 @@ def replay(
 ) -> tuple[dict[str, int], np.ndarray]:
     """Return the counters of clause 10 and which of the arrivals pass (bool, shape (frames,)).
 
-    ``read_ns`` is when the counters were read, on the captures' clock: the reset timer runs up to
-    then. Without it the timer is left where the last frame put it.
+    ``read_ns`` is when the counters were read, on the captures' clock: the reset timer is advanced
+    to that time. Without it, it stays as after the last frame.
     """
     registers = new_registers(
         variables.history_length,
@@ -63,30 +61,30 @@ def replay(
 def replay_orders(
     arrivals: Arrivals, variables: FrerSettings, paths: int, read: ReadingTimes | None = None
 ) -> list[dict[str, int]]:
-    """Return how the counters may have grown, for orders of arrival that the capture allows.
+    """Return the increments of the counters, for possible orders of arrival.
 
-    A capture before the recovery function has each path's order, but not how two paths' frames
-    interleave when they are taken in. Each path in turn is taken to be up to 1 ms later, or
-    earlier, than its time stamps say. Where nothing is missing or out of order on any path the
-    counters do not depend on it. Frames that came, or a reset timer that expired, while the
-    counters were being read may be counted or not.
+    A capture before the recovery function has the order of each path, but not the interleaving of
+    two paths at the recovery function. Each path in turn is assumed to be up to 1 ms later, or
+    earlier, than its time stamps. If nothing is missing or out of order on any path, the counters
+    do not depend on it. Frames and expired timers during a reading of the counters may count or
+    not.
 
-    ``arrivals`` holds all captured frames, those after the last reading too.
+    ``arrivals`` has all captured frames, including those after the last reading.
     """
     orders = [arrivals]
     for path in range(1, paths):
-        orders += [arrivals.delayed(path, by) for by in _BEHIND_NS]
-    return [grown for order in orders for grown in _grown(order, variables, read)]
+        orders += [arrivals.delayed(path, by) for by in _DELAYS_NS]
+    return [counts for order in orders for counts in _increments(order, variables, read)]
 
 
-def _grown(
+def _increments(
     order: Arrivals, variables: FrerSettings, read: ReadingTimes | None
 ) -> list[dict[str, int]]:
-    """Return the counters' growth for the first and the last moment each reading may mean."""
+    """Return the increments of the counters for the begin and the end of each reading."""
     if read is None:
         return [replay(order, variables)[0]]
     begins, ends = (
-        [replay(order.until(at), variables, at)[0] for at in moments]
-        for moments in (read.before_ns, read.after_ns)
+        [replay(order.until(at), variables, at)[0] for at in times]
+        for times in (read.before_ns, read.after_ns)
     )
     return [{n: end[n] - begin[n] for n in RECOVERY_COUNTERS} for begin in begins for end in ends]

@@ -1,10 +1,10 @@
-"""What captures of one trial show, held against FRER's rules and against the counters.
+"""Comparison of one trial's captures with the rules of FRER and with the counters.
 
-The captures are taken where the first switch sends into each member path, and at the listener. A
-time stamp of the former is the frame's departure: behind the egress queue, before the cable. So the
-report knows which copy *left* first and by how much, and each path's own order; how two paths'
-frames interleave at the recovery function, a cable and an interrupt later, it knows only within
-bounds, and it says where a counter depends on that.
+The captures are taken at the first switch's port to each member path, and at the listener. A time
+stamp of the former is the frame's departure: after the egress queue, before the cable. So it is
+known which copy *left* first and by how much, and the order of each path; the interleaving of the
+paths at the recovery function, a cable and an interrupt later, is known only within limits, and the
+report notes which counters depend on it.
 """
 
 from dataclasses import asdict, dataclass
@@ -13,16 +13,17 @@ from typing import Any, Final, Literal
 import numpy as np
 
 from tsnrepro.captures.capture_file import Capture
-from tsnrepro.captures.counters import SENDING, Counted
+from tsnrepro.captures.counters import SENDING, TrialCounters
 from tsnrepro.captures.dissect import (
     OTHER_TRAFFIC,
     STREAM_FRAGMENT,
     STREAM_FRAME,
+    classify_stream,
     digests,
     dissect,
-    stream_class,
 )
-from tsnrepro.captures.paths import (
+from tsnrepro.captures.replay import replay, replay_orders
+from tsnrepro.captures.sequence_numbers import (
     Arrivals,
     FirstCopies,
     PathOrder,
@@ -30,7 +31,6 @@ from tsnrepro.captures.paths import (
     merge,
     path_order,
 )
-from tsnrepro.captures.replay import replay, replay_orders
 from tsnrepro.common.topology import LISTENER
 from tsnrepro.tools.frerctl import StreamFilter
 
@@ -46,10 +46,10 @@ _QUANTILES: Final = {
 
 @dataclass(frozen=True)
 class CaptureFinding:
-    """One comparison. ``expected`` is a number, or the lowest and highest that there may be.
+    """One comparison. ``expected`` is a number, or the lowest and the highest possible one.
 
-    ``subject`` says what a disagreement is about: the capture itself, what was on the wire, or
-    the counters.
+    ``subject`` is what a disagreement is about: the capture itself, the frames on the wire, or the
+    counters.
     """
 
     subject: _Subject
@@ -61,7 +61,7 @@ class CaptureFinding:
 
     @property
     def agrees(self) -> bool:
-        """Tell whether what was found is what was expected."""
+        """Return whether the number found is the expected one."""
         if isinstance(self.expected, tuple):
             return self.expected[0] <= self.found <= self.expected[1]
         return self.found == self.expected
@@ -69,7 +69,7 @@ class CaptureFinding:
 
 @dataclass(frozen=True)
 class PathReport:
-    """One member path, as captured; ``order`` is None where nothing on it has an R-TAG."""
+    """One member path, as captured; ``order`` is None without frames with an R-TAG."""
 
     port: str
     frames: int
@@ -78,34 +78,34 @@ class PathReport:
     tagged: int
     order: PathOrder | None
     won: int
-    """Numbers whose first copy this path carried."""
+    """Numbers whose first copy was on this path."""
     first: int | None = None
     """The number in the first R-TAG captured on it."""
 
 
 @dataclass(frozen=True)
 class WireReport:
-    """What the captures of one trial show; see :func:`report_on`."""
+    """The report on the captures of one trial; see :func:`report_captures`."""
 
     frer: bool
     paths: list[PathReport]
     ties: int
     single_copies: int
-    """Numbers that one path alone carried."""
+    """Numbers that were on one path only."""
     listener_stream_frames: int
     listener_stream_fragments: int
     delay_us: dict[str, float]
-    """How much later path 1 carried a number than path 0, by quantile; empty without pairs."""
+    """Quantiles of the delay of path 1 against path 0 by number; empty without pairs."""
     delayed_numbers: int
     replayed: dict[str, int]
-    """Counters of clause 10 from the replay of the captured order; empty as control."""
+    """Counters of clause 10 from the replay of the captured order; empty for the control."""
     findings: list[CaptureFinding]
     delay_ns: np.ndarray
-    """Every difference behind ``delay_us``, in the order of the numbers."""
+    """The delays that ``delay_us`` summarises, in the order of the numbers."""
 
     @property
     def agrees(self) -> bool:
-        """Tell whether every finding agrees."""
+        """Return whether every finding agrees."""
         return all(finding.agrees for finding in self.findings)
 
     def disagreements(self, *subjects: _Subject) -> list[CaptureFinding]:
@@ -115,17 +115,17 @@ class WireReport:
         ]
 
     def document(self) -> dict[str, Any]:
-        """Return the report as a record keeps it, without the single differences."""
+        """Return the report as recorded, without the single delays."""
         values = {name: value for name, value in asdict(self).items() if name != "delay_ns"}
         findings = [asdict(f) | {"agrees": f.agrees} for f in self.findings]
         return values | {"findings": findings, "agrees": self.agrees}
 
 
-def report_on(
+def report_captures(
     members: dict[str, Capture],
     listener: Capture,
     stream: StreamFilter,
-    counted: Counted | None = None,
+    counted: TrialCounters | None = None,
     talker: int | None = None,
 ) -> WireReport:
     """Report on the captures of one trial.
@@ -139,10 +139,10 @@ def report_on(
     stream
         The measured stream.
     counted
-        The trial's counters; without them the captures are held against FRER's rules alone.
+        The trial's counters; without them the captures are compared with FRER's rules only.
     talker
         The talker's address as a number (see :func:`tsnrepro.captures.dissect.mac`); frames of
-        other senders are left out. None takes all.
+        other senders are left out. None includes all.
     """
     points = {
         port: _Point(f"{SENDING} {port}", capture, stream, talker)
@@ -166,7 +166,7 @@ class _Point:
             kept = frames["source"] == talker
         self.frames, self.digest = frames[kept], digest[kept]
         self.time_ns = capture.time_ns[kept]
-        self.kind = stream_class(self.frames, stream)
+        self.kind = classify_stream(self.frames, stream)
         self.r_tags = self.frames["r_tags"]
         self.tagged = self.r_tags > 0
 
@@ -178,7 +178,7 @@ class _Point:
         return int((self.kind == kind).sum())
 
     def findings(self) -> list[CaptureFinding]:
-        """Say whether the capture itself is whole."""
+        """Return the findings on the capture itself."""
         where, capture = self.where, self.capture
         found = [
             CaptureFinding("capture", "bytes behind the last whole record", where, 0, c)
@@ -202,7 +202,9 @@ class _Point:
 class _Trial:
     """All capture points of a trial."""
 
-    def __init__(self, points: dict[str, _Point], end: _Point, counted: Counted | None) -> None:
+    def __init__(
+        self, points: dict[str, _Point], end: _Point, counted: TrialCounters | None
+    ) -> None:
         self.points, self.end, self.counted = points, end, counted
         self.members = list(points.values())
         if counted is not None:
@@ -212,10 +214,9 @@ class _Trial:
         self._number_frames()
 
     def _number_frames(self) -> None:
-        """Unwrap the numbers over all paths, and keep those that the generator gave by the end.
+        """Unwrap the numbers over all paths, and select those generated before the last reading.
 
-        What comes after the last reading of the counters, such as a host's neighbour discovery,
-        has higher numbers than the generator had given by then.
+        Later frames, such as a host's neighbour discovery, have higher numbers.
         """
         every = merge(
             [point.time_ns[point.tagged] for point in self.members],
@@ -254,8 +255,8 @@ class _Trial:
         )
 
     def _order(self, path: int) -> PathOrder | None:
-        its = self.arrivals.of_path(path).number
-        return path_order(its, self.first, self.stop) if len(its) else None
+        numbers = self.arrivals.of_path(path).number
+        return path_order(numbers, self.first, self.stop) if len(numbers) else None
 
     def _path(self, path: int, port: str, copies: FirstCopies) -> PathReport:
         point = self.points[port]
@@ -311,7 +312,7 @@ class _Trial:
         return [*found, self._same_content()]
 
     def _same_content(self) -> CaptureFinding:
-        """Compare what the paths carried under one number."""
+        """Compare the frames with equal numbers on the paths."""
         number = np.concatenate([np.empty(0, np.int64), *self.numbers])
         digest = np.concatenate(
             [np.empty(0, np.uint64), *(p.digest[p.tagged] for p in self.members)]
@@ -323,12 +324,12 @@ class _Trial:
         return CaptureFinding("wire", "numbers with unlike frames", where, 0, int(unlike.sum()))
 
     def _listener_findings(self) -> list[CaptureFinding]:
-        """Hold the listener's frames against those that the paths carried, by their content."""
+        """Compare the listener's frames with those on the paths, by their content."""
         carried = self._carried_once()
         arrived = self.end.digest[self.end.of_stream]
-        kinds, place = np.unique(np.concatenate([carried, arrived]), return_inverse=True)
-        sent = np.bincount(place[: len(carried)], minlength=len(kinds))
-        came = np.bincount(place[len(carried) :], minlength=len(kinds))
+        kinds, index = np.unique(np.concatenate([carried, arrived]), return_inverse=True)
+        sent = np.bincount(index[: len(carried)], minlength=len(kinds))
+        came = np.bincount(index[len(carried) :], minlength=len(kinds))
         unknown = int(came[sent == 0].sum())
         beyond = int(np.maximum(came - sent, 0)[sent > 0].sum())
         missing = int(np.maximum(sent - came, 0).sum())
@@ -347,7 +348,7 @@ class _Trial:
         return [*found, CaptureFinding("wire", name, where, lost, missing, note)]
 
     def _carried_once(self) -> np.ndarray:
-        """Return the digests of the stream's frames, one for each that recovery should pass."""
+        """Return the digests of the stream's frames that recovery should pass."""
         if not self.frer:
             first = self.members[0]
             return first.digest[first.of_stream]
@@ -372,7 +373,9 @@ class _Trial:
         passed = tagless if self.counted.variables.take_no_sequence else 0
         return counters | {"tagless": tagless, "passed": counters["passed"] + passed}
 
-    def _counter_findings(self, counted: Counted, replayed: dict[str, int]) -> list[CaptureFinding]:
+    def _counter_findings(
+        self, counted: TrialCounters, replayed: dict[str, int]
+    ) -> list[CaptureFinding]:
         found = self._member_findings(counted)
         if self.frer:
             found += self._generator_findings(counted) + self._recovery_findings(counted, replayed)
@@ -391,21 +394,21 @@ class _Trial:
         ]
         if counted.received is not None:
             expected = frames - sum(counted.dropped_behind_card.values())
-            places = ", ".join(f"{n} in {p}" for p, n in counted.dropped_behind_card.items() if n)
-            note = f"dropped behind the card: {places}" if places else ""
+            drops = ", ".join(f"{n} in {p}" for p, n in counted.dropped_behind_card.items() if n)
+            note = f"dropped behind the card: {drops}" if drops else ""
             name = "datagrams the program received"
             found.append(
                 CaptureFinding("counters", name, LISTENER, expected, counted.received, note)
             )
         return found
 
-    def _member_findings(self, counted: Counted) -> list[CaptureFinding]:
+    def _member_findings(self, counted: TrialCounters) -> list[CaptureFinding]:
         found = []
         for path, (port, point) in enumerate(self.points.items()):
             here = counted.members[port]
             left: int | tuple[int, int] = self._within(point)
             if self.frer:
-                # The generator is read in one step with its switch's ports.
+                # The generator and the ports of its switch are read atomically.
                 late = int((self.numbers[path] >= self.stop).sum())
                 left = len(point.frames) - late
             sent = here.replicated - here.queue_dropped
@@ -417,20 +420,20 @@ class _Trial:
         return found
 
     def _within(self, point: _Point) -> int | tuple[int, int]:
-        """Count the frames between the two readings: from those surely so to those perhaps so."""
+        """Return the number of frames between the two readings, or its lower and upper limit."""
         read = self.counted.read if self.counted else None
         if read is None:
             return len(point.frames)
         time = point.time_ns
-        surely = int(((time >= read.before_ns[1]) & (time < read.after_ns[0])).sum())
-        perhaps = int(((time >= read.before_ns[0]) & (time < read.after_ns[1])).sum())
-        return surely if surely == perhaps else (surely, perhaps)
+        lowest = int(((time >= read.before_ns[1]) & (time < read.after_ns[0])).sum())
+        highest = int(((time >= read.before_ns[0]) & (time < read.after_ns[1])).sum())
+        return lowest if lowest == highest else (lowest, highest)
 
-    def _generator_findings(self, counted: Counted) -> list[CaptureFinding]:
+    def _generator_findings(self, counted: TrialCounters) -> list[CaptureFinding]:
         seen = len(np.unique(self.arrivals.number))
-        # A number that every queue dropped is on no wire.
-        gone = min((m.queue_dropped for m in counted.members.values()), default=0)
-        expected = (seen, seen + gone) if gone else seen
+        # A number that every queue dropped was not captured.
+        missed = min((m.queue_dropped for m in counted.members.values()), default=0)
+        expected = (seen, seen + missed) if missed else seen
         name = "numbers given before the capture"
         return [
             CaptureFinding("counters", name, f"{SENDING} generator", 0, counted.numbered_before),
@@ -440,9 +443,9 @@ class _Trial:
         ]
 
     def _recovery_findings(
-        self, counted: Counted, replayed: dict[str, int]
+        self, counted: TrialCounters, replayed: dict[str, int]
     ) -> list[CaptureFinding]:
-        """Compare each counter of clause 10, exactly, or within what the order leaves open."""
+        """Compare each counter of clause 10 exactly, or within its range over possible orders."""
         found, ranges = [], {}
         recorded = _with_outcomes(counted.recovery)
         for name, expected in _with_outcomes(replayed).items():
@@ -460,8 +463,8 @@ class _Trial:
             )
         return found
 
-    def _ranges(self, counted: Counted) -> dict[str, tuple[int, int]]:
-        """Return what each counter may be, and each together with the others."""
+    def _ranges(self, counted: TrialCounters) -> dict[str, tuple[int, int]]:
+        """Return the range of each counter, and of the sum of outcomes, over possible orders."""
         found = [
             _with_outcomes(self._with_tagless(counters))
             for counters in replay_orders(
@@ -474,7 +477,7 @@ class _Trial:
 
 
 def _with_outcomes(counters: dict[str, int]) -> dict[str, int]:
-    """Add what does not change with the order: every tagged frame has one of three outcomes."""
+    """Add the sum of the three outcomes of tagged frames, which does not depend on the order."""
     outcomes = sum(counters[name] for name in ("passed", "discarded", "rogue"))
     return counters | {_OUTCOMES: outcomes}
 

@@ -24,7 +24,7 @@ def add_commands(commands: Any) -> None:
 
 def _import(arguments: argparse.Namespace) -> None:
     from tsnrepro.config.files import raw_root  # noqa: PLC0415
-    from tsnrepro.imports.importing import import_folder  # noqa: PLC0415
+    from tsnrepro.imports.importer import import_folder  # noqa: PLC0415
 
     folder, mapping, name = arguments.folder, arguments.mapping, arguments.name
     print(import_folder(folder, mapping, name, raw_root(), replace=arguments.replace))

@@ -69,21 +69,20 @@ def _plan(arguments: argparse.Namespace) -> None:
 def _run(arguments: argparse.Namespace) -> None:
     from rich.progress import Progress  # noqa: PLC0415
 
-    from tsnrepro.studies.chunks import collect  # noqa: PLC0415
-    from tsnrepro.studies.local import run_here  # noqa: PLC0415
+    from tsnrepro.studies.chunks import collect, run_locally  # noqa: PLC0415
     from tsnrepro.studies.study import load_study  # noqa: PLC0415
 
     study = load_study(arguments.study)
     folder = arguments.folder or Path("results/studies") / Path(arguments.study).stem
     with Progress(disable=not sys.stderr.isatty()) as progress:
         task = progress.add_task("points", total=len(study.points()))
-        for done in run_here(study, folder, arguments.jobs):
+        for done in run_locally(study, folder, arguments.jobs):
             progress.advance(task, done)
     print(f"{collect(study, folder)} points: {folder / 'study.csv'}")
 
 
 def _compile(arguments: argparse.Namespace) -> None:
-    from tsnrepro.studies.local import compile_model  # noqa: PLC0415
+    from tsnrepro.studies.chunks import compile_model  # noqa: PLC0415
 
     compile_model(arguments.output)
 

@@ -32,6 +32,6 @@ def _verify(arguments: argparse.Namespace) -> None:
 
         verify_archive(arguments.results)
     else:
-        from tsnrepro.records.verify import verify  # noqa: PLC0415
+        from tsnrepro.records.integrity import verify  # noqa: PLC0415
 
         verify(arguments.results)

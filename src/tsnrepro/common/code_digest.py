@@ -1,9 +1,9 @@
-"""What code a notebook or a command runs, found by following its imports.
+"""Digests of the code that a notebook or a command runs, by following its imports.
 
-A rule lists no sources by hand: it names what it runs, and depends on every project file that
-this reaches, with the data files that lie beside a module (templates, C sources). Imports are read
-from the source, also those inside functions; what a program loads by a computed name is not seen,
-so a rule that runs such a thing names it as a further entry.
+A workflow rule names its entry points, and depends on every file of the project that these import,
+with the data files beside a module (templates, C sources). Imports are read from the source, also
+those inside functions; modules that are imported by a computed name are not found, so a rule that
+runs such a module names it as a further entry point.
 """
 
 import ast
@@ -17,25 +17,25 @@ from pathlib import Path
 from tsnrepro.common.repository import root
 
 PACKAGE = "tsnrepro"
-# Read at run time, not imported.
-_BESIDE = ("*.yaml", "*.c", "*.h", "*.sh", "Makefile")
+# Files beside a module that are read at run time.
+_DATA_FILES = ("*.yaml", "*.c", "*.h", "*.sh", "Makefile")
 # A statement to its end, or to that of its parentheses.
 _IMPORT = re.compile(
     rf"^[ \t]*((?:from|import)[ \t]+{PACKAGE}\b(?:[^\n(]*\([^)]*\)|[^\n]*))", re.MULTILINE
 )
-# Where a statement holds others.
+# Attributes of statements that contain others.
 _BLOCKS = ("body", "orelse", "finalbody", "handlers", "cases")
 
 
 def code_of(*entries: str) -> list[str]:
-    """Return the project files that some entries depend on, sorted, relative to the repository.
+    """Return the project files that entry points depend on, sorted, relative to the repository.
 
     Parameters
     ----------
     entries
         Notebooks (``notebooks/analyse/loss.ipynb``), modules
-        (``tsnrepro.experiments.loss.measure``), or commands as ``module:function``, of which
-        only the function's own imports are followed.
+        (``tsnrepro.experiments.loss.measure``), or commands as ``module:function``, of which only
+        the function's imports are followed.
     """
     reached: set[str] = set()
     for entry in entries:
@@ -53,12 +53,12 @@ def code_of(*entries: str) -> list[str]:
 
 
 def code_digest(*entries: str, data: Iterable[str] = ()) -> str:
-    """Return the SHA-256 (16 hex digits) of what :func:`code_of` finds, names included.
+    """Return the SHA-256 (16 hex digits) of the files of :func:`code_of`, with their names.
 
-    ``data`` are further files of the repository; those that are missing are left out.
+    ``data`` are further files of the repository; missing ones are left out.
     """
-    there = [path for path in data if (root() / path).is_file()]
-    return _digest([*code_of(*entries), *there])
+    existing = [path for path in data if (root() / path).is_file()]
+    return _digest([*code_of(*entries), *existing])
 
 
 def _digest(paths: list[str]) -> str:
@@ -69,7 +69,7 @@ def _digest(paths: list[str]) -> str:
 
 
 def _notebook_source(path: Path) -> str:
-    """Return the code of a notebook's cells, one after another."""
+    """Return the code of a notebook's cells."""
     cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
     return "\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "code")
 
@@ -85,7 +85,7 @@ def _function(module: str, function: str) -> ast.AST:
 
 @cache
 def _file_of(module: str) -> Path | None:
-    """Return the source of a module of the project, None for what is not one."""
+    """Return the source of a module of the project, or None."""
     stem = root() / "src" / Path(*module.split("."))
     for path in (stem.with_suffix(".py"), stem / "__init__.py"):
         if path.is_file():
@@ -109,12 +109,12 @@ def _imports(tree: ast.AST) -> frozenset[str]:
 def _import_statements(source: str) -> ast.AST:
     """Return the statements of a module that import from the project.
 
-    Every start of Snakemake asks for those of all modules, and most of its time would go into
-    parsing what else they hold.
+    Every start of Snakemake reads those of all modules; parsing the rest of them would take most of
+    its time.
     """
     try:
         return ast.parse("\n".join(found[1] for found in _IMPORT.finditer(source)))
-    except SyntaxError:  # words of a docstring
+    except SyntaxError:  # text of a docstring
         return ast.parse(source)
 
 
@@ -123,7 +123,7 @@ def _is_ours(module: str) -> bool:
 
 
 def _statements(tree: ast.AST) -> Iterator[ast.AST]:
-    """Yield the statements of a piece of code; expressions, most of it, import nothing."""
+    """Yield the statements of a piece of code, without expressions, which import nothing."""
     waiting = [tree]
     while waiting:
         node = waiting.pop()
@@ -136,14 +136,14 @@ def _statements(tree: ast.AST) -> Iterator[ast.AST]:
 def _direct(module: str) -> frozenset[str]:
     path = _file_of(module)
     tree = _import_statements(path.read_text(encoding="utf-8")) if path else ast.Module([], [])
-    # A package runs before the modules in it.
+    # A package is imported before its modules.
     parents = {module.rpartition(".")[0]} - {"", PACKAGE}
     return _imports(tree) | parents
 
 
 @cache
 def _closure(module: str) -> frozenset[str]:
-    """Return the files of a module and of all that it imports, and what lies beside them."""
+    """Return the files of a module and of all that it imports, with the data files beside them."""
     seen: set[str] = set()
     files: set[str] = set()
     waiting = [module]
@@ -153,14 +153,14 @@ def _closure(module: str) -> frozenset[str]:
         if name in seen or path is None:
             continue
         seen.add(name)
-        files |= {path.relative_to(root()).as_posix(), *_beside(path.parent), *_templates(path)}
+        files |= {path.relative_to(root()).as_posix(), *_data_files(path.parent), *_templates(path)}
         waiting += _direct(name)
     return frozenset(files)
 
 
 @cache
-def _beside(folder: Path) -> frozenset[str]:
-    found = (path for pattern in _BESIDE for path in folder.glob(pattern))
+def _data_files(folder: Path) -> frozenset[str]:
+    found = (path for pattern in _DATA_FILES for path in folder.glob(pattern))
     return frozenset(path.relative_to(root()).as_posix() for path in found if path.is_file())
 
 

@@ -14,7 +14,7 @@ class TsnreproError(Exception):
     what
         What was wrong, as a sentence without a full stop.
     where
-        The file, host, trial or key that it was found at.
+        The file, host, trial or key that has the error.
     remedy
         What to do about it.
     """
@@ -48,7 +48,7 @@ class TestbedError(TsnreproError):
 
 
 class JobDeadlineError(TestbedError):
-    """A job that did not end in time and is gone; the testbed stands, and can do another."""
+    """A job that did not end in time and was ended; the testbed can run another one."""
 
 
 class CommandError(TsnreproError):
@@ -56,7 +56,7 @@ class CommandError(TsnreproError):
 
 
 class ToolError(TsnreproError):
-    """A measuring tool whose output cannot be read as a measurement."""
+    """A tool's output that is not a measurement."""
 
 
 class RecordError(TsnreproError):

@@ -86,7 +86,7 @@ def _frame(ip_bytes: int, vlan: bool) -> int:
 def udp_frames(payload_bytes: int, *, tagged: bool = False, vlan: bool = False) -> tuple[int, ...]:
     """Return the frame sizes, in bytes with FCS, of a UDP datagram, in order.
 
-    ``tagged`` adds an R-TAG to every frame: behind the talker, which pads what is too short.
+    ``tagged`` adds an R-TAG to every frame; short frames were padded by the talker before.
     """
     tag = R_TAG_BYTES if tagged else 0
     return tuple(_frame(size, vlan) + tag for size in ip_packets(payload_bytes))
@@ -106,7 +106,7 @@ def tcp_frame(segment_bytes: int = TCP_SEGMENT_BYTES, *, vlan: bool = False) -> 
 
 
 def wire_bytes(frame_bytes: int) -> int:
-    """Return what a frame occupies on the wire, in bytes, with preamble and gap."""
+    """Return the bytes of a frame on the wire, with preamble and gap."""
     return frame_bytes + PREAMBLE_BYTES + GAP_BYTES
 
 
@@ -131,10 +131,10 @@ def payload_limit_mbps(
     rate_mbps: float = 1000.0,
     copies: int = 1,
 ) -> float:
-    """Return the highest UDP payload rate, in Mb/s, that a line of ``rate_mbps`` carries.
+    """Return the highest UDP payload rate, in Mb/s, on a link of ``rate_mbps``.
 
-    ``copies`` of each frame share the line: behind a switch that forwards the copies of all member
-    paths to a listener that eliminates.
+    ``copies`` of each frame share the link, as after a switch that forwards the copies of all
+    member paths to a listener that eliminates.
     """
     frames = udp_frames(payload_bytes, tagged=tagged, vlan=vlan)
     return rate_mbps * payload_bytes / (copies * sum(map(wire_bytes, frames)))
@@ -143,16 +143,16 @@ def payload_limit_mbps(
 def tcp_limit_mbps(
     segment_bytes: int = TCP_SEGMENT_BYTES, *, tagged: bool = False, rate_mbps: float = 1000.0
 ) -> float:
-    """Return the highest TCP payload rate, in Mb/s, that a line of ``rate_mbps`` carries."""
+    """Return the highest TCP payload rate, in Mb/s, on a link of ``rate_mbps``."""
     tag = R_TAG_BYTES if tagged else 0
     return rate_mbps * segment_bytes / wire_bytes(tcp_frame(segment_bytes) + tag)
 
 
 def skb_truesize(ip_bytes: int) -> int:
-    """Return the memory, in bytes, that Linux charges a socket for one IPv4 packet it made.
+    """Return the memory, in bytes, that Linux charges a socket for one IPv4 packet that it sends.
 
     The data area holds the packet and room for the link header, rounded up to a cache line;
-    struct skb_shared_info (320 bytes) follows it, the sum is rounded up to what kmalloc hands out,
+    struct skb_shared_info (320 bytes) follows it, the sum is rounded up to a size of kmalloc,
     and struct sk_buff (256 bytes) is added: 768 bytes for 64 bytes of payload, 2304 for 1472.
     Source: __ip_append_data, __alloc_skb and SKB_TRUESIZE of Linux 5.10 to 6.12, 64 bit. A packet
     keeps this size over veth; a network card's driver may charge another, so hosts can override it.
@@ -161,17 +161,17 @@ def skb_truesize(ip_bytes: int) -> int:
     for size in _KMALLOC:
         if data <= size:
             return size + _SK_BUFF
-    raise ValueError(f"packet of {ip_bytes} bytes: larger than an MTU of 1500 makes")
+    raise ValueError(f"packet of {ip_bytes} bytes: larger than with an MTU of 1500")
 
 
 def tcp_truesize(segment_bytes: int) -> int:
-    """Return the truesize, in bytes, of a TCP segment; of 0 bytes: of an acknowledgement."""
+    """Return the truesize, in bytes, of a TCP segment; one of 0 bytes is an acknowledgement."""
     return skb_truesize(segment_bytes + _TCP_WITH_TIMESTAMPS + _IPV4)
 
 
 def udp_truesizes(payload_bytes: int) -> tuple[int, ...]:
     """Return the truesize, in bytes, of each IP packet of a UDP datagram, in order.
 
-    The receiver's socket is charged their sum: reassembly keeps the fragments as they came.
+    The receiver's socket is charged their sum, because reassembly keeps the fragments.
     """
     return tuple(skb_truesize(size) for size in ip_packets(payload_bytes))

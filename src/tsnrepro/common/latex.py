@@ -1,4 +1,4 @@
-"""Text as LaTeX source."""
+"""Escaping of text for LaTeX."""
 
 import re
 
@@ -14,17 +14,17 @@ SPECIAL = {
     "~": r"\textasciitilde{}",
     "%": r"\%",
 }
-"""What prints each character that is a command."""
-_LONG_SUM = re.compile(r"[0-9a-f]{24,}")
-_JOINTS = re.compile(r"([./+-]|\\_)(?=\S)")
+"""Source of each special character."""
+_LONG_CHECKSUM = re.compile(r"[0-9a-f]{24,}")
+_SEPARATORS = re.compile(r"([./+-]|\\_)(?=\S)")
 
 
 def escape(text: str) -> str:
-    """Return plain text as LaTeX source that prints it."""
+    """Return the LaTeX source of plain text."""
     return "".join(SPECIAL.get(letter, letter) for letter in text)
 
 
 def breakable(name: str) -> str:
-    """Return a key, path or checksum that may break behind its joints, without hyphens."""
-    jointed = _JOINTS.sub(r"\1\\allowbreak{}", escape(name))
-    return _LONG_SUM.sub(lambda match: re.sub("(.{8})", r"\1\\allowbreak{}", match[0]), jointed)
+    """Return the source of a key, path or checksum that may break after separators."""
+    source = _SEPARATORS.sub(r"\1\\allowbreak{}", escape(name))
+    return _LONG_CHECKSUM.sub(lambda match: re.sub("(.{8})", r"\1\\allowbreak{}", match[0]), source)

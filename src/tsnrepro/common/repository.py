@@ -61,8 +61,8 @@ def git_in(repository: Path) -> list[str]:
     return ["git", "-c", f"safe.directory={folder}", "-C", folder]
 
 
-def refuse_unwritable(folders: Iterable[str | Path]) -> None:
-    """Stop before measuring if the results could not be written.
+def check_writable(folders: Iterable[str | Path]) -> None:
+    """Check that folders can be written, before anything is measured.
 
     Raises
     ------

@@ -1,7 +1,7 @@
-"""The names of the hosts and ports of a testbed: a talker, two switches and a listener.
+"""Names of a testbed's hosts and ports: a talker, two switches and a listener.
 
 talker eth0 --- p0 sw1 m0 === m0 sw2 p0 --- eth0 listener
-m1 === m1            (one pair a member path)
+m1 === m1            (one pair per member path)
 """
 
 TALKER, LISTENER = "talker", "listener"
@@ -11,5 +11,5 @@ HOST_PORT, CARD = "p0", "eth0"
 
 
 def member_names(paths: int) -> list[str]:
-    """Return the names of the member links, which are those of both switches' ports to them."""
+    """Return the names of the member links, and of both switches' ports to them."""
     return [f"m{path}" for path in range(paths)]

@@ -17,7 +17,7 @@ from tsnrepro.experiments.latency import analysis as latency
 from tsnrepro.experiments.latency.figures import tail
 from tsnrepro.experiments.loss.analysis import SWEEP, places, trials_of_question
 from tsnrepro.explore.load import RawTrial
-from tsnrepro.records.outputs import ARRIVALS, HALF_ROUND_TRIPS, SOCKPERF_LOG
+from tsnrepro.records.store import ARRIVALS, HALF_ROUND_TRIPS, SOCKPERF_LOG
 from tsnrepro.results.figures import COLOURS, GREY, LABELS, MARKERS, STYLES, note_empty, style
 from tsnrepro.stats.long_series import Series
 

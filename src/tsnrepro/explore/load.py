@@ -16,7 +16,7 @@ import pandas as pd
 from tsnrepro.common.errors import RecordError
 from tsnrepro.common.repository import root
 from tsnrepro.explore.show import RawTrial
-from tsnrepro.records.runs import listed_trial, open_run
+from tsnrepro.records.store import open_run, read_listed_trial
 from tsnrepro.records.tables import load_trials
 from tsnrepro.records.values import VALUES_FILE, load_file
 from tsnrepro.stats.long_series import Series
@@ -140,7 +140,7 @@ class Measured:
             store, manifest = open_run(folder / "run.json")
             for entry in manifest["trials"]:
                 if entry["trial"] == trial:
-                    return RawTrial(store, listed_trial(store, entry))
+                    return RawTrial(store, read_listed_trial(store, entry))
         raise RecordError(f"no trial '{trial}'", repr(self), "Names are in the column `trial`")
 
     def _manifest(self, experiment: str) -> Path:

@@ -12,7 +12,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from tsnrepro.config import files as campaigns
-from tsnrepro.imports.imported import is_imported
+from tsnrepro.imports.manifest import is_imported
 from tsnrepro.records.store import RawStore, is_done, read_trial
 from tsnrepro.runner.plan import planned_trials
 
@@ -60,7 +60,7 @@ def planned(experiment: str, testbed: str, campaign: str) -> pd.DataFrame:
     attempts = campaigns.campaign(campaign).attempts
     rows = []
     for item in planned_trials(experiment, testbed, campaign):
-        ended = store.ended(item.trial)
+        ended = store.attempt_statuses(item.trial)
         if item.stopping_rule and not ended:
             continue  # measured only if the stopping rule requires it
         recorded = is_done(ended, attempts)

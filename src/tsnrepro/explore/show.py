@@ -9,7 +9,8 @@ from typing import Any
 
 from tsnrepro.common.errors import RecordError
 from tsnrepro.config.files import raw_root
-from tsnrepro.records.store import DOCUMENT, PARTIAL_PREFIX, SUMS, RawStore
+from tsnrepro.records.files import PARTIAL_PREFIX
+from tsnrepro.records.store import DOCUMENT, SUMS, RawStore
 
 COLUMNS = 80
 _HEAD_LINES = 8

@@ -1,1 +1,1 @@
-"""Data sets of others: what they measured, read through a mapping into the raw store."""
+"""Imports: third-party data sets, read through a mapping into the raw store."""

@@ -1,8 +1,8 @@
-"""Files of a data set: which count, found by pattern; each read once, its NUL bytes counted.
+"""Files of a data set: selected by pattern, read once, NUL bytes removed and counted.
 
-Regular files below the folder count, and links that end at such a file inside the folder. What
-else the folder holds (links to folders, to nothing or out of the folder, FIFOs, sockets, devices,
-names that are not printable UTF-8) is never opened, and is named in the report.
+Regular files below the folder are read, and links to such files inside the folder. Other entries
+(links to folders, to nothing or out of the folder, FIFOs, sockets, devices, names that are not
+printable UTF-8) are never opened; the report lists them.
 """
 
 import hashlib
@@ -16,23 +16,22 @@ from pathlib import Path
 from typing import Any
 
 from tsnrepro.common.errors import RecordError
-from tsnrepro.imports.refusal import HEAD_BYTES, NoMeasurementError, says_generated
-from tsnrepro.records.store import Batch
+from tsnrepro.imports.screening import HEAD_BYTES, NoMeasurementError, generated_mark
+from tsnrepro.records.files import Batch
 
-# What some shells write when a tool's output is redirected to a file.
+# Some shells write UTF-16 when a tool's output is redirected to a file.
 _UTF_16_MARKS = (b"\xff\xfe", b"\xfe\xff")
-_PASSED_OVER = (".git", "__pycache__")
-# Logs of single packets are read in blocks, small enough for the processor's cache; everything
-# else is read whole.
+_IGNORED_FOLDERS = (".git", "__pycache__")
+# Packet logs are read in blocks that fit into the processor's cache, other files as a whole.
 _BLOCK_BYTES = 1 << 21
-_LONGEST_LINE = 1 << 24
-_WHOLE_BYTES = 1 << 26
-# The bytes of larger files are not kept until all files are read.
-_KEPT_BYTES = 1 << 22
+_MAX_LINE_BYTES = 1 << 24
+_MAX_WHOLE_BYTES = 1 << 26
+# The content of larger files is released as soon as they are read.
+_MAX_KEPT_BYTES = 1 << 22
 
 
 class SourceFile:
-    """One file: where it is, its bytes and their SHA-256.
+    """One file: its path, content and SHA-256.
 
     Parameters
     ----------
@@ -50,14 +49,14 @@ class SourceFile:
     def __init__(self, path: Path, relative: str) -> None:
         self.path, self.relative = path, relative
         self.parsed: dict[str, Any] = {}
-        """What a reader keeps for the next table that reads the same file."""
+        """Parsed content, for the next table that reads the same file."""
         with self._opened() as file:
             self._state = _state(file.fileno())
             self._first = file.read(HEAD_BYTES)
 
     def _opened(self):
         try:
-            # Without O_NONBLOCK a FIFO would keep us waiting for its writer.
+            # Without O_NONBLOCK, opening a FIFO blocks until it has a writer.
             handle = os.open(self.path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         except OSError as error:
             raise RecordError(f"cannot be read: {error.strerror}", self.relative) from error
@@ -78,12 +77,12 @@ class SourceFile:
         Raises
         ------
         NoMeasurementError
-            It is larger than a file of its format can sensibly be.
+            It is larger than 64 MiB, which no file of a format that is read whole needs.
         """
         with self._opened() as file:
-            data = file.read(_WHOLE_BYTES + 1)
-            if len(data) > _WHOLE_BYTES:
-                limit = f"{_WHOLE_BYTES >> 20} MiB"
+            data = file.read(_MAX_WHOLE_BYTES + 1)
+            if len(data) > _MAX_WHOLE_BYTES:
+                limit = f"{_MAX_WHOLE_BYTES >> 20} MiB"
                 raise NoMeasurementError(f"it is larger than {limit}", "", "Split it")
             self._check_same(file.fileno())
         return data
@@ -91,7 +90,9 @@ class SourceFile:
     def _check_same(self, handle: int) -> None:
         if _state(handle) != self._state:
             raise RecordError(
-                "the file changed while it was read", self.relative, "Import again when it is still"
+                "the file changed while it was read",
+                self.relative,
+                "Import again when it is complete",
             )
 
     @cached_property
@@ -104,40 +105,40 @@ class SourceFile:
 
     @property
     def known_sha256(self) -> str | None:
-        """The checksum, but of a file that is too large and was not read."""
-        if "sha256" in self.__dict__ or self.size <= _WHOLE_BYTES:
+        """The checksum; None for a large file that was not read."""
+        if "sha256" in self.__dict__ or self.size <= _MAX_WHOLE_BYTES:
             return self.sha256
         return None
 
     @property
-    def is_wide(self) -> bool:
-        """Whether every other byte is a NUL by the encoding and not by accident."""
+    def is_utf16(self) -> bool:
+        """Whether the file begins with a byte order mark of UTF-16."""
         return self._first[:2] in _UTF_16_MARKS
 
     @cached_property
     def nul_bytes(self) -> int:
-        """The number of NUL bytes that a crash or a full disk left in a text."""
-        if self.is_wide or ("data" not in self.__dict__ and self.size > _WHOLE_BYTES):
+        """The number of NUL bytes in a text, as left by a crash or a full disk."""
+        if self.is_utf16 or ("data" not in self.__dict__ and self.size > _MAX_WHOLE_BYTES):
             return 0
         return self.data.count(0)
 
     @cached_property
     def clean(self) -> bytes:
-        """The bytes as UTF-8 or ASCII and without NUL bytes."""
+        """The content as UTF-8 or ASCII without NUL bytes."""
         return self._cleaned(self.data)
 
     def _cleaned(self, data: bytes) -> bytes:
-        if self.is_wide:
+        if self.is_utf16:
             return data.decode("utf-16", "replace").encode()
         return data.translate(None, b"\0")
 
     @cached_property
     def head(self) -> bytes:
-        """The first 64 KiB, cleaned: only the beginning says what a file is."""
+        """The first 64 KiB, cleaned."""
         return self._cleaned(self._first)
 
     def blocks(self) -> Iterator[bytes]:
-        """Yield the file in blocks of whole lines, cleaned; a second thread takes the checksum.
+        """Yield the file in blocks of whole lines, cleaned; a second thread computes the checksum.
 
         Raises
         ------
@@ -145,7 +146,7 @@ class SourceFile:
             A line is longer than 16 MiB.
         """
         digest, hashing, nul_bytes, rest = hashlib.sha256(), None, 0, b""
-        wide = self._first[:2] if self.is_wide else b""
+        wide = self._first[:2] if self.is_utf16 else b""
         with self._opened() as file, ThreadPoolExecutor(1) as pool:
             while raw := file.read(_BLOCK_BYTES):
                 _await(hashing)
@@ -157,7 +158,7 @@ class SourceFile:
                     yield _narrow(whole, wide)
                     continue
                 rest += raw
-                if len(rest) > _LONGEST_LINE:
+                if len(rest) > _MAX_LINE_BYTES:
                     raise NoMeasurementError("it has a line of more than 16 MiB")
             _await(hashing)
             if rest:
@@ -166,7 +167,7 @@ class SourceFile:
         self.__dict__ |= {"sha256": digest.hexdigest(), "nul_bytes": nul_bytes}
 
     def text(self, encoding: str = "utf-8") -> str:
-        """Return the text, without NUL bytes and byte order mark.
+        """Return the text without NUL bytes and byte order mark.
 
         Raises
         ------
@@ -175,7 +176,7 @@ class SourceFile:
         """
         wide = encoding.lower().replace("_", "-").startswith(("utf-16", "utf-32", "utf16", "utf32"))
         try:
-            if wide or self.is_wide:
+            if wide or self.is_utf16:
                 text = self.data.decode(encoding if wide else "utf-16")
             else:
                 text = self.clean.decode(encoding)
@@ -184,28 +185,28 @@ class SourceFile:
             raise RecordError(
                 f"not text in {encoding}: {error}"[:300],
                 self.relative,
-                "Name its encoding in the mapping (csv: {encoding: latin-1}), or store it as UTF-8",
+                "Set its encoding in the mapping (csv: {encoding: latin-1}), or store it as UTF-8",
             ) from error
 
-    def said(self) -> str:
-        """Return what a tool printed; bytes that are not text become question marks."""
+    def tool_output(self) -> str:
+        """Return the text of a tool's output; bytes that are not UTF-8 are replaced."""
         return self.clean.decode("utf-8", "replace").removeprefix("\ufeff")
 
     def release(self) -> None:
-        """Let go of the bytes of a large file; checksum and count of NUL bytes stay."""
-        if self.size > _KEPT_BYTES and "data" in self.__dict__:
+        """Release the content of a large file; checksum and count of NUL bytes stay."""
+        if self.size > _MAX_KEPT_BYTES and "data" in self.__dict__:
             _ = self.sha256, self.nul_bytes
             for name in ("data", "clean"):
                 self.__dict__.pop(name, None)
         self.parsed.clear()
 
-    def keep(self, batch: Batch, final: Path) -> None:
+    def add_to(self, batch: Batch, final: Path) -> None:
         """Add the file, as it was read, to a batch.
 
         Raises
         ------
         RecordError
-            The file is not what it was a moment ago.
+            The file has changed since it was read.
         """
         if "data" in self.__dict__:
             batch.file(final, self.data)
@@ -215,10 +216,10 @@ class SourceFile:
                 self._check_same(file.fileno())
 
     @cached_property
-    def says_generated(self) -> str | None:
-        """The words by which the file or its path says that it was not measured, else None."""
+    def generated_mark(self) -> str | None:
+        """The part of the file or its path that declares it generated, or None."""
         path = self.relative.replace("_", " ")
-        return says_generated(path) or says_generated(self.head.decode("utf-8", "replace"))
+        return generated_mark(path) or generated_mark(self.head.decode("utf-8", "replace"))
 
 
 def _state(handle: int) -> tuple[int, int, int]:
@@ -250,19 +251,19 @@ def _narrow(block: bytes, wide: bytes) -> bytes:
 
 
 def printable(name: str) -> str:
-    """Return a name as it can be shown: what is not printable UTF-8 is escaped."""
+    """Return a name with all that is not printable UTF-8 escaped."""
     text = name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
-def files_below(folder: Path) -> tuple[list[str], dict[str, str]]:
-    """Return the files of a data set by path below its folder, and what else lies there and why.
+def list_files(folder: Path) -> tuple[list[str], dict[str, str]]:
+    """Return the files of a data set, and the entries that are not read.
 
     Returns
     -------
     tuple
-        The paths of files that can be read, sorted, with ``/`` between parts; and a reason for
-        each other entry.
+        The paths of files that can be read, relative to the folder, sorted, with ``/`` between
+        parts; and the reason for each other entry.
     """
     top, found, others = os.path.realpath(folder), [], {}
     waiting = [""]
@@ -278,15 +279,15 @@ def files_below(folder: Path) -> tuple[list[str], dict[str, str]]:
             if printable(entry.name) != entry.name:
                 others[printable(relative)] = "its name is not printable UTF-8"
             elif entry.is_dir(follow_symlinks=False):
-                waiting += [relative] if entry.name not in _PASSED_OVER else []
-            elif reason := _not_read(entry, top):
+                waiting += [relative] if entry.name not in _IGNORED_FOLDERS else []
+            elif reason := _why_not_read(entry, top):
                 others[relative] = reason
             else:
                 found.append(relative)
     return sorted(found), others
 
 
-def _not_read(entry: os.DirEntry, top: str) -> str | None:
+def _why_not_read(entry: os.DirEntry, top: str) -> str | None:
     """Return why an entry that is not a folder is not read, else None."""
     if not entry.is_symlink():
         return None if entry.is_file() else "it is not a regular file (a FIFO, socket or device)"
@@ -298,14 +299,14 @@ def _not_read(entry: os.DirEntry, top: str) -> str | None:
     return None if os.path.isfile(target) else "it is a link to nothing that can be read"
 
 
-def matching(paths: list[str], patterns: list[str]) -> list[str]:
+def matching_paths(paths: list[str], patterns: list[str]) -> list[str]:
     """Return the paths that fit one of the patterns (``*``, ``?``, ``[...]``, ``**``)."""
     pieces = [pattern.split("/") for pattern in patterns]
     return [path for path in paths if any(_fits(path.split("/"), one) for one in pieces)]
 
 
 def _fits(path: list[str], pattern: list[str]) -> bool:
-    # Where in the path the pattern can have come to: the time is bounded, whatever the pattern.
+    # The parts of the path that the pattern can have reached: bounded time for any pattern.
     reached = {0}
     for piece in pattern:
         if piece == "**":

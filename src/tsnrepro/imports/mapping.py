@@ -1,8 +1,8 @@
-"""Mappings: where in a data set the columns of our tables are, and in which units.
+"""Mappings: which columns of a data set are the fields of an experiment, and their units.
 
 A mapping is YAML. Each of its tables names files by pattern, the rows in them, and the experiment
 whose trials the rows are. Each field of that experiment is a column, a part of the file's name, or
-a constant. Nothing is guessed: a field that is not named is missing, and a column of rates or times
+a constant. Nothing is guessed: a field without a source is missing, and a column of rates or times
 without a unit is an error.
 """
 
@@ -29,12 +29,12 @@ _Character = Annotated[str, Key(min_length=1, max_length=1)]
 Patterns = Annotated[list[Annotated[str, Key(min_length=1, max_length=400)]], Key(min_length=1)]
 Quantity = Literal["half round trip", "round trip", "one way"]
 _Format = Literal["json", "csv", "iperf3", "sockperf", "times", "mausezahn"]
-NEEDED = {
+REQUIRED_FIELDS = {
     "loss": ("configuration", "payload_bytes"),
     "tcp": ("configuration",),
     "latency": ("configuration", "payload_bytes"),
 }
-_OF_TOOLS = {
+_TOOL_EXPERIMENTS = {
     "iperf3": ("loss", "tcp"),
     "sockperf": ("latency",),
     "times": ("latency",),
@@ -42,13 +42,13 @@ _OF_TOOLS = {
 }
 INTERVALS = "intervals"
 # What data sets write for a missing value.
-NOTHING = ("", "NA", "N/A", "n/a", "nan", "NaN", "null", "None", "-")
+MISSING_VALUES = ("", "NA", "N/A", "n/a", "nan", "NaN", "null", "None", "-")
 
 
 class FieldSource(ConfigModel):
     """Source of one field: exactly one of ``column``, ``from_name`` and ``constant``.
 
-    A plain value instead of these keys is a constant in the unit of our column.
+    A plain value instead of these keys is a constant in the unit of the field.
     """
 
     column: str | None = None
@@ -62,7 +62,7 @@ class FieldSource(ConfigModel):
     layer: Literal["payload", "frame", "wire"] = "payload"
     """Layer of a rate: UDP payload, frames with FCS, or the wire (L1)."""
     values: dict[str, str | int | float] = Key(default_factory=dict)
-    """Our value by the data set's value."""
+    """Value of the field by value of the data set."""
     missing: list[Scalar] = Key(default_factory=list)
     """Further values that mean that the field is missing; empty cells, NA, nan and null always do.
     """
@@ -231,8 +231,10 @@ class MappedTable(ConfigModel):
 
     @property
     def source_tool(self) -> str | None:
-        """The program that measured, where it is known."""
-        return self.tool or (self.format if self.format in _OF_TOOLS.keys() - {"times"} else None)
+        """The measuring program, if known."""
+        return self.tool or (
+            self.format if self.format in _TOOL_EXPERIMENTS.keys() - {"times"} else None
+        )
 
     @property
     def groups(self) -> set[str]:
@@ -246,8 +248,8 @@ class MappedTable(ConfigModel):
         self._check_patterns()
         for name, source in self.fields.items():
             self._check_field(name, source)
-        absent = [n for n in NEEDED[self.experiment] if n not in self.fields]
-        # iperf3's JSON says its payload itself; all else comes from here.
+        absent = [n for n in REQUIRED_FIELDS[self.experiment] if n not in self.fields]
+        # iperf3's JSON contains the payload.
         if absent and not (self.format == "iperf3" and absent == ["payload_bytes"]):
             raise ValueError(f"fields lacks {', '.join(absent)}; a constant is accepted")
         columns = [source.column for source in self.fields.values()]
@@ -256,7 +258,7 @@ class MappedTable(ConfigModel):
         return self
 
     def _check_format(self) -> None:
-        if self.experiment not in _OF_TOOLS.get(self.format, (self.experiment,)):
+        if self.experiment not in _TOOL_EXPERIMENTS.get(self.format, (self.experiment,)):
             raise ValueError(f"format {self.format} does not support {self.experiment}")
         if self.format == "iperf3" and self.rows not in ("", INTERVALS):
             raise ValueError(f"rows of iperf3: leave it out, or {INTERVALS}")
@@ -292,28 +294,28 @@ class MappedTable(ConfigModel):
         column = column_of(self.experiment, name)
         if column is None:
             more = ", drop_<place>" if self.experiment == "loss" else ""
-            there = ", ".join(COLUMNS[self.experiment]) + more
-            raise ValueError(f"{self.experiment} has no field '{name}'; there are: {there}")
+            known = ", ".join(COLUMNS[self.experiment]) + more
+            raise ValueError(f"{self.experiment} has no field '{name}'; there are: {known}")
         if source.from_name and source.from_name not in self.groups:
             raise ValueError(f"{name}: name_pattern has no group '{source.from_name}'")
         if source.layer != "payload" and (
             column.quantity != "rate" or "payload_bytes" not in self.fields
         ):
             raise ValueError(f"{name}: layer is for rates, and needs payload_bytes")
-        if source.timezone and column.quantity != "moment":
+        if source.timezone and column.quantity != "timestamp":
             raise ValueError(f"{name}: timezone is for times of day")
         _check_unit(name, source, column.quantity)
 
 
 def match_names(pattern: str, names: list[str]) -> list[dict[str, str] | None]:
-    """Return the named groups of a pattern found in each name, None where it is not found.
+    """Return the named groups of a pattern in each name, None where it does not match.
 
-    RE2's time is linear in the names, whatever the pattern.
+    RE2's time is linear in the names for any pattern.
 
     Raises
     ------
     ValueError
-        RE2 does not know such a pattern.
+        RE2 does not support the pattern.
     """
     import pyarrow as pa  # noqa: PLC0415 - most mappings have no such pattern
     from pyarrow import compute  # noqa: PLC0415
@@ -330,8 +332,8 @@ def _check_times(form: str, times: Times | None) -> None:
 
 
 def _check_unit(name: str, source: FieldSource, quantity: str) -> None:
-    if quantity in ("word", "moment"):
-        if source.unit and not (quantity == "moment" and source.unit in units.FACTORS["time"]):
+    if quantity in ("text", "timestamp"):
+        if source.unit and not (quantity == "timestamp" and source.unit in units.FACTORS["time"]):
             raise ValueError(f"{name}: it has no unit")
     elif source.unit is None:
         if quantity != "count" and source.constant is None:
@@ -394,7 +396,7 @@ class MappingFile:
     sha256: str
 
 
-def shipped() -> list[str]:
+def mapping_names() -> list[str]:
     """Return the names of the mappings in config/imports."""
     return sorted(path.stem for path in (root() / "config" / "imports").glob("*.yaml"))
 
@@ -414,7 +416,7 @@ def load_mapping(mapping: Path | str) -> MappingFile:
         raise ConfigurationError(
             "no such mapping",
             str(mapping),
-            f"Give the path of a YAML file, or one of: {', '.join(shipped()) or 'none'}",
+            f"Give the path of a YAML file, or one of: {', '.join(mapping_names()) or 'none'}",
         )
     values = read_yaml(path)
     try:

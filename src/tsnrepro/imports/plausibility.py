@@ -1,6 +1,6 @@
-"""Numbers that cannot be right: rates against counts and the line, statistics against each other.
+"""Plausibility of imported numbers: rates against counts and link rate, statistics in themselves.
 
-Each check says in words what contradicts what; a number that is only unusual passes.
+Each check returns a description of the contradiction; numbers that are only unusual pass.
 """
 
 import math
@@ -12,32 +12,32 @@ from tsnrepro.records.columns import QUANTILES, STATISTICS
 
 Numbers = Mapping[str, float]
 
-# What two programs' clocks, rounding and a test's ends may make two accounts of one rate differ.
+# Two values of one rate may differ by clocks, rounding and the ends of a test.
 _AGREEMENT = 1.25
 _LINE_MARGIN = 1.05
-# A talker may fall short of its target, and a target exceed any line, but not by this much.
+# A talker may miss its target, and a target may exceed the link rate, but not by this factor.
 _TARGET_FACTOR = 100
 _LOSS_POINTS = 2.0
-# A set of rates that all stay below this share of the line is in another unit, or says why not.
+# Rates that are all below this share of the link rate are taken to be in another unit.
 _SHARE_OF_LINE = 1 / 500
 # Measured ratios of a mean to an extreme vary by percents from row to row.
 _RATIO_SPREAD = 1e-3
 _ROWS_TO_COMPARE = 3
-# Means that differ by this factor have quantiles that differ.
-_MEANS_APART = 1.2
+# Means that differ by this factor have different quantiles.
+_MEAN_FACTOR = 1.2
 _COUNTS = ("sent", "received", "observations")
 _RATES = ("offered_mbps", "delivered_mbps", "goodput_mbps", "sent_mbps")
 
 
 def wrong_rates(row: Numbers, link_mbps: float | None) -> Iterator[str]:
-    """Yield what in a row's rates contradicts its counts, its times, its loss or the line.
+    """Yield contradictions of a row's rates to its counts, times, loss and link rate.
 
     Parameters
     ----------
     row
-        Columns of one trial of ``loss`` or ``tcp``, in our units; rates are of UDP or TCP payload.
+        Columns of one trial of ``loss`` or ``tcp``, in their units; rates are payload rates.
     link_mbps
-        The line's rate where it is known.
+        The link rate, if known.
     """
     seconds = row.get("send_seconds") or row.get("duration_s")
     payload, offered, delivered = map(row.get, ("payload_bytes", "offered_mbps", "delivered_mbps"))
@@ -92,7 +92,7 @@ def _beyond_line(row: Numbers, link_mbps: float) -> Iterator[str]:
 
 
 def wrong_rates_of_all(rows: Sequence[Numbers], link_mbps: float | None) -> str | None:
-    """Return why the rates of a file are in another unit than the mapping says, else None."""
+    """Return why the rates of a file seem to be in another unit than stated, or None."""
     rates = [row[name] for row in rows for name in _RATES if row.get(name)]
     if link_mbps and rates and max(rates) < link_mbps * _SHARE_OF_LINE:
         return f"its highest rate is {max(rates):.4g} Mb/s on a line of {link_mbps:g} Mb/s"
@@ -100,19 +100,19 @@ def wrong_rates_of_all(rows: Sequence[Numbers], link_mbps: float | None) -> str 
 
 
 def wrong_statistics(row: Numbers, digits: Mapping[str, float]) -> Iterator[str]:
-    """Yield what no observations can have in a row's statistics of latency.
+    """Yield contradictions within a row's statistics of latency.
 
-    Quantiles are in order and between the extremes; the mean lies where the quantiles let it; the
-    standard deviation is at most what mean and extremes allow (Bhatia and Davis, American
-    Mathematical Monthly 107(4), 2000), and no quantile is further from the mean than it allows
-    (Cantelli's inequality).
+    Quantiles are in order and between the extremes; the mean is within the limits set by the
+    quantiles; the standard deviation is at most what mean and extremes allow (Bhatia and Davis,
+    American Mathematical Monthly 107(4), 2000), and no quantile is further from the mean than it
+    allows (Cantelli's inequality).
 
     Parameters
     ----------
     row
-        Columns of one trial, in our units.
+        Columns of one trial, in their units.
     digits
-        By column, the unit of the last digit that was written, in our units.
+        Unit in the last place by column, in its unit.
     """
     order = [name for name in ("min_us", *QUANTILES, "max_us") if name in row]
     for low, high in pairwise(order):
@@ -167,22 +167,22 @@ def _wrong_deviation(
 
 
 def zeros_against_counts(rows: Sequence[Numbers]) -> str | None:
-    """Return what contradicts itself in rows whose rates and times are all zero, else None."""
+    """Return the contradiction in rows whose rates and times are all zero, or None."""
     results = [row[name] for row in rows for name in (*_RATES, *STATISTICS) if name in row]
     if not results or any(results):
         return None
     total = {name: sum(row.get(name, 0) for row in rows) for name in _COUNTS}
     counted = [f"{name} {number:g}" for name, number in total.items() if number]
-    said = f", although it counts {', '.join(counted)}" if counted else ""
-    return f"every rate and time in it is zero{said}"
+    although = f", although it counts {', '.join(counted)}" if counted else ""
+    return f"every rate and time in it is zero{although}"
 
 
 def computed_statistics(rows: Sequence[Numbers]) -> list[str]:
     """Return the statistics of a file that were computed and not measured.
 
-    So are placeholders: one and the same multiple of the mean in every row (half of it, twice it,
-    a tenth of it), or one and the same number though the means differ. An extreme, a quantile or a
-    standard deviation that was measured is neither; only a minimum may be constant.
+    These are the same multiple of the mean in every row (half, twice, a tenth), or the same number
+    in every row although the means differ. Measured extremes, quantiles and standard deviations
+    are neither; only a minimum may be constant.
     """
     found = []
     for name in STATISTICS[1:]:
@@ -198,7 +198,7 @@ def computed_statistics(rows: Sequence[Numbers]) -> list[str]:
         elif (
             len({value for _, value in pairs}) == 1
             and name != "min_us"
-            and max(means) > _MEANS_APART * min(means)
+            and max(means) > _MEAN_FACTOR * min(means)
         ):
             found.append(
                 f"{name} is {pairs[0][1]:g} in all {len(pairs)} rows, "
@@ -208,7 +208,7 @@ def computed_statistics(rows: Sequence[Numbers]) -> list[str]:
 
 
 def against_log(row: Numbers, log: Numbers, digits: Mapping[str, float]) -> Iterator[str]:
-    """Yield where a summary contradicts the observations that it sums up."""
+    """Yield contradictions of a summary to its observations."""
     if "observations" in row and row["observations"] != log["observations"]:
         yield f"its log holds {log['observations']:g} of {row['observations']:g} observations"
         return

@@ -1,61 +1,54 @@
-"""Files of a data set read by the tables of a mapping: rows become trials, or reasons why not."""
+"""Reading of files by the tables of a mapping: each row becomes a trial or a reason why not."""
 
 import hashlib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from importlib import import_module
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 from tsnrepro.common.errors import RecordError
 from tsnrepro.imports import plausibility
 from tsnrepro.imports.files import SourceFile
-from tsnrepro.imports.imported import ORIGINALS
+from tsnrepro.imports.manifest import ORIGINALS
 from tsnrepro.imports.mapping import MappedTable, Observations, match_names
-from tsnrepro.imports.readers.row import DataRow, FileRows, numbers_of, one_row, statistics
-from tsnrepro.imports.refusal import NoMeasurementError, refuse_empty
-from tsnrepro.imports.rows import (
-    Converted,
+from tsnrepro.imports.readers import read_observations, read_rows
+from tsnrepro.imports.readers.row import DataRow, numbers_of, statistics
+from tsnrepro.imports.screening import NoMeasurementError, check_has_data
+from tsnrepro.imports.trials import (
+    ConvertedRow,
     ImportedTrial,
-    chosen,
-    complete,
+    check_and_complete,
     convert,
-    reason_for,
+    matches,
+    matching_reason,
     trial_of,
 )
-from tsnrepro.records.store import canonical
+from tsnrepro.records.files import canonical_json
 
 _BRACES = re.compile(r"\{([^{}]+)\}")
-_READERS = {
-    "csv": "csv_rows",
-    "json": "json_rows",
-    "iperf3": "iperf3_rows",
-    "mausezahn": "mausezahn",
-    "sockperf": "sockperf_rows",
-}
 _UNITS_REMEDY = (
-    "Correct its unit or leave the column out; if it is right, say why under implausible"
+    "Correct its unit or leave the column out; if it is right, explain it under implausible"
 )
-# In letters of up to four bytes; a file name has at most 255.
-_LONGEST_NAME = 60
+# Characters have up to four bytes, and a file name at most 255.
+_MAX_NAME_CHARACTERS = 60
 
 
 @dataclass
 class TableReading:
-    """What one file gave by one table."""
+    """The trials that one table finds in one file, and the rows that are none."""
 
     trials: list[ImportedTrial] = field(default_factory=list)
     contents: list[str] = field(default_factory=list)
-    """A checksum of the row or file that each trial came from: those of copies are equal."""
+    """Checksum of the row or file that each trial came from; copies have equal ones."""
     skipped: list[tuple[str, str]] = field(default_factory=list)
     skipped_rows: int = 0
-    elsewhere: int = 0
-    """Rows that the table's ``where`` leaves to others."""
+    excluded: int = 0
+    """Rows that the table's ``where`` excludes."""
 
 
 class DataFolder:
-    """The files of a data set, each read once; what was read stays while its file is used."""
+    """The files of a data set, each read once and kept while it is used."""
 
     def __init__(self, root: Path, paths: list[str]) -> None:
         self.root = root
@@ -76,9 +69,9 @@ class DataFolder:
         return self.used[relative]
 
 
-def original_of(file: SourceFile) -> str:
-    """Return where the store keeps a file, below the testbed's folder."""
-    return f"{ORIGINALS}/{file.sha256}/{file.path.name[-_LONGEST_NAME:]}"
+def original_path(file: SourceFile) -> str:
+    """Return the path of a file's copy in the store, relative to the testbed's folder."""
+    return f"{ORIGINALS}/{file.sha256}/{file.path.name[-_MAX_NAME_CHARACTERS:]}"
 
 
 def read_file(
@@ -95,74 +88,75 @@ def read_file(
     name, table
         The table and its name in the mapping.
     link_mbps
-        The line's rate where the mapping says it.
+        The link rate, if the mapping states it.
 
     Raises
     ------
     NoMeasurementError
-        The file is to be refused, and why.
+        The file is not a measurement.
     RecordError
-        The mapping does not fit the file, or a row contradicts itself: file, row, what, remedy.
+        The mapping does not fit the file, or a row contradicts itself; ``where`` is file and row.
     """
     try:
         return _read(folder, file, name, table, link_mbps)
     except RecordError as error:
-        place = file.relative
-        if error.where and error.where != place:
-            place = f"{place}, {error.where}"
-        raise RecordError(error.what, place, error.remedy) from error
+        where = file.relative
+        if error.where and error.where != where:
+            where = f"{where}, {error.where}"
+        raise RecordError(error.what, where, error.remedy) from error
 
 
 def _read(
     folder: DataFolder, file: SourceFile, name: str, table: MappedTable, link_mbps: float | None
 ) -> TableReading:
-    refuse_empty(file.head)
+    check_has_data(file.head)
     groups = _groups(file, table)
-    if table.generated is None and (words := file.says_generated):
+    if table.generated is None and (mark := file.generated_mark):
         raise NoMeasurementError(
-            f"it says that it was not measured: '{words}'",
+            f"it declares that it was not measured: '{mark}'",
             "",
-            "Set generated: true, and it is labelled so; or false, if it was measured all the same",
+            "Set generated: true to label it so, or false if it was measured",
         )
-    found = _rows(file, table)
+    found = read_rows(file, table)
     outcome = TableReading(skipped=list(found.skipped), skipped_rows=found.skipped_rows)
-    measured: list[tuple[DataRow, Converted, dict[str, Any]]] = []
+    measured: list[tuple[DataRow, ConvertedRow, dict[str, Any]]] = []
     for row in found.rows:
-        if not chosen(row, table.where):
-            outcome.elsewhere += 1
-        elif reason := reason_for(row, table.skip):
-            outcome.skipped.append((row.place, reason))
+        if not matches(row, table.where):
+            outcome.excluded += 1
+        elif reason := matching_reason(row, table.skip):
+            outcome.skipped.append((row.location, reason))
             outcome.skipped_rows += 1
         else:
-            of_row: dict[str, Any] = {"file": file.relative, "sha256": file.sha256}
-            of_row |= {"original": original_of(file), "table": name, "row": row.place}
+            source: dict[str, Any] = {"file": file.relative, "sha256": file.sha256}
+            source |= {"original": original_path(file), "table": name, "row": row.location}
             converted = convert(row, table, groups)
-            if reason := reason_for(row, table.failed):
-                _add(outcome, trial_of(converted, table, of_row, reason), row, file, table)
+            if reason := matching_reason(row, table.failed):
+                _add(outcome, trial_of(converted, table, source, reason), row, file, table)
                 continue
             if found.has_observations:
-                of_row["observations"] = _how(file, table.format, table)
+                source["observations"] = _observations_source(file, table.format, table)
             elif table.observations:
-                of_row["observations"] = _attach(folder, row, converted, table, groups)
-            complete(converted, table)
-            measured.append((row, converted, of_row))
-    _refuse([converted for _, converted, _ in measured], table, link_mbps)
-    for row, converted, of_row in measured:
-        _add(outcome, trial_of(converted, table, of_row), row, file, table)
+                source["observations"] = _add_statistics(folder, row, converted, table, groups)
+            check_and_complete(converted, table)
+            measured.append((row, converted, source))
+    _check_plausible([converted for _, converted, _ in measured], table, link_mbps)
+    for row, converted, source in measured:
+        _add(outcome, trial_of(converted, table, source), row, file, table)
     return outcome
 
 
 def _add(
     outcome: TableReading, trial: ImportedTrial, row: DataRow, file: SourceFile, table: MappedTable
 ) -> None:
-    # Of a table the row's own cells count, wherever it stands; of a tool's output the whole file.
-    content = file.sha256 + row.place
+    # Rows of tables are copies if their cells are equal, outputs of tools if the files are.
+    content = file.sha256 + row.location
     if table.format in ("csv", "json"):
         content = hashlib.sha256(repr(sorted(row.cells.items())).encode("utf-8", "replace"))
         content = content.hexdigest()
-    said = [trial.experiment, trial.factors, trial.result, trial.started, trial.failure, content]
+    identity = [trial.experiment, trial.factors, trial.result, trial.started]
+    identity += [trial.failure, content]
     outcome.trials.append(trial)
-    outcome.contents.append(hashlib.sha256(canonical(said)).hexdigest())
+    outcome.contents.append(hashlib.sha256(canonical_json(identity)).hexdigest())
 
 
 def _groups(file: SourceFile, table: MappedTable) -> dict[str, str | None]:
@@ -174,23 +168,8 @@ def _groups(file: SourceFile, table: MappedTable) -> dict[str, str | None]:
     return dict(groups)
 
 
-def _rows(file: SourceFile, table: MappedTable) -> FileRows:
-    if table.times is None:
-        # A module a format: most imports need neither NumPy nor pyarrow.
-        reader = import_module(f"tsnrepro.imports.readers.{_READERS[table.format]}")
-        return reader.read(file, table)
-    from tsnrepro.imports.readers import packet_times  # noqa: PLC0415
-
-    found = packet_times.read(file, table.times, table.row_range)
-    known = statistics(found.latencies_us) | {"sent": found.sent, "received": found.received}
-    if found.span_s > 0:
-        known["valid_seconds"] = found.span_s
-    skipped = {"skipped": found.skipped, "skipped_rows": found.skipped_rows}
-    return one_row(known, has_observations=True, **skipped)
-
-
-def _refuse(rows: list[Converted], table: MappedTable, link_mbps: float | None) -> None:
-    """Refuse numbers that were not measured, or not in the units that the mapping says."""
+def _check_plausible(rows: list[ConvertedRow], table: MappedTable, link_mbps: float | None) -> None:
+    """Raise for numbers that were not measured, or not in the units that the mapping states."""
     numbers = [row.numbers() for row in rows]
     if reason := plausibility.zeros_against_counts(numbers):
         raise NoMeasurementError(reason)
@@ -206,53 +185,53 @@ def _refuse(rows: list[Converted], table: MappedTable, link_mbps: float | None) 
         for row in rows:
             if wrong := next(plausibility.wrong_statistics(row.numbers(), row.digits), None):
                 remedy = "Correct the columns or their units, or name wrong ones in ignored_columns"
-                raise RecordError(wrong, row.place, remedy)
+                raise RecordError(wrong, row.location, remedy)
     elif not table.implausible:
         for row in rows:
             if wrong := next(plausibility.wrong_rates(row.numbers(), link_mbps), None):
-                raise RecordError(wrong, row.place, _UNITS_REMEDY)
+                raise RecordError(wrong, row.location, _UNITS_REMEDY)
         if wrong := plausibility.wrong_rates_of_all(numbers, link_mbps):
             raise RecordError(wrong, "", _UNITS_REMEDY)
 
 
-def _how(file: SourceFile, kind: str, table: MappedTable) -> dict[str, Any]:
-    """Return what is needed to read a trial's observations again, years later."""
+def _observations_source(file: SourceFile, kind: str, table: MappedTable) -> dict[str, Any]:
+    """Return where and how a trial's observations can be read again."""
     times = table.observations.times if table.observations else table.times
     return {
         "file": file.relative,
         "sha256": file.sha256,
-        "original": original_of(file),
+        "original": original_path(file),
         "format": kind,
         "times": times.model_dump() if times else None,
         "row_range": table.row_range if table.format == "times" else None,
-        # sockperf says itself whether it logged whole round trips.
+        # A log of sockperf states whether it has whole round trips.
         "halve": kind == "times" and table.latency_quantity == "round trip",
     }
 
 
-def _attach(
+def _add_statistics(
     folder: DataFolder,
     row: DataRow,
-    converted: Converted,
+    converted: ConvertedRow,
     table: MappedTable,
     groups: Mapping[str, str | None],
 ) -> dict[str, Any]:
-    """Read the file of a row's observations and fill in the statistics that the row lacks."""
-    from tsnrepro.imports.observations import read_observations  # noqa: PLC0415
-
+    """Read a row's observations, add the statistics that it lacks, and return their source."""
     assert table.observations is not None
     relative = _filled(table.observations, row, groups)
     if relative not in folder.paths:
-        raise RecordError(f"there is no file of its observations, {relative}", row.place)
+        raise RecordError(f"there is no file of its observations, {relative}", row.location)
     file = folder.file(relative)
-    how = _how(file, table.observations.format, table)
-    known = statistics(read_observations(file, how))
-    file.release()  # a log of observations is large, and the next row has its own
-    wrong = plausibility.against_log(converted.numbers(), numbers_of(known), converted.digits)
-    if said := next(wrong, None):
-        raise RecordError(f"{relative}: {said}", row.place, "Correct the row, or leave it out")
+    source = _observations_source(file, table.observations.format, table)
+    known = statistics(read_observations(file, source))
+    file.release()  # logs are large, and the next row has another one
+    problems = plausibility.against_log(converted.numbers(), numbers_of(known), converted.digits)
+    if problem := next(problems, None):
+        raise RecordError(
+            f"{relative}: {problem}", row.location, "Correct the row, or leave it out"
+        )
     converted.values = known | converted.values
-    return how
+    return source
 
 
 def _filled(observations: Observations, row: DataRow, groups: Mapping[str, str | None]) -> str:
@@ -262,5 +241,5 @@ def _filled(observations: Observations, row: DataRow, groups: Mapping[str, str |
 
     filled = _BRACES.sub(value, observations.file)
     if ".." in PurePosixPath(filled).parts or PurePosixPath(filled).is_absolute():
-        raise RecordError(f"'{filled}' leaves the data set's folder"[:200], row.place)
+        raise RecordError(f"'{filled}' leaves the data set's folder"[:200], row.location)
     return filled

@@ -1,4 +1,4 @@
-"""What an import took, refused and passed over, to be read by whoever started it."""
+"""The report of an import: files imported and refused, rows skipped."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -8,7 +8,7 @@ _SHOWN = 12
 
 
 @dataclass(frozen=True)
-class TakenFile:
+class ImportedFile:
     """A file whose rows became trials by one table of the mapping."""
 
     file: str
@@ -24,7 +24,7 @@ class TakenFile:
 
 @dataclass(frozen=True)
 class RefusedFile:
-    """A file that gave no trial, and why."""
+    """A file without trials, and the reason."""
 
     file: str
     reason: str
@@ -39,7 +39,7 @@ class RefusedFile:
 
 @dataclass(frozen=True)
 class SkippedRow:
-    """A row that gave no trial, and why."""
+    """A row without a trial, and the reason."""
 
     file: str
     row: str
@@ -53,29 +53,29 @@ class ImportReport:
     testbed: str
     folder: str
     mapping: str
-    taken: list[TakenFile] = field(default_factory=list)
+    imported: list[ImportedFile] = field(default_factory=list)
     refused: list[RefusedFile] = field(default_factory=list)
     copies: list[SkippedRow] = field(default_factory=list)
-    """Rows and files that repeat others byte for byte, and are not counted twice."""
+    """Rows and files that repeat others, and are not counted twice."""
     skipped: list[SkippedRow] = field(default_factory=list)
     skipped_rows: int = 0
-    """All rows that were passed over; ``skipped`` names the first of each file."""
+    """Number of all skipped rows; ``skipped`` has the first ones of each file."""
     nul_bytes: dict[str, int] = field(default_factory=dict)
-    """NUL bytes that were taken out, by file."""
+    """Number of NUL bytes that were removed, by file."""
     unnamed: list[str] = field(default_factory=list)
-    """Files that no pattern of the mapping fits."""
+    """Files that no pattern of the mapping matches."""
     unread: dict[str, str] = field(default_factory=dict)
-    """What else lies in the folder, and why it was not read."""
+    """Other entries of the folder, and why they are not read."""
     unmatched: list[tuple[str, str]] = field(default_factory=list)
-    """Table and pattern that fit no file."""
+    """Table and pattern that match no file."""
     left_out: list[tuple[str, str, str]] = field(default_factory=list)
-    """Table, column and reason, as the mapping says them."""
+    """Table, column and reason, from the mapping."""
     trials: dict[str, int] = field(default_factory=dict)
     """Measured trials by experiment."""
     failed: int = 0
     """Trials that the data set records as failed."""
     written: int = 0
-    """Trials that the store did not hold before."""
+    """Trials that were not in the store before."""
     environment: str = ""
     """Digest of the facts of the import."""
 
@@ -92,18 +92,18 @@ class ImportReport:
         if self.skipped_rows > len(self.skipped):
             skipped.append(f"{self.skipped_rows - len(self.skipped)} more rows")
         parts = {
-            "taken": list(map(str, self.taken)),
+            "imported files": list(map(str, self.imported)),
             "refused": list(map(str, self.refused)),
             "copies, not counted twice": _rows(self.copies),
-            "passed over": skipped,
-            "NUL bytes taken out": [f"{file}: {n}" for file, n in self.nul_bytes.items()],
+            "skipped rows": skipped,
+            "NUL bytes removed": [f"{file}: {n}" for file, n in self.nul_bytes.items()],
             "left out by the mapping": [f"{t}, {c}: {why}" for t, c, why in self.left_out],
-            "patterns that fit no file": [f"{t}: {pattern}" for t, pattern in self.unmatched],
-            "files that no pattern names": self.unnamed,
+            "patterns that match no file": [f"{t}: {pattern}" for t, pattern in self.unmatched],
+            "files that no pattern matches": self.unnamed,
             "not read": [f"{name}: {why}" for name, why in self.unread.items()],
         }
         for what, items in parts.items():
-            # What was refused is shown in full: each of it may be a mistake.
+            # Refused files are shown in full: each may be a mistake.
             lines += _shortened(what, items, len(items) if what == "refused" else _SHOWN)
         return "\n".join(lines)
 
@@ -117,9 +117,9 @@ def _rows(rows: list[SkippedRow]) -> list[str]:
     return lines
 
 
-def _shortened(what: str, items: list[str], most: int) -> Iterator[str]:
+def _shortened(what: str, items: list[str], limit: int) -> Iterator[str]:
     if items:
         yield f"  {what}:"
-        yield from (f"    {item}" for item in items[:most])
-    if len(items) > most:
-        yield f"    and {len(items) - most} more"
+        yield from (f"    {item}" for item in items[:limit])
+    if len(items) > limit:
+        yield f"    and {len(items) - limit} more"

@@ -1,11 +1,11 @@
-"""Units that columns of an import may have, and how many of ours one of theirs is."""
+"""Units of imported columns and their conversion factors."""
 
 from fractions import Fraction
 from functools import cache
 
 from tsnrepro.common.errors import ConfigurationError
 
-# Factors to bit/s, to a share of one, to seconds, to bytes, to one.
+# Factors to bit/s, to a ratio, to seconds, to bytes, to one.
 _RATE = {
     1: ("bit/s", "bits/s", "bits/sec", "b/s", "bps"),
     8: ("B/s", "byte/s", "bytes/s", "Bytes/sec"),
@@ -44,8 +44,8 @@ FACTORS: dict[str, dict[str, Fraction]] = {
 
 
 @cache
-def factor(quantity: str, unit: str, own: str) -> Fraction:
-    """Return how many ``own`` one ``unit`` is, exactly.
+def factor(quantity: str, unit: str, target: str) -> Fraction:
+    """Return the exact factor from ``unit`` to the unit ``target``.
 
     Raises
     ------
@@ -57,7 +57,7 @@ def factor(quantity: str, unit: str, own: str) -> Fraction:
         raise ConfigurationError(
             f"'{unit}' is not a unit of a {quantity}", "", f"There are: {', '.join(units)}"
         )
-    return units[unit] / units[own]
+    return units[unit] / units[target]
 
 
 def scaled(number: int | float, by: Fraction) -> int | float:

@@ -1,17 +1,16 @@
-"""How the kernels are compiled: on a bare pointer, once, and never loaded from a stale cache.
+"""Compilation of the model's kernels with numba: records at bare pointers, and a safe disk cache.
 
-Kernels work on the run's memory (see :mod:`tsnrepro.model.layout`) through a pointer to its first
-word: one machine word to pass, no reference count, no negative indices. ``memory[address]`` means
-the same as on the numpy array that it points to, and so does a record at an address
-(:func:`record_at`), which is a pointer, too. Nothing checks that the address lies within;
-:data:`CHECKED` compiles the kernels for the array itself instead, where both are checked.
+Kernels access the memory of a run (see :mod:`tsnrepro.model.layout`) by a pointer to its first
+word: one machine word as an argument, no reference count, no negative indices. ``memory[address]``
+means the same as on the numpy array that it points to, and so does a record at an address
+(:func:`record_at`), which is a pointer too. Addresses are not checked; with :data:`CHECKED` the
+kernels are compiled for the array instead, with bounds checks.
 
-A kernel may be given records, but must not return one or put it into a tuple: numba copies it then.
+Records may be arguments of kernels, but not results or items of tuples, where numba copies them.
 
-numba's disk cache looks only at the file of the function it stores, so a kernel stored whole would
-outlive a change in a kernel of another file that it calls. Here only entry points are stored, and
-each is a closure over a digest of every source file of the model, which numba makes part of the
-key.
+numba's disk cache only considers the file of the cached function, so a cached kernel would survive
+a change of a kernel of another file that it calls. Therefore only entry points are cached, and each
+is a closure over a digest of all source files of the model, which numba makes part of the key.
 """
 
 import hashlib
@@ -33,7 +32,7 @@ from numba.extending import intrinsic, lower_builtin, overload
 F = TypeVar("F", bound=Callable[..., Any])
 
 CHECKED: Final = os.environ.get("TSNREPRO_MODEL_CHECKED", "") not in ("", "0")
-"""Whether kernels are compiled with bounds checks, for tests of the kernels: many times slower."""
+"""Whether kernels are compiled with bounds checks, for tests: many times slower."""
 
 _WORDS: Final = types.CPointer(types.int64)
 _ARRAY: Final = types.Array(types.int64, 1, "C")
@@ -52,7 +51,7 @@ SOURCE_DIGEST = _digest()
 """56 bits of the SHA-256 of the model's source files."""
 
 
-def _place(context, builder, signature, arguments):
+def _address_of(context, builder, signature, arguments):
     index = context.cast(builder, arguments[1], signature.args[1], types.int64)
     word = context.get_value_type(types.int64)
     return builder.gep(arguments[0], [index], source_etype=word), word
@@ -60,17 +59,17 @@ def _place(context, builder, signature, arguments):
 
 def _type_load(typing_context, pointer, index):
     def generate(context, builder, signature, arguments):
-        place, word = _place(context, builder, signature, arguments)
-        return builder.load(place, typ=word)
+        address, word = _address_of(context, builder, signature, arguments)
+        return builder.load(address, typ=word)
 
     return types.int64(pointer, index), generate
 
 
 def _type_store(typing_context, pointer, index, value):
     def generate(context, builder, signature, arguments):
-        place, _ = _place(context, builder, signature, arguments)
+        address, _ = _address_of(context, builder, signature, arguments)
         value = context.cast(builder, arguments[2], signature.args[2], types.int64)
-        builder.store(value, place)
+        builder.store(value, address)
         return context.get_dummy_value()
 
     return types.void(pointer, index, value), generate
@@ -105,7 +104,7 @@ def _set_word(pointer, index, value):
 
 
 def kernel(function: F) -> F:
-    """Compile a function that other kernels call; it is stored as part of them."""
+    """Compile a function that other kernels call; it is cached as part of them."""
     return cast(F, njit(boundscheck=CHECKED, **_OPTIONS)(function))
 
 
@@ -115,11 +114,11 @@ def inlined(function: F) -> F:
 
 
 def entry_point(function: F) -> F:
-    """Compile a closure over :data:`SOURCE_DIGEST` that Python calls, and store it on disk.
+    """Compile a closure over :data:`SOURCE_DIGEST` that Python calls, and cache it on disk.
 
-    Python gives it the memory as :func:`handle`; it must do no more than pass :func:`words` of that
-    to a kernel, because numba removes stores to a pointer that it sees made and not used again.
-    Raises ValueError for a function that does not close over the digest: it could be loaded stale.
+    Its argument is a :func:`handle` of the memory; it must only pass :func:`memory_of` that to a
+    kernel, because numba removes stores to a pointer that is created and not used again. Raises
+    ValueError for a function that does not close over the digest, whose cache could be stale.
     """
     if SOURCE_DIGEST not in [cell.cell_contents for cell in function.__closure__ or ()]:
         raise ValueError(f"{function.__name__} must close over SOURCE_DIGEST")
@@ -127,31 +126,31 @@ def entry_point(function: F) -> F:
 
 
 def handle(memory: npt.NDArray[np.int64]) -> Any:
-    """Return what an entry point takes for a memory; the array must outlive the call."""
+    """Return the argument of an entry point for a memory; the array must outlive the call."""
     return memory if CHECKED else memory.ctypes.data
 
 
-def words(handed: Any) -> Any:
-    """Return what kernels index, from what an entry point was given (in compiled code only)."""
-    raise NotImplementedError("words() is for entry points")
+def memory_of(handle: Any) -> Any:
+    """Return the memory that kernels index, from an entry point's argument (compiled code only)."""
+    raise NotImplementedError("memory_of() is for entry points")
 
 
-@overload(words, inline="always")
-def _words(handed):
-    def from_address(handed):
-        return _pointer_to(handed)
+@overload(memory_of, inline="always")
+def _memory_of(handle):
+    def from_address(handle):
+        return _pointer_to(handle)
 
-    def from_array(handed):
-        return handed
+    def from_array(handle):
+        return handle
 
-    return from_address if isinstance(handed, types.Integer) else from_array
+    return from_address if isinstance(handle, types.Integer) else from_array
 
 
 def fields(*names: str, **others: Any) -> np.dtype:
     """Return the type of a record of words: those of ``others``, then an integer for each name.
 
     ``names`` are separated by spaces; ``others`` gives types of 8 bytes or multiples by name.
-    Raises ValueError for a name that a numpy record has for something else, as ``size``.
+    Raises ValueError for a name that is an attribute of numpy records, such as ``size``.
     """
     integers = [(name, np.int64) for name in " ".join(names).split()]
     if taken := sorted(set(dict(integers) | others) & set(dir(np.record))):
@@ -160,24 +159,24 @@ def fields(*names: str, **others: Any) -> np.dtype:
 
 
 def record(*names: str, **others: Any) -> tuple[np.dtype, int, Callable[[Any, int], Any]]:
-    """Return the type of a record (:func:`fields`), its words, and what gives it at an address."""
+    """Return the type of a record (:func:`fields`), its words, and its :func:`record_at`."""
     dtype = fields(*names, **others)
     return dtype, words_of(dtype), record_at(dtype)
 
 
 def words_of(dtype: np.dtype) -> int:
-    """Return how many words of memory a record takes."""
+    """Return the size of a record in words."""
     return dtype.itemsize // 8
 
 
 def offset_of(dtype: np.dtype, name: str) -> int:
-    """Return how many words behind a record's address a field of it stands."""
+    """Return the offset of a field in words from the record's address."""
     assert dtype.fields is not None
     return dtype.fields[name][1] // 8  # pyright: ignore[reportArgumentType]
 
 
 def read(dtype: np.dtype, memory: npt.NDArray[np.int64], address: int) -> Any:
-    """Return the values that a record has now, as Python's numbers by name (in Python only)."""
+    """Return the current values of a record as Python numbers by name (in Python only)."""
     record = memory[address : address + words_of(dtype)].view(_plain(dtype))[0]
     return SimpleNamespace(**dict(zip(dtype.names or (), record.item(), strict=True)))
 
@@ -189,9 +188,9 @@ def _plain(dtype: np.dtype) -> np.dtype:
 
 
 def record_at(dtype: np.dtype) -> Callable[[Any, int], Any]:
-    """Return what gives the record of this type at an address of a memory, to read and to write.
+    """Return the function that returns the record of this type at an address of a memory.
 
-    It is for Python, where the memory is an array, and for compiled code.
+    It can be called in Python, where the memory is an array, and in compiled code.
     """
     words, record = words_of(dtype), from_dtype(dtype)
 
@@ -219,8 +218,8 @@ def record_at(dtype: np.dtype) -> Callable[[Any, int], Any]:
             )
             with builder.if_then(wrong, likely=False):
                 context.call_conv.return_user_exc(builder, IndexError, ("record out of memory",))
-        place = builder.gep(memory, [index], source_etype=context.get_value_type(types.int64))
-        return builder.bitcast(place, context.get_value_type(record))
+        address = builder.gep(memory, [index], source_etype=context.get_value_type(types.int64))
+        return builder.bitcast(address, context.get_value_type(record))
 
     infer_global(at, types.Function(At))
     for memory in (_WORDS, _ARRAY):

@@ -1,16 +1,16 @@
-"""Where everything stands in the memory that the kernels work on.
+"""Memory layout of a run: the records that the kernels work on.
 
-The state of a run is one array of int64, the *memory*. What is in it is found by its *address* (an
-index), and is a record with named fields: ``at.sender(memory, address).charged`` reads or writes
-the memory itself, in Python and in compiled code alike. One array, because a compiled function
-takes an array as seven machine words: a call with one is cheap, with twenty it is not.
+The state of a run is one array of int64, the *memory*. Its parts are records with named fields,
+identified by their *address* (an index): ``layout.sender(memory, address).charged`` reads or writes
+the memory itself, both in Python and in compiled code. It is one array because an array is seven
+machine words as an argument of a compiled function, so that twenty would make calls expensive.
 
-All times are whole picoseconds (106 days in 63 bits), so nothing is rounded twice and nothing
-depends on the order of additions. An *edge* is a ring of frames from one element to another. An
-*element* is an egress port or the receiving side of a host; it takes the frames of its incoming
-edges in order of time and puts what becomes of them on outgoing edges. A *flow* is a stream on one
-part of its route: before replication, on one member path, or after elimination. A *hop* is what
-happens to a flow at an element, and its counts there.
+All times are integers in picoseconds (106 days in 63 bits), so that there is no accumulated
+rounding and no dependence on the order of additions. An *edge* is a ring of frames from one element
+to another. An *element* is an egress port or the receiving side of a host; it processes the frames
+of its incoming edges in order of time and puts them on outgoing edges. A *flow* is a stream on one
+part of its route: before replication, on one member path, or after elimination. A *hop* is the
+processing of a flow at an element, with its counters.
 """
 
 from typing import Final
@@ -20,14 +20,14 @@ import numpy as np
 from tsnrepro.model.compiled import fields, record
 
 NEVER: Final = 1 << 62
-"""A time that does not come."""
+"""A time that is never reached."""
 
 NONE: Final = -1
 """No address, no number, no frame."""
 
 LOG: Final = fields("start most room count")
-"""A log of the run: rows for Python to take between visits, their most, the most that one window
-can add, their number. A log without room for rows is not kept."""
+"""A log of the run: address of its rows, their maximum, the maximum per window, their number.
+Python empties logs between calls; one without room for rows is disabled."""
 
 RUN, _, run = record(
     "now window elements element_count senders sender_count started fault",
@@ -38,10 +38,10 @@ RUN, _, run = record(
 """The run, at address 0."""
 
 RING, _, ring = record("start mask read written")
-"""A ring: where it starts, its places less one (a power of two), how far it is read and written."""
+"""A ring: its start, its size (a power of two) less one, its read and its write position."""
 
 FRAME, FRAME_WORDS, frame = record("time sent ident meta")
-"""A frame: when it arrives, when its write call began, which datagram, and META_* packed."""
+"""A frame: arrival time, begin of its write call, number of its datagram, and META_* packed."""
 META_FLOW_MASK: Final = 0xFFFF
 META_FRAGMENT_SHIFT: Final = 16
 META_FRAGMENT_MASK: Final = 0x3F
@@ -49,10 +49,10 @@ META_LAST: Final = 1 << 23
 META_SEQ_SHIFT: Final = 32
 
 HELD, HELD_WORDS, held = record("until amount")
-"""What a port, a socket or a process holds: until when, how many bytes."""
+"""An allocation of a port, a socket or a process: end time and bytes."""
 
 EDGE, _, edge = record("sender", ring=RING)
-"""An edge: a ring of frames; acknowledgements go to the sender of the given address."""
+"""An edge: a ring of frames; for acknowledgements, the address of the sender they go to."""
 
 ELEMENT, _, element = record(
     "kind inputs input_count senders sender_count hops classes line_free select_at gap delay ahead",
@@ -74,12 +74,12 @@ QUEUE, QUEUE_WORDS, queue = record(
     ring=RING,
 )
 """A traffic class of a port: its ring of waiting frames, its bytes, its shaper. FIFO ports and
-receiving sides use the first one's ring for what they hold (:data:`HELD`)."""
+receiving sides use the first one's ring for allocations (:data:`HELD`)."""
 CLASSES: Final = 8
 ALWAYS_OPEN: Final = -1
 
 WINDOW, WINDOW_WORDS, window = record("opens closes")
-"""When a gate is open in its cycle; a window through the end of the cycle closes beyond it."""
+"""An open window of a gate in its cycle; it may extend beyond the end of the cycle."""
 
 HOP, HOP_WORDS, hop = record(
     "outs out_count sequence recover individual elimination after done_full done_last",
@@ -87,20 +87,20 @@ HOP, HOP_WORDS, hop = record(
     "arrived eliminated queue_drops sent lost_random lost_down wait_sum wait_max",
     "nic_drops handed_on duplicated",
 )
-"""A flow at an element, and its counts."""
+"""A flow at an element, with its counters."""
 
 OUT, OUT_WORDS, out = record("edge flow")
-"""Where a flow goes on from an element, and as which flow."""
+"""The next edge of a flow after an element, and its flow there."""
 
 GENERATOR, _, generator = record("number stuck event events_end")
-"""A sequence generator, and what goes wrong with it: its coming events, in order of time."""
+"""A sequence generator, and its future faults in order of time."""
 
 EVENT, EVENT_WORDS, event = record("time action")
 UNSTICK, STICK, RESTART = range(3)
 
 ELIMINATION, _, elimination = record("restart restarts_end functions function_count latent")
-"""What else there is to the elimination of a stream: the times of its restarts, the recovery
-functions that restart, the latent error detection."""
+"""Further parts of a stream's elimination: the times of its restarts, the recovery functions that
+restart, the latent error detection."""
 
 RECOVERY, _, recovery = record(
     "match length timeout take_no_sequence individual take_any last deadline head history",
@@ -116,14 +116,14 @@ LATENT, _, latent = record(
 ALARM, ALARM_WORDS, alarm = record("time moved")
 
 DURATION, _, duration = record("kind mean_ps phases random")
-"""A duration that is drawn anew each time."""
+"""A random duration."""
 
 STALLS, _, stalls = record("begins ends interval length")
-"""A sequence of stalls: the next one, and what the following ones are drawn from."""
+"""A sequence of stalls: the next one, and the durations of the following ones."""
 
 TIMES: Final = fields("total least most bins")
-"""Times that are counted; ``bins`` is the address of their histogram."""
-# Bins of 1/128 of an octave.
+"""Statistics of times; ``bins`` is the address of their histogram."""
+# Bins of 1/128 octave.
 HISTOGRAM_SUB_BITS: Final = 7
 HISTOGRAM_BINS: Final = 64 << HISTOGRAM_SUB_BITS
 
@@ -135,8 +135,7 @@ SENDER, _, sender = record(
     ring=RING,
     round_trip=TIMES,
 )
-"""One stream's process and socket at its talker. The ring holds what the socket is charged for
-(:data:`HELD`)."""
+"""One stream's process and socket at its talker. The ring has socket charges (:data:`HELD`)."""
 BURSTS, CONSTANT_RATE, POISSON, LISTED, SATURATING, TCP, PING_PONG = range(7)
 CALLS, ENTERS, BLOCKED, FINISHED, WAITS = range(5)
 UNLIMITED: Final = -1
@@ -150,7 +149,7 @@ LISTENER, _, listener = record(
     latency=TIMES,
     transit=TIMES,
 )
-"""A stream at its listener. The ring holds what the socket is charged for (:data:`HELD`)."""
+"""A stream at its listener. The ring has socket charges (:data:`HELD`)."""
 TO_PROCESS, TO_TCP_RECEIVER, TO_TCP_SENDER, TO_SERVER, TO_CLIENT = range(5)
 
 TRANSPORT, _, transport = record(
@@ -173,14 +172,14 @@ OUTSTANDING, SACKED, LOST = range(3)
 ACK_NUMBER_BITS: Final = 32
 ACK_OFFSET_BITS: Final = 16
 MOST_SEGMENTS: Final = 1 << 14
-"""Most segments a TCP window may hold, so that an acknowledgement packs into one word."""
+"""Most segments of a TCP window, so that an acknowledgement fits into one word."""
 
 PENDING, PENDING_WORDS, pending = record("ident mask")
-"""A datagram in reassembly, and which of its fragments have come."""
+"""A datagram in reassembly, and a mask of the fragments that have arrived."""
 PENDING_SLOTS: Final = 1024
-"""Datagrams of one stream that reassembly holds at a time; a newer one evicts the oldest."""
+"""Datagrams of one stream in reassembly at a time; a newer one evicts the oldest."""
 SEEN_SLOTS: Final = 65_536
-"""How far back a repeated datagram is told from a late one."""
+"""Number of recent datagrams that repeats are recognised among."""
 SEEN_WORDS: Final = SEEN_SLOTS // 64
 
 DELIVERY, DELIVERY_WORDS, delivery = record("stream datagram sent_ps arrived_ps delivered_ps")
@@ -193,4 +192,4 @@ ANSWER, ANSWER_WORDS, answer = record("stream request sent_ps answered_ps")
 been read."""
 
 STARTED, STARTED_WORDS, started = record("port datagram meta sent_ps queued_ps start_ps end_ps")
-"""One frame that starts at a port, as the kernels note it."""
+"""One frame that starts at a port, as logged by the kernels."""

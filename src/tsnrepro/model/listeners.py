@@ -1,14 +1,14 @@
 """The receiving side of a host: network card, stack, elimination, reassembly, socket, process.
 
-Every stage is first in, first out, so each frame is followed to its end at once: when it is read by
-the process, or where it is dropped.
+Every stage is first in, first out, so each frame is processed to its end at once: until the process
+has read it, or a stage drops it.
 """
 
-from tsnrepro.model import layout as at
+from tsnrepro.model import layout
 from tsnrepro.model.compiled import kernel
-from tsnrepro.model.lines import earliest_input, hop_of, pass_recovery, push, take
-from tsnrepro.model.rows import count_time, log_delivery
-from tsnrepro.model.senders import hold, let_go, work_until
+from tsnrepro.model.links import earliest_input, hop_of, pass_recovery, push, take
+from tsnrepro.model.recording import count_time, log_delivery
+from tsnrepro.model.senders import hold, release_until, work_until
 from tsnrepro.model.tcp import acknowledge_late, receive_segment
 from tsnrepro.model.variates import draw_duration
 
@@ -18,14 +18,14 @@ _WORD_MASK = 63
 
 @kernel
 def _through_card(memory, receiver, now):
-    """Return when the stack hands a frame up that arrives now, or NONE if the card is full."""
-    work = at.duration(memory, receiver.stack)
+    """Return when the stack has processed a frame that arrives now, or NONE if the card is full."""
+    work = layout.duration(memory, receiver.stack)
     if work.mean_ps == 0:
         return now
-    ring = at.queue(memory, receiver.classes).ring
-    let_go(memory, ring, now)
+    ring = layout.queue(memory, receiver.classes).ring
+    release_until(memory, ring, now)
     if ring.written - ring.read >= receiver.card_frames:
-        return at.NONE
+        return layout.NONE
     done = max(now, receiver.stack_free) + draw_duration(memory, work)
     receiver.stack_free = done
     hold(memory, ring, done, 1)
@@ -43,15 +43,17 @@ def _count_bits(word):
 
 @kernel
 def _reassemble(memory, listener, ident, fragment):
-    """Note a fragment; tell whether its datagram is now whole."""
+    """Record a fragment; return whether its datagram is now complete."""
     fragments = listener.fragments
     if fragments == 1:
         return True
-    pending = at.pending(memory, listener.pending + (ident % at.PENDING_SLOTS) * at.PENDING_WORDS)
+    pending = layout.pending(
+        memory, listener.pending + (ident % layout.PENDING_SLOTS) * layout.PENDING_WORDS
+    )
     whole = (1 << fragments) - 1
     there, mask = pending.ident, pending.mask
     if there < ident:
-        if there != at.NONE and mask != whole:
+        if there != layout.NONE and mask != whole:
             listener.incomplete += 1
             listener.pending_frames += _count_bits(mask)
         pending.ident = ident
@@ -66,17 +68,17 @@ def _reassemble(memory, listener, ident, fragment):
 
 @kernel
 def _is_repeat(memory, listener, ident):
-    """Tell whether a datagram was delivered before, looking back over the last 65,536."""
+    """Return whether a datagram was delivered before, among the last 65,536."""
     seen = listener.seen
     newest = listener.newest
     if ident > newest:
-        for skipped in range(max(newest + 1, ident - at.SEEN_SLOTS + 1), ident + 1):
-            slot = skipped % at.SEEN_SLOTS
+        for skipped in range(max(newest + 1, ident - layout.SEEN_SLOTS + 1), ident + 1):
+            slot = skipped % layout.SEEN_SLOTS
             memory[seen + (slot >> _WORD_BITS)] &= ~(1 << (slot & _WORD_MASK))
         listener.newest = ident
-    elif newest - ident >= at.SEEN_SLOTS:
+    elif newest - ident >= layout.SEEN_SLOTS:
         return False
-    slot = ident % at.SEEN_SLOTS
+    slot = ident % layout.SEEN_SLOTS
     word, bit = seen + (slot >> _WORD_BITS), 1 << (slot & _WORD_MASK)
     repeat = (memory[word] & bit) != 0
     memory[word] |= bit
@@ -85,7 +87,7 @@ def _is_repeat(memory, listener, ident):
 
 @kernel
 def _record(memory, listener, ident, times):
-    """Count a delivered datagram and its times (sent, arrived, delivered)."""
+    """Record a delivered datagram and its times (sent, arrived, delivered)."""
     sent, arrived, delivered = times
     listener.last = max(listener.last, delivered)
     count_time(memory, listener.latency, delivered - sent)
@@ -96,12 +98,12 @@ def _record(memory, listener, ident, times):
 
 @kernel
 def _to_socket(memory, listener, now):
-    """Return when the process has read a datagram that is whole now, or NONE if it is dropped."""
-    listener.charged -= let_go(memory, listener.ring, now)
+    """Return when the process has read a datagram complete now, or NONE if it is dropped."""
+    listener.charged -= release_until(memory, listener.ring, now)
     if listener.charged > listener.buffer:
         listener.socket_drops += 1
-        return at.NONE
-    work = draw_duration(memory, at.duration(memory, listener.work))
+        return layout.NONE
+    work = draw_duration(memory, layout.duration(memory, listener.work))
     begin = max(now, listener.free)
     done = work_until(memory, listener.stalls, begin, work)
     listener.free = done
@@ -112,36 +114,36 @@ def _to_socket(memory, listener, now):
 
 @kernel
 def _answer(memory, listener, read, sent, ident):
-    """Let the process that has read a request write its answer, and read on after that."""
-    cost = draw_duration(memory, at.duration(memory, listener.cost))
-    ring = at.edge(memory, listener.edge).ring
+    """Let the process that has read a request write its answer before it reads on."""
+    cost = draw_duration(memory, layout.duration(memory, listener.cost))
+    ring = layout.edge(memory, listener.edge).ring
     done = work_until(memory, listener.cost_stalls, read, cost)
     listener.free = done
     listener.answers += 1
     last = listener.fragments - 1
     for fragment in range(last + 1):
-        meta = listener.return_flow | (fragment << at.META_FRAGMENT_SHIFT)
+        meta = listener.return_flow | (fragment << layout.META_FRAGMENT_SHIFT)
         if fragment == last:
-            meta |= at.META_LAST
+            meta |= layout.META_LAST
         push(memory, ring, done, sent, ident, meta)
 
 
 @kernel
 def _to_process(memory, listener, now, frame):
     sent, ident, meta, arrived = frame
-    fragment = (meta >> at.META_FRAGMENT_SHIFT) & at.META_FRAGMENT_MASK
+    fragment = (meta >> layout.META_FRAGMENT_SHIFT) & layout.META_FRAGMENT_MASK
     if not _reassemble(memory, listener, ident, fragment):
         return
     listener.complete += 1
     delivered = _to_socket(memory, listener, now)
-    if delivered == at.NONE:
+    if delivered == layout.NONE:
         return
     listener.delivered += 1
     kind = listener.kind
-    if kind == at.TO_SERVER:
+    if kind == layout.TO_SERVER:
         _answer(memory, listener, delivered, sent, ident)
-    elif kind == at.TO_CLIENT:
-        push(memory, at.edge(memory, listener.edge).ring, delivered, sent, ident, meta)
+    elif kind == layout.TO_CLIENT:
+        push(memory, layout.edge(memory, listener.edge).ring, delivered, sent, ident, meta)
     if _is_repeat(memory, listener, ident):
         listener.duplicates += 1
         return
@@ -152,15 +154,15 @@ def _to_process(memory, listener, now, frame):
 
 
 @kernel
-def _hand_up(memory, receiver, now, frame):
-    """Give a frame of the stack to whom it is for."""
+def _deliver(memory, receiver, now, frame):
+    """Pass a frame from the stack to its socket or transport."""
     sent, ident, meta, arrived = frame
-    listener = at.listener(memory, at.hop(memory, hop_of(receiver, meta)).listener)
+    listener = layout.listener(memory, layout.hop(memory, hop_of(receiver, meta)).listener)
     listener.frames += 1
     kind = listener.kind
-    if kind == at.TO_TCP_SENDER:
-        push(memory, at.edge(memory, listener.edge).ring, now, sent, ident, meta)
-    elif kind == at.TO_TCP_RECEIVER:
+    if kind == layout.TO_TCP_SENDER:
+        push(memory, layout.edge(memory, listener.edge).ring, now, sent, ident, meta)
+    elif kind == layout.TO_TCP_RECEIVER:
         if receive_segment(memory, listener, now, sent, ident):
             _record(memory, listener, ident, (sent, arrived, now))
     else:
@@ -169,21 +171,21 @@ def _hand_up(memory, receiver, now, frame):
 
 @kernel
 def run_receiver(memory, receiver, end):
-    """Serve the receiving side of a host up to ``end``, which it does not reach."""
+    """Serve the receiving side of a host up to ``end``, exclusive."""
     while True:
         edge, arrived = earliest_input(memory, receiver)
         if arrived >= end:
             break
-        _, sent, ident, meta = take(memory, at.edge(memory, edge).ring)
+        _, sent, ident, meta = take(memory, layout.edge(memory, edge).ring)
         now = _through_card(memory, receiver, arrived)
-        if now == at.NONE:
-            hop = at.hop(memory, hop_of(receiver, meta))
+        if now == layout.NONE:
+            hop = layout.hop(memory, hop_of(receiver, meta))
             hop.arrived += 1
             hop.nic_drops += 1
             continue
         meta = pass_recovery(memory, receiver, meta, now)
-        if meta != at.NONE:
-            _hand_up(memory, receiver, now, (sent, ident, meta, arrived))
+        if meta != layout.NONE:
+            _deliver(memory, receiver, now, (sent, ident, meta, arrived))
     first = receiver.transports
     for place in range(first, first + receiver.transport_count):
-        acknowledge_late(memory, at.listener(memory, memory[place]), end)
+        acknowledge_late(memory, layout.listener(memory, memory[place]), end)

@@ -1,16 +1,17 @@
-"""Logs of a run as numpy arrays, one row a datagram or frame, and what is read from them.
+"""Logs of a run as numpy arrays, one row per datagram or frame, and queue depths from them.
 
-Times are in picoseconds of the model's true time. ``stream`` is the stream's place in the network's
-list. A run logs only what :func:`tsnrepro.model.engine.simulate` is asked for.
+Times are in picoseconds of the model's true time. ``stream`` is the stream's index in the network's
+list. A run logs only what the arguments of :func:`tsnrepro.model.engine.simulate` request.
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from tsnrepro.model import layout as at
+from tsnrepro.model import layout
 from tsnrepro.model.compiled import offset_of, words_of
 from tsnrepro.model.network import Network
 from tsnrepro.model.plan import LogRequest, Plan
@@ -19,14 +20,13 @@ from tsnrepro.model.routes import Port
 
 Block: TypeAlias = npt.NDArray[np.void]
 
-DELIVERY: Final = np.dtype(at.DELIVERY.descr)
-"""One datagram read by its listener for the first time: which stream, which datagram of it (from
-0), when its write began, when its last frame came to the listener's card, and when the process had
-read it."""
+DELIVERY: Final = np.dtype(layout.DELIVERY.descr)
+"""One datagram read by its listener for the first time: its stream, its number (from 0), the begin
+of its write, the arrival of its last frame at the listener's card, and the end of its reading."""
 
-ANSWER: Final = np.dtype(at.ANSWER.descr)
-"""One request of a ping-pong that was answered in time: when its write began, when its answer had
-been read."""
+ANSWER: Final = np.dtype(layout.ANSWER.descr)
+"""One request of a ping-pong that was answered in time: the begin of its write and the end of
+reading its answer."""
 
 DEPARTURE: Final = np.dtype(
     [
@@ -45,36 +45,36 @@ DEPARTURE: Final = np.dtype(
         ("end_ps", np.int64),
     ]
 )
-"""One frame that starts at a port: the port's place in the result's ``ports``, the stream (with
+"""One frame that starts at a port: the port's index in the result's ``ports``, the stream (with
 ``returns`` its acknowledgements or answers), the member path (-1: none), the fragment, whether it
-has an R-TAG and which number stands there, its bytes with FCS, the datagram (for answers the
-request, for acknowledgements a packed word), when the write began that it comes from, when it
-joined the queue, when its preamble began, when its last bit was sent."""
+has an R-TAG and its number, its bytes with FCS, the datagram (for answers the request, for
+acknowledgements a packed word), the begin of its write, and when it joined the queue, its preamble
+began and its last bit was sent."""
 
 _KINDS: Final = (
-    ("deliveries", at.DELIVERY, DELIVERY),
-    ("departures", at.STARTED, DEPARTURE),
-    ("answers", at.ANSWER, ANSWER),
+    ("deliveries", layout.DELIVERY, DELIVERY),
+    ("departures", layout.STARTED, DEPARTURE),
+    ("answers", layout.ANSWER, ANSWER),
 )
 
 
 def check_names(network: Network, requested: LogRequest) -> None:
-    """Raise ValueError for streams or ports to be logged that no frame passes."""
+    """Raise ValueError for requested streams or ports that are not in the network."""
     streams = {stream.name for stream in network.streams}
     ports = {f"{end}:{link.name}" for link in network.links for end in (link.a, link.b)}
-    for option, asked, known, words in (
+    for option, names, known, hint in (
         ("record: no stream", requested.streams or (), streams, "there are"),
         ("departures: no port", requested.ports, ports, "a port is node:link, one of"),
     ):
-        if unknown := sorted({*asked} - known):
-            raise ValueError(f"{option} {', '.join(unknown)} ({words} {', '.join(sorted(known))})")
+        if unknown := sorted({*names} - known):
+            raise ValueError(f"{option} {', '.join(unknown)} ({hint} {', '.join(sorted(known))})")
 
 
 class _Rows:
     """Rows in an array that grows by an eighth at a time, so that it is never much too large.
 
-    It grows in place (realloc, which moves the pages of a large array instead of copying them):
-    rows in blocks that are joined at the end would take twice the memory.
+    It grows in place (realloc moves the pages of a large array instead of copying them); joining
+    blocks at the end would take twice the memory.
     """
 
     def __init__(self, dtype: np.dtype, most: int) -> None:
@@ -82,7 +82,7 @@ class _Rows:
         self.left_out = 0
 
     def add(self, block: Block) -> None:
-        """Take a block over, as far as there may be more rows."""
+        """Append a block, up to the maximum number of rows."""
         end = min(self._most, self._used + len(block))
         self.left_out += self._used + len(block) - end
         if end > len(self._array):
@@ -91,13 +91,13 @@ class _Rows:
         self._used = end
 
     def array(self) -> Block:
-        """Return the rows; there cannot be more of them after this."""
+        """Return the rows; none can be added afterwards."""
         self._array.resize(self._used, refcheck=False)
         return self._array
 
 
-class Keeper:
-    """Takes the rows out of the kernels' logs: to the callbacks, and to keep.
+class LogCollector:
+    """Moves rows from the kernels' logs to callbacks and arrays.
 
     ``keep`` and ``callbacks`` are for deliveries, departures and answers, in this order.
     """
@@ -105,30 +105,30 @@ class Keeper:
     def __init__(
         self,
         plan: Plan,
-        most_rows: int,
+        max_rows: int,
         keep: tuple[bool, bool, bool],
         callbacks: tuple[Callable[[Block], None] | None, ...],
     ) -> None:
         self._memory, self._callbacks = plan.memory, callbacks
         self._rows = {
-            name: _Rows(dtype, most_rows)
+            name: _Rows(dtype, max_rows)
             for (name, _, dtype), kept in zip(_KINDS, keep, strict=True)
             if kept
         }
         self._flows = _FlowColumns(plan)
 
-    def take(self) -> None:
-        """Take all rows there are."""
-        counted, start = offset_of(at.LOG, "count"), offset_of(at.LOG, "start")
-        for (name, noted, dtype), callback in zip(_KINDS, self._callbacks, strict=True):
-            log = offset_of(at.RUN, name)
-            count = int(self._memory[log + counted])
+    def collect(self) -> None:
+        """Empty the kernels' logs."""
+        counts, start = offset_of(layout.LOG, "count"), offset_of(layout.LOG, "start")
+        for (name, source, dtype), callback in zip(_KINDS, self._callbacks, strict=True):
+            log = offset_of(layout.RUN, name)
+            count = int(self._memory[log + counts])
             if count == 0:
                 continue
-            self._memory[log + counted] = 0
+            self._memory[log + counts] = 0
             first = int(self._memory[log + start])
-            rows = self._memory[first : first + count * words_of(noted)].view(noted)
-            # A copy, because the memory is written again.
+            rows = self._memory[first : first + count * words_of(source)].view(source)
+            # A copy, because the memory is reused.
             block = self._flows.departures(rows) if name == "departures" else rows.astype(dtype)
             if callback is not None:
                 callback(block)
@@ -136,14 +136,14 @@ class Keeper:
                 self._rows[name].add(block)
 
     def logs(self) -> Logs:
-        """Return what was kept."""
+        """Return the logs."""
         arrays: dict[str, Any] = {name: rows.array() for name, rows in self._rows.items()}
         left_out = {name: rows.left_out for name, rows in self._rows.items() if rows.left_out}
         return Logs(**arrays, left_out=left_out)
 
 
 class _FlowColumns:
-    """What the rows of departures say by the number of the flow."""
+    """Columns of departures that depend on the flow."""
 
     def __init__(self, plan: Plan) -> None:
         flows = plan.graph.flows
@@ -157,19 +157,92 @@ class _FlowColumns:
         self._last = np.array([flow.frames[-1] for flow in flows])
 
     def departures(self, rows: Block) -> Block:
-        """Return rows of the kernels as rows of :data:`DEPARTURE`."""
+        """Convert rows of the kernels to :data:`DEPARTURE`."""
         meta = rows["meta"]
-        flow = meta & at.META_FLOW_MASK
+        flow = meta & layout.META_FLOW_MASK
         member = self._member[flow]
         block = np.empty(len(rows), DEPARTURE)
         block["port"] = self._port[rows["port"]]
         block["stream"] = self._stream[flow]
         block["returns"] = self._returns[flow]
         block["member"] = member
-        block["fragment"] = (meta >> at.META_FRAGMENT_SHIFT) & at.META_FRAGMENT_MASK
+        block["fragment"] = (meta >> layout.META_FRAGMENT_SHIFT) & layout.META_FRAGMENT_MASK
         block["tagged"] = member >= 0
-        block["sequence"] = np.where(member >= 0, (meta >> at.META_SEQ_SHIFT) & 0xFFFF, 0)
-        block["frame_bytes"] = np.where(meta & at.META_LAST, self._last[flow], self._full[flow])
+        block["sequence"] = np.where(member >= 0, (meta >> layout.META_SEQ_SHIFT) & 0xFFFF, 0)
+        block["frame_bytes"] = np.where(meta & layout.META_LAST, self._last[flow], self._full[flow])
         for name in ("datagram", "sent_ps", "queued_ps", "start_ps", "end_ps"):
             block[name] = rows[name]
         return block
+
+
+# --- queue depth ------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Depth:
+    """A queue's depth: ``held_bytes`` from each of ``times_ps`` to the next; shapes (n,)."""
+
+    times_ps: npt.NDArray[np.int64]
+    held_bytes: npt.NDArray[np.int64]
+
+    def reached_ps(self, held_bytes: int) -> int | None:
+        """Return when the queue first held so many bytes, or None."""
+        reached = np.flatnonzero(self.held_bytes >= held_bytes)
+        return int(self.times_ps[reached[0]]) if reached.size else None
+
+    def highest(self, edges_ps: npt.ArrayLike) -> npt.NDArray[np.int64]:
+        """Return the largest depth within each span of time, shape (spans,).
+
+        Parameters
+        ----------
+        edges_ps
+            Begins of the spans and the end of the last one, increasing, shape (spans + 1,).
+        """
+        edges = np.asarray(edges_ps, np.int64)
+        # The depth at the begin of a span counts too.
+        begins = np.searchsorted(self.times_ps, edges[:-1], side="right")
+        held = np.concatenate([[0], self.held_bytes])
+        ends = np.searchsorted(self.times_ps, edges[1:], side="left")
+        return np.array(
+            [held[a : max(a, b) + 1].max() for a, b in zip(begins, ends, strict=True)], np.int64
+        )
+
+
+def queue_depth(departures: Block) -> Depth:
+    """Return the depth of a port's queues over time.
+
+    Parameters
+    ----------
+    departures
+        All frames that left one port, in the type of :data:`DEPARTURE`.
+
+    Notes
+    -----
+    A frame is in its queue from its arrival until its last bit is sent, so that the log of
+    departures determines the depth exactly. At one instant memory is released before the next frame
+    is charged, as in the model's ports.
+    """
+    size = departures["frame_bytes"].astype(np.int64)
+    times = np.concatenate([departures["end_ps"], departures["queued_ps"]])
+    changes = np.concatenate([-size, size])
+    order = np.argsort(times, kind="stable")
+    return Depth(times[order], np.cumsum(changes[order]))
+
+
+def first_drop_ps(departures: Block) -> int | None:
+    """Return when the first dropped datagram arrived at a queue, or None.
+
+    Its time is interpolated between those of the frames around it, and so accurate to one gap.
+
+    Parameters
+    ----------
+    departures
+        All frames that left the queue, of one stream whose datagrams are single frames in order.
+    """
+    numbers, arrived = departures["datagram"], departures["queued_ps"]
+    gap = np.flatnonzero(np.diff(numbers) > 1)
+    if not gap.size:
+        return None
+    before, after = int(gap[0]), int(gap[0]) + 1
+    share = 1 / int(numbers[after] - numbers[before])
+    return int(arrived[before] + share * int(arrived[after] - arrived[before]))

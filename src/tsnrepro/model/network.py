@@ -1,7 +1,7 @@
-"""The description of a network: hosts, switches, links, ports, streams.
+"""Description of a network: hosts, switches, links, ports, streams.
 
-Every parameter is physical and has its unit in its name. Unknown keys are errors. Where a default
-stands, its source is given; where a value depends on the machine or the switch, there is none.
+Every parameter is physical and has its unit in its name. Unknown keys are errors. Defaults have a
+source; values that depend on the machine or the switch have no default.
 """
 
 import math
@@ -27,14 +27,14 @@ def _default(settings: type[BaseModel], name: str) -> Any:
     return settings.model_fields[name].default
 
 
-class _Part(BaseModel):
+class _Description(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
 
-class Duration(_Part):
-    """A time that is drawn anew each time: constant, or Erlang of a shape (1: exponential).
+class Duration(_Description):
+    """A random duration: constant, or Erlang with a shape (1: exponential).
 
-    An Erlang time of shape k has a coefficient of variation of 1 / sqrt(k).
+    An Erlang duration of shape k has a coefficient of variation of 1 / sqrt(k).
     """
 
     mean_ns: Annotated[float, Field(ge=0.0, le=1e12)]
@@ -42,11 +42,11 @@ class Duration(_Part):
     shape: Annotated[int, Field(ge=1, le=64)] = 1
 
 
-class Stalls(_Part):
-    """When the scheduler takes the processor from a sending or receiving process, and how long.
+class Stalls(_Description):
+    """Times during which the scheduler does not run a sending or receiving process.
 
-    ``interval`` runs from the end of one stall to the start of the next. Each process of a host
-    has its own sequence of stalls. Work in progress is interrupted and then taken up again.
+    ``interval`` is from the end of one stall to the start of the next. Each process of a host has a
+    separate sequence of stalls. Work in progress is interrupted and resumed.
     """
 
     interval: Duration
@@ -59,16 +59,16 @@ class Stalls(_Part):
         return self
 
 
-class EgressPort(_Part):
-    """An egress port: its queues and what chooses the next frame.
+class EgressPort(_Description):
+    """An egress port: its queues and its scheduler.
 
-    ``queue_bytes`` bounds each queue (with ``fifo`` there is one, else eight): frames with FCS,
-    held from arrival until the last bit is sent; a frame that does not fit is dropped (tail drop).
+    ``queue_bytes`` limits each queue (with ``fifo`` there is one, else eight): frames with FCS
+    count from arrival until the last bit is sent; a frame that does not fit is dropped (tail drop).
     ``strict_priority`` sends the highest class first and does not interrupt a frame. ``gates`` adds
     a time-aware shaper: with its guard band a frame starts only if its last bit leaves before its
     gate closes (IEEE Std 802.1Q-2022, 8.6.8.4, and always on in LAN966x); without it a frame that
-    started in the window may run over its end. With ``gate_toggle_ns`` the gates are enabled until
-    so long after ``gate_toggle_from_ns``, then disabled for so long, and so on: GateEnabled of
+    started in the window may exceed its end. With ``gate_toggle_ns`` the gates are enabled until
+    that time after ``gate_toggle_from_ns``, then disabled for as long, and so on: GateEnabled of
     8.6.9.4. The port's clock is ahead of true time by ``clock_offset_ns``. ``idle_slopes_mbps``
     gives classes a credit-based shaper (8.6.8.2), whose rates count preamble and gap. A closed gate
     freezes the credit.
@@ -89,11 +89,11 @@ class EgressPort(_Part):
                 "gates and idle slopes act on traffic classes: set scheduler: strict_priority"
             )
         if self.gate_toggle_ns and (self.gates is None or self.idle_slopes_mbps):
-            raise ValueError("gate_toggle_ns toggles gates, of a port without idle slopes")
+            raise ValueError("gate_toggle_ns needs gates and a port without idle slopes")
         return self
 
 
-class EndStation(_Part):
+class EndStation(_Description):
     """A talker or listener: its sockets, its processes, its network card.
 
     Sending: a write waits while the socket is charged ``send_buffer_bytes`` of truesize or more
@@ -118,18 +118,18 @@ class EndStation(_Part):
     stalls: Stalls | None = None
 
 
-class Switch(_Part):
+class Switch(_Description):
     """A store-and-forward switch: a frame joins its egress queue ``processing_ns`` after its end.
 
-    ``port`` holds for every port that the network does not list on its own.
+    ``port`` applies to every port that is not in the network's ``ports``.
     """
 
     port: EgressPort
     processing_ns: Annotated[float, Field(ge=0.0)] = 0.0
 
 
-class Span(_Part):
-    """A time: from ``from_ns`` until just before ``until_ns``; without that, to the end."""
+class Span(_Description):
+    """A span of time from ``from_ns`` to ``until_ns``, exclusive; to the end by default."""
 
     from_ns: Annotated[int, Field(ge=0)] = 0
     until_ns: Annotated[int, Field(ge=0)] | None = None
@@ -141,17 +141,17 @@ class Span(_Part):
         return self
 
 
-def _check_apart(what: str, spans: list[Span]) -> None:
+def _check_order(what: str, spans: list[Span]) -> None:
     for earlier, later in pairwise(spans):
         if earlier.until_ns is None or earlier.until_ns > later.from_ns:
             raise ValueError(f"{what} overlap or are out of order")
 
 
 class RandomLoss(Span):
-    """Frames lost independently of each other, where they start within the span.
+    """Independent loss of frames that start within the span.
 
-    A probability of 1 is a path that is dead without anyone being told. A chance is drawn for every
-    frame, also outside the span, so that another span meets the same chances.
+    A probability of 1 is a path that is silently down. A random number is drawn for every frame,
+    also outside the span, so that other spans have the same random numbers.
     """
 
     kind: Literal["random"] = "random"
@@ -159,21 +159,21 @@ class RandomLoss(Span):
 
 
 class Duplication(Span):
-    """Frames that a faulty link hands on twice, independently of each other.
+    """Independent duplication of frames by a faulty link.
 
-    The repeat comes right after the frame. As with :class:`RandomLoss`, the span is that of the
-    frame's start, and every frame draws its chance.
+    The repeat follows the frame immediately. As with :class:`RandomLoss`, the span is that of the
+    frame's start, and a random number is drawn for every frame.
     """
 
     probability: Probability
 
 
 class BurstLoss(Span):
-    """Gilbert-Elliott loss: two states, one step a frame, a loss probability in each state.
+    """Gilbert-Elliott loss: two states, one step per frame, a loss probability in each state.
 
     Source: E. N. Gilbert, Capacity of a burst-noise channel, Bell Syst. Tech. J. 39 (1960).
-    The line starts in the good state and steps before each frame, also outside the span, in which
-    alone frames are lost.
+    The link starts in the good state and steps before each frame, also outside the span; frames are
+    lost within the span only.
     """
 
     kind: Literal["burst"] = "burst"
@@ -183,12 +183,12 @@ class BurstLoss(Span):
     loss_in_good: Probability = 0.0
 
 
-class DuplexLink(_Part):
+class DuplexLink(_Description):
     """A full-duplex link between two nodes.
 
-    ``delay_ns`` is the propagation time from ``a`` to ``b``, ``reverse_delay_ns`` back (the same
-    where it is not given). Each direction loses and duplicates frames on its own; a failure, a time
-    in which frames on the link or sent into it are lost, takes both.
+    ``delay_ns`` is the propagation time from ``a`` to ``b``, ``reverse_delay_ns`` that from ``b``
+    to ``a`` (the same by default). Each direction loses and duplicates frames independently;
+    failures, during which frames on the link or sent to it are lost, affect both directions.
     """
 
     name: Name
@@ -208,16 +208,17 @@ class DuplexLink(_Part):
         return self
 
     @model_validator(mode="after")
-    def _failures_are_apart(self) -> Self:
-        _check_apart(f"failures of link {self.name}", self.failures)
+    def _failures_do_not_overlap(self) -> Self:
+        _check_order(f"failures of link {self.name}", self.failures)
         return self
 
 
-class Bursts(_Part):
-    """What iperf3 -u does: on every tick of a timer, send until the payload rate is reached.
+class Bursts(_Description):
+    """The process of iperf3 -u: on every tick of a timer, send until the payload rate is reached.
 
-    After each write the sender goes on while the payload sent so far is below rate x elapsed time,
-    else it waits for the next tick (iperf_check_throttle; --pacing-timer is 1000 us by default).
+    After each write the sender continues while the payload sent so far is below rate x elapsed
+    time, else it waits for the next tick (iperf_check_throttle; --pacing-timer is 1000 us by
+    default).
     """
 
     kind: Literal["bursts"] = "bursts"
@@ -225,22 +226,22 @@ class Bursts(_Part):
     timer_us: Annotated[float, Field(gt=0.0)] = 1000.0
 
 
-class ConstantRate(_Part):
+class ConstantRate(_Description):
     """One datagram every payload_bytes x 8 / rate, rounded down to the picosecond, no drift."""
 
     kind: Literal["constant"] = "constant"
     rate_mbps: RateMbps
 
 
-class Poisson(_Part):
+class Poisson(_Description):
     """Independent exponential gaps with the mean that gives the payload rate."""
 
     kind: Literal["poisson"] = "poisson"
     rate_mbps: RateMbps
 
 
-class Listed(_Part):
-    """A write at each of the given times, after the stream's start."""
+class Listed(_Description):
+    """A write at each of the given times after the stream's start."""
 
     kind: Literal["listed"] = "listed"
     times_ns: list[Annotated[int, Field(ge=0)]]
@@ -252,13 +253,13 @@ class Listed(_Part):
         return self
 
 
-class Saturating(_Part):
-    """A write as soon as the one before has returned."""
+class Saturating(_Description):
+    """A write as soon as the previous one has returned."""
 
     kind: Literal["saturating"] = "saturating"
 
 
-class SinglePath(_Part):
+class SinglePath(_Description):
     """The links from talker to listener, in order: no replication."""
 
     kind: Literal["single"] = "single"
@@ -266,31 +267,31 @@ class SinglePath(_Part):
 
     @property
     def first_link(self) -> str:
-        """The link on which the talker sends."""
+        """The link that the talker sends on."""
         return self.links[0]
 
 
 class LatentErrors(LatentSettings):
     """Latent error detection of a stream's recovery (IEEE Std 802.1CB-2017, 7.4.4; 10.4.1.12).
 
-    With every ``period_ms`` the packets discarded so far are compared with those that the member
-    paths should have brought beyond the ones passed; an alarm is a difference that has moved by
-    more than ``difference`` since it was last taken as the base, every ``reset_ms``. Both clocks
-    start with the run; where they meet, the test comes first. They need not be whole milliseconds.
+    Every ``period_ms`` the packets discarded so far are compared with those that the member paths
+    should have delivered beyond the ones passed; an alarm is a change of the difference by more
+    than ``difference`` since its last reset, every ``reset_ms``. Both timers start with the run; of
+    a test and a reset at the same time, the test is first. They need not be whole milliseconds.
     """
 
     period_ms: PositiveFloat = _default(LatentSettings, "period_ms")  # pyright: ignore
     reset_ms: PositiveFloat = _default(LatentSettings, "reset_ms")  # pyright: ignore
 
 
-class SequenceFaults(_Part):
-    """What goes wrong with the sequence functions of one stream, and when.
+class SequenceFaults(_Description):
+    """Faults of the sequence functions of one stream.
 
-    While the generator is stuck all frames get the number that came next when it began. A restart
-    of the generator makes the next number 0 (a switch that has been restarted, 7.4.1 of IEEE Std
-    802.1CB-2017). A restart of the recovery makes it forget all numbers and take any, those of the
-    member paths too; its counters go on, and it does not count as a reset. Each takes effect on the
-    frame that comes at that instant. What else a restart costs is a matter of link failures.
+    While the generator is stuck all frames get the number that was next at the begin. After a
+    restart of the generator the next number is 0 (as after a restart of a switch, 7.4.1 of IEEE Std
+    802.1CB-2017). A restart of the recovery functions, those of the member paths too, clears their
+    history, so that they accept any number; counters are kept, and it does not count as a reset.
+    Each takes effect on a frame at that instant. Other effects of a restart are link failures.
     """
 
     stuck: list[Span] = []
@@ -299,7 +300,7 @@ class SequenceFaults(_Part):
 
     @model_validator(mode="after")
     def _in_order(self) -> Self:
-        _check_apart("the spans of stuck", self.stuck)
+        _check_order("the spans of stuck", self.stuck)
         for times in (self.generator_restarts_ns, self.recovery_restarts_ns):
             if any(later < earlier for earlier, later in pairwise(times)):
                 raise ValueError("times of restarts must not go back")
@@ -309,20 +310,20 @@ class SequenceFaults(_Part):
 class Recovery(FrerSettings):
     """A sequence recovery function (IEEE Std 802.1CB-2017, 7.4.3; managed objects in 10.4).
 
-    Its reset timeout need not be whole milliseconds; None never resets. ``history_length`` matters
+    Its reset timeout need not be whole milliseconds; None never resets. ``history_length`` applies
     to the vector algorithm only.
     """
 
     reset_ms: PositiveFloat | None = _default(FrerSettings, "reset_ms")  # pyright: ignore
 
 
-class Replicated(_Part):
-    """FRER: number and copy the frames where ``before`` ends, eliminate where the members meet.
+class Replicated(_Description):
+    """FRER: replication at the end of ``before``, elimination at the end of the member paths.
 
     ``members`` are the member paths, each a list of links from the same switch to the same node;
-    ``after`` leads on to the listener and is empty where the listener itself eliminates. Frames
-    carry an R-TAG on the member paths only. ``individual`` adds a recovery function for each
-    member path ahead of the compound one. Every stream numbers and recovers on its own.
+    ``after`` leads to the listener and is empty if the listener itself eliminates. Frames have an
+    R-TAG on the member paths only. ``individual`` adds a recovery function for each member path
+    before the compound one. Sequence functions are separate for each stream.
     """
 
     kind: Literal["frer"] = "frer"
@@ -338,22 +339,22 @@ class Replicated(_Part):
 
     @property
     def first_link(self) -> str:
-        """The link on which the talker sends."""
+        """The link that the talker sends on."""
         return self.before[0]
 
 
 Route: TypeAlias = Annotated[SinglePath | Replicated, Field(discriminator="kind")]
 
 
-class TcpBulk(_Part):
-    """A TCP transfer without end, limited by windows: its ceiling and its reaction to loss.
+class TcpBulk(_Description):
+    """An endless TCP transfer, limited by its windows.
 
     Selective acknowledgements (RFC 2018) with loss detection by send time after three sacked
     segments (RFC 6675, RFC 8985 without its timer), delayed acknowledgements (every second segment,
     or 40 ms), Reno (RFC 5681) or CUBIC (RFC 9438), retransmission time-out (RFC 6298, 200 ms at
     least, as in Linux). No handshake, no segmentation offload, no pacing, no zero window.
-    ``window_bytes`` is the receive window. ``local_queue_bytes`` of truesize may wait in the
-    talker's own queue (tcp_limit_output_bytes of TCP small queues).
+    ``window_bytes`` is the receive window. ``local_queue_bytes`` of truesize may be in the talker's
+    egress queue (tcp_limit_output_bytes of TCP small queues).
     """
 
     kind: Literal["tcp"] = "tcp"
@@ -364,14 +365,14 @@ class TcpBulk(_Part):
     local_queue_bytes: Annotated[int, Field(gt=0)] = 1_048_576
 
 
-class PingPong(_Part):
-    """Requests and answers, one at a time: what sockperf ping-pong does.
+class PingPong(_Description):
+    """Requests and answers, one at a time, as of sockperf ping-pong.
 
     The talker writes a request; the listener's process reads it, writes an answer of the same size
-    (its host's ``send_cost``) and only then reads on; when the talker's process has read the
-    answer, or ``timeout_ms`` after its write returned, the next request follows, but no earlier
-    than ``interval_us`` after the one before began. An answer that comes after its time-out is
-    read and disregarded. The default is sockperf's own time-out (its option --timeout).
+    (its host's ``send_cost``) and then reads on; when the talker's process has read the answer, or
+    ``timeout_ms`` after its write returned, the next request follows, but no earlier than
+    ``interval_us`` after the begin of the previous one. Late answers are read and ignored. The
+    default is sockperf's time-out (its option --timeout).
     """
 
     kind: Literal["ping_pong"] = "ping_pong"
@@ -386,7 +387,7 @@ SendProcess: TypeAlias = Annotated[
 ]
 
 
-class TrafficStream(_Part):
+class TrafficStream(_Description):
     """A flow of datagrams (or one TCP transfer) from a talker to a listener.
 
     ``priority`` is its traffic class. ``payload_bytes`` is the UDP payload of each datagram, or the
@@ -417,12 +418,12 @@ class TrafficStream(_Part):
         return self
 
 
-class Network(_Part):
+class Network(_Description):
     """A network and its streams.
 
-    ``ports`` replaces the port of a node towards a link, keyed ``node:link``. Frames that reach a
-    queue at the same instant are taken in the order of ``links`` (direction a to b first), those
-    of one talker in the order of ``streams``.
+    ``ports`` replaces the port of a node to a link, keyed ``node:link``. Frames that reach a queue
+    at the same instant are processed in the order of ``links`` (direction a to b first), those of
+    one talker in the order of ``streams``.
     """
 
     hosts: dict[Name, EndStation]
@@ -449,7 +450,9 @@ class Network(_Part):
         for link in self.links:
             for end in (link.a, link.b):
                 if end not in nodes:
-                    raise ValueError(f"link {link.name} ends at {end}, which is no host or switch")
+                    raise ValueError(
+                        f"link {link.name} ends at {end}, which is not a host or switch"
+                    )
         ends = {f"{end}:{link.name}" for link in self.links for end in (link.a, link.b)}
         unknown = sorted(set(self.ports) - ends)
         if unknown:
@@ -460,16 +463,16 @@ class Network(_Part):
         return self
 
     @model_validator(mode="after")
-    def _streams_have_ways(self) -> Self:
+    def _streams_have_routes(self) -> Self:
         for stream in self.streams:
             for end in (stream.talker, stream.listener):
                 if end not in self.hosts:
                     raise ValueError(f"stream {stream.name}: {end} is not a host")
             self._check_route(f"stream {stream.name}", stream.route, stream.talker, stream.listener)
-            back = way_back(stream)
+            back = return_route(stream)
             if back is not None:
                 self._check_route(
-                    f"way back of stream {stream.name}", back, stream.listener, stream.talker
+                    f"return route of stream {stream.name}", back, stream.listener, stream.talker
                 )
             if isinstance(stream.send, Saturating):
                 self._check_saturating(stream)
@@ -503,10 +506,10 @@ class Network(_Part):
             raise ValueError(f"{what}: the route ends at {end}, not at {listener}")
 
     def walk(self, what: str, start: str, links: list[str]) -> list[str]:
-        """Return the nodes that ``links`` lead through from ``start``, which comes first.
+        """Return the nodes along ``links``, beginning with ``start``.
 
-        Raises ValueError, beginning with ``what``, where the links do not join, a node is passed
-        twice, or a host is passed through.
+        Raises ValueError, whose message begins with ``what``, if the links are not connected, a
+        node is passed twice, or a host is passed through.
         """
         by_name = {link.name: link for link in self.links}
         nodes = [start]
@@ -526,7 +529,7 @@ class Network(_Part):
         return nodes
 
     def port(self, node: str, link: str) -> EgressPort:
-        """Return the port of ``node`` towards ``link``."""
+        """Return the port of ``node`` to ``link``."""
         listed = self.ports.get(f"{node}:{link}")
         if listed is not None:
             return listed
@@ -536,7 +539,7 @@ class Network(_Part):
         host = self.hosts[stream.talker]
         if host.when_full == "drop":
             raise ValueError(
-                f"stream {stream.name} saturates a socket that drops: it would send without end; "
+                f"stream {stream.name} saturates a socket that drops, which would never end; "
                 f"set when_full: wait on host {stream.talker}, or give a rate"
             )
         queue = self.port(stream.talker, stream.route.first_link).queue_bytes
@@ -544,19 +547,19 @@ class Network(_Part):
         needed = sharing * (host.send_buffer_bytes + 65_536)
         if host.send_cost.mean_ns == 0 and queue < needed:
             raise ValueError(
-                f"stream {stream.name} saturates without processor time and overruns the queue of "
+                f"stream {stream.name} saturates without send_cost and overruns the queue of "
                 f"{stream.talker} ({queue} bytes): give send_cost, or a queue of at least {needed} "
                 f"bytes"
             )
 
 
 def picoseconds(nanoseconds: float) -> int:
-    """Return a time in whole picoseconds, the model's unit."""
+    """Return a time in integer picoseconds, the unit of the model."""
     return math.floor(nanoseconds * 1000 + 0.5)
 
 
-def way_back(stream: TrafficStream) -> SinglePath | Replicated | None:
-    """Return the route of a stream's acknowledgements or answers, if it has any."""
+def return_route(stream: TrafficStream) -> SinglePath | Replicated | None:
+    """Return the route of a stream's acknowledgements or answers, or None."""
     if isinstance(stream.send, TcpBulk):
         return stream.send.ack_route
     return stream.send.answer_route if isinstance(stream.send, PingPong) else None

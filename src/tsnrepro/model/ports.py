@@ -1,43 +1,52 @@
-"""Egress ports: which frame is sent next, and when.
+"""Egress ports: queues and schedulers.
 
-At one instant, in this order: the frame on the line leaves (its memory is free), frames arrive, the
-next frame is chosen. :func:`run_fifo` serves ports with one queue, where a frame's time of
-departure is known when it arrives; :func:`run_scheduled` serves all ports, event by event.
+The order at one instant is: the frame on the line departs and its memory is released, frames
+arrive, the next frame is selected. :func:`run_fifo` serves ports with one queue, where a frame's
+departure is known on arrival; :func:`run_scheduled` serves all ports, event by event.
 """
 
-from tsnrepro.model import layout as at
+from tsnrepro.model import layout
 from tsnrepro.model.compiled import inlined, kernel
-from tsnrepro.model.lines import (
+from tsnrepro.model.links import (
     earliest_input,
+    forward,
     frame_in,
-    hand_on,
     hop_of,
     is_duplicated,
     pass_recovery,
     push,
-    send_on,
     take,
+    transmit,
 )
-from tsnrepro.model.pingpong import await_answer, give_up, on_answer
-from tsnrepro.model.rows import log_departure
-from tsnrepro.model.senders import after_entry, call_write, hold, let_go, plan_entry, release
+from tsnrepro.model.recording import log_departure
+from tsnrepro.model.senders import (
+    after_entry,
+    await_answer,
+    call_write,
+    give_up,
+    hold,
+    on_answer,
+    plan_entry,
+    release,
+    release_until,
+)
 from tsnrepro.model.shapers import charge_credit, eligible_at, settle_credit
 from tsnrepro.model.tcp import (
     on_acknowledgement,
     on_sender_event,
     plan_segment,
-    sends_segment,
-    sent_segment,
+    record_segment,
+    select_segment,
 )
 
 
 @kernel
 def _earliest_sender(memory, port, before):
-    """Return the address and time of the port's earliest sender ahead of ``before``, or NONE."""
-    best, best_time = at.NONE, before
+    """Return the address and time of the port's earliest sender before ``before``, or NONE."""
+    best, best_time = layout.NONE, before
     first = port.senders
     for place in range(first, first + port.sender_count):
-        time = at.sender(memory, memory[place]).next
+        time = layout.sender(memory, memory[place]).next
         if time < best_time:
             best, best_time = memory[place], time
     return best, best_time
@@ -45,23 +54,23 @@ def _earliest_sender(memory, port, before):
 
 @inlined
 def _frame_bytes(hop, meta):
-    return hop.bytes_last if meta & at.META_LAST else hop.bytes_full
+    return hop.bytes_last if meta & layout.META_LAST else hop.bytes_full
 
 
 @inlined
 def _line_time(hop, meta):
     """Return the time from a frame's start to its last bit."""
-    return hop.done_last if meta & at.META_LAST else hop.done_full
+    return hop.done_last if meta & layout.META_LAST else hop.done_full
 
 
 @inlined
 def _charge(sender, meta):
-    return sender.charge_last if meta & at.META_LAST else sender.charge_full
+    return sender.charge_last if meta & layout.META_LAST else sender.charge_full
 
 
 @kernel
 def _fits(port, queue, hop, size):
-    """Count a frame into the bytes of a queue, or as dropped."""
+    """Add a frame to the bytes of a queue, or count it as dropped."""
     held_bytes = queue.bytes + size
     if held_bytes > port.queue_bytes:
         hop.queue_drops += 1
@@ -73,39 +82,39 @@ def _fits(port, queue, hop, size):
 
 @inlined
 def _start(memory, port, times, frame):
-    """Send a frame (sent, ident, meta), and count it: times are queued, start, done, free."""
+    """Transmit a frame (sent, ident, meta) and count it: times are queued, start, done, free."""
     queued, start, done, free = times
-    hop = at.hop(memory, hop_of(port, frame[2]))
+    hop = layout.hop(memory, hop_of(port, frame[2]))
     wait = start - queued
     hop.sent += 1
     hop.wait_sum += wait
     hop.wait_max = max(hop.wait_max, wait)
     port.busy += free - start
-    arrives = send_on(memory, port, hop, (start, done), frame)
+    arrives = transmit(memory, port, hop, (start, done), frame)
     if port.watched:
-        _watch(memory, port, (queued, start, done), frame, arrives)
+        _log_and_duplicate(memory, port, (queued, start, done), frame, arrives)
 
 
 @kernel
-def _watch(memory, port, times, frame, arrives):
-    """Log a frame that starts, and hand it on again where the link duplicates it."""
-    if port.logged != at.NONE:
+def _log_and_duplicate(memory, port, times, frame, arrives):
+    """Log a frame that starts, and forward it again if the link duplicates it."""
+    if port.logged != layout.NONE:
         log_departure(memory, port.logged, times, frame)
     if is_duplicated(memory, port, times[1]) and arrives:
-        hop = at.hop(memory, hop_of(port, frame[2]))
+        hop = layout.hop(memory, hop_of(port, frame[2]))
         hop.duplicated += 1
-        hand_on(memory, port, hop, times[2], frame)
+        forward(memory, port, hop, times[2], frame)
 
 
 @kernel
-def _send_in_turn(memory, port, now, frame):
-    """Take a frame into the only queue; return when its last bit is sent, or NONE if dropped."""
-    queue = at.queue(memory, port.classes)
-    hop = at.hop(memory, hop_of(port, frame[2]))
+def _send_fifo(memory, port, now, frame):
+    """Add a frame to the only queue; return when its last bit is sent, or NONE if dropped."""
+    queue = layout.queue(memory, port.classes)
+    hop = layout.hop(memory, hop_of(port, frame[2]))
     size = _frame_bytes(hop, frame[2])
-    queue.bytes -= let_go(memory, queue.ring, now)
+    queue.bytes -= release_until(memory, queue.ring, now)
     if not _fits(port, queue, hop, size):
-        return at.NONE
+        return layout.NONE
     start = max(now, port.line_free)
     done = start + _line_time(hop, frame[2])
     free = done + port.gap
@@ -118,23 +127,23 @@ def _send_in_turn(memory, port, now, frame):
 @kernel
 def _fragment_meta(sender, fragment):
     """Return the meta word of a fragment of a sender's datagram."""
-    meta = sender.flow | (fragment << at.META_FRAGMENT_SHIFT)
+    meta = sender.flow | (fragment << layout.META_FRAGMENT_SHIFT)
     if fragment == sender.fragments - 1:
-        meta |= at.META_LAST
+        meta |= layout.META_LAST
     return meta
 
 
 @kernel
-def _enter_in_turn(memory, port, sender):
-    """Put the frames of a sender's datagram into the only queue and plan its next one."""
+def _enter_fifo(memory, port, sender):
+    """Add the frames of a sender's datagram to the only queue and plan its next one."""
     now = sender.next
     sent, ident = sender.begin, sender.index
     sender.entered += 1
     for fragment in range(sender.fragments):
         meta = _fragment_meta(sender, fragment)
-        at.hop(memory, hop_of(port, meta)).arrived += 1
-        done = _send_in_turn(memory, port, now, (sent, ident, meta))
-        if done != at.NONE:
+        layout.hop(memory, hop_of(port, meta)).arrived += 1
+        done = _send_fifo(memory, port, now, (sent, ident, meta))
+        if done != layout.NONE:
             charge = _charge(sender, meta)
             hold(memory, sender.ring, done, charge)
             sender.charged += charge
@@ -145,33 +154,33 @@ def _enter_in_turn(memory, port, sender):
 
 @kernel
 def run_fifo(memory, port, end):
-    """Serve a port with one queue and no timers up to ``end``, which it does not reach."""
+    """Serve a port with one queue and no timers up to ``end``, exclusive."""
     while True:
         edge, now = earliest_input(memory, port)
         sender, now = _earliest_sender(memory, port, now)
         if now >= end:
             return
-        if sender != at.NONE:
-            _enter_in_turn(memory, port, at.sender(memory, sender))
+        if sender != layout.NONE:
+            _enter_fifo(memory, port, layout.sender(memory, sender))
             continue
-        now, sent, ident, meta = take(memory, at.edge(memory, edge).ring)
+        now, sent, ident, meta = take(memory, layout.edge(memory, edge).ring)
         meta = pass_recovery(memory, port, meta, now)
-        if meta != at.NONE:
-            _send_in_turn(memory, port, now, (sent, ident, meta))
+        if meta != layout.NONE:
+            _send_fifo(memory, port, now, (sent, ident, meta))
 
 
 @inlined
 def _class(port, traffic_class):
     """Return the address of the queue of a traffic class."""
-    return port.classes + traffic_class * at.QUEUE_WORDS
+    return port.classes + traffic_class * layout.QUEUE_WORDS
 
 
 @kernel
-def _wait_in_class(memory, port, now, frame):
-    """Put a frame into the queue of its class; tell whether it fits."""
+def _enqueue(memory, port, now, frame):
+    """Add a frame to the queue of its class; return whether it fits."""
     sent, ident, meta = frame
-    hop = at.hop(memory, hop_of(port, meta))
-    queue = at.queue(memory, _class(port, hop.traffic_class))
+    hop = layout.hop(memory, hop_of(port, meta))
+    queue = layout.queue(memory, _class(port, hop.traffic_class))
     if not _fits(port, queue, hop, _frame_bytes(hop, meta)):
         return False
     if queue.ring.read == queue.ring.written:
@@ -184,31 +193,31 @@ def _wait_in_class(memory, port, now, frame):
 
 @kernel
 def _enter_class(memory, port, sender, now):
-    """Put the frames of a sender's datagram into the queue of its class."""
+    """Add the frames of a sender's datagram to the queue of its class."""
     sent, ident = sender.begin, sender.index
     sender.entered += 1
     for fragment in range(sender.fragments):
         meta = _fragment_meta(sender, fragment)
-        at.hop(memory, hop_of(port, meta)).arrived += 1
-        if _wait_in_class(memory, port, now, (sent, ident, meta)):
+        layout.hop(memory, hop_of(port, meta)).arrived += 1
+        if _enqueue(memory, port, now, (sent, ident, meta)):
             sender.charged += _charge(sender, meta)
 
 
 @kernel
 def _sender_event(memory, port, sender, now):
     kind = sender.kind
-    if kind == at.PING_PONG and sender.phase == at.WAITS:
+    if kind == layout.PING_PONG and sender.phase == layout.WAITS:
         give_up(memory, sender, now)
-    elif kind == at.TCP:
+    elif kind == layout.TCP:
         on_sender_event(memory, sender, now)
-        if sends_segment(memory, sender, now):
+        if select_segment(memory, sender, now):
             _enter_class(memory, port, sender, now)
-            sent_segment(memory, sender, now)
-    elif sender.phase == at.CALLS:
+            record_segment(memory, sender, now)
+    elif sender.phase == layout.CALLS:
         call_write(memory, sender, now)
     else:
         _enter_class(memory, port, sender, now)
-        if kind == at.PING_PONG:
+        if kind == layout.PING_PONG:
             await_answer(sender)
         else:
             after_entry(memory, sender)
@@ -217,23 +226,23 @@ def _sender_event(memory, port, sender, now):
 @kernel
 def _edge_event(memory, port, edge):
     now, sent, ident, meta = take(memory, edge.ring)
-    if edge.sender != at.NONE:
-        sender = at.sender(memory, edge.sender)
-        if sender.kind == at.TCP:
+    if edge.sender != layout.NONE:
+        sender = layout.sender(memory, edge.sender)
+        if sender.kind == layout.TCP:
             on_acknowledgement(memory, sender, now, sent, ident)
         else:
             on_answer(memory, sender, now, ident)
         return
     meta = pass_recovery(memory, port, meta, now)
-    if meta != at.NONE:
-        _wait_in_class(memory, port, now, (sent, ident, meta))
+    if meta != layout.NONE:
+        _enqueue(memory, port, now, (sent, ident, meta))
 
 
 @kernel
 def _transmit(memory, port, traffic_class, now):
-    queue = at.queue(memory, _class(port, traffic_class))
+    queue = layout.queue(memory, _class(port, traffic_class))
     arrived, sent, ident, meta = take(memory, queue.ring)
-    hop = at.hop(memory, hop_of(port, meta))
+    hop = layout.hop(memory, hop_of(port, meta))
     done = now + _line_time(hop, meta)
     free = done + port.gap
     charge_credit(queue, now, free)
@@ -243,8 +252,8 @@ def _transmit(memory, port, traffic_class, now):
     port.release_class = traffic_class
     port.release_bytes = _frame_bytes(hop, meta)
     port.release_sender = hop.sender
-    if hop.sender != at.NONE:
-        port.release_charge = _charge(at.sender(memory, hop.sender), meta)
+    if hop.sender != layout.NONE:
+        port.release_charge = _charge(layout.sender(memory, hop.sender), meta)
     _start(memory, port, (arrived, now, done, free), (sent, ident, meta))
 
 
@@ -253,16 +262,16 @@ def _time_needed(memory, port, queue):
     """Return how long the gate must stay open for the first frame of a class."""
     if not port.guard:
         return 0
-    meta = at.frame(memory, frame_in(queue.ring, queue.ring.read)).meta
-    return _line_time(at.hop(memory, hop_of(port, meta)), meta)
+    meta = layout.frame(memory, frame_in(queue.ring, queue.ring.read)).meta
+    return _line_time(layout.hop(memory, hop_of(port, meta)), meta)
 
 
 @kernel
-def _choose(memory, port, now):
-    """Start the frame of the highest class that may send, or set when to look again."""
-    earliest = at.NEVER
-    for traffic_class in range(at.CLASSES - 1, -1, -1):
-        queue = at.queue(memory, _class(port, traffic_class))
+def _select(memory, port, now):
+    """Start the frame of the highest eligible class, or set the time of the next selection."""
+    earliest = layout.NEVER
+    for traffic_class in range(layout.CLASSES - 1, -1, -1):
+        queue = layout.queue(memory, _class(port, traffic_class))
         if queue.ring.read == queue.ring.written:
             continue
         settle_credit(memory, port, queue, True, now)
@@ -277,19 +286,19 @@ def _choose(memory, port, now):
 
 @kernel
 def _release_line(memory, port, now):
-    queue = at.queue(memory, _class(port, port.release_class))
+    queue = layout.queue(memory, _class(port, port.release_class))
     queue.bytes -= port.release_bytes
-    port.release_at = at.NEVER
-    if port.release_sender != at.NONE:
-        sender = at.sender(memory, port.release_sender)
+    port.release_at = layout.NEVER
+    if port.release_sender != layout.NONE:
+        sender = layout.sender(memory, port.release_sender)
         release(memory, sender, port.release_charge, now)
-        if sender.kind == at.TCP:
+        if sender.kind == layout.TCP:
             plan_segment(memory, sender, now)
 
 
 @kernel
 def run_scheduled(memory, port, end):
-    """Serve any port up to ``end``, which it does not reach, one event after the other."""
+    """Serve any port up to ``end``, exclusive, event by event."""
     while True:
         edge, arrives = earliest_input(memory, port)
         sender, arrives = _earliest_sender(memory, port, arrives)
@@ -299,8 +308,8 @@ def run_scheduled(memory, port, end):
         if now == port.release_at:
             _release_line(memory, port, now)
         elif now != arrives:
-            _choose(memory, port, now)
-        elif sender != at.NONE:
-            _sender_event(memory, port, at.sender(memory, sender), now)
+            _select(memory, port, now)
+        elif sender != layout.NONE:
+            _sender_event(memory, port, layout.sender(memory, sender), now)
         else:
-            _edge_event(memory, port, at.edge(memory, edge))
+            _edge_event(memory, port, layout.edge(memory, edge))

@@ -1,7 +1,7 @@
-"""What a run gives: counts by place, latencies, recovery counters; and the check of the sums.
+"""Results of a run: counts by location, latencies, recovery counters; and the check of the sums.
 
-Every frame is in exactly one place of its stream's :class:`FrameLedger`, every datagram in one of
-its :class:`StreamAccount`; :func:`read_result` refuses to hand out a result that does not add up.
+Every frame is in exactly one term of its stream's :class:`FrameLedger`, every datagram in one of
+its :class:`StreamAccount`; :func:`read_result` raises an error for sums that do not add up.
 """
 
 from collections import Counter
@@ -11,34 +11,34 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tsnrepro.model import latent, recovery
-from tsnrepro.model import layout as at
+from tsnrepro.model import layout, recovery
 from tsnrepro.model.compiled import offset_of, read
-from tsnrepro.model.elimination import keep_up
 from tsnrepro.model.network import Network, PingPong
-from tsnrepro.model.plan import EliminationPlace, Plan
+from tsnrepro.model.plan import EliminationAddress, Plan
 from tsnrepro.model.routes import Element, Port, RouteFlow, Traffic
 
 _CARRY = 10**12
 
 
 class ConservationError(RuntimeError):
-    """Frames or datagrams that went in did not come out anywhere."""
+    """Frames or datagrams are missing, or appeared without having been sent."""
 
 
 class Tally:
-    """Carries sums of times out of 64 bits before they run over, exactly."""
+    """Exact sums of times, carried from the kernels' 64 bits before they overflow."""
 
     def __init__(self, plan: Plan) -> None:
         self._memory = plan.memory
-        addresses = [address + offset_of(at.HOP, "wait_sum") for address in plan.hops.values()]
+        addresses = [address + offset_of(layout.HOP, "wait_sum") for address in plan.hops.values()]
         for address in plan.listeners.values():
-            addresses += [address + offset_of(at.LISTENER, name) for name in ("latency", "transit")]
-        round_trip = offset_of(at.SENDER, "round_trip")
+            addresses += [
+                address + offset_of(layout.LISTENER, name) for name in ("latency", "transit")
+            ]
+        round_trip = offset_of(layout.SENDER, "round_trip")
         addresses += [address + round_trip for address in plan.senders.values()]
         self._addresses = np.array(addresses)
         self._carried = np.zeros(len(addresses), np.int64)
-        self._place = {address: place for place, address in enumerate(addresses)}
+        self._index = {address: index for index, address in enumerate(addresses)}
 
     def carry(self) -> None:
         """Move whole seconds from the kernels' sums to this tally."""
@@ -47,15 +47,15 @@ class Tally:
         self._memory[self._addresses] = sums % _CARRY
 
     def total_ps(self, address: int) -> int:
-        """Return the sum that the kernels keep at an address, whole."""
-        return int(self._carried[self._place[address]]) * _CARRY + int(self._memory[address])
+        """Return the total of the kernels' sum at an address."""
+        return int(self._carried[self._index[address]]) * _CARRY + int(self._memory[address])
 
 
 @dataclass(frozen=True)
 class LatencyHistogram:
     """A distribution of times: exact count, sum, minimum, maximum; quantiles to 1/128 octave.
 
-    ``bins`` counts times by bin; bin b holds times from :meth:`edge_ps` (b) to below (b + 1).
+    ``bins`` counts times by bin; bin b is from :meth:`edge_ps` (b) to below (b + 1).
     """
 
     count: int
@@ -66,20 +66,20 @@ class LatencyHistogram:
 
     @property
     def mean_ns(self) -> float:
-        """The mean, in nanoseconds; NaN where there is none."""
+        """The mean, in nanoseconds; NaN without times."""
         return self.sum_ps / self.count / 1000 if self.count else float("nan")
 
     @staticmethod
     def edge_ps(index: int) -> float:
         """Return the lower edge of a bin, in picoseconds."""
-        octave, part = divmod(index, 1 << at.HISTOGRAM_SUB_BITS)
-        return 2.0**octave * (1 + part / (1 << at.HISTOGRAM_SUB_BITS))
+        octave, part = divmod(index, 1 << layout.HISTOGRAM_SUB_BITS)
+        return 2.0**octave * (1 + part / (1 << layout.HISTOGRAM_SUB_BITS))
 
     def quantile_ns(self, probability: float) -> float:
-        """Return a quantile in nanoseconds: the middle of the bin that holds it (to 0.4 %).
+        """Return a quantile in nanoseconds: the middle of its bin (to 0.4 %).
 
-        The order statistic of rank ceil(p n) is taken, and held within minimum and maximum. NaN
-        where nothing was counted; ValueError for a probability outside 0 ... 1.
+        It is that of the order statistic of rank ceil(p n), limited to minimum and maximum. NaN
+        without times; ValueError for a probability outside 0 ... 1.
         """
         if not 0.0 <= probability <= 1.0:
             raise ValueError(f"probability {probability} is outside 0 ... 1")
@@ -93,11 +93,11 @@ class LatencyHistogram:
 
 @dataclass(frozen=True)
 class FrameLedger:
-    """Where every frame of a stream went: entered + copied = all the others together.
+    """Where every frame of a stream went: entered + copied = sum of the others.
 
-    ``taken`` frames were handed to the listener's transport; ``left`` were still in a queue or on a
-    link when the run ended. ``copied`` counts those of replication, and those that links
-    ``duplicated``. Ports are named node:link.
+    ``taken`` frames reached the listener's transport; ``left`` were in a queue or on a link when
+    the run ended. ``copied`` counts the copies of replication and of links that ``duplicated``
+    frames. Ports are named node:link.
     """
 
     entered: int
@@ -113,7 +113,7 @@ class FrameLedger:
 
     @property
     def unaccounted(self) -> int:
-        """Frames that are nowhere: zero, or the run is wrong."""
+        """Frames in no other term; zero unless the run is wrong."""
         gone = sum(sum(part.values()) for part in (self.queue_drops, self.lost_random))
         gone += sum(self.lost_down.values()) + self.eliminated + self.nic_drops
         return self.entered + self.copied - gone - self.taken - self.left
@@ -121,7 +121,7 @@ class FrameLedger:
 
 @dataclass(frozen=True)
 class TcpAccount:
-    """What a TCP transfer did besides delivering: in segments and events."""
+    """Retransmissions and acknowledgements of a TCP transfer, in segments and events."""
 
     retransmitted: int
     recoveries: int
@@ -132,10 +132,10 @@ class TcpAccount:
 
 @dataclass(frozen=True)
 class PingPongAccount:
-    """What became of requests: written = ``answered`` + ``timeouts`` + ``waiting`` at the end.
+    """The account of requests: written = ``answered`` + ``timeouts`` + ``waiting`` at the end.
 
-    ``round_trip`` runs from the write of a request to the end of reading its answer, for answers in
-    time; those that came later, or again, are ``disregarded``. ``answers`` were written.
+    ``round_trip`` is from the write of a request to the end of reading its answer, for answers in
+    time; late and repeated ones are ``disregarded``. ``answers`` were written.
     """
 
     answered: int
@@ -152,10 +152,10 @@ class StreamAccount:
     """The account of one stream, in datagrams (segments of TCP) unless a name says frames.
 
     ``written`` = ``sender_socket_drops`` + ``entered`` + ``not_entered``; ``lost`` = ``entered`` -
-    ``unique``, whatever the place. ``delivered`` = ``unique`` + ``duplicates`` were read by the
-    process (UDP), or ``unique`` came first and ``duplicates`` again (TCP, where ``delivered`` came
-    in order, and ``entered`` counts retransmissions too). Latency runs from the write to the end
-    of its reading, transit to the last frame's arrival at the listener's card.
+    ``unique``, at any location. ``delivered`` = ``unique`` + ``duplicates`` were read by the
+    process (UDP), or ``unique`` arrived first and ``duplicates`` again (TCP, where ``delivered``
+    are in order, and ``entered`` includes retransmissions). Latency is from the write to the end of
+    reading, transit to the arrival of the last frame at the listener's card.
     """
 
     name: str
@@ -186,7 +186,7 @@ class StreamAccount:
 
     @property
     def loss_ratio(self) -> float:
-        """Lost of entered, 0 ... 1; NaN where nothing entered."""
+        """Lost divided by entered, 0 ... 1; NaN if nothing entered."""
         sent = self.written if self.tcp else self.entered
         return self.lost / sent if sent else float("nan")
 
@@ -195,7 +195,7 @@ class StreamAccount:
         return self.entered * self.payload_bytes * 8 / duration_s / 1e6
 
     def goodput_mbps(self, duration_s: float) -> float:
-        """Return the payload rate read by the listener, repeats not counted, in Mb/s."""
+        """Return the payload rate read by the listener without repeats, in Mb/s."""
         received = self.delivered if self.tcp else self.unique
         return received * self.payload_bytes * 8 / duration_s / 1e6
 
@@ -243,10 +243,10 @@ class RecoveryAccount:
 
 @dataclass(frozen=True)
 class LatentErrorSignal:
-    """A latent error: when it was found, and how far the difference had moved from its base.
+    """A latent error: its time, and the change of the difference since the last reset.
 
-    Above zero, fewer copies were discarded than the member paths should have brought (a path is
-    gone); below zero, more were (a path repeats frames).
+    Above zero, fewer copies were discarded than the member paths should have delivered (a path is
+    down); below zero, more (a path duplicates frames).
     """
 
     time_ps: int
@@ -255,7 +255,7 @@ class LatentErrorSignal:
 
 @dataclass(frozen=True)
 class LatentAccount:
-    """Latent error detection of a stream: tests made, ``signalled`` alarms, the first of them."""
+    """Latent error detection of a stream: tests, ``signalled`` alarms, and the first of them."""
 
     stream: str
     tests: int
@@ -265,9 +265,9 @@ class LatentAccount:
 
 @dataclass(frozen=True)
 class Logs:
-    """Rows that were asked for, in the types of :mod:`tsnrepro.model.logs`; None: not asked for.
+    """Requested logs, in the types of :mod:`tsnrepro.model.logs`; None: not requested.
 
-    ``left_out`` counts the rows of each log beyond the most that were to be kept.
+    ``left_out`` counts the rows of each log beyond the maximum.
     """
 
     deliveries: npt.NDArray[np.void] | None = None
@@ -278,7 +278,7 @@ class Logs:
 
 @dataclass(frozen=True)
 class SimulationResult:
-    """All counts of a run. ``ended_s`` is when the last thing happened or the run was cut off."""
+    """All counts of a run. ``ended_s`` is the time of the last event or of the end of the run."""
 
     network: Network
     duration_s: float
@@ -291,13 +291,13 @@ class SimulationResult:
 
     @property
     def deliveries(self) -> npt.NDArray[np.void]:
-        """The log of deliveries; ValueError where it was not asked for."""
+        """The log of deliveries; ValueError if it was not requested."""
         if self.logs.deliveries is None:
             raise ValueError("deliveries were not logged: give simulate() record=True or streams")
         return self.logs.deliveries
 
     def recovery(self, stream: str, member: int | None = None) -> dict[str, int]:
-        """Return the counters of a stream's recovery function, or of one of its members'."""
+        """Return the counters of a stream's recovery function, or of that of a member path."""
         for found in self.recoveries:
             if found.stream == stream and found.member == member:
                 return found.counters
@@ -307,34 +307,34 @@ class SimulationResult:
 def read_result(
     plan: Plan, tally: Tally, duration_s: float, logs: Logs | None = None
 ) -> SimulationResult:
-    """Read all counts out of the arrays and check that they add up.
+    """Read all counts from memory and check that they add up.
 
-    Raises ConservationError where frames or datagrams are missing or appear from nowhere.
+    Raises ConservationError if they do not.
     """
     reader = _Reader(plan, tally)
-    for place in plan.eliminations:
-        keep_up(plan.memory, place.address, plan.stop_ps)
-    for place in plan.recoveries:
-        recovery.expire(plan.memory, place.address, plan.stop_ps)
+    for each in plan.eliminations:
+        recovery.run_due_events(plan.memory, each.address, plan.stop_ps)
+    for each in plan.recoveries:
+        recovery.expire(plan.memory, each.address, plan.stop_ps)
     data = [traffic for traffic in plan.graph.traffic if not traffic.returns]
     return SimulationResult(
         network=plan.graph.network,
         duration_s=duration_s,
-        ended_s=read(at.RUN, plan.memory, 0).now / 1e12,
+        ended_s=read(layout.RUN, plan.memory, 0).now / 1e12,
         streams={traffic.name: reader.stream(traffic) for traffic in data},
         ports={e.name: reader.port(e) for e in plan.graph.elements if isinstance(e, Port)},
         recoveries=[
             RecoveryAccount(
-                place.traffic.name,
-                place.member,
-                recovery.read_counters(plan.memory, place.address),
+                each.traffic.name,
+                each.member,
+                recovery.read_counters(plan.memory, each.address),
             )
-            for place in plan.recoveries
+            for each in plan.recoveries
         ],
         latent_errors={
-            place.traffic.name: reader.latent(place)
-            for place in plan.eliminations
-            if place.latent != at.NONE
+            each.traffic.name: reader.latent(each)
+            for each in plan.eliminations
+            if each.latent != layout.NONE
         },
         logs=logs or Logs(),
     )
@@ -346,28 +346,30 @@ class _Reader:
         self.left = self._count_left()
 
     def _counts(self, element: Element, flow: RouteFlow) -> Any:
-        return read(at.HOP, self.memory, self.plan.hops[element.index, flow.index])
+        return read(layout.HOP, self.memory, self.plan.hops[element.index, flow.index])
 
-    def _heard(self, traffic: Traffic) -> Any:
-        return read(at.LISTENER, self.memory, self.plan.listeners[traffic.index])
+    def _listener(self, traffic: Traffic) -> Any:
+        return read(layout.LISTENER, self.memory, self.plan.listeners[traffic.index])
 
     def _count_left(self) -> npt.NDArray[np.int64]:
-        """Return the frames of each traffic stream that are in rings."""
+        """Return the frames in rings by traffic index."""
         left = np.zeros(len(self.plan.graph.traffic), np.int64)
         of_flow = np.array([flow.traffic.index for flow in self.plan.graph.flows])
         for address in self.plan.frame_rings(to_senders=False):
-            ring = read(at.RING, self.memory, address)
+            ring = read(layout.RING, self.memory, address)
             places = np.arange(ring.read, ring.written) & ring.mask
-            metas = self.memory[ring.start + places * at.FRAME_WORDS + offset_of(at.FRAME, "meta")]
-            np.add.at(left, of_flow[metas & at.META_FLOW_MASK], 1)
+            metas = self.memory[
+                ring.start + places * layout.FRAME_WORDS + offset_of(layout.FRAME, "meta")
+            ]
+            np.add.at(left, of_flow[metas & layout.META_FLOW_MASK], 1)
         return left
 
     def stream(self, traffic: Traffic) -> StreamAccount:
         """Return the account of a stream."""
-        sender = read(at.SENDER, self.memory, self.plan.senders[traffic.index])
-        heard, listener = self._heard(traffic), self.plan.listeners[traffic.index]
-        place = self.plan.transports.get(traffic.index)
-        transport = None if place is None else read(at.TRANSPORT, self.memory, place)
+        sender = read(layout.SENDER, self.memory, self.plan.senders[traffic.index])
+        listener, address = self._listener(traffic), self.plan.listeners[traffic.index]
+        tcp = self.plan.transports.get(traffic.index)
+        transport = None if tcp is None else read(layout.TRANSPORT, self.memory, tcp)
         pings = isinstance(traffic.stream.send, PingPong)
         entered = sender.entered
         incomplete, pending = self._unfinished(traffic)
@@ -377,79 +379,79 @@ class _Reader:
             fragments=len(traffic.frames),
             written=sender.written,
             sender_socket_drops=sender.socket_drops,
-            not_entered=int(not transport and sender.phase in (at.ENTERS, at.BLOCKED)),
+            not_entered=int(not transport and sender.phase in (layout.ENTERS, layout.BLOCKED)),
             entered=entered,
-            delivered=heard.delivered,
-            unique=heard.unique,
-            duplicates=heard.duplicates,
-            out_of_order=heard.out_of_order,
+            delivered=listener.delivered,
+            unique=listener.unique,
+            duplicates=listener.duplicates,
+            out_of_order=listener.out_of_order,
             incomplete=incomplete,
-            receiver_socket_drops=heard.socket_drops,
-            last_delivered_ps=heard.last if heard.unique else None,
-            latency=self._times(listener + offset_of(at.LISTENER, "latency")),
-            transit=self._times(listener + offset_of(at.LISTENER, "transit")),
+            receiver_socket_drops=listener.socket_drops,
+            last_delivered_ps=listener.last if listener.unique else None,
+            latency=self._times(address + offset_of(layout.LISTENER, "latency")),
+            transit=self._times(address + offset_of(layout.LISTENER, "transit")),
             frames=self.ledger(traffic, entered * len(traffic.frames)),
             tcp=_tcp_result(transport) if transport else None,
-            ack_frames=self.ledger(self._back(traffic), transport.acks) if transport else None,
-            ping_pong=self._ping_pong(traffic, sender, heard) if pings else None,
+            ack_frames=self.ledger(self._responses(traffic), transport.acks) if transport else None,
+            ping_pong=self._ping_pong(traffic, sender, listener) if pings else None,
         )
-        self._check_datagrams(result, heard, pending)
+        self._check_datagrams(result, listener, pending)
         return result
 
-    def _back(self, traffic: Traffic) -> Traffic:
-        """Return what comes back for a stream."""
+    def _responses(self, traffic: Traffic) -> Traffic:
+        """Return the acknowledgements or answers of a stream."""
         return next(c for c in self.plan.graph.traffic if c.returns and c.sender == traffic.index)
 
-    def _ping_pong(self, traffic: Traffic, sender: Any, heard: Any) -> PingPongAccount:
-        back = self._back(traffic)
-        answers = heard.answers
+    def _ping_pong(self, traffic: Traffic, sender: Any, listener: Any) -> PingPongAccount:
+        responses = self._responses(traffic)
+        answers = listener.answers
         result = PingPongAccount(
             answered=sender.answered,
             timeouts=sender.timeouts,
-            waiting=int(sender.phase == at.WAITS),
+            waiting=int(sender.phase == layout.WAITS),
             disregarded=sender.disregarded,
             answers=answers,
             round_trip=self._times(
-                self.plan.senders[traffic.index] + offset_of(at.SENDER, "round_trip")
+                self.plan.senders[traffic.index] + offset_of(layout.SENDER, "round_trip")
             ),
-            answer_frames=self.ledger(back, answers * len(back.frames)),
+            answer_frames=self.ledger(responses, answers * len(responses.frames)),
         )
-        self._check_ping_pong(traffic, sender, heard, result)
+        self._check_ping_pong(traffic, sender, listener, result)
         return result
 
     def _check_ping_pong(
-        self, traffic: Traffic, sender: Any, heard: Any, result: PingPongAccount
+        self, traffic: Traffic, sender: Any, listener: Any, result: PingPongAccount
     ) -> None:
-        back = self._heard(self._back(traffic))
-        ring = read(at.RING, self.memory, back.edge + offset_of(at.EDGE, "ring"))
+        client = self._listener(self._responses(traffic))
+        ring = read(layout.RING, self.memory, client.edge + offset_of(layout.EDGE, "ring"))
         coming = ring.written - ring.read
         entered = sender.entered
         sums = {
             "requests": entered - result.answered - result.timeouts - result.waiting,
-            "answers written": result.answers - heard.delivered,
-            "answers read": back.delivered - result.answered - result.disregarded - coming,
+            "answers written": result.answers - listener.delivered,
+            "answers read": client.delivered - result.answered - result.disregarded - coming,
             "round trips": result.round_trip.count - result.answered,
         }
-        _refuse(traffic.name, sums)
+        _check_sums(traffic.name, sums)
 
     def _unfinished(self, traffic: Traffic) -> tuple[int, int]:
-        """Return datagrams that reassembly never completed, and the fragments they had."""
-        heard = self._heard(traffic)
-        incomplete, frames = heard.incomplete, heard.pending_frames
+        """Return the number of incomplete datagrams in reassembly, and of their fragments."""
+        listener = self._listener(traffic)
+        incomplete, frames = listener.incomplete, listener.pending_frames
         fragments = len(traffic.frames)
         if fragments > 1:
-            end = heard.pending + at.PENDING_SLOTS * at.PENDING_WORDS
-            slots = self.memory[heard.pending : end].view(at.PENDING)
-            masks = slots["mask"][slots["ident"] != at.NONE]
+            end = listener.pending + layout.PENDING_SLOTS * layout.PENDING_WORDS
+            slots = self.memory[listener.pending : end].view(layout.PENDING)
+            masks = slots["mask"][slots["ident"] != layout.NONE]
             partial = [int(mask) for mask in masks if mask != (1 << fragments) - 1]
             incomplete += len(partial)
             frames += sum(mask.bit_count() for mask in partial)
         return incomplete, frames
 
     def _times(self, address: int) -> LatencyHistogram:
-        """Return the distribution that is counted in the record at an address."""
-        times = read(at.TIMES, self.memory, address)
-        bins = self.memory[times.bins : times.bins + at.HISTOGRAM_BINS].copy()
+        """Return the distribution of the times in the record at an address."""
+        times = read(layout.TIMES, self.memory, address)
+        bins = self.memory[times.bins : times.bins + layout.HISTOGRAM_BINS].copy()
         count = int(bins.sum())
         return LatencyHistogram(
             count=count,
@@ -460,7 +462,7 @@ class _Reader:
         )
 
     def ledger(self, traffic: Traffic, entered: int) -> FrameLedger:
-        """Return where the frames of a traffic stream went."""
+        """Return where the frames of a stream went."""
         drops, random, down, twice = Counter(), Counter(), Counter(), Counter()
         copied = eliminated = nic_drops = 0
         for element in self.plan.graph.elements:
@@ -485,7 +487,7 @@ class _Reader:
             lost_down=dict(+down),
             eliminated=eliminated,
             nic_drops=nic_drops,
-            taken=self._heard(traffic).frames,
+            taken=self._listener(traffic).frames,
             left=int(self.left[traffic.index]),
             duplicated=dict(+twice),
         )
@@ -495,12 +497,12 @@ class _Reader:
             )
         return ledger
 
-    def _check_datagrams(self, result: StreamAccount, heard: Any, pending: int) -> None:
-        complete = heard.complete
+    def _check_datagrams(self, result: StreamAccount, listener: Any, pending: int) -> None:
+        complete = listener.complete
         if result.tcp:
             sums = {"segments taken": result.frames.taken - result.unique - result.duplicates}
         else:
-            strays = heard.stray_frames
+            strays = listener.stray_frames
             sums = {
                 "datagrams written": result.written
                 - result.sender_socket_drops
@@ -513,14 +515,14 @@ class _Reader:
                 "datagrams complete": complete - result.receiver_socket_drops - result.delivered,
                 "datagrams delivered": result.delivered - result.unique - result.duplicates,
             }
-        _refuse(result.name, sums)
+        _check_sums(result.name, sums)
 
     def port(self, element: Port) -> PortAccount:
         """Return the account of a port."""
-        queues = [read(at.QUEUE, self.memory, q) for q in self.plan.queues(element.index)]
+        queues = [read(layout.QUEUE, self.memory, q) for q in self.plan.queues(element.index)]
         return PortAccount(
             name=element.name,
-            busy_ps=read(at.ELEMENT, self.memory, self.plan.elements[element.index]).busy,
+            busy_ps=read(layout.ELEMENT, self.memory, self.plan.elements[element.index]).busy,
             peak_queue_bytes=tuple(queue.peak for queue in queues),
             credit_range_bits=tuple(
                 (queue.credit_min / 1e9, queue.credit_max / 1e9) for queue in queues
@@ -541,25 +543,25 @@ class _Reader:
             lost_random=counts.lost_random,
             lost_down=counts.lost_down,
             wait_sum_ps=self.tally.total_ps(
-                self.plan.hops[element.index, flow.index] + offset_of(at.HOP, "wait_sum")
+                self.plan.hops[element.index, flow.index] + offset_of(layout.HOP, "wait_sum")
             ),
             wait_max_ps=counts.wait_max,
             duplicated=counts.duplicated,
         )
 
-    def latent(self, place: EliminationPlace) -> LatentAccount:
-        """Return what a latent error detection found, up to the end of the writes."""
-        tests, signalled, alarms = latent.read_alarms(self.memory, place.latent)
+    def latent(self, detection: EliminationAddress) -> LatentAccount:
+        """Return the account of a latent error detection, up to the end of the writes."""
+        tests, signalled, alarms = recovery.read_alarms(self.memory, detection.latent)
         return LatentAccount(
-            stream=place.traffic.name,
+            stream=detection.traffic.name,
             tests=tests,
             signalled=signalled,
             alarms=[LatentErrorSignal(time, moved) for time, moved in alarms],
         )
 
 
-def _refuse(name: str, sums: dict[str, int]) -> None:
-    """Refuse sums that are not zero."""
+def _check_sums(name: str, sums: dict[str, int]) -> None:
+    """Raise ConservationError for sums that are not zero."""
     wrong = {what: difference for what, difference in sums.items() if difference}
     if wrong:
         raise ConservationError(f"{name}: do not add up, by: {wrong}")

@@ -1,9 +1,9 @@
-"""From routes to a graph: elements, flows, what each element does with each flow, in which order.
+"""The graph of a network: elements, flows, hops and edges, and the order of service.
 
-An element is an egress port (node and link) or the receiving side of a host. Elements are served in
-an order in which each comes after those that feed it, window after window. Where they feed each
-other in a circle (TCP and its acknowledgements, rings), the circle is cut at edges that take longer
-than a window to cross: what enters such an edge in a window arrives in a later one.
+An element is an egress port (node and link) or the receiving side of a host. In each window,
+elements are served after those that feed them. Cycles (TCP and its acknowledgements, rings) are cut
+at edges that take longer than a window to cross: a frame that enters such an edge in a window
+arrives in a later one.
 """
 
 from dataclasses import dataclass, field, replace
@@ -31,19 +31,19 @@ from tsnrepro.model.network import (
     TcpBulk,
     TrafficStream,
     picoseconds,
-    way_back,
+    return_route,
 )
 
 _WINDOW_FRAMES = 512
-"""A window lasts as long as this many of the shortest frames on the fastest line."""
+"""Length of a window in shortest frames on the fastest link."""
 
 
 @dataclass(frozen=True)
 class Traffic:
-    """What travels one route: the datagrams or segments of a stream, or what comes back for them.
+    """The packets on one route: datagrams or segments of a stream, or their responses.
 
-    ``returns`` holds for acknowledgements and answers. ``sender`` is the index of the one that the
-    process at the stream's talker sends.
+    ``returns`` is true for acknowledgements and answers. ``sender`` is the index of the traffic
+    from the stream's talker.
     """
 
     index: int
@@ -60,7 +60,7 @@ class Traffic:
 
 @dataclass(frozen=True)
 class RouteFlow:
-    """A traffic stream on one part of its route; ``member`` is the member path's number."""
+    """A stream on one part of its route; ``member`` is the number of the member path."""
 
     index: int
     traffic: Traffic
@@ -85,13 +85,13 @@ class Element:
 
     @property
     def shortest_frame(self) -> int:
-        """The smallest frame of any flow here, in bytes."""
+        """The smallest frame of all flows, in bytes."""
         return min(min(flow.frames) for flow in self.flows)
 
 
 @dataclass(eq=False, kw_only=True)
 class Port(Element):
-    """An egress port: what there is to it, and the times that its link takes."""
+    """An egress port, and the times of its link."""
 
     link: DuplexLink
     egress: EgressPort
@@ -114,7 +114,7 @@ class Port(Element):
         return picoseconds(delay or 0.0)
 
     def line_ps(self, line_bytes: int) -> int:
-        """Return how long ``line_bytes`` take on the link, in picoseconds, rounded up."""
+        """Return the time of ``line_bytes`` on the link, in picoseconds, rounded up."""
         return -(-line_bytes * 8_000_000 * self._rate_mbps.denominator // self._rate_mbps.numerator)
 
     @cached_property
@@ -127,18 +127,18 @@ class Port(Element):
         return self.line_ps(GAP_BYTES)
 
     def done_ps(self, frame_bytes: int) -> int:
-        """Return the time from a frame's start to its last bit, in picoseconds."""
+        """Return the time from the start of a frame to its last bit, in picoseconds."""
         return self.line_ps(frame_bytes + PREAMBLE_BYTES)
 
     @property
     def shortest_ps(self) -> int:
-        """The least time from the start of one frame to the start of the next."""
+        """The shortest time between the starts of two frames."""
         return self.done_ps(self.shortest_frame) + self.gap_ps
 
 
 @dataclass
 class Hop:
-    """What an element does with a flow that has come to it."""
+    """The processing of a flow at an element."""
 
     outs: list[tuple[Element, RouteFlow]] = field(default_factory=list)
     splits: bool = False
@@ -148,10 +148,11 @@ class Hop:
 
 @dataclass
 class Edge:
-    """Frames on their way between two elements.
+    """A path of frames between two elements.
 
-    ``to_sender`` is an edge within a host up to the sender with this index, of acknowledgements or
-    answers; ``answers`` is one from a host's process to its port, of the answers with this index.
+    ``to_sender`` is set for an edge within a host to the sender with this index, of
+    acknowledgements or answers; ``answers`` for one from a host's process to its port, of the
+    traffic with this index.
     """
 
     source: Element
@@ -163,7 +164,7 @@ class Edge:
 
 
 class Graph:
-    """The elements in the order in which they are served, and all that joins them."""
+    """The elements in the order of service, with their flows, hops and edges."""
 
     def __init__(self, network: Network) -> None:
         self.network = network
@@ -179,7 +180,7 @@ class Graph:
         self._links = {link.name: link for link in network.links}
 
     def port(self, node: str, link: str) -> Port:
-        """Return the port of ``node`` towards ``link``, made once."""
+        """Return the port of ``node`` to ``link``, created once."""
         key = (node, link)
         if key not in self._ports:
             egress = self.network.port(node, link)
@@ -188,14 +189,14 @@ class Graph:
         return self._ports[key]
 
     def receiver(self, host: str) -> Element:
-        """Return the receiving side of a host, made once."""
+        """Return the receiving side of a host, created once."""
         if host not in self._receivers:
             self._receivers[host] = Element(node=host)
             self.elements.append(self._receivers[host])
         return self._receivers[host]
 
     def hop(self, element: Element, flow: RouteFlow) -> Hop:
-        """Return what ``element`` does with ``flow``, made once."""
+        """Return the hop of ``flow`` at ``element``, created once."""
         key = (element, flow.index)
         if key not in self.hops:
             self.hops[key] = Hop()
@@ -209,7 +210,7 @@ class Graph:
         to_sender: int | None = None,
         answers: int | None = None,
     ) -> Edge:
-        """Return the edge between two elements, made once."""
+        """Return the edge between two elements, created once."""
         key = (source, target, to_sender, answers)
         if key not in self._edges:
             self._edges[key] = Edge(*key)
@@ -227,14 +228,14 @@ class Graph:
         return flow
 
     def look_ahead_ps(self, edge: Edge) -> int:
-        """Return the least time from a frame's choice to its arrival over the edge."""
+        """Return the shortest time from the selection of a frame to its arrival over the edge."""
         source = edge.source
         if not isinstance(source, Port):
             return 0
         return min(source.done_ps(min(flow.frames)) + self.ahead_ps(source) for flow in edge.flows)
 
     def ahead_ps(self, port: Port) -> int:
-        """Return the time from a frame's last bit at the port to its arrival at what follows."""
+        """Return the time from a frame's last bit at the port to its arrival at the next one."""
         switch = self.network.switches.get(port.far_end)
         return port.delay_ps + (picoseconds(switch.processing_ns) if switch else 0)
 
@@ -242,21 +243,21 @@ class Graph:
 def route_network(network: Network) -> Graph:
     """Return the graph of a network, its elements in order and its window set.
 
-    Raises ValueError where elements feed each other in a circle without delay.
+    Raises ValueError for a cycle of elements without delay.
     """
     graph = Graph(network)
-    _carry_streams(graph)
+    _add_traffic(graph)
     for traffic in graph.traffic:
         _lay_route(graph, traffic)
     for traffic in graph.traffic:
         if traffic.returns:
-            _join_return(graph, traffic)
+            _add_return_edges(graph, traffic)
     _sort_edges(graph)
     _order_elements(graph)
     return graph
 
 
-def _carry_streams(graph: Graph) -> None:
+def _add_traffic(graph: Graph) -> None:
     for stream in graph.network.streams:
         if isinstance(stream.send, TcpBulk):
             frames = (tcp_frame(stream.payload_bytes, vlan=stream.vlan),)
@@ -279,7 +280,7 @@ def _carry_streams(graph: Graph) -> None:
             )
         )
     for data in list(graph.traffic):
-        if (back := way_back(data.stream)) is None:
+        if (back := return_route(data.stream)) is None:
             continue
         returning = replace(
             data,
@@ -298,7 +299,7 @@ def _carry_streams(graph: Graph) -> None:
 
 
 def _lay_path(graph: Graph, flow: RouteFlow, start: str, links: list[str]) -> list[Port]:
-    """Lead a flow through its ports and return them."""
+    """Add a flow to its ports and return them."""
     nodes = graph.network.walk(flow.traffic.name, start, links)
     ports = [graph.port(node, link) for node, link in zip(nodes, links, strict=False)]
     for port, following in pairwise(ports):
@@ -322,7 +323,7 @@ def _lay_route(graph: Graph, traffic: Traffic) -> None:
     if not traffic.returns:
         first.senders.append(traffic)
         graph.hop(first, first_flow).sender = traffic.sender
-    _join(graph, traffic)
+    _add_edges(graph, traffic)
 
 
 def _lay_replicated(
@@ -354,8 +355,8 @@ def _lay_replicated(
     return ports[0], before
 
 
-def _join(graph: Graph, traffic: Traffic) -> None:
-    """Make the edges that the hops of a traffic stream need."""
+def _add_edges(graph: Graph, traffic: Traffic) -> None:
+    """Add the edges between the hops of a stream."""
     for element in list(graph.elements):
         for flow in element.flows:
             if flow.traffic is traffic:
@@ -363,29 +364,29 @@ def _join(graph: Graph, traffic: Traffic) -> None:
                     graph.edge(element, target).flows.append(label)
 
 
-def _join_return(graph: Graph, traffic: Traffic) -> None:
-    """Join the listener's process or transport to its port, and the talker's receiving side to it.
+def _add_return_edges(graph: Graph, traffic: Traffic) -> None:
+    """Add the edges from the listener's process or transport to its port, and to the sender.
 
-    Answers have an edge to themselves, because each is put there ahead of its time; there and at
-    acknowledgements, that is in order for one stream but not for two.
+    Answers of each stream have a separate edge, because they are put there ahead of time, which is
+    in order for one stream only.
     """
     graph.edge(
         graph.receiver(traffic.talker),
         graph.port(traffic.talker, traffic.route.first_link),
         answers=traffic.index if isinstance(traffic.stream.send, PingPong) else None,
     )
-    forth = graph.port(traffic.listener, traffic.stream.route.first_link)
-    graph.edge(graph.receiver(traffic.listener), forth, traffic.sender)
+    port = graph.port(traffic.listener, traffic.stream.route.first_link)
+    graph.edge(graph.receiver(traffic.listener), port, traffic.sender)
 
 
 def _sort_edges(graph: Graph) -> None:
-    """Put edges in the order in which frames of the same instant are taken."""
-    place = {link.name: number for number, link in enumerate(graph.network.links)}
+    """Sort edges by the order in which frames of the same instant are processed."""
+    position = {link.name: number for number, link in enumerate(graph.network.links)}
 
     def order(edge: Edge) -> tuple[int, int, int]:
         source = edge.source
         if isinstance(source, Port):
-            return (place[source.link.name], int(source.node != source.link.a), 0)
+            return (position[source.link.name], int(source.node != source.link.a), 0)
         if edge.answers is not None:
             return (-1, 0, edge.answers)
         return (-1, 1, -1 if edge.to_sender is None else edge.to_sender)
@@ -408,7 +409,7 @@ def _order_elements(graph: Graph) -> None:
                 window = min(longest, cut)
                 break
     if order is None:
-        raise ValueError("elements feed each other in a circle that takes no time")
+        raise ValueError("elements feed each other in a cycle without delay")
     graph.elements = order
     for index, element in enumerate(order):
         element.index = index
@@ -416,7 +417,7 @@ def _order_elements(graph: Graph) -> None:
 
 
 def _sorted_without(graph: Graph, cut_ps: int | None) -> list[Element] | None:
-    """Sort topologically, disregarding edges that take ``cut_ps`` or longer; None: a circle."""
+    """Sort topologically, without edges of ``cut_ps`` or longer; None if there is a cycle."""
     sorter: TopologicalSorter[Element] = TopologicalSorter(dict.fromkeys(graph.elements, ()))
     for edge in graph.edges:
         if cut_ps is None or graph.look_ahead_ps(edge) < cut_ps:

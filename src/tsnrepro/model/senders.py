@@ -1,33 +1,41 @@
-"""The sending process of a stream: when it calls write, when the datagram is in the queue.
+"""The sending process of a stream: when it calls write, and when the datagram is in the queue.
 
-A sender is a sequence of writes. Write n begins when it is due and the one before has returned,
-waits for room in the socket (or drops), takes processor time, and then hands its frames to the
-port. The port drives it: by events where the time of release is not known in advance (*calls*,
-*enters*, *blocked*), or in one step with :func:`plan_entry` where it is (a FIFO port knows when a
-frame leaves as soon as it has arrived).
+A sender is a sequence of writes. Write n begins when it is due and the previous one has returned,
+waits for room in the socket (or drops), takes processor time, and then passes its frames to the
+port. The port drives it: by events if the time of release is not known in advance (*calls*,
+*enters*, *blocked*), or in one step with :func:`plan_entry` if it is (a FIFO port knows the
+departure of a frame on its arrival).
+
+The talker of a ping-pong *waits* between the entry of a request and its answer or time-out; its
+event is then the time-out. An answer arrives from the receiving side of the host when the process
+has read it; one at the very instant of the time-out is in time.
 """
 
-from tsnrepro.model import layout as at
+from tsnrepro.model import layout
 from tsnrepro.model.compiled import inlined, kernel
+from tsnrepro.model.recording import count_time, log_answer
 from tsnrepro.model.variates import draw_duration
 
 
 @kernel
 def _next_stall(memory, stalls):
-    interval, length = at.duration(memory, stalls.interval), at.duration(memory, stalls.length)
+    interval, length = (
+        layout.duration(memory, stalls.interval),
+        layout.duration(memory, stalls.length),
+    )
     stalls.begins = stalls.ends + draw_duration(memory, interval)
     stalls.ends = stalls.begins + draw_duration(memory, length)
 
 
 @kernel
 def work_until(memory, address, start, work):
-    """Return when ``work`` picoseconds of a process are done that may begin at ``start``.
+    """Return when a process completes ``work`` picoseconds that begin at ``start``.
 
-    At ``address`` is its sequence of stalls, if not NONE. Starts must not go back.
+    ``address`` is that of its sequence of stalls, or NONE. Starts must not decrease.
     """
-    if address == at.NONE:
+    if address == layout.NONE:
         return start + work
-    stalls = at.stalls(memory, address)
+    stalls = layout.stalls(memory, address)
     while True:
         if start >= stalls.ends:
             _next_stall(memory, stalls)
@@ -42,25 +50,25 @@ def work_until(memory, address, start, work):
 
 @kernel
 def _write_until(memory, sender, start):
-    """Return when a write is done that has room in its socket at ``start``."""
-    cost = draw_duration(memory, at.duration(memory, sender.cost))
+    """Return when a write completes that has room in its socket at ``start``."""
+    cost = draw_duration(memory, layout.duration(memory, sender.cost))
     return work_until(memory, sender.stalls, start, cost)
 
 
 @kernel
 def _due(memory, sender):
-    """Return when the coming write is due, and move on to the one after it."""
+    """Return when the next write is due, and advance to the one after it."""
     kind = sender.kind
     due = sender.due
-    if kind in (at.SATURATING, at.PING_PONG):
+    if kind in (layout.SATURATING, layout.PING_PONG):
         return due
-    if kind == at.LISTED:
+    if kind == layout.LISTED:
         return sender.start + memory[sender.times + sender.index]
-    if kind == at.POISSON:
-        due += draw_duration(memory, at.duration(memory, sender.gap))
+    if kind == layout.POISSON:
+        due += draw_duration(memory, layout.duration(memory, sender.gap))
         sender.due = due
         return due
-    # The step is a whole number and a rest in parts of ``step_unit``, added up without rounding.
+    # The step is an integer and a fraction of ``step_unit``, added without rounding.
     following = due + sender.step
     rest = sender.due_rest + sender.step_rest
     if rest >= sender.step_unit:
@@ -73,34 +81,34 @@ def _due(memory, sender):
 
 @kernel
 def _begin(memory, sender):
-    """Return when the coming write call begins, or NEVER where there is none."""
+    """Return when the next write call begins, or NEVER."""
     index = sender.index
     limit = sender.limit
-    if limit != at.UNLIMITED and index >= limit:
-        return at.NEVER
+    if limit != layout.UNLIMITED and index >= limit:
+        return layout.NEVER
     due = _due(memory, sender)
     free = sender.free
     begin = max(due, free)
-    if sender.kind == at.BURSTS and index > 0 and free <= due:
-        # The rate is reached: wait for the first tick at which it no longer is.
+    if sender.kind == layout.BURSTS and index > 0 and free <= due:
+        # The rate is reached: wait for the first tick after the write is due.
         start, tick = sender.start, sender.tick
         begin = start + ((due - start) // tick + 1) * tick
     if begin >= sender.stop:
-        return at.NEVER
+        return layout.NEVER
     return begin
 
 
 @kernel
 def plan_call(memory, sender):
-    """Set the event of the coming write call."""
+    """Set the event of the next write call."""
     begin = _begin(memory, sender)
     sender.next = begin
-    sender.phase = at.FINISHED if begin == at.NEVER else at.CALLS
+    sender.phase = layout.FINISHED if begin == layout.NEVER else layout.CALLS
 
 
 @kernel
-def _pass_over(memory, sender, begin):
-    """Drop the datagram of the write that begins now: its call fails, and costs its time."""
+def _drop_datagram(memory, sender, begin):
+    """Drop the datagram of the write that begins now; the failing call takes its time."""
     sender.socket_drops += 1
     sender.index += 1
     sender.free = _write_until(memory, sender, begin)
@@ -109,36 +117,36 @@ def _pass_over(memory, sender, begin):
 @kernel
 def _plan_enter(memory, sender, room):
     sender.next = _write_until(memory, sender, room)
-    sender.phase = at.ENTERS
+    sender.phase = layout.ENTERS
 
 
 @kernel
 def call_write(memory, sender, now):
-    """Begin the write that is due: enter, be blocked, or drop."""
+    """Begin the write that is due: it enters, blocks, or drops."""
     sender.written += 1
     sender.begin = now
     if sender.charged < sender.buffer:
         _plan_enter(memory, sender, now)
     elif sender.drops:
-        _pass_over(memory, sender, now)
+        _drop_datagram(memory, sender, now)
         plan_call(memory, sender)
     else:
-        sender.next = at.NEVER
-        sender.phase = at.BLOCKED
+        sender.next = layout.NEVER
+        sender.phase = layout.BLOCKED
 
 
 @kernel
 def release(memory, sender, charge, now):
-    """Take ``charge`` bytes off the socket; a blocked write goes on where there is room."""
+    """Release ``charge`` bytes of the socket; a blocked write continues if there is room."""
     sender.charged -= charge
-    blocked = sender.phase == at.BLOCKED
+    blocked = sender.phase == layout.BLOCKED
     if blocked and sender.charged < sender.buffer:
         _plan_enter(memory, sender, now)
 
 
 @kernel
 def after_entry(memory, sender):
-    """Note that the write's datagram is in the queue, and set the event of the next write."""
+    """Complete a write whose datagram is in the queue, and set the event of the next one."""
     sender.free = sender.next
     sender.index += 1
     plan_call(memory, sender)
@@ -146,27 +154,27 @@ def after_entry(memory, sender):
 
 @inlined
 def _held_in(ring, number):
-    """Return the address of what is held in a ring, by its running number there."""
-    return ring.start + (number & ring.mask) * at.HELD_WORDS
+    """Return the address of an allocation in a ring, by its position there."""
+    return ring.start + (number & ring.mask) * layout.HELD_WORDS
 
 
 @inlined
 def hold(memory, ring, until, amount):
-    """Note in a ring that ``amount`` is held until a time."""
+    """Add an allocation of ``amount`` until a time to a ring."""
     written = ring.written
-    held = at.held(memory, _held_in(ring, written))
+    held = layout.held(memory, _held_in(ring, written))
     held.until = until
     held.amount = amount
     ring.written = written + 1
 
 
 @inlined
-def let_go(memory, ring, now):
-    """Take what is held until ``now`` at most out of a ring; return what that amounts to."""
+def release_until(memory, ring, now):
+    """Remove the allocations that end by ``now`` from a ring; return their sum."""
     read, written = ring.read, ring.written
     size = 0
     while read != written:
-        held = at.held(memory, _held_in(ring, read))
+        held = layout.held(memory, _held_in(ring, read))
         if held.until > now:
             break
         size += held.amount
@@ -179,36 +187,75 @@ def let_go(memory, ring, now):
 
 
 @kernel
-def _take_back(memory, sender, now):
-    """Take what is sent by ``now`` off the socket's charge."""
-    sender.charged -= let_go(memory, sender.ring, now)
+def _uncharge(memory, sender, now):
+    """Release the socket's charge for frames sent by ``now``."""
+    sender.charged -= release_until(memory, sender.ring, now)
 
 
 @kernel
 def _room_at(memory, sender):
     """Return when the next frame of a full socket is sent."""
-    return at.held(memory, _held_in(sender.ring, sender.ring.read)).until
+    return layout.held(memory, _held_in(sender.ring, sender.ring.read)).until
 
 
 @kernel
 def plan_entry(memory, sender):
-    """Set when the next datagram enters, knowing when every frame of this socket is sent."""
+    """Set when the next datagram enters, if the departures of all its frames are known."""
     while True:
         begin = _begin(memory, sender)
-        if begin == at.NEVER:
-            sender.next = at.NEVER
-            sender.phase = at.FINISHED
+        if begin == layout.NEVER:
+            sender.next = layout.NEVER
+            sender.phase = layout.FINISHED
             return
         sender.written += 1
-        _take_back(memory, sender, begin)
+        _uncharge(memory, sender, begin)
         room = begin
         if sender.charged >= sender.buffer:
             if sender.drops:
-                _pass_over(memory, sender, begin)
+                _drop_datagram(memory, sender, begin)
                 continue
             while sender.charged >= sender.buffer:
                 room = _room_at(memory, sender)
-                _take_back(memory, sender, room)
+                _uncharge(memory, sender, room)
         sender.begin = begin
         _plan_enter(memory, sender, room)
         return
+
+
+# --- ping-pong --------------------------------------------------------------------------------
+
+
+@kernel
+def await_answer(sender):
+    """Wait for the answer to a request that has entered the queue."""
+    sender.phase = layout.WAITS
+    sender.next += sender.timeout
+
+
+@kernel
+def _continue(memory, sender, now):
+    sender.free = now
+    sender.due = sender.begin + sender.step
+    sender.index += 1
+    plan_call(memory, sender)
+
+
+@kernel
+def give_up(memory, sender, now):
+    """Continue with the next request after a time-out."""
+    sender.timeouts += 1
+    _continue(memory, sender, now)
+
+
+@kernel
+def on_answer(memory, sender, now, ident):
+    """Process an answer that the process has read."""
+    if sender.phase != layout.WAITS or sender.index != ident:
+        sender.disregarded += 1
+        return
+    sender.answered += 1
+    sent = sender.begin
+    count_time(memory, sender.round_trip, now - sent)
+    if sender.logged:
+        log_answer(memory, sender.number, ident, sent, now)
+    _continue(memory, sender, now)

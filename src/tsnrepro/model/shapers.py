@@ -1,51 +1,50 @@
-"""What lets a traffic class send: its gate (time-aware shaper), its credit (credit-based shaper).
+"""Eligibility of traffic classes: gates (time-aware shaper) and credit (credit-based shaper).
 
-Sources: IEEE Std 802.1Q-2022, 8.6.8.4 (gates) and 8.6.8.2 (credit). Credit is counted in 10^-9
-bits: kilobits a second times picoseconds, so it is exact.
+Sources: IEEE Std 802.1Q-2022, 8.6.8.4 (gates) and 8.6.8.2 (credit). Credit is in 10^-9 bits:
+kilobits per second times picoseconds, which is exact.
 """
 
-from tsnrepro.model import layout as at
+from tsnrepro.model import layout
 from tsnrepro.model.compiled import kernel
 
-_MOST_CREDIT = 1 << 60
-"""Where credit stops, far above what a port needs, so that a starved class does not overflow."""
+_MAX_CREDIT = 1 << 60
+"""Limit of credit, far above any useful value, so that a starved class does not overflow."""
 
 
 @kernel
 def _cycle_before(port, now):
-    """Return when the gate cycle before the current one began."""
+    """Return the begin of the previous gate cycle."""
     cycle = port.gate_cycle
     return now - (now + port.gate_shift) % cycle - cycle
 
 
 @kernel
 def _window_opens(memory, port, queue, now, need):
-    """Return when the next window begins, or goes on, that has ``need`` ps left; or NEVER.
+    """Return the first time in a window with ``need`` ps left, or NEVER.
 
-    Windows are [from, until) in the cycle, in order; one that runs through the end of the cycle has
-    an end beyond it.
+    Windows are [from, until) in the cycle, in order; the last one may extend beyond the cycle.
     """
     count = queue.window_count
     begin = _cycle_before(port, now)
-    # From the cycle before, whose last window may still be open, to the one after the next.
+    # From the previous cycle, whose last window may still be open, to the one after the next.
     for _ in range(4):
         for number in range(count):
-            window = at.window(memory, queue.windows + number * at.WINDOW_WORDS)
+            window = layout.window(memory, queue.windows + number * layout.WINDOW_WORDS)
             opens = max(now, begin + window.opens)
             closes = begin + window.closes
             if opens + need <= closes and opens < closes:
                 return opens
         begin += port.gate_cycle
-    return at.NEVER
+    return layout.NEVER
 
 
 @kernel
 def _gate_opens(memory, port, queue, now, need):
-    """Return the first time from ``now`` on at which the gate stays open for ``need`` ps.
+    """Return the first time from ``now`` on after which the gate is open for ``need`` ps.
 
-    NEVER, where no window is long enough. While the gates are disabled all are open.
+    It is NEVER if no window is long enough. All gates are open while they are disabled.
     """
-    if queue.window_count == at.ALWAYS_OPEN:
+    if queue.window_count == layout.ALWAYS_OPEN:
         return now
     if port.gate_toggle == 0:
         return _window_opens(memory, port, queue, now, need)
@@ -62,13 +61,13 @@ def _gate_opens(memory, port, queue, now, need):
 def _open_time(memory, port, queue, start, end):
     """Return how long the gate is open between two times."""
     count = queue.window_count
-    if count == at.ALWAYS_OPEN:
+    if count == layout.ALWAYS_OPEN:
         return end - start
     begin = _cycle_before(port, start)
     total = 0
     while begin < end and count > 0:
         for number in range(count):
-            window = at.window(memory, queue.windows + number * at.WINDOW_WORDS)
+            window = layout.window(memory, queue.windows + number * layout.WINDOW_WORDS)
             opens = max(start, begin + window.opens)
             closes = min(end, begin + window.closes)
             total += max(0, closes - opens)
@@ -78,10 +77,10 @@ def _open_time(memory, port, queue, start, end):
 
 @kernel
 def settle_credit(memory, port, queue, waiting, now):
-    """Bring the credit of a class up to ``now``.
+    """Update the credit of a class to ``now``.
 
-    ``waiting`` tells whether frames have waited since it was last settled. Without any, credit
-    above zero is lost and credit below zero recovers to zero.
+    ``waiting`` is whether frames have waited since the last update. Otherwise credit above zero is
+    lost and credit below zero recovers to zero.
     """
     slope = queue.idle_slope
     since = queue.credit_at
@@ -92,7 +91,7 @@ def settle_credit(memory, port, queue, waiting, now):
         credit = min(0, credit)
     if waiting or credit < 0:
         open_time = _open_time(memory, port, queue, since, now)
-        credit = min(credit + slope * min(open_time, _MOST_CREDIT // slope), _MOST_CREDIT)
+        credit = min(credit + slope * min(open_time, _MAX_CREDIT // slope), _MAX_CREDIT)
     if not waiting:
         credit = min(0, credit)
     queue.credit = credit
@@ -102,7 +101,7 @@ def settle_credit(memory, port, queue, waiting, now):
 
 @kernel
 def charge_credit(queue, start, end):
-    """Take the credit for a frame that occupies the line from ``start`` to ``end``."""
+    """Subtract the credit of a frame on the line from ``start`` to ``end``."""
     if queue.idle_slope == 0:
         return
     credit = queue.credit + queue.send_slope * (end - start)
@@ -115,29 +114,29 @@ def charge_credit(queue, start, end):
 def _gate_closes(memory, port, queue, now):
     """Return when the gate, open at ``now``, closes."""
     count = queue.window_count
-    if count == at.ALWAYS_OPEN:
-        return at.NEVER
+    if count == layout.ALWAYS_OPEN:
+        return layout.NEVER
     begin = _cycle_before(port, now)
     for _ in range(2):
         for number in range(count):
-            window = at.window(memory, queue.windows + number * at.WINDOW_WORDS)
+            window = layout.window(memory, queue.windows + number * layout.WINDOW_WORDS)
             closes = begin + window.closes
             if begin + window.opens <= now < closes:
                 return closes
         begin += port.gate_cycle
-    return at.NEVER
+    return layout.NEVER
 
 
 @kernel
 def _credit_returns(memory, port, queue, now):
-    """Return when the credit, settled at ``now`` and below zero, is back at zero."""
+    """Return when the credit, updated to ``now`` and below zero, reaches zero."""
     slope = queue.idle_slope
     missing = (-queue.credit + slope - 1) // slope  # open time needed
     time = now
     while missing > 0:
         time = _gate_opens(memory, port, queue, time, 0)
-        if time == at.NEVER:
-            return at.NEVER
+        if time == layout.NEVER:
+            return layout.NEVER
         step = min(missing, _gate_closes(memory, port, queue, time) - time)
         time += step
         missing -= step
@@ -148,12 +147,12 @@ def _credit_returns(memory, port, queue, now):
 def eligible_at(memory, port, queue, now, need):
     """Return the first time from ``now`` on at which a waiting class may start a frame.
 
-    ``need`` is how long its gate must stay open from there. Credit is settled at ``now``.
+    ``need`` is how long its gate must be open from there. Credit is updated to ``now``.
     """
     start = now
     if queue.idle_slope > 0 and queue.credit < 0:
         start = _credit_returns(memory, port, queue, now)
-        if start == at.NEVER:
-            return at.NEVER
+        if start == layout.NEVER:
+            return layout.NEVER
     # Credit does not fall while the class waits, so the gate alone decides from here.
     return _gate_opens(memory, port, queue, start, need)

@@ -1,11 +1,11 @@
-"""Random numbers that are the same on every machine: Philox in integers, logarithm by arithmetic.
+"""Random variates that are the same on every machine: Philox in integers, logarithm by arithmetic.
 
-Each random process of a network (the loss of a direction of a link, the service times of a
-process, ...) has a stream of its own, keyed by the seed and by its name. Adding a stream, or
-drawing more from one, changes no other: two configurations under one seed meet the same chances.
+Each random process of a network (the loss of a direction of a link, the service times of a process,
+...) has a separate stream, keyed by the seed and its name. Adding a stream, or drawing more from
+one, changes no other: two configurations with one seed have common random numbers.
 
 Source: J. K. Salmon et al., Parallel random numbers: as easy as 1, 2, 3, SC11 (2011), Philox4x64
-with ten rounds; the words are those of ``numpy.random.Philox`` with the same key.
+with ten rounds; the output equals that of ``numpy.random.Philox`` with the same key.
 """
 
 import hashlib
@@ -18,10 +18,10 @@ from numpy.random import SeedSequence
 from tsnrepro.model.compiled import kernel
 
 STREAM_WORDS: Final = 8
-"""Words of one stream's state: two of key, the counter, the lane, the block of four."""
+"""Words of one stream's state: key (two), counter, lane, block (four)."""
 
 PROBABILITY_ONE: Final = 1 << 53
-"""A probability p is the threshold floor(p x 2^53) against a draw of 53 bits."""
+"""Threshold of probability 1 for a draw of 53 bits; probability p is floor(p x 2^53)."""
 
 CONSTANT: Final = 0
 ERLANG: Final = 1
@@ -46,12 +46,12 @@ _BITS_OF_ONE: Final = _EXPONENT_OF_ONE << 52
 def child_seeds(seed: int | SeedSequence, count: int) -> list[SeedSequence]:
     """Return ``count`` independent seeds for replications of one experiment."""
     parent = seed if isinstance(seed, SeedSequence) else SeedSequence(seed)
-    # A copy, because spawning counts in the parent: the same call gives the same children.
+    # A copy, because spawn() changes the parent, and the same call has to return the same children.
     return SeedSequence(parent.entropy, spawn_key=parent.spawn_key).spawn(count)
 
 
 def stream_state(seed: SeedSequence, name: str) -> npt.NDArray[np.int64]:
-    """Return the starting state, :data:`STREAM_WORDS` long, of the stream ``name`` of ``seed``."""
+    """Return the initial state of the stream ``name`` of ``seed``, shape (STREAM_WORDS,)."""
     digest = hashlib.sha256(name.encode()).digest()
     words = tuple(int.from_bytes(digest[at : at + 4], "big") for at in (0, 4, 8))
     key = SeedSequence(seed.entropy, spawn_key=(*seed.spawn_key, *words))
@@ -105,7 +105,7 @@ def draw_bits(memory, stream):
 def minus_log(x):
     """Return -log(x) for a positive normal double, by IEEE 754 arithmetic only.
 
-    Libraries round their logarithms differently; sums, products and quotients are the same
+    Logarithms of libraries are rounded differently; sums, products and quotients are the same
     everywhere. log m = 2 artanh((m - 1) / (m + 1)) for a mantissa between sqrt(1/2) and sqrt(2).
     """
     bits = np.float64(x).view(np.int64)
@@ -130,7 +130,7 @@ def draw_exponential(memory, stream):
 
 @kernel
 def draw_duration(memory, duration):
-    """Return a constant or Erlang time, in whole picoseconds, from its record."""
+    """Return a constant or Erlang duration in integer picoseconds, from its record."""
     mean = duration.mean_ps
     if duration.kind == CONSTANT:
         return mean

@@ -13,8 +13,7 @@ from pathlib import Path
 from tsnrepro.common.errors import PublishError
 from tsnrepro.config.registry import experiment_of_key, experiments
 from tsnrepro.published.derived_results import derive
-from tsnrepro.records.facts import FACTS
-from tsnrepro.records.values import FACTS_FILE, VALUES_FILE, Result, load_file
+from tsnrepro.records.values import FACTS, FACTS_FILE, VALUES_FILE, Result, load_file
 
 STUDY = "study"
 COMMIT = "testbed.commit"

@@ -24,9 +24,8 @@ from tsnrepro.papers.manuscript import UsedNames, check_known, scan, scan_text
 from tsnrepro.papers.provenance import FileOrigin, PrintedFile, Provenance, unit
 from tsnrepro.published import documents as published
 from tsnrepro.published.tables import Cell
-from tsnrepro.records.runs import open_run
-from tsnrepro.records.seal import RUN_FILE
-from tsnrepro.records.store import sha256_of
+from tsnrepro.records.files import sha256_of
+from tsnrepro.records.store import RUN_FILE, open_run
 from tsnrepro.records.values import Result
 from tsnrepro.results import numbers
 from tsnrepro.results.numbers import TEX

@@ -21,8 +21,7 @@ from tsnrepro.published import expressions
 from tsnrepro.published.claims import ClaimExpression
 from tsnrepro.published.expressions import MissingResultError, Operand, operand_of
 from tsnrepro.published.intervals import Interval
-from tsnrepro.records.facts import UNKNOWN
-from tsnrepro.records.values import Result
+from tsnrepro.records.values import UNKNOWN, Result
 from tsnrepro.stats.estimate import Limits
 
 _FILE = Path(__file__).with_suffix(".yaml")

@@ -1,1 +1,1 @@
-"""Records: what was measured, kept whole, and read back as typed tables."""
+"""Records: the raw store of trials, their accounting and their typed tables."""

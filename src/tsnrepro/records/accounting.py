@@ -1,15 +1,14 @@
-"""Where every datagram of a trial went.
+"""Where every datagram of a trial went, on emulated hosts that share a kernel.
 
-sent + copies made = received + eliminated + dropped by place + unaccounted
+sent + copies = received + eliminated + dropped by location + unaccounted
 
-Counted are datagrams, by their first fragment where a datagram is several frames. Every term but
-the last is a count of its own: by the sending and the receiving program, by the stations at each
-hop, and by the kernel's own report of each frame it freed. So the last is zero only when all of
-them agree.
+The unit is the datagram, counted by its first fragment. Every term but the last is counted
+independently: by the sending and the receiving program, by the stations at each hop, and by the
+kernel's trace of each frame that it frees. So the last is zero only if all of these agree.
 
-A kernel may fail to report a drop to the trace, as some virtual machines' does while it interrupts
-their agent. What is missing then between two stations is put where the kernel's counters of a queue
-or of the IP stack have it, and told as ``untraced``.
+A kernel may fail to report a drop to the trace, as in some virtual machines while the hypervisor
+interrupts them. Datagrams that are then missing between two stations are attributed to the location
+whose kernel counters have them, and are also counted as ``untraced``.
 """
 
 from collections.abc import Callable, Iterator
@@ -22,14 +21,14 @@ from tsnrepro.tools.frerctl import Drops
 
 _SENDING_SWITCH, _RECEIVING_SWITCH = SWITCHES
 
-# Where switches that recovered in XDP freed what they refused and had counted: older records. Which
-# of these the compiler made into one function differs by kernel.
-_REFUSED_BY_RECOVERY = ("veth_xdp_rcv", "veth_poll")
-# What waited for the neighbour's address in vain has not come to the talker's card: it is part of
-# what the talker's socket took in and the card was never given.
+# In older records, where switches that recovered in XDP freed the frames that recovery had already
+# counted. Which of these functions the compiler inlined differs by kernel.
+_FREED_AFTER_RECOVERY = ("veth_xdp_rcv", "veth_poll")
+# Datagrams whose neighbour's address was not resolved did not reach the talker's card, so they are
+# counted at the talker's socket already.
 _NO_NEIGHBOUR = "SKB_DROP_REASON_NEIGH"
 
-# What the kernel of a delay line frees of the frames that the delay line itself has a copy of.
+# A delay line works on copies; its host's kernel frees the originals for these reasons.
 _DELAY_LINE = "delay"
 _NOT_FOR_THIS_HOST = ("SKB_DROP_REASON_OTHERHOST", "SKB_DROP_REASON_UNHANDLED_PROTO")
 
@@ -39,23 +38,23 @@ SOCKET_BUFFER = "listener socket buffer"
 SOCKET_CLOSED = "listener socket, unread when the program closed it"
 REASSEMBLY = "listener reassembly"
 STACK = "listener network stack"
-OF_LISTENER = {
+LISTENER_COUNTERS = {
     SOCKET_BUFFER: ("UdpRcvbufErrors",),
     STACK: ("UdpNoPorts", "UdpInCsumErrors"),
     REASSEMBLY: ("IpReasmFails",),
 }
-"""The counters of the listener's IP stack by the place they tell of, the surest first."""
+"""Counters of the listener's IP stack by location, the most reliable first."""
 BEHIND_CARD = "between the listener's card and its program"
-"""What no counter of the listener explains, where its kernel's drops are not traced."""
+"""Datagrams that no counter of the listener explains, if its kernel's drops are not traced."""
 
 
 LISTENER_CARD = "card of listener, no room"
-"""What came when the listener's card had no buffer free: its host did not empty them in time."""
+"""Frames that came while the listener's card had no free buffer: its host was too slow."""
 
 
-# What a program's own host dropped before the first link or behind the last one. What it has not
-# read yet when it ends is neither: it arrived.
-HOST_PLACES = (
+# Drops in the end stations, before the first link or behind the last one. Datagrams that are unread
+# when the program ends are not among them: they arrived.
+HOST_LOCATIONS = (
     *(TALKER_SOCKET, TALKER_QUEUE, LISTENER_CARD),
     *(SOCKET_BUFFER, STACK, BEHIND_CARD),
 )
@@ -63,9 +62,9 @@ HOST_PLACES = (
 
 @dataclass(frozen=True)
 class Accounting:
-    """Datagrams of one trial. ``drops`` is by place, in the order of the way, zeros included.
+    """Datagrams of one trial. ``drops`` is by location in the order of the path, zeros included.
 
-    ``untraced`` of them no trace saw: the kernel's counters have them.
+    ``untraced`` of the drops are missing in the trace and known from the kernel's counters.
     """
 
     sent: int
@@ -83,32 +82,32 @@ class Accounting:
 
     @property
     def unread(self) -> int:
-        """Datagrams that arrived and waited in the socket when the program closed it."""
+        """Datagrams that arrived and were in the socket when the program closed it."""
         return self.drops.get(SOCKET_CLOSED, 0)
 
     @property
     def host_lost(self) -> int:
         """Datagrams that talker or listener lost: in their sockets, queues and network stacks."""
-        return sum(self.drops.get(place, 0) for place in HOST_PLACES)
+        return sum(self.drops.get(location, 0) for location in HOST_LOCATIONS)
 
     @property
     def network_lost(self) -> int:
-        """Datagrams that left the talker and did not come to the listener over any member path.
+        """Datagrams that left the talker and did not reach the listener over any member path.
 
-        What reassembly gave up is the network's: another fragment of it was dropped on the path.
-        Repeats that recovery let through make it smaller, in the extreme negative.
+        Those that failed in reassembly count here: another fragment was dropped on the path.
+        Duplicates that recovery passed reduce the number, which may even be negative.
         """
         elsewhere = self.host_lost + self.unread
         return self.eliminated + sum(self.drops.values()) - elsewhere - self.copies
 
     def document(self) -> dict[str, Any]:
-        """Return what a record keeps: ``sent - received`` is the sum of the four last."""
+        """Return the accounting as recorded: ``sent - received`` is the sum of the last four."""
         sums = ("network_lost", "host_lost", "unread", "unaccounted")
         return asdict(self) | {name: getattr(self, name) for name in sums}
 
 
 def where_lost(document: dict[str, Any]) -> dict[str, int]:
-    """Return what a recorded accounting says that the network lost, the hosts lost, is unread."""
+    """Return how much of a recorded accounting the network lost, the hosts lost, or is unread."""
     counted = Accounting(0, document["copies"], 0, document["eliminated"], document["drops"])
     return {name: getattr(counted, name) for name in ("network_lost", "host_lost", "unread")}
 
@@ -125,35 +124,35 @@ def account(
     Parameters
     ----------
     before, after
-        The counters of all hosts, read while no traffic was on its path.
+        The counters of all hosts, read while no traffic was in flight.
     sent, received
-        Datagrams that the sending program handed to its socket, and that the receiving program
-        read from its own.
+        Datagrams that the sending program wrote to its socket, and that the receiving program read
+        from its socket.
     host_of
-        Finds the host by the inode number of its network namespace.
+        Returns the host whose network namespace has the given inode number.
     """
     path = _StreamPath(before, after)
-    located = _Located(before, after, host_of) if after.drops is not None else None
+    traced = _TracedDrops(before, after, host_of) if after.drops is not None else None
     drops = {TALKER_SOCKET: sent - path.out(TALKER, CARD)}
-    drops |= _hop_drops(path, located)
+    drops |= _hop_drops(path, traced)
     for port in path.members:
         drops[f"sw2 link {port}, made lossy"] = path.fault(_RECEIVING_SWITCH, port, "dropped")
-    if located is not None and after.delays:
-        drops["delay line"] = located.in_delay_line()
+    if traced is not None and after.delays:
+        drops["delay line"] = traced.in_delay_line()
     drops["recovery: rogue"] = path.at(path.eliminating, "rogue")
     drops["recovery: tagless"] = path.at(path.eliminating, "tagless")
-    drops |= _listener_drops(path, located, received)
+    drops |= _listener_drops(path, traced, received)
     found = Accounting(
         sent=sent,
         # Every member path but the first: the first frame to leave the switch is the original.
-        # What a duplicating link adds on the first is a copy too.
+        # Frames that a faulty link duplicates on the first path are copies too.
         copies=sum(path.out(_SENDING_SWITCH, port) for port in path.members[1:])
         + path.fault(_SENDING_SWITCH, path.members[0], "copied"),
         received=received,
         eliminated=path.at(path.eliminating, "eliminated"),
         drops=drops,
     )
-    if located is None or after.delays or found.unaccounted <= 0:
+    if traced is None or after.delays or found.unaccounted <= 0:
         return found
     return _with_untraced(found, path)
 
@@ -173,27 +172,27 @@ class _StreamPath(CounterDifferences):
         return self.port(host, port, "in").stream_frames
 
     def counted_dropped(self, hop: "_Hop") -> int:
-        """Return the frames of any kind that a hop's queue, and the device behind it, dropped."""
+        """Return the frames, of any stream, that a hop's queue and its device dropped."""
         queue = self.queue_dropped(hop.host, hop.port)
         return queue + self.transmit_dropped(hop.host, hop.port)
 
-    def made_faulty(self, hop: "_Hop") -> bool:
-        """Tell whether the link of a hop lost or copied frames because it was told to."""
+    def has_fault(self, hop: "_Hop") -> bool:
+        """Return whether the link of a hop lost or duplicated frames by configuration."""
         ends = ((hop.host, hop.port), (hop.next_host, hop.next_port))
         return any(self.fault(*end, what) for end in ends for what in ("dropped", "copied"))
 
     def counted_at_listener(self) -> dict[str, int]:
-        """Return the datagrams of any kind that the listener's IP stack counts as dropped."""
+        """Return the datagrams, of any stream, that the listener's IP stack dropped."""
         return {
-            place: sum(self.stack(LISTENER, name) for name in names)
-            for place, names in OF_LISTENER.items()
+            location: sum(self.stack(LISTENER, name) for name in names)
+            for location, names in LISTENER_COUNTERS.items()
         }
 
     def counted_unread(self) -> int:
-        """Return the datagrams of any kind that came to sockets of the listener and stayed there.
+        """Return the datagrams, of any stream, that were in sockets when these were closed.
 
-        Of what its IP stack delivered, UDP had what TCP and ICMP had not; what nobody read of that
-        and no counter has as dropped was in a socket when it was closed.
+        Datagrams delivered by the IP stack are UDP's unless TCP or ICMP count them. Those that were
+        neither read nor counted as dropped were in a socket when it was closed.
         """
         others = ("TcpInSegs", "IcmpInMsgs", "UdpInDatagrams", "UdpNoPorts", "UdpInErrors")
         delivered = self.stack(LISTENER, "IpInDelivers")
@@ -215,34 +214,34 @@ class _StreamPath(CounterDifferences):
 class _Hop:
     """An egress queue and the port at the other end of its cable."""
 
-    place: str
+    queue: str
     host: str
     port: str
     next_host: str
     next_port: str
 
 
-class _Located:
+class _TracedDrops:
     """The kernel's drops of the stream's first fragments during one trial, by host and device.
 
-    The trace sees the whole machine: what has a namespace that is no host's is not of this stream,
-    whatever its port. A frame without a device has no namespace either, and counts.
+    The trace covers the whole machine: drops in a namespace of no host are not of this stream,
+    whatever their port. A frame without a device has no namespace either, and counts.
     """
 
     def __init__(
         self, before: Snapshot, after: Snapshot, host_of: Callable[[int], str | None]
     ) -> None:
         earlier = {self._key(item): item.frames for item in before.drops or []}
-        located = [
+        traced = [
             (item, host_of(item.netns) if item.netns else None)
             for item in after.drops or []
             if not item.later_fragment
-            and not item.function.startswith(_REFUSED_BY_RECOVERY)
+            and not item.function.startswith(_FREED_AFTER_RECOVERY)
             and not item.reason.startswith(_NO_NEIGHBOUR)
         ]
         self._items = [
             (item, host, item.frames - earlier.get(self._key(item), 0))
-            for item, host in located
+            for item, host in traced
             if host or not item.netns
         ]
         self._indices = {
@@ -253,9 +252,9 @@ class _Located:
 
     @staticmethod
     def _key(item: Drops) -> tuple:
-        # With the stream: the trace still has those of an earlier trial, which had several.
-        place = item.function, item.reason, item.ifindex, item.netns, item.later_fragment
-        return *place, item.stream
+        # With the stream: the trace still has the drops of an earlier trial with several streams.
+        location = item.function, item.reason, item.ifindex, item.netns, item.later_fragment
+        return *location, item.stream
 
     def on_device(self, host: str, port: str) -> int:
         index = self._indices[host, port]
@@ -265,10 +264,7 @@ class _Located:
         return sum(n for item, _, n in self._items if item.function.startswith(prefixes))
 
     def in_delay_line(self) -> int:
-        """Count drops in the host of the delay lines, but those of what it only listens to.
-
-        Its kernel has no use for the frames that the delay line takes a copy of.
-        """
+        """Count drops in the host of the delay lines, except those of copied frames' originals."""
         return sum(
             n
             for item, where, n in self._items
@@ -276,76 +272,78 @@ class _Located:
         )
 
     def at_listener(self) -> int:
-        """Count drops behind the listener's card, and those that know no device."""
+        """Count drops behind the listener's card, and those without a device."""
         return sum(n for _, where, n in self._items if where in (LISTENER, None))
 
 
 def _with_untraced(traced: Accounting, path: _StreamPath) -> Accounting:
-    """Return the account with what only the kernel's counters tell, at the places that have it."""
+    """Return the accounting with the drops that only the kernel's counters have added."""
     drops, untraced = dict(traced.drops), 0
-    for missing, places in _missing_behind_the_trace(traced, path):
+    for missing, counts in _missing_in_trace(traced, path):
         left = max(0, min(missing, traced.unaccounted - untraced))
-        for place, counted in places.items():
-            frames = max(0, min(left, counted - drops[place]))
-            drops[place] += frames
+        for location, counted in counts.items():
+            frames = max(0, min(left, counted - drops[location]))
+            drops[location] += frames
             left -= frames
             untraced += frames
     return replace(traced, drops=drops, untraced=untraced)
 
 
-def _missing_behind_the_trace(
+def _missing_in_trace(
     traced: Accounting, path: _StreamPath
 ) -> Iterator[tuple[int, dict[str, int]]]:
-    """Yield what is missing from one station to the next, and what counters between them have.
+    """Yield the frames missing from one station to the next, and the counters between them.
 
-    Counters know frames of any kind, so they only say where the missing may have gone.
+    Counters include frames of other streams, so they only limit where the missing ones may be.
     """
     drops = traced.drops
     for hop in path.hops():
-        if path.made_faulty(hop):
+        if path.has_fault(hop):
             continue
-        known = drops[hop.place] + drops.get(f"{hop.next_host} port {hop.next_port}", 0)
+        known = drops[hop.queue] + drops.get(f"{hop.next_host} port {hop.next_port}", 0)
         missing = path.out(hop.host, hop.port) - path.into(hop.next_host, hop.next_port) - known
-        yield missing, {hop.place: path.counted_dropped(hop)}
-    behind = sum(drops[place] for place in (SOCKET_BUFFER, SOCKET_CLOSED, REASSEMBLY, STACK))
+        yield missing, {hop.queue: path.counted_dropped(hop)}
+    behind = sum(drops[name] for name in (SOCKET_BUFFER, SOCKET_CLOSED, REASSEMBLY, STACK))
     counted = path.counted_at_listener() | {SOCKET_CLOSED: path.counted_unread()}
     yield path.rx_frames() - traced.received - behind, counted
 
 
-def _hop_drops(path: _StreamPath, located: _Located | None) -> dict[str, int]:
+def _hop_drops(path: _StreamPath, traced: _TracedDrops | None) -> dict[str, int]:
     """Return what each egress queue dropped, and what each switch port dropped on arrival."""
-    if located is None:
-        return {hop.place: _queue_dropped(path, hop) for hop in path.hops()}
+    if traced is None:
+        return {hop.queue: _queue_dropped(path, hop) for hop in path.hops()}
     drops = {}
     for hop in path.hops():
-        drops[hop.place] = located.on_device(hop.host, hop.port)
-        if hop.next_host != LISTENER:  # what its card drops is the listener's network stack's
-            arrival = located.on_device(hop.next_host, hop.next_port)
+        drops[hop.queue] = traced.on_device(hop.host, hop.port)
+        if hop.next_host != LISTENER:  # drops at its card count in its network stack
+            arrival = traced.on_device(hop.next_host, hop.next_port)
             drops[f"{hop.next_host} port {hop.next_port}"] = arrival
     return drops
 
 
 def _queue_dropped(path: _StreamPath, hop: _Hop) -> int:
-    """Return the queue's own count, which knows frames of any kind, as far as the stream lacks."""
+    """Return the queue's count, of any stream, limited to the frames that are missing."""
     missing = path.out(hop.host, hop.port) - path.into(hop.next_host, hop.next_port)
     return min(path.counted_dropped(hop), max(0, missing))
 
 
-def _listener_drops(path: _StreamPath, located: _Located | None, received: int) -> dict[str, int]:
-    if located is None:
-        # Without a trace the kernel's totals must do; they cannot tell what was left unread.
+def _listener_drops(
+    path: _StreamPath, traced: _TracedDrops | None, received: int
+) -> dict[str, int]:
+    if traced is None:
+        # Without a trace there are only the kernel's totals, which do not show what was unread.
         counted = path.counted_at_listener()
         buffer, stack = counted[SOCKET_BUFFER], counted[STACK]
-        # Reassembly fails too where a queue dropped the first fragment, which counts there.
+        # Reassembly also fails after a queue has dropped the first fragment, which counts there.
         came = path.rx_frames() - received - buffer - stack
         unfinished = min(max(0, counted[REASSEMBLY]), max(0, came))
         return {SOCKET_BUFFER: buffer, SOCKET_CLOSED: 0, REASSEMBLY: unfinished, STACK: stack}
-    buffer = located.by_function("udp_queue_rcv", "__udp_enqueue", "udpv6_queue_rcv")
-    closed = located.by_function("udp_destruct", "udpv6_destruct")
-    reassembly = located.by_function("ip_frag", "inet_frag", "ip_expire", "ip6_frag")
+    buffer = traced.by_function("udp_queue_rcv", "__udp_enqueue", "udpv6_queue_rcv")
+    closed = traced.by_function("udp_destruct", "udpv6_destruct")
+    reassembly = traced.by_function("ip_frag", "inet_frag", "ip_expire", "ip6_frag")
     return {
         SOCKET_BUFFER: buffer,
         SOCKET_CLOSED: closed,
         REASSEMBLY: reassembly,
-        STACK: located.at_listener() - buffer - closed - reassembly,
+        STACK: traced.at_listener() - buffer - closed - reassembly,
     }

@@ -1,7 +1,7 @@
-"""Columns of the tables of trials: their quantity, our unit, their limits, and who has them.
+"""Columns of the tables of trials: quantity, unit and limits of each.
 
-The schemas of our own trials and of imported ones, and what a mapping of an import may fill, are
-made from this one list.
+The schemas of measured and of imported trials, and the fields that an import's mapping may have,
+are made from this list.
 """
 
 import math
@@ -11,36 +11,36 @@ from dataclasses import dataclass
 EXPERIMENTS = ("loss", "tcp", "latency")
 """Experiments with a table of their own; imports are of these."""
 LINK_RATES = ("link_rate_mbps", "member_link_rate_mbps")
-"""Link rates that a trial may have of its own where a testbed's links can be given a rate."""
+"""Link rates that a trial may set where the testbed's links can be given a rate."""
 
 
 @dataclass(frozen=True)
-class NumberColumn:
-    """A column of numbers: its quantity, its unit, and which numbers it admits."""
+class Column:
+    """A column: its quantity, its unit and its admissible numbers."""
 
     quantity: str
-    """A quantity of :mod:`tsnrepro.imports.units`, or ``word``, or ``moment``."""
+    """A quantity of :mod:`tsnrepro.imports.units`, or ``text``, or ``timestamp``."""
     unit: str = ""
-    whole: bool = False
+    integer: bool = False
     above: float | None = None
-    """The number has to be greater than this."""
-    least: float | None = None
-    most: float | None = None
-    own: bool = True
-    """Whether our own trials have it, and not only imported ones."""
+    """Exclusive lower limit."""
+    minimum: float | None = None
+    maximum: float | None = None
+    measured: bool = True
+    """Whether measured trials have the column, and not only imported ones."""
 
-    def trouble(self, number: float) -> str | None:
-        """Return what is wrong with a number, in words, or None."""
+    def problem_of(self, number: float) -> str | None:
+        """Return why a number is not admissible, or None."""
         if not _is_finite(number):
-            return "it is no finite number"
+            return "it is not a finite number"
         if self.above is not None and not number > self.above:
             return f"{number:g} is not above {self.above:g}"
-        if self.least is not None and not number >= self.least:
-            return f"{number:g} is below {self.least:g}"
-        if self.most is not None and not number <= self.most:
-            return f"{number:g} is above {self.most:g}"
-        if self.whole and not float(number).is_integer():
-            return f"{number!r} is not a whole number"
+        if self.minimum is not None and not number >= self.minimum:
+            return f"{number:g} is below {self.minimum:g}"
+        if self.maximum is not None and not number <= self.maximum:
+            return f"{number:g} is above {self.maximum:g}"
+        if self.integer and not float(number).is_integer():
+            return f"{number!r} is not an integer"
         return None
 
 
@@ -55,41 +55,41 @@ QUANTILES = {
     **{"p25_us": 0.25, "p50_us": 0.5, "p75_us": 0.75, "p90_us": 0.9, "p95_us": 0.95},
     **{"p99_us": 0.99, "p99_9_us": 0.999, "p99_99_us": 0.9999, "p99_999_us": 0.99999},
 }
-"""Quantiles of latencies by column; our own trials have those that sockperf prints, to P99.9."""
+"""Quantiles of latencies by column; measured trials have those that sockperf prints, to P99.9."""
 STATISTICS = ("mean_us", "sd_us", "min_us", *QUANTILES, "max_us")
-"""Columns of the experiment ``latency`` that come from the same observations."""
+"""Columns of the experiment ``latency`` that are statistics of its observations."""
 
-_RATE = NumberColumn("rate", "Mb/s", above=0)
-_SECONDS = NumberColumn("time", "s", above=0)
-_COUNT = NumberColumn("count", "count", whole=True, least=0)
-_NUMBER = NumberColumn("count", "count", whole=True, above=0)
-# Not every generator of load needs room for a sequence number; ours do, see tables.py.
-_PAYLOAD = NumberColumn("size", "bytes", whole=True, least=1, most=65507)
+_RATE = Column("rate", "Mb/s", above=0)
+_SECONDS = Column("time", "s", above=0)
+_COUNT = Column("count", "count", integer=True, minimum=0)
+_NUMBER = Column("count", "count", integer=True, above=0)
+# Not every load generator needs room for a sequence number; iperf3 does, see tables.py.
+_PAYLOAD = Column("size", "bytes", integer=True, minimum=1, maximum=65507)
 _COMMON = {
     "repetition": _NUMBER,
     "order": _COUNT,
-    "configuration": NumberColumn("word"),
+    "configuration": Column("text"),
     "duration_s": _SECONDS,
-    "started": NumberColumn("moment"),
+    "started": Column("timestamp"),
 }
 _IMPORTED_QUANTILES = ("p95_us", "p99_99_us", "p99_999_us")
 
-COLUMNS: dict[str, dict[str, NumberColumn]] = {
+COLUMNS: dict[str, dict[str, Column]] = {
     "loss": {
         **_COMMON,
         "payload_bytes": _PAYLOAD,
         "target_mbps": _RATE,
         "offered_mbps": _RATE,
-        "delivered_mbps": NumberColumn("rate", "Mb/s", least=0),
+        "delivered_mbps": Column("rate", "Mb/s", minimum=0),
         "send_seconds": _SECONDS,
         "sent": _NUMBER,
         "received": _COUNT,
         "lost": _COUNT,
         "out_of_order": _COUNT,
-        "loss_percent": NumberColumn("share", "percent", least=0, most=100),
+        "loss_percent": Column("share", "percent", minimum=0, maximum=100),
         "copies": _COUNT,
         "eliminated": _COUNT,
-        "unaccounted": NumberColumn("count", "count", whole=True),
+        "unaccounted": Column("count", "count", integer=True),
     },
     "tcp": {
         **_COMMON,
@@ -106,17 +106,17 @@ COLUMNS: dict[str, dict[str, NumberColumn]] = {
         "received": _COUNT,
         "valid_seconds": _SECONDS,
         **{
-            name: NumberColumn("time", "us", above=0, own=name not in _IMPORTED_QUANTILES)
+            name: Column("time", "us", above=0, measured=name not in _IMPORTED_QUANTILES)
             for name in STATISTICS
         },
-        "sd_us": NumberColumn("time", "us", least=0),
+        "sd_us": Column("time", "us", minimum=0),
     },
 }
 _DROP = re.compile(r"drop_[a-z0-9_]+")
 
 
-def column_of(experiment: str, name: str) -> NumberColumn | None:
-    """Return a column of an experiment's table, or None where it has none of this name."""
+def column_of(experiment: str, name: str) -> Column | None:
+    """Return a column of an experiment's table, or None if there is none of this name."""
     if experiment == "loss" and _DROP.fullmatch(name):
         return _COUNT
     return COLUMNS[experiment].get(name)

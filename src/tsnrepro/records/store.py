@@ -3,22 +3,21 @@
 Folders and files::
 
     ROOT/<testbed>/<campaign>/<experiment>/<trial>/trial.json      factors, commands, counts
-                                                  /...             what the tools printed
+                                                  /...             outputs of the tools
                                                   /SHA256SUMS      over all of the above
-    ROOT/<testbed>/environments/<digest>.json                      facts about the machines
+    ROOT/<testbed>/environments/<digest>.json                      facts about the hosts
     ROOT/<testbed>/originals/<sha256>/...                          files that an import came from
 
-A trial's name says what it is and carries a digest of its factors and attempt, so the same trial
-is found again after an interruption, and a changed campaign measures what is new beside the old.
+A trial's name is readable and ends in a digest of its factors and its attempt, so that the same
+trial is found again after an interruption, and a changed campaign adds trials beside the old ones.
+A *run* is one experiment on one testbed under one campaign; its manifest, ``run.json`` below
+results/, lists the trials that count.
 """
 
-import ctypes
 import gzip
 import hashlib
 import json
 import math
-import os
-import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -26,53 +25,76 @@ from pathlib import Path
 from typing import Any, BinaryIO, Protocol, cast
 
 from tsnrepro.common.errors import RecordError
-from tsnrepro.records.documents import is_file_name, read_object
+from tsnrepro.records.files import (
+    PARTIAL_PREFIX,
+    Batch,
+    canonical_json,
+    is_file_name,
+    new_partial_folder,
+    read_json_object,
+    sha256_of,
+    sync_folder,
+    write_and_sync,
+    write_atomically,
+)
 
 SUMS = "SHA256SUMS"
 DOCUMENT = "trial.json"
-PARTIAL_PREFIX = ".partial-"
+RUN_FILE = "run.json"
+
+# Outputs of trials that both writers and readers name.
+ARRIVALS = "arrivals.parquet"
+"""A listener's log of every datagram; see :func:`tsnrepro.native.streams.log.compress`."""
+SOCKPERF_LOG = "sockperf-log.csv.gz"
+"""Every half round trip, as logged by sockperf."""
+HALF_ROUND_TRIPS = "half-round-trips-ps.npy.gz"
+"""Every half round trip of the model: integers in picoseconds, in numpy's format."""
+COUNTERS_BEFORE, COUNTERS_AFTER = "counters-before.json.gz", "counters-after.json.gz"
+"""Outputs of the counting tools on every host."""
+QUEUE_DEPTH = "queue-depth.csv.gz"
+"""Largest depth of a queue of the model in each of many spans of time."""
+
+
+def arrivals_file(stream: int) -> str:
+    """Return the name of a listener's log of one of several streams."""
+    return f"arrivals-{stream:02d}.parquet"
 
 
 @dataclass(frozen=True)
 class Trial:
-    """One measurement that is planned: an experiment's factors and the repetition's number."""
+    """One planned measurement: an experiment's factors and the number of the repetition."""
 
     experiment: str
     label: str
     """Short and readable, for names and progress: ``frer-1472B-500M``."""
     factors: dict[str, Any]
-    """All that decides what is measured; equal factors are the same trial."""
+    """All that determines what is measured; equal factors are the same trial."""
     repetition: int
     code: str = ""
-    """Of what is computed, not measured: a digest of the code; changed code is another trial."""
+    """Digest of the code, for trials that are computed; changed code is another trial."""
 
     @property
     def digest(self) -> str:
         """SHA-256 (10 hex digits) of experiment, factors, repetition and, where given, code."""
         identity = [self.experiment, self.factors, self.repetition]
         identity += [self.code] if self.code else []
-        return hashlib.sha256(canonical(identity)).hexdigest()[:10]
+        return hashlib.sha256(canonical_json(identity)).hexdigest()[:10]
 
     def name(self, attempt: int) -> str:
         """Return the folder name of the given attempt, counted from 1."""
         return f"{self.label}-r{self.repetition}-{self.digest}-a{attempt}"
 
 
-class Named(Protocol):
-    """What the store needs to know of a trial."""
+class NamedTrial(Protocol):
+    """A trial as the store needs it."""
 
     def name(self, attempt: int) -> str:
         """Return the folder name of the given attempt, counted from 1."""
         ...
 
 
-def canonical(value: object) -> bytes:
-    """Return the one JSON text that equal values have."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":")).encode()
-
-
-def packed(document: dict[str, Any], outputs: Mapping[str, str | bytes]) -> dict[str, bytes]:
-    """Return the files of a trial's folder, the list of their checksums last."""
+def trial_files(document: dict[str, Any], outputs: Mapping[str, str | bytes]) -> dict[str, bytes]:
+    """Return the files of a trial's folder by name, the list of their checksums last."""
     files = {name: _encoded(name, output) for name, output in outputs.items()}
     files[DOCUMENT] = json.dumps(document, indent=1, ensure_ascii=False).encode()
     sums = "".join(
@@ -81,80 +103,28 @@ def packed(document: dict[str, Any], outputs: Mapping[str, str | bytes]) -> dict
     return files | {SUMS: sums.encode()}
 
 
-class Batch:
-    """Records that are written together: all are on the disk before the first has its name.
-
-    One flush of the file system stands for those of every file, which is what makes an import of
-    a hundred trials as fast as one. What an interruption leaves has temporary names only.
+def is_done(statuses: Sequence[str], attempts: int) -> bool:
+    """Return whether a trial needs no further attempt.
 
     Parameters
     ----------
-    folder
-        A folder of the file system in question; made where missing.
+    statuses
+        Status of each recorded attempt, in order.
+    attempts
+        Most attempts at a trial. After these an unsteady trial is done as well.
     """
-
-    def __init__(self, folder: Path) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
-        self._folder = folder
-        self._moves: list[tuple[Path, Path]] = []
-
-    def file(self, final: Path, data: bytes) -> None:
-        """Add one file."""
-        self._new(final).write_bytes(data)
-
-    def copy(self, final: Path, source: BinaryIO) -> None:
-        """Add a copy of an open file."""
-        with self._new(final).open("wb") as target:
-            while os.sendfile(target.fileno(), source.fileno(), None, 1 << 30):
-                pass
-
-    def folder(self, final: Path, files: dict[str, bytes]) -> None:
-        """Add a folder of files."""
-        partial = _new_partial(final)
-        for name, data in files.items():
-            with open(f"{partial}/{name}", "wb") as file:
-                file.write(data)
-        self._moves.append((partial, final))
-
-    def _new(self, final: Path) -> Path:
-        final.parent.mkdir(parents=True, exist_ok=True)
-        partial = final.with_name(f"{PARTIAL_PREFIX}{final.name}")
-        self._moves.append((partial, final))
-        return partial
-
-    def commit(self) -> None:
-        """Make everything durable and give it its names.
-
-        Raises
-        ------
-        OSError
-            The disk refused; nothing has its name yet.
-        """
-        _sync_file_system(self._folder)
-        for partial, final in self._moves:
-            partial.rename(final)
-        _sync_file_system(self._folder)
-        self._moves.clear()
-
-
-def is_done(ended: Sequence[str], attempts: int) -> bool:
-    """Tell by how its attempts ended whether a trial is done with.
-
-    It is once it was measured, and once it was as steady as it gets in all its attempts.
-    """
-    return "measured" in ended[-1:] or (len(ended) >= attempts and "unsteady" in ended)
+    return "measured" in statuses[-1:] or (len(statuses) >= attempts and "unsteady" in statuses)
 
 
 def accepted_attempt(attempts: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
-    """Return which of a trial's attempts, in their order, counts; None where none does.
+    """Return the attempt at a trial that counts, of all in order; None if none does.
 
-    It is the last that was measured or, where none was, the steadiest of those on a machine that
-    stood still.
+    It is the last measured one or, where there is none, the steadiest of the unsteady ones.
     """
     if measured := [each for each in attempts if each["status"] == "measured"]:
         return measured[-1]
     unsteady = [each for each in attempts if each["status"] == "unsteady"]
-    # Records made before attempts were held against each other do not say how unsteady they are.
+    # Older records do not contain how unsteady an attempt was.
     return min(unsteady, key=lambda each: each.get("times_limit", math.inf), default=None)
 
 
@@ -170,36 +140,36 @@ class RawStore:
 
     def put(
         self,
-        trial: Named,
+        trial: NamedTrial,
         attempt: int,
         document: dict[str, Any],
         outputs: Mapping[str, str | bytes],
     ) -> Path:
         """Write one trial durably and return its folder.
 
-        ``outputs`` maps a file name to what a tool printed or wrote; a name that ends in ``.gz`` is
-        compressed. Until the last step the folder has a temporary name.
+        ``outputs`` maps file names to outputs of tools; those whose name ends in ``.gz`` are
+        compressed. The folder has a temporary name until it is complete.
 
         Raises
         ------
         RecordError
-            The trial is there already: nothing measured is overwritten.
+            The trial exists already: nothing measured is overwritten.
         """
         final = self.folder / trial.name(attempt)
         if final.exists():
             raise RecordError("this trial is recorded already", str(final))
-        partial = _new_partial(final)
-        for name, data in packed(document, outputs).items():
-            _write(partial / name, data)
-        _sync_folder(partial)
+        partial = new_partial_folder(final)
+        for name, data in trial_files(document, outputs).items():
+            write_and_sync(partial / name, data)
+        sync_folder(partial)
         partial.rename(final)
-        _sync_folder(self.folder)
+        sync_folder(self.folder)
         return final
 
     def put_environment(self, facts: dict[str, Any], batch: Batch | None = None) -> str:
-        """Keep the facts about the testbed's machines and return their digest (16 hex digits).
+        """Write the facts about the testbed's hosts and return their digest (16 hex digits).
 
-        As part of a batch, they are there when the batch is committed.
+        As part of a batch, they are written when the batch is committed.
         """
         digest = _digest(facts)
         path = self._environment(digest)
@@ -210,8 +180,8 @@ class RawStore:
             batch.file(path, data)
         else:
             path.parent.mkdir(parents=True, exist_ok=True)
-            write_whole(path, data)
-            _sync_folder(path.parent)
+            write_atomically(path, data)
+            sync_folder(path.parent)
         return digest
 
     def _environment(self, digest: str) -> Path:
@@ -220,15 +190,15 @@ class RawStore:
     # --- reading ------------------------------------------------------------------------------
 
     def environment(self, digest: str) -> dict[str, Any]:
-        """Return the facts about the testbed's machines that have a digest.
+        """Return the facts about the testbed's hosts that have a digest.
 
         Raises
         ------
         RecordError
-            They are missing, or others than those that were recorded.
+            They are missing or were altered.
         """
         path = self._environment(digest)
-        facts = read_object(path, "the facts of the testbed cannot be read")
+        facts = read_json_object(path, "the facts of the testbed cannot be read")
         if _digest(facts) != digest:
             raise RecordError(
                 "the facts of the testbed do not match their digest: they were altered",
@@ -237,21 +207,21 @@ class RawStore:
             )
         return facts
 
-    def attempts(self, trial: Named) -> list[Path]:
-        """Return the recorded attempts at a trial, in order."""
+    def attempts(self, trial: NamedTrial) -> list[Path]:
+        """Return the folders of the recorded attempts at a trial, in order."""
         found = []
         while (folder := self.folder / trial.name(len(found) + 1)).is_dir():
             found.append(folder)
         return found
 
-    def ended(self, trial: Named) -> list[str]:
-        """Return how each recorded attempt at a trial ended, without a look at checksums."""
+    def attempt_statuses(self, trial: NamedTrial) -> list[str]:
+        """Return the status of each recorded attempt at a trial; checksums are not verified."""
         return [str(read_trial(folder).get("status")) for folder in self.attempts(trial)]
 
     def documents(self) -> Iterator[dict[str, Any]]:
-        """Yield the documents of all trials of this run, whatever became of them.
+        """Yield the documents of all trials of this run, whatever their status.
 
-        One is read at a time: a campaign of days records more than it is to hold in memory.
+        One is read at a time: those of a long campaign do not fit into memory together.
         """
         folders = self.folder.glob(f"*/{DOCUMENT}")
         whole = [path.parent for path in folders if not path.parent.name.startswith(PARTIAL_PREFIX)]
@@ -291,45 +261,39 @@ class RawStore:
         return hashlib.sha256((folder / SUMS).read_bytes()).hexdigest()
 
     def output_bytes(self, trial: str, name: str) -> bytes:
-        """Return what a tool printed during a trial, from its file (``.gz`` is unpacked)."""
+        """Return an output of a trial (``.gz`` is decompressed)."""
         data = (self.folder / trial / name).read_bytes()
         return gzip.decompress(data) if name.endswith(".gz") else data
 
     @contextmanager
-    def opened_output(self, trial: str, name: str) -> Iterator[BinaryIO]:
-        """Open what a tool printed, to be read from its beginning (``.gz`` is unpacked)."""
+    def open_output(self, trial: str, name: str) -> Iterator[BinaryIO]:
+        """Open an output of a trial for reading (``.gz`` is decompressed)."""
         path = self.folder / trial / name
         with gzip.open(path) if name.endswith(".gz") else path.open("rb") as file:
             yield cast(BinaryIO, file)
 
     def output(self, trial: str, name: str) -> str:
-        """Return what a tool printed during a trial, as text."""
+        """Return an output of a trial as text."""
         return self.output_bytes(trial, name).decode()
 
 
 def read_trial(folder: Path) -> dict[str, Any]:
-    """Return the document in a trial's folder, without a look at checksums.
+    """Return the document in a trial's folder; checksums are not verified.
 
     Raises
     ------
     RecordError
-        It is missing or holds something else.
+        It is missing or not a JSON object.
     """
-    return read_object(folder / DOCUMENT, "the trial's document cannot be read")
-
-
-def sha256_of(path: Path) -> str:
-    """Return the SHA-256 of a file, in hex digits."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    return read_json_object(folder / DOCUMENT, "the trial's document cannot be read")
 
 
 def _digest(facts: dict[str, Any]) -> str:
-    return hashlib.sha256(canonical(facts)).hexdigest()[:16]
+    return hashlib.sha256(canonical_json(facts)).hexdigest()[:16]
 
 
 def _listed(sums: bytes, folder: Path) -> dict[str, str]:
-    """Return the checksum of each file that a trial's list of checksums names."""
+    """Return the checksum of each file in a trial's list of checksums."""
     *lines, end = sums.decode().split("\n")
     pairs = (line.partition("  ") for line in lines)
     listed = {name: expected for expected, _, name in pairs}
@@ -339,59 +303,74 @@ def _listed(sums: bytes, folder: Path) -> dict[str, str]:
     return listed
 
 
-def _new_partial(final: Path) -> Path:
-    partial = final.with_name(f"{PARTIAL_PREFIX}{final.name}")
-    try:
-        partial.mkdir(parents=True)
-    except FileExistsError:
-        shutil.rmtree(partial)  # what an interruption left is no record
-        partial.mkdir()
-    return partial
-
-
 def _encoded(name: str, output: str | bytes) -> bytes:
     data = output.encode() if isinstance(output, str) else output
     # No time stamp in the header: equal output is equal bytes.
     return gzip.compress(data, compresslevel=6, mtime=0) if name.endswith(".gz") else data
 
 
-def _write(path: Path, data: bytes) -> None:
-    with path.open("wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
+# --- runs -------------------------------------------------------------------------------------
 
 
-def write_whole(path: Path, data: bytes) -> None:
-    """Write a file that is there whole or not at all, in the place of an older one.
+def open_run(manifest_path: str | Path) -> tuple[RawStore, dict[str, Any]]:
+    """Return the store and the manifest of a run.
 
-    Two processes that write it at once do not meet before it is whole.
+    Raises
+    ------
+    RecordError
+        The manifest is missing or not one.
     """
-    partial = path.with_name(f"{PARTIAL_PREFIX}{os.getpid()}-{path.name}")
-    _write(partial, data)
-    partial.rename(path)
-
-
-def _sync_folder(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY)
+    path = Path(manifest_path)
+    what, remedy = "this is not a run's manifest", "Remove it, and it is written again"
+    if not path.is_file():
+        raise RecordError("no such run", str(path), "Measure it first: snakemake --cores 4")
+    manifest = read_json_object(path, what, remedy)
     try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+        root = (path.parent / manifest["folder"]).resolve().parents[2]
+        names = [manifest[key] for key in ("testbed", "campaign", "experiment")]
+        lists = [manifest["trials"], manifest.get("failed_attempts", [])]
+    except (OSError, ValueError, KeyError, TypeError, IndexError, RuntimeError) as error:
+        raise RecordError(f"{what}: {error!r}", str(path), remedy) from error
+    optional = [manifest["environment"]] if manifest.get("environment") is not None else []
+    invalid = [name for name in (*names, *optional, *root.parts[1:]) if not is_file_name(name)]
+    if invalid:
+        raise RecordError(f"{what}: invalid name {invalid[0]!r:.40}", str(path), remedy)
+    if not all(isinstance(listed, list) for listed in lists):
+        raise RecordError(f"{what}: its trials are not a list", str(path), remedy)
+    if not all(_is_named(entry) for listed in lists for entry in listed) or not all(
+        isinstance(entry.get("sha256"), str) for entry in lists[0]
+    ):
+        raise RecordError("a trial of the run has no name or no checksum", str(path), remedy)
+    return RawStore(root, *names), manifest
 
 
-def _sync_file_system(folder: Path) -> None:
-    """Wait until all that was written to a folder's file system is on its disk.
+def _is_named(entry: object) -> bool:
+    return isinstance(entry, dict) and is_file_name(entry.get("trial"))
 
-    ``syncfs`` is Linux's; unlike ``sync`` it tells of errors (syncfs(2), since Linux 5.8).
+
+def recorded_trials(manifest_path: str | Path) -> Iterator[dict[str, Any]]:
+    """Yield the document of each trial that a manifest lists, checked against its checksums.
+
+    Raises
+    ------
+    RecordError
+        A trial is missing or was altered.
     """
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        libc = ctypes.CDLL(None, use_errno=True)
-        if not hasattr(libc, "syncfs"):
-            os.sync()
-        elif libc.syncfs(handle):
-            number = ctypes.get_errno()
-            raise OSError(number, os.strerror(number), str(folder))
-    finally:
-        os.close(handle)
+    store, manifest = open_run(manifest_path)
+    for entry in manifest["trials"]:
+        yield read_listed_trial(store, entry)
+
+
+def read_listed_trial(store: RawStore, entry: dict[str, Any]) -> dict[str, Any]:
+    """Return the document of a trial in a manifest, checked against its checksums and the run's.
+
+    Raises
+    ------
+    RecordError
+        The trial is missing, was altered, or is another.
+    """
+    folder = store.folder / entry["trial"]
+    document = store.read(folder)
+    if document["sha256"] != entry["sha256"]:
+        raise RecordError("the trial is not the one that the run lists", str(folder))
+    return document

@@ -1,4 +1,4 @@
-"""Typed tables of a run's trials: one row a trial, units in the column names."""
+"""Typed tables of a run's trials: one row per trial, units in the column names."""
 
 from pathlib import Path
 from typing import Any, get_args
@@ -9,31 +9,25 @@ import pandera.pandas as pa
 from tsnrepro.common.errors import RecordError
 from tsnrepro.config.base import CONFIGURATIONS, Objective
 from tsnrepro.records.accounting import where_lost
-from tsnrepro.records.columns import (
-    COLUMNS,
-    EXPERIMENTS,
-    LINK_RATES,
-    QUANTILES,
-    NumberColumn,
-)
-from tsnrepro.records.runs import open_run, recorded_trials
+from tsnrepro.records.columns import COLUMNS, EXPERIMENTS, LINK_RATES, QUANTILES, Column
+from tsnrepro.records.store import open_run, recorded_trials
 
 COUNT = pa.Column(int, pa.Check.ge(0))
-# iperf3 and sockperf need room for a header of their own in every datagram.
-_SMALLEST_PAYLOAD = {"loss": 16, "latency": 14}
+# iperf3 and sockperf write a header into every datagram.
+_MIN_PAYLOAD = {"loss": 16, "latency": 14}
 _IDENTITY = {
     "trial": pa.Column(str, unique=True),
     "sha256": pa.Column(str, pa.Check.str_length(64, 64)),
 }
 
-# What a meter beside a trial saw, where the testbed has machines that stall.
+# Stalls of the hosts during a trial, on testbeds that monitor them.
 _STALLS = {
     name: pa.Column(float, pa.Check.ge(0), nullable=True, coerce=True, required=False)
     for name in ("longest_stall_ms", "stalls")
 }
 
-# What only trials of our own testbeds can tell.
-OWN_LOSS = {
+# Columns that imported trials do not have.
+MEASURED_LOSS = {
     "network_lost": pa.Column(int, required=False),
     "host_lost": pa.Column(int, required=False),
     "unread": pa.Column(int, pa.Check.ge(0), required=False),
@@ -42,7 +36,7 @@ OWN_LOSS = {
     "question": pa.Column(str, pa.Check.isin(get_args(Objective)), required=False),
     "phase": pa.Column("Int64", pa.Check.gt(0), nullable=True, coerce=True, required=False),
     "generator": pa.Column(str, pa.Check.isin(["iperf3", "talker"]), required=False),
-    # Of a trial's own links and paths, where they are not the testbed's.
+    # Where a trial's links and paths are not the testbed's.
     **{
         name: pa.Column("Int64", pa.Check.gt(0), nullable=True, coerce=True, required=False)
         for name in (*LINK_RATES, "paths")
@@ -58,43 +52,43 @@ OWN_LOSS = {
     },
 }
 
-OWN_TCP = {
+MEASURED_TCP = {
     name: pa.Column("Int64", pa.Check.ge(0), nullable=True, coerce=True, required=False)
     for name in ("largest_window_bytes", "link_rate_mbps")
 }
 
 
-def _column(kind: NumberColumn, least: float | None, imported: bool) -> pa.Column:
-    """Return a column of a schema; what others may not have recorded can be missing."""
-    if kind.quantity == "word":
+def _column(kind: Column, minimum: float | None, imported: bool) -> pa.Column:
+    """Return a column of a schema; most values of imported trials may be missing."""
+    if kind.quantity == "text":
         return pa.Column(str, pa.Check.isin(CONFIGURATIONS), coerce=imported)
-    if kind.quantity == "moment":
+    if kind.quantity == "timestamp":
         return pa.Column("datetime64[us, UTC]", coerce=True, nullable=imported)
     checks = [pa.Check.gt(kind.above)] if kind.above is not None else []
-    checks += [pa.Check.ge(least)] if least is not None else []
-    checks += [pa.Check.le(kind.most)] if kind.most is not None else []
+    checks += [pa.Check.ge(minimum)] if minimum is not None else []
+    checks += [pa.Check.le(kind.maximum)] if kind.maximum is not None else []
     if kind.quantity == "size":
         return pa.Column(int, checks, coerce=imported)
-    number = ("Int64" if imported else int) if kind.whole else float
-    return pa.Column(number, checks, nullable=imported, coerce=imported or not kind.whole)
+    number = ("Int64" if imported else int) if kind.integer else float
+    return pa.Column(number, checks, nullable=imported, coerce=imported or not kind.integer)
 
 
 def _schema(experiment: str, imported: bool = False) -> pa.DataFrameSchema:
     columns = dict(_IDENTITY)
     for name, kind in COLUMNS[experiment].items():
-        if imported or kind.own:
-            own = kind.quantity == "size" and not imported
-            least = _SMALLEST_PAYLOAD[experiment] if own else kind.least
-            columns[name] = _column(kind, least, imported)
+        if imported or kind.measured:
+            has_header = kind.quantity == "size" and not imported
+            minimum = _MIN_PAYLOAD[experiment] if has_header else kind.minimum
+            columns[name] = _column(kind, minimum, imported)
     columns |= {} if imported else _STALLS
     if experiment == "loss":
-        columns |= {} if imported else OWN_LOSS
+        columns |= {} if imported else MEASURED_LOSS
         drops = "Int64" if imported else int
         columns["^drop_.*$"] = pa.Column(
             drops, pa.Check.ge(0), regex=True, nullable=imported, required=not imported
         )
     if experiment == "tcp" and not imported:
-        columns |= OWN_TCP
+        columns |= MEASURED_TCP
     if imported:
         columns |= _ORIGIN | (_QUANTITY if experiment == "latency" else {})
     name = f"imported {experiment}" if imported else experiment
@@ -109,7 +103,7 @@ _ORIGIN = {
 _QUANTITY = {"quantity": pa.Column(str, pa.Check.isin(["half round trip", "one way"]), coerce=True)}
 
 LOSS, TCP, LATENCY = (_schema(experiment) for experiment in EXPERIMENTS)
-# Of the other experiments: what identifies a trial; their analyses check the columns they read.
+# Other experiments: what identifies a trial; their analyses check the columns that they read.
 _GENERAL = pa.DataFrameSchema(
     _IDENTITY | {name: LOSS.columns[name] for name in ("repetition", "order", "started", *_STALLS)},
     name="trials",
@@ -120,8 +114,8 @@ SCHEMAS = {"loss": LOSS, "tcp": TCP, "latency": LATENCY}
 def load_trials(manifest_path: str | Path) -> pd.DataFrame:
     """Return the trials that a manifest lists, checked against its checksums and its schema.
 
-    In trials that were imported, whatever others did not record is missing. An experiment without
-    a schema of its own gives its factors and what is plain of its result as columns.
+    Values that an imported data set does not have are missing. The columns of an experiment without
+    a schema are its factors and the scalars of its result.
 
     Raises
     ------
@@ -133,15 +127,15 @@ def load_trials(manifest_path: str | Path) -> pd.DataFrame:
     try:
         if manifest.get("imported"):
             return _imported_table(documents, experiment)
-        return trials_of_records(experiment, documents)
+        return table_of_records(experiment, documents)
     except pa.errors.SchemaError as error:
         raise RecordError(
             f"the trials do not fit their schema: {error}", str(store.folder)
         ) from error
 
 
-def trials_of_records(experiment: str, documents: list[dict[str, Any]]) -> pd.DataFrame:
-    """Return trials as :func:`load_trials` does, of their records.
+def table_of_records(experiment: str, documents: list[dict[str, Any]]) -> pd.DataFrame:
+    """Return the table of :func:`load_trials` for the given records.
 
     Raises
     ------
@@ -157,15 +151,15 @@ def trials_of_records(experiment: str, documents: list[dict[str, Any]]) -> pd.Da
 
 
 def repetitions(trials: pd.DataFrame) -> pd.Series:
-    """Return each trial's repetition; trials that do not tell theirs count as one in all."""
+    """Return each trial's repetition; trials without one count as one repetition together."""
     return trials["repetition"].fillna(0).astype(int)
 
 
 def _table(rows: list[dict[str, Any]]) -> pd.DataFrame:
     table = pd.DataFrame(rows)
-    # Trials of one run may be of different versions, and not all of them tell all places apart.
-    places = [str(column) for column in table if str(column).startswith("drop_")]
-    return table.assign(**{place: table[place].fillna(0).astype(int) for place in places})
+    # Trials of one run may be of different versions, and not all have all locations of drops.
+    drops = [str(column) for column in table if str(column).startswith("drop_")]
+    return table.assign(**{column: table[column].fillna(0).astype(int) for column in drops})
 
 
 def _identity(document: dict[str, Any]) -> dict[str, Any]:
@@ -177,19 +171,19 @@ def _picked(values: dict[str, Any], *names: str) -> dict[str, Any]:
 
 
 def _general(document: dict[str, Any]) -> dict[str, Any]:
-    """Return a trial's factors, and each plain number or word of its result."""
+    """Return a trial's factors and the scalars of its result."""
     result = document["values"].get("result", {})
-    plain = bool | int | float | str | None
-    return document["factors"] | {k: v for k, v in result.items() if isinstance(v, plain)}
+    scalar = bool | int | float | str | None
+    return document["factors"] | {k: v for k, v in result.items() if isinstance(v, scalar)}
 
 
 def _imported_table(documents: list[dict[str, Any]], experiment: str) -> pd.DataFrame:
-    """Return imported trials, with the same columns also where there is no trial."""
+    """Return imported trials; the columns are the same if there is no trial."""
     schema = _schema(experiment, imported=True)
     rows = [_imported(document) for document in documents]
-    plain = [name for name, column in schema.columns.items() if not column.regex]
+    fixed = [name for name, column in schema.columns.items() if not column.regex]
     drops = sorted({name for row in rows for name in row if name.startswith("drop_")})
-    table = pd.DataFrame(rows, columns=[*plain, *drops])
+    table = pd.DataFrame(rows, columns=[*fixed, *drops])
     counts = [c for c in table if c in drops or str(schema.columns[c].dtype) == "Int64"]
     table = table.astype(dict.fromkeys(counts, "Int64"))
     table["started"] = pd.to_datetime(table["started"], utc=True, format="ISO8601")
@@ -229,7 +223,7 @@ def _loss(document: dict[str, Any]) -> dict[str, Any]:
         "receive_buffer_bytes": factors.get("receive_buffer_bytes"),
         "realtime_listener": factors.get("realtime_listener"),
         **_stalls(values),
-        **{drop_column(place): count for place, count in accounting["drops"].items()},
+        **{drop_column(location): n for location, n in accounting["drops"].items()},
     }
 
 
@@ -238,7 +232,7 @@ def _longest_stalls(document: dict[str, Any]) -> dict[str, Any]:
 
 
 def _stalls(values: dict[str, Any]) -> dict[str, float | None]:
-    """Return what meters saw on all of a trial's machines: their longest stall, and sums."""
+    """Return the longest stall on all of a trial's hosts, and sums over them."""
     meters = values.get("stalls", {}).values()
     processors = [each for meter in meters for each in meter["processors"].values()]
     sums = {"stall_checks": "checks", "stalls": "stalls", "stalled_ms": "stalled_ms"}
@@ -252,10 +246,10 @@ def _stalls(values: dict[str, Any]) -> dict[str, float | None]:
     }
 
 
-def drop_column(place: str) -> str:
-    """Return the column that counts the drops at a place of the accounting."""
-    words = "".join(letter if letter.isalnum() else " " for letter in place.lower()).split()
-    return "_".join(["drop", *words])
+def drop_column(location: str) -> str:
+    """Return the column that counts the drops at a location of the accounting."""
+    parts = "".join(letter if letter.isalnum() else " " for letter in location.lower()).split()
+    return "_".join(["drop", *parts])
 
 
 def _tcp(document: dict[str, Any]) -> dict[str, Any]:
@@ -273,7 +267,7 @@ def _latency(document: dict[str, Any]) -> dict[str, Any]:
         **{
             column: result["percentiles_us"][f"{100 * share:.3f}"]
             for column, share in QUANTILES.items()
-            if COLUMNS["latency"][column].own
+            if COLUMNS["latency"][column].measured
         },
     }
 

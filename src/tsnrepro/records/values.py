@@ -1,7 +1,7 @@
-"""The results document: what an analysis found, written and read back checked.
+"""Results of analyses and facts of testbeds: their names, types and files.
 
-One JSON list of :class:`Result` for each analysed run. Analyses fill it through
-:class:`tsnrepro.results.results.Results`; pages, papers and the audit read it here.
+An analysed run has one JSON list of :class:`Result` for its results and one for the facts of its
+testbed. Analyses write them through :class:`tsnrepro.results.results.Results`.
 """
 
 import json
@@ -17,8 +17,43 @@ from tsnrepro.common.errors import RecordError
 # In the folder of an analysed run: its results, the facts of its testbed, and its tables.
 VALUES_FILE, FACTS_FILE, TABLES_FOLDER = "values.json", "testbed.json", "tables"
 
+UNKNOWN = "unknown"
+"""Value of a fact that a testbed of this kind has but that was not determined."""
+
+IMPORT_FACTS = ("description", "imported_from", "imported_by", "switches", "measured")
+"""Facts of imported data sets only.
+
+Manuscripts that print both kinds name them, so other testbeds have them too, without a value."""
+MODEL_PARAMETERS = {
+    "switch_us": (("switch_us",), "us"),
+    "send_us": (("talker", "send_us"), "us"),
+    "receive_us": (("listener", "receive_us"), "us"),
+    "stack_us": (("listener", "stack_us"), "us"),
+    "stall_interval_s": (("stalls", "interval_s"), "s"),
+    "stall_length_ms": (("stalls", "length_ms"), "ms"),
+}
+"""Parameters of the model, some known to a range: path of keys in its settings, unit."""
+_HOST_FACTS = (
+    *("iperf3", "sockperf", "queue_bytes", "link_rate_mbps", "paths", "history_length", "reset_ms"),
+    *("receive_buffer_bytes", "acceleration", "iproute2", "qemu"),
+    *("mausezahn", "dumpcap", "python", "talker_address", "listener_address", "host_ports"),
+    *("member_ports", "drivers", "elimination"),
+)
+_COMMON_FACTS = (
+    *("kind", "label", "verb", "campaign", "environment", "commit"),
+    *("kernel", "processor", "processors", "memory"),
+)
+FACTS = frozenset(
+    f"testbed.{name}"
+    for name in (
+        *(*_COMMON_FACTS, *_HOST_FACTS, *IMPORT_FACTS, "model_sources"),
+        *(f"model.{name}" for name in MODEL_PARAMETERS),
+    )
+)
+"""Keys of all facts. A fact that a kind of testbed does not have is None."""
+
 Number = Annotated[float, Field(allow_inf_nan=False)]
-# First words of the method of a result whose limits are the values seen, or that has none.
+# First words of the method of a result whose limits are the range of values, or that has none.
 _NO_INTERVAL = ("range", "no interval")
 
 
@@ -30,25 +65,24 @@ class Result(BaseModel):
     key
         Name by which manuscripts and reports print it, such as ``tcp.goodput.frer.mbps``.
     value
-        The number or word; ``None`` where the trials do not give it.
+        The number or text; ``None`` where the trials do not determine it.
     low, high
-        Limits in ``unit``; ``None`` where unknown or without bound. What they are, ``method`` says
-        first where they are no interval: see :attr:`decides`.
+        Limits in ``unit``; ``None`` where unknown or without bound. Unless they are an interval,
+        ``method`` begins with what they are: see :attr:`decides`.
     unit
-        ``Mb/s``, ``%``, ``us`` and so on; empty for counts, ratios and words.
+        ``Mb/s``, ``%``, ``us`` and so on; empty for counts, ratios and text.
     digits
         Decimals to print.
     method
-        How the value and its interval were found.
+        How the value and its interval were determined.
     run
-        Experiment whose trials these are; several are joined by ``+``, and it is empty for what
-        rests on none.
+        Experiment that the trials belong to; several are joined by ``+``; empty without trials.
     trials
-        Names of the trials' folders in the raw store; of several experiments each begins with its
-        experiment and a slash.
+        Names of the trials' folders in the raw store, each preceded by its experiment and a slash
+        if there are several experiments.
     sha256
-        Checksum over the checksums of the trials (64 hex digits, or empty); of a result that
-        follows from others, over theirs.
+        Checksum over the checksums of the trials (64 hex digits, or empty), or over those of the
+        results that this one is derived from.
 
     """
 
@@ -75,27 +109,27 @@ class Result(BaseModel):
 
     @property
     def is_number(self) -> bool:
-        """Tell whether the value is a number (``None`` and words are not)."""
+        """Return whether the value is a number (``None`` and text are not)."""
         return isinstance(self.value, int | float)
 
     @property
     def decides(self) -> bool:
-        """Tell whether a conclusion may rest on the limits: they are no mere range of values."""
+        """Return whether a conclusion may rest on the limits: they are not merely a range."""
         return decides(self.method)
 
     @property
     def is_range(self) -> bool:
-        """Tell whether the limits are the smallest and the largest value seen."""
+        """Return whether the limits are the smallest and the largest value measured."""
         return None not in (self.low, self.high) and not self.decides
 
     @property
     def signed(self) -> bool:
-        """Tell whether the value is a difference, which prints its sign."""
+        """Return whether the value is a difference, which is printed with its sign."""
         return "difference" in self.key.split(".")
 
 
 def decides(method: str) -> bool:
-    """Tell whether limits found by a method are an interval or a bound, and not only a range."""
+    """Return whether the limits of a method are an interval or a bound, and not only a range."""
     return not method.startswith(_NO_INTERVAL)
 
 
@@ -108,7 +142,7 @@ def load_values(paths: Iterable[Path]) -> dict[str, Result]:
     Raises
     ------
     RecordError
-        There is no file, one is not a list of results, or a key occurs twice.
+        There is no file, one is not a list of results, or two results have the same key.
 
     """
     found: dict[str, Result] = {}
@@ -155,17 +189,17 @@ def load_file(path: Path) -> dict[str, Result]:
 
 
 def write_values(path: Path, results: Iterable[Result]) -> None:
-    """Write results as JSON; the folder is made where missing."""
+    """Write results as JSON; the folder is created if missing."""
     path.parent.mkdir(parents=True, exist_ok=True)
     document = [result.model_dump() for result in results]
     path.write_text(json.dumps(document, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
 def _problem(document: object, item: Mapping[str, Any]) -> str:
-    """Name the entry by its key where it has one, else by its place in the list."""
-    place, message = item["loc"], item["msg"]
-    if not place or not isinstance(document, list) or not isinstance(place[0], int):
+    """Return a message that names the entry by its key if it has one, else by its index."""
+    index, message = item["loc"], item["msg"]
+    if not index or not isinstance(document, list) or not isinstance(index[0], int):
         return f"file: {message}"
-    entry = document[place[0]]
-    name = entry.get("key", f"entry {place[0]}") if isinstance(entry, dict) else f"entry {place[0]}"
-    return f"{str(name)[:100]}: {'.'.join(map(str, place[1:]))[:100] or 'entry'}: {message[:200]}"
+    entry = document[index[0]]
+    name = entry.get("key", f"entry {index[0]}") if isinstance(entry, dict) else f"entry {index[0]}"
+    return f"{str(name)[:100]}: {'.'.join(map(str, index[1:]))[:100] or 'entry'}: {message[:200]}"

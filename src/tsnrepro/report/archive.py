@@ -14,11 +14,10 @@ from tsnrepro.common.errors import RecordError
 from tsnrepro.common.repository import commit, root
 from tsnrepro.common.temporary import temporary_folder
 from tsnrepro.papers.tarball import BROKEN
-from tsnrepro.records.runs import open_run
-from tsnrepro.records.seal import RUN_FILE, refuse
-from tsnrepro.records.store import SUMS, sha256_of
+from tsnrepro.records.files import sha256_of
+from tsnrepro.records.integrity import raise_first, verify_run
+from tsnrepro.records.store import RUN_FILE, SUMS, open_run
 from tsnrepro.records.values import FACTS_FILE, TABLES_FOLDER, VALUES_FILE
-from tsnrepro.records.verify import verified
 from tsnrepro.report.comparison import FileComparison, MatchGrade, compare_files
 from tsnrepro.workflow.notebooks import execute
 
@@ -58,7 +57,7 @@ def verify_archive(archive: Path) -> None:
             raise RecordError("the archive has no run", str(archive), _REMEDY)
         compared = []
         for number, run in enumerate(runs):
-            refuse(_in_archive(folder, verified(run, folder / "data" / "raw")))
+            raise_first(_in_archive(folder, verify_run(run, folder / "data" / "raw")))
             name = run.relative_to(folder)
             print(f"{name}: record sound; reproduced:", flush=True)
             reproduced = _reproduce(run, folder, Path(scratch) / f"reproduced-{number}")
@@ -74,7 +73,7 @@ def _refuse_different(compared: list[tuple[Path, FileComparison]]) -> None:
     counts = Counter(item.grade for _, item in compared)
     grades = ", ".join(f"{counts[grade]} {grade.label}" for grade in MatchGrade)
     print(f"{len(compared)} files reproduced with commit {commit()[:12]}: {grades}")
-    refuse(
+    raise_first(
         [
             RecordError(
                 f"the reproduced file is different: {item.reason}",

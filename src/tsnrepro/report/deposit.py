@@ -13,11 +13,10 @@ from pathlib import Path
 from tsnrepro.common.errors import PublishError, RecordError
 from tsnrepro.common.repository import root
 from tsnrepro.papers.tarball import write_tarball
-from tsnrepro.records.runs import open_run
-from tsnrepro.records.seal import RUN_FILE
-from tsnrepro.records.store import SUMS, RawStore, sha256_of
+from tsnrepro.records.files import sha256_of
+from tsnrepro.records.integrity import verify_run
+from tsnrepro.records.store import RUN_FILE, SUMS, RawStore, open_run
 from tsnrepro.records.values import VALUES_FILE
-from tsnrepro.records.verify import verified
 from tsnrepro.report.deposit_metadata import (
     CITATION,
     METADATA,
@@ -112,7 +111,7 @@ def write_deposit(
 
 
 def _refuse_unsound(runs: Iterable[Path]) -> None:
-    problems = [problem for folder in runs for problem in verified(folder)]
+    problems = [problem for folder in runs for problem in verify_run(folder)]
     if problems:
         first = problems[0]
         raise RecordError(f"not deposited: {first.what}", first.where, first.remedy)

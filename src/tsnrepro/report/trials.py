@@ -11,9 +11,7 @@ from typing import Any
 import pandas as pd
 
 from tsnrepro.papers.provenance import SHORT_SUM
-from tsnrepro.records.runs import open_run
-from tsnrepro.records.seal import RUN_FILE
-from tsnrepro.records.store import DOCUMENT, read_trial
+from tsnrepro.records.store import DOCUMENT, RUN_FILE, open_run, read_trial
 from tsnrepro.records.values import TABLES_FOLDER, Result
 from tsnrepro.results.runs import AnalysedRun
 

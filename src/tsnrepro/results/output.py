@@ -22,7 +22,7 @@ from matplotlib.figure import Figure
 from tsnrepro.common.errors import ConfigurationError, RecordError
 from tsnrepro.common.repository import resolve_path
 from tsnrepro.config.registry import Experiment, experiment
-from tsnrepro.records.runs import open_run
+from tsnrepro.records.store import open_run
 from tsnrepro.records.tables import load_trials
 from tsnrepro.records.values import FACTS_FILE, TABLES_FOLDER, VALUES_FILE
 from tsnrepro.results import figures, testbed

@@ -7,8 +7,7 @@ from typing import Any
 from tsnrepro.common.errors import PublishError
 from tsnrepro.common.repository import short_commit
 from tsnrepro.config.registry import Experiment, experiment
-from tsnrepro.records.runs import open_run
-from tsnrepro.records.seal import RUN_FILE
+from tsnrepro.records.store import RUN_FILE, open_run
 from tsnrepro.records.values import FACTS_FILE, Result, load_file
 from tsnrepro.results import numbers
 from tsnrepro.results.numbers import TEXT, TEXT_UNITS

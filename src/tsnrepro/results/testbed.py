@@ -9,8 +9,8 @@ import pandas as pd
 
 from tsnrepro.common.topology import HOST_PORT, LISTENER, TALKER, member_names
 from tsnrepro.config.base import CURRENT_KINDS
-from tsnrepro.records.facts import OF_IMPORTS, OF_MODEL, UNKNOWN
-from tsnrepro.records.runs import open_run
+from tsnrepro.records.store import open_run
+from tsnrepro.records.values import IMPORT_FACTS, MODEL_PARAMETERS, UNKNOWN
 from tsnrepro.results.results import Results
 from tsnrepro.stats.estimate import DEFAULT_LEVEL, Estimate
 
@@ -126,7 +126,7 @@ def write_facts(manifest_path: str | Path, output: str | Path) -> None:
 
 def _ranges(results: Results, facts: dict[str, Any]) -> None:
     """Add the model's parameters: a range where the settings give one."""
-    for name, (place, unit) in OF_MODEL.items():
+    for name, (place, unit) in MODEL_PARAMETERS.items():
         setting: Any = facts["settings"] if facts["testbed"] == _MODEL else None
         for key in place:
             setting = (setting or {}).get(key)
@@ -174,7 +174,7 @@ def _simulated(facts: dict[str, Any]) -> dict[str, int | float | str | None]:
         "mausezahn": "as modelled",
         "receive_buffer_bytes": settings["listener"]["receive_buffer_bytes"],
         "model_sources": facts["model_sources"],
-        **dict.fromkeys(OF_IMPORTS),
+        **dict.fromkeys(IMPORT_FACTS),
     }
 
 
@@ -195,7 +195,7 @@ def _measured(facts: dict[str, Any]) -> dict[str, int | float | str | None]:
         # Of a rack alone: other testbeds have one kind of switch.
         "drivers": " and ".join(sorted({*facts.get("drivers", {}).values()})) or None,
         "model_sources": None,
-        **dict.fromkeys(OF_IMPORTS),
+        **dict.fromkeys(IMPORT_FACTS),
     }
 
 

@@ -6,7 +6,8 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any, ClassVar, Self
 
 from tsnrepro.common.errors import RecordError
-from tsnrepro.records.store import Trial, canonical
+from tsnrepro.records.files import canonical_json
+from tsnrepro.records.store import Trial
 
 # A simulated second takes about this much processor time; only the first estimate uses it.
 _MODEL_SHARE = 0.1
@@ -147,7 +148,7 @@ def grouped_by_testbed(planned: Iterable[Planned]) -> list[Planned]:
     Bringing up another testbed takes seconds, longer than a short trial. Trials on the testbed as
     it is configured come first; within a testbed blocks, and trials of a block, keep their order.
     """
-    return in_order_of(planned, lambda item: (bool(item.testbed), canonical(item.testbed)))
+    return in_order_of(planned, lambda item: (bool(item.testbed), canonical_json(item.testbed)))
 
 
 def nominal_seconds(kind: str, sending_s: float, set_up_s: float) -> float:

@@ -50,7 +50,7 @@ def is_recorded(experiment: str, testbed_name: str, campaign_name: str) -> bool:
     store = RawStore(raw_root(), testbed_name, campaign_name, experiment)
     attempts = campaign(campaign_name).attempts
     trials = [item.trial for item in planned if not item.stopping_rule]
-    return all(is_done(store.ended(trial), attempts) for trial in trials)
+    return all(is_done(store.attempt_statuses(trial), attempts) for trial in trials)
 
 
 def planned_and_left_out(

@@ -59,9 +59,10 @@ class Progress:
 
     def remaining_s(self) -> float:
         """Return the estimate of the seconds until the last trial is recorded."""
-        left = [seconds for n, seconds in enumerate(self._nominal) if n not in self._took]
-        pairs = [(self._nominal[n], took) for n, took in self._took.items()]
-        apart = sum(self._took.values())
+        ended = dict(self._took)  # a copy: other threads add to it meanwhile
+        left = [seconds for n, seconds in enumerate(self._nominal) if n not in ended]
+        pairs = [(self._nominal[n], took) for n, took in ended.items()]
+        apart = sum(ended.values())
         if not apart:
             return sum(left)
         times, besides = _line(pairs)

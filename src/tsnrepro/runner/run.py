@@ -26,8 +26,9 @@ from tsnrepro.common.errors import (
 from tsnrepro.config.files import campaign, raw_root, testbed_settings
 from tsnrepro.config.registry import EMULATED, RACK
 from tsnrepro.config.registry import experiment as experiment_of
-from tsnrepro.imports.imported import imported_manifest, is_imported
-from tsnrepro.records.store import RawStore, Trial, accepted_attempt, canonical, is_done
+from tsnrepro.imports.manifest import imported_manifest, is_imported
+from tsnrepro.records.files import canonical_json
+from tsnrepro.records.store import RawStore, Trial, accepted_attempt, is_done
 from tsnrepro.runner.anonymizer import Anonymizer
 from tsnrepro.runner.design import Planned, StallLimits
 from tsnrepro.runner.measurement import Measurement, stalls_metered
@@ -322,7 +323,7 @@ def _measure_metered(
 
 def _by_testbed(missing: list[Planned]) -> Iterator[tuple[dict[str, Any], list[Planned]]]:
     """Yield the trials in their order, in groups that one testbed serves."""
-    for _, group in groupby(missing, key=lambda item: canonical(item.testbed)):
+    for _, group in groupby(missing, key=lambda item: canonical_json(item.testbed)):
         items = list(group)
         yield items[0].testbed, items
 

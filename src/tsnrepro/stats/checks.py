@@ -1,11 +1,11 @@
-"""Refuse input that no estimator can answer for, in words a caller can act on."""
+"""Checks of the input of estimators."""
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-# Spread below this share of the largest magnitude is rounding of the last bits, not variance.
+# Spread below this share of the largest magnitude is rounding, not variance.
 ROUNDING = 1e-12
 # Spread below this vanishes when squared.
 _UNDERFLOW = 1e-150
@@ -34,17 +34,17 @@ def finite_values(values: ArrayLike, name: str) -> NDArray[np.float64]:
 
 
 def check_probability(number: float, name: str) -> None:
-    """Accept a confidence level or a quantile's probability in (0, 1).
+    """Check that a confidence level or a quantile's probability is in (0, 1).
 
     Raises
     ------
     ValueError
-        `number` is anything else, a percentage for instance.
+        It is not, as a percentage.
     """
     if not 0 < number < 1:
         raise ValueError(f"{name} must lie between 0 and 1 (0.95, not 95), got {number}")
 
 
 def is_constant(array: NDArray[np.float64]) -> bool:
-    """Tell whether all values are equal up to floating-point rounding."""
+    """Return whether all values are equal up to floating-point rounding."""
     return bool(np.ptp(array) <= max(ROUNDING * np.max(np.abs(array)), _UNDERFLOW))

@@ -1,9 +1,9 @@
-"""How much two configurations differ, and whether that is more than chance.
+"""Differences and ratios of two configurations, with intervals and p values.
 
-`a` is the configuration in question (frer), `b` the one it is held against (control);
-every difference is a - b. The values are one a run. Where the k-th runs of both are of one
-repetition they share its hour, and ``paired`` compares within repetitions: valid whether or not
-that hour changed anything, where Welch's interval covers too often if it did.
+`a` is the configuration in question (frer), `b` the reference (control); every difference is
+a - b. There is one value per run. If the k-th runs of both are of one repetition, they were
+measured at the same time, and ``paired`` compares within repetitions: valid with and without drift
+between repetitions, where Welch's interval covers too often with it.
 """
 
 from __future__ import annotations
@@ -19,25 +19,25 @@ from scipy import stats
 from statsmodels.stats.multitest import multipletests
 
 from tsnrepro.stats.checks import ROUNDING, check_probability, finite_values, is_constant
-from tsnrepro.stats.estimate import DEFAULT_LEVEL, FEWEST_RUNS, Estimate, Limits, without_interval
-from tsnrepro.stats.replication import ranged
+from tsnrepro.stats.estimate import DEFAULT_LEVEL, MIN_RUNS, Estimate, Limits, without_interval
+from tsnrepro.stats.replication import with_range
 
-TOO_FEW = f"fewer than {FEWEST_RUNS} values in a group"
+TOO_FEW = f"fewer than {MIN_RUNS} values in a group"
 NO_SPREAD = "no spread in either group"
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """A difference of two groups and the p value of "there is none".
+    """A difference of two groups and the p value of equal means.
 
     Attributes
     ----------
     estimate
         The difference with its interval.
     p_value
-        Two-sided p value of the null hypothesis of equal means; nan where a group has fewer than
-        three values, or where neither has any spread and they differ: a few readings that are all
-        alike tell how coarse they are, not how much they scatter.
+        Two-sided p value of the null hypothesis of equal means; nan if a group has fewer than three
+        values, or if neither has any spread and they differ: equal readings show the resolution,
+        not the scatter.
     """
 
     estimate: Estimate
@@ -78,12 +78,12 @@ def difference_of_means(
         A group is empty or not finite, or the groups cannot be paired.
     """
     check_probability(level, "level")
-    first, second = groups_of(a, b, paired=paired)
+    first, second = check_groups(a, b, paired=paired)
     difference = float(first.mean() - second.mean())
     n = first.size + second.size
-    if min(first.size, second.size) < FEWEST_RUNS:
+    if min(first.size, second.size) < MIN_RUNS:
         return Comparison(without_interval(difference, TOO_FEW, n, unit, level), math.nan)
-    if no_spread(first, second, paired=paired):
+    if lacks_spread(first, second, paired=paired):
         scale = max(float(np.abs(first).max()), float(np.abs(second).max()))
         difference = 0.0 if abs(difference) <= ROUNDING * scale else difference
         estimate = without_interval(difference, NO_SPREAD, n, unit, level)
@@ -102,16 +102,16 @@ def median_difference(
     *,
     paired: bool = False,
 ) -> Estimate:
-    """Estimate the median of a - b over repetitions, with limits that are differences seen.
+    """Estimate the median of a - b over repetitions, with limits that are measured differences.
 
-    Order statistics of the differences bound their median whatever law these follow (Thompson
-    1936, Annals of Mathematical Statistics 7(3)), so no limit lies beyond what was measured. Six
-    repetitions are the fewest whose smallest and largest difference do so at 95 %.
+    Order statistics of the differences bound their median for any distribution (Thompson 1936,
+    Annals of Mathematical Statistics 7(3)), so no limit lies beyond what was measured. At 95 % the
+    smallest and the largest difference do so from six repetitions on.
 
     Parameters
     ----------
     a, b
-        Values of the configuration in question and of the control, a run each.
+        Values of the configuration in question and of the control, one per run.
     level
         Confidence level.
     unit
@@ -122,8 +122,8 @@ def median_difference(
     Returns
     -------
     Estimate
-        Where groups do not pair up, the difference of their medians without limits. Where the
-        repetitions are too few for the level, a range.
+        For unpaired groups, the difference of their medians without limits. A range if there are
+        too few repetitions for the level.
 
     Raises
     ------
@@ -131,18 +131,18 @@ def median_difference(
         A group is empty or not finite, or the groups cannot be paired.
     """
     check_probability(level, "level")
-    first, second = groups_of(a, b, paired=paired)
+    first, second = check_groups(a, b, paired=paired)
     if not paired:
-        apart = float(np.median(first) - np.median(second))
+        difference = float(np.median(first) - np.median(second))
         why, n = "not measured in the same repetitions", first.size + second.size
-        return without_interval(apart, why, n, unit, level)
+        return without_interval(difference, why, n, unit, level)
     differences = np.sort(first - second)
     middle, n = float(np.median(differences)), differences.size
-    # The chance that fewer than `place` of n differences lie below their median, at most a tail.
-    place = int(stats.binom.ppf((1 - level) / 2, n, 0.5))
-    if place < 1:
-        return ranged(middle, differences, "too few for the median's", level, unit)
-    low, high = float(differences[place - 1]), float(differences[n - place])
+    # Fewer than `rank` of n differences lie below their median with at most a tail's probability.
+    rank = int(stats.binom.ppf((1 - level) / 2, n, 0.5))
+    if rank < 1:
+        return with_range(middle, differences, "too few for the median's", level, unit)
+    low, high = float(differences[rank - 1]), float(differences[n - rank])
     method = f"{Limits.BOUND}: order statistics of the differences by repetition"
     return Estimate(middle, low, high, level, method, n, unit, Limits.BOUND)
 
@@ -152,14 +152,14 @@ def relative_difference(
 ) -> Comparison:
     """Estimate a / b - 1 in percent from the difference of mean logarithms.
 
-    The ratio is that of geometric means (of medians, where runs scatter as lognormal), and its
-    interval is carried back by the exponential: it never falls below -100 %.
+    The ratio is that of geometric means (of medians, if runs are lognormal), and its interval is
+    transformed back by the exponential: it is never below -100 %.
 
     Parameters
     ----------
     a, b, level, paired
-        As for :func:`difference_of_means`; the means must be positive. Where a single value is
-        not, the ratio of arithmetic means stands without an interval.
+        As for :func:`difference_of_means`; the means must be positive. If a single value is not,
+        the result is the ratio of arithmetic means without an interval.
 
     Returns
     -------
@@ -171,7 +171,7 @@ def relative_difference(
     ValueError
         As :func:`difference_of_means`, or a mean is not positive.
     """
-    first, second = groups_of(a, b, paired=paired)
+    first, second = check_groups(a, b, paired=paired)
     for values, name in ((first, "a"), (second, "b")):
         if values.mean() <= 0:
             raise ValueError(f"a relative difference needs a positive mean of {name}")
@@ -190,8 +190,8 @@ def relative_difference(
 def holm(p_values: ArrayLike) -> NDArray[np.float64]:
     """Adjust a family's p values by Holm's step-down method, in the order given.
 
-    Holm (1979), Scandinavian Journal of Statistics 6(2). Rejecting where the adjusted value is
-    at most alpha keeps the chance of any false rejection in the family at alpha.
+    Holm (1979), Scandinavian Journal of Statistics 6(2). Rejecting if the adjusted value is at most
+    alpha limits the probability of any false rejection in the family to alpha.
 
     Parameters
     ----------
@@ -219,25 +219,25 @@ def t_test(
 ) -> Any:
     """Return scipy's paired test, or Welch's."""
     with warnings.catch_warnings():
-        # One group may well have no spread: its variance is then exactly zero, not imprecise.
+        # A group without spread has a variance of exactly zero, not an imprecise one.
         warnings.filterwarnings("ignore", "Precision loss", RuntimeWarning)
         if paired:
             return stats.ttest_rel(first, second, **options)
         return stats.ttest_ind(first, second, equal_var=False, **options)
 
 
-def no_spread(first: NDArray[np.float64], second: NDArray[np.float64], *, paired: bool) -> bool:
-    """Tell whether the values leave a t test nothing to divide by."""
+def lacks_spread(first: NDArray[np.float64], second: NDArray[np.float64], *, paired: bool) -> bool:
+    """Return whether a t test would divide by zero."""
     if not paired:
         return is_constant(first) and is_constant(second)
     scale = ROUNDING * max(float(np.abs(first).max()), float(np.abs(second).max()))
     return float(np.ptp(first - second)) <= scale
 
 
-def groups_of(
+def check_groups(
     a: ArrayLike, b: ArrayLike, *, paired: bool
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return both groups, which are finite and, where they are paired, of one size."""
+    """Return both groups as arrays, after checking that paired ones have the same size."""
     first, second = finite_values(a, "a"), finite_values(b, "b")
     if paired and first.size != second.size:
         raise ValueError(f"runs must pair up: {first.size} of a against {second.size} of b")

@@ -1,4 +1,4 @@
-"""Whether two configurations are equivalent, different, or not told apart by the data."""
+"""Equivalence tests: whether two configurations are equivalent, different, or neither is shown."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from enum import StrEnum
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tsnrepro.stats.comparisons import no_spread, relative_difference, t_test
-from tsnrepro.stats.estimate import DEFAULT_LEVEL, FEWEST_RUNS, Estimate
+from tsnrepro.stats.comparisons import lacks_spread, relative_difference, t_test
+from tsnrepro.stats.estimate import DEFAULT_LEVEL, MIN_RUNS, Estimate
 
 
 class Verdict(StrEnum):
-    """What the data say about a difference and a margin."""
+    """Conclusion from the data about a difference and a margin."""
 
     EQUIVALENT = "equivalent"
     DIFFERENT = "different"
@@ -30,8 +30,8 @@ class Equivalence:
     verdict
         See :func:`equivalence`.
     p_value
-        The larger p value of the two one-sided tests; small means equivalent. nan where a group
-        has fewer than three values.
+        The larger p value of the two one-sided tests; small means equivalent. nan if a group has
+        fewer than three values.
     difference
         a / b - 1 in percent with its two-sided interval.
     p_difference
@@ -59,22 +59,21 @@ def equivalence(
 
     - equivalent, if the larger of the two p values is below alpha: the interval of
       level 1 - 2 alpha lies inside the margins;
-    - different, if the two-sided interval of `level` lies beyond a margin as a whole: it then
-      excludes zero and every negligible difference;
-    - cannot tell, otherwise. That includes a difference which is significant (see
-      `p_difference`) while neither shown to be smaller than the margin nor larger, and
-      groups of fewer than three values.
+    - different, if the whole two-sided interval of `level` lies beyond a margin: it then excludes
+      zero and every negligible difference;
+    - cannot tell, otherwise: also for a significant difference (see `p_difference`) that is shown
+      to be neither smaller nor larger than the margin, and for groups of fewer than three values.
 
-    Equivalence and difference exclude each other. Without spread in either group the difference
-    itself decides, up to the resolution of the readings.
+    Equivalence and difference exclude each other. Without spread in either group the verdict is
+    that of the difference itself, up to the resolution of the readings.
 
     Parameters
     ----------
     a, b, level, paired
         As for :func:`tsnrepro.stats.comparisons.relative_difference`.
     margin_percent
-        Largest absolute difference that counts as none, in percent of the control; to be chosen
-        before the data are seen.
+        Largest negligible difference, in percent of the control; to be chosen before the data are
+        seen.
 
     Raises
     ------
@@ -87,10 +86,10 @@ def equivalence(
     difference, p_difference = comparison.estimate, comparison.p_value
     low, high = (math.log1p(sign * margin_percent / 100) for sign in (-1, 1))
     readings = [np.asarray(group, float) for group in (a, b)]
-    if min(group.size for group in readings) < FEWEST_RUNS or min(map(np.min, readings)) <= 0:
+    if min(group.size for group in readings) < MIN_RUNS or min(map(np.min, readings)) <= 0:
         return Equivalence(Verdict.CANNOT_TELL, math.nan, difference, p_difference)
     first, second = (np.log(group) for group in readings)
-    if no_spread(first, second, paired=paired):
+    if lacks_spread(first, second, paired=paired):
         inside = abs(difference.value) < margin_percent
         verdict = Verdict.EQUIVALENT if inside else Verdict.DIFFERENT
         return Equivalence(verdict, 0.0 if inside else 1.0, difference, p_difference)

@@ -1,4 +1,4 @@
-"""The one type in which a number leaves this package: value, limits, method."""
+"""The result type of all estimators: value, limits, method."""
 
 from __future__ import annotations
 
@@ -7,24 +7,24 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 DEFAULT_LEVEL = 0.95
-FEWEST_RUNS = 3
-"""Fewest runs from which an interval is given; ``benchmarks/intervals.py`` proves it from there."""
-FEWEST_TO_STOP = 6
-"""Fewest runs that may be enough where more are measured as needed; it proves this too."""
+MIN_RUNS = 3
+"""Fewest runs for an interval; ``benchmarks/intervals.py`` shows that it covers from there."""
+MIN_RUNS_TO_STOP = 6
+"""Fewest runs after which sequential stopping is allowed, shown by the same benchmark."""
 
 
 class Limits(StrEnum):
-    """What the two limits of an estimate are, and so what may be concluded from them."""
+    """Kinds of limits of an estimate, which determine what may be concluded from them."""
 
     INTERVAL = "interval"
-    """A confidence interval; simulated, it covers in 93 to 99 % of data sets at 95 %."""
+    """A confidence interval; in simulations it covers in 93 to 99 % of data sets at 95 %."""
     BOUND = "bound"
-    """Limits that hold with at least the level, or by arithmetic: often wider than need be."""
+    """Limits that hold with at least the level, or by arithmetic; often wider than necessary."""
     BRACKET = "bracket"
-    """Loads tried that enclose it with at least the level: wider than need be where these are far
-    apart, or repetitions few."""
+    """Loads tried that enclose the value with at least the level; wider than necessary if the loads
+    are far apart or repetitions few."""
     RANGE = "range"
-    """The smallest and the largest value seen, which say nothing about a further run."""
+    """The smallest and the largest value measured, which do not predict a further run."""
     NONE = "no interval"
     """No limits: ``low`` and ``high`` are nan."""
 
@@ -36,20 +36,20 @@ class Estimate:
     Parameters
     ----------
     value
-        Point estimate in `unit`; nan where the data bound a quantity without locating it.
+        Point estimate in `unit`; nan if the data only bound the quantity.
     low, high
-        Limits in `unit`; nan where there are none, infinite where the data set no bound there.
+        Limits in `unit`; nan if there are none, infinite if the data set no bound on that side.
     level
-        Confidence level, two-sided; it means nothing for a range.
+        Confidence level, two-sided; without meaning for a range.
     method
-        Short text that names the method, or why there is no interval. It begins with the word of
+        Name of the method, or the reason why there is no interval. It begins with the value of
         `limits` unless that is an interval.
     n
         Number of units the estimate rests on: trials, runs, or samples of one run.
     unit
         Unit of the three numbers; empty for a plain ratio.
     limits
-        What the limits are.
+        Kind of the limits.
 
     Raises
     ------
@@ -76,21 +76,21 @@ class Estimate:
 
     @property
     def decides(self) -> bool:
-        """Tell whether a conclusion may rest on the limits: they hold with at least the level."""
+        """Return whether a conclusion may rest on the limits: they hold with at least the level."""
         return self.limits in (Limits.INTERVAL, Limits.BOUND, Limits.BRACKET)
 
     def contains(self, number: float) -> bool:
-        """Tell whether `number` lies within the limits; never without limits."""
+        """Return whether `number` lies within the limits; False without limits."""
         return self.low <= number <= self.high
 
     def is_precise_to(self, percent: float) -> bool:
-        """Tell whether no more runs are needed: limits lie within so many percent of their middle.
+        """Return whether the limits are within ``percent`` of their middle, which is above 0.
 
-        The middle is above 0. Of few runs the lucky ones are close together, and limits that were
-        kept for that would hold too seldom.
+        False for fewer than :data:`MIN_RUNS_TO_STOP` runs: few runs may agree by chance, and limits
+        after stopping on that would cover too rarely.
         """
         limited = self.decides and math.isfinite(self.low) and math.isfinite(self.high)
-        if not limited or self.n < FEWEST_TO_STOP:
+        if not limited or self.n < MIN_RUNS_TO_STOP:
             return False
         return self.high - self.low <= percent / 100 * (self.high + self.low)
 
@@ -108,9 +108,9 @@ class Estimate:
         return replace(self, **scaled, unit=unit)
 
     def at_most(self, ceiling: float) -> Estimate:
-        """Return the estimate with no limit above a ceiling that arithmetic sets, a line's rate.
+        """Return the estimate with its limits cut at a ceiling, such as the rate of a link.
 
-        Readings above the ceiling stay as they are: they are wrong, and an audit should see them.
+        Values above the ceiling stay as they are: they are wrong, and should be visible.
         """
         if self.limits is Limits.NONE or self.low > ceiling or self.value > ceiling:
             return self
@@ -120,6 +120,6 @@ class Estimate:
 def without_interval(
     value: float, why: str, n: int, unit: str = "", level: float = DEFAULT_LEVEL
 ) -> Estimate:
-    """Return an estimate without limits, its method saying why there are none."""
+    """Return an estimate without limits, with the reason in its method."""
     method = f"{Limits.NONE}: {why}"
     return Estimate(value, math.nan, math.nan, level, method, n, unit, Limits.NONE)

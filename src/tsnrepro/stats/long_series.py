@@ -1,11 +1,10 @@
-"""Series too long to hold: read in pieces, several times, with exact order statistics.
+"""Exact order statistics of series that do not fit into memory, by several passes over pieces.
 
-A first pass counts the values in bins a 32768th of an octave wide, and keeps the least and the
-greatest of each. Where these are equal, as they are of latencies in whole nanoseconds up to 32 µs,
-the order statistics of the bin are known; of any other bin that is asked for, a further pass
-collects the values (selection in passes: Munro and Paterson 1980, Theoretical Computer Science
-12(3)). Memory is that of the bins and one piece, however many values there are; the series of
-yes and no that intervals need take a bit a value.
+A first pass counts the values in bins of 1/32768 octave, and keeps the smallest and the largest of
+each. If these are equal, as for latencies in whole nanoseconds up to 32 µs, the order statistics of
+the bin are known; for other bins that are needed, a further pass collects the values (selection in
+passes: Munro and Paterson 1980, Theoretical Computer Science 12(3)). Memory is that of the bins and
+one piece for any number of values; the indicator series for intervals take one bit per value.
 """
 
 from __future__ import annotations
@@ -22,19 +21,19 @@ from numpy.typing import NDArray
 
 Values = NDArray[np.float64]
 
-# Values as many as a processor's cache holds; a multiple of eight, for bits are packed.
+# A piece fits into a processor's cache; a multiple of eight, because bits are packed.
 _PIECE = 1 << 17
-_BINS_AN_OCTAVE = 1 << 15
-_SHIFT = 52 - 15  # of the 52 bits of a double's fraction, those that tell the bin
+_BINS_PER_OCTAVE = 1 << 15
+_SHIFT = 52 - 15  # bits of a double's fraction below the bin number
 _LOWEST, _HIGHEST = 2.0**-12, 2.0**32
-_BINS = 44 * _BINS_AN_OCTAVE + 2  # and one for what lies below, one for what lies above
+_BINS = 44 * _BINS_PER_OCTAVE + 2  # two for values below and above
 _FINER_BINS = 1 << 16
-_MOST_COLLECTED = 4_000_000
+_MAX_COLLECTED = 4_000_000
 
 
 @dataclass(frozen=True)
 class _Window:
-    """The values from one to another: how many there are, and how many below them."""
+    """A range of values: their count, and the count of values below."""
 
     least: float
     greatest: float
@@ -48,7 +47,7 @@ class _Window:
 
 
 class _Bins:
-    """Counts of values in order, each bin with its least and greatest value."""
+    """Counts of values by bin, in order, with the smallest and the largest value of each bin."""
 
     def __init__(self, bins: int, before: int = 0) -> None:
         self._before = before
@@ -57,18 +56,18 @@ class _Bins:
         self.greatest: Values = np.full(bins, -np.inf)
 
     def add(self, values: Values, low: int, high: int, shift: int) -> None:
-        """Count values, those of keys from ``low`` to below ``high`` in bins between the ends."""
-        # Most series are short, and what imports this module need not wait for a compiler.
-        from tsnrepro.stats.tallies import tally  # noqa: PLC0415
+        """Count values; those with keys from ``low`` to below ``high`` in the inner bins."""
+        # Imported here because most series are short and need no compiler.
+        from tsnrepro.stats.series_kernels import tally  # noqa: PLC0415
 
         ends = self.least, self.greatest
         tally(values.view(np.int64), values, (low, high, shift), self.counts, ends)
 
     def closed(self) -> _Bins:
-        """Return the bins that hold values."""
-        held = np.flatnonzero(self.counts)
-        self.counts = self.counts[held]
-        self.least, self.greatest = self.least[held], self.greatest[held]
+        """Drop empty bins and return the rest."""
+        used = np.flatnonzero(self.counts)
+        self.counts = self.counts[used]
+        self.least, self.greatest = self.least[used], self.greatest[used]
         self._up_to = self._before + np.cumsum(self.counts)
         return self
 
@@ -80,33 +79,33 @@ class _Bins:
         return _Window(float(self.least[found]), float(self.greatest[found]), before, count)
 
     def near(self, ranks: NDArray[np.int64]) -> Values:
-        """Return the greatest value of each rank's bin."""
+        """Return the largest value of each rank's bin."""
         return self.greatest[np.searchsorted(self._up_to, ranks)]
 
 
 class LongSeries:
-    """A series of finite values that is read again for each question, a piece at a time.
+    """A series of finite values that is read piece by piece, again for each computation.
 
     Parameters
     ----------
     pieces
-        Returns the series from its beginning, in pieces of any length but none.
-    together
-        Probabilities of the quantiles that will be asked for: one reading answers for all.
+        Returns an iterator over the series from its beginning, in pieces of any length above 0.
+    quantiles
+        Probabilities of the quantiles that will be needed, which are computed in one pass.
 
     Raises
     ------
     ValueError
-        From any question: the series is empty or holds nan or infinities.
+        From any method: the series is empty or has nan or infinities.
     """
 
     def __init__(
-        self, pieces: Callable[[], Iterable[Values]], together: Sequence[float] = ()
+        self, pieces: Callable[[], Iterable[Values]], quantiles: Sequence[float] = ()
     ) -> None:
         self._source = pieces
-        self.together = tuple(together)
-        self.answers: dict[Any, Any] = {}
-        """What was found out already, by whoever asks."""
+        self.quantiles = tuple(quantiles)
+        self.cache: dict[Any, Any] = {}
+        """Results of estimators, by their name."""
 
     def __len__(self) -> int:
         return self._first_pass[1]
@@ -121,7 +120,7 @@ class LongSeries:
 
     @property
     def sd(self) -> float:
-        """The sample standard deviation; nan of a single value."""
+        """The sample standard deviation; nan for a single value."""
         return self._first_pass[3]
 
     @property
@@ -135,42 +134,42 @@ class LongSeries:
         return float(self._first_pass[0].greatest[-1])
 
     def pieces(self) -> Iterator[Values]:
-        """Yield the series in order; the next piece is read while one is worked on.
+        """Yield the series in order; the next piece is read while one is processed.
 
         Raises
         ------
         ValueError
             A value is not finite.
         """
-        for piece in _in_eights(_ahead(self._source())):
+        for piece in _in_multiples_of_eight(_ahead(self._source())):
             for start in range(0, len(piece), _PIECE):
                 part = piece[start : start + _PIECE]
-                # A sum is finite unless a value is not, or the values are beyond all measure.
+                # A sum is finite unless a value is not, or it overflows.
                 if not math.isfinite(float(part.sum())):
-                    raise ValueError("the series holds a value that is not finite")
+                    raise ValueError("the series has a value that is not finite")
                 yield part
 
     def order_statistics(self, ranks: Iterable[int]) -> dict[int, float]:
         """Return the values of ranks, counted from 1 at the smallest.
 
-        At most one further reading, of most series.
+        Most series are read at most once more.
         """
         bins = self._first_pass[0]
         return self._values({rank: bins.window(rank) for rank in set(ranks)})
 
-    def near_quantiles(self, shares: NDArray[np.float64]) -> Values:
-        """Return quantiles to a 32768th of an octave, without a further reading: for figures."""
+    def approximate_quantiles(self, shares: NDArray[np.float64]) -> Values:
+        """Return quantiles to 1/32768 octave without a further pass, for figures."""
         ranks = np.clip(np.ceil(shares * len(self)), 1, len(self)).astype(np.int64)
         return self._first_pass[0].near(ranks)
 
     def at_most(self, ranks: Iterable[int]) -> dict[int, tuple[float, NDArray[np.uint8]]]:
-        """Return, by rank, its value and which values are at most that, in order, as packed bits.
+        """Return, by rank, its value and packed bits: which values, in order, are at most that.
 
-        One reading, of most series.
+        Most series are read once.
         """
         bins = self._first_pass[0]
         windows = {rank: bins.window(rank) for rank in set(ranks)}
-        if sum(w.count for w in windows.values() if not w.known) > _MOST_COLLECTED:
+        if sum(w.count for w in windows.values() if not w.known) > _MAX_COLLECTED:
             exact = self._values(windows)
             windows = {r: _Window(exact[r], exact[r], w.before, 0) for r, w in windows.items()}
         series = {rank: _AtMost(rank, window, len(self)) for rank, window in windows.items()}
@@ -201,23 +200,24 @@ class LongSeries:
         return bins.closed(), count, mean, sd
 
     def _values(self, windows: dict[int, _Window]) -> dict[int, float]:
-        """Return the values of ranks that lie in some windows."""
+        """Return the values of ranks within windows."""
         known = {rank: window.least for rank, window in windows.items() if window.known}
         unknown = {rank: window for rank, window in windows.items() if not window.known}
         if not unknown:
             return known
-        asked = sorted(set(unknown.values()), key=lambda window: window.least)
-        if sum(window.count for window in asked) > _MOST_COLLECTED:
-            finer = self._finer(asked)
+        needed = sorted(set(unknown.values()), key=lambda window: window.least)
+        if sum(window.count for window in needed) > _MAX_COLLECTED:
+            finer = self._finer(needed)
             return known | self._values({r: finer[w].window(r) for r, w in unknown.items()})
-        held = self._collected(asked)
+        values = self._collected(needed)
         return known | {
-            rank: float(held[window][rank - window.before - 1]) for rank, window in unknown.items()
+            rank: float(values[window][rank - window.before - 1])
+            for rank, window in unknown.items()
         }
 
     def _collected(self, windows: list[_Window]) -> dict[_Window, Values]:
-        """Return the values within each of some windows that are in order, sorted."""
-        from tsnrepro.stats.tallies import gather  # noqa: PLC0415
+        """Return the sorted values within each window, of windows in order."""
+        from tsnrepro.stats.series_kernels import gather  # noqa: PLC0415
 
         low, high = (np.array([getattr(w, end) for w in windows]) for end in ("least", "greatest"))
         parts: list[tuple[Values, NDArray[np.int64]]] = []
@@ -229,7 +229,7 @@ class LongSeries:
         return {window: np.sort(found[of == i]) for i, window in enumerate(windows)}
 
     def _finer(self, windows: list[_Window]) -> dict[_Window, _Bins]:
-        """Return the values within each of some windows, in bins of its own."""
+        """Return the values within each window in finer bins."""
         finer = {window: _Bins(_FINER_BINS + 2, window.before) for window in windows}
         for piece in self.pieces():
             for window, bins in finer.items():
@@ -241,11 +241,11 @@ class LongSeries:
 
 
 Series = NDArray[Any] | LongSeries
-"""A series that is held, or one too long for it."""
+"""A series in memory, or one that is read in pieces."""
 
 
 class _AtMost:
-    """Which values are at most that of a rank, while its window is still being looked into."""
+    """Indicators of the values that are at most that of a rank, collected piece by piece."""
 
     def __init__(self, rank: int, window: _Window, count: int) -> None:
         self._rank, self._window = rank, window
@@ -265,17 +265,17 @@ class _AtMost:
         """Return the value and the bits."""
         if self._window.known:
             return self._window.least, self._bits
-        places, values = (np.concatenate(each) for each in zip(*self._inside, strict=True))
+        indices, values = (np.concatenate(each) for each in zip(*self._inside, strict=True))
         value = float(np.sort(values)[self._rank - self._window.before - 1])
-        above = places[values > value]
+        above = indices[values > value]
         keep = ~(np.uint8(128) >> (above % 8).astype(np.uint8))
         np.bitwise_and.at(self._bits, above // 8, keep)
         return value, self._bits
 
 
 def _key(value: float) -> int:
-    """Return a whole number that is in the order of values."""
-    bits = int(np.float64(value + 0.0).view(np.int64))  # one key for both zeros
+    """Return an integer with the same order as the values."""
+    bits = int(np.float64(value + 0.0).view(np.int64))  # the same key for both zeros
     return bits if bits >= 0 else bits ^ 0x7FFFFFFFFFFFFFFF
 
 
@@ -289,8 +289,8 @@ def _ahead(pieces: Iterable[Values]) -> Iterator[Values]:
             yield piece
 
 
-def _in_eights(pieces: Iterable[Values]) -> Iterator[Values]:
-    """Yield the same values in pieces whose lengths are multiples of eight, but for the last."""
+def _in_multiples_of_eight(pieces: Iterable[Values]) -> Iterator[Values]:
+    """Yield the values in pieces whose lengths, except the last, are multiples of eight."""
     rest = np.empty(0)
     for each in pieces:
         piece = np.concatenate([rest, each]) if len(rest) else np.ascontiguousarray(each, float)

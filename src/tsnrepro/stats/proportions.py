@@ -1,4 +1,4 @@
-"""Shares of trials, and what trials without loss can and cannot show."""
+"""Shares of trials, bounds from trials without loss, and paired outcomes."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from tsnrepro.stats.estimate import DEFAULT_LEVEL, Estimate, Limits
 
 
 def share(count: int, n: int, level: float = DEFAULT_LEVEL) -> Estimate:
-    """Estimate the chance of an outcome from `n` independent trials, `count` of which had it.
+    """Estimate the probability of an outcome from `n` independent trials, `count` of which had it.
 
     Clopper and Pearson (1934), Biometrika 26(4): two-sided with equal tails. The limits are a
-    bound: they hold with at least `level`, and with few trials more often than that, because no
-    set of limits of a small count can hold with just that chance.
+    bound: they hold with at least `level`, and with few trials more often, because limits of a
+    small count cannot hold with exactly that probability.
 
     The unit is the trial (or the search, or the run), never the datagram: losses come in bursts,
-    and datagrams of one trial are no independent draws.
+    so datagrams of one trial are not independent.
 
     Parameters
     ----------
     count
         Trials with the outcome.
     n
-        Trials in all.
+        Number of trials.
     level
         Confidence level.
 
@@ -45,11 +45,11 @@ def share(count: int, n: int, level: float = DEFAULT_LEVEL) -> Estimate:
     TypeError
         A count is not an integer.
     """
-    # Half a second to import, and whoever asks only for an upper bound does not need it.
+    # Takes half a second to import, and an upper bound does not need it.
     from statsmodels.stats.proportion import proportion_confint  # noqa: PLC0415
 
     check_probability(level, "level")
-    # operator.index takes numpy integers and refuses floats, whose fractions would be no counts.
+    # operator.index accepts numpy integers and raises TypeError for floats.
     having, tried = operator.index(count), operator.index(n)
     if tried < 1:
         raise ValueError(f"n must be at least 1, got {tried}")
@@ -62,12 +62,13 @@ def share(count: int, n: int, level: float = DEFAULT_LEVEL) -> Estimate:
 
 
 def upper_bound_when_none_lost(n: int, level: float = DEFAULT_LEVEL) -> float:
-    """Return the chance of an outcome that `n` independent draws without it exclude.
+    """Return the upper bound on the probability of an outcome that none of `n` draws had.
 
-    One-sided and exact: the chance p at which n draws in a row have the probability
-    (1 - p)^n = 1 - level, hence p = 1 - (1 - level)^(1/n). At 95 % this is close to 3/n, the
-    rule of three (Hanley and Lippman-Hand 1983, JAMA 249(13)). Trials are such draws. Datagrams
-    are only under the assumption, to be named wherever it is made, that each is lost on its own.
+    One-sided and exact: the probability p at which n independent draws without the outcome have the
+    probability (1 - p)^n = 1 - level, hence p = 1 - (1 - level)^(1/n). At 95 % this is close to
+    3/n, the rule of three (Hanley and Lippman-Hand 1983, JAMA 249(13)). Trials are independent
+    draws. Datagrams are only if they are lost independently, which has to be stated as an
+    assumption.
 
     Raises
     ------
@@ -81,16 +82,16 @@ def upper_bound_when_none_lost(n: int, level: float = DEFAULT_LEVEL) -> float:
 
 
 @dataclass(frozen=True)
-class DifferingPairs:
-    """Pairs of trials of which just one had the outcome, by which, and whether that was chance.
+class DiscordantPairs:
+    """Pairs of trials of which exactly one had the outcome, and the test of McNemar.
 
     Attributes
     ----------
     first_only, second_only
         Pairs in which only the first, or only the second, trial had it.
     p_value
-        Two-sided p value of the null hypothesis that either was as likely; one where no pair
-        differs.
+        Two-sided p value of the null hypothesis that both are equally likely; one without
+        discordant pairs.
     """
 
     first_only: int
@@ -98,12 +99,12 @@ class DifferingPairs:
     p_value: float
 
 
-def pairs_that_differ(first: ArrayLike, second: ArrayLike) -> DifferingPairs:
+def discordant_pairs(first: ArrayLike, second: ArrayLike) -> DiscordantPairs:
     """Compare an outcome of paired trials by the exact test of McNemar (1947).
 
-    Psychometrika 12(2). Pairs of which both trials, or neither, had the outcome say nothing of what
-    parts them. The test is exact whatever pairs share, if chance decided which trial of each pair
-    was measured under which condition.
+    Psychometrika 12(2). Pairs of which both trials, or neither, had the outcome are not
+    informative. The test is exact for any dependence within pairs if the condition of each trial of
+    a pair was randomized.
 
     Parameters
     ----------
@@ -113,12 +114,12 @@ def pairs_that_differ(first: ArrayLike, second: ArrayLike) -> DifferingPairs:
     Raises
     ------
     ValueError
-        The groups are not of one size.
+        The groups have different sizes.
     """
-    had, held_against = np.asarray(first, dtype=bool), np.asarray(second, dtype=bool)
-    if had.shape != held_against.shape:
-        raise ValueError(f"trials must pair up: {had.size} against {held_against.size}")
-    one, other = int((had & ~held_against).sum()), int((held_against & ~had).sum())
+    a, b = np.asarray(first, dtype=bool), np.asarray(second, dtype=bool)
+    if a.shape != b.shape:
+        raise ValueError(f"trials must pair up: {a.size} against {b.size}")
+    one, other = int((a & ~b).sum()), int((b & ~a).sum())
     if not one + other:
-        return DifferingPairs(0, 0, 1.0)
-    return DifferingPairs(one, other, float(stats.binomtest(one, one + other, 0.5).pvalue))
+        return DiscordantPairs(0, 0, 1.0)
+    return DiscordantPairs(one, other, float(stats.binomtest(one, one + other, 0.5).pvalue))

@@ -20,17 +20,17 @@ from tsnrepro.stats.estimate import DEFAULT_LEVEL, Estimate, without_interval
 from tsnrepro.stats.long_series import LongSeries
 from tsnrepro.stats.replication import mean_over_runs
 
-FEWEST_BEYOND = 10
-"""Fewest samples beyond a quantile: fewer hardly locate it."""
+MIN_SAMPLES_BEYOND = 10
+"""Fewest samples beyond a quantile that locate it."""
 
 # Shares of a count that differ by less are rounding: 0.9 * 1000 counts as 900.
 _COUNT_ROUNDING = 1e-9
 _BATCHES = 10
-# Correlation over a quarter of a batch that is still taken for none.
-_QUIET = 0.1
-# Of equal parts of the run, fewest with a sample on the rarer side of the quantile: what lies there
-# comes in clusters, and a few clusters do not tell how many there are.
-_FEWEST_OF = {100: 18, _BATCHES: _BATCHES}
+# Correlation over a quarter of a batch up to which batches count as independent.
+_MAX_CORRELATION = 0.1
+# Of so many equal parts of the run, fewest with a sample on the rarer side of the quantile: samples
+# there come in clusters, and a few clusters do not determine their rate.
+_MIN_OCCUPIED = {100: 18, _BATCHES: _BATCHES}
 
 
 def correlated_quantile(
@@ -38,11 +38,11 @@ def correlated_quantile(
 ) -> Estimate:
     """Estimate a quantile of one run's correlated samples from batches of neighbours.
 
-    The share of samples at most the quantile varies from batch to batch; its standard error with
-    Student's t over ten batches gives limits of the share, which are carried back to samples
+    The share of samples at most the quantile varies between batches; its standard error with
+    Student's t over ten batches gives limits of the share, which are transformed back to samples
     (Woodruff 1952, Journal of the American Statistical Association 47(260); batches: Schmeiser
-    1982, Operations Research 30(3)). One copy of the samples is all that
-    it needs, and of a long series one bit a sample.
+    1982, Operations Research 30(3)). It takes the memory of one copy of the samples, or one bit per
+    sample of a long series.
 
     Parameters
     ----------
@@ -58,8 +58,8 @@ def correlated_quantile(
     Returns
     -------
     Estimate
-        Of this run alone. Without interval where batches are still correlated, or where too few
-        clusters of samples lie beyond the quantile.
+        Of this run alone. Without interval if batches are correlated, or if too few clusters of
+        samples lie beyond the quantile.
 
     Raises
     ------
@@ -80,19 +80,19 @@ def correlated_quantile(
 
 
 def _of_long(series: LongSeries, q: float, level: float, unit: str) -> Estimate:
-    """Estimate a quantile of a long series, and with it those that will be asked for together."""
-    n, of = len(series), series.answers.setdefault(f"intervals at {level}", {})
+    """Estimate a quantile of a long series, together with the others that will be needed."""
+    n, of = len(series), series.cache.setdefault(f"intervals at {level}", {})
     if q not in of:
-        asked = {*series.together, q} - {*of}
-        found = series.at_most(_rank(each, n) for each in asked)
-        told = {}
-        for each in asked:
+        missing = {*series.quantiles, q} - {*of}
+        found = series.at_most(_rank(each, n) for each in missing)
+        located = {}
+        for each in missing:
             value, bits = found[_rank(each, n)]
             reach, why = _reach(np.unpackbits(bits, count=n).view(bool), each, level)
-            told[each] = (value, why, _limits_ranks(each, reach, n))
-        ranks = {rank for *_, limits in told.values() for rank in limits if rank is not None}
+            located[each] = (value, why, _limits_ranks(each, reach, n))
+        ranks = {rank for *_, limits in located.values() for rank in limits if rank is not None}
         values = series.order_statistics(ranks)
-        for each, (value, why, limits) in told.items():
+        for each, (value, why, limits) in located.items():
             rank = _rank(each, n)
             of[each] = _estimate(values | {rank: value}, (rank, *limits), why, (level, n, ""))
     return replace(of[q], unit=unit)
@@ -116,18 +116,18 @@ def _estimate(
 
 
 def _reach(at_most: NDArray[np.bool_], q: float, level: float) -> tuple[float, str]:
-    """Return how far the limits of the share reach, or nan and why they cannot be told.
+    """Return the half width of the limits of the share, or nan and why there are none.
 
-    ``at_most`` says of each sample, in order, whether it is at most the quantile.
+    ``at_most`` is whether each sample, in order, is at most the quantile.
     """
     n, length = at_most.size, at_most.size // _BATCHES
-    if n < max(_FEWEST_OF):
-        return math.nan, f"fewer than {max(_FEWEST_OF)} samples"
+    if n < max(_MIN_OCCUPIED):
+        return math.nan, f"fewer than {max(_MIN_OCCUPIED)} samples"
     lag = length // 4
-    if _correlation(at_most, lag) > _QUIET:
+    if _correlation(at_most, lag) > _MAX_CORRELATION:
         return math.nan, f"samples are correlated over {lag} and more of {n}"
     rarer = at_most if q < 0.5 else ~at_most
-    if any(_occupied(rarer, parts) < fewest for parts, fewest in _FEWEST_OF.items()):
+    if any(_occupied(rarer, parts) < fewest for parts, fewest in _MIN_OCCUPIED.items()):
         return math.nan, "too few clusters of samples beyond the quantile"
     shares = at_most[: length * _BATCHES].reshape(_BATCHES, length).mean(axis=1)
     error = float(shares.std(ddof=1)) / math.sqrt(_BATCHES)
@@ -138,7 +138,7 @@ def _reach(at_most: NDArray[np.bool_], q: float, level: float) -> tuple[float, s
 
 
 def _limits_ranks(q: float, reach: float, n: int) -> tuple[int | None, int | None]:
-    """Return the ranks of the limits, None where a limit lies beyond all samples."""
+    """Return the ranks of the limits, None for a limit beyond all samples."""
     low, high = (_rank(share, n) if 0 < share < 1 else None for share in (q - reach, q + reach))
     return low, high
 
@@ -146,11 +146,11 @@ def _limits_ranks(q: float, reach: float, n: int) -> tuple[int | None, int | Non
 def replicated_quantile(
     runs: Iterable[ArrayLike | LongSeries], q: float, level: float = DEFAULT_LEVEL, unit: str = ""
 ) -> Estimate:
-    """Estimate a quantile with the run as the unit: one value a run, averaged over runs.
+    """Estimate a quantile with the run as the unit: one value per run, averaged over runs.
 
     From two runs on this is :func:`tsnrepro.stats.replication.mean_over_runs` of the runs'
-    quantiles and `n` counts runs. A single run falls back to :func:`correlated_quantile`, whose
-    interval knows nothing of what changes between runs; the method says so and `n` counts samples.
+    quantiles, and `n` counts runs. A single run falls back to :func:`correlated_quantile`, whose
+    interval does not include variation between runs; the method states that and `n` counts samples.
 
     Parameters
     ----------
@@ -187,53 +187,53 @@ def sample_quantile(samples: ArrayLike | LongSeries, q: float) -> float:
     """
     check_probability(q, "q")
     if isinstance(samples, LongSeries):
-        n, known = len(samples), samples.answers.setdefault("order statistics", {})
+        n, known = len(samples), samples.cache.setdefault("order statistics", {})
         if _rank(q, n) not in known:
-            asked = {_rank(each, n) for each in (*samples.together, q)} - {*known}
-            known |= samples.order_statistics(asked)
+            missing = {_rank(each, n) for each in (*samples.quantiles, q)} - {*known}
+            known |= samples.order_statistics(missing)
         return known[_rank(q, n)]
     ordered = finite_values(samples, "samples").copy()
     return _ranked(ordered, _rank(q, ordered.size))
 
 
-def beyond(count: int, q: float) -> int:
-    """Return how many of so many samples lie beyond a quantile of :func:`sample_quantile`."""
+def samples_beyond(count: int, q: float) -> int:
+    """Return how many of ``count`` samples lie beyond a quantile of :func:`sample_quantile`."""
     return max(0, count - _rank(q, count))
 
 
 def too_few_beyond(counts: Iterable[int], q: float) -> str:
-    """Return why runs of so many samples do not locate a quantile together; empty where they do.
+    """Return why runs of so many samples do not locate a quantile together; empty if they do.
 
-    Without a sample beyond it a run's quantile is the run's largest sample, and more such runs are
-    more of these. Else the runs, over which it is averaged, need :data:`FEWEST_BEYOND` together.
+    Without a sample beyond it, a run's quantile is the run's largest sample, also over many runs.
+    Otherwise the runs need :data:`MIN_SAMPLES_BEYOND` samples beyond it together.
     """
-    each = [beyond(count, q) for count in counts]
+    each = [samples_beyond(count, q) for count in counts]
     if 0 in each:
         return "no sample of a run lies beyond it"
-    if sum(each) < FEWEST_BEYOND:
-        return f"{sum(each)} samples of all runs lie beyond it, fewer than {FEWEST_BEYOND}"
+    if sum(each) < MIN_SAMPLES_BEYOND:
+        return f"{sum(each)} samples of all runs lie beyond it, fewer than {MIN_SAMPLES_BEYOND}"
     return ""
 
 
 def _rank(q: float, n: int) -> int:
-    """Return the rank, from 1, of a quantile of so many samples."""
+    """Return the rank, from 1, of a quantile of ``n`` samples."""
     return max(1, math.ceil(q * n - _COUNT_ROUNDING * n))
 
 
 def _ranked(values: NDArray[np.float64], rank: int) -> float:
-    """Return the value of a rank, of values that may be put in another order."""
+    """Return the value of a rank; the values are partially sorted in place."""
     values.partition(rank - 1)
     return float(values[rank - 1])
 
 
-def _occupied(answers: NDArray[np.bool_], parts: int) -> int:
-    """Return how many of some equal parts of a series have a yes."""
-    length = answers.size // parts
-    return int(answers[: length * parts].reshape(parts, length).any(axis=1).sum())
+def _occupied(indicator: NDArray[np.bool_], parts: int) -> int:
+    """Return how many of so many equal parts of an indicator series have a true value."""
+    length = indicator.size // parts
+    return int(indicator[: length * parts].reshape(parts, length).any(axis=1).sum())
 
 
 def _correlation(at_most: NDArray[np.bool_], lag: int) -> float:
-    """Return the autocorrelation at one lag of a series of yes and no."""
+    """Return the autocorrelation of an indicator series at one lag."""
     share = float(at_most.mean())
     variance = share * (1 - share)
     if variance == 0:

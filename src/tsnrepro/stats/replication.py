@@ -1,7 +1,7 @@
 """Means with the run as the unit of replication.
 
-Packets of one run share its host, its caches and its hour, so a million of them still count
-as one observation of anything that changes from run to run.
+Packets of one run share host, caches and time, so a million of them are one observation of
+everything that varies between runs.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from scipy import stats
 
 from tsnrepro.stats.checks import check_probability, finite_values, is_constant
-from tsnrepro.stats.estimate import DEFAULT_LEVEL, FEWEST_RUNS, Estimate, Limits, without_interval
+from tsnrepro.stats.estimate import DEFAULT_LEVEL, MIN_RUNS, Estimate, Limits, without_interval
 
 
 def mean_over_runs(
@@ -23,28 +23,28 @@ def mean_over_runs(
     unit: str = "",
     ceiling: float = math.inf,
 ) -> Estimate:
-    """Average one positive value a run, with Student's t interval on the logarithms.
+    """Average one positive value per run, with Student's t interval on the logarithms.
 
-    Latencies and rates are positive and scatter by factors, so the mean is the geometric one and
-    its interval never reaches zero (Limpert, Stahel and Abbt 2001, BioScience 51(5)). It is that
-    of the median run, and exact where runs scatter as lognormal, however widely.
+    Latencies and rates are positive and vary by factors, so the mean is the geometric one and its
+    interval never reaches zero (Limpert, Stahel and Abbt 2001, BioScience 51(5)). It estimates the
+    median run, and is exact for lognormal runs of any variance.
 
     Parameters
     ----------
     values
-        One number a run, shape (runs,).
+        One number per run, shape (runs,).
     level
         Confidence level.
     unit
         Unit of the values.
     ceiling
-        What arithmetic allows at most, such as the rate of a line; no limit goes beyond it.
+        Largest possible value, such as the rate of a link; limits are cut there.
 
     Returns
     -------
     Estimate
-        The geometric mean. Fewer than three runs, or a value that is not positive, give a range
-        (see :func:`range_over_runs`); one run, or equal values, give no limits.
+        The geometric mean; with a range for fewer than three runs or a value that is not positive
+        (see :func:`range_over_runs`), without limits for one run or equal values.
 
     Raises
     ------
@@ -56,10 +56,10 @@ def mean_over_runs(
     if runs.min() <= 0:
         return range_over_runs(runs, "a value is not positive", level, unit)
     mean = math.exp(float(np.log(runs).mean()))
-    # Rounding must not carry a mean of equal values beyond them.
+    # Rounding must not move a mean of equal values beyond them.
     mean = min(max(mean, float(runs.min())), float(runs.max()))
-    if runs.size < FEWEST_RUNS or is_constant(runs):
-        return ranged(mean, runs, f"fewer than {FEWEST_RUNS} runs", level, unit)
+    if runs.size < MIN_RUNS or is_constant(runs):
+        return with_range(mean, runs, f"fewer than {MIN_RUNS} runs", level, unit)
     found = stats.ttest_1samp(np.log(runs), 0.0).confidence_interval(level)
     low, high = math.exp(found.low), math.exp(found.high)
     method = "geometric mean over runs, Student t on logarithms"
@@ -69,22 +69,22 @@ def mean_over_runs(
 def range_over_runs(
     values: ArrayLike, why: str, level: float = DEFAULT_LEVEL, unit: str = ""
 ) -> Estimate:
-    """Average one value a run and tell the smallest and the largest: a range, no interval.
+    """Average one value per run, with the smallest and the largest: a range, no interval.
 
-    For what no interval covers with few runs: losses, which come in bursts, so that three runs
-    without any say little about the fourth, and other counts.
+    For values whose intervals do not cover with few runs: losses, which come in bursts, so that
+    three runs without any hardly predict the fourth, and other counts.
 
     Parameters
     ----------
     values
-        One number a run, shape (runs,).
+        One number per run, shape (runs,).
     why
         Why there is no interval, for the method.
     level, unit
         As for :func:`mean_over_runs`.
     """
     runs = finite_values(values, "values")
-    return ranged(float(runs.mean()), runs, why, level, unit)
+    return with_range(float(runs.mean()), runs, why, level, unit)
 
 
 def variation_over_runs(
@@ -92,16 +92,16 @@ def variation_over_runs(
 ) -> Estimate:
     """Estimate the coefficient of variation between runs, in percent, pooled over loads.
 
-    The variance of the logarithms is pooled over loads, and carried back as for a lognormal law,
-    sqrt(exp(variance) - 1); its limits are those of the chi-square law, exact where runs scatter
-    as lognormal (Koopmans, Owen and Rosenblatt 1964, Biometrika 51(1/2)). Loads that were tried in
-    one repetition may have shifted together, so the degrees of freedom are those of one load: of
+    The variance of the logarithms is pooled over loads and transformed back as for a lognormal
+    distribution, sqrt(exp(variance) - 1); its limits are those of the chi-square distribution,
+    exact for lognormal runs (Koopmans, Owen and Rosenblatt 1964, Biometrika 51(1/2)). Loads of one
+    repetition may have shifted together, so the degrees of freedom are those of one load: for
     several loads the limits hold at least as often as `level`.
 
     Parameters
     ----------
     loads
-        Of each load one positive value a run, shape (runs,); each load has its own level.
+        For each load, one positive value per run, shape (runs,); means of loads may differ.
     level
         Confidence level.
     unit
@@ -110,9 +110,8 @@ def variation_over_runs(
     Returns
     -------
     Estimate
-        `n` counts runs of the load with the fewest. Without interval where these are fewer than
-        three, where no load has any spread, or where a value is not positive: see
-        :func:`spread_over_runs`.
+        `n` counts runs of the load with the fewest. Without interval if these are fewer than three,
+        if no load has any spread, or if a value is not positive: see :func:`spread_over_runs`.
 
     Raises
     ------
@@ -129,8 +128,8 @@ def variation_over_runs(
     squares = sum(float(np.log(group).var() * group.size) for group in groups)
     variance = squares / sum(group.size - 1 for group in groups)
     value = _lognormal_variation(variance)
-    if runs < FEWEST_RUNS:
-        return without_interval(value, f"fewer than {FEWEST_RUNS} runs", runs, unit, level)
+    if runs < MIN_RUNS:
+        return without_interval(value, f"fewer than {MIN_RUNS} runs", runs, unit, level)
     freedom, tail = runs - 1, (1 - level) / 2
     low, high = (
         _lognormal_variation(variance * freedom / float(stats.chi2.ppf(share, freedom)))
@@ -149,12 +148,13 @@ def spread_over_runs(
 ) -> Estimate:
     """Return the standard deviation over the mean in percent, pooled over loads: no interval.
 
-    For losses, whose bursts no interval of a few runs covers, and for values that are not positive.
+    For losses, whose bursts intervals of a few runs do not cover, and for values that are not
+    positive.
 
     Parameters
     ----------
     loads, level, unit
-        As for :func:`variation_over_runs`; the value is nan where a load's mean is zero.
+        As for :func:`variation_over_runs`; the value is nan if a load's mean is zero.
     why
         Why there is no interval, for the method.
 
@@ -181,12 +181,12 @@ def _repeated(loads: Iterable[ArrayLike]) -> list[np.ndarray]:
 
 
 def _lognormal_variation(variance: float) -> float:
-    """Return the coefficient of variation of a lognormal law in percent, inf beyond floats."""
+    """Return the coefficient of variation of a lognormal distribution in percent; inf if huge."""
     return 100 * math.sqrt(math.expm1(variance)) if variance < 700 else math.inf
 
 
-def ranged(value: float, runs: np.ndarray, why: str, level: float, unit: str) -> Estimate:
-    """Return a value with the smallest and the largest run: a range, no interval, and why.
+def with_range(value: float, runs: np.ndarray, why: str, level: float, unit: str) -> Estimate:
+    """Return a value with the smallest and the largest run as its range, and why no interval.
 
     One run, or equal ones, have no range.
     """

@@ -1,8 +1,8 @@
 """The rate up to which nothing is lost, from repetitions of a sweep.
 
-Two answers to one question. The plain rule reports the highest clean rate and inherits the luck
-of the sweep: a single stall far below the limit decides it. The threshold of a typical repetition
-uses every trial, allows for stalls at any load, and has an interval over repetitions.
+There are two estimators. The plain rule reports the highest rate without loss, which a single stall
+far below the limit determines. The threshold of a typical repetition uses every trial, allows for
+stalls at any load, and has an interval over repetitions.
 """
 
 from __future__ import annotations
@@ -18,25 +18,25 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
 from tsnrepro.stats.checks import check_probability, finite_values
-from tsnrepro.stats.estimate import DEFAULT_LEVEL, FEWEST_RUNS, Estimate, Limits, without_interval
+from tsnrepro.stats.estimate import DEFAULT_LEVEL, MIN_RUNS, Estimate, Limits, without_interval
 
 Floats = NDArray[np.float64]
 
-# What the model leaves open, each weighted alike. Lengths are shares of the sweep's logarithmic
-# span, so that a sweep of one percent is as well resolved as one of a decade.
-_STALLED = (0.002, 0.07, 0.2, 0.4)  # chance that a trial below the threshold loses
-_LEVELS_OFF = (0.998, 0.85, 0.6)  # chance that a trial far above it loses
+# Values of the nuisance parameters, with equal weights. Lengths are shares of the sweep's
+# logarithmic span, so that a sweep of one percent is resolved like one of a decade.
+_STALLED = (0.002, 0.07, 0.2, 0.4)  # probability of loss below the threshold
+_LEVELS_OFF = (0.998, 0.85, 0.6)  # probability of loss far above it
 _WIDTH = (0.01, 0.05)  # of the rise in one repetition
 _SHIFT = np.geomspace(0.005, 1.0, 9)  # standard deviation of thresholds between repetitions
 _LEAST_RISE = 0.2
 _MARGIN, _POINTS = 0.5, 160
-# Share of the nominal tails that limits leave: at the nominal ones they cover in some 93 %.
+# Share of the nominal tails: with the nominal ones limits of 95 % cover in 93 %.
 _TAILS = 0.7
-# Else the limits hold more often than an interval should: what sets them is not chance, but how
-# many repetitions there are, and how far apart the loads.
-_FEWEST_REPETITIONS = 5
-_FEWEST_LOADS = 3
-_WIDEST_STEP = 0.1
+# Beyond these, limits hold more often than an interval should: they are set not by chance but by
+# the number of repetitions and the distance of the loads.
+_MIN_REPETITIONS = 5
+_MIN_LOADS = 3
+_MAX_STEP = 0.1
 # Single precision is enough for sums of likelihoods, and twice as fast.
 _TINY = np.float32(1e-37)
 _NARROWEST = "as narrow as repetitions and loads tried allow"
@@ -47,13 +47,13 @@ _CURVE = "logistic curve with lower and upper asymptote, normal shifts between r
 class Sweep:
     """The trials of one repetition: rates, shape (trials,), and which of them lost something.
 
-    ``repetition`` is its number, where it is to be paired with that of another configuration.
+    ``repetition`` is its number, for pairing with sweeps of another configuration.
 
     Raises
     ------
     ValueError
-        The arrays are empty or differ in length, a rate is not positive, or `lost` holds anything
-        but truth values.
+        The arrays are empty or differ in length, a rate is not positive, or `lost` has values other
+        than truth values.
     """
 
     rates: ArrayLike
@@ -69,9 +69,9 @@ class Sweep:
 def highest_rate_without_loss(rates: ArrayLike, lost: ArrayLike) -> float | None:
     """Return the highest rate such that no trial at this rate or below lost anything.
 
-    The rule that RFC 2544, section 26.1, implies for throughput, over a whole sweep instead of a
-    search: a rate with one clean and one lossy trial is a lossy rate, and clean trials above a
-    lossy rate do not count.
+    The rule that RFC 2544, section 26.1, implies for throughput, applied to a whole sweep instead
+    of a search: a rate with a lossy trial is lossy, and trials without loss above a lossy rate do
+    not count.
 
     Parameters
     ----------
@@ -83,7 +83,7 @@ def highest_rate_without_loss(rates: ArrayLike, lost: ArrayLike) -> float | None
     Returns
     -------
     float or None
-        A rate that was tried, in the unit of `rates`; None if the lowest one lost already.
+        A rate that was tried, in the unit of `rates`; None if the lowest one is lossy.
 
     Raises
     ------
@@ -101,38 +101,37 @@ def threshold(
     unit: str = "Mb/s",
     ceiling: float = math.inf,
 ) -> Estimate:
-    """Estimate the rate at which the loss of a typical repetition sets in.
+    """Estimate the rate at which the loss of a typical repetition begins.
 
-    In each repetition the chance that a trial loses rises with the logarithm of the rate along a
-    logistic curve, from a lower asymptote (stalls at any load) to an upper one; its middle is that
-    repetition's threshold. Thresholds scatter between repetitions as lognormal. The median of
-    that law is estimated by its posterior, under the flat weights at the top of this module,
-    summed over a grid: value and limits are quantiles of it. Whether that covers is shown by
-    simulation (``benchmarks/intervals.py``), since neither likelihood ratios nor bootstraps do
-    with three repetitions.
+    In each repetition the probability that a trial loses rises with the logarithm of the rate along
+    a logistic curve, from a lower asymptote (stalls at any load) to an upper one; its middle is
+    that repetition's threshold. Thresholds of repetitions are lognormal. Their median is estimated
+    by its posterior, with the flat weights at the top of this module, summed over a grid: value and
+    limits are its quantiles. ``benchmarks/intervals.py`` simulates that they cover, which neither
+    likelihood ratios nor bootstraps do with three repetitions.
 
-    With fewer than five repetitions, hardly a load between the limits, or loads more than 10 %
-    apart, limits hold more often than `level`. They are then a bracket: loads that were tried.
-    Nothing is said outside the rates that were tried: there the value is nan, the limit infinite
-    (or the ceiling), and the method tells on which side. Where no trial lost anything, k
-    repetitions clean up to their highest rate refute a lower median at 1 - 2^-k; fewer than six
-    give a range at 95 %.
+    With fewer than five repetitions, fewer than three loads between the limits, or loads more than
+    10 % apart, limits hold more often than `level`. They are then a bracket of loads that were
+    tried. There is no extrapolation: outside the rates that were tried the value is nan, the limit
+    infinite (or the ceiling), and the method states the side. If no trial lost anything, k
+    repetitions without loss up to their highest rate refute a lower median at 1 - 2^-k; fewer than
+    six give a range at 95 %.
 
     Parameters
     ----------
     sweeps
-        One a repetition.
+        One per repetition.
     level
         Confidence level.
     unit
         Unit of the rates.
     ceiling
-        Highest rate that the line carries.
+        Highest rate that the link carries.
 
     Returns
     -------
     Estimate
-        `n` counts repetitions; without interval where these are fewer than three.
+        `n` counts repetitions; without interval for fewer than three.
 
     Raises
     ------
@@ -159,21 +158,20 @@ def compare_thresholds(
 ) -> ThresholdComparison:
     """Compare the thresholds of two configurations that were swept in the same repetitions.
 
-    The model of :func:`threshold` for the ratio of the two in each repetition, so that a shift
-    which both share cancels and one which they do not share is still allowed for. Where a
-    configuration lost nothing, or everything, the limits of both thresholds are combined as they
-    stand, which covers at least as often as asked for.
+    The model is that of :func:`threshold` for the ratio of the two in each repetition, so that
+    common shifts cancel and others are allowed for. If a configuration lost nothing, or in every
+    trial, the limits of both thresholds are combined, which covers with at least `level`.
 
     Parameters
     ----------
     a, b
         Sweeps of the configuration in question and of the control; the k-th of both are of one
-        repetition (block), as far as their numbers are equal. Those behind, without a partner, say
-        nothing about the ratio.
+        repetition (block), up to the first with different numbers. Those after it are not used for
+        the ratio.
     level, unit
         As for :func:`threshold`.
     ceilings
-        Highest rates that the line carries of `a` and of `b`.
+        Highest rates of `a` and of `b` that the link carries.
 
     Raises
     ------
@@ -193,12 +191,12 @@ def compare_thresholds(
     possible = span_a[0] / span_b[1], span_a[1] / span_b[0]
     ratio = _within(grid, weights, possible, pairs, level)
     if ratio.limits is Limits.INTERVAL:
-        # Shifts that both share are allowed for as if each had its own: simulated, these limits
+        # Common shifts are allowed for as if they were independent: in simulations these limits
         # hold in up to all data sets.
         ratio = replace(ratio, method=f"{Limits.BOUND}: {ratio.method}", limits=Limits.BOUND)
     if ratio.decides and Limits.BRACKET in (of_a.limits, of_b.limits):
         method = f"{Limits.BRACKET}: {_NARROWEST}; {ratio.method}"
-        # Nothing tells where between its loads a threshold lies, nor so where their ratio does.
+        # The position of a threshold between its loads is unknown, and so is that of their ratio.
         below, above = _quotients(of_a, of_b)
         ratio = replace(
             ratio,
@@ -214,7 +212,7 @@ def compare_thresholds(
     value, low, high = np.interp([0.5, tail, 1 - tail], probability, gaps.ravel()[order])
     difference = replace(ratio, value=value, unit=unit)
     if ratio.decides:
-        # A limit of the ratio beyond the loads tried leaves none of the difference either.
+        # If the ratio has no limit within the loads tried, the difference has none either.
         difference = replace(
             difference,
             low=low if math.isfinite(ratio.low) else -math.inf,
@@ -230,12 +228,12 @@ def compare_thresholds(
 
 def _partners(a: Sequence[Sweep], b: Sequence[Sweep]) -> int:
     """Return how many of the first sweeps of both are of the same repetitions."""
-    alike = (one.repetition == other.repetition for one, other in zip(a, b, strict=False))
-    return sum(1 for _ in takewhile(bool, alike))
+    same = (one.repetition == other.repetition for one, other in zip(a, b, strict=False))
+    return sum(1 for _ in takewhile(bool, same))
 
 
 def _combined(a: Estimate, b: Estimate) -> ThresholdComparison:
-    """Return what the limits of two thresholds say, one of which lies outside the loads tried."""
+    """Return the comparison of two thresholds, one of which lies outside the loads tried."""
     n, sure = min(a.n, b.n), a.decides and b.decides
     low, high = max(a.low, 0.0), a.high
     if not all(math.isfinite(one.low) or math.isfinite(one.high) for one in (a, b)):
@@ -251,7 +249,7 @@ def _combined(a: Estimate, b: Estimate) -> ThresholdComparison:
 
 @dataclass(frozen=True)
 class _Typical:
-    """The threshold of a typical repetition, with its posterior where there is one."""
+    """The threshold of a typical repetition, with its posterior if there is one."""
 
     threshold: Estimate
     grid: Floats
@@ -278,13 +276,13 @@ def _typical(sweeps: Sequence[Sweep], level: float) -> _Typical:
 
 
 def _quotients(a: Estimate, b: Estimate) -> tuple[float, float]:
-    """Return the least and the greatest ratio that the limits of two thresholds allow."""
+    """Return the smallest and the largest ratio within the limits of two thresholds."""
     below = max(a.low, 0.0) / b.high if math.isfinite(b.high) else 0.0
     return below, a.high / b.low if b.low > 0 else math.inf
 
 
 def _bracket(found: Estimate, sweeps: Sequence[Sweep]) -> Estimate:
-    """Return limits that the loads set as loads that were tried; an interval as it is."""
+    """Return limits that are set by the loads as a bracket; an interval unchanged."""
     why = _why_bracket(found, sweeps) if found.decides else ""
     if not why:
         return found
@@ -296,17 +294,17 @@ def _bracket(found: Estimate, sweeps: Sequence[Sweep]) -> Estimate:
 
 
 def _why_bracket(found: Estimate, sweeps: Sequence[Sweep]) -> str:
-    """Return what sets the limits if that is not chance, or nothing."""
+    """Return why the limits are set by the design and not by chance, or an empty text."""
     lowest, highest = _span(sweeps)
     low, high = max(found.low, lowest), min(found.high, highest)
-    # Loads are as they were offered, never twice the same: each repetition has its own.
+    # Counted within repetitions, because offered loads are never exactly equal.
     inside = float(np.median([np.unique(_between(sweep, low, high)).size for sweep in sweeps]))
-    if len(sweeps) < _FEWEST_REPETITIONS:
-        return f"fewer than {_FEWEST_REPETITIONS} repetitions"
-    if inside < _FEWEST_LOADS:
-        return f"fewer than {_FEWEST_LOADS} loads between the limits"
-    if math.log(high / low) > _WIDEST_STEP * (inside + 1):
-        return f"loads more than {100 * _WIDEST_STEP:g} % apart"
+    if len(sweeps) < _MIN_REPETITIONS:
+        return f"fewer than {_MIN_REPETITIONS} repetitions"
+    if inside < _MIN_LOADS:
+        return f"fewer than {_MIN_LOADS} loads between the limits"
+    if math.log(high / low) > _MAX_STEP * (inside + 1):
+        return f"loads more than {100 * _MAX_STEP:g} % apart"
     return ""
 
 
@@ -322,23 +320,23 @@ def _censored(sweeps: Sequence[Sweep], level: float, *, none_lost: bool) -> Esti
     ends = [np.asarray(sweep.rates) for sweep in sweeps]
     if none_lost:
         low, high = float(min(rates.max() for rates in ends)), math.inf
-        words = f"above the loads tried: nothing lost in {len(sweeps)} repetitions"
+        where = f"above the loads tried: nothing lost in {len(sweeps)} repetitions"
     else:
         low, high = -math.inf, float(max(rates.min() for rates in ends))
-        words = f"below the loads tried: every trial of {len(sweeps)} repetitions lost"
-    return Estimate(math.nan, low, high, level, f"{kind}: {words}", len(sweeps), limits=kind)
+        where = f"below the loads tried: every trial of {len(sweeps)} repetitions lost"
+    return Estimate(math.nan, low, high, level, f"{kind}: {where}", len(sweeps), limits=kind)
 
 
 def _within(
     grid: Floats, weights: Floats, tried: tuple[float, float], n: int, level: float
 ) -> Estimate:
-    """Return the quantiles of a posterior, open where they leave what was tried."""
+    """Return the quantiles of a posterior; limits outside the rates tried are infinite."""
     tail = _TAILS * (1 - level) / 2
     value, low, high = (_quantile(grid, weights, chance) for chance in (0.5, tail, 1 - tail))
     beyond = " above" if value > tried[1] else " below" if value < tried[0] else ""
     method = f"threshold{beyond} the loads tried" if beyond else _CURVE
     value = math.nan if beyond else value
-    if n < FEWEST_RUNS:
+    if n < MIN_RUNS:
         return without_interval(value, f"{n} repetition(s); {method}", n, level=level)
     open_low, open_high = low < tried[0], high > tried[1]
     if (open_low or open_high) and not beyond:
@@ -368,7 +366,7 @@ def _span(sweeps: Sequence[Sweep]) -> tuple[float, float]:
 def _posterior(a: Sequence[Sweep], b: Sequence[Sweep] = ()) -> tuple[Floats, Floats]:
     """Return log thresholds (of two: log ratios), and their posterior probabilities.
 
-    The law of repetitions' thresholds is summed out for every curve and every shift.
+    The thresholds of single repetitions are summed out for every curve and every shift.
     """
     low, high = (math.log(rate) for rate in _span([*a, *b]))
     span = high - low
@@ -379,7 +377,7 @@ def _posterior(a: Sequence[Sweep], b: Sequence[Sweep] = ()) -> tuple[Floats, Flo
         grid = np.arange(1 - _POINTS, _POINTS) * (grid[1] - grid[0])
     kernel = _shifts(grid.size, float(grid[1] - grid[0]), span)
     top = likelihood.max(axis=2, keepdims=True)
-    # A row a curve and repetition, a column a threshold that the repetition may have.
+    # Rows are curves and repetitions, columns possible thresholds of the repetition.
     scaled = (likelihood / top).reshape(-1, grid.size).astype(np.float32)
     curves, repetitions = likelihood.shape[:2]
     total = np.log(top).sum(axis=(1, 2))[:, None]
@@ -408,7 +406,7 @@ def _likelihood(sweeps: Sequence[Sweep], grid: Floats, span: float) -> Floats:
 
 @lru_cache(maxsize=8)
 def _curves(rates: bytes, first: float, last: float, span: float) -> tuple[Floats, Floats]:
-    """Return the logarithms of chances to lose and not to, shape (curves, rates, thresholds)."""
+    """Return log probabilities of loss and of no loss, shape (curves, rates, thresholds)."""
     distance = np.log(np.frombuffer(rates))[:, None] - np.linspace(first, last, _POINTS)
     chances = [
         stalled + (level - stalled) * rise
@@ -423,7 +421,7 @@ def _curves(rates: bytes, first: float, last: float, span: float) -> tuple[Float
 
 @lru_cache(maxsize=8)
 def _shifts(size: int, step: float, span: float) -> NDArray[np.float32]:
-    """Return the laws of repetitions' thresholds, shape (shifts, repetitions', typical)."""
+    """Return the distributions of thresholds, shape (shifts, repetition's, typical)."""
     places = np.arange(size) * step
     edges = np.concatenate(([-np.inf], places[:-1] + step / 2, [np.inf]))
     scaled = (edges[:, None] - places) / (_SHIFT * span)[:, None, None]
@@ -431,10 +429,10 @@ def _shifts(size: int, step: float, span: float) -> NDArray[np.float32]:
 
 
 def _correlated(a: Floats, b: Floats) -> Floats:
-    """Return the likelihood of each distance a - b, summed over where the two may lie."""
+    """Return the likelihood of each difference a - b, summed over the positions of both."""
     size = 2 * a.shape[2] - 1
     spectrum = np.fft.rfft(a, size) * np.conj(np.fft.rfft(b, size))
-    # Rounding of the transform must not pass for a likelihood below zero.
+    # Rounding of the transform must not cause a negative likelihood.
     return np.maximum(np.fft.fftshift(np.fft.irfft(spectrum, size), axes=2), 1e-300)
 
 

@@ -1,1 +1,1 @@
-"""Parameter studies on the model of the network: many points, one small job for some of them."""
+"""Parameter studies on the model of the network, computed in many small jobs."""

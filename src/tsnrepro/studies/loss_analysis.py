@@ -1,8 +1,8 @@
-"""What loss at one load depends on: each factor's effect, under control and with FRER.
+"""Analysis of studies of loss: the effect of each factor, for control and FRER.
 
-A point's seed is that of its replication, whatever its factors, so levels of a factor are compared
-under the same random numbers. Seeds are few and losses come in bursts: what is printed is the mean
-over seeds with its range, and no interval.
+All points of a replication have the same seed, so levels of a factor are compared with the same
+random numbers. Seeds are few and losses come in bursts, so results are means over seeds with their
+range, without interval.
 """
 
 from pathlib import Path
@@ -20,7 +20,7 @@ _WHY = "mean over seeds, with their range"
 
 
 def varied(table: pd.DataFrame) -> list[str]:
-    """Return the factors that have more than one value, but for the configuration."""
+    """Return the factors with more than one value, except the configuration."""
     names = [name for name in FACTORS if name in table and name != "configuration"]
     return [name for name in names if table[name].nunique() > 1]
 
@@ -28,7 +28,7 @@ def varied(table: pd.DataFrame) -> list[str]:
 def by_level(table: pd.DataFrame, factor: str) -> pd.DataFrame:
     """Return the loss in percent by value of a factor, averaged over all others.
 
-    One row a value, configuration and seed: ``value``, ``configuration``, ``replication``,
+    One row per value, configuration and seed: ``value``, ``configuration``, ``replication``,
     ``loss_percent``.
     """
     keys = [factor, "configuration", "replication"]
@@ -37,7 +37,7 @@ def by_level(table: pd.DataFrame, factor: str) -> pd.DataFrame:
 
 
 def effects(table: pd.DataFrame) -> pd.DataFrame:
-    """Return what the last value of each factor does to the loss, against the first.
+    """Return the change of the loss from the first to the last value of each factor.
 
     Shape (factors x configurations x seeds, 4): ``factor``, ``configuration``, ``replication`` and
     ``change``, in percentage points.
@@ -71,11 +71,11 @@ def summary(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def analyse(table: pd.DataFrame, source: str | Path) -> Results:
-    """Return the results of the study; ``source`` is the file that they rest on."""
-    results, rests_on = results_of(source)
-    results.value("study.points.count", len(table), rests_on)
+    """Return the results of the study; ``source`` is the file of its table."""
+    results, source_names = results_of(source)
+    results.value("study.points.count", len(table), source_names)
     for (factor, configuration), rows in effects(table).groupby(["factor", "configuration"]):
         found = range_over_runs(rows["change"], _WHY, unit="%")
         key = f"study.effect.{factor}.{configuration}.percent"
-        results.estimate(key, found, 4, rests_on)
+        results.estimate(key, found, 4, source_names)
     return results

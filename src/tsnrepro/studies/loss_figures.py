@@ -1,4 +1,4 @@
-"""Figure of a study of loss: loss against each factor, under control and with FRER."""
+"""Figure of a study of loss: loss over each factor, for control and FRER."""
 
 import matplotlib as mpl
 
@@ -12,7 +12,7 @@ from tsnrepro.results.figures import GREY, LABELS, MARKERS, STYLES, style
 from tsnrepro.studies.loss_analysis import by_level, varied
 
 _PAGE_INCHES = 7.16
-_IN_A_ROW = 4
+_PANELS_PER_ROW = 4
 
 
 def effects(table: pd.DataFrame) -> Figure:
@@ -22,7 +22,7 @@ def effects(table: pd.DataFrame) -> Figure:
     """
     style()
     factors = varied(table)
-    columns = max(1, min(len(factors), _IN_A_ROW))
+    columns = max(1, min(len(factors), _PANELS_PER_ROW))
     rows = max(1, -(-len(factors) // columns))
     figure, grid = plt.subplots(
         *(rows, columns),
@@ -35,9 +35,10 @@ def effects(table: pd.DataFrame) -> Figure:
         levels = by_level(table, factor)
         values = sorted(levels["value"].unique())
         for shift, configuration in zip((-0.06, 0.06), CONFIGURATIONS, strict=True):
-            own = levels[levels["configuration"] == configuration].groupby("value")["loss_percent"]
-            mean = own.mean()
-            spread = [mean - own.min(), own.max() - mean]
+            chosen = levels[levels["configuration"] == configuration]
+            losses = chosen.groupby("value")["loss_percent"]
+            mean = losses.mean()
+            spread = [mean - losses.min(), losses.max() - mean]
             axes.errorbar(
                 [values.index(value) + shift for value in mean.index],
                 mean,

@@ -1,4 +1,4 @@
-"""What a point gives: loss and its places at one load, or the zero-loss threshold."""
+"""Measures of a point: loss and its locations at one load, or the zero-loss threshold."""
 
 import math
 from typing import Any
@@ -15,7 +15,7 @@ from tsnrepro.studies.study import Point, PointParameters, Study, ThresholdMeasu
 
 
 def measure_point(study: Study, point: Point) -> dict[str, Any]:
-    """Return the row of one point: its parameters, then what was found.
+    """Return the row of one point: its parameters and results.
 
     The same study and point give the same row on any machine.
     """
@@ -36,7 +36,7 @@ def _trial(study: Study, point: Point, seed: SeedSequence, rate_mbps: float) -> 
 def loss_at(
     parameters: PointParameters, duration_s: float, seed: SeedSequence | int
 ) -> dict[str, Any]:
-    """Return loss, its places, rates and latencies of a stream at its ``rate_mbps``.
+    """Return loss, its locations, rates and latencies of a stream at its ``rate_mbps``.
 
     Raises
     ------
@@ -77,7 +77,7 @@ def _microseconds(stream: StreamAccount, probability: float) -> float | None:
 def _threshold(
     study: Study, measure: ThresholdMeasure, point: Point, seed: SeedSequence
 ) -> dict[str, Any]:
-    """Search the threshold; ``censored`` says at which end of the loads the search stayed."""
+    """Search the threshold; ``censored`` is the end of the loads that the search stayed at."""
     parameters = point.parameters
     limit = payload_limit_mbps(parameters.payload_bytes, rate_mbps=parameters.link_rate_mbps)
     trials = 0
@@ -90,14 +90,14 @@ def _threshold(
 
     low, high, censored = measure.min_rate_mbps, limit, ""
     if low >= limit:
-        raise ValueError(f"min_rate_mbps {low} is above the line's limit of {limit:.1f} Mb/s")
+        raise ValueError(f"min_rate_mbps {low} is above the link's limit of {limit:.1f} Mb/s")
     if passes(limit):
         low, censored = limit, "line limit"
     elif not passes(low):
         high, censored = low, "below the lowest load"
     else:
         while high > low * (1 + measure.precision):
-            middle = _between(low, high)
+            middle = _geometric_mean(low, high)
             low, high = (middle, high) if passes(middle) else (low, middle)
     return {
         "threshold_mbps": low if censored != "below the lowest load" else None,
@@ -111,9 +111,9 @@ def _threshold(
     }
 
 
-def _between(low: float, high: float) -> float:
-    """Return the middle of two loads in equal ratios, to a thousandth of a Mb/s.
+def _geometric_mean(low: float, high: float) -> float:
+    """Return the geometric mean of two loads, rounded to a thousandth of a Mb/s.
 
-    The square root is exactly rounded on every machine (IEEE Std 754), so loads are the same.
+    The square root is exactly rounded on every machine (IEEE Std 754), so the loads are equal.
     """
     return round(math.sqrt(low * high), 3)

@@ -21,8 +21,7 @@ from tsnrepro.studies.study import PointParameters
 
 STREAM = "stream"
 BACKGROUND = "background"
-# The talker's own queue holds whatever its socket lets through: the default of txqueuelen, 1000
-# full frames.
+# The default of txqueuelen, 1000 full frames, which is more than the talker's socket admits.
 HOST_PORT = EgressPort(queue_bytes=1000 * FULL_FRAME_BYTES)
 
 
@@ -100,7 +99,7 @@ def _route(parameters: PointParameters) -> SinglePath | Replicated:
 
 
 def _background(parameters: PointParameters) -> TrafficStream:
-    # Not in bursts: two senders on one clock would meet in the queue in the same order each time.
+    # Not in bursts: those of two talkers on one clock would always be in the same order.
     return TrafficStream(
         name=BACKGROUND,
         talker="other-talker",

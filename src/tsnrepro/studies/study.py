@@ -1,8 +1,8 @@
-"""What a parameter study is: a network's parameters, the factors that vary, and what is measured.
+"""Study files: parameters of a network, factors that vary, and the measure.
 
-A study is a file of config/studies. Its points are numbered: part after part, the combinations of
-each part's factors in the order of the file (the last factor changes fastest), and for each of them
-the replications. A chunk is so many consecutive points; it is what one job computes.
+A study is a file of config/studies. Its points are numbered by part, then by combination of the
+part's factors in the order of the file (the last factor changes fastest), then by replication. A
+chunk is a number of consecutive points, which one job computes.
 """
 
 import hashlib
@@ -33,23 +33,23 @@ from tsnrepro.config.base import formerly, named_file
 _NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Probability = Annotated[float, Field(ge=0, le=1)]
 _PartName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]
-MOST_POINTS = 100_000
-"""Of a study; the largest of config/studies has some thousand."""
+MAX_POINTS = 100_000
+"""Most points of a study; the largest one of config/studies has some thousand."""
 Value = bool | int | float | str
 
 
 class PointParameters(ConfigModel):
     """One talker, two switches joined by two member paths, one listener, and one UDP stream.
 
-    Nothing here is fitted to a published result. Where Linux or iperf3 have a default, it is that;
-    what depends on the machine is to be varied by a study.
+    No value is fitted to a published result. Defaults are those of Linux and iperf3, if they have
+    one; a study should vary values that depend on the machine.
     """
 
     configuration: Configuration = "control"
     """``frer`` replicates over both member paths, ``control`` uses the first one alone."""
     payload_bytes: UdpPayload = FULL_PAYLOAD_BYTES
     rate_mbps: PositiveFloat | None = None
-    """Payload rate asked of the sender; none where the measure looks for it."""
+    """Target payload rate of the talker; None if the measure searches for it."""
     pacing_timer_us: PositiveFloat = 1000.0
     """iperf3 --pacing-timer."""
     send_time_us: _NotNegative = 2.0
@@ -59,9 +59,9 @@ class PointParameters(ConfigModel):
     path_delay_us: _NotNegative = 0.5
     """Propagation on each member path: 100 m of cable."""
     path_skew_us: _NotNegative = 0.0
-    """How much longer the second member path takes."""
+    """Additional propagation on the second member path."""
     path_loss_probability: Probability = 0.0
-    """Chance of each frame to be lost on a member path, independently."""
+    """Probability that a frame is lost on a member path, independently."""
     switch_queue_bytes: Annotated[int, Field(ge=64)] = 262_144
     """Limit of every egress queue of both switches."""
     background_mbps: _NotNegative = 0.0
@@ -72,7 +72,7 @@ class PointParameters(ConfigModel):
     reset_ms: PositiveFloat = float(FrerSettings().reset_ms)
     """frerSeqRcvyResetMSec (10.4.1.7)."""
     receive_buffer_bytes: PositiveInt = 212_992
-    """SO_RCVBUF as the kernel counts it: truesize, not payload (net.core.rmem_default)."""
+    """SO_RCVBUF in truesize, not payload, as the kernel counts it (net.core.rmem_default)."""
     receive_time_us: _NotNegative = 3.0
     """Processor time to read one datagram: select and read of iperf3."""
     stack_time_us: _NotNegative = 0.5
@@ -80,11 +80,11 @@ class PointParameters(ConfigModel):
     nic_ring_frames: Annotated[int, Field(gt=0, le=65_536)] = 256
     """Receive descriptors of the listener's card (default of igb and of many others)."""
     stall_length_ms: _NotNegative = 0.0
-    """Mean time for which the scheduler takes the processor from the reading process; 0: never."""
+    """Mean length of stalls of the reading process; 0: no stalls."""
     stall_interval_ms: PositiveFloat = 20.0
-    """Mean time from the end of a stall to the next one, exponential."""
+    """Mean time from the end of a stall to the next one, exponentially distributed."""
     stall_shape: Annotated[int, Field(ge=1, le=64)] = 16
-    """Erlang shape of a stall's length: coefficient of variation 1 / sqrt(shape)."""
+    """Erlang shape of the length of stalls: coefficient of variation 1 / sqrt(shape)."""
 
 
 FACTORS = tuple(PointParameters.model_fields)
@@ -92,7 +92,7 @@ _NAMED = Field(json_schema_extra={"propertyNames": {"enum": list(FACTORS)}})
 
 
 class LossMeasure(ConfigModel):
-    """Loss, its places, rates and latency at the parameter ``rate_mbps``."""
+    """Loss, its locations, rates and latency at the parameter ``rate_mbps``."""
 
     kind: Literal["loss"] = "loss"
 
@@ -100,10 +100,10 @@ class LossMeasure(ConfigModel):
 class ThresholdMeasure(ConfigModel):
     """The zero-loss threshold: the highest load with at most ``loss_ratio``, by bisection.
 
-    Loads are tried between ``min_rate_mbps`` and the line's limit for the payload without R-TAG, in
-    equal ratios, until the interval is ``precision`` of its lower end. All loads of a point meet
-    the same random numbers. As in every search of this kind (RFC 2544, 26.1), loss is taken to grow
-    with the load.
+    Loads are tried between ``min_rate_mbps`` and the link's limit for the payload without R-TAG, in
+    equal ratios, until the interval is ``precision`` of its lower end. All loads of a point have
+    the same random numbers. As in every search of this kind (RFC 2544, 26.1), loss is assumed to
+    increase with the load.
     """
 
     kind: Literal["threshold"] = "threshold"
@@ -125,7 +125,7 @@ class Part(ConfigModel):
             if len({repr(value) for value in values}) < len(values):
                 raise ValueError(f"factor {name} has a value twice")
         if fixed := sorted(set(self.factors) & set(self.base)):
-            raise ValueError(f"{', '.join(fixed)} stands in base and in factors")
+            raise ValueError(f"{', '.join(fixed)} is both in base and in factors")
         return self
 
 
@@ -134,23 +134,23 @@ class Study(ConfigModel):
 
     description: str
     duration_s: PositiveFloat
-    """Simulated time of one trial, after which queues drain."""
+    """Simulated time of one trial, before queues drain."""
     replications: PositiveInt
-    """Independent seeds; each meets all combinations, so that differences are paired."""
+    """Number of seeds; each is used for all combinations, so that differences are paired."""
     seed: Annotated[int, Field(ge=0)] = 1
     points_per_job: PositiveInt = 1
-    """Points of one job; a job has some seconds of overhead."""
+    """Points per job; a job has an overhead of some seconds."""
     measure: Annotated[LossMeasure | ThresholdMeasure, Field(discriminator="kind")]
     base: Annotated[dict[str, Value], _NAMED] = {}
     parts: Annotated[dict[_PartName, Part], Field(min_length=1)]
 
     @model_validator(mode="after")
-    def _ends(self) -> Self:
-        # Before any point is made: a factor more multiplies them, and with them time and memory.
+    def _number_of_points(self) -> Self:
+        # Before any point is created: every factor multiplies their time and memory.
         combinations = sum(prod(map(len, part.factors.values())) for part in self.parts.values())
-        if combinations * self.replications > MOST_POINTS:
+        if combinations * self.replications > MAX_POINTS:
             raise ValueError(
-                f"{combinations * self.replications} points, of {MOST_POINTS} that a study may have"
+                f"{combinations * self.replications} points, more than the maximum of {MAX_POINTS}"
             )
         return self
 
@@ -185,7 +185,7 @@ class Study(ConfigModel):
         return found
 
     def chunk_count(self) -> int:
-        """Return how many jobs compute the study."""
+        """Return the number of chunks, which is that of jobs."""
         return -(-len(self.points()) // self.points_per_job)
 
     def chunk(self, number: int) -> list["Point"]:
@@ -205,7 +205,7 @@ class Study(ConfigModel):
 
     @property
     def sha256(self) -> str:
-        """Checksum of everything that the results depend on in the file."""
+        """Checksum of all keys of the file that affect the results."""
         values = self.recorded(exclude={"description", "points_per_job"})
         return hashlib.sha256(json.dumps(values).encode()).hexdigest()
 
@@ -220,7 +220,7 @@ class Point:
     parameters: PointParameters
 
     def factors(self) -> dict[str, Any]:
-        """Return the columns that say which point it is."""
+        """Return the columns that identify the point."""
         return {
             "point": self.number,
             "part": self.part,
@@ -240,7 +240,7 @@ def load_study(name: str) -> Study:
     Raises
     ------
     ConfigurationError
-        There is no such file, or it is no study.
+        There is no such file, or it is not a study.
     """
     path = Path(name) if name.endswith(".yaml") else named_file(studies_folder(), name)
     return load(Study, path)

@@ -1,4 +1,4 @@
-"""The table of a study, read for its analysis."""
+"""The table of a study, as input of its analysis."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -12,12 +12,12 @@ from tsnrepro.results.results import Results
 
 
 def read_table(path: str | Path, columns: Iterable[str]) -> pd.DataFrame:
-    """Return the table of a study that compares configurations; it has to have the columns.
+    """Return the table of a study that compares configurations, after checking its columns.
 
     Raises
     ------
     RecordError
-        There is no such table, it is of another kind of study, or not of both configurations.
+        There is no such table, it is of another kind of study, or it lacks a configuration.
     """
     source = Path(path)
     if not source.is_file():
@@ -35,7 +35,7 @@ def read_table(path: str | Path, columns: Iterable[str]) -> pd.DataFrame:
 
 
 def results_of(source: str | Path) -> tuple[Results, list[str]]:
-    """Return empty results that rest on a study's table, and how they name it."""
+    """Return empty results whose source is a study's table, and the name of that source."""
     path = Path(source)
     record = pd.DataFrame({"trial": [path.name], "sha256": [sha256_of(path)]})
     return Results("", record), [path.name]

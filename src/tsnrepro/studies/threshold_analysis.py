@@ -1,8 +1,8 @@
-"""What the zero-loss threshold depends on, and what replication does to it.
+"""Analysis of studies of the zero-loss threshold: effects of factors and of replication.
 
-Everything is on logarithms: thresholds are compared by ratios. The unit of replication is the seed,
-which all combinations of factors share, so that ratios are paired and intervals are Student's over
-seeds. A search that met no loss up to the line's limit counts with that limit.
+Thresholds are compared by ratios, on logarithms. The unit of replication is the seed, which all
+combinations of factors share, so that ratios are paired and intervals are Student's over seeds. A
+search without loss up to the link's limit counts with that limit.
 """
 
 import math
@@ -20,8 +20,8 @@ from tsnrepro.studies.study import FACTORS
 from tsnrepro.studies.tables import results_of
 
 HOSTS, PATHS = "hosts", "paths"
-# What the documents credit to replication: thresholds higher by a third.
-A_THIRD = 4 / 3
+# Ratio of thresholds that the documents attribute to replication.
+CREDITED_RATIO = 4 / 3
 HOST_FACTORS = (
     "payload_bytes",
     "receive_buffer_bytes",
@@ -30,14 +30,14 @@ HOST_FACTORS = (
     "configuration",
 )
 COLUMNS = ("threshold_mbps", "censored", *HOST_FACTORS)
-"""What this analysis reads of a study's table."""
+"""Columns of a study's table that this analysis reads."""
 _LINE_LIMIT = "line limit"
 
 
 def pairs(table: pd.DataFrame) -> pd.DataFrame:
-    """Return one row a combination and seed: thresholds ``control`` and ``frer``, and ``ratio``.
+    """Return one row per combination and seed: thresholds ``control``, ``frer``, and ``ratio``.
 
-    The ratio is missing where a threshold is below the lowest load that was tried.
+    The ratio is missing if a threshold is below the lowest load that was tried.
     """
     keys = ["part", "replication", *(name for name in FACTORS if name in table)]
     keys.remove("configuration")
@@ -47,7 +47,7 @@ def pairs(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def conditions(paired: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    """Return the pairs by what their paths do to frames, from harmless to harmful."""
+    """Return the pairs by the condition of their paths, from clean to lossy."""
     clean = (paired["path_loss_probability"] == 0) & (paired["background_mbps"] == 0)
     found = {"clean": paired[clean]}
     for rate in sorted(set(paired["background_mbps"]) - {0}):
@@ -66,7 +66,7 @@ def mean_ratio(paired: pd.DataFrame) -> Estimate:
 
 
 def exponential(estimate: Estimate) -> Estimate:
-    """Carry an estimate of a logarithm back."""
+    """Transform an estimate of a logarithm back."""
     value, low, high = (math.exp(x) for x in (estimate.value, estimate.low, estimate.high))
     method = f"geometric mean, {estimate.method} (seeds)"
     return replace(estimate, value=value, low=low, high=high, method=method)
@@ -76,8 +76,8 @@ def shares(table: pd.DataFrame, response: str) -> pd.DataFrame:
     """Return the share of the variance of log threshold that each factor explains, by seed.
 
     Within a seed the part ``hosts`` is one balanced factorial, so sums of squares of main effects
-    add up, and what is left is interaction. Columns: the factors and ``interactions``, in percent;
-    one row a seed.
+    add up, and the rest is interaction. Columns: the factors and ``interactions``, in percent; one
+    row per seed.
     """
     rows = {}
     hosts = table[table["part"] == HOSTS]
@@ -94,22 +94,21 @@ def shares(table: pd.DataFrame, response: str) -> pd.DataFrame:
 
 
 def exponents(table: pd.DataFrame) -> pd.DataFrame:
-    """Return by seed the powers with which the threshold follows buffer, stall and datagram size.
+    """Return by seed the exponents of buffer and stall length in the threshold.
 
     Least squares on logarithms over the part ``hosts``: threshold in datagrams per second against
-    the listener's buffer in datagrams and the length of its stalls. A closed form for one stall is
-    buffer / stall: powers of 1 and -1. Searches that ended at the line's limit tell no power and
-    are left out.
+    the listener's buffer in datagrams and the length of its stalls. The closed form for one stall,
+    buffer / stall, has exponents of 1 and -1. Searches that ended at the link's limit are left out.
     """
     from tsnrepro.common.ethernet import udp_truesizes  # noqa: PLC0415 - only here
 
     chosen = table[(table["part"] == HOSTS) & (table["censored"] == "")]
     charge = np.array([sum(udp_truesizes(int(payload))) for payload in chosen["payload_bytes"]])
-    held = chosen["receive_buffer_bytes"].to_numpy() // charge + 1
+    datagrams = chosen["receive_buffer_bytes"].to_numpy() // charge + 1
     design = pd.DataFrame(
         {
             "constant": 1.0,
-            "buffer": np.log(held),
+            "buffer": np.log(datagrams),
             "stall": np.log(chosen["stall_length_ms"].to_numpy()),
         },
         index=chosen.index,
@@ -123,9 +122,9 @@ def exponents(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def analyse(table: pd.DataFrame, source: str | Path) -> Results:
-    """Return all results of the study; ``source`` is the file that they rest on."""
-    results, rests_on = results_of(source)
-    _Analysis(results, table, rests_on).add_all()
+    """Return all results of the study; ``source`` is the file of its table."""
+    results, source_names = results_of(source)
+    _Analysis(results, table, source_names).add_all()
     return results
 
 
@@ -161,7 +160,7 @@ class _Analysis:
         self._value("ratio.hosts.lowest", float(cells.min()), digits=3, method=_CELL)
         self._value("ratio.hosts.highest", float(cells.max()), digits=3, method=_CELL)
         self._value("combinations.hosts.count", len(cells))
-        self._value("third.hosts.count", int((cells >= A_THIRD).sum()), method=_THIRD)
+        self._value("third.hosts.count", int((cells >= CREDITED_RATIO).sum()), method=_THIRD)
         self._value("third.hosts", _verdict(cells), method=_THIRD)
 
     def _paths(self, paired: pd.DataFrame) -> None:
@@ -191,6 +190,6 @@ def by_combination(paired: pd.DataFrame, names: Iterable[str] = FACTORS) -> pd.S
 
 
 def _verdict(cells: pd.Series) -> str:
-    if (cells < A_THIRD).all():
+    if (cells < CREDITED_RATIO).all():
         return "nowhere"
-    return "everywhere" if (cells >= A_THIRD).all() else "in some combinations"
+    return "everywhere" if (cells >= CREDITED_RATIO).all() else "in some combinations"

@@ -1,4 +1,4 @@
-"""Figures of the threshold study: what it depends on, what FRER does, which factor counts."""
+"""Figures of studies of the threshold: its dependence, the effect of FRER, shares of variance."""
 
 from typing import Any
 
@@ -18,7 +18,7 @@ from tsnrepro.experiments.loss.analysis import frame_bytes
 from tsnrepro.results.figures import GREY, LABELS, MARKERS, STYLES, new, style
 from tsnrepro.stats.replication import mean_over_runs
 from tsnrepro.studies.threshold_analysis import (
-    A_THIRD,
+    CREDITED_RATIO,
     HOSTS,
     PATHS,
     by_combination,
@@ -41,7 +41,7 @@ _RESPONSE_LABELS = {"threshold_mbps": "threshold in Mb/s", "threshold_kpps": "in
 
 
 def dependence(table: pd.DataFrame) -> Figure:
-    """Draw the threshold over stall length: a panel a payload, a colour a socket buffer.
+    """Draw the threshold over stall length: one panel per payload, one colour per socket buffer.
 
     A mark is the geometric mean over seeds and switch buffers; its bar spans the seeds' means.
     """
@@ -76,10 +76,10 @@ def _dependence_panel(axes: Axes, shown: pd.DataFrame, colours: dict) -> None:
         configuration, buffer = str(key[0]), key[1]  # type: ignore[index]
         by_seed = group.pivot_table("log", "stall_length_ms", "replication", aggfunc="mean")
         middle = np.exp(by_seed.mean(axis=1))
-        # All seeds at the limit of the line: a reach of zero, or of one rounding less.
+        # If all seeds are at the limit of the link, rounding may give a negative reach.
         lowest, highest = np.exp(by_seed.min(axis=1)), np.exp(by_seed.max(axis=1))
         reach = np.maximum([middle - lowest, highest - middle], 0)
-        # Configurations side by side, else one hides the other.
+        # Configurations are shifted, so that none hides the other.
         offset = 0.96 if configuration == "control" else 1.04
         axes.errorbar(
             by_seed.index.to_numpy() * offset,
@@ -111,19 +111,19 @@ def _half_decades(value: float, _: int | None = None) -> str:
 
 
 def _handle(configuration: str) -> Line2D:
-    look: Any = {"marker": MARKERS[configuration], "linestyle": STYLES[configuration]}
+    options: Any = {"marker": MARKERS[configuration], "linestyle": STYLES[configuration]}
     return Line2D(
         [],
         [],
         color="0.3",
-        **look,
+        **options,
         markerfacecolor="0.3" if configuration == "control" else "white",
         label=LABELS[configuration],
     )
 
 
 def replication(table: pd.DataFrame) -> Figure:
-    """Draw FRER's threshold over control's, a mark a combination, by what happens on the paths."""
+    """Draw FRER's threshold over control's by condition of the paths, one mark per combination."""
     paired = pairs(table).dropna(subset="ratio")
     groups = {"hosts": paired[paired["part"] == HOSTS]}
     groups |= conditions(paired[paired["part"] == PATHS])
@@ -132,7 +132,7 @@ def replication(table: pd.DataFrame) -> Figure:
     figure, axes = new(2.5, "model")
     payloads = sorted(paired["payload_bytes"].unique())
     colours = dict(zip(payloads, sns.color_palette("colorblind", len(payloads)), strict=True))
-    for place, rows in enumerate(groups.values()):
+    for position, rows in enumerate(groups.values()):
         for number, payload in enumerate(payloads):
             chosen = rows[rows["payload_bytes"] == payload]
             ratios = by_combination(chosen, _WITHIN_PAYLOAD).to_numpy()
@@ -140,18 +140,18 @@ def replication(table: pd.DataFrame) -> Figure:
                 np.linspace(-0.09, 0.09, len(ratios)) if len(ratios) > 1 else np.zeros(len(ratios))
             )
             axes.scatter(
-                place + 0.25 * (number - (len(payloads) - 1) / 2) + spread,
+                position + 0.25 * (number - (len(payloads) - 1) / 2) + spread,
                 ratios,
                 s=7,
                 marker="os^Dv"[number % 5],
                 color=colours[payload],
                 linewidths=0,
                 alpha=0.8,
-                label=f"{frame_bytes(payload)} B" if place == 0 else None,
+                label=f"{frame_bytes(payload)} B" if position == 0 else None,
             )
     axes.axhline(1, color="0.3", linewidth=0.7)
-    axes.axhline(A_THIRD, color="0.3", linewidth=0.8, linestyle="--")
-    axes.text(-0.45, A_THIRD * 1.04, "a third more", fontsize=6, va="bottom")
+    axes.axhline(CREDITED_RATIO, color="0.3", linewidth=0.8, linestyle="--")
+    axes.text(-0.45, CREDITED_RATIO * 1.04, "a third more", fontsize=6, va="bottom")
     axes.set_yscale("log")
     axes.yaxis.set_major_formatter(FuncFormatter(_plain))
     axes.yaxis.set_minor_formatter(FuncFormatter(_half_decades))
@@ -163,7 +163,7 @@ def replication(table: pd.DataFrame) -> Figure:
 
 
 def _condition(name: str) -> str:
-    """Return what stands below the axis for one condition of the paths."""
+    """Return the tick label of one condition of the paths."""
     kind, _, number = name.partition("_")
     if kind == "background":
         return f"others,\n{number} Mb/s"

@@ -427,7 +427,7 @@ def parse_statistics(text: str) -> list[dict[str, Any]]:
         ) from error
 
 
-def counted_between(
+def trial_counters(
     before: Sequence[dict[str, Any]], after: Sequence[dict[str, Any]]
 ) -> list[dict[str, Any]]:
     """Return what each queueing discipline counted between two readings, and what waits in it.

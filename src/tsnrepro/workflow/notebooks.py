@@ -178,7 +178,8 @@ def analyse(folder: Path) -> None:
         A file of the record is missing.
     """
     from tsnrepro.config.registry import experiment  # noqa: PLC0415
-    from tsnrepro.records.seal import RUN_FILE, write_seal  # noqa: PLC0415
+    from tsnrepro.records.integrity import write_seal  # noqa: PLC0415
+    from tsnrepro.records.store import RUN_FILE  # noqa: PLC0415
     from tsnrepro.results.runs import origin_of  # noqa: PLC0415
 
     analysed = experiment(folder.name)

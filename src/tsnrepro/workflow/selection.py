@@ -12,7 +12,7 @@ from tsnrepro.config.campaigns import Campaign, Selection
 from tsnrepro.config.files import campaign, raw_root, testbed_settings
 from tsnrepro.config.papers import SELECTED, manuscripts, sources_of
 from tsnrepro.config.registry import SHARED_KINDS, Experiment, experiment
-from tsnrepro.imports import imported
+from tsnrepro.imports import manifest
 from tsnrepro.runner.plan import is_recorded
 from tsnrepro.testbeds import choose
 
@@ -104,7 +104,7 @@ def plan(selection: Selection) -> SelectionPlan:
         A name is unknown, no experiment of the campaign can be measured on the testbed, or a
         requested paper shows none of them.
     """
-    testbeds = imported.imported_testbeds(raw_root())
+    testbeds = manifest.imported_testbeds(raw_root())
     choose.check_name(selection.testbed, testbeds)
     if selection.testbed in testbeds:
         runs = _imported_runs(selection)
@@ -156,9 +156,9 @@ def _requested(selection: Selection, there: Iterable[str], where: str) -> list[s
 
 def _imported_runs(selection: Selection) -> tuple[SelectedRun, ...]:
     testbed = selection.testbed
-    available = imported.imported_experiments(raw_root(), testbed)
+    available = manifest.imported_experiments(raw_root(), testbed)
     requested = _requested(selection, available, f"imported testbed '{testbed}'")
-    return tuple(SelectedRun(testbed, imported.CAMPAIGN, name) for name in requested)
+    return tuple(SelectedRun(testbed, manifest.CAMPAIGN, name) for name in requested)
 
 
 def _choose(
@@ -248,7 +248,7 @@ def _undescribed(name: str, runs: tuple[SelectedRun, ...]) -> str:
     kinds = [
         testbed_settings(run.testbed).kind
         for run in runs
-        if run.experiment in sources.experiments and run.campaign != imported.CAMPAIGN
+        if run.experiment in sources.experiments and run.campaign != manifest.CAMPAIGN
     ]
     described = sources.testbed_kinds
     return next((kind for kind in kinds if described and kind not in described), "")
@@ -271,7 +271,7 @@ def _paper(
     for column, testbed in sources.columns.items():
         if testbed == SELECTED:
             columns[column] = shown_runs
-        elif under != imported.CAMPAIGN:
+        elif under != manifest.CAMPAIGN:
             columns[column] = _runs_on(testbed, under, of_others)
     for column, testbed in sources.optional_columns.items():
         there = [

@@ -11,10 +11,10 @@ from tsnrepro.config.files import campaign, raw_root, testbed_settings
 from tsnrepro.config.papers import manuscripts
 from tsnrepro.config.registry import experiment as experiment_of
 from tsnrepro.config.registry import experiments
-from tsnrepro.imports.imported import is_imported
-from tsnrepro.records.runs import open_run
-from tsnrepro.records.seal import RUN_FILE, seal_of
-from tsnrepro.records.store import DOCUMENT, PARTIAL_PREFIX, RawStore, is_done, sha256_of
+from tsnrepro.imports.manifest import is_imported
+from tsnrepro.records.files import PARTIAL_PREFIX, sha256_of
+from tsnrepro.records.integrity import read_seal
+from tsnrepro.records.store import DOCUMENT, RUN_FILE, RawStore, is_done, open_run
 from tsnrepro.records.values import VALUES_FILE
 from tsnrepro.runner.design import Planned
 from tsnrepro.runner.plan import planned_trials
@@ -123,7 +123,7 @@ def _count(planned: list[Planned], store: RawStore, attempts: int) -> _Tally:
     counted = _Tally()
     for item in planned:
         counted.names |= {folder.name for folder in store.attempts(item.trial)}
-        ended = store.ended(item.trial)
+        ended = store.attempt_statuses(item.trial)
         if item.stopping_rule and not ended:
             continue  # may not be needed
         counted.planned += 1
@@ -149,7 +149,7 @@ def _analysis(store: RawStore, planned: list[Planned]) -> str:
     needed = _names([item for item in planned if not item.stopping_rule], store)
     if planned and not needed <= listed <= _names(planned, store):
         return "stale: the campaign has other trials than were analysed"
-    sealed = seal_of(folder)
+    sealed = read_seal(folder)
     if sealed is None:
         return "stale: the analysis did not finish"
     if sealed["run"] != sha256_of(run):

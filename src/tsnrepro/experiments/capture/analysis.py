@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from tsnrepro.captures.record import recorded_report
 from tsnrepro.captures.report import BEYOND_FIRST, ONE_TAG, WireReport
-from tsnrepro.records.runs import open_run, recorded_trials
+from tsnrepro.records.store import open_run, recorded_trials
 from tsnrepro.results.missing import mean_of_all
 from tsnrepro.results.results import Results
 from tsnrepro.stats.quantiles import replicated_quantile

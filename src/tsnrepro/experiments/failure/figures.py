@@ -13,8 +13,7 @@ from matplotlib.figure import Figure
 from tsnrepro.config.base import CONFIGURATIONS
 from tsnrepro.experiments.failure.analysis import FAILOVER, prepared, summary
 from tsnrepro.native.streams.log import decompress
-from tsnrepro.records.outputs import ARRIVALS
-from tsnrepro.records.runs import open_run
+from tsnrepro.records.store import ARRIVALS, open_run
 from tsnrepro.results.figures import COLOURS, LABELS, bounds, new
 from tsnrepro.results.missing import loss
 

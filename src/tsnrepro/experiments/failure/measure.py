@@ -11,8 +11,7 @@ from tsnrepro.common.topology import SWITCHES
 from tsnrepro.experiments.failure.failover import failover
 from tsnrepro.experiments.failure.plan import Factors
 from tsnrepro.native.streams.log import compress
-from tsnrepro.records.outputs import ARRIVALS
-from tsnrepro.records.store import Trial
+from tsnrepro.records.store import ARRIVALS, Trial
 from tsnrepro.runner.backends import backend
 from tsnrepro.runner.faults import Fault, Timeline
 from tsnrepro.runner.load import HostOptions, IntendedLoad, LoadOutcome

@@ -10,10 +10,8 @@ import pandas as pd
 from tsnrepro.common.errors import RecordError
 from tsnrepro.common.ethernet import main_payload_bytes
 from tsnrepro.config.base import CONFIGURATIONS
-from tsnrepro.imports.observations import observations_of
-from tsnrepro.records.outputs import HALF_ROUND_TRIPS, SOCKPERF_LOG
-from tsnrepro.records.runs import open_run
-from tsnrepro.records.store import RawStore
+from tsnrepro.imports.readers import recorded_observations
+from tsnrepro.records.store import HALF_ROUND_TRIPS, SOCKPERF_LOG, RawStore, open_run
 from tsnrepro.results.missing import in_pairs, known, mean, relative, shared, total
 from tsnrepro.results.results import Results
 from tsnrepro.stats.comparisons import holm
@@ -53,7 +51,7 @@ def samples(manifest_path: str | Path) -> dict[str, Series]:
     for name in names:
         read = partial(pieces, store, name)
         array = _in_memory(read(), room)
-        found[name] = LongSeries(read, together=TOGETHER) if array is None else array
+        found[name] = LongSeries(read, quantiles=TOGETHER) if array is None else array
         room -= 0 if array is None else len(array)
     return found
 
@@ -72,10 +70,10 @@ def _in_memory(series: Iterable[np.ndarray], most: int) -> np.ndarray | None:
 def pieces(store: RawStore, trial: str) -> Iterator[np.ndarray]:
     """Yield the half round trips of a trial in microseconds, in order."""
     if not (store.folder / trial / HALF_ROUND_TRIPS).is_file():
-        with store.opened_output(trial, SOCKPERF_LOG) as log:
+        with store.open_output(trial, SOCKPERF_LOG) as log:
             yield from log_pieces(log)
         return
-    with store.opened_output(trial, HALF_ROUND_TRIPS) as saved:
+    with store.open_output(trial, HALF_ROUND_TRIPS) as saved:
         np.lib.format.read_magic(saved)
         _, _, dtype = np.lib.format.read_array_header_1_0(saved)
         while block := saved.read(_PIECE_SAMPLES * dtype.itemsize):
@@ -83,7 +81,7 @@ def pieces(store: RawStore, trial: str) -> Iterator[np.ndarray]:
 
 
 def _imported(store: RawStore, trial: str) -> np.ndarray:
-    return observations_of(store.root / store.testbed, store.read(store.folder / trial))
+    return recorded_observations(store.root / store.testbed, store.read(store.folder / trial))
 
 
 def main_payload(trials: pd.DataFrame) -> int | None:

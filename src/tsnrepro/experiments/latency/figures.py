@@ -17,7 +17,7 @@ def tail(series: Series, points: int = 400) -> tuple[np.ndarray, np.ndarray]:
     """
     above = np.geomspace(1, 1 / len(series), points)
     if isinstance(series, LongSeries):
-        return series.near_quantiles(1 - above), above
+        return series.approximate_quantiles(1 - above), above
     return np.quantile(series, 1 - above, method="inverted_cdf"), above
 
 

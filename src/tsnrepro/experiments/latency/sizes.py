@@ -24,7 +24,12 @@ from tsnrepro.results.missing import known, mean, recorded, relative, shared, to
 from tsnrepro.results.results import Results
 from tsnrepro.stats.estimate import Estimate, Limits
 from tsnrepro.stats.long_series import LongSeries, Series
-from tsnrepro.stats.quantiles import FEWEST_BEYOND, beyond, replicated_quantile, sample_quantile
+from tsnrepro.stats.quantiles import (
+    MIN_SAMPLES_BEYOND,
+    replicated_quantile,
+    sample_quantile,
+    samples_beyond,
+)
 from tsnrepro.stats.replication import mean_over_runs
 
 PAYLOADS_BYTES = (64, 128, 256, 512, 1024, 1518)
@@ -116,9 +121,9 @@ def _quantile(group: _Group, name: str, q: float) -> Estimate:
     column = f"{name}_us"
     if not group.observed:
         return mean(recorded(group.trials, column), column, "us")
-    few = beyond(group.fewest, q)
-    if few < FEWEST_BEYOND:
-        why = f"{few} samples of a run lie beyond it, fewer than {FEWEST_BEYOND}"
+    few = samples_beyond(group.fewest, q)
+    if few < MIN_SAMPLES_BEYOND:
+        why = f"{few} samples of a run lie beyond it, fewer than {MIN_SAMPLES_BEYOND}"
         return unknown("us", why)
     return replicated_quantile(group.runs, q, unit="us")
 

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 
 from tsnrepro.config.base import CONFIGURATIONS
 from tsnrepro.experiments.latency.settings import LatencySettings
-from tsnrepro.records.tables import trials_of_records
+from tsnrepro.records.tables import table_of_records
 from tsnrepro.stats.comparisons import relative_difference
 from tsnrepro.stats.estimate import Estimate
 
@@ -23,7 +23,7 @@ def is_precise(settings: LatencySettings, _: str, documents: list[dict[str, Any]
     documents
         Records of its trials, of other payloads too.
     """
-    trials = trials_of_records("latency", documents)
+    trials = table_of_records("latency", documents)
     main = trials[trials["payload_bytes"] == settings.main_payload_bytes]
     table = main.pivot_table(index="repetition", columns="configuration", values="p50_us")
     medians = table.reindex(columns=[*CONFIGURATIONS]).dropna()

@@ -16,7 +16,7 @@ from tsnrepro.config.base import CONFIGURATIONS
 from tsnrepro.results.missing import difference_of_share, known, loss, shared
 from tsnrepro.results.results import Results
 from tsnrepro.stats.comparisons import holm
-from tsnrepro.stats.proportions import DifferingPairs, pairs_that_differ
+from tsnrepro.stats.proportions import DiscordantPairs, discordant_pairs
 
 NAME = "loss.intervention"
 POINTS = "percentage points"
@@ -122,7 +122,7 @@ def _pairs(results: Results, changes: dict[str, _Change], trials: pd.Series) -> 
         lossy = [both[f"lossy_percent_{side}"] > 0 for side in ("with", "without")]
         results.value(f"{NAME}.{name}.pairs.count", len(both) or None, trials)
         if len(both):
-            found[name] = pairs_that_differ(*lossy)
+            found[name] = discordant_pairs(*lossy)
     p_values = [each.p_value for each in found.values()]
     adjusted = dict(zip(found, holm(p_values) if found else [], strict=True))
     method = f"exact McNemar test of pairs of trials, Holm's adjustment over {len(found)}"
@@ -134,14 +134,14 @@ def _pairs(results: Results, changes: dict[str, _Change], trials: pd.Series) -> 
         results.value(f"{NAME}.{name}.verdict", _verdict(pairs, p_value), trials, method=method)
 
 
-def _sides(pairs: DifferingPairs | None) -> dict[str, int | None]:
+def _sides(pairs: DiscordantPairs | None) -> dict[str, int | None]:
     """Return in how many pairs only the trial with a change, or only that without it, lost."""
     if pairs is None:
         return {"with": None, "without": None}
     return {"with": pairs.first_only, "without": pairs.second_only}
 
 
-def _verdict(pairs: DifferingPairs | None, p_value: float) -> str | None:
+def _verdict(pairs: DiscordantPairs | None, p_value: float) -> str | None:
     """Return whether with a change fewer trials lose, or more, or neither is shown."""
     if pairs is None:
         return None

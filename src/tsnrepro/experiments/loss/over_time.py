@@ -15,8 +15,7 @@ from tsnrepro.results.figures import COLOURS, LABELS, MARKERS, new, note_empty
 from tsnrepro.results.missing import known, unknown
 from tsnrepro.results.results import Results
 from tsnrepro.stats.estimate import Estimate
-from tsnrepro.stats.losses import loss_over_runs
-from tsnrepro.stats.trends import trend_over_runs
+from tsnrepro.stats.losses import loss_over_runs, trend_over_runs
 
 COLUMNS = ["configuration", "repetition", "hours", "trials", "loss_percent", "largest_percent"]
 _NO_HOURS = "the trials have no times of their own"

@@ -10,7 +10,7 @@ from tsnrepro.experiments.loss.path_thresholds import (
     sweeps,
 )
 from tsnrepro.experiments.loss.settings import LossSettings
-from tsnrepro.records.tables import trials_of_records
+from tsnrepro.records.tables import table_of_records
 
 
 def is_precise(settings: LossSettings, question: str, documents: list[dict[str, Any]]) -> bool:
@@ -27,7 +27,7 @@ def is_precise(settings: LossSettings, question: str, documents: list[dict[str, 
     """
     part = next(part for part in settings.parts if part.objective == question)
     path = path_loss(
-        trials_of_records("loss", [d for d in documents if d["factors"]["question"] == question])
+        table_of_records("loss", [d for d in documents if d["factors"]["question"] == question])
     )
     # A queue takes in more than a narrow link carries, see the analysis.
     rate = part.link_rate_mbps if question == "limit" else None

@@ -14,8 +14,7 @@ import numpy as np
 import pandas as pd
 
 from tsnrepro.common.ethernet import udp_frames, wire_bytes
-from tsnrepro.records.outputs import QUEUE_DEPTH
-from tsnrepro.records.runs import open_run
+from tsnrepro.records.store import QUEUE_DEPTH, open_run
 from tsnrepro.results.cells import groups, word
 from tsnrepro.results.missing import loss, mean, shared, unknown
 from tsnrepro.results.results import Results

@@ -8,11 +8,10 @@ from tsnrepro.common.errors import ToolError
 from tsnrepro.common.ethernet import payload_rate_mbps, udp_frames
 from tsnrepro.common.topology import LISTENER, SWITCHES, TALKER, member_names
 from tsnrepro.experiments.occupancy.plan import Factors
-from tsnrepro.model.depth import Depth, first_missing_ps, queue_depth
+from tsnrepro.model.logs import Depth, first_drop_ps, queue_depth
 from tsnrepro.model.network import ConstantRate, EgressPort, Network, TrafficStream
 from tsnrepro.model.result import SimulationResult
-from tsnrepro.records.outputs import QUEUE_DEPTH
-from tsnrepro.records.store import Trial
+from tsnrepro.records.store import QUEUE_DEPTH, Trial
 from tsnrepro.runner.measurement import Measurement
 from tsnrepro.runner.simulated import run_network
 from tsnrepro.testbeds.model import ModelTestbed
@@ -37,7 +36,7 @@ def measure(testbed: ModelTestbed, trial: Trial, measured: Measurement) -> None:
     measured.outputs[QUEUE_DEPTH] = _as_csv(courses, edges, began_ps)
     frame = udp_frames(factors.payload_bytes, tagged=factors.configuration == "frer")[0]
     limit = _limit(factors, ports)
-    missing = [first_missing_ps(rows) for rows in departures.values()]
+    missing = [first_drop_ps(rows) for rows in departures.values()]
     # Full is a queue that has no room for one more frame.
     full = [course.reached_ps(limit - frame + 1) for course in courses.values()]
     of = result.streams[_STREAM]

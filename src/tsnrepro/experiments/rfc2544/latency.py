@@ -15,7 +15,7 @@ from tsnrepro.experiments.rfc2544.settings import LatencyKind, LatencyLoad, RfcL
 from tsnrepro.experiments.rfc2544.throughput import NO_THROUGHPUT
 from tsnrepro.native.streams import delivery
 from tsnrepro.native.streams.log import compress
-from tsnrepro.records.outputs import ARRIVALS
+from tsnrepro.records.store import ARRIVALS
 from tsnrepro.runner.backends import Backend
 from tsnrepro.runner.load import IntendedLoad
 from tsnrepro.runner.measurement import Measurement

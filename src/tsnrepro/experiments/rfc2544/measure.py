@@ -24,7 +24,8 @@ from tsnrepro.experiments.rfc2544.load_trial import (
 )
 from tsnrepro.experiments.rfc2544.plan import Factors
 from tsnrepro.experiments.rfc2544.throughput import ThroughputResult, record_of_search
-from tsnrepro.records.store import Trial, accepted_attempt, canonical
+from tsnrepro.records.files import canonical_json
+from tsnrepro.records.store import Trial, accepted_attempt
 from tsnrepro.runner.backends import Backend, backend
 from tsnrepro.runner.load import IntendedLoad, LoadOutcome
 from tsnrepro.runner.measurement import Measurement
@@ -164,7 +165,7 @@ def throughput_of(
         place = (factors.benchmark, factors.configuration, factors.payload_bytes)
         # Repetition 0 is a warm-up, which does not count.
         if place == ("throughput", configuration, payload_bytes) and repetition != 0:
-            trial = canonical([factors.stored(), repetition])
+            trial = canonical_json([factors.stored(), repetition])
             attempts.setdefault(trial, []).append(document)
             methods[trial] = factors.method
     counted = {trial: accepted_attempt(made) for trial, made in attempts.items()}

@@ -21,12 +21,17 @@ from tsnrepro.experiments.shaping.log import (
 from tsnrepro.experiments.shaping.phase import Adherence, Gate, adherence
 from tsnrepro.experiments.shaping.plan import Factors
 from tsnrepro.experiments.shaping.settings import GATED, LAUNCHED, TOGGLED, ShapingPart
-from tsnrepro.records.runs import open_run, recorded_trials
+from tsnrepro.records.store import open_run, recorded_trials
 from tsnrepro.records.tables import COUNT
 from tsnrepro.results.missing import unknown
 from tsnrepro.stats.estimate import Estimate, without_interval
 from tsnrepro.stats.proportions import share
-from tsnrepro.stats.quantiles import beyond, replicated_quantile, sample_quantile, too_few_beyond
+from tsnrepro.stats.quantiles import (
+    replicated_quantile,
+    sample_quantile,
+    samples_beyond,
+    too_few_beyond,
+)
 from tsnrepro.stats.replication import mean_over_runs, range_over_runs
 
 QUANTILES = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p99_9": 0.999}
@@ -240,7 +245,7 @@ def _statistics(log: Records) -> dict[str, float]:
 
 def _quantile(latencies: np.ndarray, q: float) -> float:
     """Return a run's quantile; nan where it would be the run's largest latency."""
-    return sample_quantile(latencies, q) if beyond(len(latencies), q) else np.nan
+    return sample_quantile(latencies, q) if samples_beyond(len(latencies), q) else np.nan
 
 
 # --- estimates --------------------------------------------------------------------------------

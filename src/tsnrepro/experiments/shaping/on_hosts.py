@@ -200,7 +200,7 @@ def _counted(result: JobResult, name: str) -> list[dict[str, Any]]:
         qdisc.parse_statistics(result.steps[f"{name}-{when}"].stdout)
         for when in ("before", "after")
     )
-    return qdisc.counted_between(before, after)
+    return qdisc.trial_counters(before, after)
 
 
 def _load_rates(part: ShapingPart, wiring: Wiring, result: JobResult) -> dict[str, float]:

@@ -74,7 +74,7 @@ def measure(testbed: ModelTestbed, trial: Trial, measured: Measurement) -> None:
         record=[STREAM],
         departures=ports,
         on_departure=keep if ports else None,
-        most_rows=part.packets,  # of the departures the callback takes all, the load's too
+        max_rows=part.packets,  # of the departures the callback takes all, the load's too
     )
     measured.outputs[LOG] = compress(_log_of(result.deliveries))
     if ports:

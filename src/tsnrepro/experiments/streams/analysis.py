@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 
 from tsnrepro.config.frer import HISTORY_LENGTH
 from tsnrepro.model.recovery import lost_before_start
-from tsnrepro.records.runs import recorded_trials
+from tsnrepro.records.store import recorded_trials
 from tsnrepro.results.figures import COLOURS, new
 from tsnrepro.results.missing import loss
 from tsnrepro.results.results import Results

@@ -14,8 +14,7 @@ import pandas as pd
 
 from tsnrepro.native.streams.delivery import one_way
 from tsnrepro.native.streams.log import decompress
-from tsnrepro.records.outputs import arrivals_of
-from tsnrepro.records.runs import open_run, recorded_trials
+from tsnrepro.records.store import arrivals_file, open_run, recorded_trials
 from tsnrepro.results.missing import (
     by_repetition,
     loss,
@@ -184,7 +183,7 @@ def _delays(manifest_path: str | Path, mix: str) -> Iterator[tuple[tuple[str, st
             continue
         for number, stream in enumerate(document["values"]["streams"]):
             if stream["no_latency_because"] is None:
-                saved = store.output_bytes(entry["trial"], arrivals_of(number))
+                saved = store.output_bytes(entry["trial"], arrivals_file(number))
                 delays_us = one_way(decompress(saved), "kernel").latency_ns / 1e3
                 yield (stream["source"], document["factors"]["configuration"]), delays_us
 

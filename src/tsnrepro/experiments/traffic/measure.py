@@ -16,8 +16,7 @@ from tsnrepro.experiments.traffic.plan import Factors
 from tsnrepro.experiments.traffic.settings import Camera, Lidar, Random, Source
 from tsnrepro.native.streams.delivery import one_way
 from tsnrepro.native.streams.log import Records, compress
-from tsnrepro.records.outputs import arrivals_of
-from tsnrepro.records.store import Trial
+from tsnrepro.records.store import Trial, arrivals_file
 from tsnrepro.runner.backends import backend
 from tsnrepro.runner.load import HostOptions, IntendedLoad, LoadOutcome
 from tsnrepro.runner.measurement import Measurement
@@ -36,7 +35,7 @@ def measure(testbed: Testbed, trial: Trial, measured: Measurement) -> None:
     streams = []
     for number, ((source, load), outcome) in enumerate(zip(loads, outcomes, strict=True)):
         assert outcome.arrivals is not None
-        measured.outputs[arrivals_of(number)] = compress(outcome.arrivals)
+        measured.outputs[arrivals_file(number)] = compress(outcome.arrivals)
         streams.append(_stream_values(source, load, outcome))
     sent, unique = (sum(stream[name] for stream in streams) for name in ("sent", "unique"))
     measured.values |= {"streams": streams, "result": {"sent": sent, "unique": unique}}

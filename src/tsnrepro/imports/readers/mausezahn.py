@@ -1,6 +1,6 @@
-"""mausezahn run logs: how many frames were sent, and how fast.
+"""mausezahn's output: how many frames were sent, and at which rate.
 
-A log says nothing of what arrived: such a trial has an offered load and no loss.
+It does not contain what arrived: such a trial has an offered load and no loss.
 """
 
 import re
@@ -8,7 +8,7 @@ import re
 from tsnrepro.imports.files import SourceFile
 from tsnrepro.imports.mapping import MappedTable
 from tsnrepro.imports.readers.row import DataRow, FileRows, Known
-from tsnrepro.imports.refusal import NoMeasurementError, complaint
+from tsnrepro.imports.screening import NoMeasurementError, error_in
 
 _RUN = re.compile(
     r"(?:will send (?P<frames>\d{1,18}) frames\.\.\.\s{0,9})?"
@@ -18,17 +18,17 @@ _ENDLESS = "will send frames infinitely"
 
 
 def read(file: SourceFile, _: MappedTable) -> FileRows:
-    """Return one row a run, with the columns frames, seconds and packets_per_second.
+    """Return one row per run, with the columns frames, seconds and packets_per_second.
 
-    The seconds are printed with two decimals and the rate as a whole number, so where the log
-    says how many frames were to be sent, the time of sending is their ratio.
+    The seconds are printed with two decimals and the rate as an integer, so if the number of frames
+    is known, the time of sending is computed as the ratio of frames and rate.
 
     Raises
     ------
     NoMeasurementError
-        No run came to its end: mausezahn was stopped, failed, or printed its usage.
+        No run was completed: mausezahn was stopped, failed, or printed its usage.
     """
-    text, rows = file.said(), []
+    text, rows = file.tool_output(), []
     for number, match in enumerate(_RUN.finditer(text), start=1):
         frames, rate = match["frames"], int(match["rate"])
         known: Known = {"sent": int(frames)} if frames else {}
@@ -37,7 +37,7 @@ def read(file: SourceFile, _: MappedTable) -> FileRows:
         cells = {"frames": frames or "", "seconds": match["seconds"]}
         rows.append(DataRow(f"run {number}", cells | {"packets_per_second": match["rate"]}, known))
     if not rows:
-        stopped = "no run came to its end: it was to send until stopped, and no count was printed"
-        reason = stopped if _ENDLESS in text else complaint(text)
-        raise NoMeasurementError(reason or "no run came to its end: no rate was printed")
+        stopped = "no run was completed: it sent until stopped, and no count was printed"
+        reason = stopped if _ENDLESS in text else error_in(text)
+        raise NoMeasurementError(reason or "no run was completed: no rate was printed")
     return FileRows(rows)

@@ -1,7 +1,7 @@
-"""CSV of single packets: one a row, with times of sending and receipt or the latency itself.
+"""CSV with one row per packet: times of sending and receipt, or the latency.
 
-The file is read in blocks: as typed columns where every cell of a block is a number, and cell by
-cell where one is not. Latencies are exact differences.
+The file is read in blocks, as typed columns if every cell of a block is a number, else cell by
+cell. Latencies are exact differences.
 """
 
 import csv as plain_csv
@@ -15,58 +15,58 @@ from pyarrow import compute, csv
 
 from tsnrepro.common.errors import RecordError
 from tsnrepro.imports.files import SourceFile
-from tsnrepro.imports.mapping import NOTHING, Times
-from tsnrepro.imports.readers.row import there_are
-from tsnrepro.imports.refusal import NoMeasurementError, complaint
+from tsnrepro.imports.mapping import MISSING_VALUES, Times
+from tsnrepro.imports.readers.row import names_available
+from tsnrepro.imports.screening import NoMeasurementError, error_in
 from tsnrepro.imports.units import factor
 
-# Its functions are made when it is imported, and type checkers do not see them.
+# Type checkers do not see its functions, which are created at import.
 pc: Any = compute
-# Time since 1970 in nanoseconds has 19 digits, of which a double keeps 16.
+# Time since 1970 in nanoseconds has 19 digits, and a double only 16.
 _EXACT = pa.decimal128(30, 12)
 _NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
-_SHOWN = 20
-_SHOWN_LETTERS = 80
+_MAX_SHOWN = 20
+_MAX_SHOWN_CHARACTERS = 80
 _REMEDY = "Correct the columns or the delimiter under times in the mapping"
 
 
 @dataclass
 class PacketTimes:
-    """Latencies of the packets that came, in the order of the file, and what was counted."""
+    """Latencies of the packets that arrived, in the order of the file, and counts."""
 
     latencies_us: np.ndarray = field(default_factory=lambda: np.empty(0))
     sent: int = 0
     span_s: float = 0.0
-    """From the first to the last time of sending, where the file has times of sending."""
+    """From the first to the last time of sending, if the file has these."""
     skipped: list[tuple[str, str]] = field(default_factory=list)
-    """The first rows that are none, and why; the row of names counts as row 1."""
+    """The first invalid rows, with reasons; the header counts as row 1."""
     skipped_rows: int = 0
 
     @property
     def received(self) -> int:
-        """How many packets have a time of arrival."""
+        """Number of packets with a time of arrival."""
         return len(self.latencies_us)
 
 
 @dataclass
 class _Block:
-    """The columns of a block, of the rows that could be read, and the others."""
+    """The columns of a block: its valid rows, and the reasons of the others."""
 
     columns: list[Any]
-    """Numbers; what never arrived is null in the last column."""
+    """Numbers; the last column is null for packets that never arrived."""
     rows: int
     numbers: np.ndarray | None = None
-    """The number of each row that could be read, from 1; without it they are all there."""
-    unread: dict[int, str] = field(default_factory=dict)
+    """The number of each valid row, from 1; None if all are valid."""
+    invalid: dict[int, str] = field(default_factory=dict)
 
     def within(self, first: int, last: int) -> "_Block":
-        """Return the rows from a first to a last one, which count from 1 in this block."""
+        """Return the rows from ``first`` to ``last``, counted from 1 in this block."""
         if first <= 1 and last >= self.rows:
             return self
         numbers = np.arange(1, self.rows + 1) if self.numbers is None else self.numbers
         mask = pa.array((numbers >= first) & (numbers <= last))
-        unread = {n: why for n, why in self.unread.items() if first <= n <= last}
-        return _Block([column.filter(mask) for column in self.columns], self.rows, None, unread)
+        invalid = {n: why for n, why in self.invalid.items() if first <= n <= last}
+        return _Block([column.filter(mask) for column in self.columns], self.rows, None, invalid)
 
 
 @dataclass(frozen=True)
@@ -88,12 +88,12 @@ def read(file: SourceFile, times: Times, row_range: tuple[int, int] | None = Non
     times
         Which columns, and their unit.
     row_range
-        First and last row of data to take, from 1; all of them without it.
+        First and last row of data to read, from 1; all rows by default.
 
     Raises
     ------
     NoMeasurementError
-        No row has the times of a packet, or packets arrive before they were sent.
+        No row has the times of a packet, or packets arrive before they are sent.
     RecordError
         A column is missing.
     """
@@ -101,9 +101,11 @@ def read(file: SourceFile, times: Times, row_range: tuple[int, int] | None = Non
     first, last = row_range or (1, 1 << 62)
     for block in _blocks(file, times):
         chosen = block.within(first - passed, last - passed)
-        found.skipped_rows += len(chosen.unread)
-        for number, why in sorted(chosen.unread.items())[: _SHOWN - len(found.skipped)]:
-            found.skipped.append((f"row {number + passed + times.named}", why[:_SHOWN_LETTERS]))
+        found.skipped_rows += len(chosen.invalid)
+        for number, why in sorted(chosen.invalid.items())[: _MAX_SHOWN - len(found.skipped)]:
+            found.skipped.append(
+                (f"row {number + passed + times.named}", why[:_MAX_SHOWN_CHARACTERS])
+            )
         passed += block.rows
         found.sent += len(chosen.columns[0])
         parts.append(_latencies(chosen.columns))
@@ -112,9 +114,9 @@ def read(file: SourceFile, times: Times, row_range: tuple[int, int] | None = Non
     found.latencies_us = np.concatenate(parts) if parts else found.latencies_us
     parts.clear()
     if not found.received:
-        said = complaint(file.head.decode("utf-8", "replace"))
-        raise NoMeasurementError(said or "it has no row with the times of a packet that came")
-    to_us, to_s = (factor("time", times.unit, own) for own in ("us", "s"))
+        reason = error_in(file.head.decode("utf-8", "replace"))
+        raise NoMeasurementError(reason or "it has no row with the times of a packet that arrived")
+    to_us, to_s = (factor("time", times.unit, target) for target in ("us", "s"))
     found.latencies_us *= to_us.numerator
     found.latencies_us /= to_us.denominator
     _check_causality(found.latencies_us)
@@ -138,7 +140,7 @@ def _latencies(columns: list[Any]) -> np.ndarray:
 
 def _blocks(file: SourceFile, times: Times) -> Iterator[_Block]:
     layout: _Layout | None = None
-    # Whole numbers are read twice as fast as decimal ones; the first block tells which they are.
+    # Integers are read twice as fast as decimals; the first block shows which they are.
     kinds = [pa.int64(), _EXACT]
     for block in file.blocks():
         data = block
@@ -163,37 +165,36 @@ def _blocks(file: SourceFile, times: Times) -> Iterator[_Block]:
 
 
 def _layout(line: str, times: Times) -> _Layout:
-    """Return the names of all columns, from the first line or by number."""
+    """Return the layout of the columns, by the names in the first line or by number."""
     try:
         # pyarrow ends lines as the csv module does not: at a lone carriage return too.
         text = line.removeprefix("\ufeff").partition("\r")[0]
         cells = next(plain_csv.reader([text], delimiter=times.delimiter), [])
     except plain_csv.Error as error:
-        raise NoMeasurementError(complaint(line) or f"it is not CSV: {error}") from error
+        raise NoMeasurementError(error_in(line) or f"it is not CSV: {error}") from error
     if not times.named:
         cells = [f"f{number}" for number in range(len(cells))]
     names = [cell.strip() for cell in cells]
     wanted = [c if isinstance(c, str) else f"f{c}" for c in times.columns]
     for name, column in zip(wanted, times.columns, strict=True):
         if names.count(name) != 1:
-            if said := complaint(line):
-                raise NoMeasurementError(said)
-            what = f"two columns are called '{name}'" if name in names else None
-            raise RecordError(
-                what or f"there is no column '{column}'", "line 1", f"{there_are(names)}. {_REMEDY}"
-            )
+            if reason := error_in(line):
+                raise NoMeasurementError(reason)
+            what = f"two columns are named '{name}'" if name in names else None
+            what = what or f"there is no column '{column}'"
+            raise RecordError(what, "line 1", f"{names_available(names)}. {_REMEDY}")
     return _Layout(names, wanted, times)
 
 
-def _read(data: bytes, layout: _Layout, kind: Any, pass_over: Any = None) -> Any:
+def _read(data: bytes, layout: _Layout, kind: Any, skip: Any = None) -> Any:
     return csv.read_csv(
         pa.BufferReader(data),
-        csv.ReadOptions(column_names=layout.names, use_threads=pass_over is None),
-        csv.ParseOptions(delimiter=layout.times.delimiter, invalid_row_handler=pass_over),
+        csv.ReadOptions(column_names=layout.names, use_threads=skip is None),
+        csv.ParseOptions(delimiter=layout.times.delimiter, invalid_row_handler=skip),
         csv.ConvertOptions(
             include_columns=layout.wanted,
             column_types=dict.fromkeys(layout.wanted, kind),
-            null_values=[*NOTHING, *layout.times.missing],
+            null_values=[*MISSING_VALUES, *layout.times.missing],
             strings_can_be_null=False,
             check_utf8=False,
         ),
@@ -201,7 +202,7 @@ def _read(data: bytes, layout: _Layout, kind: Any, pass_over: Any = None) -> Any
 
 
 def _typed(data: bytes, layout: _Layout, kind: Any) -> list[Any] | None:
-    """Return the columns as numbers, None where a cell is none or a row has too few or many."""
+    """Return the columns as numbers; None if a cell is not a number or a row has a wrong length."""
     try:
         table = _read(data, layout, kind)
     except pa.ArrowInvalid:
@@ -211,37 +212,37 @@ def _typed(data: bytes, layout: _Layout, kind: Any) -> list[Any] | None:
 
 
 def _cell_by_cell(data: bytes, layout: _Layout) -> _Block:
-    unread: dict[int, str] = {}
+    invalid: dict[int, str] = {}
 
-    def pass_over(row: Any) -> str:
-        unread[row.number] = f"{row.actual_columns} cells for {row.expected_columns}: {row.text}"
+    def skip(row: Any) -> str:
+        invalid[row.number] = f"{row.actual_columns} cells for {row.expected_columns}: {row.text}"
         return "skip"
 
-    # pyarrow shows the rows it passes over as UTF-8, whatever they are.
+    # pyarrow decodes the rows that it skips as UTF-8.
     data = data.decode("utf-8", "replace").encode()
     try:
-        table = _read(data, layout, pa.string(), pass_over)
+        table = _read(data, layout, pa.string(), skip)
     except pa.ArrowInvalid as error:
-        raise RecordError(f"not such a CSV file: {error}"[:300], "", _REMEDY) from error
+        raise RecordError(f"not a CSV file of this kind: {error}"[:300], "", _REMEDY) from error
     cells = [pc.ascii_trim_whitespace(table[name]).combine_chunks() for name in layout.wanted]
-    rows = len(cells[0]) + len(unread)
-    numbers = np.setdiff1d(np.arange(1, rows + 1), list(unread))
-    missing = pc.is_in(cells[-1], pa.array([*NOTHING, *layout.times.missing], pa.string()))
-    good = pc.or_(missing, pc.match_substring_regex(cells[-1], _NUMBER))
+    rows = len(cells[0]) + len(invalid)
+    numbers = np.setdiff1d(np.arange(1, rows + 1), list(invalid))
+    missing = pc.is_in(cells[-1], pa.array([*MISSING_VALUES, *layout.times.missing], pa.string()))
+    valid = pc.or_(missing, pc.match_substring_regex(cells[-1], _NUMBER))
     if len(cells) > 1:
-        good = pc.and_(good, pc.match_substring_regex(cells[0], _NUMBER))
-    for index in np.flatnonzero(~good.to_numpy(zero_copy_only=False)).tolist():
-        said = [c[index].cast(pa.binary()).as_py().decode("utf-8", "replace") for c in cells]
-        unread[int(numbers[index])] = (
-            f"not the times of a packet: {layout.times.delimiter.join(said)}"
+        valid = pc.and_(valid, pc.match_substring_regex(cells[0], _NUMBER))
+    for index in np.flatnonzero(~valid.to_numpy(zero_copy_only=False)).tolist():
+        texts = [c[index].cast(pa.binary()).as_py().decode("utf-8", "replace") for c in cells]
+        invalid[int(numbers[index])] = (
+            f"not the times of a packet: {layout.times.delimiter.join(texts)}"
         )
     last = pc.if_else(missing, pa.scalar(None, pa.string()), cells[-1])
-    columns = _numbers([column.filter(good) for column in [*cells[:-1], last]])
-    return _Block(columns, rows, numbers[good.to_numpy(zero_copy_only=False)], unread)
+    columns = _numbers([column.filter(valid) for column in [*cells[:-1], last]])
+    return _Block(columns, rows, numbers[valid.to_numpy(zero_copy_only=False)], invalid)
 
 
 def _numbers(cells: list[Any]) -> list[Any]:
-    """Return columns of text as numbers, as exactly as can be."""
+    """Return columns of text as numbers, as exactly as possible."""
     for kind in (pa.int64(), _EXACT):
         try:
             return [column.cast(kind) for column in cells]
@@ -256,5 +257,5 @@ def _check_causality(latencies: np.ndarray) -> None:
         raise NoMeasurementError(
             f"{early} of {len(latencies)} packets arrive when or before they are sent",
             "",
-            "The clocks disagree, or a time of 0 stands for none: name it under times, missing",
+            "The clocks disagree, or a time of 0 marks a lost packet: list it under times, missing",
         )

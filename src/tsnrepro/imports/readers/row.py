@@ -1,4 +1,4 @@
-"""What every reader gives: rows with cells as they stand, and what is known without a mapping."""
+"""Rows as every reader returns them: raw cells, and fields that the format itself defines."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -11,21 +11,21 @@ if TYPE_CHECKING:
     import numpy as np
 
 Known = dict[str, int | float | str]
-_SHOWN = 400
+_MAX_SHOWN = 400
 
 
 @dataclass
 class DataRow:
     """One row of a file."""
 
-    place: str
-    """Where in the file: ``line 12``, ``results[3]``, or nothing where it is the whole file."""
+    location: str
+    """Position in the file: ``line 12``, ``results[3]``, or empty for the whole file."""
     cells: Mapping[str, Any] = field(default_factory=dict)
     known: Known = field(default_factory=dict)
-    """Our fields, in our units, that the format itself defines."""
+    """Fields that the format itself defines, in their units."""
 
     def cell(self, name: str) -> Any:
-        """Return a cell by its column, or by a path of keys in nested records.
+        """Return a cell by its column, or by the path of keys in nested records.
 
         Raises
         ------
@@ -37,29 +37,30 @@ class DataRow:
         found: Any = self.cells
         for part in name.split("."):
             if not isinstance(found, Mapping) or part not in found:
-                raise RecordError(f"there is no column '{name}'", self.place, there_are(self.cells))
+                where, remedy = self.location, names_available(self.cells)
+                raise RecordError(f"there is no column '{name}'", where, remedy)
             found = found[part]
         return found
 
 
 @dataclass
 class FileRows:
-    """The rows of a file, and the places that could not be read as rows, with reasons."""
+    """The rows of a file, and the locations that could not be read as rows, with reasons."""
 
     rows: list[DataRow]
     skipped: list[tuple[str, str]] = field(default_factory=list)
-    """The first of them, where there are many."""
+    """The first ones, if there are many."""
     skipped_rows: int = 0
-    """How many there are in all."""
+    """Number of all of them."""
     has_observations: bool = False
-    """Whether the file holds every observation of its one row."""
+    """Whether the file has every observation of its one row."""
 
     def __post_init__(self) -> None:
         self.skipped_rows = max(self.skipped_rows, len(self.skipped))
 
 
 def one_row(known: Known, **more: Any) -> FileRows:
-    """Return the rows of a file that holds one test."""
+    """Return the row of a file with one test."""
     return FileRows([DataRow("", dict(known), known)], **more)
 
 
@@ -72,7 +73,7 @@ def statistics(latencies_us: "np.ndarray") -> Known:
     """Return the fields of the experiment ``latency`` that observations determine.
 
     A quantile is the smallest observation that at least its share does not exceed. The standard
-    deviation is the sample's (n - 1); one observation has none.
+    deviation is that of the sample (n - 1), and missing for one observation.
     """
     import numpy as np  # noqa: PLC0415 - most imports need none
 
@@ -89,7 +90,7 @@ def statistics(latencies_us: "np.ndarray") -> Known:
     return known
 
 
-def there_are(names: Any) -> str:
-    """Return a sentence of names that can be chosen, shortened where it would be long."""
+def names_available(names: Any) -> str:
+    """Return a sentence that lists names, truncated if long."""
     listed = ", ".join(map(str, names)) or "none"
-    return f"There are: {listed if len(listed) <= _SHOWN else listed[:_SHOWN] + ' ...'}"
+    return f"There are: {listed if len(listed) <= _MAX_SHOWN else listed[:_MAX_SHOWN] + ' ...'}"

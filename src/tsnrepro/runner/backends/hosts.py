@@ -28,9 +28,8 @@ from tsnrepro.native.streams.command import (
 from tsnrepro.native.streams.delivery import of_stream, on_senders_clock
 from tsnrepro.native.streams.log import Records, decode_log, read_listener_log
 from tsnrepro.records.accounting import Accounting, account
-from tsnrepro.records.accounting_apart import account_apart
-from tsnrepro.records.outputs import COUNTERS_AFTER, COUNTERS_BEFORE, SOCKPERF_LOG
-from tsnrepro.records.store import Trial
+from tsnrepro.records.accounting_separate import account_separate_hosts
+from tsnrepro.records.store import COUNTERS_AFTER, COUNTERS_BEFORE, SOCKPERF_LOG, Trial
 from tsnrepro.runner.backends.receiver_options import (
     check_window,
     pinned_to_one_cpu,
@@ -233,7 +232,7 @@ class HostsBackend:
 
     def _account(self, around: tuple[Snapshot, Snapshot], sent: int, received: int) -> Accounting:
         if around[1].apart:
-            return account_apart(*around, sent, received)
+            return account_separate_hosts(*around, sent, received)
         return account(*around, sent, received, self._testbed.host_of)
 
     # --- talker and listener --------------------------------------------------------------------

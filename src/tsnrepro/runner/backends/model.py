@@ -40,8 +40,7 @@ from tsnrepro.model.network import (
 from tsnrepro.model.result import PingPongAccount, SimulationResult, StreamAccount
 from tsnrepro.native.streams.log import LISTENER_DTYPE, Records
 from tsnrepro.records.accounting import REASSEMBLY, SOCKET_BUFFER, SOCKET_CLOSED, STACK, Accounting
-from tsnrepro.records.outputs import HALF_ROUND_TRIPS
-from tsnrepro.records.store import Trial
+from tsnrepro.records.store import HALF_ROUND_TRIPS, Trial
 from tsnrepro.runner.faults import NOTHING, AppliedFault, Fault, LatentAlarm, Timeline
 from tsnrepro.runner.load import OF_TESTBED, HostOptions, IntendedLoad, LoadOutcome, RoundTrips
 from tsnrepro.runner.measurement import Measurement

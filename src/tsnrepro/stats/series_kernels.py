@@ -6,24 +6,25 @@ from numba import njit
 
 @njit(cache=True, nogil=True)
 def tally(bits, values, edges, counts, ends):
-    """Count values in bins of 2**shift keys, and keep the least and the greatest of each bin.
+    """Count values in bins of 2**shift keys, and keep the smallest and the largest of each bin.
 
-    ``bits`` are the values' own as signed words. ``edges`` are the lowest key, the highest and the
-    shift; the first and the last bin take what lies below the one and from the other on.
+    ``bits`` are the bits of the values as signed words. ``edges`` are the lowest key, the highest
+    and the shift; the first bin counts values below the lowest key, the last those from the highest
+    on.
     """
     low, high, shift = edges
     least, greatest = ends
     last = len(counts) - 1
     for i in range(len(values)):
         key = bits[i] ^ ((bits[i] >> 63) & np.int64(0x7FFFFFFFFFFFFFFF))
-        if key == -1:  # the negative zero, which equals the other
+        if key == -1:  # negative zero, which equals positive zero
             key = 0
         if key < low:
             at = 0
         elif key >= high:
             at = last
         else:
-            # Unsigned: from the lowest to the highest key is more than a signed word holds.
+            # Unsigned: the distance of lowest and highest key exceeds a signed word.
             at = 1 + np.int64((np.uint64(key) - np.uint64(low)) >> np.uint64(shift))
         counts[at] += 1
         least[at] = min(least[at], values[i])
@@ -32,7 +33,7 @@ def tally(bits, values, edges, counts, ends):
 
 @njit(cache=True, nogil=True)
 def gather(values, low, high, found, where):
-    """Put the values within windows, and the windows' numbers, into arrays; return how many."""
+    """Write values within windows, and the windows' numbers, to arrays; return their count."""
     count = 0
     for i in range(len(values)):
         first, beyond = 0, len(low)

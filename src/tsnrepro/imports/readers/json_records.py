@@ -1,4 +1,4 @@
-"""JSON: rows are the records that a path of keys leads to."""
+"""JSON: rows are the records at a path of keys."""
 
 import json
 import re
@@ -8,35 +8,34 @@ from typing import Any
 from tsnrepro.common.errors import RecordError
 from tsnrepro.imports.files import SourceFile, printable
 from tsnrepro.imports.mapping import MappedTable
-from tsnrepro.imports.readers.row import DataRow, FileRows, there_are
-from tsnrepro.imports.refusal import NoMeasurementError, complaint
+from tsnrepro.imports.readers.row import DataRow, FileRows, names_available
+from tsnrepro.imports.screening import NoMeasurementError, error_in
 
 _RANGE = re.compile(r"(\d{0,9}):(\d{0,9})")
 _KEY = re.compile(r"\{(\w+)\}")
-_SHOWN = 160
+_MAX_SHOWN = 160
 
 
 def read(file: SourceFile, table: MappedTable) -> FileRows:
-    """Return the records at the path of a table, with the plain values of the records above them.
+    """Return the records at the path of a table, with the scalars of the records above them.
 
     The path's keys are separated by dots; ``*`` is every item of a list or every record of an
-    object, ``2:5`` a range of a list's items, ``{size}`` every item, whose key or number becomes
-    the column ``size``; a key that some records lack ends with ``?``; empty is the document
-    itself, or its items where it is a list.
+    object, ``2:5`` a range of a list's items, ``{size}`` every item, with its key or index as the
+    column ``size``; an optional key ends with ``?``; an empty path is the document, or its items if
+    it is a list.
 
     Raises
     ------
     NoMeasurementError
-        The file is not JSON (an error message or a usage text is named as such), or a tool's
-        report of an error.
+        The file is not JSON, an error or usage message, or a tool's report of an error.
     RecordError
-        The path leads to nothing, or to something that is not a record.
+        There is nothing at the path, or no record.
     """
     if "json" not in file.parsed:
         file.parsed["json"] = _load(file.text())
     document = file.parsed["json"]
     if isinstance(document, dict) and isinstance(document.get("error"), str):
-        raise NoMeasurementError(f"it reports an error: {document['error'][:_SHOWN]}")
+        raise NoMeasurementError(f"it reports an error: {document['error'][:_MAX_SHOWN]}")
     parts = table.rows.split(".") if table.rows else []
     if isinstance(document, list) and not parts:
         parts = ["*"]
@@ -49,14 +48,14 @@ def _load(text: str) -> Any:
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
-        reason = complaint(text) if not text.lstrip().startswith(("{", "[")) else None
-        raise NoMeasurementError(reason or f"it is not JSON: {error}"[:_SHOWN]) from error
+        reason = error_in(text) if not text.lstrip().startswith(("{", "[")) else None
+        raise NoMeasurementError(reason or f"it is not JSON: {error}"[:_MAX_SHOWN]) from error
 
 
 def _walk(node: Any, parts: list[str], above: dict[str, Any], where: str) -> Iterator[DataRow]:
     if not parts:
         if not isinstance(node, dict):
-            raise RecordError(f"a {_kind(node)} where a record should be", where)
+            raise RecordError(f"a {_kind(node)} instead of a record", where)
         yield DataRow(where, {**above, **node})
         return
     part, *rest = parts
@@ -65,17 +64,17 @@ def _walk(node: Any, parts: list[str], above: dict[str, Any], where: str) -> Ite
         part = part[:-1]
         if part not in node:
             return
-    plain: dict[str, Any] = {}
+    scalars: dict[str, Any] = {}
     if isinstance(node, dict):
-        plain = {key: value for key, value in node.items() if not isinstance(value, dict | list)}
+        scalars = {key: value for key, value in node.items() if not isinstance(value, dict | list)}
     for key, item in _items(node, part, where):
         below = f"{where}[{key}]" if isinstance(node, list) else _joined(where, key)
         column = {named[1]: key} if named else {}
-        yield from _walk(item, rest, {**above, **plain, **column}, below)
+        yield from _walk(item, rest, {**above, **scalars, **column}, below)
 
 
 def _items(node: Any, part: str, where: str) -> list[tuple[Any, Any]]:
-    """Return the items that a part of a path chooses, by key or number."""
+    """Return the items that a part of a path selects, with their keys or indices."""
     every = part == "*" or _KEY.fullmatch(part) is not None
     if isinstance(node, list):
         if every:
@@ -88,7 +87,7 @@ def _items(node: Any, part: str, where: str) -> list[tuple[Any, Any]]:
             return [(key, item) for key, item in node.items() if isinstance(item, dict | list)]
         if part in node:
             return [(part, node[part])]
-    raise RecordError(f"there is no '{part}'", where or "the document", _there(node))
+    raise RecordError(f"there is no '{part}'", where or "the document", _available(node))
 
 
 def _joined(where: str, key: str) -> str:
@@ -97,11 +96,11 @@ def _joined(where: str, key: str) -> str:
 
 
 def _kind(node: Any) -> str:
-    kinds = {list: "list", str: "text", bool: "yes or no", type(None): "null", dict: "record"}
+    kinds = {list: "list", str: "text", bool: "boolean", type(None): "null", dict: "record"}
     return kinds.get(type(node), "number")
 
 
-def _there(node: Any) -> str:
+def _available(node: Any) -> str:
     if isinstance(node, dict):
-        return there_are(printable(key) for key in node)
+        return names_available(printable(key) for key in node)
     return f"It is a {_kind(node)}" + ("; write * for its items" if isinstance(node, list) else "")

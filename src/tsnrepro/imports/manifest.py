@@ -1,7 +1,7 @@
-"""The mark of an imported testbed: which trials its last import made, for whoever asks.
+"""Manifests of imported testbeds: which trials the last import of each contains.
 
-    ROOT/<testbed>/import.json           the imports, the last one counts
-                  /originals/<sha256>/   every file that a trial came from, as it was
+    ROOT/<testbed>/import.json           all imports, the last one counts
+                  /originals/<sha256>/   every file that a trial came from, unchanged
 
 Trials of earlier imports stay in the store; only those of the last one are listed.
 """
@@ -14,16 +14,15 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from tsnrepro.common.errors import ConfigurationError, RecordError
 from tsnrepro.records.columns import EXPERIMENTS
-from tsnrepro.records.documents import read_object
-from tsnrepro.records.store import write_whole
+from tsnrepro.records.files import read_json_object, write_atomically
 
-_MARKER = "import.json"
+_MANIFEST = "import.json"
 CAMPAIGN = "imported"
 ORIGINALS = "originals"
 
 
 class _Import(BaseModel):
-    """An import as the mark keeps it; what is only shown to readers goes unchecked."""
+    """The fields of an import that are checked; further ones are for display."""
 
     model_config = ConfigDict(extra="allow", strict=True)
 
@@ -33,52 +32,52 @@ class _Import(BaseModel):
     failed: dict[str, list[dict[str, Any]]]
 
 
-class _Mark(BaseModel):
+class _Manifest(BaseModel):
     imports: list[_Import]
 
 
 def is_imported(raw_root: Path, testbed: str) -> bool:
-    """Tell whether a testbed's trials were imported, so that nothing can be measured on it."""
-    return (raw_root / testbed / _MARKER).is_file()
+    """Return whether a testbed's trials were imported, so that nothing can be measured on it."""
+    return (raw_root / testbed / _MANIFEST).is_file()
 
 
 def imported_testbeds(raw_root: Path) -> list[str]:
     """Return the names of all imported testbeds."""
-    return sorted(path.parent.name for path in raw_root.glob(f"*/{_MARKER}"))
+    return sorted(path.parent.name for path in raw_root.glob(f"*/{_MANIFEST}"))
 
 
 def imports_of(raw_root: Path, testbed: str) -> list[dict[str, Any]]:
-    """Return the imports of a testbed, oldest first; none where it is not an imported one.
+    """Return the imports of a testbed, oldest first; none if it is not an imported one.
 
     Raises
     ------
     RecordError
-        The mark cannot be read.
+        The manifest cannot be read.
     """
-    path = raw_root / testbed / _MARKER
+    path = raw_root / testbed / _MANIFEST
     if not path.is_file():
         return []
     what = "the list of imports cannot be read"
-    remedy = "Remove this file and import the data set again; no trial is lost by it"
+    remedy = "Remove this file and import the data set again; no trial is lost"
     try:
-        document = read_object(path, what, remedy)
-        return [entry.model_dump() for entry in _Mark.model_validate(document).imports]
+        document = read_json_object(path, what, remedy)
+        return [entry.model_dump() for entry in _Manifest.model_validate(document).imports]
     except ValidationError as error:
         (first, *_) = error.errors(include_url=False, include_input=False)
-        place = ".".join(map(str, first["loc"]))[:200]
-        raise RecordError(f"{what}: {place}: {first['msg']}", str(path), remedy) from error
+        key = ".".join(map(str, first["loc"]))[:200]
+        raise RecordError(f"{what}: {key}: {first['msg']}", str(path), remedy) from error
 
 
 def add_import(raw_root: Path, testbed: str, entry: dict[str, Any]) -> None:
-    """Add an import to the mark of a testbed, whole or not at all."""
+    """Add an import to the manifest of a testbed, atomically."""
     imports = [*imports_of(raw_root, testbed), entry]
-    path = raw_root / testbed / _MARKER
+    path = raw_root / testbed / _MANIFEST
     document = {"testbed": testbed, "imports": imports}
-    write_whole(path, json.dumps(document, indent=1, ensure_ascii=False).encode())
+    write_atomically(path, json.dumps(document, indent=1, ensure_ascii=False).encode())
 
 
 def imported_experiments(raw_root: Path, testbed: str) -> list[str]:
-    """Return the experiments that an imported testbed has measured trials of, in our order."""
+    """Return the experiments that an imported testbed has measured trials of."""
     imports = imports_of(raw_root, testbed)
     return [name for name in EXPERIMENTS if imports and imports[-1]["trials"].get(name)]
 
@@ -91,8 +90,8 @@ def imported_manifest(
     Raises
     ------
     ConfigurationError
-        The testbed was not imported, the campaign is another than ``imported``, or the data set
-        has no trial of the experiment.
+        The testbed was not imported, the campaign is not ``imported``, or the data set has no
+        trial of the experiment.
     """
     imports = imports_of(raw_root, testbed)
     if not imports:
@@ -105,13 +104,13 @@ def imported_manifest(
         raise ConfigurationError(
             f"testbed '{testbed}' was imported, and nothing can be measured on it",
             f"campaign {campaign}",
-            f"Choose its own campaign: --config testbed={testbed} campaign={CAMPAIGN}",
+            f"Choose its campaign: --config testbed={testbed} campaign={CAMPAIGN}",
         )
     last = imports[-1]
     if not last["trials"].get(experiment):
         raise ConfigurationError(
             f"the data set of testbed '{testbed}' has no trial of {experiment}",
-            str(raw_root / testbed / _MARKER),
+            str(raw_root / testbed / _MANIFEST),
             f"It has trials of: {', '.join(imported_experiments(raw_root, testbed)) or 'nothing'}",
         )
     return {

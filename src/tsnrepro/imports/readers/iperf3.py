@@ -1,4 +1,4 @@
-"""iperf3's output, text or JSON, client's or server's: one test a file, whole or by intervals."""
+"""iperf3's output, text or JSON, client's or server's: one test per file, or its intervals."""
 
 import json
 import re
@@ -8,7 +8,7 @@ from tsnrepro.common.errors import ToolError
 from tsnrepro.imports.files import SourceFile
 from tsnrepro.imports.mapping import INTERVALS, MappedTable
 from tsnrepro.imports.readers.row import DataRow, FileRows, Known, one_row
-from tsnrepro.imports.refusal import NoMeasurementError, complaint
+from tsnrepro.imports.screening import NoMeasurementError, error_in
 from tsnrepro.imports.units import factor, scaled
 from tsnrepro.tools import iperf3
 
@@ -31,8 +31,8 @@ _DURATION = re.compile(rf"\bomitting {_N} seconds?, ({_N}) second test")
 _TARGET = re.compile(rf"Target Bitrate: ({_N})")
 _BEGINNING = re.compile(r"^(?:Connecting to host|Accepted connection from)", re.MULTILINE)
 _SERVER_PART = "\nServer output:"
-# The last interval of a test is as long as its end is late.
-_SHORTEST_INTERVAL = 0.5
+# The last interval of a test may be shorter than the others.
+_MIN_INTERVAL = 0.5
 
 
 def read(file: SourceFile, table: MappedTable) -> FileRows:
@@ -41,11 +41,10 @@ def read(file: SourceFile, table: MappedTable) -> FileRows:
     Raises
     ------
     NoMeasurementError
-        It is an error or a usage text, was interrupted, holds several tests, or a test of the
-        other protocol; or its intervals are those of a TCP sender, which say nothing of what
-        arrived.
+        It is an error or usage message, was interrupted, has several tests or a test of the other
+        protocol; or its intervals are those of a TCP sender, which do not show what arrived.
     """
-    text, wants_udp = file.said(), table.experiment == "loss"
+    text, wants_udp = file.tool_output(), table.experiment == "loss"
     start = text.find("{")
     is_json = start >= 0 and text[start + 1 : start + 100].lstrip()[:1] in ('"', "}")
     whole = _json if is_json else _text
@@ -63,19 +62,19 @@ def _of_intervals(intervals: list[Known], wants_udp: bool) -> FileRows:
         raise NoMeasurementError("iperf3 reported no intervals")
     if not wants_udp and "goodput_mbps" not in intervals[0]:
         raise NoMeasurementError(
-            "its intervals are the sender's and say nothing of what arrived",
+            "its intervals are the sender's and do not show what arrived",
             "",
-            "Take the server's output, or the client's with --get-server-output",
+            "Use the server's output, or the client's with --get-server-output",
         )
     found = FileRows([])
     usual = max(float(known["duration_s"]) for known in intervals)
     for number, known in enumerate(intervals, start=1):
-        place = f"interval {number}"
-        if float(known["duration_s"]) < _SHORTEST_INTERVAL * usual:
-            found.skipped.append((place, "it is shorter than half of the others"))
+        location = f"interval {number}"
+        if float(known["duration_s"]) < _MIN_INTERVAL * usual:
+            found.skipped.append((location, "it is shorter than half of the others"))
             found.skipped_rows += 1
         else:
-            found.rows.append(DataRow(place, dict(known), known))
+            found.rows.append(DataRow(location, dict(known), known))
     return found
 
 
@@ -88,14 +87,14 @@ def _document(text: str) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         raise NoMeasurementError(f"iperf3's JSON is broken: {error}"[:200]) from error
     if "{" in text[end:]:
-        raise NoMeasurementError("it holds several tests", "", "Store one test a file")
+        raise NoMeasurementError("it has several tests", "", "Store one test per file")
     if "error" in document:
         raise NoMeasurementError(f"iperf3 reports an error: {document['error']}"[:200])
     return document
 
 
-def _stated_in(document: dict[str, Any], wants_udp: bool) -> Known:
-    """Return what the document says of the test itself, after checking its protocol."""
+def _document_parameters(document: dict[str, Any], wants_udp: bool) -> Known:
+    """Return the parameters of the test in a document, after checking its protocol."""
     start, totals = document.get("start", {}), document.get("end", {})
     test = start.get("test_start", {})
     protocol = test.get("protocol", "UDP" if "lost_packets" in totals.get("sum", {}) else "TCP")
@@ -116,7 +115,7 @@ def _check_protocol(protocol: str, wants_udp: bool) -> None:
 
 def _json(text: str, wants_udp: bool) -> Known:
     document = _document(text)
-    known, totals = _stated_in(document, wants_udp), document.get("end", {})
+    known, totals = _document_parameters(document, wants_udp), document.get("end", {})
     if not wants_udp:
         return known | _tcp_totals(totals)
     if "server_output_json" in document:
@@ -134,7 +133,7 @@ def _complete_udp(text: str) -> Known:
 
 
 def _udp_totals(totals: dict[str, Any], payload: Any) -> Known:
-    """Read the client's own totals; the server's part of them came at the end of the test."""
+    """Read the client's totals, which include those of the server at the end of the test."""
     sent = totals.get("sum_sent", totals.get("sum", {}))
     arrived = totals.get("sum_received", totals.get("sum", {}))
     if not sent.get("packets") or not sent.get("seconds"):
@@ -162,7 +161,7 @@ def _tcp_totals(totals: dict[str, Any]) -> Known:
     }
     if sent.get("bits_per_second"):
         known["sent_mbps"] = sent["bits_per_second"] / 1e6
-    # Only Linux tells how many segments were sent again.
+    # Only Linux reports retransmitted segments.
     if sent.get("retransmits") is not None:
         known["retransmits"] = sent["retransmits"]
     return known
@@ -170,13 +169,13 @@ def _tcp_totals(totals: dict[str, Any]) -> Known:
 
 def _json_intervals(text: str, wants_udp: bool) -> list[Known]:
     document = _document(text)
-    stated = _stated_in(document, wants_udp)
+    parameters = _document_parameters(document, wants_udp)
     reported = document.get("server_output_json", document).get("intervals", [])
     found = []
     for part in (interval["sum"] for interval in reported):
         if part.get("omitted"):
             continue
-        known = stated | {"duration_s": part["seconds"]}
+        known = parameters | {"duration_s": part["seconds"]}
         if not part["seconds"] > 0:
             continue
         rate, is_sender = part["bits_per_second"] / 1e6, part.get("sender", True)
@@ -201,42 +200,42 @@ def _json_intervals(text: str, wants_udp: bool) -> list[Known]:
 def _text(text: str, wants_udp: bool) -> Known:
     text = text.split(_SERVER_PART, 1)[0]
     if len(_BEGINNING.findall(text)) > 1:
-        raise NoMeasurementError("it holds several tests", "", "Store one test a file")
+        raise NoMeasurementError("it has several tests", "", "Store one test per file")
     sender, receiver = _totals(text)
     lines = [line for line in (sender, receiver) if line is not None]
     if not lines:
-        reason = complaint(text) or "iperf3 printed no totals: it did not come to its end"
+        reason = error_in(text) or "iperf3 printed no totals: it did not complete"
         raise NoMeasurementError(reason)
     has_datagrams = any(_DATAGRAMS.match(line["rest"]) for line in lines)
     _check_protocol("UDP" if has_datagrams else "TCP", wants_udp)
     of_lines = _udp_lines(text, sender, receiver) if wants_udp else _tcp_lines(sender, receiver)
-    return _stated(text) | of_lines
+    return _parameters(text) | of_lines
 
 
 def _lines(text: str) -> list[re.Match]:
-    """Return the lines of rates, those over all streams where there are several."""
+    """Return the lines with rates; those over all streams if there are several."""
     lines = list(_LINE.finditer(text))
     return [line for line in lines if line["stream"] == "SUM"] or lines
 
 
 def _end_of(line: re.Match) -> str:
-    """Return whose total a line is: ``sender`` or ``receiver``; that of an interval is neither."""
-    word = line["rest"].split()[-1:]
-    return word[0] if word and word[0] in ("sender", "receiver") else ""
+    """Return whether a total is that of the ``sender`` or ``receiver``; empty for an interval."""
+    last = line["rest"].split()[-1:]
+    return last[0] if last and last[0] in ("sender", "receiver") else ""
 
 
 def _totals(text: str) -> tuple[re.Match | None, re.Match | None]:
-    """Return the sender's and the receiver's line of the whole test, over all streams."""
+    """Return the lines of the sender's and the receiver's totals, over all streams."""
     lines = _lines(text)
     of = {_end_of(line): line for line in lines}
     sender, receiver = of.get("sender"), of.get("receiver")
     if sender is None and receiver is None and lines and _SENT.search(text):
-        sender = lines[-1]  # before version 3.2 one line stood for both ends
+        sender = lines[-1]  # before version 3.2 there was one line for both ends
     return sender, receiver
 
 
-def _stated(text: str) -> Known:
-    """Return what only ``--verbose`` prints."""
+def _parameters(text: str) -> Known:
+    """Return the parameters of the test, which ``--verbose`` prints."""
     known: Known = {}
     if (test := _TEST.search(text)) and test[1] == "UDP":
         known["payload_bytes"] = int(test[2])
@@ -264,9 +263,9 @@ def _tcp_lines(sender: re.Match | None, receiver: re.Match | None) -> Known:
     known: Known = {"goodput_mbps": _rate(receiver), "seconds": _seconds(receiver)}
     if sender is not None:
         known["sent_mbps"] = _rate(sender)
-        words = sender["rest"].split()
-        if words[0].isdecimal():
-            known["retransmits"] = int(words[0])
+        first = sender["rest"].split()[0]
+        if first.isdecimal():
+            known["retransmits"] = int(first)
     return known
 
 
@@ -283,7 +282,7 @@ def _udp_lines(text: str, sender: re.Match | None, receiver: re.Match | None) ->
         total, lost = int(counted["total"]), int(counted["lost"])
         known["delivered_mbps"] = _rate(receiver)
         known["received"] = total - lost
-        # The server alone does not know how many were sent after the last one that came.
+        # The server alone does not know how many were sent after the last one that arrived.
         if sender is None and total:
             known["loss_percent"] = 100 * lost / total
     if not known.get("sent") and not known.get("received"):
@@ -294,14 +293,14 @@ def _udp_lines(text: str, sender: re.Match | None, receiver: re.Match | None) ->
 
 
 def _text_intervals(text: str, wants_udp: bool) -> list[Known]:
-    stated = _stated(text)
-    own, _, server = text.partition(_SERVER_PART)
-    is_server = bool(server) or "\nAccepted connection from" in f"\n{own}"
+    parameters = _parameters(text)
+    client, _, server = text.partition(_SERVER_PART)
+    is_server = bool(server) or "\nAccepted connection from" in f"\n{client}"
     found = []
-    for line in _lines(server or own):
+    for line in _lines(server or client):
         if _end_of(line) or "(omitted)" in line["rest"] or not _seconds(line) > 0:
             continue
-        known = stated | {"duration_s": _seconds(line)}
+        known = parameters | {"duration_s": _seconds(line)}
         counted, packets = _DATAGRAMS.match(line["rest"]), _PACKETS.match(line["rest"])
         _check_protocol("UDP" if counted or (packets and not is_server) else "TCP", wants_udp)
         if counted:

@@ -3,14 +3,14 @@
 from fractions import Fraction
 
 import pytest
-from files_for_readers import source_file
 from hypothesis import given
 from hypothesis import strategies as st
+from reader_files import source_file
 
 from tsnrepro.common.errors import RecordError
 from tsnrepro.imports.mapping import Times
 from tsnrepro.imports.readers import packet_times
-from tsnrepro.imports.refusal import NoMeasurementError
+from tsnrepro.imports.screening import NoMeasurementError
 
 NAMED = Times(sent="tx", received="rx", unit="ns")
 SECONDS = Times(sent=1, received=2, unit="s")
@@ -69,7 +69,7 @@ def test_nul_bytes_anywhere_change_nothing_and_are_counted(rows, count, data):
     assert found.latencies_us.tolist() == [d / 1000 for _, d in rows]
 
 
-def test_rows_that_are_none_are_passed_over_and_named():
+def test_invalid_rows_are_skipped_and_reported():
     text = "tx,rx\n1000,3000\n2000\n3000,oops\nx,5000\n4000,9000\n"
     found = read(text.encode(), NAMED)
     assert found.latencies_us.tolist() == [2.0, 5.0]
@@ -102,18 +102,18 @@ def test_another_delimiter_and_more_columns():
         ("tx,rx\n", "no row with"),
         ("tx,rx\n100,\n", "no row with the times"),
         ("tx,rx\n100,50\n300,400\n", "1 of 2 packets arrive when or before they are sent"),
-        ("tx,rx\n100,0\n", "named?|name it under times"),
+        ("tx,rx\n100,0\n", "named?|list it under times"),
         ("Traceback (most recent call last):\n  File ...\n", "Traceback"),
         ("usage: capture.py [-h] iface\n", "usage"),
     ],
 )
-def test_what_is_no_measurement_is_refused(text, reason):
+def test_files_without_measurement_are_refused(text, reason):
     with pytest.raises(NoMeasurementError) as caught:
         read(text.encode(), NAMED)
     assert caught.match(reason)
 
 
-def test_a_missing_column_is_the_mapping_s_fault():
+def test_a_missing_column_is_an_error_of_the_mapping():
     with pytest.raises(RecordError, match=r"no column 'rx'.*There are: tx, arrival"):
         read(b"tx,arrival\n1,2\n", NAMED)
     with pytest.raises(RecordError, match="times in the mapping"):

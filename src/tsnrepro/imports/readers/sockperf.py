@@ -1,4 +1,4 @@
-"""sockperf's output: the summary, with or without colour codes, and the log of all observations."""
+"""sockperf's output: the summary, with or without colour codes, and the log of observations."""
 
 from collections.abc import Iterator
 
@@ -7,7 +7,7 @@ from tsnrepro.imports.files import SourceFile
 from tsnrepro.imports.mapping import MappedTable
 from tsnrepro.imports.plausibility import against_log
 from tsnrepro.imports.readers.row import FileRows, Known, numbers_of, one_row, statistics
-from tsnrepro.imports.refusal import NoMeasurementError, complaint
+from tsnrepro.imports.screening import NoMeasurementError, error_in
 from tsnrepro.records.columns import QUANTILES
 from tsnrepro.tools import sockperf
 
@@ -22,19 +22,19 @@ def read(file: SourceFile, _: MappedTable) -> FileRows:
     Raises
     ------
     NoMeasurementError
-        It is an error or a usage text, holds several tests, or a log that breaks off or that its
-        summary contradicts.
+        It is an error or usage message, has several tests, or a log that is truncated or
+        contradicts its summary.
     """
     start = _log(file)
     if start is None:
-        return one_row(_summary(file.said()))
+        return one_row(_summary(file.tool_output()))
     counted = statistics(observations(file))
     head = file.head[: start[0]].decode("utf-8", "replace")
     if _SUMMARY not in head:
         return one_row(counted, has_observations=True)
     known = _summary(head)
-    if wrong := next(against_log(numbers_of(known), numbers_of(counted), {}), None):
-        raise NoMeasurementError(wrong)
+    if problem := next(against_log(numbers_of(known), numbers_of(counted), {}), None):
+        raise NoMeasurementError(problem)
     return one_row(known, has_observations=True)
 
 
@@ -44,7 +44,7 @@ def observations(file: SourceFile):
     Raises
     ------
     NoMeasurementError
-        It is not a full log of sockperf, or a row of it is not an observation.
+        It is not a full log of sockperf, or one of its rows is not an observation.
     """
     import numpy as np  # noqa: PLC0415
     import pyarrow as pa  # noqa: PLC0415
@@ -69,17 +69,17 @@ def observations(file: SourceFile):
             )
         except pa.ArrowInvalid as error:
             where = f"among observations {count} to {count + block.count(10) - 1}"
-            raise NoMeasurementError(f"its log has a row that is none, {where}: {error}") from error
+            raise NoMeasurementError(f"its log has an invalid row, {where}: {error}") from error
         parts.append(table[_NAMES[-1]].to_numpy())
         count += len(parts[-1])
     if not count:
-        raise NoMeasurementError("its log holds no observation")
+        raise NoMeasurementError("its log has no observation")
     observed = np.concatenate(parts)
     return observed / 2 if start[1] else observed
 
 
 def _log(file: SourceFile) -> tuple[int, bool] | None:
-    """Return where the observations of a full log begin and whether they are whole round trips."""
+    """Return the offset of a full log's observations, and whether they are whole round trips."""
     found = sockperf.LOG_HEADER.search(file.head)
     if found is None and file.size > len(file.head):
         found = sockperf.LOG_HEADER.search(file.clean)
@@ -87,10 +87,10 @@ def _log(file: SourceFile) -> tuple[int, bool] | None:
 
 
 def _bodies(file: SourceFile, start: int) -> Iterator[bytes]:
-    """Yield the lines of observations; a complete log is closed by a rule of dashes."""
+    """Yield the lines of observations; a rule of dashes ends a complete log."""
     for block in file.blocks():
         body, start = block[start:], max(start - len(block), 0)
-        # Searched for from behind, for a log is long and its rule short.
+        # Searched for from the end, because a log is long.
         end = body.rfind(sockperf.LOG_RULE, max(len(body) - sockperf.LOG_TAIL_BYTES, 0)) + 1
         if not end and body.startswith(sockperf.LOG_RULE[1:]):
             return
@@ -100,12 +100,12 @@ def _bodies(file: SourceFile, start: int) -> Iterator[bytes]:
 
 def _summary(text: str) -> Known:
     if text.count("[Total Run]") > 1:
-        raise NoMeasurementError("it holds several tests", "", "Store one test a file")
+        raise NoMeasurementError("it has several tests", "", "Store one test per file")
     half = 0.5 if _ROUND_TRIP in text else 1
     try:
         result = sockperf.parse(text.replace(_ROUND_TRIP, "avg-latency="))
     except (ToolError, ValueError) as error:
-        raise NoMeasurementError(complaint(text) or str(error)) from error
+        raise NoMeasurementError(error_in(text) or str(error)) from error
     quantiles = {
         column: result.percentiles_us[printed]
         for column, share in QUANTILES.items()

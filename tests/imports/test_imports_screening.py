@@ -1,4 +1,4 @@
-"""What is refused as no measurement, and what must not be."""
+"""Files that are refused as not measured, and files that must not be."""
 
 import numpy as np
 import pytest
@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tsnrepro.imports.plausibility import computed_statistics, zeros_against_counts
-from tsnrepro.imports.refusal import NoMeasurementError, complaint, refuse_empty, says_generated
+from tsnrepro.imports.screening import NoMeasurementError, check_has_data, error_in, generated_mark
 
 
 @pytest.mark.parametrize(
@@ -20,13 +20,13 @@ from tsnrepro.imports.refusal import NoMeasurementError, complaint, refuse_empty
         (b"\n<html>", "HTML"),
     ],
 )
-def test_bytes_that_are_no_data(data, reason):
+def test_files_without_data(data, reason):
     with pytest.raises(NoMeasurementError, match=reason):
-        refuse_empty(data)
+        check_has_data(data)
 
 
-def test_data_are_let_through():
-    refuse_empty(b"a,b\n1,2\n")
+def test_data_pass():
+    check_has_data(b"a,b\n1,2\n")
 
 
 @pytest.mark.parametrize(
@@ -40,16 +40,16 @@ def test_data_are_let_through():
         "cat: results.csv: No such file or directory",
     ],
 )
-def test_complaints(text):
-    assert complaint(text)
+def test_error_messages(text):
+    assert error_in(text)
 
 
 @pytest.mark.parametrize(
     "text",
     ["target,achieved\n100,99.9\n", "out_of_order,errors\n0,0\n", "processor usage in percent"],
 )
-def test_no_complaints(text):
-    assert complaint(text) is None
+def test_no_error_messages(text):
+    assert error_in(text) is None
 
 
 @pytest.mark.parametrize(
@@ -62,8 +62,8 @@ def test_no_complaints(text):
         "note: values were randomly generated",
     ],
 )
-def test_a_file_may_say_that_it_was_not_measured(text):
-    assert says_generated(text)
+def test_marks_of_generated_data(text):
+    assert generated_mark(text)
 
 
 @pytest.mark.parametrize(
@@ -76,11 +76,11 @@ def test_a_file_may_say_that_it_was_not_measured(text):
         "rate,loss\n100,0\n",
     ],
 )
-def test_a_file_that_says_no_such_thing(text):
-    assert says_generated(text) is None
+def test_no_marks_of_generated_data(text):
+    assert generated_mark(text) is None
 
 
-def test_zeros_where_counts_say_otherwise():
+def test_zeros_against_counts():
     rows = [{"offered_mbps": 0, "sent": 1000}, {"offered_mbps": 0.0, "sent": 500}]
     assert "although it counts sent 1500" in zeros_against_counts(rows)
     assert zeros_against_counts([{"mean_us": 0, "p99_us": 0}])
@@ -118,6 +118,6 @@ def test_statistics_of_samples_have_no_constant_ratio():
     assert computed_statistics(rows) == []
 
 
-def test_two_rows_or_one_mean_are_too_few_to_tell():
+def test_two_rows_or_one_mean_are_too_few():
     assert computed_statistics([{"mean_us": m, "max_us": 2 * m} for m in (10, 20)]) == []
     assert computed_statistics([{"mean_us": 10, "max_us": 20}] * 5) == []

@@ -1,4 +1,4 @@
-"""The R-TAG's numbers as they passed each capture point: order, gaps, repeats, and who was first.
+"""Sequence numbers of R-TAGs at each capture point: order, gaps, repeats, and first copies.
 
 Source: IEEE Std 802.1CB-2017, 7.8 (16 bits of sequence number) and 7.4.3.4 (numbers compared by
 their signed difference modulo 2^16).
@@ -13,10 +13,10 @@ _HALF: Final = 32_768
 
 
 def unwrap(sequence: np.ndarray) -> np.ndarray:
-    """Return 16-bit numbers as numbers that go on growing, starting as they are.
+    """Return 16-bit numbers without wrap-around, starting at the first one.
 
-    ``sequence`` is in the order of arrival; each number is taken to be less than 32,768 away from
-    the one before it, so a gap of half the sequence space or more shows as a shorter one.
+    ``sequence`` is in the order of arrival; each number is assumed to be less than 32,768 away from
+    the one before it, so a gap of half the sequence space or more appears shorter.
     """
     if len(sequence) == 0:
         return np.empty(0, np.int64)
@@ -29,8 +29,8 @@ def unwrap(sequence: np.ndarray) -> np.ndarray:
 class Arrivals:
     """Tagged frames of all paths in the order of their time stamps; arrays of shape (frames,).
 
-    ``number`` is unwrapped over all paths together, so a path that was dead for long finds its
-    place by the others. Of equal time stamps the first path's frame stands first.
+    ``number`` is unwrapped over all paths together, so that numbers are right after a long outage
+    of one path. Frames with equal time stamps are in the order of the paths.
     """
 
     time_ns: np.ndarray
@@ -42,7 +42,7 @@ class Arrivals:
         return self._in_order(self.number < end)
 
     def until(self, time_ns: int) -> "Arrivals":
-        """Return the frames that came before a moment."""
+        """Return the frames before a time."""
         return self._in_order(self.time_ns < time_ns)
 
     def of_path(self, path: int) -> "Arrivals":
@@ -50,7 +50,7 @@ class Arrivals:
         return self._in_order(self.path == path)
 
     def delayed(self, path: int, delay_ns: int) -> "Arrivals":
-        """Return the order that came about had one path been slower by ``delay_ns``."""
+        """Return the order of arrival if one path were slower by ``delay_ns``."""
         times = np.where(self.path == path, self.time_ns + delay_ns, self.time_ns)
         order = np.argsort(times, kind="stable")
         return Arrivals(times[order], self.number[order], self.path[order])
@@ -60,11 +60,11 @@ class Arrivals:
 
 
 def merge(times_ns: list[np.ndarray], sequences: list[np.ndarray]) -> Arrivals:
-    """Return the tagged frames of several paths as one row of arrivals.
+    """Return the tagged frames of several paths as one sequence of arrivals.
 
-    A path's own frames stay in the order of its capture.
+    The frames of each path stay in the order of its capture.
     """
-    # A time stamp may be behind its predecessor's; the order of a capture is that of its file.
+    # A time stamp may be before its predecessor's; the order of a capture is that of its file.
     ordered = [np.maximum.accumulate(t) if len(t) else t for t in times_ns]
     time_ns = np.concatenate([np.empty(0, np.int64), *ordered])
     sequence = np.concatenate([np.empty(0, np.int64), *sequences])
@@ -75,20 +75,20 @@ def merge(times_ns: list[np.ndarray], sequences: list[np.ndarray]) -> Arrivals:
 
 @dataclass(frozen=True)
 class PathOrder:
-    """The numbers of one path against those that there were."""
+    """The numbers of one path compared with those that were generated."""
 
     tagged: int
     missing: int
     repeated: int
     out_of_order: int
-    """Frames whose number is below one that passed before them."""
+    """Frames whose number is below an earlier one."""
     longest_missing_run: int
     first_missing: int | None
     """The lowest number that never passed, unwrapped."""
 
 
 def path_order(numbers: np.ndarray, first: int, end: int) -> PathOrder:
-    """Return what is wrong with one path's numbers, in order of arrival, of first ... end - 1."""
+    """Compare one path's numbers, in order of arrival, with the range first ... end - 1."""
     seen, highest = np.unique(numbers), np.maximum.accumulate(numbers)
     inside = seen[(seen >= first) & (seen < end)]
     edges = np.concatenate([[first - 1], inside, [end]])
@@ -108,10 +108,9 @@ def path_order(numbers: np.ndarray, first: int, end: int) -> PathOrder:
 
 @dataclass(frozen=True)
 class FirstCopies:
-    """Which path's copy of each number came first; arrays of shape (numbers,).
+    """Which path's copy of each number was first; arrays of shape (numbers,).
 
-    ``delay_ns`` is how much later than path 0 the number came on the other path, for each number
-    that both have; negative where the other path was first.
+    ``delay_ns`` is the delay of path 1 against path 0, for each number that both have.
     """
 
     winner: np.ndarray
@@ -123,22 +122,19 @@ class FirstCopies:
 
 
 def first_copies(arrivals: Arrivals, paths: int) -> FirstCopies:
-    """Tell which copy was first at the capture points, and by how much path 1 was behind path 0.
-
-    With more than two paths the delay is that of the second against the first alone.
-    """
+    """Return which copy of each number was first, and the delay of path 1 against path 0."""
     empty = np.empty(0, np.int64)
     if len(arrivals.number) == 0:
         return FirstCopies(empty, empty, empty, empty)
     base = int(arrivals.number.min())
     span = int(arrivals.number.max()) - base + 1
-    # The numbers are dense but for losses: a table by number is smaller than a sort.
+    # The numbers are dense except for losses: a table by number is faster than sorting.
     never = np.iinfo(np.int64).max
     first = np.full((max(paths, 2), span), never, np.int64)
     for path in range(paths):
-        its = arrivals.of_path(path)
-        # Backwards, so that of repeats the first stays.
-        first[path, its.number[::-1] - base] = its.time_ns[::-1]
+        frames = arrivals.of_path(path)
+        # Backwards, so that the first of repeated numbers stays.
+        first[path, frames.number[::-1] - base] = frames.time_ns[::-1]
     came = first != never
     present = came.any(axis=0)
     best = first.min(axis=0)

@@ -1,22 +1,22 @@
-"""The report of a recorded trial, computed again from its captures and counters alone."""
+"""The report on a recorded trial's captures, computed from its record."""
 
 from collections.abc import Callable
 from typing import Any
 
 from tsnrepro.captures.capture_file import Capture, read_capture
-from tsnrepro.captures.counters import Counted, ReadingTimes, counted_between
+from tsnrepro.captures.counters import ReadingTimes, TrialCounters, trial_counters
 from tsnrepro.captures.dissect import mac
-from tsnrepro.captures.report import WireReport, report_on
+from tsnrepro.captures.report import WireReport, report_captures
 from tsnrepro.common.errors import RecordError
 from tsnrepro.common.topology import LISTENER
-from tsnrepro.records.outputs import COUNTERS_AFTER, COUNTERS_BEFORE
+from tsnrepro.records.store import COUNTERS_AFTER, COUNTERS_BEFORE
 from tsnrepro.tools.counters import Snapshot, recorded_snapshot
 from tsnrepro.tools.frerctl import StreamFilter
 
 _Output = Callable[[str, str], bytes]
-"""Gives an output of a trial, unpacked, by the names of both, as a raw store does."""
+"""Returns an output of a trial, decompressed, by the names of both; as a raw store does."""
 _READINGS = ("before", "after")
-# Drops behind the listener's card, by the first words of their place in the accounting.
+# Prefix of the accounting's locations behind the listener's card.
 _BEHIND_CARD = f"{LISTENER} "
 
 
@@ -25,7 +25,7 @@ def capture_name(host: str, port: str) -> str:
     return f"capture-{host}-{port}.pcapng.gz"
 
 
-def _recorded_counters(output: _Output, document: dict[str, Any]) -> Counted:
+def _recorded_counters(output: _Output, document: dict[str, Any]) -> TrialCounters:
     """Return the counters of a recorded trial of the experiment ``capture``."""
     trial, values = document["trial"], document["values"]
 
@@ -33,7 +33,7 @@ def _recorded_counters(output: _Output, document: dict[str, Any]) -> Counted:
         return recorded_snapshot(output(trial, name).decode())
 
     drops = values["accounting"]["drops"]
-    return counted_between(
+    return trial_counters(
         read(COUNTERS_BEFORE),
         read(COUNTERS_AFTER),
         received=values["result"]["received"],
@@ -44,7 +44,7 @@ def _recorded_counters(output: _Output, document: dict[str, Any]) -> Counted:
 
 
 def recorded_report(output: _Output, document: dict[str, Any]) -> WireReport:
-    """Return the report of a recorded trial of the experiment ``capture``.
+    """Return the report on a recorded trial of the experiment ``capture``.
 
     Raises
     ------
@@ -54,16 +54,16 @@ def recorded_report(output: _Output, document: dict[str, Any]) -> WireReport:
     trial, values = document["trial"], document["values"]
     if "capture" not in values:
         raise RecordError("the trial has no captures", trial, "Measure `capture` instead")
-    kept = values["capture"]
+    recorded = values["capture"]
 
-    def read(place: str) -> Capture:
-        name = capture_name(*place.split())
+    def read(point: str) -> Capture:
+        name = capture_name(*point.split())
         return read_capture(output(trial, name), f"{trial}/{name}")
 
-    return report_on(
-        {place.split()[1]: read(place) for place in kept["members"]},
-        read(kept["listener"]),
-        StreamFilter(**kept["stream"]),
+    return report_captures(
+        {point.split()[1]: read(point) for point in recorded["members"]},
+        read(recorded["listener"]),
+        StreamFilter(**recorded["stream"]),
         _recorded_counters(output, document),
-        mac(kept["talker"]),
+        mac(recorded["talker"]),
     )

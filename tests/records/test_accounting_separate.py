@@ -1,11 +1,11 @@
-"""Accounting on machines of their own: what no counter explains has a name all the same."""
+"""Accounting on separate hosts: losses without a counter are attributed to a location."""
 
 import json
 
 import pytest
 
 from tsnrepro.records.accounting import BEHIND_CARD, SOCKET_BUFFER, TALKER_SOCKET
-from tsnrepro.records.accounting_apart import account_apart
+from tsnrepro.records.accounting_separate import account_separate_hosts
 from tsnrepro.tools import kernel
 from tsnrepro.tools.counters import Snapshot, read_host
 
@@ -19,7 +19,7 @@ def frames(number):
 
 
 def printed(host: str, counts: dict, dropped: dict, stack: dict, cards: dict) -> str:
-    """Return what a host prints; a count of None is a place that nothing counts at."""
+    """Return the output of a host; a count of None is a port without a counter."""
     ports = {
         port: {
             way: None
@@ -78,7 +78,7 @@ def accounted(changes, received=1000, dropped=None, stack=None, cards=None):
     counts = WHOLE | changes
     none = {place: None for place, count in counts.items() if count is None}
     after = snapshot(counts, dropped, stack, cards)
-    found = account_apart(snapshot(none), after, 1000, received)
+    found = account_separate_hosts(snapshot(none), after, 1000, received)
     assert found.unaccounted == 0
     return found, {place: lost for place, lost in found.drops.items() if lost}
 
@@ -97,21 +97,21 @@ def test_nothing_is_lost(changes):
         ({("listener", "eth0", "in"): 990}, 990, "between sw2 and listener"),
     ],
 )
-def test_what_is_missing_between_two_places_is_named_after_both(changes, lost, received, place):
+def test_losses_between_two_stations_are_named_after_both(changes, lost, received, place):
     found, drops = accounted(changes | lost, received)
     assert drops == {place: 10}
-    # Of a datagram that comes over the other path nothing is lost.
+    # A datagram that arrives over the other path is not lost.
     assert found.network_lost == 1000 - received
 
 
-def test_a_queue_that_says_so_has_the_loss():
+def test_a_loss_that_a_queue_counts():
     lost = {("sw2", "m1", "in"): 990, ("sw2", "eliminated"): 990}
     _, drops = accounted(lost, dropped={("sw1", "m1"): 7})
     assert drops == {"sw1 queue m1": 7, "between sw1 m1 and sw2 m1": 3}
 
 
 def test_a_queue_cannot_have_dropped_more_than_is_missing():
-    """It drops frames of other traffic too."""
+    """It also drops frames of other traffic."""
     _, drops = accounted({}, dropped={("sw1", "m1"): 7})
     assert drops == {}
 
@@ -136,8 +136,8 @@ LOST_AT = {
 
 
 @pytest.mark.parametrize("port", LOST_AT, ids="-".join)
-def test_a_card_that_says_so_has_the_loss(port):
-    """As far as frames are missing there: it counts those of other traffic too."""
+def test_a_loss_that_a_card_counts(port):
+    """Limited to the missing frames: it also counts those of other traffic."""
     lost, between, card = LOST_AT[port]
     received = 1000 if port == ("sw2", "m1") else 990
     _, drops = accounted(lost, received, cards={port: {"missed_errors": 4, "errors": 1}})
@@ -148,7 +148,7 @@ def test_a_card_that_says_so_has_the_loss(port):
     assert drops == {}
 
 
-def test_a_listener_too_slow_for_its_card_is_no_loss_of_the_network():
+def test_a_listener_too_slow_for_its_card_is_not_a_network_loss():
     lost = LOST_AT["listener", "eth0"][0]
     slow, _ = accounted(lost, 990, cards={("listener", "eth0"): {"missed_errors": 10}})
     assert (slow.host_lost, slow.network_lost) == (10, 0)
@@ -156,7 +156,7 @@ def test_a_listener_too_slow_for_its_card_is_no_loss_of_the_network():
     assert (cable.host_lost, cable.network_lost) == (0, 10)
 
 
-def test_the_hosts_own_losses():
+def test_losses_in_the_hosts():
     found, drops = accounted({}, 980, stack={"UdpRcvbufErrors": 15})
     assert drops == {SOCKET_BUFFER: 15, BEHIND_CARD: 5}
     assert (found.host_lost, found.network_lost) == (20, 0)
@@ -165,6 +165,6 @@ def test_the_hosts_own_losses():
     assert drops == {TALKER_SOCKET: 5}
 
 
-def test_what_was_counted_before_the_trial_does_not_count():
-    found = account_apart(snapshot(WHOLE), snapshot(WHOLE), 0, 0)
+def test_counts_before_the_trial_do_not_count():
+    found = account_separate_hosts(snapshot(WHOLE), snapshot(WHOLE), 0, 0)
     assert set(found.drops.values()) == {0}

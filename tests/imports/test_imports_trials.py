@@ -1,4 +1,4 @@
-"""Rows become values: units, missing cells, what follows from them, and contradictions."""
+"""Conversion of rows: units, missing cells, derived values and contradictions."""
 
 import pytest
 from hypothesis import assume, given
@@ -8,7 +8,7 @@ from tsnrepro.common.errors import RecordError
 from tsnrepro.common.ethernet import udp_frames, wire_bytes
 from tsnrepro.imports.mapping import MappedTable
 from tsnrepro.imports.readers.row import DataRow
-from tsnrepro.imports.rows import convert, trial_of
+from tsnrepro.imports.trials import convert, trial_of
 
 
 def table(experiment="loss", **fields):
@@ -29,7 +29,7 @@ LOSS = {"column": "loss", "unit": "percent"}
 SENT, LOST, RECEIVED = ({"column": name} for name in ("sent", "lost", "received"))
 
 
-def test_units_words_and_constants():
+def test_units_text_and_constants():
     found = trial(
         {"rate": "500000", "loss": "0.001", "kind": "Dual-Path", "seconds": "30000"},
         configuration={"column": "kind", "values": {"Dual-Path": "frer", "Single": "control"}},
@@ -48,7 +48,7 @@ def test_units_words_and_constants():
 
 
 @pytest.mark.parametrize("nothing", ["", " ", "NA", "nan", None, float("nan"), "-1", -1])
-def test_what_stands_for_nothing_is_missing_and_not_zero(nothing):
+def test_marks_of_missing_values_are_not_zero(nothing):
     found = trial(
         {"rate": 100, "loss": nothing},
         offered_mbps=RATE,
@@ -57,7 +57,7 @@ def test_what_stands_for_nothing_is_missing_and_not_zero(nothing):
     assert found.result == {"offered_mbps": 100}
 
 
-def test_nothing_is_invented():
+def test_missing_fields_stay_missing():
     assert trial({"loss": 0.5}, loss_percent=LOSS).result == {"loss_percent": 0.5}
     assert trial({"loss": 0.5}, loss_percent=LOSS).repetition is None
 
@@ -83,13 +83,13 @@ def test_a_rounded_loss_agrees_with_its_counts_and_the_counts_win(sent, lost, di
 
 
 @pytest.mark.parametrize(
-    ("cells", "said"),
+    ("cells", "message"),
     [
-        ({"sent": 100, "lost": 1, "loss": "2.00"}, "2 is written, the counts give 1"),
+        ({"sent": 100, "lost": 1, "loss": "2.00"}, "loss_percent is 2, but 1 by the counts"),
         ({"sent": 100, "lost": 101}, "101 of 100 datagrams cannot be lost"),
         ({"sent": 100, "lost": 5, "received": 96}, "96 received and 5 lost are not 100 sent"),
         ({"sent": 0, "lost": 0}, "sent: 0 is not above 0"),
-        ({"sent": 1.5, "lost": 0}, "1.5 is not a whole number"),
+        ({"sent": 1.5, "lost": 0}, "1.5 is not an integer"),
         ({"sent": "many", "lost": 0}, "'many' is not a number"),
         ({"loss": 101}, "101 is above 100"),
         ({"loss": -0.5}, "-0.5 is below 0"),
@@ -97,21 +97,21 @@ def test_a_rounded_loss_agrees_with_its_counts_and_the_counts_win(sent, lost, di
         ({}, "there is no column 'loss'"),
     ],
 )
-def test_contradictions_name_row_and_remedy(cells, said):
+def test_contradictions_name_row_and_remedy(cells, message):
     fields = {"sent": SENT, "lost": LOST, "received": RECEIVED, "loss_percent": LOSS}
     fields = {k: v for k, v in fields.items() if v["column"] in cells} or {"loss_percent": LOSS}
-    with pytest.raises(RecordError, match=said) as caught:
+    with pytest.raises(RecordError, match=message) as caught:
         trial(cells, **fields)
     assert caught.value.where == "line 2"
     assert caught.value.remedy
 
 
-def test_a_row_that_measures_nothing():
-    with pytest.raises(RecordError, match="measures nothing"):
+def test_a_row_without_a_measured_value():
+    with pytest.raises(RecordError, match="has no measured value"):
         trial({"rate": 5}, target_mbps=RATE)
 
 
-def test_a_configuration_of_theirs_must_be_translated():
+def test_other_configurations_must_be_translated():
     with pytest.raises(RecordError, match="'tas' is neither control nor frer"):
         trial({"loss": 1}, configuration="tas", loss_percent=LOSS)
     kinds = {"column": "kind", "values": {"A": "frer"}}
@@ -128,7 +128,7 @@ def test_rates_of_frames_and_of_the_wire_become_rates_of_payload(payload, rate):
         assert found.result["offered_mbps"] == pytest.approx(rate * payload / size)
 
 
-def test_the_wire_rate_of_a_full_line_is_the_known_payload_limit():
+def test_the_wire_rate_of_a_full_link_is_the_payload_limit():
     found = trial({"rate": 1000}, payload_bytes=1472, offered_mbps=RATE | {"layer": "wire"})
     assert found.result["offered_mbps"] == pytest.approx(957.087, abs=5e-4)
 
@@ -140,7 +140,7 @@ def test_offered_load_follows_from_count_and_time():
 
 def test_the_tool_and_the_mapping_must_agree():
     assert trial({}, known={"payload_bytes": 1472, "loss_percent": 1.0}).factors["payload_bytes"]
-    with pytest.raises(RecordError, match="the mapping says 1472, the tool printed 1400"):
+    with pytest.raises(RecordError, match="1472 in the mapping, 1400 in the tool's output"):
         trial({}, known={"payload_bytes": 1400, "loss_percent": 1.0})
 
 
@@ -169,21 +169,21 @@ def test_round_trips_are_halved_and_one_way_latencies_are_not():
         ("1761180758000000000", {"unit": "ns"}, "2025-10-23T00:52:38+00:00"),
     ],
 )
-def test_moments(cell, options, expected):
+def test_timestamps(cell, options, expected):
     found = trial({"t": cell, "loss": 1}, loss_percent=LOSS, started={"column": "t"} | options)
     assert found.started == expected
 
 
 @pytest.mark.parametrize(
-    ("cell", "options", "said"),
+    ("cell", "options", "message"),
     [
-        ("2025-10-23 09:52:38", {}, "names no time zone"),
+        ("2025-10-23 09:52:38", {}, "has no time zone"),
         ("23rd of October", {}, "ISO 8601"),
         ("2025-10-23 09:52:38", {"timezone": "Moon/Crater"}, "Moon/Crater"),
     ],
 )
-def test_moments_that_are_none(cell, options, said):
-    with pytest.raises(RecordError, match=said):
+def test_invalid_timestamps(cell, options, message):
+    with pytest.raises(RecordError, match=message):
         trial({"t": cell, "loss": 1}, loss_percent=LOSS, started={"column": "t"} | options)
 
 
@@ -193,7 +193,7 @@ def test_nested_columns():
 
 
 @given(st.dictionaries(st.sampled_from(["loss", "rate"]), st.floats(0.1, 99), min_size=2))
-def test_a_trial_is_named_by_everything_in_it(cells):
+def test_the_name_depends_on_everything_in_a_trial(cells):
     fields = {"loss_percent": LOSS, "offered_mbps": RATE}
     one, same = trial(cells, **fields), trial(dict(cells), **fields)
     other = trial(cells | {"loss": cells["loss"] / 2}, **fields)

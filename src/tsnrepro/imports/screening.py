@@ -1,4 +1,4 @@
-"""Files that are not measurements: errors, usage texts, pages, and what says it is simulated."""
+"""Screening of files for content that is not a measurement, and for marks of generated data."""
 
 import re
 
@@ -6,10 +6,10 @@ from tsnrepro.common.errors import TsnreproError
 
 
 class NoMeasurementError(TsnreproError):
-    """A file that holds no measurement; ``what`` says why."""
+    """A file is not a measurement; ``what`` is the reason."""
 
 
-# Only the beginning says what a file is; a log of a gigabyte is not searched for words.
+# Only the beginning of a file is searched, which shows what it is; logs may have gigabytes.
 HEAD_BYTES = 65536
 _SHOWN = 160
 
@@ -23,19 +23,19 @@ _ERROR = re.compile(
 )
 _MARKUP = re.compile(rb"^\s*<(?:!doctype html|html)", re.IGNORECASE)
 _POINTER = b"version https://git-lfs.github.com/spec/"
-_MADE = (
+_ORIGIN = (
     r"simula(?:tion|tions|ted?|tes|ting|tor|tors)|synthetic(?:ally)?|synthesi[sz]ed|fabricated"
     r"|made-up|ns-?3|omnet(?:\+\+)?|inet framework|monte[ -]carlo"
 )
 _DATA = r"(?:data(?:set)?|results?|samples?|values?|numbers?)"
 _NEGATED = re.compile(
     r'"[\w ]{1,60}"\s*:\s*(?:false|null|0|"(?:no|none|false)")(?![\w.])'
-    rf"|\b(?:not|no|non|never|without|nor|neither)[ -](?:an? |any )?(?:{_MADE})\b"
-    rf"|\b(?:{_MADE}|generated)\s*[:=]\s*(?:false|no|none|0)\b"
+    rf"|\b(?:not|no|non|never|without|nor|neither)[ -](?:an? |any )?(?:{_ORIGIN})\b"
+    rf"|\b(?:{_ORIGIN}|generated)\s*[:=]\s*(?:false|no|none|0)\b"
 )
 _GENERATED = re.compile(
     r'"(?:is_)?(?:generated|mock|fake)"\s*:\s*(?:true|1|"(?:true|yes)")'
-    rf"|(?<![a-z])(?:{_MADE}|randomly generated"
+    rf"|(?<![a-z])(?:{_ORIGIN}|randomly generated"
     rf"|(?:generated|mock(?:ed)?|fake|dummy|placeholder) {_DATA})(?![a-z])"
 )
 _STEMS = (
@@ -44,14 +44,14 @@ _STEMS = (
 )
 
 
-def refuse_empty(data: bytes) -> None:
-    """Raise for a file whose beginning is not data at all.
+def check_has_data(data: bytes) -> None:
+    """Check that the beginning of a file is data of some kind.
 
     Raises
     ------
     NoMeasurementError
-        It is empty, holds only NUL bytes or white space, is a page of a web server, or stands for
-        a file that was not fetched.
+        It is empty, consists of NUL bytes or white space, is an HTML page, or is a pointer to a
+        file that was not fetched.
     """
     if not data.strip(b"\0 \t\r\n"):
         raise NoMeasurementError("it is empty" if not data else "it holds only NUL and white space")
@@ -63,19 +63,19 @@ def refuse_empty(data: bytes) -> None:
         raise NoMeasurementError("it is an HTML page")
 
 
-def complaint(text: str) -> str | None:
-    """Return what a text says that is an error message or a usage text, else None."""
+def error_in(text: str) -> str | None:
+    """Return the reason why a text is not a measurement if it is an error or usage message."""
     head = text[:HEAD_BYTES]
     if match := _ERROR.search(head):
         return f"it is an error message: {match.group().strip()[:_SHOWN]}"
     return "it is a usage text" if _USAGE.search(head) else None
 
 
-def says_generated(text: str) -> str | None:
-    """Return the words by which a text says that its numbers are not measured, else None."""
+def generated_mark(text: str) -> str | None:
+    """Return the part of a text that declares its numbers generated instead of measured."""
     head = text[:HEAD_BYTES].lower()
-    # Few files have any of these letters, and finding none is quicker than matching words.
-    if not any(letters in head for letters in _STEMS):
+    # Few files contain any of the stems, and searching for them is faster than the expressions.
+    if not any(stem in head for stem in _STEMS):
         return None
     match = _GENERATED.search(_NEGATED.sub("", head))
     return match.group() if match else None

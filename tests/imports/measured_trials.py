@@ -1,4 +1,4 @@
-"""Trials in the form that our own experiments record them, with numbers of a simple model."""
+"""Trials as the experiments record them, with numbers of a simple model."""
 
 import json
 
@@ -16,8 +16,8 @@ PLACES = (
 CONFIGURATIONS = ("control", "frer")
 
 
-def write_own_trials(root, repetitions=3, seed=5):
-    """Fill a store with a sweep, TCP and latency trials and return the three manifests' paths."""
+def write_trials(root, repetitions=3, seed=5):
+    """Write a sweep, TCP and latency trials to a store and return the paths of their manifests."""
     rng = np.random.default_rng(seed)
     make = {"loss": _loss, "tcp": _tcp, "latency": _latency}
     paths = {}

@@ -1,16 +1,16 @@
-"""Where every datagram of a trial went, on hosts that are machines of their own.
+"""Where every datagram of a trial went, on separate hosts.
 
-The equation is that of :mod:`tsnrepro.records.accounting`. Nobody sees there what a cable, a card
-or a chip without a counter lost: what is missing between two places that count, and that no
-counter between them has, is named "between" the two. So nothing stays unaccounted, and a place
-whose count is not known is never taken for one that lost nothing. What a card says that it did not
-take, because it had no room or the frame was damaged, is named after the card.
+The equation is that of :mod:`tsnrepro.records.accounting`. Cables, and cards and chips without
+counters, lose frames unseen. Datagrams that are missing between two counting stations, and that no
+counter between them has, are attributed to "between" the two. So nothing stays unaccounted, and a
+location without a counter is never taken for one without loss. Receive errors of a card, such as
+missing buffers and damaged frames, are attributed to the card.
 """
 
 from tsnrepro.common.topology import CARD, HOST_PORT, LISTENER, SWITCHES, TALKER
 from tsnrepro.records.accounting import (
     BEHIND_CARD,
-    OF_LISTENER,
+    LISTENER_COUNTERS,
     TALKER_QUEUE,
     TALKER_SOCKET,
     Accounting,
@@ -21,35 +21,36 @@ from tsnrepro.tools.frerctl import FrameCounts
 _SENDING, _RECEIVING = SWITCHES
 
 
-def account_apart(before: Snapshot, after: Snapshot, sent: int, received: int) -> Accounting:
+def account_separate_hosts(
+    before: Snapshot, after: Snapshot, sent: int, received: int
+) -> Accounting:
     """Account for the datagrams of one trial.
 
     Parameters
     ----------
     before, after
-        The counters of all hosts, read while no traffic was on its path.
+        The counters of all hosts, read while no traffic was in flight.
     sent, received
-        Datagrams that the sending program handed to its socket, and that the receiving program
-        read from its own.
+        As for :func:`tsnrepro.records.accounting.account`.
     """
-    counted = _CountsApart(before, after)
+    counted = _OptionalCounts(before, after)
     left = counted.frames(TALKER, CARD, "out") or 0
     arrived = counted.frames(_SENDING, HOST_PORT, "in") or 0
     queued = counted.dropped(TALKER, CARD, left - arrived)
     drops = {TALKER_SOCKET: sent - left, TALKER_QUEUE: queued}
-    between = counted.beyond_the_card(_SENDING, HOST_PORT, left - arrived - queued, drops)
+    between = counted.without_rx_errors(_SENDING, HOST_PORT, left - arrived - queued, drops)
     drops[_between(TALKER, _SENDING)] = between
     departed = _departed(counted, arrived)
-    came = _over_the_paths(counted, arrived, departed, drops)
+    came = _over_member_paths(counted, arrived, departed, drops)
     eliminated = counted.at(_RECEIVING, "eliminated")
-    refused = {
+    rejected = {
         f"recovery: {reason}": counted.at(_RECEIVING, reason) for reason in ("rogue", "tagless")
     }
-    passed = came - eliminated - sum(refused.values())
-    drops |= refused | _to_the_listener(counted, passed) | _at_the_listener(counted, received)
+    passed = came - eliminated - sum(rejected.values())
+    drops |= rejected | _to_listener(counted, passed) | _at_listener(counted, received)
     return Accounting(
         sent=sent,
-        # As elsewhere: the frame on the first path is the original.
+        # As in account(): the frame on the first path is the original.
         copies=sum(departed[1:]),
         received=received,
         eliminated=eliminated,
@@ -57,8 +58,8 @@ def account_apart(before: Snapshot, after: Snapshot, sent: int, received: int) -
     )
 
 
-class _CountsApart(CounterDifferences):
-    """The differences over a trial, where None is a place that nothing counts at."""
+class _OptionalCounts(CounterDifferences):
+    """The differences over a trial; None is a port without a counter of the stream."""
 
     def __init__(self, before: Snapshot, after: Snapshot) -> None:
         super().__init__(before, after)
@@ -73,22 +74,22 @@ class _CountsApart(CounterDifferences):
         return counted.stream_frames
 
     def dropped(self, host: str, port: str, missing: int) -> int:
-        """Return the frames of any kind that a port counts as dropped, as far as some are missing.
+        """Return the frames, of any stream, that a port dropped, limited to the missing ones.
 
-        A switch that counts for itself has them in ``dropped``; else queue and driver do.
+        A switch with counters in hardware has them in ``dropped``; else queue and driver do.
         """
-        if own := self.after[host].station.get("dropped"):
-            frames = own[port] - self.before[host].station["dropped"][port]
+        if hardware := self.after[host].station.get("dropped"):
+            frames = hardware[port] - self.before[host].station["dropped"][port]
         elif port in self.after[host].queues:
             frames = self.queue_dropped(host, port) + self.transmit_dropped(host, port)
         else:
             frames = self.transmit_dropped(host, port)
         return min(max(0, frames), max(0, missing))
 
-    def beyond_the_card(self, host: str, port: str, missing: int, drops: dict[str, int]) -> int:
-        """Add what a card says that it did not take of what is missing; return what is left.
+    def without_rx_errors(self, host: str, port: str, missing: int, drops: dict[str, int]) -> int:
+        """Attribute missing frames to a card's receive errors; return how many are left.
 
-        It counts frames of any kind, so it cannot have more of the stream's than are missing.
+        The errors are of any stream, so no more than the missing frames are attributed.
         """
         for reason, frames in self.rx_errors(host, port).items():
             if (taken := min(max(0, frames), max(0, missing))) > 0:
@@ -98,18 +99,18 @@ class _CountsApart(CounterDifferences):
 
 
 def _at_card(host: str, port: str, reason: str) -> str:
-    place = host if port == CARD else f"{host} {port}"
-    return f"card of {place}, {reason}"
+    name = host if port == CARD else f"{host} {port}"
+    return f"card of {name}, {reason}"
 
 
 def _between(one: str, other: str) -> str:
     return f"between {one} and {other}"
 
 
-def _departed(counted: _CountsApart, arrived: int) -> list[int]:
+def _departed(counted: _OptionalCounts, arrived: int) -> list[int]:
     """Return the frames that the first switch sent over each path.
 
-    Where its ports do not count the stream's, each path in use is taken to be sent all that came.
+    Each path in use is assumed to be sent all frames that arrived if its port does not count them.
     """
     known = [counted.frames(_SENDING, member, "out") for member in counted.members]
     in_use = counted.after[_SENDING].station.get("replicates", len(known))
@@ -119,10 +120,10 @@ def _departed(counted: _CountsApart, arrived: int) -> list[int]:
     ]
 
 
-def _over_the_paths(
-    counted: _CountsApart, arrived: int, departed: list[int], drops: dict[str, int]
+def _over_member_paths(
+    counted: _OptionalCounts, arrived: int, departed: list[int], drops: dict[str, int]
 ) -> int:
-    """Add what was lost on the way to the second switch, and return what came there."""
+    """Add the losses up to the second switch; return the frames that arrived there."""
     came = 0
     if departed[0] != arrived:
         drops[f"inside {_SENDING}"] = arrived - departed[0]
@@ -131,18 +132,18 @@ def _over_the_paths(
         into = counted.frames(_RECEIVING, member, "in") or 0
         missing = departed[path] - into
         queued = counted.dropped(_SENDING, member, missing)
-        # A chip may count what it has no room for where it came in.
+        # A chip may count frames without a buffer at their ingress port.
         if at_host_port and path == 0:
             queued += counted.dropped(_SENDING, HOST_PORT, missing - queued)
         drops[f"{_SENDING} queue {member}"] = queued
-        between = counted.beyond_the_card(_RECEIVING, member, missing - queued, drops)
+        between = counted.without_rx_errors(_RECEIVING, member, missing - queued, drops)
         drops[_between(f"{_SENDING} {member}", f"{_RECEIVING} {member}")] = between
         came += into
     return came
 
 
-def _to_the_listener(counted: _CountsApart, passed: int) -> dict[str, int]:
-    """Return what was lost between recovery and the listener's card."""
+def _to_listener(counted: _OptionalCounts, passed: int) -> dict[str, int]:
+    """Return the losses between recovery and the listener's card."""
     drops = {}
     left = counted.frames(_RECEIVING, HOST_PORT, "out")
     if left is not None and left != passed:
@@ -151,20 +152,20 @@ def _to_the_listener(counted: _CountsApart, passed: int) -> dict[str, int]:
     missing = out - (counted.frames(LISTENER, CARD, "in") or 0)
     queued = counted.dropped(_RECEIVING, HOST_PORT, missing)
     drops[f"{_RECEIVING} queue {HOST_PORT}"] = queued
-    between = counted.beyond_the_card(LISTENER, CARD, missing - queued, drops)
+    between = counted.without_rx_errors(LISTENER, CARD, missing - queued, drops)
     drops[_between(_RECEIVING, LISTENER)] = between
     return drops
 
 
-def _at_the_listener(counted: _CountsApart, received: int) -> dict[str, int]:
-    """Return what the listener's kernel says that it dropped, and what else its program lacks."""
+def _at_listener(counted: _OptionalCounts, received: int) -> dict[str, int]:
+    """Return the drops that the listener's kernel counts, and what else its program missed."""
     came = counted.frames(LISTENER, CARD, "in") or 0
     left = came - received
     drops = {}
-    for place, counters in OF_LISTENER.items():
+    for location, counters in LISTENER_COUNTERS.items():
         frames = sum(counted.stack(LISTENER, name) for name in counters)
-        # The kernel counts datagrams of any kind.
-        drops[place] = min(max(0, frames), max(0, left))
-        left -= drops[place]
+        # The kernel counts datagrams of any stream.
+        drops[location] = min(max(0, frames), max(0, left))
+        left -= drops[location]
     drops[BEHIND_CARD] = left
     return drops

@@ -1,4 +1,4 @@
-"""CSV: one row a line, columns by the names in the first line or by the mapping."""
+"""CSV: one row per line; columns are named by the header or by the mapping."""
 
 import csv
 import io
@@ -6,8 +6,8 @@ import io
 from tsnrepro.common.errors import RecordError
 from tsnrepro.imports.files import SourceFile
 from tsnrepro.imports.mapping import MappedTable
-from tsnrepro.imports.readers.row import DataRow, FileRows, there_are
-from tsnrepro.imports.refusal import NoMeasurementError, complaint
+from tsnrepro.imports.readers.row import DataRow, FileRows, names_available
+from tsnrepro.imports.screening import NoMeasurementError, error_in
 
 
 def read(file: SourceFile, table: MappedTable) -> FileRows:
@@ -16,16 +16,16 @@ def read(file: SourceFile, table: MappedTable) -> FileRows:
     Raises
     ------
     NoMeasurementError
-        The file is an error message or a usage text, or has names but no rows.
+        The file is an error or usage message, or has a header but no rows.
     RecordError
-        A needed column is missing, the columns have one name twice, or the text is not CSV.
+        A required column is missing or ambiguous, or the text is not CSV.
     """
     text = file.text(table.csv.encoding)
     try:
         return _read(text, table)
     except csv.Error as error:
-        if said := complaint(text):
-            raise NoMeasurementError(said) from error
+        if reason := error_in(text):
+            raise NoMeasurementError(reason) from error
         raise RecordError(f"not CSV: {error}", "", "Correct the delimiter") from error
 
 
@@ -42,15 +42,15 @@ def _read(text: str, table: MappedTable) -> FileRows:
     names = options.columns or next(lines, (0, []))[1]
     needed = [source.column for source in table.fields.values() if source.column]
     if absent := [name for name in needed if name not in names]:
-        if said := complaint(text):
-            raise NoMeasurementError(said)
+        if reason := error_in(text):
+            raise NoMeasurementError(reason)
         raise RecordError(
             f"there is no column '{absent[0]}'",
             f"line {options.skip_lines + 1}",
-            f"{there_are(names)}; correct the column or the delimiter",
+            f"{names_available(names)}; correct the column or the delimiter",
         )
-    if twice := sorted({name for name in names if name in needed and names.count(name) > 1}):
-        raise RecordError(f"two columns are called '{twice[0]}'", "line 1", "Rename one")
+    if repeated := sorted({name for name in names if name in needed and names.count(name) > 1}):
+        raise RecordError(f"two columns are named '{repeated[0]}'", "line 1", "Rename one")
     first, last = table.row_range or (1, len(text))
     rows, skipped = [], []
     for number, (line, cells) in enumerate(lines, start=1):

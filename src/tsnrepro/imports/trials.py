@@ -1,4 +1,4 @@
-"""From a row of theirs to a trial of ours: values with units, what follows from them, its name."""
+"""Conversion of a data set's rows to trials: units, derived values, names."""
 
 import hashlib
 import math
@@ -13,13 +13,20 @@ from tsnrepro.common.errors import RecordError
 from tsnrepro.common.ethernet import udp_frames, wire_bytes
 from tsnrepro.config.base import CONFIGURATIONS
 from tsnrepro.imports import units
-from tsnrepro.imports.mapping import NEEDED, NOTHING, FieldSource, MappedTable, RowRule, Scalar
+from tsnrepro.imports.mapping import (
+    MISSING_VALUES,
+    REQUIRED_FIELDS,
+    FieldSource,
+    MappedTable,
+    RowRule,
+    Scalar,
+)
 from tsnrepro.imports.readers.row import DataRow, numbers_of
-from tsnrepro.records.columns import STATISTICS, NumberColumn, column_of
-from tsnrepro.records.store import canonical
+from tsnrepro.records.columns import STATISTICS, Column, column_of
+from tsnrepro.records.files import canonical_json
 
 FACTORS = ("configuration", "payload_bytes", "target_mbps", "duration_s")
-"""Fields that say what was measured; the others, but for those below, what came out."""
+"""Fields that are factors of a trial; the others, except those below, are its result."""
 _NUMBERING = ("repetition", "order", "started")
 _OUTCOMES = {
     "loss": ("loss_percent", "offered_mbps", "delivered_mbps"),
@@ -27,20 +34,20 @@ _OUTCOMES = {
     "latency": STATISTICS,
 }
 _FACTOR = {"target_mbps": "rate_mbps"}
-# A tool's own statement and the mapping's may differ by what a name or a display rounds off.
+# Values of a tool and of the mapping may differ by the rounding of a name or a display.
 _AGREEMENT = 0.005
-# A printed percentage may be off by half of its last digit, and a little for double rounding.
+# A printed percentage may be off by half of its last digit, and more after double rounding.
 _LAST_DIGIT = 0.6
-# Nanoseconds since 1970 are below 1e19; what is beyond is a mistake.
-_LARGEST = 1e19
+# Nanoseconds since 1970 are below 1e19; larger numbers are errors.
+_MAX_NUMBER = 1e19
 
 
 @dataclass(frozen=True)
 class ImportedTrial:
-    """A trial that others measured.
+    """A trial of an imported data set.
 
-    Its name carries a digest of all that the record says of it: the same row of the same file gives
-    the same trial at every import, and a changed file or mapping gives another beside it.
+    Its name includes a digest of its whole record, so that the same row of the same file is the
+    same trial in every import, and a changed file or mapping adds another.
     """
 
     experiment: str
@@ -57,11 +64,11 @@ class ImportedTrial:
     def digest(self) -> str:
         """SHA-256 (10 hex digits) of everything in the trial."""
         identity = [getattr(self, each.name) for each in fields(self)]
-        return hashlib.sha256(canonical(identity)).hexdigest()[:10]
+        return hashlib.sha256(canonical_json(identity)).hexdigest()[:10]
 
     @property
     def label(self) -> str:
-        """Short and readable, as those of our own trials: ``frer-1472B-500M``."""
+        """Short and readable, as for measured trials: ``frer-1472B-500M``."""
         parts = [self.factors["configuration"]]
         for name, suffix in (("payload_bytes", "B"), ("rate_mbps", "M")):
             if self.factors.get(name) is not None:
@@ -77,48 +84,48 @@ class ImportedTrial:
 
 
 @dataclass
-class Converted:
-    """The values of one row in our units, before and after they are checked."""
+class ConvertedRow:
+    """The values of one row in the units of the fields."""
 
-    place: str
+    location: str
     values: dict[str, Any] = field(default_factory=dict)
     digits: dict[str, float] = field(default_factory=dict)
-    """The unit of the last digit that was written, in our units."""
+    """The unit in the last place of each value, in the unit of its field."""
 
     def numbers(self) -> dict[str, float]:
         """Return the values that are numbers."""
         return numbers_of(self.values)
 
 
-def chosen(row: DataRow, where: Mapping[str, Scalar]) -> bool:
-    """Tell whether all columns of a row have the given values."""
-    return all(_same(row.cell(name), wanted) for name, wanted in where.items())
+def matches(row: DataRow, where: Mapping[str, Scalar]) -> bool:
+    """Return whether all columns of a row have the given values."""
+    return all(_equal(row.cell(name), wanted) for name, wanted in where.items())
 
 
-def reason_for(row: DataRow, rules: list[RowRule]) -> str | None:
-    """Return the reason of the first rule that chooses a row, else None."""
-    return next((rule.reason for rule in rules if chosen(row, rule.where)), None)
+def matching_reason(row: DataRow, rules: list[RowRule]) -> str | None:
+    """Return the reason of the first rule that a row matches, else None."""
+    return next((rule.reason for rule in rules if matches(row, rule.where)), None)
 
 
-def convert(row: DataRow, table: MappedTable, groups: Mapping[str, str | None]) -> Converted:
-    """Return the values that a mapping takes from a row, in our units; what is missing is absent.
+def convert(row: DataRow, table: MappedTable, groups: Mapping[str, str | None]) -> ConvertedRow:
+    """Return the fields of a row in their units, without missing ones.
 
     Parameters
     ----------
     row
-        As the reader gave it.
+        The row, as read.
     table
-        The part of the mapping that it belongs to.
+        The table of the mapping.
     groups
-        The parts of the file's name, by the groups of ``name_pattern``.
+        The groups of ``name_pattern`` in the file's name.
 
     Raises
     ------
     RecordError
-        A cell is not a number, word or time of its field, or contradicts what the tool printed.
-        The message names the row, the cell and the remedy; the caller knows the file.
+        A cell is not a number, text or time of its field, or contradicts the tool's output; the
+        caller adds the file.
     """
-    converted = Converted(row.place, dict(row.known))
+    converted = ConvertedRow(row.location, dict(row.known))
     for name, source in table.fields.items():
         column = column_of(table.experiment, name)
         if column is None:
@@ -126,11 +133,11 @@ def convert(row: DataRow, table: MappedTable, groups: Mapping[str, str | None]) 
         cell = _cell(row, source, groups)
         if _is_missing(cell, source):
             continue
-        value = _value(cell, column, name, source, row.place)
+        value = _value(cell, column, name, source, row.location)
         if column.quantity in ("share", "time") and isinstance(value, int | float):
             converted.digits[name] = _last_digit(cell, column, source)
         if name in row.known:
-            _check_agreement(name, row.known[name], value, row.place)
+            _check_agreement(name, row.known[name], value, row.location)
         else:
             converted.values[name] = value
     _to_payload_layer(converted.values, table)
@@ -142,37 +149,37 @@ def convert(row: DataRow, table: MappedTable, groups: Mapping[str, str | None]) 
 
 
 def trial_of(
-    converted: Converted, table: MappedTable, source: dict[str, Any], failure: str | None = None
+    converted: ConvertedRow, table: MappedTable, source: dict[str, Any], failure: str | None = None
 ) -> ImportedTrial:
-    """Return the trial of a converted row, completed by what follows from its numbers.
+    """Return the trial of a converted row, completed by derived values.
 
     Raises
     ------
     RecordError
-        A needed field is missing, a number is out of its range, or numbers contradict each other.
+        A required field is missing, a number is out of range, or numbers contradict each other.
     """
-    values, place = converted.values, converted.place
-    if absent := [name for name in NEEDED[table.experiment] if name not in values]:
+    values, location = converted.values, converted.location
+    if absent := [name for name in REQUIRED_FIELDS[table.experiment] if name not in values]:
         raise RecordError(
-            f"the row says no {absent[0]}", place, "Give a constant, or skip such rows"
+            f"the row has no {absent[0]}", location, "Give a constant, or skip such rows"
         )
     if values["configuration"] not in CONFIGURATIONS:
         raise RecordError(
             f"the configuration '{values['configuration']}'"[:100] + " is neither control nor frer",
-            place,
+            location,
             "Translate it under values, or skip such rows",
         )
     if failure is None:
-        complete(converted, table)
+        check_and_complete(converted, table)
         if not any(name in values for name in _OUTCOMES[table.experiment]):
             raise RecordError(
-                f"the row measures nothing: none of {', '.join(_OUTCOMES[table.experiment])}",
-                place,
-                "Name its columns under fields, or skip such rows; failed keeps them as failed",
+                f"the row has no measured value: none of {', '.join(_OUTCOMES[table.experiment])}",
+                location,
+                "Add its columns to fields, or select such rows by skip or failed",
             )
     factors = {_FACTOR.get(name, name): values[name] for name in FACTORS if name in values}
-    outside = (*FACTORS, *_NUMBERING)
-    result = {} if failure else {k: v for k, v in values.items() if k not in outside}
+    excluded = (*FACTORS, *_NUMBERING)
+    result = {} if failure else {k: v for k, v in values.items() if k not in excluded}
     if table.experiment == "latency" and not failure:
         result["quantity"] = "one way" if table.latency_quantity == "one way" else "half round trip"
     return ImportedTrial(
@@ -186,21 +193,21 @@ def trial_of(
     )
 
 
-def complete(converted: Converted, table: MappedTable) -> None:
-    """Check a measured row's numbers against their limits, and add those that others determine.
+def check_and_complete(converted: ConvertedRow, table: MappedTable) -> None:
+    """Check a measured row's numbers against their limits, and add derived ones.
 
     Raises
     ------
     RecordError
-        A number is out of its range, or counts contradict each other.
+        A number is out of range, or counts contradict each other.
     """
     for name, value in converted.numbers().items():
         column = column_of(table.experiment, name)
-        if column and (trouble := column.trouble(value)):
+        if column and (problem := column.problem_of(value)):
             raise RecordError(
-                f"{name}: {trouble}",
-                converted.place,
-                "Correct its unit, list what stands for nothing under missing, or skip such rows",
+                f"{name}: {problem}",
+                converted.location,
+                "Correct its unit, list marks of missing values under missing, or skip such rows",
             )
     if table.experiment == "loss":
         _complete_loss(converted)
@@ -220,13 +227,13 @@ def _cell(row: DataRow, source: FieldSource, groups: Mapping[str, str | None]) -
 def _is_missing(cell: Any, source: FieldSource) -> bool:
     if cell is None or (isinstance(cell, float) and math.isnan(cell)):
         return True
-    if isinstance(cell, str) and cell.strip() in NOTHING:
+    if isinstance(cell, str) and cell.strip() in MISSING_VALUES:
         return True
-    return any(_same(cell, nothing) for nothing in source.missing)
+    return any(_equal(cell, mark) for mark in source.missing)
 
 
-def _same(cell: Any, wanted: Scalar) -> bool:
-    """Tell whether a cell has a value; 1, 1.0 and "1" are the same, and so are true and "TRUE"."""
+def _equal(cell: Any, wanted: Scalar) -> bool:
+    """Return whether a cell has a value; 1, 1.0 and "1" are equal, and so are true and "TRUE"."""
     if isinstance(cell, bool) or isinstance(wanted, bool):
         return str(cell).lower() == str(wanted).lower()
     if cell == wanted or str(cell).strip() == str(wanted):
@@ -237,25 +244,26 @@ def _same(cell: Any, wanted: Scalar) -> bool:
         return False
 
 
-def _value(cell: Any, column: NumberColumn, name: str, source: FieldSource, place: str) -> Any:
+def _value(cell: Any, column: Column, name: str, source: FieldSource, location: str) -> Any:
     if source.values:
-        translated = [ours for word, ours in source.values.items() if _same(cell, word)]
-        if translated and (column.quantity == "word" or isinstance(translated[0], int | float)):
+        translated = [value for key, value in source.values.items() if _equal(cell, key)]
+        if translated and (column.quantity == "text" or isinstance(translated[0], int | float)):
             return translated[0]
-        if column.quantity == "word" or translated:
-            said = f"'{translated[0]}' is not a number" if translated else "no value is given"
+        if column.quantity == "text" or translated:
+            what = f"'{translated[0]}' is not a number" if translated else "no value is given"
             known = ", ".join(source.values)
-            raise RecordError(f"{name}: {said} for '{cell}'"[:200], place, f"values has: {known}")
-    if column.quantity == "word":
+            where, remedy = location, f"values has: {known}"
+            raise RecordError(f"{name}: {what} for '{cell}'"[:200], where, remedy)
+    if column.quantity == "text":
         return str(cell)
-    if column.quantity == "moment":
-        return _moment(cell, name, source, place)
+    if column.quantity == "timestamp":
+        return _timestamp(cell, name, source, location)
     by = units.factor(column.quantity, source.unit or column.unit, column.unit)
-    value = units.scaled(_number(cell, name, place), by)
-    return int(value) if column.whole and value == int(value) else value
+    value = units.scaled(_number(cell, name, location), by)
+    return int(value) if column.integer and value == int(value) else value
 
 
-def _number(cell: Any, name: str, place: str) -> int | float:
+def _number(cell: Any, name: str, location: str) -> int | float:
     text = str(cell).strip()
     try:
         if isinstance(cell, int | float) and not isinstance(cell, bool):
@@ -265,45 +273,45 @@ def _number(cell: Any, name: str, place: str) -> int | float:
     except ValueError:
         raise RecordError(
             f"{name}: '{text[:60]}' is not a number",
-            place,
-            "If it stands for nothing, list it under missing; else skip such rows",
+            location,
+            "If it marks a missing value, list it under missing; else skip such rows",
         ) from None
-    if not -_LARGEST <= number <= _LARGEST:
+    if not -_MAX_NUMBER <= number <= _MAX_NUMBER:
         raise RecordError(
-            f"{name}: {text[:60]} is beyond {_LARGEST:g}", place, "List it under missing"
+            f"{name}: {text[:60]} is beyond {_MAX_NUMBER:g}", location, "List it under missing"
         )
     return number
 
 
-def _moment(cell: Any, name: str, source: FieldSource, place: str) -> str:
-    """Return a time of day as ISO 8601 in UTC; with a unit, a number since 1970."""
+def _timestamp(cell: Any, name: str, source: FieldSource, location: str) -> str:
+    """Return a timestamp as ISO 8601 in UTC; with a unit, a cell is a number since 1970."""
     try:
         if source.unit:
             scale = units.factor("time", source.unit, "us")
-            since = int(units.scaled(_number(cell, name, place), scale))
+            since = int(units.scaled(_number(cell, name, location), scale))
             return (datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=since)).isoformat()
         moment = datetime.fromisoformat(str(cell).strip())
         if moment.tzinfo is None:
             if source.timezone is None:
                 raise RecordError(
-                    f"{name}: '{cell}' names no time zone", place, "Add timezone: UTC or another"
+                    f"{name}: '{cell}' has no time zone", location, "Add timezone: UTC or another"
                 )
             moment = moment.replace(tzinfo=ZoneInfo(source.timezone))
         return moment.astimezone(UTC).isoformat()
-    # Time zones are looked up as files: what is none of them may be a folder.
+    # Time zones are looked up as files, and the name may be that of a folder.
     except (ValueError, KeyError, OverflowError, OSError) as error:
-        raise RecordError(f"{name}: {error}"[:200], place, "Write times as in ISO 8601") from error
+        raise RecordError(f"{name}: {error}"[:200], location, "Write times in ISO 8601") from error
 
 
-def _last_digit(cell: Any, column: NumberColumn, source: FieldSource) -> float:
-    """Return what one unit of the last written digit is, in our unit."""
+def _last_digit(cell: Any, column: Column, source: FieldSource) -> float:
+    """Return the unit in the last place of a cell, in the field's unit."""
     digits, _, exponent = str(cell).strip().lower().partition("e")
     power = (int(exponent) if exponent else 0) - len(digits.partition(".")[2])
-    own = units.factor(column.quantity, source.unit or column.unit, column.unit)
-    return float(own) * 10.0 ** min(max(power, -300), 300)
+    by = units.factor(column.quantity, source.unit or column.unit, column.unit)
+    return float(by) * 10.0 ** min(max(power, -300), 300)
 
 
-def _check_agreement(name: str, known: Any, given: Any, place: str) -> None:
+def _check_agreement(name: str, known: Any, given: Any, location: str) -> None:
     agree = known == given or (
         isinstance(known, int | float)
         and isinstance(given, int | float)
@@ -311,19 +319,19 @@ def _check_agreement(name: str, known: Any, given: Any, place: str) -> None:
     )
     if not agree:
         raise RecordError(
-            f"{name}: the mapping says {given}, the tool printed {known}",
-            place,
-            f"Correct the mapping, or leave {name} to the tool",
+            f"{name}: {given} in the mapping, {known} in the tool's output",
+            location,
+            f"Correct the mapping, or leave {name} out of it",
         )
 
 
-# --- what follows from the numbers --------------------------------------------------------------
+# --- derived values ---------------------------------------------------------------------------
 
 
 def _to_payload_layer(values: dict[str, Any], table: MappedTable) -> None:
-    """Turn rates of frames or of the wire into rates of UDP payload."""
+    """Convert frame rates and wire rates to payload rates."""
     payload = values.get("payload_bytes")
-    # A payload that is missing or cannot be is reported with the row's other fields.
+    # A missing or impossible payload is reported with the row's other fields.
     if not isinstance(payload, int | float) or not 1 <= payload <= 65507:
         return
     for name, source in table.fields.items():
@@ -333,9 +341,9 @@ def _to_payload_layer(values: dict[str, Any], table: MappedTable) -> None:
             values[name] = values[name] * payload / sum(occupied)
 
 
-def _complete_loss(converted: Converted) -> None:
-    """Add counts and the loss where others determine them, and refuse those that disagree."""
-    values, place = converted.values, converted.place
+def _complete_loss(converted: ConvertedRow) -> None:
+    """Add counts and the loss if others determine them, and raise for contradictions."""
+    values, location = converted.values, converted.location
     sent, received, lost = (values.get(name) for name in ("sent", "received", "lost"))
     if sent is not None:
         if lost is None and received is not None:
@@ -343,10 +351,10 @@ def _complete_loss(converted: Converted) -> None:
         elif received is None and lost is not None:
             received = values["received"] = sent - lost
         if lost is not None and not 0 <= lost <= sent:
-            raise RecordError(f"{lost} of {sent} datagrams cannot be lost", place, _COUNTS)
+            raise RecordError(f"{lost} of {sent} datagrams cannot be lost", location, _COUNTS)
         if received is not None and lost is not None and received + lost != sent:
             raise RecordError(
-                f"{received} received and {lost} lost are not {sent} sent", place, _COUNTS
+                f"{received} received and {lost} lost are not {sent} sent", location, _COUNTS
             )
     if sent and lost is not None:
         exact = 100 * lost / sent
@@ -361,12 +369,12 @@ def _complete_loss(converted: Converted) -> None:
 _COUNTS = "Correct the columns of the counts, or leave out the one that is wrong"
 
 
-def _check_loss(converted: Converted, exact: float) -> None:
+def _check_loss(converted: ConvertedRow, exact: float) -> None:
     written = converted.values["loss_percent"]
     tolerance = _LAST_DIGIT * converted.digits.get("loss_percent", 0.0) + 1e-9 * exact
     if abs(written - exact) > tolerance:
         raise RecordError(
-            f"loss_percent: {written:g} is written, the counts give {exact:.6g}",
-            converted.place,
-            "Take only one of them: leave out the column that is wrong",
+            f"loss_percent is {written:g}, but {exact:.6g} by the counts",
+            converted.location,
+            "Leave out the column that is wrong",
         )

@@ -1,4 +1,4 @@
-"""Imports as a whole: what they write, what they refuse, and what they leave alone."""
+"""Imports from folder to raw store: what is written, refused and left unchanged."""
 
 import hashlib
 import json
@@ -9,14 +9,14 @@ import pytest
 import tool_outputs as printed
 
 from tsnrepro.common.errors import ConfigurationError, RecordError
-from tsnrepro.imports.imported import (
+from tsnrepro.imports.importer import import_folder
+from tsnrepro.imports.manifest import (
     imported_experiments,
     imported_manifest,
     imported_testbeds,
     imports_of,
     is_imported,
 )
-from tsnrepro.imports.importing import import_folder
 from tsnrepro.records.store import RawStore
 from tsnrepro.records.tables import load_trials
 from tsnrepro.runner import run as measuring
@@ -79,11 +79,11 @@ def data_set(tmp_path):
 
 
 @pytest.fixture
-def bring_in(data_set, tmp_path):
-    def bring(name="desk", mapping="desk.yaml", folder=data_set, replace=False):
+def run_import(data_set, tmp_path):
+    def run(name="desk", mapping="desk.yaml", folder=data_set, replace=False):
         return import_folder(folder, tmp_path / mapping, name, tmp_path / "raw", replace=replace)
 
-    return bring
+    return run
 
 
 def everything(root):
@@ -96,8 +96,8 @@ def manifest_file(tmp_path, experiment, name="desk"):
     return path
 
 
-def test_what_is_taken_refused_and_passed_over(bring_in):
-    report = bring_in()
+def test_imported_refused_and_skipped(run_import):
+    report = run_import()
     assert report.trials == {"loss": 4, "tcp": 0, "latency": 2}
     assert (report.written, report.failed) == (7, 1)
     assert [(r.file, "No messages" in r.reason) for r in report.refused] == [
@@ -115,8 +115,8 @@ def test_what_is_taken_refused_and_passed_over(bring_in):
         assert words in text
 
 
-def test_a_trial_names_its_file_row_and_checksum(bring_in, data_set, tmp_path):
-    bring_in()
+def test_a_trial_names_its_file_row_and_checksum(run_import, data_set, tmp_path):
+    run_import()
     trials = load_trials(manifest_file(tmp_path, "loss"))
     row = trials[(trials["configuration"] == "control") & (trials["target_mbps"] == 200)].iloc[0]
     assert (row["source_file"], row["source_row"]) == ("sweep.csv", "line 3")
@@ -128,8 +128,8 @@ def test_a_trial_names_its_file_row_and_checksum(bring_in, data_set, tmp_path):
     assert document["status"] == "measured"
 
 
-def test_missing_stays_missing(bring_in, tmp_path):
-    bring_in()
+def test_missing_stays_missing(run_import, tmp_path):
+    run_import()
     trials = load_trials(manifest_file(tmp_path, "loss"))
     for column in ("repetition", "order", "started", "delivered_mbps", "unaccounted", "copies"):
         assert trials[column].isna().all(), column
@@ -138,8 +138,8 @@ def test_missing_stays_missing(bring_in, tmp_path):
     assert trials["loss_percent"].tolist() == [0, 100 * 12 / 33967, 0, 0]
 
 
-def test_a_failed_trial_is_recorded_with_its_reason(bring_in, tmp_path):
-    bring_in()
+def test_a_failed_trial_is_recorded_with_its_reason(run_import, tmp_path):
+    run_import()
     (failed,) = imported_manifest(tmp_path / "raw", "desk", "loss")["failed_attempts"]
     assert failed["reason"] == "the connection failed"
     store = RawStore(tmp_path / "raw", "desk", "imported", "loss")
@@ -148,8 +148,8 @@ def test_a_failed_trial_is_recorded_with_its_reason(bring_in, tmp_path):
     assert "values" not in document
 
 
-def test_the_environment_tells_files_checksums_mapping_and_time(bring_in, data_set, tmp_path):
-    report = bring_in()
+def test_the_environment_has_files_checksums_mapping_and_time(run_import, data_set, tmp_path):
+    report = run_import()
     path = tmp_path / "raw" / "desk" / "environments" / f"{report.environment}.json"
     facts = json.loads(path.read_text(encoding="utf-8"))
     assert (facts["testbed"], facts["name"], facts["generated"]) == ("imported", "desk", False)
@@ -164,10 +164,10 @@ def test_the_environment_tells_files_checksums_mapping_and_time(bring_in, data_s
     assert str(data_set) not in path.read_text(encoding="utf-8")
 
 
-def test_importing_twice_adds_nothing(bring_in, tmp_path):
-    first = bring_in()
+def test_importing_twice_adds_nothing(run_import, tmp_path):
+    first = run_import()
     before = everything(tmp_path / "raw")
-    second = bring_in()
+    second = run_import()
     assert everything(tmp_path / "raw") == before
     assert (second.written, second.trials, second.environment) == (
         0,
@@ -176,22 +176,22 @@ def test_importing_twice_adds_nothing(bring_in, tmp_path):
     )
 
 
-def test_a_moved_folder_is_the_same_data_set(bring_in, data_set, tmp_path):
-    bring_in()
+def test_a_moved_folder_is_the_same_data_set(run_import, data_set, tmp_path):
+    run_import()
     before = everything(tmp_path / "raw")
     moved = data_set.rename(tmp_path / "elsewhere")
-    assert bring_in(folder=moved).written == 0
+    assert run_import(folder=moved).written == 0
     assert everything(tmp_path / "raw") == before
 
 
-def test_a_changed_file_makes_new_trials_beside_the_old(bring_in, data_set, tmp_path):
-    bring_in()
+def test_a_changed_file_adds_new_trials(run_import, data_set, tmp_path):
+    run_import()
     before = everything(tmp_path / "raw")
     (data_set / "sweep.csv").write_text(LOSS.replace("33967,12,", "33967,13,"), encoding="utf-8")
     with pytest.raises(ConfigurationError, match=r"another import, of desk.*--replace"):
-        bring_in()
+        run_import()
     assert everything(tmp_path / "raw") == before
-    report = bring_in(replace=True)
+    report = run_import(replace=True)
     assert report.written == 5  # every trial of that file, for each names the file's checksum
     after = everything(tmp_path / "raw")
     marker = next(path for path in before if path.name == "import.json")
@@ -201,28 +201,28 @@ def test_a_changed_file_makes_new_trials_beside_the_old(bring_in, data_set, tmp_
     assert len(imports_of(tmp_path / "raw", "desk")) == 2
 
 
-def test_a_changed_mapping_makes_new_trials(bring_in, tmp_path):
-    bring_in()
+def test_a_changed_mapping_adds_new_trials(run_import, tmp_path):
+    run_import()
     other = MAPPING.replace("payload_bytes: 1472", "payload_bytes: 1400")
     (tmp_path / "other.yaml").write_text(other, encoding="utf-8")
     with pytest.raises(ConfigurationError, match="--replace"):
-        bring_in(mapping="other.yaml")
-    bring_in(mapping="other.yaml", replace=True)
+        run_import(mapping="other.yaml")
+    run_import(mapping="other.yaml", replace=True)
     assert set(load_trials(manifest_file(tmp_path, "loss"))["payload_bytes"]) == {1400}
 
 
 def test_a_row_that_contradicts_itself_stops_the_import_and_leaves_nothing(
-    bring_in, data_set, tmp_path
+    run_import, data_set, tmp_path
 ):
     (data_set / "sweep.csv").write_text(LOSS.replace("33967,12,", "12,33967,"), encoding="utf-8")
     with pytest.raises(RecordError, match="33967 of 12") as caught:
-        bring_in()
+        run_import()
     assert caught.value.where == "sweep.csv, line 3"
     assert not (tmp_path / "raw").exists()
 
 
-def test_the_original_can_be_trusted_or_says_so(bring_in, tmp_path):
-    bring_in()
+def test_an_altered_original_is_an_error(run_import, tmp_path):
+    run_import()
     trial = imported_manifest(tmp_path / "raw", "desk", "loss")["trials"][0]["trial"]
     path = tmp_path / "raw" / "desk" / "imported" / "loss" / trial / "trial.json"
     path.write_text(path.read_text(encoding="utf-8").replace("16984", "16985"), encoding="utf-8")
@@ -235,7 +235,7 @@ class InterruptionError(Exception):
 
 
 @pytest.mark.parametrize("at", ["_sync_file_system", "_rename"])
-def test_an_interrupted_import_is_completed_by_the_next(bring_in, tmp_path, monkeypatch, at):
+def test_an_interrupted_import_is_completed_by_the_next(run_import, tmp_path, monkeypatch, at):
     def interrupt(*_):
         raise InterruptionError
 
@@ -251,50 +251,50 @@ def test_an_interrupted_import_is_completed_by_the_next(bring_in, tmp_path, monk
 
             patched.setattr(Path, "rename", rename)
         else:
-            patched.setattr(f"tsnrepro.records.store.{at}", interrupt)
+            patched.setattr(f"tsnrepro.records.files.{at}", interrupt)
         with pytest.raises(InterruptionError):
-            bring_in()
+            run_import()
     assert not is_imported(tmp_path / "raw", "desk")
-    assert bring_in().trials == {"loss": 4, "tcp": 0, "latency": 2}
+    assert run_import().trials == {"loss": 4, "tcp": 0, "latency": 2}
     assert len(load_trials(manifest_file(tmp_path, "loss"))) == 4
-    assert bring_in().written == 0
+    assert run_import().written == 0
 
 
 @pytest.mark.parametrize(
     "name", ["emulated", "auto", "published", "De sk", "../desk", "", ".hidden"]
 )
-def test_names_that_are_taken_or_no_names(bring_in, name):
+def test_names_that_are_reserved_or_invalid(run_import, name):
     with pytest.raises(ConfigurationError):
-        bring_in(name)
+        run_import(name)
 
 
-def test_a_testbed_that_was_measured_is_not_imported_over(bring_in, tmp_path):
+def test_an_import_does_not_replace_a_measured_testbed(run_import, tmp_path):
     (tmp_path / "raw" / "desk" / "quick").mkdir(parents=True)
     with pytest.raises(ConfigurationError, match="measured on"):
-        bring_in()
+        run_import()
 
 
-def test_another_data_set_needs_another_name(bring_in, tmp_path):
-    bring_in()
+def test_another_data_set_needs_another_name(run_import, tmp_path):
+    run_import()
     other = tmp_path / "other"
     other.mkdir()
     (other / "sweep-2.csv").write_text(LOSS, encoding="utf-8")
     with pytest.raises(ConfigurationError, match="another import, of desk"):
-        bring_in(folder=other)
-    assert bring_in("second", folder=other).written == 5
+        run_import(folder=other)
+    assert run_import("second", folder=other).written == 5
     assert imported_testbeds(tmp_path / "raw") == ["desk", "second"]
 
 
-def test_nothing_to_import(bring_in, tmp_path):
+def test_nothing_to_import(run_import, tmp_path):
     empty = tmp_path / "empty"
     empty.mkdir()
-    with pytest.raises(RecordError, match=r"no file holds a measurement.*patterns"):
-        bring_in(folder=empty)
+    with pytest.raises(RecordError, match=r"no file is a measurement.*patterns"):
+        run_import(folder=empty)
     (empty / "sweep.csv").write_text("iperf3: error - no route to host\n", encoding="utf-8")
     with pytest.raises(RecordError, match="no route to host"):
-        bring_in(folder=empty)
+        run_import(folder=empty)
     with pytest.raises(ConfigurationError, match="no such folder"):
-        bring_in(folder=tmp_path / "nowhere")
+        run_import(folder=tmp_path / "nowhere")
 
 
 # --- generated data -------------------------------------------------------------------------------
@@ -326,20 +326,20 @@ def computed(tmp_path, generated, text=PLACEHOLDERS):
     return import_folder(folder, mapping, "made", tmp_path / "raw")
 
 
-def test_computed_statistics_are_refused_and_accepted_only_as_such(tmp_path):
+def test_computed_statistics_are_accepted_only_as_generated(tmp_path):
     with pytest.raises(RecordError, match=r"max_us is 2 x mean_us in all 4 rows"):
         computed(tmp_path, "")
     report = computed(tmp_path, "generated: true")
-    assert report.taken[0].generated
+    assert report.imported[0].generated
     assert "generated and not measured" in str(report)
     trials = load_trials(manifest_file(tmp_path, "latency", "made"))
     assert trials["generated"].all()
     assert imported_manifest(tmp_path / "raw", "made", "latency")["generated"]
 
 
-def test_a_file_that_says_it_is_simulated(tmp_path):
+def test_a_file_marked_as_simulated(tmp_path):
     text = "# simulated, not from a board\nsize,mean,max\n64,50,90\n"
-    with pytest.raises(RecordError, match="says that it was not measured: 'simulated'"):
+    with pytest.raises(RecordError, match="declares that it was not measured: 'simulated'"):
         computed(tmp_path, "", text)
     assert computed(tmp_path, "generated: true", text).written == 1
 
@@ -347,8 +347,8 @@ def test_a_file_that_says_it_is_simulated(tmp_path):
 # --- the campaign ---------------------------------------------------------------------------------
 
 
-def test_an_imported_testbed_is_listed_and_never_measured(bring_in, tmp_path, monkeypatch):
-    bring_in()
+def test_an_imported_testbed_is_listed_and_never_measured(run_import, tmp_path, monkeypatch):
+    run_import()
     monkeypatch.setattr(measuring, "raw_root", lambda: tmp_path / "raw")
     assert imported_experiments(tmp_path / "raw", "desk") == ["loss", "latency"]
     for experiment, count in (("loss", 4), ("latency", 2)):
@@ -454,7 +454,7 @@ def test_the_shipped_mapping_of_tool_output(tmp_path):
     trials = load_trials(manifest_file(tmp_path, "loss", "lab"))
     assert sorted(trials["payload_bytes"]) == [64, 200]
     assert sorted(trials["repetition"]) == [1, 2]
-    # A name that contradicts its content: the tool was told another payload.
+    # A name that contradicts the content: the tool ran with another payload.
     (folder / "loss" / "frer-1472B-5M-3.json").write_text(json.dumps(printed.IPERF3_UDP_JSON))
-    with pytest.raises(RecordError, match="the mapping says 1472, the tool printed 200"):
+    with pytest.raises(RecordError, match="1472 in the mapping, 200 in the tool's output"):
         import_folder(folder, "tool-output", "lab", tmp_path / "raw")

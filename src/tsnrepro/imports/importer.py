@@ -1,4 +1,4 @@
-"""Import of a data set of others into the raw store, as a testbed of its own name."""
+"""Import of a third-party data set into the raw store, as a testbed of its own."""
 
 import hashlib
 import re
@@ -12,37 +12,38 @@ from typing import Any, get_args
 from tsnrepro.common.errors import ConfigurationError, RecordError
 from tsnrepro.common.repository import commit, root
 from tsnrepro.config.base import TestbedKind
-from tsnrepro.imports.files import SourceFile, files_below, matching, printable
-from tsnrepro.imports.imported import CAMPAIGN, ORIGINALS, add_import, imports_of, is_imported
+from tsnrepro.imports.files import SourceFile, list_files, matching_paths, printable
+from tsnrepro.imports.manifest import CAMPAIGN, ORIGINALS, add_import, imports_of, is_imported
 from tsnrepro.imports.mapping import MappedTable, MappingFile, load_mapping
-from tsnrepro.imports.reading import DataFolder, TableReading, original_of, read_file
-from tsnrepro.imports.refusal import NoMeasurementError, says_generated
-from tsnrepro.imports.report import ImportReport, RefusedFile, SkippedRow, TakenFile
-from tsnrepro.imports.rows import ImportedTrial
+from tsnrepro.imports.reading import DataFolder, TableReading, original_path, read_file
+from tsnrepro.imports.report import ImportedFile, ImportReport, RefusedFile, SkippedRow
+from tsnrepro.imports.screening import NoMeasurementError, generated_mark
+from tsnrepro.imports.trials import ImportedTrial
 from tsnrepro.records.columns import EXPERIMENTS
-from tsnrepro.records.store import SUMS, Batch, RawStore, packed
+from tsnrepro.records.files import Batch
+from tsnrepro.records.store import SUMS, RawStore, trial_files
 
 _RESERVED = ("auto", "published", *get_args(TestbedKind))
-_OF_AN_IMPORT = {CAMPAIGN, ORIGINALS, "environments"}
+_IMPORT_FOLDERS = {CAMPAIGN, ORIGINALS, "environments"}
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
-# Two runs of these programs never print the same bytes.
-_OF_ONE_RUN = ("iperf3", "sockperf", "times")
+# Two runs of these programs never have the same output.
+_UNIQUE_OUTPUTS = ("iperf3", "sockperf", "times")
 
 
 @dataclass
 class _DataSet:
-    """What reading the data set gave, before anything is written."""
+    """The content of a data set, read before anything is written."""
 
     loaded: MappingFile
     report: ImportReport
     trials: dict[str, list[ImportedTrial]] = field(default_factory=dict)
-    """By table of the mapping."""
+    """Trials by table of the mapping."""
     originals: dict[str, SourceFile] = field(default_factory=dict)
     """Files that a trial came from."""
     sums: dict[str, dict[str, Any]] = field(default_factory=dict)
-    """Size and checksum of each file that the mapping names."""
+    """Size and checksum of each file that the mapping matches."""
     contents: dict[str, ImportedTrial] = field(default_factory=dict)
-    """The first trial of each content."""
+    """The first trial of each content, by checksum."""
     runs: dict[str, ImportedTrial] = field(default_factory=dict)
     """The first trial of each tool's output, by checksum."""
 
@@ -56,11 +57,11 @@ class _DataSet:
 def import_folder(
     source: Path, mapping: Path | str, name: str, raw_root: Path, *, replace: bool = False
 ) -> ImportReport:
-    """Bring a data set into the raw store, where all analyses find it as a testbed.
+    """Import a data set into the raw store, where analyses read it as a testbed.
 
     Everything is read before anything is written, so a mapping that does not fit leaves nothing
-    behind. Importing the same again adds nothing. With ``replace`` a changed file or mapping adds
-    its trials beside the old ones, and from then on the new ones are listed.
+    behind. Importing the same data again adds nothing. With ``replace`` a changed file or mapping
+    adds trials to the store, and only the new ones are listed from then on.
 
     Parameters
     ----------
@@ -69,7 +70,7 @@ def import_folder(
     mapping
         Path of a mapping file, or the name of one in config/imports.
     name
-        Name of the testbed to be: small letters, digits, dots, hyphens and underscores.
+        Name of the new testbed: small letters, digits, dots, hyphens and underscores.
     raw_root
         Folder of the raw store.
     replace
@@ -80,15 +81,15 @@ def import_folder(
     ConfigurationError
         The name, the folder or the mapping cannot be used, or the name is that of another import.
     RecordError
-        The mapping does not fit a file, a row contradicts itself, or no file holds a measurement;
-        the message names file and row.
+        The mapping does not fit a file, a row contradicts itself, or no file is a measurement; the
+        message names file and row.
     """
     _check_name(name, raw_root)
     if not source.is_dir():
-        raise ConfigurationError("there is no such folder", str(source), "Give the data set's own")
-    # Git is asked while files are read; the answer is kept by the function itself.
-    asked = Thread(target=commit)
-    asked.start()
+        raise ConfigurationError("there is no such folder", str(source), "Give the data set's")
+    # Git runs while files are read; commit() caches its result.
+    git = Thread(target=commit)
+    git.start()
     loaded = load_mapping(mapping)
     _check_description(loaded)
     report = ImportReport(name, printable(source.resolve().name), loaded.name)
@@ -97,11 +98,11 @@ def import_folder(
     if not found.all_trials:
         refused = "; ".join(f"{item.file}: {item.reason}" for item in report.refused[:3])
         raise RecordError(
-            f"no file holds a measurement{' (' + refused + ')' if refused else ''}",
+            f"no file is a measurement{' (' + refused + ')' if refused else ''}",
             str(source),
             "Compare the file patterns of the mapping with the folder",
         )
-    asked.join()
+    git.join()
     _write(found, raw_root, replace)
     return report
 
@@ -113,23 +114,23 @@ def _check_name(name: str, raw_root: Path) -> None:
             "import --as",
             "Use small letters, digits, dots, hyphens and underscores, 64 at most",
         )
-    own = name in _RESERVED or (root() / "config" / "testbeds" / f"{name}.yaml").is_file()
-    # What an interrupted import left has no mark yet, and is completed by the next.
-    kept = {path.name for path in (raw_root / name).glob("[!.]*")}
-    if own or (kept - _OF_AN_IMPORT and not is_imported(raw_root, name)):
+    reserved = name in _RESERVED or (root() / "config" / "testbeds" / f"{name}.yaml").is_file()
+    # An interrupted import has no manifest yet, and is completed by the next one.
+    existing = {path.name for path in (raw_root / name).glob("[!.]*")}
+    if reserved or (existing - _IMPORT_FOLDERS and not is_imported(raw_root, name)):
         raise ConfigurationError(
             f"'{name}' is a testbed that trials are measured on", "import --as", "Use another name"
         )
 
 
 def _check_description(loaded: MappingFile) -> None:
-    words = says_generated(loaded.mapping.description)
+    mark = generated_mark(loaded.mapping.description)
     undecided = [name for name, t in loaded.mapping.tables.items() if t.generated is None]
-    if words and undecided:
+    if mark and undecided:
         raise ConfigurationError(
-            f"the description says '{words}', and table '{undecided[0]}' does not say generated",
+            f"the description says '{mark}', and table '{undecided[0]}' does not set generated",
             f"mapping {loaded.name}",
-            "Set generated: true where a program made the numbers, false where they were measured",
+            "Set generated: true if a program made the numbers, false if they were measured",
         )
 
 
@@ -138,7 +139,7 @@ def _check_description(loaded: MappingFile) -> None:
 
 def _read(source: Path, found: _DataSet) -> None:
     mapping, report = found.loaded.mapping, found.report
-    paths, others = files_below(source)
+    paths, others = list_files(source)
     chosen = _choose(paths, others, found)
     folder = DataFolder(source, paths)
     for path in sorted(chosen):
@@ -146,14 +147,14 @@ def _read(source: Path, found: _DataSet) -> None:
         produced = [
             trial
             for table in chosen[path]
-            for trial in _take(folder, folder.file(path), table, found)
+            for trial in _import_file(folder, folder.file(path), table, found)
         ]
-        _remember(folder, produced, found)
+        _register(folder, produced, found)
     for rule in mapping.ignored_files:
-        for path in matching(paths, rule.files):
+        for path in matching_paths(paths, rule.files):
             if path in chosen:
                 raise ConfigurationError(
-                    f"'{path}' is both read by a table and said to hold no measurement",
+                    f"'{path}' is matched both by a table and by ignored_files",
                     f"mapping {found.loaded.name}",
                     "Make the patterns of ignored_files narrower",
                 )
@@ -168,12 +169,13 @@ def _read(source: Path, found: _DataSet) -> None:
 
 
 def _choose(paths: list[str], others: dict[str, str], data: _DataSet) -> dict[str, list[str]]:
-    """Return the tables that each file is to be read by; refuse what they name and is no file."""
+    """Return the tables that read each file; report other entries that they match as refused."""
     chosen: dict[str, list[str]] = {}
     loaded, report = data.loaded, data.report
     for name, table in loaded.mapping.tables.items():
         for pattern in table.files:
-            found, refused = matching(paths, [pattern]), matching(list(others), [pattern])
+            found = matching_paths(paths, [pattern])
+            refused = matching_paths(list(others), [pattern])
             report.refused += [RefusedFile(path, others.pop(path), name) for path in refused]
             if not found and not refused:
                 report.unmatched.append((name, pattern))
@@ -185,7 +187,10 @@ def _choose(paths: list[str], others: dict[str, str], data: _DataSet) -> dict[st
     return chosen
 
 
-def _take(folder: DataFolder, file: SourceFile, name: str, found: _DataSet) -> list[ImportedTrial]:
+def _import_file(
+    folder: DataFolder, file: SourceFile, name: str, found: _DataSet
+) -> list[ImportedTrial]:
+    """Return the trials that one table finds in a file, and report the outcome."""
     mapping, report = found.loaded.mapping, found.report
     table = mapping.tables[name]
     try:
@@ -199,9 +204,9 @@ def _take(folder: DataFolder, file: SourceFile, name: str, found: _DataSet) -> l
     found.trials.setdefault(name, []).extend(trials)
     if trials:
         count = sum(trial.failure is None for trial in trials)
-        report.taken.append(TakenFile(file.relative, name, count, bool(table.generated)))
+        report.imported.append(ImportedFile(file.relative, name, count, bool(table.generated)))
     elif not outcome.trials:
-        rows = {"skipped": outcome.skipped_rows, "left to others by where": outcome.elsewhere}
+        rows = {"skipped": outcome.skipped_rows, "excluded by where": outcome.excluded}
         why = ", ".join(f"{count} rows {what}" for what, count in rows.items() if count)
         reason = f"no row of it is a trial: {why or 'it has none'}"
         report.refused.append(RefusedFile(file.relative, reason, name))
@@ -211,7 +216,7 @@ def _take(folder: DataFolder, file: SourceFile, name: str, found: _DataSet) -> l
 def _without_copies(
     file: SourceFile, table: MappedTable, outcome: TableReading, found: _DataSet
 ) -> list[ImportedTrial]:
-    """Return the trials of a file that are not those of another row or file once more."""
+    """Return the trials of a file without copies of another row or file."""
     if table.repeats:
         return outcome.trials
     kept = []
@@ -224,11 +229,11 @@ def _without_copies(
             found.report.copies.append(copy)
             continue
         kept.append(trial)
-        if table.format in _OF_ONE_RUN:
+        if table.format in _UNIQUE_OUTPUTS:
             run = found.runs.setdefault(file.sha256, trial)
             if run.factors != trial.factors and run.source["file"] != file.relative:
                 raise RecordError(
-                    f"the same bytes as {run.source['file']}, under other factors: "
+                    f"the same content as {run.source['file']} with other factors: "
                     f"{trial.label} and {run.label}",
                     file.relative,
                     "Remove the file whose name is wrong",
@@ -236,8 +241,8 @@ def _without_copies(
     return kept
 
 
-def _remember(folder: DataFolder, trials: list[ImportedTrial], found: _DataSet) -> None:
-    """Note the files that were just read, and let go of the bytes of large ones."""
+def _register(folder: DataFolder, trials: list[ImportedTrial], found: _DataSet) -> None:
+    """Register the files that were just read, and release the content of large ones."""
     origins = {trial.source["file"] for trial in trials}
     origins |= {t.source["observations"]["file"] for t in trials if "observations" in t.source}
     for relative, file in folder.used.items():
@@ -271,29 +276,29 @@ def _write(found: _DataSet, raw_root: Path, replace: bool) -> None:
         return
     if last and not replace:
         raise ConfigurationError(
-            f"testbed '{report.testbed}' holds another import, of {last['folder']} by the mapping "
+            f"testbed '{report.testbed}' is another import, of {last['folder']} by the mapping "
             f"{last['mapping']['name']} at {last['time']}",
             "import --as",
-            "Give this one a name of its own, or replace the other: --replace",
+            "Choose another name, or replace that import: --replace",
         )
     facts = _facts(found, named)
     batch = Batch(raw_root / report.testbed)
     environment = report.environment = stores[EXPERIMENTS[0]].put_environment(facts, batch)
-    _keep_originals(batch, found, raw_root / report.testbed)
+    _add_originals(batch, found, raw_root / report.testbed)
     sums: dict[str, str] = {}
     for trial in new:
-        files = packed(_document(trial, report.testbed, environment), {})
+        files = trial_files(_document(trial, report.testbed, environment), {})
         folder = stores[trial.experiment].folder / trial.name(1)
         sums[folder.name] = hashlib.sha256(files[SUMS]).hexdigest()
         batch.folder(folder, files)
     batch.commit()
     report.written = len(new)
-    brought = facts["import"]
-    entry = {key: brought[key] for key in ("time", "folder", "mapping", "files")}
+    described = facts["import"]
+    entry = {key: described[key] for key in ("time", "folder", "mapping", "files")}
     entry |= {"environment": environment, "generated": facts["generated"]}
     entry |= {"trials": {}, "failed": {}}
     for trial in trials:
-        _list(entry, trial, stores[trial.experiment], sums)
+        _add_trial(entry, trial, stores[trial.experiment], sums)
     add_import(raw_root, report.testbed, entry)
 
 
@@ -318,7 +323,7 @@ def _is_same(
 
 
 def _facts(found: _DataSet, files: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return the environment of imported trials: what is known of it, and of the import."""
+    """Return the environment of imported trials: facts about their testbed and their import."""
     loaded, report, trials = found.loaded, found.report, found.all_trials
     mapping = loaded.mapping
     return {
@@ -328,7 +333,7 @@ def _facts(found: _DataSet, files: list[dict[str, Any]]) -> dict[str, Any]:
         "generated": any(trial.generated for trial in trials),
         "settings": mapping.testbed.recorded(),
         "experiments": {
-            name: _contents(of, loaded)
+            name: _summary(of, loaded)
             for name in EXPERIMENTS
             if (of := [t for t in trials if t.experiment == name and t.failure is None])
         },
@@ -363,8 +368,8 @@ def _named(items: list[Any], *names: str) -> list[dict[str, Any]]:
     return [{name: getattr(item, name) for name in names} for item in items]
 
 
-def _contents(trials: list[ImportedTrial], loaded: MappingFile) -> dict[str, Any]:
-    """Return what there is of one experiment, so that no page says more of it."""
+def _summary(trials: list[ImportedTrial], loaded: MappingFile) -> dict[str, Any]:
+    """Return what the trials of one experiment contain, for pages that describe them."""
     tables = [loaded.mapping.tables[trial.source["table"]] for trial in trials]
 
     def factors(name: str) -> list[Any]:
@@ -386,16 +391,16 @@ def _original_mapping(loaded: MappingFile) -> str:
     return f"{ORIGINALS}/{loaded.sha256}/{loaded.name}.yaml"
 
 
-def _keep_originals(batch: Batch, found: _DataSet, testbed: Path) -> None:
-    place = testbed / _original_mapping(found.loaded)
-    if not place.exists():
-        batch.file(place, found.loaded.text)
-    kept = set()
+def _add_originals(batch: Batch, found: _DataSet, testbed: Path) -> None:
+    path = testbed / _original_mapping(found.loaded)
+    if not path.exists():
+        batch.file(path, found.loaded.text)
+    added = set()
     for file in found.originals.values():
-        place = testbed / original_of(file)
-        if place not in kept and not place.exists():
-            file.keep(batch, place)
-        kept.add(place)
+        path = testbed / original_path(file)
+        if path not in added and not path.exists():
+            file.add_to(batch, path)
+        added.add(path)
 
 
 def _document(trial: ImportedTrial, testbed: str, environment: str) -> dict[str, Any]:
@@ -420,10 +425,10 @@ def _document(trial: ImportedTrial, testbed: str, environment: str) -> dict[str,
     }
 
 
-def _list(
+def _add_trial(
     entry: dict[str, Any], trial: ImportedTrial, store: RawStore, sums: dict[str, str]
 ) -> None:
-    """Add a trial to an import, new or recorded before."""
+    """Add a trial, new or recorded before, to the entry of an import."""
     name = trial.name(1)
     item = {"trial": name, "sha256": sums.get(name) or store.sha256(store.folder / name)}
     if trial.failure is not None:

@@ -1,4 +1,4 @@
-"""What a data set's folder may hold: copies, links, pipes, encodings, files that give nothing."""
+"""Entries of a data set's folder: copies, links, pipes, encodings, files without trials."""
 
 import json
 import os
@@ -8,8 +8,8 @@ import tool_outputs as printed
 import yaml
 
 from tsnrepro.common.errors import ConfigurationError, RecordError
-from tsnrepro.imports.imported import imported_manifest
-from tsnrepro.imports.importing import import_folder
+from tsnrepro.imports.importer import import_folder
+from tsnrepro.imports.manifest import imported_manifest
 from tsnrepro.records.tables import load_trials
 
 ROWS = "kind,rate,loss\ncontrol,100,0.5\nfrer,100,0.25\n"
@@ -30,15 +30,15 @@ def folder(tmp_path):
 
 
 @pytest.fixture
-def bring_in(folder, tmp_path):
-    def bring(table=None, fields=FIELDS, description="two boards", **keys):
+def run_import(folder, tmp_path):
+    def run(table=None, fields=FIELDS, description="two boards", **keys):
         one = {"files": ["**/*.csv"], "format": "csv", "experiment": "loss", "fields": fields}
         content = {"description": description, "tables": {"t": one | (table or {})}}
         mapping = tmp_path / "m.yaml"
         mapping.write_text(yaml.safe_dump(content), encoding="utf-8")
         return import_folder(folder, mapping, "some", tmp_path / "raw", **keys)
 
-    return bring
+    return run
 
 
 def facts_of(report, tmp_path):
@@ -49,9 +49,9 @@ def facts_of(report, tmp_path):
 # --- copies ---------------------------------------------------------------------------------------
 
 
-def test_a_copied_file_counts_once_and_is_named(folder, bring_in, tmp_path):
+def test_a_copied_file_counts_once_and_is_named(folder, run_import, tmp_path):
     (folder / "b.csv").write_text(ROWS, encoding="utf-8")
-    report = bring_in()
+    report = run_import()
     assert report.trials["loss"] == 2
     assert [(c.file, c.row, c.reason) for c in report.copies] == [
         ("b.csv", "line 2", "repeats a.csv"), ("b.csv", "line 3", "repeats a.csv")
@@ -60,17 +60,17 @@ def test_a_copied_file_counts_once_and_is_named(folder, bring_in, tmp_path):
     assert len(facts_of(report, tmp_path)["import"]["copies"]) == 2
 
 
-def test_a_copied_row_counts_once_unless_the_mapping_says_it_is_a_repetition(folder, bring_in):
+def test_a_copied_row_counts_once_unless_the_mapping_sets_repeats(folder, run_import):
     (folder / "a.csv").write_text(ROWS + "frer,100,0.25\n", encoding="utf-8")
-    report = bring_in()
+    report = run_import()
     assert (report.trials["loss"], report.copies[0].reason) == (2, "repeats line 3")
-    assert bring_in({"repeats": True}, replace=True).trials["loss"] == 3
+    assert run_import({"repeats": True}, replace=True).trials["loss"] == 3
 
 
-def test_rows_that_differ_in_any_cell_are_repetitions(folder, bring_in):
+def test_rows_that_differ_in_any_cell_are_repetitions(folder, run_import):
     text = "kind,rate,loss,run\nfrer,100,0,1\nfrer,100,0,2\n"
     (folder / "a.csv").write_text(text, encoding="utf-8")
-    assert bring_in().trials["loss"] == 2
+    assert run_import().trials["loss"] == 2
 
 
 def test_one_output_under_two_configurations_is_an_error(tmp_path):
@@ -78,7 +78,9 @@ def test_one_output_under_two_configurations_is_an_error(tmp_path):
         path = tmp_path / f"lab/latency/{name}.txt"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(printed.SOCKPERF, encoding="utf-8")
-    with pytest.raises(RecordError, match=r"same bytes as latency/control-64B-1.txt.*frer-64B and"):
+    with pytest.raises(
+        RecordError, match=r"same content as latency/control-64B-1.txt.*frer-64B and"
+    ):
         import_folder(tmp_path / "lab", "tool-output", "lab", tmp_path / "raw")
     (tmp_path / "lab/latency/frer-64B-1.txt").unlink()
     report = import_folder(tmp_path / "lab", "tool-output", "lab", tmp_path / "raw")
@@ -88,7 +90,7 @@ def test_one_output_under_two_configurations_is_an_error(tmp_path):
 # --- entries of the folder ------------------------------------------------------------------------
 
 
-def test_links_pipes_and_strange_names(folder, bring_in, tmp_path):
+def test_links_pipes_and_unprintable_names(folder, run_import, tmp_path):
     outside = tmp_path / "outside.csv"
     outside.write_text(ROWS.replace("100", "200"), encoding="utf-8")
     (tmp_path / "elsewhere").mkdir()
@@ -101,7 +103,7 @@ def test_links_pipes_and_strange_names(folder, bring_in, tmp_path):
     with open(os.fsencode(folder) + b"/\xff.csv", "w", encoding="utf-8") as file:
         file.write(ROWS)
     (folder / "bell\a.csv").write_text(ROWS, encoding="utf-8")
-    report = bring_in()
+    report = run_import()
     refused = {item.file: item.reason for item in report.refused}
     assert refused == {
         "pipe.csv": "it is not a regular file (a FIFO, socket or device)",
@@ -115,43 +117,43 @@ def test_links_pipes_and_strange_names(folder, bring_in, tmp_path):
     assert report.trials["loss"] == 2
 
 
-def test_a_link_to_a_file_inside_is_followed_and_counts_once(folder, bring_in):
+def test_a_link_to_a_file_inside_is_followed_and_counts_once(folder, run_import):
     (folder / ".git/objects").mkdir(parents=True)
     (folder / ".git/objects/x").write_text(ROWS.replace("100", "300"), encoding="utf-8")
     (folder / "annexed.csv").symlink_to(".git/objects/x")
     (folder / "again.csv").symlink_to("a.csv")
-    report = bring_in()
+    report = run_import()
     assert report.trials["loss"] == 4
     assert {c.file for c in report.copies} == {"again.csv"}
 
 
-def test_what_is_not_named_and_not_read_is_listed(folder, bring_in):
+def test_unmatched_and_unread_entries_are_listed(folder, run_import):
     os.mkfifo(folder / "pipe")
-    report = bring_in()
+    report = run_import()
     assert report.unread == {"pipe": "it is not a regular file (a FIFO, socket or device)"}
     assert "pipe: it is not a regular file" in str(report)
 
 
-def test_a_file_that_gives_no_row_is_named(folder, bring_in):
+def test_a_file_without_trials_is_reported(folder, run_import):
     (folder / "b.csv").write_text("kind,rate,loss\nwarm,100,1\nwarm,50,1\n", encoding="utf-8")
     keys = {"skip": [{"where": {"kind": "warm"}, "reason": "a warm-up"}]}
-    (refused,) = bring_in(keys).refused
+    (refused,) = run_import(keys).refused
     assert (refused.file, refused.reason) == ("b.csv", "no row of it is a trial: 2 rows skipped")
-    (refused,) = bring_in({"where": {"rate": 100}, **keys}, replace=True).refused
-    assert "1 rows skipped, 1 rows left to others by where" in refused.reason
+    (refused,) = run_import({"where": {"rate": 100}, **keys}, replace=True).refused
+    assert "1 rows skipped, 1 rows excluded by where" in refused.reason
 
 
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-8-sig", "latin-1", "utf-32"])
-def test_encodings(folder, bring_in, encoding):
+def test_encodings(folder, run_import, encoding):
     (folder / "a.csv").write_text(ROWS.replace("kind", "kïnd"), encoding=encoding)
     fields = FIELDS | {"configuration": {"column": "kïnd"}}
-    assert bring_in({"csv": {"encoding": encoding}}, fields).trials["loss"] == 2
+    assert run_import({"csv": {"encoding": encoding}}, fields).trials["loss"] == 2
 
 
-def test_an_encoding_that_does_not_fit_is_named(folder, bring_in):
+def test_an_encoding_that_does_not_fit_is_named(folder, run_import):
     (folder / "a.csv").write_bytes(ROWS.replace("kind", "kïnd").encode("latin-1"))
     with pytest.raises(RecordError, match=r"not text in utf-8.*encoding: latin-1"):
-        bring_in()
+        run_import()
 
 
 def test_duplicate_keys_of_a_mapping_are_errors(folder, tmp_path):
@@ -161,11 +163,11 @@ def test_duplicate_keys_of_a_mapping_are_errors(folder, tmp_path):
         import_folder(folder, mapping, "some", tmp_path / "raw")
 
 
-# --- what pages may say of it ---------------------------------------------------------------------
+# --- facts ----------------------------------------------------------------------------------------
 
 
-def test_facts_say_what_there_is(folder, bring_in, tmp_path):
-    facts = facts_of(bring_in({"tool": "iperf3 3.9"}), tmp_path)["experiments"]
+def test_facts_summarise_the_trials(folder, run_import, tmp_path):
+    facts = facts_of(run_import({"tool": "iperf3 3.9"}), tmp_path)["experiments"]
     assert facts == {
         "loss": {
             "tools": ["iperf3 3.9"], "configurations": ["control", "frer"],
@@ -175,22 +177,22 @@ def test_facts_say_what_there_is(folder, bring_in, tmp_path):
     }  # fmt: skip
 
 
-def test_a_description_of_a_simulation_needs_a_decision(bring_in):
+def test_a_description_of_a_simulation_needs_a_decision(run_import):
     with pytest.raises(ConfigurationError, match=r"description says 'simulation'.*generated: true"):
-        bring_in(description="a simulation of two boards")
-    assert bring_in({"generated": False}, description="a simulation of two boards").written == 2
+        run_import(description="a simulation of two boards")
+    assert run_import({"generated": False}, description="a simulation of two boards").written == 2
 
 
-def test_a_unit_that_cannot_be_stops_the_import_unless_it_is_explained(folder, bring_in):
+def test_an_implausible_unit_stops_the_import_unless_it_is_explained(folder, run_import):
     text = "kind,rate,loss,sent,seconds\nfrer,0.5,0,42459,1\n"
     (folder / "a.csv").write_text(text, encoding="utf-8")
     fields = FIELDS | {"sent": {"column": "sent"}, "duration_s": {"column": "seconds", "unit": "s"}}
     with pytest.raises(RecordError, match=r"but 42459 datagrams.*a.csv, line 2.*implausible"):
-        bring_in(fields=fields)
-    assert bring_in({"implausible": "bursts of a second in half an hour"}, fields).written == 1
+        run_import(fields=fields)
+    assert run_import({"implausible": "bursts of a second in half an hour"}, fields).written == 1
 
 
-# --- the mapping's language -----------------------------------------------------------------------
+# --- row selection --------------------------------------------------------------------------------
 
 
 def trials_of(tmp_path, experiment="loss"):
@@ -200,16 +202,16 @@ def trials_of(tmp_path, experiment="loss"):
     return load_trials(path)
 
 
-def test_a_range_of_rows_below_other_tables(folder, bring_in, tmp_path):
+def test_a_range_of_rows_below_other_tables(folder, run_import, tmp_path):
     text = (
         "title\nx,y\n1,2\n" + "kind,rate,loss\n" + "".join(f"frer,{r},1\n" for r in range(10, 20))
     )
     (folder / "a.csv").write_text(text, encoding="utf-8")
-    bring_in({"row_range": [3, 5], "csv": {"skip_lines": 3}})
+    run_import({"row_range": [3, 5], "csv": {"skip_lines": 3}})
     assert trials_of(tmp_path)["offered_mbps"].tolist() == [12, 13, 14]
 
 
-def test_keys_of_json_that_are_data(folder, bring_in, tmp_path):
+def test_keys_of_json_that_are_data(folder, run_import, tmp_path):
     rows = [{"rate": 10 * number, "loss": number} for number in (1, 2, 3)]
     content = {"sizes": {"64": rows, "512": rows}}
     (folder / "a.json").write_text(json.dumps(content), encoding="utf-8")
@@ -217,29 +219,29 @@ def test_keys_of_json_that_are_data(folder, bring_in, tmp_path):
         "configuration": "frer",
         "payload_bytes": {"column": "size", "unit": "bytes"},
     }
-    bring_in({"files": ["*.json"], "format": "json", "rows": "sizes.{size}.0:2"}, fields)
+    run_import({"files": ["*.json"], "format": "json", "rows": "sizes.{size}.0:2"}, fields)
     trials = trials_of(tmp_path)
     assert sorted(trials["payload_bytes"]) == [64, 64, 512, 512]
     assert set(trials["offered_mbps"]) == {10, 20}
 
 
-def test_a_column_of_latencies_is_observations(folder, bring_in, tmp_path):
+def test_a_column_of_latencies_is_observations(folder, run_import, tmp_path):
     text = "n,rtt_ms\n" + "".join(f"{n},{n}\n" for n in range(1, 101)) + "101,\n"
     (folder / "a.csv").write_text(text, encoding="utf-8")
     table = {"format": "times", "experiment": "latency", "tool": "ping",
              "latency_quantity": "round trip",
              "times": {"latency": "rtt_ms", "unit": "ms"}}  # fmt: skip
-    report = bring_in(table, {"configuration": "control", "payload_bytes": 56})
+    report = run_import(table, {"configuration": "control", "payload_bytes": 56})
     trials = trials_of(tmp_path, "latency")
     assert trials["p95_us"].tolist() == [95 * 1000 / 2]
     assert (trials["sent"].tolist(), trials["received"].tolist()) == ([101], [100])
     assert facts_of(report, tmp_path)["experiments"]["latency"]["tools"] == ["ping"]
 
 
-def test_intervals_of_iperf3_are_rows(folder, bring_in, tmp_path):
+def test_intervals_of_iperf3_are_rows(folder, run_import, tmp_path):
     (folder / "a.txt").write_text(printed.IPERF3_UDP_VERBOSE, encoding="utf-8")
     table = {"files": ["*.txt"], "format": "iperf3", "rows": "intervals"}
-    report = bring_in(table, {"configuration": "frer"})
+    report = run_import(table, {"configuration": "frer"})
     trials = trials_of(tmp_path)
     # The server's, and without the one of 10 ms at its end.
     assert trials["delivered_mbps"].tolist() == [68.8]

@@ -1,0 +1,286 @@
+"""Integrity of runs: whether records and results are still what was analysed.
+
+An analysis verifies every trial that it reads. Afterwards its run is sealed: the seal lists sizes
+and times of the record's files, and checksums of what the analysis wrote. Each start of the
+workflow compares sizes and times, and checksums where these differ; ``tsnrepro verify`` reads every
+byte.
+"""
+
+import json
+import os
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BaseModel, Field, ValidationError
+
+from tsnrepro.common.errors import RecordError
+from tsnrepro.records.files import (
+    PARTIAL_PREFIX,
+    is_file_name,
+    read_json_object,
+    sha256_of,
+    write_atomically,
+)
+from tsnrepro.records.store import RUN_FILE, RawStore, Trial, open_run, read_listed_trial
+from tsnrepro.records.values import FACTS_FILE, TABLES_FOLDER, VALUES_FILE
+
+SEAL_FILE = "seal.json"
+_ANALYSIS_OUTPUTS = (VALUES_FILE, FACTS_FILE, f"{TABLES_FOLDER}/*", "figures/*")
+
+
+_Stamp = Annotated[list[int], Field(min_length=2, max_length=2)]
+
+
+def _is_inside(name: str) -> str:
+    if not all(map(is_file_name, name.split("/"))):
+        raise ValueError("not a file of the run's folder")
+    return name
+
+
+class _Seal(BaseModel):
+    """Size and time of each file of the record; those and a checksum of each analysis output.
+
+    ``analysis`` is the digest of the analysis and of its inputs other than the record.
+    """
+
+    run: str
+    analysis: str = ""
+    record: dict[str, dict[str, _Stamp]]
+    made: dict[Annotated[str, AfterValidator(_is_inside)], tuple[_Stamp, str]]
+
+
+def write_seal(folder: Path, analysis: str = "") -> None:
+    """Seal an analysed run.
+
+    Parameters
+    ----------
+    folder
+        The run's, with ``run.json`` and the outputs of its analysis.
+    analysis
+        Digest of its analysis, see :meth:`tsnrepro.config.registry.Experiment.analysis_digest`.
+
+    Raises
+    ------
+    RecordError
+        A file of the record is missing.
+    """
+    store, manifest = open_run(folder / RUN_FILE)
+    made = [path for pattern in _ANALYSIS_OUTPUTS for path in sorted(folder.glob(pattern))]
+    seal = {
+        "run": sha256_of(folder / RUN_FILE),
+        "analysis": analysis,
+        "record": {
+            entry["trial"]: _stamps(store.folder / entry["trial"]) for entry in manifest["trials"]
+        },
+        "made": {str(path.relative_to(folder)): [_stamp(path), sha256_of(path)] for path in made},
+    }
+    write_atomically(folder / SEAL_FILE, json.dumps(seal, indent=0).encode())
+
+
+def read_seal(folder: Path) -> dict[str, Any] | None:
+    """Return the seal of a run; None if the run is not analysed.
+
+    Raises
+    ------
+    RecordError
+        The seal was altered.
+    """
+    path = folder / SEAL_FILE
+    if not all((folder / name).is_file() for name in (RUN_FILE, VALUES_FILE, SEAL_FILE)):
+        return None  # it is measured or analysed anew
+    what, remedy = "the seal was altered", "Remove it, and the run is analysed again"
+    try:
+        return _Seal.model_validate(read_json_object(path, what, remedy)).model_dump()
+    except ValidationError as error:
+        raise RecordError(what, str(path), remedy) from error
+
+
+def check_seals(folders: Iterable[str]) -> None:
+    """Check that the files of runs have not changed since they were analysed.
+
+    Raises
+    ------
+    RecordError
+        A file has changed; further ones are counted.
+    """
+    raise_first([problem for folder in folders for problem in changed_files(Path(folder))])
+
+
+def verify(results: Path) -> None:
+    """Verify all runs below a folder and print the outcome of each.
+
+    Raises
+    ------
+    RecordError
+        There is no run, or one has a problem; all problems are printed.
+    """
+    runs = sorted(path.parent for path in results.rglob(RUN_FILE))
+    if not runs:
+        raise RecordError("there is no run", str(results), "Measure first: snakemake --cores 4")
+    found = []
+    for folder in runs:
+        problems = list(verify_run(folder))
+        trials = len(open_run(folder / RUN_FILE)[1]["trials"])
+        print(
+            f"{folder}: {trials} trials, " + (f"{len(problems)} problems" if problems else "sound")
+        )
+        for problem in problems:
+            print(f"  {problem}")
+        found += problems
+    raise_first(found)
+
+
+def raise_first(problems: list[RecordError]) -> None:
+    """Raise the first problem, with the number of further ones, if there is any."""
+    if not problems:
+        return
+    first = problems[0]
+    others = f", and {len(problems) - 1} more" if len(problems) > 1 else ""
+    raise RecordError(first.what, f"{first.where}{others}", first.remedy)
+
+
+def changed_files(folder: Path) -> Iterator[RecordError]:
+    """Yield the problems of a run, reading only files whose size or time has changed.
+
+    A run that was not analysed since it was last measured is left to its analysis.
+    """
+    seal, run = read_seal(folder), folder / RUN_FILE
+    if seal is None:
+        return
+    if sha256_of(run) != seal["run"]:
+        if run.stat().st_mtime_ns <= (folder / SEAL_FILE).stat().st_mtime_ns:
+            yield _unlike_analysed(folder, f"Remove {folder / SEAL_FILE}")
+        return
+    store, manifest = open_run(run)
+    for entry in manifest["trials"]:
+        trial = store.folder / entry["trial"]
+        if not trial.is_dir() or _stamps(trial) != seal["record"].get(entry["trial"]):
+            yield from _trial_problems(store, entry, folder)
+    for name, (stamp, expected) in seal["made"].items():
+        if not (folder / name).is_file() or _stamp(folder / name) != stamp:
+            yield from _output_problems(folder, name, expected)
+
+
+def verify_run(folder: Path, root: Path | None = None) -> Iterator[RecordError]:
+    """Yield the problems of a run, reading every byte of its record and its results.
+
+    Problems are: trials that are missing, altered, listed twice, copies of another or of another
+    run; facts of the hosts that do not match their digest; results that no analysis wrote.
+
+    Parameters
+    ----------
+    folder
+        The run's.
+    root
+        Folder of the raw store, if not the one that the run was measured into.
+    """
+    store, manifest = open_run(folder / RUN_FILE)
+    if root is not None:
+        store = RawStore(root, store.testbed, store.campaign, store.experiment)
+    listed = Counter(entry["trial"] for entry in manifest["trials"])
+    for trial, times in listed.items():
+        if times > 1:
+            yield RecordError(f"the run lists trial {trial} {times} times", str(folder / RUN_FILE))
+    yield from _stored_problems(store)
+    for entry in manifest["trials"]:
+        if not (store.folder / entry["trial"]).is_dir() or _differs(store, entry):
+            yield from _trial_problems(store, entry, folder)
+    if digest := manifest.get("environment"):
+        try:
+            store.environment(digest)
+        except RecordError as error:
+            yield error
+    seal = read_seal(folder)
+    if seal is None:
+        return
+    if sha256_of(folder / RUN_FILE) != seal["run"]:
+        yield _unlike_analysed(folder, "Analyse it again")
+    for name, (_, expected) in seal["made"].items():
+        yield from _output_problems(folder, name, expected)
+
+
+def _unlike_analysed(folder: Path, remedy: str) -> RecordError:
+    return RecordError("the run is not the one that was analysed", str(folder / RUN_FILE), remedy)
+
+
+def _trial_problems(store: RawStore, entry: dict[str, Any], folder: Path) -> Iterator[RecordError]:
+    """Yield the problems of a trial that a run lists, reading every byte."""
+    try:
+        read_listed_trial(store, entry)
+    except RecordError as error:
+        remedy = (
+            "Restore it from a copy, or remove the trial's folder and "
+            f"{folder / RUN_FILE} to measure it again"
+        )
+        yield RecordError(error.what, error.where, remedy)
+
+
+def _output_problems(folder: Path, name: str, expected: str) -> Iterator[RecordError]:
+    """Yield the problems of an output of a run's analysis, reading every byte."""
+    path = folder / name
+    remedy = f"Remove {folder / VALUES_FILE}: everything is made again from the record"
+    if not path.is_file():
+        yield RecordError("an output of the analysis is missing", str(path), remedy)
+    elif sha256_of(path) != expected:
+        yield RecordError("the file is not what the analysis wrote", str(path), remedy)
+
+
+def _differs(store: RawStore, entry: dict[str, Any]) -> bool:
+    """Return whether a trial's checksums are not those that the run lists."""
+    try:
+        return store.sha256(store.folder / entry["trial"]) != entry["sha256"]
+    except OSError:
+        return False  # reported by _stored_problems
+
+
+def _stored_problems(store: RawStore) -> Iterator[RecordError]:
+    """Yield the trials in a run's folder that are altered, of another run, or copies."""
+    seen: dict[str, str] = {}
+    for folder in sorted(store.folder.iterdir()) if store.folder.is_dir() else []:
+        if folder.name.startswith(PARTIAL_PREFIX) or not folder.is_dir():
+            continue
+        try:
+            document = store.read(folder)
+        except RecordError as error:
+            yield error
+            continue
+        try:
+            mismatch = _mismatch(document, store)
+        except (KeyError, TypeError) as error:
+            mismatch = f"its document is incomplete ({error!r})"
+        if mismatch:
+            yield RecordError(f"not a trial of this run: {mismatch}", str(folder), "Remove it")
+        if other := seen.get(document["sha256"]):
+            yield RecordError(f"a copy of trial {other}", str(folder), "Remove it")
+        seen[document["sha256"]] = folder.name
+
+
+def _mismatch(document: dict[str, Any], store: RawStore) -> str:
+    """Return what of a trial disagrees with its path in the store, or an empty text."""
+    for name in ("testbed", "campaign", "experiment"):
+        if document[name] != getattr(store, name):
+            return f"it was measured as {name} {document[name]}"
+    if "source" in document:
+        return ""  # an imported trial is named by its source
+    trial = Trial(
+        document["experiment"],
+        document["label"],
+        document["factors"],
+        document["repetition"],
+        document.get("code", ""),
+    )
+    name = trial.name(document["attempt"])
+    return "" if name == document["trial"] else f"its factors belong to {name}"
+
+
+def _stamps(folder: Path) -> dict[str, list[int]]:
+    # Every start of the workflow reads those of thousands of trials; pathlib takes twice the time.
+    with os.scandir(folder) as entries:
+        return {entry.name: _stamp(entry) for entry in sorted(entries, key=lambda each: each.name)}
+
+
+def _stamp(path: Path | os.DirEntry[str]) -> list[int]:
+    status = path.stat()
+    return [status.st_size, status.st_mtime_ns]
